@@ -10,7 +10,7 @@ use crate::{Fault, Language};
 /// The failure of a model, before or during its answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
-    #[error("there is nothing to say: the text is empty, or holds only what is not spoken")]
+    #[error("there is nothing to speak: the text is empty or has no speakable characters")]
     EmptyText,
     #[error("the text has {chars} characters and the limit is {chars_max}")]
     TextTooLong { chars: usize, chars_max: usize },
@@ -64,7 +64,7 @@ pub enum ModelError {
         /// When one of the targets may answer again.
         retry_after: Option<Duration>,
     },
-    #[error("every target of '{alias}' is resting after failures; try again in {} s", retry_after.as_secs().max(1))]
+    #[error("every target of '{alias}' has an open circuit after failures; try again in {} s", retry_after.as_secs().max(1))]
     Resting { alias: String, retry_after: Duration },
     /// No target of the alias supports what the request needs.
     #[error("no target of '{alias}' can do what this request needs: {needs}")]

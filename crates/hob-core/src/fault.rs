@@ -14,13 +14,13 @@ pub enum Fault {
     TimedOut { clock: Clock, after: Duration },
     #[error("is overloaded: {message}")]
     Overloaded { message: String, retry_after: Option<Duration> },
-    #[error("limits how often it is asked: {message}")]
+    #[error("limits the request rate: {message}")]
     Limited { message: String, retry_after: Option<Duration> },
     #[error("failed: {message}")]
     Failed { message: String },
     #[error("does not accept hob's key: {message}")]
     KeyRefused { message: String },
-    #[error("wants to be paid: {message}")]
+    #[error("requires payment: {message}")]
     NoCredit { message: String },
     #[error("does not have this model: {message}")]
     NoSuchModel { message: String },
@@ -33,7 +33,7 @@ pub enum Fault {
     #[error("refused the request: {message}")]
     Refused { message: String },
     /// The request passed through too many hob servers: an upstream points back to one of them.
-    #[error("hands it on in circles: {message}")]
+    #[error("forwards requests in a circle: {message}")]
     Circular { message: String },
     /// The server reported it in an answer that had begun without an error.
     #[error("broke off with an error: {message}")]
@@ -63,7 +63,7 @@ pub enum Clock {
 impl fmt::Display for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Clock::Connect => "did not take the connection",
+            Clock::Connect => "did not accept the connection",
             Clock::FirstToken => "said nothing",
             Clock::Idle => "said no more",
             Clock::Total => "was not done",
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_has_none_of_the_server_s_words() {
+    fn a_summary_leaves_out_the_server_s_words() {
         let said = || "you asked: my secret".to_owned();
         for (fault, summary) in [
             (Fault::Failed { message: said() }, "failed"),
@@ -189,10 +189,10 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_out_is_said_with_its_limit() {
+    fn an_exceeded_time_is_named_with_its_limit() {
         let after = Duration::from_millis(250);
         for (clock, said) in [
-            (Clock::Connect, "did not take the connection within 0.25 s"),
+            (Clock::Connect, "did not accept the connection within 0.25 s"),
             (Clock::FirstToken, "said nothing within 0.25 s"),
             (Clock::Idle, "said no more within 0.25 s"),
             (Clock::Total, "was not done within 0.25 s"),

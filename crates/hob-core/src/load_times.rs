@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn one_slow_load_in_ten_is_not_what_everybody_is_told() {
+    fn one_slow_load_in_ten_does_not_change_the_delay() {
         let mut times = LoadTimes::new(s(2));
         for took in [99, 1, 2, 3, 4, 5, 6, 7, 8, 9, 50] {
             times.loaded(s(took));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_told_whole_seconds_and_one_more_within_bounds() {
+    fn a_delay_is_in_whole_seconds_plus_one_within_bounds() {
         let ms = Duration::from_millis;
         for (left, told) in [(ms(0), 1), (ms(1), 2), (ms(2300), 4), (s(500), 120)] {
             assert_eq!(retry_after(left), s(told), "{left:?}");

@@ -14,9 +14,9 @@ use crate::{Clock, Fault, ModelError};
 
 pub use circuit_breaker::{BreakerFailure, BreakerState, CircuitBreaker, FIRST_COOL_DOWN, Probe};
 pub use context::{BYTES_PER_TOKEN, Fit, prompt_bytes, tokens_of};
-pub use continuation::{AnswerSoFar, Joint, PiecesSoFar, Seam, is_break};
+pub use continuation::{AnswerSoFar, PiecesSoFar, Seam, SeamDecision, is_break};
 pub use retries::RetryBudget;
-pub use strategy::{Standing, Strategy, UnknownStrategy, order};
+pub use strategy::{Strategy, TargetFacts, UnknownStrategy, order};
 pub use view::{ListedModel, Reachable, RouteView, TargetStatus, TargetView, UpstreamView};
 
 /// What to do after a failure that came before the client received anything.

@@ -43,9 +43,7 @@ pub(crate) enum ApiError {
     NoSpeechModel,
     #[error("this hob has no chat model; get one with `hob pull`")]
     NoChatModel,
-    #[error(
-        "this hob has no transcription model; ask for one of another server, as UPSTREAM/MODEL"
-    )]
+    #[error("this hob has no transcription model; use a model of another server: UPSTREAM/MODEL")]
     NoTranscriptModel,
     #[error("'{name}' is a {kind} model, and this needs a {wanted} model")]
     WrongKind { name: String, kind: &'static str, wanted: &'static str },
@@ -53,11 +51,11 @@ pub(crate) enum ApiError {
         "the request names no model, and none here is the default: `GET /v1/models` lists their names"
     )]
     NotNamed,
-    #[error("'{name}' lives elsewhere; this hob neither loads nor unloads it")]
+    #[error("'{name}' is a model of another server; this hob cannot load or unload it")]
     NotOurs { name: String },
     #[error("the model was neither loaded nor unloaded within {} s", time_max.as_secs())]
     ResidenceStalled { time_max: Duration },
-    #[error("{path} is not offered: models are put here with `hob pull`, not over HTTP")]
+    #[error("{path} is not supported: install models with `hob pull`")]
     NotOffered { path: String },
     #[error("this model cannot do what '{field}' asks for: {why}")]
     Unsupported { field: &'static str, why: &'static str },
@@ -69,9 +67,9 @@ pub(crate) enum ApiError {
          {sound_s_max} s; leave 'stream' out or send less text"
     )]
     WholeTooLong { sound_s: u64, sound_s_max: u64 },
-    #[error("the model made no sound for {} s", time_max.as_secs())]
+    #[error("the model produced no sound for {} s", time_max.as_secs())]
     ModelStalled { time_max: Duration },
-    #[error("the model made no token for {} s", time_max.as_secs())]
+    #[error("the model produced no token for {} s", time_max.as_secs())]
     NoToken { time_max: Duration },
     #[error(
         "the answer has more than {bytes_max} bytes, which is the limit of one that is not \
@@ -93,11 +91,9 @@ pub(crate) enum ApiError {
         "the body arrived slower than {bytes_per_s_min} bytes a second while others waited for its memory"
     )]
     BodyGaveWay { bytes_per_s_min: usize },
-    #[error(
-        "the bodies of other requests take up all of the {bytes_max} bytes that there are for bodies; try again later"
-    )]
+    #[error("other requests use all of the {bytes_max} bytes for request bodies; try again later")]
     BodiesFull { bytes_max: usize },
-    #[error("the body broke off")]
+    #[error("the body ended too early")]
     BodyBrokenOff,
     #[error("the body must be application/json, and is '{got}'")]
     NotJson { got: String },
@@ -109,7 +105,7 @@ pub(crate) enum ApiError {
     FieldTooLarge { name: String, bytes_max: usize },
     #[error("the path is not UTF-8 once its percent signs are decoded")]
     PathNotUtf8,
-    #[error("nothing is at {path}")]
+    #[error("there is no route {path}")]
     NoSuchPath { path: String },
     #[error(
         "no request '{id}' is known; those that run and the last 100 that ended are, if a model was \
@@ -118,19 +114,21 @@ pub(crate) enum ApiError {
     NoSuchRequest { id: String },
     #[error(transparent)]
     Fit(#[from] Unanswerable),
-    #[error("whether it fits could not be worked out; hob's log says more")]
+    #[error("the prediction failed; see hob's log")]
     FitFailed,
     #[error("{path} does not take {method}")]
     WrongMethod { method: String, path: String },
-    #[error("this hob does not answer to the name '{host}'; add it to allowed_hosts if it should")]
+    #[error(
+        "'{host}' is not an allowed host name of this server; add it to allowed_hosts to allow it"
+    )]
     ForeignHost { host: String },
     #[error(
-        "pages of '{origin}' may not call this hob; add its host to allowed_hosts if they should"
+        "pages of '{origin}' may not call this server; add its host to allowed_hosts to allow them"
     )]
     ForeignOrigin { origin: String },
-    #[error("this hob wants an API key: send 'Authorization: Bearer KEY'")]
+    #[error("this server requires an API key: send 'Authorization: Bearer KEY'")]
     NoKey,
-    #[error("the API key is not this hob's")]
+    #[error("the API key is not valid")]
     WrongKey,
     /// The key is valid, but not for this request, or not now.
     #[error(transparent)]

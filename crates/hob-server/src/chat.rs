@@ -140,14 +140,14 @@ pub(crate) fn without_effect(
 pub(crate) fn check(model: &RegisteredModel<Chat>, request: &ChatRequest) -> Result<(), ApiError> {
     let card = model.model.card();
     if !card.sees && has_pictures(&request.prompt) {
-        let why = "it reads text only, and a message has a picture";
+        let why = "it accepts text only, and a message contains an image";
         return Err(ApiError::Unsupported { field: "messages", why });
     }
     match &request.prompt {
         Prompt::Chat(_) if card.template.is_none() => Err(ModelError::NoTemplate.into()),
         Prompt::Infill { .. } if !card.fills_in => Err(ApiError::Unsupported {
             field: "suffix",
-            why: "its vocabulary has no marks for a gap to be filled in",
+            why: "its vocabulary has no fill-in-the-middle tokens",
         }),
         Prompt::Chat(_) | Prompt::Infill { .. } | Prompt::Text(_) | Prompt::Tokens(_) => Ok(()),
     }

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_cannot_be_told_apart_are_named() {
+    fn keys_that_clash_are_named() {
         assert_eq!(check_keys(&[key("a", "first"), key("b", "second")]), Ok(()));
         for (keys, message) in [
             (
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_printed_has_a_key_in_it() {
+    fn debug_output_contains_no_key() {
         let options = key("laptop", "first");
         let keys = made(std::slice::from_ref(&options));
         assert_eq!(format!("{options:?}"), "KeyOptions { name: \"laptop\", .. }");

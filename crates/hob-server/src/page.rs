@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browsers_are_told_what_each_file_is() {
+    fn every_file_has_its_content_type() {
         for (name, expected) in [
             ("index.html", "text/html; charset=utf-8"),
             ("player/clock.js", "text/javascript; charset=utf-8"),

@@ -11,7 +11,7 @@ use hyper::header::CONTENT_TYPE;
 use tokio::task::yield_now;
 
 use crate::Upstream;
-use crate::http::Response;
+use crate::http::HttpResponse;
 use crate::upstream_model::UpstreamModel;
 
 /// Bytes of an answer that comes whole.
@@ -44,15 +44,15 @@ struct Answer {
 }
 
 enum Body {
-    Pieces(Response, Pieces),
+    Pieces(HttpResponse, Pieces),
     /// From a server that does not stream.
-    Whole(Response),
+    Whole(HttpResponse),
     Ended,
 }
 
 /// # Errors
 /// [`Fault::Nonsense`]: the answer is a web page.
-pub(crate) fn events(asked: Expected, response: Response) -> Result<ChatStream, Fault> {
+pub(crate) fn events(asked: Expected, response: HttpResponse) -> Result<ChatStream, Fault> {
     let content_type = response.headers().get(CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
     let body = match content_type.split(';').next().unwrap_or_default().trim() {
@@ -189,7 +189,7 @@ impl Answer {
     }
 }
 
-async fn whole(response: &mut Response, upstream: &Upstream) -> Result<String, Fault> {
+async fn whole(response: &mut HttpResponse, upstream: &Upstream) -> Result<String, Fault> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| upstream.broken(&error))? {
         bytes.extend_from_slice(&chunk);

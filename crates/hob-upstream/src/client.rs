@@ -13,7 +13,7 @@ use hyper::Uri;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use tokio::sync::Notify;
 
-use crate::http::{Body, Form, Http, HttpError, Response};
+use crate::http::{Body, Form, HttpClient, HttpError, HttpResponse};
 use crate::options::{Clocks, UpstreamKind, UpstreamOptions};
 use crate::slots::Slots;
 
@@ -46,7 +46,7 @@ pub struct Upstream {
     pub(crate) voices: OnceLock<Vec<Voice>>,
     /// Without a slash at the end, and without OpenAI's `/v1`.
     root: String,
-    http: Http,
+    http: HttpClient,
     found: OnceLock<UpstreamKind>,
 }
 
@@ -119,7 +119,7 @@ impl Upstream {
         path: &str,
         body: String,
         hops: u32,
-    ) -> Result<Response, Fault> {
+    ) -> Result<HttpResponse, Fault> {
         self.sent(path, (JSON, [body].into_iter().collect()), hops).await
     }
 
@@ -129,7 +129,7 @@ impl Upstream {
         path: &str,
         form: Form,
         hops: u32,
-    ) -> Result<Response, Fault> {
+    ) -> Result<HttpResponse, Fault> {
         self.sent(path, form.into_body(), hops).await
     }
 
@@ -138,13 +138,13 @@ impl Upstream {
         path: &str,
         body: (HeaderValue, Body),
         hops: u32,
-    ) -> Result<Response, Fault> {
+    ) -> Result<HttpResponse, Fault> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner).asked(std::time::Instant::now());
         let hops = (HOPS, HeaderValue::from(hops + 1));
         self.answered(self.http.post(&self.path(path), body, hops).await).await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Result<Response, Fault> {
+    pub(crate) async fn get(&self, path: &str) -> Result<HttpResponse, Fault> {
         self.answered(self.http.get(&self.path(path)).await).await
     }
 
@@ -176,7 +176,7 @@ impl Upstream {
     }
 
     /// A successful response, or the fault.
-    async fn answered(&self, sent: Result<Response, HttpError>) -> Result<Response, Fault> {
+    async fn answered(&self, sent: Result<HttpResponse, HttpError>) -> Result<HttpResponse, Fault> {
         let response = sent.map_err(unsent).inspect_err(|fault| self.notes_contact(Err(fault)))?;
         self.notes_contact(Ok(()));
         if response.status().is_success() {
@@ -272,10 +272,10 @@ fn is_near(url: &Uri) -> bool {
     }
 }
 
-fn http(options: &UpstreamOptions, url: &Uri, clocks: Clocks) -> Result<Http, UpstreamError> {
+fn http(options: &UpstreamOptions, url: &Uri, clocks: Clocks) -> Result<HttpClient, UpstreamError> {
     let name = || options.name.clone();
     let headers = headers(options).ok_or_else(|| UpstreamError::BadKey { name: name() })?;
-    Http::new(url, headers, clocks.connect)
+    HttpClient::new(url, headers, clocks.connect)
         .map_err(|error| UpstreamError::NoClient { name: name(), reason: error.to_string() })
 }
 
@@ -302,7 +302,7 @@ fn headers(options: &UpstreamOptions) -> Option<HeaderMap> {
     Some(headers)
 }
 
-async fn error_body(mut response: Response) -> String {
+async fn error_body(mut response: HttpResponse) -> String {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         body.extend_from_slice(&chunk);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_answers_soon_or_never() {
+    fn near_servers_have_shorter_time_limits() {
         for (url, near) in [
             ("http://127.0.0.1:1", true),
             ("http://10.0.0.5", true),

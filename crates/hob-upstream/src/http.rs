@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{HOST, HeaderMap, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::http::uri::{PathAndQuery, Uri};
 use hyper::{Method, Request, StatusCode};
@@ -28,7 +28,7 @@ use pool::ConnectionPool;
 
 /// One server and its connection pool.
 #[derive(Debug)]
-pub(crate) struct Http {
+pub struct HttpClient {
     connector: Connector,
     host: HeaderValue,
     /// Headers of every request.
@@ -38,7 +38,7 @@ pub(crate) struct Http {
 
 /// A failed request. The text contains no address and no header.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum HttpError {
+pub enum HttpError {
     #[error("there was no connection after {after:?}")]
     ConnectTimedOut { after: Duration },
     #[error("{reason}")]
@@ -56,23 +56,55 @@ impl HttpError {
     }
 }
 
-impl Http {
+impl HttpClient {
     /// # Errors
     /// The address has no host, or the system's trusted certificates cannot be read.
     pub(crate) fn new(
         address: &Uri,
         headers: HeaderMap,
         connect_time_max: Option<Duration>,
-    ) -> Result<Http, HttpError> {
+    ) -> Result<HttpClient, HttpError> {
         let authority = address.authority().map(|authority| authority.as_str());
         let host = HeaderValue::from_str(authority.unwrap_or_default());
         let host = host.map_err(|error| HttpError::failed(&error))?;
         let connector = Connector::new(address, connect_time_max)?;
-        Ok(Http { connector, host, headers, pool: Arc::default() })
+        Ok(HttpClient { connector, host, headers, pool: Arc::default() })
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Result<Response, HttpError> {
+    /// A client without upstream settings, for the server at an `http:` or `https:` address.
+    ///
+    /// # Errors
+    /// The address or the key is invalid.
+    pub fn to(
+        address: &str,
+        key: Option<&str>,
+        connect_time_max: Duration,
+    ) -> Result<HttpClient, HttpError> {
+        let uri: Uri = address.parse().map_err(|error| HttpError::failed(&error))?;
+        let mut headers = HeaderMap::new();
+        if let Some(key) = key {
+            let bearer = HeaderValue::from_str(&format!("Bearer {key}"));
+            let mut bearer = bearer.map_err(|error| HttpError::failed(&error))?;
+            bearer.set_sensitive(true);
+            headers.insert(AUTHORIZATION, bearer);
+        }
+        HttpClient::new(&uri, headers, Some(connect_time_max))
+    }
+
+    /// # Errors
+    /// The server cannot be reached, or sends no valid answer.
+    pub async fn get(&self, path: &str) -> Result<HttpResponse, HttpError> {
         self.send(self.request(Method::GET, path, Body::default())?).await
+    }
+
+    /// Sends JSON.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or sends no valid answer.
+    pub async fn post_json(&self, path: &str, json: String) -> Result<HttpResponse, HttpError> {
+        let mut request = self.request(Method::POST, path, [json].into_iter().collect())?;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.send(request).await
     }
 
     /// Sends a body of this content type.
@@ -81,9 +113,9 @@ impl Http {
         path: &str,
         (content_type, body): (HeaderValue, Body),
         more: (hyper::header::HeaderName, HeaderValue),
-    ) -> Result<Response, HttpError> {
+    ) -> Result<HttpResponse, HttpError> {
         let mut request = self.request(Method::POST, path, body)?;
-        request.headers_mut().insert(hyper::header::CONTENT_TYPE, content_type);
+        request.headers_mut().insert(CONTENT_TYPE, content_type);
         request.headers_mut().insert(more.0, more.1);
         self.send(request).await
     }
@@ -99,7 +131,7 @@ impl Http {
     }
 
     /// Uses a pooled connection. Opens a new one if the pool is empty, or if the server has closed all of them.
-    async fn send(&self, mut request: Request<Body>) -> Result<Response, HttpError> {
+    async fn send(&self, mut request: Request<Body>) -> Result<HttpResponse, HttpError> {
         while let Some(connection) = self.pool.take() {
             match connection.send(request).await {
                 Ok((answer, connection)) => return Ok(self.response(answer, connection)),
@@ -116,15 +148,15 @@ impl Http {
         }
     }
 
-    fn response(&self, answer: hyper::Response<Incoming>, connection: Connection) -> Response {
+    fn response(&self, answer: hyper::Response<Incoming>, connection: Connection) -> HttpResponse {
         let (head, body) = answer.into_parts();
-        Response { head, body, connection: Some(connection), pool: Arc::clone(&self.pool) }
+        HttpResponse { head, body, connection: Some(connection), pool: Arc::clone(&self.pool) }
     }
 }
 
 /// A response whose body is read on demand.
 #[derive(Debug)]
-pub(crate) struct Response {
+pub struct HttpResponse {
     head: Parts,
     body: Incoming,
     /// `None` when the body was read to its end.
@@ -132,8 +164,8 @@ pub(crate) struct Response {
     pool: Arc<ConnectionPool>,
 }
 
-impl Response {
-    pub(crate) fn status(&self) -> StatusCode {
+impl HttpResponse {
+    pub fn status(&self) -> StatusCode {
         self.head.status
     }
 
@@ -142,7 +174,10 @@ impl Response {
     }
 
     /// The next bytes; `None` at the end. This future may be dropped and called again.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+    ///
+    /// # Errors
+    /// The connection broke off.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         while let Some(connection) = &mut self.connection {
             match connection.frame(&mut self.body).await {
                 Some(Ok(frame)) => {

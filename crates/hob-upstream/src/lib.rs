@@ -17,6 +17,8 @@ mod upstream_model;
 
 pub use client::{ServedList, Upstream, UpstreamError};
 pub use gateway::{Gateway, GatewayError};
+pub use http::{HttpClient, HttpError, HttpResponse};
+pub use hyper::StatusCode;
 pub use options::{
     AliasOptions, Clocks, FallbackUntil, GatewayOptions, OnInterruption, TargetOptions,
     UpstreamKind, UpstreamOptions, WhileLoading,

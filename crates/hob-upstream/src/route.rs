@@ -82,8 +82,8 @@ impl<T: RouteTask> Route<T> {
         candidates: Vec<Arc<Candidate<T>>>,
         beginning: u64,
     ) -> Vec<Arc<Candidate<T>>> {
-        let standings: Vec<_> = candidates.iter().map(|candidate| candidate.standing()).collect();
-        let places = order(self.options.strategy, &standings, beginning, fastrand::f64());
+        let facts: Vec<_> = candidates.iter().map(|candidate| candidate.facts()).collect();
+        let places = order(self.options.strategy, &facts, beginning, fastrand::f64());
         places.into_iter().map(|place| Arc::clone(&candidates[place])).collect()
     }
 

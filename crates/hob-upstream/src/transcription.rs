@@ -19,7 +19,7 @@ use hob_wire::{
 use hyper::header::CONTENT_TYPE;
 
 use crate::UpstreamKind;
-use crate::http::{Form, Response};
+use crate::http::{Form, HttpResponse};
 use crate::upstream_model::UpstreamModel;
 
 /// Bytes of one event.
@@ -75,7 +75,7 @@ impl UpstreamTranscription {
         request: &TranscriptRequest,
         file: &SoundFile,
         shape: TranscriptShape,
-    ) -> Result<Response, Fault> {
+    ) -> Result<HttpResponse, Fault> {
         let UpstreamTranscription(served) = self;
         let without = served.left_out();
         let fields = transcript_fields(request, &served.model, shape).into_iter();
@@ -124,7 +124,7 @@ fn wav(samples: &[f32]) -> Bytes {
 /// A transcript that is being read.
 struct TranscriptAnswer {
     served: Arc<UpstreamModel>,
-    response: Response,
+    response: HttpResponse,
     body: Body,
     said: VecDeque<TranscriptEvent>,
     malformed: u32,
@@ -139,7 +139,7 @@ enum Body {
 impl TranscriptAnswer {
     /// # Errors
     /// The answer is a web page.
-    fn new(served: Arc<UpstreamModel>, response: Response) -> Result<TranscriptAnswer, Fault> {
+    fn new(served: Arc<UpstreamModel>, response: HttpResponse) -> Result<TranscriptAnswer, Fault> {
         let called = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let body = match called.unwrap_or_default().split(';').next().unwrap_or_default().trim() {
             "text/html" => {

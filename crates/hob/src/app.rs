@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::config::Written;
+use crate::config::LoadedConfig;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::printer::Printer;
@@ -13,7 +13,7 @@ use crate::settings::{Environment, Espeak, ModelChoice, Overrides, Settings};
 #[derive(Debug)]
 pub(crate) struct App<'a> {
     pub(crate) environment: Environment,
-    pub(crate) written: Written,
+    pub(crate) written: LoadedConfig,
     pub(crate) settings: Settings,
     pub(crate) printer: &'a Printer,
 }
@@ -27,7 +27,7 @@ impl<'a> App<'a> {
         printer: &'a Printer,
     ) -> Outcome<App<'a>> {
         let environment = Environment::read();
-        let written = Written::read(globals.config.as_deref(), &environment.folders)?;
+        let written = LoadedConfig::read(globals.config.as_deref(), &environment.folders)?;
         let flags = Overrides { home: globals.home.clone(), ..flags };
         let settings = Settings::resolve(&flags, &environment, &written)?;
         Ok(App { environment, written, settings, printer })

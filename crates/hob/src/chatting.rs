@@ -16,7 +16,7 @@ use hob_core::chat::Completion;
 pub(crate) use figures::{Record, figures, warning};
 pub(crate) use history::ChatHistory;
 pub(crate) use show::{Show, TextShown, ThinkingShown};
-pub(crate) use source::{Source, Wish};
+pub(crate) use source::{Source, SourceOptions};
 
 use crate::failure::{Exit, Failure, Outcome};
 use crate::remote::ChatAnswer;
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_came_before_a_failure_is_kept() {
+    async fn text_before_a_failure_is_kept() {
         let said = || Ok(ChatEvent::Text("Hi".to_owned()));
         let lost = Failure::new(Exit::Engine, "lost");
         for (end, sentence) in [(Some(Err(lost)), "lost"), (None, "the answer ended early")] {

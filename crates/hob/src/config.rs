@@ -145,7 +145,7 @@ fn is_default<T: Default + PartialEq>(section: &T) -> bool {
 
 /// A configuration and its file. Without a file all settings have their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Written {
+pub(crate) struct LoadedConfig {
     pub(crate) config: ConfigFile,
     pub(crate) path: Option<PathBuf>,
     /// The file's text, to find the line of a key.
@@ -162,11 +162,11 @@ pub(crate) fn fingerprint(path: &Path) -> Option<Fingerprint> {
     Some((file.modified().ok()?, file.len()))
 }
 
-impl Written {
+impl LoadedConfig {
     /// Reads the named file, or that of the working folder, or that of the user.
-    pub(crate) fn read(named: Option<&Path>, folders: &Folders) -> Outcome<Written> {
+    pub(crate) fn read(named: Option<&Path>, folders: &Folders) -> Outcome<LoadedConfig> {
         let Some(path) = named.map(Path::to_path_buf).or_else(|| find(folders)) else {
-            return Ok(Written::default());
+            return Ok(LoadedConfig::default());
         };
         let seen = fingerprint(&path);
         let text = read_text(&path, CONFIG_BYTES_MAX).map_err(|error| {
@@ -174,7 +174,7 @@ impl Written {
                 .hint("give another file with --config, or none: every setting has a default")
         })?;
         let config = parse(&text, &path)?;
-        Ok(Written { config, path: Some(path), text, seen })
+        Ok(LoadedConfig { config, path: Some(path), text, seen })
     }
 
     /// The file and line of a key such as `alias.fast.to`, or of the nearest table around it.
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn mistakes_are_reported_with_their_line() {
         let rows = [
             ("[server]\nlisten = 8484\n", "hob.toml:2:10: invalid type: integer"),
             ("[server]\nlisten = \"x\"\n", "hob.toml:2:10: 'x' is not an address"),
@@ -267,7 +267,7 @@ mod tests {
             ),
             (
                 "[chat]\nkv_type = \"q5\"\n",
-                "hob.toml:2:11: 'q5' is no type of a KV cache; known are f16",
+                "hob.toml:2:11: 'q5' is not a KV cache type (expected f16",
             ),
             ("[chat]\nkeep_alive = \"soon\"\n", "hob.toml:2:14: 'soon' is not a time; write 30s"),
             (

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_act_decides_the_code() {
+    fn the_person_who_can_act_decides_the_exit_code() {
         let retry_after = Duration::from_secs(3);
         let rows = [
             (ModelError::EmptyText, Exit::Usage),

@@ -29,6 +29,7 @@ mod pulled;
 mod reference;
 mod reload;
 mod remote;
+mod running_server;
 mod settings;
 mod signals;
 mod sink;

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_store_says_decides_the_exit_code() {
+    fn the_store_s_error_decides_the_exit_code() {
         let missing = StoreError::Missing { name: "kokoro".to_owned(), near: Vec::new() };
         assert_eq!(Failure::from(missing).exit, Exit::ModelMissing);
         let in_use = StoreError::InUse { name: "kokoro".to_owned() };

@@ -9,8 +9,9 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ColumnConstraint, Table, Width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::sink::Reader;
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
@@ -38,7 +39,6 @@ impl Printer {
     }
 
     /// Prints one or more lines of data. A closed reader (`| head`) is not an error.
-    /// not an error.
     pub(crate) fn data(&self, text: impl Display) -> Outcome<()> {
         match writeln!(anstream::stdout(), "{text}") {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -46,6 +46,12 @@ impl Printer {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Prints a value as JSON.
+    pub(crate) fn json(&self, value: &(impl Serialize + ?Sized)) -> Outcome<()> {
+        let json = serde_json::to_string_pretty(value);
+        self.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)
     }
 
     /// Prints a piece of an answer at once, without a line end.

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_that_others_measured_is_told_by_what_they_measured() {
+    fn a_published_machine_is_predicted_from_its_own_runs() {
         for (name, least) in [("ryzen-5800u", 8), ("rtx-4070-laptop", 6), ("m4-pro-48gb", 15)] {
             let mut machine = hob_machine::profile::builtin(name).expect("a profile").machine;
             let used = apply(&mut machine);

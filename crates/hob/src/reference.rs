@@ -109,7 +109,7 @@ fn defaults() -> Outcome<toml::Table> {
     let folders = Folders { data: Some("~/.local/share".into()), ..Folders::default() };
     let environment = Environment { folders, ..Environment::default() };
     let settings =
-        Settings::resolve(&Overrides::default(), &environment, &config::Written::default())?;
+        Settings::resolve(&Overrides::default(), &environment, &config::LoadedConfig::default())?;
     toml::Table::try_from(settings.as_written())
         .map_err(|error| Failure::new(Exit::Internal, error))
 }

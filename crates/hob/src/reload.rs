@@ -13,7 +13,7 @@ use hob_upstream::Gateway;
 use tokio::time::sleep;
 
 use crate::app::App;
-use crate::config::{ConfigFile, Fingerprint, Written, fingerprint};
+use crate::config::{ConfigFile, Fingerprint, LoadedConfig, fingerprint};
 use crate::failure::{Failure, Outcome};
 use crate::pulled::PulledModels;
 
@@ -33,7 +33,7 @@ pub(crate) struct Following<'a> {
     /// Installed models can change while the server runs.
     pub(crate) pulled: &'a PulledModels<'a>,
     /// Builds the rest of the configuration.
-    pub(crate) renew: &'a (dyn Fn(&Written, &Gateway) -> Outcome<Renewed> + Sync),
+    pub(crate) renew: &'a (dyn Fn(&LoadedConfig, &Gateway) -> Outcome<Renewed> + Sync),
 }
 
 /// A valid configuration.
@@ -78,7 +78,7 @@ impl Following<'_> {
             match self.read(&path) {
                 Ok((new, renewed)) => {
                     seen = new.seen;
-                    self.told(&written.config, &new.config);
+                    self.report_changes(&written.config, &new.config);
                     self.gateway = renewed.gateway;
                     if !renewed.keys.is_empty() && !self.has_keys {
                         self.has_keys = true;
@@ -96,7 +96,7 @@ impl Following<'_> {
     }
 
     /// Applies the same configuration with the models that are installed now.
-    fn renewed(&mut self, written: &Written) {
+    fn renewed(&mut self, written: &LoadedConfig) {
         match (self.renew)(written, &self.gateway) {
             // If the file of a key is missing, the server stays closed.
             Ok(renewed) if self.has_keys && renewed.keys.is_empty() => {
@@ -111,18 +111,18 @@ impl Following<'_> {
         }
     }
 
-    fn read(&self, path: &Path) -> Outcome<(Written, Renewed)> {
-        let written = Written::read(Some(path), &self.app.environment.folders)?;
+    fn read(&self, path: &Path) -> Outcome<(LoadedConfig, Renewed)> {
+        let written = LoadedConfig::read(Some(path), &self.app.environment.folders)?;
         let renewed = (self.renew)(&written, &self.gateway)?;
         if self.has_keys && renewed.keys.is_empty() {
             return Err(Failure::usage(format!("{} has no keys any more", path.display()))
-                .hint("a file may be half written; to serve without keys, start hob again"));
+                .hint("a file may be half written; to serve without keys, restart hob"));
         }
         Ok((written, renewed))
     }
 
     /// Reports what changed, and what needs a restart.
-    fn told(&self, old: &ConfigFile, new: &ConfigFile) {
+    fn report_changes(&self, old: &ConfigFile, new: &ConfigFile) {
         let tables = [
             ("home", old.home != new.home),
             ("[server]", old.server != new.server),
@@ -138,7 +138,7 @@ impl Following<'_> {
         let printer = self.app.printer;
         printer.note("the configuration changed, and is in force");
         if !waiting.is_empty() {
-            printer.note(format_args!("start hob again for {}", waiting.join(", ")));
+            printer.note(format_args!("restart hob to apply {}", waiting.join(", ")));
         }
     }
 }

@@ -3,27 +3,25 @@
 
 mod chat;
 mod lifecycle;
-mod lines;
 mod routes;
 mod speech;
 
-use std::io::Read;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use hob_core::ChatEvent;
 use hob_core::{Gender, Voice};
+use hob_upstream::{HttpClient, HttpError, HttpResponse, StatusCode};
 use serde::{Deserialize, Serialize};
-use tokio::sync::{mpsc, oneshot};
-use tokio::task;
-use ureq::http::StatusCode;
-use ureq::{Agent, Body};
+use tokio::time::timeout;
+use url::Url;
 
-pub(crate) use lifecycle::{LoadStep, LoadWish, RemoteResident};
+pub(crate) use lifecycle::{LoadOptions, LoadStep, RemoteResident};
 pub(crate) use routes::{RemoteRoute, RemoteTarget, RemoteUpstream, RemoteUpstreams};
-pub(crate) use speech::Words;
+pub(crate) use speech::SpeechInput;
 
 use crate::failure::{Exit, Failure, Outcome};
 use crate::settings::Secret;
@@ -31,8 +29,9 @@ use crate::settings::Secret;
 /// The events of a chat answer; the last one of a complete answer is [`ChatEvent::Done`].
 pub(crate) type ChatAnswer = BoxStream<'static, Outcome<ChatEvent>>;
 
-/// Pieces that wait between the reading thread and the writer. Beyond this number the server has to wait.
-const PIECES_MAX: usize = 16;
+/// The bytes of an answer as they arrive. An error ends it, with the reason.
+type Chunks = BoxStream<'static, Result<Bytes, String>>;
+
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// A server that sends nothing for this long counts as dead. hob gives a model as long for its
 /// first token, loading included.
@@ -40,7 +39,7 @@ const SILENCE_TIME_MAX: Duration = Duration::from_secs(300);
 /// Time limit for requests that a server answers at once.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(3);
 /// Lists and errors are small.
-const TEXT_BYTES_MAX: u64 = 1 << 20;
+const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// The address of a server, and the key that it may require.
 #[derive(Clone, Debug)]
@@ -156,57 +155,47 @@ impl Remote {
         Ok(voices.voices)
     }
 
-    /// Sends a request, and reads its answer on a separate thread. Errors before the answer are returned;
-    /// `read` sends later ones. Ends when the receiver is dropped.
-    async fn stream<T: Send + 'static>(
-        &self,
-        path: &'static str,
-        request: impl Serialize + Send + 'static,
-        read: impl FnOnce(Body, &mpsc::Sender<T>) + Send + 'static,
-    ) -> Outcome<BoxStream<'static, T>> {
-        let (pieces, heard) = mpsc::channel(PIECES_MAX);
-        let (answer, answered) = oneshot::channel();
-        let remote = self.clone();
-        task::spawn_blocking(move || match remote.post(path, &request) {
-            Ok(body) => {
-                if answer.send(Ok(())).is_ok() {
-                    read(body, &pieces);
-                }
-            }
-            // The receiver was dropped.
-            Err(failure) => drop(answer.send(Err(failure))),
-        });
-        answered.await.map_err(|_| self.silent("the request failed"))??;
-        let heard = stream::unfold(heard, |mut heard| async {
-            heard.recv().await.map(|piece| (piece, heard))
-        });
-        Ok(heard.boxed())
+    /// Posts a request. Errors before the answer are returned; later ones are in the stream.
+    async fn stream(&self, path: &str, request: &impl Serialize) -> Outcome<Chunks> {
+        Ok(chunks(self.post(path, request).await?))
     }
 
-    fn post(&self, path: &str, request: &impl Serialize) -> Outcome<Body> {
-        let mut post = agent(SILENCE_TIME_MAX).post(format!("{}{path}", self.base));
-        if let Some(key) = &self.key {
-            post = post.header("Authorization", bearer(key));
-        }
-        let response = post.send_json(request).map_err(|error| self.silent(error))?;
-        let status = response.status();
-        let body = response.into_body();
-        if status.is_success() { Ok(body) } else { Err(self.refusal(status, &text(body))) }
+    async fn post(&self, path: &str, request: &impl Serialize) -> Outcome<HttpResponse> {
+        let json = serde_json::to_string(request);
+        let json = json.map_err(|error| Failure::new(Exit::Internal, error))?;
+        self.send(path, Some(json), SILENCE_TIME_MAX, Key::Sent).await
     }
 
     async fn get(&self, path: &str, time_max: Duration, key: Key) -> Outcome<String> {
-        let (remote, url) = (self.clone(), format!("{}{path}", self.base));
-        let asked = task::spawn_blocking(move || {
-            let mut get = agent(time_max).get(url);
-            if let (Key::Sent, Some(key)) = (key, &remote.key) {
-                get = get.header("Authorization", bearer(key));
+        Ok(text(self.send(path, None, time_max, key).await?).await)
+    }
+
+    /// Sends a request with this JSON, or without a body. Resolves when the head of the answer is here.
+    async fn send(
+        &self,
+        path: &str,
+        json: Option<String>,
+        time_max: Duration,
+        key: Key,
+    ) -> Outcome<HttpResponse> {
+        let url = Url::parse(&self.base).map_err(|error| self.silent(error))?;
+        let path = format!("{}{path}", url.path().trim_end_matches('/'));
+        let key = self.key.as_ref().filter(|_| key == Key::Sent).map(Secret::expose);
+        // Boxed, because the state of a connection is large.
+        let asked = Box::pin(async {
+            let client = HttpClient::to(&self.base, key, CONNECT_TIME_MAX)?;
+            match json {
+                Some(json) => client.post_json(&path, json).await,
+                None => client.get(&path).await,
             }
-            let response = get.call().map_err(|error| remote.silent(error))?;
-            let status = response.status();
-            let body = text(response.into_body());
-            if status.is_success() { Ok(body) } else { Err(remote.refusal(status, &body)) }
         });
-        asked.await.unwrap_or_else(|error| Err(self.silent(error)))
+        let answered = timeout(time_max, asked).await;
+        let answered = answered.map_err(|_| self.silent(too_late(time_max)))?;
+        let response = answered.map_err(|error: HttpError| self.silent(error))?;
+        match response.status() {
+            status if status.is_success() => Ok(response),
+            status => Err(self.refusal(status, &text(response).await)),
+        }
     }
 
     fn refusal(&self, status: StatusCode, body: &str) -> Failure {
@@ -232,30 +221,33 @@ impl Remote {
     }
 }
 
-fn bearer(key: &Secret) -> String {
-    format!("Bearer {}", key.expose())
+fn too_late(time_max: Duration) -> String {
+    format!("nothing came within {} s", time_max.as_secs())
 }
 
-fn agent(silence_max: Duration) -> Agent {
-    Agent::config_builder()
-        .http_status_as_error(false)
-        .timeout_connect(Some(CONNECT_TIME_MAX.min(silence_max)))
-        .timeout_recv_response(Some(silence_max))
-        .timeout_per_read(Some(silence_max))
-        // Sent directly: a web proxy does not know the machines of the local network.
-        .proxy(None)
-        .build()
-        .new_agent()
+fn chunks(response: HttpResponse) -> Chunks {
+    stream::unfold(Some(response), |response| async {
+        let mut response = response?;
+        match timeout(SILENCE_TIME_MAX, response.chunk()).await {
+            Ok(Ok(None)) => None,
+            Ok(Ok(Some(bytes))) => Some((Ok(bytes), Some(response))),
+            Ok(Err(error)) => Some((Err(error.to_string()), None)),
+            Err(_) => Some((Err(too_late(SILENCE_TIME_MAX)), None)),
+        }
+    })
+    .boxed()
 }
 
 /// Reads at most as much as a list or an error can contain. Truncated text does not parse, which is reported.
-fn text(body: Body) -> String {
-    let mut bytes = Vec::new();
-    let mut reader = body.into_reader().take(TEXT_BYTES_MAX);
-    match reader.read_to_end(&mut bytes) {
-        Ok(_) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(_) => String::new(),
+async fn text(response: HttpResponse) -> String {
+    let (mut chunks, mut bytes) = (chunks(response), Vec::new());
+    while let Some(Ok(chunk)) = chunks.next().await {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > TEXT_BYTES_MAX {
+            break;
+        }
     }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

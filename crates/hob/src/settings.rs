@@ -16,7 +16,7 @@ pub(crate) use environment::{Environment, VARIABLES};
 pub(crate) use memory::MemorySettings;
 
 use crate::bounded_file::read_text;
-use crate::config::{ConfigFile, LedgerSection, ServerSection, SpeechSection, Written};
+use crate::config::{ConfigFile, LedgerSection, LoadedConfig, ServerSection, SpeechSection};
 use crate::failure::{Failure, Outcome};
 use crate::listen::Listen;
 
@@ -184,7 +184,7 @@ impl Settings {
     pub(crate) fn resolve(
         flags: &Overrides,
         environment: &Environment,
-        written: &Written,
+        written: &LoadedConfig,
     ) -> Outcome<Settings> {
         let chat = ChatSettings::resolve(flags, environment, written);
         Ok(Settings {
@@ -252,7 +252,7 @@ impl SpeechSettings {
     }
 }
 
-fn ledger(written: &Written) -> LedgerSettings {
+fn ledger(written: &LoadedConfig) -> LedgerSettings {
     let file = &written.config.ledger;
     LedgerSettings {
         enabled: file.enabled.unwrap_or(true),
@@ -260,7 +260,7 @@ fn ledger(written: &Written) -> LedgerSettings {
     }
 }
 
-fn home(flags: &Overrides, environment: &Environment, written: &Written) -> Outcome<PathBuf> {
+fn home(flags: &Overrides, environment: &Environment, written: &LoadedConfig) -> Outcome<PathBuf> {
     let folders = &environment.folders;
     let typed = flags.home.as_ref().or(environment.hob_home.as_ref());
     let from_file = || written.config.home.as_ref().map(|home| written.resolve(home, folders));
@@ -276,7 +276,7 @@ fn home(flags: &Overrides, environment: &Environment, written: &Written) -> Outc
 fn server(
     flags: &Overrides,
     environment: &Environment,
-    written: &Written,
+    written: &LoadedConfig,
 ) -> Outcome<ServerSettings> {
     let file = &written.config.server;
     let hosts = if flags.allowed_hosts.is_empty() {
@@ -308,7 +308,7 @@ fn at_least_one(number: u32) -> NonZeroU32 {
     NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
 }
 
-fn key_source(environment: &Environment, written: &Written) -> KeySource {
+fn key_source(environment: &Environment, written: &LoadedConfig) -> KeySource {
     match (&environment.hob_api_key, &written.config.server.api_key_file) {
         (Some(key), _) => KeySource::Environment(key.clone()),
         (None, Some(path)) => KeySource::File(written.resolve(path, &environment.folders)),
@@ -316,7 +316,7 @@ fn key_source(environment: &Environment, written: &Written) -> KeySource {
     }
 }
 
-fn speech(flags: &Overrides, environment: &Environment, written: &Written) -> SpeechSettings {
+fn speech(flags: &Overrides, environment: &Environment, written: &LoadedConfig) -> SpeechSettings {
     let file = &written.config.speech;
     SpeechSettings {
         default_voice: file.default_voice.clone().unwrap_or_else(|| DEFAULT_VOICE.to_owned()),
@@ -326,7 +326,7 @@ fn speech(flags: &Overrides, environment: &Environment, written: &Written) -> Sp
 }
 
 /// A bare name is looked for on the PATH; anything with a folder in it is a path from the file.
-fn espeak(file: &SpeechSection, environment: &Environment, written: &Written) -> Espeak {
+fn espeak(file: &SpeechSection, environment: &Environment, written: &LoadedConfig) -> Espeak {
     match &file.espeak {
         None => Espeak::new(Path::new(DEFAULT_ESPEAK)),
         Some(program) if program.components().count() > 1 => {

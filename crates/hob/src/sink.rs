@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_file_is_refused_in_a_sentence() {
+    fn an_impossible_file_is_rejected_with_a_sentence() {
         let folder = tempfile::tempdir().expect("a folder");
         let is_folder = Sink::open(folder.path()).expect_err("a folder");
         assert!(is_folder.sentence.ends_with("is a folder"), "{is_folder}");

@@ -125,7 +125,7 @@ pub(crate) async fn deliver(
         since = Instant::now();
     }
     let Some(first_audio) = first_audio else {
-        return Err(Failure::new(Exit::Engine, "the model made no sound"));
+        return Err(Failure::new(Exit::Engine, "the model produced no sound"));
     };
     let waited = outputs.playing.is_none().then_some(waited);
     // Stops the engine before waiting for the player, in case the reader left early.
@@ -221,7 +221,7 @@ mod tests {
     async fn an_answer_without_a_sound_is_a_failure() {
         let folder = tempfile::tempdir().expect("a folder");
         let failure = to_file(folder.path(), Vec::new()).await.expect_err("a failure");
-        assert_eq!(failure.sentence, "the model made no sound");
+        assert_eq!(failure.sentence, "the model produced no sound");
     }
 
     #[test]

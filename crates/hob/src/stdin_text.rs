@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf8_is_refused_with_its_place() {
+    fn text_that_is_not_utf8_is_rejected_with_its_position() {
         let mut decoder = Utf8::default();
         decoder.push(b"abc").expect("ASCII");
         let failure = decoder.push(b"d\xffe").expect_err("not UTF-8");

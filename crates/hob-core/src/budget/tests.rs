@@ -47,7 +47,7 @@ fn evicted(budget: Budget, needed: u64, residents: &[Resident]) -> Vec<String> {
 }
 
 #[test]
-fn nobody_leaves_where_there_is_room() {
+fn no_model_is_evicted_while_there_is_room() {
     let residents = [idle("a", 100, 10)];
     assert_eq!(with(500, None).answer(&ram(500), &residents), Answer::Room);
     assert_eq!(with(500, Some(600)).answer(&ram(500), &residents), Answer::Room);
@@ -55,7 +55,7 @@ fn nobody_leaves_where_there_is_room() {
 }
 
 #[test]
-fn who_was_unused_for_longest_leaves_and_no_more_than_needed() {
+fn the_longest_unused_models_are_evicted_and_no_more_than_needed() {
     let residents = [idle("new", 100, 1), idle("old", 100, 30), idle("older", 100, 90)];
     assert_eq!(evicted(with(50, None), 150, &residents), ["older"]);
     assert_eq!(evicted(with(50, None), 250, &residents), ["older", "old"]);
@@ -64,7 +64,7 @@ fn who_was_unused_for_longest_leaves_and_no_more_than_needed() {
 }
 
 #[test]
-fn a_limit_counts_beside_what_the_system_has() {
+fn a_limit_counts_in_addition_to_free_memory() {
     let residents = [idle("a", 300, 10)];
     assert_eq!(evicted(with(9000, Some(500)), 300, &residents), ["a"]);
     let alone = with(9000, Some(500)).answer(&ram(501), &residents);
@@ -72,7 +72,7 @@ fn a_limit_counts_beside_what_the_system_has() {
 }
 
 #[test]
-fn who_answers_is_waited_for_and_named() {
+fn a_model_in_use_is_waited_for_and_named() {
     let residents = [answering("a", 300), pinned("b", 50), idle("c", 10, 60)];
     let Answer::Wait { until_idle, shortage } = with(100, None).answer(&ram(400), &residents)
     else {
@@ -104,7 +104,7 @@ fn pinned_models_stay_and_the_refusal_says_so() {
 }
 
 #[test]
-fn a_card_s_memory_is_counted_beside_the_system_s() {
+fn a_card_s_memory_is_counted_apart_from_the_system_s() {
     let budget = Budget { available: both(900 * MB, 100 * MB), max_bytes: Some(1_000 * MB) };
     let on_card = |name: &str, vram: u64, seconds| Resident {
         bytes: both(20 * MB, vram * MB),

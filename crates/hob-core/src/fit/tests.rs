@@ -260,7 +260,7 @@ fn formats_and_engines_that_do_not_go_together_are_named() {
 }
 
 #[test]
-fn what_would_surprise_is_said() {
+fn surprising_plans_have_warnings() {
     let codes = |machine: &Machine, model: &Model, options: &FitOptions| {
         let assessed = assess(machine, model, options).expect("an answer");
         assessed.warnings.iter().map(|warning| warning.code).collect::<Vec<_>>()
@@ -435,7 +435,7 @@ fn a_model_that_is_set_up_takes_and_does_what_was_answered() {
 }
 
 #[test]
-fn what_an_engine_is_told_is_what_is_counted() {
+fn the_engine_s_flags_match_the_counted_layout() {
     let layers = |gpu_layers| OffloadFlags { gpu_layers: Some(gpu_layers), cpu_moe_layers: None };
     let machine = with_card(64, 8.0);
     for (count, on_card) in [(0, 0), (1, 200_000_000), (2, 600_000_000), (99, 4_200_000_000)] {
@@ -478,7 +478,7 @@ fn a_context_is_as_long_as_the_fullest_memory_allows() {
 }
 
 #[test]
-fn each_engine_is_told_where_the_model_is() {
+fn each_engine_s_flags_name_the_model() {
     let said = |location: Location| {
         let model = Model { location, ..dense() };
         let assessed = assess(&bare(64), &model, &options(4_096)).expect("an answer");

@@ -30,15 +30,15 @@ fn rows(count: u64, length: u32, tokens: u64) -> u64 {
 
 fn logits(shape: &ModelShape, plan: &ContextPlan, tokens: u64) -> u64 {
     let outputs = tokens.min(plan.outputs_max.max(plan.sequences).into());
-    let beside = rows(ROWS_BESIDE_LOGITS, shape.embedding_length, tokens);
-    rows(1, shape.vocab_size, outputs).saturating_add(beside)
+    let rows_kept = rows(ROWS_BESIDE_LOGITS, shape.embedding_length, tokens);
+    rows(1, shape.vocab_size, outputs).saturating_add(rows_kept)
 }
 
 fn feed_forward(shape: &ModelShape, tokens: u64) -> u64 {
     // Each used expert has its own row before the rows are summed.
-    let beside = ROWS_BESIDE_FEED_FORWARD + u64::from(shape.experts_used);
+    let rows_kept = ROWS_BESIDE_FEED_FORWARD + u64::from(shape.experts_used);
     let wide = rows(FEED_FORWARD_ROWS, shape.feed_forward_length, tokens);
-    wide.saturating_add(rows(beside, shape.embedding_length, tokens))
+    wide.saturating_add(rows(rows_kept, shape.embedding_length, tokens))
 }
 
 /// Queries and results. Without flash attention also one score per head, token and cell.

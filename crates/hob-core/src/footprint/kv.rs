@@ -18,7 +18,7 @@ pub enum KvType {
 
 /// A name that is not a KV type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{name}' is no type of a KV cache; known are f16, q8_0 and q4_0")]
+#[error("'{name}' is not a KV cache type (expected f16, q8_0 or q4_0)")]
 pub struct UnknownKvType {
     pub name: String,
 }

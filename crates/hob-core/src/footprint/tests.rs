@@ -81,7 +81,7 @@ fn allocated(shape: &ModelShape, plan: ContextPlan, kv_mib: f64, compute_mib: f6
 }
 
 #[test]
-fn what_the_engine_allocated_for_smollm2_is_predicted() {
+fn the_engine_s_allocation_for_smollm2_is_predicted() {
     let shape = smollm2();
     allocated(&shape, usual(4_096, KvType::F16), 90.0, 106.77);
     allocated(&shape, usual(8_192, KvType::Q8_0), 95.62, 109.68);
@@ -94,7 +94,7 @@ fn what_the_engine_allocated_for_smollm2_is_predicted() {
 }
 
 #[test]
-fn what_the_engine_allocated_for_a_model_with_windows_is_predicted() {
+fn the_engine_s_allocation_for_a_model_with_windows_is_predicted() {
     let shape = gemma3_270m();
     allocated(&shape, usual(4_096, KvType::F16), 12.0 + 15.0, 524.53);
     allocated(&shape, usual(16_384, KvType::Q8_0), 25.5 + 7.97, 535.81);
@@ -150,7 +150,7 @@ fn context_that_fits(shape: &ModelShape, plan: &ContextPlan, available_bytes: u6
 }
 
 #[test]
-fn what_the_engine_would_refuse_is_refused_with_the_reason() {
+fn a_setup_that_the_engine_refuses_is_rejected_with_the_reason() {
     let check = |shape: &ModelShape, plan: &ContextPlan, expected| {
         assert_eq!(Footprint::of(shape, plan, REPACK), Err(expected));
     };
@@ -241,7 +241,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_found_fits_and_the_next_step_would_not(
+    fn the_longest_context_fits_and_one_step_more_does_not(
         shape in any_shape(), plan in any_plan(), available_bytes in 0..20_000_000_000_u64,
     ) {
         let fits = |context_tokens| {

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_surely_fits_is_sent_and_what_surely_does_not_is_not() {
+    fn a_prompt_is_sent_unless_it_is_certainly_too_long() {
         for (bytes, tokens_max, context, fit) in [
             (1000, None, Some(600), Fit::Yes),
             (1000, None, Some(400), Fit::Perhaps),

@@ -154,7 +154,7 @@ pub struct Seam {
 
 /// The decision at a seam.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Joint {
+pub enum SeamDecision {
     /// It may be either.
     Open,
     /// This text continues the answer.
@@ -168,28 +168,32 @@ impl Seam {
         Seam { said: said.trim_start().to_owned(), came: String::new() }
     }
 
-    pub fn push(&mut self, text: &str) -> Joint {
+    pub fn push(&mut self, text: &str) -> SeamDecision {
         self.came.push_str(text);
         let came = self.came.trim_start();
         if came.len() < self.said.len() && self.said.starts_with(came) {
-            return Joint::Open;
+            return SeamDecision::Open;
         }
         self.end()
     }
 
     /// No more text comes.
-    pub fn end(&self) -> Joint {
+    pub fn end(&self) -> SeamDecision {
         let came = self.came.trim_start();
         let alike = alike_bytes(&self.said, came);
         if alike == self.said.len() {
             return if alike >= ECHO_BYTES_MIN {
-                Joint::Rest(came[alike..].to_owned())
+                SeamDecision::Rest(came[alike..].to_owned())
             } else {
-                Joint::StartedOver
+                SeamDecision::StartedOver
             };
         }
         let chance = ALIKE_BYTES.min(self.said.len().div_ceil(2));
-        if alike >= chance { Joint::StartedOver } else { Joint::Rest(self.came.clone()) }
+        if alike >= chance {
+            SeamDecision::StartedOver
+        } else {
+            SeamDecision::Rest(self.came.clone())
+        }
     }
 }
 

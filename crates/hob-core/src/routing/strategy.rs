@@ -20,7 +20,7 @@ pub enum Strategy {
 
 /// What is known about a target when a request arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standing {
+pub struct TargetFacts {
     pub is_warm: bool,
     /// Requests in flight per slot.
     pub load: f64,
@@ -34,7 +34,12 @@ const FAILED_LOAD: f64 = 1000.0;
 
 /// The indexes of `targets` in the order in which to try them. `beginning` is a hash of the
 /// conversation's beginning, and `chance` a random number from 0 to 1.
-pub fn order(strategy: Strategy, targets: &[Standing], beginning: u64, chance: f64) -> Vec<usize> {
+pub fn order(
+    strategy: Strategy,
+    targets: &[TargetFacts],
+    beginning: u64,
+    chance: f64,
+) -> Vec<usize> {
     let mut places: Vec<usize> = (0..targets.len()).collect();
     match strategy {
         Strategy::Order => {}
@@ -54,11 +59,11 @@ pub fn order(strategy: Strategy, targets: &[Standing], beginning: u64, chance: f
     places
 }
 
-fn busy(target: &Standing) -> f64 {
+fn busy(target: &TargetFacts) -> f64 {
     target.load + if target.failed_recently { FAILED_LOAD } else { 0.0 }
 }
 
-fn drawn(targets: &[Standing], chance: f64) -> Option<usize> {
+fn drawn(targets: &[TargetFacts], chance: f64) -> Option<usize> {
     let total: f64 = targets.iter().map(|target| target.weight.max(0.0)).sum();
     let mut left = chance.clamp(0.0, 1.0) * total;
     targets.iter().position(|target| {
@@ -104,16 +109,16 @@ impl FromStr for Strategy {
 mod tests {
     use super::*;
 
-    fn standing(is_warm: bool, load: f64, failed_recently: bool, weight: f64) -> Standing {
-        Standing { is_warm, load, failed_recently, weight }
+    fn facts(is_warm: bool, load: f64, failed_recently: bool, weight: f64) -> TargetFacts {
+        TargetFacts { is_warm, load, failed_recently, weight }
     }
 
     #[test]
     fn each_way_has_its_order() {
         let targets = [
-            standing(false, 0.0, true, 1.0),
-            standing(true, 0.9, false, 0.0),
-            standing(true, 0.5, false, 3.0),
+            facts(false, 0.0, true, 1.0),
+            facts(true, 0.9, false, 0.0),
+            facts(true, 0.5, false, 3.0),
         ];
         assert_eq!(order(Strategy::Order, &targets, 7, 0.9), [0, 1, 2]);
         assert_eq!(order(Strategy::Warm, &targets, 7, 0.9), [1, 2, 0]);
@@ -133,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_conversation_stays_where_its_beginning_is_known() {
-        let idle = [standing(true, 0.0, false, 1.0); 3];
+        let idle = [facts(true, 0.0, false, 1.0); 3];
         assert_eq!(
             order(Strategy::LeastWait, &idle, 4, 0.0),
             order(Strategy::LeastWait, &idle, 4, 0.9)
@@ -143,7 +148,7 @@ mod tests {
 
     #[test]
     fn draws_are_as_the_weights_say() {
-        let targets = [standing(true, 0.0, false, 1.0), standing(true, 0.0, false, 3.0)];
+        let targets = [facts(true, 0.0, false, 1.0), facts(true, 0.0, false, 3.0)];
         let first = |chance| order(Strategy::Weighted, &targets, 0, chance)[0];
         let ones = (0..1000).filter(|draw| first(f64::from(*draw) / 1000.0) == 1).count();
         assert_eq!(ones, 750);

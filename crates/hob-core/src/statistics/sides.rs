@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_is_called_different_once_in_twenty() {
+    fn equal_sides_are_called_different_once_in_twenty() {
         let mut chance = Chance::seeded(7);
         let mut side = |times: f64| -> Vec<f64> {
             (0..8).map(|_| times * (100.0 + 4.0 * (chance.part() - 0.5))).collect()

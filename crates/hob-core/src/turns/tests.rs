@@ -57,7 +57,7 @@ fn a_slow_model_has_half_a_minute_and_then_makes_room() {
 }
 
 #[test]
-fn a_model_whose_memory_nobody_needs_goes_on() {
+fn a_model_continues_while_its_memory_is_not_needed() {
     let now = Instant::now();
     let mut turns = Turns::default();
     turns.wait("B", now);
@@ -71,7 +71,7 @@ fn a_model_whose_memory_nobody_needs_goes_on() {
 }
 
 #[test]
-fn free_memory_is_for_everybody_until_somebody_waited_too_long_for_it() {
+fn free_memory_is_for_all_until_one_model_has_waited_too_long() {
     let now = Instant::now();
     let mut turns = Turns::default();
     turns.wait("large", now);

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_is_left_for_no_other_answer() {
+    fn reserved_tokens_are_not_given_to_another_answer() {
         let mut budget = budget(30);
         assert_eq!((budget.reserve(50, NOON), budget.left(NOON)), (50, 20));
         assert_eq!((budget.reserve(50, NOON), budget.left(NOON)), (20, 0));

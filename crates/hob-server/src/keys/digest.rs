@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_key_is_refused_without_being_repeated() {
+    fn an_invalid_digest_is_rejected_without_repeating_it() {
         assert_eq!(KeyDigest::of(" \n").expect_err("blank"), EmptyKey);
         for text in ["", "abc", "hob-secret", &OF_ABC[..62], &OF_ABC.replace('b', "g")] {
             assert_eq!(KeyDigest::from_hex(text).expect_err(text), NotADigest::NotHex);

@@ -21,12 +21,12 @@ pub(crate) struct KeyHolder {
     per_minute: Option<NonZeroU32>,
     at_once: Option<NonZeroU32>,
     per_day: Option<NonZeroU64>,
-    left: Mutex<Left>,
+    left: Mutex<RemainingLimits>,
 }
 
 /// `None` without such a limit.
 #[derive(Debug)]
-struct Left {
+struct RemainingLimits {
     requests: Option<Window>,
     in_flight: u32,
     tokens: Option<Budget>,
@@ -36,7 +36,7 @@ impl KeyHolder {
     /// `spent` tokens were spent on the day of `now`, which is the time of both clocks.
     pub(super) fn new(key: &KeyOptions, spent: u64, now: (Instant, Duration)) -> KeyHolder {
         let (now, today) = now;
-        let left = Left {
+        let left = RemainingLimits {
             requests: key.requests_per_minute.map(|per_minute| Window::new(per_minute, now)),
             in_flight: 0,
             tokens: key.tokens_per_day.map(|per_day| Budget::new(per_day, spent, today)),
@@ -79,7 +79,7 @@ impl KeyHolder {
         self.count_request(&mut self.left(), Instant::now())
     }
 
-    fn check_tokens(&self, left: &mut Left) -> Result<(), KeyRefusal> {
+    fn check_tokens(&self, left: &mut RemainingLimits) -> Result<(), KeyRefusal> {
         let (Some(per_day), Some(tokens)) = (self.per_day, &mut left.tokens) else { return Ok(()) };
         let now = since_1970();
         let checked = tokens.check(now);
@@ -87,7 +87,7 @@ impl KeyHolder {
         if tokens.left(now) == 0 { Err(KeyRefusal::Reserved { per_day }) } else { Ok(()) }
     }
 
-    fn check_place(&self, left: &Left) -> Result<(), KeyRefusal> {
+    fn check_place(&self, left: &RemainingLimits) -> Result<(), KeyRefusal> {
         match self.at_once {
             Some(at_once) if left.in_flight >= at_once.get() => {
                 Err(KeyRefusal::TooMany { at_once })
@@ -96,7 +96,7 @@ impl KeyHolder {
         }
     }
 
-    fn count_request(&self, left: &mut Left, now: Instant) -> Result<(), KeyRefusal> {
+    fn count_request(&self, left: &mut RemainingLimits, now: Instant) -> Result<(), KeyRefusal> {
         let (Some(per_minute), Some(requests)) = (self.per_minute, &mut left.requests) else {
             return Ok(());
         };
@@ -106,7 +106,7 @@ impl KeyHolder {
 
     /// A panic between lock and unlock cannot leave these numbers half-changed in a way that
     /// matters, so a poisoned lock is used as it is.
-    fn left(&self) -> MutexGuard<'_, Left> {
+    fn left(&self) -> MutexGuard<'_, RemainingLimits> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_no_place_has_asked_nothing() {
+    fn a_request_without_a_free_answer_does_not_count() {
         let holder = holder(|key| {
             key.concurrency = NonZeroU32::new(1);
             key.requests_per_minute = NonZeroU32::new(2);

@@ -17,7 +17,7 @@ pub(crate) enum KeyRefusal {
     #[error("this key may not see {what}; {}", usable(allowed))]
     NotShown { what: &'static str, allowed: Vec<String> },
     #[error(
-        "this key may ask {per_minute} times a minute; try again in {} s",
+        "this key may send {per_minute} requests per minute; try again in {} s",
         whole_seconds(*.retry_after)
     )]
     TooFast { per_minute: NonZeroU32, retry_after: Duration },
@@ -91,6 +91,6 @@ mod tests {
         assert_eq!(spent.to_string(), expected);
         let per_minute = NonZeroU32::new(60).expect("some");
         let fast = KeyRefusal::TooFast { per_minute, retry_after: Duration::from_millis(1) };
-        assert_eq!(fast.to_string(), "this key may ask 60 times a minute; try again in 1 s");
+        assert_eq!(fast.to_string(), "this key may send 60 requests per minute; try again in 1 s");
     }
 }

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_no_request_is_given_back_while_it_counts() {
+    fn a_returned_request_no_longer_counts() {
         let (mut window, start) = window(1);
         assert_eq!(window.take(start), Ok(()));
         window.give_back(start);

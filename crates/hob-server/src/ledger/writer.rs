@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_the_latest_first() {
+    fn rows_are_read_latest_first() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("new/ledger.sqlite3");
         assert_eq!(read(&path, Period::default()).expect("no ledger is an empty one"), []);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ledger_is_left_alone() {
+    fn a_file_that_is_no_ledger_is_left_unchanged() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ledger.sqlite3");
         std::fs::write(&path, "my diary, and nothing that a database would hold".repeat(9))
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_does_not_keep_up_delays_nobody() {
+    fn a_slow_disk_delays_no_request() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ledger.sqlite3");
         let ledger = Ledger::open(&path, DAY).expect("a ledger");

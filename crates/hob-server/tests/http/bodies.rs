@@ -24,7 +24,7 @@ fn upload(length: usize) -> String {
 }
 
 #[tokio::test]
-async fn uploads_that_hardly_move_close_transcription_to_nobody() {
+async fn slow_uploads_do_not_block_transcription() {
     let options = ServerOptions { bodies_bytes_max: MIB, ..ServerOptions::default() };
     let server = ears::serve_with(ears::scripted([Ok(vec![ears::done(1.0)])]), options).await;
     let mut slow = server.client().await;

@@ -67,7 +67,7 @@ async fn the_default_can_be_named() {
 }
 
 #[tokio::test]
-async fn of_several_none_is_the_default_unless_it_is_named() {
+async fn several_models_have_no_default_unless_one_is_configured() {
     let speech = Arc::new(StagedSpeech::new());
     let admission = Admission::new(2, 0.1);
     let mut registry = Registry::default();
@@ -84,7 +84,7 @@ async fn of_several_none_is_the_default_unless_it_is_named() {
 }
 
 #[tokio::test]
-async fn models_that_chat_are_listed_beside_those_that_speak() {
+async fn chat_and_speech_models_are_listed_together() {
     let server = serve_chat(scripted([])).await;
     let list = server.get("/v1/models").await.json();
     let names: Vec<_> = list["data"].as_array().expect("a list").iter().map(|m| &m["id"]).collect();

@@ -36,7 +36,7 @@ async fn a_model_that_makes_no_token_is_not_waited_for_forever() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), options).await;
     let expected = json!({
-        "message": "the model made no token for 0 s",
+        "message": "the model produced no token for 0 s",
         "type": "server_error",
         "param": null,
         "code": "timeout",
@@ -85,7 +85,7 @@ async fn an_answer_may_take_longer_than_its_longest_silence() {
     assert!(rest.ends_with("data: [DONE]\n\n"), "{rest}");
 }
 
-async fn nobody_in_flight(server: &Server) {
+async fn none_in_flight(server: &Server) {
     while server.admission.in_flight() > 0 {
         tokio::task::yield_now().await;
     }
@@ -115,7 +115,7 @@ async fn a_client_that_left_is_not_answered() {
     drop(client);
     no_hang(pen.closed()).await;
 
-    no_hang(nobody_in_flight(&server)).await;
+    no_hang(none_in_flight(&server)).await;
     let metrics = server.get("/metrics").await;
     let line = r#"hob_chat_answers_total{model="smol",outcome="abandoned"} 3"#;
     assert!(metrics.text().contains(line), "{}", metrics.text());
@@ -139,7 +139,7 @@ async fn a_stream_that_waits_for_its_first_word_begins_before_its_status_is_know
 }
 
 #[tokio::test]
-async fn whoever_asks_for_it_hears_how_far_the_loading_is() {
+async fn a_client_that_asks_for_it_gets_loading_progress() {
     let loading = ModelState::Loading { ready_in: Duration::from_secs(7) };
     let model = Arc::new(StagedChat::new().with_state(loading));
     let server = serve_chat_with(Arc::clone(&model), talkative()).await;

@@ -134,7 +134,7 @@ async fn serve(options: ServerOptions, change: impl FnOnce(&mut Registry)) -> Se
 }
 
 #[tokio::test]
-async fn whoever_answers_is_named_and_written_down() {
+async fn the_target_is_named_and_logged() {
     let folder = tempfile::tempdir().expect("a folder");
     let day = Duration::from_secs(86_400);
     let ledger = Ledger::open(&folder.path().join("ledger.sqlite3"), day).expect("a ledger");
@@ -164,7 +164,7 @@ async fn whoever_answers_is_named_and_written_down() {
 }
 
 #[tokio::test]
-async fn names_that_are_somebody_s_here_stay_here() {
+async fn local_names_win_over_upstream_names() {
     let server =
         serve(ServerOptions::default(), |registry| registry.add_alias("far", "gpu/tts")).await;
     server.model.stage_all([crate::model::sound(0.1, 100)]);

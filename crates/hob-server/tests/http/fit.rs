@@ -128,7 +128,7 @@ async fn a_body_and_an_address_are_answered_alike() {
 }
 
 #[tokio::test]
-async fn what_may_be_chosen_is_listed() {
+async fn choices_are_listed() {
     let (server, _) = serve(ServerOptions::default()).await;
     let machines = json!({"machines": [{"name": "this machine"}, {"name": "laptop"}]});
     assert_eq!(server.get("/api/fit/machines").await.json(), machines);
@@ -170,11 +170,7 @@ async fn refusals_say_what_is_wrong() {
             400,
             json!({"message": "empty: the model has no layers that decode", "param": "model"}),
         ),
-        (
-            "model=panic",
-            500,
-            json!({"message": "whether it fits could not be worked out; hob's log says more"}),
-        ),
+        ("model=panic", 500, json!({"message": "the prediction failed; see hob's log"})),
     ];
     for (query, status, expected) in rows {
         let answer = server.get(&format!("/api/fit?{query}")).await;

@@ -165,7 +165,7 @@ async fn silence_is_an_answer() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_stops_the_work() {
+async fn a_client_that_leaves_stops_the_work() {
     let (model, mouth) = StagedEars::new();
     let server = serve(model).await;
     let mut client = server.client().await;

@@ -66,7 +66,7 @@ async fn requests_of_a_minute_are_counted_and_lists_are_not() {
     for _ in 0..2 {
         assert_eq!(server.ask(post_as(PHONE, CHAT, HI)).await.status(), 200);
     }
-    let said = "this key may ask 2 times a minute; try again in ";
+    let said = "this key may send 2 requests per minute; try again in ";
     for body in [HI, STREAM] {
         let answer = server.ask(post_as(PHONE, CHAT, body)).await;
         let wait_s = check_limit(&answer, "rate_limit_exceeded", "true", said);
@@ -259,7 +259,7 @@ async fn to_start_again_gives_no_tokens_back() {
 }
 
 #[tokio::test]
-async fn without_keys_nobody_is_counted() {
+async fn without_keys_no_request_is_limited() {
     let server = serve_chat(scripted([hello()])).await;
     assert_eq!(server.ask(get("/metrics")).await.status(), 200);
     assert_eq!(server.ask(post_as("hob-any", CHAT, HI)).await.status(), 200);
@@ -268,7 +268,7 @@ async fn without_keys_nobody_is_counted() {
 }
 
 #[tokio::test]
-async fn vectors_that_nobody_waits_for_any_more_are_charged_as_far_as_they_were_computed() {
+async fn abandoned_embeddings_are_charged_as_far_as_they_were_computed() {
     let server = serve_chat_with(Arc::new(StagedChat::new()), options(budget(7))).await;
     let body = r#"{"input":["one","two"]}"#;
     let mut client = server.client().await;

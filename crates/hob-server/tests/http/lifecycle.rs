@@ -137,7 +137,7 @@ fn entry(state: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_hob_holds_is_listed_with_what_it_takes() {
+async fn loaded_models_are_listed_with_their_memory() {
     let (server, lifecycle, _ends) = server().await;
     assert_eq!(server.get("/api/hob/ps").await.json(), json!({"models": [entry("cold")]}));
     let memory_use = MemoryUse {
@@ -169,7 +169,7 @@ async fn a_model_is_put_into_memory_and_taken_out_by_any_name() {
 }
 
 #[tokio::test]
-async fn a_loading_is_told_line_by_line() {
+async fn a_load_is_reported_line_by_line() {
     let (server, _residence, ends) = server().await;
     let calls = post("/api/hob/load", r#"{"model":"smol","stream":true}"#);
     let mut client = server.client().await;
@@ -222,10 +222,10 @@ fn entry_line(state: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_cannot_be_loaded_is_refused() {
+async fn a_model_that_cannot_be_loaded_is_rejected() {
     let (server, lifecycle, _ends) = server().await;
-    let elsewhere = "'cloud' lives elsewhere; this hob neither loads nor unloads it";
-    let speech = "'kokoro' lives elsewhere; this hob neither loads nor unloads it";
+    let elsewhere = "'cloud' is a model of another server; this hob cannot load or unload it";
+    let speech = "'kokoro' is a model of another server; this hob cannot load or unload it";
     let unknown = "no model is called 'smool'; the nearest are smol";
     for (body, status, message) in [
         (r#"{"model":"cloud"}"#, 400, elsewhere),

@@ -169,7 +169,7 @@ async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_finds_no_place_is_told_when_one_is_free() {
+async fn retry_after_says_when_a_slot_is_free() {
     for (rtf, at_once, chars_per_second) in [(0.4, 1, 15.0), (0.3, 3, 12.0), (1.4, 1, 18.0)] {
         check(rtf, at_once, chars_per_second).await;
     }

@@ -133,10 +133,10 @@ async fn metrics_say_what_happened() {
 async fn paths_and_methods_that_are_not_there() {
     let server = Server::start().await;
     for (method, path, status, message) in [
-        ("GET", "/v1/nothing", 404, "nothing is at /v1/nothing"),
-        ("POST", "/nothing", 404, "nothing is at /nothing"),
-        ("GET", "/../Cargo.toml", 404, "nothing is at /../Cargo.toml"),
-        ("GET", "/%2e%2e/Cargo.toml", 404, "nothing is at /%2e%2e/Cargo.toml"),
+        ("GET", "/v1/nothing", 404, "there is no route /v1/nothing"),
+        ("POST", "/nothing", 404, "there is no route /nothing"),
+        ("GET", "/../Cargo.toml", 404, "there is no route /../Cargo.toml"),
+        ("GET", "/%2e%2e/Cargo.toml", 404, "there is no route /%2e%2e/Cargo.toml"),
         ("GET", "/v1/audio/speech", 405, "/v1/audio/speech does not take GET"),
         ("DELETE", "/v1/models/kokoro", 405, "/v1/models/kokoro does not take DELETE"),
         ("PUT", "/health", 405, "/health does not take PUT"),

@@ -107,7 +107,7 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_client_that_left() {
+async fn a_client_that_left_leaves_nothing_behind() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat(Arc::clone(&model)).await;
     let (pen, client) = begun(&server, &model, chat(STREAM)).await;
@@ -244,7 +244,7 @@ async fn a_key_for_some_names_sees_its_own_requests_only() {
 }
 
 #[tokio::test]
-async fn what_no_model_was_asked_is_no_request_here() {
+async fn a_request_that_used_no_model_is_not_listed() {
     let server = serve_chat(Arc::new(StagedChat::new())).await;
     assert_eq!(server.ask(chat("{}")).await.status(), 400);
     assert_eq!(server.ask(post("/v1/embeddings", "{")).await.status(), 400);

@@ -184,7 +184,7 @@ async fn tools_are_called_with_objects() {
 }
 
 #[tokio::test]
-async fn what_the_model_is_not_made_for_is_settled() {
+async fn parameters_that_a_model_cannot_follow_are_dropped() {
     let card = ChatCard { context_tokens: 64, ..ChatCard::default() };
     let model = Arc::new(ScriptedChat::new([hello(), hello()]).with_card(card));
     let server = server_of(&model, ServerOptions::default()).await;
@@ -266,7 +266,7 @@ async fn a_client_that_leaves_stops_the_work() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_in_ollamas_words() {
+async fn errors_have_ollama_s_format() {
     let busy = ModelError::Busy { retry_after: Duration::from_secs(7) };
     let long = ModelError::TooLong { needed: 9000, available: 8192 };
     let (server, _model) = server([Err(busy.clone()), Err(long.clone())]).await;
@@ -302,7 +302,7 @@ async fn refusals_are_told_in_ollamas_words() {
 }
 
 #[tokio::test]
-async fn what_hob_does_not_offer_is_said() {
+async fn routes_that_hob_lacks_say_so() {
     let (server, _model) = server([]).await;
     for (method, path) in [
         ("POST", "/api/create"),
@@ -312,14 +312,13 @@ async fn what_hob_does_not_offer_is_said() {
         ("POST", "/api/blobs/sha256:ab"),
     ] {
         let answer = server.ask(request(method, path, "Host: localhost\r\n")).await;
-        let error =
-            format!("{path} is not offered: models are put here with `hob pull`, not over HTTP");
+        let error = format!("{path} is not supported: install models with `hob pull`");
         assert_eq!((answer.status(), answer.json()), (501, json!({"error": error})), "{method}");
     }
 }
 
 #[tokio::test]
-async fn who_is_there_is_told_to_people_and_programs() {
+async fn the_root_answers_people_and_programs() {
     let (server, _model) = server([]).await;
     let asked = |accept: &str| request("GET", "/", &format!("Host: localhost\r\n{accept}"));
     for (accept, kind, body) in [
@@ -380,7 +379,7 @@ async fn models_are_listed_under_every_name_and_shown_by_any() {
 }
 
 #[tokio::test]
-async fn what_is_in_memory_is_listed() {
+async fn loaded_models_are_listed() {
     let (server, lifecycle, _ends) = held().await;
     assert_eq!(server.get("/api/ps").await.json(), json!({"models": []}), "cold");
     let memory_use = MemoryUse { resident_bytes: Some(150), ..MemoryUse::default() };
@@ -430,7 +429,7 @@ async fn without_a_prompt_it_is_about_memory() {
 }
 
 #[tokio::test]
-async fn unloading_cuts_nobody_off_and_does_not_reach_elsewhere() {
+async fn unloading_ends_no_answer_and_leaves_other_servers_alone() {
     let (server, lifecycle, _ends) = held().await;
     lifecycle.occupy(ModelState::Ready, MemoryUse { in_flight: 1, ..MemoryUse::default() });
     let unload = server.ask(post("/api/generate", r#"{"keep_alive":0}"#)).await;
@@ -439,7 +438,7 @@ async fn unloading_cuts_nobody_off_and_does_not_reach_elsewhere() {
     let loaded = server.ask(post("/api/generate", r#"{"model":"cloud"}"#)).await;
     assert_eq!(loaded.json()["done_reason"], "load", "what lives elsewhere is there");
     let refused = server.ask(post("/api/generate", r#"{"model":"cloud","keep_alive":0}"#)).await;
-    let error = "'cloud' lives elsewhere; this hob neither loads nor unloads it";
+    let error = "'cloud' is a model of another server; this hob cannot load or unload it";
     assert_eq!((refused.status(), refused.json()), (400, json!({"error": error})));
 }
 
@@ -461,13 +460,13 @@ async fn texts_become_vectors_in_two_ways() {
 }
 
 #[tokio::test]
-async fn what_costs_something_wants_the_key() {
+async fn costly_routes_need_the_key() {
     let model = Arc::new(ScriptedChat::new([hello()]));
     let server = server_of(&model, with_key("secret")).await;
     for path in ["/", "/api/version", "/api/tags"] {
         assert_eq!(server.get(path).await.status(), 200, "{path}");
     }
-    let error = "this hob wants an API key: send 'Authorization: Bearer KEY'";
+    let error = "this server requires an API key: send 'Authorization: Bearer KEY'";
     for path in ["chat", "generate", "embed", "embeddings", "show", "pull", "create"] {
         let refused = server.ask(post(&format!("/api/{path}"), CHAT)).await;
         assert_eq!((refused.status(), refused.json()), (401, json!({"error": error})), "{path}");

@@ -38,7 +38,7 @@ async fn a_model_that_reads_text_only_is_not_asked() {
         for (path, body) in ROUTES {
             let refused = server.ask(post(path, body)).await;
             let error = refused.json()["error"].to_string();
-            let is_said = error.contains("it reads text only, and a message has a picture");
+            let is_said = error.contains("it accepts text only, and a message contains an image");
             assert!(refused.status() == 400 && is_said, "{path}: {error}");
         }
         assert!(model.asked().is_empty());

@@ -33,7 +33,7 @@ async fn a_path_that_is_not_utf_8_is_refused_in_the_envelope() {
 async fn requests_that_cannot_be_answered() {
     let options = ServerOptions { text_chars_max: 20_000, ..ServerOptions::default() };
     let server = Server::start_with(StagedSpeech::new(), options).await;
-    let empty = "there is nothing to say: the text is empty, or holds only what is not spoken";
+    let empty = "there is nothing to speak: the text is empty or has no speakable characters";
     let long = format!(r#"{{"input":"{}"}}"#, "é".repeat(20_001));
     let whole = format!(r#"{{"input":"{}","stream":false}}"#, "a".repeat(9_030));
     let rows: &[(&str, Row, &str)] = &[
@@ -160,7 +160,7 @@ async fn a_model_that_says_nothing_is_not_waited_for_forever() {
     let mouth = server.model.stage();
     let answer = server.post_speech(r#"{"input":"Hi"}"#).await;
     let expected = (504, "server_error", None, Some("timeout"), None, None);
-    check_refusal(&answer, expected, "the model made no sound for 0 s");
+    check_refusal(&answer, expected, "the model produced no sound for 0 s");
     assert!(mouth.is_closed(), "its work was stopped");
 }
 
@@ -302,7 +302,7 @@ async fn a_chunk_that_is_none_is_refused() {
     let server = Server::start().await;
     let headers = "Host: localhost\r\nTransfer-Encoding: chunked\r\n";
     let broken = request("POST", "/v1/audio/speech", headers) + "zz\r\n";
-    check_refusal(&server.ask(broken).await, invalid(None), "the body broke off");
+    check_refusal(&server.ask(broken).await, invalid(None), "the body ended too early");
 }
 
 #[tokio::test]
@@ -316,7 +316,7 @@ async fn headers_without_end_are_refused() {
 }
 
 #[tokio::test]
-async fn whoever_holds_connections_open_and_asks_nothing_keeps_nobody_out() {
+async fn idle_connections_do_not_block_other_clients() {
     let options = ServerOptions { connections_max: 8, ..ServerOptions::default() };
     let server = Server::start_with(StagedSpeech::new(), options).await;
     let mut idle = Vec::new();

@@ -102,7 +102,7 @@ async fn a_prompt_that_is_too_long_is_named_as_its_route_names_it() {
 }
 
 #[tokio::test]
-async fn what_the_card_rules_out_never_reaches_the_model() {
+async fn requests_that_the_card_rules_out_never_reach_the_model() {
     let bare = ChatCard { template: None, fills_in: false, ..card() };
     let script: Result<Vec<Event>, ModelError> = Ok(vec![text("Hello"), done(1)]);
     let model = Arc::new(ScriptedChat::new([script]).with_card(bare));
@@ -115,8 +115,8 @@ async fn what_the_card_rules_out_never_reaches_the_model() {
     check(
         &server.ask(post("/v1/completions", r#"{"prompt":"a","suffix":"c"}"#)).await,
         (400, Some("suffix"), Some("unsupported_parameter"), Some("false"), None),
-        "this model cannot do what 'suffix' asks for: its vocabulary has no marks for a gap to be \
-         filled in",
+        "this model cannot do what 'suffix' asks for: its vocabulary has no \
+         fill-in-the-middle tokens",
     );
     assert_eq!(model.asked(), []);
     assert_eq!(server.ask(post("/v1/completions", r#"{"prompt":"a"}"#)).await.status(), 200);

@@ -19,13 +19,13 @@ use crate::server::Server;
 
 const PATH: &str = "/v1/audio/transcriptions";
 
-fn nobody() -> Arc<hob_core::scripted::ScriptedTranscript> {
+fn no_model() -> Arc<hob_core::scripted::ScriptedTranscript> {
     scripted([])
 }
 
 /// A server that accepts files of at most 100 bytes.
 async fn small() -> Server {
-    serve_with(nobody(), ServerOptions { file_bytes_max: 100, ..Default::default() }).await
+    serve_with(no_model(), ServerOptions { file_bytes_max: 100, ..Default::default() }).await
 }
 
 fn error(answer: &Answer) -> (u16, String) {
@@ -80,14 +80,15 @@ async fn a_body_that_is_neither_form_nor_json_is_refused() {
 
 #[tokio::test]
 async fn a_form_that_ends_too_early_is_refused() {
-    let server = serve(nobody()).await;
+    let server = serve(no_model()).await;
     let whole = body(&[FILE]);
     for cut in [10, 40, whole.len() - 12] {
         let answer = server.ask(post_with(PATH, &form_headers(), &whole[..cut])).await;
-        assert_eq!(error(&answer), (400, "the body broke off".to_owned()), "{cut}");
+        assert_eq!(error(&answer), (400, "the body ended too early".to_owned()), "{cut}");
     }
     let read_time_max = Duration::from_millis(20);
-    let server = serve_with(nobody(), ServerOptions { read_time_max, ..Default::default() }).await;
+    let server =
+        serve_with(no_model(), ServerOptions { read_time_max, ..Default::default() }).await;
     let mut client = server.client().await;
     let whole = form(&[FILE]);
     client.send(&whole[..whole.len() - 20]).await;
@@ -98,7 +99,7 @@ async fn a_form_that_ends_too_early_is_refused() {
 async fn a_hob_that_does_not_listen_says_so() {
     let server = Server::start().await;
     let message =
-        "this hob has no transcription model; ask for one of another server, as UPSTREAM/MODEL";
+        "this hob has no transcription model; use a model of another server: UPSTREAM/MODEL";
     for fields in [&[][..], &[("model", "whisper-1")]] {
         let answer = server.ask(form_with(fields)).await;
         let expected = (503, "server_error", None, Some("no_target"), Some("false"), None);
@@ -116,7 +117,7 @@ async fn a_hob_that_does_not_listen_says_so() {
 
 #[tokio::test]
 async fn a_name_that_leads_elsewhere_is_refused() {
-    let server = serve(nobody()).await;
+    let server = serve(no_model()).await;
     for (name, status, message) in [
         ("wisper", 404, "no model is called 'wisper'; the nearest are whisper"),
         ("kokoro", 400, "'kokoro' is a speech model, and this needs a transcription model"),
@@ -130,7 +131,7 @@ async fn a_name_that_leads_elsewhere_is_refused() {
 }
 
 #[tokio::test]
-async fn who_finds_no_place_is_told_when_to_come_again() {
+async fn a_rejected_request_gets_retry_after() {
     let (model, mouth) = StagedEars::new();
     let server = serve_with(model, ServerOptions::default()).await;
     let mut client = server.client().await;
@@ -148,7 +149,7 @@ async fn a_key_that_is_not_for_it_is_refused() {
     let mut key = KeyOptions::new("phone", KeyDigest::of("secret").expect("a key"));
     key.aliases = Some(vec!["kokoro".to_owned()]);
     let options = ServerOptions { keys: vec![key], ..Default::default() };
-    let server = serve_with(nobody(), options).await;
+    let server = serve_with(no_model(), options).await;
     let headers = format!("Authorization: Bearer secret\r\n{}", form_headers());
     for fields in [vec![FILE], vec![FILE, ("model", None, &b"whisper-1"[..])]] {
         let answer = server.ask(post_with(PATH, &headers, body(&fields))).await;

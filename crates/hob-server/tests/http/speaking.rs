@@ -319,7 +319,7 @@ async fn the_model_gets_what_was_asked() {
 }
 
 #[tokio::test]
-async fn what_has_no_effect_is_named() {
+async fn parameters_without_effect_are_named() {
     let server = Server::start().await;
     server.model.stage_all([sound(0.1, 100)]);
     let body = r#"{"input":"Hi","instructions":"softly","user":"me","return_timestamps":true}"#;

@@ -15,7 +15,7 @@ use hob_wire::{
 use tokio::time::{sleep, timeout};
 
 use super::Upstream;
-use crate::http::Response;
+use crate::http::HttpResponse;
 use crate::options::UpstreamKind;
 
 /// Time between two list requests, ± 20 %, so that not all servers are requested at once.
@@ -271,7 +271,7 @@ fn nonsense(error: impl std::fmt::Display) -> Fault {
 }
 
 /// Reads a body, up to a size limit.
-pub(crate) async fn text(mut response: Response) -> Result<String, Fault> {
+pub(crate) async fn text(mut response: HttpResponse) -> Result<String, Fault> {
     let mut bytes = Vec::new();
     loop {
         match response.chunk().await {

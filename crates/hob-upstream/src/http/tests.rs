@@ -1,4 +1,4 @@
-//! Against servers that a test writes by hand, byte for byte.
+//! Tests against servers that the test writes by hand, byte for byte.
 
 use std::io;
 
@@ -12,15 +12,15 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const HOPS: (hyper::header::HeaderName, HeaderValue) =
     (hyper::header::HeaderName::from_static("x-hops"), HeaderValue::from_static("1"));
 
-/// A server that a test writes by hand, and the client that asks it.
-async fn pair() -> (TcpListener, Http) {
+/// A listener for a hand-written server, and a client for it.
+async fn pair() -> (TcpListener, HttpClient) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = format!("http://{}/", listener.local_addr().expect("it is bound"));
-    let http = Http::new(&address.parse().expect("an address"), HeaderMap::new(), None);
+    let http = HttpClient::new(&address.parse().expect("an address"), HeaderMap::new(), None);
     (listener, http.expect("no TLS, so nothing to find"))
 }
 
-/// Reads a request and its body, and writes this.
+/// Reads a request with its body, and answers with this text.
 async fn answer(socket: &mut TcpStream, text: &str) -> io::Result<String> {
     let mut request = Vec::new();
     loop {
@@ -38,7 +38,7 @@ async fn answer(socket: &mut TcpStream, text: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&request).into_owned())
 }
 
-async fn whole(mut response: Response) -> Result<String, HttpError> {
+async fn whole(mut response: HttpResponse) -> Result<String, HttpError> {
     let mut body = Vec::new();
     while let Some(bytes) = response.chunk().await? {
         body.extend_from_slice(&bytes);
@@ -133,7 +133,7 @@ async fn dropping_an_answer_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn who_is_not_there_is_named_without_an_address() {
+async fn an_unreachable_server_is_reported_without_its_address() {
     let (listener, http) = pair().await;
     drop(listener);
     let error = http.get("/").await.expect_err("connection refused").to_string();
@@ -164,7 +164,7 @@ async fn a_form_is_read_back_by_another_implementation() {
 }
 
 #[tokio::test]
-async fn what_came_before_a_cut_is_heard() {
+async fn bytes_before_a_cut_are_delivered() {
     let (listener, http) = pair().await;
     let server = async {
         let (mut socket, _) = listener.accept().await?;

@@ -63,7 +63,7 @@ struct Empty<T: RouteTask> {
 }
 
 /// What the held events turned out to be.
-enum Held<E> {
+enum HeldEvents<E> {
     Answer(VecDeque<E>),
     /// An answer without content; another target may have more to say.
     Empty(VecDeque<E>),
@@ -133,8 +133,8 @@ impl<T: RouteTask> Route<T> {
         let (held, rest) = self.hold(request, candidate, timed).await?;
         let started = |held| AnswerStart { candidate: Arc::clone(candidate), head, held, rest };
         match held {
-            Held::Answer(held) => Ok(started(held)),
-            Held::Empty(held) => Err(ask.keep_empty(started(held), asked)),
+            HeldEvents::Answer(held) => Ok(started(held)),
+            HeldEvents::Empty(held) => Err(ask.keep_empty(started(held), asked)),
         }
     }
 
@@ -201,7 +201,7 @@ impl<T: RouteTask> Route<T> {
         request: T::Request,
         candidate: &Candidate<T>,
         mut rest: TimedAnswer<T>,
-    ) -> Result<(Held<T::Event>, TimedAnswer<T>), ModelError> {
+    ) -> Result<(HeldEvents<T::Event>, TimedAnswer<T>), ModelError> {
         let is_streamed = T::is_streamed(&request);
         let (mut held, mut bytes, mut has_content) = (VecDeque::new(), 0usize, false);
         while let Some(event) = rest.next().await {
@@ -214,13 +214,14 @@ impl<T: RouteTask> Route<T> {
                     has_content || T::may_be_empty(&request, &candidate.target, &event);
                 held.push_back(event);
                 if has_content {
-                    return Ok((Held::Answer(held), rest));
+                    return Ok((HeldEvents::Answer(held), rest));
                 }
                 if !may_be_empty && !rest.ended_normally() {
                     return Err(rest.fail(Fault::Empty));
                 }
                 rest.succeeded_empty();
-                let held = if may_be_empty { Held::Answer(held) } else { Held::Empty(held) };
+                let held =
+                    if may_be_empty { HeldEvents::Answer(held) } else { HeldEvents::Empty(held) };
                 return Ok((held, rest));
             }
             held.push_back(event);
@@ -230,14 +231,14 @@ impl<T: RouteTask> Route<T> {
                 EventRole::Other | EventRole::Last => false,
             };
             if is_streamed && (is_begun || bytes > HELD_BYTES_MAX) {
-                return Ok((Held::Answer(held), rest));
+                return Ok((HeldEvents::Answer(held), rest));
             }
             if bytes > WHOLE_BYTES_MAX {
                 let detail = format!("the answer has more than {WHOLE_BYTES_MAX} bytes");
                 return Err(rest.fail(Fault::Nonsense { detail }));
             }
         }
-        Ok((Held::Answer(held), rest))
+        Ok((HeldEvents::Answer(held), rest))
     }
 }
 

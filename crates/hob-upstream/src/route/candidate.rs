@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hob_core::routing::Standing;
+use hob_core::routing::TargetFacts;
 use hob_core::{Admission, ChatRequest, ModelError, ModelState, Permit, Registry, Task};
 use hob_wire::Parameters;
 
@@ -114,8 +114,8 @@ impl<T: Task> Candidate<T> {
         self.target.state() == ModelState::Ready && self.target.open_for().is_none()
     }
 
-    pub(super) fn standing(&self) -> Standing {
-        Standing {
+    pub(super) fn facts(&self) -> TargetFacts {
+        TargetFacts {
             is_warm: self.target.state() == ModelState::Ready,
             load: self.target.load(),
             failed_recently: self.target.failed_recently(),

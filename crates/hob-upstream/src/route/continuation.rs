@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use hob_core::routing::{AnswerSoFar, Joint, PiecesSoFar, Seam, is_break};
+use hob_core::routing::{AnswerSoFar, PiecesSoFar, Seam, SeamDecision, is_break};
 use hob_core::{Chat, ChatEvent, ChatRequest, ChatStream, Fault, ModelError};
 use tokio::time::{Instant, sleep};
 
@@ -98,13 +98,13 @@ impl Continuation {
         let (joint, after) = match event {
             ChatEvent::Text(text) => (seam.push(&text), None),
             // A continuation does not think again.
-            ChatEvent::Reasoning(_) => (Joint::StartedOver, None),
+            ChatEvent::Reasoning(_) => (SeamDecision::StartedOver, None),
             other => (seam.end(), Some(other)),
         };
         match joint {
-            Joint::Open => Ok(()),
-            Joint::StartedOver => Err(self.started_over()),
-            Joint::Rest(text) => {
+            SeamDecision::Open => Ok(()),
+            SeamDecision::StartedOver => Err(self.started_over()),
+            SeamDecision::Rest(text) => {
                 self.joined();
                 if !text.is_empty() {
                     self.push(ChatEvent::Text(text));

@@ -21,7 +21,7 @@ use crate::options::WhileLoading;
 use crate::target::{Source, Target};
 
 /// Why a candidate gave no answer, and what follows.
-enum Missed {
+enum NoAnswer {
     Next,
     /// Continue with the next. This one is tried again if no other answers, because its model is loading.
     Postponed,
@@ -77,9 +77,9 @@ impl<T: RouteTask> Route<T> {
             let attempt = Attempt { candidate, remaining, while_loading, probe: None };
             match self.turn(attempt, ask, &log).await {
                 Ok(started) => return Ok(started),
-                Err(Missed::Next) => {}
-                Err(Missed::Postponed) => postponed.push_back(candidate),
-                Err(Missed::Over) => break,
+                Err(NoAnswer::Next) => {}
+                Err(NoAnswer::Postponed) => postponed.push_back(candidate),
+                Err(NoAnswer::Over) => break,
             }
         }
         Err(self.all_failed(ask.trace, log.take_error()))
@@ -91,14 +91,14 @@ impl<T: RouteTask> Route<T> {
         attempt: Attempt<'_, T>,
         ask: &Ask<'_, T>,
         log: &AttemptLog,
-    ) -> Result<AnswerStart<T>, Missed> {
+    ) -> Result<AnswerStart<T>, NoAnswer> {
         let candidate = attempt.candidate;
         let is_spent = !log.has_left(self.options.attempts_max) || Instant::now() >= ask.ends;
         if is_spent || !log.takes(candidate) {
-            return Err(Missed::Next);
+            return Err(NoAnswer::Next);
         }
         let probe = match candidate.target.acquire() {
-            BreakerState::OpenUntil(_) => return Err(Missed::Next),
+            BreakerState::OpenUntil(_) => return Err(NoAnswer::Next),
             BreakerState::HalfOpen(probe) => Some(probe),
             BreakerState::Closed => None,
         };
@@ -111,17 +111,17 @@ impl<T: RouteTask> Route<T> {
         let is_postponed =
             attempt.while_loading != self.options.while_loading && is_loading(&error);
         let missed = match RetryDecision::after(&error).fall_back {
-            FallBack::No => Missed::Over,
+            FallBack::No => NoAnswer::Over,
             FallBack::LargerContext => {
                 let context = available(&error).or_else(|| candidate.context_tokens());
                 log.needs_more_than(context.unwrap_or(0));
-                Missed::Next
+                NoAnswer::Next
             }
             FallBack::Any if is_postponed => {
                 log.postpone(candidate);
-                Missed::Postponed
+                NoAnswer::Postponed
             }
-            FallBack::Any => Missed::Next,
+            FallBack::Any => NoAnswer::Next,
         };
         log.failed(error);
         Err(missed)
@@ -233,11 +233,11 @@ impl<T: RouteTask> Route<T> {
             };
             match answered {
                 Some(Ok(started)) => return Ok(started),
-                Some(Err(Missed::Next | Missed::Postponed)) => {
+                Some(Err(NoAnswer::Next | NoAnswer::Postponed)) => {
                     asked.extend(waiting.next().map(|next| start(next, waiting.len())));
                 }
                 // The request itself is at fault, or no candidate is left.
-                Some(Err(Missed::Over)) | None => {
+                Some(Err(NoAnswer::Over)) | None => {
                     return Err(self.all_failed(ask.trace, log.take_error()));
                 }
             }

@@ -12,7 +12,7 @@ use hob_core::{Fault, ModelError, SpeechEvent, SpeechStream};
 use hob_wire::fault_within;
 use hyper::header::CONTENT_TYPE;
 
-use crate::http::Response;
+use crate::http::HttpResponse;
 use crate::upstream_model::UpstreamModel;
 use wav::{Coding, Samples, header};
 
@@ -33,7 +33,7 @@ enum Calls {
 
 struct Speaking {
     served: Arc<UpstreamModel>,
-    response: Response,
+    response: HttpResponse,
     samples: Samples,
     /// Bytes that came with the header.
     first: Bytes,
@@ -47,7 +47,7 @@ struct Speaking {
 /// The sound is in a format that hob cannot read.
 pub(super) async fn spoken(
     served: Arc<UpstreamModel>,
-    response: Response,
+    response: HttpResponse,
 ) -> Result<SpeechStream, ModelError> {
     let (samples, first, response) =
         open(&served, response).await.map_err(|fault| served.failed(fault))?;
@@ -64,8 +64,8 @@ pub(super) async fn spoken(
 /// Reads up to the first sample.
 async fn open(
     served: &UpstreamModel,
-    mut response: Response,
-) -> Result<(Samples, Bytes, Response), Fault> {
+    mut response: HttpResponse,
+) -> Result<(Samples, Bytes, HttpResponse), Fault> {
     let nonsense = |detail: String| Fault::Nonsense { detail };
     let calls = calls(&response);
     let mut bytes: Vec<u8> = Vec::new();
@@ -104,7 +104,7 @@ async fn open(
     }
 }
 
-fn calls(response: &Response) -> Calls {
+fn calls(response: &HttpResponse) -> Calls {
     let called = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let mut parts = called.unwrap_or_default().split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default().to_ascii_lowercase();

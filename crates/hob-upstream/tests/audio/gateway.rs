@@ -1,4 +1,4 @@
-//! Which names lead to which kind of model, and that a server that is bad at one thing is not given up for
+//! Which names lead to which kind of model. A server that fails at one kind stays in use for
 //! the others.
 
 use std::sync::Arc;
@@ -78,7 +78,7 @@ async fn a_name_is_what_its_models_of_our_own_are() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_followed_is_refused() {
+async fn an_alias_that_cannot_be_followed_is_rejected() {
     let mixed = gateway(NOWHERE, &[("odd", &["smol", "voice"]), ("voice", &["kokoro"])]);
     let error = mixed.expect_err("two kinds");
     let (first, second) = (Kind::Chat, Kind::Speech);

@@ -1,5 +1,5 @@
-//! Transcription: what other servers are asked, how they answer, and who listens when one does not.
-//! What their answers may hold is `hob-wire`'s and is tested there, row by row.
+//! Transcription: the requests to other servers, their answers, and which target answers when one fails.
+//! `hob-wire` parses the answers and tests their fields.
 
 use axum::body::Bytes;
 use futures::StreamExt;
@@ -131,7 +131,7 @@ async fn silence_is_an_answer() {
 }
 
 #[tokio::test]
-async fn what_is_no_transcript_is_a_fault_and_the_next_is_asked() {
+async fn a_body_without_a_transcript_is_a_fault_and_the_next_target_is_tried() {
     for (answer, kind) in [
         (whole("text/html", "<html>"), "nonsense"),
         (whole(JSON, "{}"), "nonsense"),
@@ -155,7 +155,7 @@ async fn what_is_no_transcript_is_a_fault_and_the_next_is_asked() {
 }
 
 #[tokio::test]
-async fn what_was_read_is_not_taken_back() {
+async fn text_that_was_sent_is_not_repeated() {
     let bad = Stage::of([chunked(EVENTS, &[HEL], End::Well)]).await;
     let next = Stage::of([whole(JSON, HI)]).await;
     let heard = hear(&two(&bad, &next), "any", streamed()).await;

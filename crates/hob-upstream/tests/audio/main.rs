@@ -1,5 +1,5 @@
-//! Speech and transcription by other servers, and by aliases of them: against a server whose every answer is
-//! staged by the test. Where only time matters, the models are local and the time is tokio's own.
+//! Speech and transcription by other servers and by aliases, with a server whose every answer the test chooses.
+//! Tests of time use local models and tokio's paused clock.
 
 mod gateway;
 mod hearing;

@@ -1,5 +1,5 @@
 //! Speech: the requests to other servers, how their bytes become samples, and which target speaks when one fails.
-//! A silence of a socket is waited for, and a short one; all other silences pass in tokio's own time.
+//! Only one test waits for a real (short) silence of a socket; all others use tokio's paused clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +74,7 @@ async fn a_wav_is_understood_at_its_own_rate() {
 }
 
 #[tokio::test]
-async fn what_is_no_sound_is_a_fault_and_the_next_is_asked() {
+async fn a_body_without_sound_is_a_fault_and_the_next_target_is_tried() {
     for (answer, kind) in [
         (whole("text/html", "<html>"), "nonsense"),
         (whole("audio/mpeg", "ID3....."), "nonsense"),
@@ -100,7 +100,7 @@ async fn what_is_no_sound_is_a_fault_and_the_next_is_asked() {
 }
 
 #[tokio::test]
-async fn after_the_first_sound_nobody_else_is_asked() {
+async fn after_the_first_sound_no_other_target_is_tried() {
     let bad = Stage::of([chunked(PCM, &[&[0, 0x40, 0, 0x20]], End::Cut)]).await;
     let next = Stage::of([good()]).await;
     let gateway = two(&bad, &next);
@@ -125,7 +125,7 @@ async fn when_all_fail_each_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_the_request_s_own_fault_is_handed_on() {
+async fn a_request_s_own_fault_is_passed_on() {
     let bad = Stage::of([status(400, r#"{"error":{"message":"no such voice"}}"#)]).await;
     let next = Stage::of([good()]).await;
     let refused = speak(&two(&bad, &next), "any", request("Hi")).await.expect_err("refused");
@@ -169,7 +169,7 @@ fn with_voice(model: Arc<dyn hob_core::SpeechModel>) -> Registry {
     registry
 }
 
-/// `own` is a voice of our own, `voice` leads to `first`'s server and then to it.
+/// `own` is a local voice; `voice` leads to the server of `first`, and then to `own`.
 fn with_own(url: &str, own: &Arc<OwnVoice>) -> Gateway {
     let options = GatewayOptions {
         upstreams: vec![upstream("first", UpstreamKind::OpenAi, url)],
@@ -230,7 +230,7 @@ async fn silences_have_their_clocks() {
     }
 }
 
-/// The line of a local voice counts neither as silence nor towards the first token.
+/// The queue of a local voice counts neither as silence nor towards the first token.
 #[tokio::test(start_paused = true)]
 async fn waiting_in_line_for_a_local_voice_is_no_silence() {
     let own = OwnVoice::new(Play::InLine(Duration::from_secs(50)));
@@ -249,7 +249,7 @@ async fn waiting_in_line_for_a_local_voice_is_no_silence() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_gives_the_place_back() {
+async fn a_client_that_leaves_frees_its_slot() {
     let own = OwnVoice::new(Play::Stall);
     let gateway = with_own("http://127.0.0.1:9", &own);
     let target = Resolve::<Speech>::resolve(&gateway, "alone").expect("a name");

@@ -1,5 +1,5 @@
-//! A server that gives staged answers and remembers what it was asked, and a gateway that leads to some.
-//! One answer for each request; a request beyond the last is a 500.
+//! A server with staged answers that records its requests, and gateways that lead to such servers.
+//! It gives one answer for each request, and status 500 after the last.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use hob_upstream::{
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// What the server was asked.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) path: String,
@@ -78,7 +78,7 @@ async fn play(State(played): State<Arc<Played>>, request: Request) -> Response<B
     answer.unwrap_or_else(|| status(500, r#"{"error":{"message":"nothing is staged"}}"#))
 }
 
-/// An answer of this type, whole.
+/// A complete answer with this content type.
 pub(crate) fn whole(content_type: &str, body: impl Into<Body>) -> Response<Body> {
     let response = Response::builder().header("content-type", content_type);
     response.body(body.into()).expect("an answer")
@@ -89,7 +89,7 @@ pub(crate) fn status(code: u16, json: &str) -> Response<Body> {
     response.body(Body::from(json.to_owned())).expect("an answer")
 }
 
-/// How a chunked body ends.
+/// The end of a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Well,
@@ -144,7 +144,7 @@ pub(crate) fn alias(name: &str, targets: &[&str]) -> AliasOptions {
     AliasOptions { targets, clocks: clocks(), ..AliasOptions::plain(name) }
 }
 
-/// `a` and `b` are OpenAI's kind of server; `any` asks `a/m` and then `b/m`.
+/// `a` and `b` are servers of OpenAI's kind; `any` tries `a/m` and then `b/m`.
 pub(crate) fn two(a: &Stage, b: &Stage) -> Gateway {
     let options = GatewayOptions {
         upstreams: vec![
@@ -167,7 +167,7 @@ pub(crate) fn request(text: &str) -> SpeechRequest {
     }
 }
 
-/// Everything that is said under this name, and at which rate.
+/// The sound under this name, and its sample rate.
 pub(crate) async fn speak(
     gateway: &Gateway,
     name: &str,
@@ -178,23 +178,23 @@ pub(crate) async fn speak(
     Ok((stream.sample_rate_hz, stream.collect().await))
 }
 
-/// A voice of our own, which remembers as whom it was asked to speak.
+/// A local voice that records the voice names of its requests.
 pub(crate) struct OwnVoice {
     voices: Vec<Voice>,
     pub(crate) asked: Mutex<Vec<String>>,
     play: Play,
 }
 
-/// What it does.
+/// What the voice does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Play {
-    /// One sound, and the end.
+    /// Sends one sound, and ends.
     Speak,
-    /// Nothing, ever.
+    /// Sends nothing, for ever.
     Keep,
-    /// One sound, and then nothing.
+    /// Sends one sound, and then nothing.
     Stall,
-    /// Waits in line for so long, and then speaks.
+    /// Waits in the queue for this long, and then speaks.
     InLine(Duration),
 }
 

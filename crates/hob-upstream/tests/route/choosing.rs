@@ -1,5 +1,5 @@
-//! Who is asked first, who is not asked at all, and who is asked besides.
-//! A target that cannot do it, or does not hold it, is never the one that answers.
+//! The order of targets: which is tried first, which is skipped, and which is tried in parallel.
+//! A target that lacks an ability, or whose context is too small, never answers.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ async fn an_answer_longer_than_any_context_is_shortened_as_without_an_alias() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_found_a_prompt_too_long_leaves_it_to_a_larger_one_only() {
+async fn a_prompt_that_was_too_long_is_only_sent_to_larger_contexts() {
     let too_long = Act::Refuse(ModelError::TooLong { needed: 900, available: 500 });
     let acts = [("a", vec![too_long]), ("smaller", says()), ("larger", says())];
     let stage = Stage::with(&acts, |options| {
@@ -75,7 +75,7 @@ async fn who_found_a_prompt_too_long_leaves_it_to_a_larger_one_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_cannot_do_it_is_not_asked() {
+async fn an_incapable_target_is_not_tried() {
     let tool = Tool { name: "add".to_owned(), description: None, parameters: None, strict: false };
     let messages = vec![Message::new(Role::User, "1+1?")];
     let conversation = Conversation { messages, tools: vec![tool], ..Conversation::default() };
@@ -116,7 +116,7 @@ async fn weights_decide_and_zero_is_never_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_alias_within_another_weighs_what_is_written_beside_it() {
+async fn a_nested_alias_has_the_weight_of_its_entry() {
     let puppets = ["a", "b", "c"].map(|name| Puppet::new(name, says()));
     let target = |name, weight| TargetOptions { weight, ..TargetOptions::plain(name) };
     let alias =
@@ -143,7 +143,7 @@ async fn an_alias_within_another_weighs_what_is_written_beside_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_fails_at_once_is_not_the_least_busy() {
+async fn a_target_that_fails_at_once_is_not_the_least_busy() {
     let no = ModelError::upstream("a", Fault::Failed { message: "no".to_owned() });
     let stage = Stage::with(&[("a", vec![Act::Refuse(no)]), ("b", says())], |options| {
         options.strategy = Strategy::LeastWait;

@@ -1,5 +1,5 @@
-//! Answers that break off when they are the client's, and go on: from the same target, in the same stream.
-//! Whatever is no rest of what was said is never heard.
+//! Answers that break off after the client has received a part, and continue: from the same target, in the same stream.
+//! Text that does not continue the answer never reaches the client.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn the_same_target_says_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_ended_just_before_its_end_is_complete() {
+async fn an_answer_cut_just_before_its_end_mark_is_complete() {
     let stage = continuing(&[("a", vec![cut(&["Hello."]), Act::Nothing])]);
     let heard = stage.ask(streamed()).await;
     assert_eq!((heard.text.as_str(), heard.finish), ("Hello.", Some(FinishReason::Stop)));
@@ -61,7 +61,7 @@ async fn it_goes_on_twice_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_begins_anew_is_not_heard_and_who_repeats_is_heard_once() {
+async fn a_new_start_is_dropped_and_a_repetition_is_sent_once() {
     const BEGUN: &[&str] = &["The capital of", " France"];
     for (rest, text, kind) in [
         (&["The capital of Italy is Rome."][..], "The capital of France", "cut_off"),
@@ -138,7 +138,7 @@ async fn the_rest_has_no_more_time_than_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_read_whole_is_made_again_elsewhere() {
+async fn a_collected_answer_is_made_again_by_another_target() {
     let stage = continuing(&[("a", vec![cut(&["Hel"])]), says()]);
     let heard = stage.ask(whole()).await;
     assert_eq!((heard.text.as_str(), heard.target.as_deref()), ("Another.", Some("b")));

@@ -1,5 +1,5 @@
-//! What follows a failure: before anything was said another target, after it the truth.
-//! The fault matrix over HTTP is `hob selftest gateway`; here are the decisions that it cannot see.
+//! What follows a failure: another target before the first content, an error after it.
+//! `hob selftest gateway` tests all faults over HTTP; these tests cover the decisions that it cannot see.
 
 use hob_core::chat::{Effort, FinishReason, Prompt, Thinking};
 use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError, ModelState};
@@ -20,7 +20,7 @@ fn broken() -> Fault {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_before_a_word_is_said_is_not_heard_of() {
+async fn a_failure_before_the_first_content_stays_hidden() {
     for act in [fails(broken()), fails(Fault::Empty), Act::Break(&[], Fault::CutOff)] {
         for request in [streamed(), whole()] {
             let stage = Stage::new(&[("a", vec![act.clone()]), ("b", vec![Act::Say(HELLO)])]);
@@ -45,7 +45,7 @@ async fn a_retry_leaves_each_candidate_its_first_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_breaks_off_is_made_again_only_for_who_has_not_read_it() {
+async fn an_answer_that_breaks_off_is_made_again_only_if_it_was_not_read() {
     let acts = || [("a", vec![Act::Break(&["Hel"], Fault::CutOff)]), ("b", vec![Act::Say(HELLO)])];
     let heard = Stage::new(&acts()).ask(streamed()).await;
     assert_eq!((heard.text.as_str(), heard.kind()), ("Hel", "cut_off"));
@@ -114,7 +114,7 @@ async fn the_whole_request_has_one_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_let_go_of_is_not_blamed() {
+async fn a_dropped_attempt_counts_no_failure() {
     let stage = Stage::new(&[("a", vec![Act::Stall(&["Hel"])])]);
     for round in 1..=5 {
         let mut events = stage.model().chat(streamed()).await.expect("a beginning");
@@ -146,7 +146,7 @@ async fn a_target_that_fails_again_and_again_rests_and_then_one_request_tries_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_all_rest_a_client_is_told_until_when() {
+async fn when_all_circuits_are_open_the_client_gets_the_delay() {
     let limited = || Fault::Limited { message: "no".to_owned(), retry_after: Some(seconds(30)) };
     let stage = Stage::new(&[("a", vec![fails(limited())])]);
     let first = stage.ask(streamed()).await;
@@ -176,7 +176,7 @@ async fn all_that_failed_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_of_no_use_does_not_hide_what_went_wrong() {
+async fn an_incapable_target_does_not_hide_the_real_fault() {
     let too_long = || Act::Refuse(ModelError::TooLong { needed: 900, available: 500 });
     for after in [None, Some(seconds(1))] {
         let acts = [("a", vec![fails(broken())]), ("b", vec![too_long()])];
@@ -201,7 +201,7 @@ async fn a_model_that_is_loading_leaves_it_to_the_next_or_waits_where_that_is_as
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_warm_goes_before_waiting_and_waiting_before_another_load() {
+async fn warm_targets_come_before_waiting_and_waiting_before_another_load() {
     let loading = || Act::Refuse(ModelError::Loading { retry_after: seconds(4) });
     let loads = || vec![loading(), loading(), loading(), Act::Say(HELLO)];
     let patient = |acts: &[(&str, Vec<Act>)]| {

@@ -1,5 +1,5 @@
-//! Aliases over models that do as a test says: who is asked, in which order, and what a client hears.
-//! Time is tokio's, paused: silence of a minute takes none.
+//! Aliases over scripted models: which are tried, in which order, and what a client receives.
+//! Time is tokio's and paused, so a minute of silence takes no time.
 
 mod choosing;
 mod continuing;
@@ -16,7 +16,7 @@ use hob_core::{Chat, ChatEvent, ChatRequest, ModelError, RegisteredModel, Resolv
 use hob_upstream::{AliasOptions, Clocks, Gateway, GatewayOptions, TargetOptions};
 use puppet::{Act, Puppet, locals};
 
-/// Models of our own, as an alias sees them, and the alias `fast` over all of them in this order.
+/// Local models as an alias sees them, and the alias `fast` over all of them in this order.
 pub(crate) struct Stage {
     pub(crate) puppets: Vec<Arc<Puppet>>,
     pub(crate) gateway: Gateway,
@@ -32,7 +32,7 @@ impl Stage {
         Stage::under(Clocks::default(), acts, change)
     }
 
-    /// With these clocks for all of them.
+    /// The same with these time limits.
     pub(crate) fn under(
         clocks: Clocks,
         acts: &[(&str, Vec<Act>)],
@@ -91,7 +91,7 @@ impl Stage {
     }
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) text: String,

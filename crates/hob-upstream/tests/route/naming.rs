@@ -1,5 +1,5 @@
-//! Names: aliases of aliases, circles, unknown servers, and what a new configuration keeps.
-//! A configuration that cannot be meant is refused whole, with the nearest name.
+//! Names: nested aliases, cycles, unknown servers, and what a new configuration keeps.
+//! An invalid configuration is rejected as a whole, with the nearest name.
 
 use std::sync::Arc;
 
@@ -152,7 +152,7 @@ fn a_model_is_found_by_its_server_s_name_and_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_stayed_the_same_is_remembered() {
+async fn unchanged_servers_keep_their_state() {
     let broken = Fault::Limited { message: "no".to_owned(), retry_after: None };
     let stage = Stage::new(&[("a", vec![Act::Refuse(ModelError::upstream("a", broken))])]);
     stage.ask(streamed()).await;

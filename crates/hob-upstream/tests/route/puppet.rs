@@ -1,4 +1,4 @@
-//! A model that does what a test says, request by request; the last act goes on for ever.
+//! A model that follows a script, request by request. The last act repeats for ever.
 //! It records its requests, and whether its answer was dropped.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,19 +24,19 @@ pub(crate) fn locals(puppets: &[Arc<Puppet>]) -> Registry {
 /// What a model does with one request.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// Says these words, and ends.
+    /// Sends these words, and ends.
     Say(&'static [&'static str]),
-    /// Thinks first.
+    /// Sends thinking first.
     Think(&'static str, &'static [&'static str]),
-    /// Refuses.
+    /// Rejects the request.
     Refuse(ModelError),
     /// Waits, then acts.
     After(Duration, Box<Act>),
-    /// Says these words and fails.
+    /// Sends these words and fails.
     Break(&'static [&'static str], Fault),
-    /// Says these words and nothing more.
+    /// Sends these words and then nothing.
     Stall(&'static [&'static str]),
-    /// Ends without a word.
+    /// Ends without sending anything.
     Nothing,
     /// Never resolves.
     Hang,
@@ -82,7 +82,7 @@ impl Puppet {
         *self.state.lock().expect("state") = state;
     }
 
-    /// Answers that were let go of before their end.
+    /// Answers that were dropped before their end.
     pub(crate) fn dropped(&self) -> usize {
         self.dropped.load(Ordering::SeqCst)
     }

@@ -258,7 +258,7 @@ fn refusals_name_the_field_and_what_it_takes() {
         ),
         (
             r#"{"model": "m", "kv": "q8_0/q5"}"#,
-            "'kv' is a type or two, as q8_0 or q8_0/q4_0: 'q5' is no type of a KV cache; known are f16, q8_0 and q4_0",
+            "'kv' is a type or two, as q8_0 or q8_0/q4_0: 'q5' is not a KV cache type (expected f16, q8_0 or q4_0)",
         ),
         (
             r#"{"model": "m", "engine": "exllama"}"#,

@@ -48,10 +48,10 @@ impl ChatHistory {
     }
 
     /// The whole conversation as a request with these options.
-    pub(crate) fn request(&self, wish: &ChatRequest) -> ChatRequest {
+    pub(crate) fn request(&self, options: &ChatRequest) -> ChatRequest {
         let messages = self.all().collect();
         let conversation = Conversation { messages, ..Conversation::default() };
-        ChatRequest { prompt: Prompt::Chat(conversation), ..wish.clone() }
+        ChatRequest { prompt: Prompt::Chat(conversation), ..options.clone() }
     }
 
     /// The conversation as a Markdown document.
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn a_request_holds_it_all_and_the_wish() {
-        let wish = ChatRequest { tokens_max: Some(3), ..ChatRequest::default() };
-        let request = history().request(&wish);
+        let options = ChatRequest { tokens_max: Some(3), ..ChatRequest::default() };
+        let request = history().request(&options);
         assert_eq!(request.tokens_max, Some(3));
         let Prompt::Chat(conversation) = request.prompt else { panic!("no conversation") };
         assert_eq!(conversation.messages, history().all().collect::<Vec<_>>());

@@ -23,12 +23,12 @@ pub(crate) struct Show<'a> {
     printer: &'a Printer,
     text: TextShown,
     thinking: ThinkingShown,
-    line: Line,
+    line: LastLine,
 }
 
 /// The last line that was written, and whether it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Line {
+enum LastLine {
     Ended,
     Thinking,
     Text,
@@ -36,13 +36,13 @@ enum Line {
 
 impl<'a> Show<'a> {
     pub(crate) fn new(printer: &'a Printer, text: TextShown, thinking: ThinkingShown) -> Show<'a> {
-        Show { printer, text, thinking, line: Line::Ended }
+        Show { printer, text, thinking, line: LastLine::Ended }
     }
 
     pub(super) fn thinking(&mut self, piece: &str) {
         if self.thinking == ThinkingShown::AsItComes && !piece.is_empty() {
             self.printer.aside(piece);
-            self.line = if piece.ends_with('\n') { Line::Ended } else { Line::Thinking };
+            self.line = if piece.ends_with('\n') { LastLine::Ended } else { LastLine::Thinking };
         }
     }
 
@@ -50,19 +50,19 @@ impl<'a> Show<'a> {
         if self.text == TextShown::AtTheEnd || piece.is_empty() {
             return Ok(Reader::There);
         }
-        if self.line == Line::Thinking {
+        if self.line == LastLine::Thinking {
             self.printer.aside("\n");
         }
-        self.line = if piece.ends_with('\n') { Line::Ended } else { Line::Text };
+        self.line = if piece.ends_with('\n') { LastLine::Ended } else { LastLine::Text };
         self.printer.piece(piece)
     }
 
     /// Ends the last line, also if the answer broke off.
     pub(crate) fn end(&mut self) -> Outcome<()> {
-        match std::mem::replace(&mut self.line, Line::Ended) {
-            Line::Ended => {}
-            Line::Thinking => self.printer.aside("\n"),
-            Line::Text => {
+        match std::mem::replace(&mut self.line, LastLine::Ended) {
+            LastLine::Ended => {}
+            LastLine::Thinking => self.printer.aside("\n"),
+            LastLine::Text => {
                 self.printer.piece("\n")?;
             }
         }

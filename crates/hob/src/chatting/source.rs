@@ -16,7 +16,7 @@ use crate::wire_up::Chat;
 
 /// What the user asked for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wish {
+pub(crate) struct SourceOptions {
     /// Use only this server.
     pub(crate) server: Option<String>,
     pub(crate) model: Option<String>,
@@ -41,12 +41,12 @@ impl Source {
     ///
     /// # Errors
     /// The named server does not answer, or no such model is installed or can be loaded.
-    pub(crate) async fn find(wish: &Wish, app: &App<'_>) -> Outcome<Source> {
-        if let Some(address) = &wish.server {
+    pub(crate) async fn find(options: &SourceOptions, app: &App<'_>) -> Outcome<Source> {
+        if let Some(address) = &options.server {
             let remote = Remote::at(address, app.settings.server.api_key.read()?);
-            return there(remote, wish.model.as_deref()).await;
+            return there(remote, options.model.as_deref()).await;
         }
-        match running(wish, app).await {
+        match running(options, app).await {
             Some(source) => Ok(source),
             None => here(app).await,
         }
@@ -95,12 +95,12 @@ impl Source {
     }
 }
 
-async fn there(remote: Remote, wished: Option<&str>) -> Outcome<Source> {
+async fn there(remote: Remote, wanted: Option<&str>) -> Outcome<Source> {
     let models = remote.models().await?;
-    match chosen(&models, wished) {
+    match chosen(&models, wanted) {
         Some(model) => Ok(Source::There { model, remote }),
         // The server may serve names that it does not list. It reports an unknown name itself.
-        None => match wished {
+        None => match wanted {
             Some(model) => Ok(Source::There { model: model.to_owned(), remote }),
             None => {
                 let sentence = format!("{} has no chat model", remote.base());
@@ -111,28 +111,28 @@ async fn there(remote: Remote, wished: Option<&str>) -> Outcome<Source> {
 }
 
 /// The hob that runs at the configured address, if it has the requested model.
-async fn running(wish: &Wish, app: &App<'_>) -> Option<Source> {
+async fn running(options: &SourceOptions, app: &App<'_>) -> Option<Source> {
     let configured = match &app.settings.chat.model {
         ModelChoice::Named(name) => Some(name.as_str()),
         // A file on the command line is used directly. A file in `hob.toml` is what the server has loaded.
-        ModelChoice::File(_) if wish.model.is_some() => return None,
+        ModelChoice::File(_) if options.model.is_some() => return None,
         ModelChoice::File(_) => None,
     };
     let key = app.settings.server.api_key.read().ok()?;
     let remote = Remote::here(app.settings.server.listen.0, key);
     let models = remote.models().await.ok()?;
-    let model = match &wish.model {
-        Some(wished) => chosen(&models, Some(wished)),
+    let model = match &options.model {
+        Some(wanted) => chosen(&models, Some(wanted)),
         None => chosen(&models, configured).or_else(|| chosen(&models, None)),
     };
     Some(Source::There { model: model?, remote })
 }
 
 /// The requested model, or the first chat model.
-fn chosen(models: &[RemoteModel], wished: Option<&str>) -> Option<String> {
+fn chosen(models: &[RemoteModel], wanted: Option<&str>) -> Option<String> {
     let mut chats = models.iter().filter(|model| model.hob.kind == "chat");
-    let is_meant = |id: &str, wished: &str| id == wished || id == canonical(wished);
-    let found = chats.find(|model| wished.is_none_or(|wished| is_meant(&model.id, wished)));
+    let is_meant = |id: &str, wanted: &str| id == wanted || id == canonical(wanted);
+    let found = chats.find(|model| wanted.is_none_or(|wanted| is_meant(&model.id, wanted)));
     found.map(|model| model.id.clone())
 }
 

@@ -20,7 +20,8 @@ use serde_json::Value;
 
 use crate::app::{App, block_on};
 use crate::chatting::{
-    ChatHistory, Record, Reply, Show, Source, TextShown, ThinkingShown, Wish, figures, warning,
+    ChatHistory, Record, Reply, Show, Source, SourceOptions, TextShown, ThinkingShown, figures,
+    warning,
 };
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
@@ -112,7 +113,7 @@ pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> Outc
         ..Overrides::default()
     };
     let app = App::open(globals, flags, printer)?;
-    let wish = wish(args)?;
+    let options = options(args)?;
     let sits_there = args.prompt.is_empty() && io::stdin().is_terminal();
     if sits_there && args.json {
         return Err(Failure::usage("--json needs a prompt").hint(
@@ -122,19 +123,19 @@ pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> Outc
     block_on(async {
         let mut signals = StopSignals::listen()?;
         if sits_there {
-            interactive::run(args, &app, wish, &mut signals).await
+            interactive::run(args, &app, options, &mut signals).await
         } else {
-            signals.or(once(args, &app, wish)).await
+            signals.or(once(args, &app, options)).await
         }
     })
 }
 
 /// One prompt, one answer.
-async fn once(args: &ChatArgs, app: &App<'_>, wish: ChatRequest) -> Outcome<Exit> {
+async fn once(args: &ChatArgs, app: &App<'_>, options: ChatRequest) -> Outcome<Exit> {
     let mut history = ChatHistory::new(args.system.clone());
     history.ask(prompt(&args.prompt).await?);
     let source = Source::find(&source(args), app).await?;
-    let answered = answer_once(args, app, &source, history.request(&wish)).await;
+    let answered = answer_once(args, app, &source, history.request(&options)).await;
     source.leave().await;
     answered.map(|()| Exit::Done)
 }
@@ -154,15 +155,10 @@ async fn answer_once(
     show.end()?;
     taken?;
     if args.json {
-        app.printer.data(json(source, &reply)?)?;
+        app.printer.json(&Record::of(source.name(), &reply))?;
     }
     conclude(args, app.printer, &reply);
     Ok(())
-}
-
-fn json(source: &Source, reply: &Reply) -> Outcome<String> {
-    let record = Record::of(source.name(), reply);
-    serde_json::to_string_pretty(&record).map_err(|error| Failure::new(Exit::Internal, error))
 }
 
 /// Prints the warning and the figures after an answer.
@@ -175,12 +171,12 @@ fn conclude(args: &ChatArgs, printer: &Printer, reply: &Reply) {
     }
 }
 
-fn source(args: &ChatArgs) -> Wish {
-    Wish { server: args.server.clone(), model: args.model.clone() }
+fn source(args: &ChatArgs) -> SourceOptions {
+    SourceOptions { server: args.server.clone(), model: args.model.clone() }
 }
 
 /// The options of every request of this run.
-fn wish(args: &ChatArgs) -> Outcome<ChatRequest> {
+fn options(args: &ChatArgs) -> Outcome<ChatRequest> {
     let output = args.schema.as_deref().map(schema).transpose()?;
     Ok(ChatRequest {
         sampling: Sampling {

@@ -69,16 +69,11 @@ struct ImportedJson<'a> {
 pub(crate) fn run(args: &ConfigArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     match &args.action {
         Action::Check => check::run(globals, printer)?,
-        Action::Schema => printer.data(schema()?)?,
+        Action::Schema => printer.json(&config::schema())?,
         Action::Print => print(&App::open(globals, Overrides::default(), printer)?)?,
         Action::Import(args) => import(args, printer)?,
     }
     Ok(Exit::Done)
-}
-
-fn schema() -> Outcome<String> {
-    serde_json::to_string_pretty(&config::schema())
-        .map_err(|error| Failure::new(Exit::Internal, error))
 }
 
 fn print(app: &App<'_>) -> Outcome<()> {
@@ -113,7 +108,7 @@ fn import(args: &ImportArgs, printer: &Printer) -> Outcome<()> {
     let name = name.replace(char::is_control, "\u{fffd}");
     let toml = &format!("# Made by `hob config import` from {kind}'s {name}.\n\n{text}");
     if args.json {
-        return printer.data(json(&ImportedJson { toml, notes })?);
+        return printer.json(&ImportedJson { toml, notes });
     }
     match &args.output {
         Some(path) => write(path, toml, args)?,
@@ -155,8 +150,4 @@ fn write(path: &Path, toml: &str, args: &ImportArgs) -> Outcome<()> {
         }
         _ => Failure::io("cannot write the output", &error),
     })
-}
-
-fn json(imported: &ImportedJson<'_>) -> Outcome<String> {
-    serde_json::to_string_pretty(imported).map_err(|error| Failure::new(Exit::Internal, error))
 }

@@ -12,7 +12,7 @@ mod upstreams;
 use clap::Args;
 
 use crate::app::{App, block_on};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{Exit, Outcome};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &DoctorArgs, globals: &Globals, printer: &Printer) -> Ou
         Err(failure) => findings.with([Check::failed("config", failure)])?,
     };
     if args.json {
-        printer.data(json(&findings.all)?)?;
+        printer.json(&findings.all)?;
     }
     Ok(exit(&findings.all))
 }
@@ -88,10 +88,6 @@ fn exit(checks: &[Check]) -> Exit {
     if fails { Exit::Unhealthy } else { Exit::Done }
 }
 
-fn json(checks: &[Check]) -> Outcome<String> {
-    serde_json::to_string_pretty(checks).map_err(|error| Failure::new(Exit::Internal, error))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,7 +105,8 @@ mod tests {
 
     #[test]
     fn a_finding_for_programs_says_the_same() {
-        let text = json(&[Check::warn("players", "none", "install one")]).expect("JSON");
+        let checks = [Check::warn("players", "none", "install one")];
+        let text = serde_json::to_string_pretty(&checks).expect("JSON");
         let expected = serde_json::json!([
             { "part": "players", "verdict": "warn", "found": "none", "to_do": "install one" }
         ]);

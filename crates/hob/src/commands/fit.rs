@@ -124,7 +124,7 @@ fn tokens(text: &str) -> Result<u32, String> {
 fn pace(text: &str) -> Result<f64, String> {
     let pace = text.trim().parse::<f64>().ok().filter(|pace| pace.is_finite() && *pace > 0.0);
     pace.ok_or_else(|| {
-        format!("'{text}' is no speed (expected tokens a second, such as 10 or 2.5)")
+        format!("'{text}' is not a speed (expected tokens per second, such as 10 or 2.5)")
     })
 }
 
@@ -182,8 +182,8 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outco
     let answer = match args.json {
         true => answer.to_json(),
         false => {
-            let beside = shown::assessment(&machine, &model, &options, &assessed);
-            format!("{}\n\n{beside}", answer.verdict)
+            let details = shown::assessment(&machine, &model, &options, &assessed);
+            format!("{}\n\n{details}", answer.verdict)
         }
     };
     printer.data(answer)?;

@@ -99,9 +99,9 @@ pub(crate) fn run(args: &LedgerArgs, globals: &Globals, printer: &Printer) -> Re
     match (args.by, args.json) {
         (Some(by), true) => {
             let summaries = summarise(&entries, by.into());
-            printer.data(pretty(summaries.iter().map(summary_json).collect())?)?;
+            printer.json(&summaries.iter().map(summary_json).collect::<Vec<_>>())?;
         }
-        (None, true) => printer.data(pretty(entries.iter().map(entry_json).collect())?)?,
+        (None, true) => printer.json(&entries.iter().map(entry_json).collect::<Vec<_>>())?,
         (_, false) if entries.is_empty() => printer.note(match app.settings.ledger.enabled {
             true => "no requests yet; `hob serve` logs them",
             false => "no requests; the log is off (ledger.enabled = false in hob.toml)",
@@ -122,10 +122,6 @@ impl From<Grouping> for By {
             Grouping::Error => By::Error,
         }
     }
-}
-
-fn pretty(rows: Vec<Value>) -> Result<String> {
-    serde_json::to_string_pretty(&rows).map_err(|error| Failure::new(Exit::Internal, error))
 }
 
 /// The latest last. Columns that fit a terminal; JSON has all of them.

@@ -6,15 +6,14 @@ use std::time::Duration;
 use clap::Args;
 use futures::StreamExt;
 
-use crate::app::{App, block_on};
-use crate::commands::ps::{hinted, server};
+use crate::app::App;
 use crate::config::KeepAliveText;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
 use crate::printer::Printer;
-use crate::remote::{LoadStep, LoadWish, Remote, RemoteResident};
+use crate::remote::{LoadOptions, LoadStep, Remote, RemoteResident};
+use crate::running_server::ServerOption;
 use crate::settings::Overrides;
-use crate::signals::StopSignals;
 
 /// Load a model in a running hob
 #[derive(Debug, Args)]
@@ -25,9 +24,8 @@ pub(crate) struct LoadArgs {
     /// How long the model stays loaded after its last request: 30s, 5m, 2h, seconds, or forever
     #[arg(long, value_name = "TIME")]
     keep_alive: Option<KeepAliveText>,
-    /// Ask this server [default: the hob that runs on this machine]
-    #[arg(long, value_name = "URL")]
-    server: Option<String>,
+    #[command(flatten)]
+    server: ServerOption,
 }
 
 const AFTER_HELP: &str = "\
@@ -37,22 +35,17 @@ Examples:
 
 pub(crate) fn run(args: &LoadArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
-    let remote = server(args.server.as_deref(), &app)?;
     let keep_alive = args.keep_alive.map(|written| written.0);
-    let wish = LoadWish { model: args.model.clone(), keep_alive };
-    let loaded = block_on(async {
-        let mut signals = StopSignals::listen()?;
-        signals.or(load(&remote, wish, printer)).await
-    });
-    let resident = hinted(loaded, args.server.as_deref())?;
+    let options = LoadOptions { model: args.model.clone(), keep_alive };
+    let resident = args.server.ask(&app, async |remote| load(remote, options, printer).await)?;
     printer.note(sentence(&resident));
     Ok(Exit::Done)
 }
 
-async fn load(remote: &Remote, wish: LoadWish, printer: &Printer) -> Outcome<RemoteResident> {
-    let spinner = printer.spinner(format_args!("loading {}", wish.model));
-    let name = wish.model.clone();
-    let mut steps = remote.load(wish).await?;
+async fn load(remote: &Remote, options: LoadOptions, printer: &Printer) -> Outcome<RemoteResident> {
+    let spinner = printer.spinner(format_args!("loading {}", options.model));
+    let name = options.model.clone();
+    let mut steps = remote.load(options).await?;
     while let Some(step) = steps.next().await {
         match step? {
             LoadStep::Loading { ready_in } => spinner.set_message(progress(&name, ready_in)),
@@ -82,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_said_in_whole_seconds() {
+    fn the_remaining_time_is_shown_in_whole_seconds() {
         assert_eq!(progress("m", None), "loading m");
         let left = Some(Duration::from_millis(1200));
         assert_eq!(progress("m", left), "loading m, about 2 s left");

@@ -45,7 +45,7 @@ struct RmArgs {
 
 /// One line of the list.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Line {
+struct ModelRow {
     #[serde(flatten)]
     entry: Entry,
     /// The running server's state of the model, if a server answers.
@@ -60,8 +60,7 @@ pub(crate) fn run(args: &ModelsArgs, globals: &Globals, printer: &Printer) -> Ou
         None => {
             let lines = block_on(lines(&app))?;
             if args.json {
-                let json = serde_json::to_string_pretty(&lines);
-                printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+                printer.json(&lines)?;
             } else {
                 printer.data(model_table(&lines))?;
             }
@@ -71,7 +70,7 @@ pub(crate) fn run(args: &ModelsArgs, globals: &Globals, printer: &Printer) -> Ou
 }
 
 /// Asks the server, with a short time limit so that the list does not hang.
-async fn lines(app: &App<'_>) -> Outcome<Vec<Line>> {
+async fn lines(app: &App<'_>) -> Outcome<Vec<ModelRow>> {
     let entries = ModelStore::open(app).all_entries()?;
     let key = app.settings.server.api_key.read()?;
     let server = Remote::here(app.settings.server.listen.0, key).models().await;
@@ -79,14 +78,14 @@ async fn lines(app: &App<'_>) -> Outcome<Vec<Line>> {
     Ok(entries.into_iter().map(|entry| line(entry, &running)).collect())
 }
 
-fn line(entry: Entry, running: &[RemoteModel]) -> Line {
+fn line(entry: Entry, running: &[RemoteModel]) -> ModelRow {
     let running = running.iter().find(|model| model.id == entry.name);
-    Line { state: running.map(|model| model.hob.state.clone()), entry }
+    ModelRow { state: running.map(|model| model.hob.state.clone()), entry }
 }
 
-fn model_table(lines: &[Line]) -> String {
+fn model_table(lines: &[ModelRow]) -> String {
     let mut table = table(["model", "kind", "size", "licence", "here", "loaded", "from"]);
-    for Line { entry, state } in lines {
+    for ModelRow { entry, state } in lines {
         let loaded = match state.as_deref() {
             Some("warm") => "yes",
             Some(state) => state,

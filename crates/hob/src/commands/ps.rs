@@ -6,22 +6,21 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::app::{App, block_on};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::app::App;
+use crate::failure::{Exit, Outcome};
 use crate::globals::Globals;
 use crate::printer::{Printer, table};
-use crate::remote::{Remote, RemoteResident};
+use crate::remote::RemoteResident;
+use crate::running_server::ServerOption;
 use crate::settings::Overrides;
-use crate::signals::StopSignals;
 
 const MB: u64 = 1_000_000;
 
 /// List the loaded models of a running hob
 #[derive(Debug, Args)]
 pub(crate) struct PsArgs {
-    /// Ask this server [default: the hob that runs on this machine]
-    #[arg(long, value_name = "URL")]
-    server: Option<String>,
+    #[command(flatten)]
+    server: ServerOption,
     /// Print the list as JSON
     #[arg(long)]
     json: bool,
@@ -29,38 +28,13 @@ pub(crate) struct PsArgs {
 
 pub(crate) fn run(args: &PsArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
-    let remote = server(args.server.as_deref(), &app)?;
-    let residents = block_on(async {
-        let mut signals = StopSignals::listen()?;
-        signals.or(remote.residents()).await
-    });
-    let residents = hinted(residents, args.server.as_deref())?;
+    let residents = args.server.ask(&app, async |remote| remote.residents().await)?;
     if args.json {
-        let json = serde_json::to_string_pretty(&residents);
-        printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+        printer.json(&residents)?;
     } else {
         printer.data(resident_table(&residents, Timestamp::now()))?;
     }
     Ok(Exit::Done)
-}
-
-/// The named server, or the one that the configuration starts here.
-pub(crate) fn server(address: Option<&str>, app: &App<'_>) -> Outcome<Remote> {
-    let key = app.settings.server.api_key.read()?;
-    Ok(match address {
-        Some(address) => Remote::at(address, key),
-        None => Remote::here(app.settings.server.listen.0, key),
-    })
-}
-
-/// Adds a hint if no server runs on this machine.
-pub(crate) fn hinted<T>(outcome: Outcome<T>, address: Option<&str>) -> Outcome<T> {
-    outcome.map_err(|failure| match (failure.hint.is_some(), address) {
-        (true, None) if failure.exit == Exit::Server => {
-            failure.hint("start a server with `hob serve`")
-        }
-        _ => failure,
-    })
 }
 
 fn resident_table(residents: &[RemoteResident], now: Timestamp) -> String {

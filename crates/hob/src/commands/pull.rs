@@ -22,7 +22,7 @@ use crate::model_store::{Download, DownloadOptions, ModelStore};
 use crate::printer::Printer;
 use crate::settings::Overrides;
 use crate::signals::{StopSignals, interrupted};
-use planned::{Planned, arrived, json};
+use planned::{Planned, arrived};
 
 /// Quant that is assumed for the catalog's models when free memory is checked.
 const FETCHED_QUANT: &str = "Q4_1";
@@ -76,33 +76,33 @@ pub(crate) fn run(args: &PullArgs, globals: &Globals, printer: &Printer) -> Outc
     let app = App::open(globals, Overrides::default(), printer)?;
     let store = ModelStore::open(&app);
     if let Some(path) = args.from.as_ref().filter(|path| !path.exists()) {
-        return Err(Failure::usage(format!("nothing is at {}", path.display())));
+        return Err(Failure::usage(format!("{} does not exist", path.display())));
     }
     let machine = machine::here(&app).machine;
-    let wishes = match &args.model {
-        Some(model) => vec![args.wish(model)],
-        None => ModelStore::defaults().map(|name| args.wish(name)).to_vec(),
+    let downloads = match &args.model {
+        Some(model) => vec![args.options(model)],
+        None => ModelStore::defaults().map(|name| args.options(name)).to_vec(),
     };
     block_on(async {
         let mut signals = StopSignals::listen()?;
         let mut all = Vec::new();
-        for wish in wishes {
+        for options in downloads {
             let work = Work { store: &store, machine: &machine, printer };
-            let download = work.find_download(&wish, &mut signals).await?;
+            let download = work.find_download(&options, &mut signals).await?;
             match args.dry_run {
                 true => all.push(work.planned(&download, args)?),
-                false => all.push(work.pull(wish, download, &mut signals).await?),
+                false => all.push(work.pull(options, download, &mut signals).await?),
             }
         }
         if args.json {
-            printer.data(json(&all)?)?;
+            printer.json(&all)?;
         }
         Ok(Exit::Done)
     })
 }
 
 impl PullArgs {
-    fn wish(&self, asked: &str) -> DownloadOptions {
+    fn options(&self, asked: &str) -> DownloadOptions {
         let (from, only, name) = (self.from.clone(), self.source, self.name.clone());
         DownloadOptions {
             asked: asked.to_owned(),
@@ -125,12 +125,12 @@ impl Work<'_> {
     /// Finds the files and reads their headers, on a blocking thread.
     async fn find_download(
         &self,
-        wish: &DownloadOptions,
+        options: &DownloadOptions,
         signals: &mut StopSignals,
     ) -> Outcome<Download> {
-        let (store, wish) = (self.store.clone(), wish.clone());
-        let looking = self.printer.spinner(format_args!("looking for {}", wish.asked));
-        let found = tokio::task::spawn_blocking(move || store.find_download(&wish));
+        let (store, options) = (self.store.clone(), options.clone());
+        let looking = self.printer.spinner(format_args!("looking for {}", options.asked));
+        let found = tokio::task::spawn_blocking(move || store.find_download(&options));
         let found = tokio::select! {
             found = found => found,
             () = signals.next() => return Err(interrupted()),
@@ -162,17 +162,17 @@ impl Work<'_> {
     /// Fetching blocks, so it has its own thread. A flag stops it between two chunks.
     async fn pull(
         &self,
-        wish: DownloadOptions,
+        options: DownloadOptions,
         download: Download,
         signals: &mut StopSignals,
     ) -> Outcome<Planned> {
         let lack = self.lack(&download);
         lack.iter().for_each(|lack| self.printer.note(lack));
-        let (name, cancel) = (download.entry.name.clone(), Arc::clone(&wish.cancel));
+        let (name, cancel) = (download.entry.name.clone(), Arc::clone(&options.cancel));
         let (store, mut progress) = (self.store.clone(), PullProgress::new(&name, *self.printer));
         let fetched = download.clone();
         let mut work = tokio::task::spawn_blocking(move || {
-            store.pull(&fetched, &wish, &mut |step| progress.show(step))
+            store.pull(&fetched, &options, &mut |step| progress.show(step))
         });
         let result = tokio::select! {
             result = &mut work => result,
@@ -180,7 +180,7 @@ impl Work<'_> {
                 cancel.store(true, Ordering::Relaxed);
                 // It stops at its next check, and keeps its bytes for the next attempt.
                 drop(work.await);
-                let hint = format!("hob pull {name}: the next one goes on where this stopped");
+                let hint = format!("hob pull {name} continues where this one stopped");
                 return Err(interrupted().hint(hint));
             }
         };
@@ -211,7 +211,7 @@ fn lack_of_room(name: &str, model: Option<&Model>, machine: &Machine) -> Option<
     let lacking = assessed.plans.first().and_then(Plan::shortage).map(Use::lacking_bytes)?;
     let megabytes = lacking.div_ceil(1_000_000);
     Some(format!(
-        "{name} does not fit this machine now: {megabytes} MB are lacking; `hob fit {name}` says of what"
+        "{name} does not fit this machine now: {megabytes} MB are lacking; `hob fit {name}` shows the details"
     ))
 }
 
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_will_not_fit_is_said_before_it_is_fetched() {
+    fn a_model_that_does_not_fit_is_reported_before_the_download() {
         let with = |available_bytes| Machine {
             memory: Memory { total_bytes: available_bytes, available_bytes },
             ..Machine::default()

@@ -4,14 +4,13 @@
 use clap::Args;
 use hob_core::UpstreamResolver;
 
-use crate::app::{App, block_on};
-use crate::commands::ps::server;
+use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
 use crate::printer::{Printer, harmless, table};
-use crate::remote::{RemoteRoute, RemoteTarget};
+use crate::remote::{Remote, RemoteRoute, RemoteTarget};
+use crate::running_server::ServerOption;
 use crate::settings::Overrides;
-use crate::signals::StopSignals;
 use crate::wire_up;
 
 /// Show which target would answer a name now, and why
@@ -20,9 +19,8 @@ use crate::wire_up;
 pub(crate) struct RouteArgs {
     /// An alias, a model, or UPSTREAM/MODEL
     name: String,
-    /// Ask this server [default: the hob that runs on this machine]
-    #[arg(long, value_name = "URL")]
-    server: Option<String>,
+    #[command(flatten)]
+    server: ServerOption,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -35,23 +33,18 @@ Examples:
 
 pub(crate) fn run(args: &RouteArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
-    let route = block_on(async {
-        let mut signals = StopSignals::listen()?;
-        signals.or(find(args, &app)).await
-    })?;
+    let route = args.server.ask(&app, async |remote| find(args, remote, &app).await)?;
     if args.json {
-        let json = serde_json::to_string_pretty(&route);
-        printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+        printer.json(&route)?;
     } else {
         printer.data(harmless(&shown(&route)))?;
     }
     Ok(Exit::Done)
 }
 
-async fn find(args: &RouteArgs, app: &App<'_>) -> Outcome<RemoteRoute> {
-    let remote = server(args.server.as_deref(), app)?;
+async fn find(args: &RouteArgs, remote: &Remote, app: &App<'_>) -> Outcome<RemoteRoute> {
     match remote.route(&args.name).await {
-        Err(failure) if args.server.is_none() && failure.exit == Exit::Server => {
+        Err(failure) if args.server.is_missing(&failure) => {
             app.printer
                 .note("no hob is running on this machine; this is the configuration's state");
             from_configuration(&args.name, app).await

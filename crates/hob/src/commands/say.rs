@@ -20,7 +20,7 @@ use crate::globals::Globals;
 use crate::model_store::ModelStore;
 use crate::playback::Player;
 use crate::printer::Printer;
-use crate::remote::{Remote, Words};
+use crate::remote::{Remote, SpeechInput};
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
 use crate::sink::Sink;
@@ -111,7 +111,7 @@ fn speakable(mut voices: Vec<Voice>) -> Vec<Voice> {
 }
 
 /// The text to speak, and where it comes from.
-enum Given {
+enum TextSource {
     Whole(String),
     Stdin(StdinText),
 }
@@ -121,9 +121,9 @@ async fn say(args: &SayArgs, app: &App<'_>) -> Outcome<Exit> {
     let to = destination(args, app)?;
     let figures = match given {
         // A web page gets silence for this. On a command line it is a mistake.
-        Given::Whole(text) if !is_speakable(&text) => return Err(ModelError::EmptyText.into()),
-        Given::Whole(text) => speak(args, app, to, SpeechText::Whole(text)).await?,
-        Given::Stdin(stdin) => {
+        TextSource::Whole(text) if !is_speakable(&text) => return Err(ModelError::EmptyText.into()),
+        TextSource::Whole(text) => speak(args, app, to, SpeechText::Whole(text)).await?,
+        TextSource::Stdin(stdin) => {
             let (pieces, broken) = stdin.split();
             tokio::select! {
                 figures = speak(args, app, to, SpeechText::Arriving(pieces)) => figures?,
@@ -147,7 +147,7 @@ async fn speak(
             let input = whole(text).await?;
             let progress = Progress::new(None, app.printer);
             let asked = Instant::now();
-            let words = Words { input, voice, speed: args.speed.rate() };
+            let words = SpeechInput { input, voice, speed: args.speed.rate() };
             deliver(remote.speak(words).await?, to, progress, asked).await
         }
         None => {
@@ -214,13 +214,13 @@ async fn whole(text: SpeechText) -> Outcome<String> {
     Ok(whole)
 }
 
-fn given(words: &[String]) -> Outcome<Given> {
+fn given(words: &[String]) -> Outcome<TextSource> {
     match words {
         [] if io::stdin().is_terminal() => Err(Failure::usage("there is no text to speak")
             .hint("for example hob say \"Good evening.\", or pipe text into hob say")),
-        [] => Ok(Given::Stdin(StdinText::read())),
-        [dash] if dash == "-" => Ok(Given::Stdin(StdinText::read())),
-        words => Ok(Given::Whole(words.join(" "))),
+        [] => Ok(TextSource::Stdin(StdinText::read())),
+        [dash] if dash == "-" => Ok(TextSource::Stdin(StdinText::read())),
+        words => Ok(TextSource::Whole(words.join(" "))),
     }
 }
 

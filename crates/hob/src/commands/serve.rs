@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use crate::app::{App, block_on};
 use crate::benchmarks::BenchmarkPages;
 use crate::commands::bench;
-use crate::config::{LoadAt, Written};
+use crate::config::{LoadAt, LoadedConfig};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
 use crate::listen::Listen;
@@ -103,7 +103,7 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     };
     announce(&listener, app)?;
     let live = ReloadableState::from(begun.registry);
-    let renew = |written: &Written, old: &Gateway| models.renew(app, written, old);
+    let renew = |written: &LoadedConfig, old: &Gateway| models.renew(app, written, old);
     let following = Following {
         app,
         live: live.clone(),
@@ -151,28 +151,28 @@ pub(super) struct Models<'a> {
     speech: Option<Speech>,
     registered_speech: Option<Arc<RegisteredModel<task::Speech>>>,
     /// The model of `[chat]` first, if it is stored.
-    chats: Vec<Held>,
+    chats: Vec<ServedChat>,
     has_default: bool,
     /// All other stored models.
     pulled: PulledModels<'a>,
 }
 
 /// A chat model, and when it is loaded.
-struct Held {
+struct ServedChat {
     chat: Chat,
     /// Shared by all configurations, so that requests in flight still count after a reload.
     registered: Arc<RegisteredModel<task::Chat>>,
     load: LoadAt,
 }
 
-impl Held {
+impl ServedChat {
     /// `None` if the model is not stored. A file that is named but missing is an error.
     fn start(
         memory: &Arc<Memory>,
         name: &str,
         settings: &ChatSettings,
         app: &App<'_>,
-    ) -> Outcome<Option<Held>> {
+    ) -> Outcome<Option<ServedChat>> {
         let started = Chat::start_in(memory, name, settings, app);
         let chat = match settings.model {
             ModelChoice::File(_) => Some(started?),
@@ -180,7 +180,7 @@ impl Held {
         };
         Ok(chat.map(|chat| {
             let registered = Arc::new(chat.registered(settings));
-            Held { chat, registered, load: settings.load }
+            ServedChat { chat, registered, load: settings.load }
         }))
     }
 }
@@ -190,11 +190,11 @@ impl<'a> Models<'a> {
         let settings = &app.settings;
         let memory = Memory::new(settings.memory.max_bytes());
         let speech = present(Speech::start_in(&memory, app), app)?;
-        let default = Held::start(&memory, &settings.chat.model.name(), &settings.chat, app)?;
+        let default = ServedChat::start(&memory, &settings.chat.model.name(), &settings.chat, app)?;
         let has_default = default.is_some();
-        let mut chats: Vec<Held> = default.into_iter().collect();
+        let mut chats: Vec<ServedChat> = default.into_iter().collect();
         for (name, model) in &settings.models {
-            chats.extend(Held::start(&memory, name, model, app)?);
+            chats.extend(ServedChat::start(&memory, name, model, app)?);
         }
         let pulled = PulledModels::start(app, memory);
         let has_chats = !chats.is_empty() || !pulled.targets().is_empty();
@@ -217,7 +217,7 @@ impl<'a> Models<'a> {
     ///
     /// # Errors
     /// The configuration has a mistake. The old one stays in effect.
-    fn renew(&self, app: &App<'_>, written: &Written, old: &Gateway) -> Outcome<Renewed> {
+    fn renew(&self, app: &App<'_>, written: &LoadedConfig, old: &Gateway) -> Outcome<Renewed> {
         let (environment, locals) = (&app.environment, self.locals(written));
         let gateway = Arc::new(wire_up::gateway(written, environment, &locals, Some(old))?);
         let registry = wire_up::registry(&app.settings, locals, &gateway);
@@ -231,7 +231,7 @@ impl<'a> Models<'a> {
     }
 
     /// The local models. An alias hides a pulled model of the same name: the alias was chosen here.
-    pub(super) fn locals(&self, written: &Written) -> Registry {
+    pub(super) fn locals(&self, written: &LoadedConfig) -> Registry {
         let mut registry = Registry::default();
         self.registered_speech.iter().for_each(|speech| registry.add(Arc::clone(speech)));
         let mut pulled = self.pulled.targets();
@@ -243,7 +243,7 @@ impl<'a> Models<'a> {
 
     /// Loads the chat models of these names, one after the other.
     pub(super) async fn make_ready(&self, names: &[String], app: &App<'_>) {
-        for Held { chat: Chat { name, worker, .. }, .. } in &self.chats {
+        for ServedChat { chat: Chat { name, worker, .. }, .. } in &self.chats {
             if names.contains(name) {
                 load(name, ModelLifecycle::load(&**worker), app).await;
             }
@@ -262,7 +262,7 @@ impl<'a> Models<'a> {
         if let Some(Speech { name, worker }) = &self.speech {
             load(name, worker.load(), app).await;
         }
-        for Held { chat: Chat { name, worker, .. }, .. } in
+        for ServedChat { chat: Chat { name, worker, .. }, .. } in
             self.chats.iter().filter(|held| held.load == LoadAt::Start)
         {
             load(name, ModelLifecycle::load(&**worker), app).await;

@@ -5,14 +5,13 @@ use clap::Args;
 use hob_core::UpstreamResolver;
 
 use super::route::{status, why};
-use crate::app::{App, block_on};
-use crate::commands::ps::server;
+use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
 use crate::printer::{Printer, harmless, table};
-use crate::remote::{RemoteUpstream, RemoteUpstreams};
+use crate::remote::{Remote, RemoteUpstream, RemoteUpstreams};
+use crate::running_server::ServerOption;
 use crate::settings::Overrides;
-use crate::signals::StopSignals;
 use crate::wire_up;
 
 /// Show the state of the other servers
@@ -21,9 +20,8 @@ pub(crate) struct UpstreamsArgs {
     /// List the models of each server
     #[arg(long)]
     models: bool,
-    /// Ask this server [default: the hob that runs on this machine]
-    #[arg(long, value_name = "URL")]
-    server: Option<String>,
+    #[command(flatten)]
+    server: ServerOption,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -31,13 +29,9 @@ pub(crate) struct UpstreamsArgs {
 
 pub(crate) fn run(args: &UpstreamsArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
-    let upstreams = block_on(async {
-        let mut signals = StopSignals::listen()?;
-        signals.or(find(args, &app)).await
-    })?;
+    let upstreams = args.server.ask(&app, async |remote| find(args, remote, &app).await)?;
     if args.json {
-        let json = serde_json::to_string_pretty(&upstreams);
-        printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+        printer.json(&upstreams)?;
     } else if upstreams.is_empty() {
         printer.note("no other server is configured; add an [upstream.NAME] table to hob.toml");
     } else {
@@ -49,10 +43,13 @@ pub(crate) fn run(args: &UpstreamsArgs, globals: &Globals, printer: &Printer) ->
     Ok(Exit::Done)
 }
 
-async fn find(args: &UpstreamsArgs, app: &App<'_>) -> Outcome<Vec<RemoteUpstream>> {
-    let remote = server(args.server.as_deref(), app)?;
+async fn find(
+    args: &UpstreamsArgs,
+    remote: &Remote,
+    app: &App<'_>,
+) -> Outcome<Vec<RemoteUpstream>> {
     match remote.upstreams().await {
-        Err(failure) if args.server.is_none() && failure.exit == Exit::Server => {
+        Err(failure) if args.server.is_missing(&failure) => {
             if app.written.config.upstream.is_empty() {
                 return Ok(Vec::new());
             }

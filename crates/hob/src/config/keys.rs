@@ -200,14 +200,18 @@ fn suggestion(key: &str, known: &[Key]) -> Option<String> {
     };
     // Within a table, a misspelt name is likelier than a wrong table.
     let neighbours = || known.iter().filter(|known| known.table() == table).map(|k| k.name());
-    let beside = || {
+    let same_table = || {
         let near = nearest(name, neighbours(), 1);
         known.iter().find(|known| {
             known.table() == table && near.first().is_some_and(|near| near == known.name())
         })
     };
     let same = elsewhere.filter(|known| known.table() == table);
-    same.or_else(beside).or(elsewhere).or_else(half).or_else(slip).map(|known| known.path.clone())
+    same.or_else(same_table)
+        .or(elsewhere)
+        .or_else(half)
+        .or_else(slip)
+        .map(|known| known.path.clone())
 }
 
 #[cfg(test)]

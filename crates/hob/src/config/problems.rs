@@ -14,14 +14,14 @@ const PROBLEMS_MAX: usize = 20;
 
 /// The result of parsing, as far as the file can be read.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ParsedFile {
     pub(super) config: ConfigFile,
     /// In the order of the file.
     pub(super) problems: Vec<Failure>,
 }
 
 /// Looks for unknown keys first, because "did you mean" helps more than a type error that follows from one.
-pub(super) fn found(text: &str, path: &Path) -> Found {
+pub(super) fn found(text: &str, path: &Path) -> ParsedFile {
     let mut problems = keys::unknown(text, path);
     problems.truncate(PROBLEMS_MAX);
     let mut rest = text.to_owned();
@@ -52,7 +52,7 @@ pub(super) fn found(text: &str, path: &Path) -> Found {
     };
     problems.sort_by_key(|(start, _)| *start);
     let problems = problems.into_iter().map(|(_, failure)| failure).collect();
-    Found { config, problems }
+    ParsedFile { config, problems }
 }
 
 fn refusal(text: &str, path: &Path, error: &toml::de::Error) -> Failure {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_out_moves_nothing_else() {
+    fn removing_a_line_moves_no_other_byte() {
         let text = "a = 1\n[b]\nü = 2\n[c]\nd = 3\n";
         assert_eq!(without(text, 0..1), "     \n[b]\nü = 2\n[c]\nd = 3\n");
         assert_eq!(without(text, 7..8), "a = 1\n   \n      \n[c]\nd = 3\n");

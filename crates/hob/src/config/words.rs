@@ -60,7 +60,7 @@ pub(super) fn pick_schema(_generator: &mut SchemaGenerator) -> Schema {
 pub(crate) struct EffortName(pub(crate) Effort);
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{name}' is no effort; known are {}", Effort::ALL.map(Effort::name).join(", "))]
+#[error("'{name}' is not a thinking effort (expected {})", Effort::ALL.map(Effort::name).join(", "))]
 pub(crate) struct UnknownEffort {
     name: String,
 }

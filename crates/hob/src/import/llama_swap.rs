@@ -121,36 +121,36 @@ pub(super) fn convert(root: Value, notes: &mut Notes) -> Result<ConfigFile, Stri
     let file: File = read(macros::expanded(root)?, "", notes).unwrap_or_default();
     let preload = file.hooks.and_then(|hooks| hooks.on_startup?.preload).unwrap_or_default();
     let ttl = file.global_ttl;
-    let mut made = Made { config: ConfigFile::default(), preload, ttl, notes };
-    made.keys(file.api_keys.unwrap_or_default());
+    let mut conversion = Conversion { config: ConfigFile::default(), preload, ttl, notes };
+    conversion.keys(file.api_keys.unwrap_or_default());
     for (id, value) in file.models.unwrap_or_default() {
         let at = under("models", &id);
-        if let Some(model) = read(value, &at, made.notes) {
-            made.model(&id, &at, model);
+        if let Some(model) = read(value, &at, conversion.notes) {
+            conversion.model(&id, &at, model);
         }
     }
-    made.peers(file.peers.unwrap_or_default());
+    conversion.peers(file.peers.unwrap_or_default());
     for (name, value) in file.selectors.unwrap_or_default() {
         let at = under("selectors", &name);
-        if let Some(selector) = read(value, &at, made.notes) {
-            made.selector(&name, &at, selector);
+        if let Some(selector) = read(value, &at, conversion.notes) {
+            conversion.selector(&name, &at, selector);
         }
     }
-    let mut missing = std::mem::take(&mut made.preload);
-    missing.retain(|name| !made.has(name));
+    let mut missing = std::mem::take(&mut conversion.preload);
+    missing.retain(|name| !conversion.has(name));
     for name in missing {
         let why = "the model was not carried over";
-        made.notes.dropped(format!("hooks.on_startup.preload: {name}"), why);
+        conversion.notes.dropped(format!("hooks.on_startup.preload: {name}"), why);
     }
-    if !made.config.model.is_empty() {
+    if !conversion.config.model.is_empty() {
         // The models have names of their own; hob's default model is not to take their memory at the start.
-        made.config.chat.load = Some(LoadAt::FirstRequest);
+        conversion.config.chat.load = Some(LoadAt::FirstRequest);
     }
-    Ok(made.config)
+    Ok(conversion.config)
 }
 
 /// The configuration so far.
-struct Made<'n> {
+struct Conversion<'n> {
     config: ConfigFile,
     /// Models to load at the start.
     preload: Vec<String>,
@@ -159,7 +159,7 @@ struct Made<'n> {
     notes: &'n mut Notes,
 }
 
-impl Made<'_> {
+impl Conversion<'_> {
     fn keys(&mut self, written: Vec<String>) {
         for (index, key) in written.iter().enumerate() {
             let name = format!("client-{}", index + 1);
@@ -209,10 +209,10 @@ impl Made<'_> {
         let mut filters = model.filters.unwrap_or_default();
         let by_id = filters.set_by_id.take().unwrap_or_default();
         let path = format!("{at}.filters");
-        let target = |name: &str, set: Table, made: &mut Self| {
+        let target = |name: &str, set: Table, conversion: &mut Self| {
             let (mut set, drop) = (set, filters.drop());
             let effort = take_effort(&mut set).or(server.effort);
-            let set = to_toml(&set, &format!("{path}.setParams"), made.notes);
+            let set = to_toml(&set, &format!("{path}.setParams"), conversion.notes);
             let target = name.to_owned();
             let default = server.defaults.clone();
             let special = SpecialTarget { target, set, drop, default, ..SpecialTarget::default() };

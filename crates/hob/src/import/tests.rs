@@ -242,7 +242,7 @@ fn unusual_llama_swap_files_are_read_as_far_as_possible() {
 }
 
 #[test]
-fn what_is_not_a_configuration_is_refused_with_its_line() {
+fn an_invalid_file_is_rejected_with_its_line() {
     let macros = "macros: {a: \"${b}${b}${b}${b}\", b: \"${c}${c}${c}${c}\", c: \"${d}${d}${d}${d}\", \
                   d: \"${e}${e}${e}${e}\", e: \"${f}${f}${f}${f}\", f: \"${a}x\"}\n";
     let bomb = format!("{macros}models: {{m: {{cmd: \"${{a}}\"}}}}\n");

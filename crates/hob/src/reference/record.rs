@@ -96,12 +96,12 @@ fn describe(page: &mut String, name: &str, definition: &Value) {
 fn values(definition: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let plain = definition["enum"].as_array().into_iter().flatten();
-    let told = definition["oneOf"].as_array().into_iter().flatten();
-    let told = told.flat_map(|one| match one["enum"].as_array() {
+    let described = definition["oneOf"].as_array().into_iter().flatten();
+    let described = described.flat_map(|one| match one["enum"].as_array() {
         Some(all) => all.iter().map(|value| (text(value), String::new())).collect::<Vec<_>>(),
         None => vec![(text(&one["const"]), text(&one["description"]))],
     });
-    plain.map(|value| (text(value), String::new())).chain(told).collect()
+    plain.map(|value| (text(value), String::new())).chain(described).collect()
 }
 
 fn kind(schema: &Value) -> String {

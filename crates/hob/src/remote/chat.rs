@@ -1,105 +1,133 @@
 //! Chat answers of a running hob. `hob-wire` writes the request and reads the events, as for every upstream.
-//! The body is read on a blocking thread.
+//! Events are read no faster than the caller takes them.
 
-use std::io::Read;
+use std::collections::VecDeque;
 
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use hob_core::{ChatEvent, ChatRequest, Fault};
 use hob_wire::{
     Misread, OpenAiReader, PieceKind, Pieces, UpstreamDialect, UpstreamReader, upstream_request,
 };
 use serde_json::Value;
-use tokio::sync::mpsc::Sender;
 
-use super::{ChatAnswer, Remote};
+use super::{ChatAnswer, Chunks, Remote};
 use crate::failure::{Exit, Failure, Outcome};
 
 /// Maximum bytes of one event.
 const EVENT_BYTES_MAX: usize = 1 << 20;
-const READ_BYTES: usize = 16 << 10;
 
 impl Remote {
     /// Requests an answer. Errors before the answer are returned; later ones are items of the stream. Dropping
-    /// the stream is noticed at the server's next bytes.
+    /// the stream closes the connection.
     pub(crate) async fn chat(&self, model: &str, request: &ChatRequest) -> Outcome<ChatAnswer> {
         let internal = |error: &dyn std::fmt::Display| Failure::new(Exit::Internal, error);
         let body = upstream_request(request, model, UpstreamDialect::Hob, &[])
             .map_err(|error| internal(&format_args!("{} {error}", error.field)))?;
         let body: Value = serde_json::from_str(&body).map_err(|error| internal(&error))?;
-        let base = self.base.clone();
-        let read = move |body: ureq::Body, events: &Sender<_>| {
-            relay(body.into_reader(), &base, events);
-        };
-        Ok(self.stream("/v1/chat/completions", body, read).await?.boxed())
+        let chunks = self.stream("/v1/chat/completions", &body).await?;
+        Ok(events(chunks, self.base.clone()))
     }
 }
 
-/// Sends the events of an answer until its end, an error, or the drop of the receiver.
-fn relay(body: impl Read, base: &str, events: &Sender<Outcome<ChatEvent>>) {
-    if let Err(fault) = read(body, events) {
-        let failure = Failure::new(Exit::Server, format!("{base}: {fault}"));
-        // The receiver may be gone.
-        drop(events.blocking_send(Err(failure)));
-    }
+fn events(chunks: Chunks, base: String) -> ChatAnswer {
+    let (reader, said) = (OpenAiReader::default(), VecDeque::new());
+    let pieces = Pieces::new(PieceKind::Event, EVENT_BYTES_MAX);
+    let answer = AnswerReader { chunks, reader, pieces, said, ended: None };
+    stream::unfold((Box::new(answer), base), async |(mut answer, base)| {
+        let event = answer.next().await?;
+        let event = event.map_err(|fault| Failure::new(Exit::Server, format!("{base}: {fault}")));
+        Some((event, (answer, base)))
+    })
+    .boxed()
 }
 
-fn read(mut body: impl Read, events: &Sender<Outcome<ChatEvent>>) -> Result<(), Fault> {
-    let nonsense = |detail: String| Fault::Nonsense { detail };
-    let (mut reader, mut said) = (OpenAiReader::default(), Vec::new());
-    let mut pieces = Pieces::new(PieceKind::Event, EVENT_BYTES_MAX);
-    let mut bytes = vec![0; READ_BYTES];
-    let mut has_ended = false;
-    while !events.is_closed() {
-        let taken = take(&mut reader, &mut pieces, has_ended, &mut said);
-        // Text before an error is still part of the answer.
-        for event in said.drain(..) {
-            has_ended |= matches!(event, ChatEvent::Done(_));
-            if events.blocking_send(Ok(event)).is_err() {
-                return Ok(());
+struct AnswerReader {
+    chunks: Chunks,
+    reader: OpenAiReader,
+    pieces: Pieces,
+    /// Events that were read and not taken yet.
+    said: VecDeque<ChatEvent>,
+    /// How the answer ended. The fault is taken out when it is reported.
+    ended: Option<Result<(), Fault>>,
+}
+
+impl AnswerReader {
+    async fn next(&mut self) -> Option<Result<ChatEvent, Fault>> {
+        loop {
+            // Text before an error is still part of the answer.
+            if let Some(event) = self.said.pop_front() {
+                return Some(Ok(event));
+            }
+            if let Some(ended) = &mut self.ended {
+                return std::mem::replace(ended, Ok(())).err().map(Err);
+            }
+            if let Err(fault) = self.read().await {
+                self.ended = Some(Err(fault));
             }
         }
-        taken?;
-        if has_ended {
+    }
+
+    /// Reads the next bytes, and all events that are then complete.
+    async fn read(&mut self) -> Result<(), Fault> {
+        let nonsense = |detail: String| Fault::Nonsense { detail };
+        let chunk = self.chunks.next().await;
+        let is_last = chunk.is_none();
+        match chunk {
+            Some(Ok(bytes)) => {
+                self.pieces.push(&bytes).map_err(|error| nonsense(error.to_string()))?;
+            }
+            Some(Err(detail)) => return Err(Fault::Unreachable { detail }),
+            None => {}
+        }
+        while let Some(piece) = self.pieces.next_piece() {
+            self.take(&piece)?;
+        }
+        if !is_last || self.ended.is_some() {
             return Ok(());
         }
-        match body.read(&mut bytes) {
-            Ok(0) => has_ended = true,
-            Ok(count) => pieces.push(&bytes[..count]).map_err(|long| nonsense(long.to_string()))?,
-            Err(error) => return Err(Fault::Unreachable { detail: error.to_string() }),
+        if let Some(rest) = self.pieces.rest() {
+            self.take(&rest)?;
         }
+        let mut said = Vec::new();
+        let ended = self.reader.end(&mut said);
+        self.said.extend(said);
+        self.ended = Some(Ok(()));
+        ended
     }
-    Ok(())
-}
 
-/// Reads the complete events that have arrived. `has_ended` says that no more bytes follow.
-fn take(
-    reader: &mut OpenAiReader,
-    pieces: &mut Pieces,
-    has_ended: bool,
-    said: &mut Vec<ChatEvent>,
-) -> Result<(), Fault> {
-    let rest = |pieces: &mut Pieces| has_ended.then(|| pieces.rest()).flatten();
-    while let Some(piece) = pieces.next_piece().or_else(|| rest(pieces)) {
-        reader.read(&piece, said).map_err(|misread| match misread {
+    fn take(&mut self, piece: &str) -> Result<(), Fault> {
+        let mut said = Vec::new();
+        let taken = self.reader.read(piece, &mut said);
+        if said.iter().any(|event| matches!(event, ChatEvent::Done(_))) {
+            self.ended = Some(Ok(()));
+        }
+        self.said.extend(said);
+        taken.map_err(|misread| match misread {
             Misread::Failed(fault) => fault,
             Misread::Malformed => Fault::Nonsense { detail: "an event is no JSON".to_owned() },
-        })?;
+        })
     }
-    if has_ended { reader.end(said) } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use futures::executor::block_on_stream;
     use hob_core::chat::{Completion, FinishReason, Timings, Usage};
-    use tokio::sync::mpsc;
 
     use super::*;
 
-    fn read(stream: &str) -> Vec<Outcome<ChatEvent>> {
-        let (events, mut heard) = mpsc::channel(64);
-        relay(stream.as_bytes(), "http://nas:1", &events);
-        drop(events);
-        std::iter::from_fn(|| heard.blocking_recv()).collect()
+    /// Reads an answer that is cut into pieces of this many bytes.
+    fn read_cut(text: &str, size: usize) -> Vec<Outcome<ChatEvent>> {
+        let pieces: Vec<_> = text.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
+        let chunks = stream::iter(pieces.into_iter().map(Ok)).boxed();
+        block_on_stream(events(chunks, "http://nas:1".to_owned())).collect()
+    }
+
+    fn read(text: &str) -> Vec<Outcome<ChatEvent>> {
+        let whole = read_cut(text, usize::MAX);
+        assert_eq!(read_cut(text, 7), whole, "where the bytes are cut does not matter");
+        whole
     }
 
     #[test]

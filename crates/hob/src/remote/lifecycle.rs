@@ -1,19 +1,19 @@
 //! Loaded models of a running hob, and requests to load or unload one.
 //! Only hob has these routes; any other server answers that it does not know them.
 
-use std::io::BufRead;
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use hob_core::KeepAlive;
+use hob_wire::{PieceKind, Pieces};
 use serde::{Deserialize, Serialize, Serializer};
-use tokio::sync::mpsc::Sender;
-use tokio::task;
 
-use super::lines::Lines;
-use super::{CONNECT_TIME_MAX, Key, Refused, Remote};
+use super::{CONNECT_TIME_MAX, Chunks, Key, Refused, Remote};
 use crate::failure::{Exit, Failure, Outcome};
+
+/// Maximum bytes of one line of progress.
+const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// A model that the server has loaded, or can load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub(crate) struct RemoteResident {
 
 /// The model to load, and for how long.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct LoadWish {
+pub(crate) struct LoadOptions {
     pub(crate) model: String,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "seconds")]
     pub(crate) keep_alive: Option<KeepAlive>,
@@ -56,7 +56,7 @@ pub(crate) enum LoadStep {
 #[derive(Serialize)]
 struct LoadRequest {
     #[serde(flatten)]
-    wish: LoadWish,
+    options: LoadOptions,
     stream: bool,
 }
 
@@ -85,34 +85,44 @@ impl Remote {
     /// Loads a model and reports progress. The last step is [`LoadStep::Ready`], or a failure.
     pub(crate) async fn load(
         &self,
-        wish: LoadWish,
+        options: LoadOptions,
     ) -> Outcome<BoxStream<'static, Outcome<LoadStep>>> {
-        let remote = self.clone();
-        let read = move |body, steps: &Sender<_>| tell(Lines::of(body), &remote, steps);
-        let request = LoadRequest { wish, stream: true };
-        Ok(self.stream("/api/hob/load", request, read).await?.boxed())
+        let request = LoadRequest { options, stream: true };
+        let chunks = self.stream("/api/hob/load", &request).await?;
+        Ok(steps(chunks, self.clone()))
     }
 
     pub(crate) async fn unload(&self, model: &str) -> Outcome<()> {
-        let (remote, model) = (self.clone(), model.to_owned());
-        let asked = task::spawn_blocking(move || {
-            remote.post("/api/hob/unload", &UnloadRequest { model: &model }).map(drop)
-        });
-        asked.await.unwrap_or_else(|error| Err(self.silent(error)))
+        self.post("/api/hob/unload", &UnloadRequest { model }).await.map(drop)
     }
 }
 
-fn tell<R: BufRead>(mut lines: Lines<R>, remote: &Remote, steps: &Sender<Outcome<LoadStep>>) {
-    loop {
-        let step = match lines.next() {
-            Ok(Some(line)) => step(&line, remote),
-            Ok(None) => Err(remote.silent("its answer ended before the model was loaded")),
-            Err(error) => Err(remote.silent(error)),
+/// The steps of a load, one for each line. The last one is a failure or [`LoadStep::Ready`].
+fn steps(chunks: Chunks, remote: Remote) -> BoxStream<'static, Outcome<LoadStep>> {
+    let pieces = Pieces::new(PieceKind::Line, LINE_BYTES_MAX);
+    stream::unfold(Some((chunks, pieces, remote)), |state| async {
+        let (mut chunks, mut pieces, remote) = state?;
+        let step = match line(&mut chunks, &mut pieces).await {
+            Ok(line) => step(&line, &remote),
+            Err(reason) => Err(remote.silent(reason)),
         };
-        let ends = !matches!(step, Ok(LoadStep::Loading { .. }));
-        let reader_left = steps.blocking_send(step).is_err();
-        if ends || reader_left {
-            return;
+        let continues = matches!(step, Ok(LoadStep::Loading { .. }));
+        Some((step, continues.then_some((chunks, pieces, remote))))
+    })
+    .boxed()
+}
+
+async fn line(chunks: &mut Chunks, pieces: &mut Pieces) -> Result<String, String> {
+    loop {
+        if let Some(line) = pieces.next_piece() {
+            return Ok(line);
+        }
+        match chunks.next().await {
+            Some(bytes) => pieces.push(&bytes?).map_err(|error| error.to_string())?,
+            None => {
+                let ended = "its answer ended before the model was loaded";
+                return pieces.rest().ok_or_else(|| ended.to_owned());
+            }
         }
     }
 }
@@ -130,8 +140,8 @@ fn step(line: &str, remote: &Remote) -> Outcome<LoadStep> {
 }
 
 /// Seconds, as the API expects them. A negative number means for ever.
-fn seconds<S: Serializer>(wish: &Option<KeepAlive>, serializer: S) -> Result<S::Ok, S::Error> {
-    match wish {
+fn seconds<S: Serializer>(options: &Option<KeepAlive>, serializer: S) -> Result<S::Ok, S::Error> {
+    match options {
         Some(KeepAlive::For(time)) => serializer.serialize_f64(time.as_secs_f64()),
         Some(KeepAlive::Forever) => serializer.serialize_i64(-1),
         None => serializer.serialize_none(),
@@ -140,20 +150,20 @@ fn seconds<S: Serializer>(wish: &Option<KeepAlive>, serializer: S) -> Result<S::
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use futures::executor::block_on_stream;
     use serde_json::json;
-    use tokio::sync::mpsc;
 
     use super::*;
 
-    fn told(lines: &str) -> Vec<Outcome<LoadStep>> {
-        let (steps, mut heard) = mpsc::channel(64);
-        tell(Lines::of_bytes(lines.as_bytes()), &Remote::at("nas:1", None), &steps);
-        drop(steps);
-        std::iter::from_fn(|| heard.blocking_recv()).collect()
+    fn reported(lines: &str) -> Vec<Outcome<LoadStep>> {
+        let bytes = Bytes::copy_from_slice(lines.as_bytes());
+        let chunks = stream::iter([Ok(bytes)]).boxed();
+        block_on_stream(steps(chunks, Remote::at("nas:1", None))).collect()
     }
 
     #[test]
-    fn a_load_is_told_to_its_end() {
+    fn a_load_is_reported_to_its_end() {
         let ready = RemoteResident {
             name: "m".to_owned(),
             kind: "chat".to_owned(),
@@ -167,7 +177,7 @@ mod tests {
             load_ms: Some(3),
         };
         let loading = |ready_in| Ok(LoadStep::Loading { ready_in });
-        let steps = told(
+        let steps = reported(
             "{\"state\":\"loading\",\"ready_in_s\":null}\n{\"state\":\"loading\",\"ready_in_s\":1.5}\n\
              {\"name\":\"m\",\"kind\":\"chat\",\"state\":\"warm\",\"resident_bytes\":9,\
              \"vram_bytes\":0,\"context_length\":2048,\"load_ms\":3}\n",
@@ -185,7 +195,7 @@ mod tests {
             ("what?\n", "the server at http://nas:1 is not a hob"),
         ];
         for (end, sentence) in rows {
-            let steps = told(&format!("{line}{end}"));
+            let steps = reported(&format!("{line}{end}"));
             assert_eq!(steps.len(), 2);
             assert_eq!(steps[1].clone().expect_err(sentence).sentence, sentence);
         }
@@ -194,7 +204,7 @@ mod tests {
     #[test]
     fn a_time_goes_over_the_wire_as_seconds() {
         let wire = |keep_alive| {
-            serde_json::to_value(LoadWish { model: "m".to_owned(), keep_alive }).expect("JSON")
+            serde_json::to_value(LoadOptions { model: "m".to_owned(), keep_alive }).expect("JSON")
         };
         let minute = Some(KeepAlive::For(Duration::from_secs(60)));
         assert_eq!(wire(None), json!({ "model": "m" }));

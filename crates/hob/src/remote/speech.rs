@@ -1,12 +1,9 @@
 //! Speech of a server. It requests samples, so format, player and progress are the
 //! same as without a server.
 
-use std::io::Read;
-
+use futures::StreamExt;
 use hob_core::{ModelError, SpeechEvent, SpeechStream};
 use serde::Serialize;
-use tokio::sync::mpsc::Sender;
-use ureq::Body;
 
 use super::Remote;
 use crate::failure::Outcome;
@@ -16,11 +13,10 @@ use crate::failure::REMOTE_ENGINE;
 const SAMPLE_RATE_HZ: u32 = 24_000;
 /// All servers with this API accept this name for their speech model.
 const MODEL: &str = "tts-1";
-const CHUNK_BYTES: usize = 16 << 10;
 
 /// What to speak.
 #[derive(Debug, Serialize)]
-pub(crate) struct Words {
+pub(crate) struct SpeechInput {
     pub(crate) input: String,
     pub(crate) voice: String,
     pub(crate) speed: f32,
@@ -31,36 +27,23 @@ struct Request {
     model: &'static str,
     response_format: &'static str,
     #[serde(flatten)]
-    words: Words,
+    words: SpeechInput,
 }
 
 impl Remote {
     /// Requests speech. Errors before the answer are returned; a broken connection is an item of the stream.
-    pub(crate) async fn speak(&self, words: Words) -> Outcome<SpeechStream> {
+    pub(crate) async fn speak(&self, words: SpeechInput) -> Outcome<SpeechStream> {
         let request = Request { model: MODEL, response_format: "pcm", words };
-        let events = self.stream("/v1/audio/speech", request, read_sound).await?;
-        Ok(SpeechStream::new(SAMPLE_RATE_HZ, events))
-    }
-}
-
-fn read_sound(body: Body, chunks: &Sender<Result<SpeechEvent, ModelError>>) {
-    let mut reader = body.into_reader();
-    let mut bytes = vec![0; CHUNK_BYTES];
-    let mut odd: Option<u8> = None;
-    loop {
-        let chunk = match reader.read(&mut bytes) {
-            Ok(0) => return,
-            Ok(count) => Ok(SpeechEvent::Audio(samples(&mut odd, &bytes[..count]))),
-            Err(error) => Err(ModelError::EngineFailed {
+        let mut odd: Option<u8> = None;
+        let chunks = self.stream("/v1/audio/speech", &request).await?;
+        let events = chunks.map(move |chunk| match chunk {
+            Ok(bytes) => Ok(SpeechEvent::Audio(samples(&mut odd, &bytes))),
+            Err(reason) => Err(ModelError::EngineFailed {
                 engine: REMOTE_ENGINE,
-                detail: format!("the answer ended early: {error}"),
+                detail: format!("the answer ended early: {reason}"),
             }),
-        };
-        let ends = chunk.is_err();
-        let reader_left = chunks.blocking_send(chunk).is_err();
-        if ends || reader_left {
-            return;
-        }
+        });
+        Ok(SpeechStream::new(SAMPLE_RATE_HZ, events))
     }
 }
 

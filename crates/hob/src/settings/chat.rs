@@ -8,7 +8,7 @@ use hob_core::KeepAlive;
 use hob_models::catalog::names::canonical;
 
 use super::{Environment, Overrides, Threads};
-use crate::config::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt, Written};
+use crate::config::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt, LoadedConfig};
 
 const DEFAULT_MODEL: &str = "smollm2";
 /// The same as llama.cpp's. Larger steps read a prompt hardly faster, and delay running answers.
@@ -95,7 +95,7 @@ impl ChatSettings {
     pub(super) fn resolve(
         flags: &Overrides,
         environment: &Environment,
-        written: &Written,
+        written: &LoadedConfig,
     ) -> ChatSettings {
         let file = &written.config.chat;
         ChatSettings {
@@ -117,7 +117,7 @@ impl ChatSettings {
     }
 
     /// Settings of a further model. Keys that its table leaves out are the same as here.
-    pub(super) fn beside(&self, table: &ChatSection, model: ModelChoice) -> ChatSettings {
+    pub(super) fn further(&self, table: &ChatSection, model: ModelChoice) -> ChatSettings {
         ChatSettings {
             model,
             context_tokens: table.context_tokens.or(self.context_tokens),
@@ -139,7 +139,7 @@ impl ChatSettings {
 
     /// Settings of a pulled model without a table.
     pub(crate) fn pulled(&self, name: &str) -> ChatSettings {
-        self.beside(&ChatSection::default(), ModelChoice::Named(name.to_owned()))
+        self.further(&ChatSection::default(), ModelChoice::Named(name.to_owned()))
     }
 
     pub(super) fn as_written(&self) -> ChatSection {
@@ -163,7 +163,7 @@ impl ChatSettings {
 }
 
 impl DevSettings {
-    pub(super) fn resolve(written: &Written) -> DevSettings {
+    pub(super) fn resolve(written: &LoadedConfig) -> DevSettings {
         DevSettings { mock_unknown_models: written.config.dev.mock_unknown_models.unwrap_or(false) }
     }
 
@@ -173,7 +173,7 @@ impl DevSettings {
 }
 
 /// A path on the command line is relative to the working folder; a path in the file is relative to the file.
-fn model(flags: &Overrides, environment: &Environment, written: &Written) -> ModelChoice {
+fn model(flags: &Overrides, environment: &Environment, written: &LoadedConfig) -> ModelChoice {
     let folders = &environment.folders;
     if let Some(typed) = &flags.chat_model {
         return ModelChoice::new(typed, |path| folders.working.join(path));

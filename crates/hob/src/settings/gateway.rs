@@ -14,8 +14,8 @@ use hob_wire::Parameters;
 use super::{Environment, Secret};
 use crate::bounded_file::read_text;
 use crate::config::{
-    AliasSection, DefaultsSection, FallbackUntilName, OnStreamErrorName, SpecialTarget,
-    TargetEntry, TimeText, UpstreamSection, WhileLoadingName, Written,
+    AliasSection, DefaultsSection, FallbackUntilName, LoadedConfig, OnStreamErrorName,
+    SpecialTarget, TargetEntry, TimeText, UpstreamSection, WhileLoadingName,
 };
 use crate::failure::{Failure, Outcome};
 
@@ -25,7 +25,10 @@ const KEY_BYTES_MAX: u64 = 4096;
 
 /// # Errors
 /// An invalid name, value or key, with its position in the file.
-pub(crate) fn gateway(written: &Written, environment: &Environment) -> Outcome<GatewayOptions> {
+pub(crate) fn gateway(
+    written: &LoadedConfig,
+    environment: &Environment,
+) -> Outcome<GatewayOptions> {
     let settling = Settling { written, environment };
     let config = &written.config;
     Ok(GatewayOptions {
@@ -44,7 +47,7 @@ pub(crate) fn gateway(written: &Written, environment: &Environment) -> Outcome<G
 }
 
 struct Settling<'a> {
-    written: &'a Written,
+    written: &'a LoadedConfig,
     environment: &'a Environment,
 }
 
@@ -188,7 +191,7 @@ impl Settling<'_> {
 /// What is wrong with the key, without the key.
 pub(crate) fn secret(
     source: &str,
-    written: &Written,
+    written: &LoadedConfig,
     environment: &Environment,
 ) -> Result<Secret, String> {
     let key = if let Some(name) = source.strip_prefix("env:") {
@@ -252,14 +255,14 @@ mod tests {
     fn settled(text: &str) -> Outcome<GatewayOptions> {
         let config = toml::from_str(text).expect("a good file");
         let path = Some(PathBuf::from("hob.toml"));
-        let written = Written { config, path, text: text.to_owned(), seen: None };
+        let written = LoadedConfig { config, path, text: text.to_owned(), seen: None };
         let mut environment = Environment::default();
         environment.secrets.insert("ROUTER".to_owned(), Secret::new("sk-1".to_owned()));
         gateway(&written, &environment)
     }
 
     #[test]
-    fn what_is_written_is_settled() {
+    fn a_configuration_is_resolved() {
         let options = settled(
             "[defaults]\nidle_timeout = \"9s\"\n\
              [upstream.gpu]\nkind = \"llama-server\"\nurl = \"http://gpu:1\"\nslots = 4\n\
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_its_place() {
+    fn an_invalid_value_is_rejected_with_its_position() {
         for (text, expected) in [
             ("[upstream.x]\nkey = \"sk-secret\"\n", "hob.toml:2:1: upstream.x.key: write env:NAME"),
             (

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::DEFAULT_SPEECH;
 use super::gateway::quoted;
 use super::{ChatSettings, Environment, ModelChoice};
-use crate::config::{BytesText, ChatSection, MemorySection, Written};
+use crate::config::{BytesText, ChatSection, LoadedConfig, MemorySection};
 use crate::failure::{Failure, Outcome};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct MemorySettings {
 }
 
 impl MemorySettings {
-    pub(super) fn resolve(written: &Written) -> MemorySettings {
+    pub(super) fn resolve(written: &LoadedConfig) -> MemorySettings {
         MemorySettings { max: written.config.memory.max }
     }
 
@@ -36,14 +36,14 @@ impl MemorySettings {
 pub(super) fn models(
     chat: &ChatSettings,
     environment: &Environment,
-    written: &Written,
+    written: &LoadedConfig,
 ) -> Outcome<BTreeMap<String, ChatSettings>> {
     let tables = written.config.model.iter();
     tables
         .map(|(name, table)| {
             check_name(name, chat, written)?;
             let model = choice(name, table, environment, written)?;
-            Ok((name.clone(), chat.beside(table, model)))
+            Ok((name.clone(), chat.further(table, model)))
         })
         .collect()
 }
@@ -52,7 +52,7 @@ fn choice(
     name: &str,
     table: &ChatSection,
     environment: &Environment,
-    written: &Written,
+    written: &LoadedConfig,
 ) -> Outcome<ModelChoice> {
     let Some(model) = &table.model else {
         let reason = "it has no model: a name that `hob models` lists, or the path of a GGUF file";
@@ -61,7 +61,7 @@ fn choice(
     Ok(ModelChoice::new(model, |path| written.resolve(path, &environment.folders)))
 }
 
-fn check_name(name: &str, chat: &ChatSettings, written: &Written) -> Outcome<()> {
+fn check_name(name: &str, chat: &ChatSettings, written: &LoadedConfig) -> Outcome<()> {
     if name.is_empty() || name.contains('/') {
         return Err(wrong(name, "a model's name must not be empty or contain a slash", written));
     }
@@ -73,7 +73,7 @@ fn check_name(name: &str, chat: &ChatSettings, written: &Written) -> Outcome<()>
     }
 }
 
-fn wrong(name: &str, reason: &str, written: &Written) -> Failure {
+fn wrong(name: &str, reason: &str, written: &LoadedConfig) -> Failure {
     let key = format!("model.{}", quoted(name));
     Failure::usage(format!("{}: {key}: {reason}", written.place(&key)))
 }

@@ -19,13 +19,13 @@ fn environment() -> Environment {
     Environment { folders: folders(), ..Environment::default() }
 }
 
-fn written(text: &str) -> Written {
+fn written(text: &str) -> LoadedConfig {
     let config = toml::from_str(text).expect("a good file");
     let path = Some(PathBuf::from("/etc/hob/hob.toml"));
-    Written { config, path, text: text.to_owned(), seen: None }
+    LoadedConfig { config, path, text: text.to_owned(), seen: None }
 }
 
-fn settle(flags: &Overrides, environment: &Environment, written: &Written) -> Settings {
+fn settle(flags: &Overrides, environment: &Environment, written: &LoadedConfig) -> Settings {
     Settings::resolve(flags, environment, written).expect("settings")
 }
 
@@ -35,8 +35,8 @@ pub(crate) fn chat_settings(table: &str) -> ChatSettings {
 }
 
 #[test]
-fn nothing_said_is_the_defaults() {
-    let settings = settle(&Overrides::default(), &environment(), &Written::default());
+fn without_settings_the_defaults_apply() {
+    let settings = settle(&Overrides::default(), &environment(), &LoadedConfig::default());
     let expected = Settings {
         home: PathBuf::from("/me/data/hob"),
         server: ServerSettings {
@@ -157,7 +157,7 @@ fn a_file_without_a_key_is_refused() {
 #[test]
 fn a_user_without_a_home_must_name_one() {
     let nobody = Environment::default();
-    let failure = Settings::resolve(&Overrides::default(), &nobody, &Written::default());
+    let failure = Settings::resolve(&Overrides::default(), &nobody, &LoadedConfig::default());
     assert_eq!(failure.expect_err("no place").exit, crate::failure::Exit::Usage);
 }
 
@@ -201,12 +201,12 @@ fn a_context_that_is_typed_beats_the_file_s() {
 fn settled_settings_written_down_settle_to_themselves() {
     let file = written("[memory]\nmax = \"6GB\"\n[model.big]\nmodel = \"/b.gguf\"\nthreads = 3\n");
     let settings = settle(&Overrides::default(), &environment(), &file);
-    let again = Written { config: settings.as_written(), ..Written::default() };
+    let again = LoadedConfig { config: settings.as_written(), ..LoadedConfig::default() };
     assert_eq!(settle(&Overrides::default(), &environment(), &again), settings);
 }
 
 #[test]
-fn a_model_beside_the_chat_model_is_as_that_but_for_what_its_table_says() {
+fn a_further_model_has_the_chat_model_s_settings_unless_its_table_differs() {
     let file = written(
         "[chat]\nmodel = \"qwen3\"\nparallel = 2\nkv_type = \"q8_0\"\npinned = true\n\
          [model.big]\nmodel = \"big.gguf\"\nparallel = 1\n\

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_that_nobody_asked_for_leaves_half_of_the_rest_to_others() {
+    fn a_default_context_leaves_half_of_the_rest_free() {
         let free = 40 * GB;
         let memory = Memory { total_bytes: free, available_bytes: free };
         let machine = Machine { memory, ..Machine::default() };

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_here_is_named_with_what_is() {
+    fn an_unknown_model_is_an_error_with_the_known_ones() {
         let (_folder, desk) = desk(Some(b"GGUF\x03"));
         let machine =
             |name: &str| FitRequest { machine: Some(name.to_owned()), ..asked("qwen3:8b") };

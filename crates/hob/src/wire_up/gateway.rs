@@ -10,7 +10,7 @@ use hob_server::{KeyDigest, KeyOptions, check_keys};
 use hob_upstream::{Gateway, GatewayError, UpstreamError};
 
 use crate::app::{App, Reach};
-use crate::config::{KeySection, Written};
+use crate::config::{KeySection, LoadedConfig};
 use crate::failure::{Failure, Outcome};
 use crate::model_store::ModelStore;
 use crate::settings::DEFAULT_SPEECH;
@@ -20,7 +20,7 @@ use crate::settings::{Environment, Secret};
 /// # Errors
 /// The errors of [`crate::settings::gateway`], and names that lead nowhere.
 pub(crate) fn gateway(
-    written: &Written,
+    written: &LoadedConfig,
     environment: &Environment,
     locals: &Registry,
     previous: Option<&Gateway>,
@@ -37,7 +37,7 @@ const KEY_CHARS_MIN: usize = 16;
 /// # Errors
 /// A missing or too short secret, two equal keys, or a name that `is_known` does not know.
 pub(crate) fn keys(
-    written: &Written,
+    written: &LoadedConfig,
     environment: &Environment,
     (of_server, reach): (Option<Secret>, Reach),
     is_known: impl Fn(&str) -> bool,
@@ -97,7 +97,7 @@ fn too_short(sentence: String) -> Failure {
 
 fn digest_of(
     source: &str,
-    (written, environment): (&Written, &Environment),
+    (written, environment): (&LoadedConfig, &Environment),
     reach: Reach,
 ) -> Result<KeyDigest, String> {
     if let Some(checksum) = source.strip_prefix("sha256:") {
@@ -110,7 +110,7 @@ fn digest_of(
 }
 
 /// Adds the position of the wrong table.
-pub(crate) fn placed(written: &Written, error: &GatewayError) -> Failure {
+pub(crate) fn placed(written: &LoadedConfig, error: &GatewayError) -> Failure {
     let key = match error {
         GatewayError::Upstream(
             UpstreamError::NoUrl { name }

@@ -248,16 +248,16 @@ impl ModelMemory {
     }
 
     /// Checks once, and reserves the memory if there is room.
-    fn look_round(&self) -> Look {
+    fn look_round(&self) -> LoadCheck {
         let mut shared = self.memory.shared();
         if shared.loading.is_some() {
-            return Look::Found(MemoryDecision::Soon);
+            return LoadCheck::Found(MemoryDecision::Soon);
         }
         let facts = self.memory.facts(&self.name, &mut shared);
-        let later = || Look::Found(MemoryDecision::Later(facts.shortage()));
+        let later = || LoadCheck::Found(MemoryDecision::Later(facts.shortage()));
         match facts.answer() {
             Answer::Room if shared.turns.may_use_free(&self.name, Instant::now()) => {
-                Look::Found(MemoryDecision::Granted(self.reserve(&mut shared)))
+                LoadCheck::Found(MemoryDecision::Granted(self.reserve(&mut shared)))
             }
             Answer::Room => later(),
             Answer::Evict(names) => {
@@ -267,17 +267,17 @@ impl ModelMemory {
                 }
                 let leaving = names.iter().filter_map(|name| shared.lifecycle(name)).collect();
                 tracing::info!(model = self.name, leaving = names.join(", "), "making room");
-                Look::Evict { reservation: self.reserve(&mut shared), leaving }
+                LoadCheck::Evict { reservation: self.reserve(&mut shared), leaving }
             }
             Answer::Wait { until_idle, .. } => {
                 let is_answered = until_idle.iter().any(|name| facts.is_answering(name));
                 shared.turns.needs(&self.name, until_idle);
                 // A model that was used a moment ago can be unloaded a moment later.
-                if is_answered { later() } else { Look::Found(MemoryDecision::Soon) }
+                if is_answered { later() } else { LoadCheck::Found(MemoryDecision::Soon) }
             }
             Answer::Refused(_) | Answer::TooLarge { .. } => match facts.check() {
-                Err(refusal) => Look::Found(MemoryDecision::Never(refusal)),
-                Ok(()) => Look::Found(MemoryDecision::Soon),
+                Err(refusal) => LoadCheck::Found(MemoryDecision::Never(refusal)),
+                Ok(()) => LoadCheck::Found(MemoryDecision::Soon),
             },
         }
     }
@@ -299,8 +299,8 @@ impl ModelMemory {
 
     async fn ask_once(&self) -> MemoryDecision {
         let (reservation, leaving) = match self.look_round() {
-            Look::Found(asked) => return asked,
-            Look::Evict { reservation, leaving } => (reservation, leaving),
+            LoadCheck::Found(asked) => return asked,
+            LoadCheck::Evict { reservation, leaving } => (reservation, leaving),
         };
         for lifecycle in leaving {
             // A request arrived meanwhile, so the model stays loaded.
@@ -350,7 +350,7 @@ impl Drop for Waiting {
 }
 
 /// The result of one check.
-enum Look {
+enum LoadCheck {
     Found(MemoryDecision),
     Evict { reservation: MemoryReservation, leaving: Vec<Arc<dyn ModelLifecycle>> },
 }

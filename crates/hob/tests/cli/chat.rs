@@ -188,7 +188,7 @@ fn an_answer_that_was_cut_off_is_marked() {
 }
 
 #[test]
-fn what_breaks_off_is_a_failure_with_what_came_before() {
+fn an_answer_that_breaks_off_is_a_failure_after_its_text() {
     let user = User::new();
     let lost = ModelError::WorkerLost { engine: "chat", detail: "killed".to_owned() };
     let script = Ok(vec![Ok(ChatEvent::Text("Go".to_owned())), Err(lost)]);
@@ -214,7 +214,7 @@ fn the_hob_that_runs_here_answers_without_being_named() {
 }
 
 #[test]
-fn what_a_server_refuses_is_said_in_its_words() {
+fn a_server_s_refusal_is_shown_in_its_words() {
     let user = User::new();
     let too_long = ModelError::TooLong { needed: 9000, available: 8192 };
     let model = Arc::new(ScriptedChat::new([Err(too_long)]));
@@ -230,7 +230,7 @@ fn what_a_server_refuses_is_said_in_its_words() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_before_anything_runs() {
+fn invalid_options_are_rejected_before_anything_runs() {
     let user = User::new();
     user.write("hob.toml", "[server]\nlisten = \"127.0.0.1:1\"\n");
     user.write("list.json", "[]");

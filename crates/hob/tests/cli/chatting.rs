@@ -26,7 +26,7 @@ fn question(messages: Value) -> Value {
 }
 
 #[test]
-fn a_conversation_is_answered_and_its_second_turn_is_not_computed_anew() {
+fn the_second_turn_of_a_conversation_reuses_the_cache() {
     let (user, home) = User::with_models();
     let served = ready(&user, &home);
     let asked = json!([{"role": "user", "content": "Say hello to Anna."}]);
@@ -90,7 +90,7 @@ fn a_schema_is_kept_by_the_real_model_whatever_the_budget() {
 }
 
 #[test]
-fn eight_answers_whose_worker_is_killed_end_with_an_error_and_the_next_request_works() {
+fn eight_answers_end_with_an_error_when_their_worker_is_killed_and_the_next_request_works() {
     let (user, home) = User::with_models();
     let served = ready(&user, &home);
     let speech = served.ask(&"The sea is calm tonight. ".repeat(20), "af_heart").expect("sound");

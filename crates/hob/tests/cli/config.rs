@@ -3,7 +3,7 @@
 use crate::{User, stderr, stdout};
 
 #[test]
-fn what_is_wrong_is_said_with_file_line_and_the_nearest_key() {
+fn mistakes_are_reported_with_file_line_and_the_nearest_key() {
     let rows = [
         ("[server]\nlisen = \"x\"\n", "hob.toml:2:1: 'server.lisen' is not", "'server.listen'?"),
         ("listen = \"x\"\n", "hob.toml:1:1: 'listen' is not", "mean 'server.listen'?"),
@@ -52,7 +52,7 @@ fn the_working_folder_s_file_is_read_before_the_user_s_and_the_named_one_before_
 }
 
 #[test]
-fn what_is_printed_is_a_file_that_says_the_same() {
+fn printed_settings_are_an_equivalent_file() {
     let user = User::new();
     user.write("hob.toml", "home = \"models\"\n[speech]\nthreads = 3\n");
     let first = stdout(&user.hob(&["config", "print"]).assert().success());

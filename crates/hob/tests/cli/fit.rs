@@ -49,7 +49,7 @@ fn a_model_too_large_for_the_card_is_divided() {
 }
 
 #[test]
-fn what_does_not_fit_says_what_is_lacking_and_ends_with_1_where_that_is_asked() {
+fn a_model_that_does_not_fit_names_the_shortage_and_exits_with_1_on_request() {
     let user = User::new();
     let small = ["--pool", "gpu0=1GB", "--pool", "ram=2GB"];
     let args = [&["llama3.3:70b"][..], &ON, &small].concat();
@@ -60,7 +60,7 @@ fn what_does_not_fit_says_what_is_lacking_and_ends_with_1_where_that_is_asked() 
 }
 
 #[test]
-fn what_cannot_be_answered_is_one_sentence() {
+fn an_impossible_question_is_answered_with_one_sentence() {
     let user = User::new();
     user.write("cut.gguf", "GGUF");
     user.write("text.gguf", "hello, this is no model");
@@ -75,7 +75,7 @@ fn what_cannot_be_answered_is_one_sentence() {
             "vLLM does not read GGUF; hob, llama.cpp, Ollama would",
         ),
         (&["qwen3:8b", "--quant", "Q9"], 2, "there is no quant 'Q9'"),
-        (&["qwen3:8b", "--min-tok-s", "nan"], 2, "'nan' is no speed"),
+        (&["qwen3:8b", "--min-tok-s", "nan"], 2, "'nan' is not a speed"),
         (&["qwen3:8b", "--min-tok-s", "-1"], 2, "unexpected argument '-1'"),
         (&["qwen3:8b", "--machine", "cray-1"], 2, "there is no profile \"cray-1\""),
         (&["--shape", "block_count=1,heads=2"], 2, "a shape has no 'heads'"),

@@ -82,7 +82,7 @@ fn hello(model: &str) -> Value {
 }
 
 #[test]
-fn every_fault_is_survived_or_told() {
+fn every_fault_is_survived_or_reported() {
     let user = User::new();
     let told = user.hob(&["selftest", "gateway"]).assert().success();
     assert!(stderr(&told).contains("all 151 hold"), "{}", stdout(&told));
@@ -168,7 +168,7 @@ fn rows(user: &User, home: &Home, count: usize) -> Vec<Value> {
 }
 
 #[test]
-fn lists_come_from_memory_whoever_is_down() {
+fn lists_come_from_memory_while_servers_are_down() {
     // Accepts connections and sends nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
@@ -300,7 +300,7 @@ fn a_server_with_one_slot_makes_two_choices_and_has_it_again() {
 }
 
 #[test]
-fn a_key_that_a_server_repeats_is_told_to_nobody() {
+fn a_key_that_a_server_repeats_is_never_shown() {
     const KEY: &str = "sk-very-secret";
     for whole in [
         "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n\
@@ -367,7 +367,7 @@ fn a_change_that_takes_the_last_key_does_not_open_the_house() {
 }
 
 #[test]
-fn what_is_wrong_is_found_before_it_is_served() {
+fn mistakes_are_found_before_serving() {
     for (config, said) in [
         ("[alias.fast]\nto = [\"gpu/x\"]\n", "hob.toml:2:1: alias 'fast' leads to 'gpu/x'"),
         (

@@ -39,7 +39,7 @@ fn hidden_verbs_are_not_advertised() {
 }
 
 #[test]
-fn what_is_typed_wrong_is_refused_with_2() {
+fn a_mistyped_command_exits_with_2() {
     let rows: [(&[&str], &str); 8] = [
         (&[], "Usage:"),
         (&["sing"], "unrecognized subcommand 'sing'"),
@@ -64,7 +64,7 @@ fn the_version_is_the_package_s() {
 }
 
 #[test]
-fn a_worker_that_nobody_supervises_ends_with_a_sentence() {
+fn a_worker_without_a_supervisor_ends_with_a_sentence() {
     let args = ["worker", "speech", "--model", "x", "--voice", "af_heart"];
     let text = stderr(&User::new().hob(&args).assert().code(6));
     assert!(text.contains("is started by hob itself"), "{text}");

@@ -106,7 +106,7 @@ fn many_large_bodies_share_one_budget_and_leave_the_server_answering() {
 }
 
 #[test]
-fn idle_connections_shut_nobody_out_where_few_files_may_be_open() {
+fn idle_connections_block_no_client_when_few_files_may_be_open() {
     let user = User::new();
     user.write("hob.toml", FIXED);
     let hob = user.process(&["serve", "--listen", "127.0.0.1:0"]);

@@ -133,7 +133,7 @@ fn an_alias_that_waits_is_answered_when_the_other_model_is_done() {
 }
 
 #[test]
-fn what_can_never_fit_is_refused_with_both_numbers() {
+fn a_model_that_can_never_fit_is_rejected_with_both_numbers() {
     let (user, home) = User::with_models();
     user.write("hob.toml", &CONFIG.replace("450MB", "100MB"));
     let mut served = Served::start(&user, &home);

@@ -28,7 +28,7 @@ fn a_dry_run_names_every_source_and_writes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_fetched_is_said_with_every_reason() {
+fn a_failed_download_is_reported_with_every_reason() {
     let user = User::new();
     std::fs::create_dir(user.path("work/stick")).expect("a folder");
     let said = user.hob(&["pull", "kokoro", "--from", "stick"]).assert().code(4);
@@ -41,7 +41,7 @@ fn what_cannot_be_fetched_is_said_with_every_reason() {
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_refused_with_the_nearest() {
+fn an_unknown_name_is_rejected_with_the_nearest() {
     let user = User::new();
     for args in [&["pull", "kokro"][..], &["pull", "kokro", "--dry-run"]] {
         let said = stderr(&user.hob(args).assert().code(2));
@@ -54,7 +54,7 @@ fn a_name_that_nobody_knows_is_refused_with_the_nearest() {
 }
 
 #[test]
-fn nothing_is_deleted_unasked() {
+fn nothing_is_deleted_without_confirmation() {
     let said = stderr(&User::new().hob(&["models", "rm", "kokoro"]).assert().code(2));
     assert!(said.contains("delete kokoro from ") && said.contains("--yes"), "{said}");
 }

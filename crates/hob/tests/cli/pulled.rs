@@ -66,7 +66,7 @@ fn a_model_of_the_hub_is_planned_fetched_listed_and_removed_by_its_name() {
 }
 
 #[test]
-fn what_fit_tells_an_engine_to_load_is_what_pull_fetches() {
+fn fit_names_the_file_that_pull_downloads() {
     let (user, hub) = (User::new(), Hub::start());
     hub.put("Qwen/Qwen3-8B-GGUF", &[("a-Q8_0.gguf", &tiny()), ("a-Q4_K_M.gguf", &tiny())]);
     for quant in ["Q4_K_M", "Q8_0"] {
@@ -88,7 +88,7 @@ fn what_fit_tells_an_engine_to_load_is_what_pull_fetches() {
 }
 
 #[test]
-fn what_cannot_be_had_says_what_to_do_and_ends_with_the_code_of_its_kind() {
+fn a_failed_pull_says_what_to_do_and_has_its_own_exit_code() {
     let (user, hub) = (User::new(), Hub::start());
     hub.put("o/gated", &[("m-Q4_K_M.gguf", &tiny())]);
     hub.gate("o/gated");

@@ -57,12 +57,12 @@ fn a_text_is_spoken_while_it_is_still_being_written() {
 }
 
 #[test]
-fn what_the_model_refuses_is_said_before_any_file_exists() {
+fn a_rejected_text_leaves_no_file() {
     let (user, home) = User::with_models();
     let rows: [(&[&str], &str); 3] = [
         (&["-v", "af_haert", "Hello."], "the nearest are af_heart"),
         (&["-v", "ff_siwis", "Bonjour."], "French, which hob cannot read aloud yet"),
-        (&["🦀"], "there is nothing to say"),
+        (&["🦀"], "there is nothing to speak"),
     ];
     for (args, expected) in rows {
         let args = [&["say", "-o", "a.wav"], args].concat();
@@ -105,7 +105,7 @@ fn a_server_gets_ready_speaks_and_takes_its_workers_with_it() {
 }
 
 #[test]
-fn a_second_hob_is_told_that_the_first_is_one() {
+fn a_second_hob_reports_that_the_first_is_running() {
     let (user, home) = User::with_models();
     let mut served = Served::start(&user, &home);
     served.note("loading kokoro");

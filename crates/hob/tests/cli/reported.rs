@@ -162,7 +162,7 @@ fn a_request_has_one_line_that_says_who_answered_and_who_did_not() {
 }
 
 #[test]
-fn what_a_server_said_of_one_request_is_told_to_no_other() {
+fn a_server_s_words_reach_only_the_request_that_failed() {
     let bad = Stub::start(|path, stream| {
         if path.ends_with("/models") {
             return answer(stream, "200 OK", JSON, "{\"object\":\"list\",\"data\":[]}");

@@ -99,7 +99,7 @@ fn a_failure_on_the_way_leaves_no_file() {
 }
 
 #[test]
-fn what_a_server_refuses_is_said_in_its_words() {
+fn a_server_s_refusal_is_shown_in_its_words() {
     let unknown = ModelError::UnknownVoice { voice: "x".to_owned(), near: Vec::new() };
     let (_server, address) = server(vec![Err(unknown)], Some("abracadabra"));
     let url = address.to_string();
@@ -116,7 +116,7 @@ fn what_a_server_refuses_is_said_in_its_words() {
 }
 
 #[test]
-fn nobody_there_is_said_with_the_address() {
+fn an_unreachable_server_is_reported_with_its_address() {
     let args = ["say", "--server", "127.0.0.1:1", "-o", "a.wav", "Hello."];
     let said = stderr(&User::new().hob(&args).assert().code(5));
     assert!(said.contains("http://127.0.0.1:1 does not answer"), "{said}");
@@ -124,7 +124,7 @@ fn nobody_there_is_said_with_the_address() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_before_anything_runs() {
+fn invalid_options_are_rejected_before_anything_runs() {
     let rows: [(&[&str], i32, &str); 5] = [
         (&["say", "-o", "a.wav", "hi"], 3, "hob pull"),
         (&["say", "--voices"], 3, "hob pull"),

@@ -18,7 +18,7 @@ fn an_address_that_others_reach_is_refused_without_a_key() {
 }
 
 #[test]
-fn a_short_key_keeps_nobody_out_of_an_open_address() {
+fn a_short_key_does_not_protect_an_open_address() {
     let user = User::new();
     user.write(
         "hob.toml",

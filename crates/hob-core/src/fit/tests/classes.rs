@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_layer_of_experts_costs_time_beside_its_bytes() {
+fn a_layer_of_experts_costs_more_than_reading_its_bytes() {
     let machine = with_card(64, 8.0);
     let model = experts();
     let layout = Layout::whole(&model.shape, Site::Gpu(0));
@@ -75,7 +75,7 @@ fn a_pair_that_does_not_suit_leaves_the_others() {
 
 /// Graphics that share a processor's memory, and were measured slower than the processor is guessed to be.
 #[test]
-fn a_processor_that_nobody_timed_is_doubted_beside_its_graphics() {
+fn an_unmeasured_processor_is_doubted_if_its_graphics_are_slower() {
     let mut gpu = Gpu { vendor: Vendor::Amd, api: GpuApi::Vulkan, link: None, ..card(0.0) };
     gpu.memory = GpuMemory::Unified { limit_bytes: 60 * GB };
     gpu.device.constants = Some(Constants {

@@ -57,7 +57,7 @@ fn experts_meet_each_token_by_itself() {
 }
 
 #[test]
-fn what_a_short_last_step_needs_is_not_what_a_full_one_does() {
+fn a_short_last_step_costs_less_than_a_full_one() {
     let model = dense();
     let machine = with_card(64, 8.0);
     let split = Layout::split(&model.shape, 0, 5);

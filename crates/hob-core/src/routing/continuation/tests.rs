@@ -62,7 +62,7 @@ fn only_plain_text_is_gone_on_with() {
 }
 
 #[test]
-fn what_was_said_is_off_the_limit() {
+fn the_text_so_far_counts_against_the_limit() {
     let limited = |tokens| ChatRequest { tokens_max: Some(tokens), ..asked(Role::User) };
     for (limit, events, left) in [
         (10, vec![text("a"), text("b")], Some(8)),
@@ -92,7 +92,7 @@ fn usage_is_the_client_s_prompt_and_both_parts_of_the_answer() {
 }
 
 #[test]
-fn breaks_are_told_from_refusals() {
+fn breaks_are_distinguished_from_refusals() {
     let idle = Fault::TimedOut { clock: Clock::Idle, after: Duration::from_secs(30) };
     let total = Fault::TimedOut { clock: Clock::Total, after: Duration::from_secs(600) };
     let message = || "no".to_owned();
@@ -111,9 +111,9 @@ fn breaks_are_told_from_refusals() {
 }
 
 #[test]
-fn a_rest_is_told_from_a_new_beginning() {
+fn a_continuation_is_distinguished_from_a_new_start() {
     const LONG: &str = "The capital of France is";
-    let rest = |text: &str| Joint::Rest(text.to_owned());
+    let rest = |text: &str| SeamDecision::Rest(text.to_owned());
     for (said, pieces, joint) in [
         (LONG, &[" Par", "is."][..], rest(" Par")),
         // By chance the same word.
@@ -123,30 +123,30 @@ fn a_rest_is_told_from_a_new_beginning() {
         (" The capital of France", &["The capital of France is"], rest(" is")),
         (LONG, &[" The capital of France is Paris"], rest(" Paris")),
         // The same beginning in other words.
-        (LONG, &["The capital of Fra", "nkia"], Joint::StartedOver),
-        ("Hello from", &["Hello", " again"], Joint::StartedOver),
+        (LONG, &["The capital of Fra", "nkia"], SeamDecision::StartedOver),
+        ("Hello from", &["Hello", " again"], SeamDecision::StartedOver),
         // Too short to say whether it is repeated or goes on.
-        ("1", &["10"], Joint::StartedOver),
-        ("ha", &["ha"], Joint::StartedOver),
+        ("1", &["10"], SeamDecision::StartedOver),
+        ("ha", &["ha"], SeamDecision::StartedOver),
         ("1", &["05"], rest("05")),
         ("wör", &["ld"], rest("ld")),
     ] {
         let mut seam = Seam::new(said);
-        let joints: Vec<Joint> = pieces.iter().map(|piece| seam.push(piece)).collect();
-        let first = joints.into_iter().find(|joint| *joint != Joint::Open);
+        let joints: Vec<SeamDecision> = pieces.iter().map(|piece| seam.push(piece)).collect();
+        let first = joints.into_iter().find(|joint| *joint != SeamDecision::Open);
         assert_eq!(first, Some(joint), "{said:?} {pieces:?}");
     }
 }
 
 #[test]
-fn what_ends_while_it_may_be_either_is_decided_by_what_came() {
+fn an_undecided_seam_is_decided_at_the_end() {
     for (pieces, joint) in [
-        (&[][..], Joint::Rest(String::new())),
-        (&["The"], Joint::Rest("The".to_owned())),
-        (&["The capital of France"], Joint::StartedOver),
+        (&[][..], SeamDecision::Rest(String::new())),
+        (&["The"], SeamDecision::Rest("The".to_owned())),
+        (&["The capital of France"], SeamDecision::StartedOver),
     ] {
         let mut seam = Seam::new("The capital of France is");
-        pieces.iter().for_each(|piece| assert_eq!(seam.push(piece), Joint::Open));
+        pieces.iter().for_each(|piece| assert_eq!(seam.push(piece), SeamDecision::Open));
         assert_eq!(seam.end(), joint);
     }
 }

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unknown_formats_are_rejected() {
         for (tag, channels, rate_hz, bits) in [
             (PCM, 1, 24_000, 24),
             (7, 1, 8_000, 8),

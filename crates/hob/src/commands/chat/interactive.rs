@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use hob_core::ChatRequest;
 
-use super::lines::{Keyboard, Lines, Typed};
+use super::lines::{Input, Keyboard, Lines};
 use super::slash_command::{SlashCommand, help};
 use super::{ChatArgs, conclude, effort, source, thinking_shown};
 use crate::app::App;
@@ -22,7 +22,7 @@ struct Session<'a> {
     args: &'a ChatArgs,
     app: &'a App<'a>,
     source: Source,
-    wish: ChatRequest,
+    options: ChatRequest,
     history: ChatHistory,
     last: Reply,
     totals: Totals,
@@ -47,25 +47,25 @@ enum After {
 pub(super) async fn run(
     args: &ChatArgs,
     app: &App<'_>,
-    wish: ChatRequest,
+    options: ChatRequest,
     signals: &mut StopSignals,
 ) -> Outcome<Exit> {
     let source = signals.or(Source::find(&source(args), app)).await?;
     app.printer.note(format_args!("{}; /help lists commands, Ctrl-D exits", source.place()));
     let mut lines = Keyboard::open()?;
-    let mut session = Session::new(args, app, source, wish);
+    let mut session = Session::new(args, app, source, options);
     let ended = session.converse(&mut lines, signals).await;
     session.source.leave().await;
     ended.map(|()| Exit::Done)
 }
 
 impl<'a> Session<'a> {
-    fn new(args: &'a ChatArgs, app: &'a App<'a>, source: Source, wish: ChatRequest) -> Self {
+    fn new(args: &'a ChatArgs, app: &'a App<'a>, source: Source, options: ChatRequest) -> Self {
         Session {
             args,
             app,
             source,
-            wish,
+            options,
             history: ChatHistory::new(args.system.clone()),
             last: Reply::default(),
             totals: Totals::default(),
@@ -80,12 +80,12 @@ impl<'a> Session<'a> {
                 () = signals.next() => return Err(interrupted()),
             };
             let line = match typed {
-                Typed::Line(line) => line,
-                Typed::Interrupt => {
+                Input::Line(line) => line,
+                Input::Interrupt => {
                     self.app.printer.note("press Ctrl-D or type /exit to exit");
                     continue;
                 }
-                Typed::End => return Ok(()),
+                Input::End => return Ok(()),
             };
             match self.obey(SlashCommand::parse(&line), signals).await {
                 Ok(After::Stay) => {}
@@ -126,7 +126,7 @@ impl<'a> Session<'a> {
         let mut show = Show::new(self.app.printer, self.text, thinking_shown(self.args));
         let mut reply = Reply::default();
         let asked = Instant::now();
-        let request = self.history.request(&self.wish);
+        let request = self.history.request(&self.options);
         let work = async {
             let answer = self.source.ask(request).await?;
             reply.take(answer, &mut show, asked).await
@@ -154,7 +154,7 @@ impl<'a> Session<'a> {
             return Err(Failure::usage("there is no question to answer again"));
         };
         // The same seed would give the same answer.
-        self.wish.sampling.seed = self.wish.sampling.seed.map(|seed| seed.wrapping_add(1));
+        self.options.sampling.seed = self.options.sampling.seed.map(|seed| seed.wrapping_add(1));
         self.history.ask(question);
         self.answer(signals).await
     }
@@ -176,9 +176,9 @@ impl<'a> Session<'a> {
 
     fn effort(&mut self, level: Option<String>) -> Outcome<()> {
         if let Some(level) = level {
-            self.wish.thinking.effort = Some(effort(&level)?);
+            self.options.thinking.effort = Some(effort(&level)?);
         }
-        let effort = self.wish.thinking.effort.map_or("the model's own", |effort| effort.name());
+        let effort = self.options.thinking.effort.map_or("the model's own", |effort| effort.name());
         self.note(format_args!("effort: {effort}"));
         Ok(())
     }
@@ -240,18 +240,18 @@ impl std::fmt::Display for Totals {
 }
 
 /// Reads a line, or several lines that end with a backslash.
-async fn entry(lines: &mut impl Lines) -> Outcome<Typed> {
+async fn entry(lines: &mut impl Lines) -> Outcome<Input> {
     let mut whole = String::new();
     let mut prompt = PROMPT;
     loop {
         match lines.next(prompt).await? {
-            Typed::Line(line) => match line.strip_suffix('\\') {
+            Input::Line(line) => match line.strip_suffix('\\') {
                 Some(begun) => {
                     whole.push_str(begun);
                     whole.push('\n');
                     prompt = MORE_PROMPT;
                 }
-                None => return Ok(Typed::Line(whole + &line)),
+                None => return Ok(Input::Line(whole + &line)),
             },
             other => return Ok(other),
         }

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 
 /// One input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum Input {
     Line(String),
     /// Ctrl-C.
     Interrupt,
@@ -20,7 +20,7 @@ pub(super) enum Typed {
 
 /// The source of lines: a person, or a test.
 pub(super) trait Lines {
-    fn next(&mut self, prompt: &'static str) -> impl Future<Output = Outcome<Typed>>;
+    fn next(&mut self, prompt: &'static str) -> impl Future<Output = Outcome<Input>>;
 }
 
 /// Reads lines from a terminal.
@@ -40,8 +40,8 @@ impl Keyboard {
 }
 
 impl Lines for Keyboard {
-    async fn next(&mut self, prompt: &'static str) -> Outcome<Typed> {
-        let Some(mut editor) = self.editor.take() else { return Ok(Typed::End) };
+    async fn next(&mut self, prompt: &'static str) -> Outcome<Input> {
+        let Some(mut editor) = self.editor.take() else { return Ok(Input::End) };
         let read = task::spawn_blocking(move || {
             let read = editor.readline(prompt);
             if let Ok(line) = &read {
@@ -54,9 +54,9 @@ impl Lines for Keyboard {
             read.await.map_err(|error| Failure::new(crate::failure::Exit::Internal, error))?;
         self.editor = Some(editor);
         match read {
-            Ok(line) => Ok(Typed::Line(line)),
-            Err(ReadlineError::Interrupted) => Ok(Typed::Interrupt),
-            Err(ReadlineError::Eof) => Ok(Typed::End),
+            Ok(line) => Ok(Input::Line(line)),
+            Err(ReadlineError::Interrupted) => Ok(Input::Interrupt),
+            Err(ReadlineError::Eof) => Ok(Input::End),
             Err(error) => Err(unreadable(error)),
         }
     }

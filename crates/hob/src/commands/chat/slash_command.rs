@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_wrong_gets_the_nearest() {
+    fn a_mistyped_command_gets_the_nearest() {
         let SlashCommand::Unknown { name, near } = SlashCommand::parse("/sistem x") else {
             panic!("known")
         };

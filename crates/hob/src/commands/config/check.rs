@@ -6,7 +6,7 @@ use hob_models::Gguf;
 use hob_upstream::{Gateway, GatewayError, GatewayOptions, TargetOptions, UpstreamError};
 
 use crate::app::App;
-use crate::config::{AliasSection, ConfigFile, Named, TargetEntry, UpstreamSection, Written};
+use crate::config::{AliasSection, ConfigFile, LoadedConfig, Named, TargetEntry, UpstreamSection};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
 use crate::model_store::ModelStore;
@@ -22,7 +22,7 @@ const STAND_IN_URL: &str = "http://127.0.0.1:9";
 
 pub(super) fn run(globals: &Globals, printer: &Printer) -> Outcome<()> {
     let environment = Environment::read();
-    let mut written = Written::read(globals.config.as_deref(), &environment.folders)?;
+    let mut written = LoadedConfig::read(globals.config.as_deref(), &environment.folders)?;
     let flags = Overrides { home: globals.home.clone(), ..Overrides::default() };
     let mut problems = Vec::new();
     let wrong = models(&flags, &environment, &written);
@@ -46,7 +46,7 @@ pub(super) fn run(globals: &Globals, printer: &Printer) -> Outcome<()> {
 fn models(
     flags: &Overrides,
     environment: &Environment,
-    written: &Written,
+    written: &LoadedConfig,
 ) -> Vec<(String, Failure)> {
     let alone = |(name, table): (&String, _)| {
         let model = Named::from([(name.clone(), table)]);
@@ -61,9 +61,10 @@ fn models(
 fn files(app: &App<'_>) -> Vec<Failure> {
     let chat = app.written.config.chat.model.as_ref().map(|_| &app.settings.chat.model);
     let chat = chat.map(|model| ("chat.model".to_owned(), model));
-    let beside = app.settings.models.iter();
-    let beside = beside.map(|(name, chat)| (format!("model.{}.model", quoted(name)), &chat.model));
-    chat.into_iter().chain(beside).filter_map(|(key, model)| missing(app, &key, model)).collect()
+    let further = app.settings.models.iter();
+    let further =
+        further.map(|(name, chat)| (format!("model.{}.model", quoted(name)), &chat.model));
+    chat.into_iter().chain(further).filter_map(|(key, model)| missing(app, &key, model)).collect()
 }
 
 fn missing(app: &App<'_>, key: &str, model: &ModelChoice) -> Option<Failure> {
@@ -217,7 +218,7 @@ fn keys(app: &App<'_>, gateway: &Gateway) -> Vec<Failure> {
 }
 
 /// The same file with other tables; positions are still those of the file.
-fn with(written: &Written, change: impl FnOnce(&mut ConfigFile)) -> Written {
+fn with(written: &LoadedConfig, change: impl FnOnce(&mut ConfigFile)) -> LoadedConfig {
     let mut written = written.clone();
     change(&mut written.config);
     written

@@ -35,7 +35,7 @@ impl Parts {
     }
 
     /// The checks of a model in `[model.NAME]`.
-    fn beside(name: &str) -> Parts {
+    fn of_table(name: &str) -> Parts {
         let model = format!("model.{name}");
         Parts { memory: format!("{model} memory"), engine: format!("{model} engine"), model }
     }
@@ -45,7 +45,7 @@ impl Parts {
 pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
     let mut checks = model(Parts::chat(), &app.settings.chat, app).await;
     for (name, settings) in &app.settings.models {
-        checks.extend(model(Parts::beside(name), settings, app).await);
+        checks.extend(model(Parts::of_table(name), settings, app).await);
     }
     checks
 }

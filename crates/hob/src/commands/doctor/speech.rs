@@ -87,14 +87,14 @@ fn too_slow() -> Failure {
         .hint("the machine may be very busy or out of memory")
 }
 
-struct Spoken {
+struct SpeechResult {
     load: Duration,
     first_audio: Duration,
     took: Duration,
     sound_s: f64,
 }
 
-async fn speak(app: &App<'_>, speech: &Speech) -> Outcome<Spoken> {
+async fn speak(app: &App<'_>, speech: &Speech) -> Outcome<SpeechResult> {
     let started = Instant::now();
     speech.worker.load().await?;
     let load = started.elapsed();
@@ -118,10 +118,10 @@ async fn speak(app: &App<'_>, speech: &Speech) -> Outcome<Spoken> {
     }
     let took = asked.elapsed();
     let first_audio = first_audio.unwrap_or(took);
-    Ok(Spoken { load, first_audio, took, sound_s: samples as f64 / rate_hz })
+    Ok(SpeechResult { load, first_audio, took, sound_s: samples as f64 / rate_hz })
 }
 
-impl Spoken {
+impl SpeechResult {
     fn check(&self) -> Check {
         if self.sound_s == 0.0 {
             return Check::fail("engine", "it made no sound", REPORT);
@@ -156,7 +156,8 @@ mod tests {
     #[test]
     fn an_engine_slower_than_it_plays_is_doubtful_and_a_silent_one_fails() {
         let second = Duration::from_secs(1);
-        let spoken = |sound_s| Spoken { load: second, first_audio: second, took: second, sound_s };
+        let spoken =
+            |sound_s| SpeechResult { load: second, first_audio: second, took: second, sound_s };
         assert_eq!(spoken(2.0).check().verdict, Verdict::Ok);
         assert_eq!(spoken(0.5).check().verdict, Verdict::Warn);
         assert_eq!(spoken(0.0).check().verdict, Verdict::Fail);

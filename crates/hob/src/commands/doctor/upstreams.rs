@@ -7,7 +7,7 @@ use hob_core::routing::{Reachable, UpstreamView};
 
 use super::Check;
 use crate::app::App;
-use crate::commands::ps::server;
+use crate::remote::Remote;
 use crate::wire_up;
 
 pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
@@ -73,14 +73,15 @@ fn missing(alias: &str, target: &str, upstreams: &[UpstreamView]) -> Option<Chec
 
 /// Targets that thought although that was switched off.
 async fn thinkers(app: &App<'_>) -> Vec<Check> {
-    let Ok(remote) = server(None, app) else { return Vec::new() };
+    let Ok(key) = app.settings.server.api_key.read() else { return Vec::new() };
+    let remote = Remote::here(app.settings.server.listen.0, key);
     let Ok(upstreams) = remote.upstreams().await else { return Vec::new() };
     let targets = upstreams.into_iter().flat_map(|upstream| upstream.troubled);
     let thinkers = targets.filter(|target| target.thinks_anyway);
     let check = |name: String| {
         let found = "it thinks although thinking is switched off";
         let to_do = "its server or its model does not know the switch; the kind in hob.toml \
-                     decides how it is told";
+                     decides how hob switches thinking";
         Check::warn(name, found, to_do)
     };
     thinkers.map(|target| check(target.name)).collect()

@@ -83,7 +83,7 @@ pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) ->
         printer.note(format_args!("kept in {}", keeping.path().display()));
     } else {
         printer.note(
-            "nothing of it is kept: run it again when the machine is quiet, or with --anyway",
+            "the result is not stored: run it again when the machine is quiet, or with --anyway",
         );
     }
     printer.data(if args.json {

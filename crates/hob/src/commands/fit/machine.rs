@@ -81,7 +81,10 @@ pub(crate) fn run(args: &FitMachineArgs, globals: &Globals, printer: &Printer) -
         save(&known, path)?;
         printer.note(format_args!("written to {}", path.display()));
     }
-    printer.data(if args.json { json(&known)? } else { shown(&known) })?;
+    match args.json {
+        true => printer.json(&known_json(&known))?,
+        false => printer.data(shown(&known))?,
+    }
     Ok(Exit::Done)
 }
 
@@ -102,7 +105,7 @@ fn list(args: &FitMachineArgs, printer: &Printer) -> Outcome<()> {
     };
     let listed: Vec<ListedJson> = profile::names().into_iter().map(named).collect();
     if args.json {
-        return printer.data(text(&listed)?);
+        return printer.json(&listed);
     }
     let mut table = table(["PROFILE", "MACHINE"]);
     for listed in &listed {
@@ -125,7 +128,7 @@ pub(super) fn facts(rows: impl IntoIterator<Item = FactRow>) -> String {
     table.trim_fmt()
 }
 
-fn json(known: &MachineFacts) -> Outcome<String> {
+fn known_json(known: &MachineFacts) -> KnownJson<'_> {
     let facts = known.rows().into_iter().map(|FactRow { name, value, basis, source }| FactJson {
         name,
         value,
@@ -133,11 +136,7 @@ fn json(known: &MachineFacts) -> Outcome<String> {
         source,
     });
     let (machine, facts) = (MachineFile::of(known), facts.collect());
-    text(&KnownJson { machine, facts, notes: &known.notes })
-}
-
-fn text(value: &impl Serialize) -> Outcome<String> {
-    serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Internal, error))
+    KnownJson { machine, facts, notes: &known.notes }
 }
 
 /// Never overwrites a file, which the user may have edited.
@@ -166,8 +165,7 @@ mod tests {
         for part in ["256.0 GB/s", "PCIe 4.0 x8", "8.6 GB, 8.2 GB free", "profile", "said"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let value: serde_json::Value =
-            serde_json::from_str(&json(&known).expect("JSON")).expect("JSON");
+        let value = serde_json::to_value(known_json(&known)).expect("JSON");
         assert_eq!(value["machine"]["gpu"][0]["bandwidth"]["gb_s"], 256.0);
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("box.toml");

@@ -157,7 +157,7 @@ pub(super) fn rule(need: Need) -> String {
 
 pub(super) fn shown(ranked: &[Ranked], need: Need) -> String {
     if ranked.is_empty() {
-        return "none of the models that hob knows fits, or is as fast as that".to_owned();
+        return "no known model fits and is fast enough".to_owned();
     }
     let speed = format!("tok/s at {}", need.filled_tokens());
     let mut rows =
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_suits_comes_first_and_the_most_capable_of_it() {
+    fn suitable_models_come_first_ordered_by_capability() {
         for machine in ["rtx-4070-laptop", "ryzen-5800u", "n100"] {
             let found = on(machine, Some(Purpose::Chat));
             let suits: Vec<bool> = found.iter().map(Ranked::suits).collect();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_as_fast_on_the_machine_is_recommended_there() {
+    fn a_model_measured_as_fast_on_a_machine_is_recommended_there() {
         let chat = on("ryzen-5800u", Some(Purpose::Chat));
         let moe = &chat[place(&chat, "qwen3:30b-a3b")];
         assert!(moe.suits(), "{}", why(moe));

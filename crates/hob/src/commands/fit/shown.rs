@@ -27,8 +27,8 @@ pub(super) fn assessment(
         parts.push(alternatives(assessed));
     }
     if plan.fits() {
-        let told = flags(machine, model, plan, options.sequences).into_iter();
-        parts.extend(told.map(|flags| format!("{}:\n{}", flags.engine, indented(&flags.text))));
+        let rates = flags(machine, model, plan, options.sequences).into_iter();
+        parts.extend(rates.map(|flags| format!("{}:\n{}", flags.engine, indented(&flags.text))));
     }
     let warned = assessed.warnings.iter();
     parts.extend(warned.map(|warning| format!("! {}\n  → {}", warning.text, warning.action)));
@@ -86,7 +86,7 @@ fn by_name(plan: &Plan, pool: Pool) -> Vec<(&'static str, u64, Basis)> {
 
 fn speed(plan: &Plan) -> String {
     let mut rows = table(["context", "tok/s", "from", "to", "rests on", "most of the time"]);
-    for rate in told(plan) {
+    for rate in rates_shown(plan) {
         rows.add_row([
             rate.context_tokens.to_string(),
             figure(rate.tok_s),
@@ -108,14 +108,14 @@ fn speed(plan: &Plan) -> String {
             prefill.basis.name()
         )
     });
-    if told(plan).is_empty() {
+    if rates_shown(plan).is_empty() {
         return format!("tokens a second: not known\n{read}");
     }
     format!("{}\n{read}", rows.trim_fmt())
 }
 
 /// Speeds at the usual contexts and at the requested one, by context.
-fn told(plan: &Plan) -> Vec<&Rate> {
+fn rates_shown(plan: &Plan) -> Vec<&Rate> {
     let mut rates: Vec<&Rate> = plan.decode.iter().chain(&plan.decode_requested).collect();
     rates.sort_by_key(|rate| rate.context_tokens);
     rates.dedup_by_key(|rate| rate.context_tokens);

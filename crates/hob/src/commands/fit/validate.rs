@@ -29,7 +29,7 @@ pub(crate) struct ValidateArgs {
 
 /// One published run and its prediction.
 #[derive(Clone, Debug, Serialize)]
-struct Line {
+struct Prediction {
     machine: String,
     what: String,
     part: &'static str,
@@ -59,7 +59,7 @@ struct Summary {
 
 #[derive(Clone, Debug, Serialize)]
 struct Report {
-    lines: Vec<Line>,
+    lines: Vec<Prediction>,
     ceilings: Vec<Ceiling>,
     summaries: Vec<Summary>,
     /// Errors of the priors, by class of device.
@@ -71,8 +71,7 @@ struct Report {
 pub(super) fn run(args: &ValidateArgs, printer: &Printer) -> Outcome<Exit> {
     let report = report()?;
     if args.json {
-        let json = serde_json::to_string_pretty(&report);
-        printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+        printer.json(&report)?;
         return Ok(Exit::Done);
     }
     printer.data(shown(&report))?;
@@ -107,25 +106,26 @@ fn of_machine(here: &[&Published], report: &mut Report) {
     let (fitting, others): (Vec<&Published>, Vec<&Published>) =
         here.iter().partition(|row| row.part == Part::Decode && row.is_exact());
     let timed: Vec<TimedRun<'_>> = fitting.iter().filter_map(|row| row.timed()).collect();
-    let told = left_out(&timed);
+    let rates = left_out(&timed);
     let constants = fitted(&timed).ok();
     let by_all = |row: &&Published| predicted_by(&row.timed()?, constants.as_ref()?);
-    let mut lines: Vec<Line> =
-        fitting.iter().zip(&told).map(|(row, rate)| line(row, rate.as_ref())).collect();
+    let mut lines: Vec<Prediction> =
+        fitting.iter().zip(&rates).map(|(row, rate)| line(row, rate.as_ref())).collect();
     lines.extend(others.iter().map(|row| line(row, by_all(row).as_ref())));
     lines.sort_by_key(|line| Part::ALL.iter().position(|part| part.name() == line.part));
     for part in Part::ALL {
         let one_row = mean(from_one(&timed).into_iter().flatten());
-        let of_part: Vec<&Line> = lines.iter().filter(|line| line.part == part.name()).collect();
+        let of_part: Vec<&Prediction> =
+            lines.iter().filter(|line| line.part == part.name()).collect();
         report.summaries.extend(summary(&of_part, one_row.filter(|_| part == Part::Decode)));
     }
     report.lines.extend(lines);
 }
 
-fn line(row: &Published, told: Option<&Rate>) -> Line {
-    let predicted = told.map(|rate| rate.tok_s);
+fn line(row: &Published, rates: Option<&Rate>) -> Prediction {
+    let predicted = rates.map(|rate| rate.tok_s);
     let prior = row.timed().and_then(|timed| timed.estimate.decode(timed.context_tokens));
-    Line {
+    Prediction {
         machine: row.machine.name.clone(),
         what: row.what.clone(),
         part: row.part.name(),
@@ -145,7 +145,7 @@ fn off(tok_s: f64, measured: Measured) -> f64 {
     }
 }
 
-fn summary(lines: &[&Line], one_row_pct: Option<f64>) -> Option<Summary> {
+fn summary(lines: &[&Prediction], one_row_pct: Option<f64>) -> Option<Summary> {
     let first = lines.first()?;
     let errors = || lines.iter().filter_map(|line| line.error_pct.map(f64::abs));
     Some(Summary {

@@ -4,7 +4,6 @@
 use hob_models::{PullOutcome, Pulled, Sha256};
 use serde::Serialize;
 
-use crate::failure::{Exit, Failure, Outcome};
 use crate::model_store::Download;
 
 /// One model.
@@ -77,8 +76,4 @@ pub(super) fn arrived(arrival: PullOutcome) -> &'static str {
         PullOutcome::Transformed => "transformed",
         PullOutcome::Fetched => "fetched",
     }
-}
-
-pub(super) fn json(all: &[Planned]) -> Outcome<String> {
-    serde_json::to_string_pretty(all).map_err(|error| Failure::new(Exit::Internal, error))
 }

@@ -50,7 +50,7 @@ fn over(servers: &[Silent]) -> Gateway {
     let mut text: String = servers.iter().zip(kinds).map(upstream).collect();
     text += "[alias.fast]\nto = [\"openai/m\", \"ollama/m\", \"auto/m\"]\n";
     let config = toml::from_str(&text).expect("a good file");
-    let written = Written { config, path: None, text, seen: None };
+    let written = LoadedConfig { config, path: None, text, seen: None };
     gateway(&written, &Environment::default(), &Registry::default(), None).expect("a gateway")
 }
 
@@ -64,7 +64,7 @@ async fn get(address: SocketAddr, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn lists_are_told_from_memory_whoever_is_down() {
+async fn lists_come_from_memory_while_servers_are_down() {
     let servers = [Silent::new(), Silent::new(), Silent::new()];
     let gateway = Arc::new(over(&servers));
     let mut registry = Registry::default();
@@ -79,7 +79,7 @@ async fn lists_are_told_from_memory_whoever_is_down() {
         ServerOptions::default(),
         never,
     );
-    let told = async {
+    let views = async {
         for has_looked in [false, true] {
             if has_looked {
                 gateway.look().await;
@@ -99,6 +99,6 @@ async fn lists_are_told_from_memory_whoever_is_down() {
     };
     tokio::select! {
         ended = serving => panic!("the server ended: {ended:?}"),
-        () = told => {}
+        () = views => {}
     }
 }

@@ -81,7 +81,7 @@ impl ModelLifecycle for Model {
 }
 
 #[test]
-fn of_a_card_so_much_may_be_taken_that_its_engine_has_its_margin() {
+fn the_engine_s_margin_of_a_card_stays_free() {
     let mut machine = hob_machine::profile::builtin("rtx-4090").expect("a profile").machine;
     let gpu = machine.gpus[0].clone();
     machine.gpus.push(Gpu { memory: GpuMemory::Unified { limit_bytes: 1 }, ..gpu });
@@ -136,7 +136,7 @@ async fn another_model_takes_the_place_of_one_that_is_idle() {
 }
 
 #[tokio::test]
-async fn a_limit_holds_beside_a_large_machine() {
+async fn a_limit_also_holds_on_a_large_machine() {
     let planner = Planner::new(64_000, Some(300));
     let ((a, in_a), (b, in_b)) = (planner.model("a", 200), planner.model("b", 150));
     loaded(&a, &in_a).await;
@@ -150,7 +150,7 @@ async fn a_limit_holds_beside_a_large_machine() {
 }
 
 #[tokio::test]
-async fn who_answers_is_waited_for_and_said() {
+async fn a_model_that_answers_is_waited_for_and_named() {
     let planner = Planner::new(300, None);
     let ((a, in_a), (b, in_b)) = (planner.model("a", 200), planner.model("b", 150));
     loaded(&a, &in_a).await;
@@ -167,7 +167,7 @@ async fn who_answers_is_waited_for_and_said() {
 }
 
 #[tokio::test]
-async fn a_model_that_somebody_comes_to_at_the_last_moment_stays() {
+async fn a_model_with_a_request_at_the_last_moment_stays_loaded() {
     let planner = Planner::new(300, None);
     let ((a, in_a), (b, _)) = (planner.model("a", 200), planner.model("b", 150));
     loaded(&a, &in_a).await;
@@ -195,7 +195,7 @@ async fn two_loads_do_not_count_the_same_memory() {
 }
 
 #[tokio::test]
-async fn who_has_waited_for_longest_goes_first() {
+async fn the_longest_wait_goes_first() {
     let planner = Planner::new(300, None);
     let ((a, in_a), (b, _), (c, _)) =
         (planner.model("a", 200), planner.model("b", 200), planner.model("c", 200));
@@ -242,7 +242,7 @@ async fn a_pinned_model_stays_and_waiting_does_not_help() {
 }
 
 #[tokio::test]
-async fn what_was_measured_counts_more_than_what_was_estimated() {
+async fn a_measured_size_replaces_the_estimate() {
     let planner = Planner::new(405, None);
     let ((a, in_a), (b, in_b)) = (planner.model("a", 200), planner.model("b", 205));
     loaded(&b, &in_b).await;

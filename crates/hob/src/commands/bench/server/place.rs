@@ -5,7 +5,7 @@ use hob_bench::target::Api;
 use hob_upstream::UpstreamKind;
 
 use super::{ApiName, ServerArgs};
-use crate::config::{UpstreamSection, Written};
+use crate::config::{LoadedConfig, UpstreamSection};
 use crate::failure::{Failure, Outcome};
 use crate::settings::gateway::{quoted, secret};
 use crate::settings::{Environment, Secret};
@@ -28,7 +28,7 @@ impl ServerArgs {
     pub(super) fn place(
         &self,
         target: &str,
-        written: &Written,
+        written: &LoadedConfig,
         environment: &Environment,
     ) -> Outcome<Place> {
         let said = match self.api {
@@ -68,7 +68,7 @@ impl ServerArgs {
 fn key_of(
     target: &str,
     server: &UpstreamSection,
-    written: &Written,
+    written: &LoadedConfig,
     environment: &Environment,
 ) -> Outcome<Option<Secret>> {
     let key = server.key.as_deref().map(|source| secret(source, written, environment));
@@ -110,7 +110,7 @@ mod tests {
     fn place(target: &str, api: ApiName, key_env: Option<&str>) -> Result<String, String> {
         let config = toml::from_str(FILE).expect("a good file");
         let path = Some(PathBuf::from("hob.toml"));
-        let written = Written { config, path, text: FILE.to_owned(), seen: None };
+        let written = LoadedConfig { config, path, text: FILE.to_owned(), seen: None };
         let secret = |key: &str| Secret::new(key.to_owned());
         let mut environment =
             Environment { hob_api_key: Some(secret("own")), ..Environment::default() };

@@ -24,17 +24,17 @@ struct Typing {
 }
 
 /// Types these lines, then leaves.
-struct Hands(VecDeque<Typed>);
+struct ScriptedInput(VecDeque<Input>);
 
-impl Hands {
-    fn typing(lines: &[&str]) -> Hands {
-        Hands(lines.iter().map(|line| Typed::Line((*line).to_owned())).collect())
+impl ScriptedInput {
+    fn typing(lines: &[&str]) -> ScriptedInput {
+        ScriptedInput(lines.iter().map(|line| Input::Line((*line).to_owned())).collect())
     }
 }
 
-impl Lines for Hands {
-    async fn next(&mut self, _prompt: &'static str) -> Outcome<Typed> {
-        Ok(self.0.pop_front().unwrap_or(Typed::End))
+impl Lines for ScriptedInput {
+    async fn next(&mut self, _prompt: &'static str) -> Outcome<Input> {
+        Ok(self.0.pop_front().unwrap_or(Input::End))
     }
 }
 
@@ -64,7 +64,7 @@ impl ModelLifecycle for Resident {
 fn app(printer: &Printer) -> App<'_> {
     let folders = Folders { data: Some("/nowhere".into()), ..Folders::default() };
     let environment = Environment { folders, ..Environment::default() };
-    let written = crate::config::Written::default();
+    let written = crate::config::LoadedConfig::default();
     let settings =
         Settings::resolve(&Overrides::default(), &environment, &written).expect("settings");
     App { environment, written, settings, printer }
@@ -78,7 +78,7 @@ fn says(text: &str) -> ScriptedCall<ChatEvent> {
 }
 
 /// The result of a conversation.
-struct Held {
+struct ChatResult {
     ended: Outcome<()>,
     asked: Vec<Vec<String>>,
     requests: Vec<ChatRequest>,
@@ -89,8 +89,8 @@ struct Held {
 async fn converse(
     options: &[&str],
     scripts: Vec<ScriptedCall<ChatEvent>>,
-    mut hands: Hands,
-) -> Held {
+    mut hands: ScriptedInput,
+) -> ChatResult {
     let model = Arc::new(ScriptedChat::new(scripts));
     let args = Typing::parse_from([&["chat"], options].concat()).args;
     let printer = Printer::new(Volume::ErrorsOnly);
@@ -100,15 +100,15 @@ async fn converse(
         model: Arc::clone(&model) as Arc<dyn ChatModel>,
         lifecycle: Arc::new(Resident),
     };
-    let wish = super::super::wish(&args).expect("a wish");
-    let mut session = Session::new(&args, &app, source, wish);
+    let options = super::super::options(&args).expect("a wish");
+    let mut session = Session::new(&args, &app, source, options);
     session.text = TextShown::AtTheEnd;
     let mut signals = StopSignals::listen().expect("signals");
     let ended = session.converse(&mut hands, &mut signals).await;
     let (markdown, totals) = (session.history.markdown(), session.totals);
     let requests = model.asked();
     let asked = requests.iter().map(|request| said(&request.prompt)).collect();
-    Held { ended, asked, requests, markdown, totals }
+    ChatResult { ended, asked, requests, markdown, totals }
 }
 
 fn said(prompt: &Prompt) -> Vec<String> {
@@ -119,7 +119,7 @@ fn said(prompt: &Prompt) -> Vec<String> {
 
 #[tokio::test]
 async fn the_whole_conversation_is_sent_each_turn() {
-    let hands = Hands::typing(&["one?", "", "two\\", "lines?"]);
+    let hands = ScriptedInput::typing(&["one?", "", "two\\", "lines?"]);
     let held = converse(&["--system", "be brief"], vec![says("1"), says("2")], hands).await;
     assert_eq!(held.ended, Ok(()));
     let first = ["system: be brief", "user: one?"].map(str::to_owned).to_vec();
@@ -134,7 +134,8 @@ async fn the_whole_conversation_is_sent_each_turn() {
 #[tokio::test]
 async fn orders_change_what_is_asked_next() {
     let lines = ["one?", "/new", "/system be kind", "/no_think", "two?", "/exit", "three?"];
-    let held = converse(&["--seed", "7"], vec![says("1"), says("2")], Hands::typing(&lines)).await;
+    let held =
+        converse(&["--seed", "7"], vec![says("1"), says("2")], ScriptedInput::typing(&lines)).await;
     assert_eq!(held.asked[1], ["system: be kind", "user: two?"]);
     assert_eq!(held.asked.len(), 2, "nothing is asked after /exit");
     let efforts = held.requests.iter().map(|request| request.thinking.effort);
@@ -144,7 +145,8 @@ async fn orders_change_what_is_asked_next() {
 #[tokio::test]
 async fn an_answer_again_comes_from_another_seed() {
     let lines = ["/regenerate", "one?", "/regenerate"];
-    let held = converse(&["--seed", "7"], vec![says("1"), says("2")], Hands::typing(&lines)).await;
+    let held =
+        converse(&["--seed", "7"], vec![says("1"), says("2")], ScriptedInput::typing(&lines)).await;
     assert_eq!(held.asked, [["user: one?"], ["user: one?"]]);
     let seeds = held.requests.iter().map(|request| request.sampling.seed);
     assert_eq!(seeds.collect::<Vec<_>>(), [Some(7), Some(8)]);
@@ -157,7 +159,8 @@ async fn a_question_that_failed_is_taken_back_and_the_conversation_goes_on() {
     let lost = ModelError::WorkerLost { engine: "chat", detail: "killed".to_owned() };
     let half = Ok(vec![Ok(ChatEvent::Text("ha".to_owned())), Err(lost)]);
     let scripts = vec![Err(too_long), half, says("3")];
-    let hands = Hands::typing(&["one?", "/sistem", "/effort huge", "/save", "two?", "three?"]);
+    let hands =
+        ScriptedInput::typing(&["one?", "/sistem", "/effort huge", "/save", "two?", "three?"]);
     let held = converse(&[], scripts, hands).await;
     assert_eq!(held.ended, Ok(()));
     assert_eq!(held.asked[1], ["user: two?"], "the first was taken back");
@@ -172,7 +175,7 @@ async fn a_conversation_is_saved_and_no_file_is_lost() {
     let early = folder.path().join("early.md");
     let too_early = format!("/save {}", early.display());
     let lines = [&too_early, "one?", &save, "/new", "two?", &save];
-    let held = converse(&[], vec![says("1"), says("2")], Hands::typing(&lines)).await;
+    let held = converse(&[], vec![says("1"), says("2")], ScriptedInput::typing(&lines)).await;
     assert_eq!(held.ended, Ok(()));
     assert!(!early.exists(), "nothing was said by then");
     let saved = fs_err::read_to_string(&place).expect("a file");

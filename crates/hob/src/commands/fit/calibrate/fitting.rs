@@ -115,8 +115,7 @@ impl Figures {
         let (now, before) = (error(|row| row.predicted), error(|row| row.before));
         if now > before && now > ERROR_GOOD {
             doubts.push(
-                "what comes out predicts the models worse than what is usual of such machines"
-                    .to_owned(),
+                "the result predicts the models worse than the prior of such machines".to_owned(),
             );
         }
         doubts

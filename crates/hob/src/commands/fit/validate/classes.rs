@@ -23,7 +23,7 @@ pub(super) struct Class {
 }
 
 /// One row and its prior's prediction.
-struct Told {
+struct PredictedRow {
     class: String,
     device: String,
     is_held_back: bool,
@@ -36,18 +36,20 @@ struct Told {
 /// # Errors
 /// A row is invalid.
 pub(super) fn classes() -> Result<Vec<Class>, String> {
-    let told: Vec<Told> = rows()?.iter().filter_map(told).collect();
-    let mut names: Vec<&str> = told.iter().map(|one| one.class.as_str()).collect();
+    let predicted: Vec<PredictedRow> = rows()?.iter().filter_map(predicted_row).collect();
+    let mut names: Vec<&str> = predicted.iter().map(|one| one.class.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let of_class = |name: &str| class(name, told.iter().filter(|one| one.class == name));
+    let of_class = |name: &str| class(name, predicted.iter().filter(|one| one.class == name));
     let mut classes: Vec<Class> = names.into_iter().filter_map(of_class).collect();
-    classes.extend(class("all that were fitted to", told.iter().filter(|one| !one.is_held_back)));
-    classes.extend(class("all that were held back", told.iter().filter(|one| one.is_held_back)));
+    classes
+        .extend(class("all that were fitted to", predicted.iter().filter(|one| !one.is_held_back)));
+    classes
+        .extend(class("all that were held back", predicted.iter().filter(|one| one.is_held_back)));
     Ok(classes)
 }
 
-fn told(row: &Row) -> Option<Told> {
+fn predicted_row(row: &Row) -> Option<PredictedRow> {
     let timed = row.timed();
     let rate = timed.estimate.decode(timed.context_tokens)?;
     let gpu = row.gpu();
@@ -61,7 +63,7 @@ fn told(row: &Row) -> Option<Told> {
         GpuMemory::Own { .. } => "own memory",
         GpuMemory::Unified { .. } => "unified memory",
     };
-    Some(Told {
+    Some(PredictedRow {
         class: format!("{api}, {memory}"),
         device: gpu.name.clone(),
         is_held_back: row.is_held_back(),
@@ -70,20 +72,20 @@ fn told(row: &Row) -> Option<Told> {
     })
 }
 
-fn class<'t>(name: &str, told: impl Iterator<Item = &'t Told>) -> Option<Class> {
-    let told: Vec<&Told> = told.collect();
-    let off = Sample::new(told.iter().map(|one| one.off_pct.abs()));
-    let mut devices: Vec<&str> = told.iter().map(|one| one.device.as_str()).collect();
+fn class<'t>(name: &str, predicted: impl Iterator<Item = &'t PredictedRow>) -> Option<Class> {
+    let predicted: Vec<&PredictedRow> = predicted.collect();
+    let off = Sample::new(predicted.iter().map(|one| one.off_pct.abs()));
+    let mut devices: Vec<&str> = predicted.iter().map(|one| one.device.as_str()).collect();
     devices.sort_unstable();
     devices.dedup();
-    let within = told.iter().filter(|one| one.is_within).count();
+    let within = predicted.iter().filter(|one| one.is_within).count();
     Some(Class {
         name: name.to_owned(),
         devices: devices.len(),
-        rows: told.len(),
+        rows: predicted.len(),
         median_pct: off.median()?,
         p95_pct: off.p95(),
-        within_pct: within as f64 / told.len() as f64 * 100.0,
+        within_pct: within as f64 / predicted.len() as f64 * 100.0,
     })
 }
 

@@ -8,13 +8,14 @@ fn sum<'r>(report: &'r Report, machine: &str, part: &str) -> &'r Summary {
 }
 
 #[test]
-fn published_speeds_are_told_from_each_other() {
+fn published_speeds_are_predicted_from_each_other() {
     let report = report().expect("it is part of the program");
     for (machine, rows_min) in [("5800U", 8), ("4070", 6)] {
         let found = sum(&report, machine, "decode");
         assert!(found.rows >= rows_min, "{found:?}");
     }
-    let decode: Vec<&Line> = report.lines.iter().filter(|line| line.part == "decode").collect();
+    let decode: Vec<&Prediction> =
+        report.lines.iter().filter(|line| line.part == "decode").collect();
     let errors = decode.iter().filter_map(|line| line.error_pct.map(f64::abs));
     let mean_pct = mean(errors).expect("rows");
     assert!(mean_pct <= 7.0, "each from the others: {mean_pct}");
@@ -30,7 +31,7 @@ fn published_speeds_are_told_from_each_other() {
 #[test]
 fn a_context_that_grows_slows_as_it_was_published() {
     let report = report().expect("it is part of the program");
-    let curve: Vec<&Line> =
+    let curve: Vec<&Prediction> =
         report.lines.iter().filter(|line| line.part == "as the context grows").collect();
     assert!(curve.len() >= 5, "{curve:?}");
     for line in curve {
@@ -41,7 +42,7 @@ fn a_context_that_grows_slows_as_it_was_published() {
 #[test]
 fn divided_models_and_longest_contexts_are_near() {
     let report = report().expect("it is part of the program");
-    let divided: Vec<&Line> =
+    let divided: Vec<&Prediction> =
         report.lines.iter().filter(|line| line.part == "divided, or in RAM").collect();
     assert!(divided.len() >= 2, "{divided:?}");
     for line in divided {
@@ -59,7 +60,7 @@ fn divided_models_and_longest_contexts_are_near() {
 
 /// No prior was fitted to these devices.
 #[test]
-fn devices_that_were_held_back_are_told_by_the_priors_of_their_class() {
+fn held_back_devices_are_predicted_by_the_priors_of_their_class() {
     let classes = classes::classes().expect("they are part of the program");
     let held = classes.iter().find(|class| class.name.contains("held back")).expect("some");
     assert!(held.devices >= 14 && held.rows >= 75, "{held:?}");

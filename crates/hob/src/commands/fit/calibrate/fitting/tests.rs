@@ -93,7 +93,7 @@ fn known_machine() -> MachineFacts {
 }
 
 #[test]
-fn what_went_in_comes_out() {
+fn the_fit_returns_the_true_constants() {
     let mut figures = Figures::new(memory(90e9, 85e9), kernels(), THREADS);
     for (name, slowed) in [("qwen3:0.6b", 0.9), ("qwen3:8b", 0.97)] {
         let model = model(name);

@@ -1,0 +1,45 @@
+//! Commands that ask a running hob: the `--server` option, and one request that a signal can stop.
+//! Without the option they ask the hob of this machine's configuration.
+
+use clap::Args;
+
+use crate::app::{App, block_on};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::remote::Remote;
+use crate::signals::StopSignals;
+
+/// Which server to ask.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ServerOption {
+    /// Ask this server [default: the hob that runs on this machine]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+}
+
+impl ServerOption {
+    /// Sends a request, and waits for its answer or for a signal.
+    pub(crate) fn ask<T>(
+        &self,
+        app: &App<'_>,
+        request: impl AsyncFnOnce(&Remote) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let key = app.settings.server.api_key.read()?;
+        let remote = match &self.server {
+            Some(address) => Remote::at(address, key),
+            None => Remote::here(app.settings.server.listen.0, key),
+        };
+        let answered = block_on(async {
+            let mut signals = StopSignals::listen()?;
+            signals.or(request(&remote)).await
+        });
+        answered.map_err(|failure| match failure.hint.is_some() && self.is_missing(&failure) {
+            true => failure.hint("start a server with `hob serve`"),
+            false => failure,
+        })
+    }
+
+    /// Whether no server runs on this machine, and the user named no other.
+    pub(crate) fn is_missing(&self, failure: &Failure) -> bool {
+        self.server.is_none() && failure.exit == Exit::Server
+    }
+}
