@@ -13,7 +13,7 @@ fn mistakes_are_reported_with_file_line_and_the_nearest_key() {
         ("[server]\nlisten = \"there\"\n", "hob.toml:2:10: 'there' is not an address", ""),
         ("[speech]\nthreads = -1\n", "hob.toml:2:11: invalid value", "config schema"),
         ("[chat]\nthreads = -1\n", "expected a number from 0 to 65535", "config schema"),
-        ("[chat]\nkv_type = \"q5\"\n", "known are f16, q8_0 and q4_0", ""),
+        ("[chat]\nkv_type = \"q5\"\n", "expected f16, q8_0 or q4_0", ""),
         ("[chat]\nkeep_alive = \"soon\"\n", "write 30s, 5m, 2h, a number of seconds", ""),
         ("server = [\n", "hob.toml:", ""),
         ("[server]\napi_key_file = \"none\"\n", "cannot read the API key", "api_key_file"),

@@ -121,7 +121,7 @@ fn names_are_taken_as_people_write_them_and_each_memory_is_one_row() {
 fn words_are_explained_and_models_recommended() {
     let user = User::new();
     let said = stdout(&fit(&user, &["explain", "kv cache"]).success());
-    assert!(said.contains("What attention keeps of each token"), "{said}");
+    assert!(said.contains("What attention stores for each token"), "{said}");
     let unknown = stderr(&fit(&user, &["explain", "KV cash"]).code(2));
     assert!(unknown.contains("such as KV cache"), "{unknown}");
     let args = ["--recommend", "--for", "code", "--machine", "rtx-4090"];
