@@ -1,14 +1,19 @@
-//! Notes the commit that is built, for records of benchmarks. Without git, or outside of a repository, it notes nothing.
-//! The sources are watched, because a change beyond the commit is noted, too.
+//! Notes the commit that is built, for records of benchmarks. Without git, or outside a repository, it notes nothing.
+//! The sources are watched too, because a change after the commit is also noted.
 
 use std::process::Command;
 
 fn main() {
-    for place in ["../../.git/HEAD", "../../.git/index", "../../crates", "../../Cargo.lock"] {
-        println!("cargo::rerun-if-changed={place}");
+    for path in ["../../crates", "../../Cargo.lock"] {
+        println!("cargo::rerun-if-changed={path}");
     }
-    let commit = said(&["rev-parse", "HEAD"]).unwrap_or_default();
-    let changes = said(&["status", "--porcelain", "--", "../../crates", "../../Cargo.lock"]);
+    // Git adds a line to this file with each commit and checkout. It rewrites `.git/index` far more often: a watch
+    // on that file would compile this crate again for nothing. In a linked worktree the file is elsewhere.
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo::rerun-if-changed={log}");
+    }
+    let commit = git(&["rev-parse", "HEAD"]).unwrap_or_default();
+    let changes = git(&["status", "--porcelain", "--", "../../crates", "../../Cargo.lock"]);
     println!("cargo::rustc-env=HOB_BUILT_FROM={commit}");
     println!(
         "cargo::rustc-env=HOB_BUILT_DIRTY={}",
@@ -16,8 +21,9 @@ fn main() {
     );
 }
 
-/// None where git is missing or knows nothing here.
-fn said(words: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(words).output().ok().filter(|o| o.status.success())?;
+/// What a git command printed. None if git is missing or fails.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output =
+        Command::new("git").args(arguments).output().ok().filter(|o| o.status.success())?;
     String::from_utf8(output.stdout).ok().map(|text| text.trim().to_owned())
 }
