@@ -1,6 +1,6 @@
 """Time to first audible sample, at the client, of hob and of fastkokoro 0.7.0 on the same weights.
 
-Environment: HOB (the binary), HOB_HOME (where its models are; the platform's default otherwise).
+Environment: HOB (the binary), HOB_HOME (a home with the speech model alone).
 Requests take turns, hob then peer, so that a machine whose speed drifts slows both. Prints a table in
 Markdown. Both servers run all the time, and only one is asked at a time.
 """
@@ -162,7 +162,7 @@ def measure(hob, peer, n):
         print(row(name, ours, theirs, bounds[name]), flush=True)
     # All three texts of a turn together.
     sums = [[sum(times[turn::n]) for turn in range(n)] for times in totals]
-    print(row("the whole of all three, to the last sample", *sums, "≤ 1"), flush=True)
+    print(row("all three texts to their last sample (total time)", *sums, "≤ 1"), flush=True)
     start = "The birch canoe slid on the smooth planks of the old and quiet harbour. "
     texts = [(start + SENTENCES)[:100], (start + SENTENCES * 1000)[:100_000]]
     short, long = [], []
@@ -171,7 +171,7 @@ def measure(hob, peer, n):
             times.append(first_of(hob, text))
             # The window that was running when the client left is rendered to its end.
             time.sleep(1)
-    print(row("100,000 characters beside 100 (both hob)", long, short, "≤ 1.2"), flush=True)
+    print(row("100,000 characters compared with 100 (both hob)", long, short, "≤ 1.2"), flush=True)
 
 
 def cold_start(log):
@@ -185,6 +185,8 @@ def cold_start(log):
                 first_of(port, "Hello there.")
                 return time.perf_counter() - started
             except (OSError, RuntimeError, http.client.HTTPException):
+                if process.poll() is not None:
+                    raise RuntimeError(f"hob serve ended with {process.returncode}") from None
                 time.sleep(0.01)
     finally:
         process.terminate()
@@ -195,8 +197,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("-n", type=int, default=20, help="counted requests of each kind")
     n = parser.parse_args().n
-    default = os.environ.get("XDG_DATA_HOME", os.path.expanduser("~/.local/share")) + "/hob"
-    home = pathlib.Path(os.environ.get("HOB_HOME", default))
+    home = pathlib.Path(os.environ["HOB_HOME"])
+    # Its log is on standard error, so that the table is all that standard output gets.
+    subprocess.run([os.environ["HOB"], "pull", "kokoro"], stdout=sys.stderr, check=True)
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w") as log:
         cold = sorted(cold_start(log) for _ in range(5))
         model, voices = prepare(home, folder)
