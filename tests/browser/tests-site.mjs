@@ -22,6 +22,7 @@ export async function siteTests(setting, folder) {
   const at = { ...setting, folder, pages };
   test("every column sorts, blanks last, and the address says so", LIMIT, () => sorts(setting, at));
   test("filters come from the address and go into it", LIMIT, () => filters(setting, at));
+  test("creator, power limit and driver are filters where runs name them", LIMIT, () => setupFilters(setting, at));
   test("a shape takes the place of the ranges", LIMIT, () => shapes(setting, at));
   test("families fold and unfold", LIMIT, () => folds(setting, at));
   test("words explain themselves, and stop", LIMIT, () => explains(setting, at));
@@ -113,6 +114,19 @@ async function filters(setting, at) {
   await page.click("#nothing button");
   await page.waitForFunction((count) => document.querySelectorAll(".models tbody tr:not(.family)").length > count, {}, before);
   assert.equal(new URL(await addressOf(page)).hash, "");
+  await page.close();
+}
+
+/** Labels that a plan varies have filters of their own, if a run has them. */
+async function setupFilters(setting, at) {
+  const { page, complaints } = await index(setting, at, "#power_cap_w=180");
+  const creators = () => page.$$eval(".models tbody tr:not(.family)", (rows) => rows.map((row) => row.dataset.creator));
+  assert.deepEqual([...new Set(await creators())].sort(), ["bartowski", "unsloth"]);
+  await page.select('select[name="creator"]', "unsloth");
+  assert.match(await addressOf(page), /creator=unsloth/);
+  assert.deepEqual([...new Set(await creators())], ["unsloth"]);
+  assert.equal(await page.$('select[name="driver"]'), null, "no run names a driver");
+  assert.deepEqual(complaints, []);
   await page.close();
 }
 

@@ -62,6 +62,7 @@ const FILTERS = [
   ["badge", "Verified", "any", (run) => run.label],
   ["source", "Source", "any", (run) => run.origin],
 ];
+const SETUP_FILTERS = SETUP_LABELS.map(([name, title]) => [name, title, "any", (run) => labelOfRun(run, name)]);
 
 function filterForm(runs) {
   const option = (value, text) => h("option", { value }, text);
@@ -73,6 +74,7 @@ function filterForm(runs) {
   return h("form.filters", { "aria-label": "Filters" },
     h("label", h("span", "Search"), h("input", { type: "search", name: "q", placeholder: "model, machine" })),
     FILTERS.map(choice),
+    SETUP_FILTERS.filter(([, , , pick]) => runs.some(pick)).map(choice),
     h("label.sorting", h("span", "Sort by"), h("select", { name: "sort" }, option("", "family, then speed"),
       MODEL_COLUMNS.map(({ key, title }) => option(key, title)))),
     h("button", { type: "button", name: "fold", "aria-pressed": "false" }, "Fold all"),
@@ -97,6 +99,7 @@ const speedOfGroup = (group) => overGroup(group, speedOf)?.[1] ?? 0;
 
 function modelRow(group, shape) {
   const attributes = { "data-source": group[0].origin, "data-shape": shape || undefined };
+  for (const [name, , , pick] of SETUP_FILTERS) attributes[`data-${name}`] = pick(group[0]).toLowerCase() || undefined;
   return h(`tr.${labelOf(group)}`, attributes, MODEL_COLUMNS.map((one) => cell(group, one)));
 }
 
@@ -163,9 +166,9 @@ function modelsPage() {
   const nothing = h("p.none", { id: "nothing" }, "No run fits these filters. ", all);
 
   const places = new Map(MODEL_COLUMNS.map(({ key }, place) => [key, place]));
-  const fits = (row, isNamed) => FILTERS.every(([key]) => {
+  const fits = (row, isNamed) => [...FILTERS, ...SETUP_FILTERS].every(([key]) => {
     if (!state[key] || key === "shape") return true;
-    return (key === "source" ? row.dataset.source : sortValue(row, places.get(key))) === state[key];
+    return (places.has(key) ? sortValue(row, places.get(key)) : row.dataset[key]) === state[key];
   }) && (!state.q || isNamed || row.textContent.toLowerCase().includes(state.q.toLowerCase()));
 
   function draw() {

@@ -12,6 +12,10 @@ const shapeOf = (run) => run.record.workload.shape ?? "";
 const quantOf = (run) => run.record.model.quant ?? "";
 const backendOf = (run) => run.record.engine.backend ?? run.record.engine.name ?? "";
 const engineOf = (run) => joined([run.record.engine.name, run.record.engine.version], " ");
+/** What a plan varies apart from model and server: the name of the label, and its title. */
+const SETUP_LABELS = [["creator", "Creator"], ["power_cap_w", "Power limit, W"], ["driver", "Driver"]];
+const labelOfRun = (run, name) => run.record.labels?.[name] ?? "";
+const setupOf = (run) => SETUP_LABELS.map(([name]) => labelOfRun(run, name));
 const manyUsers = (run) => (usersOf(run) > 1 ? `${usersOf(run)} users` : "");
 
 /** The same shape is fast where the server knows the prompt already. */
@@ -43,7 +47,7 @@ function overAll(ranges) {
 
 /** What runs that differ only in their shape have in common. */
 const groupKey = (run) => JSON.stringify([run.record.model.name, run.record.kind, quantOf(run), run.hardware, backendOf(run),
-  run.record.engine.name, run.record.engine.version, usersOf(run), promptOf(run), run.origin]);
+  run.record.engine.name, run.record.engine.version, usersOf(run), promptOf(run), run.origin, setupOf(run)]);
 
 /** The run that counts: one that worked and has a speed, before one that worked, before any other. */
 const worth = (run) => (isFailed(run) ? 0 : speedOf(run) ? 2 : 1);
@@ -72,7 +76,7 @@ function groupBy(items, key) {
 }
 
 /** What tells two runs of one model apart. */
-const partsOf = (run) => [shapeOf(run), quantOf(run), run.hardware, engineOf(run), manyUsers(run)];
+const partsOf = (run) => [shapeOf(run), quantOf(run), run.hardware, engineOf(run), manyUsers(run), ...setupOf(run)];
 const placeOf = (run) => joined(partsOf(run));
 
 /** Of the parts of each list only those that are not the same in all lists, or all parts where nothing differs. */
