@@ -14,7 +14,9 @@ mod voices;
 
 use std::collections::HashMap;
 use std::io;
+use std::panic;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use hob_core::{Speed, WordTiming};
 use hob_models::{StoreError, check_changed};
@@ -93,8 +95,14 @@ impl Kokoro {
     /// A file is missing, unreadable or damaged.
     pub fn load(folder: &Path, options: KokoroOptions) -> Result<Kokoro, LoadError> {
         check_changed(folder)?;
-        let front = Front::load(&folder.join(files::FRONT), options.threads)?;
-        let vocoder = Vocoder::load(&folder.join(files::VOCODER), options.threads)?;
+        // Each takes a good part of a cold start, on one core.
+        let (front, vocoder) = thread::scope(|scope| {
+            let front = scope.spawn(|| Front::load(&folder.join(files::FRONT), options.threads));
+            let vocoder = Vocoder::load(&folder.join(files::VOCODER), options.threads);
+            (front.join(), vocoder)
+        });
+        let front = front.unwrap_or_else(|panic| panic::resume_unwind(panic))?;
+        let vocoder = vocoder?;
         let vocabulary = voices::read_vocabulary(&folder.join(files::VOCABULARY))?;
         Ok(Kokoro { front, vocoder, vocabulary, voices: Voices::new(folder) })
     }

@@ -106,6 +106,8 @@ fn get_ready<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
         let mut synthesiser = load()?;
         let mut utterance = synthesiser.begin(unit, voice, Speed::NORMAL)?;
         synthesiser.render(&mut utterance, window_s)?;
+        // Conversions of weights leave free memory behind.
+        crate::memory::give_back();
         Ok(synthesiser)
     })
 }
