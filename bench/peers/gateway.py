@@ -77,11 +77,11 @@ class Bench:
     def block(self, server, cell):
         command = [
             os.environ["GATEWAY"], "load", "--address", f"127.0.0.1:{server.port}", "--mode", cell.mode,
-            "--model", f"{server.prefix}{cell.model}", "--concurrency", str(cell.concurrency),
+            "--model", server.models[cell.model], "--concurrency", str(cell.concurrency),
             "--seconds", str(self.seconds),
             *(["--key", server.key] if server.key else []),
-            # The mock's own time is nobody's cost.
-            *(["--pid", str(server.pid)] if server.prefix else []),
+            # The mock server's own time is not a cost of a gateway.
+            *(["--pid", str(server.pid)] if server.name != "direct" else []),
         ]
         limit = self.seconds + BLOCK_SECONDS_MAX
         run = subprocess.run(command, capture_output=True, text=True, timeout=limit)

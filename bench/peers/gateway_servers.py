@@ -1,4 +1,4 @@
-"""Everybody who is asked: the mock, the floor, hob and LiteLLM, and how each is told where the mock is.
+"""The servers under test: the mock server, the minimal gateway ("floor"), hob and LiteLLM.
 
 A server is ready when it has answered a chat request through to the mock: a port that is open, or a page that
 says so, would be another thing in each of them.
@@ -14,17 +14,25 @@ from chat_client import Server
 from chat_report import memory_mb
 
 KEY = "sk-hob-bench-0123456789abcdef0123456789abcdef"
-MODELS = ("fast", "paced", "small")
+# The scripts of the mock server, by the name that hob and LiteLLM give them.
+MODELS = {
+    "fast": "mock~ttft_ms=0,itl_ms=0,coalesce=16",
+    "paced": "mock~ttft_ms=0,itl_ms=10",
+    "small": "mock~ttft_ms=0,itl_ms=0,tokens=4,coalesce=16",
+}
+# hob and LiteLLM have a name of their own for each script.
+NAMES = {model: model for model in MODELS}
 READY_SECONDS_MAX = 180
 # How exactly the time to ready is known.
 POLL_SECONDS = 0.002
 
 
 class Asked(Server):
-    """A server, what it calls the mock's models, and how long it took to get ready."""
+    """A server, its names of the mock server's models, and how long it took to get ready."""
 
-    def __init__(self, name, command, log, environment=None, prefix="bench-", key=None):
-        self.prefix, self.key, self.started = prefix, key, time.perf_counter()
+    def __init__(self, name, command, log, environment=None, models=MODELS, prefix="bench-", key=None):
+        self.models = {model: f"{prefix}{models[model]}" for model in MODELS}
+        self.key, self.started = key, time.perf_counter()
         super().__init__(name, command, log, environment)
 
     @property
@@ -44,7 +52,7 @@ class Asked(Server):
         return self
 
     def answers(self):
-        body = {"model": f"{self.prefix}fast", "messages": [{"role": "user", "content": "Are you there?"}]}
+        body = {"model": self.models["fast"], "messages": [{"role": "user", "content": "Are you there?"}]}
         headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {self.key}"} if self.key else {})
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         try:
@@ -79,25 +87,25 @@ class Servers:
     def start_hob(self):
         """With a key, the ledger and metrics, and without a model of its own."""
         config = self.folder / "hob.toml"
-        aliases = "".join(f'[alias.bench-{model}]\nto = ["mock/{model}"]\n' for model in MODELS)
+        aliases = "".join(f'[alias.bench-{model}]\nto = ["mock/{script}"]\n' for model, script in MODELS.items())
         config.write_text(
             f'home = "{self.folder / "hob"}"\n[chat]\nload = "first_request"\n[ledger]\nenabled = true\n'
             f'[keys.bench]\nsecret = "env:HOB_BENCH_KEY"\n'
             f'[upstream.mock]\nkind = "openai"\nurl = "http://127.0.0.1:{self.mock.port}/v1"\n{aliases}'
         )
         command = [self.hob, "serve", "--config", str(config), "--listen", "127.0.0.1:{port}"]
-        return Asked("hob", command, self.log, {"HOB_BENCH_KEY": KEY}, key=KEY)
+        return Asked("hob", command, self.log, {"HOB_BENCH_KEY": KEY}, NAMES, key=KEY)
 
     def start_litellm(self):
         """One worker, one key, no database: the least work that it can be set to."""
         # JSON is YAML, and written without a package.
         config = self.folder / "litellm.yaml"
         upstream = {"api_base": f"http://127.0.0.1:{self.mock.port}/v1", "api_key": "none"}
-        models = [{"model_name": f"bench-{model}", "litellm_params": {"model": f"openai/{model}"} | upstream}
-                  for model in MODELS]
+        models = [{"model_name": f"bench-{model}", "litellm_params": {"model": f"openai/{script}"} | upstream}
+                  for model, script in MODELS.items()]
         config.write_text(json.dumps({"model_list": models, "general_settings": {"master_key": KEY}}))
         command = [os.environ["LITELLM"], "--config", str(config), "--host", "127.0.0.1", "--port", "{port}",
                    "--num_workers", "1"]
         # Prices would otherwise be fetched from the network.
         quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR", "NO_PROXY": "127.0.0.1"}
-        return Asked("litellm", command, self.log, quiet, key=KEY)
+        return Asked("litellm", command, self.log, quiet, NAMES, key=KEY)

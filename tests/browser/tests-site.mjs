@@ -212,7 +212,7 @@ async function compares(setting, at) {
   const other = await page.$eval('select[name="new"] optgroup:last-child', (group) => [group.label, group.firstChild.value]);
   assert.equal(other[0], "Another workload");
   await page.select('select[name="new"]', other[1]);
-  assert.match(await page.$eval("#chosen", (part) => part.textContent), /Refused: another /);
+  assert.match(await page.$eval("#chosen", (part) => part.textContent), /Refused: different /);
   assert.equal(await page.$("#chosen table"), null);
   const before = await addressOf(page);
   await page.click('button[name="turn"]');

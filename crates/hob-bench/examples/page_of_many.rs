@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use hob_bench::record::{
     Accelerator, Cache, CountSource, Doubt, Harness, Kind, Label, PromptTokens, RawSample, Record,
-    RecordedTokens, Shelf, Source, Spread,
+    RecordStore, RecordedTokens, Source, Spread,
 };
 use hob_bench::site::{self, Material, Others};
 use hob_bench::terms::Metric;
@@ -56,10 +56,10 @@ fn main() -> Result<()> {
     if !records.is_dir() {
         fill(&records, count)?;
     }
-    let shelf = Shelf::new(&records);
+    let store = RecordStore::new(&records);
     for _ in 0..times {
         let started = Instant::now();
-        let material = Material::gather(&shelf, Others::Shown)?;
+        let material = Material::gather(&store, Others::Shown)?;
         let gathered = started.elapsed();
         let files = site::build(&material);
         let built = started.elapsed();
@@ -81,13 +81,13 @@ fn fill(records: &Path, count: u64) -> Result<()> {
     if draft.is_dir() {
         fs_err::remove_dir_all(&draft)?;
     }
-    let shelf = Shelf::new(&draft);
+    let store = RecordStore::new(&draft);
     for at in 0..count {
-        shelf.put(&record(at), &if at % 50 == 0 { samples(at) } else { Vec::new() })?;
+        store.put(&record(at), &if at % 50 == 0 { samples(at) } else { Vec::new() })?;
     }
     for day in 0..DAYS {
         let (record, samples) = again(day);
-        shelf.put(&record, &samples)?;
+        store.put(&record, &samples)?;
     }
     fs_err::rename(&draft, records)?;
     Ok(())

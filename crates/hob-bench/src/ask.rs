@@ -1,13 +1,13 @@
-//! One question and its whole answer: for lists, versions and counts, where no time is taken.
-//! Goes the way of everything that is measured, so that a target which can be asked can be measured.
+//! Sends one request and reads the whole answer, for lists, versions and counts that are not timed.
+//! It uses the measuring client, so a server that answers here can also be measured.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::answer::Answer;
 use crate::drive::{Arrivals, Drive, End, Endpoint, Patience};
+use crate::http_response::HttpResponse;
 
 /// An answer in one piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,22 +18,22 @@ pub struct Asked {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    #[error("{server} cannot be reached: {cause}")]
+    #[error("cannot connect to {server}: {cause}")]
     Unreachable { server: String, cause: String },
     #[error("{server} did not answer")]
     Unanswered { server: String },
 }
 
-/// Who asks, by name and by key: a hob keeps benchmarks out of what its ledger says of real requests.
+/// Header lines with the client's name and key. A hob server marks requests of this client as benchmarks in its ledger.
 pub fn introduction(key: Option<&str>) -> String {
     let name = concat!("user-agent: hob-bench/", env!("CARGO_PKG_VERSION"), "\r\n");
     key.map_or(name.to_owned(), |key| format!("{name}authorization: Bearer {key}\r\n"))
 }
 
-/// Asks for what is at a path, or sends `body` there.
+/// Sends a GET request to a path, or a POST request if there is a body.
 ///
 /// # Errors
-/// Nobody answers. A status that is no success is an answer.
+/// The server does not answer. An error status is an answer.
 pub fn ask(
     endpoint: &Endpoint,
     path: &str,
@@ -66,7 +66,7 @@ pub fn ask(
         End::Unreachable { cause } => return Err(AskError::Unreachable { server: host, cause }),
         _ => return Err(unanswered()),
     }
-    let (mut answer, mut unread) = (Answer::expected(), BytesMut::new());
+    let (mut answer, mut unread) = (HttpResponse::expected(), BytesMut::new());
     unread.extend_from_slice(&exchange.recording.bytes);
     let mut body = Vec::new();
     answer.take(&mut unread, |bytes| body.extend_from_slice(bytes)).map_err(|_| unanswered())?;

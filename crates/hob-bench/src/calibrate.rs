@@ -1,9 +1,8 @@
-//! The client held to a truth before it measures: the built-in mock, at the same concurrency and pace.
-//! A client that is itself the limit measures itself, so its figures are refused.
+//! Checks the client before it measures: it measures the built-in mock server at the same concurrency and pace.
+//! A client that cannot keep up would measure itself, so its figures are rejected.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -11,33 +10,33 @@ use bytes::Bytes;
 use hob_core::statistics::Sample;
 
 use crate::drive::{Arrivals, Drive, DriveError, Driven, Endpoint, EndpointError, Patience};
-use crate::mock::scripted::{Script, ScriptError, Scripted, Truth};
+use crate::mock::{MockServer, Script, ScriptError, Truth};
 use crate::record::{ErrorSpread, Selftest};
 use crate::timeline::{Figures, Protocol, figures, timeline};
 
-/// An error below this never counts.
+/// A smaller error is always allowed.
 const ERROR_MS_MIN: f64 = 0.2;
-/// Of the figure that it is an error of.
+/// Allowed error as a share of the figure.
 const ERROR_SHARE: f64 = 0.01;
-/// Of one core.
+/// Maximum processor time as a share of one core.
 const CPU_SHARE_MAX: f64 = 0.7;
 const DISPATCH_MS_MAX: f64 = 5.0;
-/// Of a gap, and for all but the last twentieth: chunks that are read together seem to have come together.
+/// Allowed delay as a share of a gap, at the 95th percentile. Chunks that are read together seem to arrive together.
 const LATE_SHARE: f64 = 0.5;
 const LATE_MS_MIN: f64 = 10.0;
 const LATE_PART: f64 = 0.95;
-/// Of what the mock sent, in tokens per second.
+/// Least share of the mock server's tokens per second that the client must follow.
 const FOLLOWED_MIN: f64 = 0.9;
 const REQUESTS_MIN: usize = 6;
-/// A client that is the limit is so again; one that the machine held up for a moment mostly is not.
-const REHEARSALS_MAX: usize = 3;
+/// Further checks if the first one fails. A slow client fails again; a short delay of the machine passes.
+const CHECKS_MAX: usize = 3;
 const BYTES_PER_CHUNK: usize = 256;
 
-/// How the mock is asked.
+/// Load and pace of a check.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     pub users: usize,
-    /// Of each user.
+    /// Requests of each user.
     pub requests: usize,
     pub ttft_ms: f64,
     pub itl_ms: f64,
@@ -47,34 +46,34 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Like a run whose medians are known, in a few seconds.
+    /// A pace like that of a run with these medians, which takes a few seconds.
     pub fn like(users: usize, ttft_ms: f64, tpot_ms: f64) -> Pace {
         let itl_ms = tpot_ms.clamp(0.5, 50.0);
         let ttft_ms = ttft_ms.clamp(5.0, 200.0);
         let tokens = (800.0 / itl_ms).clamp(16.0, 256.0) as u32;
-        // Enough of them for a median, whoever else is at work.
+        // Enough requests for a median on a busy machine.
         let requests = REQUESTS_MIN.div_ceil(users).max(2);
         Pace { users, requests, ttft_ms, itl_ms, tokens, stall_ms: 0.0 }
     }
 }
 
-/// What the client got wrong, and what it took.
+/// The client's errors, and the processor time that it took.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     pub pace: Pace,
-    /// Against the mock's own stamps, of each request, without sign.
+    /// Absolute error of each request's first token, compared with the mock server's own time stamps.
     pub ttft_err_ms: Sample,
-    /// Of each request's mean gap, with sign: what a time per token is off by.
+    /// Signed error of each request's mean gap, which is the error of its time per token.
     pub tpot_err_ms: Sample,
-    /// Of each gap, without sign.
+    /// Absolute error of each gap.
     pub gap_err_ms: Sample,
     pub gaps_ms: Sample,
-    /// Of each chunk behind the first: how much later than that it seems to have come, without sign.
+    /// Absolute error of the time from the first chunk to each later chunk.
     pub late_ms: Sample,
     pub chunks_per_s: f64,
-    /// As the mock sent them.
+    /// The rate at which the mock server sent them.
     pub chunks_per_s_true: f64,
-    /// Of one core, all threads that read together.
+    /// Share of one core, all reading threads together.
     pub cpu_share: f64,
     pub cpu: Duration,
     pub dispatch_p95_ms: f64,
@@ -82,31 +81,29 @@ pub struct Calibration {
     pub requests: usize,
 }
 
-/// Why nothing that this client measures now may be believed.
+/// Why this client cannot measure at this load now.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Limit {
     #[error(
-        "the client's stamps of first tokens are off by {error_ms:.2} ms, and {allowed_ms:.2} ms may be"
+        "the client's time stamps of first tokens are off by {error_ms:.2} ms (at most {allowed_ms:.2} ms)"
     )]
     FirstToken { error_ms: f64, allowed_ms: f64 },
-    #[error(
-        "the client's time per token is off by {error_ms:.3} ms, and {allowed_ms:.3} ms may be"
-    )]
+    #[error("the client's time per token is off by {error_ms:.3} ms (at most {allowed_ms:.3} ms)")]
     TokenTime { error_ms: f64, allowed_ms: f64 },
-    #[error("the client reads {late_ms:.0} ms late, and {allowed_ms:.0} ms may be")]
+    #[error("the client reads {late_ms:.0} ms late (at most {allowed_ms:.0} ms)")]
     LateReads { late_ms: f64, allowed_ms: f64 },
-    #[error("the client takes {percent:.0} % of a core, and {max:.0} % are the most", max = CPU_SHARE_MAX * 100.0)]
+    #[error("the client takes {percent:.0} % of a core (at most {max:.0} %)", max = CPU_SHARE_MAX * 100.0)]
     Busy { percent: f64 },
-    #[error("the client sends {late_ms:.1} ms late, and {DISPATCH_MS_MAX} ms are the most")]
+    #[error("the client sends {late_ms:.1} ms late (at most {DISPATCH_MS_MAX} ms)")]
     LateDispatch { late_ms: f64 },
-    #[error("the client followed {followed:.0} of {sent:.0} chunks a second")]
+    #[error("the client read {followed:.0} of {sent:.0} chunks per second")]
     Throughput { followed: f64, sent: f64 },
 }
 
-/// The rehearsal itself did not come about.
+/// The check could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
-    #[error("the mock could not be started: {0}")]
+    #[error("cannot start the mock server: {0}")]
     Mock(#[from] io::Error),
     #[error(transparent)]
     Script(#[from] ScriptError),
@@ -114,40 +111,40 @@ pub enum CalibrateError {
     Drive(#[from] DriveError),
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    #[error("the mock's answers could not be read: {failed} of {requests} failed")]
+    #[error("{failed} of {requests} requests to the mock server failed")]
     Unread { failed: usize, requests: usize },
 }
 
-/// Asks a mock in this process, and compares; again where something speaks against the client, and the last counts.
+/// Measures a mock server in this process. If the client fails, it is checked again, up to three times; the last result counts.
 ///
 /// # Errors
-/// There was nothing to compare.
+/// The mock server cannot be started, or its answers are incomplete.
 pub fn calibrate(pace: Pace, stop: &AtomicBool) -> Result<Calibration, CalibrateError> {
-    let mut known = rehearse(pace, stop)?;
-    for _ in 1..REHEARSALS_MAX {
+    let mut known = check(pace, stop)?;
+    for _ in 1..CHECKS_MAX {
         if known.limits().is_empty() {
             break;
         }
-        let Ok(again) = rehearse(pace, stop) else { break };
+        let Ok(again) = check(pace, stop) else { break };
         known = again;
     }
     Ok(known)
 }
 
-fn rehearse(pace: Pace, stop: &AtomicBool) -> Result<Calibration, CalibrateError> {
+fn check(pace: Pace, stop: &AtomicBool) -> Result<Calibration, CalibrateError> {
     let Pace { ttft_ms, itl_ms, tokens, stall_ms, .. } = pace;
-    let told = format!(
+    let pairs = format!(
         "ttft_ms={ttft_ms},itl_ms={itl_ms},tokens={tokens},stall_ms={stall_ms},stall_at={}",
         tokens / 2
     );
-    let script = Script::default().with(&told)?;
-    let mock = Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script)?;
+    let script = Script::default().with(&pairs)?;
+    let mock = MockServer::start_local(script)?;
     let drive = drive_of(pace, &Endpoint::parse(&mock.url())?);
     let driven = drive.run(stop)?;
     compare(pace, &driven, &mock.truths())
 }
 
-/// The same requests for a mock that runs elsewhere.
+/// The requests of a check, for a mock server in another process.
 pub fn drive_of(pace: Pace, endpoint: &Endpoint) -> Drive {
     let jobs = (0..pace.users * pace.requests).map(|number| job(endpoint, number)).collect();
     Drive {
@@ -171,7 +168,7 @@ fn job(endpoint: &Endpoint, number: usize) -> Bytes {
     .into()
 }
 
-/// What the client saw beside what the mock says that it did.
+/// Compares the client's times with those of the mock server.
 ///
 /// # Errors
 /// Answers are missing or broken.
@@ -229,7 +226,7 @@ pub fn compare(
             late.collect()
         }),
         chunks_per_s: chunks as f64 / driven.wall.as_secs_f64(),
-        // Users are asked one after the other only by themselves, so their times run side by side.
+        // Users run at the same time, so their times overlap.
         chunks_per_s_true: chunks as f64 / (true_s / pace.users as f64),
         cpu_share: driven.cpu.as_secs_f64() / driven.wall.as_secs_f64(),
         cpu: driven.cpu,
@@ -240,11 +237,11 @@ pub fn compare(
 }
 
 impl Calibration {
-    /// Everything that speaks against this client; nothing where it may measure.
+    /// Every limit that the client exceeds; empty if it may measure.
     pub fn limits(&self) -> Vec<Limit> {
         let mut limits = Vec::new();
         let allowed = |figure_ms: f64| (figure_ms * ERROR_SHARE).max(ERROR_MS_MIN);
-        // One request that the machine held up says nothing of the others, and is in the 99th percentile.
+        // A single request that the machine delayed affects only the 99th percentile, so the median decides.
         let error_ms = self.ttft_err_ms.median().unwrap_or(f64::INFINITY);
         let allowed_ms = allowed(self.pace.ttft_ms);
         if error_ms > allowed_ms {
@@ -273,7 +270,7 @@ impl Calibration {
         limits
     }
 
-    /// As a record keeps it.
+    /// The check as a part of a record.
     pub fn record(&self) -> Selftest {
         Selftest {
             ttft_err_ms: ErrorSpread {
@@ -287,17 +284,17 @@ impl Calibration {
     }
 }
 
-/// The percentile, or the worst of too few.
+/// The percentile, or the maximum if there are too few values.
 fn part(sample: &Sample, part: f64) -> f64 {
     sample.percentile(part).map(|at| at.value).or(sample.max()).unwrap_or_default()
 }
 
 fn last_us(truth: &Truth) -> f64 {
-    truth.telling().last().map_or(0.0, |write| write.at_us)
+    truth.with_content().last().map_or(0.0, |write| write.at_us)
 }
 
 fn gaps_ms(truth: &Truth) -> Vec<f64> {
-    let at: Vec<f64> = truth.telling().map(|write| write.at_us / 1e3).collect();
+    let at: Vec<f64> = truth.with_content().map(|write| write.at_us / 1e3).collect();
     at.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
@@ -344,7 +341,7 @@ mod tests {
             (Calibration { late_ms: Sample::new([80.0]), ..clean() }, "reads 80 ms late"),
             (Calibration { cpu_share: 0.8, ..clean() }, "takes 80 % of a core"),
             (Calibration { dispatch_p95_ms: 9.0, ..clean() }, "sends 9.0 ms late"),
-            (Calibration { chunks_per_s: 100.0, ..clean() }, "followed 100 of 200 chunks"),
+            (Calibration { chunks_per_s: 100.0, ..clean() }, "read 100 of 200 chunks"),
         ];
         for (calibration, expected) in rows {
             let limits = calibration.limits();
@@ -355,10 +352,10 @@ mod tests {
     }
 
     #[test]
-    fn a_rehearsal_follows_every_chunk_and_sees_each_pause() {
+    fn a_check_reads_every_chunk_and_sees_each_pause() {
         let pace =
             Pace { users: 2, requests: 2, ttft_ms: 5.0, itl_ms: 1.0, tokens: 16, stall_ms: 400.0 };
-        let got = calibrate(pace, &AtomicBool::new(false)).expect("a rehearsal");
+        let got = calibrate(pace, &AtomicBool::new(false)).expect("a check");
         assert_eq!((got.requests, got.gaps_ms.count()), (4, 60));
         assert!(got.stalls >= 4 && got.gaps_ms.max() >= Some(390.0));
         let stopped = calibrate(pace, &AtomicBool::new(true));

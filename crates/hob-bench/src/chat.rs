@@ -1,5 +1,5 @@
 //! A chat model on a server: shapes of prompts, new or cached, with thinking and without.
-//! A session first finds out how the server wants to be asked, and then sends the prompts of each cell.
+//! A session first finds out which request fields the server accepts, and then sends the prompts of each cell.
 
 mod cell;
 mod probe;
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 pub use crate::thinking_switch::ThinkingSwitch;
 use probe::thoughts;
-pub(crate) use prompt::{Measure, Prompt};
-pub(crate) use request::Form;
+pub(crate) use prompt::{Prompt, TokenRate};
+pub(crate) use request::RequestTemplate;
 pub use shape::{SHAPES, Shape, VERSION};
 
 use crate::drive::{Arrivals, Driven};
@@ -24,18 +24,18 @@ use crate::timeline::RequestFault;
 use crate::workbench::Asker;
 
 const ANSWER_BYTES_PER_TOKEN: usize = 320;
-/// What a prompt may be longer than it should, and where the probes before it have room.
+/// Spare context for prompts that get longer than planned; the minimum also holds the probes.
 const SPARE_TOKENS: u32 = 64;
 const SPARE_PART: u32 = 64;
 const ROOM_TOKENS_MIN: u32 = 1024;
 
-/// Tokens that a server needs room for.
+/// The context length that a prompt of `length` tokens and its answer need.
 pub fn room(length: u32, answer: u32) -> u32 {
     let spare = SPARE_TOKENS + length / SPARE_PART;
     length.saturating_add(answer).saturating_add(spare).max(ROOM_TOKENS_MIN)
 }
 
-/// What a chat model is asked.
+/// The requests to a chat model.
 #[derive(Clone, Debug)]
 pub struct ChatWorkload {
     pub shapes: Vec<Shape>,
@@ -43,27 +43,27 @@ pub struct ChatWorkload {
     pub prompts: Prompts,
 }
 
-/// Whether cells are asked with thinking, without, or both.
+/// Whether cells are measured with thinking, without, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinkingChoice {
-    /// Both of a model that thinks, else once.
+    /// With and without thinking if the model thinks, otherwise once.
     Auto,
     On,
     Off,
 }
 
-/// What the server knows of a prompt.
+/// Which part of a prompt the server may have cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompts {
-    /// Each is another from its first word on.
+    /// Each prompt differs from its first word on.
     Cold,
-    /// All are the same.
+    /// All prompts are equal.
     Cached,
-    /// The new prompt before, so many times.
+    /// The latest new prompt, this many times.
     Again(usize),
 }
 
-/// One row of what is measured.
+/// One combination of shape, load, thinking and cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
     pub shape: Shape,
@@ -74,7 +74,7 @@ pub struct Cell {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinkingMode {
-    /// As the server does of itself; and whether that is to think.
+    /// The server's default, and whether it thinks.
     AsIs {
         thinks: bool,
     },
@@ -83,33 +83,33 @@ pub enum ThinkingMode {
     CannotDisable,
 }
 
-/// A chat model on one server, once it is known how that server wants to be asked.
+/// A chat model on one server, with the request fields that the server accepts.
 #[derive(Debug)]
 pub struct ChatSession<'a> {
     asker: Asker<'a>,
     chat: ChatWorkload,
     block: BlockSize,
-    measure: Measure,
-    /// By the number of tools in a request: tokens that may be known of a prompt whose words never were said.
+    measure: TokenRate,
+    /// By the number of tools in a request: tokens of the template, which may be cached even for a new prompt.
     templates: BTreeMap<u32, u32>,
     ignores_eos: bool,
     thinks: bool,
     switch: Option<ThinkingSwitch>,
-    /// Prompts that were made.
+    /// Number of prompts so far.
     made: u64,
-    /// Room that a server makes for each request, where it has to be told.
+    /// Context length to send with each request, for servers that need it.
     context_tokens: Option<u32>,
     /// The latest new prompt.
     latest: Option<Prompt>,
-    /// Prompts of each cell since its last account.
+    /// Prompts of each cell since its last record.
     asked: Vec<(Cell, Vec<String>)>,
 }
 
 impl<'a> ChatSession<'a> {
-    /// Asks a few small things.
+    /// Sends a few small requests to find out what the server accepts.
     ///
     /// # Errors
-    /// The server does not answer as a chat model does.
+    /// The server does not answer chat requests.
     pub(crate) fn prepare(
         asker: Asker<'a>,
         chat: &ChatWorkload,
@@ -120,7 +120,7 @@ impl<'a> ChatSession<'a> {
             asker,
             chat: chat.clone(),
             block,
-            measure: Measure::guessed(),
+            measure: TokenRate::guessed(),
             templates: BTreeMap::new(),
             ignores_eos,
             thinks: false,
@@ -171,14 +171,14 @@ impl<'a> ChatSession<'a> {
         match (self.chat.thinking, self.thinks) {
             (_, false) | (ThinkingChoice::On, true) => vec![as_is],
             (ThinkingChoice::Off, true) => vec![off],
-            // Where nothing turns it off, off would be the same again.
+            // No switch turns thinking off, so both would be the same.
             (ThinkingChoice::Auto, true) if self.switch.is_none() => vec![off],
             (ThinkingChoice::Auto, true) => vec![as_is, off],
         }
     }
 
-    /// The same with room for the longest of the shapes, so that a server which makes room by request cuts none of them and
-    /// does not load its model again for each.
+    /// Like [`ChatSession::prepare`], with a context for the longest shape. Some servers allocate it per request: they then cut no
+    /// prompt and do not reload the model for each shape.
     ///
     /// # Errors
     /// See [`ChatSession::prepare`].
@@ -193,7 +193,7 @@ impl<'a> ChatSession<'a> {
         Ok(session)
     }
 
-    /// From now on each request is for so much.
+    /// Sends this context length with each further request.
     pub(crate) fn make_room(&mut self, context_tokens: u32) {
         self.context_tokens = Some(context_tokens);
     }
@@ -203,8 +203,8 @@ impl<'a> ChatSession<'a> {
         Prompt::new(shape, self.measure, self.asker.seed, self.made)
     }
 
-    fn form(&self, shape: Shape) -> Form<'_> {
-        Form {
+    fn form(&self, shape: Shape) -> RequestTemplate<'_> {
+        RequestTemplate {
             target: &self.asker.target,
             max_tokens: shape.max_tokens,
             tools: shape.tools,

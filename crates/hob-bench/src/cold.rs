@@ -1,8 +1,8 @@
-//! From a start to the first answer: a new process for each sample, its weights on the disk or in memory already;
-//! or, without a start, one model taking another's place.
+//! Measures the time from a start to the first answer: a new process for each sample, with its weights on the disk or in memory.
+//! It also measures the swap from one model to another on a running server.
 
-mod asking;
 mod cache;
+mod client;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use hob_core::statistics::Sample;
 use jiff::Timestamp;
 
-use asking::Asking;
+use client::ColdClient;
 
 use crate::calibrate::{Calibration, Pace};
 use crate::record::{Connection, CountSource, Doubt, Kind, Loop, Record, RecordedModel, Workload};
@@ -19,45 +19,45 @@ use crate::server::StartedServer;
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
-/// Of the weights, as it is looked at in places.
+/// Limits for the share of the weights in memory, from samples of the file.
 const COLD_SHARE_MAX: f64 = 0.05;
 const WARM_SHARE_MIN: f64 = 0.95;
 const TPOT_MS_ASSUMED: f64 = 20.0;
 
-/// The states to start from, and what is asked then.
+/// The states to start from, and the request after the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartOptions {
     pub states: Vec<State>,
     pub of: Of,
-    /// Requests behind the first of each start, for how fast it is once it is warm.
+    /// Requests after the first one of each start, for the warm time.
     pub warm: usize,
     pub weights: WeightsFile,
 }
 
-/// Whose file the machine is to forget or to remember.
+/// The file of weights that is dropped from memory or read into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightsFile {
-    /// The one that is known of the server.
+    /// The file that is known for this server.
     OfTheServer,
-    /// That one is of another model than is asked, and this one's is not known.
+    /// The known file belongs to another model, so this model's file is unknown.
     Unknown,
 }
 
-/// What the machine still knows of the model.
+/// Where the model is before the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Its file is on the disk only.
+    /// Its file is only on the disk.
     PageCacheCold,
-    /// Its file is in the kernel's memory.
+    /// Its file is in the kernel's page cache.
     PageCacheWarm,
-    /// Another model of the same server answered last.
+    /// Another model of the same server answered the last request.
     ModelSwap { with: String },
 }
 
-/// What is to be said, and by whom.
+/// A text to synthesise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spoken {
-    /// None: the target's own.
+    /// None: the target's model.
     pub model: Option<String>,
     pub voice: String,
     pub text: String,
@@ -79,10 +79,10 @@ impl State {
     }
 }
 
-/// Measures each state that is wished for; each is kept once it is done.
+/// Measures each state, and stores its record.
 ///
 /// # Errors
-/// A server has to be started for it and was there already, it does not start, or a record cannot be kept.
+/// The state needs a server that this client starts, the server does not start, or a record cannot be stored.
 pub(crate) fn measure(
     bench: &mut Workbench<'_>,
     options: &StartOptions,
@@ -110,20 +110,22 @@ fn one(
 ) -> Result<Option<Record>, BenchError> {
     let begun = Timestamp::now();
     let asker = bench.asker();
-    let mut asking = Asking::new(asker.clone(), &options.of);
-    // Finds out how it wants to be asked, before that is measured.
-    let _greeted = asking.ask()?;
+    let mut client = ColdClient::new(asker.clone(), &options.of);
+    // Finds out which fields the server accepts, before the measurement.
+    let _first = client.ask()?;
     let Workbench { started, stop_rule, stop, tell, .. } = bench;
-    let place = match state {
+    let cold_by = match state {
         State::ModelSwap { with } => {
-            Place::Beside(Box::new(Asking::of_model(&asker, with, &options.of)))
+            ColdBy::Swap(Box::new(ColdClient::of_model(&asker, with, &options.of)))
         }
-        _ => Place::Start(started.as_mut().ok_or(BenchError::NotStarted { what: "a cold start" })?),
+        _ => ColdBy::Restart(
+            started.as_mut().ok_or(BenchError::NotStarted { what: "a cold start" })?,
+        ),
     };
-    let mut cold = Cold::new(asking, place, state, options.warm, stop);
+    let mut cold = Cold::new(client, cold_by, state, options.warm, stop);
     let runs = stop_rule.run_unwarmed(&mut cold, stop, &mut |step| tell(state.name(), step))?;
-    let (said, leading) = (cold.said(), cold.leading().to_vec());
-    let account = account(state, &runs, begun, said, &leading);
+    let (proof, leading) = (cold.proof(), cold.leading().to_vec());
+    let account = account(state, &runs, begun, proof, &leading);
     bench.close(account, |record| {
         record.resources.cold_first_ms = record.metrics.figure(Metric::ColdFirstMs);
         let load_ms = record.metrics.figure(Metric::LoadMs);
@@ -131,32 +133,32 @@ fn one(
     })
 }
 
-/// Where the model comes from.
+/// How the model gets cold before each request.
 #[derive(Debug)]
-enum Place<'s, 'a> {
-    Start(&'s mut StartedServer),
-    /// Who takes its place before each question.
-    Beside(Box<Asking<'a>>),
+enum ColdBy<'s, 'a> {
+    Restart(&'s mut StartedServer),
+    /// Another model answers a request first.
+    Swap(Box<ColdClient<'a>>),
 }
 
-/// One state, again and again.
+/// Repeated starts from one state.
 #[derive(Debug)]
 struct Cold<'s, 'a> {
-    asking: Asking<'a>,
-    place: Place<'s, 'a>,
+    client: ColdClient<'a>,
+    cold_by: ColdBy<'s, 'a>,
     state: &'s State,
     warm: usize,
     stop: &'a AtomicBool,
     start: u32,
     leading: [Metric; 2],
-    /// Of the weights, before each start; none where nobody knows.
+    /// Share of the weights in memory before each start; None if unknown.
     resident: Vec<Option<f64>>,
 }
 
 impl<'s, 'a> Cold<'s, 'a> {
     fn new(
-        asking: Asking<'a>,
-        place: Place<'s, 'a>,
+        client: ColdClient<'a>,
+        cold_by: ColdBy<'s, 'a>,
         state: &'s State,
         warm: usize,
         stop: &'a AtomicBool,
@@ -165,14 +167,14 @@ impl<'s, 'a> Cold<'s, 'a> {
             State::ModelSwap { .. } => [Metric::SwapMs, Metric::ColdFirstMs],
             _ => [Metric::ColdFirstMs, Metric::LoadMs],
         };
-        Cold { asking, place, state, warm, stop, start: 0, leading, resident: Vec::new() }
+        Cold { client, cold_by, state, warm, stop, start: 0, leading, resident: Vec::new() }
     }
 
-    /// The old one is gone, the file is where it should be, the new one is ready.
+    /// Ends the old server, prepares the file, and starts a new server.
     fn begin(&mut self) -> Result<Block, BenchError> {
         let mut block = Block::default();
-        match &mut self.place {
-            Place::Start(started) => {
+        match &mut self.cold_by {
+            ColdBy::Restart(started) => {
                 started.end()?;
                 self.resident.push(prepared(self.state, started.weights.as_ref())?);
                 started.again(self.stop)?;
@@ -180,7 +182,7 @@ impl<'s, 'a> Cold<'s, 'a> {
                 self.start += 1;
                 block.together.insert(Metric::LoadMs, started.load().as_secs_f64() * 1e3);
             }
-            Place::Beside(other) => {
+            ColdBy::Swap(other) => {
                 let answered = other.ask()?;
                 if answered.has_failed() {
                     block.replies.push(answered);
@@ -190,26 +192,26 @@ impl<'s, 'a> Cold<'s, 'a> {
         Ok(block)
     }
 
-    /// Why the state is not what it is called, or that nobody knows.
-    fn said(&self) -> Said {
+    /// Whether the weights were in the state that the record names.
+    fn proof(&self) -> StateProof {
         let (is_wrong, what): (fn(f64) -> bool, _) = match self.state {
-            State::PageCacheCold => (|share| share > COLD_SHARE_MAX, "was in memory still"),
-            State::PageCacheWarm => (|share| share < WARM_SHARE_MIN, "was in memory, and no more"),
-            State::ModelSwap { .. } => return Said { is_proven: false, wrong: None },
+            State::PageCacheCold => (|share| share > COLD_SHARE_MAX, "were still in memory"),
+            State::PageCacheWarm => (|share| share < WARM_SHARE_MIN, "were in memory"),
+            State::ModelSwap { .. } => return StateProof { is_proven: false, wrong: None },
         };
         let wrong = self.resident.iter().flatten().find(|share| is_wrong(**share));
         let percent = wrong.map(|share| share * 100.0);
-        Said {
+        StateProof {
             is_proven: wrong.is_none() && self.resident.iter().all(Option::is_some),
             wrong: percent
-                .map(|pct| format!("{pct:.0} % of the weights {what} when it was started")),
+                .map(|pct| format!("{pct:.0} % of the weights {what} when the server started")),
         }
     }
 }
 
-/// What is known of the state.
+/// What is known about the state.
 #[derive(Debug)]
-struct Said {
+struct StateProof {
     is_proven: bool,
     wrong: Option<String>,
 }
@@ -230,8 +232,8 @@ impl Benchmark for Cold<'_, '_> {
         if block.replies.iter().any(Reply::has_failed) {
             return Ok(block);
         }
-        let first = self.asking.ask()?;
-        let (whole, noticed) = self.asking.leading();
+        let first = self.client.ask()?;
+        let (whole, noticed) = self.client.leading();
         let cold_ms = first.figures.get(&whole).copied();
         let noticed_ms = first.figures.get(&noticed).copied();
         let has_failed = first.has_failed();
@@ -241,10 +243,10 @@ impl Benchmark for Cold<'_, '_> {
         }
         let mut warm_ms = Vec::new();
         for _ in 0..self.warm {
-            warm_ms.extend(self.asking.ask()?.figures.get(&whole).copied());
+            warm_ms.extend(self.client.ask()?.figures.get(&whole).copied());
         }
         let warm_ms = Sample::new(warm_ms).median();
-        let is_swap = matches!(self.place, Place::Beside(_));
+        let is_swap = matches!(self.cold_by, ColdBy::Swap(_));
         let rows = [
             (Metric::ColdFirstMs, cold_ms),
             (Metric::SwapMs, noticed_ms.filter(|_| is_swap)),
@@ -269,13 +271,13 @@ fn account<'r>(
     state: &State,
     runs: &'r Runs,
     started: Timestamp,
-    said: Said,
+    proof: StateProof,
     leading: &'r [Metric],
 ) -> Account<'r> {
     let is_swap = matches!(state, State::ModelSwap { .. });
     let counts = runs.answered().find_map(|reply| reply.count_source);
     let doubts = [
-        (!said.is_proven && !is_swap, Doubt::CacheUnverified),
+        (!proof.is_proven && !is_swap, Doubt::CacheUnverified),
         (counts == Some(CountSource::Chunks), Doubt::CountsNotUsage),
     ];
     Account {
@@ -287,13 +289,13 @@ fn account<'r>(
             version: Some(1),
             r#loop: Some(Loop::Closed),
             concurrency: Some(1),
-            cache_verified: (!is_swap).then_some(said.is_proven),
+            cache_verified: (!is_swap).then_some(proof.is_proven),
             connection: Some(Connection::Fresh),
             ..Workload::default()
         },
         leading,
         count_source: counts,
-        invalid: said.wrong.into_iter().collect(),
+        invalid: proof.wrong.into_iter().collect(),
         doubts: doubts.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect(),
     }
 }

@@ -1,32 +1,34 @@
-//! Two measurements held against each other, figure by figure: how many times more, how sure that is, and in a word.
-//! What may not be compared is refused with its reason; what was measured apart is never called paired.
+//! Compares measurements figure by figure: the ratio, its 95 % interval, and whether the difference matters.
+//! Measurements of different workloads are refused with a reason. Only runs that took turns are called paired.
 
 mod aspect;
-mod campaign;
 mod figure;
-mod gate;
 mod noise;
+mod pairing;
+mod report;
 mod runs;
 mod side;
 #[cfg(test)]
 mod tests;
 
-pub use aspect::{ASKED_BEFORE, Aspect, Holds, aspects, counts_tokens, is_untold, seed, unfit};
+pub use aspect::{
+    Aspect, IfDifferent, SAME_PROMPTS, aspects, counts_tokens, is_cache_unknown, seed, unfit,
+};
 pub use figure::{Compared, RatioBasis, Rule, Verdict, paired, paired_figures};
-pub use gate::{GATED, Gate, GateVerdict, GatedCell, gate};
 pub use noise::Noise;
+pub use report::{CompareReport, ComparedCell, ReportVerdict, USER_FIGURES, report};
 pub use runs::runs;
 use serde::Serialize;
-pub use side::{Kept, Side};
+pub use side::{SampledRecord, Side};
 
 use crate::terms::{Better, Metric};
 
-/// The least difference that matters, where both were measured in turns.
+/// The least difference that matters if both were measured in turns.
 pub const THRESHOLD_PAIRED_PCT: f64 = 2.0;
-/// Where they were not: a machine is not the same on two days.
+/// The least difference that matters otherwise: a machine differs from day to day.
 pub const THRESHOLD_UNPAIRED_PCT: f64 = 5.0;
 
-/// How the two were measured.
+/// How the two sides were measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pairing {
@@ -43,59 +45,65 @@ impl Pairing {
         }
     }
 
-    /// For above a table.
+    /// The line above a table.
     pub fn banner(self) -> &'static str {
         match self {
             Pairing::Paired => "Paired: measured block by block in turns.",
             Pairing::Unpaired => {
-                "Unpaired: measured apart, so whatever else changed in between is in the difference too."
+                "Unpaired: measured at different times, so the difference includes every other change of the machine."
             }
         }
     }
 }
 
-/// What came of it. With a refusal there are no figures.
+/// The result for one cell. With a refusal there are no figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     pub base: Side,
     pub new: Side,
     pub pairing: Pairing,
-    /// Why nothing may be compared, in sentences.
+    /// Why the two must not be compared, in sentences.
     pub refusals: Vec<String>,
-    /// What else is different, and has to be known to read the figures.
+    /// Other differences that a reader has to know.
     pub marks: Vec<String>,
     pub figures: Vec<Compared>,
 }
 
-/// How little a difference may be.
+/// Which figures a report has and judges.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wish {
-    /// None: that of the pairing.
+pub enum Figures {
+    #[default]
+    All,
+    Only(Vec<Metric>),
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CompareOptions {
+    /// The least difference that matters, in percent. None: the default of the pairing.
     pub threshold_pct: Option<f64>,
-    /// Widens the threshold of a figure.
+    /// Raises the threshold of a figure.
     pub noise: Noise,
+    pub figures: Figures,
+    /// Refuses records of two machines, whose difference is no regression.
+    pub requires_same_machine: bool,
 }
 
-impl Wish {
-    /// With nothing learnt of noise.
-    pub fn of(threshold_pct: Option<f64>) -> Wish {
-        Wish { threshold_pct, ..Wish::default() }
-    }
-}
-
-/// `new` against `base`.
-pub fn compare(base: &[Kept], new: &[Kept], wish: &Wish) -> Comparison {
-    let (base_side, new_side) = (Side::of(base), Side::of(new));
-    let pairing = campaign::pairing(base, new);
+/// Compares `new` with `base`; each side is one record or several of the same cell.
+pub fn compare(
+    base: &[SampledRecord],
+    new: &[SampledRecord],
+    options: &CompareOptions,
+) -> Comparison {
+    let pairing = pairing::pairing(base, new);
     let differences = aspect::differences(base, new, pairing);
-    let rule = Rule::of(pairing, wish);
+    let rule = Rule::of(pairing, options);
     let figures = match differences.refusals.is_empty() {
         true => figure::figures(base, new, &rule, differences.counts_differ.as_deref()),
         false => Vec::new(),
     };
     Comparison {
-        base: base_side,
-        new: new_side,
+        base: Side::of(base),
+        new: Side::of(new),
         pairing,
         refusals: differences.refusals,
         marks: differences.marks,
@@ -103,7 +111,7 @@ pub fn compare(base: &[Kept], new: &[Kept], wish: &Wish) -> Comparison {
     }
 }
 
-/// Those of which more or less is better.
+/// Whether more or less of this figure is better.
 pub fn has_direction(metric: Metric) -> bool {
     metric.term().better != Better::Neither
 }

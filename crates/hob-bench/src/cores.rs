@@ -1,16 +1,16 @@
-//! The same work on many things, on all cores and in their order.
-//! For a folder of records and the pages of them: half a second of one core's work for a thousand.
+//! Does the same work for many items on all cores, and returns the results in order.
+//! Used for folders of records: a thousand records take half a second of one core.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// More than this wait for the disk, or for each other.
+/// More threads would wait for the disk or for each other.
 const THREADS_MAX: usize = 8;
 
 pub(crate) fn on_all<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let cores = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     let next = AtomicUsize::new(0);
-    // One after the other, whoever is free: some take a hundred times as long as others.
+    // Each thread takes the next item when it is free, because some items take a hundred times as long as others.
     let some = || {
         let places = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
         let taken = places.map_while(|place| Some((place, work(things.get(place)?))));
@@ -18,7 +18,7 @@ pub(crate) fn on_all<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sy
     };
     let mut done: Vec<(usize, R)> = thread::scope(|scope| {
         let workers: Vec<_> = (0..cores).map(|_| scope.spawn(some)).collect();
-        // Who panicked there panics here: nothing of it is to be caught.
+        // A panic of a worker continues in this thread.
         let joined = |worker: thread::ScopedJoinHandle<'_, Vec<(usize, R)>>| {
             worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };

@@ -1,5 +1,5 @@
-//! Requests sent when they are due, and answers put on recording: nothing else happens here.
-//! A blocking thread for each connection, so that a stamp is taken by whoever the kernel wakes, right after the read, unless the kernel has one.
+//! Sends requests when they are due, and records the answers with time stamps. Parsing happens later.
+//! Each connection has a blocking thread, so the thread that the kernel wakes takes the time stamp, unless the kernel has one.
 
 mod arrivals;
 mod endpoint;
@@ -20,103 +20,103 @@ pub use endpoint::{Endpoint, EndpointError};
 pub use recording::Recording;
 use user::{User, Worked};
 
-/// A thread for each, which measures well up to here and no farther: `docs/reference/performance.md`.
+/// Maximum number of connections, each with a thread. More measure badly: `docs/reference/performance.md`.
 pub const CONNECTIONS_MAX: usize = 1024;
-/// A thread that asks needs little, and has its buffers elsewhere; TLS takes the most of it.
+/// Stack of a client thread. Buffers are elsewhere; TLS takes most of it.
 const STACK_BYTES: usize = 256 << 10;
 
-/// What is sent, to whom, and when.
+/// Requests, their server, and when to send them.
 #[derive(Clone, Debug)]
 pub struct Drive {
     pub endpoint: Endpoint,
-    /// Each a whole request, ready to be written.
+    /// Complete requests, ready to be written.
     pub jobs: Vec<Bytes>,
     pub arrivals: Arrivals,
     pub seed: u64,
     pub patience: Patience,
-    /// Room that is made for an answer before it is asked for.
+    /// Expected size of an answer. Memory for it is allocated before the request is sent.
     pub answer_bytes: usize,
 }
 
-/// How long is waited for what.
+/// Timeouts of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     pub connect: Duration,
-    /// Between two reads.
+    /// Limit between two reads.
     pub silence: Duration,
-    /// For a whole answer.
+    /// Limit for a whole answer.
     pub total: Duration,
 }
 
 impl Default for Patience {
-    /// As long as a slow machine takes for a long prompt.
+    /// Long enough for a long prompt on a slow machine.
     fn default() -> Patience {
         let (connect, silence) = (Duration::from_secs(5), Duration::from_secs(300));
         Patience { connect, silence, total: Duration::from_secs(1800) }
     }
 }
 
-/// One request and what came of it. Times are from the drive's start.
+/// One request and its answer. Times count from the start of the drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Which of the jobs.
+    /// Index into the jobs.
     pub job: usize,
-    /// When it was due.
+    /// When the request was due.
     pub sched: Duration,
-    /// What a new connection took; none of a reused one.
+    /// Time to open the connection; None for a reused connection.
     pub connect: Option<Duration>,
-    /// Right before its last bytes were written.
+    /// Right before the last bytes of the request were written.
     pub sent: Duration,
     pub recording: Recording,
     pub end: End,
 }
 
-/// How an answer ended, as far as its frame tells.
+/// How an answer ended, as far as its HTTP framing shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     Whole,
-    /// The server hung up in the middle.
+    /// The server closed the connection before the end.
     CutOff,
-    /// Nothing came for too long.
+    /// No byte arrived within the silence timeout.
     Silent,
-    /// It never ended.
+    /// The answer did not end within the total timeout.
     TooSlow,
-    /// It is no answer of HTTP.
+    /// The bytes are not an HTTP response.
     Unreadable,
     Unreachable {
         cause: String,
     },
-    /// Whoever measures does not want to go on.
+    /// The measurement was stopped.
     Stopped,
 }
 
-/// All that came of a drive, in the order of the jobs.
+/// The results of a drive, in the order of the jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Driven {
     pub exchanges: Vec<Exchange>,
-    /// From the first moment in which something was due to the last answer's end.
+    /// From the start to the end of the last answer.
     pub wall: Duration,
-    /// Processor time of the threads that read, together, and of the busiest of them.
+    /// Processor time of all client threads, and of the busiest one.
     pub cpu: Duration,
     pub cpu_busiest: Duration,
 }
 
-/// There is nothing that could be driven like this.
+/// Why a drive cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum DriveError {
-    #[error("{asked} connections were asked for; from 1 to {CONNECTIONS_MAX} are possible")]
+    #[error("{asked} connections are not possible (expected 1 to {CONNECTIONS_MAX})")]
     Connections { asked: usize },
-    #[error("a rate of {per_second} requests a second has no times")]
+    #[error("a rate of {per_second} requests per second is not possible (expected more than 0)")]
     Rate { per_second: f64 },
-    #[error("{asked} threads were asked for, and cannot be had: {reason}")]
+    #[error("cannot start {asked} threads: {reason}")]
     Threads { asked: usize, reason: io::ErrorKind },
 }
 
 impl Drive {
-    /// Until all jobs are done, or `stop` is set; then what is under way ends as it stands.
+    /// Sends all jobs, or stops early when `stop` is set; running requests then end as [`End::Stopped`].
     ///
     /// # Errors
-    /// It could not begin. Whatever a server does is no error but an [`End`].
+    /// The arrivals are impossible, or threads cannot be started. A failure of the server is an [`End`].
     pub fn run(&self, stop: &AtomicBool) -> Result<Driven, DriveError> {
         let asked = self.arrivals.connections();
         if !(1..=CONNECTIONS_MAX).contains(&asked) {
@@ -135,7 +135,7 @@ impl Drive {
         let users = self.arrivals.connections().min(self.jobs.len().max(1));
         let schedule = self.arrivals.schedule(self.jobs.len(), self.seed);
         let next = AtomicUsize::new(0);
-        // None where it is called off.
+        // None: some threads could not start, so the others end at once.
         let start: OnceLock<Option<Instant>> = OnceLock::new();
         let mut wall = Duration::ZERO;
         let worked: io::Result<Vec<Worked>> = thread::scope(|scope| {
@@ -153,10 +153,10 @@ impl Drive {
             let threads: io::Result<Vec<_>> =
                 (0..users).map(|_| begin(connected.clone())).collect();
             drop(connected);
-            // Nothing is ever sent: it ends when the last has dropped its end.
+            // No message is sent: the channel closes when the last thread has connected.
             let _closed = all_connected.recv();
             let begun = Instant::now();
-            // Whoever waits has to hear of it, also where some are missing.
+            // The waiting threads need a value even if some threads could not start.
             let _only_here = start.set(threads.is_ok().then_some(begun));
             let worked = threads?.into_iter().map(|user| user.join().unwrap_or_default()).collect();
             wall = begun.elapsed();
@@ -173,7 +173,7 @@ impl Drive {
     }
 }
 
-/// Nothing came yet, which is no failure.
+/// A read timeout, which only means that no byte has arrived yet.
 fn is_pause(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)

@@ -68,15 +68,15 @@ impl Experiment {
         }
     }
 
-    /// Measures every cell. Each record is kept once its cell is done.
+    /// Measures every cell. Each record is stored when its cell is done.
     ///
     /// # Errors
-    /// The server does not answer what is asked, or a record cannot be kept.
+    /// The server does not answer the first requests, or a record cannot be stored.
     pub fn measure(&self, bench: &mut Workbench<'_>) -> Result<Vec<Record>, BenchError> {
         self.measure_and_show(bench, &mut |_, _| ())
     }
 
-    /// The same; `seen` receives when the sound of each cell arrived, which a record has no field for.
+    /// Like [`Experiment::measure`]; `seen` also receives the arrival times of sound, which a record does not have.
     ///
     /// # Errors
     /// See [`Experiment::measure`].

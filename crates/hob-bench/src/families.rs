@@ -1,10 +1,10 @@
-//! Which family a model's name belongs to, and when that was first released.
-//! By the beginning of a name; months as their makers announced them, and none where that is not known here.
+//! Finds a model's family and its first release by the start of its name.
+//! Months are those of the makers' announcements; unknown months are absent.
 
 /// Models that share a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// Small letters, digits and dots that a name begins with.
+    /// Start of the name, in small letters, digits and dots.
     start: &'static str,
     pub name: &'static str,
     /// Year and month.
@@ -60,11 +60,11 @@ const FAMILIES: [Family; 41] = [
     family("whisper", "Whisper", "2022-09"),
 ];
 
-/// The longest beginning wins; none of names that begin otherwise.
+/// The family with the longest matching start, or none.
 pub fn of(model: &str) -> Option<&'static Family> {
     // A maker before a slash is not part of the name.
     let name = model.rsplit('/').next().unwrap_or(model);
-    // The dot stays: Qwen3 with 5 billions is no Qwen3.5.
+    // The dot is kept: Qwen3 with 5 billion parameters is not Qwen3.5.
     let letters = name.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '.');
     let name: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
     let fits = FAMILIES.iter().filter(|family| name.starts_with(family.start));

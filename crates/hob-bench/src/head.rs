@@ -1,17 +1,17 @@
-//! The little of an HTTP/1.1 head that measuring needs: where it ends, and what one field says.
-//! Deliberately no parser: both ends of a measured connection pay for every byte that is looked at.
+//! Reads what measuring needs of an HTTP/1.1 header: its length, and single fields.
+//! It is not a full parser, because parsing would take time on both ends of a measured connection.
 
 use memchr::memmem;
 
-/// Longer heads are nobody's that is measured here.
+/// Maximum length of a header; no benchmarked server sends more.
 pub(crate) const BYTES_MAX: usize = 64 << 10;
 
-/// How long the head is, the empty line included.
+/// Length of the header, with the empty line.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// What the first field of this name says.
+/// The value of the first field with this name.
 pub(crate) fn field<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
     head.split(|byte| *byte == b'\n').find_map(|line| {
         let (field, value) = line.split_at_checked(name.len())?;
@@ -21,7 +21,7 @@ pub(crate) fn field<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
     })
 }
 
-/// The body's length, where the head says one.
+/// The body's length, if the header has it.
 pub(crate) fn content_length(head: &[u8]) -> Option<usize> {
     std::str::from_utf8(field(head, "content-length")?).ok()?.parse().ok()
 }
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_found_however_they_are_written() {
+    fn the_case_of_a_field_name_does_not_matter() {
         assert_eq!(content_length(HEAD), Some(12));
         assert_eq!(field(HEAD, "X-Content-Length"), Some(&b"9"[..]));
         assert_eq!(field(HEAD, "Length"), None);

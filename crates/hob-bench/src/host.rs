@@ -1,5 +1,5 @@
-//! This machine, as records say it: what it is and how busy it was. Asked of `hob-machine`; where that knows nothing,
-//! nothing is made up.
+//! Describes this machine for records: its hardware and how busy it was. `hob-machine` provides the facts.
+//! Unknown facts stay empty.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,11 +12,11 @@ use crate::record::{Accelerator, Cgroup, Host, Noise, RecordedCpu, sha256_hex};
 const UNITS: [&str; 6] = ["avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp"];
 const BYTES_PER_GB: f64 = 1e9;
 
-/// How often processors had slowed themselves down when a campaign began; what comes on top, is its own.
+/// Number of throttling events before the campaign.
 static THROTTLED_BEFORE: Mutex<Option<u64>> = Mutex::new(None);
 
-/// The machine; how busy it is, is asked again with [`noise`] at the end of a run. Asked once a campaign, at its
-/// beginning: drivers take a moment, and throttling is counted from here.
+/// Describes the machine. Called once at the start of a campaign: drivers are slow, and throttling counts from here. [`noise`]
+/// reports the load at the end of a run.
 pub fn host() -> Host {
     *THROTTLED_BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = throttle_count();
     let (info, identity) = (cpu_info(), identity());
@@ -34,7 +34,7 @@ pub fn host() -> Host {
     }
 }
 
-/// Who else was at work in the last ten seconds, and what held the machine back since [`host`] was asked.
+/// Other load in the last ten seconds, and throttling since [`host`] was called.
 pub fn noise() -> Noise {
     let now = hob_machine::noise::noise();
     let mut before = THROTTLED_BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,13 +47,13 @@ pub fn noise() -> Noise {
     }
 }
 
-/// The first count that is known is the beginning.
+/// Compares with the first known count.
 fn has_grown(before: &mut Option<u64>, now: Option<u64>) -> Option<bool> {
     let now = now?;
     Some(now > *before.get_or_insert(now))
 }
 
-/// The same machine, and not which: with our own name before it, so that nobody else has this hash.
+/// A hash that is equal for the same machine and does not name it. The prefix makes it differ from other programs' hashes.
 fn id_hash(id: &str) -> String {
     sha256_hex(format!("hob-bench {id}").as_bytes())[..16].to_owned()
 }
@@ -69,7 +69,7 @@ fn cpu(info: CpuInfo) -> RecordedCpu {
     }
 }
 
-/// Cards of which all the same is told are one entry, in the order of the first of them.
+/// Equal cards are one entry, in the order of the first of them.
 fn accelerators(gpus: &[Gpu]) -> Vec<Accelerator> {
     let mut all: Vec<Accelerator> = Vec::new();
     for card in gpus.iter().map(accelerator) {

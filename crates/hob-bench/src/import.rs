@@ -22,8 +22,8 @@ use thiserror::Error;
 use uuid::{Builder, Uuid};
 
 use crate::record::{
-    Confidence, Doubt, Kind, Label, RawSample, Record, RecordError, Shelf, Source, SourceType,
-    sha256_hex,
+    Confidence, Doubt, Kind, Label, RawSample, Record, RecordError, RecordStore, Source,
+    SourceType, sha256_hex,
 };
 
 /// Published runs, transcribed. They are part of the program, so that the page can show them for comparison.
@@ -112,15 +112,19 @@ pub fn complete(file: &str, imported: &mut [Imported], summary: &[u8]) -> Result
 ///
 /// # Errors
 /// All records are stored already, or a file cannot be written.
-pub fn keep(file: &str, imported: &[Imported], shelf: &Shelf) -> Result<Vec<PathBuf>, ImportError> {
-    let found = if shelf.folder().is_dir() { shelf.read()?.records } else { Vec::new() };
+pub fn keep(
+    file: &str,
+    imported: &[Imported],
+    store: &RecordStore,
+) -> Result<Vec<PathBuf>, ImportError> {
+    let found = if store.folder().is_dir() { store.read()?.records } else { Vec::new() };
     let known: BTreeSet<Uuid> = found.iter().map(|(_, record)| record.id).collect();
     let new: Vec<&Imported> =
         imported.iter().filter(|one| !known.contains(&one.record.id)).collect();
     if let (true, Some(first)) = (new.is_empty(), imported.first()) {
         return Err(ImportError::AlreadyImported { file: file.to_owned(), id: first.record.id });
     }
-    new.iter().map(|one| Ok(shelf.put(&one.record, &one.samples)?)).collect()
+    new.iter().map(|one| Ok(store.put(&one.record, &one.samples)?)).collect()
 }
 
 /// Sets what all imports share.

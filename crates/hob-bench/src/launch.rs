@@ -1,5 +1,5 @@
-//! Servers that are started for a measurement: by a command line, until they are ready, and ended again for sure.
-//! Each start is a generation of its own: the one before is gone, and its port is closed, before the next begins.
+//! Starts servers for a measurement by a command line, waits until they are ready, and ends them reliably.
+//! Before each start the old process has ended and its port is closed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read};
@@ -14,22 +14,22 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::ask::{Asked, ask};
 use crate::drive::Endpoint;
-use crate::load::{Usage, peak_bytes_of};
+use crate::process::{ProcessUsage, peak_bytes_of};
 
-/// Between two looks at a server that starts or ends.
+/// Between two checks of a server that starts or ends.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// For a server that was asked to end, before it is made to.
+/// Time from SIGTERM to SIGKILL.
 const END_WITHIN: Duration = Duration::from_secs(10);
 const ASK_WITHIN: Duration = Duration::from_secs(2);
-/// Of what a server says, its last lines are kept.
+/// Number of the server's last output lines that are kept.
 const LINES_MAX: usize = 40;
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// Who asks for a key is ready to be shown one.
+/// Statuses of a ready server; some require a key.
 const READY: [u16; 3] = [200, 401, 403];
-/// Found without a PATH, on every system that hob runs on.
+/// Exists on every system that hob runs on, also without a PATH.
 const SHELL: &str = "/bin/sh";
-/// Ends the server when whoever started it is gone, however that happened: then its input ends.
+/// Ends the server when this program ends in any way, because the guard's input then ends.
 const GUARD: &str = r#"trap : TERM
 exec 3<&0 </dev/null
 /bin/sh -c "$1" 3<&- & server=$!
@@ -40,55 +40,55 @@ while kill -0 "$server" 2>/dev/null; do wait "$server"; code=$?; done
 kill -KILL "$guard"
 exit "$code""#;
 
-/// How a server is started.
+/// A start command, and how to know that the server is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// A command line for the shell; `{name}` stands for what is filled in.
+    /// A command line for the shell with `{name}` as placeholders.
     pub command: String,
-    /// Where it will listen.
+    /// The address on which the server will listen.
     pub endpoint: Endpoint,
-    /// What answers 200 once it is ready.
+    /// A path that answers 200 when the server is ready.
     pub ready: String,
     pub patience: Duration,
 }
 
-/// It did not start, or did not end.
+/// Why a server did not start or end.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    #[error("{address} is taken already: whatever listens there is not what was to be measured")]
+    #[error("{address} is in use: another server listens there")]
     Taken { address: String },
-    #[error("the start command holds {{{name}}}, which nothing fills in; there are {known}")]
+    #[error("the start command has the unknown placeholder {{{name}}} (expected one of {known})")]
     Unfilled { name: String, known: String },
-    #[error("the server could not be started: {0}")]
+    #[error("cannot start the server: {0}")]
     Start(io::Error),
     #[error("the server ended ({how}) before it was ready{said}")]
     Ended { how: String, said: String, is_out_of_memory: bool },
     #[error("the server was not ready after {} s{said}", waited.as_secs())]
     NotReady { waited: Duration, said: String },
-    #[error("the server does not end, or something else took its port {address}")]
+    #[error("the server does not end, or another program took its port {address}")]
     Lingers { address: String },
-    #[error("it was stopped from here")]
+    #[error("the measurement was stopped")]
     Stopped,
 }
 
-/// A server that runs. Dropping it ends it.
+/// A running server. Dropping it ends it.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    /// As long as it is open, whoever started the server is there.
+    /// The guard's input. While it is open, this program runs.
     held: Option<ChildStdin>,
     endpoint: Endpoint,
-    /// Until it was ready.
+    /// Time from the start until the server was ready.
     pub load: Duration,
     said: Arc<Mutex<VecDeque<String>>>,
     listeners: Vec<JoinHandle<()>>,
 }
 
 impl Launch {
-    /// The command with everything filled in.
+    /// The command with all placeholders filled in.
     ///
     /// # Errors
-    /// It names something that is not there.
+    /// A placeholder has no value.
     pub fn filled(&self, places: &BTreeMap<String, String>) -> Result<String, LaunchError> {
         let mut filled = self.command.clone();
         for (name, value) in places {
@@ -103,10 +103,10 @@ impl Launch {
         }
     }
 
-    /// Starts it, and waits until it is ready.
+    /// Starts the server, and waits until it is ready.
     ///
     /// # Errors
-    /// Something listens there already, it ends, or it is not ready in time.
+    /// The address is in use, the server ends, or it is not ready in time.
     pub fn start(
         &self,
         places: &BTreeMap<String, String>,
@@ -142,8 +142,8 @@ impl Launch {
     }
 }
 
-/// Whether a server that answers still loads its model: llama-server and vLLM say so at `/health`, hob at `/ready`.
-/// Lists of models come before that.
+/// Whether an answering server is still loading its model. llama-server and vLLM report it at `/health`, hob at `/ready`. Lists of
+/// models are available earlier.
 fn loads(endpoint: &Endpoint) -> bool {
     let busy =
         |path| ask(endpoint, path, None, None, ASK_WITHIN).ok().filter(|asked| asked.status == 503);
@@ -177,33 +177,33 @@ impl Running {
         Ok(Running { child, held, endpoint, load: Duration::ZERO, said, listeners })
     }
 
-    /// None as long as it runs.
+    /// How the server ended; None while it runs.
     pub fn has_ended(&mut self) -> Option<LaunchError> {
         let status = self.child.try_wait().ok().flatten()?;
         Some(self.ended(status))
     }
 
-    /// What it and its children have in memory now, so far as it is known.
+    /// Memory of the server and its children now, if known.
     pub fn resident_bytes(&self) -> Option<u64> {
-        Usage::of(self.child.id()).ok().map(|usage| usage.rss_bytes)
+        ProcessUsage::of(self.child.id()).ok().map(|usage| usage.rss_bytes)
     }
 
-    /// The most that it and its children have had in memory, so far as it is known.
+    /// Peak memory of the server and its children, if known.
     pub fn peak_bytes(&self) -> Option<u64> {
-        Usage::of(self.child.id()).ok().map(|usage| usage.peak_bytes)
+        ProcessUsage::of(self.child.id()).ok().map(|usage| usage.peak_bytes)
     }
 
-    /// Of hob's worker that speaks, alone.
+    /// Peak memory of hob's speech worker alone.
     pub fn speech_peak_bytes(&self) -> Option<u64> {
         peak_bytes_of(self.child.id(), ["worker", "speech"])
     }
 
-    /// Ends it, and waits until its port is closed.
+    /// Ends the server, and waits until its port is closed.
     ///
     /// # Errors
     /// The port stays open.
     pub fn end(mut self) -> Result<(), LaunchError> {
-        self.put_down();
+        self.terminate();
         let begun = Instant::now();
         while self.endpoint.is_open() {
             if begun.elapsed() > END_WITHIN {
@@ -214,24 +214,24 @@ impl Running {
         Ok(())
     }
 
-    fn put_down(&mut self) {
+    fn terminate(&mut self) {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let Some(group) = group.filter(|_| self.held.is_some()) else { return };
-        // Who has ended already needs no signal.
-        let _asked = kill_process_group(group, Signal::TERM);
+        // A process that has already ended gets no signal.
+        let _terminated = kill_process_group(group, Signal::TERM);
         let begun = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && begun.elapsed() < END_WITHIN {
             thread::sleep(LOOK_EVERY);
         }
-        let _made = kill_process_group(group, Signal::KILL);
+        let _killed = kill_process_group(group, Signal::KILL);
         let _reaped = self.child.wait();
         self.held = None;
         self.listeners.drain(..).for_each(|listener| drop(listener.join()));
     }
 
     fn ended(&mut self, status: ExitStatus) -> LaunchError {
-        // What it said last is on its way still.
-        self.put_down();
+        // The last output lines may still be in the pipe.
+        self.terminate();
         let said = self.said();
         let is_killed = status.signal() == Some(9) || status.code() == Some(128 + 9);
         let is_out_of_memory = is_killed || speaks_of_memory(&said);
@@ -239,19 +239,19 @@ impl Running {
             (Some(code), _) if code > 128 => format!("by signal {}", code - 128),
             (Some(code), _) => format!("with code {code}"),
             (None, Some(signal)) => format!("by signal {signal}"),
-            (None, None) => "nobody knows how".to_owned(),
+            (None, None) => "for an unknown reason".to_owned(),
         };
         LaunchError::Ended { how, said, is_out_of_memory }
     }
 
-    /// Its last words, as they are put behind a complaint.
+    /// The last output lines, formatted for the end of an error message.
     pub fn said(&self) -> String {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let lines: Vec<&str> = said.iter().map(String::as_str).collect();
         if lines.is_empty() { String::new() } else { format!("; it said:\n{}", lines.join("\n")) }
     }
 
-    /// Whether it has complained of memory.
+    /// Whether its output reports too little memory.
     pub fn speaks_of_memory(&self) -> bool {
         speaks_of_memory(&self.said())
     }
@@ -259,7 +259,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.put_down();
+        self.terminate();
     }
 }
 
@@ -270,7 +270,7 @@ fn unfilled(command: &str) -> Option<&str> {
     if is_name { Some(name) } else { unfilled(after) }
 }
 
-/// As the engines that are known say it.
+/// Whether a message reports too little memory, in the words of the known engines.
 pub(crate) fn speaks_of_memory(said: &str) -> bool {
     const WORDS: [&str; 14] = [
         "out of memory",
@@ -281,7 +281,7 @@ pub(crate) fn speaks_of_memory(said: &str) -> bool {
         "bad_alloc",
         "erroroutofdevicememory",
         "alloc_buffer failed",
-        // Ollama, vLLM (its cache, and its blocks), hob (of the machine, and of its own limit).
+        // Ollama, vLLM (cache and blocks), hob (machine and own limit).
         "requires more system memory",
         "insufficient memory",
         "available kv cache memory",
@@ -293,11 +293,11 @@ pub(crate) fn speaks_of_memory(said: &str) -> bool {
     WORDS.iter().any(|words| said.contains(words))
 }
 
-/// The last lines, and no more of them than are shown.
+/// Keeps the last lines of the output.
 fn remember(pipe: impl Read, said: &Mutex<VecDeque<String>>) {
     let mut pipe = BufReader::new(pipe);
     let mut line = Vec::new();
-    // A pipe that breaks has nothing more to say.
+    // A broken pipe has no more output.
     while (&mut pipe).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
         let text = String::from_utf8_lossy(&line).trim_end().replace(char::is_control, " ");
         let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_filled_and_a_forgotten_one_is_named() {
+    fn placeholders_are_filled_and_an_unknown_one_is_named() {
         let places = [("ctx".to_owned(), "4096".to_owned())].into();
         let filled = |command| launch(command, 1).filled(&places);
         assert_eq!(
@@ -345,12 +345,12 @@ mod tests {
         let forgotten = filled("run {ctx} {quant}").expect_err("one is missing").to_string();
         assert_eq!(
             forgotten,
-            "the start command holds {quant}, which nothing fills in; there are ctx"
+            "the start command has the unknown placeholder {quant} (expected one of ctx)"
         );
     }
 
     #[test]
-    fn who_ends_before_it_is_ready_is_heard() {
+    fn output_before_an_early_end_is_reported() {
         let rows = [
             ("echo no such model >&2; exit 3", "with code 3", false),
             ("echo ggml: failed to allocate buffer; exit 1", "with code 1", true),
@@ -370,23 +370,23 @@ mod tests {
     }
 
     #[test]
-    fn who_is_never_ready_is_ended_with_all_its_children() {
+    fn a_server_that_is_never_ready_is_ended_with_all_its_children() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pid");
         let command = format!("sleep 1000 & echo $! > '{}'; wait", file.display());
         let mut patience = Duration::from_millis(300);
-        // Until its child had the time to begin.
+        // Longer and longer, until its child had time to start.
         let pid = loop {
             let got = start(&Launch { patience, ..launch(&command, free_port()) });
             assert!(matches!(got, Err(LaunchError::NotReady { .. })), "{got:?}");
             match std::fs::read_to_string(&file) {
                 Ok(pid) if pid.ends_with('\n') => break pid,
-                _ if patience > Duration::from_secs(30) => panic!("its child never began"),
+                _ if patience > Duration::from_secs(30) => panic!("its child never started"),
                 _ => patience *= 3,
             }
         };
         let place = format!("/proc/{}/cmdline", pid.trim());
-        // A process that nobody has waited for yet has no command line any more.
+        // An ended process that was not waited for has no command line.
         let line = std::fs::read_to_string(place).unwrap_or_default();
         assert!(!line.contains("sleep"), "{line}");
     }
@@ -428,7 +428,7 @@ mod tests {
             let endpoint = Endpoint::parse(&url).expect("an address");
             let answering = thread::spawn(move || {
                 let mut asked = Vec::new();
-                // It loads for the first two questions at that path.
+                // It is loading during the first two requests to that path.
                 while asked.iter().filter(|at| *at == path).count() < 3 {
                     let (mut socket, _) = listener.accept().expect("a client");
                     let mut request = [0; 1024];
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_taken_is_not_measured() {
+    fn a_port_in_use_is_not_measured() {
         let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let port = other.local_addr().expect("an address").port();
         assert!(matches!(start(&launch("sleep 9", port)), Err(LaunchError::Taken { .. })));

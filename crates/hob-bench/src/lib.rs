@@ -1,24 +1,25 @@
-//! Benchmarks of servers over HTTP, as any client would ask them: experiments, records, comparisons, plans, and a page.
-//! Also servers for tests: one with known times, one that fails on purpose, and the rehearsal of a gateway with it.
+//! Benchmarks servers over HTTP: experiments, records, comparisons, plans, and a results page.
+//! It also has a scripted mock server, and the self-test of a gateway against it.
 
-mod answer;
 pub mod ask;
 pub mod calibrate;
 pub mod chat;
 pub mod cold;
 pub mod compare;
 mod cores;
+pub mod display;
 pub mod drive;
 pub mod experiment;
 pub mod families;
 mod head;
 pub mod host;
+mod http_response;
 pub mod import;
 pub mod launch;
-pub mod load;
 pub mod max_context;
 pub mod mock;
 pub mod plan;
+pub mod process;
 mod question;
 pub mod record;
 pub mod runs;
@@ -34,4 +35,3 @@ pub mod terms;
 mod thinking_switch;
 pub mod timeline;
 pub mod workbench;
-pub mod written;

@@ -1,10 +1,10 @@
-//! The longest context: the server is started anew with each that is tried, until neighbours differ.
-//! A context counts only if the server that answers is known to have it, and is then filled and asked to go on.
+//! Finds the longest context by bisection, with a restart of the server for each attempt.
+//! A context counts only if the server is known to have it, and can fill it and still generate tokens.
 
 mod attempt;
+mod reported_context;
 mod search;
 mod symptom;
-mod told;
 mod trend;
 
 use std::time::Duration;
@@ -25,28 +25,28 @@ use crate::runs::{Account, BenchError, Block, Reply, Runs, Step};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
-/// Which contexts are tried, and what a context has to be good for.
+/// The range of the search, and the requirement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaxContextOptions {
     pub span: Span,
     pub what: What,
-    /// What a token of context takes, where it is known beforehand; else it is learnt.
+    /// Bytes of memory for each token of context, if known; otherwise it is learnt.
     pub bytes_per_token: Option<f64>,
 }
 
-/// What a context has to be good for.
+/// What a context must allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The server starts with it.
     Load,
-    /// It can be filled, and the model still writes.
+    /// It can be filled, and the model still generates tokens.
     Usable,
 }
 
-/// Looks for it, and keeps what was found: one record, also of a search that was stopped.
+/// Searches, and stores the result as one record, also if the search was stopped.
 ///
 /// # Errors
-/// The server cannot be started anew, or not be asked at all, or the record cannot be kept.
+/// The server cannot be restarted, no request can be sent, or the record cannot be stored.
 pub(crate) fn measure(
     bench: &mut Workbench<'_>,
     options: &MaxContextOptions,
@@ -55,11 +55,11 @@ pub(crate) fn measure(
     let mut found = Found::new(options);
     found.search(bench)?;
     let account = found.account(begun);
-    let record = bench.close(account, |record| found.say(record))?;
+    let record = bench.close(account, |record| found.fill_in(record))?;
     Ok(record.into_iter().collect())
 }
 
-/// A search, and what it has found so far.
+/// A search and its results so far.
 #[derive(Debug)]
 struct Found<'w> {
     options: &'w MaxContextOptions,
@@ -105,7 +105,7 @@ impl<'w> Found<'w> {
         Step::Tried { attempt, lo_ok, hi_fail, left }
     }
 
-    /// The client, by the pace of the first that worked.
+    /// Checks the client at the pace of the first successful attempt.
     fn calibrated(&self, stop: &std::sync::atomic::AtomicBool) -> Option<Calibration> {
         let figures = &self.tested.last()?.reply.as_ref()?.figures;
         let ttft_ms = figures.get(&Metric::TtftMs)?;
@@ -113,7 +113,7 @@ impl<'w> Found<'w> {
         calibrate(Pace::like(1, *ttft_ms, tpot_ms), stop).ok()
     }
 
-    /// Of the longest that worked; of another context the figures would be others. Where none worked, the last says why.
+    /// The blocks of the longest context, because figures depend on it. Without a successful attempt: the last failure.
     fn blocks(&self) -> Vec<Block> {
         let longest = self.search.longest_ok();
         let has_worked = |tested: &&Tested| tested.tried.result == AttemptResult::Ok;
@@ -127,7 +127,8 @@ impl<'w> Found<'w> {
         let blocks: Vec<Block> = (0..).zip(self.tested.iter().filter(is_it)).map(of).collect();
         match (blocks.is_empty(), self.tested.last()) {
             (true, Some(last)) => {
-                let fault = last.attempt.said.clone().or(Some("it did not start".to_owned()));
+                let fault =
+                    last.attempt.said.clone().or(Some("the server did not start".to_owned()));
                 vec![Block {
                     replies: vec![Reply { fault, ..Reply::default() }],
                     ..Block::default()
@@ -173,7 +174,7 @@ impl<'w> Found<'w> {
         }
     }
 
-    /// Each that worked has to have been the server that was started.
+    /// The proof of the context, if every successful attempt has one.
     fn proof(&self) -> Option<ContextProof> {
         let ok = self.tested.iter().filter(|tested| tested.tried.result == AttemptResult::Ok);
         let proofs: Option<Vec<ContextProof>> = ok.map(|tested| tested.proof).collect();
@@ -185,15 +186,15 @@ impl<'w> Found<'w> {
         let mut reasons = Vec::new();
         if self.tested.last().is_some_and(is_stale) {
             reasons.push(
-                "a server of an earlier start answers again and again: whatever starts it anew has to be stopped"
+                "a server of an earlier start answers repeatedly: stop the program that restarts it"
                     .to_owned(),
             );
         }
         reasons
     }
 
-    /// What only a search for a ceiling has to say.
-    fn say(&self, record: &mut Record) {
+    /// Fills in the fields of this kind of record.
+    fn fill_in(&self, record: &mut Record) {
         let Found { options, search, tested, .. } = self;
         let (longest, fail) = (search.longest_ok(), search.shortest_fail());
         let started = search.tried().iter().filter(|tried| has_started(tried.result));
@@ -219,7 +220,7 @@ impl<'w> Found<'w> {
         self.judge(record);
     }
 
-    /// As they are judged in the end.
+    /// All attempts with their final results.
     fn attempts(&self) -> Vec<Attempt> {
         let pairs = self.tested.iter().zip(self.search.tried());
         let judged = |(tested, tried): (&Tested, &Tried)| Attempt {
@@ -229,7 +230,7 @@ impl<'w> Found<'w> {
         pairs.map(judged).collect()
     }
 
-    /// A ceiling is sure by having been confirmed and refuted, and not by an interval.
+    /// A longest context is verified by repeated attempts at it and at the next longer one, not by an interval.
     fn judge(&self, record: &mut Record) {
         record.status = match (record.status, self.search.limited_by()) {
             (Status::Failed, Some(AttemptResult::Timeout)) => Status::Timeout,
@@ -253,7 +254,7 @@ fn is_out_of_memory(result: AttemptResult) -> bool {
     matches!(result, OomLoad | OomPrefill | OomDecode)
 }
 
-/// It failed only when it was filled.
+/// Whether the server started with the context.
 fn has_started(result: AttemptResult) -> bool {
     use AttemptResult::{Ok, OomDecode, OomPrefill, Spill};
     matches!(result, Ok | OomDecode | OomPrefill | Spill)

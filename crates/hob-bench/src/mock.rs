@@ -1,155 +1,321 @@
-//! A server that speaks OpenAI's protocol and fails as it is told: the model's name picks the fault.
-//! It counts who asked and who left, so that a test can tell what a gateway really did.
+//! The mock server: it answers as a script says, records when it wrote what, and can fail in every known way.
+//! It uses a blocking thread for each connection, because a runtime's timer has steps of a millisecond.
 
+mod exchange;
 mod faults;
-mod measured;
-mod quick;
-pub mod scripted;
+mod protocol;
+mod request;
+mod schedule;
+mod script;
+mod slots;
+mod sound;
+mod truth;
 
 use std::collections::BTreeMap;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use axum::extract::{DefaultBodyLimit, State};
-use axum::response::Response;
-use axum::routing::{get, post};
-use axum::{Json, Router};
-use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use bytes::BytesMut;
+use serde_json::json;
+use tokio::sync::Notify;
 
-pub use faults::{Fault, WORDS};
-pub use quick::serve_quick;
+use exchange::{After, LastStream, MockExchange};
+pub use faults::{MockFault, WORDS};
+use request::MockRequest;
+pub use script::{AudioComes, Script, ScriptError, UsageSays, all_names};
+use slots::MockSlots;
+use truth::Truths;
+pub use truth::{Truth, Written};
 
-/// Bodies that tests of limits send.
-const BODY_BYTES_MAX: usize = 256 << 20;
+use crate::socket::Socket;
 
-/// What was asked and what became of it. Clones look at the same counts.
-#[derive(Clone, Debug, Default)]
-pub struct Counts(Arc<Counted>);
+/// Connections at the same time, each with a thread. Further connections are closed.
+const CONNECTIONS_MAX: usize = 2048;
+/// How soon a connection notices that the server ends.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const READ_BYTES: usize = 64 << 10;
+const MODEL: &str = "mock";
+const VOICE: &str = "tone";
+
+/// A running mock server. Dropping it ends it.
+#[derive(Debug)]
+pub struct MockServer {
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+    accepting: Option<JoinHandle<()>>,
+}
 
 #[derive(Debug, Default)]
-struct Counted {
-    hits: Mutex<BTreeMap<String, usize>>,
-    /// The last body of each model.
-    bodies: Mutex<BTreeMap<String, String>>,
+struct Shared {
+    script: Script,
+    truths: Truths,
+    counts: Counts,
+    slots: MockSlots,
+    last_stream: LastStream,
+    connections: AtomicUsize,
+    is_over: AtomicBool,
+    out_of_memory: Notify,
+}
+
+/// What clients of a faulty server did.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Chat requests by the name of their model.
+    requests: Mutex<BTreeMap<String, usize>>,
     gone: AtomicUsize,
     bytes: AtomicUsize,
 }
 
 impl Counts {
-    /// Requests for this model.
-    pub fn hits(&self, model: &str) -> usize {
-        self.0.hits.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied().unwrap_or(0)
+    fn add_request(&self, model: &str) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        *requests.entry(model.to_owned()).or_default() += 1;
     }
 
-    /// What the last request for this model said.
-    pub fn body(&self, model: &str) -> Option<String> {
-        self.0.bodies.lock().unwrap_or_else(PoisonError::into_inner).get(model).cloned()
+    fn add_gone(&self) {
+        self.gone.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Answers whose reader left before their end.
-    pub fn gone(&self) -> usize {
-        self.0.gone.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of answers that were taken from here.
-    pub fn bytes(&self) -> usize {
-        self.0.bytes.load(Ordering::Relaxed)
-    }
-
-    fn hit(&self, model: &str, body: &Bytes) {
-        let mut hits = self.0.hits.lock().unwrap_or_else(PoisonError::into_inner);
-        *hits.entry(model.to_owned()).or_default() += 1;
-        let body = String::from_utf8_lossy(body).into_owned();
-        self.0.bodies.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned(), body);
+    fn add_bytes(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
-/// A mock that listens; dropping its listener's task ends it.
-#[derive(Debug)]
-pub struct Mock {
-    pub address: SocketAddr,
-    pub counts: Counts,
-    serving: tokio::task::JoinHandle<io::Result<()>>,
-}
+impl MockServer {
+    /// Listens on this address.
+    ///
+    /// # Errors
+    /// The address is in use or not of this machine.
+    pub fn start(address: SocketAddr, script: Script) -> io::Result<MockServer> {
+        let listener = TcpListener::bind(address)?;
+        // All connections of a measurement arrive at once. Without room in the queue a client retries a second later.
+        rustix::net::listen(&listener, CONNECTIONS_MAX as i32)?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared { script, ..Shared::default() });
+        let accepting = {
+            let shared = Arc::clone(&shared);
+            thread::Builder::new()
+                .name("mock".to_owned())
+                .spawn(move || accept(&listener, &shared))?
+        };
+        Ok(MockServer { address, shared, accepting: Some(accepting) })
+    }
 
-impl Mock {
-    /// Listens on a free port of this machine only.
+    /// Listens on a free port of this machine.
     ///
     /// # Errors
     /// There is no free port.
-    pub async fn start() -> io::Result<Mock> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let (address, counts) = (listener.local_addr()?, Counts::default());
-        let serving = serve(listener, counts.clone());
-        #[expect(clippy::disallowed_methods, reason = "aborted when the mock is dropped")]
-        let serving = tokio::spawn(serving);
-        Ok(Mock { address, counts, serving })
+    pub fn start_local(script: Script) -> io::Result<MockServer> {
+        MockServer::start((Ipv4Addr::LOCALHOST, 0).into(), script)
     }
 
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
+
+    /// What the server sent, oldest request first; the latest requests only.
+    pub fn truths(&self) -> Vec<Truth> {
+        self.shared.truths()
+    }
+
+    /// Number of chat requests for this model.
+    pub fn requests(&self, model: &str) -> usize {
+        let requests = self.shared.counts.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.get(model).copied().unwrap_or(0)
+    }
+
+    /// Number of faulty answers whose client left before the end.
+    pub fn gone(&self) -> usize {
+        self.shared.counts.gone.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of faulty streams that were written.
+    pub fn bytes(&self) -> usize {
+        self.shared.counts.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a request that needs more memory than the script's server has.
+    pub async fn out_of_memory(&self) {
+        self.shared.out_of_memory.notified().await;
+    }
+
+    /// Forgets all earlier requests.
+    pub fn reset(&self) {
+        self.shared.reset();
+    }
 }
 
-impl Drop for Mock {
+impl Drop for MockServer {
     fn drop(&mut self) {
-        self.serving.abort();
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        // A connection wakes the thread that accepts.
+        let _woken = TcpStream::connect(self.address);
+        if let Some(accepting) = self.accepting.take() {
+            let _ended = accepting.join();
+        }
     }
 }
 
-/// Answers on this listener until it is dropped.
-///
-/// # Errors
-/// The listener fails.
-pub async fn serve(listener: TcpListener, counts: Counts) -> io::Result<()> {
-    let app = Router::new()
-        .route("/v1/chat/completions", post(complete))
-        .route("/v1/models", get(models))
-        .route("/hits", get(hits))
-        .route("/{*elsewhere}", get(nothing))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .with_state(counts);
-    axum::serve(listener, app).await
-}
-
-#[derive(Deserialize)]
-struct Asked<'a> {
-    #[serde(borrow)]
-    model: std::borrow::Cow<'a, str>,
-    #[serde(default)]
-    stream: bool,
-}
-
-/// The model's name is `FAULT` or `FAULT~anything`: what follows only tells requests apart.
-async fn complete(State(counts): State<Counts>, body: Bytes) -> Response {
-    let Ok(asked) = serde_json::from_slice::<Asked<'_>>(&body) else {
-        return faults::refused(400, "the body is no request", None);
-    };
-    counts.hit(&asked.model, &body);
-    let name = asked.model.split('~').next().unwrap_or_default();
-    match Fault::of(name) {
-        Some(fault) => fault.answer(&counts, asked.stream, &body).await,
-        None => faults::refused(404, "no model has this name", None),
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for socket in listener.incoming() {
+        if shared.is_over() {
+            return;
+        }
+        let Ok(socket) = socket else { continue };
+        if shared.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
+            shared.connections.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let mine = Arc::clone(shared);
+        let started = thread::Builder::new().name("mock".to_owned()).spawn(move || {
+            // A client may leave at any time; that is not an error.
+            let _ended = mine.serve(socket);
+            mine.connections.fetch_sub(1, Ordering::Relaxed);
+        });
+        if started.is_err() {
+            shared.connections.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
-async fn models() -> Json<Value> {
-    let entry =
-        |fault: &Fault| json!({ "id": fault.name(), "object": "model", "owned_by": "mock" });
-    let models: Vec<Value> = Fault::ALL.iter().map(entry).collect();
-    Json(json!({ "object": "list", "data": models }))
+/// Asks the kernel for exact sleeps. By default a sleep may last 50 µs too long.
+#[cfg(target_os = "linux")]
+fn wake_promptly() {
+    // If the kernel refuses, writes are up to 50 µs late, and the truth shows it.
+    let _granted = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
-async fn hits(State(counts): State<Counts>) -> Json<Value> {
-    let hits = counts.0.hits.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Json(json!({ "hits": hits, "gone": counts.gone(), "bytes": counts.bytes() }))
+#[cfg(not(target_os = "linux"))]
+fn wake_promptly() {}
+
+impl Shared {
+    fn reset(&self) {
+        self.truths.reset();
+        self.slots.forget();
+    }
+
+    fn truths(&self) -> Vec<Truth> {
+        self.slots.settle();
+        self.truths.all()
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn serve(&self, socket: TcpStream) -> io::Result<()> {
+        wake_promptly();
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(LOOK_EVERY))?;
+        let mut socket = Socket::new(socket);
+        let (mut unread, mut buffer) = (BytesMut::new(), vec![0; READ_BYTES]);
+        let mut received = Instant::now();
+        while !self.is_over() {
+            if let Some(request) = request::take(&mut unread).map_err(io::Error::other)? {
+                if self.answer(&request, &mut socket, received)? != After::Keep {
+                    return Ok(());
+                }
+                continue;
+            }
+            match socket.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(bytes) => {
+                    let now = Instant::now();
+                    received = now.checked_sub(socket.read_delay()).unwrap_or(now);
+                    unread.extend_from_slice(&buffer[..bytes]);
+                }
+                Err(error) if is_pause(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(
+        &self,
+        request: &MockRequest,
+        socket: &mut Socket,
+        received: Instant,
+    ) -> io::Result<After> {
+        let truth =
+            Truth { id: request.id.clone(), path: request.path.clone(), ..Truth::default() };
+        let script = self.script.of_model(request.text("model"));
+        let script = match script.and_then(|script| script.with(&request.script)) {
+            Ok(script) => script,
+            Err(error) => {
+                let script = &self.script;
+                let started = received;
+                let mut exchange =
+                    MockExchange { shared: self, script, socket, received, started, truth };
+                return exchange.reject(400, &error.to_string());
+            }
+        };
+        let protocol = request.protocol();
+        if protocol.is_none() && request.path != "/v1/audio/speech" {
+            return self.look_up(&request.path, socket);
+        }
+        self.counts.add_request(request.text("model"));
+        let slot = (!script.hang).then(|| self.slots.take(script.slots));
+        let started = if script.slots > 0 { Instant::now() } else { received };
+        let mut exchange =
+            MockExchange { shared: self, script: &script, socket, received, started, truth };
+        // A request that hangs must not keep others from a slot.
+        let Some(slot) = slot else { return exchange.hang() };
+        exchange.truth.waited_us = (started - received).as_secs_f64() * 1e6;
+        let after = match (protocol, script.fault) {
+            _ if script.status != 200 => exchange.reject(script.status, "as the script says"),
+            _ if script.crash => exchange.crash(),
+            _ if script.garbage => exchange.garbage(),
+            (Some(_), Some(fault)) => exchange.fault(fault, request),
+            (Some(protocol), None) => exchange.chat(request, protocol, &slot),
+            (None, _) => exchange.speech(request, &slot),
+        };
+        self.truths.add(exchange.truth);
+        if after.as_ref().is_ok_and(|after| *after == After::Die) {
+            self.out_of_memory.notify_one();
+        }
+        after
+    }
+
+    fn look_up(&self, path: &str, socket: &mut Socket) -> io::Result<After> {
+        let (status, body) = match path {
+            "/v1/models" => {
+                let mut model = json!({ "id": MODEL, "object": "model", "owned_by": "mock" });
+                if self.script.tells_context {
+                    model["context_length"] = json!(self.script.context_tokens);
+                }
+                ("200 OK", json!({ "object": "list", "data": [model] }))
+            }
+            "/v1/audio/voices" => {
+                ("200 OK", json!({ "object": "list", "voices": [{ "id": VOICE, "name": VOICE }] }))
+            }
+            "/api/tags" => {
+                ("200 OK", json!({ "models": [{ "name": MODEL, "model": MODEL, "size": 1 }] }))
+            }
+            "/api/version" => ("200 OK", json!({ "version": env!("CARGO_PKG_VERSION") })),
+            "/props" if self.script.tells_context => {
+                let context = json!({ "n_ctx": self.script.context_tokens });
+                ("200 OK", json!({ "default_generation_settings": context, "total_slots": 1 }))
+            }
+            "/health" => ("200 OK", json!({ "status": "ok" })),
+            "/truth" => ("200 OK", json!({ "requests": self.truths() })),
+            "/reset" => {
+                self.reset();
+                ("200 OK", json!({ "status": "ok" }))
+            }
+            _ => {
+                ("404 Not Found", json!({ "error": { "message": format!("unknown path {path}") } }))
+            }
+        };
+        socket.write_all(&exchange::whole(status, &body.to_string()))?;
+        Ok(After::Keep)
+    }
 }
 
-async fn nothing() -> Response {
-    faults::refused(404, "nothing is here", None)
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }

@@ -1,13 +1,13 @@
-//! A campaign written down: which servers, which cells, how sure, and what it may cost.
-//! A cell that has a valid record is done; there is no other state, so that nothing can be lost or in doubt.
+//! Plans: servers, cells, stopping rules and time budgets in a YAML file.
+//! A cell with a valid record is done. There is no other state that could be lost or differ.
 
 mod cells;
 mod experiment;
+mod file;
 mod key;
 mod queue;
-mod written;
 
 pub use cells::{Cell, cells};
+pub use file::*;
 pub use key::{CellKey, Facts, done};
 pub use queue::{QueueError, Ticket, Waiting, waiting};
-pub use written::*;

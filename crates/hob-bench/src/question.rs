@@ -1,31 +1,31 @@
-//! One question at a time, of a length that the server counts itself: for kinds that ask few and long ones.
-//! Each begins with another word, so that no cache knows it.
+//! Sends single chat requests with prompts of a given number of tokens, for cold starts and the longest context.
+//! Each prompt starts with a new word, so no cache can contain it.
 
 use bytes::Bytes;
 use hob_core::statistics::Chance;
 
-use crate::chat::{Form, Measure, Prompt};
+use crate::chat::{Prompt, RequestTemplate, TokenRate};
 use crate::drive::{Arrivals, Exchange};
 use crate::runs::{BenchError, Reply};
 use crate::target::Api;
 use crate::timeline::{Figures, RequestFault, Timeline, figures, timeline};
 use crate::workbench::Asker;
 
-/// Words of the two prompts that say how many tokens a round of words is.
+/// Words of the two prompts that measure the tokens per word.
 const FEW_WORDS: u32 = Prompt::ROUND;
 const MANY_WORDS: u32 = 4 * Prompt::ROUND;
 const ANSWER_BYTES_PER_TOKEN: usize = 320;
 
-/// Who asks, and how this server wants to be asked.
+/// A client of one server, with the request fields that the server accepts.
 #[derive(Debug)]
 pub(crate) struct Questions<'a> {
     asker: Asker<'a>,
     ignores_eos: bool,
-    measure: Option<Measure>,
+    measure: Option<TokenRate>,
     made: u64,
 }
 
-/// A question and what came of it.
+/// A request's parsed answer.
 #[derive(Debug)]
 pub(crate) struct Answered {
     exchange: Exchange,
@@ -53,8 +53,7 @@ impl<'a> Questions<'a> {
         &self.asker
     }
 
-    /// A few words for a few: whether it answers at all. A server that refuses to go on behind an
-    /// answer's end is asked without that from now on.
+    /// Sends a short request. If the server rejects `ignore_eos`, further requests do without it.
     pub(crate) fn greet(&mut self, tokens: u32) -> Result<Answered, BenchError> {
         let prompt = self.prompt(FEW_WORDS);
         let answered = self.ask(&prompt, tokens)?;
@@ -69,7 +68,7 @@ impl<'a> Questions<'a> {
         Ok(without)
     }
 
-    /// A prompt of so many tokens, its template's included. How many a word is, is asked once.
+    /// A prompt of this many tokens, with its template. The tokens per word are measured once.
     pub(crate) fn of_tokens(&mut self, tokens: u32) -> Result<Prompt, BenchError> {
         let measure = match self.measure {
             Some(measure) => measure,
@@ -78,7 +77,7 @@ impl<'a> Questions<'a> {
         Ok(self.prompt(measure.words(tokens)))
     }
 
-    /// Whether the lengths of prompts are what this server counts, or a guess.
+    /// Whether prompt lengths are based on the server's counts; otherwise they are a guess.
     pub(crate) fn is_counted(&self) -> bool {
         self.measure.is_some_and(|measure| measure.words_counted > 0)
     }
@@ -97,7 +96,7 @@ impl<'a> Questions<'a> {
         driven.exchanges.into_iter().next().ok_or(BenchError::Fault(RequestFault::Stopped))
     }
 
-    fn count_words(&mut self) -> Result<Measure, BenchError> {
+    fn count_words(&mut self) -> Result<TokenRate, BenchError> {
         let mut counted = Vec::new();
         for words in [FEW_WORDS, MANY_WORDS] {
             let prompt = self.prompt(words);
@@ -105,11 +104,11 @@ impl<'a> Questions<'a> {
             counted.extend(answered.timeline.counts.prompt.map(|tokens| (words, tokens)));
         }
         let measure = match counted[..] {
-            [few, many] => Measure::of_two(few, many),
+            [few, many] => TokenRate::of_two(few, many),
             _ => None,
         };
         self.measure = measure;
-        Ok(measure.unwrap_or_else(Measure::guessed))
+        Ok(measure.unwrap_or_else(TokenRate::guessed))
     }
 
     fn prompt(&mut self, words: u32) -> Prompt {
@@ -119,8 +118,15 @@ impl<'a> Questions<'a> {
         Prompt::of_rounds(words, &format!("{:06x}", chance.bits() & 0xFF_FFFF))
     }
 
-    fn form(&self, max_tokens: u32) -> Form<'_> {
+    fn form(&self, max_tokens: u32) -> RequestTemplate<'_> {
         let (target, ignores_eos) = (&self.asker.target, self.ignores_eos);
-        Form { target, max_tokens, tools: 0, switch: None, ignores_eos, context_tokens: None }
+        RequestTemplate {
+            target,
+            max_tokens,
+            tools: 0,
+            switch: None,
+            ignores_eos,
+            context_tokens: None,
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! One run of a benchmark, as it is kept: the types are the file format, and the reference page is made from them.
-//! Null means that nobody knows. Prompts, answers, audio and keys have no place to stand in.
+//! The file format of one benchmark run: these types are the format, and the reference page is generated from them.
+//! Null means unknown. There is no field for prompts, answers, audio or keys.
 
 mod figures;
 mod kinds;
@@ -9,7 +9,7 @@ mod pick;
 mod samples;
 mod seal;
 mod setup;
-mod shelf;
+mod store;
 #[cfg(test)]
 mod tests;
 mod workload;
@@ -29,11 +29,11 @@ pub use seal::*;
 pub(crate) use seal::{hex, sha256_hex, with_former_names};
 use serde::{Deserialize, Serialize};
 pub use setup::*;
-pub use shelf::*;
+pub use store::*;
 use uuid::Uuid;
 pub use workload::*;
 
-/// What `schema` says in a file that this program writes and reads.
+/// The value of `schema` in files that this program writes and reads.
 pub const SCHEMA: &str = "bench-run/1";
 
 /// One run of a benchmark.
@@ -42,29 +42,29 @@ pub const SCHEMA: &str = "bench-run/1";
 pub struct Record {
     /// `bench-run/1`
     pub schema: String,
-    /// UUID version 7; of an imported run, made from its original, so that it is the same each time
+    /// UUID version 7; for an imported run derived from its original, so that it is always the same
     pub id: Uuid,
-    /// Which cell of a plan this is: matrix point, engine version, model, harness and host, hashed
+    /// Hash of the plan's cell: matrix point, engine version, model, harness and host
     pub cell_key: Option<String>,
     /// SHA-256 of everything else in this record, as JSON
     pub content_hash: String,
     /// The record that this one corrects
     pub supersedes: Option<Uuid>,
     pub status: Status,
-    /// Why it is no measurement, in sentences
+    /// Why the measurement is invalid, in sentences
     pub invalid_reasons: Vec<String>,
     pub kind: Kind,
     pub confidence: Confidence,
     pub source: Source,
     pub time: Span,
-    /// Null of an imported run
+    /// Null for an imported run
     pub harness: Option<Harness>,
     pub host: Host,
     pub engine: RecordedEngine,
     pub model: RecordedModel,
     pub workload: Workload,
     pub count_source: Option<CountSource>,
-    /// Null where only figures are known
+    /// Null if only figures are known
     pub samples: Option<SampleFile>,
     pub metrics: Metrics,
     #[serde(alias = "degrade")]
@@ -81,7 +81,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// One that says nothing yet but what it is.
+    /// A record without results.
     pub fn new(id: Uuid, kind: Kind, source: Source) -> Record {
         Record {
             schema: SCHEMA.to_owned(),
@@ -113,12 +113,12 @@ impl Record {
         }
     }
 
-    /// Whether its figures are a measurement: it came to its end, and nothing speaks against all of it.
+    /// Whether the measurement completed and is valid.
     pub fn is_valid(&self) -> bool {
         self.status == Status::Ok && self.invalid_reasons.is_empty()
     }
 
-    /// The last eight digits, which are random: the first are the time, and alike in a campaign.
+    /// The last eight digits, which are random. The first digits are the time and are alike in a campaign.
     pub fn short_id(&self) -> String {
         let id = self.id.simple().to_string();
         id[id.len() - 8..].to_owned()
@@ -236,47 +236,47 @@ impl Doubt {
         Doubt::Stale,
     ];
 
-    /// As a person reads it.
+    /// The doubt in words.
     pub fn meaning(self) -> &'static str {
         match self {
             Doubt::FewRuns => "fewer than six runs",
             Doubt::OneStart => "the server was started only once",
             Doubt::WideCi => "the interval is wider than 5 % to each side",
             Doubt::NoisyHost => "other work took 10 % of the processor or more",
-            Doubt::NoiseUnknown => "nothing says how busy the machine was with other work",
+            Doubt::NoiseUnknown => "the load of other programs is unknown",
             Doubt::Throttled => "the machine slowed itself down",
             Doubt::OnBattery => "the machine ran on its battery",
-            Doubt::ClientError => "the client's own stamps were too far off",
+            Doubt::ClientError => "the client's own time stamps had too large errors",
             Doubt::ClientBusy => "the client was too busy to measure",
-            Doubt::LateDispatch => "requests were sent later than they were due",
+            Doubt::LateDispatch => "requests were sent too late",
             Doubt::CountsNotUsage => "tokens were counted by the client and not by the server",
-            Doubt::CacheUnverified => "nothing proves what was cached",
-            Doubt::ReasoningUnverified => "nothing proves that reasoning was off",
-            Doubt::ShortAnswers => "answers ended before the length that was asked for",
+            Doubt::CacheUnverified => "it is not proven what was cached",
+            Doubt::ReasoningUnverified => "it is not proven that reasoning was off",
+            Doubt::ShortAnswers => "answers ended before the requested length",
             Doubt::NotStreamed => "some answers came in one piece",
             Doubt::Bimodal => "the times lie in two groups, and the median is typical of neither",
-            Doubt::DirtyBuild => "the build had changes that no version names",
+            Doubt::DirtyBuild => "hob was built with uncommitted changes",
             Doubt::SetupUnverified => {
                 "the machine does not report the power limit or driver that the plan names"
             }
-            Doubt::NoProvenance => "it is not known in full what ran where",
+            Doubt::NoProvenance => "program, start command, weights or machine are not fully known",
             Doubt::Imported => "measured by another program, or published by others",
             Doubt::Stale => "older than 90 days, or driver or engine have changed since",
         }
     }
 }
 
-/// Who measured.
+/// The program that measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     pub r#type: SourceType,
-    /// The program that measured; `published` where somebody wrote of it
+    /// The program that measured, or `published`
     pub tool: String,
     pub version: Option<String>,
-    /// Of the original file; null of a native run
+    /// SHA-256 of the original file; null for hob's own runs
     pub sha256: Option<String>,
-    /// What the original says and this record cannot
+    /// What the original says and a record cannot store
     pub lossy: Vec<String>,
 }
 
@@ -288,7 +288,7 @@ pub enum SourceType {
     Import,
 }
 
-/// When it ran; null where it was not published.
+/// Time of the run; null if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
@@ -296,15 +296,15 @@ pub struct Span {
     pub ended: Option<Timestamp>,
 }
 
-/// What measured, and how well it could.
+/// The measuring program, and its own accuracy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Harness {
-    /// The commit that it was built from
+    /// Commit of the build
     pub git: Option<String>,
-    /// Whether there were changes beyond that commit
+    /// Whether the build had uncommitted changes
     pub dirty: Option<bool>,
-    /// What was typed; `hob bench rerun` measures it again
+    /// The command line; `hob bench rerun` repeats it
     pub argv: Vec<String>,
     pub seed: u64,
     pub client: Client,
@@ -321,7 +321,7 @@ pub struct Client {
     pub dispatch_ms: Option<Dispatch>,
 }
 
-/// How connections were read: one thread each, or many by one.
+/// How connections were read: with a thread each, or many by one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientImpl {
@@ -338,7 +338,7 @@ pub struct Dispatch {
     pub p95: f64,
 }
 
-/// The client against a server of which the truth is known.
+/// The check of the client with the mock server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Selftest {
@@ -349,8 +349,8 @@ pub struct Selftest {
 }
 
 impl Selftest {
-    /// As a person reads it.
-    pub fn told(&self) -> String {
+    /// The result in words.
+    pub fn summary(&self) -> String {
         let Selftest { ttft_err_ms: ErrorSpread { p50, p99 }, gap_err_p99_ms, pass, .. } = self;
         let passed = if *pass { "passed" } else { "failed" };
         format!(

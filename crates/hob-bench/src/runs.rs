@@ -1,5 +1,5 @@
-//! Runs of one cell: blocks of requests, each request as figures under their names.
-//! A run is the unit of every statistic here; what was asked, and by which protocol, is forgotten by now.
+//! The runs of one cell: blocks of requests, each request as figures by name.
+//! A run is the unit of every statistic. Workload and protocol do not matter here.
 
 mod account;
 mod stop_rule;
@@ -21,41 +21,41 @@ use crate::target::TargetError;
 use crate::terms::Metric;
 use crate::timeline::{Figures, Flag, RequestFault, SoundFault, Stalls, Timeline, TokenCounts};
 
-/// Nothing can be measured.
+/// Why nothing can be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     #[error(transparent)]
     Fault(#[from] RequestFault),
     #[error(transparent)]
     Sound(#[from] SoundFault),
-    #[error("{server} lists no voices, so that one has to be chosen")]
+    #[error("{server} lists no voices; choose one with --voice")]
     NoVoice { server: String },
     #[error(transparent)]
     Drive(#[from] DriveError),
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    #[error("{what} needs a server that is started anew for it, and this one was there already")]
+    #[error("{what} needs a server that hob can restart, and this one was already running")]
     NotStarted { what: &'static str },
-    #[error("a cold start needs the file of the model's weights, to have the machine forget it")]
+    #[error("a cold start needs the file of the model's weights, to drop it from memory")]
     NoWeights,
-    #[error("the file of the model's weights cannot be read or forgotten: {0}")]
+    #[error("cannot read the model's weights or drop them from memory: {0}")]
     Weights(std::io::Error),
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error(transparent)]
     Target(#[from] TargetError),
-    #[error("{file} cannot be hashed: {source}")]
+    #[error("cannot hash {file}: {source}")]
     Unreadable { file: String, source: std::io::Error },
 }
 
-/// One request and what came of it.
+/// The figures of one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
-    /// From the block's start: when it was due, and when it was sent.
+    /// When the request was due and when it was sent, since the block's start.
     pub sched: Duration,
     pub sent: Duration,
     pub connect: Option<Duration>,
-    /// None of one that failed.
+    /// Empty if the request failed.
     pub figures: BTreeMap<Metric, f64>,
     pub gaps_ms: Vec<f64>,
     pub stalls: Stalls,
@@ -68,13 +68,13 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Of whatever was asked: when, and nothing of the answer.
+    /// The times of a request, without its answer.
     pub(crate) fn of(exchange: &Exchange) -> Reply {
         let Exchange { sched, sent, connect, .. } = *exchange;
         Reply { sched, sent, connect, ..Reply::default() }
     }
 
-    /// Of an answer in words.
+    /// The figures of a text answer.
     pub(crate) fn in_words(
         exchange: &Exchange,
         timeline: &Timeline,
@@ -98,7 +98,7 @@ impl Reply {
         }
     }
 
-    /// Adds what was waited from when the request was due, and not only from when it was sent.
+    /// Adds figures that count from the due time instead of the sending time.
     pub(crate) fn count_from_due(&mut self) {
         let late_ms = self.sent.saturating_sub(self.sched).as_secs_f64() * 1e3;
         let rows = [
@@ -121,12 +121,12 @@ impl Reply {
 /// One run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
-    /// Which start of the server, from 0.
+    /// Number of the server's start, from 0.
     pub start: u32,
     pub replies: Vec<Reply>,
-    /// Figures of all requests together, such as a throughput.
+    /// Figures of all requests together, such as throughput.
     pub together: BTreeMap<Metric, f64>,
-    /// Of the client: all threads that read, and the busiest of them.
+    /// Processor time of all client threads, and of the busiest one.
     pub cpu: Duration,
     pub cpu_busiest: Duration,
     pub wall: Duration,
@@ -138,7 +138,7 @@ impl Block {
         Block { replies, cpu, cpu_busiest, wall, ..Block::default() }
     }
 
-    /// What this run says: of all together, or the median of its requests.
+    /// The figure of this run: of all requests together, or the median of its requests.
     pub fn figure(&self, metric: Metric) -> Option<f64> {
         match metric {
             Metric::IcgMs => Sample::new(self.gaps_ms()).median(),
@@ -154,7 +154,7 @@ impl Block {
         self.replies.iter().flat_map(|reply| reply.gaps_ms.iter().copied())
     }
 
-    /// None of its requests was answered.
+    /// Whether every request failed.
     pub fn has_failed(&self) -> bool {
         self.replies.iter().all(Reply::has_failed)
     }
@@ -164,26 +164,26 @@ impl Block {
     }
 }
 
-/// All that was done for a cell.
+/// All runs of a cell.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
     pub blocks: Vec<Block>,
     pub warmup_requests: usize,
-    /// None where the server failed before there was a pace to rehearse.
+    /// None if the server failed before the client could be checked at its pace.
     pub calibration: Option<Calibration>,
-    /// Somebody stopped it.
+    /// The user stopped the measurement.
     pub was_stopped: bool,
-    /// Why the server was not there for the rest of the runs.
+    /// Why the server did not restart for the other runs.
     pub broken: Option<String>,
 }
 
 impl Runs {
-    /// The figures of all runs.
+    /// The figure of each run.
     pub fn sample(&self, metric: Metric) -> Sample {
         Sample::new(self.blocks.iter().filter_map(|block| block.figure(metric)))
     }
 
-    /// The figures of all requests.
+    /// The figure of each request.
     pub fn pooled(&self, metric: Metric) -> Sample {
         let of_block = |block: &Block| match metric {
             Metric::IcgMs => block.gaps_ms().collect(),
@@ -201,12 +201,12 @@ impl Runs {
         self.blocks.iter().flat_map(|block| &block.replies)
     }
 
-    /// Those with figures.
+    /// Replies with figures.
     pub fn answered(&self) -> impl Iterator<Item = &Reply> {
         self.replies().filter(|reply| !reply.figures.is_empty())
     }
 
-    /// Of the figures that matter most, the widest; none until each that is there has an interval.
+    /// The widest half interval of the leading figures in percent; None until each of them has an interval.
     pub fn half_width_pct(&self, leading: &[Metric]) -> Option<f64> {
         let widths = leading.iter().map(|metric| self.sample(*metric));
         let mut there = widths.filter(|sample| sample.count() > 0).peekable();
@@ -216,7 +216,7 @@ impl Runs {
             .try_fold(0.0, |widest: f64, pct| Some(widest.max(pct?)))
     }
 
-    /// How often the server was started for this, the first included.
+    /// Number of server starts, with the first one.
     pub fn starts(&self) -> u32 {
         self.blocks.iter().map(|block| block.start + 1).max().unwrap_or(1)
     }

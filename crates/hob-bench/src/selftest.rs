@@ -1,17 +1,16 @@
-//! A rehearsal of everything that goes wrong with servers, asked of a gateway as a client would.
-//! Each fault comes alone and with a good target behind it, streamed and whole, and what is expected of
-//! each is written down beside it.
+//! Tests a gateway as its client, with a server behind it that fails in every known way.
+//! Each fault is tested alone and with a good target as fallback, streamed and whole.
 
 mod client;
-mod rows;
+mod matrix;
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::mock::Mock;
-use client::{Client, Heard};
+use crate::mock::MockServer;
+use client::{Client, Received};
 
-pub use rows::{Expected, ROWS, Row};
+pub use matrix::{Expected, ROWS, Row};
 
 /// How one request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,79 +38,79 @@ impl Case {
         matches!(self, Case::StreamAlone | Case::StreamBacked)
     }
 
-    /// A good target stands behind the faulty one.
+    /// A good target is the fallback of the faulty one.
     pub fn is_backed(self) -> bool {
         matches!(self, Case::StreamBacked | Case::WholeBacked)
     }
 }
 
-/// What stands behind the faults.
+/// The fallback of the faulty targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
-    /// A good model of the mock, whose words are known.
+    /// A good model of the mock server, whose words are known.
     Mock,
-    /// Somebody's own targets: whatever they say is an answer.
+    /// The user's own targets: any text is an answer.
     Real,
 }
 
-/// One alias that the gateway must have for the rehearsal.
+/// One alias that the gateway must have for the test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Alias {
+pub struct TestAlias {
     pub name: String,
-    /// The mock's model; each case has one of its own, so that none suffers from another's rest.
+    /// The mock server's model. Each case has its own, so an open circuit breaker affects no other case.
     pub model: String,
     pub is_backed: bool,
-    /// Nobody listens there.
+    /// No server listens at the target's address.
     pub is_unreachable: bool,
-    /// An answer that breaks off is to be gone on with, and the server is of a kind that does.
-    pub goes_on: bool,
+    /// The gateway continues an answer that breaks off, at a server that supports it.
+    pub continues: bool,
 }
 
-/// Every alias that [`run`] asks for.
-pub fn aliases() -> Vec<Alias> {
+/// Every alias that [`run`] uses.
+pub fn aliases() -> Vec<TestAlias> {
     let of = |row: &Row| {
-        let (fault, is_unreachable, goes_on) = (row.fault, row.is_unreachable(), row.goes_on);
-        Case::ALL.map(|case| Alias {
+        let (fault, is_unreachable, continues) = (row.fault, row.is_unreachable(), row.continues);
+        Case::ALL.map(|case| TestAlias {
             name: alias(fault, case),
             model: model(fault, case),
             is_backed: case.is_backed(),
             is_unreachable,
-            goes_on,
+            continues,
         })
     };
     ROWS.iter().flat_map(of).chain(special_aliases()).collect()
 }
 
-/// What came of one case.
+/// The result of one case.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct CaseResult {
     pub fault: &'static str,
     pub case: &'static str,
     pub expected: String,
     pub got: String,
     pub holds: bool,
     /// Requests that reached the faulty target.
-    pub hits: usize,
+    pub requests: usize,
     pub took: Duration,
 }
 
-/// Asks the gateway at `base` (an address without `/v1`) everything, one after the other.
+/// Runs every case against the gateway at `base` (an address without `/v1`), one after the other.
 ///
 /// # Errors
-/// The gateway cannot be asked at all.
+/// The HTTP client cannot be created.
 pub async fn run(
     base: &str,
-    mock: &Mock,
+    mock: &MockServer,
     backing: Backing,
-    mut told: impl FnMut(&Verdict),
-) -> Result<Vec<Verdict>, Unreachable> {
+    mut on_result: impl FnMut(&CaseResult),
+) -> Result<Vec<CaseResult>, Unreachable> {
     let client = Client::new(base)?;
-    let mut verdicts = Vec::new();
+    let mut results = Vec::new();
     for row in ROWS {
         for case in cases(row, backing) {
-            let verdict = one(&client, mock, row, case, backing).await;
-            told(&verdict);
-            verdicts.push(verdict);
+            let result = one(&client, mock, row, case, backing).await;
+            on_result(&result);
+            results.push(result);
         }
     }
     let specials = SPECIALS.iter().filter(|_| backing == Backing::Mock);
@@ -122,27 +121,27 @@ pub async fn run(
             Ok(said) => (true, said),
             Err(said) => (false, said),
         };
-        let verdict = Verdict {
+        let result = CaseResult {
             fault: special.name(),
             case: "stream",
             expected: special.expected().to_owned(),
             got,
             holds,
-            hits: mock.counts.hits(special.name()),
+            requests: mock.requests(special.model()),
             took: started.elapsed(),
         };
-        told(&verdict);
-        verdicts.push(verdict);
+        on_result(&result);
+        results.push(result);
     }
-    Ok(verdicts)
+    Ok(results)
 }
 
-/// The gateway does not answer.
+/// There is no HTTP client.
 #[derive(Debug, thiserror::Error)]
-#[error("the gateway cannot be asked: {0}")]
+#[error("cannot create an HTTP client: {0}")]
 pub struct Unreachable(pub String);
 
-/// What only concerns the mock is not asked of somebody's own targets.
+/// The user's own targets are tested only as fallbacks; the other cases concern the mock server alone.
 fn cases(row: &Row, backing: Backing) -> impl Iterator<Item = Case> {
     let all = Case::ALL.into_iter();
     let concerns = move |case: &Case| match backing {
@@ -152,22 +151,28 @@ fn cases(row: &Row, backing: Backing) -> impl Iterator<Item = Case> {
     all.filter(concerns)
 }
 
-async fn one(client: &Client, mock: &Mock, row: &Row, case: Case, backing: Backing) -> Verdict {
+async fn one(
+    client: &Client,
+    mock: &MockServer,
+    row: &Row,
+    case: Case,
+    backing: Backing,
+) -> CaseResult {
     let started = Instant::now();
-    let heard = client.ask(&alias(row.fault, case), case.streams(), row.extra).await;
+    let received = client.ask(&alias(row.fault, case), case.streams(), row.extra).await;
     let took = started.elapsed();
-    let hits = mock.counts.hits(&model(row.fault, case));
+    let requests = mock.requests(&model(row.fault, case));
     let expected = row.expected(case);
-    let holds =
-        expected.holds(&heard, backing) && row.hits(case).is_none_or(|wanted| wanted == hits);
-    let hits_wanted = row.hits(case).map_or_else(String::new, |hits| format!(", {hits} asked"));
-    Verdict {
+    let holds = expected.holds(&received, backing)
+        && row.requests(case).is_none_or(|expected| expected == requests);
+    let count = row.requests(case).map_or_else(String::new, |n| format!(", requests: {n}"));
+    CaseResult {
         fault: row.fault,
         case: case.name(),
-        expected: format!("{expected}{hits_wanted}"),
-        got: heard.to_string(),
+        expected: format!("{expected}{count}"),
+        got: received.to_string(),
         holds,
-        hits,
+        requests,
         took,
     }
 }
@@ -177,34 +182,35 @@ fn alias(fault: &str, case: Case) -> String {
 }
 
 fn model(fault: &str, case: Case) -> String {
-    format!("{fault}~{}", case.name())
+    let script = if fault == "refused" { String::new() } else { format!("~fault={fault}") };
+    format!("{}-{fault}{script}", case.name())
 }
 
-/// What no single request shows.
+/// Behaviour that takes more than one request to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Special {
-    /// A client that leaves takes the request to the server with it.
+    /// When a client leaves, the gateway cancels its request to the server.
     ClientGone,
-    /// A client that does not read is not read for.
+    /// The gateway does not read ahead for a client that does not read.
     SlowReader,
-    /// Every answer of a connection that is kept is whole.
+    /// Every answer on a reused connection is complete.
     KeptConnection,
 }
 
 const SPECIALS: [Special; 3] = [Special::ClientGone, Special::SlowReader, Special::KeptConnection];
 
-/// Bytes that may be on their way to a reader who reads none: sockets' buffers and the gateway's own.
-const ON_THE_WAY_MAX: usize = 16 << 20;
-/// For a server to hear that its reader has left.
+/// Bytes that may be buffered for a client that does not read, in sockets and in the gateway.
+const BUFFERED_BYTES_MAX: usize = 16 << 20;
+/// Time until the server sees that its client has left.
 const GONE_MAX: Duration = Duration::from_millis(250);
 
-fn special_aliases() -> impl Iterator<Item = Alias> {
-    SPECIALS.into_iter().map(|special| Alias {
+fn special_aliases() -> impl Iterator<Item = TestAlias> {
+    SPECIALS.into_iter().map(|special| TestAlias {
         name: format!("selftest-{}", special.name()),
         model: special.model().to_owned(),
         is_backed: true,
         is_unreachable: false,
-        goes_on: false,
+        continues: false,
     })
 }
 
@@ -219,86 +225,95 @@ impl Special {
 
     fn model(self) -> &'static str {
         match self {
-            Special::ClientGone => "stall-mid~client-gone",
-            Special::SlowReader => "flood~slow-reader",
-            Special::KeptConnection => "fine~kept-connection",
+            Special::ClientGone => "client-gone~fault=stall-mid",
+            Special::SlowReader => "slow-reader~fault=flood",
+            Special::KeptConnection => "kept-connection~fault=fine",
         }
     }
 
     fn expected(self) -> &'static str {
         match self {
-            Special::ClientGone => "the server is let go within 250 ms, and nobody else is asked",
-            Special::SlowReader => "the server is read no faster than the client reads",
-            Special::KeptConnection => "twenty whole answers",
+            Special::ClientGone => {
+                "the request to the server ends within 250 ms, and no other server gets it"
+            }
+            Special::SlowReader => "the gateway reads no faster than the client",
+            Special::KeptConnection => "20 complete answers",
         }
     }
 
-    async fn check(self, client: &Client, mock: &Mock) -> Result<String, String> {
+    async fn check(self, client: &Client, mock: &MockServer) -> Result<String, String> {
         let alias = format!("selftest-{}", self.name());
         match self {
             Special::ClientGone => gone(client, mock, &alias, self.model()).await,
             Special::SlowReader => slow(client, mock, &alias).await,
             Special::KeptConnection => {
                 for place in 0..20 {
-                    let heard = client.ask(&alias, place % 2 == 0, "").await;
-                    if !Expected::Answer.holds(&heard, Backing::Mock) {
-                        return Err(format!("answer {place}: {heard}"));
+                    let received = client.ask(&alias, place % 2 == 0, "").await;
+                    if !Expected::Answer.holds(&received, Backing::Mock) {
+                        return Err(format!("answer {place}: {received}"));
                     }
                 }
-                Ok("twenty whole answers".to_owned())
+                Ok("20 complete answers".to_owned())
             }
         }
     }
 }
 
-async fn gone(client: &Client, mock: &Mock, alias: &str, model: &str) -> Result<String, String> {
-    let before = mock.counts.gone();
+async fn gone(
+    client: &Client,
+    mock: &MockServer,
+    alias: &str,
+    model: &str,
+) -> Result<String, String> {
+    let before = mock.gone();
     client.begin(alias).await?;
     let left = Instant::now();
-    while mock.counts.gone() == before {
+    while mock.gone() == before {
         if left.elapsed() > GONE_MAX {
-            return Err(format!("the server was still read {} ms later", GONE_MAX.as_millis()));
+            return Err(format!("the server was still read after {} ms", GONE_MAX.as_millis()));
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    let hits = mock.counts.hits(model);
-    if hits != 1 {
-        return Err(format!("the server was asked {hits} times"));
+    let requests = mock.requests(model);
+    if requests != 1 {
+        return Err(format!("the server got {requests} requests"));
     }
-    Ok(format!("let go after {} ms", left.elapsed().as_millis()))
+    Ok(format!("ended after {} ms", left.elapsed().as_millis()))
 }
 
-async fn slow(client: &Client, mock: &Mock, alias: &str) -> Result<String, String> {
-    let before = mock.counts.bytes();
-    let kept = client.hold(alias).await?;
-    let mut taken = mock.counts.bytes();
-    // Until the server is not read any more, or was read for a second.
+async fn slow(client: &Client, mock: &MockServer, alias: &str) -> Result<String, String> {
+    let before = mock.bytes();
+    let held = client.hold(alias).await?;
+    let mut taken = mock.bytes();
+    // Waits until the gateway reads no more, at most a second.
     for _ in 0..20 {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        let now = mock.counts.bytes();
+        let now = mock.bytes();
         if now == taken {
             break;
         }
         taken = now;
     }
-    drop(kept);
+    drop(held);
     let read = taken - before;
-    if read > ON_THE_WAY_MAX {
-        return Err(format!("{read} bytes were read from the server, and none by the client"));
+    if read > BUFFERED_BYTES_MAX {
+        return Err(format!("the gateway read {read} bytes, the client none"));
     }
-    Ok(format!("{} KiB were on their way", read >> 10))
+    Ok(format!("{} KiB were buffered", read >> 10))
 }
 
-impl fmt::Display for Heard {
+impl fmt::Display for Received {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Heard::Answer { text, finish } => write!(f, "an answer ({finish}): {text:.60}"),
-            Heard::Refused { status, code, retry_after } => {
+            Received::Answer { text, finish } => write!(f, "an answer ({finish}): {text:.60}"),
+            Received::Refused { status, code, retry_after } => {
                 write!(f, "status {status} {code}")?;
-                retry_after.map_or(Ok(()), |wait| write!(f, ", come again in {wait} s"))
+                retry_after.map_or(Ok(()), |wait| write!(f, ", retry after {wait} s"))
             }
-            Heard::Broken { text, code } => write!(f, "an error event ({code}) after: {text:.60}"),
-            Heard::Odd(what) => write!(f, "{what}"),
+            Received::Broken { text, code } => {
+                write!(f, "an error event ({code}) after: {text:.60}")
+            }
+            Received::Invalid(problem) => f.write_str(problem),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Who is measured: a server that is there, or one that is started for it, and what is known of what runs there.
-//! What is started here can be started anew; a server of somebody else's is left as it is.
+//! The measured server: one that is already running or one that hob starts, with its engine and model.
+//! hob restarts only a server that it started.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,20 @@ use crate::target::{Api, Target};
 
 const ASK_WITHIN: Duration = Duration::from_secs(10);
 const BYTES_PER_MB: f64 = 1e6;
-/// Of a file that is hashed, at a time.
+/// Bytes that are hashed at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Of weights, told by the ending of their file.
+/// Formats of weights, by file extension.
 const FORMATS: [&str; 3] = ["gguf", "onnx", "safetensors"];
 
-/// A server that was started here.
+/// A server that hob started.
 #[derive(Debug)]
 pub struct StartedServer {
     pub launch: Launch,
     pub places: BTreeMap<String, String>,
-    /// The file of its weights, where it is known.
+    /// The file of its weights, if known.
     pub weights: Option<PathBuf>,
-    /// None while it is down.
+    /// None while the server is stopped.
     running: Option<Running>,
     peak_bytes: u64,
     speech_peak_bytes: u64,
@@ -69,19 +69,19 @@ impl StartedServer {
         Ok(())
     }
 
-    /// Ends the one that runs, if one does, and starts another.
+    /// Restarts the server.
     ///
     /// # Errors
-    /// It does not end, or does not come back.
+    /// The server does not end or does not start.
     pub fn again(&mut self, stop: &AtomicBool) -> Result<(), LaunchError> {
         self.end()?;
         self.start(stop)
     }
 
-    /// The same, and what it took until now is forgotten.
+    /// Restarts the server, and resets its peak memory.
     ///
     /// # Errors
-    /// It does not end, or does not come back.
+    /// The server does not end or does not start.
     pub fn renew(&mut self, stop: &AtomicBool) -> Result<(), LaunchError> {
         self.end()?;
         (self.peak_bytes, self.speech_peak_bytes, self.vram.peak) = (0, 0, None);
@@ -99,12 +99,12 @@ impl StartedServer {
         self.running.as_mut()
     }
 
-    /// Until the last one was ready.
+    /// Load time of the last start.
     pub fn load(&self) -> Duration {
         self.load
     }
 
-    /// The system keeps the peak of memory; of a card's, engines keep what they once took until they end.
+    /// Updates the peaks. The system records the peak of RAM; engines keep card memory until they end.
     fn look(&mut self) {
         let Some(running) = &self.running else { return };
         self.peak_bytes = self.peak_bytes.max(running.peak_bytes().unwrap_or(0));
@@ -113,7 +113,7 @@ impl StartedServer {
         self.vram.peak = [self.vram.peak, vram_mb()].into_iter().flatten().reduce(f64::max);
     }
 
-    /// What all of them took, at most.
+    /// Peak memory and load time over all starts.
     pub fn resources(&mut self) -> Resources {
         self.look();
         let mb = |bytes: u64| (bytes > 0).then(|| bytes as f64 / BYTES_PER_MB);
@@ -127,12 +127,12 @@ impl StartedServer {
     }
 }
 
-/// Of all cards together, whoever uses them; none where no card tells.
+/// Used memory of all cards, by all programs; None if no card reports it.
 fn vram_mb() -> Option<f64> {
     hob_machine::vram().map(|vram| vram.used_bytes as f64 / BYTES_PER_MB)
 }
 
-/// What is known of what answers, before it is asked anything.
+/// Engine and model of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     pub engine: RecordedEngine,
@@ -140,8 +140,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// As the server tells them; what a file or a command line adds, is added by whoever knows it.
-    pub fn told(target: &Target) -> Facts {
+    /// What the server reports. The caller adds facts from files or a command line.
+    pub fn reported(target: &Target) -> Facts {
         let engine = RecordedEngine {
             name: target.engine.clone(),
             version: target.version.clone(),
@@ -175,7 +175,7 @@ impl Facts {
         self
     }
 
-    /// The file is hashed if it can be read here, as that of a server on this machine can.
+    /// The weights are hashed if their file is on this machine.
     fn of_llama_server(mut self, target: &Target) -> Facts {
         let props = asked(target, "/props", None);
         let Some(file) = props["model_path"].as_str() else { return self };
@@ -184,15 +184,15 @@ impl Facts {
         let slots = props["total_slots"].as_u64();
         self.engine.params.parallel = slots.and_then(|slots| u32::try_from(slots).ok());
         self.add_quant(Path::new(file));
-        // A file elsewhere is no failure: its hash is not known then.
-        let _elsewhere = self.add_file(Path::new(file));
+        // Without a readable file the hash stays unknown.
+        let _unreadable = self.add_file(Path::new(file));
         self
     }
 
-    /// Adds what the weights' own file says; of several files, the list of them with their hashes.
+    /// Adds hash, size and format of the weights' file, or of hob's list of several files.
     ///
     /// # Errors
-    /// It cannot be read; then nothing is added.
+    /// The file cannot be read; then nothing is added.
     pub fn add_file(&mut self, file: &Path) -> std::io::Result<()> {
         let (sha256, bytes) = hashed(file)?;
         let listed = if ending(file) == "json" { Listed::read(file)? } else { None };
@@ -205,8 +205,7 @@ impl Facts {
         Ok(())
     }
 
-    /// What a server says of it counts more than the name of a file, and that more than a model's, which anybody
-    /// may choose.
+    /// Prefers the server's report to the file's name, and that to the model's name, which may be freely chosen.
     fn add_quant(&mut self, file: &Path) {
         let guessed = quant(&self.model.name);
         if self.model.quant.is_none() || self.model.quant == guessed {
@@ -216,7 +215,7 @@ impl Facts {
     }
 }
 
-/// Weights in several files, as the list of them says that hob keeps beside a model.
+/// Weights in several files, from the list that hob stores with a model.
 #[derive(Debug, PartialEq, Eq)]
 struct Listed {
     bytes: u64,
@@ -224,7 +223,7 @@ struct Listed {
 }
 
 impl Listed {
-    /// None of what is no such list.
+    /// None if the file is not such a list.
     fn read(file: &Path) -> std::io::Result<Option<Listed>> {
         let list: Value = serde_json::from_slice(&fs_err::read(file)?).unwrap_or_default();
         Ok(list["files"].as_array().map(|files| {
@@ -243,7 +242,7 @@ fn ending(file: &Path) -> String {
     file.extension().map(|end| end.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
-/// Nothing where there is no answer.
+/// JSON null if there is no answer.
 fn asked(target: &Target, path: &str, body: Option<Value>) -> Value {
     let body = body.map(|body| body.to_string());
     let asked = ask(&target.endpoint, path, target.key.as_deref(), body.as_deref(), ASK_WITHIN);
@@ -270,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_of_several_files_is_known_by_the_list_of_them() {
+    fn a_model_of_several_files_is_described_by_their_list() {
         let folder = tempfile::tempdir().expect("a folder");
         let rows = [
             ("model.gguf", "weights", 7, Some("gguf")),
@@ -298,7 +297,7 @@ mod tests {
     fn a_quant_is_read_from_names_where_the_server_says_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
         let rows = [
-            // What the server says, the model's name, its file, and what comes of it.
+            // The server's report, the model's name, its file, and the result.
             (None, "qwen3", "qwen3-8b-Q4_K_M.gguf", Some("Q4_K_M")),
             (None, "qwen3-8b-q8_0", "qwen3-8b-Q4_K_M.gguf", Some("Q4_K_M")),
             (None, "qwen3-8b-Q4_K_M.gguf", "model.gguf", Some("Q4_K_M")),
@@ -331,6 +330,6 @@ mod tests {
             engine: None,
             version: None,
         };
-        assert_eq!(Facts::told(&target).model.quant.as_deref(), Some("Q4_K_M"));
+        assert_eq!(Facts::reported(&target).model.quant.as_deref(), Some("Q4_K_M"));
     }
 }

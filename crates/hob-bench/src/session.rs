@@ -1,5 +1,5 @@
-//! Runs of one cell, or of several in turns: whatever the machine does meanwhile, it does to all of them.
-//! Only blocks that count are paired; requests that warm up are left out on all sides.
+//! Runs one cell, or several cells in turns, so that other load on the machine affects all of them alike.
+//! Only counted blocks are paired; warm-up requests are left out of all cells.
 
 use jiff::Timestamp;
 
@@ -18,18 +18,18 @@ pub struct BlockSize {
     pub span_s: f64,
 }
 
-/// A workload on a server, once it is known how that server wants to be asked.
+/// A workload on one server, with the request fields that the server accepts.
 pub(crate) trait Session {
     /// One cell.
     type Cell;
 
-    /// The cell as progress lines call it.
+    /// The cell's name in progress lines.
     fn name(&self, cell: &Self::Cell) -> String;
 
     /// Sends one run of requests.
     ///
     /// # Errors
-    /// It could not begin. A server that fails is a block whose replies have faults.
+    /// Requests cannot be sent. A failing server gives a block whose replies have faults.
     fn block(
         &mut self,
         cell: &Self::Cell,
@@ -39,10 +39,10 @@ pub(crate) trait Session {
     /// The figures that the stopping rule looks at.
     fn leading(&self, cell: &Self::Cell) -> &'static [Metric];
 
-    /// How a known server would have to answer to be like this one.
+    /// A mock server's pace that is like this server's, from the warm-up.
     fn pace(&self, cell: &Self::Cell, warm: &Block) -> Option<Pace>;
 
-    /// What the runs of a cell amount to.
+    /// Describes the runs of a cell for its record.
     fn account<'r>(&mut self, cell: &Self::Cell, runs: &'r Runs, started: Timestamp)
     -> Account<'r>;
 
@@ -50,25 +50,25 @@ pub(crate) trait Session {
     fn fill_in(&self, _cell: &Self::Cell, _runs: &Runs, _record: &mut Record, _earlier: &[Record]) {
     }
 
-    /// Called with each record that was kept.
+    /// Called with each stored record.
     fn kept(&mut self, _cell: &Self::Cell, _record: &Record) {}
 
-    /// The most blocks that warm up.
+    /// Maximum number of warm-up blocks.
     fn warmups_max(&self, _cell: &Self::Cell) -> usize {
         WARMUP_BLOCKS_MAX
     }
 
-    /// The server and client of this cell, where they are not the workbench's own.
+    /// Server and client of this cell, if they differ from the workbench's.
     fn context(&self, _cell: &Self::Cell) -> Option<&Context> {
         None
     }
 }
 
-/// Runs all cells, one block of each in turn, until the last of them fulfils the stopping rule. Returns as many runs of
-/// each.
+/// Runs all cells, one block of each in turn, until the last of them fulfils the stopping rule. Returns equally many runs
+/// of each.
 ///
 /// # Errors
-/// It could not begin, or the server did not come back.
+/// Requests cannot be sent, or the server did not restart.
 pub(crate) fn run_in_turns<S: Session>(
     bench: &mut Workbench<'_>,
     name: &str,
@@ -81,7 +81,7 @@ pub(crate) fn run_in_turns<S: Session>(
     let last = bench.run(name, &mut turns)?;
     let Turns { blocks, warmups, .. } = turns;
     let other = |(mut blocks, warmup_requests): (Vec<Block>, usize)| {
-        // A pair that was stopped in the middle has no last block.
+        // A stop in the middle of a pair leaves an incomplete last pair.
         blocks.truncate(last.blocks.len());
         Runs { blocks, warmup_requests, ..last.clone() }
     };
@@ -93,7 +93,7 @@ pub(crate) fn run_in_turns<S: Session>(
 struct Turns<'s, S: Session> {
     session: &'s mut S,
     cells: &'s [S::Cell],
-    /// Blocks of all cells but the last, before it is known whether they count.
+    /// Latest blocks of all cells but the last one, until they are counted.
     latest: Vec<Block>,
     blocks: Vec<Vec<Block>>,
     warmups: Vec<usize>,
@@ -106,7 +106,7 @@ impl<S: Session> Turns<'_, S> {
 }
 
 impl<S: Session> Benchmark for Turns<'_, S> {
-    /// If one of the cells fails, the others are not asked: the failure stands for all.
+    /// If a cell fails, the other cells get no requests, and the failure counts for all.
     fn block(&mut self, calibration: Option<&Calibration>) -> Result<Block, BenchError> {
         for (warmup, block) in self.warmups.iter_mut().zip(self.latest.drain(..)) {
             *warmup += block.replies.len();
@@ -141,11 +141,11 @@ impl<S: Session> Benchmark for Turns<'_, S> {
     }
 }
 
-/// Makes a record of a cell, lets `finish` complete it, and keeps it among `records`. A cell that was stopped before its
-/// first run leaves no record.
+/// Makes a record of a cell, lets `finish` complete it, stores it, and adds it to `records`. A cell that was stopped before
+/// its first run has no record.
 ///
 /// # Errors
-/// It cannot be kept.
+/// The record cannot be stored.
 pub(crate) fn keep<S: Session>(
     bench: &mut Workbench<'_>,
     session: &mut S,

@@ -18,7 +18,6 @@ pub use gather::Others;
 use jiff::Timestamp;
 pub use production::{GAP_NEEDS, Production, Served};
 pub use queued::Queued;
-pub use runs::hardware;
 pub use write::write;
 
 use crate::cores::on_all;

@@ -1,35 +1,36 @@
-//! A socket that says how long what a read brought had been here before it returned.
-//! Between two programs of one machine the kernel says so: whoever waits is woken later, on a busy machine much later.
+//! A socket that reports how long before the end of a read its bytes had arrived.
+//! Between programs of one machine the kernel knows this. A waiting thread wakes later, on a busy machine much later.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The clocks of two reads may differ by so much more; otherwise one of them was set.
+/// Both clocks may drift by this much between two reads. With more, the system clock was set.
 const SLEW_MAX: Duration = Duration::from_millis(1);
 
-/// A connection, and when the bytes of its last read came.
+/// A connection, and the delay of its last read.
 #[derive(Debug)]
 pub(crate) struct Socket {
     stream: TcpStream,
     is_stamped: bool,
-    /// Both clocks, when they were read last.
+    /// The steady clock and the system clock at the last read.
     clocks: (Instant, SystemTime),
-    lay: Duration,
+    read_delay: Duration,
 }
 
 impl Socket {
-    /// What comes from elsewhere is not asked about: it may come out of order, and is then stamped before it can be read.
+    /// Uses the kernel's time stamps only within one machine. Packets from a network may arrive out of order; their stamp is then
+    /// earlier than the time at which they can be read.
     pub(crate) fn new(stream: TcpStream) -> Socket {
         let both = stream.local_addr().and_then(|here| Ok((here.ip(), stream.peer_addr()?.ip())));
         let is_stamped = both.is_ok_and(|(here, there)| here == there) && kernel::stamp(&stream);
         let clocks = (Instant::now(), SystemTime::now());
-        Socket { stream, is_stamped, clocks, lay: Duration::ZERO }
+        Socket { stream, is_stamped, clocks, read_delay: Duration::ZERO }
     }
 
-    /// From when the last bytes of the last read came to when that returned; zero where nobody says.
-    pub(crate) fn lay(&self) -> Duration {
-        self.lay
+    /// The time from the arrival of the last read's last bytes to its return; zero if the kernel does not report it.
+    pub(crate) fn read_delay(&self) -> Duration {
+        self.read_delay
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {
@@ -39,8 +40,8 @@ impl Socket {
     fn since(&mut self, came: SystemTime) -> Duration {
         let now = (Instant::now(), SystemTime::now());
         let (before, then) = std::mem::replace(&mut self.clocks, now);
-        let (steady, told) = (now.0 - before, now.1.duration_since(then).unwrap_or_default());
-        let was_set = steady.abs_diff(told) > SLEW_MAX;
+        let (steady, system) = (now.0 - before, now.1.duration_since(then).unwrap_or_default());
+        let was_set = steady.abs_diff(system) > SLEW_MAX;
         if was_set { Duration::ZERO } else { now.1.duration_since(came).unwrap_or_default() }
     }
 }
@@ -51,7 +52,7 @@ impl Read for Socket {
             return self.stream.read(buffer);
         }
         let (bytes, came) = kernel::read(&self.stream, buffer)?;
-        self.lay = came.map_or(Duration::ZERO, |came| self.since(came));
+        self.read_delay = came.map_or(Duration::ZERO, |came| self.since(came));
         Ok(bytes)
     }
 }
@@ -78,7 +79,7 @@ mod kernel {
     };
     use nix::sys::time::TimeSpec;
 
-    /// Of one message of the kernel, whose head has to lie as a `cmsghdr` does.
+    /// Buffer for one kernel message, aligned like a `cmsghdr`.
     #[repr(align(16))]
     struct Space([u8; cmsg_space::<TimeSpec>()]);
 
@@ -146,13 +147,18 @@ mod tests {
         let mut buffer = [0; 16];
         // The kernel begins to stamp soon after it was first asked, and not at once.
         let begun = Instant::now();
-        while here.lay() < Duration::from_millis(50) && begun.elapsed() < Duration::from_secs(5) {
+        while here.read_delay() < Duration::from_millis(50)
+            && begun.elapsed() < Duration::from_secs(5)
+        {
             there.write_all(b"late").expect("written");
             thread::sleep(Duration::from_millis(60));
             assert_eq!(here.read(&mut buffer).expect("read"), 4);
         }
-        let lay = here.lay();
-        assert!(lay >= Duration::from_millis(50) && lay <= begun.elapsed(), "{lay:?}");
+        let read_delay = here.read_delay();
+        assert!(
+            read_delay >= Duration::from_millis(50) && read_delay <= begun.elapsed(),
+            "{read_delay:?}"
+        );
     }
 
     #[test]
@@ -160,8 +166,8 @@ mod tests {
         let (_there, mut here) = pair();
         here.clocks.1 -= Duration::from_secs(3600);
         assert_eq!(here.since(SystemTime::now() - Duration::from_millis(20)), Duration::ZERO);
-        let lay = here.since(SystemTime::now() - Duration::from_millis(20));
-        assert!(lay >= Duration::from_millis(20), "{lay:?}");
+        let read_delay = here.since(SystemTime::now() - Duration::from_millis(20));
+        assert!(read_delay >= Duration::from_millis(20), "{read_delay:?}");
         let later = SystemTime::now() + Duration::from_secs(60);
         assert_eq!(here.since(later), Duration::ZERO, "what comes has come");
     }

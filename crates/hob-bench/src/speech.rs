@@ -1,5 +1,5 @@
-//! A speech model on a server: texts, formats, voices, and what its sound amounts to.
-//! Every kind of measurement of speech asks in the same way.
+//! A speech model on a server: texts, formats, voices, and the figures of its sound.
+//! All measurements of speech use these requests.
 
 mod account;
 mod cell;
@@ -24,12 +24,12 @@ use crate::runs::BenchError;
 use crate::timeline::{PCM_RATE_HZ, RequestFault, SoundFault, SoundFormat, SoundTimeline, sound};
 use crate::workbench::Asker;
 
-/// Of raw samples, the most bytes that an answer has room for: 24 kHz, spoken slowly.
+/// Maximum bytes per character of raw samples at 24 kHz, spoken slowly.
 const ANSWER_BYTES_PER_CHAR: usize = 4800;
-/// Statuses of a server that understood and does not offer what was asked for.
+/// Statuses that mean that the server does not offer a format.
 const NOT_OFFERED: [u16; 4] = [400, 415, 422, 501];
 
-/// What a speech model is asked to say.
+/// Texts, formats and voices to measure.
 #[derive(Clone, Debug)]
 pub struct SpeechWorkload {
     pub texts: Vec<Text>,
@@ -39,15 +39,15 @@ pub struct SpeechWorkload {
     pub streaming: Vec<Streaming>,
 }
 
-/// Whether the server is asked to send sound while it is made.
+/// Whether the request asks for streaming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streaming {
-    /// In the way in which the server takes that request.
+    /// By the field that the server accepts.
     Requested,
     Declined,
 }
 
-/// Kinds of file, in the order in which they are measured.
+/// Formats in the order of measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Formats {
     All(Vec<SoundFormat>),
@@ -63,19 +63,19 @@ pub struct SpeechSession<'a, 's> {
     asker: Asker<'a>,
     pub offers: Vec<Offer>,
     pub voices: Vec<String>,
-    /// Told by its WAV, because raw samples say nothing of themselves.
+    /// The server's sample rate, from a WAV header. Raw samples have no header.
     pcm_rate_hz: u32,
-    /// The very first sentence that was asked for here, whole.
+    /// Time of the session's first complete answer.
     pub first_ms: f64,
     texts: Vec<Text>,
     streaming: Vec<Streaming>,
     /// Receives when the sound of each cell arrived.
     pub(crate) seen: Option<&'s mut Seen<'s>>,
-    /// Of the latest run of each cell since its last record.
+    /// Evidence of each cell's latest run since its last record.
     evidence: Vec<(Cell, Evidence)>,
 }
 
-/// A format, and how sound in it is asked for as it is made.
+/// A format, and how to request streaming in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     pub format: SoundFormat,
@@ -83,10 +83,10 @@ pub struct Offer {
 }
 
 impl<'a> SpeechSession<'a, '_> {
-    /// Asks for a word or two in each format.
+    /// Requests a short text in each format.
     ///
     /// # Errors
-    /// It does not speak, not in a format that was chosen, or nobody knows by which voice.
+    /// The server has no speech, not a required format, or no known voice.
     pub(crate) fn prepare(asker: Asker<'a>, speech: &SpeechWorkload) -> Result<Self, BenchError> {
         let mut voices = speech.voices.clone();
         if voices.is_empty() {
@@ -110,7 +110,7 @@ impl<'a> SpeechSession<'a, '_> {
         Ok(session)
     }
 
-    /// Every text in every voice and format; all texts of one format before the next, because they are compared.
+    /// Every text in every voice and format. All texts of a format come before the next format, because they are compared.
     pub(crate) fn cells(&self, kind: Kind, users: &[usize], rounds: usize) -> Vec<Cell> {
         let mut cells = Vec::new();
         for voice in &self.voices {
@@ -136,7 +136,7 @@ impl<'a> SpeechSession<'a, '_> {
     fn find_offers(&mut self, wished: &Formats) -> Result<(), BenchError> {
         let (Formats::All(formats) | Formats::Offered(formats) | Formats::First(formats)) = wished;
         if formats.contains(&SoundFormat::Pcm) {
-            // Only WAV says the rate; where there is none, the rate is what OpenAI's speech has.
+            // Only WAV has the sample rate; without WAV hob assumes that of OpenAI.
             let _unsaid = self.unless_refused(SoundFormat::Wav)?;
         }
         let mut refused = None;
@@ -156,7 +156,7 @@ impl<'a> SpeechSession<'a, '_> {
         }
     }
 
-    /// A refusal is an answer here, and anything else that is wrong is not.
+    /// Returns a rejected format as a value, and other failures as errors.
     fn unless_refused(
         &mut self,
         format: SoundFormat,
@@ -208,7 +208,7 @@ impl<'a> SpeechSession<'a, '_> {
 }
 
 impl Streaming {
-    /// None where the server takes no such request, and the same would be asked twice.
+    /// None if the server ignores the field, because both requests would be equal.
     fn of(self, offer: Offer) -> Option<Asking> {
         match self {
             Streaming::Requested => Some(offer.asking),

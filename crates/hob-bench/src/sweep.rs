@@ -1,5 +1,5 @@
-//! A server as the context grows: for each length new prompts, and the same prompts again at once.
-//! Reading a new prompt and finding a cached one are two figures and two records, never one mean.
+//! Measures a server as the context grows: for each length new prompts, then the same prompts again.
+//! New and cached prompts have separate figures and records.
 
 mod limit;
 
@@ -16,35 +16,35 @@ use crate::server::StartedServer;
 use crate::session::{BlockSize, keep, run_in_turns};
 use crate::workbench::Workbench;
 
-/// Behind a prompt that is new, it is asked again so often at least.
+/// Least number of repetitions of a new prompt.
 pub const AGAIN_MIN: usize = 2;
 
 /// The lengths of a sweep.
 #[derive(Clone, Debug)]
 pub struct ContextOptions {
-    /// Tokens of the prompt, of each cell.
+    /// Prompt tokens of each cell.
     pub lengths: Vec<u32>,
-    /// Tokens that are written behind it.
+    /// Tokens of the answer.
     pub answer: u32,
-    /// Requests that find their prompt cached, behind each that does not.
+    /// Repetitions of each new prompt, which find it cached.
     pub cached: usize,
     pub room: Room,
 }
 
-/// The context of a server that was started for this.
+/// The context of a server that hob starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// The same for all lengths.
     AsStarted,
-    /// What `{ctx}` stands for, of each length as much as it needs: then its memory is that length's.
+    /// Restarts with the `{ctx}` that each length needs, so that memory is measured for each length.
     OfEach,
 }
 
-/// Measures each length, the shortest first, and keeps it once it is done. It ends where the server says that no more
-/// fits, and with a record of what failed where it only shows it.
+/// Measures each length, the shortest first, and stores its records. It ends at the server's reported limit, or at the first
+/// failure, which is recorded.
 ///
 /// # Errors
-/// The server does not answer as a chat model does, or a record cannot be kept.
+/// The server does not answer chat requests, or a record cannot be stored.
 pub(crate) fn measure(
     bench: &mut Workbench<'_>,
     thinking: ThinkingChoice,
@@ -68,7 +68,7 @@ pub(crate) fn measure(
     Ok(records)
 }
 
-/// All lengths, asked in one way.
+/// All lengths with one thinking mode.
 struct Sweep<'w> {
     options: &'w ContextOptions,
     thinking: ThinkingMode,
@@ -108,12 +108,13 @@ impl Sweep<'_> {
         Ok(records)
     }
 
-    /// A server that was started for this has the room of this length, and its memory is this length's.
+    /// Restarts a server that hob started with the context of this length.
     fn grow(&self, bench: &mut Workbench<'_>, length: u32) -> Result<(), BenchError> {
         let Some(started) = &mut bench.started else { return Ok(()) };
         let needs = room(length, self.options.answer).to_string();
-        let is_told = started.launch.command.contains("{ctx}") && self.options.room == Room::OfEach;
-        let ctx = started.places.get_mut("ctx").filter(|_| is_told);
+        let is_filled =
+            started.launch.command.contains("{ctx}") && self.options.room == Room::OfEach;
+        let ctx = started.places.get_mut("ctx").filter(|_| is_filled);
         let has_grown = ctx.is_some_and(|ctx| std::mem::replace(ctx, needs.clone()) != needs);
         let is_first = Some(&length) == self.lengths.first();
         if has_grown || !is_first { bench.renew() } else { Ok(()) }
@@ -123,11 +124,11 @@ impl Sweep<'_> {
         let lengths: Vec<String> = self.lengths[number..].iter().map(u32::to_string).collect();
         let (lengths, answer) = (lengths.join(", "), self.options.answer);
         format!(
-            "left out: {lengths}; the server holds {limit} tokens, and the answer takes {answer} of them"
+            "left out: {lengths}; the server's context has {limit} tokens, of which the answer takes {answer}"
         )
     }
 
-    /// New prompts, and the same prompts again.
+    /// A cell of new prompts, and a cell of repeated prompts.
     fn cells(&self, length: u32) -> [Cell; 2] {
         let (shape, arrivals) =
             (Shape::of_sweep(length, self.options.answer), Arrivals::Closed { users: 1 });
@@ -156,7 +157,7 @@ impl Sweep<'_> {
         Ok(Found { length, began, runs, ended })
     }
 
-    /// The cold one first. Of a length that could not be read there is nothing cached.
+    /// Stores the cold cell first. If it failed, there is no cached cell.
     fn keep(
         &self,
         bench: &mut Workbench<'_>,
@@ -187,7 +188,7 @@ impl Sweep<'_> {
     }
 }
 
-/// The context of a server that was started here and told it.
+/// The context that hob started the server with.
 fn started_with(bench: &Workbench<'_>) -> Option<u64> {
     let started = bench.started.as_ref()?;
     let ctx = started.places.get("ctx").filter(|_| started.launch.command.contains("{ctx}"))?;
@@ -202,18 +203,18 @@ fn status(ended: &LaunchError) -> Status {
     }
 }
 
-/// What came of one length.
+/// The result of one length.
 struct Found {
     length: u32,
     began: Timestamp,
-    /// Of new prompts, and of cached ones where the new ones were answered.
+    /// Runs of new prompts, and of cached ones if the new ones were answered.
     runs: Vec<Runs>,
-    /// Why the server that was started for this is gone, if it is.
+    /// Why the server has ended, if it has.
     ended: Option<LaunchError>,
 }
 
 impl Found {
-    /// A server that does not start with so much context is a finding; one that was stopped from here is none.
+    /// A server that does not start with this context is a result; a stop by the user is not.
     fn not_started(length: u32, began: Timestamp, error: BenchError) -> Result<Found, BenchError> {
         let BenchError::Launch(error) = error else { return Err(error) };
         if matches!(error, LaunchError::Stopped | LaunchError::Unfilled { .. }) {
@@ -251,6 +252,6 @@ mod tests {
         let waited = std::time::Duration::from_secs(1);
         assert_eq!(status(&LaunchError::NotReady { waited, said: String::new() }), Status::Timeout);
         let stopped = Found::not_started(512, Timestamp::now(), LaunchError::Stopped.into());
-        assert!(stopped.is_err(), "whoever stops it has found nothing");
+        assert!(stopped.is_err(), "a stop is no result");
     }
 }

@@ -1,5 +1,5 @@
-//! Who is measured: an address, whose protocol it speaks, and which of its models.
-//! Found out by asking, and said in the record as far as it is known.
+//! The target of a measurement: address, API and model of a server.
+//! Requests find out what is unknown, and the record keeps the results.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::ask::{AskError, Asked, ask};
 use crate::drive::{Endpoint, EndpointError};
 use crate::timeline::Protocol;
 
-/// For questions that a server answers at once.
+/// Timeout of lists and versions.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What is longer, is no version.
+/// Maximum length of a version.
 const VERSION_BYTES_MAX: usize = 100;
 
-/// Engines that speak OpenAI's protocol: to whom their models belong in the list, and where they say their version.
+/// Engines with OpenAI's API: `owned_by` in their list of models, name, and path of their version.
 const ENGINES: [(&str, &str, &str); 3] = [
     ("vllm", VLLM, "/version"),
     ("tensorrt_llm", "TensorRT-LLM", "/version"),
@@ -23,12 +23,12 @@ const ENGINES: [(&str, &str, &str); 3] = [
 const VLLM: &str = "vLLM";
 const SGLANG: &str = "SGLang";
 
-/// Whose protocol.
+/// The API of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     OpenAi,
     Ollama,
-    /// OpenAI's, and hob's own answers about itself.
+    /// OpenAI's API with hob's extensions.
     Hob,
 }
 
@@ -47,7 +47,7 @@ pub struct Target {
     pub api: Api,
     pub model: String,
     pub key: Option<String>,
-    /// As the server says it; none where it does not.
+    /// Name of the engine, if the server reports it.
     pub engine: Option<String>,
     pub version: Option<String>,
 }
@@ -58,18 +58,18 @@ pub enum TargetError {
     Endpoint(#[from] EndpointError),
     #[error(transparent)]
     Ask(#[from] AskError),
-    #[error("{server} refuses the key: it answers {status}")]
+    #[error("{server} rejects the key (status {status})")]
     Key { server: String, status: u16 },
-    #[error("{server} lists no models, neither as OpenAI nor as Ollama: it answers {status}")]
+    #[error("{server} has no list of models, neither of OpenAI nor of Ollama (status {status})")]
     NoApi { server: String, status: u16 },
-    #[error("{server} has several models: {}", models.join(", "))]
+    #[error("{server} has several models; choose one with --model: {}", models.join(", "))]
     WhichModel { server: String, models: Vec<String> },
     #[error("{server} has no model")]
     NoModel { server: String },
 }
 
 impl Target {
-    /// The only model of a server that speaks, where it lists those apart from others, as hob does.
+    /// The only speech model of a server that lists speech models separately, as hob does.
     pub fn spoken(url: &str, key: Option<&str>) -> Option<String> {
         let endpoint = Endpoint::parse(url).ok()?;
         let asked = ask(&endpoint, "/v1/audio/models", key, None, PATIENCE).ok()?;
@@ -77,10 +77,10 @@ impl Target {
         <[String; 1]>::try_from(listed).ok().filter(|_| asked.status == 200).map(|[model]| model)
     }
 
-    /// Asks who is there. Without a model's name it is the only one, if there is only one.
+    /// Finds out API and engine of a server. Without a model's name, the server must have exactly one model.
     ///
     /// # Errors
-    /// Nobody answers, the key is refused, or the model is not said.
+    /// The server does not answer, rejects the key, or has several models.
     pub fn find(
         url: &str,
         api: Option<Api>,
@@ -125,14 +125,14 @@ impl Target {
     }
 }
 
-/// Whether a hob is there, asked without any key: what may be shown one's own has to be known before.
+/// Whether the server is a hob. The check sends no key, because only a hob may get the user's key.
 /// Both signs are needed, because other servers have one of them.
 pub fn is_hob(url: &str) -> bool {
     let Ok(endpoint) = Endpoint::parse(url) else { return false };
     says_hob(&|path| ask(&endpoint, path, None, None, PATIENCE))
 }
 
-/// A server that answers 200 to everything is none: both answers have to be hob's own.
+/// A server that answers 200 to everything is not a hob, so the bodies are checked too.
 fn says_hob(get: &impl Fn(&str) -> Result<Asked, AskError>) -> bool {
     let json = |asked: &Asked| serde_json::from_slice::<Value>(&asked.body).unwrap_or_default();
     let health = get("/health").ok().filter(|asked| asked.status == 200);
@@ -147,7 +147,7 @@ fn says_hob(get: &impl Fn(&str) -> Result<Asked, AskError>) -> bool {
         })
 }
 
-/// Ollama speaks OpenAI's protocol, too, and counts more exactly in its own.
+/// Ollama also has OpenAI's API, but counts tokens more exactly in its own.
 fn kind(get: &impl Fn(&str) -> Result<Asked, AskError>) -> Result<Api, AskError> {
     let root = get("/")?;
     let is_ollama = root.status == 200 && root.body.starts_with(b"Ollama is running");
@@ -156,7 +156,7 @@ fn kind(get: &impl Fn(&str) -> Result<Asked, AskError>) -> Result<Api, AskError>
 
 fn version(get: &impl Fn(&str) -> Result<Asked, AskError>, api: Api) -> Option<String> {
     let (path, field) = match api {
-        // Its `/api/version` says which Ollama it answers as.
+        // hob's `/api/version` is the version of the imitated Ollama.
         Api::Hob => ("/health", "version"),
         Api::Ollama => ("/api/version", "version"),
         // llama-server's.
@@ -165,7 +165,7 @@ fn version(get: &impl Fn(&str) -> Result<Asked, AskError>, api: Api) -> Option<S
     said(get, path, field)
 }
 
-/// What is no answer, or an odd one, is not known.
+/// A text field of an answer; None without a valid answer.
 fn said(get: &impl Fn(&str) -> Result<Asked, AskError>, path: &str, field: &str) -> Option<String> {
     let asked = get(path).ok().filter(|asked| asked.status == 200)?;
     let said: Value = serde_json::from_slice(&asked.body).ok()?;
@@ -173,9 +173,8 @@ fn said(get: &impl Fn(&str) -> Result<Asked, AskError>, path: &str, field: &str)
     (1..=VERSION_BYTES_MAX).contains(&version.len()).then(|| version.to_owned())
 }
 
-/// The name and version of an engine that is none of those before. Its owner in the list says most: several engines
-/// and gateways answer `/version` alike, so that alone makes a vLLM only of whoever names no owner and counts from a
-/// digit on.
+/// Name and version of another engine. `owned_by` decides first, because several engines and gateways have a `/version`. Without
+/// an owner, a version that starts with a digit means vLLM.
 fn introduced(
     get: &impl Fn(&str) -> Result<Asked, AskError>,
     owner: Option<&str>,
@@ -192,7 +191,7 @@ fn introduced(
     (version.is_some().then_some(SGLANG), version)
 }
 
-/// To whom a model belongs, as the list says it; to whom the first one, where it is not listed.
+/// `owned_by` of a model, or of the first one if the model is not listed.
 fn owner(listed: &[u8], model: &str) -> Option<String> {
     let listed: Value = serde_json::from_slice(listed).unwrap_or_default();
     let entries = listed["data"].as_array()?;
@@ -249,7 +248,7 @@ mod tests {
                 asked
             });
             let got = is_hob(&url);
-            // Whoever is no hob by the first sign is not asked for the second.
+            // Without the first sign there is no request for the second.
             let _woken = std::net::TcpStream::connect(url.trim_start_matches("http://"));
             (got, server)
         };
@@ -263,11 +262,11 @@ mod tests {
             assert!(asked.contains("/api/hob/now") && !asked.contains("authorization"), "{asked}");
         }
         let (got, server) = answered("", 200);
-        assert!(!got, "an engine that says nothing of itself");
+        assert!(!got, "an engine without a version");
         server.join().expect("a server");
     }
 
-    /// Who is found at a server that has these answers and no others, and what it was asked.
+    /// The target found at a server with only these answers, and the requested paths.
     fn found(answers: &[(&'static str, &'static str)]) -> (Target, Vec<String>) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("a port");
@@ -279,7 +278,7 @@ mod tests {
                 let mut request = [0; 4096];
                 let bytes = std::io::Read::read(&mut socket, &mut request).expect("a request");
                 let request = String::from_utf8_lossy(&request[..bytes]).into_owned();
-                // Whoever says nothing wants it to end.
+                // An empty request ends the server.
                 let Some(path) = request.split(' ').nth(1) else { return asked };
                 let said = answers.iter().find(|(at, _)| *at == path).map(|(_, body)| *body);
                 let (status, body) = said.map_or(("404 x", ""), |body| ("200 x", body));
@@ -294,27 +293,27 @@ mod tests {
     }
 
     const LIST: &str = "/v1/models";
-    const NOBODY_S: (&str, &str) = (LIST, r#"{"data":[{"id":"m"}]}"#);
+    const NO_OWNER: (&str, &str) = (LIST, r#"{"data":[{"id":"m"}]}"#);
     const BEFORE: [&str; 4] = [LIST, "/health", "/", "/props"];
 
     #[test]
-    fn an_engine_says_its_version_where_its_kin_do() {
+    fn the_owner_decides_where_the_version_is() {
         let vllm = (LIST, r#"{"data":[{"id":"m","owned_by":"vllm"}]}"#);
         let sglang = (LIST, r#"{"data":[{"id":"m","owned_by":"sglang"}]}"#);
         let tensorrt = (LIST, r#"{"data":[{"id":"m","owned_by":"tensorrt_llm"}]}"#);
-        let other = (LIST, r#"{"data":[{"id":"m","owned_by":"somebody"}]}"#);
+        let other = (LIST, r#"{"data":[{"id":"m","owned_by":"other"}]}"#);
         let version = ("/version", r#"{"version":"0.11.0"}"#);
         let info = ("/get_server_info", r#"{"tp_size":1,"version":"0.5.3"}"#);
         let rows = [
             (vec![vllm, version], Some("vLLM"), Some("0.11.0")),
             (vec![vllm], Some("vLLM"), None),
-            (vec![NOBODY_S, version], Some("vLLM"), Some("0.11.0")),
+            (vec![NO_OWNER, version], Some("vLLM"), Some("0.11.0")),
             (vec![tensorrt, version], Some("TensorRT-LLM"), Some("0.11.0")),
             (vec![other, version], None, Some("0.11.0")),
-            (vec![NOBODY_S, ("/version", r#"{"version":"v3.1 (a1)"}"#)], None, Some("v3.1 (a1)")),
+            (vec![NO_OWNER, ("/version", r#"{"version":"v3.1 (a1)"}"#)], None, Some("v3.1 (a1)")),
             (vec![sglang, version, info], Some("SGLang"), Some("0.5.3")),
-            (vec![NOBODY_S, info], Some("SGLang"), Some("0.5.3")),
-            (vec![NOBODY_S], None, None),
+            (vec![NO_OWNER, info], Some("SGLang"), Some("0.5.3")),
+            (vec![NO_OWNER], None, None),
         ];
         for (answers, engine, expected) in rows {
             let (target, _) = found(&answers);
@@ -324,10 +323,10 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_answer_is_no_version() {
+    fn an_invalid_answer_is_no_version() {
         let long = r#"{"version":"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789."}"#;
         for body in ["<html>", r#"{"version":3}"#, r#"{"version":" "}"#, r#"["0.1"]"#, "", long] {
-            let (target, asked) = found(&[NOBODY_S, ("/version", body)]);
+            let (target, asked) = found(&[NO_OWNER, ("/version", body)]);
             assert_eq!((target.engine, target.version), (None, None), "{body}");
             assert_eq!(asked, [&BEFORE[..], &["/version", "/get_server_info"]].concat());
         }
@@ -337,9 +336,9 @@ mod tests {
     fn a_server_that_answers_200_to_everything_is_no_hob() {
         let version = r#"{"status":"ok","version":"9"}"#;
         let rows = [
-            ([NOBODY_S, ("/health", "ok"), ("/api/hob/now", "ok")], None),
-            ([NOBODY_S, ("/health", version), ("/api/hob/now", version)], None),
-            ([NOBODY_S, ("/health", version), ("/api/hob/now", r#"{"requests":[]}"#)], Some("hob")),
+            ([NO_OWNER, ("/health", "ok"), ("/api/hob/now", "ok")], None),
+            ([NO_OWNER, ("/health", version), ("/api/hob/now", version)], None),
+            ([NO_OWNER, ("/health", version), ("/api/hob/now", r#"{"requests":[]}"#)], Some("hob")),
         ];
         for (answers, expected) in rows {
             let (target, _) = found(&answers);
@@ -350,11 +349,11 @@ mod tests {
     #[test]
     fn who_is_known_is_asked_no_further() {
         let props = ("/props", r#"{"build_info":"b9001"}"#);
-        let (target, asked) = found(&[NOBODY_S, props, ("/version", r#"{"version":"1"}"#)]);
+        let (target, asked) = found(&[NO_OWNER, props, ("/version", r#"{"version":"1"}"#)]);
         assert_eq!((target.engine, target.version.as_deref()), (None, Some("b9001")));
         assert_eq!(asked, BEFORE);
         let ollama = ("/", "Ollama is running");
-        let (target, asked) = found(&[NOBODY_S, ollama, ("/api/version", r#"{"version":"0.12"}"#)]);
+        let (target, asked) = found(&[NO_OWNER, ollama, ("/api/version", r#"{"version":"0.12"}"#)]);
         assert_eq!(target.engine.as_deref(), Some("ollama"));
         assert_eq!(asked, [LIST, "/health", "/", "/api/version"]);
     }

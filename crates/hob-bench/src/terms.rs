@@ -24,7 +24,7 @@ pub struct Term {
     pub better: Better,
     /// One sentence.
     pub meaning: &'static str,
-    /// Of the symbols in `SYMBOLS`; empty where there is nothing to compute.
+    /// A formula with the symbols in `SYMBOLS`; empty if there is nothing to compute.
     pub formula: &'static str,
 }
 
@@ -37,7 +37,7 @@ macro_rules! metrics {
             $(#[serde(rename = $name)] $metric,)+
         }
 
-        /// Of every metric, in the order of `Metric`.
+        /// The terms of all metrics, in the order of `Metric`.
         const METRICS: &[Term] = &[$(Term {
             name: $name, title: $title, unit: $unit, better: Better::$better, meaning: $meaning, formula: $formula,
         },)+];
@@ -65,8 +65,8 @@ metrics! {
     ReasoningTokS "reasoning_tok_s", "reasoning tok/s", "tok/s", More, "Tokens per second while the model thinks.", "over the reasoning chunks alone";
     ContentTokS "content_tok_s", "answer tok/s", "tok/s", More, "Tokens per second of the answer alone.", "over the content chunks alone";
     PrefillTokS "prefill_tok_s", "prefill tok/s", "tok/s", More, "Tokens of the prompt per second that had to be computed, those from the cache left out.", "(prompt − cached) / prefill time";
-    PromptTtftTokS "prompt_ttft_tok_s", "prompt / first token", "tok/s", Neither, "Tokens of the prompt by the wait for the first token. On a cache hit it counts tokens that nobody computed: it is not prefill.", "prompt / ttft";
-    GenTokS "gen_tok_s", "gen tok/s (as published)", "tok/s", More, "Tokens per second as somebody published them, who did not say how they were counted.", "";
+    PromptTtftTokS "prompt_ttft_tok_s", "prompt / first token", "tok/s", Neither, "Tokens of the prompt by the wait for the first token. On a cache hit it includes tokens that were not computed, so it is not the prefill speed.", "prompt / ttft";
+    GenTokS "gen_tok_s", "gen tok/s (as published)", "tok/s", More, "Tokens per second as published, without a definition of how they were counted.", "";
     IcgMs "icg_ms", "chunk gap", "ms", Less, "Time between two chunks, over all requests together.", "a_i − a_(i−1)";
     ItlMs "itl_ms", "token gap", "ms", Less, "Time between two tokens, where it is known how many each chunk holds.", "(a_i − a_(i−1)) / n_i, n_i times";
     ThroughputTokS "throughput_tok_s", "throughput", "tok/s", More, "Tokens per second of all users together, while all of them were served.", "tokens / window with all slots full";
@@ -76,7 +76,7 @@ metrics! {
     CompletionTokens "completion_tokens", "tokens", "tok", Neither, "Tokens that were written, thinking included.", "N";
     ReasoningTokens "reasoning_tokens", "thinking tokens", "tok", Less, "Tokens of thinking.", "";
     ContentTokens "content_tokens", "answer tokens", "tok", Neither, "Tokens of the answer.", "N − reasoning";
-    QueueMs "queue_ms", "queue", "ms", Less, "The wait inside the server, as the server told it.", "";
+    QueueMs "queue_ms", "queue", "ms", Less, "The wait inside the server, as the server reports it.", "";
     TtfaMs "ttfa_ms", "first sound", "ms", Less, "Until the first sample that can be heard, above −50 dBFS; of voice from the last sample of the question.", "t(sample > −50 dBFS) − t_send";
     WallMs "wall_ms", "time to speak", "ms", Less, "From sending a text to the last byte of its sound.", "a_last − t_send";
     AudioS "audio_s", "sound", "s", Neither, "Length of the sound.", "samples / rate";
@@ -199,7 +199,7 @@ const OTHERS: &[Term] = &[
         "published",
         "",
         Better::Neither,
-        "Somebody wrote of it, and nobody here has measured it again.",
+        "Published by others, and not measured again with hob.",
         "",
     ),
     term(
@@ -248,7 +248,7 @@ const OTHERS: &[Term] = &[
         "mixed",
         "",
         Better::Neither,
-        "Something between cold and cached, or nobody counted: comparable with nothing.",
+        "Partly cached or unknown, so not comparable with other runs.",
         "",
     ),
     term(

@@ -1,7 +1,7 @@
-//! The ways in which servers are told not to think: the client tries them, and the mock heeds one.
-//! No server heeds all of them, and few say which.
+//! The request fields that turn a model's thinking off. The client tries them; the mock server accepts one of them.
+//! No server accepts all of them, and few report which.
 
-/// A way to ask for no thinking. Which of them a server heeds is found out.
+/// A field that turns thinking off. The client finds out which one a server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinkingSwitch {
     ReasoningEffort,

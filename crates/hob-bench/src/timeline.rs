@@ -1,5 +1,5 @@
-//! What a recording says: when the head came, when each chunk came and of which kind, and what the server counted.
-//! Decoded when all answers are over. A chunk's time is that of the read which brought its last byte.
+//! Parses a recording: arrival times of the header and of each chunk, kinds of chunks, and the server's counts.
+//! It runs after all answers. A chunk's time is that of the read with its last byte.
 
 mod figures;
 mod sound;
@@ -12,17 +12,17 @@ use hob_wire::{
     observe_ollama, observe_openai,
 };
 
-use crate::answer::Answer;
 use crate::drive::{End, Exchange};
+use crate::http_response::HttpResponse;
 pub use figures::{Figures, Flag, Stalls, TokenCounts, figures, stalls};
 pub use sound::{Arrived, PCM_RATE_HZ, SoundFault, SoundFormat, SoundTimeline, sound};
 
-/// Longer events are nobody's that is measured here.
+/// Maximum size of an event; no benchmarked server sends more.
 const PIECE_BYTES_MAX: usize = 16 << 20;
-/// Of a refusal.
+/// Maximum size of an error body.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
-/// Whose answers these are.
+/// The API of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     OpenAi,
@@ -95,7 +95,7 @@ pub struct Timeline {
 /// Reads the recording of a chat or a completion.
 pub fn timeline(exchange: &Exchange, protocol: Protocol) -> Timeline {
     let mut reading = Reading::of(protocol);
-    let mut answer = Answer::expected();
+    let mut answer = HttpResponse::expected();
     let mut unread = BytesMut::new();
     let mut timeline = Timeline {
         dispatch: exchange.sent.saturating_sub(exchange.sched),
@@ -168,7 +168,7 @@ struct Reading {
     has_garbage: bool,
     /// Something of it was understood.
     is_answer: bool,
-    /// It said of itself that this is the end.
+    /// The stream had its end marker.
     has_end: bool,
     at: Duration,
 }
@@ -261,7 +261,7 @@ impl Reading {
         }
     }
 
-    /// Bytes of thinking, of the answer and of marks in a text; what is `content` beside it is answer.
+    /// Bytes of thinking, of the answer and of marks in a text; `content` outside the text is answer.
     fn text(&mut self, text: &str, content: usize) -> (usize, usize, usize) {
         if text.is_empty() {
             return (0, content, 0);

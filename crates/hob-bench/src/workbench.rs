@@ -1,5 +1,5 @@
-//! What every kind of measurement is done with: a server, the stop_rule that is taken, and where results go.
-//! A cell is kept as soon as it is done, so that nothing is lost with the process.
+//! What all kinds of measurement share: the server, the stopping rule, and the store for records.
+//! Each cell is stored as soon as it is done, so nothing is lost if the process ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,26 +12,26 @@ use crate::runs::{Account, BenchError, Benchmark, Context, Runs, Step, StopRule,
 use crate::server::StartedServer;
 use crate::target::Target;
 
-/// Everything but what is measured.
+/// Everything that a measurement needs besides its workload.
 #[expect(missing_debug_implementations, reason = "two of its parts are closures")]
 pub struct Workbench<'a> {
     pub target: Target,
-    /// None of a server that was there already.
+    /// None for a server that this program did not start.
     pub started: Option<StartedServer>,
     pub context: Context,
     pub stop_rule: StopRule,
     pub patience: Patience,
     pub stop: &'a AtomicBool,
-    /// Told of each step, with the name of its cell.
+    /// Called for each step, with the name of its cell.
     pub tell: &'a mut dyn FnMut(&str, Step<'_>),
-    /// Given each cell once it is done.
+    /// Stores the record of each finished cell.
     pub keep: &'a mut Keep<'a>,
 }
 
-/// Puts a record where it stays.
+/// Stores a record with its samples.
 pub type Keep<'a> = dyn FnMut(&Record, &[RawSample]) -> Result<(), RecordError> + 'a;
 
-/// Who asks: all that is the same in every question.
+/// A client: the settings that all requests share.
 #[derive(Clone, Debug)]
 pub struct Asker<'a> {
     pub target: Target,
@@ -41,10 +41,10 @@ pub struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Sends requests as they are due, and waits for the last answer.
+    /// Sends requests when they are due, and waits for the last answer.
     ///
     /// # Errors
-    /// It could not begin.
+    /// Connections or threads cannot be created.
     pub fn drive(
         &self,
         jobs: Vec<Bytes>,
@@ -65,11 +65,10 @@ impl<'a> Workbench<'a> {
         Asker { target: self.target.clone(), patience, seed, stop }
     }
 
-    /// Starts the server anew, so that what it takes from now on is the next cell's alone. A server that was there
-    /// already stays as it is.
+    /// Restarts the server and resets its peak memory for the next cell. A server that this program did not start stays as it is.
     ///
     /// # Errors
-    /// It did not come back.
+    /// The server did not restart.
     pub fn renew(&mut self) -> Result<(), BenchError> {
         let Workbench { started, stop, .. } = self;
         started.as_mut().map_or(Ok(()), |started| started.renew(stop).map_err(BenchError::from))
@@ -79,10 +78,10 @@ impl<'a> Workbench<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Runs one cell until it is sure, and tells of it under its name.
+    /// Runs one cell until the stopping rule ends it, and reports steps under its name.
     ///
     /// # Errors
-    /// It could not begin, or the server did not come back.
+    /// Requests cannot be sent, or the server did not restart.
     pub fn run(&mut self, name: &str, subject: &mut impl Benchmark) -> Result<Runs, BenchError> {
         let Workbench { stop_rule, stop, tell, started, .. } = self;
         let mut restart = || match started {
@@ -92,11 +91,10 @@ impl<'a> Workbench<'a> {
         stop_rule.run(subject, stop, &mut restart, &mut |step| tell(name, step))
     }
 
-    /// Keeps a record of a server that failed before there was a run, so that the failure is known later. An error of
-    /// this client's own, or a stop, is none of the server's.
+    /// Stores a record of a server that failed before the first run. Errors of this client and stops are not recorded.
     ///
     /// # Errors
-    /// It cannot be kept.
+    /// The record cannot be stored.
     pub fn keep_failure(
         &mut self,
         kind: Kind,
@@ -112,11 +110,11 @@ impl<'a> Workbench<'a> {
         Ok(Some(record))
     }
 
-    /// Makes a record of a cell, lets `finish` complete it, and keeps it. A cell that was stopped before its first run
-    /// leaves no record.
+    /// Makes a record of a cell, lets `finish` complete it, and stores it. A cell that was stopped before its first run
+    /// has no record.
     ///
     /// # Errors
-    /// It cannot be kept.
+    /// The record cannot be stored.
     pub fn close(
         &mut self,
         account: Account<'_>,

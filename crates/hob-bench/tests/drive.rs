@@ -1,13 +1,12 @@
 //! The client against a server whose answers are known: what came is followed, and what goes wrong is named.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hob_bench::drive::{Arrivals, CONNECTIONS_MAX, Drive, DriveError, Driven, Endpoint, Patience};
-use hob_bench::mock::scripted::{Script, Scripted};
+use hob_bench::mock::{MockServer, Script};
 use hob_bench::timeline::{Figures, Flag, Protocol, RequestFault, figures, timeline};
 
 const SHORT: Patience = Patience {
@@ -16,13 +15,13 @@ const SHORT: Patience = Patience {
     total: Duration::from_secs(20),
 };
 
-fn mock(pairs: &str) -> Scripted {
+fn mock(pairs: &str) -> MockServer {
     let quick = "ttft_ms=5,itl_ms=1,tokens=12";
     let script = Script::default()
         .with(quick)
         .and_then(|script| script.with(pairs))
         .expect("as it was made");
-    Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script).expect("as it was made")
+    MockServer::start_local(script).expect("a free port")
 }
 
 fn job(path: &str, number: usize) -> Bytes {

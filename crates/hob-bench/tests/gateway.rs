@@ -1,69 +1,53 @@
-//! The measured chain in small, on loopback: load, floor, mock.
+//! The chain that `make bench-gateway` measures, on loopback: load, minimal gateway, mock server.
 
 #[path = "../examples/gateway/floor.rs"]
 mod floor;
+#[path = "../examples/gateway/load.rs"]
+mod load;
 
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
-
-use hob_bench::load::{self, Block, Load, LoadError, Mode, Target};
-use hob_bench::mock::serve_quick;
+use hob_bench::mock::{MockServer, Script};
+use load::{Block, Load, Mode};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 
-/// What is asked: the mock itself, or the floor before it.
-struct Chain {
-    mock: SocketAddr,
-    floor: SocketAddr,
-    /// Ends both when it is dropped.
-    _serving: JoinSet<io::Result<()>>,
-}
+const FAST: &str = "mock~ttft_ms=0,itl_ms=0,coalesce=16";
 
-async fn chain() -> io::Result<Chain> {
-    let (mock_listener, floor_listener) = (listener().await?, listener().await?);
-    let (mock, floor) = (mock_listener.local_addr()?, floor_listener.local_addr()?);
-    let mut serving = JoinSet::new();
-    serving.spawn(serve_quick(mock_listener));
-    serving.spawn(floor::serve(floor_listener, mock));
-    Ok(Chain { mock, floor, _serving: serving })
-}
-
-async fn listener() -> io::Result<TcpListener> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await
-}
-
-async fn block(asked: SocketAddr, model: &str, mode: Mode) -> Result<Block, LoadError> {
-    let target = Target { address: asked.to_string(), model: model.to_owned(), key: None, mode };
-    let lasting = Duration::from_millis(100);
-    load::run(&Load { target, concurrency: 4, lasting, pid: Some(std::process::id()) }).await
-}
-
-#[tokio::test]
-async fn whole_answers_come_through() {
-    let chain = chain().await.unwrap();
-    for (asked, model) in [(chain.mock, "fast"), (chain.floor, "bench-fast")] {
-        let block = block(asked, model, Mode::Whole).await.unwrap();
-        assert!(block.requests > 0, "{block:?}");
-        assert_eq!((block.errors, block.events, block.ttft_us), (0, 0, None), "{block:?}");
-        assert_eq!(block.latency_us.unwrap().n, block.requests);
+/// A block of load through the gateway; none if its first request fails.
+async fn block(model: &str, mode: Mode) -> anyhow::Result<Block> {
+    let mock = MockServer::start_local(Script::default())?;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let address = listener.local_addr()?.to_string();
+    let model = format!("bench-{model}");
+    let pid = Some(std::process::id());
+    let load = Load { address, mode, model, key: None, concurrency: 4, seconds: 0.1, pid };
+    tokio::select! {
+        ended = floor::serve(listener, mock.address) => Err(anyhow::anyhow!("the gateway ended: {ended:?}")),
+        block = tokio::task::spawn_blocking(move || load::run(&load)) => block?,
     }
 }
 
 #[tokio::test]
-async fn every_event_comes_through() {
-    let chain = chain().await.unwrap();
-    for (asked, model) in [(chain.mock, "fast"), (chain.floor, "bench-fast")] {
-        let block = block(asked, model, Mode::Stream).await.unwrap();
-        assert!(block.requests > 0 && block.errors == 0, "{block:?}");
-        assert_eq!(block.events, 68 * block.requests, "{block:?}");
-        assert_eq!(block.ttfts_us.len(), block.requests);
-    }
+async fn whole_answers_are_counted() {
+    let block = block(FAST, Mode::Whole).await.unwrap();
+    assert!(block.requests > 0, "{block:?}");
+    assert_eq!((block.errors, block.events, block.ttft_us), (0, 0, None));
+    assert_eq!(block.latency_us.unwrap().n, block.requests);
 }
 
 #[tokio::test]
-async fn a_refusal_is_no_figure() {
-    let chain = chain().await.unwrap();
-    let refused = block(chain.floor, "bench-unheard-of", Mode::Whole).await.unwrap_err();
-    assert!(refused.to_string().contains("status 404"), "{refused}");
+async fn every_event_of_a_stream_is_counted() {
+    let block = block(FAST, Mode::Stream).await.unwrap();
+    assert!(block.requests > 0 && block.errors == 0, "{block:?}");
+    assert_eq!((block.events, block.ttfts_us.len()), (68 * block.requests, block.requests));
+}
+
+#[tokio::test]
+async fn a_rejected_request_gives_no_figures() {
+    let rejected = block("mock~status=404", Mode::Whole).await.unwrap_err();
+    assert!(rejected.to_string().contains("status 404"), "{rejected}");
+}
+
+#[tokio::test]
+async fn an_incomplete_stream_gives_no_figures() {
+    let short = block("mock~ttft_ms=0,itl_ms=0,tokens=63", Mode::Stream).await.unwrap_err();
+    assert!(short.to_string().contains("63 chunks instead of 64"), "{short}");
 }

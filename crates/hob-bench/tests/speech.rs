@@ -1,13 +1,12 @@
 //! Speech against a server whose sound is known: how fast, when it comes, and what it is called that fakes it.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hob_bench::ask::ask;
 use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
-use hob_bench::mock::scripted::{Script, Scripted};
+use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{Kind, Record, Status, StreamVerdict};
 use hob_bench::runs::{BenchError, Context, StopRule};
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, StreamingFinding, Text};
@@ -17,14 +16,14 @@ use hob_bench::timeline::{Arrived, RequestFault, SoundFault, SoundFormat};
 use hob_bench::workbench::Workbench;
 use sha2::{Digest as _, Sha256};
 
-fn mock(pairs: &str) -> Scripted {
+fn mock(pairs: &str) -> MockServer {
     let script = Script::default().with(pairs).expect("a script");
-    Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script).expect("a script")
+    MockServer::start_local(script).expect("a free port")
 }
 
 /// All that is kept of a mock.
 fn measured(
-    mock: &Scripted,
+    mock: &MockServer,
     work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError>,
 ) -> Result<Vec<Record>, BenchError> {
     let (stop, mut kept) = (AtomicBool::new(false), Vec::new());
@@ -72,7 +71,7 @@ fn load(users: &[usize]) -> Axis {
     Axis::Load(users.iter().map(|users| Arrivals::Closed { users: *users }).collect())
 }
 
-fn spoken(mock: &Scripted, names: &[&str], formats: Formats) -> Result<Vec<Record>, BenchError> {
+fn spoken(mock: &MockServer, names: &[&str], formats: Formats) -> Result<Vec<Record>, BenchError> {
     measured(mock, |bench| experiment(names, formats, load(&[1])).measure(bench))
 }
 

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hob_bench::record::{RecordError, Shelf};
+use hob_bench::record::{RecordError, RecordStore};
 use hob_bench::site::{self, GAP_NEEDS, Material, Others, Production, Served};
 use hob_server::Pages;
 use hob_server::ledger::{By, Outcome, Period, RequestRecord, read, summarise};
@@ -85,7 +85,7 @@ pub(crate) fn material(
     ledger: Option<&Path>,
     others: Others,
 ) -> Result<Material, RecordError> {
-    let mut material = Material::gather(&Shelf::new(records), others)?;
+    let mut material = Material::gather(&RecordStore::new(records), others)?;
     let now = Timestamp::now();
     material.built = Some(now);
     if let Some(file) = ledger.filter(|file| file.exists()) {

@@ -38,7 +38,7 @@ First steps:
 Exit codes:
   0  success                                5  address in use, or server silent or busy
   1  file, disk, or a bug in hob;           6  engine or player failed
-     a figure became worse (gate)           7  doctor found a problem
+     a figure became worse (bench)          7  doctor found a problem
   2  command, request or configuration      8  nothing could be compared
   3  model missing or damaged             130  interrupted
   4  no source delivered the model";
@@ -88,20 +88,6 @@ pub(crate) fn run() -> ExitCode {
             printer.failure(&failure);
             failure.exit.into()
         }
-    }
-}
-
-/// A `hob bench …` that was typed once, parsed again.
-///
-/// # Errors
-/// It is no such command, or one of another time.
-pub(crate) fn bench_verb<'a>(
-    words: impl Iterator<Item = &'a String>,
-) -> Result<bench::BenchArgs, String> {
-    let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
-    match cli.verb {
-        Verb::Bench(args) => Ok(args),
-        _ => Err("it is no benchmark".to_owned()),
     }
 }
 

@@ -70,7 +70,7 @@ impl Exit {
             Exit::Server => "the address is in use, or the server did not answer or is busy",
             Exit::Engine => "the engine or the player failed",
             Exit::Unhealthy => "hob doctor found a problem",
-            Exit::Regressed => "hob bench gate: a figure became worse",
+            Exit::Regressed => "hob bench compare --fail-on-regression: a figure became worse",
             Exit::Incomparable => "no measurements could be compared",
             Exit::Interrupted => "interrupted (Ctrl-C)",
         }

@@ -145,7 +145,6 @@ mod tests {
             "bench import",
             "bench show",
             "bench compare",
-            "bench gate",
             "site build",
             "config import",
             "load",

@@ -1,5 +1,5 @@
 //! What the client has to hold before anything that it measures may be believed: one row for each.
-//! The truth is what the mock was told; an error is against the mock's own stamps.
+//! Expected values come from the mock server's script; errors are relative to its own time stamps.
 
 use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
@@ -159,7 +159,7 @@ fn stall() -> Result<Vec<Row>> {
     ])
 }
 
-/// C: four tokens in a chunk, counted by the server, and by nobody.
+/// C: four tokens in a chunk, with and without the server's counts.
 fn packed() -> Result<Vec<Row>> {
     let tpot_ms = |figures: &Figures| figures.tpot_ms.unwrap_or(0.0);
     let counted = answers("tokens_per_chunk=4")?;
@@ -173,7 +173,7 @@ fn packed() -> Result<Vec<Row>> {
             median(&counted, tpot_ms)?,
             Bound::Within { of: 20.0, by: 0.1 },
         ),
-        row("C: share flagged where nobody counts", "1", flagged, Bound::AtLeast(1.0)),
+        row("C: share flagged without counts", "1", flagged, Bound::AtLeast(1.0)),
     ])
 }
 

@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use hob_bench::ask::ask;
 use hob_bench::calibrate::{Calibration, Pace, compare, drive_of};
 use hob_bench::drive::Endpoint;
-use hob_bench::mock::scripted::{Script, Scripted, Truth};
+use hob_bench::mock::{MockServer, Script, Truth};
 use serde_json::json;
 
 /// For the mock to say what it did.
@@ -54,12 +54,12 @@ struct Measure {
     url: String,
     #[arg(long, default_value_t = 64)]
     users: usize,
-    /// Of each user
+    /// Requests of each user
     #[arg(long, default_value_t = 4)]
     requests: usize,
     #[arg(long, default_value_t = 64)]
     tokens: u32,
-    /// What the mock was told
+    /// Time to the first token of the mock server's script
     #[arg(long, default_value_t = 100.0)]
     ttft_ms: f64,
     #[arg(long, default_value_t = 20.0)]
@@ -69,7 +69,7 @@ struct Measure {
 fn main() -> Result<()> {
     match Cli::parse().role {
         Role::Mock { listen, script } => {
-            let mock = Scripted::start(listen, Script::default().with(&script)?)?;
+            let mock = MockServer::start(listen, Script::default().with(&script)?)?;
             let mut stdout = io::stdout();
             writeln!(stdout, "{}", mock.url())?;
             stdout.flush()?;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Of each tenth of a second.
+/// Parts of each tenth of a second.
 const AWAKE: Duration = Duration::from_millis(10);
 const ASLEEP: Duration = Duration::from_millis(90);
 

@@ -1,5 +1,5 @@
-//! The least that a gateway in Rust can be: parses the request, rewrites the model's name, and relays the answer.
-//! Deliberately absent: keys, limits, fallbacks, counting. What hob costs is said as a multiple of this.
+//! A minimal gateway: parses the request, rewrites the model's name, and relays the answer.
+//! It has no keys, limits, fallbacks or counters. hob's cost is reported as a multiple of this.
 
 use std::error::Error;
 use std::io;
@@ -19,7 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-/// Of the names that clients use; the rest is the mock's name.
+/// Clients put this before the mock server's model name.
 const ALIAS: &str = "bench-";
 
 type Failed = Box<dyn Error + Send + Sync>;
@@ -32,24 +32,24 @@ pub(crate) async fn serve(listener: TcpListener, upstream: SocketAddr) -> io::Re
     loop {
         let (socket, _) = listener.accept().await?;
         clients.spawn(relay(socket, upstream));
-        // Clients who left are forgotten.
+        // Frees the tasks of clients that left.
         while clients.try_join_next().is_some() {}
     }
 }
 
-/// One connection to the mock for each of a client: requests on it take turns anyway.
+/// One connection to the mock server per client connection. Requests on one connection take turns anyway.
 async fn relay(client: TcpStream, upstream: SocketAddr) -> Result<(), Failed> {
     client.set_nodelay(true)?;
     let mock = TcpStream::connect(upstream).await?;
     mock.set_nodelay(true)?;
-    let (sender, asking) = handshake(TokioIo::new(mock)).await?;
+    let (sender, sending) = handshake(TokioIo::new(mock)).await?;
     let sender = Arc::new(Mutex::new(sender));
     let service = service_fn(move |request| answer(request, Arc::clone(&sender)));
     let answering = Builder::new().serve_connection(TokioIo::new(client), service);
-    // In one task: nothing is handed between threads.
+    // Both run in one task, so nothing is passed between threads.
     tokio::select! {
         ended = answering => Ok(ended?),
-        ended = asking => Ok(ended?),
+        ended = sending => Ok(ended?),
     }
 }
 
@@ -74,10 +74,10 @@ async fn answer(request: Request<Incoming>, upstream: Arc<Upstream>) -> Result<R
 }
 
 fn rewritten(body: &[u8]) -> Result<Bytes, Failed> {
-    let mut asked: Value = serde_json::from_slice(body)?;
-    let name = asked["model"].as_str().and_then(|name| name.strip_prefix(ALIAS));
+    let mut request: Value = serde_json::from_slice(body)?;
+    let name = request["model"].as_str().and_then(|name| name.strip_prefix(ALIAS));
     if let Some(name) = name.map(str::to_owned) {
-        asked["model"] = name.into();
+        request["model"] = name.into();
     }
-    Ok(serde_json::to_vec(&asked)?.into())
+    Ok(serde_json::to_vec(&request)?.into())
 }

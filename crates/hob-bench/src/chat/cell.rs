@@ -1,10 +1,10 @@
-//! One cell as it is run: prompts that are new or the same, sent by so many users or at a rate.
-//! A run is a block of requests; what comes of it are figures, and the words are forgotten.
+//! Measures one cell: sends new or repeated prompts, in a closed loop or at a rate.
+//! A run is a block of requests. Only figures are kept, not the texts.
 
 use std::time::Duration;
 
 use super::prompt::Prompt;
-use super::request::Form;
+use super::request::RequestTemplate;
 use super::{Cell, ChatSession, Prompts, ThinkingMode};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ use crate::timeline::{Figures, Flag, Timeline, figures, timeline};
 const OPEN_REQUESTS_MIN: usize = 8;
 /// Longer prompts warm up once: each takes minutes, and the first of them reads all weights.
 const WARM_TOKENS_MAX: u32 = 8192;
-/// Of a server that writes nothing behind the first token.
+/// Assumed time per token if the server sends only one chunk.
 const TPOT_MS_ASSUMED: f64 = 20.0;
 
 impl Session for ChatSession<'_> {
@@ -65,12 +65,12 @@ impl Session for ChatSession<'_> {
 }
 
 impl Cell {
-    /// Connections at once, at most.
+    /// Maximum number of connections at the same time.
     pub fn users(&self) -> usize {
         self.arrivals.connections()
     }
 
-    /// What has to be sure: the pace, and the wait, from when it was due where that was not decided here.
+    /// The figures of the stopping rule: time per token, and time to the first token. In an open loop the latter counts from the due time.
     pub fn leading(&self) -> &'static [Metric] {
         match self.arrivals {
             Arrivals::Closed { .. } => &[Metric::TpotMs, Metric::TtftMs],
@@ -80,14 +80,14 @@ impl Cell {
         }
     }
 
-    /// How a known server would have to answer to be like this one.
+    /// A mock server's pace that is like this server's.
     pub(crate) fn pace(&self, warm: &Block) -> Option<Pace> {
         let ttft_ms = warm.figure(Metric::TtftMs)?;
         let tpot_ms = warm.figure(Metric::TpotMs).unwrap_or(TPOT_MS_ASSUMED);
         Some(Pace::like(self.users(), ttft_ms, tpot_ms))
     }
 
-    /// As it is told of.
+    /// The cell's name in progress lines.
     pub fn name(&self) -> String {
         let load = match self.arrivals {
             Arrivals::Closed { users } => format!("× {users}"),
@@ -98,19 +98,19 @@ impl Cell {
             ThinkingMode::AsIs { thinks: false } => String::new(),
             ThinkingMode::AsIs { thinks: true } => ", thinking".to_owned(),
             ThinkingMode::Off(switch) => format!(", no thinking by {}", switch.name()),
-            ThinkingMode::CannotDisable => ", thinking whatever is said".to_owned(),
+            ThinkingMode::CannotDisable => ", thinking that cannot be turned off".to_owned(),
         };
         format!("{} {load}{thinking}", self.shape.name)
     }
 }
 
 impl ChatSession<'_> {
-    /// Of one run.
+    /// The prompts of one run.
     pub(crate) fn next_prompts(&mut self, cell: Cell) -> Vec<Prompt> {
         (0..self.requests(cell)).map(|_| self.next_prompt(cell)).collect()
     }
 
-    /// Asks all of these once.
+    /// Sends these prompts once.
     pub(crate) fn ask(
         &self,
         cell: Cell,
@@ -136,12 +136,12 @@ impl ChatSession<'_> {
         }
     }
 
-    fn form_of(&self, cell: Cell) -> Form<'_> {
+    fn form_of(&self, cell: Cell) -> RequestTemplate<'_> {
         let switch = match cell.thinking {
             ThinkingMode::Off(switch) => Some(switch),
             ThinkingMode::AsIs { .. } | ThinkingMode::CannotDisable => None,
         };
-        Form { switch, ..self.form(cell.shape) }
+        RequestTemplate { switch, ..self.form(cell.shape) }
     }
 
     fn next_prompt(&mut self, cell: Cell) -> Prompt {
@@ -179,7 +179,7 @@ impl ChatSession<'_> {
     }
 }
 
-/// Adds what is often published as the speed of reading, under its own name.
+/// Adds prompt tokens per time to first token, which is often published as the prefill speed, as a figure of its own.
 fn add_prompt_rate(reply: &mut Reply) {
     let of = |metric| reply.figures.get(&metric).copied();
     let pair = of(Metric::PromptTokens).zip(of(Metric::TtftMs).filter(|ms| *ms > 0.0));
@@ -187,7 +187,7 @@ fn add_prompt_rate(reply: &mut Reply) {
     reply.figures.extend(rate.map(|rate| (Metric::PromptTtftTokS, rate)));
 }
 
-/// One answer, decoded.
+/// One parsed answer.
 struct Answered<'a> {
     exchange: &'a Exchange,
     timeline: Timeline,
@@ -195,7 +195,7 @@ struct Answered<'a> {
 }
 
 impl Answered<'_> {
-    /// `error_ms` is the client's own, once it is known.
+    /// `error_ms` is the client's own error, if it is known yet.
     fn reply(self, cell: Cell, error_ms: Option<f64>) -> Reply {
         let Answered { exchange, timeline, mut figures } = self;
         if let (Some(figures), Some(error_ms)) = (&mut figures, error_ms)
@@ -220,8 +220,8 @@ impl Answered<'_> {
     }
 }
 
-/// Tokens and answers per second, from when all users were asking until the first had nothing left to ask;
-/// where nobody waits for answers, from the first request to the last answer.
+/// Tokens and answers per second while all users have a request running. In an open loop: from the first request to the
+/// last answer.
 fn rates(answers: &[Answered<'_>], cell: Cell) -> std::collections::BTreeMap<Metric, f64> {
     let full = match cell.arrivals {
         Arrivals::Closed { users } => users,

@@ -1,33 +1,33 @@
-//! What is found out of a server before it is measured: whether it thinks and what turns that off, how many tokens a
-//! word is, and how long its template is. All of it by asking; nothing is taken from a name.
+//! Finds out by requests: whether the model thinks, what turns thinking off, how many tokens a word has, and how long
+//! the template is. Nothing is derived from a model's name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use hob_core::statistics::Chance;
 
-use super::prompt::{Measure, Prompt};
-use super::request::Form;
+use super::prompt::{Prompt, TokenRate};
+use super::request::RequestTemplate;
 use super::shape::{SHAPES, Shape};
 use super::{ChatSession, ThinkingSwitch};
 use crate::drive::Arrivals;
 use crate::runs::BenchError;
 use crate::timeline::{ChunkKind, RequestFault, Timeline, timeline};
 
-/// Each switch is tried so often before it is believed.
+/// Number of successful probes that prove a switch.
 const SWITCH_PROBES: usize = 3;
 const PROBE_TOKENS: u32 = 48;
-/// Words of the two prompts that say how many tokens a word is.
+/// Words of the two prompts that measure the tokens per word.
 const FEW_WORDS: u32 = 40;
 const MANY_WORDS: u32 = 240;
-/// A prompt may be so many times as long as what was counted.
+/// A prompt may be this many times longer than the longest counted one.
 const LONGER_TIMES: u32 = 8;
 
 impl ChatSession<'_> {
     pub(super) fn probe(&mut self, switch: Option<ThinkingSwitch>) -> Result<Timeline, BenchError> {
         let shape = Shape { max_tokens: PROBE_TOKENS, ..SHAPES[4] };
         let prompt = self.prompt(shape);
-        let request = Form { switch, ..self.form(shape) }.bytes(&prompt, 0);
+        let request = RequestTemplate { switch, ..self.form(shape) }.bytes(&prompt, 0);
         self.ask_once(request)
     }
 
@@ -40,7 +40,7 @@ impl ChatSession<'_> {
         ))
     }
 
-    /// Asks for one token behind so many words.
+    /// Requests one token after a prompt of this many words.
     fn ask_words(&self, words: u32, tools: u32, seed: u64) -> Result<Timeline, BenchError> {
         let mut chance = Chance::seeded(self.asker.seed ^ seed);
         let nonce = format!("{:06x}", chance.bits() & 0xFF_FFFF);
@@ -49,24 +49,23 @@ impl ChatSession<'_> {
         self.ask_once(self.form(shape).bytes(&prompt, 0))
     }
 
-    pub(super) fn count_words(&mut self) -> Result<Measure, BenchError> {
+    pub(super) fn count_words(&mut self) -> Result<TokenRate, BenchError> {
         let mut counted = Vec::new();
         for words in [FEW_WORDS, MANY_WORDS] {
             let answer = self.ask_words(words, 0, words.into())?;
             counted.extend(answer.counts.prompt.map(|tokens| (words, tokens)));
         }
         let measure = match counted[..] {
-            [few, many] => Measure::of_two(few, many),
+            [few, many] => TokenRate::of_two(few, many),
             _ => None,
         };
-        Ok(measure.unwrap_or_else(Measure::guessed))
+        Ok(measure.unwrap_or_else(TokenRate::guessed))
     }
 
-    /// Counts again for a prompt that is much longer than those that were counted: what a word is off by, it is off by
-    /// as often as there are words.
+    /// Measures again for a prompt that is much longer than the counted ones, because the error grows with the number of words.
     ///
     /// # Errors
-    /// It could not begin.
+    /// The requests cannot be sent.
     pub(crate) fn count_longer(&mut self, prompt_tokens: u32) -> Result<(), BenchError> {
         let (known, wanted) = (self.measure.words_counted, self.measure.words(prompt_tokens));
         if known == 0 || wanted / known <= LONGER_TIMES {
@@ -78,13 +77,14 @@ impl ChatSession<'_> {
             self.ask_words(words, 0, words.into())?.counts.prompt,
         );
         let both = few.zip(many);
-        let measure = both.and_then(|(few, many)| Measure::of_two((FEW_WORDS, few), (words, many)));
+        let measure =
+            both.and_then(|(few, many)| TokenRate::of_two((FEW_WORDS, few), (words, many)));
         self.measure = measure.unwrap_or(self.measure);
         Ok(())
     }
 
-    /// Of each form that will be asked. What a server claims to know of a prompt that is new is of its template, or
-    /// else its counts prove nothing, and nothing may be known.
+    /// The template's tokens for each number of tools. If a server reports more cached tokens than this for a new prompt, its
+    /// counts prove nothing, and 0 is used.
     pub(super) fn measure_templates(&self) -> Result<BTreeMap<u32, u32>, BenchError> {
         let forms: BTreeSet<u32> = self.chat.shapes.iter().map(|shape| shape.tools).collect();
         let mut templates = BTreeMap::new();
@@ -99,7 +99,7 @@ impl ChatSession<'_> {
         Ok(templates)
     }
 
-    /// The first that leaves no thought in so many probes.
+    /// The first switch without any thinking in all probes.
     pub(super) fn find_switch(&mut self) -> Result<Option<ThinkingSwitch>, BenchError> {
         for switch in ThinkingSwitch::ALL {
             let mut proven = 0;

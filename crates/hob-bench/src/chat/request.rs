@@ -1,5 +1,5 @@
-//! A request's bytes, made before it is due, in the words of each protocol.
-//! Thinking is turned off in the way that was proven to do it, or left as it is.
+//! The bytes of a chat request for each API, prepared before the request is due.
+//! Thinking is turned off by the switch that was proven to work, or left at the default.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -9,21 +9,21 @@ use crate::ask::introduction;
 use crate::target::{Api, Target};
 use crate::thinking_switch::ThinkingSwitch;
 
-/// What is the same in all requests of a cell.
+/// The parts that all requests of a cell share.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Form<'a> {
+pub(crate) struct RequestTemplate<'a> {
     pub(crate) target: &'a Target,
     pub(crate) max_tokens: u32,
     pub(crate) tools: u32,
     pub(crate) switch: Option<ThinkingSwitch>,
-    /// The answer goes on to its limit, so that all are equally long. Not every server takes it.
+    /// Makes each answer as long as its limit. Not every server accepts this.
     pub(crate) ignores_eos: bool,
-    /// Room for prompt and answer, of servers that are told it with each request.
+    /// Context length, for servers that need it with each request.
     pub(crate) context_tokens: Option<u32>,
 }
 
-impl Form<'_> {
-    /// The whole request, named in `x-request-id`.
+impl RequestTemplate<'_> {
+    /// The complete request with `number` as its `x-request-id`.
     pub(crate) fn bytes(&self, prompt: &Prompt, number: usize) -> Bytes {
         let body = self.body(prompt).to_string();
         let Target { endpoint, api, key, .. } = self.target;
@@ -83,7 +83,7 @@ impl Form<'_> {
     }
 }
 
-/// As agents carry several of them in every request.
+/// A tool definition as agents send it with every request.
 fn tool(number: u32) -> Value {
     json!({ "type": "function", "function": {
         "name": format!("look_up_{number}"),
@@ -106,7 +106,8 @@ mod tests {
         let target = Target { endpoint, api, model, key, engine: None, version: None };
         let (max_tokens, ignores_eos, context_tokens) = (9, true, Some(4096));
         let target = &target;
-        let form = Form { target, max_tokens, tools, switch, ignores_eos, context_tokens };
+        let form =
+            RequestTemplate { target, max_tokens, tools, switch, ignores_eos, context_tokens };
         let prompt = Prompt { system: "a1".to_owned(), user: "word".to_owned() };
         let bytes = form.bytes(&prompt, 3);
         let text = std::str::from_utf8(&bytes).expect("text");
@@ -140,7 +141,7 @@ mod tests {
             (&ollama["options"]["num_predict"], &ollama["tools"]),
             (&json!(9), &Value::Null)
         );
-        // Ollama takes what it is told and cuts the prompt to it; others have what they were started with.
+        // Ollama uses the requested context and cuts the prompt to it; other servers have the context of their start.
         assert_eq!(ollama["options"]["num_ctx"], 4096);
         assert!(!openai.to_string().contains("4096"));
     }

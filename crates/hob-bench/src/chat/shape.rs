@@ -1,7 +1,7 @@
 //! What is asked: shapes of prompts and answers, and three questions that everybody asks.
 //! Version 1. A shape that changes gets another version, because figures of two are not compared.
 
-/// Of every shape here.
+/// Version of all shapes.
 pub const VERSION: u32 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! What is said of a cell of answers beside its figures: what was asked, what the server knew of it, and whether it
-//! thought. All of it is proven by the server's own counts, or doubted.
+//! Describes a cell's requests in its record: the workload, what the server had cached, and whether the model thought.
+//! Each statement is proven by the server's own counts, or recorded as doubtful.
 
 use hob_core::statistics::Sample;
 use jiff::Timestamp;
@@ -12,15 +12,15 @@ use crate::record::{
 use crate::runs::{Account, Reply, Runs};
 use crate::terms::Metric;
 
-/// A prompt of which the server counted less was cut, and an answer that has less ended early.
+/// A prompt with a smaller share of its planned tokens was cut; an answer with less ended early.
 const WHOLE_SHARE: f64 = 0.9;
-/// Of a prompt that counts as cached.
+/// Least cached share of a prompt that counts as cached.
 const CACHED_SHARE: f64 = 0.9;
-/// Of a prompt that counts as cold, whatever its template is: one part of so many.
+/// A cold prompt has at most one part in this many cached, whatever its template is.
 const TEMPLATE_PART: u32 = 4;
 
 impl ChatSession<'_> {
-    /// What is to be said of the runs of a cell.
+    /// Describes the runs of a cell.
     pub(crate) fn account<'r>(
         &self,
         cell: Cell,
@@ -60,7 +60,7 @@ impl ChatSession<'_> {
         }
     }
 
-    /// What the server's own counts prove. Of a cold prompt the template may be known, as far as it was measured.
+    /// The cache state that the server's counts prove. For a cold prompt, up to the measured template may be cached.
     fn cache(&self, cell: Cell, runs: &Runs) -> (Cache, bool) {
         let counts = |reply: &Reply| {
             let tokens = reply.tokens?;
@@ -80,12 +80,12 @@ impl ChatSession<'_> {
     }
 }
 
-/// Whether the server did as it was told: a server that does not know `ignore_eos` answers 200 all the same.
+/// Whether the server obeyed `ignore_eos`: a server that does not know it answers 200 as well.
 fn all_reach_the_limit(runs: &Runs) -> bool {
     runs.answered().all(|reply| reply.finish.as_deref() == Some("length"))
 }
 
-/// Answers of different lengths are different work. A question is answered in as many tokens as it takes.
+/// Whether answers are shorter than planned. The answer to a real question may have any length.
 fn has_short_answers(cell: Cell, runs: &Runs) -> bool {
     let wanted = WHOLE_SHARE * f64::from(cell.shape.max_tokens);
     let is_short =
@@ -108,14 +108,14 @@ fn invalid(cell: Cell, runs: &Runs, cache: Cache) -> Vec<String> {
     }
     let is_counted = |reply: &Reply| reply.tokens.is_some_and(|tokens| tokens.cached.is_some());
     if cache == Cache::Mixed && runs.calibration.is_some() && runs.answered().any(is_counted) {
-        reasons.push("some of the prompts were cached and some were not".to_owned());
+        reasons.push("some prompts were cached and others were not".to_owned());
     }
     reasons.extend(cut(cell, runs));
     reasons
 }
 
-/// A server that has less room than a prompt takes may leave out a part of it and answer all the same. Of what is cached some
-/// servers count nothing; and a question is as long as it is.
+/// Whether the server cut prompts. A server with a shorter context may drop a part of a prompt without an error. Cached prompts are
+/// not checked, because some servers do not count them; real questions have no planned length.
 fn cut(cell: Cell, runs: &Runs) -> Option<String> {
     let Shape { prompt_tokens, question, .. } = cell.shape;
     if cell.prompts != Prompts::Cold || question.is_some() {
@@ -124,7 +124,7 @@ fn cut(cell: Cell, runs: &Runs) -> Option<String> {
     let counted = runs.pooled(Metric::PromptTokens).median()?;
     (counted < WHOLE_SHARE * f64::from(prompt_tokens)).then(|| {
         format!(
-            "of a prompt of about {prompt_tokens} tokens the server counted {counted}: it was cut"
+            "the server counted {counted} tokens of a prompt of about {prompt_tokens}: it cut the prompt"
         )
     })
 }
@@ -159,7 +159,7 @@ fn workload(cell: Cell, runs: &Runs) -> Workload {
     }
 }
 
-/// Who asked when.
+/// The load as part of a workload.
 pub(crate) fn load(arrivals: Arrivals) -> Workload {
     let (r#loop, rate, arrival) = match arrivals {
         Arrivals::Closed { .. } => (Loop::Closed, None, None),
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_that_end_early_are_doubted_and_the_end_was_not_ignored() {
+    fn short_answers_are_doubted() {
         let runs = |completion: u32, finish: &str| {
             let tokens = crate::timeline::TokenCounts { completion, ..Default::default() };
             let reply = Reply {
@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_cold_prompt_is_its_template() {
+    fn only_the_template_of_a_cold_prompt_may_be_cached() {
         let rows = [
-            // Cached, of a prompt of so many, whose template has so many: is it proven?
+            // Cached tokens, prompt tokens, template tokens, and whether the state is proven.
             (Cache::Cold, 0, 100, 0, true),
             (Cache::Cold, 1, 100, 0, false),
             (Cache::Cold, 22, 100, 22, true),
             (Cache::Cold, 23, 100, 22, false),
-            // More template than prompt: what was measured is hardly a prompt.
+            // A template that is longer than the prompt was measured wrongly.
             (Cache::Cold, 60, 100, 70, false),
             (Cache::Cached, 90, 100, 22, true),
             (Cache::Cached, 89, 100, 22, false),

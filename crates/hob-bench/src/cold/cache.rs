@@ -1,16 +1,16 @@
-//! The kernel's copy of a file in memory: dropped, or brought there, and looked at again, because the kernel need not obey.
-//! Linux only; elsewhere nothing of it can be proven, and nothing is pretended.
+//! Drops a file from the kernel's page cache or reads it into it, and checks the result, because the kernel may ignore a request.
+//! Linux only; other systems cannot report it.
 
 use std::io;
 use std::path::Path;
 
-/// Places of a file that are looked at.
+/// Number of positions in a file that are checked.
 #[cfg(target_os = "linux")]
 const PLACES: u64 = 256;
 #[cfg(target_os = "linux")]
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Lets the kernel forget a file, and says how much of it is in memory all the same; none where nobody knows.
+/// Asks the kernel to drop a file from memory, and returns the share that is still there; None if unknown.
 ///
 /// # Errors
 /// The file cannot be opened, or the kernel refuses.
@@ -18,19 +18,19 @@ const PIECE_BYTES: usize = 1 << 20;
 pub(super) fn forget(file: &Path) -> io::Result<Option<f64>> {
     use rustix::fs::{Advice, fadvise};
     let opened = fs_err::File::open(file)?;
-    // What was written only now cannot be forgotten before it is on the disk.
+    // New data cannot be dropped before it is on the disk.
     opened.sync_all()?;
     fadvise(&opened, 0, None, Advice::DontNeed)?;
     let resident = resident_share(&opened);
-    // Looking has read a page here and there.
+    // The check itself has read some pages.
     fadvise(&opened, 0, None, Advice::DontNeed)?;
     Ok(resident)
 }
 
-/// Reads a file from its beginning to its end, and says how much of it stayed in memory.
+/// Reads a whole file, and returns the share that stayed in memory.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 #[cfg(target_os = "linux")]
 pub(super) fn remember(file: &Path) -> io::Result<Option<f64>> {
     use std::io::Read as _;
@@ -40,14 +40,14 @@ pub(super) fn remember(file: &Path) -> io::Result<Option<f64>> {
     Ok(resident_share(&opened))
 }
 
-/// By reads that may not wait. What they find was in memory, unless this thread had to fetch it from the disk:
-/// since Linux 5.10 such a read begins to, and a fast disk is there before it gives up.
+/// Checks by reads that must not wait. They find what is in memory. Since Linux 5.10 such a read also starts to fetch missing
+/// pages, and a fast disk may deliver them in time; so bytes that this thread fetched do not count.
 #[cfg(target_os = "linux")]
 fn resident_share(file: &fs_err::File) -> Option<f64> {
     use rustix::fs::{Advice, fadvise};
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
     let bytes = file.metadata().ok()?.len();
-    // A read that finds nothing would have the kernel read ahead otherwise.
+    // Otherwise a miss would make the kernel read ahead.
     fadvise(file, 0, None, Advice::Random).ok()?;
     let (mut found, mut looked) = (0, 0);
     let mut fetched = fetched_bytes()?;
@@ -58,7 +58,7 @@ fn resident_share(file: &fs_err::File) -> Option<f64> {
         let is_found = match preadv2(file, into, u64::try_from(at).ok()?, ReadWriteFlags::NOWAIT) {
             Ok(_) => true,
             Err(Errno::AGAIN) => false,
-            // This file system does not tell.
+            // This file system does not support it.
             Err(_) => return None,
         };
         let before = std::mem::replace(&mut fetched, fetched_bytes()?);
@@ -68,7 +68,7 @@ fn resident_share(file: &fs_err::File) -> Option<f64> {
     (looked > 0).then(|| f64::from(found) / f64::from(looked))
 }
 
-/// What this thread has had fetched from disks, in bytes; none of a kernel that keeps no such account.
+/// Bytes that this thread has read from disks; None if the kernel does not count them.
 #[cfg(target_os = "linux")]
 fn fetched_bytes() -> Option<u64> {
     let account = fs_err::read_to_string("/proc/thread-self/io").ok()?;
@@ -77,7 +77,7 @@ fn fetched_bytes() -> Option<u64> {
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn forget(_file: &Path) -> io::Result<Option<f64>> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux forgets a file when it is told to"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux can drop a file from memory"))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -90,18 +90,18 @@ pub(super) fn remember(file: &Path) -> io::Result<Option<f64>> {
 mod tests {
     use super::*;
 
-    /// Much more than what looking fetches.
+    /// Much more than the check itself reads.
     const BYTES: usize = 32 << 20;
     const ROUNDS: usize = 20;
 
     #[test]
-    fn a_file_is_remembered_and_forgotten_where_the_kernel_tells() {
-        // Beside the build, because a temporary folder may be memory itself.
+    fn a_file_is_read_into_memory_and_dropped() {
+        // In the source folder, because a temporary folder may be in memory.
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
         let file = folder.path().join("weights");
         std::fs::write(&file, vec![7; BYTES]).expect("a file");
         let mut rounds = Vec::new();
-        // The kernel may keep for a while what somebody holds, or need the memory for others.
+        // The kernel may keep pages that another process uses, or need the memory for others.
         let is_obeyed = (0..ROUNDS).any(|_| {
             let (there, gone) = (remember(&file).expect("read"), forget(&file).expect("dropped"));
             let before = fetched_bytes();
@@ -109,12 +109,12 @@ mod tests {
             let fetched = fetched_bytes().zip(before).map(|(after, before)| after - before);
             rounds.push((there, gone, again, fetched));
             match (there, gone, again, fetched) {
-                // What was gone had to be fetched.
+                // Dropped pages had to be fetched.
                 (Some(there), Some(gone), Some(again), Some(fetched)) => {
                     there > 0.9 && gone < 0.1 && again > 0.9 && fetched > BYTES as u64 * 9 / 10
                 }
-                // A file system that does not tell says so every time.
-                told => matches!(told, (None, None, None, _)),
+                // An unsupported file system returns None every time.
+                unknown => matches!(unknown, (None, None, None, _)),
             }
         });
         assert!(is_obeyed, "{rounds:?}");

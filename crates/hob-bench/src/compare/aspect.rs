@@ -1,40 +1,42 @@
-//! What two measurements have to share to be comparable, and what has to be said where they do not.
-//! One list for the terminal, the gate and the page: none of them knows a rule of its own.
+//! What two measurements must have in common to be compared, and what follows from each difference.
+//! The terminal, scripts and the page all use this one list.
 
 use serde::Serialize;
 
-use super::{Kept, Pairing};
+use super::{Pairing, SampledRecord};
 use crate::record::{Cache, Kind, Record, Status};
-use crate::site::hardware;
 use crate::terms::Metric;
 
-/// Longer values are not repeated.
+/// Longer values, such as checksums, are not shown.
 const VALUE_CHARS_MAX: usize = 32;
 
-/// Something that is the same of both, or is not.
+/// One property of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Aspect {
     pub what: &'static str,
-    /// None: nobody knows, or there is none.
+    /// None: unknown, or the property does not apply.
     pub value: Option<String>,
-    pub holds: Holds,
+    pub if_different: IfDifferent,
 }
 
-/// What follows where it is not the same.
+/// What follows if two measurements differ in a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Holds {
+pub enum IfDifferent {
     /// Nothing is compared.
-    All,
-    /// No figure that counts tokens is.
-    Tokens,
-    /// Blocks are no pairs.
-    Pairs,
-    /// It is said beside the figures.
+    #[serde(rename = "all")]
+    RefuseAll,
+    /// No figure that counts tokens is compared.
+    #[serde(rename = "tokens")]
+    RefuseTokens,
+    /// Blocks are not paired.
+    #[serde(rename = "pairs")]
+    RefusePairs,
+    /// The report mentions it.
     Note,
 }
 
-/// In the order in which a reader is told.
+/// All properties, in the order of a report.
 pub fn aspects(record: &Record) -> Vec<Aspect> {
     let workload = &record.workload;
     let is_sweep = record.kind == Kind::CtxSweep;
@@ -44,11 +46,11 @@ pub fn aspects(record: &Record) -> Vec<Aspect> {
     let all = [
         ("kind", Some(record.kind.name().to_owned())),
         ("shape", text(workload.shape.as_ref())),
-        ("version of the shape", said(workload.version)),
-        ("length of the prompt", said(prompt)),
-        ("longest answer", said(workload.max_tokens)),
-        ("number of users", said(workload.concurrency)),
-        ("rate of requests", said(workload.rate)),
+        ("version of the shape", text_of(workload.version)),
+        ("length of the prompt", text_of(prompt)),
+        ("longest answer", text_of(workload.max_tokens)),
+        ("number of users", text_of(workload.concurrency)),
+        ("rate of requests", text_of(workload.rate)),
         ("cache", word(workload.cache)),
         ("reasoning", word(workload.reasoning)),
         ("text", text(tts.and_then(|tts| tts.text_sha256.as_ref()))),
@@ -56,147 +58,158 @@ pub fn aspects(record: &Record) -> Vec<Aspect> {
         ("corpus", text(stt.and_then(|stt| stt.corpus_sha256.as_ref()))),
         ("normaliser", text(stt.and_then(|stt| stt.normaliser.as_ref()))),
     ];
-    let mut aspects: Vec<Aspect> =
-        all.into_iter().map(|(what, value)| Aspect { what, value, holds: Holds::All }).collect();
+    let mut aspects: Vec<Aspect> = all
+        .into_iter()
+        .map(|(what, value)| Aspect { what, value, if_different: IfDifferent::RefuseAll })
+        .collect();
     let machine = Some(machine(record));
     let voice = text(tts.and_then(|tts| tts.voice.as_ref()));
     aspects.extend([
-        Aspect { what: "count of tokens", value: word(record.count_source), holds: Holds::Tokens },
+        Aspect {
+            what: "count of tokens",
+            value: word(record.count_source),
+            if_different: IfDifferent::RefuseTokens,
+        },
         Aspect {
             what: "set of prompts",
             value: workload.prompts_sha256.clone(),
-            holds: Holds::Pairs,
+            if_different: IfDifferent::RefusePairs,
         },
-        Aspect { what: "machine", value: machine, holds: Holds::Note },
-        Aspect { what: "voice", value: voice, holds: Holds::Note },
+        Aspect { what: "machine", value: machine, if_different: IfDifferent::Note },
+        Aspect { what: "voice", value: voice, if_different: IfDifferent::Note },
     ]);
     aspects
 }
 
-fn said<T: ToString>(value: Option<T>) -> Option<String> {
+fn text_of<T: ToString>(value: Option<T>) -> Option<String> {
     value.map(|value| value.to_string())
 }
 
-/// As a file writes it.
+/// The value as in a record file, with spaces.
 fn word<T: Serialize>(value: Option<T>) -> Option<String> {
     let value = serde_json::to_value(value?).ok()?;
     value.as_str().map(|word| word.replace('_', " "))
 }
 
-/// Why a record can be compared with nothing at all.
+/// Why a record can be compared with no other.
 pub fn unfit(record: &Record) -> Option<String> {
     if let Some(reason) = record.invalid_reasons.first() {
-        return Some(format!("is no measurement: {reason}"));
+        return Some(format!("is not a valid measurement: {reason}"));
     }
     if record.status != Status::Ok {
-        return Some("did not end well".to_owned());
+        return Some("did not complete".to_owned());
     }
     (record.workload.cache == Some(Cache::Mixed))
-        .then(|| "had prompts of which some were cached and some were not".to_owned())
+        .then(|| "mixed cached and uncached prompts".to_owned())
 }
 
-/// Whether a figure depends on who counted the tokens.
+/// Whether a figure depends on who counted the tokens, server or client.
 pub fn counts_tokens(metric: Metric) -> bool {
     metric.term().unit.starts_with("tok") || matches!(metric, Metric::TpotMs | Metric::ItlMs)
 }
 
-/// What has to be the same of two cells.
-pub(super) fn refusing(record: &Record) -> impl Iterator<Item = Option<String>> {
-    let holding = aspects(record).into_iter().filter(|aspect| aspect.holds == Holds::All);
-    holding.map(|aspect| aspect.value)
+/// The values that must be equal in two records of one cell.
+pub(super) fn required_equal(record: &Record) -> impl Iterator<Item = Option<String>> {
+    let required =
+        aspects(record).into_iter().filter(|aspect| aspect.if_different == IfDifferent::RefuseAll);
+    required.map(|aspect| aspect.value)
 }
 
 pub(super) fn is_same_machine(base: &Record, new: &Record) -> bool {
     machine(base) == machine(new)
 }
 
-/// By its id, or else by what it is made of.
+/// The machine's id, or its hardware if the id is unknown.
 fn machine(record: &Record) -> String {
-    record.host.id_hash.clone().unwrap_or_else(|| hardware(record))
+    record.host.id_hash.clone().unwrap_or_else(|| record.hardware())
 }
 
-/// What keeps two sides apart.
+/// The differences between two sides.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
     pub(super) refusals: Vec<String>,
     pub(super) marks: Vec<String>,
-    /// Why figures of tokens are left out.
+    /// Why figures that count tokens are left out.
     pub(super) counts_differ: Option<String>,
 }
 
-pub(super) fn differences(base: &[Kept], new: &[Kept], pairing: Pairing) -> Differences {
+pub(super) fn differences(
+    base: &[SampledRecord],
+    new: &[SampledRecord],
+    pairing: Pairing,
+) -> Differences {
     let mut found = Differences::default();
     for side in [base, new] {
-        for kept in side {
-            let reason = unfit(&kept.record);
-            let sentence = |reason| format!("{} {reason}", kept.record.short_id());
+        for record in side {
+            let reason = unfit(&record.record);
+            let sentence = |reason| format!("{} {reason}", record.record.short_id());
             found.refusals.extend(reason.map(sentence));
         }
         found.refusals.extend(mixed(side));
     }
     let (Some(base), Some(new)) = (base.first(), new.first()) else {
-        found.refusals.push("there is nothing to compare".to_owned());
+        found.refusals.push("there are no records to compare".to_owned());
         return found;
     };
     for (a, b) in aspects(&base.record).into_iter().zip(aspects(&new.record)) {
-        found.hold(&a, &b, pairing);
+        found.add(&a, &b, pairing);
     }
-    found.refusals.extend(asked_before(&base.record, &new.record, pairing));
+    found.refusals.extend(same_prompts(&base.record, &new.record, pairing));
     found.refusals.dedup();
     found
 }
 
-/// Why two runs with one seed are no comparison.
-pub const ASKED_BEFORE: &str = "both runs asked the same prompts, and the server does not tell what it had cached: measure again without --seed";
+/// Why two runs with one seed must not be compared.
+pub const SAME_PROMPTS: &str = "both runs sent the same prompts, and the server does not report what it had cached: measure again without --seed";
 
-/// The second of two runs with one seed asks what the first asked. Where the server does not tell what it had cached,
-/// that alone may have made it faster.
-fn asked_before(base: &Record, new: &Record, pairing: Pairing) -> Option<String> {
+/// The second of two runs with one seed repeats the prompts of the first. If the server does not report what it had cached,
+/// the cache alone may have made it faster.
+fn same_prompts(base: &Record, new: &Record, pairing: Pairing) -> Option<String> {
     let is_same = pairing == Pairing::Unpaired && seed(base).is_some() && seed(base) == seed(new);
-    (is_same && (is_untold(base) || is_untold(new))).then(|| ASKED_BEFORE.to_owned())
+    (is_same && (is_cache_unknown(base) || is_cache_unknown(new))).then(|| SAME_PROMPTS.to_owned())
 }
 
 pub fn seed(record: &Record) -> Option<u64> {
     record.harness.as_ref().map(|harness| harness.seed)
 }
 
-/// Whether nothing proves that prompts which should be new were new.
-pub fn is_untold(record: &Record) -> bool {
+/// Whether it is unknown that prompts meant to be new were not cached.
+pub fn is_cache_unknown(record: &Record) -> bool {
     let workload = &record.workload;
     workload.cache == Some(Cache::Cold) && workload.cache_verified == Some(false)
 }
 
 impl Differences {
-    fn hold(&mut self, base: &Aspect, new: &Aspect, pairing: Pairing) {
+    fn add(&mut self, base: &Aspect, new: &Aspect, pairing: Pairing) {
         let what = base.what;
         let sentence = match (&base.value, &new.value) {
             (a, b) if a == b => return,
-            (Some(a), Some(b)) if is_long(a) || is_long(b) => format!("another {what}"),
-            (Some(a), Some(b)) => format!("another {what}: {a} and {b}"),
-            // Nobody knows that it differs.
-            _ if base.holds == Holds::Pairs => return,
-            _ => return self.marks.push(format!("the {what} of one of them is not known")),
+            (Some(a), Some(b)) if is_long(a) || is_long(b) => format!("different {what}"),
+            (Some(a), Some(b)) => format!("different {what}: {a} and {b}"),
+            // An unknown set of prompts may be the same.
+            _ if base.if_different == IfDifferent::RefusePairs => return,
+            _ => return self.marks.push(format!("the {what} of one side is unknown")),
         };
-        match base.holds {
-            Holds::All => self.refusals.push(sentence),
-            Holds::Tokens => self.counts_differ = Some(sentence),
-            Holds::Pairs if pairing == Pairing::Paired => self.refusals.push(sentence),
-            Holds::Pairs => {}
-            Holds::Note => self.marks.push(sentence),
+        match base.if_different {
+            IfDifferent::RefuseAll => self.refusals.push(sentence),
+            IfDifferent::RefuseTokens => self.counts_differ = Some(sentence),
+            IfDifferent::RefusePairs if pairing == Pairing::Paired => self.refusals.push(sentence),
+            IfDifferent::RefusePairs => {}
+            IfDifferent::Note => self.marks.push(sentence),
         }
     }
 }
 
-/// A checksum, which tells a reader nothing.
+/// Probably a checksum.
 fn is_long(value: &str) -> bool {
     value.chars().count() > VALUE_CHARS_MAX
 }
 
-/// Several records are one side only if they are of one thing.
-fn mixed(side: &[Kept]) -> Option<String> {
+/// Why several records are not one side.
+fn mixed(side: &[SampledRecord]) -> Option<String> {
     let first = side.first()?;
-    let alike = |kept: &Kept| {
-        let (a, b) = (&first.record, &kept.record);
+    let alike = |record: &SampledRecord| {
+        let (a, b) = (&first.record, &record.record);
         a.model.name == b.model.name
             && a.model.quant == b.model.quant
             && a.engine.name == b.engine.name
@@ -204,9 +217,9 @@ fn mixed(side: &[Kept]) -> Option<String> {
             && aspects(a)
                 .into_iter()
                 .zip(aspects(b))
-                .all(|(a, b)| a == b || a.holds == Holds::Pairs)
+                .all(|(a, b)| a == b || a.if_different == IfDifferent::RefusePairs)
     };
-    let other = side.iter().find(|kept| !alike(kept))?;
+    let other = side.iter().find(|record| !alike(record))?;
     let ids = [first.record.short_id(), other.record.short_id()];
-    Some(format!("{} and {} are not of one thing, and stand on one side", ids[0], ids[1]))
+    Some(format!("{} and {} are on one side and measure different things", ids[0], ids[1]))
 }

@@ -1,5 +1,5 @@
-//! One figure of two sides: its ratio with the interval, and what may be said of it.
-//! Pure: pairs of blocks, runs of each, or two medians go in, and nothing is measured here.
+//! One figure of two sides: its ratio with the 95 % interval, and the verdict.
+//! Pure: the input is pairs of blocks, runs of each side, or two medians.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use hob_core::statistics::{Finding, PAIRS_MIN, RUNS_MIN, Ratio, Sample};
 use serde::Serialize;
 
 use super::aspect::counts_tokens;
-use super::{Kept, Noise, Pairing, Wish, has_direction, runs};
+use super::{CompareOptions, Noise, Pairing, SampledRecord, has_direction, runs};
 use crate::record::Spread;
 use crate::terms::{Better, Metric};
 
@@ -17,21 +17,21 @@ pub struct Rule {
     pub pairing: Pairing,
     /// The least difference that matters.
     pub threshold_pct: f64,
-    /// What the same thing differs from itself, where that is more.
+    /// How much equal runs differ; counts if it is more than the threshold.
     pub noise: Noise,
-    /// Of the bootstrap.
+    /// Seed of the bootstrap.
     pub seed: u64,
 }
 
-/// The same blocks give the same interval every time.
+/// Fixed, so the same blocks always give the same interval.
 const SEED: u64 = 7;
 
 impl Rule {
-    pub fn of(pairing: Pairing, wish: &Wish) -> Rule {
+    pub fn of(pairing: Pairing, options: &CompareOptions) -> Rule {
         Rule {
             pairing,
-            threshold_pct: wish.threshold_pct.unwrap_or_else(|| pairing.threshold_pct()),
-            noise: wish.noise.clone(),
+            threshold_pct: options.threshold_pct.unwrap_or_else(|| pairing.threshold_pct()),
+            noise: options.noise.clone(),
             seed: SEED,
         }
     }
@@ -41,39 +41,39 @@ impl Rule {
     }
 }
 
-/// One figure of both.
+/// One figure of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
     pub metric: Metric,
-    /// Medians of runs.
+    /// Median of the runs.
     pub base: Option<f64>,
     pub new: Option<f64>,
-    /// The new one in percent more than the base; below zero it is less.
+    /// Change from base to new in percent; negative: less.
     pub change_pct: Option<f64>,
-    /// With 95 %.
+    /// 95 % interval of the change.
     pub change_ci95_pct: Option<[f64; 2]>,
     pub threshold_pct: f64,
     pub basis: RatioBasis,
     pub verdict: Verdict,
-    /// The same in a word: faster, slower, better, worse, same, inconclusive.
+    /// The verdict as a word: faster, slower, better, worse, same, inconclusive.
     pub finding: &'static str,
-    /// Why nothing is decided.
+    /// Why the verdict is `Inconclusive`.
     pub reason: Option<String>,
 }
 
-/// What a ratio was made of.
+/// The data behind a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RatioBasis {
-    /// Blocks of both, measured in turns.
+    /// Blocks of both sides, measured in turns.
     Pairs,
-    /// Runs of each.
+    /// Runs of each side.
     Runs,
-    /// Two medians and their intervals: the samples are not here, or do not say it.
+    /// Two medians and their intervals: the samples are missing or do not contain the figure.
     Medians,
 }
 
-/// What may be said, in the figure's own direction.
+/// The verdict in the figure's own direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -84,7 +84,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Of times and rates it is speed that changed.
+    /// Times and rates become "faster" or "slower".
     fn word(self, metric: Metric) -> &'static str {
         let term = metric.term();
         let is_speed = term.unit.ends_with("ms") || term.unit.ends_with("/s");
@@ -108,13 +108,13 @@ impl Verdict {
     }
 }
 
-/// Every figure whose pairs of blocks are given, in the order of `Metric`: (base, new), block by block as they took turns.
+/// Compares figures from pairs of blocks (base, new) that took turns, in the order of `Metric`.
 pub fn paired_figures(pairs: &BTreeMap<Metric, Vec<(f64, f64)>>, rule: &Rule) -> Vec<Compared> {
     let directed = pairs.iter().filter(|(metric, _)| has_direction(**metric));
     directed.map(|(metric, pairs)| paired(*metric, pairs, rule)).collect()
 }
 
-/// One figure of blocks that took turns. Under eight pairs nothing is decided.
+/// Compares one figure from pairs of blocks that took turns. Fewer than eight pairs are inconclusive.
 pub fn paired(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> Compared {
     let median = |of: fn(&(f64, f64)) -> f64| Sample::new(pairs.iter().map(of)).median();
     let medians = [median(|pair| pair.0), median(|pair| pair.1)];
@@ -123,25 +123,25 @@ pub fn paired(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> Compared {
         return zero;
     }
     let Some(ratio) = Ratio::of_pairs(pairs, rule.seed) else {
-        return blank.undecided("there is no pair of them".to_owned());
+        return blank.undecided("there are no pairs".to_owned());
     };
     match ratio.pairs {
         few if few < PAIRS_MIN => {
-            blank.undecided(format!("{few} pairs of blocks are too few; {PAIRS_MIN} decide"))
+            blank.undecided(format!("{few} pairs of blocks are too few (at least {PAIRS_MIN})"))
         }
         _ => blank.decided(&ratio),
     }
 }
 
-/// All figures that both have and that say how well something was done.
+/// Compares all figures that both sides have and of which more or less is better.
 pub(super) fn figures(
-    base: &[Kept],
-    new: &[Kept],
+    base: &[SampledRecord],
+    new: &[SampledRecord],
     rule: &Rule,
     counts_differ: Option<&str>,
 ) -> Vec<Compared> {
-    let has = |side: &[Kept], metric: &Metric| {
-        side.iter().all(|kept| kept.record.metrics.figure(*metric).is_some())
+    let has = |side: &[SampledRecord], metric: &Metric| {
+        side.iter().all(|record| record.record.metrics.figure(*metric).is_some())
     };
     Metric::ALL
         .iter()
@@ -152,14 +152,19 @@ pub(super) fn figures(
                 Compared::blank(*metric, medians, rule, RatioBasis::Medians)
                     .undecided(format!("not compared: {reason}"))
             }
-            _ => one(*metric, base, new, rule),
+            _ => compared(*metric, base, new, rule),
         })
         .collect()
 }
 
-fn one(metric: Metric, base: &[Kept], new: &[Kept], rule: &Rule) -> Compared {
-    let runs_of = |kept: &Kept| runs::runs(&kept.record, &kept.samples, metric);
-    let of = |side: &[Kept]| side.iter().map(runs_of).collect();
+fn compared(
+    metric: Metric,
+    base: &[SampledRecord],
+    new: &[SampledRecord],
+    rule: &Rule,
+) -> Compared {
+    let runs_of = |record: &SampledRecord| runs::runs(&record.record, &record.samples, metric);
+    let of = |side: &[SampledRecord]| side.iter().map(runs_of).collect();
     let sides: (Option<Vec<_>>, Option<Vec<_>>) = (of(base), of(new));
     let (Some(a), Some(b)) = sides else { return from_medians(metric, base, new, rule) };
     if rule.pairing == Pairing::Paired {
@@ -170,11 +175,11 @@ fn one(metric: Metric, base: &[Kept], new: &[Kept], rule: &Rule) -> Compared {
     let flat = |side: Vec<BTreeMap<u32, f64>>| -> Vec<f64> {
         side.into_iter().flat_map(BTreeMap::into_values).collect()
     };
-    apart(metric, &flat(a), &flat(b), rule)
+    unpaired(metric, &flat(a), &flat(b), rule)
 }
 
-/// Runs of each that were measured apart.
-pub(super) fn apart(metric: Metric, base: &[f64], new: &[f64], rule: &Rule) -> Compared {
+/// Compares one figure from the runs of each side, measured at different times.
+fn unpaired(metric: Metric, base: &[f64], new: &[f64], rule: &Rule) -> Compared {
     let median = |side: &[f64]| Sample::new(side.iter().copied()).median();
     let blank = Compared::blank(metric, [median(base), median(new)], rule, RatioBasis::Runs);
     if let Some(zero) = blank.of_zeros(base.iter().chain(new).copied()) {
@@ -184,40 +189,44 @@ pub(super) fn apart(metric: Metric, base: &[f64], new: &[f64], rule: &Rule) -> C
     match Ratio::of_sides(base, new) {
         Some(ratio) => blank.decided(&ratio),
         None if few < RUNS_MIN => {
-            blank.undecided(format!("{few} runs are too few; {RUNS_MIN} of each decide"))
+            blank.undecided(format!("{few} runs are too few (at least {RUNS_MIN} of each)"))
         }
-        None => blank.undecided("some of it is zero, which has no ratio".to_owned()),
+        None => blank.undecided("a zero has no ratio".to_owned()),
     }
 }
 
-fn median_of(side: &[Kept], metric: Metric) -> Option<f64> {
-    Sample::new(side.iter().filter_map(|kept| kept.record.metrics.figure(metric))).median()
+fn median_of(side: &[SampledRecord], metric: Metric) -> Option<f64> {
+    Sample::new(side.iter().filter_map(|record| record.record.metrics.figure(metric))).median()
 }
 
-/// Only where the intervals are apart is anything known.
-fn from_medians(metric: Metric, base: &[Kept], new: &[Kept], rule: &Rule) -> Compared {
+/// Decides only if the intervals of the medians do not overlap.
+fn from_medians(
+    metric: Metric,
+    base: &[SampledRecord],
+    new: &[SampledRecord],
+    rule: &Rule,
+) -> Compared {
     let medians = [median_of(base, metric), median_of(new, metric)];
     let blank = Compared::blank(metric, medians, rule, RatioBasis::Medians);
     let ([base], [new]) = (base, new) else {
-        return blank.undecided("not all of its runs are known one by one".to_owned());
+        return blank.undecided("the single runs are unknown".to_owned());
     };
-    let ends = |kept: &Kept| kept.record.metrics.get(metric).and_then(Spread::bounds);
+    let ends = |record: &SampledRecord| record.record.metrics.get(metric).and_then(Spread::bounds);
     let (Some((a, [a_low, a_high])), Some((b, [b_low, b_high]))) = (ends(base), ends(new)) else {
-        return blank.undecided("only medians are known, and no interval of them".to_owned());
+        return blank.undecided("only medians are known, without intervals".to_owned());
     };
     if [a_low, a, b_low, b].iter().any(|value| *value <= 0.0) {
-        return blank.undecided("some of it is zero, which has no ratio".to_owned());
+        return blank.undecided("a zero has no ratio".to_owned());
     }
     let ratio = Ratio { times: b / a, low: b_low / a_high, high: b_high / a_low, pairs: 1 };
     let decided = blank.decided(&ratio);
     match decided.verdict {
         Verdict::Better | Verdict::Worse => decided,
         _ if ratio.low > 1.0 || ratio.high < 1.0 => decided.undecided(
-            "no run of it is known by itself, and what lies between the intervals is too little"
+            "the single runs are unknown, and the gap between the intervals is too small"
                 .to_owned(),
         ),
-        _ => decided
-            .undecided("no run of it is known by itself, and the intervals overlap".to_owned()),
+        _ => decided.undecided("the single runs are unknown, and the intervals overlap".to_owned()),
     }
 }
 
@@ -252,7 +261,7 @@ impl Compared {
         }
     }
 
-    fn said(self, verdict: Verdict, reason: Option<String>) -> Compared {
+    fn with_verdict(self, verdict: Verdict, reason: Option<String>) -> Compared {
         Compared { verdict, finding: verdict.word(self.metric), reason, ..self }
     }
 
@@ -266,27 +275,28 @@ impl Compared {
         let compared = self.with(ratio);
         let finding = ratio.beyond(compared.threshold_pct / 100.0);
         let verdict = Verdict::of(finding, compared.metric.term().better);
-        let reason = (verdict == Verdict::Inconclusive)
-            .then(|| "the interval holds both a difference that matters and none".to_owned());
-        compared.said(verdict, reason)
+        let reason = (verdict == Verdict::Inconclusive).then(|| {
+            "the interval includes both a difference that matters and no difference".to_owned()
+        });
+        compared.with_verdict(verdict, reason)
     }
 
     fn undecided(self, reason: String) -> Compared {
-        self.said(Verdict::Inconclusive, Some(reason))
+        self.with_verdict(Verdict::Inconclusive, Some(reason))
     }
 
-    /// Nothing on both sides is the same, and has no ratio.
+    /// Only zeros on both sides are `Same`; zeros have no ratio.
     fn of_zeros(&self, mut values: impl Iterator<Item = f64>) -> Option<Compared> {
         let is_nothing = self.base.is_some() && values.all(|value| value == 0.0);
-        is_nothing.then(|| self.clone().said(Verdict::Same, None))
+        is_nothing.then(|| self.clone().with_verdict(Verdict::Same, None))
     }
 
-    /// Whether there was anything to decide by.
+    /// Whether there was enough data to compare.
     pub fn is_compared(&self) -> bool {
         self.change_ci95_pct.is_some() || self.verdict == Verdict::Same
     }
 
-    /// How much worse it became for certain, and by more than matters.
+    /// The change in percent, if the figure became worse for certain.
     pub fn regression_pct(&self) -> Option<f64> {
         self.change_pct.filter(|_| self.verdict == Verdict::Worse).map(f64::abs)
     }

@@ -1,21 +1,21 @@
-//! How far the same thing is from itself: what a difference has to exceed before anybody believes it.
-//! Learned from records of one thing, each against each.
+//! How much equal runs differ: a difference must exceed this noise to count.
+//! It is learned from several records of one cell, compared in pairs.
 
 use std::collections::BTreeMap;
 
-use super::{Kept, Wish, compare};
+use super::{CompareOptions, SampledRecord, compare};
 use crate::terms::Metric;
 
-/// By figure, in percent.
+/// Noise of each figure in percent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Noise(BTreeMap<Metric, f64>);
 
 impl Noise {
-    /// As far as the intervals of their differences reach.
+    /// The largest ends of the 95 % intervals between any two of these records.
     ///
     /// # Errors
-    /// Two of them are not of one thing; why is said.
-    pub fn learned(same: &[Kept]) -> Result<Noise, String> {
+    /// Two records must not be compared; the error is the reason.
+    pub fn learned(same: &[SampledRecord]) -> Result<Noise, String> {
         let mut noise = Noise::default();
         for (at, first) in same.iter().enumerate() {
             for second in &same[at + 1..] {
@@ -25,15 +25,15 @@ impl Noise {
         Ok(noise)
     }
 
-    fn learn(&mut self, first: &Kept, second: &Kept) -> Result<(), String> {
+    fn learn(&mut self, first: &SampledRecord, second: &SampledRecord) -> Result<(), String> {
         let sides = [first, second].map(std::slice::from_ref);
-        let found = compare(sides[0], sides[1], &Wish::default());
+        let found = compare(sides[0], sides[1], &CompareOptions::default());
         if let Some(reason) = found.refusals.first() {
             return Err(reason.clone());
         }
         for figure in &found.figures {
             let ends = figure.change_ci95_pct.into_iter().flatten().chain(figure.change_pct);
-            let far = ends.map(either_way_pct).fold(0.0, f64::max);
+            let far = ends.map(distance_pct).fold(0.0, f64::max);
             let known = self.0.entry(figure.metric).or_default();
             *known = known.max(far);
         }
@@ -45,8 +45,8 @@ impl Noise {
     }
 }
 
-/// A fifth less is a quarter more, seen from the other side: thresholds count the more.
-fn either_way_pct(change_pct: f64) -> f64 {
+/// The same distance in both directions: 20 % less is 25 % more from the other side. The larger one counts.
+fn distance_pct(change_pct: f64) -> f64 {
     let times = 1.0 + change_pct / 100.0;
     (times.max(1.0 / times) - 1.0) * 100.0
 }
@@ -56,9 +56,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn less_and_more_are_one_distance() {
+    fn less_and_more_have_one_distance() {
         for (change_pct, expected) in [(25.0, 25.0), (-20.0, 25.0), (0.0, 0.0)] {
-            assert!((either_way_pct(change_pct) - expected).abs() < 1e-9, "{change_pct}");
+            assert!((distance_pct(change_pct) - expected).abs() < 1e-9, "{change_pct}");
         }
     }
 }

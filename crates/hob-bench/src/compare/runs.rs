@@ -1,5 +1,5 @@
-//! A record's figures run by run, out of the samples beside it: a run's figure is the median of its requests.
-//! The formulas are those of `timeline::figures`, of times that were rounded to microseconds.
+//! A record's figures run by run, computed from its samples: a run's figure is the median of its requests.
+//! The formulas are those of `timeline::figures`, on times that were rounded to microseconds.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use hob_core::statistics::Sample;
 use crate::record::{RawSample, Record};
 use crate::terms::Metric;
 
-/// What samples give has to be what the record says, so far apart at most: else it was measured otherwise.
+/// Largest relative difference between the samples' median and the record's. With more, the samples do not belong to it.
 const APART_MAX: f64 = 0.01;
-/// Times are kept in whole microseconds.
+/// Absolute tolerance in ms, because samples have whole microseconds.
 const ROUNDED: f64 = 0.002;
 
-/// By run, in their order; none where the samples cannot say it, or say something else than the record.
+/// The figure of each run, by run number. None if the samples do not contain it or contradict the record.
 pub fn runs(record: &Record, samples: &[RawSample], metric: Metric) -> Option<BTreeMap<u32, f64>> {
     let mut blocks: BTreeMap<u32, Vec<&RawSample>> = BTreeMap::new();
     for sample in samples.iter().filter(|sample| sample.error.is_none()) {
@@ -24,8 +24,8 @@ pub fn runs(record: &Record, samples: &[RawSample], metric: Metric) -> Option<BT
     let runs: BTreeMap<u32, f64> =
         blocks.iter().filter_map(|(run, block)| Some((*run, figure(block)?))).collect();
     let median = Sample::new(runs.values().copied()).median()?;
-    let said = record.metrics.figure(metric)?;
-    ((median - said).abs() <= said.abs() * APART_MAX + ROUNDED).then_some(runs)
+    let recorded = record.metrics.figure(metric)?;
+    ((median - recorded).abs() <= recorded.abs() * APART_MAX + ROUNDED).then_some(runs)
 }
 
 fn of_block(metric: Metric, block: &[&RawSample], users: usize) -> Option<f64> {
@@ -68,7 +68,7 @@ fn tokens(sample: &RawSample) -> Option<f64> {
     Some((counted.0 + counted.1) as f64)
 }
 
-/// From the first chunk to the last, and the tokens behind the first.
+/// Time from the first chunk to the last in ms, and the number of tokens after the first chunk.
 fn pace(sample: &RawSample) -> Option<(f64, f64)> {
     let tokens = tokens(sample)?;
     let span_ms = (sample.e2e_us?.checked_sub(sample.ttft_us?)?) as f64 / 1e3;
@@ -76,7 +76,7 @@ fn pace(sample: &RawSample) -> Option<(f64, f64)> {
     (span_ms > 0.0 && later > 0.0).then_some((span_ms, later))
 }
 
-/// Tokens and answers per second, from when all users were asking until the first had nothing left to ask.
+/// Tokens and answers per second, while all users had a request running.
 fn rates(block: &[&RawSample], users: usize) -> Option<(f64, f64)> {
     let sent_us = |sample: &RawSample| Some(sample.t_sched_us? + sample.dispatch_us?);
     let mut sent: Vec<u64> = block.iter().map(|sample| sent_us(sample)).collect::<Option<_>>()?;
@@ -87,16 +87,16 @@ fn rates(block: &[&RawSample], users: usize) -> Option<(f64, f64)> {
     let from = *sent.get(users.checked_sub(1)?)?;
     let until = *ends.get(ends.len().checked_sub(users)?)?;
     let window_s = until.checked_sub(from).filter(|us| *us > 0)? as f64 / 1e6;
-    let mut written = 0.0;
+    let mut tokens_in_window = 0.0;
     for sample in block {
         let each = tokens(sample)? / (sample.gaps_us.len() + 1) as f64;
-        written += each * arrivals(sample, sent_us(sample)?, from, until)?;
+        tokens_in_window += each * arrivals(sample, sent_us(sample)?, from, until)?;
     }
     let answers = ends.iter().filter(|end| **end <= until).count() as f64;
-    Some((written / window_s, answers / window_s))
+    Some((tokens_in_window / window_s, answers / window_s))
 }
 
-/// Chunks that came within the window. Each gap was rounded by itself; together they end where the answer does.
+/// Number of chunks in the window. Gaps were rounded one by one, so their sum may pass the end of the answer.
 fn arrivals(sample: &RawSample, sent_us: u64, from: u64, until: u64) -> Option<f64> {
     let end = sent_us + sample.e2e_us?;
     let mut at = sent_us + sample.ttft_us?;
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_rounding_added_puts_no_chunk_behind_the_end() {
+    fn rounding_puts_no_chunk_after_the_end() {
         // Four gaps of 1,000.6 µs are 4,004 together when each is rounded, and 4,002 in truth.
         let gaps_us = vec![1001; 4];
         let (ttft_us, e2e_us) = (Some(500), Some(4502));

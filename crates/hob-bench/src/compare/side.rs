@@ -1,68 +1,68 @@
-//! One side of a comparison: a record with its samples, or several of one thing.
-//! What it is called is what tells it from the other.
+//! One side of a comparison: a record with its samples, or several records of one cell.
+//! A side's name lists what distinguishes it from the other side.
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::record::{PickError, RawSample, Record, Shelf, samples_beside};
-use crate::site::hardware;
+use crate::record::{PickError, RawSample, Record, RecordStore, samples_beside};
 
-/// A record and the samples beside it; none where the file is not there.
+/// A record with the samples from its samples file; without samples if the file is missing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct SampledRecord {
     pub record: Record,
     pub samples: Vec<RawSample>,
 }
 
-impl Kept {
-    /// By file, by folder, or by the end of an id.
+impl SampledRecord {
+    /// Reads the records of a file, of a folder, or with this id or end of an id.
     ///
     /// # Errors
-    /// There is no such record, or what is there is damaged.
-    pub fn pick(shelf: &Shelf, wanted: &str) -> Result<Vec<Kept>, PickError> {
-        let found = shelf.pick_all(wanted)?;
+    /// There is no such record, or it is damaged.
+    pub fn pick(store: &RecordStore, wanted: &str) -> Result<Vec<SampledRecord>, PickError> {
+        let found = store.pick_all(wanted)?;
         let with_samples = |(file, record): (PathBuf, Record)| {
             let samples = samples_beside(&file, &record)?.unwrap_or_default();
-            Ok(Kept { record, samples })
+            Ok(SampledRecord { record, samples })
         };
         found.into_iter().map(with_samples).collect()
     }
 }
 
-/// Who is compared.
+/// What a reader needs to know about a side.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Side {
-    /// Of its records, in full.
+    /// The full ids of its records.
     pub ids: Vec<String>,
     pub model: String,
     pub quant: String,
-    /// With its version.
+    /// Name and version.
     pub engine: String,
     pub hardware: String,
-    /// Of the oldest record.
+    /// The day of the oldest record, such as `2026-11-21`.
     pub day: String,
 }
 
 impl Side {
-    pub fn of(kept: &[Kept]) -> Side {
-        let Some(record) = kept.iter().map(|kept| &kept.record).min_by_key(|r| r.time.started)
+    pub fn of(records: &[SampledRecord]) -> Side {
+        let Some(record) =
+            records.iter().map(|record| &record.record).min_by_key(|r| r.time.started)
         else {
             return Side::default();
         };
         let engine = [record.engine.name.as_deref(), record.engine.version.as_deref()];
         let day = |time: jiff::Timestamp| time.to_string().chars().take(10).collect();
         Side {
-            ids: kept.iter().map(|kept| kept.record.id.to_string()).collect(),
+            ids: records.iter().map(|record| record.record.id.to_string()).collect(),
             model: record.model.name.clone(),
             quant: record.model.quant.clone().unwrap_or_default(),
             engine: engine.into_iter().flatten().collect::<Vec<_>>().join(" "),
-            hardware: hardware(record),
+            hardware: record.hardware(),
             day: record.time.started.map_or_else(String::new, day),
         }
     }
 
-    /// In one line, without what is not known.
+    /// One line with everything that is known.
     pub fn name(&self) -> String {
         let id = self.ids.first().map_or("", |id| &id[id.len().saturating_sub(8)..]);
         let more = match self.ids.len() {

@@ -1,5 +1,5 @@
-//! Comparisons of runs whose truth is known: what is found, what is not, what is refused, and how often a gate errs.
-//! Simulated runs drift and jitter as machines do; every one has its seed.
+//! Comparisons of simulated runs whose true difference is known, and how often the verdict is wrong.
+//! Simulated runs drift and jitter as machines do; each has a seed.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn normal(chance: &mut Chance) -> f64 {
     (0..12).map(|_| chance.part()).sum::<f64>() - 6.0
 }
 
-/// What a block shows where the truth is `truth`.
+/// A measured block whose true value is `truth`.
 fn block(chance: &mut Chance, truth: f64, drift: f64) -> f64 {
     truth * (1.0 + drift) * (1.0 + RUN_NOISE * normal(chance))
 }
@@ -48,7 +48,7 @@ fn in_turns(chance: &mut Chance, count: usize, truths: [f64; 2]) -> Vec<(f64, f6
 }
 
 fn rule(pairing: Pairing) -> Rule {
-    Rule::of(pairing, &Wish::default())
+    Rule::of(pairing, &CompareOptions::default())
 }
 
 /// The figures of one campaign; the second is so many times as slow.
@@ -63,7 +63,7 @@ fn campaign(seed: u64, times: f64) -> Vec<Compared> {
 }
 
 #[test]
-fn the_same_thing_is_rarely_called_different_and_hardly_ever_fails_a_gate() {
+fn the_same_thing_is_rarely_called_different_and_hardly_ever_a_regression() {
     let (mut different, mut failed, trials) = (0, 0, 200);
     for seed in 0..trials {
         let figures = campaign(seed, 1.0);
@@ -92,10 +92,10 @@ fn seven_pairs_decide_nothing() {
     let pairs = in_turns(&mut chance, 7, [20.0, 30.0]);
     let compared = paired(Metric::TpotMs, &pairs, &rule(Pairing::Paired));
     assert_eq!(compared.verdict, Verdict::Inconclusive);
-    assert_eq!(compared.reason.as_deref(), Some("7 pairs of blocks are too few; 8 decide"));
+    assert_eq!(compared.reason.as_deref(), Some("7 pairs of blocks are too few (at least 8)"));
     assert!(!compared.is_compared());
     let none = paired(Metric::TpotMs, &[], &rule(Pairing::Paired));
-    assert_eq!(none.reason.as_deref(), Some("there is no pair of them"));
+    assert_eq!(none.reason.as_deref(), Some("there are no pairs"));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn what_is_less_is_faster_of_times_and_slower_of_rates() {
 }
 
 /// A record of runs whose truth is known, with its samples.
-fn kept(id: u128, runs: usize, tpot_ms: f64) -> Kept {
+fn sampled(id: u128, runs: usize, tpot_ms: f64) -> SampledRecord {
     let mut chance = Chance::seeded(id as u64);
     let tokens = 64;
     let sample = |run: u32, chance: &mut Chance| {
@@ -154,15 +154,21 @@ fn kept(id: u128, runs: usize, tpot_ms: f64) -> Kept {
             Spread { p50: sample.median(), ci95: sample.median_interval(), ..Spread::default() };
         record.metrics.spreads.insert(metric, spread);
     }
-    Kept { record, samples }
+    SampledRecord { record, samples }
 }
 
-fn without_samples(kept: &Kept) -> Kept {
-    Kept { samples: Vec::new(), ..kept.clone() }
+fn without_samples(one: &SampledRecord) -> SampledRecord {
+    SampledRecord { samples: Vec::new(), ..one.clone() }
 }
 
-fn compared(base: &Kept, new: &Kept) -> Comparison {
-    compare(std::slice::from_ref(base), std::slice::from_ref(new), &Wish::default())
+/// Options as of `--fail-on-regression`.
+fn judging(options: &CompareOptions) -> CompareOptions {
+    let figures = Figures::Only(USER_FIGURES.to_vec());
+    CompareOptions { figures, requires_same_machine: true, ..options.clone() }
+}
+
+fn compared(base: &SampledRecord, new: &SampledRecord) -> Comparison {
+    compare(std::slice::from_ref(base), std::slice::from_ref(new), &CompareOptions::default())
 }
 
 fn verdict_of(comparison: &Comparison, metric: Metric) -> (Verdict, RatioBasis) {
@@ -172,21 +178,21 @@ fn verdict_of(comparison: &Comparison, metric: Metric) -> (Verdict, RatioBasis) 
 
 #[test]
 fn records_are_compared_run_by_run_and_said_to_be_unpaired() {
-    let comparison = compared(&kept(1, 8, 20.0), &kept(2, 8, 22.0));
+    let comparison = compared(&sampled(1, 8, 20.0), &sampled(2, 8, 22.0));
     assert_eq!(comparison.pairing, Pairing::Unpaired);
     assert_eq!(verdict_of(&comparison, Metric::TpotMs), (Verdict::Worse, RatioBasis::Runs));
     assert_eq!(verdict_of(&comparison, Metric::TtftMs), (Verdict::Same, RatioBasis::Runs));
     // Three percent are there, and less than what a day makes of a machine.
-    let comparison = compared(&kept(1, 8, 20.0), &kept(2, 8, 20.6));
+    let comparison = compared(&sampled(1, 8, 20.0), &sampled(2, 8, 20.6));
     let (verdict, _) = verdict_of(&comparison, Metric::TpotMs);
     assert!(matches!(verdict, Verdict::Same | Verdict::Inconclusive), "{verdict:?}");
-    let few = compared(&kept(1, 5, 20.0), &kept(2, 8, 30.0));
-    assert_eq!(few.figures[0].reason.as_deref(), Some("5 runs are too few; 6 of each decide"));
+    let few = compared(&sampled(1, 5, 20.0), &sampled(2, 8, 30.0));
+    assert_eq!(few.figures[0].reason.as_deref(), Some("5 runs are too few (at least 6 of each)"));
 }
 
 #[test]
 fn without_samples_only_intervals_that_are_apart_say_something() {
-    let (a, near, far) = (kept(1, 8, 20.0), kept(2, 8, 20.1), kept(3, 8, 22.0));
+    let (a, near, far) = (sampled(1, 8, 20.0), sampled(2, 8, 20.1), sampled(3, 8, 22.0));
     let overlapping = compared(&without_samples(&a), &near);
     assert_eq!(
         verdict_of(&overlapping, Metric::TpotMs),
@@ -194,7 +200,7 @@ fn without_samples_only_intervals_that_are_apart_say_something() {
     );
     assert_eq!(
         overlapping.figures[1].reason.as_deref(),
-        Some("no run of it is known by itself, and the intervals overlap")
+        Some("the single runs are unknown, and the intervals overlap")
     );
     let apart = compared(&a, &without_samples(&far));
     assert_eq!(verdict_of(&apart, Metric::TpotMs), (Verdict::Worse, RatioBasis::Medians));
@@ -202,12 +208,12 @@ fn without_samples_only_intervals_that_are_apart_say_something() {
     bare.record.metrics.spreads.values_mut().for_each(|spread| spread.ci95 = None);
     let unknown = compared(&bare, &far);
     let reason = unknown.figures[1].reason.as_deref();
-    assert_eq!(reason, Some("only medians are known, and no interval of them"));
+    assert_eq!(reason, Some("only medians are known, without intervals"));
 }
 
 #[test]
 fn samples_that_say_something_else_than_their_record_are_not_believed() {
-    let (a, mut b) = (kept(1, 8, 20.0), kept(2, 8, 20.0));
+    let (a, mut b) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
     for sample in &mut b.samples {
         sample.ttft_us = sample.ttft_us.map(|us| us * 2);
     }
@@ -220,27 +226,24 @@ fn samples_that_say_something_else_than_their_record_are_not_believed() {
 fn what_may_not_be_compared_is_refused_with_its_reason() {
     type Change = fn(&mut Record);
     let rows: [(Change, &str); 9] = [
-        (|r| r.kind = Kind::Tts, "another kind: llm and tts"),
+        (|r| r.kind = Kind::Tts, "different kind: llm and tts"),
         (
             |r| r.workload.shape = Some("agentic".to_owned()),
-            "another shape: short_short and agentic",
+            "different shape: short_short and agentic",
         ),
-        (|r| r.workload.concurrency = Some(4), "another number of users: 1 and 4"),
-        (|r| r.workload.cache = Some(Cache::Cached), "another cache: cold and cached"),
-        (|r| r.status = Status::Oom, "00000002 did not end well"),
+        (|r| r.workload.concurrency = Some(4), "different number of users: 1 and 4"),
+        (|r| r.workload.cache = Some(Cache::Cached), "different cache: cold and cached"),
+        (|r| r.status = Status::Oom, "00000002 did not complete"),
         (
             |r| r.invalid_reasons = vec!["the client was late".to_owned()],
-            "00000002 is no measurement: the client was late",
+            "00000002 is not a valid measurement: the client was late",
         ),
-        (
-            |r| r.workload.cache = Some(Cache::Mixed),
-            "00000002 had prompts of which some were cached and some were not",
-        ),
+        (|r| r.workload.cache = Some(Cache::Mixed), "00000002 mixed cached and uncached prompts"),
         (|r| r.workload.version = Some(2), ""),
         (|r| r.workload.reasoning = Some(Reasoning::Enabled), ""),
     ];
     for (change, expected) in rows {
-        let (base, mut new) = (kept(1, 8, 20.0), kept(2, 8, 20.0));
+        let (base, mut new) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
         change(&mut new.record);
         let comparison = compared(&base, &new);
         if expected.is_empty() {
@@ -257,22 +260,22 @@ fn what_may_not_be_compared_is_refused_with_its_reason() {
 
 #[test]
 fn what_is_different_and_no_obstacle_is_said() {
-    let (base, mut new) = (kept(1, 8, 20.0), kept(2, 8, 20.0));
+    let (base, mut new) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
     new.record.host.id_hash = Some("there".to_owned());
     new.record.count_source = Some(CountSource::Chunks);
     let comparison = compared(&base, &new);
-    assert_eq!(comparison.marks, ["another machine: here and there"]);
+    assert_eq!(comparison.marks, ["different machine: here and there"]);
     assert_eq!(verdict_of(&comparison, Metric::TtftMs).0, Verdict::Same);
     let pace = comparison.figures.iter().find(|figure| figure.metric == Metric::TpotMs);
     let reason = pace.and_then(|figure| figure.reason.as_deref());
-    assert_eq!(reason, Some("not compared: another count of tokens: usage and chunks"));
+    assert_eq!(reason, Some("not compared: different count of tokens: usage and chunks"));
 }
 
 /// Two records as one campaign makes them.
-fn campaign_of_records(times: f64) -> [Kept; 2] {
-    let mut both = [kept(1, 8, 20.0), kept(2, 8, 20.0 * times)];
-    for (at, kept) in both.iter_mut().enumerate() {
-        let record = &mut kept.record;
+fn campaign_of_records(times: f64) -> [SampledRecord; 2] {
+    let mut both = [sampled(1, 8, 20.0), sampled(2, 8, 20.0 * times)];
+    for (at, one) in both.iter_mut().enumerate() {
+        let record = &mut one.record;
         record.harness = Some(Harness {
             argv: ["hob", "bench", "compare"].map(str::to_owned).to_vec(),
             seed: 5,
@@ -292,13 +295,13 @@ fn one_campaign_is_paired_and_nothing_else_is() {
     assert_eq!(comparison.pairing, Pairing::Paired);
     assert_eq!(verdict_of(&comparison, Metric::TpotMs), (Verdict::Worse, RatioBasis::Pairs));
     assert_eq!(comparison.figures[0].threshold_pct, THRESHOLD_PAIRED_PCT);
-    type Change = fn(&mut Kept);
+    type Change = fn(&mut SampledRecord);
     let changes: [Change; 5] = [
-        |kept| kept.record.time.started = "2026-11-21T10:31:00Z".parse().ok(),
-        |kept| kept.record.harness.as_mut().unwrap().argv.push("again".to_owned()),
-        |kept| kept.record.host.id_hash = None,
-        |kept| kept.record.workload.prompts_sha256 = Some("ee".to_owned()),
-        |kept| kept.samples.clear(),
+        |one| one.record.time.started = "2026-11-21T10:31:00Z".parse().ok(),
+        |one| one.record.harness.as_mut().unwrap().argv.push("again".to_owned()),
+        |one| one.record.host.id_hash = None,
+        |one| one.record.workload.prompts_sha256 = Some("ee".to_owned()),
+        |one| one.samples.clear(),
     ];
     for (at, change) in changes.into_iter().enumerate() {
         let mut other = b.clone();
@@ -316,10 +319,10 @@ fn one_seed_twice_is_no_comparison_where_the_server_does_not_tell_what_it_had_ca
     let [a, mut b] = campaign_of_records(0.1);
     b.record.time.started = "2026-11-21T10:31:00Z".parse().ok();
     b.record.time.ended = "2026-11-21T10:40:00Z".parse().ok();
-    let untold = |mut kept: Kept| {
-        kept.record.workload.cache = Some(Cache::Cold);
-        kept.record.workload.cache_verified = Some(false);
-        kept
+    let untold = |mut one: SampledRecord| {
+        one.record.workload.cache = Some(Cache::Cold);
+        one.record.workload.cache_verified = Some(false);
+        one
     };
     let comparison = compared(&untold(a.clone()), &untold(b.clone()));
     assert!(comparison.refusals[0].contains("measure again without --seed"), "{comparison:?}");
@@ -328,84 +331,103 @@ fn one_seed_twice_is_no_comparison_where_the_server_does_not_tell_what_it_had_ca
 }
 
 #[test]
-fn a_gate_fails_on_what_is_proven_and_says_it_in_a_line() {
-    let all = |ids: [u128; 2], tpot_ms: f64| ids.map(|id| kept(id, 8, tpot_ms)).to_vec();
+fn a_report_counts_only_proven_regressions_and_has_a_summary() {
+    let all = |ids: [u128; 2], tpot_ms: f64| ids.map(|id| sampled(id, 8, tpot_ms)).to_vec();
     let (base, slow, same) = (all([1, 2], 20.0), all([3, 4], 22.0), all([5, 6], 20.0));
-    let judged = |new: &[Kept], wish: &Wish| gate(&base, new, &GATED, wish);
-    let failed = judged(&slow, &Wish::default());
-    assert_eq!(failed.verdict, GateVerdict::Regressed);
+    let judged =
+        |new: &[SampledRecord], options: &CompareOptions| report(&base, new, &judging(options));
+    let failed = judged(&slow, &CompareOptions::default());
+    assert_eq!(failed.verdict, ReportVerdict::Regressed);
     assert_eq!(failed.cells[0].comparison.new.ids.len(), 2, "two records of one cell are one side");
-    let said = failed.summary();
-    assert!(said.starts_with("hob bench gate: failed, tpot_ms "), "{said}");
+    let said = failed.summary.clone();
+    assert!(said.starts_with("hob bench compare: regression, tpot_ms "), "{said}");
     assert!(said.ends_with("slower in m llm short_short 1 user (2 figures in 1 cell: 1 worse, 0 better, 1 the same, 0 undecided)"), "{said}");
-    let passed = judged(&same, &Wish::default());
-    assert_eq!(passed.verdict, GateVerdict::Passed);
-    assert!(passed.summary().starts_with("hob bench gate: passed (2 figures in 1 cell"));
-    let wide = Wish { threshold_pct: Some(50.0), ..Wish::default() };
-    assert_eq!(judged(&slow, &wide).verdict, GateVerdict::Passed);
-    let mut crashed = kept(7, 8, 20.0);
+    let passed = judged(&same, &CompareOptions::default());
+    assert_eq!(passed.verdict, ReportVerdict::Passed);
+    assert!(passed.summary.starts_with("hob bench compare: no regression (2 figures in 1 cell"));
+    let wide = CompareOptions { threshold_pct: Some(50.0), ..CompareOptions::default() };
+    assert_eq!(judged(&slow, &wide).verdict, ReportVerdict::Passed);
+    let mut crashed = sampled(7, 8, 20.0);
     crashed.record.workload.shape = Some("agentic".to_owned());
     let with_other = [base.clone(), vec![crashed.clone()]].concat();
     crashed.record.status = Status::Oom;
     let half = [same.clone(), vec![crashed]].concat();
-    let partly = gate(&with_other, &half, &GATED, &Wish::default()).summary();
+    let partly = report(&with_other, &half, &judging(&CompareOptions::default())).summary;
     assert!(partly.ends_with("undecided; 1 cell not compared)"), "{partly}");
-    let faster = gate(&slow, &base, &GATED, &Wish::default());
-    assert_eq!(faster.verdict, GateVerdict::Passed, "what is better fails nothing");
+    let faster = report(&slow, &base, &judging(&CompareOptions::default()));
+    assert_eq!(faster.verdict, ReportVerdict::Passed, "what is better fails nothing");
     assert_eq!(
-        gate(&base, &slow, &[Metric::TtftMs], &Wish::default()).verdict,
-        GateVerdict::Passed
+        report(
+            &base,
+            &slow,
+            &CompareOptions {
+                figures: Figures::Only(vec![Metric::TtftMs]),
+                ..CompareOptions::default()
+            }
+        )
+        .verdict,
+        ReportVerdict::Passed
     );
 }
 
 #[test]
-fn a_gate_that_compared_nothing_has_not_passed() {
-    let base = kept(1, 8, 20.0);
-    let mut elsewhere = kept(2, 8, 20.0);
+fn a_report_without_a_comparison_has_not_passed() {
+    let base = sampled(1, 8, 20.0);
+    let mut elsewhere = sampled(2, 8, 20.0);
     elsewhere.record.host.id_hash = Some("there".to_owned());
-    let few = kept(3, 3, 20.0);
-    let mut other = kept(4, 8, 20.0);
+    let few = sampled(3, 3, 20.0);
+    let mut other = sampled(4, 8, 20.0);
     other.record.model.name = "n".to_owned();
+    let mut another = sampled(5, 8, 20.0);
+    another.record.model.name = "o".to_owned();
     let rows = [
-        (vec![elsewhere], "another machine: a gate compares on one"),
-        (vec![few], "3 runs are too few; 6 of each decide"),
-        (vec![other.clone(), other], "m llm short_short 1 user: only in the base"),
+        (vec![elsewhere], "the machines differ, and a regression is only judged on one machine"),
+        (vec![few], "3 runs are too few (at least 6 of each)"),
+        (vec![other, another], "m llm short_short 1 user: only in the base"),
     ];
     for (new, reason) in rows {
-        let gate = gate(std::slice::from_ref(&base), &new, &GATED, &Wish::default());
-        assert_eq!(gate.verdict, GateVerdict::Incomparable, "{reason}");
-        assert_eq!(gate.summary(), format!("hob bench gate: nothing could be compared: {reason}"));
+        let report =
+            report(std::slice::from_ref(&base), &new, &judging(&CompareOptions::default()));
+        assert_eq!(report.verdict, ReportVerdict::Incomparable, "{reason}");
+        assert_eq!(
+            report.summary,
+            format!("hob bench compare: nothing could be compared: {reason}")
+        );
     }
 }
 
 #[test]
 fn noise_that_was_learned_widens_the_threshold() {
-    let noisy = [kept(1, 8, 20.0), kept(2, 8, 21.6)];
+    let noisy = [sampled(1, 8, 20.0), sampled(2, 8, 21.6)];
     let noise = Noise::learned(&noisy).expect("of one thing");
     let learned = noise.of(Metric::TpotMs).expect("a figure");
     assert!((8.0..12.0).contains(&learned), "{learned}");
-    let wish = Wish { threshold_pct: None, noise };
-    let found = gate(&[kept(3, 8, 20.0)], &[kept(4, 8, 21.6)], &GATED, &wish);
-    assert_eq!(found.verdict, GateVerdict::Passed);
-    let without = gate(&[kept(3, 8, 20.0)], &[kept(4, 8, 21.6)], &GATED, &Wish::default());
-    assert_eq!(without.verdict, GateVerdict::Regressed);
-    let mut other = kept(5, 8, 20.0);
+    let wish = CompareOptions { noise, ..CompareOptions::default() };
+    let found = report(&[sampled(3, 8, 20.0)], &[sampled(4, 8, 21.6)], &judging(&wish));
+    assert_eq!(found.verdict, ReportVerdict::Passed);
+    let without = report(
+        &[sampled(3, 8, 20.0)],
+        &[sampled(4, 8, 21.6)],
+        &judging(&CompareOptions::default()),
+    );
+    assert_eq!(without.verdict, ReportVerdict::Regressed);
+    let mut other = sampled(5, 8, 20.0);
     other.record.workload.concurrency = Some(4);
     assert_eq!(
-        Noise::learned(&[kept(1, 8, 20.0), other]),
-        Err("another number of users: 1 and 4".to_owned())
+        Noise::learned(&[sampled(1, 8, 20.0), other]),
+        Err("different number of users: 1 and 4".to_owned())
     );
 }
 
 #[test]
 fn sides_that_mix_things_are_refused() {
-    let (a, mut b) = (kept(1, 8, 20.0), kept(2, 8, 20.0));
+    let (a, mut b) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
     b.record.engine.version = Some("2".to_owned());
-    let comparison = compare(&[a.clone(), b], &[a], &Wish::default());
+    let comparison = compare(&[a.clone(), b], &[a], &CompareOptions::default());
     assert_eq!(
         comparison.refusals,
-        ["00000001 and 00000002 are not of one thing, and stand on one side"]
+        ["00000001 and 00000002 are on one side and measure different things"]
     );
-    let nothing = compare(&[], &[], &Wish::default());
-    assert_eq!(nothing.refusals, ["there is nothing to compare"]);
+    let nothing = compare(&[], &[], &CompareOptions::default());
+    assert_eq!(nothing.refusals, ["there are no records to compare"]);
 }

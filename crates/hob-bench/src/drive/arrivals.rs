@@ -1,18 +1,18 @@
-//! When requests are due: one after the other by so many users, or at times that nobody's answer changes.
+//! When requests are due: each user's after its last answer, or at times that do not depend on answers.
 //! Pure: the same seed gives the same times.
 
 use std::time::Duration;
 
 use hob_core::statistics::Chance;
 
-/// Who sends the next request, and when.
+/// When the next request is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// So many users, each of whom waits for an answer before asking again.
+    /// Closed loop: each user waits for the answer before the next request.
     Closed { users: usize },
-    /// Evenly, over at most so many connections.
+    /// Open loop at a constant rate, over at most this many connections.
     Constant { per_second: f64, connections: usize },
-    /// At random with this mean, as independent people do.
+    /// Open loop as a Poisson process with this mean rate, like independent users.
     Poisson { per_second: f64, connections: usize },
 }
 
@@ -26,7 +26,7 @@ impl Arrivals {
         }
     }
 
-    /// When each of `count` requests is due after the start; none where users decide.
+    /// When each of `count` requests is due after the start; None for a closed loop.
     pub(super) fn schedule(&self, count: usize, seed: u64) -> Option<Vec<Duration>> {
         let mut chance = Chance::seeded(seed);
         let mut at_s = 0.0;

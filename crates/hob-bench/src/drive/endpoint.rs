@@ -1,5 +1,5 @@
-//! Where a target listens, and a connection to it.
-//! Plain bytes or TLS; what is above does not know which.
+//! The address of a server, and connections to it.
+//! Callers do not see whether a connection uses TLS.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -8,38 +8,38 @@ use std::time::Duration;
 use super::tls::{Tls, Trust};
 use crate::socket::Socket;
 
-/// How often a read that waits looks whether it should go on.
+/// Read timeout, after which a waiting thread checks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 const IS_OPEN_WITHIN: Duration = Duration::from_millis(500);
 
-/// A server's address, as it was written and as it is asked.
+/// A server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     host: String,
     port: u16,
-    /// None where everybody may listen.
+    /// None without TLS.
     trust: Option<Trust>,
-    /// What stands before every path, such as `/api`; usually nothing.
+    /// Prefix of every path, such as `/api`; usually empty.
     pub prefix: String,
 }
 
-/// A target that nobody can ask.
+/// Why a URL cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    #[error("'{url}' is no address: it begins with neither http:// nor https://")]
+    #[error("'{url}' is not a URL (expected http:// or https://)")]
     NoScheme { url: String },
-    #[error("'{url}' is asked over TLS, which cannot be had here: {reason}")]
+    #[error("cannot use TLS for '{url}': {reason}")]
     Trust { url: String, reason: String },
-    #[error("'{url}' names no host and port")]
+    #[error("'{url}' has no valid host and port")]
     NoHost { url: String },
 }
 
 impl Endpoint {
-    /// A path behind the host stays before every path; `/v1` at its end does not, being part of those.
+    /// Parses a URL. Its path becomes the prefix of every path, without a `/v1` at its end.
     ///
     /// # Errors
-    /// It is no address, or one that cannot be asked.
+    /// The URL is malformed, or TLS cannot be used.
     pub fn parse(url: &str) -> Result<Endpoint, EndpointError> {
         Endpoint::trusting(url, Trust::of_system)
     }
@@ -73,7 +73,7 @@ impl Endpoint {
         Ok(Endpoint { host: host.to_owned(), port, trust, prefix: prefix.to_owned() })
     }
 
-    /// As a request's `host` field says it.
+    /// The value of the `host` header.
     pub fn authority(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -82,7 +82,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether anybody listens there.
+    /// Whether a server accepts connections there.
     pub(crate) fn is_open(&self) -> bool {
         let addresses = (self.host.as_str(), self.port).to_socket_addrs();
         let is_open = |address| TcpStream::connect_timeout(&address, IS_OPEN_WITHIN).is_ok();
@@ -111,7 +111,7 @@ impl Endpoint {
     }
 }
 
-/// A connection. Reads give up now and then, so that whoever waits can look around.
+/// A connection. Reads time out regularly, so a waiting thread can check whether to stop.
 #[derive(Debug)]
 pub(super) enum Line {
     Plain(Socket),
@@ -119,11 +119,11 @@ pub(super) enum Line {
 }
 
 impl Line {
-    /// See [`Socket::lay`]; of the last bytes that were needed for what was read.
-    pub(super) fn lay(&self) -> Duration {
+    /// See [`Socket::read_delay`]; with TLS, of the last encrypted bytes.
+    pub(super) fn read_delay(&self) -> Duration {
         match self {
-            Line::Plain(socket) => socket.lay(),
-            Line::Tls(tls) => tls.lay(),
+            Line::Plain(socket) => socket.read_delay(),
+            Line::Tls(tls) => tls.read_delay(),
         }
     }
 }
@@ -160,11 +160,10 @@ mod tests {
     #[test]
     fn addresses_over_tls() {
         let parse = |url| Endpoint::trusting(url, |_| Err(rustls::Error::General("none".into())));
-        let refused = parse("https://box/v1").expect_err("nobody is trusted");
-        let expected =
-            "'https://box/v1' is asked over TLS, which cannot be had here: unexpected error: none";
+        let refused = parse("https://box/v1").expect_err("no trusted certificates");
+        let expected = "cannot use TLS for 'https://box/v1': unexpected error: none";
         assert_eq!(refused.to_string(), expected);
-        assert!(parse("http://box").is_ok(), "nobody has to be trusted");
+        assert!(parse("http://box").is_ok(), "plain HTTP needs no certificates");
         let endpoint = Endpoint::parse("https://box.example/v1").expect("an address");
         assert_eq!(endpoint.authority(), "box.example:443");
     }
@@ -177,12 +176,12 @@ mod tests {
             ("http://box:1/api/v1", Ok(("box:1", "/api"))),
             ("http://[::1]:8484/v1", Ok(("[::1]:8484", ""))),
             ("http://[::1]", Ok(("[::1]:80", ""))),
-            ("box:1", Err("'box:1' is no address")),
-            ("ftp://box", Err("'ftp://box' is no address")),
-            ("https://:1", Err("'https://:1' names no host")),
-            ("http://:1", Err("'http://:1' names no host")),
-            ("http://a@b:1", Err("'http://a@b:1' names no host")),
-            ("http://box:99999", Err("'http://box:99999' names no host")),
+            ("box:1", Err("'box:1' is not a URL")),
+            ("ftp://box", Err("'ftp://box' is not a URL")),
+            ("https://:1", Err("'https://:1' has no valid host")),
+            ("http://:1", Err("'http://:1' has no valid host")),
+            ("http://a@b:1", Err("'http://a@b:1' has no valid host")),
+            ("http://box:99999", Err("'http://box:99999' has no valid host")),
         ];
         for (url, expected) in rows {
             match (Endpoint::parse(url), expected) {

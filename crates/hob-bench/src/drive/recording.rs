@@ -1,19 +1,19 @@
-//! What came and when: bytes as they were read, and a stamp for each read.
-//! Nothing is decoded here; that is done when the last answer is over.
+//! The bytes of an answer as they were read, with a time stamp for each read.
+//! They are parsed later, after the last answer.
 
 use std::time::Duration;
 
-/// One answer as it arrived. Its room is made before the request is sent.
+/// One answer as it arrived. Its memory is allocated before the request is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
     pub(crate) bytes: Vec<u8>,
     pub(crate) reads: Vec<Mark>,
 }
 
-/// A read: when it returned, and where its bytes end.
+/// One read: when it returned, and where its bytes end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// From the start of the drive.
+    /// Time since the start of the drive.
     pub(crate) at: Duration,
     pub(crate) end: usize,
 }
@@ -28,7 +28,7 @@ impl Recording {
         self.reads.push(Mark { at, end: self.bytes.len() });
     }
 
-    /// What each read brought.
+    /// The bytes of each read, with its time.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (Duration, &[u8])> {
         let starts = std::iter::once(0).chain(self.reads.iter().map(|mark| mark.end));
         starts.zip(&self.reads).map(|(start, mark)| (mark.at, &self.bytes[start..mark.end]))
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_what_was_pushed() {
+    fn pieces_are_the_reads() {
         let mut recording = Recording::with_room(8, 2);
         let rows = [(Duration::from_millis(1), &b"abc"[..]), (Duration::from_millis(3), b"d")];
         rows.iter().for_each(|(at, bytes)| recording.push(*at, bytes));

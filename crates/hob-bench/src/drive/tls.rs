@@ -1,5 +1,5 @@
-//! TLS over a blocking socket: whom to trust, the handshake, and reads that bring all that came.
-//! Whom to trust is the operating system's affair, as for every other server that hob asks.
+//! TLS over a blocking socket: trusted certificates, the handshake, and reads that return all that has arrived.
+//! The operating system decides which certificates are trusted, as for every other server that hob connects to.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use super::is_pause;
 use crate::socket::Socket;
 
-/// What is read of the socket at once. With what was left of a record, its text fits into whoever reads 64 KiB.
+/// Bytes of one socket read. Together with the rest of a TLS record, their plain text fits into a buffer of 64 KiB.
 const READ_BYTES: usize = 48 << 10;
 
-/// Who the server has to be, and who may say so.
+/// The server's name and the trusted certificates.
 #[derive(Clone, Debug)]
 pub(super) struct Trust {
     name: ServerName<'static>,
     config: Arc<ClientConfig>,
 }
 
-/// The same server is asked, and trust is the system's for all of them.
+/// Compares names only: all endpoints trust the system's certificates.
 impl PartialEq for Trust {
     fn eq(&self, other: &Trust) -> bool {
         self.name == other.name
@@ -32,22 +32,24 @@ impl PartialEq for Trust {
 
 impl Eq for Trust {}
 
-/// Why there is no connection that could be trusted.
+/// Why the TLS handshake failed.
 #[derive(Debug, thiserror::Error)]
 enum TlsError {
     #[error(
-        "its certificate is not trusted ({0}); whom to trust is the system's affair: add the authority to its certificates, or name the file in SSL_CERT_FILE"
+        "the server's certificate is not trusted ({0}): add its authority to the system's certificates, or name a file in SSL_CERT_FILE"
     )]
     Untrusted(rustls::CertificateError),
-    #[error("it does not speak TLS as hob does: {0}")]
+    #[error("the TLS handshake failed: {0}")]
     Foreign(io::Error),
-    #[error("no TLS within {seconds:.1} s", seconds = .0.as_secs_f64())]
+    #[error("no TLS handshake within {seconds:.1} s", seconds = .0.as_secs_f64())]
     Slow(Duration),
 }
 
 impl Trust {
+    /// Uses the system's certificates.
+    ///
     /// # Errors
-    /// The system trusts nobody, or the name is none of a server.
+    /// The system has no certificates, or the name is not a server name.
     pub(super) fn of_system(host: &str) -> Result<Trust, rustls::Error> {
         let ring = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(ring)
@@ -58,18 +60,18 @@ impl Trust {
     }
 
     pub(super) fn with(host: &str, mut config: ClientConfig) -> Result<Trust, rustls::Error> {
-        // A resumed handshake is shorter, and only for whoever comes later: all connections are to be alike.
+        // A resumed handshake is shorter. All connections must take the same time.
         config.resumption = Resumption::disabled();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| rustls::Error::General(format!("'{host}' is no name of a server")))?;
+            .map_err(|_| rustls::Error::General(format!("'{host}' is not a server name")))?;
         Ok(Trust { name, config: Arc::new(config) })
     }
 
-    /// Until both sides have agreed.
+    /// Performs the handshake.
     ///
     /// # Errors
-    /// The server is somebody else, speaks no TLS, or takes too long.
+    /// The certificate is not trusted, the server does not speak TLS, or the handshake takes too long.
     pub(super) fn shake(&self, mut socket: Socket, within: Duration) -> io::Result<Tls> {
         let begun = Instant::now();
         let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
@@ -96,7 +98,7 @@ fn meant(error: io::Error) -> TlsError {
     }
 }
 
-/// A connection whose bytes are not for others.
+/// An encrypted connection.
 #[derive(Debug)]
 pub(super) struct Tls {
     connection: ClientConnection,
@@ -104,11 +106,11 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    pub(super) fn lay(&self) -> Duration {
-        self.socket.get_ref().lay()
+    pub(super) fn read_delay(&self) -> Duration {
+        self.socket.get_ref().read_delay()
     }
 
-    /// Text of what is here; none where a record is not here to its end.
+    /// The plain text that has arrived; None if no TLS record is complete.
     fn here(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let mut filled = 0;
         loop {
@@ -129,7 +131,7 @@ impl Tls {
     fn decrypt(&mut self) -> io::Result<()> {
         self.connection.read_tls(&mut self.socket)?;
         let done = self.connection.process_new_packets();
-        // What TLS answers by itself, such as new keys or why it hangs up.
+        // TLS may have to answer, for example with new keys or an alert.
         self.send()?;
         done.map(|_| ()).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
@@ -143,7 +145,7 @@ impl Tls {
 }
 
 impl Read for Tls {
-    /// All that one read of the socket brought: what came together has one stamp.
+    /// Returns everything of one socket read, because it has one time stamp.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             if let Some(bytes) = self.here(buffer)? {

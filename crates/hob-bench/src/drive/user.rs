@@ -1,6 +1,5 @@
-//! One connection and the thread that reads it: takes the next job, waits until it is due, sends, and stamps.
-//! The stamp is the kernel's of when bytes came, or comes right after the read. What is looked at afterwards is only where
-//! the answer ends.
+//! One connection and its thread: it takes the next job, waits until it is due, sends it, and time-stamps the answer.
+//! A time stamp is the kernel's, or is taken right after the read. Only the end of the answer is parsed meanwhile.
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,30 +11,30 @@ use bytes::BytesMut;
 use super::endpoint::Line;
 use super::recording::Recording;
 use super::{Drive, End, Exchange, is_pause};
-use crate::answer::Answer;
 use crate::head;
+use crate::http_response::HttpResponse;
 
-/// A small one would cut what is there into several reads.
+/// Size of the read buffer. A small one would split one arrival into several reads.
 const READ_BYTES: usize = 64 << 10;
-/// Of an answer's bytes, so many at least come with a read, when room for stamps is made.
+/// Assumed least number of bytes of a read, to allocate memory for the time stamps.
 const BYTES_PER_READ: usize = 64;
-/// A request that is due later than this is waited for in steps, so that a stop is seen.
+/// Longest single sleep before a due time, so a stop is noticed.
 const NAP: Duration = Duration::from_millis(100);
-/// Of a request, what is written last: so much usually goes out at once.
+/// Size of a request's last write, small enough to be sent at once.
 const LAST_BYTES: usize = 8 << 10;
 
 #[derive(Debug)]
 pub(super) struct User<'a> {
     drive: &'a Drive,
     stop: &'a AtomicBool,
-    /// None where it broke, or never stood.
+    /// None if the connection broke or was never opened.
     line: Option<Line>,
-    /// What the connection took that is used for the first time.
+    /// Time to open the connection, until its first request.
     connect: Option<Duration>,
     buffer: Vec<u8>,
 }
 
-/// What one thread did.
+/// The results of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Worked {
     pub(super) exchanges: Vec<Exchange>,
@@ -45,7 +44,7 @@ pub(super) struct Worked {
 impl<'a> User<'a> {
     pub(super) fn connect(drive: &'a Drive, stop: &'a AtomicBool) -> User<'a> {
         let mut user = User { drive, stop, line: None, connect: None, buffer: vec![0; READ_BYTES] };
-        // Whoever is not there is found out by the first request.
+        // The first request reports a failed connection.
         let _refused = user.reconnect();
         user
     }
@@ -58,7 +57,7 @@ impl<'a> User<'a> {
         Ok(())
     }
 
-    /// Jobs until there are none.
+    /// Works until no job is left.
     pub(super) fn work(
         &mut self,
         start: Instant,
@@ -86,7 +85,7 @@ impl<'a> User<'a> {
         }
         let reached = if self.line.is_some() { Ok(()) } else { self.reconnect() };
         let connect = self.connect.take();
-        // Who decides when to ask does so when there is a connection.
+        // In a closed loop a request is due when there is a connection.
         let sched = due.unwrap_or_else(|| start.elapsed());
         let mut exchange = Exchange {
             job,
@@ -128,21 +127,21 @@ impl<'a> User<'a> {
         let job = &self.drive.jobs[job];
         let (ahead, last) = job.split_at(job.len().saturating_sub(LAST_BYTES));
         let ahead = line.write_all(ahead).and_then(|()| line.flush());
-        // Not behind the last write: a server that it wakes may take this thread's core, and would seem the faster for it.
+        // Before the last write: the server that it wakes may take this thread's core, and would then seem faster.
         *sent = start.elapsed();
         let written = ahead.and_then(|()| line.write_all(last)).and_then(|()| line.flush());
         if written.is_err() {
             return End::CutOff;
         }
         let patience = self.drive.patience;
-        let (mut answer, mut unread) = (Answer::expected(), BytesMut::new());
+        let (mut answer, mut unread) = (HttpResponse::expected(), BytesMut::new());
         let mut heard = *sent;
         loop {
             let read = line.read(&mut self.buffer);
             let returned = start.elapsed();
-            // What came later is not earlier, whatever a clock says.
+            // Times must not decrease, even if a clock was set.
             let at = if read.is_ok() {
-                returned.saturating_sub(line.lay()).max(heard)
+                returned.saturating_sub(line.read_delay()).max(heard)
             } else {
                 returned
             };
@@ -176,13 +175,13 @@ impl<'a> User<'a> {
     }
 }
 
-/// Of the thread that asks.
+/// Processor time of the current thread.
 fn thread_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// The server says that this connection has had its last answer.
+/// Whether the server closes the connection after this answer.
 fn hangs_up(recording: &Recording) -> bool {
     let Some(bytes) = head::length(&recording.bytes) else { return true };
     let head = &recording.bytes[..bytes];

@@ -1,5 +1,5 @@
 //! Latency per user under concurrent load, and what all users get together.
-//! Blocks of many users are compared with the blocks of one user beside them, never with another campaign.
+//! Blocks of many users are compared with the neighbouring blocks of one user, never with another campaign.
 
 use hob_core::statistics::Ratio;
 use jiff::Timestamp;

@@ -62,7 +62,7 @@ pub fn side_by_side(
 
 struct TwoServers<'a> {
     sessions: [ChatSession<'a>; 2],
-    /// Of the second server.
+    /// Context of the second server.
     context: Context,
     chance: Chance,
     /// Words of all prompts, without the first word of each.

@@ -22,7 +22,7 @@ fn imported(name: &str) -> Vec<Imported> {
     import(name, text.as_bytes(), None).expect("imported")
 }
 
-/// Of the run at this place, by metric: the figure.
+/// Checks the figures of the run at this index.
 fn check(name: &str, at: usize, expected: &[(Metric, f64)]) {
     let metrics = &imported(name)[at].record.metrics;
     for (metric, value) in expected {
@@ -320,15 +320,15 @@ fn bad_originals_are_refused_in_one_sentence() {
 #[test]
 fn an_original_imports_once_and_is_completed_when_it_was_cut_off() {
     let folder = tempfile::tempdir().expect("a folder");
-    let shelf = Shelf::new(folder.path().join("records"));
+    let store = RecordStore::new(folder.path().join("records"));
     let all = imported("llama_bench.json");
-    let files = keep("a.json", &all, &shelf).expect("kept");
+    let files = keep("a.json", &all, &store).expect("kept");
     assert_eq!(files.len(), 2);
     assert!(
-        matches!(keep("a.json", &all, &shelf), Err(ImportError::AlreadyImported { id, .. }) if id == all[0].record.id)
+        matches!(keep("a.json", &all, &store), Err(ImportError::AlreadyImported { id, .. }) if id == all[0].record.id)
     );
     std::fs::remove_file(&files[1]).expect("removed");
-    assert_eq!(keep("a.json", &all, &shelf).expect("completed"), files[1..]);
-    let read = shelf.read().expect("a listing");
+    assert_eq!(keep("a.json", &all, &store).expect("completed"), files[1..]);
+    let read = store.read().expect("a listing");
     assert!(read.skipped.is_empty() && read.records.len() == 2);
 }

@@ -1,5 +1,5 @@
-//! One context tried: the old server gone, a new one started with it, known to have it, filled, and asked to go on.
-//! Whatever happens on the way has a name; only a server that cannot be asked at all ends the search.
+//! One attempt: ends the old server, starts a new one with the context, fills the context, and generates tokens.
+//! Every failure has a result type. Only a request that cannot be sent ends the search.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use hob_machine::{Vram, ram, vram};
 
 use super::What;
+use super::reported_context::{Mismatch, mismatch, reported_context};
 use super::search::{Memory, Search, Tried};
 use super::symptom::{Stage, of_fault, of_launch};
-use super::told::{Mismatch, mismatch, told};
 use super::trend::Pace;
 use crate::launch::{LaunchError, Running, speaks_of_memory};
 use crate::question::{Answered, Questions};
@@ -18,18 +18,18 @@ use crate::runs::{BenchError, Reply};
 use crate::server::StartedServer;
 use crate::timeline::RequestFault;
 
-/// What a launch's command calls it.
+/// The placeholder in a start command.
 pub const PLACE: &str = "ctx";
-/// Left free by the prompt, for the template and the answer.
+/// Tokens that the prompt leaves free, for the template and the answer.
 pub(super) const FREE_TOKENS: u64 = 256;
 pub(super) const DECODED_TOKENS: u32 = 64;
-/// Of a prompt that was counted in full.
+/// Least counted share of a prompt that was not cut.
 const COUNTED_SHARE: f64 = 0.98;
-/// A card on which less was taken is another's.
+/// With less memory in use, the server does not run on the card.
 const CARD_BYTES_MIN: u64 = 64 << 20;
 const BYTES_PER_MB: f64 = 1e6;
 const SAID_CHARS_MAX: usize = 240;
-/// Between two questions to a server that still loads, and for one that is about to end.
+/// Between two checks of a server that is loading or ending.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const END_WITHIN: Duration = Duration::from_secs(3);
 
@@ -39,25 +39,25 @@ pub(super) struct Trial<'t, 'a> {
     pub(super) started: &'t mut StartedServer,
     pub(super) questions: Questions<'a>,
     pub(super) what: What,
-    /// The server that runs has not been tried yet.
+    /// The running server has not been tested yet.
     pub(super) is_fresh: bool,
-    /// How long the server that runs refused because it still loaded its model.
+    /// How long the running server answered that it was still loading.
     pub(super) waited: Duration,
 }
 
-/// What came of one.
+/// The result of an attempt.
 #[derive(Clone, Debug)]
 pub(super) struct Tested {
     pub(super) tried: Tried,
     pub(super) attempt: Attempt,
     pub(super) proof: Option<ContextProof>,
-    /// The last question and its answer.
+    /// The answer to the last request.
     pub(super) reply: Option<Reply>,
     pub(super) load: Duration,
     pub(super) was_stopped: bool,
 }
 
-/// Why it did not work.
+/// A failed attempt.
 #[derive(Debug)]
 struct Failure {
     result: AttemptResult,
@@ -66,7 +66,7 @@ struct Failure {
     reply: Option<Box<Reply>>,
 }
 
-/// Where it worked.
+/// A successful attempt.
 #[derive(Debug)]
 struct Worked {
     reply: Reply,
@@ -75,7 +75,7 @@ struct Worked {
 
 impl Trial<'_, '_> {
     /// # Errors
-    /// The server cannot be asked at all.
+    /// No request can be sent.
     pub(super) fn attempt(&mut self, ctx: u64, search: &Search) -> Result<Tested, BenchError> {
         let begun = Instant::now();
         let came_to = self.came_to(ctx, search)?;
@@ -116,19 +116,19 @@ impl Trial<'_, '_> {
         if greeted.fault().is_some() {
             return Ok(Err(self.failure(greeted, Stage::Load)));
         }
-        let told = told(&self.questions.asker().target);
-        if let Some(other) = told.and_then(|told| mismatch(ctx, told, search)) {
+        let reported = reported_context(&self.questions.asker().target);
+        if let Some(other) = reported.and_then(|reported| mismatch(ctx, reported, search)) {
             let Mismatch { result, said, takes } = other;
             return Ok(Err(Failure { result, said, takes, reply: None }));
         }
-        let proof = told.map(|_| ContextProof::Reported);
+        let proof = reported.map(|_| ContextProof::Reported);
         match self.what {
             What::Load => Ok(Ok(Worked { reply: greeted.reply(), proof })),
             What::Usable => self.fill(ctx, proof, search),
         }
     }
 
-    /// Another generation: the one before is gone and its port closed before this one begins.
+    /// Restarts the server. The old process has ended and its port is closed before the new one starts.
     fn begin(&mut self, ctx: u64) -> Result<(), Failure> {
         if std::mem::take(&mut self.is_fresh) {
             return Ok(());
@@ -141,7 +141,7 @@ impl Trial<'_, '_> {
         })
     }
 
-    /// Until its model is loaded: some answer for what they are before they can.
+    /// Sends a short request until the model is loaded. Some servers answer other requests before that.
     fn greet(&mut self) -> Result<Answered, BenchError> {
         let (begun, patience) = (Instant::now(), self.started.launch.patience);
         self.waited = Duration::ZERO;
@@ -158,7 +158,7 @@ impl Trial<'_, '_> {
         }
     }
 
-    /// Nearly all of it, and then so many tokens more.
+    /// Fills almost the whole context, then generates tokens.
     fn fill(
         &mut self,
         ctx: u64,
@@ -169,7 +169,7 @@ impl Trial<'_, '_> {
         let prompt = self.questions.of_tokens(tokens)?;
         let mut filled = self.questions.ask(&prompt, DECODED_TOKENS)?;
         if is_slow(&filled, ctx, search) {
-            // Once more: whoever else was at work is not the server's memory.
+            // Again, because other load on the machine may have slowed the server.
             let again = self.questions.ask(&prompt, DECODED_TOKENS)?;
             filled = if is_slow(&again, ctx, search) { filled } else { again };
         }
@@ -182,8 +182,9 @@ impl Trial<'_, '_> {
         if let Some(counted) = counted
             && f64::from(counted) < f64::from(tokens) * COUNTED_SHARE
         {
-            let said =
-                format!("of a prompt of {tokens} tokens it read {counted}: the rest was cut off");
+            let said = format!(
+                "the server counted {counted} of {tokens} prompt tokens: it cut the prompt"
+            );
             let result = AttemptResult::Unsupported;
             return Ok(Err(Failure {
                 result,
@@ -211,7 +212,7 @@ impl Trial<'_, '_> {
         self.started.running().and_then(Running::has_ended)
     }
 
-    /// A process outlives its connections by a little.
+    /// Waits shortly for the end of the process, which ends after its connections.
     fn ended_soon(&mut self, fault: Option<&RequestFault>) -> Option<LaunchError> {
         let begun = Instant::now();
         let is_lost =
@@ -225,7 +226,7 @@ impl Trial<'_, '_> {
         }
     }
 
-    /// On the card if much of it is there, else in the machine; and both as they are written down, in MB.
+    /// Memory use on the card if there is much of it, otherwise in RAM; and both in MB for the record.
     fn memory(&mut self) -> (Option<Memory>, Option<f64>, Option<f64>) {
         let resident = self.started.running().and_then(|running| running.resident_bytes());
         let card = vram().filter(|card| card.used_bytes > CARD_BYTES_MIN);
@@ -241,7 +242,7 @@ impl Trial<'_, '_> {
     }
 }
 
-/// How it ended, and what it said of why: a record is no place for a server's whole log.
+/// The first line, and the log line with the cause. A record does not keep a whole log.
 fn brief(said: &str) -> String {
     let mut lines = said.lines();
     let first = lines.next().unwrap_or_default();
@@ -254,7 +255,7 @@ fn of_answer(answered: &Answered, stage: Stage) -> AttemptResult {
     answered.fault().map_or(AttemptResult::Ok, |fault| of_fault(fault, stage, None, false))
 }
 
-/// Slower than shorter contexts promise.
+/// Whether it is slower than shorter contexts predict.
 fn is_slow(answered: &Answered, ctx: u64, search: &Search) -> bool {
     let speed = answered.figures.as_ref().and_then(|figures| figures.decode_tok_s);
     speed.is_some_and(|speed| search.pace(ctx, speed) != Pace::Fine)
@@ -279,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_log_the_line_that_tells_is_kept() {
+    fn the_log_line_with_the_cause_is_kept() {
         let rows = [
             ("the answer did not end", "the answer did not end"),
             (

@@ -1,5 +1,5 @@
-//! Which context is tried next, and what is known by what came of those before: pure, so that any server can be played.
-//! A bisection, within the window that memory and its price per token promise, as long as they promise one.
+//! Decides which context is tried next, from the results so far. Pure, so tests can simulate any server.
+//! It bisects within the window that free memory and the bytes per token predict, if they are known.
 
 #[cfg(test)]
 mod tests;
@@ -7,16 +7,16 @@ mod tests;
 use super::trend::{Judged, Pace, judged, pace};
 use crate::record::AttemptResult;
 
-/// The longest has to work so often.
+/// The longest context must work this often.
 const CONFIRMED_TIMES: u32 = 2;
-/// Servers of an earlier start that answer in a row, before it is given up.
+/// After this many answers in a row from servers of an earlier start, the search gives up.
 const STALE_MAX: usize = 3;
-/// Of what memory promises. Buffers that nobody counts take more of it than is ever left over.
+/// Window around the predicted context. It is not symmetric, because uncounted buffers take memory.
 const WINDOW: (f64, f64) = (0.875, 1.03);
-/// Attempts after which a promise that has not led there is no longer believed.
+/// After this many attempts the prediction is not used any more.
 const BELIEVED_MAX: usize = 6;
 
-/// Where the ceiling is looked for, in tokens.
+/// The range of the search in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub lo: u64,
@@ -24,29 +24,29 @@ pub struct Span {
     pub granule: u64,
 }
 
-/// What a server had taken of memory, and what was left of the same memory.
+/// Memory that the server used, and memory that was free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub taken_bytes: u64,
     pub left_bytes: u64,
 }
 
-/// What came of one context.
+/// The result of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tried {
     pub ctx: u64,
     pub result: AttemptResult,
-    /// The server took no more than this, and said so.
+    /// The maximum that the server reported.
     pub takes: Option<u64>,
     pub memory: Option<Memory>,
     pub decode_tok_s: Option<f64>,
 }
 
-/// What was tried, and what follows from it.
+/// All attempts so far, and what follows from them.
 #[derive(Clone, Debug)]
 pub struct Search {
     span: Span,
-    /// Of context, where the model's own file says it; else it is learnt.
+    /// Bytes per token of context, if the model's file gives them; otherwise they are learnt.
     bytes_per_token: Option<f64>,
     tried: Vec<Tried>,
     judged: Judged,
@@ -59,14 +59,14 @@ impl Search {
 
     pub fn add(&mut self, tried: Tried) {
         self.tried.push(tried);
-        // A slow one may turn out to be so only beside those that come after it.
+        // Later attempts may show that an earlier one was too slow.
         self.judged = judged(&self.tried);
         for (one, result) in self.tried.iter_mut().zip(&self.judged.results) {
             one.result = *result;
         }
     }
 
-    /// What so many tokens a second say at a context.
+    /// Judges the speed at a context.
     pub(super) fn pace(&self, ctx: u64, decode_tok_s: f64) -> Pace {
         pace(&self.judged.fine, ctx, 1.0 / decode_tok_s)
     }
@@ -75,33 +75,33 @@ impl Search {
         &self.tried
     }
 
-    /// The longest that worked, below everything that did not.
+    /// The longest context that worked, shorter than every failure.
     pub fn longest_ok(&self) -> Option<u64> {
         let top = self.top();
         let ok = self.tried.iter().filter(|one| one.result == AttemptResult::Ok && one.ctx < top);
         ok.map(|one| one.ctx).max()
     }
 
-    /// One failure outweighs any success: what works now and then cannot be used.
+    /// The shortest context that failed. One failure outweighs successes: a context must always work.
     pub fn shortest_fail(&self) -> Option<u64> {
         self.tried.iter().filter(|one| self.is_bound(one)).map(|one| one.ctx).min()
     }
 
-    /// Nothing from here on is known to work.
+    /// No context from here on is known to work.
     fn top(&self) -> u64 {
         let ends = [self.shortest_fail(), self.judged.doubtful];
         let beyond = self.span.hi + self.span.granule;
         ends.into_iter().flatten().min().unwrap_or(beyond)
     }
 
-    /// What the shortest that did not work came to.
+    /// The result of the shortest failed context.
     pub fn limited_by(&self) -> Option<AttemptResult> {
         let fail = self.shortest_fail()?;
         let last = self.tried.iter().rev().find(|one| one.ctx == fail && self.is_bound(one));
         last.map(|one| one.result)
     }
 
-    /// How often the longest worked.
+    /// How often the longest context worked.
     pub fn confirmed(&self) -> u32 {
         self.longest_ok().map_or(0, |ctx| self.count(ctx, AttemptResult::Ok))
     }
@@ -110,13 +110,13 @@ impl Search {
         self.confirmed() >= CONFIRMED_TIMES
     }
 
-    /// Nothing is left between the longest that works and the shortest that does not.
+    /// Whether the longest success and the shortest failure are neighbours.
     pub fn is_refuted(&self) -> bool {
         let ends = self.longest_ok().zip(self.shortest_fail());
         ends.is_some_and(|(ok, fail)| fail - ok <= self.span.granule)
     }
 
-    /// None once everything is known that can be.
+    /// The next context to try; None at the end of the search.
     pub fn next(&self) -> Option<u64> {
         if let Some(again) = self.again() {
             return again;
@@ -131,14 +131,14 @@ impl Search {
         }
     }
 
-    /// About how many more there are, this one not counted.
+    /// Estimated number of further attempts after this one.
     pub fn left(&self) -> usize {
         let width = self.top().saturating_sub(self.longest_ok().unwrap_or(self.span.lo));
         let halvings = (width / self.span.granule).max(1).ilog2() as usize;
         halvings + CONFIRMED_TIMES.saturating_sub(self.confirmed().max(1)) as usize
     }
 
-    /// A context whose last attempt said nothing of it: tried again, or given up.
+    /// Repeats a context whose last attempt had no clear result, or gives up.
     fn again(&self) -> Option<Option<u64>> {
         let last = self.tried.last()?;
         let in_a_row = self.tried.iter().rev().take_while(|one| one.result == last.result).count();
@@ -150,7 +150,7 @@ impl Search {
         }
     }
 
-    /// A failure of no known kind may have been chance, the first time.
+    /// A first failure without a known cause may have been chance.
     fn is_bound(&self, one: &Tried) -> bool {
         match one.result {
             AttemptResult::Ok | AttemptResult::Stale => false,
@@ -168,14 +168,14 @@ impl Search {
         self.tried.iter().filter(|one| one.ctx == ctx && one.result == result).count() as u32
     }
 
-    /// Between one that works and one that does not, or is beyond the span; none where they are neighbours.
+    /// A context between a success and a failure or the end of the range; None if they are neighbours.
     fn between(&self, ok: u64, top: u64) -> Option<u64> {
         let Span { hi, granule, .. } = self.span;
         if ok >= hi || top - ok <= granule {
             return None;
         }
-        let told = self.takes().map(|takes| if takes > ok { takes } else { ok + granule });
-        if let Some(next) = told.filter(|next| *next < top) {
+        let reported = self.takes().map(|takes| if takes > ok { takes } else { ok + granule });
+        if let Some(next) = reported.filter(|next| *next < top) {
             return Some(next);
         }
         if top > hi && self.hi_is_worth_it() {
@@ -188,7 +188,7 @@ impl Search {
         Some(self.middle(from, until).min(top - granule).max(ok + granule))
     }
 
-    /// On the grid that begins at the lower end of the span.
+    /// The middle, rounded down to the granule.
     fn middle(&self, from: u64, until: u64) -> u64 {
         let Span { lo, granule, .. } = self.span;
         let middle = from + (until - from) / 2;
@@ -199,11 +199,11 @@ impl Search {
         self.tried.iter().filter_map(|one| one.takes).min()
     }
 
-    /// Where nothing is known of memory, or there is surely enough of it.
+    /// Whether the end of the range may fit: memory is unknown or certainly sufficient.
     fn hi_is_worth_it(&self) -> bool {
         match (self.window(), self.known().last()) {
             (Some((from, _)), _) => from >= self.span.hi,
-            // The weights are in what was taken, so a token costs less than this.
+            // The used memory includes the weights, so a token takes less than this.
             (None, Some((ctx, memory))) => {
                 let most = memory.taken_bytes as f64 / *ctx as f64;
                 *ctx as f64 + memory.left_bytes as f64 / most >= self.span.hi as f64
@@ -212,17 +212,17 @@ impl Search {
         }
     }
 
-    /// Where the ceiling is, if memory is what limits it.
+    /// Where the longest context is expected, if memory limits it.
     fn window(&self) -> Option<(u64, u64)> {
         let known = self.known();
         let (ctx, memory) = *known.last()?;
-        let guess = ctx as f64 + memory.left_bytes as f64 / self.price(&known)?;
+        let guess = ctx as f64 + memory.left_bytes as f64 / self.bytes_per_token(&known)?;
         let is_believed = self.tried.len() < BELIEVED_MAX;
         is_believed.then_some(((guess * WINDOW.0) as u64, (guess * WINDOW.1) as u64))
     }
 
-    /// Bytes for a token more: between the shortest and the longest that worked.
-    fn price(&self, known: &[(u64, Memory)]) -> Option<f64> {
+    /// Bytes per token, from the shortest and the longest success.
+    fn bytes_per_token(&self, known: &[(u64, Memory)]) -> Option<f64> {
         let learnt = known.first().zip(known.last()).and_then(|(short, long)| {
             let tokens = long.0.checked_sub(short.0).filter(|tokens| *tokens > 0)?;
             let bytes = long.1.taken_bytes.checked_sub(short.1.taken_bytes)?;
@@ -231,7 +231,7 @@ impl Search {
         learnt.or(self.bytes_per_token).filter(|bytes| *bytes > 0.0)
     }
 
-    /// Contexts that worked, the shortest first, and their memory.
+    /// Successful contexts with their memory, the shortest first.
     fn known(&self) -> Vec<(u64, Memory)> {
         let ok = self.tried.iter().filter(|one| one.result == AttemptResult::Ok);
         let mut known: Vec<_> = ok.filter_map(|one| Some((one.ctx, one.memory?))).collect();

@@ -1,11 +1,11 @@
-//! What a failure says of memory: which of its signs a server showed, and in which stage.
-//! Anything else is told apart, so that no missing file passes for a full memory.
+//! Classifies a failure: whether a server shows signs of too little memory, and in which stage.
+//! Other failures are separate, so a missing file is not taken for full memory.
 
 use crate::launch::{LaunchError, speaks_of_memory};
 use crate::record::AttemptResult;
 use crate::timeline::RequestFault;
 
-/// How far it came.
+/// The stage that a request reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Load,
@@ -13,10 +13,10 @@ pub(super) enum Stage {
     Decode,
 }
 
-/// The server did not start. `is_taken`: somebody else answers at its address.
+/// Classifies a failed start. `is_taken`: another server answers at its address.
 pub(super) fn of_launch(error: &LaunchError, is_taken: bool) -> AttemptResult {
     match error {
-        // Ours cannot have its port, and so ends or waits for it: what it says then is of that.
+        // The new server cannot get its port, so its own message is about the port.
         _ if is_taken => AttemptResult::Stale,
         LaunchError::Taken { .. } | LaunchError::Lingers { .. } => AttemptResult::Stale,
         LaunchError::Ended { is_out_of_memory: true, .. } => AttemptResult::OomLoad,
@@ -30,7 +30,7 @@ pub(super) fn of_launch(error: &LaunchError, is_taken: bool) -> AttemptResult {
     }
 }
 
-/// A question was not answered; `ended` is how the server's process ended, if it has.
+/// Classifies a failed request. `ended` is how the server's process ended, if it did.
 pub(super) fn of_fault(
     fault: &RequestFault,
     stage: Stage,
@@ -66,8 +66,8 @@ fn out_of_memory(stage: Stage) -> AttemptResult {
     }
 }
 
-/// As the engines that are known say that a context is too long for the model, and not for the machine.
-fn speaks_of_length(said: &str) -> bool {
+/// Whether a message means that the context is too long for the model, in the words of the known engines.
+fn speaks_of_length(message: &str) -> bool {
     const WORDS: [&str; 9] = [
         "context_length_exceeded",
         "exceed_context_size",
@@ -79,8 +79,8 @@ fn speaks_of_length(said: &str) -> bool {
         "is greater than the derived max_model_len",
         "prompt is too long",
     ];
-    let said = said.to_lowercase();
-    WORDS.iter().any(|words| said.contains(words))
+    let message = message.to_lowercase();
+    WORDS.iter().any(|words| message.contains(words))
 }
 
 #[cfg(test)]

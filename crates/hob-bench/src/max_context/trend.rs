@@ -1,33 +1,33 @@
-//! How fast a server should write at a context, by how fast it wrote at shorter ones: who is far below has spilled.
-//! A token takes longer the more there is before it, but by no more than in proportion.
+//! Predicts the speed at a context from shorter contexts. A much slower server has spilled into slower memory.
+//! A token takes longer with a longer context, but at most in proportion.
 
 use std::cmp::Ordering;
 
 use super::search::Tried;
 use crate::record::AttemptResult;
 
-/// Of what the trend promises.
+/// Share of the predicted speed below which memory has spilled.
 const SPILLED_SHARE: f64 = 0.5;
-/// Times the context up to which a trend reaches.
+/// A trend predicts contexts up to this many times longer.
 const REACH: u64 = 2;
 
-/// What a speed says.
+/// The judgement of a speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     Fine,
-    /// Slow, and nothing nearer says how slow it should be.
+    /// Slow, without a near shorter context to compare with.
     Doubtful,
     Spilled,
 }
 
-/// What each that was tried came to, once its speed is held to that of shorter contexts.
+/// The results of all attempts after their speeds were compared with shorter contexts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Judged {
-    /// In the order of trial.
+    /// In the order of the attempts.
     pub(super) results: Vec<AttemptResult>,
-    /// The shortest context of which more has to be known.
+    /// The shortest context that needs a nearer comparison.
     pub(super) doubtful: Option<u64>,
-    /// Contexts that were as fast as they should be, the shortest first, and seconds for a token.
+    /// Contexts with the expected speed and their seconds per token, the shortest first.
     pub(super) fine: Vec<(u64, f64)>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn judged(tried: &[Tried]) -> Judged {
     judged
 }
 
-/// Held to contexts that were fine.
+/// Compares a time per token with contexts of the expected speed.
 pub(super) fn pace(fine: &[(u64, f64)], ctx: u64, token_s: f64) -> Pace {
     let shorter: Vec<(u64, f64)> = fine.iter().copied().filter(|(at, _)| *at < ctx).collect();
     let Some((near, near_s)) = shorter.last().copied() else { return Pace::Fine };
@@ -65,7 +65,7 @@ pub(super) fn pace(fine: &[(u64, f64)], ctx: u64, token_s: f64) -> Pace {
     }
 }
 
-/// The straight line that is nearest to all of them; none of a single context.
+/// Linear regression as (value at 0, slope); None for a single context.
 fn line(points: &[(u64, f64)]) -> Option<(f64, f64)> {
     let count = points.len() as f64;
     let mean = |of: fn(&(u64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_what_shorter_contexts_promise() {
+    fn half_of_the_predicted_speed_is_a_spill() {
         // 10 ms at 1000, 20 ms at 2000: 40 ms at 4000.
         let rising: &[(u64, f64)] = &[(1000, 0.010), (2000, 0.020)];
         let flat: &[(u64, f64)] = &[(1000, 0.010), (2000, 0.010)];

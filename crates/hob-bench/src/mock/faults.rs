@@ -1,47 +1,31 @@
-//! Everything that goes wrong with servers, each under its name, and two that go right.
-//! The words of an answer are always the same, so that a reader can tell what got lost.
+//! Everything that goes wrong with servers, each fault under a name, and one answer that goes right.
+//! The words of an answer are always the same, so a reader can see what got lost.
 
-use std::io;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
-use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use futures::{Stream, StreamExt, stream};
-use serde_json::json;
-use tokio::time::sleep;
+use serde_json::{Value, json};
 
-use super::Counts;
-use super::measured::{fast, paced, whole};
-
-/// What every whole answer says; in pieces, one word each.
+/// The words of every complete answer; a stream has one word in each event.
 pub const WORDS: [&str; 4] = ["Hello", " from", " the mock,", " wörld 🌍."];
-/// Longer than any limit of a test.
-const FOR_EVER: Duration = Duration::from_secs(3600);
 const MEBIBYTE: usize = 1 << 20;
+/// Between writes that must not share a packet: a reader of a shared packet would see only the end of the connection.
+const PACKET_PAUSE: Duration = Duration::from_millis(5);
 
 macro_rules! faults {
-    ($($(#[doc = $what:literal])+ $variant:ident = $name:literal),* $(,)?) => {
-        /// What a model of the mock does.
+    ($($(#[$doc:meta])+ $variant:ident = $name:literal),* $(,)?) => {
+        /// One way to answer, most of them wrong.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Fault {
-            $($(#[doc = $what])+ $variant),*
+        pub enum MockFault {
+            $($(#[$doc])+ $variant),*
         }
 
-        impl Fault {
-            pub const ALL: &'static [Fault] = &[$(Fault::$variant),*];
+        impl MockFault {
+            pub const ALL: &'static [MockFault] = &[$(MockFault::$variant),*];
 
             pub fn name(self) -> &'static str {
-                match self { $(Fault::$variant => $name),* }
+                match self { $(MockFault::$variant => $name),* }
             }
 
-            /// For people: what it does.
-            pub fn meaning(self) -> &'static str {
-                match self { $(Fault::$variant => concat!($($what),+).trim_ascii()),* }
-            }
         }
     };
 }
@@ -49,13 +33,9 @@ macro_rules! faults {
 faults! {
     /// answers well
     Fine = "fine",
-    /// 68 events at once
-    Fast = "fast",
-    /// 64 tokens, 10 ms apart
-    Paced = "paced",
     /// 503 with Retry-After: 7
     Unavailable = "503",
-    /// 503 without a word when to come back
+    /// 503 without Retry-After
     Overloaded = "503-bare",
     /// 500
     Failing = "500",
@@ -63,221 +43,229 @@ faults! {
     Limited = "429",
     /// 401
     KeyRefused = "401",
-    /// 400 that complains of the prompt's length
+    /// 400: the prompt is too long
     TooLong = "400-too-long",
-    /// 400 that does not know min_p, and takes the request without it
+    /// 400 for a request with min_p, an answer without it
     Picky = "400-min-p",
-    /// 400 of the request's own making
+    /// 400: the request is wrong
     Refused = "400",
     /// an error frame at once, in a 200
     EarlyError = "early-error",
-    /// no status line, ever
+    /// never a status line
     Silent = "hang",
     /// a 200, and then nothing
     SilentBody = "hang-body",
     /// an error frame after two words
     ErrorAfter = "error-mid",
-    /// the connection is cut after two words
+    /// the connection ends after two words
     CutAfter = "cut-mid",
     /// nothing more after two words
     StallAfter = "stall-mid",
-    /// the connection is cut after two words, and the rest comes when that is asked for
+    /// the connection ends after two words; a request for the rest gets the rest
     CutOnce = "cut-once",
-    /// nothing more after two words, and the rest comes when that is asked for
+    /// nothing more after two words; a request for the rest gets the rest
     StallOnce = "stall-once",
-    /// the connection is cut after two words, and whoever asks for the rest hears another beginning
+    /// the connection ends after two words; a request for the rest gets another answer
     CutAnew = "cut-anew",
-    /// one line that is no JSON
+    /// one line that is not JSON
     BadLine = "bad-line",
-    /// five lines that are no JSON
+    /// five lines that are not JSON
     BadLines = "bad-lines",
     /// a good end without [DONE]
     NoDone = "no-done",
-    /// the end of the body before anything was said
+    /// the body ends before the first word
     EofEarly = "eof",
-    /// the end of the body after two words, without an end of the answer
+    /// the body ends after two words, without the end of the answer
     EofAfter = "eof-mid",
     /// [DONE] without a finish_reason
     NoFinish = "no-finish",
-    /// a good end with nothing said
+    /// a good end without any word
     Empty = "empty",
     /// a web page with status 200
     Html = "html",
     /// a redirect to itself
     Redirect = "redirect",
-    /// all events in one packet
+    /// all events in one write
     Packed = "packed",
-    /// one byte in each packet
+    /// one byte in each write
     Split = "split",
     /// line breaks of two characters
     Crlf = "crlf",
     /// a line of 1 MiB
     LongLine = "long-line",
-    /// bytes without a line break, for ever
+    /// bytes without a line break, without end
     Endless = "endless",
-    /// one event of endless lines
+    /// one event with lines without end
     GiantEvent = "giant-event",
-    /// comments without end, as fast as they are taken, and not a word
+    /// comments without end and no word, as fast as the client reads
     Pings = "pings",
-    /// words for ever, as fast as they are taken
+    /// words without end, as fast as the client reads
     Flood = "flood",
     /// no usage
     NoUsage = "no-usage",
-    /// thinks, whatever it was told
+    /// thinks, also if the request turns thinking off
     Thinks = "thinks",
-    /// calls a tool, with every call numbered 0
+    /// calls tools; every call has index 0
     Calls = "calls",
-    /// ignores that the answer was to be streamed
+    /// answers in one piece, also if the request asks for a stream
     Unstreamed = "unstreamed",
 }
 
-impl Fault {
-    pub fn of(name: &str) -> Option<Fault> {
-        Fault::ALL.iter().copied().find(|fault| fault.name() == name)
+/// What the server does next with an answer's body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Writes a chunk.
+    Send(Vec<u8>),
+    Pause(Duration),
+    /// Writes nothing until the client leaves.
+    Hang,
+    /// Ends the connection.
+    Cut,
+    /// Writes this chunk again and again until the client leaves.
+    Repeat(Vec<u8>),
+}
+
+/// A faulty answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum FaultyAnswer {
+    /// No status line.
+    Silence,
+    Whole {
+        status: u16,
+        /// Further lines of the header, each with its line break.
+        header: &'static str,
+        body: String,
+    },
+    /// Status 200 and an event stream.
+    Stream(Vec<Step>),
+}
+
+impl MockFault {
+    pub(super) fn of(name: &str) -> Option<MockFault> {
+        MockFault::ALL.iter().copied().find(|fault| fault.name() == name)
     }
 
-    pub(super) async fn answer(self, counts: &Counts, streams: bool, body: &Bytes) -> Response {
+    /// The answer to a chat request.
+    pub(super) fn answer(self, request: &Value, streams: bool) -> FaultyAnswer {
+        let repeated = words_of_last_answer(request);
         match self {
-            Fault::Unavailable => refused(503, "out for lunch", Some("7")),
-            Fault::Overloaded => refused(503, "too much to do", None),
-            Fault::Failing => refused(500, "it broke", None),
-            Fault::Limited => refused(429, "not so fast", Some("30")),
-            Fault::KeyRefused => refused(401, "who are you?", None),
-            Fault::Refused => refused(400, "no such thing", None),
-            Fault::TooLong => too_long(),
-            Fault::Picky if contains(body, b"\"min_p\"") => unknown_parameter(),
-            Fault::Silent => {
-                sleep(FOR_EVER).await;
-                refused(500, "awake at last", None)
+            MockFault::Unavailable => {
+                error(503, "retry-after: 7\r\n", "the server is out of service")
             }
-            Fault::Html => ([(CONTENT_TYPE, "text/html")], "<html><body>Welcome!</body></html>")
-                .into_response(),
-            Fault::Redirect => {
-                let here = HeaderValue::from_static("/v1/chat/completions");
-                (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, here)]).into_response()
+            MockFault::Overloaded => error(503, "", "too many requests"),
+            MockFault::Failing => error(500, "", "it broke"),
+            MockFault::Limited => error(429, "retry-after: 30\r\n", "too many requests"),
+            MockFault::KeyRefused => error(401, "", "unknown key"),
+            MockFault::Refused => error(400, "", "the request is wrong"),
+            MockFault::TooLong => too_long(),
+            MockFault::Picky if request.get("min_p").is_some() => unknown_parameter(),
+            MockFault::Silent => FaultyAnswer::Silence,
+            MockFault::Html => {
+                let body = "<html><body>Welcome!</body></html>".to_owned();
+                FaultyAnswer::Whole { status: 200, header: "content-type: text/html\r\n", body }
             }
-            Fault::CutOnce | Fault::StallOnce if said(body) > 0 => {
-                events(counts, lines([vec![role()], words(said(body)..4), tail()].concat()))
+            MockFault::Redirect => {
+                let header = "location: /v1/chat/completions\r\n";
+                FaultyAnswer::Whole { status: 307, header, body: String::new() }
             }
-            Fault::CutAnew if said(body) > 0 => {
-                events(counts, lines([vec![role(), word("Hello again.")], tail()].concat()))
+            MockFault::CutOnce | MockFault::StallOnce if repeated > 0 => {
+                FaultyAnswer::Stream(send([vec![role()], words(repeated..4), tail()].concat()))
             }
-            _ if !streams || self == Fault::Unstreamed => whole(),
-            _ => events(counts, self.pieces()),
+            MockFault::CutAnew if repeated > 0 => {
+                FaultyAnswer::Stream(send([vec![role(), word("Hello again.")], tail()].concat()))
+            }
+            _ if !streams || self == MockFault::Unstreamed => complete_answer(),
+            _ => FaultyAnswer::Stream(self.steps()),
         }
     }
 
-    /// The body's packets.
-    fn pieces(self) -> stream::BoxStream<'static, io::Result<Bytes>> {
-        let all = lines;
-        let then_wait = stream::once(async {
-            sleep(FOR_EVER).await;
-            Err(io::ErrorKind::TimedOut.into())
-        });
-        let cut = stream::once(async { Err(io::ErrorKind::ConnectionReset.into()) });
-        let error = "data: {\"error\":{\"message\":\"the model fell over\",\"code\":500}}\n\n";
+    fn steps(self) -> Vec<Step> {
+        let error = "data: {\"error\":{\"message\":\"the model failed\",\"code\":500}}\n\n";
+        let then = |events: Vec<String>, last: Step| [send(events), vec![last]].concat();
         match self {
-            Fault::EarlyError => all(vec![error.to_owned()]).boxed(),
-            Fault::SilentBody => then_wait.boxed(),
-            Fault::ErrorAfter => all([begun(), vec![error.to_owned()]].concat()).boxed(),
-            Fault::CutAfter | Fault::CutOnce | Fault::CutAnew => paused(begun()).chain(cut).boxed(),
-            Fault::StallAfter | Fault::StallOnce => all(begun()).chain(then_wait).boxed(),
-            Fault::BadLine => all([begun(), bad(1), ended()].concat()).boxed(),
-            Fault::BadLines => paused([begun(), bad(5), ended()].concat()).boxed(),
-            Fault::NoDone => all([begun(), without_done()].concat()).boxed(),
-            Fault::EofEarly => all(vec![role()]).boxed(),
-            Fault::EofAfter => all(begun()).boxed(),
-            Fault::NoFinish => all([begun(), words(2..4), vec![done()]].concat()).boxed(),
-            Fault::Empty => all(vec![role(), finish("stop"), usage(), done()]).boxed(),
-            Fault::Packed => all(vec![fine().concat()]).boxed(),
-            Fault::Split => single_bytes(fine().concat()).boxed(),
-            Fault::Crlf => all(vec![fine().concat().replace('\n', "\r\n")]).boxed(),
-            Fault::LongLine => all([begun(), vec![long()], ended()].concat()).boxed(),
-            Fault::Endless => endless(Bytes::from(vec![b'x'; 64 << 10])).boxed(),
-            Fault::GiantEvent => endless(Bytes::from("data: x\n".repeat(8 << 10))).boxed(),
-            Fault::Pings => endless(Bytes::from(": ping\n\n".repeat(8 << 10))).boxed(),
-            Fault::Flood => all(vec![role()]).chain(endless(word(" more").into())).boxed(),
-            Fault::NoUsage => {
-                all([begun(), words(2..4), vec![finish("stop"), done()]].concat()).boxed()
+            MockFault::EarlyError => send(vec![error.to_owned()]),
+            MockFault::SilentBody => vec![Step::Hang],
+            MockFault::ErrorAfter => send([first_half(), vec![error.to_owned()]].concat()),
+            MockFault::CutAfter | MockFault::CutOnce | MockFault::CutAnew => {
+                [apart(first_half()), vec![Step::Cut]].concat()
             }
-            Fault::Thinks => all([vec![role(), thought()], words(0..4), tail()].concat()).boxed(),
-            Fault::Calls => {
-                all([vec![role()], calls(), vec![finish("stop"), done()]].concat()).boxed()
+            MockFault::StallAfter | MockFault::StallOnce => then(first_half(), Step::Hang),
+            MockFault::BadLine => send([first_half(), bad(1), second_half()].concat()),
+            MockFault::BadLines => apart([first_half(), bad(5), second_half()].concat()),
+            MockFault::NoDone => send([first_half(), without_done()].concat()),
+            MockFault::EofEarly => send(vec![role()]),
+            MockFault::EofAfter => send(first_half()),
+            MockFault::NoFinish => send([first_half(), words(2..4), vec![done()]].concat()),
+            MockFault::Empty => send(vec![role(), finish("stop"), usage(), done()]),
+            MockFault::Packed => send(vec![fine().concat()]),
+            MockFault::Split => fine()
+                .concat()
+                .into_bytes()
+                .into_iter()
+                .map(|byte| Step::Send(vec![byte]))
+                .collect(),
+            MockFault::Crlf => send(vec![fine().concat().replace('\n', "\r\n")]),
+            MockFault::LongLine => send([first_half(), vec![long()], second_half()].concat()),
+            MockFault::Endless => vec![Step::Repeat(vec![b'x'; 64 << 10])],
+            MockFault::GiantEvent => vec![Step::Repeat("data: x\n".repeat(8 << 10).into_bytes())],
+            MockFault::Pings => vec![Step::Repeat(": ping\n\n".repeat(8 << 10).into_bytes())],
+            MockFault::Flood => then(vec![role()], Step::Repeat(word(" more").into_bytes())),
+            MockFault::NoUsage => {
+                send([first_half(), words(2..4), vec![finish("stop"), done()]].concat())
             }
-            Fault::Fast => fast().boxed(),
-            Fault::Paced => paced().boxed(),
-            _ => all(fine()).boxed(),
+            MockFault::Thinks => send([vec![role(), thought()], words(0..4), tail()].concat()),
+            MockFault::Calls => {
+                send([vec![role()], calls(), vec![finish("stop"), done()]].concat())
+            }
+            _ => send(fine()),
         }
     }
 }
 
-/// An error with a status.
-pub(super) fn refused(status: u16, message: &str, retry_after: Option<&'static str>) -> Response {
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let body = axum::Json(json!({ "error": { "message": message, "code": status.as_u16() } }));
-    let mut response = (status, body).into_response();
-    if let Some(wait) = retry_after {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(wait));
-    }
-    response
+fn send(events: Vec<String>) -> Vec<Step> {
+    events.into_iter().map(|event| Step::Send(event.into_bytes())).collect()
 }
 
-fn too_long() -> Response {
+/// Each event in a packet of its own.
+fn apart(events: Vec<String>) -> Vec<Step> {
+    let steps =
+        events.into_iter().map(|event| [Step::Send(event.into_bytes()), Step::Pause(PACKET_PAUSE)]);
+    steps.flatten().collect()
+}
+
+fn error(status: u16, header: &'static str, message: &str) -> FaultyAnswer {
+    let body = json!({ "error": { "message": message, "code": status } }).to_string();
+    FaultyAnswer::Whole { status, header, body }
+}
+
+fn too_long() -> FaultyAnswer {
     let error = json!({ "message": "the request exceeds the available context size",
         "type": "exceed_context_size_error", "n_prompt_tokens": 9000, "n_ctx": 512 });
-    (StatusCode::BAD_REQUEST, axum::Json(json!({ "error": error }))).into_response()
+    FaultyAnswer::Whole { status: 400, header: "", body: json!({ "error": error }).to_string() }
 }
 
-fn unknown_parameter() -> Response {
+fn unknown_parameter() -> FaultyAnswer {
     let error = json!({ "message": "Unsupported parameter: 'min_p'", "param": "min_p",
         "code": "unsupported_parameter" });
-    (StatusCode::BAD_REQUEST, axum::Json(json!({ "error": error }))).into_response()
+    FaultyAnswer::Whole { status: 400, header: "", body: json!({ "error": error }).to_string() }
 }
 
-/// Words of an answer that broke off, which is handed back to be gone on with.
-fn said(body: &[u8]) -> usize {
-    let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-    let last = body["messages"].as_array().and_then(|messages| messages.last());
-    let said = last.filter(|last| last["role"] == "assistant").map(|last| &last["content"]);
+fn complete_answer() -> FaultyAnswer {
+    let message = json!({ "role": "assistant", "content": WORDS.concat() });
+    let usage = json!({ "prompt_tokens": 7, "completion_tokens": 4, "total_tokens": 11 });
+    let choice = json!({ "index": 0, "message": message, "finish_reason": "stop" });
+    let body = json!({ "id": "mock-1", "object": "chat.completion", "created": 1, "model": "mock",
+        "choices": [choice], "usage": usage });
+    FaultyAnswer::Whole { status: 200, header: "", body: body.to_string() }
+}
+
+/// The number of words in the request's last message, if it is the start of an answer that broke off.
+fn words_of_last_answer(request: &Value) -> usize {
+    let last = request["messages"].as_array().and_then(|messages| messages.last());
+    let content = last.filter(|last| last["role"] == "assistant").map(|last| &last["content"]);
     (1..WORDS.len())
-        .find(|count| said.is_some_and(|said| *said == WORDS[..*count].concat()))
+        .find(|count| content.is_some_and(|content| *content == WORDS[..*count].concat()))
         .unwrap_or(0)
-}
-
-fn contains(body: &[u8], part: &[u8]) -> bool {
-    body.windows(part.len()).any(|window| window == part)
-}
-
-/// Counts what is taken, and whether somebody left before the end.
-struct Taken {
-    counts: Counts,
-    is_over: bool,
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.counts.0.gone.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-fn events(
-    counts: &Counts,
-    pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-) -> Response {
-    let mut taken = Taken { counts: counts.clone(), is_over: false };
-    let pieces = pieces.map(Some).chain(stream::once(async { None }));
-    let counted = pieces.filter_map(move |piece| {
-        match &piece {
-            Some(Ok(bytes)) => {
-                taken.counts.0.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
-            }
-            Some(Err(_)) | None => taken.is_over = true,
-        }
-        std::future::ready(piece)
-    });
-    ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(counted)).into_response()
 }
 
 fn chunk(choice: &serde_json::Value) -> String {
@@ -290,11 +278,11 @@ fn delta(delta: &serde_json::Value) -> String {
     chunk(&json!({ "index": 0, "delta": delta, "finish_reason": null }))
 }
 
-pub(super) fn role() -> String {
+fn role() -> String {
     delta(&json!({ "role": "assistant", "content": "" }))
 }
 
-pub(super) fn word(text: &str) -> String {
+fn word(text: &str) -> String {
     delta(&json!({ "content": text }))
 }
 
@@ -323,11 +311,11 @@ fn done() -> String {
     "data: [DONE]\n\n".to_owned()
 }
 
-fn begun() -> Vec<String> {
+fn first_half() -> Vec<String> {
     [vec![role()], words(0..2)].concat()
 }
 
-pub(super) fn tail() -> Vec<String> {
+fn tail() -> Vec<String> {
     vec![finish("stop"), usage(), done()]
 }
 
@@ -335,19 +323,19 @@ fn without_done() -> Vec<String> {
     [words(2..4), vec![finish("stop"), usage()]].concat()
 }
 
-fn ended() -> Vec<String> {
+fn second_half() -> Vec<String> {
     [words(2..4), tail()].concat()
 }
 
 fn fine() -> Vec<String> {
-    [begun(), ended()].concat()
+    [first_half(), second_half()].concat()
 }
 
 fn bad(lines: usize) -> Vec<String> {
     vec!["data: {\"choices\":[{\"del\n\n".to_owned(); lines]
 }
 
-/// A comment, which says nothing.
+/// A comment of 1 MiB.
 fn long() -> String {
     format!(": {}\n\n", "x".repeat(MEBIBYTE))
 }
@@ -358,31 +346,4 @@ fn calls() -> Vec<String> {
             "function": { "name": name, "arguments": arguments } }] }))
     };
     vec![call("a", "add", "{\"x\":"), call("a", "", "1}"), call("b", "mul", "{}")]
-}
-
-fn lines(lines: Vec<String>) -> impl Stream<Item = io::Result<Bytes>> {
-    stream::iter(lines.into_iter().map(|line| Ok(line.into())))
-}
-
-/// What comes before a break is on its way before the break: else both could be one packet, and a
-/// reader would see the break only.
-fn paused(lines: Vec<String>) -> impl Stream<Item = io::Result<Bytes>> {
-    stream::iter(lines).then(|line| async {
-        sleep(Duration::from_millis(5)).await;
-        Ok(line.into())
-    })
-}
-
-fn single_bytes(text: String) -> impl Stream<Item = io::Result<Bytes>> {
-    stream::iter(text.into_bytes()).then(|byte| async move {
-        tokio::task::yield_now().await;
-        Ok(Bytes::copy_from_slice(&[byte]))
-    })
-}
-
-fn endless(piece: Bytes) -> impl Stream<Item = io::Result<Bytes>> {
-    stream::repeat(piece).then(|piece| async {
-        tokio::task::yield_now().await;
-        Ok(piece)
-    })
 }

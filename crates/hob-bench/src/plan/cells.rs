@@ -1,18 +1,18 @@
-//! The cells of a plan, in the order in which they are measured.
-//! An axis that a kind does not know makes no further cells of it.
+//! Expands the matrix of a plan into cells, in the order of measurement.
+//! An axis that a kind does not have adds no cells.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::written::{BenchPlan, Matrix, Order, PlanCache, PlanKind, PlanThinking};
+use super::file::{BenchPlan, Matrix, Order, PlanCache, PlanKind, PlanThinking};
 use crate::record::{CREATOR, DRIVER, POWER_CAP};
 
 const SHAPES: [&str; 4] = ["short_short", "long_short", "short_long", "agentic"];
 const CONCURRENCY: [u32; 2] = [1, 4];
 const CONTEXT: [u32; 5] = [512, 4096, 16_384, 65_536, 131_072];
 
-/// A point of the matrix. What is none is not said, or not known to its kind.
+/// A point of the matrix. None: the plan does not name a value, or the kind does not have the axis.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Cell {
     pub target: String,
@@ -25,7 +25,7 @@ pub struct Cell {
     pub context: Option<u32>,
     pub thinking: Option<PlanThinking>,
     pub cache: Option<PlanCache>,
-    // Keys of cells that were measured before there were these have none of them.
+    // Older cell keys do not have these fields, so they are left out while empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub text: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// As it is told of.
+    /// The cell's name in progress lines.
     pub fn name(&self) -> String {
         let said =
             [&self.model, &self.quant, &self.backend, &self.shape, &self.format, &self.voice];
@@ -56,7 +56,7 @@ impl Cell {
     }
 }
 
-/// What a kind may be asked with.
+/// An axis of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Axis {
     Any,
@@ -94,12 +94,12 @@ impl PlanKind {
         }
     }
 
-    /// Whether it asks a model that speaks.
+    /// Whether it measures a speech model.
     pub fn is_spoken(self) -> bool {
         matches!(self, PlanKind::Tts | PlanKind::Stream)
     }
 
-    fn knows(self, axis: Axis) -> bool {
+    fn has(self, axis: Axis) -> bool {
         use PlanKind::{Batch, Concurrency, Llm, Sweep, Tts};
         match axis {
             Axis::Any => true,
@@ -113,7 +113,7 @@ impl PlanKind {
     }
 }
 
-/// All that are not excluded.
+/// All cells that are not excluded.
 pub fn cells(plan: &BenchPlan) -> Vec<Cell> {
     let of_target = |name: &String| {
         let cells = matrix(&plan.matrix, name);
@@ -161,7 +161,7 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<Cell> {
     let caps: Vec<String> = matrix.power_cap_w.iter().map(u32::to_string).collect();
     let setup = [(CREATOR, &matrix.creator), (POWER_CAP, &caps), (DRIVER, &matrix.driver)];
     let setup = setup.map(|(name, values)| (name.to_owned(), values.clone()));
-    // Axes of the setup are kept with the labels, where earlier plans had them: so a cell keeps its key.
+    // These axes are stored as labels, where earlier plans had them, so that a cell keeps its key.
     let labels: BTreeMap<String, Vec<String>> = setup
         .into_iter()
         .chain(matrix.labels.clone())
@@ -178,7 +178,7 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<Cell> {
     spread(&mut cells, Axis::Context, &context, |cell, tokens| cell.context = Some(tokens));
     let users = or(&matrix.concurrency, &CONCURRENCY);
     spread(&mut cells, Axis::Concurrency, &users, |cell, users| cell.concurrency = Some(users));
-    // One user is what the others are held against, in turns.
+    // One user is measured in turns with each other number.
     cells.retain(|cell| cell.kind != PlanKind::Concurrency || cell.concurrency != Some(1));
     let thinking = or(&matrix.thinking, &[PlanThinking::AsIs]);
     spread(&mut cells, Axis::Thinking, &thinking, |cell, how| cell.thinking = Some(how));
@@ -196,10 +196,10 @@ fn or<T: Clone>(said: &[T], usual: &[T]) -> Vec<T> {
     if said.is_empty() { usual.to_vec() } else { said.to_vec() }
 }
 
-/// Each cell once with every value; as it is where there are none, or its kind does not know the axis.
+/// Repeats each cell for every value, or keeps it if there are no values or its kind does not have the axis.
 fn spread<T: Clone>(cells: &mut Vec<Cell>, axis: Axis, values: &[T], set: impl Fn(&mut Cell, T)) {
     let with = |cell: &Cell| {
-        if values.is_empty() || !cell.kind.knows(axis) {
+        if values.is_empty() || !cell.kind.has(axis) {
             return vec![cell.clone()];
         }
         let with = |value: &T| {
@@ -214,7 +214,7 @@ fn spread<T: Clone>(cells: &mut Vec<Cell>, axis: Axis, values: &[T], set: impl F
 
 #[cfg(test)]
 mod tests {
-    use super::super::written::PlanTarget;
+    use super::super::file::PlanTarget;
     use super::*;
 
     const PLAN: &str = "\
@@ -231,7 +231,7 @@ exclude: [{target: b, cache: cached}]
     }
 
     #[test]
-    fn targets_take_turns_unless_they_are_to_be_listed() {
+    fn targets_take_turns_unless_the_order_is_listed() {
         let turns = [
             "a llm short_short × 1",
             "b llm short_short × 1",

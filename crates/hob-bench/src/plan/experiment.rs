@@ -1,8 +1,8 @@
-//! A cell of a plan as an experiment, as a typed command, and as what a record says about it in any case.
-//! What a plan does not name is as usual for the verb.
+//! Turns a cell of a plan into an experiment, a command line, and the workload of its record.
+//! Values that a plan does not name have the defaults of the verb.
 
 use super::cells::Cell;
-use super::written::{PlanCache, PlanKind, PlanThinking};
+use super::file::{PlanCache, PlanKind, PlanThinking};
 use crate::chat::{self, ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
 use crate::cold::{Of, StartOptions, State, WeightsFile};
 use crate::drive::Arrivals;
@@ -15,7 +15,7 @@ use crate::timeline::SoundFormat;
 
 const ROUNDS: usize = 2;
 const SWEEP_ANSWER: u32 = 512;
-/// Requests behind the first of each start.
+/// Requests after the first one of each start.
 const COLD_WARM: usize = 3;
 const MAX_CONTEXT: MaxContextOptions = MaxContextOptions {
     span: Span { lo: 4096, hi: 262_144, granule: 256 },
@@ -24,7 +24,7 @@ const MAX_CONTEXT: MaxContextOptions = MaxContextOptions {
 };
 
 impl Cell {
-    /// What is measured for this cell. Only weights whose file is known can be dropped from memory.
+    /// The experiment of this cell. Only weights with a known file can be dropped from memory.
     pub fn experiment(&self, has_weights: bool) -> Experiment {
         let users = self.users();
         let axis = match self.kind {
@@ -64,7 +64,7 @@ impl Cell {
         }
     }
 
-    /// A format that was named has to be there; otherwise those of the usual ones that the server offers.
+    /// A named format is required; otherwise those of the default formats that the server offers.
     fn speech(&self) -> SpeechWorkload {
         let is_stream = self.kind == PlanKind::Stream;
         let (usual, formats, streaming) = match is_stream {
@@ -90,7 +90,7 @@ impl Cell {
         SpeechWorkload { texts, formats, voices: self.voice.iter().cloned().collect(), streaming }
     }
 
-    /// The context that a server needs which is started for it; none where any will do.
+    /// The context length to start a server with; None if any will do.
     pub fn room(&self) -> Option<u64> {
         match self.kind {
             PlanKind::MaxContext => Some(MAX_CONTEXT.span.lo),
@@ -102,7 +102,7 @@ impl Cell {
         self.concurrency.map_or(1, |users| users as usize)
     }
 
-    /// The kind of its records, even where nothing could be measured.
+    /// The kind of its records, also of a failure.
     pub fn record_kind(&self) -> Kind {
         self.experiment(false).kind()
     }
@@ -111,7 +111,7 @@ impl Cell {
         Asked { shape: self.shape.clone(), concurrency: self.concurrency, ..Asked::default() }
     }
 
-    /// As the verb is typed that measures this cell alone, without the target.
+    /// The command line that measures this cell alone, without the target.
     pub fn words(&self) -> Vec<String> {
         let thinking = self.thinking.map(|thinking| match thinking {
             PlanThinking::AsIs => "on".to_owned(),

@@ -1,5 +1,5 @@
-//! When a cell is done: a valid record says so with the cell's key.
-//! The first half is the point of the matrix, the second what it was measured on; either alone finds nothing twice.
+//! The key of a cell. A cell is done if a valid record has its key.
+//! The first half is a hash of the matrix point, the second of engine, model, machine and client.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,13 +12,13 @@ use crate::runs::Context;
 
 const HALF_CHARS: usize = 16;
 
-/// What a figure depends on, beside the point of the matrix.
+/// What a figure depends on besides the matrix point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Facts {
     pub engine: Option<String>,
     pub version: Option<String>,
     pub model_sha256: Option<String>,
-    /// Of the client, up to the first dot that changes what is measured.
+    /// The client's version up to the first dot.
     pub harness: String,
     pub host: Option<String>,
 }
@@ -37,7 +37,7 @@ impl Facts {
     }
 }
 
-/// Of a cell, as a record keeps it.
+/// The key of a cell in a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CellKey(String);
 
@@ -46,12 +46,12 @@ impl CellKey {
         CellKey(format!("{}-{}", CellKey::point(cell), half(facts)))
     }
 
-    /// The half that is known before any server is asked.
+    /// The first half, which is known before any request.
     pub fn point(cell: &Cell) -> String {
         half(cell)
     }
 
-    /// Whether a record is of this point, on whatever it was measured.
+    /// Whether a record's key is of this matrix point.
     pub fn is_of_point(key: &str, point: &str) -> bool {
         key.strip_prefix(point).is_some_and(|rest| rest.starts_with('-'))
     }
@@ -63,26 +63,26 @@ impl fmt::Display for CellKey {
     }
 }
 
-/// The keys of everything that need not be measured again.
+/// The keys of all cells that are done.
 pub fn done<'a>(records: impl IntoIterator<Item = &'a Record>) -> BTreeSet<String> {
     let valid = records.into_iter().filter(|record| record.is_valid());
     valid.filter_map(|record| record.cell_key.clone()).collect()
 }
 
 fn half(what: &impl Serialize) -> String {
-    // Plain structs of texts and numbers have no way to fail.
+    // Serialising structs of texts and numbers cannot fail.
     let json = serde_json::to_string(what).unwrap_or_default();
     sha256_hex(with_former_names(&json).as_bytes())[..HALF_CHARS].to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::written::BenchPlan;
+    use super::super::file::BenchPlan;
     use super::*;
     use crate::record::{Kind, Source, Status};
 
     #[test]
-    fn a_key_tells_points_and_what_they_were_measured_on_apart() {
+    fn keys_differ_by_point_and_by_setup() {
         let text = "schema: bench-plan/1\nname: n\ntargets: [{name: a}]\nmatrix: {kind: [llm]}\n";
         let cells = super::super::cells(&BenchPlan::parse("p", text).expect("a plan"));
         let facts = |version: &str| Facts {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_valid_is_done() {
+    fn only_valid_records_are_done() {
         let record = |key: &str, status, reasons: &[&str]| {
             let mut record = Record::new(uuid::Uuid::nil(), Kind::Llm, Source::default());
             (record.cell_key, record.status) = (Some(key.to_owned()), status);

@@ -1,5 +1,5 @@
-//! One measurement at a time on a machine: two would measure each other. Who comes later waits for a turn.
-//! A ticket is a file that its owner holds locked; a lock is gone with its process, however that ends.
+//! A queue that lets one measurement run at a time on a machine, because two would disturb each other.
+//! A ticket is a locked file. The system releases the lock when its process ends in any way.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,10 +15,10 @@ use uuid::Uuid;
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const ENDING: &str = "ticket";
-/// Held by who draws a ticket.
-const DOOR: &str = "door";
+/// Locked while a ticket is created.
+const LOCK_NAME: &str = "door";
 
-/// A place in the queue; dropping it leaves the queue.
+/// A position in the queue. Dropping it leaves the queue.
 #[derive(Debug)]
 pub struct Ticket {
     place: PathBuf,
@@ -26,7 +26,7 @@ pub struct Ticket {
     _held: File,
 }
 
-/// Who holds a ticket.
+/// The owner of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     pub name: String,
@@ -37,22 +37,22 @@ pub struct Waiting {
 pub enum QueueError {
     #[error("cannot queue in {folder}: {source}")]
     Io { folder: String, source: std::io::Error },
-    #[error("it was stopped from here")]
+    #[error("the measurement was stopped")]
     Stopped,
 }
 
 impl Ticket {
-    /// Draws the next one.
+    /// Creates the next ticket.
     ///
     /// # Errors
-    /// The folder cannot be written to.
+    /// The folder cannot be written.
     pub fn draw(folder: &Path, name: &str) -> Result<Ticket, QueueError> {
         let failed = |source| QueueError::Io { folder: folder.display().to_string(), source };
         fs::create_dir_all(folder).map_err(failed)?;
-        // One at a time: who has the earlier name is seen first.
-        let door = File::create(folder.join(DOOR)).map_err(failed)?;
-        flock(&door, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
-        // Its name begins with the time, so that names are in the order of arrival.
+        // The lock makes tickets visible in the order of their names.
+        let lock = File::create(folder.join(LOCK_NAME)).map_err(failed)?;
+        flock(&lock, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
+        // The name starts with the time, so names are in the order of arrival.
         let place = folder.join(format!("{}.{ENDING}", Uuid::now_v7()));
         let draft = place.with_extension("part");
         let mut file = File::create(&draft).map_err(failed)?;
@@ -60,12 +60,12 @@ impl Ticket {
         let says = Waiting { name: name.to_owned(), pid: std::process::id() };
         let text = serde_json::to_string(&says).map_err(|error| failed(error.into()))?;
         file.write_all(text.as_bytes()).map_err(failed)?;
-        // Locked before anybody can see it.
+        // The file is locked before other processes can see it.
         fs::rename(&draft, &place).map_err(failed)?;
         Ok(Ticket { place, folder: folder.to_owned(), _held: file })
     }
 
-    /// Who has to be done first.
+    /// The owners of earlier tickets.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -75,10 +75,10 @@ impl Ticket {
         Ok(held.into_iter().filter(|(place, _)| *place < self.place).map(|(_, who)| who).collect())
     }
 
-    /// Waits until nobody is before this one.
+    /// Waits until there is no earlier ticket.
     ///
     /// # Errors
-    /// It was stopped, or the folder is gone.
+    /// `stop` was set, or the folder cannot be read.
     pub fn wait(&self, stop: &AtomicBool) -> Result<(), QueueError> {
         while !self.before()?.is_empty() {
             if stop.load(Ordering::Relaxed) {
@@ -92,15 +92,15 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        // One that stays is nobody's, and the next to look takes it away.
+        // A remaining file is not locked, and the next reader removes it.
         let _left_behind = fs::remove_file(&self.place);
     }
 }
 
-/// Everybody in the queue, the one that runs first.
+/// All owners in the queue, the running one first. A missing folder is an empty queue.
 ///
 /// # Errors
-/// The folder cannot be read; one that is not there is empty.
+/// The folder cannot be read.
 pub fn waiting(folder: &Path) -> Result<Vec<Waiting>, QueueError> {
     let failed = |source| QueueError::Io { folder: folder.display().to_string(), source };
     if !folder.exists() {
@@ -109,7 +109,7 @@ pub fn waiting(folder: &Path) -> Result<Vec<Waiting>, QueueError> {
     Ok(held(folder).map_err(failed)?.into_iter().map(|(_, who)| who).collect())
 }
 
-/// Tickets whose owners live; those of the dead are taken away.
+/// Tickets of running processes. Others are removed.
 fn held(folder: &Path) -> std::io::Result<Vec<(PathBuf, Waiting)>> {
     let mut held = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -117,10 +117,10 @@ fn held(folder: &Path) -> std::io::Result<Vec<(PathBuf, Waiting)>> {
         if place.extension().is_none_or(|end| end != ENDING) {
             continue;
         }
-        // It may have been given back just now.
+        // The ticket may have been removed meanwhile.
         let Ok(file) = File::open(&place) else { continue };
         if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
-            let _somebody_else_did = fs::remove_file(&place);
+            let _removed = fs::remove_file(&place);
             continue;
         }
         let who = fs::read_to_string(&place).ok();
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_runs_and_the_next_follows() {
+    fn tickets_run_in_order() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path();
         let stop = AtomicBool::new(false);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ticket_of_the_dead_is_nobody_s() {
+    fn the_ticket_of_an_ended_process_is_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let old = folder.path().join(format!("{}.{ENDING}", Uuid::nil()));
         std::fs::write(&old, "{}").expect("a file");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_want_to_wait_leaves() {
+    fn a_stopped_wait_ends() {
         let folder = tempfile::tempdir().expect("a folder");
         let _first = Ticket::draw(folder.path(), "first").expect("a ticket");
         let second = Ticket::draw(folder.path(), "second").expect("a ticket");

@@ -1,5 +1,5 @@
-//! What was measured, figure by figure: names of `terms`, and how the values lie.
-//! Written by hand and not derived, so that a wrong figure is refused in its own line.
+//! The figures of a record by the names of `terms`, with their distribution.
+//! Serde is implemented by hand, so that an error names the line of the figure.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::terms::{Metric, look_up};
 
-/// One entry per name; none of what was not measured.
+/// One entry per measured figure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
     pub spreads: BTreeMap<Metric, Spread>,
@@ -22,24 +22,24 @@ pub struct Metrics {
     pub errors: Option<u64>,
 }
 
-/// How many values lie.
+/// The distribution of values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// Null where it was not published
+    /// Null if not published
     pub n: Option<u64>,
     pub min: Option<f64>,
-    /// The figure; null where only a range or a mean is known
+    /// The figure; null if only a range or a mean is known
     pub p50: Option<f64>,
-    /// Null of fewer than 72
+    /// Null with fewer than 72 values
     pub p95: Option<f64>,
-    /// Null of fewer than 368
+    /// Null with fewer than 368 values
     pub p99: Option<f64>,
     pub max: Option<f64>,
     pub mean: Option<f64>,
-    /// Of the median; null of fewer than 6 runs
+    /// 95 % interval of the median; null with fewer than 6 runs
     pub ci95: Option<[f64; 2]>,
-    /// How it was computed, where there is more than one way: `engine`, `client_estimate`
+    /// How it was computed, if there are several ways: `engine`, `client_estimate`
     pub method: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Spread {
     }
 }
 
-/// Gaps that a reader notices.
+/// Pauses that a reader notices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
@@ -143,7 +143,7 @@ impl<'de> Visitor<'de> for Entries {
     }
 }
 
-/// What an entry is called.
+/// The name of an entry.
 enum Name {
     Metric(Metric),
     Stall,

@@ -1,5 +1,5 @@
 //! Blocks that only one kind of record has: slowdown, speech, transcription, voice, the longest context.
-//! Also what the run took of the machine.
+//! Also the resources that the run used.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use super::figures::Spread;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Slowdown {
-    /// Users at once
+    /// Users at the same time
     pub n: u32,
     /// The run of one user that this is compared with
     pub versus: Option<Uuid>,
     pub ttft_x: Option<f64>,
     pub tpot_x: Option<f64>,
     pub ttfa_x: Option<f64>,
-    /// Throughput against n times that of one
+    /// Throughput divided by n times that of one user
     pub scaling: Option<f64>,
-    /// Of the first ratio that is there
+    /// 95 % interval of the first known ratio
     pub ci95: Option<[f64; 2]>,
 }
 
@@ -33,7 +33,7 @@ pub struct Resources {
     /// The speech engine alone: the worker of a hob that was started here
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speech_rss_peak_mb: Option<f64>,
-    /// Of all graphics cards together
+    /// Sum of all graphics cards
     pub vram_mb: Option<VramUse>,
     pub energy_j: Option<f64>,
     pub load_s: Option<f64>,
@@ -52,11 +52,11 @@ pub struct VramUse {
     pub peak: Option<f64>,
 }
 
-/// Less than that is what others do with a card meanwhile.
+/// A smaller difference may come from other programs.
 const VRAM_MB_MIN: f64 = 64.0;
 
 impl Resources {
-    /// What the server took at most: of the cards where it took any of theirs, else of the machine.
+    /// Peak memory of the server: of the cards if it uses them, otherwise of the machine.
     pub fn memory_mb(&self) -> Option<f64> {
         let taken = |vram: VramUse| Some(vram.peak? - vram.idle.unwrap_or(0.0));
         let vram = self.vram_mb.and_then(taken).filter(|mb| *mb >= VRAM_MB_MIN);
@@ -72,7 +72,7 @@ pub struct Tts {
     pub chars: Option<u32>,
     pub voice: Option<String>,
     pub format: Option<String>,
-    /// What the request said of streaming; null where it said nothing
+    /// The request's `stream` field; null if absent
     pub stream: Option<bool>,
     pub rate_hz: Option<u32>,
     pub audio_s: Option<f64>,
@@ -81,21 +81,21 @@ pub struct Tts {
     pub ttfb_ms: Option<f64>,
     pub ttfa_ms: Option<f64>,
     pub last_ms: Option<f64>,
-    /// Of the answer, as it was sent
+    /// Bytes of the answer as sent
     pub bytes: Option<u64>,
     /// Reads that brought sound
     pub chunks: Option<u64>,
     pub spread: Option<f64>,
     pub verdict: Option<StreamVerdict>,
     pub underrun_ms: Option<f64>,
-    /// 1: under 3 s, 2: under 7 s, 3: slower; said with the third of the three texts
+    /// 1: under 3 s, 2: under 7 s, 3: slower; known with the third of the three texts
     pub tier: Option<u8>,
-    /// Of the answer's bytes, those of the first request of the last run
+    /// SHA-256 of the first answer of the last run
     pub audio_sha256: Option<String>,
 }
 
 impl Tts {
-    /// Of the mean of the three texts' times: it keeps up with a talk, it is waited for, or it is for later.
+    /// The tier for the mean time of the three texts.
     pub fn tier_of(mean_s: f64) -> u8 {
         match mean_s {
             ..3.0 => 1,
@@ -105,14 +105,14 @@ impl Tts {
     }
 }
 
-/// Whether sound comes while it is being made.
+/// Whether sound is sent while it is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamVerdict {
     TooShort,
     Fake,
     Partial,
-    /// It streams, and slower than it plays
+    /// It streams more slowly than it plays
     Interrupted,
     Streaming,
 }
@@ -169,23 +169,23 @@ pub struct MaxContext {
     pub usable: Option<u64>,
     /// Times that the longest worked
     pub confirmed: Option<u32>,
-    /// What the shortest that did not work came to; only memory is a ceiling of this machine
+    /// Result of the shortest failed context; only out-of-memory is a limit of this machine
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<AttemptResult>,
-    /// How it is known that the server had the context which it was started with
+    /// Proof that the server had the context of its start
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven_by: Option<ContextProof>,
     pub attempts: Vec<Attempt>,
 }
 
-/// How it is known which context a server really has.
+/// Proof of a server's real context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextProof {
     /// The server reports it
     #[serde(alias = "told")]
     Reported,
-    /// It counted a prompt that long, and answered it
+    /// It counted a prompt of this length, and answered it
     Filled,
 }
 
@@ -200,7 +200,7 @@ pub struct Attempt {
     pub rss_mb: Option<f64>,
     /// How long it took
     pub s: Option<f64>,
-    /// Why it did not work, in the server's words
+    /// Why it failed, in the server's words
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
 }
@@ -212,19 +212,19 @@ pub enum AttemptResult {
     OomLoad,
     OomPrefill,
     OomDecode,
-    /// It ran, at less than half of what the trend promised
+    /// It ran at less than half of the expected speed
     Spill,
     Timeout,
-    /// The model or the engine takes no context that long, whatever the memory
+    /// The model or the engine does not support a context of this length
     Unsupported,
-    /// Not this server answered but one that was started before; it says nothing of this context
+    /// A server of an earlier start answered, so nothing is known about this context
     Stale,
-    /// Something else went wrong
+    /// Another failure
     Failed,
 }
 
 impl AttemptResult {
-    /// As a person reads it.
+    /// The result in words.
     pub fn name(self) -> &'static str {
         match self {
             AttemptResult::Ok => "works",

@@ -1,5 +1,5 @@
-//! What ran: the engine with its settings, and the model with its weights.
-//! Names are kept as they were said; `sha256` is what tells two files apart.
+//! The engine with its settings, and the model with its weights.
+//! Names are stored as reported; `sha256` identifies a file.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ pub const CPU_BACKEND: &str = "cpu";
 pub struct RecordedEngine {
     pub name: Option<String>,
     pub version: Option<String>,
-    /// `cpu`, `cuda`, `vulkan`, `metal`, or what it is called
+    /// `cpu`, `cuda`, `vulkan`, `metal`, or another name
     pub backend: Option<String>,
-    /// As the server was started, without keys
+    /// Start command of the server, without keys
     pub argv: Vec<String>,
-    /// Of its environment, what changes how it runs; never a key
+    /// Environment variables that change how it runs; never a key
     pub env: BTreeMap<String, String>,
     pub params: Params,
 }
@@ -38,7 +38,7 @@ pub struct Params {
     pub kv_v: Option<String>,
     pub ctx: Option<u64>,
     pub parallel: Option<u32>,
-    /// How it speculates, if it does
+    /// Method of speculative decoding, if used
     pub spec: Option<String>,
     pub mmap: Option<bool>,
 }
@@ -50,9 +50,9 @@ pub struct RecordedModel {
     pub name: String,
     /// Year, month, day, as far as they are known: `2026-04`
     pub released: Option<String>,
-    /// Thousands of millions of parameters
+    /// Parameters in billions
     pub params_b: Option<f64>,
-    /// Of those, what one token needs
+    /// Parameters that one token needs, in billions
     pub active_b: Option<f64>,
     pub format: Option<String>,
     pub quant: Option<String>,

@@ -1,5 +1,5 @@
-//! One record out of many: by its file, by its id, or by the end of its id; and the samples beside it.
-//! A folder is all that holds in it: what another record corrects does not.
+//! Finds a record by its file, its id, or the end of its id, and reads its samples.
+//! A folder stands for all its records except corrected ones.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use fs_err as fs;
 use thiserror::Error;
 use uuid::Uuid;
 
-use super::{RawSample, Record, RecordError, Shelf, read_file, unpack_samples};
+use super::{RawSample, Record, RecordError, RecordStore, read_file, unpack_samples};
 
 #[derive(Debug, Error)]
 pub enum PickError {
@@ -20,11 +20,11 @@ pub enum PickError {
     Record(#[from] RecordError),
 }
 
-impl Shelf {
-    /// A file, or the one whose id ends so; with its place on the disk.
+impl RecordStore {
+    /// Reads a file, or finds the record whose id ends with this text. Returns its path too.
     ///
     /// # Errors
-    /// There is none, or there are several, or it is damaged.
+    /// There is no such record, there are several, or it is damaged.
     pub fn pick(&self, wanted: &str) -> Result<(PathBuf, Record), PickError> {
         let file = Path::new(wanted);
         if file.is_file() {
@@ -48,16 +48,16 @@ impl Shelf {
         }
     }
 
-    /// As [`Shelf::pick`]; of a folder all that hold.
+    /// Like [`RecordStore::pick`], and all valid records of a folder.
     ///
     /// # Errors
-    /// As there. Files of a folder that are no records are left out.
+    /// See [`RecordStore::pick`]. Other files in a folder are ignored.
     pub fn pick_all(&self, wanted: &str) -> Result<Vec<(PathBuf, Record)>, PickError> {
         let folder = Path::new(wanted);
         if !folder.is_dir() {
             return Ok(vec![self.pick(wanted)?]);
         }
-        let mut records = Shelf::new(folder).read()?.records;
+        let mut records = RecordStore::new(folder).read()?.records;
         let corrected: BTreeSet<Uuid> =
             records.iter().filter_map(|(_, record)| record.supersedes).collect();
         records.retain(|(_, record)| !corrected.contains(&record.id));
@@ -65,10 +65,10 @@ impl Shelf {
     }
 }
 
-/// None where the record has none, or its file is elsewhere.
+/// Reads the samples file of a record; None if the record has no samples or the file is missing.
 ///
 /// # Errors
-/// The file is there and is not what the record says.
+/// The file does not match the record's hash.
 pub fn samples_beside(file: &Path, record: &Record) -> Result<Option<Vec<RawSample>>, RecordError> {
     let Some(kept) = &record.samples else { return Ok(None) };
     // A name only: a record must not lead out of its folder.

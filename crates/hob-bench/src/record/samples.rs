@@ -1,4 +1,4 @@
-//! The raw samples beside a record: one line of JSON per request, packed, named and hashed by the record.
+//! The raw samples of a record: one line of JSON per request in a compressed file, which the record names and hashes.
 //! Gzip and not zstd: it is in the tree already, and every language reads it (docs/decisions/0011).
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
@@ -22,7 +22,7 @@ const BYTES_MAX: u64 = 1 << 30;
 pub struct SampleFile {
     /// In the record's own folder
     pub file: String,
-    /// Of the file as it lies there
+    /// SHA-256 of the compressed file
     pub sha256: String,
     /// Requests
     pub n: u64,

@@ -1,5 +1,5 @@
-//! What makes a record immutable: a hash over all it says, checked whenever it is read.
-//! Also how a file that is none, or of another time, is told from one that is damaged.
+//! Protects a record by a hash over its content, which is checked at each read.
+//! Also distinguishes foreign files, files of later versions, and damaged files.
 
 use serde::Deserialize;
 use serde_saphyr::{budget, options};
@@ -8,12 +8,12 @@ use thiserror::Error;
 
 use super::{Record, SCHEMA};
 
-/// A record with a thousand attempts in it is a tenth of this.
+/// Maximum size of a record; one with a thousand attempts has a tenth of it.
 pub const RECORD_BYTES_MAX: usize = 1 << 20;
 const NODES_MAX: usize = 100_000;
 const DEPTH_MAX: usize = 32;
 
-/// What every schema of this family starts with.
+/// Prefix of all versions of the schema.
 const FAMILY: &str = "bench-run/";
 
 #[derive(Debug, Error)]
@@ -44,10 +44,10 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Over everything but the hash itself.
+/// The hash over everything except the hash itself.
 ///
 /// # Errors
-/// A figure that is not a number: it could not be read again.
+/// A figure is not a finite number.
 pub fn content_hash(record: &Record) -> Result<String, RecordError> {
     let blank = Record { content_hash: String::new(), ..record.clone() };
     let json =
@@ -93,10 +93,10 @@ fn unwritable(record: &Record, reason: &str) -> RecordError {
     RecordError::Damaged { file: record.id.to_string(), line: 1, reason: reason.to_owned() }
 }
 
-/// Reads a record; `file` is what it is called in complaints.
+/// Parses a record. `file` names it in errors.
 ///
 /// # Errors
-/// Foreign, of a later version, or damaged; then with the line.
+/// The file is foreign, of a later version, or damaged; the error has the line.
 pub fn from_yaml(file: &str, text: &str) -> Result<Record, RecordError> {
     let damaged = |line, reason| RecordError::Damaged { file: file.to_owned(), line, reason };
     if text.len() > RECORD_BYTES_MAX {
@@ -125,7 +125,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_saphyr::Error
     serde_saphyr::from_str_with_options(text, options! { budget: limits, with_snippet: false })
 }
 
-/// Whether the file says that it is a record of this version. One that cannot be read at all is damaged.
+/// Checks the schema of a file, also of one that cannot be parsed otherwise.
 fn schema_of(file: &str, text: &str) -> Result<(), RecordError> {
     let said = text.lines().find_map(|line| line.strip_prefix("schema:"));
     let said = said
@@ -145,7 +145,7 @@ fn line_of(error: &serde_saphyr::Error) -> usize {
     error.location().map_or(1, |place| place.line() as usize)
 }
 
-/// Without the place, which is said first, and without advice to programmers.
+/// The message without its position, which hob reports first, and without advice for programmers.
 fn message(error: &serde_saphyr::Error) -> String {
     let said = error.to_string();
     let ends = [" at line ", ", set ", "; use "];

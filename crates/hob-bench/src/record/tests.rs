@@ -159,11 +159,11 @@ fn a_slug_is_a_name_on_every_disk() {
 #[test]
 fn a_record_is_noted_to_complete_its_cell_and_stays_what_it_is() {
     let folder = tempfile::tempdir().expect("a folder");
-    let shelf = Shelf::new(folder.path());
+    let store = RecordStore::new(folder.path());
     let samples = vec![RawSample { ttft_us: Some(84_000), ..RawSample::default() }];
-    let file = shelf.put(&full(), &samples).expect("written");
+    let file = store.put(&full(), &samples).expect("written");
     let before = read_file(&file).expect("a record");
-    let noted = shelf.complete(&full(), "a-b").expect("noted");
+    let noted = store.complete(&full(), "a-b").expect("noted");
     let after = read_file(&file).expect("a record, whose hash holds");
     assert_eq!((noted.cell_key.as_deref(), after.cell_key.as_deref()), (Some("a-b"), Some("a-b")));
     let hash = after.content_hash.clone();
@@ -175,25 +175,25 @@ fn a_record_is_noted_to_complete_its_cell_and_stays_what_it_is() {
 #[test]
 fn a_folder_that_cannot_be_written_is_known_before_anything_is_measured() {
     let folder = tempfile::tempdir().expect("a folder");
-    let fine = Shelf::new(folder.path().join("a/b"));
+    let fine = RecordStore::new(folder.path().join("a/b"));
     assert!(fine.prepare().is_ok());
     assert_eq!(std::fs::read_dir(folder.path().join("a/b")).expect("a folder").count(), 0);
     std::fs::write(folder.path().join("file"), "").expect("a file");
-    let refused = Shelf::new(folder.path().join("file/b")).prepare();
+    let refused = RecordStore::new(folder.path().join("file/b")).prepare();
     assert!(matches!(refused, Err(RecordError::Io { .. })), "{refused:?}");
 }
 
 #[test]
 fn a_shelf_keeps_what_it_is_given_and_overwrites_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let shelf = Shelf::new(folder.path());
+    let store = RecordStore::new(folder.path());
     let samples =
         vec![
             RawSample { ttft_us: Some(84_000), gaps_us: vec![20_000; 3], ..RawSample::default() };
             2
         ];
-    let file = shelf.put(&full(), &samples).expect("written");
-    assert!(matches!(shelf.put(&full(), &samples), Err(RecordError::Exists { .. })));
+    let file = store.put(&full(), &samples).expect("written");
+    assert!(matches!(store.put(&full(), &samples), Err(RecordError::Exists { .. })));
 
     let record = read_file(&file).expect("a record");
     let kept = record.samples.expect("samples");
@@ -213,8 +213,8 @@ fn a_shelf_keeps_what_it_is_given_and_overwrites_nothing() {
 #[test]
 fn what_is_no_record_is_skipped_and_named() {
     let folder = tempfile::tempdir().expect("a folder");
-    let shelf = Shelf::new(folder.path());
-    shelf.put(&full(), &[]).expect("written");
+    let store = RecordStore::new(folder.path());
+    store.put(&full(), &[]).expect("written");
     let strange = [
         ("a.yaml", "hello"),
         ("b.yaml", "schema: bench-run/9\n"),
@@ -225,7 +225,7 @@ fn what_is_no_record_is_skipped_and_named() {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
     std::fs::write(folder.path().join("d.yaml"), [b'a', b'\n', 0xff]).unwrap();
-    let found = shelf.read().expect("a listing");
+    let found = store.read().expect("a listing");
     assert_eq!(found.records.len(), 1);
     let said: Vec<String> = found.skipped.iter().map(ToString::to_string).collect();
     assert_eq!(said.len(), 3, "{said:?}");
@@ -234,7 +234,10 @@ fn what_is_no_record_is_skipped_and_named() {
             && said[1].contains("bench-run/9")
             && said[2].contains("d.yaml:2")
     );
-    assert!(matches!(Shelf::new(folder.path().join("none")).read(), Err(RecordError::Io { .. })));
+    assert!(matches!(
+        RecordStore::new(folder.path().join("none")).read(),
+        Err(RecordError::Io { .. })
+    ));
 }
 
 proptest! {

@@ -1,5 +1,5 @@
-//! What was asked, how often, by how many at once, and what the server already knew.
-//! The prompts themselves are not kept, only what tells two sets of them apart.
+//! The workload: requests, their number, users at the same time, and the cache state.
+//! Prompts are not stored, only a hash that identifies the set.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// `short_short`, `long_short`, `short_long`, `agentic`, or what else was asked
+    /// `short_short`, `long_short`, `short_long`, `agentic`, or another workload
     pub shape: Option<String>,
     pub version: Option<u32>,
     pub prompts_sha256: Option<String>,
@@ -56,9 +56,9 @@ pub enum Reasoning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Loop {
-    /// So many users, each of whom waits for an answer
+    /// Each user waits for the answer before the next request
     Closed,
-    /// So many requests a second, whatever happens to them
+    /// Requests at a rate that does not depend on answers
     Open,
 }
 
@@ -79,7 +79,7 @@ pub enum Cache {
     Cold,
     /// Nine tenths or more
     Cached,
-    /// Something between, or nobody knows; not comparable
+    /// Partly cached or unknown; not comparable
     Mixed,
 }
 

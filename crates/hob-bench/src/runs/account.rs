@@ -1,5 +1,5 @@
-//! What a cell came to: a record with its figures, its samples, and everything that speaks against it.
-//! A figure is the median of runs; percentiles are over all requests, where there are enough of them.
+//! Makes the record of a cell: figures, samples, and every doubt.
+//! A figure is the median of the runs; percentiles are over all requests, if there are enough.
 
 use hob_core::statistics::Sample;
 use jiff::Timestamp;
@@ -18,16 +18,16 @@ use crate::timeline::Flag;
 const RUNS_MIN: usize = 6;
 const STARTS_MIN: u32 = 2;
 const HALF_WIDTH_PCT_MAX: f64 = 5.0;
-/// Of a request at its time, from when it was due to when it was sent, for all but the last part.
+/// Maximum delay between due time and sending, at the percentile `LATE_PART`.
 const DISPATCH_MS_MAX: f64 = 5.0;
 const PSI_PCT_MAX: f64 = 10.0;
 const EXPIRES_DAYS: i64 = 90;
-/// A larger share of answers in one piece leaves no pace to speak of.
+/// With a larger share of answers in one piece there is no time per token.
 const NOT_STREAMED_SHARE_MAX: f64 = 0.05;
-/// What requests waited for before they were sent, from when on.
+/// Percentile of the sending delay.
 const LATE_PART: f64 = 0.95;
 
-/// Where, with what and of what it was measured.
+/// Machine, server, model and client of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     pub host: Host,
@@ -35,28 +35,28 @@ pub struct Context {
     pub model: RecordedModel,
     pub argv: Vec<String>,
     pub seed: u64,
-    /// The commit that the client was built from, and whether there was more.
+    /// The client's commit, and whether it was built with uncommitted changes.
     pub git: Option<String>,
     pub dirty: Option<bool>,
 }
 
-/// What one kind of measurement has to say of its runs.
+/// The runs of a cell, with the properties that only its kind of measurement knows.
 #[derive(Clone, Debug)]
 pub struct Account<'a> {
     pub kind: Kind,
     pub runs: &'a Runs,
     pub started: Timestamp,
     pub workload: Workload,
-    /// What had to be sure.
+    /// The figures of the stopping rule.
     pub leading: &'a [Metric],
     pub count_source: Option<CountSource>,
-    /// Why it is no measurement, beside what is wrong with any kind.
+    /// Why the measurement is invalid, in addition to the reasons that all kinds share.
     pub invalid: Vec<String>,
-    /// What is doubtful of this kind alone.
+    /// Doubts that only this kind of measurement knows.
     pub doubts: Vec<Doubt>,
 }
 
-/// A record and the samples beside it.
+/// A record and its samples.
 #[derive(Clone, Debug)]
 pub struct Summary {
     pub record: Record,
@@ -64,7 +64,7 @@ pub struct Summary {
 }
 
 impl Context {
-    /// A record of what could not be measured, and why.
+    /// A record of a failed measurement, with the reason.
     pub fn failed(&self, kind: Kind, workload: Workload, error: &BenchError) -> Record {
         let mut record = self.record(kind);
         record.time = Span { started: Some(Timestamp::now()), ended: Some(Timestamp::now()) };
@@ -94,7 +94,7 @@ impl Context {
 }
 
 impl Account<'_> {
-    /// Everything together, as it is kept.
+    /// Makes the record.
     pub fn close(self, context: &Context) -> Summary {
         let mut record = context.record(self.kind);
         record.time = Span { started: Some(self.started), ended: Some(Timestamp::now()) };
@@ -102,7 +102,7 @@ impl Account<'_> {
         record.harness = Some(harness(self.runs, context));
         record.metrics = metrics(self.runs);
         record.count_source = self.count_source;
-        // A longest context is no time: a client that is off makes only the times beside it doubtful.
+        // A longest context is not a time: errors of the client affect only the times next to it.
         let is_time = self.kind != Kind::MaxContext;
         record.invalid_reasons = client_limits(self.runs).filter(|_| is_time).collect();
         record.invalid_reasons.extend(invalid(self.runs));
@@ -127,15 +127,16 @@ fn status(runs: &Runs) -> Status {
     }
 }
 
-/// Why times that this client took are none of the server's.
+/// Why this client's times are wrong.
 fn client_limits(runs: &Runs) -> impl Iterator<Item = String> + '_ {
     let limits = runs.calibration.iter().flat_map(crate::calibrate::Calibration::limits);
     let is_unknown = runs.calibration.is_none() && runs.answered().next().is_some();
-    let unknown = is_unknown.then(|| "the client could not be held to a known server".to_owned());
+    let unknown =
+        is_unknown.then(|| "the client could not be checked with the mock server".to_owned());
     limits.map(|limit| limit.to_string()).chain(unknown)
 }
 
-/// The first fault stands for those that are like it.
+/// Why the measurement is invalid, with the first fault as an example.
 fn invalid(runs: &Runs) -> Vec<String> {
     let mut reasons = Vec::new();
     let faults: Vec<&String> = runs.replies().filter_map(|reply| reply.fault.as_ref()).collect();
@@ -148,7 +149,7 @@ fn invalid(runs: &Runs) -> Vec<String> {
     let impossible = flagged(runs, Flag::CountsImpossible);
     if impossible > 0 {
         reasons.push(format!(
-            "the server's count of tokens cannot be true of {impossible} of {answers} answers: fewer than chunks, more than allowed, or more than characters"
+            "the server's token count is impossible for {impossible} of {answers} answers: fewer than chunks, more than allowed, or more than characters"
         ));
     }
     let whole = flagged(runs, Flag::NotStreamed);
@@ -160,12 +161,12 @@ fn invalid(runs: &Runs) -> Vec<String> {
     reasons
 }
 
-/// How many answers have this flag.
+/// Number of answers with this flag.
 fn flagged(runs: &Runs, flag: Flag) -> usize {
     runs.answered().filter(|reply| reply.flags.contains(&flag)).count()
 }
 
-/// Of requests that were due at a time of their own. What was sent late waited for this client, and not for the server.
+/// Whether requests of an open loop were sent late, which is the client's delay and not the server's.
 fn late(record: &Record) -> Option<String> {
     let late_ms = record.harness.as_ref()?.client.dispatch_ms?.p95;
     (late_ms > DISPATCH_MS_MAX).then(|| {
@@ -215,7 +216,7 @@ fn metrics(runs: &Runs) -> Metrics {
     metrics
 }
 
-/// None of what was not measured.
+/// None if the figure was not measured.
 fn spread(runs: &Sample, pooled: &Sample) -> Option<Spread> {
     let part = |part: f64| pooled.percentile(part).map(|at| at.value);
     Some(Spread {
@@ -264,7 +265,7 @@ fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>)
     Confidence { label, reasons, runs, server_starts: Some(starts), ci_half_width_pct, expires }
 }
 
-/// Whether somebody else could run the same again: which program, how started, which weights, whose client.
+/// Whether another person could repeat the measurement: program, start command, weights and client are known.
 fn is_traceable(record: &Record) -> bool {
     let RecordedEngine { name, version, argv, .. } = &record.engine;
     let built = record.harness.as_ref().and_then(|harness| harness.git.as_ref());
@@ -316,7 +317,7 @@ mod tests {
     use super::*;
     use crate::runs::Block;
 
-    /// What is said of answers of which so many have this flag.
+    /// The record of answers of which some have this flag.
     fn said_of(flag: Flag, flagged: usize, answers: usize) -> Record {
         let reply = |at: usize| Reply {
             figures: [(Metric::TtftMs, 5.0)].into(),
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn one_answer_in_one_piece_spoils_no_others_and_is_counted() {
+    fn a_single_answer_in_one_piece_is_a_doubt_and_not_a_failure() {
         let one = said_of(Flag::NotStreamed, 1, 384);
         assert_eq!(one.invalid_reasons, [""; 0]);
         assert!(one.confidence.reasons.contains(&Doubt::NotStreamed));
@@ -351,7 +352,7 @@ mod tests {
         let none = said_of(Flag::Coalesced, 20, 384);
         assert!(!none.confidence.reasons.contains(&Doubt::NotStreamed));
         let counted = said_of(Flag::CountsImpossible, 2, 384);
-        assert!(counted.invalid_reasons[0].contains("of 2 of 384 answers"));
+        assert!(counted.invalid_reasons[0].contains("for 2 of 384 answers"));
     }
 
     #[test]
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_nobody_checked_spoils_every_time_and_no_longest_context() {
+    fn an_unchecked_client_invalidates_times_and_no_longest_context() {
         let reply = Reply { figures: [(Metric::TtftMs, 5.0)].into(), ..Reply::default() };
         let block = Block { replies: vec![reply], ..Block::default() };
         let runs = Runs { blocks: vec![block], ..Runs::default() };
@@ -386,7 +387,7 @@ mod tests {
             };
             account.close(&Context::default()).record
         };
-        let unknown = ["the client could not be held to a known server"];
+        let unknown = ["the client could not be checked with the mock server"];
         assert_eq!(closed(Kind::Llm).invalid_reasons, unknown);
         let ceiling = closed(Kind::MaxContext);
         assert_eq!(ceiling.invalid_reasons, [""; 0]);

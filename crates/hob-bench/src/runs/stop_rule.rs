@@ -1,5 +1,5 @@
-//! How a cell is run: warmed up until two runs agree, the client held to a truth, and then until it is sure.
-//! Where the server can be started anew, it is in the middle of the runs, for what one start hides.
+//! Runs a cell: warms up until two runs agree, checks the client, then measures until the interval is narrow enough.
+//! A server that hob can restart is restarted between the runs, because a single start hides variation.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use crate::record::Attempt;
 use crate::terms::Metric;
 
 pub(crate) const WARMUP_BLOCKS_MAX: usize = 5;
-/// Two runs that differ by less are warm.
+/// Warm-up ends when two runs differ by less than this share.
 const WARM_SHARE: f64 = 0.03;
 
 /// How often a cell is run.
@@ -20,11 +20,11 @@ const WARM_SHARE: f64 = 0.03;
 pub struct StopRule {
     pub runs_min: usize,
     pub runs_max: usize,
-    /// A cell is sure when half of its interval is narrower than this.
+    /// A cell is done when its half interval is narrower than this.
     pub half_width_pct: f64,
-    /// A cell that takes longer ends with the runs that it has.
+    /// A cell that takes longer ends with its runs so far.
     pub budget: Duration,
-    /// How often a server that can be started anew is started, the first time included.
+    /// Number of starts of a server that hob can restart, with the first one.
     pub starts: u32,
 }
 
@@ -35,7 +35,7 @@ impl Default for StopRule {
     }
 }
 
-/// What is told while it goes on.
+/// A progress report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step<'a> {
     Warmed {
@@ -50,11 +50,11 @@ pub enum Step<'a> {
     Restarted {
         start: u32,
     },
-    /// Something is left out, and why.
+    /// A part is left out, with the reason.
     LeftOut {
         why: &'a str,
     },
-    /// A context on the way to the longest.
+    /// An attempt in the search for the longest context.
     Tried {
         attempt: &'a Attempt,
         lo_ok: Option<u64>,
@@ -63,34 +63,34 @@ pub enum Step<'a> {
     },
 }
 
-/// What is run again and again.
+/// A measurement that can be repeated.
 pub trait Benchmark {
-    /// Asks once.
+    /// Sends one run of requests.
     ///
     /// # Errors
-    /// It could not begin. A server that fails is a block whose replies have faults.
+    /// Requests cannot be sent. A failing server gives a block whose replies have faults.
     fn block(&mut self, calibration: Option<&Calibration>) -> Result<Block, BenchError>;
 
-    /// What has to be sure, the most telling first.
+    /// The figures of the stopping rule, the most important first.
     fn leading(&self) -> &[Metric];
 
-    /// How a known server would have to answer to be like this one.
+    /// A mock server's pace that is like this server's.
     fn pace(&self, warm: &Block) -> Option<Pace>;
 
-    /// Told that the last block counts, and of which start of the server it is.
+    /// Called when the last block counts, with the number of the server's start.
     fn counted(&mut self, _start: u32) {}
 
-    /// What takes very long is warmed up less.
+    /// Maximum number of warm-up blocks; less for very long requests.
     fn warmups_max(&self) -> usize {
         WARMUP_BLOCKS_MAX
     }
 }
 
 impl StopRule {
-    /// Runs a cell, and tells of each step. `restart` starts the server anew, where that is possible.
+    /// Runs a cell, and reports each step. `restart` restarts the server and returns false if hob cannot.
     ///
     /// # Errors
-    /// It could not begin. A server that fails is a run with faults.
+    /// Requests cannot be sent. A failing server gives a run with faults.
     pub fn run(
         &self,
         subject: &mut impl Benchmark,
@@ -98,80 +98,79 @@ impl StopRule {
         restart: &mut dyn FnMut() -> Result<bool, BenchError>,
         tell: &mut dyn FnMut(Step<'_>),
     ) -> Result<Runs, BenchError> {
-        let mut course = Measurement::new(self, subject, stop, tell);
-        if let Some(warm) = course.warm_up()?.filter(|warm| !warm.has_failed()) {
-            course.calibrate(&warm);
+        let mut measurement = Measurement::new(self, subject, stop, tell);
+        if let Some(warm) = measurement.warm_up()?.filter(|warm| !warm.has_failed()) {
+            measurement.calibrate(&warm);
         }
         let mut start = 0;
-        course.begun = Instant::now();
-        while course.goes_on() {
-            if self.is_due(start + 1, course.runs.blocks.len()) {
+        measurement.begun = Instant::now();
+        while measurement.goes_on() {
+            if self.is_due(start + 1, measurement.runs.blocks.len()) {
                 match restart() {
                     Ok(false) => (),
                     Ok(true) => {
                         start += 1;
-                        (course.tell)(Step::Restarted { start });
-                        course.warm_up()?;
+                        (measurement.tell)(Step::Restarted { start });
+                        measurement.warm_up()?;
                     }
                     Err(error) => {
-                        course.broken(error)?;
+                        measurement.broken(error)?;
                         break;
                     }
                 }
             }
-            let block = course.subject.block(course.runs.calibration.as_ref())?;
-            course.subject.counted(start);
-            if course.add(Block { start, ..block }).is_break() {
+            let block = measurement.subject.block(measurement.runs.calibration.as_ref())?;
+            measurement.subject.counted(start);
+            if measurement.add(Block { start, ..block }).is_break() {
                 break;
             }
         }
-        Ok(course.end())
+        Ok(measurement.end())
     }
 
-    /// The same of what must not be warmed up, since being cold is what is measured; each run starts anew of itself.
+    /// Runs a cell of cold starts: without warm-up, because each run restarts the server itself.
     ///
     /// # Errors
-    /// It could not begin.
+    /// Requests cannot be sent.
     pub fn run_unwarmed(
         &self,
         subject: &mut impl Benchmark,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(Step<'_>),
     ) -> Result<Runs, BenchError> {
-        let mut course = Measurement::new(self, subject, stop, tell);
-        while course.goes_on() {
-            let block = match course.subject.block(None) {
+        let mut measurement = Measurement::new(self, subject, stop, tell);
+        while measurement.goes_on() {
+            let block = match measurement.subject.block(None) {
                 Ok(block) => block,
                 Err(error) => {
-                    course.broken(error)?;
+                    measurement.broken(error)?;
                     break;
                 }
             };
-            if course.runs.calibration.is_none() {
-                course.calibrate(&block);
+            if measurement.runs.calibration.is_none() {
+                measurement.calibrate(&block);
             }
-            if course.add(block).is_break() {
+            if measurement.add(block).is_break() {
                 break;
             }
         }
-        Ok(course.end())
+        Ok(measurement.end())
     }
 
-    /// Whether the server is to be started for the so-many-th time after so many runs: each start has as many
-    /// of those that there are at least.
+    /// Whether start number `start` is due after `runs` runs. Starts share the minimum number of runs equally.
     fn is_due(&self, start: u32, runs: usize) -> bool {
         start < self.starts
             && runs == (self.runs_min * start as usize).div_ceil(self.starts as usize)
     }
 
-    /// Of the runs that there are at least.
+    /// Estimated time for the rest of the minimum number of runs.
     fn left(&self, run: usize, taken: Duration) -> Option<Duration> {
         let left = u32::try_from(self.runs_min.checked_sub(run)?).ok().filter(|left| *left > 0)?;
         Some(taken / u32::try_from(run).ok().filter(|run| *run > 0)? * left)
     }
 }
 
-/// A cell on its way: what came of it so far, and whether that is enough.
+/// A running measurement of a cell.
 struct Measurement<'c, 't, S> {
     stop_rule: &'c StopRule,
     subject: &'c mut S,
@@ -199,7 +198,7 @@ impl<'c, 't, S: Benchmark> Measurement<'c, 't, S> {
         self.runs.blocks.len() < self.stop_rule.runs_max && !self.is_stopped()
     }
 
-    /// The last block of it.
+    /// Warms up, and returns the last block.
     fn warm_up(&mut self) -> Result<Option<Block>, BenchError> {
         let mut before: Option<Block> = None;
         for number in 1..=self.subject.warmups_max() {
@@ -218,32 +217,32 @@ impl<'c, 't, S: Benchmark> Measurement<'c, 't, S> {
         Ok(before)
     }
 
-    /// Rehearses with a server that is known and answers like this one.
+    /// Checks the client with a mock server that answers at the same pace.
     fn calibrate(&mut self, warm: &Block) {
         let Some(pace) = self.subject.pace(warm) else { return };
         self.runs.calibration = calibrate(pace, self.stop).ok();
         self.runs.calibration.iter().for_each(|known| (self.tell)(Step::Calibrated(known)));
     }
 
-    /// Breaks where no further run is needed, or of any use.
+    /// Breaks if no further run is needed or useful.
     fn add(&mut self, block: Block) -> ControlFlow<()> {
         let has_failed = block.has_failed();
         self.runs.blocks.push(block);
         let (run, taken) = (self.runs.blocks.len(), self.begun.elapsed());
         let half_width_pct = self.runs.half_width_pct(self.subject.leading());
         (self.tell)(Step::Ran { run, half_width_pct, left: self.stop_rule.left(run, taken) });
-        let is_sure = run >= self.stop_rule.runs_min
+        let is_narrow = run >= self.stop_rule.runs_min
             && half_width_pct.is_some_and(|pct| pct < self.stop_rule.half_width_pct);
-        if has_failed || is_sure || taken > self.stop_rule.budget {
+        if has_failed || is_narrow || taken > self.stop_rule.budget {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     }
 
-    /// The server did not come back: what was measured before is kept. Of whoever was stopped nothing is to be said.
+    /// The server did not restart: earlier runs stay. If the user stopped the measurement, this is not an error.
     ///
     /// # Errors
-    /// Nothing was measured yet.
+    /// There is no earlier run.
     fn broken(&mut self, error: BenchError) -> Result<(), BenchError> {
         if matches!(error, BenchError::Launch(LaunchError::Stopped)) && self.is_stopped() {
             return Ok(());
@@ -251,21 +250,21 @@ impl<'c, 't, S: Benchmark> Measurement<'c, 't, S> {
         if self.runs.blocks.is_empty() {
             return Err(error);
         }
-        self.runs.broken = Some(format!("the server did not come back: {error}"));
+        self.runs.broken = Some(format!("the server did not restart: {error}"));
         Ok(())
     }
 
     fn end(mut self) -> Runs {
         self.runs.was_stopped = self.is_stopped();
         if self.runs.was_stopped {
-            // The last was cut off in the middle.
+            // The last block is incomplete.
             self.runs.blocks.pop_if(|block| block.was_stopped());
         }
         self.runs
     }
 }
 
-/// By the first figure that both have.
+/// Compares the first figure that both blocks have.
 fn are_alike(before: &Block, after: &Block, leading: &[Metric]) -> bool {
     let pairs = leading.iter().filter_map(|m| before.figure(*m).zip(after.figure(*m)));
     pairs.take(1).any(|(before, after)| (after - before).abs() < before * WARM_SHARE)
@@ -276,7 +275,7 @@ mod tests {
     use super::*;
     use crate::runs::Reply;
 
-    /// Each reply takes a little longer, so that nothing is sure before the last run.
+    /// Each reply takes longer, so the interval stays wide until the last run.
     struct Slower(f64);
 
     impl Benchmark for Slower {
@@ -301,12 +300,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_before_a_server_did_not_come_back_is_kept() {
+    fn runs_before_a_failed_restart_are_kept() {
         let whole = run(&mut || Ok(true)).expect("runs");
         assert_eq!((whole.blocks.len(), whole.starts(), whole.broken), (6, 2, None));
         let broken = run(&mut || Err(BenchError::NoWeights)).expect("half of the runs");
         assert_eq!((broken.blocks.len(), broken.starts()), (3, 1));
         let why = broken.broken.expect("a reason");
-        assert!(why.contains("the server did not come back"), "{why}");
+        assert!(why.contains("the server did not restart"), "{why}");
     }
 }

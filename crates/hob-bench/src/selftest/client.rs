@@ -1,5 +1,5 @@
-//! The client of the rehearsal: asks, and says what it heard, as strictly as the strictest SDK.
-//! What is neither an answer nor an error that a client can see is odd, and fails.
+//! The client of the self-test. It reports what it received, as strictly as the strictest SDK.
+//! A result that is neither an answer nor a proper error is `Invalid`, and the case fails.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use tokio::time::timeout;
 
 use super::Unreachable;
 
-/// For one request: longer than any clock of the rehearsal.
+/// Limit for one request, longer than any timeout of the gateway under test.
 const TIME_MAX: Duration = Duration::from_secs(30);
 
-/// What a client heard.
+/// What a client received.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Heard {
+pub(super) enum Received {
     Answer { text: String, finish: String },
     Refused { status: u16, code: String, retry_after: Option<u64> },
     Broken { text: String, code: String },
-    Odd(String),
+    Invalid(String),
 }
 
 #[derive(Debug)]
@@ -29,34 +29,34 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(base: &str) -> Result<Client, Unreachable> {
-        // reqwest asks which arithmetic TLS uses, though nothing here uses TLS; the first to say so decides.
+        // reqwest needs a TLS provider although this client uses no TLS. An error means that one is installed.
         let _already_decided = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().build();
         let http = http.map_err(|error| Unreachable(error.to_string()))?;
         Ok(Client { http, url: format!("{base}/v1/chat/completions") })
     }
 
-    pub(super) async fn ask(&self, model: &str, streams: bool, extra: &str) -> Heard {
-        let asked = async {
+    pub(super) async fn ask(&self, model: &str, streams: bool, extra: &str) -> Received {
+        let received = async {
             match self.send(model, streams, extra).await {
-                Err(odd) => Heard::Odd(odd),
+                Err(problem) => Received::Invalid(problem),
                 Ok(response) if !response.status().is_success() => refused(response).await,
                 Ok(response) if streams => streamed(response).await,
                 Ok(response) => whole(response).await,
             }
         };
-        let odd = || Heard::Odd(format!("nothing for {} s", TIME_MAX.as_secs()));
-        timeout(TIME_MAX, asked).await.unwrap_or_else(|_| odd())
+        let late = || Received::Invalid(format!("no answer within {} s", TIME_MAX.as_secs()));
+        timeout(TIME_MAX, received).await.unwrap_or_else(|_| late())
     }
 
-    /// Reads the first piece, and leaves.
+    /// Reads the first piece and disconnects.
     pub(super) async fn begin(&self, model: &str) -> Result<(), String> {
         let mut response = self.send(model, true, "").await?;
-        let first = timeout(TIME_MAX, response.chunk()).await.map_err(|_| "nothing came")?;
+        let first = timeout(TIME_MAX, response.chunk()).await.map_err(|_| "no answer")?;
         first.map(|_| ()).map_err(|error| error.to_string())
     }
 
-    /// An answer of which nothing is read, until it is dropped.
+    /// Requests an answer and reads none of it until it is dropped.
     pub(super) async fn hold(&self, model: &str) -> Result<Response, String> {
         self.send(model, true, "").await
     }
@@ -71,16 +71,16 @@ impl Client {
     }
 }
 
-async fn refused(response: Response) -> Heard {
+async fn refused(response: Response) -> Received {
     let status = response.status().as_u16();
     let wait = response.headers().get("retry-after");
     let retry_after = wait.and_then(|wait| wait.to_str().ok()?.parse().ok());
     let text = response.text().await.unwrap_or_default();
     match serde_json::from_str::<Value>(&text) {
         Ok(body) if body["error"]["message"].is_string() => {
-            Heard::Refused { status, code: word(&body["error"]), retry_after }
+            Received::Refused { status, code: word(&body["error"]), retry_after }
         }
-        _ => Heard::Odd(format!("status {status} without an error's envelope")),
+        _ => Received::Invalid(format!("status {status} without an error object")),
     }
 }
 
@@ -89,33 +89,33 @@ fn word(error: &Value) -> String {
     code.unwrap_or_default().to_owned()
 }
 
-async fn whole(response: Response) -> Heard {
+async fn whole(response: Response) -> Received {
     let text = match response.text().await {
         Ok(text) => text,
-        Err(error) => return Heard::Odd(format!("a body that broke off: {error}")),
+        Err(error) => return Received::Invalid(format!("a body that broke off: {error}")),
     };
     let Ok(body) = serde_json::from_str::<Value>(&text) else {
-        return Heard::Odd("a body that is no JSON".to_owned());
+        return Received::Invalid("a body that is not JSON".to_owned());
     };
     let choice = &body["choices"][0];
     let usage = body["usage"]["total_tokens"].as_u64();
     match (choice["message"]["content"].as_str(), choice["finish_reason"].as_str(), usage) {
         (Some(text), Some(finish), Some(_)) => {
-            Heard::Answer { text: text.to_owned(), finish: finish.to_owned() }
+            Received::Answer { text: text.to_owned(), finish: finish.to_owned() }
         }
-        _ => Heard::Odd("an answer without content, finish_reason or usage".to_owned()),
+        _ => Received::Invalid("an answer without content, finish_reason or usage".to_owned()),
     }
 }
 
-async fn streamed(response: Response) -> Heard {
+async fn streamed(response: Response) -> Received {
     let body = match response.text().await {
         Ok(body) => body,
-        Err(error) => return Heard::Odd(format!("a stream that broke off: {error}")),
+        Err(error) => return Received::Invalid(format!("a stream that broke off: {error}")),
     };
     let mut reading = Reading::default();
     for line in body.lines().filter_map(|line| line.strip_prefix("data: ")) {
-        if let Err(odd) = reading.take(line) {
-            return Heard::Odd(odd);
+        if let Err(problem) = reading.take(line) {
+            return Received::Invalid(problem);
         }
     }
     reading.end()
@@ -133,13 +133,13 @@ struct Reading {
 impl Reading {
     fn take(&mut self, line: &str) -> Result<(), String> {
         if self.is_done || self.error.is_some() {
-            return Err("something after the end".to_owned());
+            return Err("an event after the end".to_owned());
         }
         if line == "[DONE]" {
             self.is_done = true;
             return Ok(());
         }
-        let chunk: Value = serde_json::from_str(line).map_err(|_| "a line that is no JSON")?;
+        let chunk: Value = serde_json::from_str(line).map_err(|_| "a line that is not JSON")?;
         if !chunk["error"].is_null() {
             self.error = Some(word(&chunk["error"]));
             return Ok(());
@@ -157,13 +157,13 @@ impl Reading {
         Ok(())
     }
 
-    fn end(self) -> Heard {
+    fn end(self) -> Received {
         match (self.error, self.is_done, self.finish) {
-            (Some(code), false, None) => Heard::Broken { text: self.text, code },
-            (None, true, Some(finish)) => Heard::Answer { text: self.text, finish },
-            (None, false, _) => Heard::Odd("a stream that ended without a word".to_owned()),
-            (None, true, None) => Heard::Odd("[DONE] without a finish_reason".to_owned()),
-            (Some(_), _, _) => Heard::Odd("an error after the end".to_owned()),
+            (Some(code), false, None) => Received::Broken { text: self.text, code },
+            (None, true, Some(finish)) => Received::Answer { text: self.text, finish },
+            (None, false, _) => Received::Invalid("a stream without an end or an error".to_owned()),
+            (None, true, None) => Received::Invalid("[DONE] without a finish_reason".to_owned()),
+            (Some(_), _, _) => Received::Invalid("an error after the end".to_owned()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use crate::compare::{Holds, aspects, unfit};
+use crate::compare::{IfDifferent, aspects, unfit};
 use crate::record::{Record, SourceType};
 
 type Key = Vec<Option<String>>;
@@ -33,7 +33,9 @@ fn key(record: &Record) -> Option<Key> {
         Some(source.to_owned()),
     ];
     let shared = aspects(record).into_iter().filter(|aspect| {
-        aspect.holds == Holds::All || aspect.what == "machine" || aspect.what == "voice"
+        aspect.if_different == IfDifferent::RefuseAll
+            || aspect.what == "machine"
+            || aspect.what == "voice"
     });
     Some(own.into_iter().chain(shared.map(|aspect| aspect.value)).collect())
 }

@@ -10,8 +10,9 @@ use super::Material;
 use super::cells::Cells;
 use super::runs::Run;
 use crate::compare::{
-    ASKED_BEFORE, Comparison, Holds, Kept, Pairing, THRESHOLD_UNPAIRED_PCT, Wish, aspects, compare,
-    counts_tokens, has_direction, is_untold, runs, seed, unfit,
+    CompareOptions, Comparison, IfDifferent, Pairing, SAME_PROMPTS, SampledRecord,
+    THRESHOLD_UNPAIRED_PCT, aspects, compare, counts_tokens, has_direction, is_cache_unknown, runs,
+    seed, unfit,
 };
 use crate::cores::on_all;
 use crate::record::{RawSample, Record};
@@ -60,7 +61,7 @@ impl ComparedBy {
         ComparedBy {
             unfit: unfit(record),
             seed: seed(record).map(|seed| seed.to_string()),
-            is_cache_unknown: is_untold(record),
+            is_cache_unknown: is_cache_unknown(record),
             aspects: aspects(record).into_iter().map(|aspect| aspect.value).collect(),
             values: directed().filter_map(values).collect(),
         }
@@ -84,7 +85,7 @@ fn rounded(value: f64) -> f64 {
 #[derive(Debug, Serialize)]
 pub(super) struct Rules {
     /// What two runs must share, and what follows where they do not.
-    aspects: Vec<(&'static str, Holds)>,
+    aspects: Vec<(&'static str, IfDifferent)>,
     /// Metrics in the order in which they are shown.
     figures: Vec<&'static str>,
     /// Figures that depend on who counted the tokens.
@@ -94,7 +95,7 @@ pub(super) struct Rules {
     runs_min: usize,
     threshold_pct: f64,
     banner: BTreeMap<&'static str, &'static str>,
-    asked_before: &'static str,
+    same_prompts: &'static str,
     /// The latest pair of each cell.
     pairs: Vec<Comparison>,
     /// Number of pairs that are not among them.
@@ -108,8 +109,8 @@ pub(super) fn rules(material: &Material, all: &[Run<'_>]) -> Rules {
         .collect();
     let ranks = sizes.iter().flat_map(|n| sizes.iter().map(move |m| (*n, *m)));
     let ranks = ranks.filter_map(|(n, m)| Some((format!("{n},{m}"), Ratio::rank_from_end(n, m)?)));
-    let aspects_of = |run: &Run<'_>| -> Vec<(&'static str, Holds)> {
-        aspects(run.record).into_iter().map(|aspect| (aspect.what, aspect.holds)).collect()
+    let aspects_of = |run: &Run<'_>| -> Vec<(&'static str, IfDifferent)> {
+        aspects(run.record).into_iter().map(|aspect| (aspect.what, aspect.if_different)).collect()
     };
     let records: Vec<&Record> = all.iter().map(|run| run.record).collect();
     let pairs = Cells::of(&records).latest_pairs();
@@ -126,16 +127,16 @@ pub(super) fn rules(material: &Material, all: &[Run<'_>]) -> Rules {
         threshold_pct: THRESHOLD_UNPAIRED_PCT,
         banner: [("paired", Pairing::Paired.banner()), ("unpaired", Pairing::Unpaired.banner())]
             .into(),
-        asked_before: ASKED_BEFORE,
+        same_prompts: SAME_PROMPTS,
         pairs: on_all(shown, |[base, new]| {
-            let sides = [base, new].map(|record| [kept(material, record)]);
-            compare(&sides[0], &sides[1], &Wish::default())
+            let sides = [base, new].map(|record| [sampled(material, record)]);
+            compare(&sides[0], &sides[1], &CompareOptions::default())
         }),
         pairs_left_out: pairs.len() - shown.len(),
     }
 }
 
-fn kept(material: &Material, record: &Record) -> Kept {
+fn sampled(material: &Material, record: &Record) -> SampledRecord {
     let samples = material.samples.get(&record.id).cloned().unwrap_or_default();
-    Kept { record: record.clone(), samples }
+    SampledRecord { record: record.clone(), samples }
 }

@@ -10,7 +10,7 @@ use super::{Material, Queued};
 use crate::record::{Doubt, RawSample, Record, to_yaml};
 use crate::terms::{Better, SYMBOLS, Term, terms};
 
-/// Samples of one run that the page draws. The file beside the record has all of them.
+/// Samples of one run that the page draws. The samples file has all of them.
 const SAMPLES_MAX: usize = 2_000;
 
 #[derive(Serialize)]

@@ -9,9 +9,9 @@ use uuid::Uuid;
 use super::{Material, Production, Queued};
 use crate::import::{PUBLISHED, import};
 use crate::plan::BenchPlan;
-use crate::record::{Record, RecordError, Shelf, samples_beside};
+use crate::record::{Record, RecordError, RecordStore, samples_beside};
 
-/// Whether published runs, which come with the program, are shown beside own runs.
+/// Whether published runs, which come with the program, are shown with own runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     Shown,
@@ -37,15 +37,15 @@ impl Material {
     ///
     /// # Errors
     /// The folder exists and cannot be listed.
-    pub fn gather(shelf: &Shelf, others: Others) -> Result<Material, RecordError> {
-        let found = if shelf.folder().is_dir() { shelf.read()? } else { Default::default() };
+    pub fn gather(store: &RecordStore, others: Others) -> Result<Material, RecordError> {
+        let found = if store.folder().is_dir() { store.read()? } else { Default::default() };
         // The page may be shown to others, so it must not name the folder.
-        let folder = format!("{}{}", shelf.folder().display(), std::path::MAIN_SEPARATOR);
+        let folder = format!("{}{}", store.folder().display(), std::path::MAIN_SEPARATOR);
         let without_folder = |error: &RecordError| error.to_string().replacen(&folder, "", 1);
         let mut skipped: Vec<String> = found.skipped.iter().map(without_folder).collect();
         let mut samples = BTreeMap::new();
         for (place, record) in &found.records {
-            match samples_beside(&shelf.folder().join(place), record) {
+            match samples_beside(&store.folder().join(place), record) {
                 Ok(Some(found)) => drop(samples.insert(record.id, found)),
                 Ok(None) => {}
                 Err(error) => skipped.push(error.to_string()),

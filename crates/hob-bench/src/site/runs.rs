@@ -12,7 +12,7 @@ use super::comparison::ComparedBy;
 use super::production::Gap;
 use crate::cores::on_all;
 use crate::families;
-use crate::record::{CPU_BACKEND, Doubt, Label, Record, Selftest, SourceType, slug};
+use crate::record::{Doubt, Label, Record, Selftest, SourceType, slug};
 use crate::speech::Text;
 
 const SLUG_CHARS_MAX: usize = 64;
@@ -77,7 +77,7 @@ pub(super) fn runs(material: &Material) -> Vec<Run<'_>> {
 }
 
 fn run<'a>(record: &'a Record, material: &'a Material, cells: &Cells<'_>) -> Run<'a> {
-    let hardware = hardware(record);
+    let hardware = record.hardware();
     let known_family = families::of(&record.model.name);
     let is_stale = is_stale(record, material.built);
     let mut doubts = record.confidence.reasons.clone();
@@ -112,7 +112,7 @@ fn run<'a>(record: &'a Record, material: &'a Material, cells: &Cells<'_>) -> Run
         is_of_tiers: is_of_tiers(record),
         has_samples: material.samples.contains_key(&record.id),
         seed: harness.map(|harness| harness.seed.to_string()),
-        selftest: selftest.map(Selftest::told),
+        selftest: selftest.map(Selftest::summary),
         scaling: record
             .slowdown
             .as_ref()
@@ -142,24 +142,4 @@ fn is_of_tiers(record: &Record) -> bool {
     let text = record.workload.shape.as_deref().and_then(Text::named);
     let is_alone = record.workload.concurrency.is_none_or(|users| users == 1);
     record.source.r#type == SourceType::Import || is_alone && text.is_some_and(Text::is_of_tiers)
-}
-
-/// Names what computed: the cards, or the processor where there is no card or the engine does not use it.
-pub fn hardware(record: &Record) -> String {
-    let is_on_cpu = record.engine.backend.as_deref() == Some(CPU_BACKEND);
-    let cards: Vec<String> = record
-        .host
-        .accelerators
-        .iter()
-        .filter(|_| !is_on_cpu)
-        .map(|card| match card.count {
-            0 | 1 => card.name.clone(),
-            count => format!("{count} × {}", card.name),
-        })
-        .collect();
-    match (cards.is_empty(), &record.host.cpu.model) {
-        (false, _) => cards.join(" + "),
-        (true, Some(cpu)) => cpu.clone(),
-        (true, None) => "unknown".to_owned(),
-    }
 }

@@ -1,9 +1,9 @@
 //! The data of the page: what the script is given, what is escaped, and what is left out.
-//! What the script draws of it is tested in browsers.
+//! Browser tests check what the script draws.
 
 use super::*;
 use crate::import::{PUBLISHED, import};
-use crate::record::{Cache, Doubt, Harness, Kind, Label, Shelf, Source, Spread, Status};
+use crate::record::{Cache, Doubt, Harness, Kind, Label, RecordStore, Source, Spread, Status};
 use crate::terms::Metric;
 use uuid::Uuid;
 
@@ -79,11 +79,11 @@ fn at(mut record: Record, day: &str) -> Record {
 #[test]
 fn a_corrected_record_is_not_shown_beside_its_correction() {
     let folder = tempfile::tempdir().expect("a folder");
-    let shelf = Shelf::new(folder.path());
+    let store = RecordStore::new(folder.path());
     let first = native(1, "wrong", "s", 1.0);
     let second = Record { supersedes: Some(first.id), ..native(2, "right", "s", 1.0) };
-    shelf.put(&first, &[]).and_then(|_| shelf.put(&second, &[])).expect("put");
-    let material = Material::gather(&shelf, Others::LeftOut).expect("gathered");
+    store.put(&first, &[]).and_then(|_| store.put(&second, &[])).expect("put");
+    let material = Material::gather(&store, Others::LeftOut).expect("gathered");
     assert_eq!(
         material.records.iter().map(|record| record.model.name.as_str()).collect::<Vec<_>>(),
         ["right"]
@@ -211,9 +211,9 @@ fn a_verified_run_becomes_unverified_when_it_is_too_old() {
 #[test]
 fn a_damaged_file_is_named_and_all_others_are_shown() {
     let folder = tempfile::tempdir().expect("a folder");
-    let shelf = Shelf::new(folder.path());
+    let store = RecordStore::new(folder.path());
     let sample = RawSample { ttft_us: Some(5_000), ..RawSample::default() };
-    shelf.put(&native(7, "kept", "s", 1.0), &[sample]).expect("put");
+    store.put(&native(7, "kept", "s", 1.0), &[sample]).expect("put");
     for (name, text) in [
         ("cut.yaml", "schema: bench-run/1\nid: ["),
         ("later.yaml", "schema: bench-run/2\n"),
@@ -221,13 +221,13 @@ fn a_damaged_file_is_named_and_all_others_are_shown() {
     ] {
         std::fs::write(folder.path().join(name), text).expect("written");
     }
-    let material = Material::gather(&shelf, Others::LeftOut).expect("gathered");
+    let material = Material::gather(&store, Others::LeftOut).expect("gathered");
     assert_eq!((material.records.len(), material.skipped.len(), material.samples.len()), (1, 3, 1));
     let skipped = data(&material)["skipped"].to_string();
     for file in ["cut.yaml", "later.yaml", "other.yaml"] {
         assert!(skipped.contains(file) && !skipped.contains("/tmp"), "{skipped}");
     }
-    let missing = Shelf::new(folder.path().join("none"));
+    let missing = RecordStore::new(folder.path().join("none"));
     let empty = Material::gather(&missing, Others::LeftOut).expect("nothing");
     assert_eq!(data(&empty)["runs"], serde_json::json!([]));
 }

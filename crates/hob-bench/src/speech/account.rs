@@ -1,5 +1,5 @@
-//! What a cell of speech came to: its record, and what one cell says of another.
-//! A tier needs three texts, and a verdict on a long text needs a short one.
+//! The record of a speech cell, with figures that need other cells.
+//! A tier needs three texts, and a streaming verdict on a long text needs a short one.
 
 use hob_core::statistics::Sample;
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use crate::runs::{Account, Reply, Runs};
 use crate::terms::Metric;
 use crate::timeline::Arrived;
 
-/// Told of a cell once it is kept: its record, and when the sound of its last run came.
+/// Receives each stored record of a cell, and the arrival times of its last run's sound.
 pub type Seen<'a> = dyn FnMut(&Record, &[Arrived]) + 'a;
 
 impl Cell {
@@ -77,7 +77,7 @@ impl Cell {
     }
 }
 
-/// Of a cell that differs from this one in nothing but its text.
+/// The text and figures of a record that differs from this cell only in its text.
 fn like<'r>(record: &'r Record, cell: &Cell) -> Option<(Text, &'r Tts)> {
     let (tts, workload) = (record.tts.as_ref()?, &record.workload);
     let is_alike = tts.voice.as_ref() == Some(&cell.voice)
@@ -88,7 +88,7 @@ fn like<'r>(record: &'r Record, cell: &Cell) -> Option<(Text, &'r Tts)> {
     is_alike.then_some((text, tts))
 }
 
-/// Who asked for the whole file and gets it at once was not deceived: then only that it streams all the same is said.
+/// The streaming verdict. A request for the whole file gets one only if the server streams anyway.
 fn judged(cell: &Cell, runs: &Runs, alike: &[(Text, &Tts)]) -> Option<StreamVerdict> {
     let figure = |metric| runs.sample(metric).median();
     let is_long_enough = |tts: &Tts| tts.verdict != Some(StreamVerdict::TooShort);
@@ -107,7 +107,7 @@ fn judged(cell: &Cell, runs: &Runs, alike: &[(Text, &Tts)]) -> Option<StreamVerd
     (!is_unasked).then_some(verdict)
 }
 
-/// Known with the third of its texts, and of one user only.
+/// The tier, known with the third of its texts, for one user only.
 fn tier(cell: &Cell, wall_s: f64, alike: &[(Text, &Tts)]) -> Option<u8> {
     if !cell.text.is_of_tiers() || cell.users > 1 {
         return None;

@@ -1,5 +1,5 @@
-//! One cell of speech as it is run: the same text, by so many users at once, and what is kept of it.
-//! The bytes of the sound are hashed as evidence, and forgotten.
+//! Measures one speech cell: the same text for one or more users at the same time.
+//! The sound is hashed as evidence and not stored.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::timeline::{
 };
 use jiff::Timestamp;
 
-/// Of a server that sends everything in one piece.
+/// Assumed gap if the server sends everything in one piece.
 const GAP_MS_ASSUMED: f64 = 20.0;
 
-/// One row of what is measured.
+/// One combination of text, format, voice and users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
     pub kind: Kind,
@@ -35,7 +35,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// What has to be sure: how fast it is made, or when it comes.
+    /// The figures of the stopping rule: total time and first sound.
     pub fn leading(&self) -> &'static [Metric] {
         match self.kind {
             Kind::Stream => &[Metric::TtfaMs, Metric::WallMs],
@@ -43,16 +43,15 @@ impl Cell {
         }
     }
 
-    /// The known server writes words and no sound. For the client that is the same: a stamp is taken before anybody
-    /// looks at the bytes, so what it gets wrong of a first token at this pace, by so many users, it gets wrong of a
-    /// first sound.
+    /// The mock server sends text instead of sound. The client's errors are the same, because it takes time stamps before it parses
+    /// the bytes.
     pub(crate) fn pace(&self, warm: &Block) -> Option<Pace> {
         let ttfa_ms = warm.figure(Metric::TtfaMs)?;
         let gap_ms = warm.figure(Metric::IcgMs).unwrap_or(GAP_MS_ASSUMED);
         Some(Pace::like(self.users, ttfa_ms, gap_ms))
     }
 
-    /// As it is told of.
+    /// The cell's name in progress lines.
     pub fn name(&self) -> String {
         let Cell { text, format, voice, users, .. } = self;
         let asked = match self.asking {
@@ -63,7 +62,7 @@ impl Cell {
     }
 }
 
-/// Of the first request of the last run.
+/// The sound of the last run's first request.
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
     pub(super) sha256: String,

@@ -1,5 +1,5 @@
-//! A request for speech, in OpenAI's words, made before it is due.
-//! Servers differ in what they do when nothing is said of streaming, so it is said.
+//! The bytes of a speech request in OpenAI's API, prepared before it is due.
+//! Servers have different defaults for streaming, so the request always sets it.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::target::Target;
 use crate::timeline::SoundFormat;
 
 /// What a request says of streaming. OpenAI itself knows no such field and sends what it has; hob and
-/// Kokoro-FastAPI do so unless told not to; others, vLLM-Omni among them, only when they are asked.
+/// Kokoro-FastAPI stream unless it is false; others, such as vLLM-Omni, only if it is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asking {
     /// Nothing, because the server refuses the field.

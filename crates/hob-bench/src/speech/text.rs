@@ -1,9 +1,9 @@
-//! What is spoken: texts of known length, the same for everybody, each pinned by its hash.
+//! The texts to be spoken: fixed texts of known length, each pinned by its hash.
 //! Version 1. A text that changes gets another version, because figures of two are not compared.
 
 use crate::record::sha256_hex;
 
-/// Of every text here.
+/// Version of all texts.
 pub const VERSION: u32 = 1;
 
 /// One of them.
@@ -69,7 +69,7 @@ impl Text {
         TEXTS.into_iter().find(|text| text.name == name)
     }
 
-    /// Of its words, as a record says which it was.
+    /// SHA-256 of its words, which identifies the text in a record.
     pub fn sha256(self) -> String {
         sha256_hex(self.words.as_bytes())
     }

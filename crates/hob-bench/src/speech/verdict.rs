@@ -1,4 +1,4 @@
-//! Whether sound comes while it is made, told from when it came: of one text, and of all texts together.
+//! Decides from arrival times whether sound is sent while it is computed, for one text and for all texts together.
 //! Pure: the same records say the same.
 
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 use super::text::{Sentences, Text};
 use crate::record::{Record, StreamVerdict, Tts};
 
-/// In so little sound there is nothing to stream.
+/// Shorter sound is too short to judge.
 const SHORT_S: f64 = 1.5;
-/// Of the waiting; a player has heard nothing before the rest of it was over.
+/// With less of the total time between first and last sound, the sound was not streamed.
 const FAKE_SPREAD: f64 = 0.10;
-/// A long text may take so many times as long to its first sound as one sentence does.
+/// A long text may take this many times longer to its first sound than one sentence.
 const PARTIAL_TIMES: f64 = 2.0;
 
 /// Longer pauses of a player that starts with the first sound are heard.
@@ -23,7 +23,7 @@ pub(crate) struct Came {
     pub(crate) spread: f64,
     pub(crate) ttfa_ms: f64,
     pub(crate) underrun_ms: f64,
-    /// Of one sentence by the same server. None of one sentence itself, or where none was spoken.
+    /// Time to first audio of one sentence from the same server. None for a single sentence, or if none was measured.
     pub(crate) sentence_ttfa_ms: Option<f64>,
 }
 
@@ -77,7 +77,7 @@ pub enum StreamingFinding {
 }
 
 impl StreamingFinding {
-    /// Of records of one format, voice and way to ask. The longest text tells most, and one sentence tells whether
+    /// Judges records of one format, voice and request. The longest text decides, and a single sentence shows whether
     /// streaming goes on inside it.
     pub fn of<'r>(records: impl IntoIterator<Item = &'r Record>) -> StreamingFinding {
         let heard = records.into_iter().filter_map(|record| {
@@ -116,7 +116,7 @@ impl StreamingFinding {
 }
 
 impl StreamingFinding {
-    /// Whether any of it comes while it is made; none where that cannot be told.
+    /// Whether sound is sent while it is computed; None if the text is too short to decide.
     pub fn streams(self) -> Option<bool> {
         match self {
             StreamingFinding::Unmeasured | StreamingFinding::TooShort => None,

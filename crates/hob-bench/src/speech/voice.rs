@@ -1,4 +1,4 @@
-//! A voice where nobody chose one: the first that the server lists.
+//! The default voice: the first one in the server's list.
 //! hob and Kokoro-FastAPI list theirs; of OpenAI's and others' voices a person has to know one.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::target::Target;
 
 const ASK_WITHIN: Duration = Duration::from_secs(10);
 
-/// None of a server that lists none.
+/// None if the server lists no voices.
 pub(super) fn first_voice(target: &Target) -> Option<String> {
     let key = target.key.as_deref();
     let asked = ask(&target.endpoint, "/v1/audio/voices", key, None, ASK_WITHIN).ok()?;

@@ -1,5 +1,5 @@
-//! How long a context may be, as far as the server says it.
-//! One that says nothing is found out by asking too much.
+//! Reads the maximum context length that a server reports.
+//! Without a report, the sweep finds it by its first failure.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const ASK_WITHIN: Duration = Duration::from_secs(10);
 /// Tokens of a prompt and its answer together.
 pub(super) fn limit(target: &Target) -> Option<u32> {
     match target.api {
-        // It makes as much room as a request wants, and no more than the model was trained with.
+        // Ollama allocates the context per request, up to the length of training.
         Api::Ollama => {
             trained(&asked(target, "/api/show", Some(json!({ "model": target.model })))?)
         }
@@ -22,7 +22,7 @@ pub(super) fn limit(target: &Target) -> Option<u32> {
     }
 }
 
-/// llama-server's own word is the one that holds; its list says what the model was trained with.
+/// llama-server's `/props` has the real length; its list of models has the length of training.
 fn of_one(target: &Target) -> Option<u32> {
     parse_llama_props(&asked(target, "/props", None)?).ok()?.context_tokens
 }
@@ -39,7 +39,7 @@ fn trained(shown: &[u8]) -> Option<u32> {
     u32::try_from(tokens).ok()
 }
 
-/// None where there is no such answer.
+/// None without a valid answer.
 fn asked(target: &Target, path: &str, body: Option<Value>) -> Option<Vec<u8>> {
     let body = body.map(|body| body.to_string());
     let asked = ask(&target.endpoint, path, target.key.as_deref(), body.as_deref(), ASK_WITHIN);
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_model_was_trained_with() {
+    fn the_length_of_training_is_read() {
         let rows: [(&[u8], Option<u32>); 3] = [
             (
                 br#"{"model_info":{"qwen3.context_length":40960,"qwen3.block_count":36}}"#,

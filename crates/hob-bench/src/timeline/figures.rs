@@ -1,5 +1,5 @@
-//! One answer's figures, after the definitions of `terms`: one name, one formula.
-//! What cannot be known is none, and what was assumed is flagged.
+//! Computes one answer's figures by the definitions of `terms`.
+//! Unknown figures are None, and assumptions are flagged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,9 +8,9 @@ use super::{Chunk, ChunkKind, Timeline};
 use crate::record::CountSource;
 use crate::terms::Metric;
 
-/// Shorter pauses are nobody's stall.
+/// Least pause that counts as a stall.
 const STALL_MS_MIN: f64 = 250.0;
-/// Of the median gap.
+/// Least stall as a multiple of the median gap.
 const STALL_TIMES: f64 = 5.0;
 /// Fewer computed tokens say nothing about prefill.
 const PREFILL_TOKENS_MIN: u32 = 64;
@@ -19,7 +19,7 @@ const TEXTLESS_TOKENS_MAX: u32 = 8;
 /// The wait has to be so many times the client's own error.
 const PREFILL_ERRORS_MIN: f64 = 20.0;
 
-/// What was assumed or is wrong about an answer.
+/// An assumption or error about an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flag {
     /// The server says how many tokens there were, and it cannot be true.
@@ -59,7 +59,7 @@ pub struct Stalls {
 pub struct Figures {
     pub ttfb_ms: f64,
     pub ttft_ms: f64,
-    /// None of an answer that is all thinking.
+    /// None if the answer is all thinking.
     pub ttfat_ms: Option<f64>,
     pub silence_ms: Option<f64>,
     pub e2e_ms: f64,
@@ -79,7 +79,7 @@ pub struct Figures {
     pub flags: BTreeSet<Flag>,
 }
 
-/// None where there is a fault: whatever came then is no measurement.
+/// None if the answer has a fault.
 pub fn figures(timeline: &Timeline, tokens_max: Option<u32>) -> Option<Figures> {
     let (first, last) = (timeline.chunks.first()?, timeline.chunks.last()?);
     if timeline.fault.is_some() {
@@ -215,7 +215,7 @@ fn text_tokens_max(timeline: &Timeline) -> Option<u32> {
     (!has_call).then(|| bytes.saturating_add(hidden).saturating_add(TEXTLESS_TOKENS_MAX))
 }
 
-/// Of the first chunk. What is known is the mean; that it holds for the first is assumed.
+/// Tokens of the first chunk, assumed to be the mean.
 fn per_chunk(tokens: u32, chunks: usize, flags: &mut BTreeSet<Flag>) -> f64 {
     let mean = f64::from(tokens) / chunks.max(1) as f64;
     if mean > 1.0 {
@@ -366,7 +366,7 @@ mod tests {
         };
         near(of(Some(0), Some(500.0)).prefill_tok_s, 2000.0);
         near(of(Some(500), Some(500.0)).prefill_tok_s, 1000.0);
-        assert_eq!(of(None, Some(500.0)).prefill_tok_s, None, "nobody knows what was cached");
+        assert_eq!(of(None, Some(500.0)).prefill_tok_s, None, "the cached tokens are unknown");
         assert_eq!(of(Some(990), Some(5.0)).prefill_tok_s, None, "ten tokens say nothing");
         near(of(Some(0), None).prefill_estimate(1.0, 0.2), 2000.0);
         assert_eq!(of(Some(0), None).prefill_estimate(1.0, 30.0), None, "within the error");

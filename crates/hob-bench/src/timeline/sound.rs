@@ -9,15 +9,15 @@ use std::time::Duration;
 use bytes::BytesMut;
 
 use super::{Protocol, RequestFault, timeline};
-use crate::answer::Answer;
 use crate::drive::{End, Exchange};
+use crate::http_response::HttpResponse;
 use crate::terms::Metric;
 
 /// −50 dBFS of 16 bits.
 const AUDIBLE: i16 = 104;
 /// What is cut into pieces of this size is a client's read, and no piece of the server's.
 const WAV_HEADER_BYTES: usize = 44;
-/// Of raw samples, which say nothing of themselves; what OpenAI's speech is.
+/// Sample rate of raw PCM, as in OpenAI's speech API.
 pub const PCM_RATE_HZ: u32 = 24_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ pub fn sound(
     format: SoundFormat,
     pcm_rate_hz: u32,
 ) -> Result<SoundTimeline, SoundFault> {
-    let (mut answer, mut unread) = (Answer::expected(), BytesMut::new());
+    let (mut answer, mut unread) = (HttpResponse::expected(), BytesMut::new());
     let (mut body, mut arrivals) = (Vec::new(), Vec::new());
     let mut head = None;
     for (at, bytes) in exchange.recording.pieces() {

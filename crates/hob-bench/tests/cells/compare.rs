@@ -2,8 +2,8 @@
 
 use crate::stage::{experiment, measured, mock};
 use hob_bench::chat::Prompts;
-use hob_bench::compare::{Kept, Pairing, RatioBasis, Verdict, Wish as Threshold, compare};
-use hob_bench::record::Shelf;
+use hob_bench::compare::{CompareOptions, Pairing, RatioBasis, SampledRecord, Verdict, compare};
+use hob_bench::record::RecordStore;
 use hob_bench::terms::Metric;
 
 const RUNS: usize = 6;
@@ -11,22 +11,22 @@ const RUNS: usize = 6;
 const REQUESTS: usize = 4;
 
 /// Some runs of a server with this pace, kept in a folder.
-fn keep(shelf: &Shelf, script: &str) -> String {
+fn keep(store: &RecordStore, script: &str) -> String {
     let kept = measured(&mock(script), None, &experiment(Prompts::Cold), RUNS).expect("cells");
     let (mut record, samples) = kept.into_iter().next().expect("a cell");
     // A busy machine may make the client late, which is not what is tested.
     record.invalid_reasons.clear();
-    shelf.put(&record, &samples).expect("kept");
+    store.put(&record, &samples).expect("kept");
     record.short_id()
 }
 
 #[test]
 fn what_is_kept_gives_the_figures_run_by_run() {
     let folder = tempfile::tempdir().expect("a folder");
-    let shelf = Shelf::new(folder.path());
-    let ids = [keep(&shelf, "itl_ms=2"), keep(&shelf, "itl_ms=8")];
-    let [base, new] = ids.map(|id| Kept::pick(&shelf, &id).expect("a record"));
-    let comparison = compare(&base, &new, &Threshold::default());
+    let store = RecordStore::new(folder.path());
+    let ids = [keep(&store, "itl_ms=2"), keep(&store, "itl_ms=8")];
+    let [base, new] = ids.map(|id| SampledRecord::pick(&store, &id).expect("a record"));
+    let comparison = compare(&base, &new, &CompareOptions::default());
     assert_eq!((comparison.pairing, comparison.refusals.len()), (Pairing::Unpaired, 0));
     let figure = |metric| {
         let found = comparison.figures.iter().find(|figure| figure.metric == metric);
@@ -49,7 +49,7 @@ fn what_is_kept_gives_the_figures_run_by_run() {
     for metric in [Metric::TpotMs, Metric::DecodeTokS, Metric::ThroughputTokS] {
         assert_eq!(figure(metric).verdict, Verdict::Worse, "{:?}", figure(metric));
     }
-    let all = Kept::pick(&shelf, &folder.path().display().to_string()).expect("a folder");
+    let all = SampledRecord::pick(&store, &folder.path().display().to_string()).expect("a folder");
     assert_eq!(all.len(), 2);
     assert!(all.iter().all(|kept| kept.samples.len() == RUNS * REQUESTS));
 }

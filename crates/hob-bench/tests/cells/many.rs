@@ -1,5 +1,5 @@
 //! Several users against a server whose places are known: what is a queue is called one.
-//! What is not one is not, and gains what is served together.
+//! A server that batches is recognised, and one that only queues.
 
 use crate::stage::{kept, mock};
 use hob_bench::chat::{ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};

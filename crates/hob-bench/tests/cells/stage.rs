@@ -1,24 +1,23 @@
 //! A workbench before a scripted server, and what it keeps.
-//! Few runs, because what a server is told to do it does each time.
+//! Few runs, because a scripted server always behaves the same.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hob_bench::chat::{ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
 use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
-use hob_bench::mock::scripted::{Script, Scripted};
+use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{RawSample, Record};
 use hob_bench::runs::{BenchError, Context, Step, StopRule};
 use hob_bench::target::{Api, Target};
 use hob_bench::workbench::Workbench;
 
-pub(crate) fn mock(pairs: &str) -> Scripted {
+pub(crate) fn mock(pairs: &str) -> MockServer {
     let quick = "ttft_ms=5,itl_ms=1,cache=true";
     let script =
         Script::default().with(quick).and_then(|script| script.with(pairs)).expect("a script");
-    Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script).expect("a server")
+    MockServer::start_local(script).expect("a free port")
 }
 
 /// Records in the order in which they were kept, and what was left out.
@@ -42,7 +41,7 @@ pub(crate) fn experiment(prompts: Prompts) -> Experiment {
 
 /// All cells of chat, in order, by this protocol.
 pub(crate) fn measured(
-    mock: &Scripted,
+    mock: &MockServer,
     api: Option<Api>,
     experiment: &Experiment,
     runs: usize,
@@ -61,7 +60,7 @@ impl Kept {
 
 /// Whatever `work` does, with so many runs of each cell.
 pub(crate) fn kept(
-    mock: &Scripted,
+    mock: &MockServer,
     runs: usize,
     work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError>,
 ) -> Result<Kept, BenchError> {

@@ -71,7 +71,7 @@ fn what_is_new_and_what_is_known_are_two_records() {
 fn a_length_that_is_refused_ends_the_sweep_with_a_record() {
     let server = mock("");
     let got = kept(&server, 2, |bench| {
-        // The list tells of no model of this name, so that nobody knows its limit before.
+        // The list has no model of this name, so its limit is unknown before.
         bench.target.model = "mock~context_tokens=1000".to_owned();
         experiment(&[512, 4096, 16_384]).measure(bench)
     });
@@ -90,7 +90,7 @@ fn a_length_that_the_server_cannot_hold_is_not_asked() {
     assert_eq!(got.records.len(), 2);
     assert!(got.records.iter().all(|record| record.status == Status::Ok));
     let said =
-        "left out: 4096, 16384; the server holds 1000 tokens, and the answer takes 12 of them";
+        "left out: 4096, 16384; the server's context has 1000 tokens, of which the answer takes 12";
     assert_eq!(got.left_out, [said]);
 }
 

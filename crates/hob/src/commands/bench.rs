@@ -1,11 +1,10 @@
-//! `hob bench`: what was measured, by hob or by somebody else. One file per verb.
-//! Records are files; whoever has the folder has everything that is known.
+//! `hob bench`: measures servers, and reads, imports and compares records. One file per verb.
+//! Records are files in a folder; there is no other store.
 
 mod cold;
 mod compare;
 mod comparison_table;
 mod concurrency;
-mod gate;
 mod import;
 mod llm;
 mod max_context;
@@ -22,7 +21,7 @@ mod tts;
 mod two_servers;
 mod workload;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use hob_bench::plan::PlanKind;
 
 use measuring::MeasuringVerb;
@@ -32,12 +31,12 @@ use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::reference;
 
-/// Where records are looked for and written: in the working folder, as the repository has it.
+/// Default folder of records, relative to the working folder.
 pub(crate) const RECORDS: &str = "bench/records";
-/// Where the page looks for plans.
+/// Default folder of plans, for the results page.
 pub(crate) const PLANS: &str = "bench/plans";
 
-/// Measure, and keep what was measured
+/// Measure servers, and store the results as records
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct BenchArgs {
@@ -63,26 +62,27 @@ pub(crate) enum Verb {
     Import(import::ImportArgs),
     Show(show::ShowArgs),
     Compare(Box<compare::CompareArgs>),
-    Gate(gate::GateArgs),
+    #[command(hide = true)]
+    Gate(Box<compare::CompareArgs>),
     /// Print the JSON schema of a record
     Schema,
 }
 
 const AFTER_HELP: &str = "\
 Examples:
-  hob bench llm --target http://127.0.0.1:8484   how fast a server writes, by one user and by four
-  hob bench tts                        how fast hob speaks, and what tier that is
-  hob bench stream --target http://127.0.0.1:8880 --model kokoro   whether sound comes while it is made
+  hob bench llm --target http://127.0.0.1:8484   speed of a server with one user and with four
+  hob bench tts                        speed of hob's speech, and its tier
+  hob bench stream --target http://127.0.0.1:8880 --model kokoro   whether sound is sent while it is computed
   hob bench max-context                the longest context that fits here
-  hob bench cold                       how long the first answer of a new start takes
-  hob bench sweep                      what becomes of that as the context grows
+  hob bench cold                       time to the first answer after a start
+  hob bench sweep                      speed as the context grows
   hob bench concurrency --users 2,4    latency per user under concurrent load
-  hob bench batch --users 1,4          what a machine gives when several ask together
-  hob bench plan nightly.yaml          everything that a file names, resumed where it was cut off
-  hob bench import llama-bench.json    keep what another program measured, as unverified
+  hob bench batch --users 1,4          throughput with several users at the same time
+  hob bench plan nightly.yaml          all measurements of a file; resumes after an interruption
+  hob bench import llama-bench.json    store another program's results, as unverified
   hob bench show 6b2d8c11              one run, with its doubts
-  hob bench compare 6b2d8c11 0a91f3e7  two of them, figure by figure
-  hob bench gate new/ --against base/  whether something became slower, for a script
+  hob bench compare 6b2d8c11 0a91f3e7  two runs, figure by figure
+  hob bench compare base/ new/ --fail-on-regression   exit code 1 if something became slower
   hob site build --out site            all runs, as a page";
 
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
@@ -102,13 +102,13 @@ pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Out
         Verb::Import(args) => import::run(args, printer),
         Verb::Show(args) => show::run(args, printer),
         Verb::Compare(args) => compare::run(args, globals, printer),
-        Verb::Gate(args) => gate::run(args, printer),
+        Verb::Gate(args) => compare::gate(args, globals, printer),
         _ => schema(printer),
     }
 }
 
 impl Verb {
-    /// Of a verb that measures.
+    /// The arguments of a verb that measures.
     fn measuring(&mut self) -> Option<&mut dyn MeasuringVerb> {
         Some(match self {
             Verb::Llm(args) => &mut **args,
@@ -123,7 +123,7 @@ impl Verb {
         })
     }
 
-    /// What a plan calls it.
+    /// The name of the verb in a plan.
     fn kind(&self) -> Option<PlanKind> {
         Some(match self {
             Verb::Llm(_) => PlanKind::Llm,
@@ -139,9 +139,30 @@ impl Verb {
     }
 }
 
-impl BenchArgs {
-    pub(crate) fn into_verb(self) -> Verb {
-        self.verb
+/// The command line of a stored record.
+#[derive(Debug, Parser)]
+#[command(name = "hob")]
+struct StoredCommand {
+    #[command(flatten)]
+    _globals: Globals,
+    #[command(subcommand)]
+    verb: StoredVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum StoredVerb {
+    Bench(BenchArgs),
+}
+
+impl Verb {
+    /// Parses the `hob bench …` command line of a stored record.
+    ///
+    /// # Errors
+    /// It is another command, or one with options of another version.
+    fn parse<'a>(words: impl Iterator<Item = &'a String>) -> Result<Verb, String> {
+        let command = StoredCommand::try_parse_from(words).map_err(|error| error.to_string())?;
+        let StoredVerb::Bench(args) = command.verb;
+        Ok(args.verb)
     }
 }
 

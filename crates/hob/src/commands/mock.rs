@@ -1,21 +1,21 @@
-//! `hob mock`: a server whose times are known, for whoever wants to test a client or a benchmark.
-//! What it did is told at `/truth`, by its own clock; `/reset` forgets it.
+//! `hob mock`: a server with known timing, to test a client or a benchmark.
+//! `/truth` returns what it sent and when, by its own clock; `/reset` forgets it.
 
 use std::net::SocketAddr;
 
 use clap::Args;
-use hob_bench::mock::scripted::{Script, Scripted, all_names};
+use hob_bench::mock::{MockServer, Script, all_names};
 
 use crate::app::block_on;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 use crate::signals::StopSignals;
 
-/// Answer as a script says, with known times, and remember when what was written
+/// Imitate a server from a script, and record when it sent what
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct MockArgs {
-    /// Where to listen; port 0 is any free one
+    /// Address to listen on; port 0 is any free port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
     /// Time to the first token
@@ -24,25 +24,26 @@ pub(crate) struct MockArgs {
     /// Time between two tokens
     #[arg(long, value_name = "MS", default_value_t = 20.0)]
     itl_ms: f64,
-    /// Anything else that is not as usual, as NAME=VALUE; may be repeated
+    /// Another setting of the script, as NAME=VALUE; may be repeated
     #[arg(long = "script", value_name = "NAME=VALUE")]
     scripts: Vec<String>,
-    /// List what a script may say
+    /// List the settings of a script
     #[arg(long)]
     names: bool,
 }
 
 const AFTER_HELP: &str = "\
-A request may say otherwise: in its model's name behind a ~ (mock~itl_ms=5,usage=nothing), or in the
+A request can change the script: after a ~ in its model's name (mock~itl_ms=5,usage=nothing), or in the
 header x-mock. A prompt's tokens are its words. It answers /v1/chat/completions, /v1/completions,
-/v1/audio/speech, /api/chat, /api/generate, and lists of models; /truth tells when what was written.
+/v1/audio/speech, /api/chat, /api/generate, and lists of models; /truth returns what it sent and when.
 
 Examples:
   hob mock                                        100 ms, then 20 ms a token
   hob mock --itl-ms 2 --script stall_ms=500       a pause before token 32
   hob mock --script slots=1                       one request after the other
-  hob mock --script status=429                    always busy
-  hob mock --script prefill_max=4096              dies of a longer prompt, as of a full memory";
+  hob mock --script status=429                    every answer is status 429
+  hob mock --script fault=cut-mid                 every connection ends after two words
+  hob mock --script prefill_max=4096              ends at a longer prompt, as if its memory were full";
 
 pub(crate) fn run(args: &MockArgs, printer: &Printer) -> Outcome<Exit> {
     if args.names {
@@ -54,14 +55,16 @@ pub(crate) fn run(args: &MockArgs, printer: &Printer) -> Outcome<Exit> {
         args.scripts.iter().try_fold(script, |script, pairs| script.with(pairs))
     });
     let script = script.map_err(|error| {
-        Failure::usage(error).hint("`hob mock --names` lists what a script may say")
+        Failure::usage(error).hint("`hob mock --names` lists the settings of a script")
     })?;
-    let (context, most) = (script.context_tokens, script.limits.load_max);
+    let (context, most) = (script.context_tokens, script.load_max);
     if context > most {
-        return Err(out_of_memory(format_args!("a context of {context} tokens, and {most} fit")));
+        return Err(out_of_memory(format_args!(
+            "a context of {context} tokens does not fit; {most} do"
+        )));
     }
-    let mock = Scripted::start(args.listen, script).map_err(|error| {
-        Failure::new(Exit::Server, format!("{} cannot be listened on: {error}", args.listen))
+    let mock = MockServer::start(args.listen, script).map_err(|error| {
+        Failure::new(Exit::Server, format!("cannot listen on {}: {error}", args.listen))
     })?;
     printer.data(mock.url())?;
     block_on(async {
@@ -73,7 +76,7 @@ pub(crate) fn run(args: &MockArgs, printer: &Printer) -> Outcome<Exit> {
     })
 }
 
-/// As the script has it: the mock plays a server whose memory is full.
+/// The script imitates a server whose memory is full.
 fn out_of_memory(why: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::Engine, format!("out of memory: {why}"))
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use hob_bench::mock::Mock;
-use hob_bench::selftest::{self, Verdict};
+use hob_bench::mock::{MockServer, Script};
+use hob_bench::selftest::{self, CaseResult};
 use hob_core::{Registry, nearest, one_line};
 use hob_core::{Resolve, UpstreamResolver, task};
 use hob_server::{ReloadableState, ServerOptions};
@@ -66,51 +66,52 @@ const CLOCKS: Clocks = Clocks {
 const CLOCKS_REAL: Clocks = Clocks { first_token: None, idle: None, total: None, ..CLOCKS };
 
 const MOCK: &str = "selftest";
-const NOBODY: &str = "selftest-nobody";
+const UNREACHABLE: &str = "selftest-unreachable";
 
 pub(crate) fn run(args: &SelftestArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let What::Gateway { alias, json } = &args.what;
     let app = App::open(globals, Overrides::default(), printer)?;
-    let verdicts = block_on(async {
+    let results = block_on(async {
         let mut signals = StopSignals::listen()?;
-        signals.or(rehearse(&app, alias.as_deref())).await
+        signals.or(test(&app, alias.as_deref())).await
     })?;
-    let failed = verdicts.iter().filter(|verdict| !verdict.holds).count();
+    let failed = results.iter().filter(|result| !result.holds).count();
     if *json {
-        let shown: Vec<Shown<'_>> = verdicts.iter().map(Shown::of).collect();
+        let shown: Vec<Shown<'_>> = results.iter().map(Shown::of).collect();
         let text = serde_json::to_string_pretty(&shown);
         printer.data(text.map_err(|error| Failure::new(Exit::Internal, error))?)?;
     } else {
-        printer.data(shown(&verdicts))?;
+        printer.data(shown(&results))?;
     }
     if failed > 0 {
-        let all = verdicts.len();
+        let all = results.len();
         return Err(Failure::new(Exit::Server, format!("{failed} of {all} cases failed"))
             .hint("each row shows what was expected; please report the failed cases"));
     }
-    printer.note(format_args!("all {} hold", verdicts.len()));
+    printer.note(format_args!("all {} hold", results.len()));
     Ok(Exit::Done)
 }
 
-async fn rehearse(app: &App<'_>, alias: Option<&str>) -> Outcome<Vec<Verdict>> {
+async fn test(app: &App<'_>, alias: Option<&str>) -> Outcome<Vec<CaseResult>> {
     let models = alias.map(|_| Models::start(app)).transpose()?;
-    let verdicts = rehearse_with(app, alias, models.as_ref()).await;
+    let results = test_with(app, alias, models.as_ref()).await;
     if let Some(models) = models {
         models.shutdown().await;
     }
-    verdicts
+    results
 }
 
-async fn rehearse_with(
+async fn test_with(
     app: &App<'_>,
     alias: Option<&str>,
     models: Option<&Models<'_>>,
-) -> Outcome<Vec<Verdict>> {
-    let mock = Mock::start().await.map_err(|error| Failure::io("cannot open a port", &error))?;
+) -> Outcome<Vec<CaseResult>> {
+    let mock = MockServer::start_local(Script::default())
+        .map_err(|error| Failure::io("cannot open a port", &error))?;
     // A port where nothing listens.
-    let nobody =
+    let unreachable =
         listener().await?.local_addr().map_err(|e| Failure::io("cannot open a port", &e))?;
-    let options = options(app, alias, &mock.url(), &format!("http://{nobody}"))?;
+    let options = options(app, alias, &mock.url(), &format!("http://{unreachable}"))?;
     let locals = models.map(|models| models.locals(&app.written)).unwrap_or_default();
     let gateway = Gateway::new(options, &locals, None);
     let gateway = Arc::new(gateway.map_err(|error| wire_up::placed(&app.written, &error))?);
@@ -131,9 +132,9 @@ async fn rehearse_with(
     );
     let base = format!("http://{here}");
     let started = Instant::now();
-    let told = |verdict: &Verdict| {
-        if !verdict.holds {
-            let Verdict { fault, case, .. } = verdict;
+    let on_result = |result: &CaseResult| {
+        if !result.holds {
+            let CaseResult { fault, case, .. } = result;
             let after = started.elapsed().as_secs();
             app.printer.note(format_args!("{fault} ({case}) failed after {after} s"));
         }
@@ -144,8 +145,8 @@ async fn rehearse_with(
             Err(error) => Failure::io("the server stopped", &error),
             Ok(()) => Failure::new(Exit::Internal, "the server stopped"),
         }),
-        verdicts = selftest::run(&base, &mock, backed, told) => {
-            verdicts.map_err(|error| Failure::new(Exit::Server, error))
+        results = selftest::run(&base, &mock, backed, on_result) => {
+            results.map_err(|error| Failure::new(Exit::Server, error))
         }
     }
 }
@@ -170,7 +171,7 @@ fn options(
     app: &App<'_>,
     alias: Option<&str>,
     mock: &str,
-    nobody: &str,
+    unreachable: &str,
 ) -> Outcome<GatewayOptions> {
     let mut options = match alias {
         Some(_) => settled(&app.written, &app.environment)?,
@@ -178,22 +179,22 @@ fn options(
     };
     let own = alias.map(|name| own(&options, name)).transpose()?;
     options.upstreams.push(upstream(MOCK, UpstreamKind::OpenAi, mock));
-    options.upstreams.push(upstream(NOBODY, UpstreamKind::OpenAi, nobody));
-    for rehearsed in selftest::aliases() {
-        let (server, on_interruption) = match (rehearsed.is_unreachable, rehearsed.goes_on) {
-            (true, _) => (NOBODY, OnInterruption::Error),
-            // The same server under a second name, because the retry budget of each server is small.
-            (false, true) => (rehearsed.name.as_str(), OnInterruption::Continue),
+    options.upstreams.push(upstream(UNREACHABLE, UpstreamKind::OpenAi, unreachable));
+    for tested in selftest::aliases() {
+        let (server, on_interruption) = match (tested.is_unreachable, tested.continues) {
+            (true, _) => (UNREACHABLE, OnInterruption::Error),
+            // The mock server as a kind that can continue answers. Each alias has its own upstream, so its own retry budget.
+            (false, true) => (tested.name.as_str(), OnInterruption::Continue),
             (false, false) => (MOCK, OnInterruption::Error),
         };
-        if rehearsed.goes_on {
+        if tested.continues {
             options.upstreams.push(upstream(server, UpstreamKind::LlamaServer, mock));
         }
-        let faulty = TargetOptions::plain(&format!("{server}/{}", rehearsed.model));
-        let good = alias.map_or_else(|| format!("{MOCK}/fine~behind"), str::to_owned);
-        let behind = rehearsed.is_backed.then(|| TargetOptions::plain(&good));
+        let faulty = TargetOptions::plain(&format!("{server}/{}", tested.model));
+        let good = alias.map_or_else(|| format!("{MOCK}/behind~fault=fine"), str::to_owned);
+        let behind = tested.is_backed.then(|| TargetOptions::plain(&good));
         let clocks = if alias.is_some() { CLOCKS_REAL } else { CLOCKS };
-        let plain = AliasOptions::plain(&rehearsed.name);
+        let plain = AliasOptions::plain(&tested.name);
         options.aliases.push(AliasOptions {
             targets: [faulty].into_iter().chain(behind).collect(),
             clocks: Clocks { total: clocks.total, ..Clocks::default() },
@@ -247,23 +248,30 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn of(verdict: &Verdict) -> Shown<'_> {
-        let Verdict { fault, case, expected, got, holds, hits, took } = verdict;
-        Shown { fault, case, expected, got, holds: *holds, hits: *hits, took_ms: took.as_millis() }
+    fn of(result: &CaseResult) -> Shown<'_> {
+        let CaseResult { fault, case, expected, got, holds, requests, took } = result;
+        Shown {
+            fault,
+            case,
+            expected,
+            got,
+            holds: *holds,
+            hits: *requests,
+            took_ms: took.as_millis(),
+        }
     }
 }
 
-fn shown(verdicts: &[Verdict]) -> String {
+fn shown(results: &[CaseResult]) -> String {
     let mut table = table(["fault", "request", "", "the client receives", "took"]);
-    for verdict in verdicts {
-        let mark =
-            if verdict.holds { "ok".to_owned() } else { format!("not {}", verdict.expected) };
+    for result in results {
+        let mark = if result.holds { "ok".to_owned() } else { format!("not {}", result.expected) };
         table.add_row([
-            verdict.fault.to_owned(),
-            verdict.case.to_owned(),
+            result.fault.to_owned(),
+            result.case.to_owned(),
             mark,
-            one_line(&verdict.got),
-            format!("{} ms", verdict.took.as_millis()),
+            one_line(&result.got),
+            format!("{} ms", result.took.as_millis()),
         ]);
     }
     table.trim_fmt()

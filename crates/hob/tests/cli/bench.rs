@@ -1,7 +1,7 @@
 //! `hob bench import`, `hob bench show` and `hob site build`: from another program's file to a page.
 
-use hob_bench::mock::scripted::{Script, Scripted};
-use hob_bench::record::{Kind, Record, Shelf, Source, Spread, new_id};
+use hob_bench::mock::{MockServer, Script};
+use hob_bench::record::{Kind, Record, RecordStore, Source, Spread, new_id};
 use hob_bench::terms::Metric;
 
 use crate::{User, names, stderr, stdout};
@@ -209,7 +209,7 @@ fn the_longest_context_is_found_by_a_start_with_each() {
     let stale = ceiling(&launch("context_tokens=5000,tells_context=true,seed={ctx}")).code(5);
     let said = stderr(&stale);
     assert!(said.contains("2048 is unknown: a server of an earlier start answered"), "{said}");
-    assert!(said.contains("it was started with 2048 tokens and says that it has 5000"), "{said}");
+    assert!(said.contains("the server was started with 2048 tokens and reports 5000"), "{said}");
     let same = stderr(&ceiling("llama-server -c 4096").code(2));
     assert!(same.contains("--launch does not contain {ctx}"), "{same}");
     assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
@@ -257,7 +257,7 @@ fn a_cold_start_is_told_from_a_warm_one() {
 #[test]
 fn a_server_that_cannot_be_started_anew_has_no_cold_start_and_no_ceiling() {
     let user = User::new();
-    let mock = Scripted::start(([127, 0, 0, 1], 0).into(), Script::default()).expect("a mock");
+    let mock = MockServer::start_local(Script::default()).expect("a mock");
     for verb in ["cold", "max-context"] {
         let said = stderr(&user.hob(&["bench", verb, "--target", &mock.url()]).assert().code(2));
         assert!(said.contains("say how it is started with --launch"), "{verb}: {said}");
@@ -375,7 +375,7 @@ fn kept(user: &User, users: u32, tok_s: f64) -> String {
     let ci95 = Some([tok_s * 0.99, tok_s * 1.01]);
     let spread = Spread { p50: Some(tok_s), ci95, ..Spread::default() };
     record.metrics.spreads.insert(Metric::DecodeTokS, spread);
-    Shelf::new(user.path("work/bench/records")).put(&record, &[]).expect("kept");
+    RecordStore::new(user.path("work/bench/records")).put(&record, &[]).expect("kept");
     record.id.to_string()
 }
 
@@ -386,32 +386,48 @@ fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
     let (near, other) = (kept(&user, 1, 5.15), kept(&user, 4, 5.1));
 
     let said = stdout(&user.hob(&["bench", "compare", &base[28..], &slow]).assert().success());
-    for expected in ["Unpaired: measured apart", "gen tok/s", "5.1 tok/s", "-19.6 %", "slower"] {
+    for expected in
+        ["Unpaired: measured at different times", "gen tok/s", "5.1 tok/s", "-19.6 %", "slower"]
+    {
         assert!(said.contains(expected), "{expected}: {said}");
     }
     let json = stdout(&user.hob(&["bench", "compare", &base, &near, "--json"]).assert().success());
     let found: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(found["pairing"], "unpaired");
-    assert_eq!(found["figures"][0]["finding"], "inconclusive", "{json}");
+    assert_eq!(found["cells"][0]["pairing"], "unpaired");
+    assert_eq!(found["cells"][0]["figures"][0]["finding"], "inconclusive", "{json}");
     let refused = stdout(&user.hob(&["bench", "compare", &base, &other]).assert().code(8));
-    assert!(refused.contains("refused: another number of users: 1 and 4"), "{refused}");
+    assert!(refused.contains("refused: different number of users: 1 and 4"), "{refused}");
     let mixed = stderr(&user.hob(&["bench", "compare", &base, "http://a"]).assert().code(2));
-    assert!(mixed.contains("a server is compared with a server"), "{mixed}");
+    assert!(mixed.contains("a server can only be compared with a server"), "{mixed}");
 
     let gate = |new: &str, code| {
         let args = ["bench", "gate", new, "--against", &base, "--figure", "decode_tok_s"];
         stdout(&user.hob(&args).assert().code(code))
     };
     let last = |said: String| said.lines().last().unwrap_or_default().to_owned();
-    assert!(last(gate(&slow, 1)).starts_with("hob bench gate: failed, decode_tok_s 19.6 % slower"));
-    assert!(last(gate(&near, 0)).starts_with("hob bench gate: passed (1 figure in 1 cell"));
-    assert!(last(gate(&other, 8)).starts_with("hob bench gate: nothing could be compared"));
+    assert!(
+        last(gate(&slow, 1))
+            .starts_with("hob bench compare: regression, decode_tok_s 19.6 % slower")
+    );
+    assert!(
+        last(gate(&near, 0)).starts_with("hob bench compare: no regression (1 figure in 1 cell")
+    );
+    assert!(last(gate(&other, 8)).starts_with("hob bench compare: nothing could be compared"));
     let wide = ["bench", "gate", &slow, "--against", &base, "--figure", "decode_tok_s"];
     user.hob(&[&wide[..], &["--threshold", "30"]].concat()).assert().success();
     user.hob(&[&wide[..], &["--noise", &base, &slow]].concat()).assert().success();
     let mixed = user.hob(&[&wide[..], &["--noise", &base, &other]].concat()).assert().code(2);
-    assert!(stderr(&mixed).contains("--noise wants records of one thing"), "{}", stderr(&mixed));
+    assert!(
+        stderr(&mixed).contains("--noise expects records of the same cell"),
+        "{}",
+        stderr(&mixed)
+    );
     user.hob(&[&wide[..4], &["none"]].concat()).assert().code(2);
+    let compare = ["bench", "compare", &base, &slow];
+    user.hob(&compare).assert().success();
+    user.hob(&[&compare[..], &["--fail-on-regression"]].concat()).assert().code(1);
+    let alone = stderr(&user.hob(&compare[..3]).assert().code(2));
+    assert!(alone.contains("expected BASE and NEW"), "{alone}");
 }
 
 /// A mock that listens until it is dropped.

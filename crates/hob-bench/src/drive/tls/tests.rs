@@ -24,7 +24,7 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 type Peer = StreamOwned<ServerConnection, TcpStream>;
 type Talk = fn(&mut Peer) -> io::Result<()>;
 
-/// A server of one or a few connections, one after the other, which says of itself that it is `localhost`.
+/// A server of one or a few connections, one after the other, whose certificate is for `localhost`.
 struct Server {
     port: u16,
     certificate: CertificateDer<'static>,
@@ -63,7 +63,7 @@ fn server_of(connections: usize, answer: Talk) -> Server {
     Server { port, certificate, over }
 }
 
-/// As the system would be told to trust this certificate.
+/// A configuration that trusts this certificate.
 fn trusting(certificate: CertificateDer<'static>) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(certificate).expect("a root");
@@ -205,22 +205,22 @@ fn refusal(endpoint: Endpoint) -> String {
 }
 
 #[test]
-fn who_is_not_trusted_or_somebody_else_is_refused_in_words() {
-    // Whoever is refused before the start is asked once more by the first request.
+fn an_untrusted_certificate_is_rejected_with_a_reason() {
+    // Each client connects twice: before the start, and for its first request.
     let made = || server_of(2, hear);
     let stranger = made();
     let url = format!("https://localhost:{}", stranger.port);
     let other = trusting(made_elsewhere());
     let unknown = Endpoint::trusting(&url, |host| Trust::with(host, other)).expect("an address");
     let said = refusal(unknown);
-    assert!(said.starts_with("its certificate is not trusted ("), "{said}");
+    assert!(said.starts_with("the server's certificate is not trusted ("), "{said}");
     assert!(said.contains("SSL_CERT_FILE"), "{said}");
     let namesake = made();
     let url = format!("https://127.0.0.1:{}", namesake.port);
     let config = trusting(namesake.certificate.clone());
     let misnamed = Endpoint::trusting(&url, |host| Trust::with(host, config)).expect("an address");
     let said = refusal(misnamed);
-    assert!(said.starts_with("its certificate is not trusted"), "{said}");
+    assert!(said.starts_with("the server's certificate is not trusted"), "{said}");
     assert!(stranger.over.join().expect("a server").is_err(), "no request was sent");
     assert!(namesake.over.join().expect("a server").is_err(), "no request was sent");
 }
@@ -231,11 +231,11 @@ fn made_elsewhere() -> CertificateDer<'static> {
 }
 
 #[test]
-fn who_speaks_no_tls_or_nothing_is_not_waited_for_without_end() {
+fn a_server_without_tls_is_not_waited_for_without_limit() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
     let plain = thread::spawn(move || -> io::Result<()> {
-        // Each client comes twice, and hangs up.
+        // Each client connects twice.
         let said: [&[u8]; 4] = [b"HTTP/1.1 400 Bad\r\n\r\n", b"HTTP/1.1 400 Bad\r\n\r\n", b"", b""];
         for said in said {
             let (mut socket, _) = listener.accept()?;
@@ -247,8 +247,8 @@ fn who_speaks_no_tls_or_nothing_is_not_waited_for_without_end() {
     let url = format!("https://localhost:{port}");
     let to = || Endpoint::trusting(&url, |host| Trust::with(host, trusting(made_elsewhere())));
     let said = refusal(to().expect("an address"));
-    assert!(said.starts_with("it does not speak TLS"), "{said}");
+    assert!(said.starts_with("the TLS handshake failed: received"), "{said}");
     let said = refusal(to().expect("an address"));
-    assert!(said.starts_with("no TLS within 3.0 s"), "{said}");
+    assert!(said.starts_with("no TLS handshake within 3.0 s"), "{said}");
     plain.join().expect("a server").expect("as it was asked");
 }

@@ -36,7 +36,7 @@ fn aiperfs_summary_has_model_load_and_medians() {
     near(record, Metric::DecodeTokS, 177.252_435);
     near(record, Metric::CompletionTokens, 16.0);
     let ttft = record.metrics.get(Metric::TtftMs).expect("a spread");
-    assert_eq!((ttft.n, ttft.p95), (Some(6), None), "a percentile of six requests is none");
+    assert_eq!((ttft.n, ttft.p95), (Some(6), None), "six requests are too few for a percentile");
     assert!(record.time.started.is_some() && record.time.ended.is_some());
 }
 
@@ -97,7 +97,7 @@ fn vllms_client_says_the_same_medians_as_its_requests() {
     assert_eq!((record.workload.r#loop, record.workload.rate), (Some(Loop::Closed), None));
     assert_eq!(record.engine.name, None, "the client's protocol is no engine");
     assert_eq!((one.samples.len(), record.metrics.errors), (6, Some(0)));
-    // What the file itself says of all of them, beside what is computed from each.
+    // The file's own summary, and the values computed from single requests.
     near(record, Metric::TtftMs, 87.432_218);
     near(record, Metric::TpotMs, 3.276_430);
     near(record, Metric::IcgMs, 0.011_863);

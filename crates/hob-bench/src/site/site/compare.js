@@ -15,17 +15,17 @@ function differences(base, new_) {
     const [one, other] = [base.compared_by.aspects[place], new_.compared_by.aspects[place]];
     if (one === other || holds === "pairs") return;
     if (one === null || other === null) {
-      found.marks.push(`the ${what} of one of them is not known`);
+      found.marks.push(`the ${what} of one side is unknown`);
       return;
     }
-    const sentence = `another ${what}${Math.max(one.length, other.length) > VALUE_CHARS_MAX ? "" : `: ${one} and ${other}`}`;
+    const sentence = `different ${what}${Math.max(one.length, other.length) > VALUE_CHARS_MAX ? "" : `: ${one} and ${other}`}`;
     if (holds === "all") found.refusals.push(sentence);
     else if (holds === "tokens") found.counts = sentence;
     else found.marks.push(sentence);
   });
   const { seed, is_cache_unknown: isUnknown } = base.compared_by;
   const isSameSeed = seed !== undefined && seed === new_.compared_by.seed;
-  if (isSameSeed && (isUnknown || new_.compared_by.is_cache_unknown)) found.refusals.push(RULES.asked_before);
+  if (isSameSeed && (isUnknown || new_.compared_by.is_cache_unknown)) found.refusals.push(RULES.same_prompts);
   return found;
 }
 
@@ -63,19 +63,19 @@ function comparedFigure(metric, base, new_, counts) {
     found.new = middle(other.runs.toSorted(ascending));
     if (all.every((value) => value === 0)) return { ...found, verdict: "same", finding: "same" };
     const few = Math.min(one.runs.length, other.runs.length);
-    if (few < RULES.runs_min) return undecided(`${few} runs are too few; ${RULES.runs_min} of each decide`);
-    if (Math.min(...all) <= 0) return undecided("some of it is zero, which has no ratio");
+    if (few < RULES.runs_min) return undecided(`${few} runs are too few (at least ${RULES.runs_min} of each)`);
+    if (Math.min(...all) <= 0) return undecided("a zero has no ratio");
     const ratio = ratioOfRuns(one.runs, other.runs);
     const verdict = verdictOf(ratio, metric);
-    return decided(ratio, verdict, verdict === "inconclusive" ? "the interval holds both a difference that matters and none" : undefined);
+    return decided(ratio, verdict, verdict === "inconclusive" ? "the interval includes both a difference that matters and no difference" : undefined);
   }
   if (!one.ci95 || !other.ci95) return undecided("only medians are known, and no interval of them");
-  if (Math.min(one.ci95[0], other.ci95[0], one.median, other.median) <= 0) return undecided("some of it is zero, which has no ratio");
+  if (Math.min(one.ci95[0], other.ci95[0], one.median, other.median) <= 0) return undecided("a zero has no ratio");
   const ratio = [other.median / one.median, other.ci95[0] / one.ci95[1], other.ci95[1] / one.ci95[0]];
   const verdict = verdictOf(ratio, metric);
   if (verdict === "better" || verdict === "worse") return decided(ratio, verdict);
   const isApart = ratio[1] > 1 || ratio[2] < 1;
-  return decided(ratio, "inconclusive", `no run of it is known by itself, and ${isApart ? "what lies between the intervals is too little" : "the intervals overlap"}`);
+  return decided(ratio, "inconclusive", `the single runs are unknown, and ${isApart ? "the gap between the intervals is too small" : "the intervals overlap"}`);
 }
 
 /** The comparison of two runs that were measured apart, in the form in which Rust writes it. */

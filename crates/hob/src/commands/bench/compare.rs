@@ -1,14 +1,18 @@
-//! `hob bench compare`: two runs that were kept, or two servers, figure by figure, with how sure the difference is.
-//! What may not be compared is refused with its reason, and what was measured apart is called so.
+//! `hob bench compare`: compares records or two servers, figure by figure, with 95 % intervals.
+//! With `--fail-on-regression` its exit code says whether something became worse, for scripts.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use hob_bench::compare::{Wish, compare};
-use hob_bench::record::Shelf;
+use hob_bench::compare::{
+    CompareOptions, CompareReport, Figures, Noise, ReportVerdict, SampledRecord, USER_FIGURES,
+    has_direction, report,
+};
+use hob_bench::record::{PickError, RecordStore};
+use hob_bench::terms::Metric;
 
 use super::RECORDS;
-use super::comparison_table::{json, pick, shown};
+use super::comparison_table::shown;
 use super::two_servers::{self, TwoServersArgs};
 use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
@@ -16,26 +20,39 @@ use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
 
-/// Compare two runs or two servers, figure by figure: faster, slower, the same, or not to be told
+/// Compare runs or two servers, figure by figure: faster, slower, the same, or undecided
 #[derive(Clone, Debug, Args)]
-#[command(after_help = AFTER_HELP)]
+// clap's own usage line would suggest that --against takes NEW as well.
+#[command(
+    after_help = AFTER_HELP,
+    override_usage = "hob bench compare [OPTIONS] <BASE> <NEW>\n       hob bench compare [OPTIONS] <NEW>... --against <BASE>..."
+)]
 pub(crate) struct CompareArgs {
-    /// What is compared with: a record's file, its id, the end of its id, or a folder of records of one thing; or a
-    /// server's address or name, which is then measured in turns with B
-    #[arg(value_name = "A")]
-    pub(super) base: String,
-    /// What is compared
-    #[arg(value_name = "B")]
-    pub(super) new: String,
-    /// The folder to look for ids in
+    /// BASE and NEW: a record's file, its id, the end of its id, or a folder of records; or two servers by address or
+    /// name, which are then measured in turns
+    #[arg(required = true, value_name = "BASE NEW")]
+    sides: Vec<String>,
+    /// Records to compare with; the others are then all NEW
+    #[arg(long, num_args = 1.., value_name = "BASE")]
+    against: Vec<String>,
+    /// Folder to look for ids in
     #[arg(long, default_value = RECORDS, value_name = "DIR")]
     pub(super) records: PathBuf,
-    /// The least difference that matters [default: 2 of paired runs, 5 of others]
+    /// The least difference that matters [default: 2 for paired runs, 5 for others]
     #[arg(long, value_name = "PCT", value_parser = threshold)]
-    pub(super) threshold: Option<f64>,
+    threshold: Option<f64>,
+    /// Two or more records of the same cell: a difference as small as theirs does not matter
+    #[arg(long, num_args = 2.., value_name = "RECORD")]
+    noise: Vec<String>,
+    /// Only these figures, by their names in records
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = figure)]
+    figure: Vec<Metric>,
+    /// Exit with code 1 if a figure became worse for certain; without --figure, of those that a user waits for
+    #[arg(long)]
+    pub(super) fail_on_regression: bool,
     /// Print JSON
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
     #[command(flatten)]
     pub(super) two_servers: TwoServersArgs,
 }
@@ -44,48 +61,139 @@ const AFTER_HELP: &str = "\
 Examples:
   hob bench compare 6b2d8c11 0a91f3e7
   hob bench compare before.yaml after.yaml --threshold 3
+  hob bench compare bench/records/2026-11 bench/records/2026-12 --fail-on-regression
+  hob bench compare new/ --against base/ --noise 6b2d8c11 77f02c1d --fail-on-regression
   hob bench compare http://127.0.0.1:8484 http://127.0.0.1:11434 --model-b qwen3:8b
 
-Runs of one campaign that took turns are compared in pairs. All others were measured apart: whatever
-else changed on the machine is in the difference too, so a smaller one is not believed.
-The exit code is 8 where nothing may be compared.";
+Records of several cells are matched by model and workload. Runs of one campaign that took turns are
+compared in pairs. All others were measured at different times, so a difference must be larger to count.
+Exit codes: 0; 1 with --fail-on-regression if the 95 % interval of a figure shows that it became worse;
+8 if nothing could be compared.";
 
-/// Percent, from 0 to 1000.
-pub(crate) fn threshold(text: &str) -> Result<f64, String> {
+/// Parses percent, from 0 to 1000.
+fn threshold(text: &str) -> Result<f64, String> {
     let percent: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
     percent
         .filter(|percent| (0.0..=1000.0).contains(percent))
-        .ok_or_else(|| "percent, from 0 to 1000".to_owned())
+        .ok_or_else(|| "expected percent, from 0 to 1000".to_owned())
+}
+
+fn figure(name: &str) -> Result<Metric, String> {
+    let metric = Metric::from_name(name.trim()).filter(|metric| has_direction(*metric));
+    metric.ok_or_else(|| {
+        let names = USER_FIGURES.map(Metric::name).join(", ");
+        format!("not a figure that can become worse (expected {names}, or another)")
+    })
 }
 
 pub(crate) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let (base, new) = args.sides()?;
     let app = App::open(globals, Overrides::default(), printer)?;
-    let is_server =
-        |said: &str| said.contains("://") || app.written.config.upstream.contains_key(said);
-    match (is_server(&args.base), is_server(&args.new)) {
-        (true, true) => return two_servers::run(args, globals, printer),
+    let is_server = |side: &[String]| {
+        side.iter().any(|one| one.contains("://") || app.written.config.upstream.contains_key(one))
+    };
+    match (is_server(base), is_server(new)) {
+        (true, true) => return two_servers::run(args, [&base[0], &new[0]], (globals, printer)),
         (false, false) => {}
-        _ => {
-            return Err(Failure::usage(
-                "a server is compared with a server, and a record with a record",
-            ));
+        _ => return Err(Failure::usage("a server can only be compared with a server")),
+    }
+    let store = RecordStore::new(&args.records);
+    args.print(&pick(&store, base)?, &pick(&store, new)?, printer)
+}
+
+/// `hob bench gate`, as `compare --fail-on-regression` was called.
+pub(crate) fn gate(args: &CompareArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    run(&CompareArgs { fail_on_regression: true, ..args.clone() }, globals, printer)
+}
+
+impl CompareArgs {
+    fn sides(&self) -> Outcome<(&[String], &[String])> {
+        match (&self.sides[..], &self.against[..]) {
+            ([base, new], []) => Ok((std::slice::from_ref(base), std::slice::from_ref(new))),
+            (_, []) => {
+                Err(Failure::usage("expected BASE and NEW, or NEW... with --against BASE..."))
+            }
+            (new, base) => Ok((base, new)),
         }
     }
-    let shelf = Shelf::new(&args.records);
-    let base = pick(&shelf, std::slice::from_ref(&args.base))?;
-    let new = pick(&shelf, std::slice::from_ref(&args.new))?;
-    let wish = Wish::of(args.threshold);
-    let comparison = compare(&base, &new, &wish);
-    if args.json {
-        json(&comparison, printer)?;
-    } else {
-        printer.data(shown(&comparison))?;
-    }
-    match comparison.refusals.first() {
-        Some(_) => Ok(Exit::Incomparable),
-        None if comparison.figures.is_empty() => {
-            Err(Failure::new(Exit::Incomparable, "they have no figure in common"))
+
+    /// Prints the report, and returns the exit code that follows from it.
+    pub(super) fn print(
+        &self,
+        base: &[SampledRecord],
+        new: &[SampledRecord],
+        printer: &Printer,
+    ) -> Outcome<Exit> {
+        let noise = pick(&RecordStore::new(&self.records), &self.noise)?;
+        let noise = Noise::learned(&noise).map_err(|reason| {
+            Failure::usage(format!("--noise expects records of the same cell: {reason}"))
+        })?;
+        let figures = match (&self.figure[..], self.fail_on_regression) {
+            ([], false) => Figures::All,
+            ([], true) => Figures::Only(USER_FIGURES.to_vec()),
+            (figures, _) => Figures::Only(figures.to_vec()),
+        };
+        let report = report(
+            base,
+            new,
+            &CompareOptions {
+                threshold_pct: self.threshold,
+                noise,
+                figures,
+                requires_same_machine: self.fail_on_regression,
+            },
+        );
+        if self.json {
+            let json = serde_json::to_string_pretty(&report);
+            printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+        } else {
+            printer.data(table(&report))?;
+            printer.data(&report.summary)?;
         }
-        None => Ok(Exit::Done),
+        let has_refusal = report.cells.iter().any(|cell| !cell.comparison.refusals.is_empty());
+        let has_figure = report.cells.iter().any(|cell| !cell.comparison.figures.is_empty());
+        Ok(match report.verdict {
+            ReportVerdict::Regressed if self.fail_on_regression => Exit::Regressed,
+            // Without the flag, undecided figures are a result.
+            ReportVerdict::Incomparable
+                if self.fail_on_regression || has_refusal || !has_figure =>
+            {
+                Exit::Incomparable
+            }
+            _ => Exit::Done,
+        })
     }
+}
+
+/// The report cell by cell.
+fn table(report: &CompareReport) -> String {
+    let cells = report.cells.iter().map(|cell| match report.cells.len() {
+        1 => format!("{}\n", shown(&cell.comparison)),
+        _ => format!("{}\n{}\n", cell.name, shown(&cell.comparison)),
+    });
+    let left_out = report.left_out.iter().map(|cell| format!("left out: {cell}"));
+    cells.chain(left_out).collect::<Vec<_>>().join("\n")
+}
+
+/// Reads all records of these files, folders and ids.
+pub(super) fn pick(store: &RecordStore, selectors: &[String]) -> Outcome<Vec<SampledRecord>> {
+    let mut all = Vec::new();
+    for selector in selectors {
+        let found = SampledRecord::pick(store, selector).map_err(failure)?;
+        if found.is_empty() {
+            return Err(Failure::usage(format!("{selector} holds no record")));
+        }
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+/// Exit code 2 and never 1: 1 means that a figure became worse.
+fn failure(error: PickError) -> Failure {
+    let hint = match &error {
+        PickError::None { .. } => "--records names the folder of records",
+        PickError::Several { .. } => "give more of its id",
+        PickError::Record(_) => return Failure::usage(error),
+    };
+    Failure::usage(error).hint(hint)
 }

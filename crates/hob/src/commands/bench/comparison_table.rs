@@ -1,44 +1,14 @@
-//! What `compare` and `gate` share: which records are meant, and how two sides are shown.
-//! Percent is of the base: more milliseconds are slower, more tokens per second are faster.
+//! The table of one comparison.
+//! Percent is relative to the base: more milliseconds are slower, more tokens per second are faster.
 
-use hob_bench::compare::{Compared, Comparison, Kept, Verdict};
-use hob_bench::record::{PickError, Shelf};
-use hob_bench::written;
+use hob_bench::compare::{Compared, Comparison, Verdict};
+use hob_bench::display;
 
-use crate::failure::{Exit, Failure, Outcome};
-use crate::printer::{Printer, table};
+use crate::printer::table;
 
 const NOTHING: &str = "–";
 
-/// All records of these files, folders and ids.
-pub(crate) fn pick(shelf: &Shelf, wanted: &[String]) -> Outcome<Vec<Kept>> {
-    let mut all = Vec::new();
-    for one in wanted {
-        let found = Kept::pick(shelf, one).map_err(failure)?;
-        if found.is_empty() {
-            return Err(Failure::usage(format!("{one} holds no record")));
-        }
-        all.extend(found);
-    }
-    Ok(all)
-}
-
-/// 2 and never 1: of a gate 1 means that something became worse.
-fn failure(error: PickError) -> Failure {
-    let hint = match &error {
-        PickError::None { .. } => "`hob bench show ID` reads one; --records names their folder",
-        PickError::Several { .. } => "give more of its id",
-        PickError::Record(_) => return Failure::usage(error),
-    };
-    Failure::usage(error).hint(hint)
-}
-
-pub(crate) fn json(value: &impl serde::Serialize, printer: &Printer) -> Outcome<()> {
-    let json = serde_json::to_string_pretty(value);
-    printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)
-}
-
-/// Who is compared, how, and every figure.
+/// Both sides, how they were measured, and every figure.
 pub(crate) fn shown(comparison: &Comparison) -> String {
     let Comparison { base, new, pairing, refusals, marks, figures } = comparison;
     let mut lines = vec![format!("base  {}", base.name()), format!("new   {}", new.name())];
@@ -60,14 +30,14 @@ fn figures_table(figures: &[Compared]) -> String {
     for figure in figures {
         let term = figure.metric.term();
         let median = |value: Option<f64>| {
-            value.map_or_else(|| NOTHING.to_owned(), |value| written::figure(value, term))
+            value.map_or_else(|| NOTHING.to_owned(), |value| display::figure(value, term))
         };
         let change = figure.change_pct.map_or_else(|| NOTHING.to_owned(), percent);
         let interval = figure.change_ci95_pct.map_or_else(
             || NOTHING.to_owned(),
             |[low, high]| format!("{} to {}", percent(low), percent(high)),
         );
-        let least = format!("{} %", written::number(figure.threshold_pct));
+        let least = format!("{} %", display::number(figure.threshold_pct));
         let medians = [median(figure.base), median(figure.new)];
         let [base, new] = medians;
         table.add_row([term.title, &base, &new, &change, &interval, &least, figure.finding]);
@@ -79,7 +49,7 @@ pub(crate) fn percent(value: f64) -> String {
     format!("{value:+.1} %")
 }
 
-/// Each reason once, with the figures that it holds for.
+/// Each reason once, with its figures.
 fn undecided(figures: &[Compared]) -> Vec<String> {
     let mut by_reason: Vec<(&String, Vec<&str>)> = Vec::new();
     for figure in figures.iter().filter(|figure| figure.verdict == Verdict::Inconclusive) {
@@ -95,14 +65,14 @@ fn undecided(figures: &[Compared]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use hob_bench::compare::{Pairing, Rule, Wish, paired};
+    use hob_bench::compare::{CompareOptions, Pairing, Rule, paired};
     use hob_bench::terms::Metric;
 
     use super::*;
 
     #[test]
     fn a_reason_is_printed_once_with_all_its_figures() {
-        let rule = Rule::of(Pairing::Paired, &Wish::default());
+        let rule = Rule::of(Pairing::Paired, &CompareOptions::default());
         let few =
             [Metric::TtftMs, Metric::TpotMs].map(|metric| paired(metric, &[(1.0, 2.0)], &rule));
         let [line] = &undecided(&few)[..] else { panic!("one line") };

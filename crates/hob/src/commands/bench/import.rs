@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hob_bench::import::{ImportError, ImportFormat, Imported, complete, import, keep};
-use hob_bench::record::{Shelf, place};
+use hob_bench::record::{RecordStore, place};
 use serde::Serialize;
 
 use super::RECORDS;
@@ -66,15 +66,15 @@ struct ImportedJson {
 }
 
 pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> Outcome<Exit> {
-    let shelf = Shelf::new(&args.out);
+    let store = RecordStore::new(&args.out);
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for file in &args.files {
-        match one(args, file, &shelf) {
+        match one(args, file, &store) {
             Ok(imported) => {
                 if !args.json {
                     say(args, file, &imported, printer)?;
                 }
-                all.extend(imported.iter().map(|one| shown(file, &shelf, one)));
+                all.extend(imported.iter().map(|one| shown(file, &store, one)));
             }
             Err(failure) => {
                 exit = failure.exit;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> Outcome<Exit> {
     Ok(exit)
 }
 
-fn one(args: &ImportArgs, file: &Path, shelf: &Shelf) -> Outcome<Vec<Imported>> {
+fn one(args: &ImportArgs, file: &Path, store: &RecordStore) -> Outcome<Vec<Imported>> {
     let name = file.display().to_string();
     let bytes = fs_err::read(file).map_err(Failure::usage)?;
     let mut imported = import(&name, &bytes, args.format.0).map_err(|error| refused(&error))?;
@@ -97,7 +97,7 @@ fn one(args: &ImportArgs, file: &Path, shelf: &Shelf) -> Outcome<Vec<Imported>> 
         complete(&name, &mut imported, &summary).map_err(|error| refused(&error))?;
     }
     if !args.dry_run {
-        keep(&name, &imported, shelf).map_err(|error| refused(&error))?;
+        keep(&name, &imported, store).map_err(|error| refused(&error))?;
     }
     Ok(imported)
 }
@@ -143,11 +143,11 @@ fn say(args: &ImportArgs, file: &Path, imported: &[Imported], printer: &Printer)
     Ok(())
 }
 
-fn shown(file: &Path, shelf: &Shelf, imported: &Imported) -> ImportedJson {
+fn shown(file: &Path, store: &RecordStore, imported: &Imported) -> ImportedJson {
     let record = &imported.record;
     ImportedJson {
         original: file.display().to_string(),
-        record: shelf.folder().join(place(record)).display().to_string(),
+        record: store.folder().join(place(record)).display().to_string(),
         id: record.id.to_string(),
         kind: record.kind.name(),
         model: record.model.name.clone(),

@@ -10,7 +10,7 @@ use clap::Args;
 use hob_bench::drive::Patience;
 use hob_bench::experiment::{Experiment, Workload};
 use hob_bench::host::host;
-use hob_bench::record::{Kind, RawSample, Record, RecordError, Shelf, Status};
+use hob_bench::record::{Kind, RawSample, Record, RecordError, RecordStore, Status};
 use hob_bench::runs::{Context, Step, StopRule};
 use hob_bench::server::Facts;
 use hob_bench::terms::Metric;
@@ -140,7 +140,7 @@ fn measured(
 ) -> Outcome<(Done, Vec<String>)> {
     let server = args.server.settle(purpose(&experiment), globals, printer)?;
     let stop_rule = args.stop_rule()?;
-    Shelf::new(&args.out).prepare().map_err(|error| failure(error.into()))?;
+    RecordStore::new(&args.out).prepare().map_err(|error| failure(error.into()))?;
     let (args, printer_there) = (args.clone(), *printer);
     let patience = Patience { silence: Duration::from_secs(args.silence_s), ..Patience::default() };
     let argv = args.argv.clone().unwrap_or_else(typed);
@@ -356,7 +356,7 @@ pub(crate) fn keep(
     samples: &[RawSample],
     printer: &Printer,
 ) -> Result<(), RecordError> {
-    let place = Shelf::new(folder).put(record, samples)?;
+    let place = RecordStore::new(folder).put(record, samples)?;
     printer.faint(place.display());
     Ok(())
 }
@@ -433,7 +433,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::cli;
+    use crate::commands::bench::Verb;
 
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()
@@ -482,7 +482,7 @@ mod tests {
             model_file: None,
             records: PathBuf::from("records"),
         };
-        let mut verb = cli::bench_verb(words("hob bench llm").iter()).expect("a verb").into_verb();
+        let mut verb = Verb::parse(words("hob bench llm").iter()).expect("a verb");
         let args = verb.measuring().expect("it measures").measuring();
         args.measure_again(&rerun);
         let argv = args.argv.clone().expect("words");
@@ -494,6 +494,6 @@ mod tests {
                 &["server --port 1".to_owned()][..]
             )
         );
-        assert!(cli::bench_verb(argv.iter()).is_ok(), "{argv:?}");
+        assert!(Verb::parse(argv.iter()).is_ok(), "{argv:?}");
     }
 }

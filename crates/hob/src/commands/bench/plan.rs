@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use hob_bench::plan::{BenchPlan, CellKey, PlanError, PlanKind, cells, done};
-use hob_bench::record::{Record, Shelf};
+use hob_bench::record::{Record, RecordStore};
 use hob_bench::terms::Metric;
 
 use super::RECORDS;
@@ -167,7 +167,8 @@ fn records(folder: &Path) -> Outcome<Vec<Record>> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
-    let found = Shelf::new(folder).read().map_err(|error| Failure::new(Exit::Internal, error))?;
+    let found =
+        RecordStore::new(folder).read().map_err(|error| Failure::new(Exit::Internal, error))?;
     Ok(found.records.into_iter().map(|(_, record)| record).collect())
 }
 

@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use hob_bench::host::noise;
-use hob_bench::record::{Doubt, Label, Record, Shelf, SourceType};
+use hob_bench::record::{Doubt, Label, Record, RecordStore, SourceType};
 use uuid::Uuid;
 
-use super::RECORDS;
 use super::measuring::{self, Rerun, are_of_one_cell, stoppable};
+use super::{RECORDS, Verb};
 use crate::build;
-use crate::cli;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
 use crate::printer::Printer;
@@ -49,7 +48,7 @@ pub(crate) struct RerunArgs {
 
 pub(crate) fn run(args: &RerunArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let (_, mut unverified) =
-        Shelf::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
+        RecordStore::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
     if unverified.confidence.label == Label::Verified {
         printer.data(format_args!("{} is verified already", unverified.short_id()))?;
         return Ok(Exit::Done);
@@ -143,8 +142,8 @@ fn again(
     printer: &Printer,
 ) -> Outcome<Record> {
     let words = unverified.harness.iter().flat_map(|harness| harness.argv.iter());
-    let bench = cli::bench_verb(words).map_err(|error| {
-        Failure::usage(error).hint("the record was made by a hob that took other words")
+    let mut verb = Verb::parse(words).map_err(|error| {
+        Failure::usage(error).hint("the record was made by a hob with other options")
     })?;
     let rerun = Rerun {
         unverified: unverified.clone(),
@@ -154,7 +153,6 @@ fn again(
     };
     let begun = Uuid::now_v7();
     // Whether what came of it will do is for the record to say.
-    let mut verb = bench.into_verb();
     let ended = match verb.measuring() {
         Some(verb) => measuring::run(verb, Some(&rerun), (globals, printer)),
         None => {
@@ -167,7 +165,7 @@ fn again(
     {
         return Err(interrupted().hint("what was done is kept"));
     }
-    let found = Shelf::new(&args.records).read().map_err(Failure::usage)?;
+    let found = RecordStore::new(&args.records).read().map_err(Failure::usage)?;
     let records = found.records.into_iter().map(|(_, record)| record);
     // Others may have kept records of the same cell while this one waited for its turn.
     let is_ours = |record: &Record| !record.is_valid() || record.supersedes == Some(unverified.id);

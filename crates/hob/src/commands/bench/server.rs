@@ -295,7 +295,7 @@ impl ServerPlan {
         let spoken = || (self.purpose == Purpose::Speech).then(|| Target::spoken(&self.url, key));
         let model = self.model.clone().or_else(|| spoken().flatten());
         let target = Target::find(&self.url, self.api, model.as_deref(), key)?;
-        let mut facts = Facts::told(&target);
+        let mut facts = Facts::reported(&target);
         facts.engine.argv = self.argv;
         facts.engine.backend = facts.engine.backend.or(self.backend.map(str::to_owned));
         if let Some(file) = &self.model_file {

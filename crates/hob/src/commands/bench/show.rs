@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hob_bench::record::{Label, Record, Selftest, Shelf};
-use hob_bench::written;
+use hob_bench::display;
+use hob_bench::record::{Label, Record, RecordStore, Selftest};
 
 use super::RECORDS;
 use crate::failure::{Exit, Failure, Outcome};
@@ -26,7 +26,7 @@ pub(crate) struct ShowArgs {
 }
 
 pub(crate) fn run(args: &ShowArgs, printer: &Printer) -> Outcome<Exit> {
-    let (_, record) = Shelf::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
+    let (_, record) = RecordStore::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
     if args.json {
         let json = serde_json::to_string_pretty(&record);
         printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
@@ -44,12 +44,12 @@ fn shown(record: &Record) -> String {
     let mut table = table(["figure", "median", "min", "max", "n"]);
     for (metric, spread) in &record.metrics.spreads {
         let end = |value: Option<f64>| {
-            value.map_or_else(|| "-".to_owned(), |value| written::figure(value, metric.term()))
+            value.map_or_else(|| "-".to_owned(), |value| display::figure(value, metric.term()))
         };
         let n = spread.n.map_or_else(|| "-".to_owned(), |n| n.to_string());
         table.add_row([
             metric.term().title.to_owned(),
-            written::spread(spread, *metric),
+            display::spread(spread, *metric),
             end(spread.min),
             end(spread.max),
             n,
@@ -87,12 +87,12 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
             "engine",
             join([engine.name.as_deref(), engine.version.as_deref(), engine.backend.as_deref()]),
         ),
-        ("hardware", hob_bench::site::hardware(record)),
+        ("hardware", record.hardware()),
         ("quant", record.model.quant.clone().unwrap_or_default()),
         ("shape", record.workload.shape.clone().unwrap_or_default()),
         ("conc.", record.workload.concurrency.map_or_else(String::new, |users| users.to_string())),
-        ("stalls", written::stalls(record)),
-        ("client", selftest.map_or_else(String::new, Selftest::told)),
+        ("stalls", display::stalls(record)),
+        ("client", selftest.map_or_else(String::new, Selftest::summary)),
         ("failed", record.invalid_reasons.join("; ")),
         ("lost", record.source.lossy.join("; ")),
     ];

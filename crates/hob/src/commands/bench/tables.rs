@@ -3,10 +3,10 @@
 
 mod speech;
 
+use hob_bench::display;
 use hob_bench::experiment::{gain, scaling_verdict};
 use hob_bench::record::{AttemptResult, Cache, Kind, Label, Record};
 use hob_bench::terms::Metric;
-use hob_bench::written;
 
 use crate::printer::table;
 
@@ -60,7 +60,7 @@ const LLM: [Column; 13] = [
     ("tok/s", |r| number(r, Metric::DecodeTokS, 1)),
     ("together", |r| number(r, Metric::ThroughputTokS, 1)),
     ("thought", |r| number(r, Metric::ReasoningTokens, 1)),
-    ("stalls", written::stalls),
+    ("stalls", display::stalls),
     ERRORS,
     CLIENT,
     BADGE,

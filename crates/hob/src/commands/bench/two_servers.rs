@@ -1,17 +1,15 @@
-//! `hob bench compare` of two servers that run: the same words to both in turns, and every pair of blocks compared.
-//! What each was measured to do is kept as a record, as that of any other measurement.
+//! `hob bench compare` of two running servers: both get the same prompts in turns, and blocks are compared in pairs.
+//! Each server's figures are stored as a record, as for any other measurement.
 
 use clap::Args;
 use hob_bench::chat::{ChatWorkload, Prompts, Shape};
-use hob_bench::compare::{Kept, Wish as Threshold, compare};
 use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{OtherServer, side_by_side};
-use hob_bench::record::Shelf;
+use hob_bench::record::RecordStore;
 use hob_bench::runs::StopRule;
 use hob_bench::workbench::Workbench;
 
-use super::compare::CompareArgs;
-use super::comparison_table::{json, pick, shown};
+use super::compare::{CompareArgs, pick};
 use super::measuring::{context, keep, new_seed, progress, stoppable, typed};
 use super::queue::Turn;
 use super::server::{Purpose, Reached, ServerArgs, failure};
@@ -25,10 +23,10 @@ use crate::signals::interrupted;
 const PAIRS_MIN: usize = 8;
 const PAIRS_MAX: usize = 16;
 
-/// How two servers are asked.
+/// The requests to two servers.
 #[derive(Clone, Debug, Args)]
 pub(super) struct TwoServersArgs {
-    /// Of two servers: shape of prompt and answer
+    /// Shape of prompt and answer
     #[arg(long, value_name = "NAME", value_parser = shape, default_value = "short_short", help_heading = "Two servers")]
     shape: Shape,
     /// Users at once
@@ -37,21 +35,27 @@ pub(super) struct TwoServersArgs {
     /// With thinking, or without
     #[arg(long, value_enum, default_value_t = ThinkingName::On, help_heading = "Two servers")]
     thinking: ThinkingName,
-    /// Which model of A; not needed where there is only one
+    /// Model of BASE; not needed if it has only one
     #[arg(long, value_name = "NAME", help_heading = "Two servers")]
     model: Option<String>,
-    /// Which model of B [default: the same]
+    /// Model of NEW [default: the same]
     #[arg(long, value_name = "NAME", help_heading = "Two servers")]
     model_b: Option<String>,
-    /// The fewest pairs of blocks
+    /// Least number of pairs of blocks
     #[arg(long, value_name = "N", default_value_t = PAIRS_MIN, help_heading = "Two servers")]
     pairs_min: usize,
 }
 
-pub(super) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(super) fn run(
+    args: &CompareArgs,
+    [base, new]: [&String; 2],
+    (globals, printer): (&Globals, &Printer),
+) -> Outcome<Exit> {
     let options = &args.two_servers;
     if options.pairs_min < PAIRS_MIN {
-        return Err(Failure::usage(format!("fewer than {PAIRS_MIN} pairs decide nothing")));
+        return Err(Failure::usage(format!(
+            "--pairs-min must be at least {PAIRS_MIN}: fewer pairs are inconclusive"
+        )));
     }
     users(&[options.users])?;
     let chat = ChatWorkload {
@@ -61,12 +65,8 @@ pub(super) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> O
     };
     let asked = (chat, Arrivals::Closed { users: options.users }, block(2, 0)?);
     let model_b = options.model_b.as_ref().or(options.model.as_ref());
-    let a = ServerArgs::of(&args.base, options.model.as_ref()).settle(
-        Purpose::Chat,
-        globals,
-        printer,
-    )?;
-    let b = ServerArgs::of(&args.new, model_b).settle(Purpose::Chat, globals, printer)?;
+    let a = ServerArgs::of(base, options.model.as_ref()).settle(Purpose::Chat, globals, printer)?;
+    let b = ServerArgs::of(new, model_b).settle(Purpose::Chat, globals, printer)?;
     let stop_rule = StopRule {
         runs_min: options.pairs_min,
         runs_max: options.pairs_min.max(PAIRS_MAX),
@@ -94,20 +94,16 @@ pub(super) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> O
         side_by_side(&mut bench, &other, (chat, *arrivals, *block)).map_err(failure)
     })?;
     let [base, new, ..] = &measured[..] else { return Err(interrupted()) };
-    let shelf = Shelf::new(&args.records);
-    let kept = |record: &hob_bench::record::Record| -> Outcome<Vec<Kept>> {
-        pick(&shelf, &[record.id.to_string()])
-    };
-    let comparison = compare(&kept(base)?, &kept(new)?, &Threshold::of(args.threshold));
-    match args.json {
-        true => json(&comparison, printer)?,
-        false => printer.data(shown(&comparison))?,
-    }
-    let wrong = [base, new].into_iter().find_map(|record| record.invalid_reasons.first());
-    match wrong {
+    let store = RecordStore::new(&args.records);
+    let sampled = |record: &hob_bench::record::Record| pick(&store, &[record.id.to_string()]);
+    let exit = args.print(&sampled(base)?, &sampled(new)?, printer)?;
+    let invalid = [base, new].into_iter().find_map(|record| record.invalid_reasons.first());
+    match invalid {
         Some(reason) => {
-            Err(Failure::new(Exit::Server, format!("this is no measurement: {reason}")))
+            Err(Failure::new(Exit::Server, format!("this is not a valid measurement: {reason}")))
         }
+        None if args.fail_on_regression => Ok(exit),
+        // The measurement itself succeeded.
         None => Ok(Exit::Done),
     }
 }

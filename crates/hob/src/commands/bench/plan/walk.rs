@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hob_bench::drive::Patience;
 use hob_bench::plan::{BenchPlan, Cell, CellKey, Facts, OnFail, PlanApi, PlanTarget, cells};
-use hob_bench::record::{Record, Shelf};
+use hob_bench::record::{Record, RecordStore};
 use hob_bench::runs::{BenchError, Context, StopRule};
 use hob_bench::workbench::Workbench;
 
@@ -194,7 +194,7 @@ impl<'a> Walk<'a> {
         let is_whole = !self.stop.load(Ordering::Relaxed) && records.iter().all(Record::is_valid);
         // One of them says for all that the cell is done.
         if let Some(last) = records.last_mut().filter(|_| is_whole) {
-            let complete = Shelf::new(out).complete(last, &key.to_string());
+            let complete = RecordStore::new(out).complete(last, &key.to_string());
             *last = complete.map_err(|error| failure(error.into()))?;
         }
         Ok(Fate::Measured(records))

@@ -1,33 +1,33 @@
-//! A request as far as a scripted server needs it: where it goes, what it is called, and what it asks for.
-//! A prompt's tokens are its words, so that whoever asks can count them, too.
+//! The parts of a request that the mock server needs: path, id, script and body.
+//! A prompt's tokens are its words, so a client can count them too.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::{Buf, BytesMut};
 use serde_json::Value;
 
-use super::render::Protocol;
+use super::protocol::Protocol;
 use crate::head;
 use crate::thinking_switch::ThinkingSwitch;
 
-/// Larger bodies are nobody's that is measured here.
-const BODY_BYTES_MAX: usize = 64 << 20;
+/// Tests of body limits send more than 64 MiB.
+const BODY_BYTES_MAX: usize = 256 << 20;
 
 #[derive(Debug, PartialEq)]
-pub(super) struct Request {
+pub(super) struct MockRequest {
     pub(super) path: String,
     pub(super) id: String,
-    /// What the header says that the script is.
+    /// The script in the header `x-mock`.
     pub(super) script: String,
     pub(super) body: Value,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is no request that can be read")]
+#[error("the bytes are not a complete HTTP request")]
 pub(super) struct Unreadable;
 
-/// The next request, once it is here as a whole.
-pub(super) fn take(unread: &mut BytesMut) -> Result<Option<Request>, Unreadable> {
+/// Takes the next request from `unread`, once all of it has arrived.
+pub(super) fn take(unread: &mut BytesMut) -> Result<Option<MockRequest>, Unreadable> {
     let Some(head_bytes) = head::length(unread) else {
         return if unread.len() > head::BYTES_MAX { Err(Unreadable) } else { Ok(None) };
     };
@@ -39,23 +39,23 @@ pub(super) fn take(unread: &mut BytesMut) -> Result<Option<Request>, Unreadable>
     let Some(body) = unread.get(head_bytes..head_bytes + body_bytes) else {
         return Ok(None);
     };
-    let said = |name: &str| {
+    let field = |name: &str| {
         let value = head::field(head, name).unwrap_or_default();
         String::from_utf8_lossy(value).into_owned()
     };
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let path = line.split(|byte| *byte == b' ').nth(1).ok_or(Unreadable)?;
-    let request = Request {
+    let request = MockRequest {
         path: String::from_utf8_lossy(path).into_owned(),
-        id: said("x-request-id"),
-        script: said("x-mock"),
+        id: field("x-request-id"),
+        script: field("x-mock"),
         body: serde_json::from_slice(body).unwrap_or_default(),
     };
     unread.advance(head_bytes + body_bytes);
     Ok(Some(request))
 }
 
-impl Request {
+impl MockRequest {
     pub(super) fn protocol(&self) -> Option<Protocol> {
         match self.path.as_str() {
             "/v1/chat/completions" => Some(Protocol::Chat),
@@ -70,12 +70,12 @@ impl Request {
         self.body[name].as_str().unwrap_or_default()
     }
 
-    /// Ollama streams unless it is told not to.
+    /// Ollama streams unless the request says otherwise.
     pub(super) fn streams(&self) -> bool {
         self.body["stream"].as_bool().unwrap_or_else(|| self.path.starts_with("/api/"))
     }
 
-    /// Of speech: it is sent as it is made unless the whole of it is asked for.
+    /// A speech request that asks for all sound in one piece.
     pub(super) fn wants_whole(&self) -> bool {
         self.body["stream"] == false
     }
@@ -92,7 +92,7 @@ impl Request {
     /// One number for each word of the prompt, of all messages together.
     pub(super) fn words(&self) -> Vec<u64> {
         let messages = self.body["messages"].as_array();
-        let contents = messages.into_iter().flatten().map(|said| &said["content"]);
+        let contents = messages.into_iter().flatten().map(|message| &message["content"]);
         // GuideLLM sends a list of parts.
         let texts = contents.flat_map(|content| match content {
             Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
@@ -126,7 +126,7 @@ fn number(word: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn request(body: &str) -> Request {
+    fn request(body: &str) -> MockRequest {
         let text = format!(
             "POST /v1/chat/completions HTTP/1.1\r\nX-Request-Id: a7\r\nx-mock: itl_ms=1\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
@@ -140,26 +140,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for() {
-        let asked = request(
+    fn fields_of_a_request_are_read() {
+        let read = request(
             r#"{"model":"m","stream":true,"max_tokens":9,"reasoning_effort":"none","messages":[{"role":"user","content":"a b  c /no_think"}]}"#,
         );
-        assert_eq!((asked.id.as_str(), asked.script.as_str()), ("a7", "itl_ms=1"));
-        assert_eq!((asked.streams(), asked.tokens_max()), (true, Some(9)));
-        assert_eq!(asked.words().len(), 4);
+        assert_eq!((read.id.as_str(), read.script.as_str()), ("a7", "itl_ms=1"));
+        assert_eq!((read.streams(), read.tokens_max()), (true, Some(9)));
+        assert_eq!(read.words().len(), 4);
         let parts = request(
             r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a b"},{"type":"text","text":"c"}]}]}"#,
         );
         assert_eq!(parts.words().len(), 3);
         let off = [ThinkingSwitch::ReasoningEffort, ThinkingSwitch::NoThink]
-            .map(|switch| asked.turns_off(Some(switch)));
+            .map(|switch| read.turns_off(Some(switch)));
         assert_eq!(off, [true, true]);
         let on = [Some(ThinkingSwitch::Think), Some(ThinkingSwitch::EnableThinking), None];
-        assert_eq!(on.map(|switch| asked.turns_off(switch)), [false; 3]);
+        assert_eq!(on.map(|switch| read.turns_off(switch)), [false; 3]);
     }
 
     #[test]
-    fn what_is_no_request() {
+    fn other_bytes_are_rejected() {
         let mut endless = BytesMut::from(&vec![b'x'; head::BYTES_MAX + 1][..]);
         assert_eq!(take(&mut endless), Err(Unreadable));
         let huge = format!("POST / HTTP/1.1\r\ncontent-length: {}\r\n\r\n", BODY_BYTES_MAX + 1);

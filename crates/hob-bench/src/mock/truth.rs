@@ -1,47 +1,47 @@
-//! What a scripted server really did, by its own clock: the truth that a client is held to.
-//! Bounded, because a campaign asks more often than anybody reads.
+//! What the mock server really sent and when, by its own clock. Clients are compared with it.
+//! Only the latest requests are kept, because a campaign sends more than a test reads.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// Requests that are remembered.
+/// Number of requests that are kept.
 const TRUTHS_MAX: usize = 16_384;
 
-/// One request, in microseconds after it was read to its end.
+/// One request. Times are microseconds after the request was read to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
-    /// What the client called it in `x-request-id`.
+    /// The client's `x-request-id`.
     pub id: String,
     pub path: String,
     pub prompt_tokens: u32,
     pub cached_tokens: Option<u32>,
-    /// What had to be waited for before the answer was begun.
+    /// Time that the request waited for a slot.
     pub waited_us: f64,
     pub writes: Vec<Written>,
 }
 
-/// What was written at once.
+/// One write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Written {
     /// When the write began.
     pub at_us: f64,
-    /// When it should have begun.
+    /// When the write was due.
     pub due_us: f64,
-    /// Tokens in it, of both kinds.
+    /// Tokens in it, thinking included.
     pub tokens: u32,
     pub bytes: usize,
 }
 
 impl Truth {
-    /// Of the first token, or the first sound.
+    /// When the first token or the first sound was written.
     pub fn first_us(&self) -> Option<f64> {
-        self.telling().next().map(|write| write.at_us)
+        self.with_content().next().map(|write| write.at_us)
     }
 
-    /// Writes that have tokens in them; of sound, all.
-    pub fn telling(&self) -> impl Iterator<Item = &Written> {
+    /// Writes with tokens in them; for sound, all writes.
+    pub fn with_content(&self) -> impl Iterator<Item = &Written> {
         let has_tokens = self.writes.iter().any(|write| write.tokens > 0);
         self.writes.iter().filter(move |write| !has_tokens || write.tokens > 0)
     }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_write_that_tells() {
+    fn the_first_write_with_tokens_counts() {
         let write = |at_us, tokens| Written { at_us, due_us: at_us, tokens, bytes: 1 };
         let truth = |writes: &[Written]| Truth { writes: writes.to_vec(), ..Truth::default() };
         assert_eq!(truth(&[write(1.0, 0), write(2.0, 1)]).first_us(), Some(2.0));
@@ -83,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn only_the_latest_are_remembered() {
+    fn only_the_latest_requests_are_kept() {
         let truths = Truths::default();
         for id in 0..=TRUTHS_MAX {
             truths.add(Truth { id: id.to_string(), ..Truth::default() });
         }
-        let kept = truths.all();
-        assert_eq!((kept.len(), kept[0].id.as_str()), (TRUTHS_MAX, "1"));
+        let all = truths.all();
+        assert_eq!((all.len(), all[0].id.as_str()), (TRUTHS_MAX, "1"));
         truths.reset();
         assert_eq!(truths.all(), []);
     }

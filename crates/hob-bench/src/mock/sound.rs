@@ -1,5 +1,5 @@
 //! The sound of a script: how long a text lasts, when each piece is due, and its bytes.
-//! It is a tone of known length, so that a test knows what a client should measure.
+//! The sound is a tone of known length, so a test knows what a client should measure.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rusty_mp3::{Mp3Encode, encoder_header};
 
 use super::script::{AudioComes, Script};
 
-/// Samples in a second; every piece is 16-bit mono.
+/// Samples per second; every piece is 16-bit mono.
 pub(super) const RATE_HZ: u32 = 24_000;
 /// A frame of MPEG-2 layer III at 24 kHz and 64 kbit/s holds 24 ms.
 const MP3_FRAME_MS: f64 = 24.0;
@@ -47,7 +47,7 @@ impl Format {
     }
 }
 
-/// Some of the sound, and when it is due.
+/// A piece of the sound, and when it is due.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Piece {
     pub(super) at: Duration,
@@ -59,18 +59,20 @@ pub(super) fn audio_ms(script: &Script, text: &str) -> f64 {
     script.audio_silence_ms + text.chars().count() as f64 * script.audio_ms_per_char
 }
 
-/// The first of `ttft_ms` is before anything is made; then sound takes `audio_rtf` of its length.
+/// Computing starts after `ttft_ms`; each second of sound then takes `audio_rtf` seconds.
 pub(super) fn pieces(script: &Script, text: &str, is_first: bool) -> Vec<Piece> {
     let all_ms = audio_ms(script, text);
-    let begin_ms = script.ttft_ms + if is_first { script.cold_ms } else { 0.0 };
-    let due = |made_ms: f64| Duration::from_secs_f64((begin_ms + made_ms * script.audio_rtf) / 1e3);
+    let start_ms = script.ttft_ms + if is_first { script.cold_ms } else { 0.0 };
+    let due = |computed_ms: f64| {
+        Duration::from_secs_f64((start_ms + computed_ms * script.audio_rtf) / 1e3)
+    };
     let ends = match script.audio {
         AudioComes::Streamed => stepped(all_ms, script.audio_chunk_ms),
         AudioComes::HoldAll => vec![all_ms],
         AudioComes::PerSentence => sentence_ends(script, text),
     };
-    let begins = std::iter::once(0.0).chain(ends.iter().copied());
-    begins
+    let starts = std::iter::once(0.0).chain(ends.iter().copied());
+    starts
         .zip(&ends)
         .map(|(from_ms, until_ms)| Piece { at: due(*until_ms), from_ms, until_ms: *until_ms })
         .collect()
@@ -90,7 +92,7 @@ fn sentence_ends(script: &Script, text: &str) -> Vec<f64> {
     ends.collect()
 }
 
-/// The bytes of a piece; a header comes with the first one.
+/// The bytes of a piece; the first one starts with the header.
 pub(super) fn bytes(format: Format, piece: &Piece, script: &Script) -> Vec<u8> {
     match format {
         Format::Pcm => samples(piece, script),
@@ -133,7 +135,7 @@ fn samples(piece: &Piece, script: &Script) -> Vec<u8> {
     (at(piece.from_ms)..at(piece.until_ms)).flat_map(|place| sample(place).to_le_bytes()).collect()
 }
 
-/// Of a stream, whose length is not known when it begins.
+/// The header of a stream, whose length is not known when it starts.
 fn wav_header() -> Vec<u8> {
     let mut header = b"RIFF\xFF\xFF\xFF\xFFWAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
     header.extend(RATE_HZ.to_le_bytes());
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn sound_comes_as_told() {
+    fn pieces_are_due_as_scripted() {
         let text = "Hi you.Bye";
         assert_eq!(due("", text), [(300, 400.0), (500, 800.0), (600, 1000.0)]);
         assert_eq!(due("audio=hold_all", text), [(600, 1000.0)]);

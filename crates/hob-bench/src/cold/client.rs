@@ -1,5 +1,5 @@
-//! The question of a cold start, in words or for sound, asked as often as a server says that it still loads.
-//! What is waited for counts from the first time that it was asked.
+//! Sends the request of a cold start, for text or sound, again while the server reports that it is loading.
+//! Times count from the first attempt.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,25 +16,25 @@ use crate::terms::Metric;
 use crate::timeline::{PCM_RATE_HZ, RequestFault, SoundFault, SoundFormat, sound};
 use crate::workbench::Asker;
 
-/// So that it has a pace, and little more.
+/// Enough tokens for a time per token.
 const ANSWER_TOKENS: u32 = 16;
 const SOUND_BYTES: usize = 4 << 20;
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
-/// Who asks one model for one thing.
+/// A client that repeats one request to one model.
 #[derive(Debug)]
-pub(super) struct Asking<'a> {
+pub(super) struct ColdClient<'a> {
     of: Of,
     questions: Questions<'a>,
 }
 
-impl<'a> Asking<'a> {
-    pub(super) fn new(asker: Asker<'a>, of: &Of) -> Asking<'a> {
-        Asking { of: of.clone(), questions: Questions::new(asker) }
+impl<'a> ColdClient<'a> {
+    pub(super) fn new(asker: Asker<'a>, of: &Of) -> ColdClient<'a> {
+        ColdClient { of: of.clone(), questions: Questions::new(asker) }
     }
 
-    /// The same of another model.
-    pub(super) fn of_model(asker: &Asker<'a>, model: &str, of: &Of) -> Asking<'a> {
+    /// The same request to another model.
+    pub(super) fn of_model(asker: &Asker<'a>, model: &str, of: &Of) -> ColdClient<'a> {
         let mut asker = asker.clone();
         model.clone_into(&mut asker.target.model);
         let of = match of {
@@ -43,10 +43,10 @@ impl<'a> Asking<'a> {
             }
             Of::Words => Of::Words,
         };
-        Asking { of, questions: Questions::new(asker) }
+        ColdClient { of, questions: Questions::new(asker) }
     }
 
-    /// Until there is an answer, or nobody waits any longer.
+    /// Repeats the request until there is an answer, or until the timeout.
     pub(super) fn ask(&mut self) -> Result<Reply, BenchError> {
         let begun = Instant::now();
         loop {
@@ -61,7 +61,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// What came, and whether the server says that it is not ready yet.
+    /// The answer, and whether the server reports that it is still loading.
     fn ask_once(&mut self) -> Result<(Reply, bool), BenchError> {
         let loads = |fault: Option<&RequestFault>| {
             matches!(fault, Some(RequestFault::Refused { status: 503, .. }))
@@ -101,7 +101,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Of the whole answer, and of what is noticed first of it.
+    /// The figures of the whole answer, and of its first token or sound.
     pub(super) fn leading(&self) -> (Metric, Metric) {
         match self.of {
             Of::Words => (Metric::E2eMs, Metric::TtftMs),
@@ -110,7 +110,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// WAV, because its header says how it is meant.
+/// Requests WAV, because its header has the sample rate.
 fn request(target: &Target, spoken: &Spoken) -> Bytes {
     let model = spoken.model.clone().unwrap_or_else(|| target.model.clone());
     let target = Target { model, ..target.clone() };
@@ -118,7 +118,7 @@ fn request(target: &Target, spoken: &Spoken) -> Bytes {
     Form { target: &target, voice: &spoken.voice, format, asking }.bytes(&spoken.text, 0)
 }
 
-/// Adds what was waited before the question that was answered.
+/// Adds the time of the earlier attempts to every time of the answer.
 fn counted_from_first(mut reply: Reply, waited: Duration) -> Reply {
     let from_sending = [
         Metric::TtfbMs,
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_waited_before_counts_and_a_pace_stays_what_it_is() {
+    fn earlier_attempts_count_and_a_time_per_token_stays() {
         let figures = [(Metric::TtftMs, 50.0), (Metric::TpotMs, 5.0)].into();
         let reply =
             counted_from_first(Reply { figures, ..Reply::default() }, Duration::from_millis(2000));

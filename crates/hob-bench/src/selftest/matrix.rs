@@ -1,42 +1,42 @@
-//! The fault matrix: what is expected of a gateway for each fault, in each case.
-//! A row is a promise; whoever changes one changes what hob promises.
+//! The fault matrix: what a client of a gateway must receive for each fault, in each case.
+//! Each row is a promise of hob; changing a row changes the promise.
 
 use std::fmt;
 
-use super::client::Heard;
+use super::client::Received;
 use super::{Backing, Case};
 use crate::mock::WORDS;
 
-/// What a client must hear.
+/// What a client must receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// The whole answer, once, and nothing of another.
+    /// The complete answer, once, and nothing of another.
     Answer,
     /// An answer without content.
     Empty,
-    /// A status, and when to come again if the server said so.
+    /// An error status, with the server's `Retry-After` in seconds if it sent one.
     Refused { status: u16, retry_after: Option<u64> },
-    /// 502 or 504: what never ends is given up for its length or for its silence, whichever comes first.
+    /// 502 or 504: the gateway gives up an endless answer because of its length or its silence, whichever comes first.
     GivenUp,
-    /// What was said, then an error event, and no `[DONE]`.
+    /// The first words, then an error event, and no `[DONE]`.
     Broken,
 }
 
-/// One fault and what follows from it.
+/// One fault and the expected results.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// A model of the mock, or `refused`: nobody listens.
+    /// A fault of the mock server, or `refused`: no server listens.
     pub fault: &'static str,
     stream: Expected,
     whole: Expected,
     stream_backed: Expected,
     whole_backed: Expected,
-    /// Requests that reach the target, of one of the client's.
-    hits: Option<usize>,
+    /// Requests that reach the target for one request of the client. None: not checked.
+    requests: Option<usize>,
     /// Further fields of the request.
     pub extra: &'static str,
-    /// A stream that breaks off is to go on: the target is asked once more.
-    pub goes_on: bool,
+    /// The gateway continues a stream that breaks off, with one more request to the target.
+    pub continues: bool,
 }
 
 impl Row {
@@ -49,19 +49,19 @@ impl Row {
         }
     }
 
-    pub(super) fn hits(&self, case: Case) -> Option<usize> {
-        self.hits.map(|hits| hits + usize::from(self.is_asked_for_the_rest(case)))
+    pub(super) fn requests(&self, case: Case) -> Option<usize> {
+        self.requests.map(|requests| requests + usize::from(self.requests_the_rest(case)))
     }
 
-    fn is_asked_for_the_rest(&self, case: Case) -> bool {
-        self.goes_on && case.streams()
+    fn requests_the_rest(&self, case: Case) -> bool {
+        self.continues && case.streams()
     }
 
-    /// Whoever stands behind answers instead.
+    /// The fallback answers instead.
     pub(super) fn falls_back(&self, case: Case) -> bool {
         self.expected(case) == Expected::Answer
             && self.whole != Expected::Answer
-            && !self.is_asked_for_the_rest(case)
+            && !self.requests_the_rest(case)
     }
 
     pub fn is_unreachable(&self) -> bool {
@@ -69,8 +69,8 @@ impl Row {
     }
 }
 
-/// Nothing is said before the failure: whoever stands behind answers.
-const fn before(fault: &'static str, status: u16, hits: usize) -> Row {
+/// The failure comes before the first word: the fallback answers.
+const fn before(fault: &'static str, status: u16, requests: usize) -> Row {
     let refused = Expected::Refused { status, retry_after: None };
     Row {
         fault,
@@ -78,9 +78,9 @@ const fn before(fault: &'static str, status: u16, hits: usize) -> Row {
         whole: refused,
         stream_backed: Expected::Answer,
         whole_backed: Expected::Answer,
-        hits: Some(hits),
+        requests: Some(requests),
         extra: "",
-        goes_on: false,
+        continues: false,
     }
 }
 
@@ -89,18 +89,18 @@ const fn waits(fault: &'static str, status: u16, retry_after: u64) -> Row {
     Row { stream: refused, whole: refused, ..before(fault, status, 1) }
 }
 
-/// Something was said: a stream is the client's, a whole answer can still be made again.
+/// The failure comes after the first word: a stream has reached the client, a whole answer can still be repeated.
 const fn after(fault: &'static str, status: u16) -> Row {
     Row { stream: Expected::Broken, stream_backed: Expected::Broken, ..before(fault, status, 1) }
 }
 
-/// The same, and a stream's rest is said when it is asked for.
-const fn goes_on(fault: &'static str, status: u16) -> Row {
+/// Like [`after`], and the target sends the rest when the gateway requests it.
+const fn continues(fault: &'static str, status: u16) -> Row {
     let answer = Expected::Answer;
-    Row { stream: answer, stream_backed: answer, goes_on: true, ..after(fault, status) }
+    Row { stream: answer, stream_backed: answer, continues: true, ..after(fault, status) }
 }
 
-/// It is mended, or was never wrong.
+/// The gateway repairs the fault, or the answer has no fault.
 const fn fine(fault: &'static str) -> Row {
     let answer = Expected::Answer;
     Row { stream: answer, whole: answer, ..before(fault, 200, 1) }
@@ -110,7 +110,7 @@ const fn given_up(fault: &'static str) -> Row {
     Row { stream: Expected::GivenUp, whole: Expected::GivenUp, ..before(fault, 502, 1) }
 }
 
-/// The request's own fault: nobody else is asked.
+/// The request itself is wrong: the gateway tries no fallback.
 const fn own(fault: &'static str, status: u16) -> Row {
     let refused = Expected::Refused { status, retry_after: None };
     Row { stream_backed: refused, whole_backed: refused, ..before(fault, status, 1) }
@@ -118,25 +118,25 @@ const fn own(fault: &'static str, status: u16) -> Row {
 
 pub const ROWS: &[Row] = &[
     fine("fine"),
-    Row { hits: Some(0), ..before("refused", 502, 0) },
+    Row { requests: Some(0), ..before("refused", 502, 0) },
     waits("503", 503, 7),
-    // Asked once more, as long as the server has second tries left.
-    Row { hits: None, ..before("503-bare", 503, 2) },
+    // The gateway retries once while the server's retry budget lasts.
+    Row { requests: None, ..before("503-bare", 503, 2) },
     before("500", 502, 1),
     waits("429", 429, 30),
     before("401", 502, 1),
     before("400-too-long", 400, 1),
     own("400", 400),
-    Row { hits: Some(2), extra: r#","min_p":0.1"#, ..fine("400-min-p") },
+    Row { requests: Some(2), extra: r#","min_p":0.1"#, ..fine("400-min-p") },
     before("early-error", 502, 1),
     before("hang", 504, 1),
     before("hang-body", 504, 1),
     after("error-mid", 502),
     after("cut-mid", 502),
     after("stall-mid", 504),
-    goes_on("cut-once", 502),
-    goes_on("stall-once", 504),
-    Row { goes_on: true, ..after("cut-anew", 502) },
+    continues("cut-once", 502),
+    continues("stall-once", 504),
+    Row { continues: true, ..after("cut-anew", 502) },
     fine("bad-line"),
     after("bad-lines", 502),
     fine("no-done"),
@@ -158,25 +158,25 @@ pub const ROWS: &[Row] = &[
 ];
 
 impl Expected {
-    pub(super) fn holds(self, heard: &Heard, backing: Backing) -> bool {
-        match (self, heard) {
-            (Expected::Answer, Heard::Answer { text, .. }) if backing == Backing::Real => {
+    pub(super) fn holds(self, received: &Received, backing: Backing) -> bool {
+        match (self, received) {
+            (Expected::Answer, Received::Answer { text, .. }) if backing == Backing::Real => {
                 !text.is_empty()
             }
-            (Expected::Answer, Heard::Answer { text, finish }) => {
+            (Expected::Answer, Received::Answer { text, finish }) => {
                 *text == WORDS.concat() && finish == "stop"
             }
-            (Expected::Empty, Heard::Answer { text, finish }) => {
+            (Expected::Empty, Received::Answer { text, finish }) => {
                 text.is_empty() && finish == "stop"
             }
-            (Expected::Refused { status, retry_after }, Heard::Refused { .. }) => {
-                let Heard::Refused { status: got, retry_after: wait, code } = heard else {
+            (Expected::Refused { status, retry_after }, Received::Refused { .. }) => {
+                let Received::Refused { status: got, retry_after: wait, code } = received else {
                     return false;
                 };
                 status == *got && !code.is_empty() && retry_after.is_none_or(|r| Some(r) == *wait)
             }
-            (Expected::GivenUp, Heard::Refused { status: 502 | 504, .. }) => true,
-            (Expected::Broken, Heard::Broken { text, code }) => {
+            (Expected::GivenUp, Received::Refused { status: 502 | 504, .. }) => true,
+            (Expected::Broken, Received::Broken { text, code }) => {
                 WORDS.concat().starts_with(text) && !text.is_empty() && !code.is_empty()
             }
             _ => false,
@@ -187,11 +187,11 @@ impl Expected {
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Expected::Answer => f.write_str("the whole answer"),
+            Expected::Answer => f.write_str("the complete answer"),
             Expected::Empty => f.write_str("an answer without content"),
             Expected::Refused { status, retry_after: None } => write!(f, "status {status}"),
             Expected::Refused { status, retry_after: Some(wait) } => {
-                write!(f, "status {status}, come again in {wait} s")
+                write!(f, "status {status}, retry after {wait} s")
             }
             Expected::GivenUp => f.write_str("status 502 or 504"),
             Expected::Broken => f.write_str("an error event"),

@@ -1,9 +1,9 @@
 //! Parts of an answer as bytes of each protocol.
-//! Written by hand, because a part is made between two moments that have to be met.
+//! Formatted by hand: serialising each event would delay the ones that are due.
 
-use super::cues::{Kind, Part, Usage};
+use super::schedule::{Kind, Part, Usage};
 
-/// Whose way of saying it.
+/// The API whose events an answer consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Chat,
@@ -23,7 +23,7 @@ impl Protocol {
         }
     }
 
-    /// A part, ready to be sent; nothing where the protocol has no such part.
+    /// A part as bytes to send; empty if the protocol has no such part.
     pub(super) fn part(self, part: Part) -> String {
         match self {
             Protocol::Chat | Protocol::Completions => self.event(part),
@@ -31,7 +31,7 @@ impl Protocol {
         }
     }
 
-    /// What follows the last part.
+    /// The bytes that follow the last part.
     pub(super) fn end(self) -> &'static str {
         match self {
             Protocol::Chat | Protocol::Completions => "data: [DONE]\n\n",
@@ -76,7 +76,7 @@ impl Protocol {
         let inner = match (self, part) {
             (_, Part::Comment | Part::Drop) => return String::new(),
             (_, Part::Finish { usage }) => {
-                // Its last line is the only one that counts, and says it together with the end.
+                // Ollama's last line has the counts and the reason for the end together.
                 let counts = usage.map_or(String::new(), |usage| {
                     format!(
                         r#","prompt_eval_count":{},"eval_count":{}"#,
@@ -110,13 +110,13 @@ impl Protocol {
     /// The whole answer as one object.
     pub(super) fn whole(self, parts: &[Part]) -> String {
         let of = |is_thought: bool| -> String {
-            let said = parts.iter().map(|part| match *part {
+            let texts = parts.iter().map(|part| match *part {
                 Part::Tokens { kind, count, .. } if (kind == Kind::Thought) == is_thought => {
                     words(kind, count)
                 }
                 _ => String::new(),
             });
-            said.collect()
+            texts.collect()
         };
         let usage = parts.iter().find_map(|part| match part {
             Part::Usage(usage) | Part::Finish { usage: Some(usage) } => Some(*usage),
@@ -132,7 +132,7 @@ impl Protocol {
                 r#"{{"id":"mock-1","object":"text_completion","created":1,"model":"mock","choices":[{{"index":0,"text":"{content}","finish_reason":"length"}}],"usage":{counts}}}"#
             ),
             Protocol::OllamaChat | Protocol::OllamaGenerate => {
-                let said = if self == Protocol::OllamaChat {
+                let text = if self == Protocol::OllamaChat {
                     format!(
                         r#""message":{{"role":"assistant","content":"{content}","thinking":"{thought}"}}"#
                     )
@@ -142,7 +142,7 @@ impl Protocol {
                 let (prompt, completion) =
                     usage.map_or((0, 0), |usage| (usage.prompt, usage.completion));
                 format!(
-                    r#"{{"model":"mock",{said},"done":true,"done_reason":"length","prompt_eval_count":{prompt},"eval_count":{completion}}}"#
+                    r#"{{"model":"mock",{text},"done":true,"done_reason":"length","prompt_eval_count":{prompt},"eval_count":{completion}}}"#
                 )
             }
         }
@@ -187,7 +187,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_part_is_json_in_its_frame() {
+    fn every_part_is_valid_json() {
         for part in PARTS {
             for protocol in [Protocol::Chat, Protocol::Completions] {
                 let event = protocol.part(part);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_answer_says_what_its_parts_say() {
+    fn a_whole_answer_holds_the_text_of_its_parts() {
         let whole: Value = serde_json::from_str(&Protocol::Chat.whole(&PARTS)).unwrap();
         let message = &whole["choices"][0]["message"];
         assert_eq!(message["reasoning_content"], " wörd");

@@ -1,20 +1,20 @@
-//! What an answer consists of and when each part is due, before anything is written.
-//! Pure: the same script, wish and seed give the same cues, which is what makes them a truth.
+//! The parts of an answer and when each is due, before anything is written.
+//! Pure: the same script, request and seed give the same schedule.
 
 use std::time::Duration;
 
 use super::script::{Script, UsageSays};
 
-/// What of a request decides its answer.
+/// The properties of a request that decide its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct AnswerShape {
     pub(super) tokens: u32,
     pub(super) prompt_tokens: u32,
-    /// None where the script has no cache, and nothing is said of one.
+    /// None if the script has no cache; the answer then reports no cached tokens.
     pub(super) cached_tokens: Option<u32>,
     pub(super) thinks: bool,
-    /// Requests that are worked on beside this one.
-    pub(super) beside: u32,
+    /// Other requests that run at the same time.
+    pub(super) others: u32,
     pub(super) is_first: bool,
 }
 
@@ -22,11 +22,11 @@ pub(super) struct Wish {
 pub(super) enum Kind {
     Thought,
     Content,
-    /// Text that begins with this tag of thinking.
+    /// Text that begins with this thinking tag.
     Tagged(&'static str),
 }
 
-/// As they stand within JSON.
+/// Escaped for JSON.
 const OPEN: &str = r"<think>\n";
 const CLOSE: &str = r"\n</think>\n\n";
 
@@ -35,7 +35,7 @@ pub(super) enum Part {
     Role,
     Empty,
     Comment,
-    /// So many tokens of one kind; `first` is the number of the first, from 0.
+    /// `count` tokens of one kind; `first` is the index of the first one, from 0.
     Tokens {
         kind: Kind,
         first: u32,
@@ -45,7 +45,7 @@ pub(super) enum Part {
         usage: Option<Usage>,
     },
     Usage(Usage),
-    /// The connection ends here.
+    /// The connection ends.
     Drop,
 }
 
@@ -59,48 +59,48 @@ pub(super) struct Usage {
 
 /// A part, and when it is due after the request was read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Cue {
+pub(super) struct ScheduledPart {
     pub(super) at: Duration,
     pub(super) part: Part,
 }
 
-pub(super) fn cues(script: &Script, wish: Wish) -> Vec<Cue> {
-    let pace = Pace::of(script, wish);
+pub(super) fn schedule(script: &Script, shape: AnswerShape) -> Vec<ScheduledPart> {
+    let pace = Pace::of(script, shape);
     let first_at = pace.at(0);
-    let mut cues = Vec::new();
+    let mut parts = Vec::new();
     if script.role_first {
-        cues.push(Cue { at: first_at, part: Part::Role });
+        parts.push(ScheduledPart { at: first_at, part: Part::Role });
     }
-    let empty = (0..script.empty_chunks).map(|_| Cue { at: first_at, part: Part::Empty });
-    cues.extend(empty);
-    let thoughts = if wish.thinks { script.reasoning_tokens.min(wish.tokens) } else { 0 };
+    let empty = (0..script.empty_chunks).map(|_| ScheduledPart { at: first_at, part: Part::Empty });
+    parts.extend(empty);
+    let thoughts = if shape.thinks { script.reasoning_tokens.min(shape.tokens) } else { 0 };
     let mut first = 0;
-    while first < wish.tokens {
+    while first < shape.tokens {
         if script.drop_at.is_some_and(|token| first >= token) {
-            cues.push(Cue { at: pace.at(first), part: Part::Drop });
-            return cues;
+            parts.push(ScheduledPart { at: pace.at(first), part: Part::Drop });
+            return parts;
         }
-        // A chunk is of one kind.
+        // All tokens of a chunk are of one kind.
         let (kind, left) = if first < thoughts {
             (Kind::Thought, thoughts - first)
         } else {
-            (Kind::Content, wish.tokens - first)
+            (Kind::Content, shape.tokens - first)
         };
         let kind = if script.think_tags { in_text(first, thoughts) } else { kind };
         let count = script.tokens_per_chunk.min(left);
-        // Chunks of several tokens come as an engine makes them that takes several at a step.
+        // An engine that computes several tokens in a step sends them when the first is due.
         let at = pace.at(first);
         if script.comments {
-            cues.push(Cue { at, part: Part::Comment });
+            parts.push(ScheduledPart { at, part: Part::Comment });
         }
-        cues.push(Cue { at, part: Part::Tokens { kind, first, count } });
+        parts.push(ScheduledPart { at, part: Part::Tokens { kind, first, count } });
         first += count;
     }
-    end(script, wish, thoughts, &mut cues);
-    cues
+    end(script, shape, thoughts, &mut parts);
+    parts
 }
 
-/// Of a chunk, where thought is text, too: its first token tells where the tags are.
+/// The kind of a chunk when thinking is part of the text: its first token decides whether it begins with a tag.
 fn in_text(first: u32, thoughts: u32) -> Kind {
     match first {
         0 if thoughts > 0 => Kind::Tagged(OPEN),
@@ -109,41 +109,43 @@ fn in_text(first: u32, thoughts: u32) -> Kind {
     }
 }
 
-fn end(script: &Script, wish: Wish, thoughts: u32, cues: &mut Vec<Cue>) {
-    let at = cues.last().map_or(Duration::ZERO, |cue| cue.at);
+fn end(script: &Script, shape: AnswerShape, thoughts: u32, parts: &mut Vec<ScheduledPart>) {
+    let at = parts.last().map_or(Duration::ZERO, |part| part.at);
     let times = if script.usage == UsageSays::Double { 2 } else { 1 };
     let usage = Usage {
-        prompt: wish.prompt_tokens,
-        cached: wish.cached_tokens,
-        completion: wish.tokens.saturating_mul(times),
+        prompt: shape.prompt_tokens,
+        cached: shape.cached_tokens,
+        completion: shape.tokens.saturating_mul(times),
         reasoning: if script.think_tags { 0 } else { thoughts },
     };
     match script.usage {
-        UsageSays::Nothing => cues.push(Cue { at, part: Part::Finish { usage: None } }),
-        UsageSays::Last => cues.push(Cue { at, part: Part::Finish { usage: Some(usage) } }),
+        UsageSays::Nothing => parts.push(ScheduledPart { at, part: Part::Finish { usage: None } }),
+        UsageSays::Last => {
+            parts.push(ScheduledPart { at, part: Part::Finish { usage: Some(usage) } })
+        }
         UsageSays::Late | UsageSays::Double => {
-            cues.push(Cue { at, part: Part::Finish { usage: None } });
-            cues.push(Cue { at, part: Part::Usage(usage) });
+            parts.push(ScheduledPart { at, part: Part::Finish { usage: None } });
+            parts.push(ScheduledPart { at, part: Part::Usage(usage) });
         }
     }
 }
 
-/// For protocols whose last part says everything at once.
-pub(super) fn ended_at_once(mut cues: Vec<Cue>) -> Vec<Cue> {
-    let said = cues.iter().find_map(|cue| match cue.part {
+/// Moves the counts into the last part, for protocols that send both together.
+pub(super) fn with_counts_last(mut parts: Vec<ScheduledPart>) -> Vec<ScheduledPart> {
+    let counts = parts.iter().find_map(|part| match part.part {
         Part::Usage(usage) => Some(usage),
         _ => None,
     });
-    cues.retain(|cue| !matches!(cue.part, Part::Usage(_)));
-    for cue in &mut cues {
-        if let Part::Finish { usage } = &mut cue.part {
-            *usage = usage.or(said);
+    parts.retain(|part| !matches!(part.part, Part::Usage(_)));
+    for part in &mut parts {
+        if let Part::Finish { usage } = &mut part.part {
+            *usage = usage.or(counts);
         }
     }
-    cues
+    parts
 }
 
-/// When a token is made.
+/// When each token is due.
 struct Pace<'a> {
     script: &'a Script,
     first_ms: f64,
@@ -151,14 +153,15 @@ struct Pace<'a> {
 }
 
 impl Pace<'_> {
-    fn of(script: &Script, wish: Wish) -> Pace<'_> {
-        let uncached = wish.prompt_tokens - wish.cached_tokens.unwrap_or(0).min(wish.prompt_tokens);
+    fn of(script: &Script, shape: AnswerShape) -> Pace<'_> {
+        let uncached =
+            shape.prompt_tokens - shape.cached_tokens.unwrap_or(0).min(shape.prompt_tokens);
         let prefill_ms = f64::from(uncached) * script.prefill_us_per_token / 1e3;
-        let cold_ms = if wish.is_first { script.cold_ms } else { 0.0 };
+        let cold_ms = if shape.is_first { script.cold_ms } else { 0.0 };
         Pace {
             script,
             first_ms: script.ttft_ms + prefill_ms + cold_ms,
-            token_ms: script.itl_ms * (1.0 + script.crowding * f64::from(wish.beside)),
+            token_ms: script.itl_ms * (1.0 + script.crowding * f64::from(shape.others)),
         }
     }
 
@@ -183,12 +186,12 @@ fn shift(seed: u64, token: u32) -> f64 {
 mod tests {
     use super::*;
 
-    const WISH: Wish = Wish {
+    const SHAPE: AnswerShape = AnswerShape {
         tokens: 4,
         prompt_tokens: 10,
         cached_tokens: None,
         thinks: true,
-        beside: 0,
+        others: 0,
         is_first: false,
     };
 
@@ -201,34 +204,34 @@ mod tests {
     }
 
     /// Milliseconds, number of the first token and how many, of each chunk.
-    fn chunks(pairs: &str, wish: Wish) -> Vec<(u128, u32, u32)> {
-        let tokens = |cue: &Cue| match cue.part {
-            Part::Tokens { first, count, .. } => Some((cue.at.as_millis(), first, count)),
+    fn chunks(pairs: &str, shape: AnswerShape) -> Vec<(u128, u32, u32)> {
+        let tokens = |part: &ScheduledPart| match part.part {
+            Part::Tokens { first, count, .. } => Some((part.at.as_millis(), first, count)),
             _ => None,
         };
-        cues(&script(pairs), wish).iter().filter_map(tokens).collect()
+        schedule(&script(pairs), shape).iter().filter_map(tokens).collect()
     }
 
     #[test]
     fn tokens_are_due_at_their_times() {
         let evenly = vec![(100, 0, 1), (120, 1, 1), (140, 2, 1), (160, 3, 1)];
-        assert_eq!(chunks("", WISH), evenly);
+        assert_eq!(chunks("", SHAPE), evenly);
         let stalled = vec![(100, 0, 1), (120, 1, 1), (640, 2, 1), (660, 3, 1)];
-        assert_eq!(chunks("stall_ms=500,stall_at=2", WISH), stalled);
-        assert_eq!(chunks("tokens_per_chunk=3", WISH), vec![(100, 0, 3), (160, 3, 1)]);
-        assert_eq!(chunks("drop_at=1", WISH), vec![(100, 0, 1)]);
+        assert_eq!(chunks("stall_ms=500,stall_at=2", SHAPE), stalled);
+        assert_eq!(chunks("tokens_per_chunk=3", SHAPE), vec![(100, 0, 3), (160, 3, 1)]);
+        assert_eq!(chunks("drop_at=1", SHAPE), vec![(100, 0, 1)]);
         let thought = vec![(100, 0, 1), (120, 1, 2), (160, 3, 1)];
-        assert_eq!(chunks("tokens_per_chunk=2,reasoning_tokens=1", WISH), thought);
+        assert_eq!(chunks("tokens_per_chunk=2,reasoning_tokens=1", SHAPE), thought);
     }
 
     #[test]
-    fn tags_stand_where_thought_begins_and_ends() {
+    fn tags_stand_at_the_start_and_end_of_thinking() {
         let kinds = |pairs: &str| {
-            let kind = |cue: &Cue| match cue.part {
+            let kind = |part: &ScheduledPart| match part.part {
                 Part::Tokens { kind, .. } => Some(kind),
                 _ => None,
             };
-            cues(&script(pairs), WISH).iter().filter_map(kind).collect::<Vec<_>>()
+            schedule(&script(pairs), SHAPE).iter().filter_map(kind).collect::<Vec<_>>()
         };
         let (open, close) = (Kind::Tagged(OPEN), Kind::Tagged(CLOSE));
         let rows = [
@@ -246,21 +249,21 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_the_first_token_later() {
-        let first = |pairs: &str, wish: Wish| chunks(pairs, wish)[0].0;
-        assert_eq!(first("prefill_us_per_token=1000", WISH), 110);
-        let cached = Wish { cached_tokens: Some(8), ..WISH };
+    fn prefill_and_a_cold_start_delay_the_first_token() {
+        let first = |pairs: &str, shape: AnswerShape| chunks(pairs, shape)[0].0;
+        assert_eq!(first("prefill_us_per_token=1000", SHAPE), 110);
+        let cached = AnswerShape { cached_tokens: Some(8), ..SHAPE };
         assert_eq!(first("prefill_us_per_token=1000", cached), 102);
-        assert_eq!(first("cold_ms=900", Wish { is_first: true, ..WISH }), 1000);
-        assert_eq!(first("cold_ms=900", WISH), 100);
-        let crowded = Wish { beside: 3, ..WISH };
+        assert_eq!(first("cold_ms=900", AnswerShape { is_first: true, ..SHAPE }), 1000);
+        assert_eq!(first("cold_ms=900", SHAPE), 100);
+        let crowded = AnswerShape { others: 3, ..SHAPE };
         assert_eq!(chunks("crowding=0.5", crowded)[1].0, 150);
     }
 
     #[test]
-    fn usage_is_said_as_told() {
+    fn usage_is_reported_as_scripted() {
         let said = |pairs: &str| {
-            let parts = cues(&script(pairs), WISH).into_iter().map(|cue| cue.part);
+            let parts = schedule(&script(pairs), SHAPE).into_iter().map(|part| part.part);
             let usage = |part| match part {
                 Part::Usage(usage) | Part::Finish { usage: Some(usage) } => Some(usage.completion),
                 _ => None,
@@ -271,16 +274,16 @@ mod tests {
         assert_eq!(said("usage=last"), [4]);
         assert_eq!(said("usage=double"), [8]);
         assert_eq!(said("usage=nothing"), [0; 0]);
-        let at_once = ended_at_once(cues(&script("usage=late"), WISH));
-        let last = at_once.last().map(|cue| cue.part);
+        let at_once = with_counts_last(schedule(&script("usage=late"), SHAPE));
+        let last = at_once.last().map(|part| part.part);
         assert!(matches!(last, Some(Part::Finish { usage: Some(Usage { completion: 4, .. }) })));
     }
 
     #[test]
-    fn jitter_is_bounded_and_repeats() {
+    fn jitter_is_bounded_and_reproducible() {
         let all: Vec<f64> = (1..1000).map(|token| shift(7, token)).collect();
         assert!(all.iter().all(|shift| (-1.0..=1.0).contains(shift)));
         assert!(all.iter().any(|shift| *shift > 0.9) && all.iter().any(|shift| *shift < -0.9));
-        assert!(cues(&script("jitter_ms=5"), WISH) == cues(&script("jitter_ms=5"), WISH));
+        assert!(schedule(&script("jitter_ms=5"), SHAPE) == schedule(&script("jitter_ms=5"), SHAPE));
     }
 }

@@ -1,5 +1,5 @@
-//! Records in a folder: written once and whole, or not at all, and found again under their names.
-//! A name says when, where, what and which, so that a listing is already a table.
+//! A folder of records. Each record is written completely or not at all.
+//! A file name has date, machine, model, kind and id, so that a listing is already a table.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,36 +10,36 @@ use uuid::Uuid;
 use super::{Kind, RawSample, Record, RecordError, from_yaml, pack_samples, to_yaml};
 use crate::cores::on_all;
 
-/// Letters of a model's name in a file's name.
+/// Maximum length of a model's name in a file name.
 const MODEL_CHARS_MAX: usize = 48;
 
 /// A folder of records.
 #[derive(Clone, Debug)]
-pub struct Shelf {
+pub struct RecordStore {
     folder: PathBuf,
 }
 
-/// What a folder holds: records, and complaints about files that are none.
+/// The content of a folder: records, and errors of other files.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// With the place of each, from the folder on.
+    /// Each with its path relative to the folder.
     pub records: Vec<(PathBuf, Record)>,
     pub skipped: Vec<RecordError>,
 }
 
-impl Shelf {
-    pub fn new(folder: impl Into<PathBuf>) -> Shelf {
-        Shelf { folder: folder.into() }
+impl RecordStore {
+    pub fn new(folder: impl Into<PathBuf>) -> RecordStore {
+        RecordStore { folder: folder.into() }
     }
 
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Writes one, its samples first, and says where. A reader sees all of it or nothing.
+    /// Writes a record after its samples, and returns its path. A reader sees all of it or nothing.
     ///
     /// # Errors
-    /// It is there already, or the disk refuses.
+    /// The record exists already, or writing fails.
     pub fn put(&self, record: &Record, samples: &[RawSample]) -> Result<PathBuf, RecordError> {
         let place = place(record);
         let target = self.folder.join(&place);
@@ -63,10 +63,10 @@ impl Shelf {
         Ok(target)
     }
 
-    /// Fails as early as possible where nothing could be kept.
+    /// Checks before a measurement that records can be written.
     ///
     /// # Errors
-    /// The folder cannot be made, or written to.
+    /// The folder cannot be created or written.
     pub fn prepare(&self) -> Result<(), RecordError> {
         let shown = self.folder.display().to_string();
         let failed = |error| RecordError::io("write into", &shown, error);
@@ -75,11 +75,10 @@ impl Shelf {
         fs::File::create(&trial).and_then(|_| fs::remove_file(&trial)).map_err(failed)
     }
 
-    /// Notes on a record that is there that with it all of its plan's cell is. In one step: a reader sees it with the note or
-    /// without.
+    /// Adds the cell key to a stored record, which marks the plan's cell as done. The change is atomic.
     ///
     /// # Errors
-    /// It is not there, or the disk refuses.
+    /// The record does not exist, or writing fails.
     pub fn complete(&self, record: &Record, key: &str) -> Result<Record, RecordError> {
         let target = self.folder.join(place(record));
         let shown = target.display().to_string();
@@ -92,10 +91,10 @@ impl Shelf {
         Ok(kept)
     }
 
-    /// Reads every record, in the order of their names.
+    /// Reads all records in the order of their names. Errors of single files are in `skipped`.
     ///
     /// # Errors
-    /// The folder cannot be listed. Files that are no records are named in `skipped`.
+    /// The folder cannot be listed.
     pub fn read(&self) -> Result<Found, RecordError> {
         let mut files = Vec::new();
         list(&self.folder, &mut files)?;
@@ -115,8 +114,10 @@ impl Shelf {
     }
 }
 
+/// Reads one record.
+///
 /// # Errors
-/// It cannot be read, or is no record.
+/// The file cannot be read or is not a record.
 pub fn read_file(file: &Path) -> Result<Record, RecordError> {
     let shown = file.display().to_string();
     let bytes = fs::read(file).map_err(|error| RecordError::io("read", &shown, error))?;
@@ -153,7 +154,7 @@ impl Kind {
         Kind::Stt,
     ];
 
-    /// As it is written.
+    /// The name in files.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Llm => "llm",
@@ -170,12 +171,12 @@ impl Kind {
     }
 }
 
-/// A new id, which begins with the time.
+/// A new id, which starts with the time.
 pub fn new_id() -> Uuid {
     Uuid::now_v7()
 }
 
-/// Small letters, digits and dots; everything else is one hyphen.
+/// Keeps small letters, digits and dots; other characters become a hyphen.
 pub fn slug(text: &str, chars_max: usize) -> String {
     let mut slug = String::new();
     for letter in text.chars().flat_map(char::to_lowercase) {
@@ -193,7 +194,7 @@ pub fn slug(text: &str, chars_max: usize) -> String {
     if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
 }
 
-/// Under another name first, on the disk, and then in its place: a crash leaves no half of it.
+/// Writes a draft to the disk, then links it to its final name, so that a crash leaves no partial file.
 fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), RecordError> {
     let target = folder.join(name);
     let shown = target.display().to_string();
@@ -213,7 +214,7 @@ fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), RecordErro
     })
 }
 
-/// Whole on the disk, under a name that no reader looks at. With what could not be done, where it could not.
+/// Writes a draft under a name that readers ignore. An error names the failed step.
 fn draft(
     folder: &Path,
     name: &str,
@@ -226,7 +227,7 @@ fn draft(
         file.write_all(bytes).map_err(failed("write"))?;
         file.sync_all().map_err(failed("flush"))
     })();
-    // What is left of a failure is in the way of nobody: its name begins with a dot.
+    // A remaining draft does no harm: its name starts with a dot.
     written.inspect_err(|_| drop(fs::remove_file(&draft)))?;
     Ok(draft)
 }

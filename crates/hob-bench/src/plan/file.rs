@@ -1,5 +1,5 @@
-//! A plan as it is written in YAML: the types are the file format.
-//! What is wrong with one is said with its line, before anything is measured.
+//! The file format of plans in YAML: these types are the format.
+//! Errors are reported with their line before anything is measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,22 +18,22 @@ use crate::timeline::SoundFormat;
 pub const PLAN_SCHEMA: &str = "bench-plan/1";
 const PLAN_BYTES_MAX: u64 = 1 << 20;
 const NODES_MAX: usize = 20_000;
-/// More would take years.
+/// More cells would take years.
 const CELLS_MAX: usize = 10_000;
 
-/// What is to be measured.
+/// A list of measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BenchPlan {
     /// `bench-plan/1`
     pub schema: String,
     pub name: String,
-    /// Shown beside what is still queued, such as what is waited for
+    /// Shown with the queued cells, such as the reason for waiting
     #[serde(default)]
     pub note: Option<String>,
     pub targets: Vec<PlanTarget>,
     pub matrix: Matrix,
-    /// Points that match everything that one of these says are left out
+    /// Leaves out cells that match all fields of an entry
     #[serde(default)]
     pub exclude: Vec<Exclude>,
     #[serde(default)]
@@ -44,7 +44,7 @@ pub struct BenchPlan {
     pub on_fail: OnFail,
     #[serde(default)]
     pub order: Order,
-    /// For the same prompts again; without it they are new each time
+    /// Seed of the prompts; without it they are new each time
     #[serde(default)]
     pub seed: Option<u64>,
 }
@@ -54,7 +54,7 @@ pub struct BenchPlan {
 #[serde(deny_unknown_fields)]
 pub struct PlanTarget {
     pub name: String,
-    /// Null: hob itself, started for it
+    /// Null: hob starts another hob and measures it
     #[serde(default)]
     pub url: Option<String>,
     #[serde(default)]
@@ -63,19 +63,19 @@ pub struct PlanTarget {
     /// `power_cap_w`, `driver` and for labels. Null: `{model}`, and for hob `{model}-{quant}`
     #[serde(default)]
     pub model: Option<String>,
-    /// The variable that holds its key
+    /// Environment variable with its API key
     #[serde(default)]
     pub key_env: Option<String>,
-    /// The command line that starts it; the same axes and `{ctx}` are filled in
+    /// Command line that starts the server; the same axes and `{ctx}` are filled in
     #[serde(default)]
     pub launch: Option<String>,
-    /// What answers 200 once it is ready
+    /// Path that answers 200 when the server is ready
     #[serde(default)]
     pub ready: Option<String>,
-    /// What `{ctx}` is
+    /// Value of `{ctx}`
     #[serde(default)]
     pub context: Option<u64>,
-    /// The file of the weights; the same axes are filled in
+    /// File of the weights; the same axes are filled in
     #[serde(default)]
     pub model_file: Option<String>,
 }
@@ -90,12 +90,12 @@ pub enum PlanApi {
     Hob,
 }
 
-/// Every combination is a cell, as far as a kind knows the axis.
+/// Every combination of the axes is a cell. A kind ignores axes that it does not have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Matrix {
     pub kind: Vec<PlanKind>,
-    /// Empty: the only one that the server has
+    /// Empty: the server's only model
     pub model: Vec<String>,
     pub quant: Vec<String>,
     pub backend: Vec<String>,
@@ -104,21 +104,21 @@ pub struct Matrix {
     /// Watts that the processor or card may draw. hob sets no limit: `launch` has to, with `{power_cap_w}`. Records are
     /// unverified unless the machine reports the same limit
     pub power_cap_w: Vec<u32>,
-    /// Version of the graphics driver. A record is invalid where the machine reports another one
+    /// Version of the graphics driver. A record is invalid if the machine reports another one
     pub driver: Vec<String>,
     /// Empty: the four shapes
     pub shape: Vec<String>,
-    /// Users at once. Empty: 1 and 4
+    /// Users at the same time. Empty: 1 and 4
     pub concurrency: Vec<u32>,
-    /// Tokens of the prompt, of `sweep`. Empty: 512, 4096, 16384, 65536 and 131072
+    /// Tokens of the prompt for `sweep`. Empty: 512, 4096, 16384, 65536 and 131072
     pub context: Vec<u32>,
-    /// Empty: as the server does of itself
+    /// Empty: the server's default
     pub thinking: Vec<PlanThinking>,
     /// Empty: cold
     pub cache: Vec<PlanCache>,
-    /// What is spoken, all of it in one cell, because texts are held against each other. Empty: as `hob bench` does
+    /// Texts for speech, all in one cell, because texts are compared. Empty: those of `hob bench`
     pub text: Vec<String>,
-    /// Of sound: `pcm`, `wav`, `mp3`. Empty: those that the server offers, in one cell
+    /// Formats of sound: `pcm`, `wav`, `mp3`. Empty: those that the server offers, in one cell
     pub format: Vec<String>,
     /// Empty: the first that the server lists
     pub voice: Vec<String>,
@@ -161,7 +161,7 @@ pub enum PlanCache {
     Cached,
 }
 
-/// A point is left out if it matches all that is said here.
+/// Leaves out cells that match all of these fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Exclude {
@@ -183,15 +183,15 @@ pub struct Exclude {
     pub labels: BTreeMap<String, String>,
 }
 
-/// How sure a cell has to be.
+/// The stopping rule of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PlanRuns {
     pub min: usize,
     pub max: usize,
-    /// A cell is sure when half of its interval is narrower than this
+    /// A cell is done when its half interval is narrower than this
     pub half_width_pct: f64,
-    /// How often a server that is started here is started for a cell
+    /// Number of starts of a server that hob starts, for each cell
     pub server_starts: u32,
 }
 
@@ -201,13 +201,13 @@ impl Default for PlanRuns {
     }
 }
 
-/// What it may take.
+/// Time limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PlanBudget {
-    /// A cell that takes longer ends with the runs that it has
+    /// A cell that takes longer ends with its runs so far
     pub cell_s: u64,
-    /// No cell is begun after so long; null: there is no limit
+    /// No cell starts after this time; null: no limit
     pub total_s: Option<u64>,
 }
 
@@ -217,35 +217,35 @@ impl Default for PlanBudget {
     }
 }
 
-/// What becomes of a cell that fails.
+/// What to do after a cell fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFail {
-    /// The failure is kept, and the next cell follows; the plan tries it again when it is run again
+    /// Records the failure and goes on; the next run of the plan tries the cell again
     #[default]
     Record,
-    /// Nothing follows
+    /// Stops the plan
     Stop,
-    /// It is tried once more at once
+    /// Tries the cell once more
     Retry,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// The same cell of each target one after the other, so that they share the machine's mood
+    /// The same cell of all targets one after the other, so that changes of the machine affect all targets
     #[default]
     Interleave,
     /// One target after the other
     Listed,
 }
 
-/// A plan that cannot be carried out.
+/// Why a plan cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     #[error("cannot read {file}: {source}")]
     Io { file: String, source: std::io::Error },
-    #[error("{file}: {bytes} bytes long; a plan has {PLAN_BYTES_MAX} at most")]
+    #[error("{file}: {bytes} bytes (at most {PLAN_BYTES_MAX})")]
     Long { file: String, bytes: u64 },
     #[error("{file}:{line}: {reason}")]
     Wrong { file: String, line: u64, reason: String },
@@ -253,7 +253,7 @@ pub enum PlanError {
 
 impl BenchPlan {
     /// # Errors
-    /// It cannot be read, or nothing could be measured by it.
+    /// The file cannot be read, or the plan is invalid.
     pub fn read(file: &Path) -> Result<BenchPlan, PlanError> {
         let shown = file.display().to_string();
         let failed = |source| PlanError::Io { file: shown.clone(), source };
@@ -264,20 +264,20 @@ impl BenchPlan {
         BenchPlan::parse(&shown, &fs_err::read_to_string(file).map_err(failed)?)
     }
 
-    /// `file` is what it is called in complaints.
+    /// Parses a plan. `file` names it in errors.
     ///
     /// # Errors
-    /// It is none, or nothing could be measured by it.
+    /// The text is not a plan, or the plan is invalid.
     pub fn parse(file: &str, text: &str) -> Result<BenchPlan, PlanError> {
         let wrong = |line, reason| PlanError::Wrong { file: file.to_owned(), line, reason };
         let options = options! { budget: budget! { max_nodes: NODES_MAX }, with_snippet: false };
         let plan: BenchPlan =
             serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-                let said = error.to_string();
+                let text = error.to_string();
                 let end =
-                    [" at line ", ", set ", "; use "].iter().filter_map(|end| said.find(end)).min();
+                    [" at line ", ", set ", "; use "].iter().filter_map(|end| text.find(end)).min();
                 let line = error.location().map_or(1, |place| place.line());
-                wrong(line, said[..end.unwrap_or(said.len())].replace(char::is_control, "\u{fffd}"))
+                wrong(line, text[..end.unwrap_or(text.len())].replace(char::is_control, "\u{fffd}"))
             })?;
         match plan.flaw() {
             None => Ok(plan),
@@ -285,10 +285,10 @@ impl BenchPlan {
         }
     }
 
-    /// What is wrong with it, and the word whose line that is.
+    /// The first error, and the word whose line has it.
     fn flaw(&self) -> Option<(&str, String)> {
         if self.schema != PLAN_SCHEMA {
-            let reason = format!("its schema is {} and not {PLAN_SCHEMA}", self.schema);
+            let reason = format!("the schema is {} (expected {PLAN_SCHEMA})", self.schema);
             return Some(("schema", reason));
         }
         if self.targets.is_empty() {
@@ -299,7 +299,7 @@ impl BenchPlan {
             return Some((&twice.name, format!("two targets are called {}", twice.name)));
         }
         if let Some(target) = self.targets.iter().find(|t| t.url.is_none() && t.launch.is_some()) {
-            let reason = format!("{} says how it is started and not where it listens", target.name);
+            let reason = format!("{} has `launch` but no `url`", target.name);
             return Some((&target.name, reason));
         }
         let excluded = self.exclude.iter().filter_map(|exclude| exclude.target.as_ref());
@@ -308,16 +308,17 @@ impl BenchPlan {
         }
         let PlanRuns { min, max, server_starts, .. } = self.runs;
         if min == 0 || max < min || server_starts == 0 {
-            let reason = "there has to be a run and a start, and max is not below min".to_owned();
+            let reason =
+                "min and server_starts must be at least 1, and max at least min".to_owned();
             return Some(("runs", reason));
         }
         if let Some(reason) = self.matrix.flaw() {
             return Some(("matrix", reason));
         }
         match cells(self).len() {
-            0 => Some(("matrix", "no cell is left".to_owned())),
+            0 => Some(("matrix", "the plan has no cells".to_owned())),
             count if count > CELLS_MAX => {
-                Some(("matrix", format!("{count} cells; {CELLS_MAX} are the most")))
+                Some(("matrix", format!("{count} cells (at most {CELLS_MAX})")))
             }
             _ => None,
         }
@@ -325,7 +326,7 @@ impl BenchPlan {
 }
 
 impl PlanTarget {
-    /// A text of this target with what a cell says filled in. What no axis says stays as it is.
+    /// Fills a cell's values into a text of this target. Other placeholders stay.
     pub fn filled(text: &str, cell: &Cell) -> String {
         let Cell { model, quant, backend, .. } = cell;
         let places = [("{model}", model), ("{quant}", quant), ("{backend}", backend)];
@@ -345,17 +346,17 @@ impl Matrix {
     fn flaw(&self) -> Option<String> {
         if self.kind.is_empty() {
             let known = PlanKind::ALL.map(PlanKind::name).join(", ");
-            return Some(format!("no kind is said; there are {known}"));
+            return Some(format!("kind is empty (expected some of {known})"));
         }
         if self.context.contains(&0) {
-            return Some("a context has tokens".to_owned());
+            return Some("a context of 0 tokens is not possible".to_owned());
         }
         if self.concurrency.contains(&0) {
-            return Some("nobody asks where there are 0 users".to_owned());
+            return Some("a concurrency of 0 users is not possible".to_owned());
         }
         let taken = |name: &&String| ["model", "quant", "backend", "ctx"].contains(&name.as_str());
         if let Some(name) = self.labels.keys().find(taken) {
-            return Some(format!("a label cannot be called {name}, which is an axis of its own"));
+            return Some(format!("a label cannot be called {name}: that is an axis"));
         }
         if self.power_cap_w.contains(&0) {
             return Some("power_cap_w is 0; a power limit is at least 1 W".to_owned());
@@ -366,8 +367,8 @@ impl Matrix {
             (POWER_CAP, self.power_cap_w.is_empty()),
             (DRIVER, self.driver.is_empty()),
         ];
-        let said = axes.iter().filter(|(_, is_empty)| !is_empty).map(|(name, _)| name);
-        if let Some(name) = said.clone().find(twice) {
+        let used = axes.iter().filter(|(_, is_empty)| !is_empty).map(|(name, _)| name);
+        if let Some(name) = used.clone().find(twice) {
             return Some(format!("{name} is both an axis and a label"));
         }
         if let Some((name, _)) = self.labels.iter().find(|(_, values)| values.is_empty()) {
@@ -380,7 +381,7 @@ impl Matrix {
     }
 }
 
-/// The first of them that is none.
+/// The error for the first unknown name.
 fn unknown(what: &str, names: &[String], is_known: impl Fn(&str) -> bool) -> Option<String> {
     let unknown = names.iter().find(|name| !is_known(name));
     unknown.map(|name| format!("no {what} is called {name}"))
@@ -388,8 +389,8 @@ fn unknown(what: &str, names: &[String], is_known: impl Fn(&str) -> bool) -> Opt
 
 impl Exclude {
     pub(super) fn matches(&self, cell: &Cell) -> bool {
-        fn is<T: PartialEq>(said: Option<&T>, is: Option<&T>) -> bool {
-            said.is_none_or(|said| Some(said) == is)
+        fn is<T: PartialEq>(excluded: Option<&T>, value: Option<&T>) -> bool {
+            excluded.is_none_or(|excluded| Some(excluded) == value)
         }
         is(self.target.as_ref(), Some(&cell.target))
             && is(self.kind.as_ref(), Some(&cell.kind))
@@ -415,7 +416,7 @@ impl Exclude {
     }
 }
 
-/// The first line in which the word stands.
+/// The number of the first line with this word.
 fn line_of(text: &str, word: &str) -> u64 {
     let line = text.lines().position(|line| line.contains(word));
     line.map_or(1, |line| line as u64 + 1)
@@ -436,7 +437,7 @@ exclude: [{target: other, concurrency: 4}]
 ";
 
     #[test]
-    fn a_plan_is_read_with_what_it_leaves_out() {
+    fn a_plan_is_read_without_the_excluded_cells() {
         let plan = BenchPlan::parse("p.yaml", PLAN).expect("a plan");
         assert_eq!(plan.runs, PlanRuns::default());
         assert_eq!((plan.on_fail, plan.order), (OnFail::Record, Order::Interleave));
@@ -444,25 +445,25 @@ exclude: [{target: other, concurrency: 4}]
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_have_their_line() {
         let rows = [
-            ("bench-plan/1", "bench-plan/2", "p.yaml:1: its schema is bench-plan/2"),
+            ("bench-plan/1", "bench-plan/2", "p.yaml:1: the schema is bench-plan/2"),
             ("other,", "here,", "p.yaml:4: two targets are called here"),
-            ("target: other", "target: nobody", "p.yaml:7: no target is called nobody"),
-            ("[llm]", "[]", "p.yaml:6: no kind is said"),
+            ("target: other", "target: third", "p.yaml:7: no target is called third"),
+            ("[llm]", "[]", "p.yaml:6: kind is empty"),
             ("agentic", "agent", "p.yaml:6: no shape is called agent"),
             ("shape:", "text: [novel], shape:", "p.yaml:6: no text is called novel"),
             ("shape:", "format: [ogg], shape:", "p.yaml:6: no format of sound is called ogg"),
-            ("[1, 4]", "[0]", "p.yaml:6: nobody asks"),
+            ("[1, 4]", "[0]", "p.yaml:6: a concurrency of 0"),
             ("shape:", "labels: {quant: [a]}, shape:", "p.yaml:6: a label cannot be called quant"),
             ("shape:", "labels: {driver: []}, shape:", "p.yaml:6: the label driver has no value"),
             (
                 "name: nightly",
                 "name: nightly\nruns: {min: 3, max: 2}",
-                "p.yaml:3: there has to be a run",
+                "p.yaml:3: min and server_starts must be",
             ),
             ("name: nightly", "name: nightly\ncolour: red", "p.yaml:3: unknown field"),
-            ("{target: other, concurrency: 4}", "{kind: llm}", "p.yaml:6: no cell is left"),
+            ("{target: other, concurrency: 4}", "{kind: llm}", "p.yaml:6: the plan has no cells"),
         ];
         for (said, instead, expected) in rows {
             let error =

@@ -1,5 +1,5 @@
-//! One HTTP/1.1 answer as it arrives: its status, and its body without the framing of the wire.
-//! A body without a length ends with its connection; whoever reads says when that was.
+//! Parses one HTTP/1.1 response as it arrives: its status, and its body without the framing.
+//! A body without a length ends with its connection, which the reader reports.
 
 use std::io;
 
@@ -8,47 +8,47 @@ use memchr::memmem;
 
 use crate::head;
 
-/// Where reading stands.
+/// The part of the response that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Head,
-    /// Bytes of the body that are still to come.
+    /// Remaining bytes of the body.
     Sized(usize),
     ChunkSize,
-    /// Bytes of the chunk that are still to come.
+    /// Remaining bytes of the chunk.
     Chunk(usize),
     ChunkEnd,
     Trailer,
-    /// A body that ends when the server hangs up.
+    /// A body that ends with the connection.
     Rest,
     Over,
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     stage: Stage,
-    /// 0 until the head is here.
+    /// 0 until the header has arrived.
     pub(crate) status: u16,
 }
 
-impl Answer {
-    pub(crate) fn expected() -> Answer {
-        Answer { stage: Stage::Head, status: 0 }
+impl HttpResponse {
+    pub(crate) fn expected() -> HttpResponse {
+        HttpResponse { stage: Stage::Head, status: 0 }
     }
 
     pub(crate) fn is_over(&self) -> bool {
         self.stage == Stage::Over
     }
 
-    /// The server hung up, and that is how this body ends.
+    /// Whether closing the connection is the normal end of this body.
     pub(crate) fn ends_here(&self) -> bool {
         self.stage == Stage::Rest
     }
 
-    /// Takes what is there, and hands the body's bytes on.
+    /// Parses the bytes that have arrived, and passes the body's bytes to `body`.
     ///
     /// # Errors
-    /// It is no answer that can be read to its end.
+    /// The bytes are not an HTTP response.
     pub(crate) fn take(
         &mut self,
         unread: &mut BytesMut,
@@ -60,7 +60,7 @@ impl Answer {
         Ok(())
     }
 
-    /// None where more has to be read first.
+    /// None if more bytes are needed.
     fn step(
         &mut self,
         unread: &mut BytesMut,
@@ -85,13 +85,13 @@ impl Answer {
     fn head(&mut self, unread: &mut BytesMut) -> io::Result<Option<Stage>> {
         let Some(bytes) = head::length(unread) else {
             return if unread.len() > head::BYTES_MAX {
-                Err(odd("a head without end"))
+                Err(malformed("the header has no end"))
             } else {
                 Ok(None)
             };
         };
         let head = unread.split_to(bytes);
-        self.status = status(&head).ok_or_else(|| odd("no status"))?;
+        self.status = status(&head).ok_or_else(|| malformed("there is no status"))?;
         match head::content_length(&head) {
             Some(bytes) => Ok(Some(Stage::Sized(bytes))),
             None if is_chunked(&head) => Ok(Some(Stage::ChunkSize)),
@@ -100,7 +100,7 @@ impl Answer {
     }
 }
 
-fn odd(what: &'static str) -> io::Error {
+fn malformed(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
@@ -114,7 +114,7 @@ fn is_chunked(head: &[u8]) -> bool {
     head::field(head, "transfer-encoding").is_some_and(|how| how.eq_ignore_ascii_case(b"chunked"))
 }
 
-/// Hands on what is there of so many bytes; says how many are left, or None if there was nothing.
+/// Passes on up to `left` bytes. Returns how many are still missing, or None if there was no byte.
 fn passed(left: usize, unread: &mut BytesMut, body: &mut impl FnMut(&[u8])) -> Option<usize> {
     let here = left.min(unread.len());
     if here == 0 {
@@ -127,18 +127,18 @@ fn passed(left: usize, unread: &mut BytesMut, body: &mut impl FnMut(&[u8])) -> O
 
 fn chunk_size(unread: &mut BytesMut) -> io::Result<Option<Stage>> {
     let Some(line) = line(unread) else { return Ok(None) };
-    // What follows a semicolon is an extension that nobody uses.
+    // Text after a semicolon is a chunk extension, which is ignored.
     let digits = line[..].split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     let size = std::str::from_utf8(digits).ok();
     let size = size.and_then(|digits| usize::from_str_radix(digits, 16).ok());
     match size {
         Some(0) => Ok(Some(Stage::Trailer)),
         Some(size) => Ok(Some(Stage::Chunk(size))),
-        None => Err(odd("a chunk without a size")),
+        None => Err(malformed("a chunk has no size")),
     }
 }
 
-/// A line without its end, once that is here.
+/// The next line without its end, once it is complete.
 fn line(unread: &mut BytesMut) -> Option<BytesMut> {
     let end = memmem::find(unread, b"\r\n")?;
     let line = unread.split_to(end);
@@ -150,9 +150,10 @@ fn line(unread: &mut BytesMut) -> Option<BytesMut> {
 mod tests {
     use super::*;
 
-    /// The status, the body, whether it is over, and what was not read.
+    /// The status, the body, whether the response is complete, and the number of unread bytes.
     fn read(pieces: &[&[u8]]) -> io::Result<(u16, Vec<u8>, bool, usize)> {
-        let (mut answer, mut unread, mut body) = (Answer::expected(), BytesMut::new(), Vec::new());
+        let (mut answer, mut unread, mut body) =
+            (HttpResponse::expected(), BytesMut::new(), Vec::new());
         for piece in pieces {
             unread.extend_from_slice(piece);
             answer.take(&mut unread, |bytes| body.extend_from_slice(bytes))?;
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_an_answer_is_left() {
+    fn bytes_after_the_response_are_left() {
         let two = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\n";
         assert_eq!(read(&[two]).unwrap(), (200, b"a".to_vec(), true, 17));
     }
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused() {
+    fn other_bytes_are_rejected() {
         let rows: [&[u8]; 2] =
             [b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"];
         for bytes in rows {

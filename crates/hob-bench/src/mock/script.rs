@@ -1,0 +1,286 @@
+//! What the mock server does: its times, its counts, its limits, and how it fails.
+//! A script is `name=value` pairs, so a flag, a header and a model's name can set the same things.
+
+use std::str::FromStr;
+
+use super::faults::MockFault;
+use crate::thinking_switch::ThinkingSwitch;
+
+/// Longer times are typing errors, and would overflow where times are added.
+const MS_MAX: f64 = 3_600_000.0;
+
+/// One row per key: field, type, default, parser. The key in a script is the field's name.
+macro_rules! script {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr, $parse:expr;)*) => {
+        /// One behaviour. Times count from the moment when the request was read to its end.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Script {
+            $($(#[$doc])* pub $name: $kind),*
+        }
+
+        impl Default for Script {
+            fn default() -> Script {
+                Script { $($name: $default),* }
+            }
+        }
+
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+
+        impl Script {
+            fn set(&mut self, name: &str, value: &str) -> Result<(), ScriptError> {
+                let unfit =
+                    || ScriptError::Unfit { name: name.to_owned(), value: value.to_owned() };
+                match name {
+                    $(stringify!($name) => {
+                        let parse: fn(&str) -> Option<$kind> = $parse;
+                        self.$name = parse(value).ok_or_else(unfit)?;
+                    })*
+                    _ => return Err(ScriptError::Unknown { name: name.to_owned() }),
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+script! {
+    ttft_ms: f64 = 100.0, amount;
+    itl_ms: f64 = 20.0, amount;
+    /// Each token is up to this much earlier or later. The seed decides.
+    jitter_ms: f64 = 0.0, amount;
+    /// Length of an answer if the request sets no limit.
+    tokens: u32 = 64, positive;
+    tokens_per_chunk: u32 = 1, positive;
+    /// How many of the answer's first tokens are thinking.
+    reasoning_tokens: u32 = 0, parsed;
+    /// Thinking stands in the text between tags and is not counted apart, as from a server without a reasoning parser.
+    think_tags: bool = false, parsed;
+    /// The only request field that turns thinking off.
+    switch: Option<ThinkingSwitch> =
+        Some(ThinkingSwitch::ReasoningEffort), |value| word(value, &SWITCHES);
+    stall_ms: f64 = 0.0, amount;
+    /// The stall comes before this token.
+    stall_at: u32 = 32, parsed;
+    role_first: bool = true, parsed;
+    /// Number of events without text before the first token.
+    empty_chunks: u32 = 0, parsed;
+    /// Sends comments between tokens.
+    comments: bool = false, parsed;
+    usage: UsageSays = UsageSays::Late, |value| word(value, &USAGES);
+    /// Reports which part of a prompt an earlier request had sent.
+    cache: bool = false, parsed;
+    /// Delay of the first token for each prompt token that is not cached.
+    prefill_us_per_token: f64 = 0.0, amount;
+    /// A longer prompt is rejected.
+    context_tokens: u32 = 1 << 20, positive;
+    /// Number of chunks in one write.
+    coalesce: u32 = 1, positive;
+    /// Cuts each write inside a character; the rest follows 1 ms later.
+    split_utf8: bool = false, parsed;
+    /// The connection ends before this token.
+    drop_at: Option<u32> = None, |value| parsed(value).map(Some);
+    /// The connection ends after status 200 and the header.
+    crash: bool = false, parsed;
+    status: u16 = 200, |value| parsed(value).filter(|status| (200..600).contains(status));
+    /// Never answers.
+    hang: bool = false, parsed;
+    /// Sends bytes that are no answer.
+    garbage: bool = false, parsed;
+    /// Answers a chat request as this fault does, see [`MockFault`].
+    fault: Option<MockFault> = None, |value| MockFault::of(value).map(Some);
+    /// Extra delay of the server's first request.
+    cold_ms: f64 = 0.0, amount;
+    /// Requests that are answered at once; the others wait. 0: no limit.
+    slots: u32 = 0, parsed;
+    /// Each further request at the same time makes a token this much longer, as a fraction of `itl_ms`.
+    crowding: f64 = 0.0, amount;
+    audio: AudioComes = AudioComes::Streamed, |value| word(value, &AUDIOS);
+    audio_ms_per_char: f64 = 60.0, amount;
+    /// Seconds of computing for each second of sound.
+    audio_rtf: f64 = 0.1, amount;
+    /// Length of the sound in one write.
+    audio_chunk_ms: f64 = 200.0, |value| amount(value).filter(|ms| *ms >= 1.0);
+    /// Silence at the beginning.
+    audio_silence_ms: f64 = 0.0, amount;
+    seed: u64 = 7, parsed;
+    /// The server does not start with a longer context.
+    load_max: u32 = u32::MAX, positive;
+    /// A longer prompt ends the server.
+    prefill_max: u32 = u32::MAX, positive;
+    /// The server ends when prompt and answer together are longer.
+    decode_max: u32 = u32::MAX, positive;
+    /// With a longer context the server is four times slower.
+    spill_max: u32 = u32::MAX, positive;
+    /// Reports its context length at `/props`.
+    tells_context: bool = false, parsed;
+    /// Cuts a prompt that is too long, without an error.
+    truncates: bool = false, parsed;
+}
+
+/// What the server reports about the number of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsageSays {
+    /// In an event of its own after the last one, as OpenAI does.
+    Late,
+    /// With the event that has the finish reason.
+    Last,
+    /// Nothing.
+    Nothing,
+    /// Twice the true number.
+    Double,
+}
+
+/// When the sound of a text is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AudioComes {
+    Streamed,
+    /// All at once, when all of it is computed.
+    HoldAll,
+    /// Each sentence at once.
+    PerSentence,
+}
+
+/// A pair that a script does not accept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    #[error("'{pair}' is not a script setting (expected NAME=VALUE)")]
+    NoPair { pair: String },
+    #[error("unknown script setting '{name}' (expected one of {})", all_names().join(", "))]
+    Unknown { name: String },
+    #[error("{name} cannot be '{value}'{}", expected(name))]
+    Unfit { name: String, value: String },
+}
+
+/// Every key of a script.
+pub fn all_names() -> &'static [&'static str] {
+    NAMES
+}
+
+const SWITCHES: [(&str, Option<ThinkingSwitch>); 5] = [
+    ("reasoning_effort", Some(ThinkingSwitch::ReasoningEffort)),
+    ("think", Some(ThinkingSwitch::Think)),
+    ("enable_thinking", Some(ThinkingSwitch::EnableThinking)),
+    ("no_think", Some(ThinkingSwitch::NoThink)),
+    ("none", None),
+];
+const USAGES: [(&str, UsageSays); 4] = [
+    ("late", UsageSays::Late),
+    ("last", UsageSays::Last),
+    ("nothing", UsageSays::Nothing),
+    ("double", UsageSays::Double),
+];
+const AUDIOS: [(&str, AudioComes); 3] = [
+    ("streamed", AudioComes::Streamed),
+    ("hold_all", AudioComes::HoldAll),
+    ("per_sentence", AudioComes::PerSentence),
+];
+
+fn expected(name: &str) -> String {
+    let words: Vec<&str> = match name {
+        "switch" => SWITCHES.iter().map(|(word, _)| *word).collect(),
+        "usage" => USAGES.iter().map(|(word, _)| *word).collect(),
+        "audio" => AUDIOS.iter().map(|(word, _)| *word).collect(),
+        "fault" => MockFault::ALL.iter().map(|fault| fault.name()).collect(),
+        _ => return String::new(),
+    };
+    format!(" (expected one of {})", words.join(", "))
+}
+
+impl Script {
+    /// A copy with these pairs changed. Commas or spaces separate the pairs.
+    ///
+    /// # Errors
+    /// A pair is malformed, its name is unknown, or its value is out of range.
+    pub fn with(&self, pairs: &str) -> Result<Script, ScriptError> {
+        let mut script = self.clone();
+        for pair in pairs.split([',', ' ']).filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair
+                .split_once('=')
+                .ok_or_else(|| ScriptError::NoPair { pair: pair.to_owned() })?;
+            // The key of `switch` in older scripts.
+            let name = if name.trim() == "lever" { "switch" } else { name.trim() };
+            script.set(name, value.trim())?;
+        }
+        Ok(script)
+    }
+
+    /// A copy with the pairs that follow `~` in a model's name.
+    ///
+    /// # Errors
+    /// See [`Script::with`].
+    pub fn of_model(&self, model: &str) -> Result<Script, ScriptError> {
+        model.split_once('~').map_or_else(|| Ok(self.clone()), |(_, pairs)| self.with(pairs))
+    }
+
+    /// The token before which memory runs out, for an answer of `tokens` after a prompt of this length.
+    pub(super) fn dies_at(&self, prompt_tokens: u32, tokens: u32) -> Option<u32> {
+        if prompt_tokens > self.prefill_max {
+            return Some(0);
+        }
+        let left = self.decode_max.saturating_sub(prompt_tokens);
+        (tokens > left).then_some(left)
+    }
+}
+
+fn parsed<T: FromStr>(value: &str) -> Option<T> {
+    value.parse().ok()
+}
+
+fn positive(value: &str) -> Option<u32> {
+    parsed(value).filter(|count| *count > 0)
+}
+
+fn amount(value: &str) -> Option<f64> {
+    parsed(value).filter(|amount| (0.0..=MS_MAX).contains(amount))
+}
+
+fn word<T: Copy>(value: &str, words: &[(&str, T)]) -> Option<T> {
+    words.iter().find(|(word, _)| *word == value).map(|(_, meaning)| *meaning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_change_the_fields_that_they_name() {
+        let script = Script::default();
+        let expected =
+            Script { ttft_ms: 5.5, drop_at: Some(3), usage: UsageSays::Nothing, ..script.clone() };
+        assert_eq!(script.with("ttft_ms=5.5, drop_at=3,usage=nothing"), Ok(expected.clone()));
+        assert_eq!(script.of_model("small~ttft_ms=5.5,drop_at=3,usage=nothing"), Ok(expected));
+        assert_eq!(script.of_model("small"), Ok(script.clone()));
+        assert_eq!(script.with("lever=think"), script.with("switch=think"));
+        assert_eq!(script.with("fault=cut-mid").map(|s| s.fault), Ok(Some(MockFault::CutAfter)));
+    }
+
+    #[test]
+    fn a_wrong_pair_is_rejected_with_the_expected_values() {
+        let rows = [
+            ("ttft_ms", "'ttft_ms' is not a script setting (expected NAME=VALUE)"),
+            ("itl_ms=-1", "itl_ms cannot be '-1'"),
+            ("itl_ms=NaN", "itl_ms cannot be 'NaN'"),
+            ("tokens=0", "tokens cannot be '0'"),
+            ("status=42", "status cannot be '42'"),
+            (
+                "audio=late",
+                "audio cannot be 'late' (expected one of streamed, hold_all, per_sentence)",
+            ),
+        ];
+        for (pairs, expected) in rows {
+            let rejected = Script::default().with(pairs).map_err(|error| error.to_string());
+            assert_eq!(rejected, Err(expected.to_owned()));
+        }
+        let unknown = Script::default().with("ttft=1").map_err(|error| error.to_string());
+        assert!(unknown.is_err_and(|error| error.starts_with("unknown script setting 'ttft'")));
+    }
+
+    #[test]
+    fn the_server_ends_where_its_memory_ends() {
+        let script = Script::default().with("prefill_max=100,decode_max=110").unwrap();
+        let rows = [(101, 1, Some(0)), (100, 10, None), (100, 11, Some(10)), (40, 64, None)];
+        for (prompt, tokens, expected) in rows {
+            assert_eq!(script.dies_at(prompt, tokens), expected, "{prompt} {tokens}");
+        }
+    }
+}
