@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::tree::{output, root};
 
 /// Each is `docs/reference/PAGE.md`.
-const PAGES: [&str; 4] = ["cli", "config", "record", "plan"];
+const PAGES: [&str; 5] = ["api", "cli", "config", "record", "plan"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {

@@ -222,7 +222,7 @@ impl ApiError {
         ErrorBody {
             message: self.message(),
             kind: self.kind(),
-            param: self.param(),
+            param: self.param().map(str::to_owned),
             code: self.code(),
         }
     }
@@ -252,7 +252,7 @@ impl ApiError {
         }
     }
 
-    fn param(&self) -> Option<&'static str> {
+    fn param(&self) -> Option<&str> {
         match self {
             ApiError::Wire(error) => error.field(),
             ApiError::Model(error) => field_of(error),

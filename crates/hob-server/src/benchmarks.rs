@@ -9,9 +9,10 @@ use axum::http::header::{
     X_FRAME_OPTIONS,
 };
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::get;
+use hob_wire::operations;
 
 use crate::api_error::ApiError;
+use crate::documented_routes::DocumentedRoutes as _;
 use crate::observe::NamePath;
 use crate::page::content_type;
 use crate::pages::Pages;
@@ -27,9 +28,9 @@ pub(crate) fn routes(pages: Option<&Arc<dyn Pages>>) -> Router {
     let Some(pages) = pages else { return Router::new() };
     // Relative links need the slash.
     Router::new()
-        .route("/benchmarks", get(async || Redirect::permanent("/benchmarks/")))
-        .route("/benchmarks/", get(index))
-        .route("/benchmarks/{*path}", get(page))
+        .at(&operations::BENCHMARKS, async || Redirect::permanent("/benchmarks/"))
+        .at(&operations::BENCHMARK_INDEX, index)
+        .at(&operations::BENCHMARK_PAGE, page)
         .layer(axum::Extension(Arc::clone(pages)))
 }
 

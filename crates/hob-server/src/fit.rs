@@ -9,11 +9,13 @@ use axum::extract::{Extension, Query, Request};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use hob_wire::{FitRequest, WireError, fit_machines, fit_models, parse_fit, parse_fit_query};
+use hob_wire::{
+    FitRequest, WireError, fit_machines, fit_models, operations, parse_fit, parse_fit_query,
+};
 
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
+use crate::documented_routes::DocumentedRoutes as _;
 use crate::fit_desk::FitDesk;
 use crate::guard::check_key;
 use crate::headers::{JSON, answer_headers, insert_ignored};
@@ -25,9 +27,10 @@ type Desk = Extension<Arc<dyn FitDesk>>;
 pub(crate) fn routes(desk: Option<&Arc<dyn FitDesk>>) -> Router {
     let Some(desk) = desk else { return Router::new() };
     Router::new()
-        .route("/api/fit", get(by_address).post(by_body))
-        .route("/api/fit/machines", get(machines))
-        .route("/api/fit/models", get(models))
+        .at(&operations::FIT_BY_QUERY, by_address)
+        .at(&operations::FIT, by_body)
+        .at(&operations::FIT_MACHINES, machines)
+        .at(&operations::FIT_MODELS, models)
         .layer(Extension(Arc::clone(desk)))
         .route_layer(from_fn(check_key))
 }
@@ -38,9 +41,8 @@ async fn by_address(
     desk: Desk,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Result<Response, ApiError> {
-    let Query(pairs) = query.map_err(|rejected| WireError::Invalid {
-        field: "query",
-        reason: format!("cannot be read: {}", rejected.body_text()),
+    let Query(pairs) = query.map_err(|rejected| {
+        WireError::invalid("query", format!("cannot be read: {}", rejected.body_text()))
     })?;
     answer(&context, desk, parse_fit_query(&pairs)?).await
 }

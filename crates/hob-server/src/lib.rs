@@ -10,6 +10,7 @@ mod chat_body;
 mod completions;
 mod connections;
 mod context;
+mod documented_routes;
 mod embeddings;
 mod fit;
 mod fit_desk;

@@ -12,17 +12,19 @@ use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use futures::stream;
 use hob_core::{
     AnyModel, Chat, KeepAlive, Kind, ModelLifecycle, RegisteredModel, Registry, Speech,
     Transcription,
 };
-use hob_wire::{ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents};
+use hob_wire::{
+    ResidenceWish, ResidentEntry, loading_line, operations, parse_residence, resident, residents,
+};
 use tokio::time::timeout;
 
 use crate::api_error::ApiError;
 use crate::context::{Limits, RequestContext};
+use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::check_key;
 use crate::headers::{JSON, LINES, answer_headers, insert_ignored};
 use crate::keys::Caller;
@@ -35,9 +37,9 @@ type Lifecycle = Arc<dyn ModelLifecycle>;
 
 pub(crate) fn routes() -> Router {
     Router::new()
-        .route("/api/hob/ps", get(list))
-        .route("/api/hob/load", post(load))
-        .route("/api/hob/unload", post(unload_now))
+        .at(&operations::RESIDENTS, list)
+        .at(&operations::LOAD, load)
+        .at(&operations::UNLOAD, unload_now)
         .route_layer(from_fn(check_key))
 }
 

@@ -1,6 +1,8 @@
 //! Lists of models and voices, health, readiness and metrics.
 //! No handler here waits for a model.
 
+use std::sync::LazyLock;
+
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -76,6 +78,12 @@ pub(crate) async fn voices(
 /// `GET /health`: whether the server answers. `/ready` says whether a model does.
 pub(crate) async fn health() -> Json {
     json(format!(r#"{{"status":"ok","version":"{}"}}"#, env!("CARGO_PKG_VERSION")))
+}
+
+/// `GET /openapi.json`. The document never changes while the server runs.
+pub(crate) async fn openapi() -> Json {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(|| hob_wire::openapi().to_string());
+    json(DOCUMENT.clone())
 }
 
 /// `GET /ready`: 200 once the default speech model can answer at once, or the default chat model where

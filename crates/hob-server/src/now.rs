@@ -5,15 +5,15 @@ use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use hob_wire::{NowView, RequestView};
+use hob_wire::{NowView, RequestView, operations};
 
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
+use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::check_key;
 use crate::headers::JSON;
 use crate::in_flight::queue;
-use crate::observe::{NOW, NamePath};
+use crate::observe::NamePath;
 use crate::{lifecycle, routes};
 
 /// Maximum rows of running requests. The page requests this every second.
@@ -22,8 +22,8 @@ const ENDED_SHOWN_MAX: usize = 20;
 
 pub(crate) fn routes() -> Router {
     Router::new()
-        .route(NOW, get(now))
-        .route("/api/hob/requests/{id}", get(request))
+        .at(&operations::NOW, now)
+        .at(&operations::REQUEST, request)
         .route_layer(from_fn(check_key))
 }
 

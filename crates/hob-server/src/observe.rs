@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hob_wire::operations::NOW;
 
 use crate::api_error::{ApiError, RefusedKey};
 use crate::context::{RequestContext, Services};
@@ -18,9 +19,6 @@ use crate::reloadable_state::ReloadableState;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const HOB_REQUEST_ID: HeaderName = HeaderName::from_static("x-hob-request-id");
 const HOPS_MAX: u32 = 4;
-
-/// The page requests this every second, so it is logged at a lower level.
-pub(crate) const NOW: &str = "/api/hob/now";
 
 /// The name at the end of a path.
 pub(crate) struct NamePath(pub(crate) String);
@@ -60,7 +58,7 @@ pub(crate) async fn observe(
         services.metrics.key_refused(context.caller.key().unwrap_or_default(), code);
     }
     let ms = context.received_at.elapsed().as_millis() as u64;
-    if route == NOW || services.in_flight.has(id) {
+    if route == NOW.path || services.in_flight.has(id) {
         tracing::debug!(id, %method, route, status, ms, "request");
     } else {
         tracing::info!(id, %method, route, status, ms, "request");

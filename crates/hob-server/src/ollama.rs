@@ -12,12 +12,12 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
 use hob_core::Chat;
-use hob_wire::{OllamaDelivery, ollama_error, ollama_success, parse_ollama_named};
+use hob_wire::{OllamaDelivery, ollama_error, ollama_success, operations, parse_ollama_named};
 
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
+use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::check_key;
 use crate::headers::{JSON, LINES, answer_headers};
 use crate::page;
@@ -48,23 +48,23 @@ fn error_text(refusal: &ApiError) -> String {
 /// All routes below the root. Lists that Ollama serves without a key need none here either.
 pub(crate) fn routes() -> Router {
     let keyed = Router::new()
-        .route("/api/show", post(lists::show))
-        .route("/api/ps", get(lists::ps))
-        .route("/api/chat", post(generate::chat))
-        .route("/api/generate", post(generate::generate))
-        .route("/api/embed", post(embed::embed))
-        .route("/api/embeddings", post(embed::embeddings))
-        .route("/api/pull", post(pull))
-        .route("/api/create", any(not_offered))
-        .route("/api/copy", any(not_offered))
-        .route("/api/delete", any(not_offered))
-        .route("/api/push", any(not_offered))
-        .route("/api/blobs/{digest}", any(not_offered))
+        .at(&operations::OLLAMA_SHOW, lists::show)
+        .at(&operations::OLLAMA_PS, lists::ps)
+        .at(&operations::OLLAMA_CHAT, generate::chat)
+        .at(&operations::OLLAMA_GENERATE, generate::generate)
+        .at(&operations::OLLAMA_EMBED, embed::embed)
+        .at(&operations::OLLAMA_EMBEDDINGS, embed::embeddings)
+        .at(&operations::OLLAMA_PULL, pull)
+        .at(&operations::OLLAMA_CREATE, not_offered)
+        .at(&operations::OLLAMA_COPY, not_offered)
+        .at(&operations::OLLAMA_DELETE, not_offered)
+        .at(&operations::OLLAMA_PUSH, not_offered)
+        .at(&operations::OLLAMA_BLOB, not_offered)
         .route_layer(from_fn(check_key_here));
     Router::new()
-        .route("/api/tags", get(lists::tags))
-        .route("/", get(home))
-        .route("/api/version", get(lists::version))
+        .at(&operations::OLLAMA_TAGS, lists::tags)
+        .at(&operations::HOME, home)
+        .at(&operations::OLLAMA_VERSION, lists::version)
         .merge(keyed)
 }
 

@@ -1,4 +1,4 @@
-//! All routes, each with and without `/v1`, and the layers before them.
+//! All routes, and the layers before them.
 //! Handlers get what they need from the request's context; no handler imports this file.
 
 use std::net::IpAddr;
@@ -7,12 +7,13 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{get, post};
 use hob_core::Registry;
+use hob_wire::operations;
 use tokio_util::sync::CancellationToken;
 
 use crate::api_error::ApiError;
 use crate::context::Services;
+use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::{Guard, check_key, check_names};
 use crate::metrics::Metrics;
 use crate::observe::observe;
@@ -41,10 +42,9 @@ pub(crate) fn router_with(
 ) -> Router {
     state.begin(&options.keys, options.ledger.clone());
     let guard = Arc::new(Guard::new(listen, &options.allowed_hosts));
-    let api = open_routes().merge(keyed_routes(&state.config().registry));
     Router::new()
-        .merge(api.clone())
-        .nest("/v1", api)
+        .merge(open_routes())
+        .merge(keyed_routes(&state.config().registry))
         .merge(ollama::routes())
         .merge(lifecycle::routes())
         .merge(routes::routes())
@@ -60,29 +60,29 @@ pub(crate) fn router_with(
 /// Open WebUI and probes call these without a key. With a key, they show what the key is for.
 fn open_routes() -> Router {
     Router::new()
-        .route("/models", get(lists::models))
-        .route("/audio/models", get(lists::audio_models))
-        .route("/audio/voices", get(lists::voices))
-        .route("/health", get(lists::health))
-        .route("/ready", get(lists::ready))
+        .at(&operations::MODELS, lists::models)
+        .at(&operations::AUDIO_MODELS, lists::audio_models)
+        .at(&operations::VOICES, lists::voices)
+        .at(&operations::HEALTH, lists::health)
+        .at(&operations::READY, lists::ready)
+        .at(&operations::OPENAPI, lists::openapi)
 }
 
 fn keyed_routes(registry: &Registry) -> Router {
-    let model = if registry.answers_unknown() {
-        get(lists::model).delete(lists::delete_model)
-    } else {
-        get(lists::model)
+    let routes = Router::new()
+        .at(&operations::MODEL, lists::model)
+        .at(&operations::SPEECH, speech::speak)
+        .at(&operations::TRANSCRIPTIONS, transcription::transcribe)
+        .at(&operations::TRANSLATIONS, transcription::translate)
+        .at(&operations::CHAT, chat::complete)
+        .at(&operations::COMPLETIONS, completions::complete)
+        .at(&operations::EMBEDDINGS, embeddings::embeddings)
+        .at(&operations::METRICS, lists::metrics);
+    let routes = match registry.answers_unknown() {
+        true => routes.at(&operations::DELETE_MODEL, lists::delete_model),
+        false => routes,
     };
-    Router::new()
-        .route("/models/{*id}", model)
-        .route("/audio/speech", post(speech::speak))
-        .route("/audio/transcriptions", post(transcription::transcribe))
-        .route("/audio/translations", post(transcription::translate))
-        .route("/chat/completions", post(chat::complete))
-        .route("/completions", post(completions::complete))
-        .route("/embeddings", post(embeddings::embeddings))
-        .route("/metrics", get(lists::metrics))
-        .route_layer(from_fn(check_key))
+    routes.route_layer(from_fn(check_key))
 }
 
 async fn wrong_method(request: Request) -> ApiError {

@@ -5,12 +5,13 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use hob_core::routing::{RouteView, TargetStatus, TargetView, UpstreamView};
 use hob_core::{AnyModel, Chat, RegisteredModel, Registry};
+use hob_wire::operations;
 
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
+use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::check_key;
 use crate::headers::JSON;
 use crate::keys::Caller;
@@ -18,8 +19,8 @@ use crate::observe::NamePath;
 
 pub(crate) fn routes() -> Router {
     Router::new()
-        .route("/api/hob/routes/{*name}", get(one))
-        .route("/api/hob/upstreams", get(all))
+        .at(&operations::ROUTE, one)
+        .at(&operations::UPSTREAMS, all)
         .route_layer(from_fn(check_key))
 }
 

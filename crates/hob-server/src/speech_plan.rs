@@ -86,7 +86,7 @@ fn voice(model: &RegisteredModel<Speech>, asked: Option<String>) -> Result<Strin
         Some(name) => Ok(voice_among(voices, &name).map(str::to_owned).unwrap_or(name)),
         None => match voices.first() {
             Some(first) => Ok(first.id.clone()),
-            None => Err(WireError::Missing { field: "voice" }),
+            None => Err(WireError::missing("voice")),
         },
     }
 }
@@ -103,7 +103,7 @@ fn check_language(
     }
     let (id, language) = (&voice.id, voice.language);
     let reason = format!("does not fit voice '{id}', which speaks {language} ({})", language.tag());
-    Err(WireError::Invalid { field: "language", reason })
+    Err(WireError::invalid("language", reason))
 }
 
 fn check_whole(sound_s: f64) -> Result<(), ApiError> {
@@ -131,7 +131,7 @@ fn instructions(
 
 fn format(name: &str) -> Result<AudioFormat, WireError> {
     AudioFormat::parse(name).map_err(|unknown| WireError::NotOneOf {
-        field: "response_format",
+        field: "response_format".to_owned(),
         got: unknown.given,
         accepted: format_names().to_vec(),
     })

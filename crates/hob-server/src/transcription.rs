@@ -147,7 +147,7 @@ fn language(context: &RequestContext, asked: Option<&str>) -> Result<Option<Stri
     let known = spoken_language(asked).ok_or_else(|| {
         let asked: String = asked.chars().take(32).collect();
         let reason = format!("must be a language of ISO 639-1, such as 'en', and is '{asked}'");
-        WireError::Invalid { field: "language", reason }
+        WireError::invalid("language", reason)
     })?;
     Ok(Some(known.to_owned()))
 }

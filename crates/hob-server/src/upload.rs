@@ -125,7 +125,7 @@ impl FormReader {
         }
         if form.file.is_some() {
             let reason = "was sent twice".to_owned();
-            return Err(WireError::Invalid { field: FILE, reason }.into());
+            return Err(WireError::invalid(FILE, reason).into());
         }
         let called = field.file_name().map(str::to_owned);
         let bytes_max = self.file_bytes_max;

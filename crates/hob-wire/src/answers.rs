@@ -1,15 +1,34 @@
-//! What OpenAI's answers have in common, whichever of its routes they leave by.
+//! What answers of OpenAI's chat and completions routes have in common.
 //! The server writes either kind without knowing which it has.
 
 use std::fmt;
 
 use hob_core::ChatEvent;
 
-use crate::chat::AnswerHead;
+/// What every piece of an answer repeats.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AnswerHead {
+    /// Unique among answers; the wire puts its own prefix before it.
+    pub id: String,
+    pub created_unix_s: u64,
+    /// The requested name.
+    pub model: String,
+    /// The engine, in a version that changes when answers might change.
+    pub fingerprint: &'static str,
+}
+
+impl fmt::Debug for AnswerHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnswerHead")
+            .field("id", &self.id)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
 
 /// An answer that is collected before it is sent.
 pub trait CollectedAnswer {
-    /// Events of a choice that nobody asked for are nobody's.
+    /// Ignores an event of a choice that was not requested.
     fn add(&mut self, choice: u32, event: ChatEvent);
 
     /// How long the request waited for its turn, once the answer is complete.
@@ -20,14 +39,14 @@ pub trait CollectedAnswer {
 
 /// An answer that is sent as server-sent events.
 pub trait AnswerChunks {
-    /// The chunks that say this event; none for what says nothing, or nothing yet.
+    /// The chunks for this event. Some events have none.
     fn event(&mut self, choice: u32, event: ChatEvent) -> String;
 
     /// After the last event of an answer that is complete.
     fn end(&mut self) -> String;
 }
 
-/// Says how much there is of an answer, never what: answers do not belong in logs.
+/// Shows the size of an answer and never its text: texts do not belong in logs.
 pub(crate) fn debug_size(
     f: &mut fmt::Formatter<'_>,
     name: &str,

@@ -1,5 +1,5 @@
 //! `POST /v1/chat/completions`: from a body to what a model can take, and from its events to answers.
-//! Lenient in, strict out: what nobody knows is tolerated and named, what has the wrong type is refused.
+//! Unknown fields are tolerated and named; a field of the wrong type is an error that names it.
 
 mod answer;
 mod chunks;
@@ -11,34 +11,31 @@ mod shapes;
 mod thinking;
 mod tools;
 
-use std::fmt;
-
-use hob_core::ChatRequest;
 use hob_core::chat::{Conversation, Prompt, Reading};
-use serde_json::Value;
+use hob_core::{ChatRequest, KeepAlive};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
+use self::messages::ChatMessage;
 use crate::WireError;
-use crate::fields::{Fields, wrong_type};
-use crate::keep_alive::keep_alive;
+use crate::fields::Fields;
+use crate::keep_alive::{KeepAliveField, keep_alive};
+use crate::request_value::{Name, count_within, tokens};
 
 pub use answer::ChatAnswer;
+pub(crate) use answer::ChatCompletion;
 pub use chunks::ChatChunks;
-pub(crate) use chunks::DONE;
-pub(crate) use logprobs::{Chosen, chosen, clamped, lossy};
-pub(crate) use messages::{CALLS_MAX, MESSAGES_MAX, arguments};
-pub(crate) use output::output;
-pub(crate) use sampling::{count, sampling, stop, tokens_max};
-pub(crate) use shapes::{Ended, PromptShare, TimingsShape, UsageShape};
-pub(crate) use thinking::switch;
-pub(crate) use tools::tools;
+pub(crate) use chunks::{ChatCompletionChunk, DONE};
+pub(crate) use logprobs::{ChosenToken, chosen, clamped, lossy};
+pub(crate) use messages::{CALLS_MAX, FunctionCall, MESSAGES_MAX};
+pub(crate) use output::{OutputFields, output};
+pub(crate) use sampling::SamplingFields;
+pub(crate) use shapes::{ChatTimings, ChatUsage, Ended, PromptShare};
+pub(crate) use thinking::{Switch, ThinkingFields, effort_of};
+pub(crate) use tools::{ToolFields, tools};
 
-/// Answers to one request.
-const CHOICES_MAX: i64 = 8;
-
-/// Alternatives for each token.
-const TOP_LOGPROBS_MAX: i64 = 20;
-
-/// What was asked for; nothing of it is checked against a model yet.
+/// A parsed request. Its names are not yet checked against a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireChat {
     /// `None`: the default chat model.
@@ -90,25 +87,58 @@ pub enum CallShape {
     FunctionCall,
 }
 
-/// What all pieces of an answer say alike.
-#[derive(Clone, PartialEq, Eq)]
-pub struct AnswerHead {
-    /// Unique among answers; the wire puts its own prefix before it.
-    pub id: String,
-    pub created_unix_s: u64,
-    /// The name that was asked for.
-    pub model: String,
-    /// What answered, in a version that changes when answers might.
-    pub fingerprint: &'static str,
+/// The fields of `POST /v1/chat/completions` that no other route shares.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ChatFields {
+    /// The conversation, at most 10,000 messages.
+    messages: Vec<ChatMessage>,
+    /// Output tokens. Absent or below zero: no limit.
+    #[serde(default, deserialize_with = "tokens")]
+    max_completion_tokens: Option<u32>,
+    /// An older name of `max_completion_tokens`.
+    #[serde(default, deserialize_with = "tokens")]
+    max_tokens: Option<u32>,
+    /// `["text"]`: models here write. `/v1/audio/speech` reads aloud.
+    modalities: Option<Vec<String>>,
+    /// `true`: while the model is loading, the stream says so in `reasoning_content`. Default: `false`.
+    loading_status: Option<bool>,
 }
 
-impl fmt::Debug for AnswerHead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnswerHead")
-            .field("id", &self.id)
-            .field("model", &self.model)
-            .finish_non_exhaustive()
-    }
+/// Fields of chat and of completions.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct AnswerFields {
+    /// An alias, a model of `/v1/models`, or `UPSTREAM/MODEL`. Default: the default chat model.
+    model: Option<Name>,
+    /// Number of answers, 1 to 8. Default: 1.
+    #[serde(default, deserialize_with = "count_within::<_, 1, 8>")]
+    #[schemars(range(min = 1, max = 8))]
+    n: Option<u32>,
+    /// `true` sends server-sent events. Default: `false`.
+    stream: Option<bool>,
+    /// `include_usage` adds a last chunk with the usage.
+    #[schemars(with = "Option<StreamOptions>")]
+    stream_options: Option<Map<String, Value>>,
+    /// How long the model stays in memory after the answer: seconds, or a duration such as `5m`. Below zero: for ever.
+    #[serde(default, deserialize_with = "keep_alive")]
+    #[schemars(with = "Option<KeepAliveField>")]
+    pub(crate) keep_alive: Option<KeepAlive>,
+}
+
+/// Options of a stream.
+#[derive(Deserialize, JsonSchema)]
+struct StreamOptions {
+    include_usage: Option<bool>,
+}
+
+/// Fields of log probabilities, of chat and of Ollama's routes.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct LogprobFields {
+    /// `true` adds the log probability of each token. Default: `false`.
+    logprobs: Option<bool>,
+    /// Likeliest alternatives of each token, 0 to 20. Needs `logprobs`.
+    #[serde(default, deserialize_with = "count_within::<_, 0, 20>")]
+    #[schemars(range(min = 0, max = 20))]
+    top_logprobs: Option<u32>,
 }
 
 /// # Errors
@@ -116,10 +146,12 @@ impl fmt::Debug for AnswerHead {
 pub fn parse_chat(body: &[u8]) -> Result<WireChat, WireError> {
     let mut fields = Fields::parse(body)?;
     let mut ignored = Vec::new();
-    refuse_sound(&mut fields)?;
-    let messages = messages::messages(&mut fields)?;
-    let offer = tools::tools(&mut fields, &mut ignored)?;
-    let (thinking, template_arguments) = thinking::thinking(&mut fields, &messages, &mut ignored)?;
+    let sent: ChatFields = fields.read()?;
+    refuse_sound(sent.modalities)?;
+    let messages = messages::messages(sent.messages)?;
+    let offer = tools::tools(fields.read()?, &mut ignored)?;
+    let (thinking, template_arguments) =
+        thinking::thinking(fields.read()?, &messages, &mut ignored)?;
     let conversation = Conversation {
         messages,
         tools: offer.tools,
@@ -127,80 +159,70 @@ pub fn parse_chat(body: &[u8]) -> Result<WireChat, WireError> {
         parallel_tool_calls: offer.parallel,
         template_arguments,
     };
-    let (output, strict) = output(&mut fields)?;
+    let (output, strict) = output(fields.read()?)?;
+    let mut sampling: SamplingFields = fields.read()?;
+    let answer: AnswerFields = fields.read()?;
     let request = ChatRequest {
         prompt: Prompt::Chat(conversation),
-        sampling: sampling(&mut fields, &mut ignored)?,
-        tokens_max: chat_tokens_max(&mut fields)?,
-        stop: stop(&mut fields)?,
+        sampling: sampling.sampling(&mut ignored)?,
+        // The newer name wins.
+        tokens_max: sent.max_completion_tokens.or(sent.max_tokens),
+        stop: sampling.stop()?,
         output,
         strict,
         thinking,
-        logprobs: logprobs_wanted(&mut fields, &mut ignored)?,
-        keep_alive: keep_alive(&mut fields)?,
+        logprobs: logprobs_wanted(&fields.read()?, &mut ignored),
+        keep_alive: answer.keep_alive,
         ..ChatRequest::default()
     };
-    let delivery = delivery(&mut fields, &mut ignored)?;
-    let (model, choices) = (fields.name("model")?, choices(&mut fields)?);
-    let tells_loading = fields.flag("loading_status")?.unwrap_or(false);
+    let (choices, delivery) = (answer.choices(), answer.delivery(&mut ignored)?);
+    let tells_loading = sent.loading_status.unwrap_or(false);
     let request = ChatRequest { reading: delivery.reading(), extra: fields.rest(), ..request };
-    let (calls, unknown) = (offer.shape, fields.into_unknown());
+    let (model, calls, unknown) = (answer.into_model(), offer.shape, fields.into_unknown());
     Ok(WireChat { model, request, choices, delivery, calls, ignored, unknown, tells_loading })
 }
 
-pub(crate) fn choices(fields: &mut Fields) -> Result<u32, WireError> {
-    Ok(count(fields, "n", 1..=CHOICES_MAX)?.unwrap_or(1))
-}
-
-pub(crate) fn delivery(
-    fields: &mut Fields,
-    ignored: &mut Vec<String>,
-) -> Result<ChatDelivery, WireError> {
-    let streams = fields.flag("stream")?.unwrap_or(false);
-    let mut usage = UsageChunk::Unwanted;
-    if let Some(mut options) = fields.object("stream_options")? {
-        if options.flag("include_usage")?.unwrap_or(false) {
-            usage = UsageChunk::Wanted;
-        }
-        ignored.extend(options.into_unknown().iter().map(|name| format!("stream_options.{name}")));
+impl AnswerFields {
+    pub(crate) fn into_model(self) -> Option<String> {
+        self.model.map(|name| name.0)
     }
-    Ok(if streams { ChatDelivery::Events(usage) } else { ChatDelivery::Whole })
+
+    pub(crate) fn choices(&self) -> u32 {
+        self.n.unwrap_or(1)
+    }
+
+    pub(crate) fn delivery(&self, ignored: &mut Vec<String>) -> Result<ChatDelivery, WireError> {
+        const OPTIONS: &str = "stream_options";
+        let mut usage = UsageChunk::Unwanted;
+        if let Some(options) = self.stream_options.clone() {
+            let mut fields = Fields::of(options);
+            let sent: StreamOptions = fields.read().map_err(|error| error.within(OPTIONS))?;
+            if sent.include_usage == Some(true) {
+                usage = UsageChunk::Wanted;
+            }
+            ignored.extend(fields.into_unknown().iter().map(|name| format!("{OPTIONS}.{name}")));
+        }
+        let is_streamed = self.stream == Some(true);
+        Ok(if is_streamed { ChatDelivery::Events(usage) } else { ChatDelivery::Whole })
+    }
 }
 
-/// The newer name wins.
-fn chat_tokens_max(fields: &mut Fields) -> Result<Option<u32>, WireError> {
-    let newer = tokens_max(fields, "max_completion_tokens")?;
-    let older = tokens_max(fields, "max_tokens")?;
-    Ok(newer.or(older))
-}
-
-pub(crate) fn logprobs_wanted(
-    fields: &mut Fields,
-    ignored: &mut Vec<String>,
-) -> Result<Option<u8>, WireError> {
-    let wanted = fields.flag("logprobs")?.unwrap_or(false);
-    let top = count(fields, "top_logprobs", 0..=TOP_LOGPROBS_MAX)?;
-    if !wanted && top.is_some_and(|top| top > 0) {
+pub(crate) fn logprobs_wanted(sent: &LogprobFields, ignored: &mut Vec<String>) -> Option<u8> {
+    let top = sent.top_logprobs.unwrap_or(0);
+    if sent.logprobs == Some(true) {
+        return Some(top as u8);
+    }
+    if top > 0 {
         ignored.push("top_logprobs".to_owned());
     }
-    Ok(wanted.then_some(top.unwrap_or(0) as u8))
+    None
 }
 
-/// An answer that is to be heard is none that is to be read.
-fn refuse_sound(fields: &mut Fields) -> Result<(), WireError> {
-    for modality in fields.list("modalities")?.unwrap_or_default() {
-        match modality {
-            Value::String(name) if name == "text" => {}
-            Value::String(_) => {
-                return Err(WireError::Invalid {
-                    field: "modalities",
-                    reason: "can only be 'text': chat models here write; \
-                             /v1/audio/speech reads aloud"
-                        .to_owned(),
-                });
-            }
-            other => return Err(wrong_type("modalities", "a list of strings", &other)),
-        }
+/// Chat models answer with text.
+fn refuse_sound(modalities: Option<Vec<String>>) -> Result<(), WireError> {
+    if modalities.unwrap_or_default().iter().all(|modality| modality == "text") {
+        return Ok(());
     }
-    Ok(())
+    let reason = "can only be 'text': chat models here write; /v1/audio/speech reads aloud";
+    Err(WireError::invalid("modalities", reason))
 }

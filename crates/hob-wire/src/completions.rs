@@ -5,13 +5,16 @@ mod answer;
 
 use hob_core::ChatRequest;
 use hob_core::chat::{Prompt, Thinking};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::WireError;
-use crate::chat::{ChatDelivery, choices, count, delivery, output, sampling, stop};
-use crate::fields::{Fields, TokenLists, wrong_type};
-use crate::keep_alive::keep_alive;
+use crate::chat::{AnswerFields, ChatDelivery, SamplingFields, output};
+use crate::fields::{Fields, TokenLists};
+use crate::request_value::{Either, count_within, kind_of};
 
+pub(crate) use answer::TextCompletion;
 pub use answer::{CompletionAnswer, CompletionChunks};
 
 const PROMPT: &str = "prompt";
@@ -23,11 +26,30 @@ const ANSWERS_MAX: usize = 16;
 /// OpenAI's, where nothing is said: a base model need not come to an end.
 const TOKENS_DEFAULT: u32 = 16;
 
-const LOGPROBS_MAX: i64 = 20;
+/// The fields of `POST /v1/completions` that chat does not have.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct CompletionFields {
+    /// The text to continue, or token ids of the model's vocabulary; one of them, or a list of up to 16.
+    #[schemars(with = "TextsSchema", required)]
+    prompt: Option<TextsField>,
+    /// Text after the answer. The model fills in between, if it was trained for that.
+    suffix: Option<String>,
+    /// Output tokens, default 16. Below zero: no limit.
+    max_tokens: Option<i64>,
+    /// Log probabilities of each token with this many alternatives, 0 to 20.
+    #[serde(default, deserialize_with = "count_within::<_, 0, 20>")]
+    #[schemars(range(min = 0, max = 20))]
+    logprobs: Option<u32>,
+    /// `true` puts the prompt before the answer. Default: `false`.
+    echo: Option<bool>,
+    /// At most 1: hob does not rank answers.
+    #[serde(default, deserialize_with = "count_within::<_, 0, 1>")]
+    #[schemars(range(min = 0, max = 1))]
+    #[expect(dead_code, reason = "only its range is checked")]
+    best_of: Option<u32>,
+}
 
-const WANTED: &str = "a string, a list of strings, a list of token ids or a list of such lists";
-
-/// What was asked for; nothing of it is checked against a model yet.
+/// A parsed request. Its names are not yet checked against a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireCompletion {
     /// `None`: the default chat model.
@@ -69,26 +91,27 @@ impl WireCompletion {
 pub fn parse_completion(body: &[u8]) -> Result<WireCompletion, WireError> {
     let (mut fields, tokens) = Fields::parse_with_tokens(body, PROMPT, PROMPTS_MAX)?;
     let mut ignored = Vec::new();
-    let prompts = prompts(&mut fields, tokens)?;
-    let (output, strict) = output(&mut fields)?;
+    let sent: CompletionFields = fields.read()?;
+    let prompts = prompts(sent.prompt, tokens, sent.suffix)?;
+    let (output, strict) = output(fields.read()?)?;
+    let mut sampling: SamplingFields = fields.read()?;
+    let answer: AnswerFields = fields.read()?;
     let settings = ChatRequest {
-        sampling: sampling(&mut fields, &mut ignored)?,
-        tokens_max: tokens_max(&mut fields)?,
-        stop: stop(&mut fields)?,
+        sampling: sampling.sampling(&mut ignored)?,
+        tokens_max: tokens_max(sent.max_tokens),
+        stop: sampling.stop()?,
         output,
         strict,
         thinking: Thinking::default(),
-        logprobs: count(&mut fields, "logprobs", 0..=LOGPROBS_MAX)?.map(|top| top as u8),
-        keep_alive: keep_alive(&mut fields)?,
+        logprobs: sent.logprobs.map(|top| top as u8),
+        keep_alive: answer.keep_alive,
         ..ChatRequest::default()
     };
-    let choices = choices(&mut fields)?;
+    let choices = answer.choices();
     check_answers(prompts.len(), choices)?;
-    count(&mut fields, "best_of", 0..=1)?;
-    let wanted = fields.flag("echo")?.unwrap_or(false);
-    let echo = if wanted { Echo::Prompt } else { Echo::Nothing };
-    let delivery = delivery(&mut fields, &mut ignored)?;
-    let model = fields.name("model")?;
+    let echo = if sent.echo == Some(true) { Echo::Prompt } else { Echo::Nothing };
+    let delivery = answer.delivery(&mut ignored)?;
+    let model = answer.into_model();
     let settings = ChatRequest { reading: delivery.reading(), extra: fields.rest(), ..settings };
     let unknown = fields.into_unknown();
     let request = |prompt| {
@@ -99,10 +122,10 @@ pub fn parse_completion(body: &[u8]) -> Result<WireCompletion, WireError> {
     Ok(WireCompletion { model, requests, choices, delivery, echo, ignored, unknown })
 }
 
-/// Below zero is without a limit, as it is for chat.
-fn tokens_max(fields: &mut Fields) -> Result<Option<u32>, WireError> {
-    let Some(tokens) = fields.whole_number("max_tokens")? else { return Ok(Some(TOKENS_DEFAULT)) };
-    Ok((tokens >= 0).then(|| u32::try_from(tokens).unwrap_or(u32::MAX)))
+/// Below zero means no limit, as for chat.
+fn tokens_max(sent: Option<i64>) -> Option<u32> {
+    let tokens = sent.unwrap_or(i64::from(TOKENS_DEFAULT));
+    (tokens >= 0).then(|| u32::try_from(tokens).unwrap_or(u32::MAX))
 }
 
 fn check_answers(prompts: usize, choices: u32) -> Result<(), WireError> {
@@ -113,20 +136,24 @@ fn check_answers(prompts: usize, choices: u32) -> Result<(), WireError> {
     let reason = format!(
         "of {choices} for {prompts} prompts makes {answers} answers, and the limit is {ANSWERS_MAX}"
     );
-    Err(WireError::Invalid { field: "n", reason })
+    Err(WireError::invalid("n", reason))
 }
 
-fn prompts(fields: &mut Fields, tokens: Option<TokenLists>) -> Result<Vec<Prompt>, WireError> {
-    let prompts = texts_or_tokens(fields, PROMPT, tokens, PROMPTS_MAX)?;
-    let suffix = fields.text("suffix")?.filter(|suffix| !suffix.is_empty());
+fn prompts(
+    sent: Option<TextsField>,
+    tokens: Option<TokenLists>,
+    suffix: Option<String>,
+) -> Result<Vec<Prompt>, WireError> {
+    let prompts = texts_or_tokens(PROMPT, sent, tokens, PROMPTS_MAX)?;
+    let suffix = suffix.filter(|suffix| !suffix.is_empty());
     let prompt = |prompt| match (prompt, suffix.clone()) {
         (TextOrTokens::Text(prefix), Some(suffix)) => Ok(Prompt::Infill { prefix, suffix }),
         (TextOrTokens::Text(text), None) => Ok(Prompt::Text(text)),
         (TextOrTokens::Tokens(tokens), None) => Ok(Prompt::Tokens(tokens)),
-        (TextOrTokens::Tokens(_), Some(_)) => Err(WireError::Invalid {
-            field: "suffix",
-            reason: "needs a prompt that is text, and this one is token ids".to_owned(),
-        }),
+        (TextOrTokens::Tokens(_), Some(_)) => {
+            let reason = "needs a prompt that is text, and this one is token ids";
+            Err(WireError::invalid("suffix", reason))
+        }
     };
     prompts.into_iter().map(prompt).collect()
 }
@@ -137,51 +164,64 @@ pub(crate) enum TextOrTokens {
     Tokens(Vec<u32>),
 }
 
-/// Four forms, of which the first and the third are one element. `tokens` were parsed with the body.
+/// A string, a list of strings, a list of token ids, or a list of such lists. Lists of token ids that are
+/// valid are parsed with the body and never reach this type.
+pub(crate) type TextsField = Either<String, Vec<Value>>;
+
+/// The schema of [`TextsField`].
+#[derive(JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(dead_code, reason = "describes the four forms, which are read by hand")]
+pub(crate) enum TextsSchema {
+    Text(String),
+    Texts(Vec<String>),
+    Tokens(Vec<u32>),
+    TokenLists(Vec<Vec<u32>>),
+}
+
+/// `tokens` were parsed with the body.
 pub(crate) fn texts_or_tokens(
-    fields: &mut Fields,
-    field: &'static str,
+    field: &str,
+    sent: Option<TextsField>,
     tokens: Option<TokenLists>,
     count_max: usize,
 ) -> Result<Vec<TextOrTokens>, WireError> {
     if let Some(lists) = tokens {
         return Ok(lists.into_iter().map(TextOrTokens::Tokens).collect());
     }
-    let values = match fields.take(field).ok_or(WireError::Missing { field })? {
-        Value::String(text) => return Ok(vec![TextOrTokens::Text(text)]),
-        Value::Array(values) => values,
-        other => return Err(wrong_type(field, WANTED, &other)),
+    let values = match sent {
+        None => return Err(WireError::missing(field)),
+        Some(Either::First(text)) => return Ok(vec![TextOrTokens::Text(text)]),
+        Some(Either::Second(values)) => values,
     };
     if values.first().is_some_and(Value::is_number) {
-        return Ok(vec![TextOrTokens::Tokens(token_ids(field, values)?)]);
+        return Ok(vec![TextOrTokens::Tokens(token_ids(field, &values)?)]);
     }
     let reason = match values.len() {
         0 => "is empty".to_owned(),
         count if count > count_max => format!("has {count} elements and the limit is {count_max}"),
         _ => {
-            let read =
-                |(index, value)| element(field, value).map_err(|error| error.within(field, index));
+            let read = |(index, value)| element(&format!("{field}[{index}]"), value);
             return values.into_iter().enumerate().map(read).collect();
         }
     };
-    Err(WireError::Invalid { field, reason })
+    Err(WireError::invalid(field, reason))
 }
 
-fn element(field: &'static str, value: Value) -> Result<TextOrTokens, WireError> {
+fn element(field: &str, value: Value) -> Result<TextOrTokens, WireError> {
     match value {
         Value::String(text) => Ok(TextOrTokens::Text(text)),
-        Value::Array(values) => Ok(TextOrTokens::Tokens(token_ids(field, values)?)),
-        other => Err(wrong_type(field, "a string or a list of token ids", &other)),
+        Value::Array(values) => Ok(TextOrTokens::Tokens(token_ids(field, &values)?)),
+        other => Err(WireError::WrongType {
+            field: field.to_owned(),
+            wanted: "a string or a list of token ids".to_owned(),
+            got: kind_of(&other),
+        }),
     }
 }
 
-fn token_ids(field: &'static str, values: Vec<Value>) -> Result<Vec<u32>, WireError> {
-    let token = |value: Value| {
-        let token = value.as_u64().and_then(|token| u32::try_from(token).ok());
-        token.ok_or_else(|| WireError::Invalid {
-            field,
-            reason: "holds something that is no token id".to_owned(),
-        })
-    };
-    values.into_iter().map(token).collect()
+fn token_ids(field: &str, values: &[Value]) -> Result<Vec<u32>, WireError> {
+    let token = |value: &Value| value.as_u64().and_then(|token| u32::try_from(token).ok());
+    let tokens: Option<Vec<u32>> = values.iter().map(token).collect();
+    tokens.ok_or_else(|| WireError::invalid(field, "has an element that is not a token id"))
 }

@@ -1,7 +1,14 @@
 //! What is wrong with a request's JSON, and the envelope in which every error travels.
 //! Messages name the field and what it takes; they never repeat the text that was to be spoken.
 
+use std::fmt;
+
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde::de::{Expected, Unexpected};
+
+/// Characters of a wrong word that an error repeats.
+const WORD_CHARS_MAX: usize = 32;
 
 /// Why a body could not become a request. The client can act on every one of these.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,23 +27,18 @@ pub enum WireError {
     )]
     TooManyValues { count_max: usize },
     #[error("'{field}' is missing")]
-    Missing { field: &'static str },
+    Missing { field: String },
     #[error("'{field}' must be {wanted}, and is {got}")]
-    WrongType { field: &'static str, wanted: &'static str, got: &'static str },
+    WrongType { field: String, wanted: String, got: &'static str },
     #[error("'{field}' must be one of {}, and is '{got}'", accepted.join(", "))]
-    NotOneOf { field: &'static str, got: String, accepted: Vec<&'static str> },
-    #[error("'{field}' has {chars} characters and the limit is {chars_max}")]
-    NameTooLong { field: &'static str, chars: usize, chars_max: usize },
+    NotOneOf { field: String, got: String, accepted: Vec<&'static str> },
     #[error("'{field}' {reason}")]
-    Invalid { field: &'static str, reason: String },
-    /// Something is wrong with one element of a list.
-    #[error("{field}[{index}]: {error}")]
-    Element { field: &'static str, index: usize, error: Box<WireError> },
+    Invalid { field: String, reason: String },
 }
 
 impl WireError {
-    /// The field at fault, when the body could be read at all.
-    pub fn field(&self) -> Option<&'static str> {
+    /// The field at fault, as a path: `messages[2].role`. None where the body could not be read at all.
+    pub fn field(&self) -> Option<&str> {
         match self {
             WireError::NotUtf8 { .. }
             | WireError::Malformed { .. }
@@ -46,15 +48,69 @@ impl WireError {
             WireError::Missing { field }
             | WireError::WrongType { field, .. }
             | WireError::NotOneOf { field, .. }
-            | WireError::NameTooLong { field, .. }
-            | WireError::Invalid { field, .. }
-            | WireError::Element { field, .. } => Some(field),
+            | WireError::Invalid { field, .. } => Some(field),
         }
     }
 
-    /// The same of the element at `index` of the list `field`.
-    pub(crate) fn within(self, field: &'static str, index: usize) -> WireError {
-        WireError::Element { field, index, error: Box::new(self) }
+    pub fn missing(field: &str) -> WireError {
+        WireError::Missing { field: field.to_owned() }
+    }
+
+    /// `reason` completes the sentence that the field's name begins.
+    pub fn invalid(field: &str, reason: impl Into<String>) -> WireError {
+        WireError::Invalid { field: field.to_owned(), reason: reason.into() }
+    }
+
+    /// `got` is shortened: long values do not belong in errors.
+    pub(crate) fn not_one_of(field: &str, got: &str, accepted: &[&'static str]) -> WireError {
+        let got = got.chars().take(WORD_CHARS_MAX).collect();
+        WireError::NotOneOf { field: field.to_owned(), got, accepted: accepted.to_vec() }
+    }
+
+    /// The same error, where its field is a member of `outer`. An element of a list is `[2]`.
+    pub(crate) fn within(mut self, outer: &str) -> WireError {
+        if let WireError::Missing { field }
+        | WireError::WrongType { field, .. }
+        | WireError::NotOneOf { field, .. }
+        | WireError::Invalid { field, .. } = &mut self
+        {
+            let joint = if field.is_empty() || field.starts_with('[') { "" } else { "." };
+            *field = format!("{outer}{joint}{field}");
+        }
+        self
+    }
+}
+
+/// What derived types report. The field's name is added where the value was taken from.
+impl serde::de::Error for WireError {
+    fn custom<T: fmt::Display>(reason: T) -> WireError {
+        WireError::invalid("", reason.to_string())
+    }
+
+    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> WireError {
+        let (wanted, got) = (expected.to_string(), kind_of_unexpected(unexpected));
+        WireError::WrongType { field: String::new(), wanted, got }
+    }
+
+    fn unknown_variant(word: &str, accepted: &'static [&'static str]) -> WireError {
+        WireError::not_one_of("", word, accepted)
+    }
+
+    fn missing_field(field: &'static str) -> WireError {
+        WireError::missing(field)
+    }
+}
+
+/// The kind alone: values do not belong in errors.
+fn kind_of_unexpected(unexpected: Unexpected<'_>) -> &'static str {
+    match unexpected {
+        Unexpected::Unit | Unexpected::Option => "null",
+        Unexpected::Bool(_) => "a boolean",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) => "a number",
+        Unexpected::Str(_) | Unexpected::Char(_) => "a string",
+        Unexpected::Seq => "a list",
+        Unexpected::Map => "an object",
+        _ => "another value",
     }
 }
 
@@ -63,14 +119,14 @@ impl From<&WireError> for ErrorBody {
         ErrorBody {
             message: error.to_string(),
             kind: ErrorKind::InvalidRequest,
-            param: error.field(),
+            param: error.field().map(str::to_owned),
             code: None,
         }
     }
 }
 
 /// OpenAI's names for who is at fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub enum ErrorKind {
     #[serde(rename = "invalid_request_error")]
     InvalidRequest,
@@ -88,23 +144,27 @@ pub enum ErrorKind {
 }
 
 /// The inside of `{"error": …}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct ErrorBody {
+    /// What happened, the value, what was expected, what to do.
     pub message: String,
     #[serde(rename = "type")]
     pub kind: ErrorKind,
-    pub param: Option<&'static str>,
+    /// The field at fault, as a path: `messages[2].role`.
+    pub param: Option<String>,
+    /// A stable name of the error, for programs.
     pub code: Option<&'static str>,
 }
 
-#[derive(Serialize)]
-struct Envelope<'a> {
+/// Every error of OpenAI's routes and of hob's own.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ErrorEnvelope<'a> {
     error: &'a ErrorBody,
 }
 
 impl ErrorBody {
     pub fn to_json(&self) -> String {
-        json(&Envelope { error: self })
+        json(&ErrorEnvelope { error: self })
     }
 }
 
@@ -120,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_envelope_is_openais() {
-        let error = WireError::Missing { field: "input" };
+        let error = WireError::missing("input");
         assert_eq!(
             ErrorBody::from(&error).to_json(),
             r#"{"error":{"message":"'input' is missing","type":"invalid_request_error","param":"input","code":null}}"#

@@ -1,21 +1,20 @@
-//! A JSON object, read field by field: each value is parsed when it is asked for, with its type checked by name.
-//! A field that no code asks for is never built in memory: its text is kept, and can be named or passed on.
+//! The JSON object of a request: each type takes the fields that it names, and leaves the others.
+//! A field that no type names is never built in memory: its text is kept, and can be named or passed on.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use hob_core::JsonText;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::forward_to_deserialize_any;
 use serde::ser::{Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::WireError;
 use crate::census::Census;
 use crate::error::json;
-
-/// Characters of a name (of a model, a voice, a format).
-const NAME_CHARS_MAX: usize = 256;
+use crate::request_value::Members;
 
 /// Fields of the request itself; each costs an entry of the map.
 const FIELDS_MAX: usize = 1_000;
@@ -40,7 +39,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// The body is no JSON object, or has more fields or values than any request needs.
     pub(crate) fn parse(body: &'a [u8]) -> Result<Fields<'a>, WireError> {
-        let fields = Fields::read(body)?;
+        let fields = Fields::split(body)?;
         fields.check_values()?;
         Ok(fields)
     }
@@ -52,7 +51,7 @@ impl<'a> Fields<'a> {
         field: &'static str,
         lists_max: usize,
     ) -> Result<(Fields<'a>, Option<TokenLists>), WireError> {
-        let mut fields = Fields::read(body)?;
+        let mut fields = Fields::split(body)?;
         let tokens = match fields.0.get(field) {
             Some(Field::Text(text)) => token_lists(text.get(), lists_max),
             _ => None,
@@ -64,14 +63,14 @@ impl<'a> Fields<'a> {
         Ok((fields, tokens))
     }
 
-    fn read(body: &'a [u8]) -> Result<Fields<'a>, WireError> {
+    fn split(body: &'a [u8]) -> Result<Fields<'a>, WireError> {
         let text =
             str::from_utf8(body).map_err(|error| WireError::NotUtf8 { at: error.valid_up_to() })?;
         Census::of(text).map_err(|error| malformed(&error))?;
         if !text.trim_start().starts_with('{') {
             return Err(WireError::NotAnObject { got: kind_of_text(text.trim_start()) });
         }
-        let Members { fields, count } =
+        let BodyMembers { fields, count } =
             serde_json::from_str(text).map_err(|error| malformed(&error))?;
         if count > FIELDS_MAX {
             return Err(WireError::TooManyFields { count, count_max: FIELDS_MAX });
@@ -98,102 +97,17 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// An element of a list, or a member, that must be an object.
-    pub(crate) fn of(field: &'static str, value: Value) -> Result<Fields<'static>, WireError> {
-        match value {
-            Value::Object(fields) => {
-                let fields = fields.into_iter().map(|(name, value)| (name, Field::Value(value)));
-                Ok(Fields(fields.collect()))
-            }
-            other => Err(wrong_type(field, "an object", &other)),
-        }
+    /// The members of an object that has been parsed already.
+    pub(crate) fn of(members: Map<String, Value>) -> Fields<'static> {
+        Fields(members.into_iter().map(|(name, value)| (name, Field::Value(value))).collect())
     }
 
-    /// A member that is an object itself.
-    pub(crate) fn object(
-        &mut self,
-        field: &'static str,
-    ) -> Result<Option<Fields<'static>>, WireError> {
-        self.take(field).map(|value| Fields::of(field, value)).transpose()
-    }
-
-    pub(crate) fn list(&mut self, field: &'static str) -> Result<Option<Vec<Value>>, WireError> {
-        match self.take(field) {
-            None => Ok(None),
-            Some(Value::Array(values)) => Ok(Some(values)),
-            Some(other) => Err(wrong_type(field, "a list", &other)),
-        }
-    }
-
-    /// A text of any length.
-    pub(crate) fn text(&mut self, field: &'static str) -> Result<Option<String>, WireError> {
-        match self.take(field) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(wrong_type(field, "a string", &other)),
-        }
-    }
-
-    /// A short text that names something.
-    pub(crate) fn name(&mut self, field: &'static str) -> Result<Option<String>, WireError> {
-        self.text(field)?.map(|name| bounded(field, name)).transpose()
-    }
-
-    /// A name, or an object that holds it as `id`.
-    pub(crate) fn name_or_id(&mut self, field: &'static str) -> Result<Option<String>, WireError> {
-        const WANTED: &str = "a string or an object with an 'id'";
-        match self.take(field) {
-            None => Ok(None),
-            Some(Value::String(name)) => bounded(field, name).map(Some),
-            Some(Value::Object(mut object)) => match object.remove("id") {
-                Some(Value::String(id)) => bounded(field, id).map(Some),
-                _ => Err(WireError::WrongType { field, wanted: WANTED, got: "one without" }),
-            },
-            Some(other) => Err(wrong_type(field, WANTED, &other)),
-        }
-    }
-
-    pub(crate) fn number(&mut self, field: &'static str) -> Result<Option<f64>, WireError> {
-        match self.take(field) {
-            None => Ok(None),
-            Some(Value::Number(number)) => Ok(number.as_f64()),
-            Some(other) => Err(wrong_type(field, "a number", &other)),
-        }
-    }
-
-    /// Clients in untyped languages write whole numbers as `1.0` too.
-    pub(crate) fn whole_number(&mut self, field: &'static str) -> Result<Option<i64>, WireError> {
-        const WANTED: &str = "a whole number";
-        let Some(value) = self.take(field) else { return Ok(None) };
-        let fraction = value.as_f64().filter(|number| number.fract() == 0.0);
-        match value.as_i64().or(fraction.map(|number| number as i64)) {
-            Some(number) => Ok(Some(number)),
-            None if value.is_number() => {
-                Err(WireError::WrongType { field, wanted: WANTED, got: "a fraction" })
-            }
-            None => Err(wrong_type(field, WANTED, &value)),
-        }
-    }
-
-    pub(crate) fn flag(&mut self, field: &'static str) -> Result<Option<bool>, WireError> {
-        match self.take(field) {
-            None => Ok(None),
-            Some(Value::Bool(flag)) => Ok(Some(flag)),
-            Some(other) => Err(wrong_type(field, "true or false", &other)),
-        }
-    }
-
-    /// One of `accepted`.
-    pub(crate) fn choice(
-        &mut self,
-        field: &'static str,
-        accepted: &[&'static str],
-    ) -> Result<Option<&'static str>, WireError> {
-        let Some(got) = self.name(field)? else { return Ok(None) };
-        match accepted.iter().find(|name| **name == got) {
-            Some(name) => Ok(Some(name)),
-            None => Err(WireError::NotOneOf { field, got, accepted: accepted.to_vec() }),
-        }
+    /// Takes the fields of `T` and leaves the others. One body may hold the fields of several types.
+    ///
+    /// # Errors
+    /// [`WireError`], naming the field and what it takes.
+    pub(crate) fn read<T: DeserializeOwned>(&mut self) -> Result<T, WireError> {
+        T::deserialize(self)
     }
 
     /// The names of what was sent and not taken, in the order of the alphabet.
@@ -211,13 +125,42 @@ impl<'a> Fields<'a> {
     }
 
     /// Clients write `null` for what they leave out.
-    pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
+    fn take(&mut self, field: &str) -> Option<Value> {
         let value = match self.0.remove(field)? {
             Field::Value(value) => value,
             // Its syntax was checked with the whole body's.
             Field::Text(text) => serde_json::from_str(text.get()).unwrap_or(Value::Null),
         };
         Some(value).filter(|value| !value.is_null())
+    }
+}
+
+/// A type names its fields; these are taken.
+impl<'de> Deserializer<'de> for &mut Fields<'_> {
+    type Error = WireError;
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        names: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, WireError> {
+        let sent = names.iter().filter_map(|name| Some(((*name).to_owned(), self.take(name)?)));
+        visitor.visit_map(Members::new(sent))
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
+        let names: Vec<String> = self.0.keys().cloned().collect();
+        let sent = names.into_iter().filter_map(|name| {
+            let value = self.take(&name)?;
+            Some((name, value))
+        });
+        visitor.visit_map(Members::new(sent))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 
@@ -240,13 +183,13 @@ impl Serialize for Field<'_> {
 }
 
 /// The members of an object as they stand, at most [`FIELDS_MAX`] of them; of several with one name the last counts.
-struct Members<'a> {
+struct BodyMembers<'a> {
     fields: BTreeMap<String, Field<'a>>,
     count: usize,
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<'de>, D::Error> {
+impl<'de> Deserialize<'de> for BodyMembers<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BodyMembers<'de>, D::Error> {
         deserializer.deserialize_map(ReadMembers)
     }
 }
@@ -254,13 +197,13 @@ impl<'de> Deserialize<'de> for Members<'de> {
 struct ReadMembers;
 
 impl<'de> Visitor<'de> for ReadMembers {
-    type Value = Members<'de>;
+    type Value = BodyMembers<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Members<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<BodyMembers<'de>, A::Error> {
         let (mut fields, mut count) = (BTreeMap::new(), 0);
         while count < FIELDS_MAX
             && let Some((name, text)) = object.next_entry()?
@@ -271,7 +214,7 @@ impl<'de> Visitor<'de> for ReadMembers {
         while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
             count += 1;
         }
-        Ok(Members { fields, count })
+        Ok(BodyMembers { fields, count })
     }
 }
 
@@ -289,14 +232,6 @@ fn token_lists(text: &str, lists_max: usize) -> Option<TokenLists> {
     serde_json::from_str(text).ok()
 }
 
-fn bounded(field: &'static str, name: String) -> Result<String, WireError> {
-    let chars = name.chars().count();
-    if chars > NAME_CHARS_MAX {
-        return Err(WireError::NameTooLong { field, chars, chars_max: NAME_CHARS_MAX });
-    }
-    Ok(name)
-}
-
 /// serde_json ends its message with the position, which is kept apart here.
 fn malformed(error: &serde_json::Error) -> WireError {
     let (line, column) = (error.line(), error.column());
@@ -311,22 +246,7 @@ fn malformed(error: &serde_json::Error) -> WireError {
     WireError::Malformed { detail, line, column }
 }
 
-pub(crate) fn wrong_type(field: &'static str, wanted: &'static str, got: &Value) -> WireError {
-    WireError::WrongType { field, wanted, got: kind_of(got) }
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
-}
-
-/// Of a text that is valid JSON.
+/// The kind of a valid JSON text.
 fn kind_of_text(text: &str) -> &'static str {
     match text.as_bytes().first() {
         Some(b'n') => "null",
@@ -391,7 +311,12 @@ mod tests {
     fn what_no_code_asks_for_keeps_its_text() {
         let body = br#"{ "b": [1,  2.50], "a": {"z": 1, "y": 2}, "null": null, "b": "last" }"#;
         let mut fields = Fields::parse(body).expect("fields");
-        assert_eq!(fields.text("b").expect("a string").as_deref(), Some("last"));
+        #[derive(serde::Deserialize)]
+        struct Known {
+            b: Option<String>,
+        }
+        let known: Known = fields.read().expect("a string");
+        assert_eq!(known.b.as_deref(), Some("last"));
         let rest = fields.rest().expect("more");
         assert_eq!(rest.as_str(), r#"{"a":{"z": 1, "y": 2}}"#);
         assert_eq!(fields.into_unknown(), ["a"]);

@@ -12,36 +12,39 @@ mod verdict;
 use hob_core::KvTypes;
 use hob_core::fit::{Alternative, Assessment, ContextLimit, FitOptions, Longest, Model, Site, Use};
 use hob_core::machine::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::constants::{ConstantShape, constants};
-use self::machine::{MachineShape, ModelInfo};
-use self::plan::{PlacementShape, PlanShape, placement};
+use self::constants::{FitConstant, constants};
+use self::machine::{FitMachineDetails, FitModelDetails};
+use self::plan::{FitPlacement, FitPlan, placement};
 use crate::error::json;
 
+pub(crate) use self::lists::{FitMachines, FitModels};
 pub use self::lists::{FitModel, fit_machines, fit_models};
+pub(crate) use self::request::FitFields;
 pub use self::request::{FitRequest, parse_fit, parse_fit_query};
 
 /// The answer for one model on one machine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct FitAnswer {
     /// One sentence for people.
     pub verdict: String,
     pub fits: bool,
-    machine: MachineShape,
-    model: ModelInfo,
+    machine: FitMachineDetails,
+    model: FitModelDetails,
     /// One plan of each placement, the best first.
-    plans: Vec<PlanShape>,
+    plans: Vec<FitPlan>,
     /// Longest context of the first plan's placement, for each pair of KV types.
-    longest: Vec<LongestShape>,
+    longest: Vec<LongestContext>,
     /// What would be faster, longer or more exact: at most one of each.
-    alternatives: Vec<AlternativeShape>,
-    constants: Vec<ConstantShape>,
+    alternatives: Vec<FitAlternative>,
+    constants: Vec<FitConstant>,
 }
 
 /// Longest context with these KV types.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct LongestShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct LongestContext {
     kv_k: &'static str,
     kv_v: &'static str,
     max: Option<u32>,
@@ -49,13 +52,13 @@ struct LongestShape {
 }
 
 /// The same model in another quant, or with another KV cache.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct AlternativeShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitAlternative {
     toward: &'static str,
     quant: String,
     kv_k: &'static str,
     kv_v: &'static str,
-    placement: PlacementShape,
+    placement: FitPlacement,
     tok_s: Option<f64>,
     max: Option<u32>,
     bytes: u64,
@@ -69,14 +72,14 @@ impl FitAnswer {
         options: &FitOptions,
     ) -> FitAnswer {
         let Assessment { plans, longest, alternatives, warnings } = assessment;
-        let shape = |plan| PlanShape::of(machine, model, plan, options);
+        let shape = |plan| FitPlan::of(machine, model, plan, options);
         let first = plans.first().map(|plan| shape(plan).warned(warnings));
         let sites = plans.first().map(|plan| plan.layout.sites()).unwrap_or_default();
         FitAnswer {
             verdict: verdict::of(machine, model, assessment),
             fits: assessment.best().is_some(),
-            machine: MachineShape::of(machine),
-            model: ModelInfo::of(model),
+            machine: FitMachineDetails::of(machine),
+            model: FitModelDetails::of(model),
             plans: first.into_iter().chain(plans.iter().skip(1).map(shape)).collect(),
             longest: longest.iter().map(|(kv, longest)| longest_of(*kv, longest)).collect(),
             alternatives: alternatives.iter().map(alternative).collect(),
@@ -103,8 +106,8 @@ impl FitAnswer {
     }
 }
 
-fn longest_of(kv: KvTypes, longest: &Longest) -> LongestShape {
-    LongestShape {
+fn longest_of(kv: KvTypes, longest: &Longest) -> LongestContext {
+    LongestContext {
         kv_k: kv.keys.name(),
         kv_v: kv.values.name(),
         max: longest.context_tokens,
@@ -112,9 +115,9 @@ fn longest_of(kv: KvTypes, longest: &Longest) -> LongestShape {
     }
 }
 
-fn alternative(one: &Alternative) -> AlternativeShape {
+fn alternative(one: &Alternative) -> FitAlternative {
     let Alternative { toward, quant, plan } = one;
-    AlternativeShape {
+    FitAlternative {
         toward: toward.name(),
         quant: quant.clone(),
         kv_k: plan.kv.keys.name(),

@@ -1,15 +1,12 @@
 //! How long a model stays in memory, as Ollama's clients write it: seconds, or a duration like Go's.
-//! Anything below zero means for ever, whatever its unit.
+//! A value below zero, in any unit, means for ever.
 
 use std::time::Duration;
 
 use hob_core::KeepAlive;
-use serde_json::Value;
+use serde::de::{Deserialize as _, Deserializer, Error as _};
 
-use crate::WireError;
-use crate::fields::{Fields, wrong_type};
-
-const FIELD: &str = "keep_alive";
+use crate::request_value::Either;
 
 /// Longer is for ever: ten years of 365 days.
 const SECONDS_MAX: f64 = 10.0 * 365.0 * 86_400.0;
@@ -26,17 +23,19 @@ const UNITS: [(&str, f64); 8] = [
     ("h", 3600.0),
 ];
 
-/// # Errors
-/// [`WireError`] for anything but a number and a duration.
-pub(crate) fn keep_alive(fields: &mut Fields) -> Result<Option<KeepAlive>, WireError> {
-    let seconds = match fields.take(FIELD) {
+/// The field `keep_alive`: a number of seconds, or a duration.
+pub(crate) type KeepAliveField = Either<f64, String>;
+
+/// Reads [`KeepAliveField`].
+pub(crate) fn keep_alive<'de, D: Deserializer<'de>>(
+    value: D,
+) -> Result<Option<KeepAlive>, D::Error> {
+    let seconds = match Option::<KeepAliveField>::deserialize(value)? {
         None => return Ok(None),
-        Some(Value::Number(number)) => number.as_f64().unwrap_or(SECONDS_MAX),
-        Some(Value::String(text)) => seconds(&text).ok_or_else(|| WireError::Invalid {
-            field: FIELD,
-            reason: "must be a number of seconds or a duration like '5m'".to_owned(),
+        Some(Either::First(seconds)) => seconds,
+        Some(Either::Second(text)) => seconds(&text).ok_or_else(|| {
+            D::Error::custom("must be a number of seconds or a duration like '5m'")
         })?,
-        Some(other) => return Err(wrong_type(FIELD, "a number or a duration", &other)),
     };
     Ok(Some(settle(seconds)))
 }
@@ -75,12 +74,20 @@ fn number(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
 
     fn parse(value: &str) -> Result<Option<KeepAlive>, String> {
+        #[derive(Deserialize)]
+        struct Sent {
+            #[serde(default, deserialize_with = "keep_alive")]
+            keep_alive: Option<KeepAlive>,
+        }
         let body = format!(r#"{{"keep_alive":{value}}}"#);
-        let mut fields = Fields::parse(body.as_bytes()).expect("an object");
-        keep_alive(&mut fields).map_err(|error| error.to_string())
+        let mut fields = crate::fields::Fields::parse(body.as_bytes()).expect("an object");
+        let sent: Result<Sent, _> = fields.read();
+        sent.map(|sent| sent.keep_alive).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -112,7 +119,7 @@ mod tests {
         for value in ["", "-", "soon", "5 m", "5x", "m", "1.2.3s", "inf", "1e9", "5m3"] {
             assert_eq!(parse(&format!("{value:?}")), Err(invalid.to_owned()), "{value}");
         }
-        let wrong = "'keep_alive' must be a number or a duration, and is a boolean";
+        let wrong = "'keep_alive' must be a number or a string, and is a boolean";
         assert_eq!(parse("true"), Err(wrong.to_owned()));
     }
 

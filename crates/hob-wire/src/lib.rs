@@ -15,17 +15,18 @@ mod lists;
 mod names;
 mod now;
 mod ollama;
+mod openapi;
+pub mod operations;
 mod parameters;
+mod request_value;
 mod routes;
 mod speech;
 mod sse;
 mod transcript;
 mod upstream;
 
-pub use answers::{AnswerChunks, CollectedAnswer};
-pub use chat::{
-    AnswerHead, CallShape, ChatAnswer, ChatChunks, ChatDelivery, UsageChunk, WireChat, parse_chat,
-};
+pub use answers::{AnswerChunks, AnswerHead, CollectedAnswer};
+pub use chat::{CallShape, ChatAnswer, ChatChunks, ChatDelivery, UsageChunk, WireChat, parse_chat};
 pub use completions::{CompletionAnswer, CompletionChunks, Echo, WireCompletion, parse_completion};
 pub use embeddings::{VectorEncoding, WireEmbeddings, embeddings, parse_embeddings};
 pub use error::{ErrorBody, ErrorKind, WireError};
@@ -54,6 +55,7 @@ pub use ollama::{
     ollama_unloaded, ollama_version, parse_ollama_chat, parse_ollama_embed,
     parse_ollama_embeddings, parse_ollama_generate, parse_ollama_named, tagged,
 };
+pub use openapi::openapi;
 pub use parameters::Parameters;
 pub use routes::{route, upstreams};
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};

@@ -2,14 +2,16 @@
 //! Ollama's words for the same are in `ollama/lists.rs`.
 
 use hob_core::{KeepAlive, MemoryUse, ModelState};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::WireError;
 use crate::error::json;
 use crate::fields::Fields;
-use crate::keep_alive::keep_alive;
+use crate::keep_alive::{KeepAliveField, keep_alive};
 use crate::lists::state_name;
 use crate::ollama::rfc3339;
+use crate::request_value::Name;
 
 /// A model that hob itself holds, in memory or not.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,33 +30,67 @@ pub struct ResidentEntry {
 pub struct ResidenceWish {
     pub model: String,
     pub keep_alive: Option<KeepAlive>,
-    /// Whether the way there is told, line by line, or only the end.
+    /// Whether the answer reports the progress in lines, or only the end.
     pub is_told: bool,
     /// Fields without effect.
     pub ignored: Vec<String>,
+}
+
+/// The fields of `POST /api/hob/load` and `POST /api/hob/unload`.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ResidenceFields {
+    /// A model that hob itself holds.
+    model: Name,
+    /// How long the model stays in memory after its last request: seconds, or a duration such as `5m`. Below zero: for ever.
+    #[serde(default, deserialize_with = "keep_alive")]
+    #[schemars(with = "Option<KeepAliveField>")]
+    keep_alive: Option<KeepAlive>,
+    /// `true` reports the progress in lines of JSON. Default: `false`.
+    stream: Option<bool>,
 }
 
 /// # Errors
 /// [`WireError`], naming the field and what it takes.
 pub fn parse_residence(body: &[u8]) -> Result<ResidenceWish, WireError> {
     let mut fields = Fields::parse(body)?;
-    let model = fields.name("model")?.ok_or(WireError::Missing { field: "model" })?;
-    let keep_alive = keep_alive(&mut fields)?;
-    let is_told = fields.flag("stream")?.unwrap_or(false);
-    Ok(ResidenceWish { model, keep_alive, is_told, ignored: fields.into_unknown() })
+    let ResidenceFields { model, keep_alive, stream } = fields.read()?;
+    let is_told = stream.unwrap_or(false);
+    Ok(ResidenceWish { model: model.0, keep_alive, is_told, ignored: fields.into_unknown() })
 }
 
-#[derive(Serialize)]
-pub(crate) struct Entry<'a> {
-    name: &'a str,
-    kind: &'static str,
+/// The answer of `GET /api/hob/ps`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ResidentModels<'a> {
+    models: Vec<ResidentModel<'a>>,
+}
+
+/// A line of `POST /api/hob/load` with `stream`, while the model loads.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct LoadingLine {
+    /// `loading`.
     state: &'static str,
     ready_in_s: Option<f64>,
+}
+
+/// A model that hob itself holds, in memory or not.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ResidentModel<'a> {
+    name: &'a str,
+    /// `speech` or `chat`.
+    kind: &'static str,
+    /// `warm`, `cold`, `loading` or `down`.
+    state: &'static str,
+    ready_in_s: Option<f64>,
+    /// Memory that the model takes now.
     resident_bytes: Option<u64>,
+    /// Memory that hob expects the model to take.
     #[serde(skip_serializing_if = "Option::is_none")]
     predicted_bytes: Option<u64>,
+    /// Memory on graphics cards.
     vram_bytes: u64,
+    /// Requests that run.
     in_flight: usize,
+    /// When hob unloads the model, as RFC 3339 writes it. Null: never.
     expires_at: Option<String>,
     context_length: Option<u32>,
     load_ms: Option<u64>,
@@ -62,11 +98,7 @@ pub(crate) struct Entry<'a> {
 
 /// `GET /api/hob/ps`.
 pub fn residents(entries: &[ResidentEntry]) -> String {
-    #[derive(Serialize)]
-    struct Models<'a> {
-        models: Vec<Entry<'a>>,
-    }
-    json(&Models { models: entries.iter().map(entry).collect() })
+    json(&ResidentModels { models: entries.iter().map(entry).collect() })
 }
 
 /// One of them.
@@ -76,18 +108,13 @@ pub fn resident(resident: &ResidentEntry) -> String {
 
 /// A line of a loading that goes on.
 pub fn loading_line(state: &ModelState) -> String {
-    #[derive(Serialize)]
-    struct Loading {
-        state: &'static str,
-        ready_in_s: Option<f64>,
-    }
-    json(&Loading { state: "loading", ready_in_s: ready_in_s(state) })
+    json(&LoadingLine { state: "loading", ready_in_s: ready_in_s(state) })
 }
 
-pub(crate) fn entry(resident: &ResidentEntry) -> Entry<'_> {
+pub(crate) fn entry(resident: &ResidentEntry) -> ResidentModel<'_> {
     let MemoryUse { resident_bytes, predicted_bytes, vram_bytes, in_flight, expires_at, load_took } =
         resident.memory_use.clone();
-    Entry {
+    ResidentModel {
         name: &resident.name,
         kind: resident.kind,
         state: state_name(&resident.state),

@@ -1,7 +1,8 @@
-//! The lists that clients fill their menus from: models, audio models, voices.
+//! The lists from which clients fill their menus: models, audio models, voices.
 //! `name` is always there: Open WebUI falls back to six voices of its own when one lacks it.
 
 use hob_core::{ChatCard, Gender, ModelState, Voice};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::json;
@@ -20,20 +21,20 @@ pub struct ModelEntry {
     pub kind: ModelKind,
 }
 
-/// What a model is for.
+/// The kind of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelKind {
     Speech,
     Transcription,
     Chat {
         context_tokens: u32,
-        /// Words of hob's own, for readers that want to know before they ask.
+        /// hob's own names of what the model can do.
         capabilities: Vec<&'static str>,
     },
 }
 
 impl ModelKind {
-    /// Of a model of another server, as far as that says.
+    /// A chat model of another server, as far as that server describes it.
     pub fn elsewhere(context_tokens: Option<u32>) -> ModelKind {
         let capabilities = Vec::new();
         ModelKind::Chat { context_tokens: context_tokens.unwrap_or_default(), capabilities }
@@ -67,51 +68,100 @@ impl ModelKind {
 
 /// The answer to a model's deletion.
 pub fn deleted_model(id: &str) -> String {
-    json(&Deleted { id, object: "model", deleted: true })
+    json(&DeletedModel { id, object: "model", deleted: true })
 }
 
-#[derive(Serialize)]
-struct Deleted<'a> {
+/// The answer of `DELETE /v1/models/{id}`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct DeletedModel<'a> {
     id: &'a str,
     object: &'static str,
     deleted: bool,
 }
 
-#[derive(Serialize)]
-struct List<T> {
+/// The answer of `GET /v1/models`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ModelList<'a> {
     object: &'static str,
-    data: Vec<T>,
+    data: Vec<ListedModel<'a>>,
 }
 
-#[derive(Serialize)]
-struct Model<'a> {
+/// A model that requests may name.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ListedModel<'a> {
     id: &'a str,
     object: &'static str,
     created: u64,
     owned_by: &'static str,
+    /// Tokens of context, for chat models.
     #[serde(skip_serializing_if = "Option::is_none")]
     context_length: Option<u32>,
-    hob: Hob<'a>,
+    hob: ModelDetails<'a>,
 }
 
-#[derive(Serialize)]
-struct Hob<'a> {
+/// What hob adds to a model.
+#[derive(JsonSchema, Serialize)]
+struct ModelDetails<'a> {
+    /// `speech`, `transcription` or `chat`.
     kind: &'static str,
+    /// `warm`, `cold`, `loading` or `down`.
     state: &'static str,
     capabilities: &'a [&'static str],
 }
 
-#[derive(Serialize)]
-struct WireVoice<'a> {
+/// The answer of `GET /v1/audio/models`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct AudioModels<'a> {
+    models: Vec<AudioModel<'a>>,
+}
+
+/// A model that speaks.
+#[derive(JsonSchema, Serialize)]
+struct AudioModel<'a> {
     id: &'a str,
     name: &'a str,
+}
+
+/// The answer of `GET /v1/audio/voices`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct VoiceList<'a> {
+    object: &'static str,
+    voices: Vec<ListedVoice<'a>>,
+}
+
+/// The answer of `GET /v1/audio/voices?legacy=true`.
+#[derive(JsonSchema, Serialize)]
+struct VoiceIds<'a> {
+    voices: Vec<&'a str>,
+}
+
+/// A voice whose language can be read aloud.
+#[derive(JsonSchema, Serialize)]
+struct ListedVoice<'a> {
+    id: &'a str,
+    name: &'a str,
+    /// As BCP 47 writes it: `en-US`.
     language: &'static str,
+    /// `female` or `male`.
     gender: &'static str,
+}
+
+/// The answer of `GET /ready`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Readiness<'a> {
+    /// `ready`, `cold`, `loading` or `down`.
+    status: &'static str,
+    /// The default model.
+    model: &'a str,
+    ready_in_s: Option<f64>,
+    /// Why the model does not answer yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorBody>,
 }
 
 /// `GET /v1/models`.
 pub fn models(entries: &[ModelEntry]) -> String {
-    json(&List { object: "list", data: entries.iter().map(wire_model).collect() })
+    json(&ModelList { object: "list", data: entries.iter().map(wire_model).collect() })
 }
 
 /// `GET /v1/models/{id}`.
@@ -121,49 +171,23 @@ pub fn model(entry: &ModelEntry) -> String {
 
 /// `GET /v1/audio/models`.
 pub fn audio_models(entries: &[ModelEntry]) -> String {
-    #[derive(Serialize)]
-    struct Named<'a> {
-        id: &'a str,
-        name: &'a str,
-    }
-    #[derive(Serialize)]
-    struct Models<'a> {
-        models: Vec<Named<'a>>,
-    }
-    let models = entries.iter().map(|ModelEntry { id, .. }| Named { id, name: id });
-    json(&Models { models: models.collect() })
+    let models = entries.iter().map(|ModelEntry { id, .. }| AudioModel { id, name: id });
+    json(&AudioModels { models: models.collect() })
 }
 
 /// `GET /v1/audio/voices`.
 pub fn voices<'a>(voices: impl IntoIterator<Item = &'a Voice>) -> String {
-    #[derive(Serialize)]
-    struct Voices<'a> {
-        object: &'static str,
-        voices: Vec<WireVoice<'a>>,
-    }
-    json(&Voices { object: "list", voices: voices.into_iter().map(wire_voice).collect() })
+    json(&VoiceList { object: "list", voices: voices.into_iter().map(wire_voice).collect() })
 }
 
 /// `GET /v1/audio/voices?legacy=true`: names only, as older clients read them.
 pub fn voice_ids<'a>(voices: impl IntoIterator<Item = &'a Voice>) -> String {
-    #[derive(Serialize)]
-    struct Voices<'a> {
-        voices: Vec<&'a str>,
-    }
-    json(&Voices { voices: voices.into_iter().map(|voice| voice.id.as_str()).collect() })
+    json(&VoiceIds { voices: voices.into_iter().map(|voice| voice.id.as_str()).collect() })
 }
 
 /// `GET /ready`: the model that speaks by default, and what it waits for; as an error too, for
 /// clients that read nothing else of a refusal.
 pub fn readiness(model: &str, state: &ModelState) -> String {
-    #[derive(Serialize)]
-    struct Readiness<'a> {
-        status: &'static str,
-        model: &'a str,
-        ready_in_s: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        error: Option<ErrorBody>,
-    }
     let (status, ready_in_s, why_not) = match state {
         ModelState::Ready => ("ready", None, None),
         ModelState::Cold => ("cold", None, Some("the model is not in memory yet".to_owned())),
@@ -198,7 +222,7 @@ pub fn state_name(state: &ModelState) -> &'static str {
     }
 }
 
-fn wire_model(entry: &ModelEntry) -> Model<'_> {
+fn wire_model(entry: &ModelEntry) -> ListedModel<'_> {
     let (context_length, capabilities): (_, &[&'static str]) = match &entry.kind {
         ModelKind::Speech => (None, &["speech"]),
         ModelKind::Transcription => (None, &["transcription"]),
@@ -206,18 +230,22 @@ fn wire_model(entry: &ModelEntry) -> Model<'_> {
             (Some(*context_tokens).filter(|tokens| *tokens > 0), capabilities)
         }
     };
-    Model {
+    ListedModel {
         id: &entry.id,
         object: "model",
         created: CREATED,
         owned_by: "hob",
         context_length,
-        hob: Hob { kind: entry.kind.name(), state: state_name(&entry.state), capabilities },
+        hob: ModelDetails {
+            kind: entry.kind.name(),
+            state: state_name(&entry.state),
+            capabilities,
+        },
     }
 }
 
-fn wire_voice(voice: &Voice) -> WireVoice<'_> {
-    WireVoice {
+fn wire_voice(voice: &Voice) -> ListedVoice<'_> {
+    ListedVoice {
         id: &voice.id,
         name: &voice.name,
         language: voice.language.tag(),

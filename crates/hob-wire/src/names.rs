@@ -1,5 +1,5 @@
 //! OpenAI's names for models and voices, and what they mean here.
-//! Whoever has such a name built in gets a voice of the same kind; nobody has to reconfigure.
+//! A client with such a name built in gets a similar voice without any configuration.
 
 use hob_core::{Gender, Language, Voice};
 
@@ -25,8 +25,8 @@ pub fn local_voice(name: &str) -> Option<&'static str> {
     VOICES.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
 }
 
-/// OpenAI's 13 voices, as a server that has no list of its own is taken to have them. They speak every
-/// language; English is what they are listed under.
+/// OpenAI's 13 voices, for a server that has no list of its own. They speak every language, and are listed
+/// as English.
 pub fn openai_voices() -> Vec<Voice> {
     let voice = |(theirs, ours): (&str, &str)| Voice {
         id: theirs.to_owned(),
@@ -37,8 +37,8 @@ pub fn openai_voices() -> Vec<Voice> {
     VOICES.into_iter().map(voice).collect()
 }
 
-/// The voice among these that is meant by a name: that of the name, or one of its kind where the name is
-/// OpenAI's and they are hob's, or the other way round. None: nobody here knows the name.
+/// Finds the voice of a name. If one of the two is OpenAI's name and the other hob's, finds the similar voice.
+/// None: no voice here has such a name.
 pub fn voice_among<'a>(voices: &'a [Voice], name: &str) -> Option<&'a str> {
     let find = |id: &str| voices.iter().find(|voice| voice.id == id).map(|voice| voice.id.as_str());
     let theirs = || VOICES.iter().find(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
@@ -61,12 +61,12 @@ pub fn local_speech_model(name: &str) -> Option<&'static str> {
         "kokoro-82m-v1.0-onnx",
     ];
     let lower = name.to_ascii_lowercase();
-    // The owner of the repository makes no other model of it.
+    // The owner of a repository does not change which model it is.
     let model = lower.rsplit('/').next().unwrap_or(&lower);
     (model == "kokoro" || KOKORO.contains(&model)).then_some("kokoro")
 }
 
-/// The same of transcription models.
+/// Whether a name means "the transcription model that you have".
 pub fn is_default_transcript_model(name: &str) -> bool {
     const BASES: [&str; 4] =
         ["whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-transcribe"];

@@ -1,5 +1,5 @@
-//! What hob is doing now, and what became of a request, as hob says it over HTTP.
-//! Names and numbers only: nothing of what was asked or answered has a field here.
+//! The requests that run and that ended, as hob reports them over HTTP.
+//! Names and numbers only: no field holds a text of a request or an answer.
 
 mod shapes;
 
@@ -8,16 +8,17 @@ use std::time::Duration;
 use hob_core::routing::UpstreamView;
 use hob_core::statistics::Sample;
 
+pub(crate) use self::shapes::{NowAnswer, ShownRequest};
 use self::shapes::{everything, shown};
 use crate::error::json;
 use crate::lifecycle::ResidentEntry;
 
-/// Everything that is looked at together.
+/// The content of `GET /api/hob/now`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NowView {
-    /// That are not done; the oldest first.
+    /// Requests that run, the oldest first.
     pub requests: Vec<RequestView>,
-    /// That are; the latest first.
+    /// Requests that ended, the latest first.
     pub recent: Vec<RequestView>,
     pub aliases: Vec<AliasView>,
     pub models: Vec<ResidentEntry>,
@@ -25,7 +26,7 @@ pub struct NowView {
     pub queue: QueueView,
 }
 
-/// One request that a model was asked.
+/// One request to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestView {
     pub id: u64,
@@ -33,53 +34,53 @@ pub struct RequestView {
     /// `chat`, `speech` or `embeddings`.
     pub route: &'static str,
     pub alias: String,
-    /// Who is asked or answers; none between two of them.
+    /// The target that is tried or answers. None between two attempts.
     pub target: Option<String>,
     pub stage: Stage,
     pub key: Option<String>,
     pub is_streamed: bool,
     pub is_warm: bool,
-    /// Since it came, or until it ended.
+    /// Time since the request came, or until it ended.
     pub took: Duration,
-    /// Until the first token, or the first sound.
+    /// Time until the first token or sound.
     pub first: Option<Duration>,
     pub made: Made,
-    /// Those that did not answer, in the order in which they were asked.
+    /// Targets that did not answer, in the order of the attempts.
     pub failed: Vec<FailedView>,
     /// Parameters that the target does not take.
     pub dropped: Vec<String>,
     pub thought_anyway: bool,
     pub counted_here: bool,
-    /// None while it is not done.
+    /// None while the request runs.
     pub end: Option<EndView>,
 }
 
 /// How far a request has come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stage {
-    /// For its turn, for a target to be chosen, or for the first of the answer.
+    /// Waits for its turn, for a target, or for the first content.
     Waiting,
-    /// For its model to be in memory.
+    /// Waits until its model is in memory.
     Loading {
         ready_in: Duration,
     },
-    /// A target was asked and has not answered.
+    /// A target has the request and has not answered.
     Asking,
-    /// The first of the answer is there.
+    /// The first content has arrived.
     Answering,
     Ended,
 }
 
-/// What there is of an answer.
+/// How much of an answer exists.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Made {
     Tokens(u64),
     Sound(Duration),
-    /// An answer that is there all at once, or not at all.
+    /// An answer that arrives all at once.
     Nothing,
 }
 
-/// A target that did not answer: how, in one word, and after how long.
+/// A target that did not answer: the reason in one word, and after how long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailedView {
     pub target: String,
@@ -87,7 +88,7 @@ pub struct FailedView {
     pub took: Duration,
 }
 
-/// What is known of a request only when it is done.
+/// Figures of a request that ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EndView {
     /// `complete`, `failed` or `abandoned`.
@@ -103,38 +104,38 @@ pub struct EndView {
     pub reasoning_tokens: u32,
 }
 
-/// What the last hour's requests by one name took.
+/// Figures of the last hour's requests to one name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AliasView {
     pub name: String,
     pub requests: usize,
-    /// There were more in the hour, and these are the latest.
+    /// The hour had more requests, and these are the latest.
     pub had_more: bool,
     pub failed: usize,
-    /// Of those that found their model in memory, in milliseconds.
+    /// Time to first content with the model in memory, milliseconds.
     pub warm: Sample,
     pub cold: Sample,
-    /// Of those that were completed, in milliseconds.
+    /// Time of complete answers, milliseconds.
     pub total: Sample,
     pub tokens_per_s: Sample,
 }
 
-/// How many there are at once.
+/// Requests at the same time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueView {
     pub in_flight: usize,
-    /// Of those, without the first of an answer.
+    /// Requests in flight without a first content.
     pub waiting: usize,
     pub targets: Vec<QueuedView>,
 }
 
-/// The same of one target.
+/// Requests at the same time to one target.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueuedView {
     pub name: String,
     pub in_flight: usize,
     pub waiting: usize,
-    /// Of those that have a limit here.
+    /// The limit, for models of this hob.
     pub in_flight_max: Option<usize>,
 }
 

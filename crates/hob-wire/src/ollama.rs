@@ -12,19 +12,25 @@ mod request;
 mod tag;
 mod time;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::WireError;
 use crate::error::json;
 use crate::fields::Fields;
+use crate::request_value::Name;
 
+pub(crate) use answer::OllamaLine;
 pub use answer::{OllamaAnswer, OllamaShape, ollama_loaded, ollama_unloaded};
 pub use embed::{
     OllamaEmbed, ollama_embedding, ollama_embeddings, parse_ollama_embed, parse_ollama_embeddings,
 };
+pub(crate) use embed::{OllamaEmbedFields, OllamaEmbedding, OllamaEmbeddings};
+pub(crate) use lists::{OllamaCard, OllamaPs, OllamaTags, OllamaVersion};
 pub use lists::{
     OllamaModel, OllamaResident, ollama_ps, ollama_show, ollama_tags, ollama_version, tagged,
 };
+pub(crate) use request::{OllamaChatFields, OllamaFields, OllamaGenerateFields};
 pub use request::{
     OllamaDelivery, OllamaRequest, OllamaWish, parse_ollama_chat, parse_ollama_generate,
 };
@@ -38,32 +44,50 @@ pub struct OllamaNamed {
     pub delivery: OllamaDelivery,
 }
 
+/// The fields of `POST /api/show` and `POST /api/pull`.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct OllamaNamedFields {
+    /// A model, with or without its tag.
+    model: Option<Name>,
+    /// Another name of `model`, for older clients.
+    name: Option<Name>,
+    /// `false` sends one JSON object. Default: `true`, lines of JSON.
+    stream: Option<bool>,
+}
+
 /// # Errors
 /// [`WireError`], naming the field and what it takes.
 pub fn parse_ollama_named(body: &[u8]) -> Result<OllamaNamed, WireError> {
     let mut fields = Fields::parse(body)?;
-    let delivery = request::delivery(&mut fields)?;
-    let model = model(&mut fields)?.ok_or(WireError::Missing { field: "model" })?;
-    Ok(OllamaNamed { model, delivery })
+    let OllamaNamedFields { model, name, stream } = fields.read()?;
+    let model = model_of(model, name).ok_or_else(|| WireError::missing("model"))?;
+    Ok(OllamaNamed { model, delivery: OllamaDelivery::of(stream) })
 }
 
 /// `{"error": …}`, as an answer and as the last line of one that broke off.
 pub fn ollama_error(message: &str) -> String {
-    #[derive(Serialize)]
-    struct Failed<'a> {
-        error: &'a str,
-    }
-    json(&Failed { error: message })
+    json(&OllamaFailure { error: message })
+}
+
+/// An error of Ollama's routes.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct OllamaFailure<'a> {
+    error: &'a str,
+}
+
+/// The answer of `POST /api/pull`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct OllamaStatus {
+    /// `success`.
+    status: &'static str,
 }
 
 /// `/api/pull` of a model that is here.
 pub fn ollama_success() -> String {
-    r#"{"status":"success"}"#.to_owned()
+    json(&OllamaStatus { status: "success" })
 }
 
 /// Older clients call it `name`.
-fn model(fields: &mut Fields) -> Result<Option<String>, WireError> {
-    let model = fields.name("model")?;
-    let name = fields.name("name")?;
-    Ok(model.or(name).filter(|name| !name.is_empty()))
+fn model_of(model: Option<Name>, name: Option<Name>) -> Option<String> {
+    model.or(name).map(|name| name.0).filter(|name| !name.is_empty())
 }

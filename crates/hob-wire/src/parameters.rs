@@ -1,14 +1,16 @@
-//! What an alias changes about requests before a target sees them: set, leave out, or say where nobody did.
-//! In the words of requests themselves, so that who can write a request can write an alias.
+//! What an alias changes in a request before a target gets it: values to set, to drop, and defaults.
+//! They have the names of the request's fields.
 
 use hob_core::chat::{Sampling, Thinking};
 use hob_core::{ChatRequest, JsonText, KeepAlive};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::WireError;
-use crate::chat::{sampling, stop, switch, tokens_max};
+use crate::chat::{SamplingFields, Switch, effort_of};
 use crate::fields::Fields;
 use crate::keep_alive::keep_alive;
+use crate::request_value::tokens;
 
 /// Checked when it was written, so that no request fails for it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +32,21 @@ struct Said {
     extra: Map<String, Value>,
 }
 
+/// What an alias may set, apart from sampling. Other fields go on to servers that know them.
+#[derive(Deserialize)]
+struct AliasFields {
+    #[serde(default, deserialize_with = "tokens")]
+    max_completion_tokens: Option<u32>,
+    #[serde(default, deserialize_with = "tokens")]
+    max_tokens: Option<u32>,
+    reasoning_effort: Option<Switch>,
+    think: Option<Switch>,
+    #[serde(default, deserialize_with = "tokens")]
+    thinking_budget_tokens: Option<u32>,
+    #[serde(default, deserialize_with = "keep_alive")]
+    keep_alive: Option<KeepAlive>,
+}
+
 impl Parameters {
     /// `set` and `default` are JSON objects.
     ///
@@ -39,8 +56,8 @@ impl Parameters {
         Ok(Parameters { set: Said::parse(set)?, default: Said::parse(default)?, drop })
     }
 
-    /// What a client said is left out first, then what is always said wins, and what nobody said has its
-    /// default. Of several, the last knows best.
+    /// Drops fields first, then sets fields, then fills absent fields with defaults. Among several aliases, the
+    /// last one wins.
     pub fn apply(several: &[Parameters], request: &mut ChatRequest) {
         if several.iter().all(Parameters::is_empty) {
             return;
@@ -62,19 +79,15 @@ impl Said {
     fn parse(json: &str) -> Result<Said, WireError> {
         let mut fields = Fields::parse(json.as_bytes())?;
         let mut ignored = Vec::new();
-        let newer = tokens_max(&mut fields, "max_completion_tokens")?;
-        let older = tokens_max(&mut fields, "max_tokens")?;
-        let effort = switch(&mut fields, "reasoning_effort")?.or(switch(&mut fields, "think")?);
-        let budget = fields.whole_number("thinking_budget_tokens")?;
+        let sent: AliasFields = fields.read()?;
+        let mut sampling: SamplingFields = fields.read()?;
+        let effort = sent.reasoning_effort.or(sent.think).map(effort_of);
         Ok(Said {
-            sampling: sampling(&mut fields, &mut ignored)?,
-            tokens_max: newer.or(older),
-            stop: stop(&mut fields)?,
-            thinking: Thinking {
-                effort,
-                tokens_max: budget.and_then(|tokens| u32::try_from(tokens).ok()),
-            },
-            keep_alive: keep_alive(&mut fields)?,
+            sampling: sampling.sampling(&mut ignored)?,
+            tokens_max: sent.max_completion_tokens.or(sent.max_tokens),
+            stop: sampling.stop()?,
+            thinking: Thinking { effort, tokens_max: sent.thinking_budget_tokens },
+            keep_alive: sent.keep_alive,
             extra: object(fields.rest().as_ref()),
         })
     }
@@ -90,7 +103,7 @@ impl Said {
         }
     }
 
-    /// What is not said here is as `other` says.
+    /// Takes from `other` what is absent here.
     fn fill_from(&mut self, other: &Said) {
         let (mine, theirs) = (&mut self.sampling, &other.sampling);
         mine.temperature = mine.temperature.or(theirs.temperature);

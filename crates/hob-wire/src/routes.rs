@@ -1,24 +1,26 @@
-//! Who would answer a name, and how other servers are, as hob says it over HTTP and on the command line.
-//! The shapes are hob's own: no other server has anything to say about this.
+//! The targets of a name and the state of other servers, as hob reports them over HTTP and on the command line.
+//! These types are hob's own; no other API has them.
 
 use std::time::Duration;
 
 use hob_core::ModelState;
 use hob_core::routing::{Reachable, RouteView, TargetStatus, TargetView, UpstreamView};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::json;
 use crate::lists::state_name;
 
-#[derive(Serialize)]
-struct Route<'a> {
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct AliasRoute<'a> {
     alias: &'a str,
+    /// How the alias chooses among its targets.
     strategy: &'a str,
-    targets: Vec<Target<'a>>,
+    targets: Vec<RouteTarget<'a>>,
 }
 
-#[derive(Serialize)]
-struct Target<'a> {
+#[derive(JsonSchema, Serialize)]
+struct RouteTarget<'a> {
     name: &'a str,
     /// `active`, `standby`, `open` or `half_open`: the state of the circuit breaker, and whether it answers.
     status: &'static str,
@@ -31,24 +33,24 @@ struct Target<'a> {
     context_length: Option<u32>,
     in_flight: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_failure: Option<Failure<'a>>,
+    last_failure: Option<TargetFailure<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     thinks_anyway: bool,
 }
 
-#[derive(Serialize)]
-struct Failure<'a> {
+#[derive(JsonSchema, Serialize)]
+struct TargetFailure<'a> {
     message: &'a str,
     ago_s: f64,
 }
 
-#[derive(Serialize)]
-struct Upstreams<'a> {
-    upstreams: Vec<Upstream<'a>>,
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct UpstreamList<'a> {
+    upstreams: Vec<UpstreamState<'a>>,
 }
 
-#[derive(Serialize)]
-pub(crate) struct Upstream<'a> {
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct UpstreamState<'a> {
     name: &'a str,
     kind: &'a str,
     url: &'a str,
@@ -66,19 +68,19 @@ pub(crate) struct Upstream<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     slots: Option<usize>,
     /// Targets that failed lately.
-    troubled: Vec<Target<'a>>,
+    troubled: Vec<RouteTarget<'a>>,
 }
 
 pub fn route(view: &RouteView) -> String {
     let targets = view.targets.iter().map(target).collect();
-    json(&Route { alias: &view.alias, strategy: view.strategy, targets })
+    json(&AliasRoute { alias: &view.alias, strategy: view.strategy, targets })
 }
 
 pub fn upstreams(views: &[UpstreamView]) -> String {
-    json(&Upstreams { upstreams: views.iter().map(upstream).collect() })
+    json(&UpstreamList { upstreams: views.iter().map(upstream).collect() })
 }
 
-fn target(view: &TargetView) -> Target<'_> {
+fn target(view: &TargetView) -> RouteTarget<'_> {
     let (status, open_for_s) = match &view.status {
         TargetStatus::Active => ("active", None),
         TargetStatus::Standby => ("standby", None),
@@ -90,7 +92,7 @@ fn target(view: &TargetView) -> Target<'_> {
         ModelState::Cold | ModelState::Loading { .. } | ModelState::Ready => None,
     };
     let last = view.last_failure.as_ref();
-    Target {
+    RouteTarget {
         name: &view.name,
         status,
         open_for_s,
@@ -98,12 +100,12 @@ fn target(view: &TargetView) -> Target<'_> {
         state_reason,
         context_length: view.context_tokens,
         in_flight: view.in_flight,
-        last_failure: last.map(|(message, ago)| Failure { message, ago_s: seconds(*ago) }),
+        last_failure: last.map(|(message, ago)| TargetFailure { message, ago_s: seconds(*ago) }),
         thinks_anyway: view.thinks_anyway,
     }
 }
 
-pub(crate) fn upstream(view: &UpstreamView) -> Upstream<'_> {
+pub(crate) fn upstream(view: &UpstreamView) -> UpstreamState<'_> {
     let (state, reason, asked_ago_s, took_ms) = match &view.reachable {
         Reachable::NotAsked => ("not_asked", None, None, None),
         Reachable::Yes { ago, took } => {
@@ -115,7 +117,7 @@ pub(crate) fn upstream(view: &UpstreamView) -> Upstream<'_> {
         }
         Reachable::No { reason, ago } => ("down", Some(reason.clone()), Some(seconds(*ago)), None),
     };
-    Upstream {
+    UpstreamState {
         name: &view.name,
         kind: view.kind,
         url: &view.url,
@@ -131,7 +133,7 @@ pub(crate) fn upstream(view: &UpstreamView) -> Upstream<'_> {
     }
 }
 
-/// To a tenth: nobody reads more.
+/// Rounded to a tenth: more digits help no reader.
 fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 10.0).round() / 10.0
 }

@@ -1,24 +1,24 @@
 //! `POST /v1/audio/speech`: from a body to a request whose fields have their types.
-//! Fields that nobody knows are tolerated and named; fields of the wrong type are refused by name.
+//! Unknown fields are tolerated and named; a field of the wrong type is an error that names it.
 
 use std::fmt;
 
 use hob_core::Speed;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::WireError;
 use crate::fields::Fields;
+use crate::request_value::{Either, JsonKind, Name, number_within, out_of_range};
 
 /// OpenAI's default.
 const DEFAULT_FORMAT: &str = "mp3";
-
-/// How much louder a client may ask for.
-const VOLUME: std::ops::RangeInclusive<f64> = 0.0..=4.0;
 
 /// Names in the header for ignored fields: so many, each so long.
 const IGNORED_NAMES_MAX: usize = 32;
 const IGNORED_CHARS_MAX: usize = 64;
 
-/// What was asked for; nothing of it is checked against a model yet.
+/// A parsed request. Its names are not yet checked against a model.
 #[derive(Clone, PartialEq)]
 pub struct WireSpeech {
     /// `None`: the default speech model.
@@ -63,21 +63,77 @@ pub enum Delivery {
     Whole,
 }
 
+/// The fields of `POST /v1/audio/speech`.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct SpeechFields {
+    /// The text to speak, of at most `text_chars_max` characters (100,000). A text without a word ("…", an emoji)
+    /// becomes a quarter of a second of silence.
+    input: String,
+    /// A speech model of `/v1/models`, an alias, `UPSTREAM/MODEL`, one of OpenAI's speech models, or another name of
+    /// Kokoro (`kokoro_v1`, `hexgrad/Kokoro-82M`). Default: the default speech model.
+    model: Option<Name>,
+    /// A voice of `/v1/audio/voices`, one of OpenAI's names, or `{"id": …}`. Default: the model's first voice.
+    voice: Option<Either<Name, VoiceId>>,
+    /// The audio format: `mp3`, `opus`, `aac`, `flac`, `wav` or `pcm`, see [formats.md](formats.md). Default: `mp3`.
+    response_format: Option<Name>,
+    /// From 0.25 to 4, default 1. Above 1.5, hob's own model shortens its sound at the same pitch.
+    #[schemars(range(min = 0.25, max = 4.0))]
+    speed: Option<f64>,
+    /// `sse` sends server-sent events. Default: `audio`.
+    stream_format: Option<StreamFormat>,
+    /// `false` sends the whole file with its length, of at most 600 s of sound. Default: `true`.
+    stream: Option<bool>,
+    /// How to speak. Models that take no instructions ignore it.
+    instructions: Option<String>,
+    /// A language code that must agree with the voice.
+    language: Option<Name>,
+    /// Another name of `language`.
+    lang_code: Option<Name>,
+    /// From 0 to 4, default 1. Samples that become too loud are clipped.
+    #[serde(default, deserialize_with = "number_within::<_, 0, 4>")]
+    #[schemars(range(min = 0, max = 4))]
+    volume_multiplier: Option<f32>,
+}
+
+/// A voice as an object.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(inline)]
+struct VoiceId {
+    id: Name,
+}
+
+impl JsonKind for VoiceId {
+    const KIND: &'static str = "an object";
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum StreamFormat {
+    Audio,
+    Sse,
+}
+
 /// # Errors
 /// [`WireError`], naming the field and what it takes.
 pub fn parse_speech(body: &[u8], formats: &[&'static str]) -> Result<WireSpeech, WireError> {
     let mut fields = Fields::parse(body)?;
-    let input = fields.text("input")?.ok_or(WireError::Missing { field: "input" })?;
+    let sent: SpeechFields = fields.read()?;
+    let delivery = delivery(&sent)?;
+    let voice = sent.voice.map(|voice| match voice {
+        Either::First(Name(id)) | Either::Second(VoiceId { id: Name(id) }) => id,
+    });
     Ok(WireSpeech {
-        model: fields.name("model")?,
-        input,
-        voice: fields.name_or_id("voice")?,
-        format: fields.choice("response_format", formats)?.unwrap_or(DEFAULT_FORMAT),
-        speed: speed(&mut fields)?,
-        delivery: delivery(&mut fields)?,
-        instructions: fields.text("instructions")?.filter(|text| !text.trim().is_empty()),
-        language: language(&mut fields)?,
-        volume: volume(&mut fields)?,
+        model: sent.model.map(|name| name.0),
+        input: sent.input,
+        voice,
+        format: format(sent.response_format, formats)?,
+        speed: speed(sent.speed)?,
+        delivery,
+        instructions: sent.instructions.filter(|text| !text.trim().is_empty()),
+        // Both names are in use; a client that sends both means the first.
+        language: sent.language.or(sent.lang_code).map(|name| name.0),
+        volume: sent.volume_multiplier.unwrap_or(1.0),
         ignored: fields.into_unknown(),
     })
 }
@@ -93,39 +149,26 @@ fn plain(name: &str) -> String {
     name.chars().take(IGNORED_CHARS_MAX).map(harmless).collect()
 }
 
-fn speed(fields: &mut Fields) -> Result<Speed, WireError> {
-    let Some(rate) = fields.number("speed")? else { return Ok(Speed::NORMAL) };
-    Speed::new(rate as f32).map_err(|_| out_of_range("speed", "0.25 to 4", rate))
+fn format(name: Option<Name>, formats: &[&'static str]) -> Result<&'static str, WireError> {
+    let Some(Name(name)) = name else { return Ok(DEFAULT_FORMAT) };
+    let known = formats.iter().find(|format| **format == name);
+    known.copied().ok_or_else(|| WireError::not_one_of("response_format", &name, formats))
 }
 
-fn volume(fields: &mut Fields) -> Result<f32, WireError> {
-    let volume = fields.number("volume_multiplier")?.unwrap_or(1.0);
-    if !VOLUME.contains(&volume) {
-        return Err(out_of_range("volume_multiplier", "0 to 4", volume));
-    }
-    Ok(volume as f32)
+fn speed(rate: Option<f64>) -> Result<Speed, WireError> {
+    let Some(rate) = rate else { return Ok(Speed::NORMAL) };
+    let speed = Speed::new(rate as f32);
+    speed.map_err(|_| WireError::within(out_of_range("0.25", 4, rate), "speed"))
 }
 
-fn out_of_range(field: &'static str, range: &str, got: f64) -> WireError {
-    WireError::Invalid { field, reason: format!("must be from {range}, and is {got}") }
-}
-
-/// Both names are in use; a client that sends both means the first.
-fn language(fields: &mut Fields) -> Result<Option<String>, WireError> {
-    let language = fields.name("language")?;
-    let lang_code = fields.name("lang_code")?;
-    Ok(language.or(lang_code))
-}
-
-fn delivery(fields: &mut Fields) -> Result<Delivery, WireError> {
-    let events = fields.choice("stream_format", &["audio", "sse"])? == Some("sse");
-    match (events, fields.flag("stream")?.unwrap_or(true)) {
+fn delivery(sent: &SpeechFields) -> Result<Delivery, WireError> {
+    let events = sent.stream_format == Some(StreamFormat::Sse);
+    match (events, sent.stream.unwrap_or(true)) {
         (false, true) => Ok(Delivery::Stream),
         (false, false) => Ok(Delivery::Whole),
         (true, true) => Ok(Delivery::Events),
-        (true, false) => Err(WireError::Invalid {
-            field: "stream",
-            reason: "cannot be false when 'stream_format' is 'sse'".to_owned(),
-        }),
+        (true, false) => {
+            Err(WireError::invalid("stream", "cannot be false when 'stream_format' is 'sse'"))
+        }
     }
 }

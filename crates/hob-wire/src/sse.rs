@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::ErrorBody;
@@ -17,34 +18,47 @@ pub struct SpeechUsage {
     pub output_twentieths: u64,
 }
 
-/// A piece of the file; pieces joined are the file.
+/// An event with a piece of the file: `speech.audio.delta`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct SpeechDelta {
+    r#type: &'static str,
+    /// In base64. The pieces of all events, decoded and joined, are the file.
+    audio: String,
+}
+
+/// The last event of a whole answer: `speech.audio.done`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct SpeechDone {
+    r#type: &'static str,
+    usage: SpeechTokens,
+}
+
+/// Characters of text in, twentieths of a second of sound out.
+#[derive(JsonSchema, Serialize)]
+struct SpeechTokens {
+    input_tokens: u64,
+    output_tokens: u64,
+    total_tokens: u64,
+}
+
+/// The last event of an answer that broke off: `error`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ErrorEvent<'a> {
+    r#type: &'static str,
+    error: &'a ErrorBody,
+}
+
+/// A piece of the file.
 pub fn speech_delta(bytes: &[u8]) -> String {
-    const HEAD: &str = "data: {\"type\":\"speech.audio.delta\",\"audio\":\"";
-    const TAIL: &str = "\"}\n\n";
-    // Base64 needs no escaping, and this runs for every window, so it is written in place.
-    let mut event = String::with_capacity(HEAD.len() + bytes.len().div_ceil(3) * 4 + TAIL.len());
-    event.push_str(HEAD);
-    STANDARD.encode_string(bytes, &mut event);
-    event.push_str(TAIL);
-    event
+    event(&json(&SpeechDelta { r#type: "speech.audio.delta", audio: STANDARD.encode(bytes) }))
 }
 
 /// The last event of an answer that is whole.
 pub fn speech_done(usage: SpeechUsage) -> String {
-    #[derive(Serialize)]
-    struct Usage {
-        input_tokens: u64,
-        output_tokens: u64,
-        total_tokens: u64,
-    }
-    #[derive(Serialize)]
-    struct Done {
-        r#type: &'static str,
-        usage: Usage,
-    }
     let (input_tokens, output_tokens) = (usage.input_chars, usage.output_twentieths);
-    let usage = Usage { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens };
-    event(&json(&Done { r#type: "speech.audio.done", usage }))
+    let total_tokens = input_tokens + output_tokens;
+    let usage = SpeechTokens { input_tokens, output_tokens, total_tokens };
+    event(&json(&SpeechDone { r#type: "speech.audio.done", usage }))
 }
 
 /// The last event of a chat answer that broke off. It has no `choices`: Open WebUI shows an error only
@@ -55,12 +69,7 @@ pub fn chat_failed(error: &ErrorBody) -> String {
 
 /// The last event of a spoken answer that broke off.
 pub fn error_event(error: &ErrorBody) -> String {
-    #[derive(Serialize)]
-    struct Failed<'a> {
-        r#type: &'static str,
-        error: &'a ErrorBody,
-    }
-    event(&json(&Failed { r#type: "error", error }))
+    event(&json(&ErrorEvent { r#type: "error", error }))
 }
 
 pub(crate) fn event(data: &str) -> String {

@@ -9,12 +9,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hob_core::{SoundFile, Timestamps, TranscriptTask};
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::WireError;
-use crate::error::json;
 use crate::fields::Fields;
+use crate::request_value::{Either, JsonKind, Name, number_within};
 
+pub(crate) use answer::{Transcript, TranscriptDelta, TranscriptDone, VerboseTranscript};
 pub use answer::{
     TranscriptAnswer, TranscriptFormat, transcript_delta, transcript_done, transcript_failed,
 };
@@ -22,13 +24,8 @@ pub use form::FormField;
 pub use language::spoken_language;
 
 const FILE: &str = "file";
-const INPUT: &str = "input_audio";
-const GRANULARITIES: &str = "timestamp_granularities";
-const CHUNKING: &str = "chunking_strategy";
 
-const TEMPERATURE: std::ops::RangeInclusive<f64> = 0.0..=1.0;
-
-/// What was asked for; nothing of it is checked against a model yet.
+/// A parsed request. Its names are not yet checked against a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireTranscript {
     /// `None`: the default transcription model.
@@ -47,6 +44,77 @@ pub struct WireTranscript {
     pub ignored: Vec<String>,
 }
 
+/// The fields of `POST /v1/audio/transcriptions` and `POST /v1/audio/translations`, apart from the file.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct TranscriptFields {
+    /// A transcription model of `/v1/models`, `UPSTREAM/MODEL`, or one of OpenAI's (`whisper-1`, `gpt-4o-transcribe`, …).
+    /// Default: the default transcription model.
+    model: Option<Name>,
+    /// The spoken language as an ISO 639-1 code: `en`, `de`. A region is tolerated. Default: the model decides.
+    language: Option<Name>,
+    /// Text as it may have gone before: names, spelling.
+    prompt: Option<String>,
+    /// From 0 to 1. Default: the model's.
+    #[serde(default, deserialize_with = "number_within::<_, 0, 1>")]
+    #[schemars(range(min = 0, max = 1))]
+    temperature: Option<f32>,
+    /// Default: `json`.
+    response_format: Option<TranscriptFormat>,
+    /// Which times `verbose_json` holds. Default: `segment`.
+    timestamp_granularities: Option<Vec<Granularity>>,
+    /// `true` sends server-sent events, with `json` and `text`, and not for translations. Default: `false`.
+    stream: Option<bool>,
+    /// How a server cuts the sound. It has no effect here.
+    chunking_strategy: Option<Either<Chunking, ChunkingObject>>,
+}
+
+/// Recorded speech as JSON.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct InputAudioFields {
+    /// The sound file, where the request is JSON and not a form.
+    input_audio: InputAudio,
+}
+
+/// A sound file inside JSON.
+#[derive(Deserialize, JsonSchema)]
+struct InputAudio {
+    /// The file in base64, at most 100 MiB. Its bytes say which format it is.
+    data: String,
+    /// The file's extension: `wav`.
+    format: Option<Name>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Granularity {
+    Word,
+    Segment,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Chunking {
+    Auto,
+    ServerVad,
+}
+
+impl JsonKind for Chunking {
+    const KIND: &'static str = "a string";
+}
+
+/// How a server cuts the sound.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+struct ChunkingObject {
+    #[expect(dead_code, reason = "only checked")]
+    r#type: Chunking,
+}
+
+impl JsonKind for ChunkingObject {
+    const KIND: &'static str = "an object";
+}
+
 /// A multipart form: its file, and its other fields as they were sent.
 ///
 /// # Errors
@@ -56,11 +124,11 @@ pub fn parse_transcript_form(
     file: Option<SoundFile>,
     form: Vec<FormField>,
 ) -> Result<WireTranscript, WireError> {
-    let file = file.ok_or(WireError::Missing { field: FILE })?;
+    let file = file.ok_or_else(|| WireError::missing(FILE))?;
     if file.bytes.is_empty() {
-        return Err(WireError::Invalid { field: FILE, reason: "is empty".to_owned() });
+        return Err(WireError::invalid(FILE, "is empty"));
     }
-    parse(task, Fields::of("body", form::to_json(form))?, file)
+    parse(task, Fields::of(form::to_json(form)), file)
 }
 
 /// The same as JSON, with the file in `input_audio`.
@@ -72,8 +140,26 @@ pub fn parse_transcript_json(
     body: &[u8],
 ) -> Result<WireTranscript, WireError> {
     let mut fields = Fields::parse(body)?;
-    let file = input_audio(&mut fields)?;
+    let InputAudioFields { input_audio } = fields.read()?;
+    let file = sound_file(input_audio).map_err(|error| error.within("input_audio"))?;
     parse(task, fields, file)
+}
+
+fn sound_file(InputAudio { data, format }: InputAudio) -> Result<SoundFile, WireError> {
+    const DATA: &str = "data";
+    let data = match data.split_once(";base64,") {
+        Some((kind, data)) if kind.starts_with("data:") => data,
+        _ => &data,
+    };
+    let bytes = STANDARD
+        .decode(data)
+        .map_err(|error| WireError::invalid(DATA, format!("is not valid base64: {error}")))?;
+    if bytes.is_empty() {
+        return Err(WireError::invalid(DATA, "is empty"));
+    }
+    let format = format.map(|format| format.0).filter(|format| !format.is_empty());
+    let name = format.map(|format| format!("audio.{format}"));
+    Ok(SoundFile { bytes: Bytes::from(bytes), name })
 }
 
 fn parse(
@@ -82,55 +168,36 @@ fn parse(
     file: SoundFile,
 ) -> Result<WireTranscript, WireError> {
     let mut ignored = Vec::new();
-    let format = fields.choice("response_format", &TranscriptFormat::NAMES)?;
-    let format = format.and_then(TranscriptFormat::named).unwrap_or_default();
-    let is_streamed = is_streamed(&mut fields, task, format, &mut ignored)?;
-    if has_chunking(&mut fields)? {
-        ignored.push(CHUNKING.to_owned());
-    }
+    let sent: TranscriptFields = fields.read()?;
+    let format = sent.response_format.unwrap_or_default();
+    let is_streamed = is_streamed(sent.stream, task, format, &mut ignored)?;
+    ignored.extend(sent.chunking_strategy.map(|_| "chunking_strategy".to_owned()));
+    let timestamps = timestamps(sent.timestamp_granularities, format, &mut ignored);
+    ignored.extend(fields.into_unknown());
+    let text = |name: Option<Name>| name.map(|name| name.0);
     Ok(WireTranscript {
-        model: fields.name("model")?,
+        model: text(sent.model),
         task,
         file,
-        language: fields.name("language")?,
-        prompt: fields.text("prompt")?,
-        temperature: temperature(&mut fields)?,
+        language: text(sent.language),
+        prompt: sent.prompt,
+        temperature: sent.temperature,
         format,
-        timestamps: timestamps(&mut fields, format, &mut ignored)?,
+        timestamps,
         is_streamed,
-        ignored: [ignored, fields.into_unknown()].concat(),
+        ignored,
     })
 }
 
-/// `{"data": base64, "format": "wav"}`, which some clients write as an address of data.
-fn input_audio(fields: &mut Fields) -> Result<SoundFile, WireError> {
-    let invalid = |reason: &str| WireError::Invalid { field: INPUT, reason: reason.to_owned() };
-    let mut input = fields.object(INPUT)?.ok_or(WireError::Missing { field: INPUT })?;
-    let data = input.text("data")?.ok_or_else(|| invalid("has no 'data'"))?;
-    let data = match data.split_once(";base64,") {
-        Some((kind, data)) if kind.starts_with("data:") => data,
-        _ => &data,
-    };
-    let bytes =
-        STANDARD.decode(data).map_err(|error| invalid(&format!("is no base64: {error}")))?;
-    if bytes.is_empty() {
-        return Err(invalid("is empty"));
-    }
-    let format = input.name("format")?.filter(|format| !format.is_empty());
-    let name = format.map(|format| format!("audio.{format}"));
-    Ok(SoundFile { bytes: Bytes::from(bytes), name })
-}
-
-/// Only text can come in pieces. Translations have no such field, so there it is one that is unknown.
+/// Only text can come in pieces. For translations, `stream` is an unknown field.
 fn is_streamed(
-    fields: &mut Fields,
+    sent: Option<bool>,
     task: TranscriptTask,
     format: TranscriptFormat,
     ignored: &mut Vec<String>,
 ) -> Result<bool, WireError> {
     const FIELD: &str = "stream";
-    let is_wanted = fields.flag(FIELD)?.unwrap_or(false);
-    match (is_wanted, task, format) {
+    match (sent.unwrap_or(false), task, format) {
         (false, ..) => Ok(false),
         (true, TranscriptTask::Translate, _) => {
             ignored.push(FIELD.to_owned());
@@ -139,74 +206,35 @@ fn is_streamed(
         (true, TranscriptTask::Transcribe, TranscriptFormat::Json | TranscriptFormat::Text) => {
             Ok(true)
         }
-        (true, TranscriptTask::Transcribe, _) => Err(WireError::Invalid {
-            field: FIELD,
-            reason: format!("cannot be true when 'response_format' is '{}'", format.name()),
-        }),
+        (true, TranscriptTask::Transcribe, _) => {
+            let reason = format!("cannot be true when 'response_format' is '{}'", format.name());
+            Err(WireError::invalid(FIELD, reason))
+        }
     }
 }
 
-/// How a server cuts the sound is a hint; whether it is one is checked all the same.
-fn has_chunking(fields: &mut Fields) -> Result<bool, WireError> {
-    const ACCEPTED: [&str; 2] = ["auto", "server_vad"];
-    let kind = match fields.take(CHUNKING) {
-        None => return Ok(false),
-        Some(Value::String(kind)) => kind,
-        Some(value) => Fields::of(CHUNKING, value)?.name("type")?.unwrap_or_default(),
-    };
-    if ACCEPTED.contains(&kind.as_str()) {
-        return Ok(true);
-    }
-    Err(WireError::NotOneOf { field: CHUNKING, got: kind, accepted: ACCEPTED.to_vec() })
-}
-
-fn temperature(fields: &mut Fields) -> Result<Option<f32>, WireError> {
-    const FIELD: &str = "temperature";
-    let Some(temperature) = fields.number(FIELD)? else { return Ok(None) };
-    if TEMPERATURE.contains(&temperature) {
-        return Ok(Some(temperature as f32));
-    }
-    let reason = format!("must be from 0 to 1, and is {temperature}");
-    Err(WireError::Invalid { field: FIELD, reason })
-}
-
-/// Times are asked for by the formats that show them; outside `verbose_json` nobody can choose.
+/// Subtitles always have times, and only `verbose_json` lets the client choose which.
 fn timestamps(
-    fields: &mut Fields,
+    sent: Option<Vec<Granularity>>,
     format: TranscriptFormat,
     ignored: &mut Vec<String>,
-) -> Result<Timestamps, WireError> {
-    let wished = granularities(fields)?;
+) -> Timestamps {
+    const FIELD: &str = "timestamp_granularities";
     let segments = Timestamps { segments: true, words: false };
-    match (format, wished) {
-        (TranscriptFormat::VerboseJson, Some(wished)) if wished.any() => Ok(wished),
-        (TranscriptFormat::VerboseJson, _) => Ok(segments),
-        (TranscriptFormat::Srt | TranscriptFormat::Vtt, wished) => {
-            ignored.extend(wished.map(|_| GRANULARITIES.to_owned()));
-            Ok(segments)
-        }
-        (TranscriptFormat::Json | TranscriptFormat::Text, wished) => {
-            ignored.extend(wished.map(|_| GRANULARITIES.to_owned()));
-            Ok(Timestamps::default())
-        }
-    }
-}
-
-fn granularities(fields: &mut Fields) -> Result<Option<Timestamps>, WireError> {
-    const ACCEPTED: [&str; 2] = ["word", "segment"];
-    let Some(list) = fields.list(GRANULARITIES)? else { return Ok(None) };
-    let mut wished = Timestamps::default();
-    for (index, value) in list.into_iter().enumerate() {
-        match value.as_str() {
-            Some("word") => wished.words = true,
-            Some("segment") => wished.segments = true,
-            _ => {
-                let got = value.as_str().map_or_else(|| json(&value), str::to_owned);
-                let accepted = ACCEPTED.to_vec();
-                let error = WireError::NotOneOf { field: GRANULARITIES, got, accepted };
-                return Err(error.within(GRANULARITIES, index));
+    let without_effect = match format {
+        TranscriptFormat::VerboseJson => {
+            let mut wanted = Timestamps::default();
+            for granularity in sent.unwrap_or_default() {
+                match granularity {
+                    Granularity::Word => wanted.words = true,
+                    Granularity::Segment => wanted.segments = true,
+                }
             }
+            return if wanted.any() { wanted } else { segments };
         }
-    }
-    Ok(Some(wished))
+        TranscriptFormat::Srt | TranscriptFormat::Vtt => segments,
+        TranscriptFormat::Json | TranscriptFormat::Text => Timestamps::default(),
+    };
+    ignored.extend(sent.map(|_| FIELD.to_owned()));
+    without_effect
 }

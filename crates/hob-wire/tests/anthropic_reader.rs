@@ -1,4 +1,4 @@
-//! Anthropic's streams as they were recorded, and as they break: what a client is told of each.
+//! Anthropic's streams as they were recorded, and as they break: what a client gets of each.
 
 use hob_core::Fault;
 use hob_core::chat::{ChatEvent, Completion, FinishReason, Timings, Usage};

@@ -58,7 +58,7 @@ fn streamed(events: &[ChatEvent], shape: CallShape, usage: UsageChunk) -> String
     said + &chunks.end()
 }
 
-/// What is the same in every chunk is shown once, in the test that is about it.
+/// Fields that every chunk repeats are shown in one test only.
 fn without_head(stream: &str) -> String {
     let head = r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1793491200,"model":"smol \"x\"","system_fingerprint":"hob-test","choices":["#;
     stream.replace(head, "{…")
@@ -199,7 +199,7 @@ fn a_budget_spent_on_thinking_is_marked() {
     }
 }
 
-/// For each way to end: what the model said of it, whether it called, what clients are told.
+/// For each way to end: what the model said of it, whether it called, what clients get.
 #[test]
 fn ends_have_openais_names() {
     let (tools, function) = (CallShape::ToolCalls, CallShape::FunctionCall);

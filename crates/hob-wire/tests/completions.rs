@@ -111,17 +111,14 @@ fn completions_that_cannot_be_made() {
     let many = format!(r#"{{"prompt":{:?}}}"#, vec!["a"; 17]);
     for (body, expected) in [
         ("{}", "'prompt' is missing"),
-        (
-            r#"{"prompt":7}"#,
-            "'prompt' must be a string, a list of strings, a list of token ids or a list of such lists, and is a number",
-        ),
+        (r#"{"prompt":7}"#, "'prompt' must be a string or a list, and is a number"),
         (r#"{"prompt":[]}"#, "'prompt' is empty"),
         (&many, "'prompt' has 17 elements and the limit is 16"),
-        (r#"{"prompt":[1,"a"]}"#, "'prompt' holds something that is no token id"),
-        (r#"{"prompt":[[-1]]}"#, "prompt[0]: 'prompt' holds something that is no token id"),
+        (r#"{"prompt":[1,"a"]}"#, "'prompt' has an element that is not a token id"),
+        (r#"{"prompt":[[-1]]}"#, "'prompt[0]' has an element that is not a token id"),
         (
             r#"{"prompt":["a",{}]}"#,
-            "prompt[1]: 'prompt' must be a string or a list of token ids, and is an object",
+            "'prompt[1]' must be a string or a list of token ids, and is an object",
         ),
         (
             r#"{"prompt":[1],"suffix":"c"}"#,
@@ -214,7 +211,7 @@ fn the_tokens_of_a_prompt_are_told_as_evaluations_read_them() {
     let token = |text: &str, logprob| TokenLogprob {
         token: TokenText(text.as_bytes().to_vec()),
         logprob,
-        // Two halves of characters look alike; the likelier one is told.
+        // Two halves of characters look alike; the likelier one is kept.
         top: vec![(TokenText(vec![0xC3]), -0.1), (TokenText(vec![0xC4]), -3.0)],
     };
     let first = TokenLogprob { top: Vec::new(), ..token("The", f32::NAN) };
@@ -275,9 +272,9 @@ fn inputs_to_embed_arrive() {
 fn inputs_that_have_no_vector() {
     for (body, expected) in [
         ("{}", "'input' is missing"),
-        (r#"{"input":""}"#, "input[0]: 'input' is empty"),
-        (r#"{"input":["a",""]}"#, "input[1]: 'input' is empty"),
-        (r#"{"input":[[]]}"#, "input[0]: 'input' is empty"),
+        (r#"{"input":""}"#, "'input[0]' is empty"),
+        (r#"{"input":["a",""]}"#, "'input[1]' is empty"),
+        (r#"{"input":[[]]}"#, "'input[0]' is empty"),
         (r#"{"input":"a","dimensions":0}"#, "'dimensions' must be from 1 to 65536, and is 0"),
         (
             r#"{"input":"a","encoding_format":"int8"}"#,

@@ -224,7 +224,7 @@ fn an_answer_can_be_logged_without_its_text() {
 }
 
 proptest::proptest! {
-    /// What the lines say together is what the whole answer says.
+    /// The lines, joined, have the content of the whole answer.
     #[test]
     fn lines_joined_are_the_whole(
         pieces in proptest::collection::vec(".{0,20}", 0..8),

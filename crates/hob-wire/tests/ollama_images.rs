@@ -1,4 +1,4 @@
-//! Pictures as Ollama's clients send them, and where they end up; and what is none.
+//! Pictures as Ollama's clients send them, where they end up, and values that are not pictures.
 //! A picture that the model would not see is never passed over in silence.
 
 use hob_core::chat::{Conversation, Image, Message, Prompt, Role};
@@ -66,30 +66,29 @@ fn a_prompt_s_pictures_stand_behind_what_the_user_says() {
 
 #[test]
 fn what_is_no_picture_is_said() {
-    let wanted = "'images' must be a picture in base64, and is";
+    let wanted = "must be a picture in base64, and is another text";
     let many = format!("[{}\"R0lG\"]", "\"R0lG\",".repeat(256));
     for (images, expected) in [
-        (r#"["https://example.org/cat.png"]"#, format!("images[0]: {wanted} another text")),
-        (r#"["R0lG","no base64"]"#, format!("images[1]: {wanted} another text")),
-        (r#"["=="]"#, format!("images[0]: {wanted} another text")),
-        (r#"[""]"#, format!("images[0]: {wanted} another text")),
-        (r#"[{"url":"x"}]"#, format!("images[0]: {wanted} an object")),
-        (r#""R0lG""#, "'images' must be a list, and is a string".to_owned()),
-        (&many, "'images' has 257 pictures and the limit is 256".to_owned()),
+        (r#"["https://example.org/cat.png"]"#, format!("images[0]' {wanted}")),
+        (r#"["R0lG","no base64"]"#, format!("images[1]' {wanted}")),
+        (r#"["=="]"#, format!("images[0]' {wanted}")),
+        (r#"[""]"#, format!("images[0]' {wanted}")),
+        (r#"[{"url":"x"}]"#, "images[0]' must be a string, and is an object".to_owned()),
+        (r#""R0lG""#, "images' must be a list, and is a string".to_owned()),
+        (&many, "images' has 257 pictures and the limit is 256".to_owned()),
     ] {
         let chat = format!(r#"{{"messages":[{{"role":"user","images":{images}}}]}}"#);
         let refused = parse_ollama_chat(chat.as_bytes()).expect_err(images);
-        assert_eq!(refused.to_string(), format!("messages[0]: {expected}"));
+        assert_eq!(refused.to_string(), format!("'messages[0].{expected}"));
         let generate = format!(r#"{{"prompt":"p","images":{images}}}"#);
         let refused = parse_ollama_generate(generate.as_bytes()).expect_err(images);
-        assert_eq!(refused.to_string(), expected);
+        assert_eq!(refused.to_string(), format!("'{expected}"));
     }
 }
 
 #[test]
 fn raw_text_has_no_place_for_a_picture() {
-    let expected =
-        "'images' can stand beside a prompt only that is neither 'raw' nor has a 'suffix'";
+    let expected = "'images' need a prompt that is neither 'raw' nor has a 'suffix'";
     for fields in [r#""prompt":"p","raw":true"#, r#""prompt":"p","suffix":"s""#, r#""raw":true"#] {
         let body = format!(r#"{{"images":["R0lG"],{fields}}}"#);
         let refused = parse_ollama_generate(body.as_bytes()).expect_err(fields);

@@ -1,5 +1,5 @@
-//! Bodies as Ollama's clients send them, and what becomes of each: a request, or a sentence that says
-//! why not. Texts of users never appear in an error.
+//! Bodies as Ollama's clients send them, and the request or the error
+//! that each gives. Texts of users never appear in an error.
 
 use std::time::{Duration, SystemTime};
 
@@ -333,7 +333,7 @@ fn models_have_an_old_name_and_a_new_one() {
     ] {
         let named = parse_ollama_named(body.as_bytes());
         let read = named.as_ref().map(|named| (named.model.as_str(), named.delivery));
-        assert_eq!(read, expected.ok_or(&WireError::Missing { field: "model" }), "{body}");
+        assert_eq!(read, expected.ok_or(&WireError::missing("model")), "{body}");
     }
 }
 
@@ -345,30 +345,33 @@ fn what_is_wrong_is_said_with_its_field() {
     let think = format!("'think' must be one of {efforts}, and is 'hard'");
     for (fields, expected) in [
         (r#","options":[]"#, "'options' must be an object, and is a list"),
-        (r#","options":{"temperature":"1"}"#, "'temperature' must be a number, and is a string"),
-        (r#","options":{"temperature":3}"#, "'temperature' must be from 0 to 2, and is 3"),
-        (r#","options":{"top_p":-1}"#, "'top_p' must be from 0 to 1, and is -1"),
-        (r#","options":{"top_k":0.5}"#, "'top_k' must be a whole number, and is a fraction"),
-        (r#","options":{"seed":"x"}"#, "'seed' must be a whole number, and is a string"),
         (
-            r#","options":{"stop":[1]}"#,
-            "'stop' must be a string or a list of strings, and is a number",
+            r#","options":{"temperature":"1"}"#,
+            "'options.temperature' must be a number, and is a string",
         ),
-        (&stops, "'stop' has 17 texts and the limit is 16"),
-        (&long, "'stop' has a text of 257 bytes and the limit is 256"),
+        (r#","options":{"temperature":3}"#, "'options.temperature' must be from 0 to 2, and is 3"),
+        (r#","options":{"top_p":-1}"#, "'options.top_p' must be from 0 to 1, and is -1"),
+        (
+            r#","options":{"top_k":0.5}"#,
+            "'options.top_k' must be a whole number, and is a fraction",
+        ),
+        (r#","options":{"seed":"x"}"#, "'options.seed' must be a whole number, and is a string"),
+        (r#","options":{"stop":[1]}"#, "'options.stop[0]' must be a string, and is a number"),
+        (&stops, "'options.stop' has 17 texts and the limit is 16"),
+        (&long, "'options.stop' has a text of 257 bytes and the limit is 256"),
         (r#","format":"xml""#, "'format' must be 'json' or a JSON schema, and is another word"),
-        (r#","format":[]"#, "'format' must be 'json' or a JSON schema, and is a list"),
+        (r#","format":[]"#, "'format' must be a string or an object, and is a list"),
         (r#","think":"hard""#, &think),
-        (r#","think":1"#, "'think' must be true, false or a level, and is a number"),
+        (r#","think":1"#, "'think' must be true or false or a string, and is a number"),
         (r#","stream":"no""#, "'stream' must be true or false, and is a string"),
         (r#","tools":{}"#, "'tools' must be a list, and is an object"),
-        (r#","tools":["f"]"#, "tools[0]: 'tools' must be an object, and is a string"),
-        (r#","tools":[{}]"#, "tools[0]: 'function' is missing"),
-        (r#","tools":[{"function":{}}]"#, "tools[0]: 'name' is missing"),
-        (r#","tools":[{"type":"web"}]"#, "tools[0]: 'type' must be one of function, and is 'web'"),
+        (r#","tools":["f"]"#, "'tools[0]' must be an object, and is a string"),
+        (r#","tools":[{}]"#, "'tools[0].function' is missing"),
+        (r#","tools":[{"function":{}}]"#, "'tools[0].function.name' is missing"),
+        (r#","tools":[{"type":"web"}]"#, "'tools[0].type' must be one of function, and is 'web'"),
         (
             r#","tools":[{"function":{"name":"f","parameters":[]}}]"#,
-            "tools[0]: 'parameters' must be a JSON schema, and is a list",
+            "'tools[0].function.parameters' must be an object, and is a list",
         ),
     ] {
         assert_eq!(chat(fields).expect_err(fields).to_string(), expected);
@@ -377,31 +380,38 @@ fn what_is_wrong_is_said_with_its_field() {
 
 #[test]
 fn what_is_wrong_with_a_message_is_said() {
-    let many = format!(r#"{{"role":"assistant","tool_calls":[{}0]}}"#, "0,".repeat(128));
-    let roles = "'role' must be one of system, user, assistant, tool, and is 'robot'";
+    let many = vec![r#"{"function":{"name":"f"}}"#; 129].join(",");
+    let many = format!(r#"{{"role":"assistant","tool_calls":[{many}]}}"#);
+    let roles = "'messages[0].role' must be one of system, user, assistant, tool, and is 'robot'";
     for (message, expected) in [
-        (r#""Hi""#, "'messages' must be an object, and is a string"),
-        ("{}", "'role' is missing"),
+        (r#""Hi""#, "'messages[0]' must be an object, and is a string"),
+        ("{}", "'messages[0].role' is missing"),
         (r#"{"role":"robot"}"#, roles),
-        (r#"{"role":"user","content":[]}"#, "'content' must be a string, and is a list"),
+        (
+            r#"{"role":"user","content":[]}"#,
+            "'messages[0].content' must be a string, and is a list",
+        ),
         (
             r#"{"role":"assistant","tool_calls":{}}"#,
-            "'tool_calls' must be a list, and is an object",
+            "'messages[0].tool_calls' must be a list, and is an object",
         ),
-        (&many, "'tool_calls' has 129 elements and the limit is 128"),
-        (r#"{"role":"assistant","tool_calls":[{}]}"#, "tool_calls[0]: 'function' is missing"),
+        (&many, "'messages[0].tool_calls' has 129 elements and the limit is 128"),
+        (
+            r#"{"role":"assistant","tool_calls":[{}]}"#,
+            "'messages[0].tool_calls[0].function' is missing",
+        ),
         (
             r#"{"role":"assistant","tool_calls":[{"function":{}}]}"#,
-            "tool_calls[0]: 'name' is missing",
+            "'messages[0].tool_calls[0].function.name' is missing",
         ),
         (
             r#"{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"secret"}}]}"#,
-            "tool_calls[0]: 'arguments' must hold a JSON object, and holds something else",
+            "'messages[0].tool_calls[0].function.arguments' must hold a JSON object, and holds something else",
         ),
     ] {
         let body = format!(r#"{{"messages":[{message}]}}"#);
         let error = parse_ollama_chat(body.as_bytes()).expect_err(message);
-        assert_eq!(error.to_string(), format!("messages[0]: {expected}"));
+        assert_eq!(error.to_string(), expected);
     }
 }
 
@@ -415,9 +425,7 @@ fn what_is_wrong_elsewhere_is_said() {
     for (got, expected) in [
         (generate(r#"{"template":"{{ .Prompt }}"}"#), template),
         (generate(r#"{"prompt":["p"]}"#), "'prompt' must be a string, and is a list"),
-        (embed(r#"{"input":[[1]]}"#), {
-            "'input' must be a string or a list of strings, and is a list"
-        }),
+        (embed(r#"{"input":[[1]]}"#), { "'input[0]' must be a string, and is a list" }),
         (embed(&many), "'input' takes 2048 texts, and has 2049"),
         (embed(r#"{"dimensions":-1}"#), {
             "'dimensions' must be a number of dimensions, and is -1"

@@ -126,7 +126,7 @@ fn text_without_times_is_one_line_of_subtitles() {
 #[test]
 fn events_are_as_clients_read_them() {
     let usage = Some(TranscriptUsage { input_tokens: 1, output_tokens: 2 });
-    let error = ErrorBody::from(&WireError::Missing { field: "file" });
+    let error = ErrorBody::from(&WireError::missing("file"));
     insta::assert_snapshot!(
         [
             transcript_delta("Hel\"lo"),

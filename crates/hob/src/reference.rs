@@ -1,6 +1,7 @@
 //! The reference pages, generated from the types, so that they match the program.
 //! There is no second description that could disagree.
 
+pub(crate) mod api;
 pub(crate) mod record;
 
 use std::fmt::Write as _;

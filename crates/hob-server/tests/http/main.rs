@@ -25,6 +25,7 @@ mod model;
 mod now;
 mod ollama;
 mod one_path;
+mod openapi;
 mod pictures;
 mod refusals;
 mod refusing;

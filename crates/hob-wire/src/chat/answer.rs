@@ -5,12 +5,13 @@ use std::fmt;
 
 use hob_core::ChatEvent;
 use hob_core::chat::{Completion, TokenLogprob};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::logprobs::{Logprobs, logprobs};
-use super::shapes::{Ended, Note, PromptShare, Said, TimingsShape, UsageShape};
-use super::{AnswerHead, CallShape};
-use crate::answers::{CollectedAnswer, debug_size};
+use super::CallShape;
+use super::logprobs::{ChatLogprobs, logprobs};
+use super::shapes::{AnswerNote, ChatTimings, ChatUsage, Ended, PromptShare, Said};
+use crate::answers::{AnswerHead, CollectedAnswer, debug_size};
 use crate::error::json;
 
 /// An answer that is being collected.
@@ -79,8 +80,8 @@ impl CollectedAnswer for ChatAnswer {
 
     fn to_json(&self) -> String {
         let choices = self.choices.iter().zip(0..).map(|(choice, index)| choice.shape(index, self));
-        json(&Answer {
-            id: format_args!("chatcmpl-{}", self.head.id),
+        json(&ChatCompletion {
+            id: format!("chatcmpl-{}", self.head.id),
             object: "chat.completion",
             created: self.head.created_unix_s,
             model: &self.head.model,
@@ -93,7 +94,7 @@ impl CollectedAnswer for ChatAnswer {
 }
 
 impl Choice {
-    fn shape(&self, index: u32, answer: &ChatAnswer) -> ChoiceShape<'_> {
+    fn shape(&self, index: u32, answer: &ChatAnswer) -> ChatChoice<'_> {
         let said = Said { text: !self.text.is_empty(), calls: !self.calls.is_empty() };
         let completion = self.completion.as_ref();
         let calls = match answer.shape {
@@ -106,9 +107,9 @@ impl Choice {
         };
         let content = (said.text || !said.calls).then_some(self.text.as_str());
         let reasoning = (!self.reasoning.is_empty()).then_some(self.reasoning.as_str());
-        ChoiceShape {
+        ChatChoice {
             index,
-            message: MessageShape {
+            message: AnswerMessage {
                 role: "assistant",
                 content,
                 refusal: None,
@@ -124,63 +125,72 @@ impl Choice {
 }
 
 impl Call {
-    fn shape(&self) -> CallOf<'_> {
-        CallOf { id: &self.id, kind: "function", function: self.function() }
+    fn shape(&self) -> AnswerCall<'_> {
+        AnswerCall { id: &self.id, kind: "function", function: self.function() }
     }
 
     /// A function without arguments is called with none, which is an object too.
-    fn function(&self) -> FunctionOf<'_> {
+    fn function(&self) -> AnswerFunction<'_> {
         let arguments = if self.arguments.is_empty() { "{}" } else { &self.arguments };
-        FunctionOf { name: &self.name, arguments }
+        AnswerFunction { name: &self.name, arguments }
     }
 }
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    id: fmt::Arguments<'a>,
+/// A whole answer of `POST /v1/chat/completions`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ChatCompletion<'a> {
+    id: String,
     object: &'static str,
     created: u64,
     model: &'a str,
-    choices: Vec<ChoiceShape<'a>>,
-    usage: UsageShape,
+    choices: Vec<ChatChoice<'a>>,
+    usage: ChatUsage,
     system_fingerprint: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    timings: Option<TimingsShape>,
+    timings: Option<ChatTimings>,
 }
 
-#[derive(Serialize)]
-struct ChoiceShape<'a> {
+/// One of the answers.
+#[derive(JsonSchema, Serialize)]
+struct ChatChoice<'a> {
     index: u32,
-    message: MessageShape<'a>,
-    logprobs: Option<Logprobs<'a>>,
+    message: AnswerMessage<'a>,
+    logprobs: Option<ChatLogprobs<'a>>,
+    /// `stop`, `length`, `tool_calls`, `function_call` or `content_filter`.
     finish_reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hob: Option<Note>,
+    hob: Option<AnswerNote>,
 }
 
-#[derive(Serialize)]
-struct MessageShape<'a> {
+/// A message of the assistant.
+#[derive(JsonSchema, Serialize)]
+struct AnswerMessage<'a> {
     role: &'static str,
     content: Option<&'a str>,
     refusal: Option<()>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    /// What the model thought.
+    #[schemars(with = "String")]
     reasoning_content: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<CallOf<'a>>,
+    tool_calls: Vec<AnswerCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    function_call: Option<FunctionOf<'a>>,
+    function_call: Option<AnswerFunction<'a>>,
 }
 
-#[derive(Serialize)]
-struct CallOf<'a> {
+/// A call that the model makes.
+#[derive(JsonSchema, Serialize)]
+struct AnswerCall<'a> {
     id: &'a str,
     #[serde(rename = "type")]
     kind: &'static str,
-    function: FunctionOf<'a>,
+    function: AnswerFunction<'a>,
 }
 
-#[derive(Serialize)]
-struct FunctionOf<'a> {
+/// The function of a call.
+#[derive(JsonSchema, Serialize)]
+struct AnswerFunction<'a> {
     name: &'a str,
+    /// A JSON object, as text.
     arguments: &'a str,
 }

@@ -5,12 +5,13 @@ use std::fmt;
 
 use hob_core::ChatEvent;
 use hob_core::chat::{Completion, TokenLogprob};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::logprobs::{Logprobs, logprobs};
-use super::shapes::{Ended, Note, PromptShare, Said};
-use super::{AnswerHead, CallShape, UsageChunk};
-use crate::answers::AnswerChunks;
+use super::logprobs::{ChatLogprobs, logprobs};
+use super::shapes::{AnswerNote, ChatTimings, ChatUsage, Ended, PromptShare, Said};
+use super::{CallShape, UsageChunk};
+use crate::answers::{AnswerChunks, AnswerHead};
 use crate::error::json;
 use crate::sse::event;
 
@@ -19,8 +20,9 @@ pub(crate) const DONE: &str = "data: [DONE]\n\n";
 
 /// Turns events into chunks. Nothing is kept but what the end needs.
 pub struct ChatChunks {
-    /// Everything before the choices, which is the same in each chunk.
-    head: String,
+    head: AnswerHead,
+    /// With OpenAI's prefix.
+    id: String,
     shape: CallShape,
     usage: UsageChunk,
     choices: Vec<Choice>,
@@ -40,7 +42,7 @@ struct Choice {
     has_text: bool,
     /// For each call, whether any of its arguments were sent.
     calls: Vec<Arguments>,
-    /// Of the text that comes next.
+    /// Tokens of the text that comes next.
     logprobs: Vec<TokenLogprob>,
 }
 
@@ -60,7 +62,8 @@ enum Arguments {
 impl ChatChunks {
     pub fn new(head: AnswerHead, choices: u32, shape: CallShape, usage: UsageChunk) -> ChatChunks {
         ChatChunks {
-            head: head_of(&head),
+            id: format!("chatcmpl-{}", head.id),
+            head,
             shape,
             usage,
             choices: (0..choices).map(|_| Choice::default()).collect(),
@@ -76,7 +79,7 @@ impl AnswerChunks for ChatChunks {
         let mut out = String::new();
         if choice.state == ChoiceState::Silent {
             choice.state = ChoiceState::Begun;
-            self.chunk(&mut out, ChoiceShape::of(index, Delta::role()));
+            self.chunk(&mut out, ChunkChoice::of(index, ChatDelta::role()));
         }
         match event {
             ChatEvent::Reasoning(piece) => self.reasoning(&mut out, index, &piece),
@@ -94,8 +97,7 @@ impl AnswerChunks for ChatChunks {
     fn end(&mut self) -> String {
         let mut out = String::new();
         if self.usage == UsageChunk::Wanted {
-            let (usage, head) = (json(&self.ended.usage()), &self.head);
-            out.push_str(&event(&format!("{head}],\"usage\":{usage}}}")));
+            self.write(&mut out, &[], None, Some(Some(self.ended.usage())));
         }
         out.push_str(DONE);
         out
@@ -105,8 +107,8 @@ impl AnswerChunks for ChatChunks {
 impl ChatChunks {
     fn reasoning(&self, out: &mut String, index: u32, piece: &str) {
         if !piece.is_empty() {
-            let delta = Delta { reasoning_content: Some(piece), ..Delta::default() };
-            self.chunk(out, ChoiceShape::of(index, delta));
+            let delta = ChatDelta { reasoning_content: Some(piece), ..ChatDelta::default() };
+            self.chunk(out, ChunkChoice::of(index, delta));
         }
     }
 
@@ -118,8 +120,8 @@ impl ChatChunks {
         if piece.is_empty() && tokens.is_empty() {
             return;
         }
-        let delta = Delta { content: Some(piece), ..Delta::default() };
-        let shape = ChoiceShape { logprobs: logprobs(&tokens), ..ChoiceShape::of(index, delta) };
+        let delta = ChatDelta { content: Some(piece), ..ChatDelta::default() };
+        let shape = ChunkChoice { logprobs: logprobs(&tokens), ..ChunkChoice::of(index, delta) };
         self.chunk(out, shape);
     }
 
@@ -142,13 +144,13 @@ impl ChatChunks {
     /// Only the first call has a place where there are no tools.
     fn call_chunk(&self, out: &mut String, index: u32, call: CallDelta<'_>) {
         let delta = match self.shape {
-            CallShape::ToolCalls => Delta { tool_calls: Some([call]), ..Delta::default() },
+            CallShape::ToolCalls => ChatDelta { tool_calls: Some([call]), ..ChatDelta::default() },
             CallShape::FunctionCall if call.index == 0 => {
-                Delta { function_call: Some(call.function), ..Delta::default() }
+                ChatDelta { function_call: Some(call.function), ..ChatDelta::default() }
             }
             CallShape::FunctionCall => return,
         };
-        self.chunk(out, ChoiceShape::of(index, delta));
+        self.chunk(out, ChunkChoice::of(index, delta));
     }
 
     fn done(&mut self, out: &mut String, index: u32, completion: &Completion) {
@@ -164,29 +166,40 @@ impl ChatChunks {
         let choice = self.choice(index);
         let said = Said { text: choice.has_text, calls: !calls.is_empty() };
         let tokens = std::mem::take(&mut choice.logprobs);
-        let shape = ChoiceShape {
+        let shape = ChunkChoice {
             logprobs: logprobs(&tokens),
             finish_reason: Some(said.finish(completion, self.shape)),
             hob: said.note(completion),
-            ..ChoiceShape::of(index, Delta::default())
+            ..ChunkChoice::of(index, ChatDelta::default())
         };
         self.chunk(out, shape);
     }
 
-    fn chunk(&self, out: &mut String, choice: ChoiceShape<'_>) {
+    fn chunk(&self, out: &mut String, choice: ChunkChoice<'_>) {
         let is_last = choice.finish_reason.is_some() && self.open == 0;
-        out.push_str("data: ");
-        out.push_str(&self.head);
-        out.push_str(&json(&choice));
-        out.push(']');
-        if let Some(timings) = self.ended.timings().filter(|_| is_last) {
-            out.push_str(",\"timings\":");
-            out.push_str(&json(&timings));
-        }
-        if self.usage == UsageChunk::Wanted {
-            out.push_str(",\"usage\":null");
-        }
-        out.push_str("}\n\n");
+        let timings = self.ended.timings().filter(|_| is_last);
+        let usage = (self.usage == UsageChunk::Wanted).then_some(None);
+        self.write(out, &[choice], timings, usage);
+    }
+
+    fn write(
+        &self,
+        out: &mut String,
+        choices: &[ChunkChoice<'_>],
+        timings: Option<ChatTimings>,
+        usage: Option<Option<ChatUsage>>,
+    ) {
+        let AnswerHead { created_unix_s: created, ref model, fingerprint, .. } = self.head;
+        out.push_str(&event(&json(&ChatCompletionChunk {
+            id: &self.id,
+            object: "chat.completion.chunk",
+            created,
+            model,
+            system_fingerprint: fingerprint,
+            choices,
+            timings,
+            usage,
+        })));
     }
 
     /// The index was looked up when the event came in.
@@ -195,29 +208,37 @@ impl ChatChunks {
     }
 }
 
-/// Written once, not for every token.
-fn head_of(head: &AnswerHead) -> String {
-    format!(
-        r#"{{"id":"chatcmpl-{}","object":"chat.completion.chunk","created":{},"model":{},"system_fingerprint":{},"choices":["#,
-        head.id,
-        head.created_unix_s,
-        json(&head.model),
-        json(&head.fingerprint),
-    )
+/// An event of a streamed answer of `POST /v1/chat/completions`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ChatCompletionChunk<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    model: &'a str,
+    system_fingerprint: &'static str,
+    /// Empty in the chunk that holds the usage.
+    choices: &'a [ChunkChoice<'a>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timings: Option<ChatTimings>,
+    /// Left out, null or there: each says something else to a reader of streams.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Option<ChatUsage>>,
 }
 
-#[derive(Serialize)]
-struct ChoiceShape<'a> {
+/// More of one of the answers.
+#[derive(JsonSchema, Serialize)]
+struct ChunkChoice<'a> {
     index: u32,
-    delta: Delta<'a>,
-    logprobs: Option<Logprobs<'a>>,
+    delta: ChatDelta<'a>,
+    logprobs: Option<ChatLogprobs<'a>>,
     finish_reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hob: Option<Note>,
+    hob: Option<AnswerNote>,
 }
 
-#[derive(Default, Serialize)]
-struct Delta<'a> {
+/// What a chunk adds.
+#[derive(Default, JsonSchema, Serialize)]
+struct ChatDelta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -230,7 +251,8 @@ struct Delta<'a> {
     function_call: Option<FunctionDelta<'a>>,
 }
 
-#[derive(Serialize)]
+/// More of a call.
+#[derive(JsonSchema, Serialize)]
 struct CallDelta<'a> {
     index: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -240,22 +262,23 @@ struct CallDelta<'a> {
     function: FunctionDelta<'a>,
 }
 
-#[derive(Serialize)]
+/// More of a call's function. Arguments of all chunks, joined, are a JSON object.
+#[derive(JsonSchema, Serialize)]
 struct FunctionDelta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     arguments: &'a str,
 }
 
-impl<'a> ChoiceShape<'a> {
-    fn of(index: u32, delta: Delta<'a>) -> ChoiceShape<'a> {
-        ChoiceShape { index, delta, logprobs: None, finish_reason: None, hob: None }
+impl<'a> ChunkChoice<'a> {
+    fn of(index: u32, delta: ChatDelta<'a>) -> ChunkChoice<'a> {
+        ChunkChoice { index, delta, logprobs: None, finish_reason: None, hob: None }
     }
 }
 
-impl Delta<'_> {
-    fn role() -> Delta<'static> {
-        Delta { role: Some("assistant"), content: Some(""), ..Delta::default() }
+impl ChatDelta<'_> {
+    fn role() -> ChatDelta<'static> {
+        ChatDelta { role: Some("assistant"), content: Some(""), ..ChatDelta::default() }
     }
 }
 

@@ -1,146 +1,216 @@
 //! Messages as OpenAI's clients write them: six roles, contents in three forms, calls and answers.
-//! What a model thought in earlier turns is dropped: it is no part of the next one.
+//! Thinking of earlier turns is dropped: it is no part of the next one.
 
 use hob_core::JsonText;
 use hob_core::chat::{Image, Message, Role, ToolCall};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::WireError;
-use crate::fields::{Fields, wrong_type};
+use crate::request_value::{Either, JsonKind, Name};
 
 pub(crate) const MESSAGES_MAX: usize = 10_000;
 
 /// Calls in one message.
 pub(crate) const CALLS_MAX: usize = 128;
 
-const CONTENT: &str = "a string, null or a list of parts";
+/// A message of a conversation.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ChatMessage {
+    role: ChatRole,
+    /// A text, or a list of parts. Only messages of the assistant and of tools may leave it out.
+    content: Option<Either<String, Vec<ContentPart>>>,
+    name: Option<Name>,
+    /// Calls that the assistant made, at most 128.
+    tool_calls: Option<Vec<MessageCall>>,
+    /// A call as it was before there were tools.
+    function_call: Option<FunctionCall>,
+    /// For a message of a tool: the call that it answers. Default: the last call.
+    tool_call_id: Option<Name>,
+}
 
-const ROLES: [(&str, Role); 6] = [
-    ("system", Role::System),
-    ("developer", Role::System),
-    ("user", Role::User),
-    ("assistant", Role::Assistant),
-    ("tool", Role::Tool),
-    ("function", Role::Tool),
-];
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum ChatRole {
+    System,
+    Developer,
+    User,
+    Assistant,
+    Tool,
+    Function,
+}
 
-pub(super) fn messages(fields: &mut Fields) -> Result<Vec<Message>, WireError> {
-    const FIELD: &str = "messages";
-    let values = fields.list(FIELD)?.ok_or(WireError::Missing { field: FIELD })?;
-    let reason = match values.len() {
+/// A part of a message: text or a picture.
+#[derive(Deserialize, JsonSchema)]
+struct ContentPart {
+    /// `text`, `refusal` or `image_url`.
+    r#type: String,
+    text: Option<String>,
+    refusal: Option<String>,
+    /// An address that begins with `data:`, `https:` or `http:`.
+    image_url: Option<Either<String, ImageUrl>>,
+}
+
+/// The address of a picture.
+#[derive(Deserialize, JsonSchema)]
+struct ImageUrl {
+    url: String,
+    detail: Option<Name>,
+}
+
+impl JsonKind for ImageUrl {
+    const KIND: &'static str = "an object";
+}
+
+/// A call of a tool.
+#[derive(Deserialize, JsonSchema)]
+struct MessageCall {
+    #[expect(dead_code, reason = "only checked: it is always 'function'")]
+    r#type: Option<FunctionType>,
+    id: Option<Name>,
+    function: FunctionCall,
+}
+
+/// The only kind of tool.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum FunctionType {
+    Function,
+}
+
+/// A call of a function.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct FunctionCall {
+    pub(crate) name: Name,
+    /// A JSON object, or a string that holds one.
+    #[serde(default, deserialize_with = "arguments")]
+    #[schemars(with = "Option<Arguments>")]
+    pub(crate) arguments: Option<JsonText>,
+}
+
+type Arguments = Either<String, Map<String, Value>>;
+
+/// An object inside a string, as OpenAI writes it, or an object, as others do.
+fn arguments<'de, D: Deserializer<'de>>(value: D) -> Result<Option<JsonText>, D::Error> {
+    let object = match Option::<Arguments>::deserialize(value)? {
+        Some(Either::First(text)) if !text.trim().is_empty() => serde_json::from_str(&text)
+            .map_err(|_| {
+                serde::de::Error::custom("must hold a JSON object, and holds something else")
+            })?,
+        Some(Either::Second(object)) => object,
+        Some(Either::First(_)) | None => Map::new(),
+    };
+    Ok(Some(JsonText::parsed(Value::Object(object).to_string())))
+}
+
+impl FunctionCall {
+    pub(crate) fn into_arguments(self) -> JsonText {
+        self.arguments.unwrap_or_else(|| JsonText::parsed("{}"))
+    }
+}
+
+pub(super) fn messages(sent: Vec<ChatMessage>) -> Result<Vec<Message>, WireError> {
+    let reason = match sent.len() {
         0 => "is empty".to_owned(),
         count if count > MESSAGES_MAX => {
             format!("has {count} messages and the limit is {MESSAGES_MAX}")
         }
         _ => {
-            let mut reader = Reader::default();
-            let read = |(index, value)| {
-                let message = Fields::of(FIELD, value).and_then(|fields| reader.message(fields));
-                message.map_err(|error| error.within(FIELD, index))
+            let mut calls = Calls::default();
+            let read = |(index, message)| {
+                calls.message(message).map_err(|error| error.within(&format!("messages[{index}]")))
             };
-            return values.into_iter().enumerate().map(read).collect();
+            return sent.into_iter().enumerate().map(read).collect();
         }
     };
-    Err(WireError::Invalid { field: FIELD, reason })
+    Err(WireError::invalid("messages", reason))
 }
 
-/// Remembers what calls were named, for those who answer one without saying which.
+/// Numbers calls without an id, and remembers the last call for an answer that names none.
 #[derive(Default)]
-struct Reader {
-    calls: usize,
-    last_call: Option<String>,
+struct Calls {
+    count: usize,
+    last: Option<String>,
 }
 
-impl Reader {
-    fn message(&mut self, mut fields: Fields) -> Result<Message, WireError> {
-        let role = role(&mut fields)?;
-        let name = fields.name("name")?;
+impl Calls {
+    fn message(&mut self, sent: ChatMessage) -> Result<Message, WireError> {
+        let role = match sent.role {
+            ChatRole::System | ChatRole::Developer => Role::System,
+            ChatRole::User => Role::User,
+            ChatRole::Assistant => Role::Assistant,
+            ChatRole::Tool | ChatRole::Function => Role::Tool,
+        };
         let tool_calls = match role {
-            Role::Assistant => self.calls(&mut fields)?,
+            Role::Assistant => self.calls(sent.tool_calls, sent.function_call)?,
             Role::System | Role::User | Role::Tool => Vec::new(),
         };
         let tool_call_id = match role {
-            Role::Tool => fields.name("tool_call_id")?.or_else(|| self.last_call.clone()),
+            Role::Tool => sent.tool_call_id.map(|id| id.0).or_else(|| self.last.clone()),
             Role::System | Role::User | Role::Assistant => None,
         };
-        let Content { text, images } = content(&mut fields, role)?;
+        let Content { text, images } = content(sent.content, role)?;
+        let name = sent.name.map(|name| name.0);
         Ok(Message { role, text, name, tool_calls, tool_call_id, images })
     }
 
-    fn calls(&mut self, fields: &mut Fields) -> Result<Vec<ToolCall>, WireError> {
+    fn calls(
+        &mut self,
+        sent: Option<Vec<MessageCall>>,
+        function: Option<FunctionCall>,
+    ) -> Result<Vec<ToolCall>, WireError> {
         const FIELD: &str = "tool_calls";
-        let values = fields.list(FIELD)?.unwrap_or_default();
-        if values.len() > CALLS_MAX {
-            let reason = format!("has {} calls and the limit is {CALLS_MAX}", values.len());
-            return Err(WireError::Invalid { field: FIELD, reason });
+        let sent = sent.unwrap_or_default();
+        if sent.len() > CALLS_MAX {
+            let reason = format!("has {} calls and the limit is {CALLS_MAX}", sent.len());
+            return Err(WireError::invalid(FIELD, reason));
         }
-        let read = |(index, value)| {
-            let call = Fields::of(FIELD, value).and_then(|fields| self.tool_call(fields));
-            call.map_err(|error| error.within(FIELD, index))
+        let call = |(index, MessageCall { id, function, .. })| {
+            let call = self.call(id, function);
+            call.map_err(|error| error.within(&format!("{FIELD}[{index}].function")))
         };
         let mut calls: Vec<ToolCall> =
-            values.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
-        if let Some(function) = fields.object("function_call")? {
-            calls.push(self.call(None, function)?);
+            sent.into_iter().enumerate().map(call).collect::<Result<_, _>>()?;
+        if let Some(function) = function {
+            let call = self.call(None, function);
+            calls.push(call.map_err(|error| error.within("function_call"))?);
         }
         Ok(calls)
     }
 
-    fn tool_call(&mut self, mut fields: Fields) -> Result<ToolCall, WireError> {
-        fields.choice("type", &["function"])?;
-        let id = fields.name("id")?;
-        let function = fields.object("function")?;
-        self.call(id, function.ok_or(WireError::Missing { field: "function" })?)
-    }
-
-    fn call(&mut self, id: Option<String>, mut function: Fields) -> Result<ToolCall, WireError> {
-        let name = function.name("name")?.filter(|name| !name.is_empty());
-        let name = name.ok_or(WireError::Missing { field: "name" })?;
+    fn call(&mut self, id: Option<Name>, function: FunctionCall) -> Result<ToolCall, WireError> {
+        let name = function.name.0.clone();
+        if name.is_empty() {
+            return Err(WireError::missing("name"));
+        }
         // Nine letters and digits, which is what the strictest templates take.
-        let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call{:05}", self.calls));
-        self.calls += 1;
-        self.last_call = Some(id.clone());
-        Ok(ToolCall { id, name, arguments: arguments(&mut function)? })
+        let id = id.map(|id| id.0).filter(|id| !id.is_empty());
+        let id = id.unwrap_or_else(|| format!("call{:05}", self.count));
+        self.count += 1;
+        self.last = Some(id.clone());
+        Ok(ToolCall { id, name, arguments: function.into_arguments() })
     }
 }
 
-fn role(fields: &mut Fields) -> Result<Role, WireError> {
-    let accepted = ROLES.map(|(name, _)| name);
-    let name = fields.choice("role", &accepted)?.ok_or(WireError::Missing { field: "role" })?;
-    let known = ROLES.iter().find(|(known, _)| *known == name);
-    Ok(known.map_or(Role::User, |(_, role)| *role))
-}
-
-/// An object inside a string, as OpenAI writes it, or an object, as others do.
-pub(crate) fn arguments(function: &mut Fields) -> Result<JsonText, WireError> {
-    const FIELD: &str = "arguments";
-    let value = match function.take(FIELD) {
-        None => Value::Object(Map::new()),
-        Some(Value::String(text)) if text.trim().is_empty() => Value::Object(Map::new()),
-        Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::Null),
-        Some(object @ Value::Object(_)) => object,
-        Some(other) => return Err(wrong_type(FIELD, "a string that holds a JSON object", &other)),
-    };
-    if !value.is_object() {
-        let reason = "must hold a JSON object, and holds something else".to_owned();
-        return Err(WireError::Invalid { field: FIELD, reason });
-    }
-    Ok(JsonText::parsed(value.to_string()))
-}
-
-/// Null where there is nothing to say: beside calls, or from a tool that returns nothing.
-fn content(fields: &mut Fields, role: Role) -> Result<Content, WireError> {
+/// A message with calls, or of a tool that returns nothing, may have no content.
+fn content(
+    sent: Option<Either<String, Vec<ContentPart>>>,
+    role: Role,
+) -> Result<Content, WireError> {
     let mut content = Content::default();
-    match fields.take("content") {
+    match sent {
         None if matches!(role, Role::Assistant | Role::Tool) => {}
-        None => return Err(WireError::Missing { field: "content" }),
-        Some(Value::String(text)) => content.text = text,
-        Some(Value::Array(parts)) => {
-            for value in parts {
-                content.part(value)?;
+        None => return Err(WireError::missing("content")),
+        Some(Either::First(text)) => content.text = text,
+        Some(Either::Second(parts)) => {
+            for (index, part) in parts.into_iter().enumerate() {
+                let added = content.part(part);
+                added.map_err(|error| error.within(&format!("content[{index}]")))?;
             }
         }
-        Some(other) => return Err(wrong_type("content", CONTENT, &other)),
     }
     Ok(content)
 }
@@ -153,56 +223,42 @@ struct Content {
 
 impl Content {
     /// Texts are lines of one text.
-    fn part(&mut self, value: Value) -> Result<(), WireError> {
-        let mut part = Fields::of("content", value)?;
-        let kind = part.name("type")?.ok_or(WireError::Missing { field: "type" })?;
-        if kind == "image_url" {
-            let image = image(self.text.len(), &mut part)?;
-            self.images.push(image);
-            return Ok(());
-        }
+    fn part(&mut self, part: ContentPart) -> Result<(), WireError> {
+        let (field, text) = match part.r#type.as_str() {
+            "image_url" => {
+                self.images.push(image(self.text.len(), part.image_url)?);
+                return Ok(());
+            }
+            "text" => ("text", part.text),
+            "refusal" => ("refusal", part.refusal),
+            kind @ ("input_audio" | "video_url" | "file") => {
+                let reason = format!("is '{kind}', and models here take text and pictures");
+                return Err(WireError::invalid("type", reason));
+            }
+            _ => {
+                let reason = "must be 'text', 'image_url' or 'refusal'";
+                return Err(WireError::invalid("type", reason));
+            }
+        };
         if !self.text.is_empty() {
             self.text.push('\n');
         }
-        self.text += &text_of(&kind, &mut part)?;
+        self.text += &text.ok_or_else(|| WireError::missing(field))?;
         Ok(())
     }
 }
 
 /// `{"url", "detail"}`, or the address alone, as older clients write it.
-fn image(at: usize, part: &mut Fields) -> Result<Image, WireError> {
+fn image(at: usize, sent: Option<Either<String, ImageUrl>>) -> Result<Image, WireError> {
     const FIELD: &str = "image_url";
-    let (url, detail) = match part.take(FIELD) {
-        Some(Value::String(url)) => (Some(url), None),
-        Some(Value::Object(image)) => {
-            let mut image = Fields::of(FIELD, Value::Object(image))?;
-            (image.text("url")?, image.name("detail")?)
-        }
-        Some(other) => return Err(wrong_type(FIELD, "an object with a url", &other)),
-        None => (None, None),
+    let (url, detail) = match sent {
+        None => return Err(WireError::missing(FIELD)),
+        Some(Either::First(url)) => (url, None),
+        Some(Either::Second(ImageUrl { url, detail })) => (url, detail.map(|detail| detail.0)),
     };
-    let url = url.ok_or(WireError::Missing { field: "url" })?;
     if !["data:", "https://", "http://"].iter().any(|scheme| url.starts_with(scheme)) {
-        let reason = "must be an address that begins with data:, https: or http:".to_owned();
-        return Err(WireError::Invalid { field: FIELD, reason });
+        let reason = "must be an address that begins with data:, https: or http:";
+        return Err(WireError::invalid(FIELD, reason));
     }
     Ok(Image { at, url, detail })
-}
-
-fn text_of(kind: &str, part: &mut Fields) -> Result<String, WireError> {
-    let field = match kind {
-        "text" => "text",
-        "refusal" => "refusal",
-        "input_audio" | "video_url" | "file" => {
-            let reason =
-                format!("has a part of type '{kind}', and models here take text and pictures");
-            return Err(WireError::Invalid { field: "content", reason });
-        }
-        _ => {
-            let reason =
-                "has a part of a type that is none of 'text', 'image_url' and 'refusal'".to_owned();
-            return Err(WireError::Invalid { field: "content", reason });
-        }
-    };
-    part.text(field)?.ok_or(WireError::Missing { field })
 }

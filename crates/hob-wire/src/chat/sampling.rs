@@ -1,13 +1,14 @@
 //! How the next token is chosen, in OpenAI's words and those that llama.cpp added to them.
-//! A limit below zero means "no limit": some clients have no other word. Zero tokens are none.
+//! Chat, completions, Ollama's `options` and aliases share these fields.
 
-use std::ops::RangeInclusive;
+use std::collections::BTreeMap;
 
 use hob_core::chat::Sampling;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::WireError;
-use crate::fields::{Fields, wrong_type};
+use crate::request_value::{Either, number_within, out_of_range};
 
 /// Texts that may end an answer, each of so many bytes.
 const STOPS_MAX: usize = 16;
@@ -16,120 +17,100 @@ const STOP_BYTES_MAX: usize = 256;
 /// Tokens whose likelihood is shifted.
 const BIASES_MAX: usize = 1024;
 
-const BIAS: RangeInclusive<f64> = -100.0..=100.0;
+const BIAS_MAX: f64 = 100.0;
 
-pub(crate) fn sampling(
-    fields: &mut Fields,
-    ignored: &mut Vec<String>,
-) -> Result<Sampling, WireError> {
-    Ok(Sampling {
-        temperature: within(fields, "temperature", 0.0..=2.0)?,
-        top_p: within(fields, "top_p", 0.0..=1.0)?,
-        top_k: top_k(fields)?,
-        min_p: within(fields, "min_p", 0.0..=1.0)?,
-        repeat_penalty: repeat_penalty(fields)?,
-        presence_penalty: within(fields, "presence_penalty", -2.0..=2.0)?,
-        frequency_penalty: within(fields, "frequency_penalty", -2.0..=2.0)?,
-        seed: fields.whole_number("seed")?.map(i64::cast_unsigned),
-        logit_bias: logit_bias(fields, ignored)?,
-        ignore_eos: fields.flag("ignore_eos")?,
-    })
+/// Fields that choose the next token.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub(crate) struct SamplingFields {
+    /// From 0, which always takes the likeliest token, to 2.
+    #[serde(default, deserialize_with = "number_within::<_, 0, 2>")]
+    #[schemars(range(min = 0, max = 2))]
+    temperature: Option<f32>,
+    /// Considers the likeliest tokens that together have this probability, 0 to 1.
+    #[serde(default, deserialize_with = "number_within::<_, 0, 1>")]
+    #[schemars(range(min = 0, max = 1))]
+    top_p: Option<f32>,
+    /// Considers this many of the likeliest tokens. Below 1: all.
+    top_k: Option<i64>,
+    /// Skips tokens below this share of the likeliest token's probability, 0 to 1.
+    #[serde(default, deserialize_with = "number_within::<_, 0, 1>")]
+    #[schemars(range(min = 0, max = 1))]
+    min_p: Option<f32>,
+    /// Makes repeated tokens less likely, 0 to 10. 1 and 0 change nothing.
+    #[serde(default, deserialize_with = "number_within::<_, 0, 10>")]
+    #[schemars(range(min = 0, max = 10))]
+    repeat_penalty: Option<f32>,
+    /// Another name of `repeat_penalty`.
+    #[serde(default, deserialize_with = "number_within::<_, 0, 10>")]
+    #[schemars(range(min = 0, max = 10))]
+    repetition_penalty: Option<f32>,
+    /// Makes every token that has occurred less likely, -2 to 2.
+    #[serde(default, deserialize_with = "number_within::<_, -2, 2>")]
+    #[schemars(range(min = -2, max = 2))]
+    presence_penalty: Option<f32>,
+    /// Makes a token less likely with each occurrence, -2 to 2.
+    #[serde(default, deserialize_with = "number_within::<_, -2, 2>")]
+    #[schemars(range(min = -2, max = 2))]
+    frequency_penalty: Option<f32>,
+    /// The same seed gives the same answer.
+    seed: Option<i64>,
+    /// Token ids and what is added to their likelihood, -100 to 100. At most 1,024 tokens.
+    logit_bias: Option<BTreeMap<String, f64>>,
+    /// Does not end at the model's end token.
+    ignore_eos: Option<bool>,
+    /// Up to 16 texts of 256 bytes that end the answer.
+    stop: Option<Either<String, Vec<String>>>,
 }
 
-pub(crate) fn tokens_max(
-    fields: &mut Fields,
-    field: &'static str,
-) -> Result<Option<u32>, WireError> {
-    let tokens = fields.whole_number(field)?.filter(|tokens| *tokens >= 0);
-    Ok(tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)))
-}
+impl SamplingFields {
+    pub(crate) fn sampling(&mut self, ignored: &mut Vec<String>) -> Result<Sampling, WireError> {
+        let penalty = self.repeat_penalty.or(self.repetition_penalty);
+        Ok(Sampling {
+            temperature: self.temperature,
+            top_p: self.top_p,
+            top_k: self.top_k.map(|top_k| top_k.clamp(0, i64::from(u32::MAX)) as u32),
+            min_p: self.min_p,
+            repeat_penalty: penalty.filter(|penalty| *penalty > 0.0),
+            presence_penalty: self.presence_penalty,
+            frequency_penalty: self.frequency_penalty,
+            seed: self.seed.map(i64::cast_unsigned),
+            logit_bias: logit_bias(self.logit_bias.take().unwrap_or_default(), ignored)?,
+            ignore_eos: self.ignore_eos,
+        })
+    }
 
-/// A whole number of the range.
-pub(crate) fn count(
-    fields: &mut Fields,
-    field: &'static str,
-    range: RangeInclusive<i64>,
-) -> Result<Option<u32>, WireError> {
-    match fields.whole_number(field)? {
-        Some(number) if !range.contains(&number) => {
-            Err(out_of(field, range.start(), range.end(), &number))
-        }
-        number => Ok(number.and_then(|number| u32::try_from(number).ok())),
+    pub(crate) fn stop(&mut self) -> Result<Vec<String>, WireError> {
+        let stops = match self.stop.take() {
+            None => Vec::new(),
+            Some(Either::First(stop)) => vec![stop],
+            Some(Either::Second(stops)) => stops,
+        };
+        let longest = stops.iter().map(String::len).max().unwrap_or(0);
+        let reason = if stops.len() > STOPS_MAX {
+            format!("has {} texts and the limit is {STOPS_MAX}", stops.len())
+        } else if longest > STOP_BYTES_MAX {
+            format!("has a text of {longest} bytes and the limit is {STOP_BYTES_MAX}")
+        } else {
+            return Ok(stops.into_iter().filter(|stop| !stop.is_empty()).collect());
+        };
+        Err(WireError::invalid("stop", reason))
     }
 }
 
-pub(crate) fn stop(fields: &mut Fields) -> Result<Vec<String>, WireError> {
-    const FIELD: &str = "stop";
-    let text = |value| match value {
-        Value::String(text) => Ok(text),
-        other => Err(wrong_type(FIELD, "a string or a list of strings", &other)),
-    };
-    let stops: Vec<String> = match fields.take(FIELD) {
-        None => Vec::new(),
-        Some(Value::Array(values)) => values.into_iter().map(text).collect::<Result<_, _>>()?,
-        Some(value) => vec![text(value)?],
-    };
-    let longest = stops.iter().map(String::len).max().unwrap_or(0);
-    let reason = if stops.len() > STOPS_MAX {
-        format!("has {} texts and the limit is {STOPS_MAX}", stops.len())
-    } else if longest > STOP_BYTES_MAX {
-        format!("has a text of {longest} bytes and the limit is {STOP_BYTES_MAX}")
-    } else {
-        return Ok(stops.into_iter().filter(|stop| !stop.is_empty()).collect());
-    };
-    Err(WireError::Invalid { field: FIELD, reason })
-}
-
-fn within(
-    fields: &mut Fields,
-    field: &'static str,
-    range: RangeInclusive<f64>,
-) -> Result<Option<f32>, WireError> {
-    match fields.number(field)? {
-        Some(number) if !range.contains(&number) => {
-            Err(out_of(field, range.start(), range.end(), &number))
-        }
-        number => Ok(number.map(|number| number as f32)),
-    }
-}
-
-fn out_of<T: std::fmt::Display>(field: &'static str, from: &T, to: &T, got: &T) -> WireError {
-    WireError::Invalid { field, reason: format!("must be from {from} to {to}, and is {got}") }
-}
-
-/// Below one is all of them.
-fn top_k(fields: &mut Fields) -> Result<Option<u32>, WireError> {
-    let top_k = fields.whole_number("top_k")?;
-    Ok(top_k.map(|top_k| top_k.clamp(0, i64::from(u32::MAX)) as u32))
-}
-
-/// Two names are in use; nobody can mean zero.
-fn repeat_penalty(fields: &mut Fields) -> Result<Option<f32>, WireError> {
-    let ours = within(fields, "repeat_penalty", 0.0..=10.0)?;
-    let theirs = within(fields, "repetition_penalty", 0.0..=10.0)?;
-    Ok(ours.or(theirs).filter(|penalty| *penalty > 0.0))
-}
-
-/// Keys are token ids; what is none has no token to change.
+/// A key that is not a token id has no token to change.
 fn logit_bias(
-    fields: &mut Fields,
+    biases: BTreeMap<String, f64>,
     ignored: &mut Vec<String>,
 ) -> Result<Vec<(u32, f32)>, WireError> {
     const FIELD: &str = "logit_bias";
-    let biases = match fields.take(FIELD) {
-        None => return Ok(Vec::new()),
-        Some(Value::Object(biases)) => biases,
-        Some(other) => return Err(wrong_type(FIELD, "an object of token ids", &other)),
-    };
     if biases.len() > BIASES_MAX {
         let reason = format!("has {} tokens and the limit is {BIASES_MAX}", biases.len());
-        return Err(WireError::Invalid { field: FIELD, reason });
+        return Err(WireError::invalid(FIELD, reason));
     }
     let mut known = Vec::new();
-    for (key, value) in biases {
-        let bias = value.as_f64().ok_or_else(|| wrong_type(FIELD, "numbers", &value))?;
-        if !BIAS.contains(&bias) {
-            return Err(out_of(FIELD, BIAS.start(), BIAS.end(), &bias));
+    for (key, bias) in biases {
+        if bias.abs() > BIAS_MAX {
+            return Err(WireError::within(out_of_range(-BIAS_MAX, BIAS_MAX, bias), FIELD));
         }
         match key.parse() {
             Ok(token) => known.push((token, bias as f32)),

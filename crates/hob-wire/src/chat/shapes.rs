@@ -2,6 +2,7 @@
 //! Several choices are one answer: they share a prompt, and run side by side.
 
 use hob_core::chat::{Completion, FinishReason, Timings, Usage};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::CallShape;
@@ -20,8 +21,9 @@ pub(crate) enum PromptShare {
     Repeated,
 }
 
-#[derive(Serialize)]
-pub(crate) struct UsageShape {
+/// Tokens of an answer.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ChatUsage {
     prompt_tokens: u32,
     completion_tokens: u32,
     total_tokens: u32,
@@ -29,19 +31,23 @@ pub(crate) struct UsageShape {
     completion_tokens_details: CompletionDetails,
 }
 
-#[derive(Serialize)]
+/// Tokens of the prompt.
+#[derive(JsonSchema, Serialize)]
 struct PromptDetails {
+    /// Found in the cache.
     cached_tokens: u32,
 }
 
-#[derive(Serialize)]
+/// Tokens of the answer.
+#[derive(JsonSchema, Serialize)]
 struct CompletionDetails {
+    /// Spent on thinking.
     reasoning_tokens: u32,
 }
 
-/// llama.cpp's names, and hob's for what came before the prompt.
-#[derive(Serialize)]
-pub(crate) struct TimingsShape {
+/// Times in llama.cpp's names. `load_ms` and `queue_ms` are hob's: they come before the prompt.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ChatTimings {
     cache_n: u32,
     /// Computed, and not found in the cache.
     prompt_n: u32,
@@ -76,9 +82,9 @@ impl Ended {
         self.timings.queue_ms
     }
 
-    pub(crate) fn usage(&self) -> UsageShape {
+    pub(crate) fn usage(&self) -> ChatUsage {
         let usage = &self.usage;
-        UsageShape {
+        ChatUsage {
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,
             total_tokens: usage.prompt_tokens.saturating_add(usage.completion_tokens),
@@ -89,15 +95,15 @@ impl Ended {
         }
     }
 
-    /// None: whoever answered did not say where the time went.
-    pub(crate) fn timings(&self) -> Option<TimingsShape> {
+    /// None: the server that answered did not report its times.
+    pub(crate) fn timings(&self) -> Option<ChatTimings> {
         let (usage, timings) = (&self.usage, &self.timings);
         if !timings.are_known() {
             return None;
         }
         let prompt_n = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
         let predicted_n = usage.completion_tokens;
-        Some(TimingsShape {
+        Some(ChatTimings {
             cache_n: usage.cached_tokens,
             prompt_n,
             prompt_ms: timings.prompt_ms,
@@ -118,13 +124,13 @@ fn ratio(amount: f64, of: f64) -> f64 {
     if of > 0.0 { amount / of } else { 0.0 }
 }
 
-/// The note on a choice that thought until its tokens were used up, and never answered.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Note {
+/// A note on an answer that spent all its tokens on thinking.
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+pub(super) struct AnswerNote {
     note: &'static str,
 }
 
-pub(super) const ONLY_THOUGHT: Note = Note { note: "thinking_used_the_whole_budget" };
+pub(super) const ONLY_THOUGHT: AnswerNote = AnswerNote { note: "thinking_used_the_whole_budget" };
 
 /// Whether a choice has said or called anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +140,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    pub(super) fn note(self, completion: &Completion) -> Option<Note> {
+    pub(super) fn note(self, completion: &Completion) -> Option<AnswerNote> {
         let only_thought = completion.finish == FinishReason::Length
             && completion.usage.reasoning_tokens > 0
             && !self.text

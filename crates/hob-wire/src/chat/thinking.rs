@@ -3,134 +3,182 @@
 
 use hob_core::JsonText;
 use hob_core::chat::{Effort, Message, Role, Thinking};
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 use crate::WireError;
-use crate::fields::{Fields, wrong_type};
+use crate::fields::Fields;
+use crate::request_value::{Either, JsonKind, tokens};
+
+/// Fields that set how much a model thinks.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ThinkingFields {
+    /// `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`.
+    reasoning_effort: Option<Level>,
+    /// OpenAI's and OpenRouter's object: `effort`, `enabled`, `max_tokens`.
+    #[schemars(with = "Option<Reasoning>")]
+    reasoning: Option<Map<String, Value>>,
+    /// `true`, `false` or a level of `reasoning_effort`.
+    think: Option<Switch>,
+    /// Anthropic's object, or `true` or `false`.
+    thinking: Option<Either<bool, ThinkingObject>>,
+    /// Most tokens of thinking. Below zero: no limit.
+    #[serde(default, deserialize_with = "tokens")]
+    thinking_budget_tokens: Option<u32>,
+    /// Variables of the chat template. `enable_thinking`, `thinking` and `reasoning_effort` set the thinking.
+    chat_template_kwargs: Option<Map<String, Value>>,
+}
+
+/// A level of thinking.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level(Effort);
+
+impl<'de> Deserialize<'de> for Level {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Level, D::Error> {
+        let name = String::deserialize(value)?;
+        effort(&name).map(Level).ok_or_else(|| {
+            let names = Effort::ALL.map(Effort::name).join(", ");
+            let got: String = name.chars().take(32).collect();
+            serde::de::Error::custom(format_args!("must be one of {names}, and is '{got}'"))
+        })
+    }
+}
+
+impl JsonSchema for Level {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Level".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "enum": Effort::ALL.map(Effort::name) })
+    }
+}
+
+impl JsonKind for Level {
+    const KIND: &'static str = "a string";
+}
+
+/// True, false, or a level.
+pub(crate) type Switch = Either<bool, Level>;
+
+pub(crate) fn effort_of(switch: Switch) -> Effort {
+    match switch {
+        Either::First(on) => switched(on),
+        Either::Second(Level(effort)) => effort,
+    }
+}
+
+/// How much to think, in OpenAI's Responses API and at OpenRouter.
+#[derive(Deserialize, JsonSchema)]
+struct Reasoning {
+    /// A level of `reasoning_effort`.
+    effort: Option<Level>,
+    enabled: Option<bool>,
+    /// Most tokens of thinking.
+    #[serde(default, deserialize_with = "tokens")]
+    max_tokens: Option<u32>,
+}
+
+/// How much to think, in Anthropic's API.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+struct ThinkingObject {
+    r#type: Option<ThinkingType>,
+    /// Most tokens of thinking.
+    #[serde(default, deserialize_with = "tokens")]
+    budget_tokens: Option<u32>,
+}
+
+impl JsonKind for ThinkingObject {
+    const KIND: &'static str = "an object";
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum ThinkingType {
+    Enabled,
+    Disabled,
+    Adaptive,
+}
 
 /// The one setting, and what is left of the template's variables.
 pub(super) fn thinking(
-    fields: &mut Fields,
+    sent: ThinkingFields,
     messages: &[Message],
     ignored: &mut Vec<String>,
 ) -> Result<(Thinking, Option<JsonText>), WireError> {
-    let mut said = Said::default();
-    said.effort(level(fields, "reasoning_effort")?);
-    reasoning(fields, &mut said, ignored)?;
-    said.effort(switch(fields, "think")?);
-    anthropic(fields, &mut said)?;
-    said.budget(fields.whole_number("thinking_budget_tokens")?);
-    let variables = template(fields, &mut said)?;
-    said.effort(spoken(messages));
-    Ok((said.0, variables))
+    let mut first = First::default();
+    first.effort(sent.reasoning_effort.map(|Level(effort)| effort));
+    if let Some(reasoning) = sent.reasoning {
+        let mut fields = Fields::of(reasoning);
+        let reasoning: Reasoning =
+            fields.read().map_err(|error: WireError| error.within("reasoning"))?;
+        first.effort(reasoning.effort.map(|Level(effort)| effort));
+        first.effort(reasoning.enabled.map(switched));
+        first.budget(reasoning.max_tokens);
+        ignored.extend(fields.into_unknown().iter().map(|name| format!("reasoning.{name}")));
+    }
+    first.effort(sent.think.map(effort_of));
+    match sent.thinking {
+        None => {}
+        Some(Either::First(on)) => first.effort(Some(switched(on))),
+        Some(Either::Second(ThinkingObject { r#type, budget_tokens })) => {
+            first.effort(r#type.map(|r#type| switched(r#type != ThinkingType::Disabled)));
+            first.budget(budget_tokens);
+        }
+    }
+    first.budget(sent.thinking_budget_tokens);
+    let variables = sent.chat_template_kwargs.and_then(|sent| template(sent, &mut first));
+    first.effort(spoken(messages));
+    Ok((first.0, variables))
 }
 
+/// Keeps the first setting that is given.
 #[derive(Default)]
-struct Said(Thinking);
+struct First(Thinking);
 
-impl Said {
+impl First {
     fn effort(&mut self, effort: Option<Effort>) {
         self.0.effort = self.0.effort.or(effort);
     }
 
-    /// Below zero is without a limit.
-    fn budget(&mut self, tokens: Option<i64>) {
-        let tokens = tokens.filter(|tokens| *tokens >= 0);
-        let tokens = tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
+    fn budget(&mut self, tokens: Option<u32>) {
         self.0.tokens_max = self.0.tokens_max.or(tokens);
     }
 }
 
-/// "Think" without a word about how much is the middle.
+/// "Think" without a level is the middle.
 fn switched(on: bool) -> Effort {
     if on { Effort::Medium } else { Effort::None }
-}
-
-fn level(fields: &mut Fields, field: &'static str) -> Result<Option<Effort>, WireError> {
-    let name = fields.choice(field, &Effort::ALL.map(Effort::name))?;
-    Ok(name.and_then(effort))
 }
 
 fn effort(name: &str) -> Option<Effort> {
     Effort::ALL.into_iter().find(|effort| effort.name() == name)
 }
 
-/// True, false, or a level.
-pub(crate) fn switch(
-    fields: &mut Fields,
-    field: &'static str,
-) -> Result<Option<Effort>, WireError> {
-    match fields.take(field) {
-        None => Ok(None),
-        Some(Value::Bool(on)) => Ok(Some(switched(on))),
-        Some(Value::String(name)) => match effort(&name) {
-            Some(effort) => Ok(Some(effort)),
-            None => Err(WireError::NotOneOf {
-                field,
-                got: name.chars().take(32).collect(),
-                accepted: Effort::ALL.map(Effort::name).to_vec(),
-            }),
-        },
-        Some(other) => Err(wrong_type(field, "true, false or a level", &other)),
-    }
-}
-
-/// `{"effort", "enabled", "max_tokens"}`: OpenAI's Responses and OpenRouter.
-fn reasoning(
-    fields: &mut Fields,
-    said: &mut Said,
-    ignored: &mut Vec<String>,
-) -> Result<(), WireError> {
-    let Some(mut reasoning) = fields.object("reasoning")? else { return Ok(()) };
-    said.effort(level(&mut reasoning, "effort")?);
-    said.effort(reasoning.flag("enabled")?.map(switched));
-    said.budget(reasoning.whole_number("max_tokens")?);
-    ignored.extend(reasoning.into_unknown().iter().map(|name| format!("reasoning.{name}")));
-    Ok(())
-}
-
-/// `{"type", "budget_tokens"}`.
-fn anthropic(fields: &mut Fields, said: &mut Said) -> Result<(), WireError> {
-    let mut thinking = match fields.take("thinking") {
-        None => return Ok(()),
-        Some(Value::Bool(on)) => {
-            said.effort(Some(switched(on)));
-            return Ok(());
-        }
-        Some(value) => Fields::of("thinking", value)?,
-    };
-    let kind = thinking.choice("type", &["enabled", "disabled", "adaptive"])?;
-    said.effort(kind.map(|kind| switched(kind != "disabled")));
-    said.budget(thinking.whole_number("budget_tokens")?);
-    Ok(())
-}
-
-/// Switches of templates are taken out of the variables, so that there is one setting and not two
-/// that disagree; the rest is the template's own affair.
-fn template(fields: &mut Fields, said: &mut Said) -> Result<Option<JsonText>, WireError> {
-    const FIELD: &str = "chat_template_kwargs";
-    let mut variables = match fields.take(FIELD) {
-        None => return Ok(None),
-        Some(Value::Object(variables)) => variables,
-        Some(other) => return Err(wrong_type(FIELD, "an object", &other)),
-    };
+/// Takes the template's switches out of its variables, so that one setting stands and not two that may disagree.
+fn template(mut variables: Map<String, Value>, first: &mut First) -> Option<JsonText> {
     for name in ["enable_thinking", "thinking"] {
         if let Some(Value::Bool(on)) = variables.get(name) {
-            said.effort(Some(switched(*on)));
+            first.effort(Some(switched(*on)));
             variables.shift_remove(name);
         }
     }
     if let Some(known) = variables.get("reasoning_effort").and_then(Value::as_str).and_then(effort)
     {
-        said.effort(Some(known));
+        first.effort(Some(known));
         variables.shift_remove("reasoning_effort");
     }
-    let variables = (!variables.is_empty()).then(|| Value::Object(variables));
-    Ok(variables.map(|variables| JsonText::parsed(variables.to_string())))
+    (!variables.is_empty()).then(|| JsonText::parsed(Value::Object(variables).to_string()))
 }
 
-/// Qwen's words at the end of what the user said last. They stay in the text: its template and its
-/// weights know them too.
+/// Qwen's words at the end of the user's last message. They stay in the text: Qwen's template and weights
+/// know them too.
 fn spoken(messages: &[Message]) -> Option<Effort> {
     let last = messages.iter().rev().find(|message| message.role == Role::User)?;
     match last.text.split_whitespace().next_back()? {

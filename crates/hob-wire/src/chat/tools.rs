@@ -3,15 +3,103 @@
 
 use hob_core::JsonText;
 use hob_core::chat::{Tool, ToolChoice};
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::CallShape;
+use super::messages::FunctionType;
 use crate::WireError;
-use crate::fields::{Fields, wrong_type};
+use crate::request_value::{Either, JsonKind, Name};
 
 const TOOLS_MAX: usize = 128;
 
 const CHOICE: &str = "'none', 'auto', 'required' or an object that names a function";
+
+/// Fields that offer tools.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct ToolFields {
+    /// Functions that the model may call, at most 128.
+    tools: Option<Vec<ToolField>>,
+    /// `none`, `auto`, `required`, a function, or `allowed_tools`. Default: `auto`.
+    tool_choice: Option<Choice>,
+    /// `false` allows one call in an answer. Default: `true`.
+    parallel_tool_calls: Option<bool>,
+    /// Tools as they were before `tools`, which wins.
+    functions: Option<Vec<FunctionField>>,
+    /// As `tool_choice`, for `functions`.
+    function_call: Option<Choice>,
+}
+
+/// A tool.
+#[derive(Deserialize, JsonSchema)]
+struct ToolField {
+    #[expect(dead_code, reason = "only checked: it is always 'function'")]
+    r#type: Option<FunctionType>,
+    function: FunctionField,
+}
+
+/// A function that a model may call.
+#[derive(Deserialize, JsonSchema)]
+struct FunctionField {
+    name: Name,
+    description: Option<String>,
+    /// A JSON Schema of the arguments.
+    parameters: Option<Map<String, Value>>,
+    /// `true` refuses a schema with keywords that hob cannot enforce.
+    strict: Option<bool>,
+}
+
+type Choice = Either<String, ChoiceObject>;
+
+/// A choice of tools: one function by its name, or several of which one may or must be called.
+#[derive(Deserialize, JsonSchema)]
+struct ChoiceObject {
+    r#type: Option<ChoiceType>,
+    function: Option<FunctionName>,
+    name: Option<Name>,
+    allowed_tools: Option<AllowedTools>,
+}
+
+impl JsonKind for ChoiceObject {
+    const KIND: &'static str = "an object";
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum ChoiceType {
+    Function,
+    AllowedTools,
+}
+
+/// A function, by its name.
+#[derive(Deserialize, JsonSchema)]
+struct FunctionName {
+    name: Option<Name>,
+}
+
+/// Some of the tools.
+#[derive(Deserialize, JsonSchema)]
+struct AllowedTools {
+    mode: Option<AllowedMode>,
+    tools: Option<Vec<AllowedTool>>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum AllowedMode {
+    Auto,
+    Required,
+}
+
+/// One of the allowed tools.
+#[derive(Deserialize, JsonSchema)]
+struct AllowedTool {
+    function: Option<FunctionName>,
+    name: Option<Name>,
+}
 
 /// What a request offers to a model.
 pub(crate) struct Offer {
@@ -22,164 +110,145 @@ pub(crate) struct Offer {
     pub(crate) shape: CallShape,
 }
 
-pub(crate) fn tools(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<Offer, WireError> {
-    let parallel = fields.flag("parallel_tool_calls")?;
-    let offer = match list(fields, "tools", tool)? {
+pub(crate) fn tools(sent: ToolFields, ignored: &mut Vec<String>) -> Result<Offer, WireError> {
+    let read = |index: usize, ToolField { function, .. }: ToolField| {
+        tool(function).map_err(|error| error.within(&format!("tools[{index}].function")))
+    };
+    let (offer, choice) = match list("tools", sent.tools, read)? {
         Some(tools) => {
-            ignore(fields, ["functions", "function_call"], ignored);
-            Offer {
-                tools,
-                choice: ToolChoice::Auto,
-                parallel: parallel.unwrap_or(true),
-                shape: CallShape::ToolCalls,
-            }
-            .choose(fields, "tool_choice")?
+            ignored.extend(sent.functions.map(|_| "functions".to_owned()));
+            ignored.extend(sent.function_call.map(|_| "function_call".to_owned()));
+            let parallel = sent.parallel_tool_calls.unwrap_or(true);
+            (Offer::new(tools, parallel, CallShape::ToolCalls), sent.tool_choice)
         }
-        None => legacy(fields)?,
+        None => {
+            let read = |index: usize, function: FunctionField| {
+                tool(function).map_err(|error| error.within(&format!("functions[{index}]")))
+            };
+            // Functions answer one call at a time.
+            match list("functions", sent.functions, read)? {
+                Some(tools) => {
+                    (Offer::new(tools, false, CallShape::FunctionCall), sent.function_call)
+                }
+                None => (Offer::new(Vec::new(), false, CallShape::ToolCalls), sent.tool_choice),
+            }
+        }
     };
-    offer.checked()
-}
-
-/// Functions answer one call at a time.
-fn legacy(fields: &mut Fields) -> Result<Offer, WireError> {
-    let functions = list(fields, "functions", function)?;
-    let (shape, choice) = match functions.is_some() {
-        true => (CallShape::FunctionCall, "function_call"),
-        false => (CallShape::ToolCalls, "tool_choice"),
-    };
-    let tools = functions.unwrap_or_default();
-    Offer { tools, choice: ToolChoice::Auto, parallel: false, shape }.choose(fields, choice)
-}
-
-fn ignore(fields: &mut Fields, names: [&'static str; 2], ignored: &mut Vec<String>) {
-    let sent = names.into_iter().filter(|name| fields.take(name).is_some());
-    ignored.extend(sent.map(str::to_owned));
+    offer.choose(choice)?.checked()
 }
 
 /// An empty list is no list.
-fn list(
-    fields: &mut Fields,
-    field: &'static str,
-    read: fn(Fields) -> Result<Tool, WireError>,
+fn list<T>(
+    field: &str,
+    sent: Option<Vec<T>>,
+    read: impl Fn(usize, T) -> Result<Tool, WireError>,
 ) -> Result<Option<Vec<Tool>>, WireError> {
-    let values = fields.list(field)?.unwrap_or_default();
-    if values.len() > TOOLS_MAX {
-        let reason = format!("has {} tools and the limit is {TOOLS_MAX}", values.len());
-        return Err(WireError::Invalid { field, reason });
+    let sent = sent.unwrap_or_default();
+    if sent.len() > TOOLS_MAX {
+        let reason = format!("has {} tools and the limit is {TOOLS_MAX}", sent.len());
+        return Err(WireError::invalid(field, reason));
     }
-    let read = |(index, value)| {
-        let tool = Fields::of(field, value).and_then(read);
-        tool.map_err(|error| error.within(field, index))
-    };
-    let tools: Vec<Tool> = values.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    let read = |(index, tool)| read(index, tool);
+    let tools: Vec<Tool> = sent.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
     Ok((!tools.is_empty()).then_some(tools))
 }
 
-fn tool(mut fields: Fields) -> Result<Tool, WireError> {
-    fields.choice("type", &["function"])?;
-    function(fields.object("function")?.ok_or(WireError::Missing { field: "function" })?)
-}
-
-fn function(mut fields: Fields) -> Result<Tool, WireError> {
-    let name = fields.name("name")?.filter(|name| !name.is_empty());
-    let parameters = match fields.take("parameters") {
-        None => None,
-        Some(schema @ Value::Object(_)) => Some(JsonText::parsed(schema.to_string())),
-        Some(other) => return Err(wrong_type("parameters", "a JSON schema", &other)),
-    };
+fn tool(sent: FunctionField) -> Result<Tool, WireError> {
+    if sent.name.0.is_empty() {
+        return Err(WireError::missing("name"));
+    }
+    let schema = |schema| JsonText::parsed(Value::Object(schema).to_string());
     Ok(Tool {
-        name: name.ok_or(WireError::Missing { field: "name" })?,
-        description: fields.text("description")?,
-        parameters,
-        strict: fields.flag("strict")?.unwrap_or(false),
+        name: sent.name.0,
+        description: sent.description,
+        parameters: sent.parameters.map(schema),
+        strict: sent.strict.unwrap_or(false),
     })
 }
 
 impl Offer {
-    fn choose(mut self, fields: &mut Fields, field: &'static str) -> Result<Offer, WireError> {
-        match fields.take(field) {
+    fn new(tools: Vec<Tool>, parallel: bool, shape: CallShape) -> Offer {
+        Offer { tools, choice: ToolChoice::Auto, parallel, shape }
+    }
+
+    fn field(&self) -> &'static str {
+        match self.shape {
+            CallShape::ToolCalls => "tool_choice",
+            CallShape::FunctionCall => "function_call",
+        }
+    }
+
+    fn choose(mut self, sent: Option<Choice>) -> Result<Offer, WireError> {
+        match sent {
             None => {}
-            Some(Value::String(word)) => self.choice = word_choice(field, &word)?,
-            Some(Value::Object(choice)) => {
-                let choice = Fields::of(field, Value::Object(choice))?;
-                self.choose_object(field, choice)?;
+            Some(Either::First(word)) => self.choice = self.word_choice(&word)?,
+            Some(Either::Second(choice)) if choice.r#type == Some(ChoiceType::AllowedTools) => {
+                let allowed = choice
+                    .allowed_tools
+                    .ok_or_else(|| WireError::missing("allowed_tools").within(self.field()))?;
+                self.allow_only(allowed)?;
             }
-            Some(other) => return Err(wrong_type(field, CHOICE, &other)),
+            Some(Either::Second(choice)) => {
+                self.choice = ToolChoice::Named(self.name(choice.function, choice.name)?);
+            }
         }
         Ok(self)
     }
 
-    fn choose_object(&mut self, field: &'static str, mut choice: Fields) -> Result<(), WireError> {
-        let kind = choice.choice("type", &["function", "allowed_tools"])?;
-        if kind == Some("allowed_tools") {
-            return match choice.object("allowed_tools")? {
-                Some(allowed) => self.allow_only(field, allowed),
-                None => Err(WireError::Missing { field: "allowed_tools" }),
-            };
-        }
-        self.choice = ToolChoice::Named(function_name(field, choice)?);
-        Ok(())
-    }
-
     /// Only some of the tools, of which one may or must be called.
-    fn allow_only(&mut self, field: &'static str, mut allowed: Fields) -> Result<(), WireError> {
-        let mode = allowed.choice("mode", &["auto", "required"])?;
-        let names = allowed.list("tools")?.unwrap_or_default();
-        let name = |value| function_name(field, Fields::of(field, value)?);
-        let names: Vec<String> = names.into_iter().map(name).collect::<Result<_, _>>()?;
+    fn allow_only(&mut self, allowed: AllowedTools) -> Result<(), WireError> {
+        let names = allowed.tools.unwrap_or_default().into_iter();
+        let names: Vec<String> =
+            names.map(|tool| self.name(tool.function, tool.name)).collect::<Result<_, _>>()?;
         for name in &names {
-            self.check_offered(field, name)?;
+            self.check_offered(name)?;
         }
         self.tools.retain(|tool| names.contains(&tool.name));
-        self.choice =
-            if mode == Some("required") { ToolChoice::Required } else { ToolChoice::Auto };
+        let is_required = allowed.mode == Some(AllowedMode::Required);
+        self.choice = if is_required { ToolChoice::Required } else { ToolChoice::Auto };
         Ok(())
     }
 
     fn checked(self) -> Result<Offer, WireError> {
-        let field = match self.shape {
-            CallShape::ToolCalls => "tool_choice",
-            CallShape::FunctionCall => "function_call",
-        };
         match &self.choice {
-            ToolChoice::Required if self.tools.is_empty() => Err(WireError::Invalid {
-                field,
-                reason: "wants a call, and there is no tool to call".to_owned(),
-            }),
-            ToolChoice::Named(name) => self.check_offered(field, name).map(|()| self),
+            ToolChoice::Required if self.tools.is_empty() => {
+                let reason = "wants a call, and there is no tool to call";
+                Err(WireError::invalid(self.field(), reason))
+            }
+            ToolChoice::Named(name) => self.check_offered(name).map(|()| self),
             ToolChoice::Required | ToolChoice::Auto | ToolChoice::None => Ok(self),
         }
     }
 
-    fn check_offered(&self, field: &'static str, name: &str) -> Result<(), WireError> {
+    fn check_offered(&self, name: &str) -> Result<(), WireError> {
         if self.tools.iter().any(|tool| tool.name == name) {
             return Ok(());
         }
         let reason = format!("names '{name}', which is not among the tools");
-        Err(WireError::Invalid { field, reason })
+        Err(WireError::invalid(self.field(), reason))
     }
-}
 
-fn word_choice(field: &'static str, word: &str) -> Result<ToolChoice, WireError> {
-    match word {
-        "auto" => Ok(ToolChoice::Auto),
-        "none" => Ok(ToolChoice::None),
-        "required" => Ok(ToolChoice::Required),
-        _ => Err(WireError::Invalid {
-            field,
-            reason: format!("must be {CHOICE}, and is another word"),
-        }),
+    fn word_choice(&self, word: &str) -> Result<ToolChoice, WireError> {
+        match word {
+            "auto" => Ok(ToolChoice::Auto),
+            "none" => Ok(ToolChoice::None),
+            "required" => Ok(ToolChoice::Required),
+            _ => {
+                let reason = format!("must be {CHOICE}, and is another word");
+                Err(WireError::invalid(self.field(), reason))
+            }
+        }
     }
-}
 
-/// `{"function":{"name":…}}`, or without the outer object as `function_call` has it.
-fn function_name(field: &'static str, mut choice: Fields) -> Result<String, WireError> {
-    let name = match choice.object("function")? {
-        Some(mut function) => function.name("name")?,
-        None => choice.name("name")?,
-    };
-    name.ok_or_else(|| WireError::Invalid {
-        field,
-        reason: format!("must be {CHOICE}, and names none"),
-    })
+    /// `{"function":{"name":…}}`, or without the outer object as `function_call` has it.
+    fn name(
+        &self,
+        function: Option<FunctionName>,
+        name: Option<Name>,
+    ) -> Result<String, WireError> {
+        let name = function.map_or(name, |function| function.name);
+        name.map(|name| name.0).ok_or_else(|| {
+            WireError::invalid(self.field(), format!("must be {CHOICE}, and names none"))
+        })
+    }
 }

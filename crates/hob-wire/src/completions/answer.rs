@@ -5,13 +5,12 @@ use std::fmt;
 
 use hob_core::ChatEvent;
 use hob_core::chat::{Completion, FinishReason, TokenLogprob, TokenText};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::answers::{AnswerChunks, CollectedAnswer, debug_size};
-use crate::chat::{
-    AnswerHead, DONE, Ended, PromptShare, TimingsShape, UsageChunk, UsageShape, clamped, lossy,
-};
+use crate::answers::{AnswerChunks, AnswerHead, CollectedAnswer, debug_size};
+use crate::chat::{ChatTimings, ChatUsage, DONE, Ended, PromptShare, UsageChunk, clamped, lossy};
 use crate::error::json;
 use crate::sse::event;
 
@@ -67,7 +66,7 @@ impl CompletionAnswer {
 }
 
 impl CompletionAnswer {
-    /// The prompts' tokens are told as well, so that the first token is the prompt's first.
+    /// Reports the prompts' tokens too, so that the first token is the prompt's first.
     #[must_use]
     pub fn with_prompt_tokens(mut self) -> CompletionAnswer {
         self.choices.iter_mut().for_each(|choice| choice.offset = 0);
@@ -114,12 +113,12 @@ impl CompletionAnswer {
 
     fn shape(
         &self,
-        choices: Vec<ChoiceShape<'_>>,
-        usage: Option<Option<UsageShape>>,
-        timings: Option<TimingsShape>,
+        choices: Vec<TextChoice<'_>>,
+        usage: Option<Option<ChatUsage>>,
+        timings: Option<ChatTimings>,
     ) -> String {
-        json(&Answer {
-            id: format_args!("cmpl-{}", self.head.id),
+        json(&TextCompletion {
+            id: format!("cmpl-{}", self.head.id),
             object: "text_completion",
             created: self.head.created_unix_s,
             model: &self.head.model,
@@ -177,7 +176,7 @@ impl AnswerChunks for CompletionChunks {
 }
 
 impl CompletionChunks {
-    fn chunk(&self, choice: ChoiceShape<'_>, last: Option<()>) -> String {
+    fn chunk(&self, choice: TextChoice<'_>, last: Option<()>) -> String {
         let usage = (self.usage == UsageChunk::Wanted).then_some(None);
         let timings = last.and_then(|()| self.answer.ended.timings());
         event(&self.answer.shape(vec![choice], usage, timings))
@@ -185,17 +184,17 @@ impl CompletionChunks {
 }
 
 impl Choice {
-    fn shape(&self, index: u32) -> ChoiceShape<'_> {
+    fn shape(&self, index: u32) -> TextChoice<'_> {
         let logprobs = (!self.logprobs.is_empty()).then(|| self.logprobs());
-        ChoiceShape { text: &self.text, index, logprobs, finish_reason: self.finish }
+        TextChoice { text: &self.text, index, logprobs, finish_reason: self.finish }
     }
 
     fn chars_of_tokens(&self) -> usize {
         self.logprobs.iter().map(|token| lossy(&token.token).chars().count()).sum()
     }
 
-    fn logprobs(&self) -> Logprobs {
-        let mut shape = Logprobs::default();
+    fn logprobs(&self) -> TextLogprobs {
+        let mut shape = TextLogprobs::default();
         let mut offset = self.offset;
         for token in &self.logprobs {
             let text = lossy(&token.token).into_owned();
@@ -210,7 +209,7 @@ impl Choice {
     }
 }
 
-/// Of tokens with one text, which are parts of characters, the likeliest stands.
+/// Parts of characters may look alike as text. Among tokens with the same text, the likeliest is kept.
 fn likeliest(top: &[(TokenText, f32)]) -> Map<String, Value> {
     let mut named = Map::new();
     for (text, logprob) in top {
@@ -219,33 +218,37 @@ fn likeliest(top: &[(TokenText, f32)]) -> Map<String, Value> {
     named
 }
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    id: fmt::Arguments<'a>,
+/// A whole answer of `POST /v1/completions`, or an event of a streamed one.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct TextCompletion<'a> {
+    id: String,
     object: &'static str,
     created: u64,
     model: &'a str,
     system_fingerprint: &'static str,
-    choices: Vec<ChoiceShape<'a>>,
+    choices: Vec<TextChoice<'a>>,
     /// Left out, null or there: each says something else to a reader of streams.
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Option<UsageShape>>,
+    usage: Option<Option<ChatUsage>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    timings: Option<TimingsShape>,
+    timings: Option<ChatTimings>,
 }
 
-#[derive(Serialize)]
-struct ChoiceShape<'a> {
+/// One of the answers, or more of it.
+#[derive(JsonSchema, Serialize)]
+struct TextChoice<'a> {
     text: &'a str,
     index: u32,
-    logprobs: Option<Logprobs>,
+    logprobs: Option<TextLogprobs>,
+    /// `stop`, `length` or `content_filter`.
     finish_reason: Option<&'static str>,
 }
 
-#[derive(Default, Serialize)]
-struct Logprobs {
+/// Log probabilities of an answer's tokens: one entry of each list for each token.
+#[derive(Default, JsonSchema, Serialize)]
+struct TextLogprobs {
     tokens: Vec<String>,
-    /// Null for a prompt's first token, before which nothing stood.
+    /// Null for the first token of a prompt, which follows no other.
     token_logprobs: Vec<Option<f32>>,
     top_logprobs: Vec<Option<Map<String, Value>>>,
     text_offset: Vec<usize>,

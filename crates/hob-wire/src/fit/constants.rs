@@ -3,12 +3,13 @@
 
 use hob_core::fit::{self, Site};
 use hob_core::machine::{Basis, Constants, Device, Machine};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::rate::shortly;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct ConstantShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub(super) struct FitConstant {
     pub(super) name: String,
     /// `CPU`, `GPU 0`.
     device: String,
@@ -22,14 +23,14 @@ pub(super) struct ConstantShape {
 }
 
 /// Constants of the sites that compute.
-pub(super) fn constants(machine: &Machine, sites: &[Site]) -> Vec<ConstantShape> {
+pub(super) fn constants(machine: &Machine, sites: &[Site]) -> Vec<FitConstant> {
     sites.iter().flat_map(|site| of_site(machine, *site)).collect()
 }
 
 /// Bandwidths are measured without an engine and get no stamp.
-pub(super) fn stamp(rows: &mut [ConstantShape], site: Site, engine_version: &str, date: &str) {
+pub(super) fn stamp(rows: &mut [FitConstant], site: Site, engine_version: &str, date: &str) {
     let device = site.to_string();
-    let is_fitted = |row: &&mut ConstantShape| {
+    let is_fitted = |row: &&mut FitConstant| {
         row.device == device && row.basis == Some(Basis::Calibrated.name())
     };
     for row in rows.iter_mut().filter(is_fitted) {
@@ -39,15 +40,14 @@ pub(super) fn stamp(rows: &mut [ConstantShape], site: Site, engine_version: &str
 }
 
 /// Adds the source of a site's published figures.
-pub(super) fn source(rows: &mut [ConstantShape], site: Site, source: &str) {
+pub(super) fn source(rows: &mut [FitConstant], site: Site, source: &str) {
     let device = site.to_string();
-    let is_fitted = |row: &&mut ConstantShape| {
-        row.device == device && row.basis == Some(Basis::Published.name())
-    };
+    let is_fitted =
+        |row: &&mut FitConstant| row.device == device && row.basis == Some(Basis::Published.name());
     rows.iter_mut().filter(is_fitted).for_each(|row| row.source = Some(source.to_owned()));
 }
 
-fn of_site(machine: &Machine, site: Site) -> Vec<ConstantShape> {
+fn of_site(machine: &Machine, site: Site) -> Vec<FitConstant> {
     let device = match site {
         Site::Cpu => Some(&machine.cpu.device),
         Site::Gpu(number) => machine.gpus.get(number).map(|gpu| &gpu.device),
@@ -87,8 +87,8 @@ fn row(
     site: Site,
     (value, unit): (Option<f64>, &'static str),
     basis: Basis,
-) -> ConstantShape {
-    ConstantShape {
+) -> FitConstant {
+    FitConstant {
         name,
         device: site.to_string(),
         value: value.map(shortly),
@@ -100,11 +100,11 @@ fn row(
     }
 }
 
-fn bandwidth(device: Option<&Device>, site: Site) -> ConstantShape {
+fn bandwidth(device: Option<&Device>, site: Site) -> FitConstant {
     let fact = device.and_then(|device| device.bandwidth.as_ref());
     let basis = fact.map_or(Basis::Assumed, |fact| fact.basis);
     let value = fact.map(|fact| fact.value);
-    ConstantShape {
+    FitConstant {
         source: fact.map(|fact| fact.source.clone()),
         ..row("bandwidth".to_owned(), site, (value, "bytes/s"), basis)
     }

@@ -1,12 +1,13 @@
 //! Machines and models that can be assessed, models with their quants.
 //! The first machine is the one that hob runs on.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::json;
 
 /// A model that can be assessed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct FitModel {
     pub name: String,
     /// Its files are stored here, and the answer describes them.
@@ -19,24 +20,30 @@ pub struct FitModel {
     pub trained_context: Option<u32>,
 }
 
+/// The answer of `GET /api/fit/machines`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct FitMachines<'a> {
+    machines: Vec<FitMachine<'a>>,
+}
+
+/// A machine that can be assessed.
+#[derive(JsonSchema, Serialize)]
+struct FitMachine<'a> {
+    name: &'a str,
+}
+
+/// The answer of `GET /api/fit/models`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct FitModels<'a> {
+    models: &'a [FitModel],
+}
+
 /// `GET /api/fit/machines`.
 pub fn fit_machines(names: &[String]) -> String {
-    #[derive(Serialize)]
-    struct Machines<'a> {
-        machines: Vec<Named<'a>>,
-    }
-    #[derive(Serialize)]
-    struct Named<'a> {
-        name: &'a str,
-    }
-    json(&Machines { machines: names.iter().map(|name| Named { name }).collect() })
+    json(&FitMachines { machines: names.iter().map(|name| FitMachine { name }).collect() })
 }
 
 /// `GET /api/fit/models`.
 pub fn fit_models(models: &[FitModel]) -> String {
-    #[derive(Serialize)]
-    struct Models<'a> {
-        models: &'a [FitModel],
-    }
-    json(&Models { models })
+    json(&FitModels { models })
 }

@@ -3,34 +3,35 @@
 
 use hob_core::fit::Model;
 use hob_core::machine::{Device, Gpu, GpuMemory, Link, Machine};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct MachineShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub(super) struct FitMachineDetails {
     name: String,
     os: Option<String>,
-    cpu: CpuShape,
-    memory: MemoryShape,
-    gpus: Vec<GpuShape>,
+    cpu: FitCpu,
+    memory: FitRam,
+    gpus: Vec<FitGpu>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct CpuShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitCpu {
     name: Option<String>,
     cores: Option<u32>,
     threads: Option<u32>,
     features: Vec<String>,
-    bandwidth: Option<BandwidthShape>,
+    bandwidth: Option<FitBandwidth>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct MemoryShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitRam {
     total: u64,
     available: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct GpuShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitGpu {
     name: String,
     vendor: &'static str,
     api: &'static str,
@@ -41,26 +42,26 @@ struct GpuShape {
     /// For shared memory: as much as the card may use.
     free: u64,
     driver: Option<String>,
-    link: Option<LinkShape>,
-    bandwidth: Option<BandwidthShape>,
+    link: Option<FitLink>,
+    bandwidth: Option<FitBandwidth>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct BandwidthShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitBandwidth {
     bytes_s: f64,
     basis: &'static str,
     source: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct LinkShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitLink {
     name: String,
     bytes_s: f64,
     basis: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct ModelInfo {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub(super) struct FitModelDetails {
     name: String,
     format: &'static str,
     quant: String,
@@ -75,32 +76,32 @@ pub(super) struct ModelInfo {
     basis: &'static str,
 }
 
-impl MachineShape {
-    pub(super) fn of(machine: &Machine) -> MachineShape {
+impl FitMachineDetails {
+    pub(super) fn of(machine: &Machine) -> FitMachineDetails {
         let Machine { name, os, cpu, memory, gpus } = machine;
         let counted = |count: u32| (count > 0).then_some(count);
-        MachineShape {
+        FitMachineDetails {
             name: name.clone(),
             os: os.clone(),
-            cpu: CpuShape {
+            cpu: FitCpu {
                 name: cpu.name.clone(),
                 cores: counted(cpu.cores),
                 threads: counted(cpu.threads),
                 features: cpu.features.clone(),
                 bandwidth: bandwidth(&cpu.device),
             },
-            memory: MemoryShape { total: memory.total_bytes, available: memory.available_bytes },
+            memory: FitRam { total: memory.total_bytes, available: memory.available_bytes },
             gpus: gpus.iter().map(gpu).collect(),
         }
     }
 }
 
-fn gpu(gpu: &Gpu) -> GpuShape {
+fn gpu(gpu: &Gpu) -> FitGpu {
     let (unified, total, free) = match gpu.memory {
         GpuMemory::Own { total_bytes, free_bytes } => (false, Some(total_bytes), free_bytes),
         GpuMemory::Unified { limit_bytes } => (true, None, limit_bytes),
     };
-    GpuShape {
+    FitGpu {
         name: gpu.name.clone(),
         vendor: gpu.vendor.name(),
         api: gpu.api.name(),
@@ -113,20 +114,20 @@ fn gpu(gpu: &Gpu) -> GpuShape {
     }
 }
 
-fn link(Link { name, bytes_s, basis }: &Link) -> LinkShape {
-    LinkShape { name: name.clone(), bytes_s: *bytes_s, basis: basis.name() }
+fn link(Link { name, bytes_s, basis }: &Link) -> FitLink {
+    FitLink { name: name.clone(), bytes_s: *bytes_s, basis: basis.name() }
 }
 
-fn bandwidth(device: &Device) -> Option<BandwidthShape> {
+fn bandwidth(device: &Device) -> Option<FitBandwidth> {
     let fact = device.bandwidth.as_ref()?;
     let (bytes_s, basis, source) = (fact.value, fact.basis.name(), fact.source.clone());
-    Some(BandwidthShape { bytes_s, basis, source })
+    Some(FitBandwidth { bytes_s, basis, source })
 }
 
-impl ModelInfo {
-    pub(super) fn of(model: &Model) -> ModelInfo {
+impl FitModelDetails {
+    pub(super) fn of(model: &Model) -> FitModelDetails {
         let shape = &model.shape;
-        ModelInfo {
+        FitModelDetails {
             name: model.name.clone(),
             format: model.format.name(),
             quant: model.quant.clone(),

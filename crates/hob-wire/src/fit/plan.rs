@@ -6,32 +6,33 @@ use hob_core::fit::{
     flags, warnings,
 };
 use hob_core::machine::Machine;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::limited_by;
-use super::rate::{PromptShape, RateShape};
+use super::rate::{FitPrefill, FitRate};
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct PlanShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub(super) struct FitPlan {
     quant: String,
     format: &'static str,
     engine: &'static str,
     kv_k: &'static str,
     kv_v: &'static str,
-    placement: PlacementShape,
-    flags: Vec<FlagsShape>,
+    placement: FitPlacement,
+    flags: Vec<FitFlags>,
     fits: bool,
-    memory: MemoryShape,
-    context: ContextShape,
+    memory: FitMemory,
+    context: FitContext,
     /// Speeds at the usual contexts, up to the trained or requested one.
-    decode: Vec<RateShape>,
-    decode_requested: RateShape,
-    prefill: Vec<PromptShape>,
-    warnings: Vec<WarningShape>,
+    decode: Vec<FitRate>,
+    decode_requested: FitRate,
+    prefill: Vec<FitPrefill>,
+    warnings: Vec<FitWarning>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct PlacementShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub(super) struct FitPlacement {
     /// `vram`, `unified`, `ram`, `experts_in_ram` or `split`.
     kind: &'static str,
     /// Layers on cards, or layers whose experts are in system memory.
@@ -40,24 +41,24 @@ pub(super) struct PlacementShape {
     text: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct FlagsShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitFlags {
     engine: &'static str,
     text: String,
 }
 
 /// Sums over all pools. Whether the plan fits is decided for each pool.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct MemoryShape {
-    terms: Vec<TermShape>,
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitMemory {
+    terms: Vec<FitTerm>,
     need: u64,
     free: u64,
     margin: u64,
-    pools: Vec<PoolShape>,
+    pools: Vec<FitPool>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct TermShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitTerm {
     name: &'static str,
     pool: String,
     bytes: u64,
@@ -65,8 +66,8 @@ struct TermShape {
     basis: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct PoolShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitPool {
     pool: String,
     /// Name for people.
     name: String,
@@ -79,32 +80,32 @@ struct PoolShape {
     fits: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct ContextShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitContext {
     wished: u32,
     /// Null if not even the shortest context fits.
     max: Option<u32>,
     limited_by: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct WarningShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitWarning {
     code: &'static str,
     text: String,
     action: String,
 }
 
-impl PlanShape {
+impl FitPlan {
     pub(super) fn of(
         machine: &Machine,
         model: &Model,
         plan: &Plan,
         options: &FitOptions,
-    ) -> PlanShape {
+    ) -> FitPlan {
         let (wished, max) = (plan.context_tokens, plan.longest.context_tokens);
         let told = flags(machine, model, plan, options.sequences);
         let warned = warnings(machine, model, options, plan);
-        PlanShape {
+        FitPlan {
             quant: model.quant.clone(),
             format: model.format.name(),
             engine: plan.engine.name(),
@@ -114,31 +115,31 @@ impl PlanShape {
             flags: told.into_iter().map(flags_of).collect(),
             fits: plan.fits(),
             memory: memory(machine, plan),
-            context: ContextShape { wished, max, limited_by: limited_by(plan.longest.limit) },
+            context: FitContext { wished, max, limited_by: limited_by(plan.longest.limit) },
             decode: decode(plan),
-            decode_requested: RateShape::of(wished, plan.decode_requested.as_ref()),
-            prefill: vec![PromptShape::of(wished, plan.prefill.as_ref())],
+            decode_requested: FitRate::of(wished, plan.decode_requested.as_ref()),
+            prefill: vec![FitPrefill::of(wished, plan.prefill.as_ref())],
             warnings: warned.into_iter().map(warning).collect(),
         }
     }
 
     /// Adds warnings that depend on the other plans.
-    pub(super) fn warned(self, warnings: &[Warning]) -> PlanShape {
-        PlanShape { warnings: warnings.iter().cloned().map(warning).collect(), ..self }
+    pub(super) fn warned(self, warnings: &[Warning]) -> FitPlan {
+        FitPlan { warnings: warnings.iter().cloned().map(warning).collect(), ..self }
     }
 }
 
 /// A context with unknown speed has a row too.
-fn decode(plan: &Plan) -> Vec<RateShape> {
+fn decode(plan: &Plan) -> Vec<FitRate> {
     let reached = plan.longest.context_tokens.unwrap_or(0).max(plan.context_tokens);
     let rate = |context: u32| -> Option<&Rate> {
         plan.decode.iter().find(|rate| rate.context_tokens == context)
     };
     let contexts = CONTEXTS.into_iter().filter(|context| *context <= reached);
-    contexts.map(|context| RateShape::of(context, rate(context))).collect()
+    contexts.map(|context| FitRate::of(context, rate(context))).collect()
 }
 
-pub(super) fn placement(placement: Placement) -> PlacementShape {
+pub(super) fn placement(placement: Placement) -> FitPlacement {
     let (kind, layers) = match placement {
         Placement::Vram => ("vram", None),
         Placement::Unified => ("unified", None),
@@ -146,20 +147,20 @@ pub(super) fn placement(placement: Placement) -> PlacementShape {
         Placement::ExpertsOffloaded { layers } => ("experts_in_ram", Some(layers)),
         Placement::Split { gpu_layers } => ("split", Some(gpu_layers)),
     };
-    PlacementShape { kind, layers, text: placement.to_string() }
+    FitPlacement { kind, layers, text: placement.to_string() }
 }
 
-fn flags_of(Flags { engine, text }: Flags) -> FlagsShape {
-    FlagsShape { engine: engine.name(), text }
+fn flags_of(Flags { engine, text }: Flags) -> FitFlags {
+    FitFlags { engine: engine.name(), text }
 }
 
-fn warning(Warning { code, text, action }: Warning) -> WarningShape {
-    WarningShape { code, text, action }
+fn warning(Warning { code, text, action }: Warning) -> FitWarning {
+    FitWarning { code, text, action }
 }
 
-fn memory(machine: &Machine, plan: &Plan) -> MemoryShape {
+fn memory(machine: &Machine, plan: &Plan) -> FitMemory {
     let sum = |of: fn(&Use) -> u64| plan.uses.iter().map(of).fold(0, u64::saturating_add);
-    MemoryShape {
+    FitMemory {
         terms: plan.memory.iter().map(term).collect(),
         need: sum(|used| used.needed_bytes),
         free: sum(|used| used.free_bytes),
@@ -168,13 +169,13 @@ fn memory(machine: &Machine, plan: &Plan) -> MemoryShape {
     }
 }
 
-fn term(MemoryTerm { name, pool, bytes, formula, basis, .. }: &MemoryTerm) -> TermShape {
-    TermShape { name, pool: pool.to_string(), bytes: *bytes, formula, basis: basis.name() }
+fn term(MemoryTerm { name, pool, bytes, formula, basis, .. }: &MemoryTerm) -> FitTerm {
+    FitTerm { name, pool: pool.to_string(), bytes: *bytes, formula, basis: basis.name() }
 }
 
-fn pool(machine: &Machine, used: &Use) -> PoolShape {
+fn pool(machine: &Machine, used: &Use) -> FitPool {
     let Use { pool, needed_bytes, reclaimable_bytes, free_bytes, margin_bytes } = *used;
-    PoolShape {
+    FitPool {
         pool: pool.to_string(),
         name: pool_name(machine, pool),
         need: needed_bytes,

@@ -2,42 +2,43 @@
 //! With an unknown speed, only the context is filled.
 
 use hob_core::fit::Rate;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Significant digits.
 const DIGITS: i32 = 4;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct RateShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub(super) struct FitRate {
     context: u32,
     tok_s: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
-    terms: Vec<TimeTerm>,
+    terms: Vec<FitTime>,
     basis: Option<&'static str>,
     /// `high`, `fair` or `low`.
     confidence: Option<&'static str>,
 }
 
 /// Speed of reading a prompt as long as the context.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct PromptShape {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub(super) struct FitPrefill {
     #[serde(flatten)]
-    rate: RateShape,
+    rate: FitRate,
     /// Time until the whole prompt is read.
     first_token_ms: Option<f64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct TimeTerm {
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+struct FitTime {
     name: String,
     us: f64,
 }
 
-impl RateShape {
-    pub(super) fn of(context: u32, rate: Option<&Rate>) -> RateShape {
-        let time = |(name, us): &(String, f64)| TimeTerm { name: name.clone(), us: shortly(*us) };
-        RateShape {
+impl FitRate {
+    pub(super) fn of(context: u32, rate: Option<&Rate>) -> FitRate {
+        let time = |(name, us): &(String, f64)| FitTime { name: name.clone(), us: shortly(*us) };
+        FitRate {
             context,
             tok_s: rate.map(|rate| shortly(rate.tok_s)),
             low: rate.map(|rate| shortly(rate.low)),
@@ -49,10 +50,10 @@ impl RateShape {
     }
 }
 
-impl PromptShape {
-    pub(super) fn of(context: u32, rate: Option<&Rate>) -> PromptShape {
+impl FitPrefill {
+    pub(super) fn of(context: u32, rate: Option<&Rate>) -> FitPrefill {
         let took_ms = |rate: &Rate| shortly(f64::from(rate.context_tokens) * 1e3 / rate.tok_s);
-        PromptShape { rate: RateShape::of(context, rate), first_token_ms: rate.map(took_ms) }
+        FitPrefill { rate: FitRate::of(context, rate), first_token_ms: rate.map(took_ms) }
     }
 }
 

@@ -3,20 +3,42 @@
 
 use hob_core::KvTypes;
 use hob_core::fit::{Engine, FitOptions};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::WireError;
-use crate::chat::count;
 use crate::fields::Fields;
+use crate::request_value::{Name, count_within};
 
-/// Longer than any trained context.
-const CONTEXT_TOKENS_MAX: i64 = 1 << 26;
-const SEQUENCES_MAX: i64 = 1024;
 /// Faster than any decoding.
 const TOK_S_MAX: f64 = 1e6;
 
 /// Query values are texts; these become numbers.
 const NUMBERS: [&str; 3] = ["context_tokens", "parallel", "tok_s_min"];
+
+/// The fields of `/api/fit`, in its body or in its query.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct FitFields {
+    /// A chat model of this hob, or a model that hob knows by its dimensions, by its name or Ollama's tag.
+    model: Option<Name>,
+    /// Any quant of a known model: `Q8_0`, `Q4_K_M`, `AWQ`, … Default: `Q4_K_M`; for a file, the file's quant.
+    quant: Option<Name>,
+    /// A name of `/api/fit/machines`. Default: this machine, with its free memory now.
+    machine: Option<Name>,
+    /// Tokens of context of each conversation, default 8,192. hob cuts more than the trained context, with a warning.
+    #[serde(default, deserialize_with = "count_within::<_, 1, { 1 << 26 }>")]
+    context_tokens: Option<u32>,
+    /// Types of the KV cache: `f16`, `q8_0`, `q4_0`, or keys and values apart: `q8_0/q4_0`. Default: the most exact that fits.
+    kv: Option<Name>,
+    /// Concurrent conversations, 1 to 1,024. Default: 1.
+    #[serde(default, deserialize_with = "count_within::<_, 1, 1024>")]
+    parallel: Option<u32>,
+    /// `hob`, `llama.cpp`, `Ollama`, `vLLM`, `tabbyAPI`, `mlx-lm` or `transformers`. Default: the first that reads the format.
+    engine: Option<Name>,
+    /// Slowest useful speed, tokens/s. A slower plan gets a warning.
+    tok_s_min: Option<f64>,
+}
 
 /// A parsed request. Names are not checked yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +69,7 @@ pub fn parse_fit_query(pairs: &[(String, String)]) -> Result<FitRequest, WireErr
     let given = pairs.iter().filter(|(_, value)| !value.trim().is_empty());
     let fields: Map<String, Value> =
         given.map(|(name, value)| (name.clone(), meant(name, value))).collect();
-    request(Fields::of("query", Value::Object(fields))?)
+    request(Fields::of(fields))
 }
 
 fn meant(name: &str, value: &str) -> Value {
@@ -56,51 +78,45 @@ fn meant(name: &str, value: &str) -> Value {
 }
 
 fn request(mut fields: Fields) -> Result<FitRequest, WireError> {
-    let model = fields.name("model")?.filter(|name| !name.trim().is_empty());
-    let sequences = count(&mut fields, "parallel", 1..=SEQUENCES_MAX)?;
-    let options = FitOptions {
-        context_tokens: count(&mut fields, "context_tokens", 1..=CONTEXT_TOKENS_MAX)?,
-        kv: kv(&mut fields)?,
-        sequences: sequences.unwrap_or(1),
-        engine: engine(&mut fields)?,
-        tok_s_min: tok_s_min(&mut fields)?,
-    };
+    let sent: FitFields = fields.read()?;
+    let text = |name: Option<Name>| name.map(|name| name.0);
+    let model = text(sent.model).filter(|name| !name.trim().is_empty());
     Ok(FitRequest {
-        model: model.ok_or(WireError::Missing { field: "model" })?,
-        quant: fields.name("quant")?,
-        machine: fields.name("machine")?,
-        options,
+        model: model.ok_or_else(|| WireError::missing("model"))?,
+        quant: text(sent.quant),
+        machine: text(sent.machine),
+        options: FitOptions {
+            context_tokens: sent.context_tokens,
+            kv: text(sent.kv).map(|types| kv(&types)).transpose()?,
+            sequences: sent.parallel.unwrap_or(1),
+            engine: text(sent.engine).map(|name| engine(&name)).transpose()?,
+            tok_s_min: sent.tok_s_min.map(tok_s_min).transpose()?,
+        },
         ignored: fields.into_unknown(),
     })
 }
 
 /// `q8_0`, or different types for keys and values: `q8_0/q4_0`.
-fn kv(fields: &mut Fields) -> Result<Option<KvTypes>, WireError> {
-    const FIELD: &str = "kv";
-    let Some(text) = fields.name(FIELD)? else { return Ok(None) };
-    let (keys, values) = text.split_once('/').unwrap_or((&text, &text));
-    let wrong = |error: &dyn std::fmt::Display| {
-        let reason = format!("is a type or two, as q8_0 or q8_0/q4_0: {error}");
-        WireError::Invalid { field: FIELD, reason }
+fn kv(text: &str) -> Result<KvTypes, WireError> {
+    let (keys, values) = text.split_once('/').unwrap_or((text, text));
+    let parsed = |name: &str| {
+        name.trim().parse().map_err(|error| {
+            let reason = format!("is a type or two, as q8_0 or q8_0/q4_0: {error}");
+            WireError::invalid("kv", reason)
+        })
     };
-    let parsed = |name: &str| name.trim().parse().map_err(|error| wrong(&error));
-    Ok(Some(KvTypes { keys: parsed(keys)?, values: parsed(values)? }))
+    Ok(KvTypes { keys: parsed(keys)?, values: parsed(values)? })
 }
 
-fn engine(fields: &mut Fields) -> Result<Option<Engine>, WireError> {
-    const FIELD: &str = "engine";
-    let Some(got) = fields.name(FIELD)? else { return Ok(None) };
-    let accepted = || Engine::ALL.map(Engine::name).to_vec();
-    let known = Engine::named(&got);
-    known.map(Some).ok_or_else(|| WireError::NotOneOf { field: FIELD, got, accepted: accepted() })
+fn engine(name: &str) -> Result<Engine, WireError> {
+    let accepted = || Engine::ALL.map(Engine::name);
+    Engine::named(name).ok_or_else(|| WireError::not_one_of("engine", name, &accepted()))
 }
 
-fn tok_s_min(fields: &mut Fields) -> Result<Option<f64>, WireError> {
-    const FIELD: &str = "tok_s_min";
-    let Some(floor) = fields.number(FIELD)? else { return Ok(None) };
+fn tok_s_min(floor: f64) -> Result<f64, WireError> {
     if floor > 0.0 && floor <= TOK_S_MAX {
-        return Ok(Some(floor));
+        return Ok(floor);
     }
     let reason = format!("must be more than 0 and at most {TOK_S_MAX}, and is {floor}");
-    Err(WireError::Invalid { field: FIELD, reason })
+    Err(WireError::invalid("tok_s_min", reason))
 }

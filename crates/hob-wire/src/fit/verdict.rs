@@ -33,8 +33,7 @@ fn fitting(plan: &Plan) -> String {
             format!("fits: {placement}")
         }
     };
-    let speed =
-        plan.decode_requested.as_ref().map_or("at a speed that nobody knows".to_owned(), pace);
+    let speed = plan.decode_requested.as_ref().map_or("at an unknown speed".to_owned(), pace);
     let context = thousands(*context_tokens);
     format!("{placed}, with {context} tokens of context in {kv}, {speed}{}", longer(plan))
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use hob_core::statistics::Sample;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -11,18 +12,18 @@ use super::{
 };
 use crate::{lifecycle, routes};
 
-#[derive(Serialize)]
-pub(super) struct Now<'a> {
-    requests: Vec<Request<'a>>,
-    recent: Vec<Request<'a>>,
-    aliases: Vec<Alias<'a>>,
-    models: Vec<lifecycle::Entry<'a>>,
-    upstreams: Vec<routes::Upstream<'a>>,
-    queue: Queue<'a>,
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct NowAnswer<'a> {
+    requests: Vec<ShownRequest<'a>>,
+    recent: Vec<ShownRequest<'a>>,
+    aliases: Vec<AliasFigures<'a>>,
+    models: Vec<lifecycle::ResidentModel<'a>>,
+    upstreams: Vec<routes::UpstreamState<'a>>,
+    queue: QueueFigures<'a>,
 }
 
-#[derive(Serialize)]
-pub(super) struct Request<'a> {
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ShownRequest<'a> {
     id: String,
     started_unix_ms: u64,
     route: &'static str,
@@ -39,23 +40,23 @@ pub(super) struct Request<'a> {
     tokens: Option<u64>,
     audio_ms: Option<u64>,
     attempts: usize,
-    failed: Vec<Failed<'a>>,
+    failed: Vec<FailedAttempt<'a>>,
     ignored: &'a [String],
     thought_anyway: bool,
     counted_here: bool,
     #[serde(flatten)]
-    end: Option<End<'a>>,
+    end: Option<RequestEnd<'a>>,
 }
 
-#[derive(Serialize)]
-struct Failed<'a> {
+#[derive(JsonSchema, Serialize)]
+struct FailedAttempt<'a> {
     target: &'a str,
     reason: &'static str,
     ms: f64,
 }
 
-#[derive(Serialize)]
-struct End<'a> {
+#[derive(JsonSchema, Serialize)]
+struct RequestEnd<'a> {
     outcome: &'static str,
     error: Option<&'a str>,
     queue_ms: Option<f64>,
@@ -67,8 +68,8 @@ struct End<'a> {
     reasoning_tokens: u32,
 }
 
-#[derive(Serialize)]
-struct Alias<'a> {
+#[derive(JsonSchema, Serialize)]
+struct AliasFigures<'a> {
     name: &'a str,
     requests: usize,
     more: bool,
@@ -80,36 +81,36 @@ struct Alias<'a> {
 }
 
 /// In milliseconds.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Percentiles {
     p50: Option<f64>,
     p95: Option<f64>,
     n: usize,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Median {
     p50: Option<f64>,
     n: usize,
 }
 
-#[derive(Serialize)]
-struct Queue<'a> {
+#[derive(JsonSchema, Serialize)]
+struct QueueFigures<'a> {
     in_flight: usize,
     waiting: usize,
-    targets: Vec<Queued<'a>>,
+    targets: Vec<TargetQueue<'a>>,
 }
 
-#[derive(Serialize)]
-struct Queued<'a> {
+#[derive(JsonSchema, Serialize)]
+struct TargetQueue<'a> {
     name: &'a str,
     in_flight: usize,
     waiting: usize,
     in_flight_max: Option<usize>,
 }
 
-pub(super) fn everything(view: &NowView) -> Now<'_> {
-    Now {
+pub(super) fn everything(view: &NowView) -> NowAnswer<'_> {
+    NowAnswer {
         requests: view.requests.iter().map(shown).collect(),
         recent: view.recent.iter().map(shown).collect(),
         aliases: view.aliases.iter().map(alias).collect(),
@@ -119,7 +120,7 @@ pub(super) fn everything(view: &NowView) -> Now<'_> {
     }
 }
 
-pub(super) fn shown(view: &RequestView) -> Request<'_> {
+pub(super) fn shown(view: &RequestView) -> ShownRequest<'_> {
     let (stage, ready_in_s) = match view.stage {
         Stage::Waiting => ("waiting", None),
         Stage::Loading { ready_in } => ("loading", Some(tenths(ready_in.as_secs_f64()))),
@@ -132,7 +133,7 @@ pub(super) fn shown(view: &RequestView) -> Request<'_> {
         Made::Sound(sound) => (None, Some(sound.as_millis() as u64)),
         Made::Nothing => (None, None),
     };
-    Request {
+    ShownRequest {
         id: format!("hob-{}", view.id),
         started_unix_ms: view.started_unix_ms,
         route: view.route,
@@ -156,12 +157,12 @@ pub(super) fn shown(view: &RequestView) -> Request<'_> {
     }
 }
 
-fn failed(view: &FailedView) -> Failed<'_> {
-    Failed { target: &view.target, reason: view.reason, ms: milliseconds(view.took) }
+fn failed(view: &FailedView) -> FailedAttempt<'_> {
+    FailedAttempt { target: &view.target, reason: view.reason, ms: milliseconds(view.took) }
 }
 
-fn end(view: &EndView) -> End<'_> {
-    End {
+fn end(view: &EndView) -> RequestEnd<'_> {
+    RequestEnd {
         outcome: view.outcome,
         error: view.error.as_deref(),
         queue_ms: view.queue_ms.map(tenths),
@@ -175,8 +176,8 @@ fn end(view: &EndView) -> End<'_> {
     }
 }
 
-fn alias(view: &AliasView) -> Alias<'_> {
-    Alias {
+fn alias(view: &AliasView) -> AliasFigures<'_> {
+    AliasFigures {
         name: &view.name,
         requests: view.requests,
         more: view.had_more,
@@ -196,21 +197,21 @@ fn percentiles(sample: &Sample) -> Percentiles {
     Percentiles { p50, p95, n: sample.count() }
 }
 
-fn queue(view: &QueueView) -> Queue<'_> {
+fn queue(view: &QueueView) -> QueueFigures<'_> {
     let QueueView { in_flight, waiting, ref targets } = *view;
-    Queue { in_flight, waiting, targets: targets.iter().map(queued).collect() }
+    QueueFigures { in_flight, waiting, targets: targets.iter().map(queued).collect() }
 }
 
-fn queued(view: &QueuedView) -> Queued<'_> {
+fn queued(view: &QueuedView) -> TargetQueue<'_> {
     let QueuedView { ref name, in_flight, waiting, in_flight_max } = *view;
-    Queued { name, in_flight, waiting, in_flight_max }
+    TargetQueue { name, in_flight, waiting, in_flight_max }
 }
 
 fn milliseconds(time: Duration) -> f64 {
     tenths(time.as_secs_f64() * 1e3)
 }
 
-/// Nobody reads more.
+/// Rounded to a tenth: more digits help no reader.
 fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

@@ -5,13 +5,14 @@ use std::time::{Duration, SystemTime};
 
 use hob_core::ChatEvent;
 use hob_core::chat::{Completion, FinishReason, Prompt, Role, TokenLogprob};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::context;
 use super::request::OllamaDelivery;
 use super::time::{nanoseconds, rfc3339};
-use crate::chat::{Chosen, chosen};
+use crate::chat::{ChosenToken, chosen};
 use crate::error::json;
 
 /// Whose words the answer is put into.
@@ -74,28 +75,30 @@ impl std::fmt::Debug for Call {
     }
 }
 
-#[derive(Serialize)]
-struct Line<'a> {
+/// A line of an answer, or a whole answer, of `POST /api/chat` and `POST /api/generate`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct OllamaLine<'a> {
     model: &'a str,
     created_at: String,
     #[serde(flatten)]
-    said: WireSaid<'a>,
+    said: OllamaText<'a>,
     done: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     done_reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<Vec<u32>>,
     #[serde(flatten)]
-    took: Option<Took>,
+    took: Option<OllamaTimes>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    logprobs: Vec<Chosen<'a>>,
+    logprobs: Vec<ChosenToken<'a>>,
 }
 
-#[derive(Serialize)]
+/// The text of a line: `message` for `/api/chat`, `response` for `/api/generate`.
+#[derive(JsonSchema, Serialize)]
 #[serde(untagged)]
-enum WireSaid<'a> {
+enum OllamaText<'a> {
     Chat {
-        message: WireMessage<'a>,
+        message: OllamaAnswerMessage<'a>,
     },
     Generate {
         response: &'a str,
@@ -104,32 +107,32 @@ enum WireSaid<'a> {
     },
 }
 
-#[derive(Serialize)]
-struct WireMessage<'a> {
+#[derive(JsonSchema, Serialize)]
+struct OllamaAnswerMessage<'a> {
     role: &'static str,
     content: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     thinking: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<WireCall<'a>>,
+    tool_calls: Vec<OllamaAnswerCall<'a>>,
 }
 
-#[derive(Serialize)]
-struct WireCall<'a> {
+#[derive(JsonSchema, Serialize)]
+struct OllamaAnswerCall<'a> {
     id: &'a str,
-    function: WireFunction<'a>,
+    function: OllamaFunction<'a>,
 }
 
-#[derive(Serialize)]
-struct WireFunction<'a> {
+#[derive(JsonSchema, Serialize)]
+struct OllamaFunction<'a> {
     index: u32,
     name: &'a str,
     arguments: Value,
 }
 
-/// Spans in nanoseconds; left out where whoever answered did not say them.
-#[derive(Serialize)]
-struct Took {
+/// Times in nanoseconds, left out where the server that answered did not report them.
+#[derive(JsonSchema, Serialize)]
+struct OllamaTimes {
     total_duration: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     load_duration: Option<u64>,
@@ -216,7 +219,7 @@ impl OllamaAnswer {
         self.said.calls.extend(self.open.take());
     }
 
-    fn line(&self, at: SystemTime, end: Option<(&'static str, Option<Took>)>) -> String {
+    fn line(&self, at: SystemTime, end: Option<(&'static str, Option<OllamaTimes>)>) -> String {
         let turns = self.turns.as_ref().filter(|_| end.is_some());
         let context = turns.map(|Turns(turns)| {
             context::of(turns.iter().map(|(role, text)| (*role, text.as_str())))
@@ -233,7 +236,7 @@ impl Said {
 }
 
 /// How an answer ended, and what is said of it then.
-type End = ((&'static str, Option<Took>), Option<Vec<u32>>);
+type End = ((&'static str, Option<OllamaTimes>), Option<Vec<u32>>);
 
 fn line(model: &str, at: SystemTime, shape: OllamaShape, what: &Said, end: Option<End>) -> String {
     let done = end.is_some();
@@ -241,25 +244,26 @@ fn line(model: &str, at: SystemTime, shape: OllamaShape, what: &Said, end: Optio
     let (done_reason, took) = end.map_or((None, None), |(reason, took)| (Some(reason), took));
     let (said, logprobs) = (said(shape, what), what.logprobs.iter().map(chosen).collect());
     let created_at = rfc3339(at);
-    json(&Line { model, created_at, said, done, done_reason, context, took, logprobs })
+    json(&OllamaLine { model, created_at, said, done, done_reason, context, took, logprobs })
 }
 
-fn said(shape: OllamaShape, said: &Said) -> WireSaid<'_> {
+fn said(shape: OllamaShape, said: &Said) -> OllamaText<'_> {
     let Said { text, thinking, calls, .. } = said;
     match shape {
-        OllamaShape::Generate => WireSaid::Generate { response: text, thinking },
+        OllamaShape::Generate => OllamaText::Generate { response: text, thinking },
         OllamaShape::Chat => {
             let tool_calls = calls.iter().map(wire_call).collect();
-            let message = WireMessage { role: "assistant", content: text, thinking, tool_calls };
-            WireSaid::Chat { message }
+            let message =
+                OllamaAnswerMessage { role: "assistant", content: text, thinking, tool_calls };
+            OllamaText::Chat { message }
         }
     }
 }
 
-fn wire_call(call: &Call) -> WireCall<'_> {
+fn wire_call(call: &Call) -> OllamaAnswerCall<'_> {
     let Call { id, index, name, arguments } = call;
-    let function = WireFunction { index: *index, name, arguments: wire_arguments(arguments) };
-    WireCall { id, function }
+    let function = OllamaFunction { index: *index, name, arguments: wire_arguments(arguments) };
+    OllamaAnswerCall { id, function }
 }
 
 /// Arguments that are no JSON are handed on as the text that they are, for the client to see.
@@ -276,10 +280,10 @@ fn reason(finish: FinishReason) -> &'static str {
     }
 }
 
-fn took(completion: Completion, since: Duration) -> Took {
+fn took(completion: Completion, since: Duration) -> OllamaTimes {
     let Completion { usage, timings, .. } = completion;
     let span = |ms: f64| timings.are_known().then(|| nanoseconds(ms));
-    Took {
+    OllamaTimes {
         total_duration: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
         load_duration: span(timings.load_ms),
         prompt_eval_count: usage.prompt_tokens,

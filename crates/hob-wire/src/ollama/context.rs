@@ -8,7 +8,6 @@ use serde_json::Value;
 use crate::WireError;
 use crate::chat::MESSAGES_MAX;
 use crate::error::json;
-use crate::fields::Fields;
 
 const FIELD: &str = "context";
 
@@ -29,16 +28,15 @@ pub(super) fn of<'a>(turns: impl Iterator<Item = (Role, &'a str)>) -> Vec<u32> {
 }
 
 /// The turns; none where the field is missing or empty.
-pub(super) fn read(fields: &mut Fields) -> Result<Vec<Message>, WireError> {
-    let numbers = fields.list(FIELD)?.unwrap_or_default();
+pub(super) fn read(sent: Option<Vec<Value>>) -> Result<Vec<Message>, WireError> {
+    let numbers = sent.unwrap_or_default();
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
-    unpacked(&numbers).and_then(|bytes| turns(&bytes)).ok_or_else(|| WireError::Invalid {
-        field: FIELD,
-        reason: "is not the context of an answer from hob: send what the last answer of this conversation \
-                 said, or leave it out"
-            .to_owned(),
+    unpacked(&numbers).and_then(|bytes| turns(&bytes)).ok_or_else(|| {
+        let reason = "is not the context of an answer from hob: send what the last answer of this \
+                      conversation said, or leave it out";
+        WireError::invalid(FIELD, reason)
     })
 }
 
@@ -76,7 +74,7 @@ mod tests {
     use super::*;
 
     fn read_of(context: Value) -> Result<Vec<Message>, WireError> {
-        read(&mut Fields::parse(json!({ "context": context }).to_string().as_bytes())?)
+        read(serde_json::from_value(context).ok())
     }
 
     #[test]

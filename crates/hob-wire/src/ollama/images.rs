@@ -1,36 +1,37 @@
-//! Pictures in Ollama's words: bare base64 beside the text, where everybody else writes an address.
-//! They stand behind the text, because nothing says where else.
+//! Pictures in Ollama's requests: bare base64 next to the text, where other APIs use an address.
+//! They come after the text, because no field says where they belong.
 
 use hob_core::chat::Image;
-use serde_json::Value;
 
 use crate::WireError;
-use crate::fields::{Fields, wrong_type};
 
 const FIELD: &str = "images";
 
-/// Of one message; the body's size limits them too.
+/// Pictures in one message. The size of the body limits them too.
 const IMAGES_MAX: usize = 256;
 
 /// How the bytes of a picture begin, in base64.
 const KINDS: [(&str, &str); 4] =
     [("/9j/", "jpeg"), ("iVBOR", "png"), ("R0lG", "gif"), ("UklGR", "webp")];
 
-/// Those of a text of `at` bytes.
+/// The pictures of a text of `at` bytes.
 ///
 /// # Errors
-/// What is no picture, although its sender believes that the model will see one.
-pub(super) fn images(fields: &mut Fields, at: usize) -> Result<Vec<Image>, WireError> {
-    let values = fields.list(FIELD)?.unwrap_or_default();
-    if values.len() > IMAGES_MAX {
-        let reason = format!("has {} pictures and the limit is {IMAGES_MAX}", values.len());
-        return Err(WireError::Invalid { field: FIELD, reason });
+/// One is not a picture, although its sender believes that the model will see it.
+pub(super) fn images(sent: Option<Vec<String>>, at: usize) -> Result<Vec<Image>, WireError> {
+    let sent = sent.unwrap_or_default();
+    if sent.len() > IMAGES_MAX {
+        let reason = format!("has {} pictures and the limit is {IMAGES_MAX}", sent.len());
+        return Err(WireError::invalid(FIELD, reason));
     }
-    let read = |(index, value)| {
-        let url = address(value).map_err(|error| error.within(FIELD, index))?;
+    let read = |(index, text)| {
+        let url = address(text).ok_or_else(|| {
+            let reason = "must be a picture in base64, and is another text";
+            WireError::invalid(&format!("{FIELD}[{index}]"), reason)
+        })?;
         Ok(Image { at, url, detail: None })
     };
-    values.into_iter().enumerate().map(read).collect()
+    sent.into_iter().enumerate().map(read).collect()
 }
 
 /// # Errors
@@ -38,35 +39,23 @@ pub(super) fn images(fields: &mut Fields, at: usize) -> Result<Vec<Image>, WireE
 pub(super) fn refuse(images: &[Image]) -> Result<(), WireError> {
     match images {
         [] => Ok(()),
-        _ => Err(WireError::Invalid {
-            field: FIELD,
-            reason: "can stand beside a prompt only that is neither 'raw' nor has a 'suffix'"
-                .to_owned(),
-        }),
+        _ => {
+            let reason = "need a prompt that is neither 'raw' nor has a 'suffix'";
+            Err(WireError::invalid(FIELD, reason))
+        }
     }
 }
 
 /// Some clients write an address already.
-fn address(value: Value) -> Result<String, WireError> {
-    const WANTED: &str = "a picture in base64";
-    match value {
-        Value::String(url) if url.starts_with("data:image/") => Ok(url),
-        Value::String(text) => {
-            // Python's encoder breaks lines, and Ollama's decoder passes them over.
-            let bytes = text.replace(['\r', '\n'], "");
-            if !is_base64(&bytes) {
-                return Err(WireError::WrongType {
-                    field: FIELD,
-                    wanted: WANTED,
-                    got: "another text",
-                });
-            }
-            let known = KINDS.iter().find(|(begin, _)| bytes.starts_with(begin));
-            let kind = known.map_or("png", |(_, kind)| kind);
-            Ok(format!("data:image/{kind};base64,{bytes}"))
-        }
-        other => Err(wrong_type(FIELD, WANTED, &other)),
+fn address(text: String) -> Option<String> {
+    if text.starts_with("data:image/") {
+        return Some(text);
     }
+    // Python's encoder breaks lines, and Ollama's decoder passes them over.
+    let bytes = text.replace(['\r', '\n'], "");
+    let known = KINDS.iter().find(|(begin, _)| bytes.starts_with(begin));
+    let kind = known.map_or("png", |(_, kind)| kind);
+    is_base64(&bytes).then(|| format!("data:image/{kind};base64,{bytes}"))
 }
 
 fn is_base64(text: &str) -> bool {

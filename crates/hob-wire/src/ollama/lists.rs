@@ -1,9 +1,10 @@
-//! What there is, in Ollama's words: tags, one model in full, what is in memory, the version.
+//! Ollama's lists: models with tags, one model in full, models in memory, the version.
 //! Every name carries a tag, because Ollama's clients expect one; hob accepts it with and without.
 
 use std::time::SystemTime;
 
 use hob_core::{ChatCard, MemoryUse};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -13,11 +14,11 @@ use crate::error::json;
 /// The tag of a name that has none.
 const TAG: &str = ":latest";
 
-/// Ollama has no word for a model that stays for ever; its clients take a far date for that.
+/// A model that stays for ever: Ollama has no value for it, and its clients understand a far date.
 /// The year 9999 would overflow in time zones east of Greenwich.
 const FOR_EVER: &str = "2300-01-01T00:00:00.000000000Z";
 
-/// For a file whose digest nobody has computed: `ollama ls` fails on fewer than 12 letters.
+/// For a file without a computed digest: `ollama ls` fails on fewer than 12 letters.
 const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// A name or an alias, and where it leads.
@@ -34,13 +35,65 @@ pub struct OllamaResident<'a> {
     pub memory_use: MemoryUse,
 }
 
-#[derive(Serialize)]
-struct Models<T> {
-    models: Vec<T>,
+/// The answer of `GET /api/version`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct OllamaVersion {
+    version: &'static str,
 }
 
-#[derive(Serialize)]
-struct Details<'a> {
+/// The answer of `GET /api/tags`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct OllamaTags<'a> {
+    models: Vec<OllamaTag<'a>>,
+}
+
+/// A chat model with its tag.
+#[derive(JsonSchema, Serialize)]
+struct OllamaTag<'a> {
+    name: String,
+    model: String,
+    modified_at: String,
+    /// Bytes of the file.
+    size: u64,
+    digest: &'a str,
+    details: OllamaDetails<'a>,
+}
+
+/// The answer of `POST /api/show`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct OllamaCard<'a> {
+    parameters: String,
+    template: &'a str,
+    details: OllamaDetails<'a>,
+    model_info: Map<String, Value>,
+    capabilities: Vec<&'static str>,
+    modified_at: String,
+}
+
+/// The answer of `GET /api/ps`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct OllamaPs<'a> {
+    models: Vec<OllamaPsModel<'a>>,
+}
+
+/// A model in memory.
+#[derive(JsonSchema, Serialize)]
+struct OllamaPsModel<'a> {
+    name: String,
+    model: String,
+    /// Bytes in memory.
+    size: u64,
+    digest: &'a str,
+    details: OllamaDetails<'a>,
+    expires_at: String,
+    /// Bytes on graphics cards.
+    size_vram: u64,
+    context_length: u32,
+}
+
+/// What the file says about a model.
+#[derive(JsonSchema, Serialize)]
+struct OllamaDetails<'a> {
     parent_model: &'static str,
     format: &'static str,
     family: &'a str,
@@ -60,25 +113,12 @@ const OLLAMA_VERSION: &str = "0.12.11";
 
 /// `GET /api/version`: plain semantic version. hob's own is in `/health`.
 pub fn ollama_version() -> String {
-    #[derive(Serialize)]
-    struct Version {
-        version: &'static str,
-    }
-    json(&Version { version: OLLAMA_VERSION })
+    json(&OllamaVersion { version: OLLAMA_VERSION })
 }
 
 /// `GET /api/tags`.
 pub fn ollama_tags<'a>(models: impl IntoIterator<Item = OllamaModel<'a>>) -> String {
-    #[derive(Serialize)]
-    struct Tag<'a> {
-        name: String,
-        model: String,
-        modified_at: String,
-        size: u64,
-        digest: &'a str,
-        details: Details<'a>,
-    }
-    let tag = |OllamaModel { name, card }: OllamaModel<'a>| Tag {
+    let tag = |OllamaModel { name, card }: OllamaModel<'a>| OllamaTag {
         name: tagged(name),
         model: tagged(name),
         modified_at: unix_s(card.modified_unix_s),
@@ -86,21 +126,12 @@ pub fn ollama_tags<'a>(models: impl IntoIterator<Item = OllamaModel<'a>>) -> Str
         digest: card.digest.as_deref().unwrap_or(NO_DIGEST),
         details: details(card),
     };
-    json(&Models { models: models.into_iter().map(tag).collect() })
+    json(&OllamaTags { models: models.into_iter().map(tag).collect() })
 }
 
 /// `POST /api/show`. The context length is the model's own; the one it is loaded with is `num_ctx`.
 pub fn ollama_show(card: &ChatCard) -> String {
-    #[derive(Serialize)]
-    struct Show<'a> {
-        parameters: String,
-        template: &'a str,
-        details: Details<'a>,
-        model_info: Map<String, Value>,
-        capabilities: Vec<&'static str>,
-        modified_at: String,
-    }
-    json(&Show {
+    json(&OllamaCard {
         parameters: format!("num_ctx {}", card.context_tokens),
         template: card.template.as_deref().unwrap_or_default(),
         details: details(card),
@@ -112,36 +143,26 @@ pub fn ollama_show(card: &ChatCard) -> String {
 
 /// `GET /api/ps`.
 pub fn ollama_ps<'a>(residents: impl IntoIterator<Item = OllamaResident<'a>>) -> String {
-    #[derive(Serialize)]
-    struct Resident<'a> {
-        name: String,
-        model: String,
-        size: u64,
-        digest: &'a str,
-        details: Details<'a>,
-        expires_at: String,
-        size_vram: u64,
-        context_length: u32,
-    }
-    let resident = |OllamaResident { model: OllamaModel { name, card }, memory_use }| Resident {
-        name: tagged(name),
-        model: tagged(name),
-        size: memory_use.resident_bytes.unwrap_or(card.file_bytes),
-        digest: card.digest.as_deref().unwrap_or(NO_DIGEST),
-        details: details(card),
-        expires_at: expires_at(memory_use.expires_at),
-        size_vram: memory_use.vram_bytes,
-        context_length: card.context_tokens,
-    };
-    json(&Models { models: residents.into_iter().map(resident).collect() })
+    let resident =
+        |OllamaResident { model: OllamaModel { name, card }, memory_use }| OllamaPsModel {
+            name: tagged(name),
+            model: tagged(name),
+            size: memory_use.resident_bytes.unwrap_or(card.file_bytes),
+            digest: card.digest.as_deref().unwrap_or(NO_DIGEST),
+            details: details(card),
+            expires_at: expires_at(memory_use.expires_at),
+            size_vram: memory_use.vram_bytes,
+            context_length: card.context_tokens,
+        };
+    json(&OllamaPs { models: residents.into_iter().map(resident).collect() })
 }
 
 fn expires_at(at: Option<SystemTime>) -> String {
     at.map_or_else(|| FOR_EVER.to_owned(), rfc3339)
 }
 
-fn details(card: &ChatCard) -> Details<'_> {
-    Details {
+fn details(card: &ChatCard) -> OllamaDetails<'_> {
+    OllamaDetails {
         parent_model: "",
         format: "gguf",
         family: &card.architecture,

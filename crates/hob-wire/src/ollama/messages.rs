@@ -4,73 +4,98 @@
 use std::collections::VecDeque;
 
 use hob_core::chat::{Message, Role, ToolCall};
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::images::images;
 use crate::WireError;
-use crate::chat::{CALLS_MAX, MESSAGES_MAX, arguments};
-use crate::fields::Fields;
+use crate::chat::{CALLS_MAX, FunctionCall, MESSAGES_MAX};
+use crate::request_value::Name;
 
-const ROLES: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
+/// A message of Ollama's `/api/chat`.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct OllamaMessage {
+    role: OllamaRole,
+    content: Option<String>,
+    /// Pictures in base64, at most 256.
+    images: Option<Vec<String>>,
+    /// Calls that the assistant made, at most 128.
+    tool_calls: Option<Vec<OllamaMessageCall>>,
+    /// For a message of a tool: the function that it answers.
+    tool_name: Option<Name>,
+    /// For a message of a tool: the call that it answers.
+    tool_call_id: Option<Name>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum OllamaRole {
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+/// A call in a message of Ollama's.
+#[derive(Deserialize, JsonSchema)]
+struct OllamaMessageCall {
+    id: Option<Name>,
+    function: FunctionCall,
+}
 
 /// Calls that may still be answered; older ones are given up, so that each answer is found quickly.
 const OPEN_MAX: usize = 1024;
 
 /// None: the field is missing, or empty.
-pub(super) fn messages(fields: &mut Fields) -> Result<Option<Vec<Message>>, WireError> {
-    let values = list(fields, "messages", MESSAGES_MAX)?;
+pub(super) fn messages(
+    sent: Option<Vec<OllamaMessage>>,
+) -> Result<Option<Vec<Message>>, WireError> {
     let mut calls = Calls::default();
-    let messages = read_each("messages", values, |fields| message(fields, &mut calls))?;
+    let messages = each("messages", sent, MESSAGES_MAX, |sent| message(sent, &mut calls))?;
     Ok((!messages.is_empty()).then_some(messages))
 }
 
-fn list(
-    fields: &mut Fields,
-    field: &'static str,
+fn each<S, T>(
+    field: &str,
+    sent: Option<Vec<S>>,
     count_max: usize,
-) -> Result<Vec<Value>, WireError> {
-    let values = fields.list(field)?.unwrap_or_default();
-    if values.len() > count_max {
-        let reason = format!("has {} elements and the limit is {count_max}", values.len());
-        return Err(WireError::Invalid { field, reason });
-    }
-    Ok(values)
-}
-
-fn read_each<T>(
-    field: &'static str,
-    values: Vec<Value>,
-    mut read: impl FnMut(Fields) -> Result<T, WireError>,
+    mut read: impl FnMut(S) -> Result<T, WireError>,
 ) -> Result<Vec<T>, WireError> {
-    let read = |(index, value)| {
-        let element = Fields::of(field, value).and_then(&mut read);
-        element.map_err(|error| error.within(field, index))
+    let sent = sent.unwrap_or_default();
+    if sent.len() > count_max {
+        let reason = format!("has {} elements and the limit is {count_max}", sent.len());
+        return Err(WireError::invalid(field, reason));
+    }
+    let read = |(index, element)| {
+        read(element).map_err(|error| error.within(&format!("{field}[{index}]")))
     };
-    values.into_iter().enumerate().map(read).collect()
+    sent.into_iter().enumerate().map(read).collect()
 }
 
-fn message(mut fields: Fields, calls: &mut Calls) -> Result<Message, WireError> {
-    let role = role(&mut fields)?;
-    let mut message = Message::new(role, fields.text("content")?.unwrap_or_default());
-    message.images = images(&mut fields, message.text.len())?;
+/// Thinking of earlier turns is no part of the next one, and the other fields say nothing to a model.
+fn message(sent: OllamaMessage, calls: &mut Calls) -> Result<Message, WireError> {
+    let role = match sent.role {
+        OllamaRole::System => Role::System,
+        OllamaRole::User => Role::User,
+        OllamaRole::Assistant => Role::Assistant,
+        OllamaRole::Tool => Role::Tool,
+    };
+    let mut message = Message::new(role, sent.content.unwrap_or_default());
+    message.images = images(sent.images, message.text.len())?;
     match role {
-        Role::Assistant => message.tool_calls = calls.read(&mut fields)?,
+        Role::Assistant => {
+            message.tool_calls =
+                each("tool_calls", sent.tool_calls, CALLS_MAX, |call| calls.call(call))?;
+        }
         Role::Tool => {
-            message.name = fields.name("tool_name")?;
-            let id = fields.name("tool_call_id")?;
+            message.name = sent.tool_name.map(|name| name.0);
+            let id = sent.tool_call_id.map(|id| id.0);
             message.tool_call_id = calls.answered(id, message.name.as_deref());
         }
         Role::System | Role::User => {}
     }
-    // What was thought in earlier turns is no part of the next one, and the rest says nothing to
-    // a model.
     Ok(message)
-}
-
-fn role(fields: &mut Fields) -> Result<Role, WireError> {
-    let accepted = ROLES.map(Role::name);
-    let name = fields.choice("role", &accepted)?.ok_or(WireError::Missing { field: "role" })?;
-    Ok(ROLES.into_iter().find(|role| role.name() == name).unwrap_or(Role::User))
 }
 
 /// The calls of a conversation so far.
@@ -82,22 +107,16 @@ struct Calls {
 }
 
 impl Calls {
-    fn read(&mut self, fields: &mut Fields) -> Result<Vec<ToolCall>, WireError> {
-        let values = list(fields, "tool_calls", CALLS_MAX)?;
-        read_each("tool_calls", values, |fields| self.call(fields))
-    }
-
-    fn call(&mut self, mut fields: Fields) -> Result<ToolCall, WireError> {
-        let function = fields.object("function")?;
-        let mut function = function.ok_or(WireError::Missing { field: "function" })?;
-        let name = function.name("name")?.ok_or(WireError::Missing { field: "name" })?;
-        let id = fields.name("id")?.filter(|id| !id.is_empty()).unwrap_or_else(|| self.next_id());
+    fn call(&mut self, sent: OllamaMessageCall) -> Result<ToolCall, WireError> {
+        let OllamaMessageCall { id, function } = sent;
+        let name = function.name.0.clone();
+        let id = id.map(|id| id.0).filter(|id| !id.is_empty()).unwrap_or_else(|| self.next_id());
         self.count += 1;
         self.unanswered.push_back((id.clone(), name.clone()));
         if self.unanswered.len() > OPEN_MAX {
             self.unanswered.pop_front();
         }
-        Ok(ToolCall { id, name, arguments: arguments(&mut function)? })
+        Ok(ToolCall { id, name, arguments: function.into_arguments() })
     }
 
     /// Nine letters and digits, which is what the strictest templates take.

@@ -1,13 +1,16 @@
 //! How an answer is to be made, in Ollama's words: `options` and `format`.
-//! Nothing here reloads a model: what asks for one loaded otherwise is named as having no effect.
+//! Nothing here reloads a model: an option that would need that is named as having no effect.
 
 use hob_core::JsonText;
 use hob_core::chat::{OutputFormat, Sampling};
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::WireError;
-use crate::chat;
-use crate::fields::{Fields, wrong_type};
+use crate::chat::SamplingFields;
+use crate::fields::Fields;
+use crate::request_value::{Either, tokens};
 
 /// What `options` says.
 #[derive(Debug, Default)]
@@ -19,45 +22,73 @@ pub(super) struct Options {
     pub(super) context_tokens: Option<u32>,
 }
 
-pub(super) fn options(
-    fields: &mut Fields,
-    ignored: &mut Vec<String>,
-) -> Result<Options, WireError> {
-    let Some(mut options) = fields.object("options")? else { return Ok(Options::default()) };
-    let mut without_effect = Vec::new();
-    let read = Options {
-        sampling: sampling(&mut options, &mut without_effect)?,
-        // -1 is without end, -2 until the context is full; both come to the same here.
-        // Zero is without a limit in Ollama.
-        tokens_max: chat::tokens_max(&mut options, "num_predict")?.filter(|tokens| *tokens > 0),
-        stop: chat::stop(&mut options)?,
-        context_tokens: chat::tokens_max(&mut options, "num_ctx")?,
-    };
-    without_effect.extend(options.into_unknown());
-    ignored.extend(without_effect.iter().map(|name| format!("options.{name}")));
-    Ok(read)
+/// The fields of `options` that chat names otherwise.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct OptionFields {
+    /// Output tokens. 0 and below: no limit.
+    #[serde(default, deserialize_with = "tokens")]
+    num_predict: Option<u32>,
+    /// Least tokens of context. It never reloads a model.
+    #[serde(default, deserialize_with = "tokens")]
+    num_ctx: Option<u32>,
 }
 
-/// Ollama's clients write a negative seed for any.
-fn sampling(options: &mut Fields, ignored: &mut Vec<String>) -> Result<Sampling, WireError> {
-    let sampling = chat::sampling(options, ignored)?;
-    let seed = sampling.seed.filter(|seed| seed.cast_signed() >= 0);
-    Ok(Sampling { seed, ..sampling })
+pub(super) fn options(
+    sent: Option<Map<String, Value>>,
+    ignored: &mut Vec<String>,
+) -> Result<Options, WireError> {
+    let Some(sent) = sent else { return Ok(Options::default()) };
+    let mut without_effect = Vec::new();
+    let read = || {
+        let mut fields = Fields::of(sent);
+        let mut chosen: SamplingFields = fields.read()?;
+        let sizes: OptionFields = fields.read()?;
+        let sampling = chosen.sampling(&mut without_effect)?;
+        // Ollama's clients write a negative seed for any.
+        let seed = sampling.seed.filter(|seed| seed.cast_signed() >= 0);
+        let options = Options {
+            sampling: Sampling { seed, ..sampling },
+            // -1 is without end, -2 until the context is full; both come to the same here.
+            // Zero is without a limit in Ollama.
+            tokens_max: sizes.num_predict.filter(|tokens| *tokens > 0),
+            stop: chosen.stop()?,
+            context_tokens: sizes.num_ctx,
+        };
+        without_effect.extend(fields.into_unknown());
+        Ok(options)
+    };
+    let options = read().map_err(|error: WireError| error.within("options"))?;
+    ignored.extend(without_effect.iter().map(|name| format!("options.{name}")));
+    Ok(options)
 }
 
 /// `"json"`, or a schema.
-pub(super) fn format(fields: &mut Fields) -> Result<OutputFormat, WireError> {
-    match fields.take("format") {
+pub(super) fn format(sent: Option<FormatField>) -> Result<OutputFormat, WireError> {
+    match sent {
         None => Ok(OutputFormat::Text),
-        Some(Value::String(word)) if word.is_empty() => Ok(OutputFormat::Text),
-        Some(Value::String(word)) if word == "json" => Ok(OutputFormat::JsonObject),
-        Some(schema @ Value::Object(_)) => {
-            Ok(OutputFormat::JsonSchema(JsonText::parsed(schema.to_string())))
+        Some(Either::First(word)) => match word.as_str() {
+            "" => Ok(OutputFormat::Text),
+            "json" => Ok(OutputFormat::JsonObject),
+            _ => {
+                let reason = "must be 'json' or a JSON schema, and is another word";
+                Err(WireError::invalid("format", reason))
+            }
+        },
+        Some(Either::Second(schema)) => {
+            let schema = JsonText::parsed(Value::Object(schema).to_string());
+            Ok(OutputFormat::JsonSchema(schema))
         }
-        Some(Value::String(_)) => Err(WireError::Invalid {
-            field: "format",
-            reason: "must be 'json' or a JSON schema, and is another word".to_owned(),
-        }),
-        Some(other) => Err(wrong_type("format", "'json' or a JSON schema", &other)),
     }
 }
+
+/// The schema of `options`.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "describes the two types that read `options`")]
+pub(crate) struct OllamaOptions {
+    #[schemars(flatten)]
+    sampling: SamplingFields,
+    #[schemars(flatten)]
+    sizes: OptionFields,
+}
+
+pub(super) type FormatField = Either<String, Map<String, Value>>;

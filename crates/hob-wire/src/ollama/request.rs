@@ -1,22 +1,26 @@
-//! `/api/chat` and `/api/generate`: from a body to what a model can take, or to a wish about its
-//! place in memory. Both stream unless they are told not to.
+//! `/api/chat` and `/api/generate`: from a body to a request for an answer, or to load or unload the model.
+//! Both stream unless `stream` is false.
 
 use std::fmt;
 use std::time::Duration;
 
 use hob_core::chat::{Conversation, Message, Prompt, Role, Thinking};
 use hob_core::{ChatRequest, KeepAlive};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::context;
 use super::images::{images, refuse};
-use super::messages::messages;
-use super::options::{format, options};
+use super::messages::{OllamaMessage, messages};
+use super::options::{FormatField, OllamaOptions, format, options};
 use crate::WireError;
-use crate::chat::{logprobs_wanted, switch, tools};
+use crate::chat::{Switch, effort_of, logprobs_wanted, tools};
 use crate::fields::Fields;
-use crate::keep_alive::keep_alive;
+use crate::keep_alive::{KeepAliveField, keep_alive};
+use crate::request_value::Name;
 
-/// What was asked for; nothing of it is checked against a model yet.
+/// A parsed request. Its names are not yet checked against a model.
 #[derive(Clone, PartialEq)]
 pub struct OllamaRequest {
     /// `None`: the default chat model.
@@ -72,13 +76,73 @@ pub enum OllamaDelivery {
     Whole,
 }
 
+impl OllamaDelivery {
+    /// By the field `stream`.
+    pub(super) fn of(stream: Option<bool>) -> OllamaDelivery {
+        if stream == Some(false) { OllamaDelivery::Whole } else { OllamaDelivery::Lines }
+    }
+}
+
+/// The fields of `POST /api/chat` and `POST /api/generate`.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct OllamaFields {
+    /// An alias, or a chat model with or without its tag. Default: the default chat model.
+    model: Option<Name>,
+    /// Another name of `model`, for older clients.
+    name: Option<Name>,
+    /// `false` sends one JSON object. Default: `true`, lines of JSON.
+    stream: Option<bool>,
+    /// How long the model stays in memory after the answer: seconds, or a duration such as `5m`. Below zero: for ever.
+    #[serde(default, deserialize_with = "keep_alive")]
+    #[schemars(with = "Option<KeepAliveField>")]
+    keep_alive: Option<KeepAlive>,
+    /// Sampling and sizes, as Ollama names them.
+    #[schemars(with = "Option<OllamaOptions>")]
+    options: Option<Map<String, Value>>,
+    /// `json`, or a JSON Schema that the answer follows.
+    format: Option<FormatField>,
+    /// `true`, `false` or a level of thinking.
+    think: Option<Switch>,
+    /// Without effect: hob never shortens a prompt.
+    truncate: Option<bool>,
+    /// Without effect: hob never forgets the beginning of a conversation.
+    shift: Option<bool>,
+}
+
+/// The fields of `POST /api/chat` alone.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct OllamaChatFields {
+    /// The conversation, at most 10,000 messages. Without messages, the request only loads the model.
+    messages: Option<Vec<OllamaMessage>>,
+}
+
+/// The fields of `POST /api/generate` alone.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct OllamaGenerateFields {
+    /// The text to answer. Without a text, the request only loads the model.
+    prompt: Option<String>,
+    /// Text after the answer. The model fills in between.
+    suffix: Option<String>,
+    /// The system message.
+    system: Option<String>,
+    /// `true` sends the prompt without the chat template. Default: `false`.
+    raw: Option<bool>,
+    /// The `context` of hob's last answer, to continue its conversation.
+    context: Option<Vec<Value>>,
+    /// Pictures in base64, at most 256.
+    images: Option<Vec<String>>,
+    /// Refused: hob renders the model's own template.
+    template: Option<String>,
+}
+
 /// # Errors
 /// [`WireError`], naming the field and what it takes.
 pub fn parse_ollama_chat(body: &[u8]) -> Result<OllamaRequest, WireError> {
     let mut fields = Fields::parse(body)?;
     let mut ignored = Vec::new();
-    let offer = tools(&mut fields, &mut ignored)?;
-    let prompt = messages(&mut fields)?.map(|messages| {
+    let offer = tools(fields.read()?, &mut ignored)?;
+    let OllamaChatFields { messages: sent } = fields.read()?;
+    let prompt = messages(sent)?.map(|messages| {
         Prompt::Chat(Conversation {
             messages,
             tools: offer.tools,
@@ -94,35 +158,27 @@ pub fn parse_ollama_chat(body: &[u8]) -> Result<OllamaRequest, WireError> {
 /// [`WireError`], naming the field and what it takes.
 pub fn parse_ollama_generate(body: &[u8]) -> Result<OllamaRequest, WireError> {
     let mut fields = Fields::parse(body)?;
-    refuse_template(&mut fields)?;
     let mut ignored = Vec::new();
-    let prompt = generate_prompt(&mut fields, &mut ignored)?;
+    let prompt = generate_prompt(fields.read()?, &mut ignored)?;
     finish(fields, prompt, ignored)
 }
 
-fn refuse_template(fields: &mut Fields) -> Result<(), WireError> {
-    match fields.text("template")? {
-        Some(template) if !template.is_empty() => Err(WireError::Invalid {
-            field: "template",
-            reason: "cannot be replaced: hob renders the model's own; set 'raw' to write all of \
-                     the prompt yourself"
-                .to_owned(),
-        }),
-        _ => Ok(()),
-    }
-}
-
 fn generate_prompt(
-    fields: &mut Fields,
+    sent: OllamaGenerateFields,
     ignored: &mut Vec<String>,
 ) -> Result<Option<Prompt>, WireError> {
     let present = |text: &String| !text.is_empty();
-    let prompt = fields.text("prompt")?.filter(present);
-    let suffix = fields.text("suffix")?.filter(present);
-    let system = fields.text("system")?.filter(present);
-    let is_raw = fields.flag("raw")?.unwrap_or(false);
-    let before = context::read(fields)?;
-    let images = images(fields, prompt.as_deref().map_or(0, str::len))?;
+    if sent.template.is_some_and(|template| !template.is_empty()) {
+        let reason = "cannot be replaced: hob renders the model's own; set 'raw' to write all of \
+                      the prompt yourself";
+        return Err(WireError::invalid("template", reason));
+    }
+    let prompt = sent.prompt.filter(present);
+    let suffix = sent.suffix.filter(present);
+    let system = sent.system.filter(present);
+    let is_raw = sent.raw == Some(true);
+    let before = context::read(sent.context)?;
+    let images = images(sent.images, prompt.as_deref().map_or(0, str::len))?;
     if is_raw || suffix.is_some() {
         refuse(&images)?;
         ignored.extend(system.is_some().then(|| "system".to_owned()));
@@ -151,28 +207,27 @@ fn after(mut before: Vec<Message>, system: Option<String>) -> Vec<Message> {
     before
 }
 
-/// What both routes say in the same words.
+/// The fields that both routes share.
 fn finish(
     mut fields: Fields,
     prompt: Option<Prompt>,
     mut ignored: Vec<String>,
 ) -> Result<OllamaRequest, WireError> {
-    let model = super::model(&mut fields)?;
-    let delivery = delivery(&mut fields)?;
-    let keep_alive = keep_alive(&mut fields)?;
-    let options = options(&mut fields, &mut ignored)?;
-    let (output, effort) = (format(&mut fields)?, switch(&mut fields, "think")?);
-    shortened(&mut fields, &mut ignored)?;
-    let logprobs = logprobs_wanted(&mut fields, &mut ignored)?;
+    let sent: OllamaFields = fields.read()?;
+    let options = options(sent.options, &mut ignored)?;
+    let output = format(sent.format)?;
+    ignored.extend((sent.truncate == Some(true)).then(|| "truncate".to_owned()));
+    ignored.extend((sent.shift == Some(true)).then(|| "shift".to_owned()));
+    let logprobs = logprobs_wanted(&fields.read()?, &mut ignored);
     let context_tokens = options.context_tokens;
-    let wish = match (prompt, keep_alive) {
+    let wish = match (prompt, sent.keep_alive) {
         (Some(prompt), keep_alive) => OllamaWish::Answer(Box::new(ChatRequest {
             prompt,
             sampling: options.sampling,
             tokens_max: options.tokens_max,
             stop: options.stop,
             output,
-            thinking: Thinking { effort, tokens_max: None },
+            thinking: Thinking { effort: sent.think.map(effort_of), tokens_max: None },
             logprobs,
             keep_alive,
             ..ChatRequest::default()
@@ -181,20 +236,11 @@ fn finish(
         (None, keep_alive) => OllamaWish::Load(keep_alive),
     };
     ignored.extend(fields.into_unknown());
-    Ok(OllamaRequest { model, wish, delivery, context_tokens, ignored })
-}
-
-pub(super) fn delivery(fields: &mut Fields) -> Result<OllamaDelivery, WireError> {
-    let streams = fields.flag("stream")?.unwrap_or(true);
-    Ok(if streams { OllamaDelivery::Lines } else { OllamaDelivery::Whole })
-}
-
-/// hob never shortens a prompt and never forgets its beginning. Who asks for that is told so.
-pub(super) fn shortened(fields: &mut Fields, ignored: &mut Vec<String>) -> Result<(), WireError> {
-    for field in ["truncate", "shift"] {
-        if fields.flag(field)? == Some(true) {
-            ignored.push(field.to_owned());
-        }
-    }
-    Ok(())
+    Ok(OllamaRequest {
+        model: super::model_of(sent.model, sent.name),
+        wish,
+        delivery: OllamaDelivery::of(sent.stream),
+        context_tokens,
+        ignored,
+    })
 }

@@ -1,5 +1,5 @@
 //! Moments and spans as Ollama writes them: RFC 3339 with nanoseconds, and whole nanoseconds.
-//! No clock: whoever has one passes the moment in.
+//! This file reads no clock; the caller passes the time.
 
 use std::time::{Duration, SystemTime};
 

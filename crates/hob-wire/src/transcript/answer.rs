@@ -4,17 +4,20 @@
 use std::fmt;
 
 use hob_core::{HeardWord, Segment, Transcribed, TranscriptEvent, TranscriptTask};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::ErrorBody;
 use crate::error::json;
 use crate::sse::{error_event, event};
 
-/// ISO 639's word for a language that nobody named.
+/// ISO 639's code for an unknown language.
 const UNDETERMINED: &str = "und";
 
 /// How a transcript is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum TranscriptFormat {
     #[default]
     Json,
@@ -25,8 +28,6 @@ pub enum TranscriptFormat {
 }
 
 impl TranscriptFormat {
-    pub(crate) const NAMES: [&str; 5] = ["json", "text", "srt", "vtt", "verbose_json"];
-
     pub fn name(self) -> &'static str {
         match self {
             TranscriptFormat::Json => "json",
@@ -35,11 +36,6 @@ impl TranscriptFormat {
             TranscriptFormat::Vtt => "vtt",
             TranscriptFormat::VerboseJson => "verbose_json",
         }
-    }
-
-    pub(crate) fn named(name: &str) -> Option<TranscriptFormat> {
-        use TranscriptFormat::{Json, Srt, Text, VerboseJson, Vtt};
-        [Json, Text, Srt, Vtt, VerboseJson].into_iter().find(|format| format.name() == name)
     }
 
     pub fn content_type(self) -> &'static str {
@@ -88,7 +84,9 @@ impl TranscriptAnswer {
         language: Option<&str>,
     ) -> String {
         match format {
-            TranscriptFormat::Json => json(&Short { text: self.text.trim(), usage: self.usage() }),
+            TranscriptFormat::Json => {
+                json(&Transcript { text: self.text.trim(), usage: self.usage() })
+            }
             TranscriptFormat::Text => format!("{}\n", self.text.trim()),
             TranscriptFormat::Srt => self.srt(),
             TranscriptFormat::Vtt => self.vtt(),
@@ -98,26 +96,26 @@ impl TranscriptAnswer {
 
     fn verbose(&self, task: TranscriptTask, language: Option<&str>) -> String {
         let segments = self.segments.iter().zip(0..);
-        let words = self.words.iter().map(|word| WireWord {
+        let words = self.words.iter().map(|word| TranscriptWord {
             word: &word.word,
             start: rounded(word.start_s),
             end: rounded(word.end_s),
         });
-        json(&Verbose {
+        json(&VerboseTranscript {
             task: task.name(),
             language: self.done.language.as_deref().or(language).unwrap_or(UNDETERMINED),
             duration: rounded(self.done.duration_s),
             text: self.text.trim(),
             segments: segments.map(|(segment, id)| wire_segment(segment, id)).collect(),
             words: (!self.words.is_empty()).then(|| words.collect()),
-            usage: Usage::Duration { seconds: rounded(self.done.duration_s) },
+            usage: TranscriptUsage::Duration { seconds: rounded(self.done.duration_s) },
         })
     }
 
-    fn usage(&self) -> Usage {
+    fn usage(&self) -> TranscriptUsage {
         match &self.done.usage {
             Some(usage) => tokens(usage.input_tokens, usage.output_tokens),
-            None => Usage::Duration { seconds: rounded(self.done.duration_s) },
+            None => TranscriptUsage::Duration { seconds: rounded(self.done.duration_s) },
         }
     }
 
@@ -160,25 +158,13 @@ struct Cue<'a> {
 
 /// `transcript.text.delta`: more of the text.
 pub fn transcript_delta(text: &str) -> String {
-    #[derive(Serialize)]
-    struct Delta<'a> {
-        r#type: &'static str,
-        delta: &'a str,
-    }
-    event(&json(&Delta { r#type: "transcript.text.delta", delta: text }))
+    event(&json(&TranscriptDelta { r#type: "transcript.text.delta", delta: text }))
 }
 
 /// `transcript.text.done`: the last event of a transcript that is whole. `text` is its deltas, joined.
 pub fn transcript_done(text: &str, done: &Transcribed) -> String {
-    #[derive(Serialize)]
-    struct Done<'a> {
-        r#type: &'static str,
-        text: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        usage: Option<Usage>,
-    }
     let usage = done.usage.map(|usage| tokens(usage.input_tokens, usage.output_tokens));
-    event(&json(&Done { r#type: "transcript.text.done", text, usage }))
+    event(&json(&TranscriptDone { r#type: "transcript.text.done", text, usage }))
 }
 
 /// The last event of a transcript that broke off.
@@ -186,27 +172,45 @@ pub fn transcript_failed(error: &ErrorBody) -> String {
     error_event(error)
 }
 
-#[derive(Serialize)]
-struct Short<'a> {
-    text: &'a str,
-    usage: Usage,
+/// An event with more of the text: `transcript.text.delta`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct TranscriptDelta<'a> {
+    r#type: &'static str,
+    delta: &'a str,
 }
 
-#[derive(Serialize)]
-struct Verbose<'a> {
+/// The last event of a whole transcript: `transcript.text.done`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct TranscriptDone<'a> {
+    r#type: &'static str,
+    text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<TranscriptUsage>,
+}
+
+/// A transcript in the format `json`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Transcript<'a> {
+    text: &'a str,
+    usage: TranscriptUsage,
+}
+
+/// A transcript in the format `verbose_json`.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct VerboseTranscript<'a> {
     task: &'static str,
     language: &'a str,
     duration: f64,
     text: &'a str,
-    segments: Vec<WireSegment<'a>>,
+    segments: Vec<TranscriptSegment<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    words: Option<Vec<WireWord<'a>>>,
-    usage: Usage,
+    words: Option<Vec<TranscriptWord<'a>>>,
+    usage: TranscriptUsage,
 }
 
-/// Strict clients want every one of these.
-#[derive(Serialize)]
-struct WireSegment<'a> {
+/// A part of the speech with its times, in seconds. Strict clients want all of these fields.
+#[derive(JsonSchema, Serialize)]
+struct TranscriptSegment<'a> {
     id: u32,
     seek: u32,
     start: f64,
@@ -219,27 +223,29 @@ struct WireSegment<'a> {
     no_speech_prob: f32,
 }
 
-#[derive(Serialize)]
-struct WireWord<'a> {
+/// A word with its times, in seconds.
+#[derive(JsonSchema, Serialize)]
+struct TranscriptWord<'a> {
     word: &'a str,
     start: f64,
     end: f64,
 }
 
-#[derive(Serialize)]
+/// What a transcript counts as: seconds of sound, or tokens.
+#[derive(JsonSchema, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Usage {
+enum TranscriptUsage {
     Duration { seconds: f64 },
     Tokens { input_tokens: u32, output_tokens: u32, total_tokens: u32 },
 }
 
-fn tokens(input_tokens: u32, output_tokens: u32) -> Usage {
+fn tokens(input_tokens: u32, output_tokens: u32) -> TranscriptUsage {
     let total_tokens = input_tokens.saturating_add(output_tokens);
-    Usage::Tokens { input_tokens, output_tokens, total_tokens }
+    TranscriptUsage::Tokens { input_tokens, output_tokens, total_tokens }
 }
 
-fn wire_segment(segment: &Segment, id: u32) -> WireSegment<'_> {
-    WireSegment {
+fn wire_segment(segment: &Segment, id: u32) -> TranscriptSegment<'_> {
+    TranscriptSegment {
         id,
         seek: segment.seek,
         start: rounded(segment.start_s),

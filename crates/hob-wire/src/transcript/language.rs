@@ -1,5 +1,5 @@
-//! Which codes are languages: ISO 639-1, and the few that Whisper knows beside it.
-//! A region says nothing about what is understood, and is left out.
+//! Which codes are languages: ISO 639-1, and the few that Whisper adds.
+//! A region is ignored, because it does not change what a model understands.
 
 /// Two letters each; Whisper's own longer ones stand at the end.
 const CODES: &str = "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu \

@@ -34,7 +34,7 @@ struct Call {
     index: Option<u32>,
     id: String,
     name: String,
-    /// Clients were told of it: its name is complete.
+    /// The call was sent to the client, because its name is complete.
     is_told: bool,
     has_arguments: bool,
 }

@@ -1,5 +1,5 @@
 //! One piece of an answer as OpenAI's servers and their many relatives write it; everything optional.
-//! What is of an unexpected type is as good as absent.
+//! A field of an unexpected type counts as absent.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::lenient::{Amount, Count, First, Maybe, Objects, Text, parts, written}
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Chunk<'a> {
-    /// One answer is asked for; a second one would be nobody's.
+    /// hob requests one answer, and ignores others.
     #[serde(borrow, default)]
     pub(super) choices: First<Choice<'a>>,
     #[serde(default)]
@@ -17,7 +17,7 @@ pub(super) struct Chunk<'a> {
     pub(super) timings: Maybe<WireTimings>,
     #[serde(default)]
     pub(super) error: Option<Value>,
-    /// Older vLLM says of a failure that it is an `error`, and what it is beside that.
+    /// Older vLLM reports a failure with `error` here, and the message in a field next to it.
     #[serde(borrow, default)]
     pub(super) object: Text<'a>,
 }
@@ -29,7 +29,7 @@ pub(super) struct Choice<'a> {
     /// The whole of it, from a server that does not stream.
     #[serde(borrow, default)]
     pub(super) message: Maybe<Delta<'a>>,
-    /// Of a completion.
+    /// The text of a completion.
     #[serde(borrow, default)]
     pub(super) text: Text<'a>,
     #[serde(borrow, default)]

@@ -30,7 +30,7 @@ pub fn openai_embed_request(request: &EmbedRequest, model: &str) -> String {
 }
 
 /// The body for `api/embed`, below the server's root; `num_ctx` as in
-/// [`super::ollama_request`], because another value would load the model anew.
+/// [`super::ollama_request`], because another value would load the model again.
 ///
 /// # Errors
 /// [`Unsendable`]: Ollama takes texts only.
@@ -157,7 +157,7 @@ fn settle(
     Ok(Embeddings { vectors, prompt_tokens })
 }
 
-/// Of length 1, and of no more dimensions than were asked for: some servers do not know how to cut.
+/// A vector of length 1, with no more dimensions than requested: some servers do not shorten vectors.
 fn unit(mut vector: Vec<f32>, dimensions: Option<u32>) -> Result<Vec<f32>, Fault> {
     let dimensions = dimensions.and_then(|dimensions| usize::try_from(dimensions).ok());
     vector.truncate(dimensions.unwrap_or(usize::MAX));
@@ -194,7 +194,7 @@ impl<'de> Visitor<'de> for VectorVisitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Vec<f32>, E> {
-        let bytes = STANDARD.decode(text).map_err(|_| E::custom("base64 that is none"))?;
+        let bytes = STANDARD.decode(text).map_err(|_| E::custom("invalid base64"))?;
         let (numbers, rest) = bytes.as_chunks::<4>();
         if !rest.is_empty() {
             return Err(E::custom("bytes that are no 32-bit floats"));

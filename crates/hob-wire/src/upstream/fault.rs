@@ -12,13 +12,13 @@ const MESSAGE_CHARS_MAX: usize = 500;
 /// What came instead of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Of HTTP.
+    /// The HTTP status.
     pub code: u16,
-    /// As the server said it.
+    /// The server's `Retry-After`.
     pub retry_after: Option<Duration>,
 }
 
-/// What a status that is no success, and its body, say.
+/// Reads an error from a status and its body.
 pub fn fault_of(status: Status, body: &[u8]) -> Fault {
     let said = serde_json::from_slice::<Value>(body).ok();
     let said = said.as_ref().map(Said::of).unwrap_or_default();

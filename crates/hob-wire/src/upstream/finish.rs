@@ -1,5 +1,5 @@
 //! Why an answer ended, in every server's own words.
-//! What means that it did not end well is a failure, so that nobody takes half an answer for one.
+//! A reason that means a bad end is a failure, so that half an answer never looks whole.
 
 use hob_core::Fault;
 use hob_core::chat::FinishReason;

@@ -1,4 +1,4 @@
-//! JSON fields that may hold anything: what is of an unexpected type is as good as absent.
+//! JSON fields that may hold anything: a value of an unexpected type counts as absent.
 //! One odd field does not end an answer, and texts without escapes are read where they stand.
 
 use std::borrow::Cow;
@@ -9,10 +9,10 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// Who says that there are more tokens than this is wrong; and sums of two such numbers fit.
+/// More tokens than any model computes. The sum of two such numbers fits 32 bits.
 const COUNT_MAX: f64 = (1 << 30) as f64;
 
-/// A text; the empty one where there is none.
+/// A text, or an empty one.
 #[derive(Debug, Default)]
 pub(super) struct Text<'a>(Cow<'a, str>);
 
@@ -86,7 +86,7 @@ pub(super) fn written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text
     text(deserializer, Instead::Written)
 }
 
-/// What is read where no text is.
+/// How to read a value that is not a text.
 #[derive(Clone, Copy)]
 enum Instead {
     Nothing,

@@ -1,5 +1,5 @@
-//! What other servers say that they serve, each in its own fields. Nothing is guessed: what a server
-//! does not say is none, so that whoever asks can tell "no" from "not known".
+//! The models of other servers, each described in the server's own fields. hob guesses nothing: a field that
+//! a server leaves out is `None`, so that callers can tell "no" from "not known".
 
 mod ollama;
 mod one;

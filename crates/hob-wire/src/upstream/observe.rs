@@ -151,7 +151,7 @@ pub fn observe_ollama(piece: &str) -> Observed {
     })
 }
 
-/// What a piece of text is, where a server leaves thinking in it: `<think>…</think>` at its beginning.
+/// The kind of a piece of text, for servers that leave thinking in it: `<think>…</think>` at its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextKind {
     /// Bytes of thinking and of the answer, one of which is usually 0.

@@ -1,5 +1,5 @@
 //! Another Ollama, asked through its own API: its `/v1` takes neither `num_ctx` nor `keep_alive`.
-//! It shortens prompts and forgets their beginning unless it is told not to; hob tells it.
+//! By default Ollama shortens prompts and drops their beginning; hob's requests switch that off.
 
 pub(super) mod line;
 mod messages;

@@ -1,9 +1,9 @@
 //! Bytes as they come from a socket to the pieces of a streamed answer, however they were cut.
-//! What has no end in sight is given up before it fills the memory.
+//! A piece without an end is given up before it fills the memory.
 
 use memchr::{memchr, memchr2};
 
-/// What a piece is.
+/// The kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PieceKind {
     /// The joined `data:` lines of a server-sent event; comments and other fields are not handed out.
@@ -183,7 +183,7 @@ mod tests {
             assert_eq!(pieces.next_piece(), None, "the line has not ended");
             taken
         });
-        assert_eq!(pushed.count(), 10, "also where somebody looks in between");
+        assert_eq!(pushed.count(), 10, "also with a look in between");
         let mut pieces = Pieces::new(PieceKind::Event, 100);
         let pushed = (0..1000).take_while(|_| {
             let taken = pieces.push(b"data: 0123456789\n").is_ok();

@@ -1,5 +1,5 @@
 //! The answer of a server that speaks OpenAI's protocol, or nearly.
-//! What it forgets to say is said for it; what it says twice or in its own way is put right.
+//! The reader adds what the server left out, and corrects what it sent twice or in its own way.
 
 use hob_core::chat::{Completion, Timings, Usage};
 use hob_core::{ChatEvent, Fault};

@@ -1,5 +1,5 @@
 //! A request as another server wants it: always streamed, so that its silence can be noticed.
-//! What a server has no word for is refused where the answer would be another one without it.
+//! A field that a server lacks is an error if its absence would change the answer.
 
 mod partial;
 mod talk;
@@ -114,7 +114,7 @@ fn takes_echo(dialect: UpstreamDialect) -> bool {
     }
 }
 
-/// Where the answer ends, what is told beside it, and how long the model stays.
+/// The limits of the answer, its log probabilities, and how long the model stays in memory.
 fn limits(request: &ChatRequest, dialect: UpstreamDialect, body: &mut Map<String, Value>) {
     let is_chat = matches!(request.prompt, Prompt::Chat(_));
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
@@ -233,7 +233,7 @@ fn extra(request: &ChatRequest, dialect: UpstreamDialect) -> Map<String, Value> 
     }
 }
 
-/// What whoever made it has parsed before.
+/// Parses a text that was checked when it was made.
 pub(super) fn parsed(text: &JsonText) -> Value {
     serde_json::from_str(text.as_str()).unwrap_or_default()
 }

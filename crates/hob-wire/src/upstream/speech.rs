@@ -28,8 +28,8 @@ pub fn upstream_speech_request(
     text_of(&Value::Object(fields))
 }
 
-/// `GET /v1/audio/voices` of another hob. A voice whose language hob has no name for is left out; of a
-/// list that is none, nothing is left.
+/// `GET /v1/audio/voices` of another hob. Leaves out a voice whose language hob does not know. A body that is
+/// not a list has no voices.
 pub fn parse_voices(body: &[u8]) -> Vec<Voice> {
     let Ok(list) = serde_json::from_slice::<Value>(body) else { return Vec::new() };
     list["voices"].as_array().into_iter().flatten().filter_map(voice).collect()

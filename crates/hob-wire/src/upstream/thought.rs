@@ -46,7 +46,7 @@ impl ThoughtSplitter {
         self.split(&text, said);
     }
 
-    /// What was held back is what it seemed not to be.
+    /// Text was held back in case it began a mark of thinking. At the end it is plain text.
     pub(crate) fn end(&mut self, said: &mut Vec<ChatEvent>) {
         let held = std::mem::take(&mut self.held);
         match self.at {

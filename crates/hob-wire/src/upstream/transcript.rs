@@ -54,8 +54,8 @@ pub fn transcript_fields(
     fields
 }
 
-/// What a file is called on its way, and its type: servers go by the name, and clients' names say
-/// anything, or too much.
+/// The name and type under which hob sends a file. Servers choose the decoder by the name, and names of
+/// clients may be wrong or private.
 pub fn sound_name(file: &SoundFile) -> (String, &'static str) {
     let bytes = &file.bytes[..];
     let is_mpeg = |bytes: &[u8]| matches!(bytes, [0xff, second, ..] if second & 0xe0 == 0xe0);
@@ -81,7 +81,7 @@ pub fn sound_name(file: &SoundFile) -> (String, &'static str) {
 /// A transcript that came whole, in either form of JSON.
 ///
 /// # Errors
-/// It is none, or says that the server failed.
+/// The body is not a transcript, or reports a failure of the server.
 pub fn parse_transcript(body: &str) -> Result<Vec<TranscriptEvent>, Fault> {
     let nonsense = |detail: String| Fault::Nonsense { detail };
     let answer: Value = serde_json::from_str(body)

@@ -1,5 +1,5 @@
 //! Requests as Anthropic reads them: one whole, and what differs between its models. What is refused or
-//! left out is asserted beside what is sent, so that nothing is lost without a name.
+//! left out is asserted together with what is sent, so that nothing is lost without a name.
 
 mod refused;
 mod thinking;

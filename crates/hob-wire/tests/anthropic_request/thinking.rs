@@ -1,5 +1,5 @@
 //! How thinking is asked for, model by model, and how long the answer may become with it.
-//! What cannot be asked for is named.
+//! A setting that Anthropic lacks is named.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Chat bodies as clients send them, and what becomes of each: a request, or a sentence that says why not.
+//! Chat bodies as clients send them, and the request or the error that each gives.
 //! What users wrote never appears in an error.
 
 mod refused;
@@ -190,7 +190,7 @@ fn roles_are_four_and_contents_are_text() {
     assert_eq!(messages(list), Ok(expected));
 }
 
-pub(crate) const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"weather","description":"Of a city",
+pub(crate) const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"weather","description":"For a city",
     "parameters":{"type":"object","properties":{"z":{"type":"string"},"a":{}}},"strict":true}},
     {"type":"function","function":{"name":"time"}}]"#;
 
@@ -198,7 +198,7 @@ fn tools() -> Vec<Tool> {
     let schema = r#"{"type":"object","properties":{"z":{"type":"string"},"a":{}}}"#;
     let weather = Tool {
         name: "weather".to_owned(),
-        description: Some("Of a city".to_owned()),
+        description: Some("For a city".to_owned()),
         parameters: Some(JsonText::parsed(schema)),
         strict: true,
     };

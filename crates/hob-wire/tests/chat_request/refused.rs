@@ -8,70 +8,74 @@ use crate::{TOOLS, messages, parse};
 
 #[test]
 fn messages_that_no_model_can_read_are_refused_by_number() {
-    let many = format!("[{}]", vec!["0"; 10_001].join(","));
-    let calls = format!(
-        r#"[{{"role":"assistant","tool_calls":[{}]}}]"#,
-        vec![r#"{"function":{"name":"f"}}"#; 129].join(",")
-    );
+    let many = format!("[{}]", vec![r#"{"role":"user","content":""}"#; 10_001].join(","));
+    let calls = vec![r#"{"function":{"name":"f"}}"#; 129].join(",");
+    let calls = format!(r#"[{{"role":"assistant","tool_calls":[{calls}]}}]"#);
     for (list, expected) in [
         ("null", "'messages' is missing"),
         ("[]", "'messages' is empty"),
         ("{}", "'messages' must be a list, and is an object"),
         (&many, "'messages' has 10001 messages and the limit is 10000"),
-        ("[7]", "messages[0]: 'messages' must be an object, and is a number"),
-        (r#"[{"content":"x"}]"#, "messages[0]: 'role' is missing"),
+        ("[7]", "'messages[0]' must be an object, and is a number"),
+        (r#"[{"content":"x"}]"#, "'messages[0].role' is missing"),
         (
             r#"[{"role":"king","content":"x"}]"#,
-            "messages[0]: 'role' must be one of system, developer, user, assistant, tool, function, and is 'king'",
+            "'messages[0].role' must be one of system, developer, user, assistant, tool, function, and is 'king'",
         ),
-        (r#"[{"role":"user","content":"x"},{"role":"user"}]"#, "messages[1]: 'content' is missing"),
+        (r#"[{"role":"user","content":"x"},{"role":"user"}]"#, "'messages[1].content' is missing"),
         (
             r#"[{"role":"user","content":7}]"#,
-            "messages[0]: 'content' must be a string, null or a list of parts, and is a number",
+            "'messages[0].content' must be a string or a list, and is a number",
         ),
         (
             r#"[{"role":"user","content":[{"type":"image_url","image_url":{"url":"secret"}}]}]"#,
-            "messages[0]: 'image_url' must be an address that begins with data:, https: or http:",
+            "'messages[0].content[0].image_url' must be an address that begins with data:, https: or http:",
         ),
         (
             r#"[{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}]"#,
-            "messages[0]: 'content' has a part of type 'input_audio', and models here take text and pictures",
+            "'messages[0].content[0].type' is 'input_audio', and models here take text and pictures",
         ),
         (
             r#"[{"role":"user","content":[{"type":"smell"}]}]"#,
-            "messages[0]: 'content' has a part of a type that is none of 'text', 'image_url' and 'refusal'",
+            "'messages[0].content[0].type' must be 'text', 'image_url' or 'refusal'",
         ),
-        (r#"[{"role":"user","content":[{"text":"x"}]}]"#, "messages[0]: 'type' is missing"),
-        (r#"[{"role":"user","content":[{"type":"text"}]}]"#, "messages[0]: 'text' is missing"),
+        (
+            r#"[{"role":"user","content":[{"text":"x"}]}]"#,
+            "'messages[0].content[0].type' is missing",
+        ),
+        (
+            r#"[{"role":"user","content":[{"type":"text"}]}]"#,
+            "'messages[0].content[0].text' is missing",
+        ),
         (
             r#"[{"role":"user","content":["x"]}]"#,
-            "messages[0]: 'content' must be an object, and is a string",
+            "'messages[0].content[0]' must be an object, and is a string",
         ),
-        (&calls, "messages[0]: 'tool_calls' has 129 calls and the limit is 128"),
+        (&calls, "'messages[0].tool_calls' has 129 calls and the limit is 128"),
         (
             r#"[{"role":"assistant","tool_calls":[{}]}]"#,
-            "messages[0]: tool_calls[0]: 'function' is missing",
+            "'messages[0].tool_calls[0].function' is missing",
         ),
         (
             r#"[{"role":"assistant","tool_calls":[{"function":{"name":""}}]}]"#,
-            "messages[0]: tool_calls[0]: 'name' is missing",
+            "'messages[0].tool_calls[0].function.name' is missing",
         ),
         (
             r#"[{"role":"assistant","tool_calls":[{"type":"custom"}]}]"#,
-            "messages[0]: tool_calls[0]: 'type' must be one of function, and is 'custom'",
+            "'messages[0].tool_calls[0].type' must be one of function, and is 'custom'",
         ),
         (
             r#"[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{secret"}}]}]"#,
-            "messages[0]: tool_calls[0]: 'arguments' must hold a JSON object, and holds something else",
+            "'messages[0].tool_calls[0].function.arguments' must hold a JSON object, and holds something else",
         ),
         (
             r#"[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":[1]}}]}]"#,
-            "messages[0]: tool_calls[0]: 'arguments' must be a string that holds a JSON object, and is a list",
+            "'messages[0].tool_calls[0].function.arguments' must be a string or an object, and is a list",
         ),
     ] {
         assert_eq!(messages(list), Err(expected.to_owned()), "{list:.80}");
         let error = parse_chat(format!(r#"{{"messages":{list}}}"#).as_bytes()).expect_err(list);
-        assert_eq!(error.field(), Some("messages"));
+        assert!(error.field().is_some_and(|field| field.starts_with("messages")));
     }
 }
 
@@ -85,7 +89,7 @@ const ROWS: &[(&str, &str)] = &[
     (r#""stream_options":[]"#, "'stream_options' must be an object, and is a list"),
     (
         r#""stream_options":{"include_usage":1}"#,
-        "'include_usage' must be true or false, and is a number",
+        "'stream_options.include_usage' must be true or false, and is a number",
     ),
     (r#""temperature":2.1"#, "'temperature' must be from 0 to 2, and is 2.1"),
     (r#""temperature":"1""#, "'temperature' must be a number, and is a string"),
@@ -98,17 +102,17 @@ const ROWS: &[(&str, &str)] = &[
     (r#""max_tokens":"x""#, "'max_tokens' must be a whole number, and is a string"),
     (r#""logprobs":2"#, "'logprobs' must be true or false, and is a number"),
     (r#""top_logprobs":21"#, "'top_logprobs' must be from 0 to 20, and is 21"),
-    (r#""logit_bias":[]"#, "'logit_bias' must be an object of token ids, and is a list"),
-    (r#""logit_bias":{"1":"x"}"#, "'logit_bias' must be numbers, and is a string"),
+    (r#""logit_bias":[]"#, "'logit_bias' must be an object, and is a list"),
+    (r#""logit_bias":{"1":"x"}"#, "'logit_bias.1' must be a number, and is a string"),
     (r#""logit_bias":{"1":101}"#, "'logit_bias' must be from -100 to 100, and is 101"),
-    (r#""stop":7"#, "'stop' must be a string or a list of strings, and is a number"),
-    (r#""stop":[7]"#, "'stop' must be a string or a list of strings, and is a number"),
+    (r#""stop":7"#, "'stop' must be a string or a list, and is a number"),
+    (r#""stop":[7]"#, "'stop[0]' must be a string, and is a number"),
     (
         r#""modalities":["text","audio"]"#,
         "'modalities' can only be 'text': chat models here write; /v1/audio/speech reads aloud",
     ),
-    (r#""modalities":[1]"#, "'modalities' must be a list of strings, and is a number"),
-    (r#""keep_alive":true"#, "'keep_alive' must be a number or a duration, and is a boolean"),
+    (r#""modalities":[1]"#, "'modalities[0]' must be a string, and is a number"),
+    (r#""keep_alive":true"#, "'keep_alive' must be a number or a string, and is a boolean"),
     (
         r#""reasoning_effort":"huge""#,
         "'reasoning_effort' must be one of none, minimal, low, medium, high, xhigh, max, and is 'huge'",
@@ -117,14 +121,14 @@ const ROWS: &[(&str, &str)] = &[
         r#""think":"huge""#,
         "'think' must be one of none, minimal, low, medium, high, xhigh, max, and is 'huge'",
     ),
-    (r#""think":1"#, "'think' must be true, false or a level, and is a number"),
-    (r#""thinking":1"#, "'thinking' must be an object, and is a number"),
+    (r#""think":1"#, "'think' must be true or false or a string, and is a number"),
+    (r#""thinking":1"#, "'thinking' must be true or false or an object, and is a number"),
     (r#""chat_template_kwargs":1"#, "'chat_template_kwargs' must be an object, and is a number"),
     (r#""response_format":"json""#, "'response_format' must be an object, and is a string"),
     (r#""response_format":{}"#, "'response_format' must have a 'type'"),
     (
         r#""response_format":{"type":"xml"}"#,
-        "'type' must be one of text, json_object, json_schema, and is 'xml'",
+        "'response_format.type' must be one of text, json_object, json_schema, and is 'xml'",
     ),
     (
         r#""response_format":{"type":"json_schema"}"#,
@@ -132,7 +136,7 @@ const ROWS: &[(&str, &str)] = &[
     ),
     (
         r#""response_format":{"type":"json_schema","json_schema":{"schema":7}}"#,
-        "'response_format' must be a JSON schema, and is a number",
+        "'response_format.json_schema.schema' must be true or false or an object, and is a number",
     ),
     (
         r#""response_format":{"type":"json_object"},"regex":"a""#,
@@ -143,22 +147,22 @@ const ROWS: &[(&str, &str)] = &[
         "'grammar' cannot be combined with 'regex': an answer follows one of them",
     ),
     (r#""tools":{}"#, "'tools' must be a list, and is an object"),
-    (r#""tools":[7]"#, "tools[0]: 'tools' must be an object, and is a number"),
-    (r#""tools":[{}]"#, "tools[0]: 'function' is missing"),
-    (r#""tools":[{"function":{}}]"#, "tools[0]: 'name' is missing"),
+    (r#""tools":[7]"#, "'tools[0]' must be an object, and is a number"),
+    (r#""tools":[{}]"#, "'tools[0].function' is missing"),
+    (r#""tools":[{"function":{}}]"#, "'tools[0].function.name' is missing"),
     (
         r#""tools":[{"type":"web_search"}]"#,
-        "tools[0]: 'type' must be one of function, and is 'web_search'",
+        "'tools[0].type' must be one of function, and is 'web_search'",
     ),
     (
         r#""tools":[{"function":{"name":"f","parameters":[]}}]"#,
-        "tools[0]: 'parameters' must be a JSON schema, and is a list",
+        "'tools[0].function.parameters' must be an object, and is a list",
     ),
     (
         r#""tools":[{"function":{"name":"f","description":7}}]"#,
-        "tools[0]: 'description' must be a string, and is a number",
+        "'tools[0].function.description' must be a string, and is a number",
     ),
-    (r#""functions":[{}]"#, "functions[0]: 'name' is missing"),
+    (r#""functions":[{}]"#, "'functions[0].name' is missing"),
     (r#""tool_choice":"required""#, "'tool_choice' wants a call, and there is no tool to call"),
 ];
 
@@ -204,13 +208,13 @@ fn choices_that_choose_nothing() {
     let wanted = "must be 'none', 'auto', 'required' or an object that names a function";
     for (choice, expected) in [
         (json!("maybe"), format!("'tool_choice' {wanted}, and is another word")),
-        (json!(7), format!("'tool_choice' {wanted}, and is a number")),
+        (json!(7), "'tool_choice' must be a string or an object, and is a number".to_owned()),
         (json!({"type": "function"}), format!("'tool_choice' {wanted}, and names none")),
         (
             json!({"function": {"name": "dance"}}),
             "'tool_choice' names 'dance', which is not among the tools".to_owned(),
         ),
-        (json!({"type": "allowed_tools"}), "'allowed_tools' is missing".to_owned()),
+        (json!({"type": "allowed_tools"}), "'tool_choice.allowed_tools' is missing".to_owned()),
         (
             json!({"type": "allowed_tools", "allowed_tools": {"tools": [{"name": "dance"}]}}),
             "'tool_choice' names 'dance', which is not among the tools".to_owned(),

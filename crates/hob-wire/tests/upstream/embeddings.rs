@@ -1,4 +1,4 @@
-//! Texts to vectors at somebody else's server, in both protocols.
+//! Texts to vectors at another server, in both protocols.
 //! Whatever the server made of them, they come back in order and of length 1.
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! What servers say that they serve, in the words of each.
-//! What a server does not say is not known; it is neither yes nor no.
+//! A field that a server leaves out is unknown, and neither yes nor no.
 
 use hob_wire::{
     ListError, ModelEntry, ModelKind, ServedModel, models, parse_anthropic_models,

@@ -1,5 +1,5 @@
 //! Other servers' answers as they come, and requests as they leave: each row is what a server or a
-//! client really says, and what must become of it.
+//! client really says, and the expected result.
 
 mod embeddings;
 mod lists;
@@ -19,7 +19,7 @@ use hob_wire::{Misread, UpstreamReader, UsageSource};
 #[derive(Debug)]
 struct Read {
     events: Vec<ChatEvent>,
-    /// Of each piece that was not understood, in order.
+    /// The pieces that were not understood, in order.
     misread: Vec<Misread>,
     end: Result<(), Fault>,
     repairs: Vec<&'static str>,
@@ -45,7 +45,7 @@ impl Read {
         Read { events, misread, end, repairs: mended.repairs, usage: mended.usage }
     }
 
-    /// Of an answer without any fault.
+    /// The events of an answer without a fault.
     fn whole(reader: impl UpstreamReader, pieces: &[&str]) -> Read {
         let read = Read::of(reader, pieces);
         assert_eq!((&read.misread, &read.end), (&Vec::new(), &Ok(())), "{pieces:?}");

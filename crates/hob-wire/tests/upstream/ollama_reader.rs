@@ -116,7 +116,7 @@ fn what_is_left_out_is_put_right() {
         (r#"{"message":{"content":"Hi"},"done":true}"#, vec!["finish_reason"]),
         (r#"{"message":{"content":"Hi"},"done":true,"done_reason":"stop"}"#, Vec::new()),
     ] {
-        let read = read(&[line, "what follows is nobody's"]);
+        let read = read(&[line, "what follows is ignored"]);
         assert_eq!(read.events, [text("Hi"), done(FinishReason::Stop, 0, 1)]);
         assert_eq!((read.repairs, read.usage), (repairs, UsageSource::Counted));
     }

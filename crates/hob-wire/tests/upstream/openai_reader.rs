@@ -1,4 +1,4 @@
-//! Answers of OpenAI's protocol as its many servers write them, and what becomes of each.
+//! Answers of OpenAI's protocol as its many servers write them, and the events that each gives.
 //! Each server forgets or repeats something else; the events must not show it.
 
 use hob_core::chat::{FinishReason, Timings, TokenLogprob, TokenText, Usage};

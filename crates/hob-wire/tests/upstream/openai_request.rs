@@ -32,7 +32,7 @@ fn sent(request: &ChatRequest, dialect: UpstreamDialect) -> Value {
     serde_json::from_str(&body).expect("JSON")
 }
 
-/// Of [`hi`] with this much thinking, what is sent beyond [`hi`] itself.
+/// The fields that thinking adds to the request [`hi`].
 fn switched(thinking: Thinking, dialect: UpstreamDialect) -> Value {
     let plain = sent(&hi(), dialect);
     let mut body = sent(&ChatRequest { thinking, ..hi() }, dialect);
@@ -187,7 +187,7 @@ fn a_budget_of_thinking_is_said_to_whom_it_means_something() {
     }
 }
 
-/// What Qwen3 hears of the user's last words, asked of a server of that dialect.
+/// The end of the user's text that Qwen3 gets from a server of that dialect.
 fn heard(model: &str, dialect: UpstreamDialect, thinking: Thinking, text: &str) -> Value {
     let messages = vec![
         Message::new(Role::User, text),

@@ -1,4 +1,4 @@
-//! Pieces that nobody has thought of: whatever a server sends, a reader only reads it.
+//! Unexpected pieces: whatever a server sends, a reader never panics.
 //! No piece makes a reader fall over, and an answer ends once or not at all.
 
 use hob_core::ChatEvent;

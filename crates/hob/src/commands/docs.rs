@@ -15,6 +15,7 @@ pub(crate) struct DocsArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Page {
+    Api,
     Cli,
     Config,
     Record,
@@ -23,6 +24,7 @@ enum Page {
 
 pub(crate) fn run(args: &DocsArgs, command: clap::Command, printer: &Printer) -> Outcome<Exit> {
     let page = match args.page {
+        Page::Api => reference::api::markdown(),
         Page::Cli => reference::cli_markdown(command),
         Page::Config => reference::config_markdown()?,
         Page::Record => reference::record::markdown(),

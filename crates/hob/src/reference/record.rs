@@ -104,7 +104,7 @@ fn values(definition: &Value) -> Vec<(String, String)> {
     plain.map(|value| (text(value), String::new())).chain(described).collect()
 }
 
-fn kind(schema: &Value) -> String {
+pub(super) fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str() {
         return linked(name);
     }
@@ -128,7 +128,7 @@ fn kind(schema: &Value) -> String {
     types.iter().map(named).collect::<Vec<_>>().join(" or ")
 }
 
-fn linked(reference: &str) -> String {
+pub(super) fn linked(reference: &str) -> String {
     let name = reference.rsplit('/').next().unwrap_or(reference);
     format!("[{name}](#{})", name.to_lowercase())
 }

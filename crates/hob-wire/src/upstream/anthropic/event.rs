@@ -66,7 +66,7 @@ pub(super) struct Opening {
 /// What was counted until now.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct WireUsage {
-    /// Of the prompt, computed and not kept.
+    /// Tokens of the prompt that were computed and not cached.
     #[serde(default)]
     pub(super) input_tokens: Option<u32>,
     #[serde(default)]

@@ -28,7 +28,7 @@ pub(super) enum ThinkingForm {
     Adaptive,
 }
 
-/// How a model is told not to think.
+/// How a request switches thinking off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThinkingOff {
     Disabled,

@@ -120,7 +120,7 @@ impl AnthropicReader {
         }
     }
 
-    /// Tools that the server runs itself have arguments too, which are nobody else's.
+    /// Tools that the server runs itself have arguments too. Clients do not get them.
     fn arguments(&mut self, arguments: &str, said: &mut Vec<ChatEvent>) {
         if let OpenBlock::Call { unsaid } = &mut self.open
             && !arguments.is_empty()

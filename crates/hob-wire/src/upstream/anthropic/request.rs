@@ -1,5 +1,5 @@
-//! A request as Anthropic wants it. What its models have no word for is refused where leaving it out
-//! would give another kind of answer, and named where it would not.
+//! A request in Anthropic's form. A field that Anthropic lacks is an error if its absence would change
+//! the kind of answer; otherwise it is dropped and named.
 
 use hob_core::ChatRequest;
 use hob_core::chat::{Conversation, OutputFormat, Prompt, Role, Sampling, Tool, ToolChoice};
@@ -160,7 +160,7 @@ fn tool_choice(conversation: &Conversation) -> Value {
     choice
 }
 
-/// How the next token is chosen, as far as the model lets itself be told.
+/// The sampling that the model accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Chosen {
     temperature: Option<f32>,
@@ -170,7 +170,7 @@ struct Chosen {
 
 impl Chosen {
     fn of(sampling: &Sampling, samplers: Samplers, is_thinking: bool) -> Chosen {
-        // Beside thinking, Anthropic takes this much of top-p and nothing else.
+        // With thinking, Anthropic takes no sampling but a top-p of at least this much.
         const TOP_P_MIN: f32 = 0.95;
         let temperature = sampling.temperature.map(|value| value.clamp(0.0, 1.0));
         let (top_p, top_k) = (sampling.top_p, sampling.top_k.filter(|count| *count > 0));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::model::{ModelTraits, ThinkingForm, ThinkingOff};
 
-/// Of an answer without thinking, where the request sets no limit: Anthropic wants one.
+/// Tokens of an answer without thinking, if the request sets no limit. Anthropic requires a limit.
 const ANSWER_TOKENS: u32 = 4096;
 
 /// What a budget leaves of the request's own limit for the answer.
@@ -25,7 +25,7 @@ pub(super) struct ThinkingPlan {
     pub(super) effort: Option<&'static str>,
     /// `max_tokens`
     pub(super) tokens_max: u32,
-    /// Some samplers are refused beside thinking.
+    /// With thinking, Anthropic rejects some samplers.
     pub(super) is_on: bool,
     /// The parameter that could not be heeded.
     pub(super) unmet: Option<&'static str>,
@@ -96,8 +96,8 @@ impl ThinkingPlan {
         }
     }
 
-    /// Newer models think without a word unless a summary is asked for, and then nobody could tell one
-    /// that thinks from one that hangs.
+    /// Newer models think silently unless the request wants a summary. Without a summary, a thinking model
+    /// would look like one that hangs.
     fn adaptive(
         request: &ChatRequest,
         effort: Option<Effort>,
@@ -143,7 +143,7 @@ impl Wish {
     }
 }
 
-/// Budgets stand neither beside a call that is forced nor within a turn that has begun. What an earlier
+/// A budget cannot be combined with a forced call, nor set within a turn that has begun. What an earlier
 /// answer thought would have to come back with its signature, and a conversation has no place for either:
 /// it is dropped. So the turn that answers a call goes on without thinking; a model that decides itself
 /// takes such a turn as it is.

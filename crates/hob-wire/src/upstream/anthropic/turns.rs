@@ -1,5 +1,5 @@
 //! A conversation as Anthropic wants it: the system apart, users and the assistant taking turns, and each
-//! turn a list of blocks. What tools returned is said by the user, before anything else.
+//! turn a list of blocks. Results of tools come first in the user's turn.
 
 use hob_core::chat::{Image, Message, Role, ToolCall};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ const OPENING: &str = "Begin.";
 
 const PICTURE: Unsendable = Unsendable { field: "image_url" };
 
-/// What becomes of a conversation's messages.
+/// A conversation's messages in Anthropic's form.
 #[derive(Debug)]
 pub(super) struct Turns {
     pub(super) system: Option<String>,

@@ -1,4 +1,4 @@
-//! Every odd value in every kind of field, and what is read beside it.
+//! Every odd value in every kind of field, and how the fields next to it are read.
 //! Servers differ in what they send where a text or a number belongs.
 
 use serde::Deserialize;

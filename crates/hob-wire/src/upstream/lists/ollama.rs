@@ -1,5 +1,5 @@
 //! Ollama's three ways to speak of models: what it has, what is in memory, and one in full.
-//! Each knows what the others do not, so whoever wants all of it asks for all three.
+//! Each has fields that the others lack, so a full description needs all three.
 
 use serde_json::Value;
 

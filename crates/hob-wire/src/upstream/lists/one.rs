@@ -1,5 +1,5 @@
 //! Servers that hold one model and speak of it apart from any list.
-//! The context told there is the one that a request really has.
+//! The context reported there is the one that a request really has.
 
 use serde_json::Value;
 

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::{ListError, ServedModel, has_word, json, models, name, says, tokens};
 
-/// Where the context is told, the most exact first: what is loaded, what a request may hold, and
-/// last what the model could at most. What it was trained with is left out.
+/// Fields with the context, the most exact first: the loaded context, the limit of a request, and last the
+/// model's maximum. The trained context is not read.
 const CONTEXTS: [&str; 9] = [
     // LM Studio.
     "/loaded_context_length",
@@ -55,7 +55,7 @@ pub fn parse_anthropic_models(body: &[u8]) -> Result<Vec<ServedModel>, ListError
     })
 }
 
-/// None of one that another hob speaks with: it holds no conversation.
+/// None for a speech model of another hob: it holds no conversation.
 fn model(model: &Value) -> Option<ServedModel> {
     if model["hob"]["kind"] == "speech" {
         return None;

@@ -1,5 +1,5 @@
 //! One line of Ollama's answer, or the whole of it, as it stands on the wire.
-//! Whoever reads it for a client and whoever only measures it mean the same fields.
+//! The reader for clients and the reader for measurements use the same fields.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::upstream::lenient::{Amount, Count, Flag, Maybe, Objects, Text};
 pub(in crate::upstream) struct Line<'a> {
     #[serde(borrow, default)]
     pub(in crate::upstream) message: Maybe<Said<'a>>,
-    /// Of `/api/generate`, and the two beside it.
+    /// This field and the next two are of `/api/generate`.
     #[serde(borrow, default)]
     pub(in crate::upstream) response: Text<'a>,
     #[serde(borrow, default)]
@@ -22,14 +22,14 @@ pub(in crate::upstream) struct Line<'a> {
     pub(in crate::upstream) logprobs: Option<Value>,
     #[serde(default)]
     pub(in crate::upstream) error: Option<Value>,
-    /// Of an error, as HTTP numbers it; some versions say it.
+    /// The HTTP status of an error. Only some versions send it.
     #[serde(default)]
     pub(in crate::upstream) status: Count,
     #[serde(default)]
     pub(in crate::upstream) done: Flag,
     #[serde(borrow, default)]
     pub(in crate::upstream) done_reason: Text<'a>,
-    // Of the last line: counts of tokens, and spans in nanoseconds.
+    // The last line has counts of tokens, and times in nanoseconds.
     #[serde(default)]
     pub(in crate::upstream) load_duration: Amount,
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! A conversation as Ollama reads it: arguments are objects, pictures are bare base64 beside the text,
+//! A conversation as Ollama reads it: arguments are objects, pictures are bare base64 next to the text,
 //! and an answer to a call names the function.
 
 use hob_core::chat::{Message, Role};

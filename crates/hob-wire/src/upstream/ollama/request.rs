@@ -1,5 +1,5 @@
-//! A request as Ollama wants it. What it has no word for is refused rather than left out.
-//! `num_ctx` is the same for every request to one model: another value would load the model anew.
+//! A request in Ollama's form. A field that Ollama lacks is an error, because hob would have to drop it.
+//! `num_ctx` is the same for every request to one model: another value would load the model again.
 
 use hob_core::ChatRequest;
 use hob_core::chat::{Conversation, Effort, OutputFormat, Prompt, Sampling, ToolChoice};

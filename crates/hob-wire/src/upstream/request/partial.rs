@@ -19,9 +19,9 @@ pub(in crate::upstream) fn with_partial<'a>(
     Cow::Owned(messages.iter().cloned().chain([said(partial)]).collect())
 }
 
-/// llama-server and most servers behind OpenRouter go on with a last message that is the assistant's. vLLM
-/// and SGLang close it unless they are told otherwise, and refuse to open another one beside it; tabbyAPI
-/// takes the beginning of the answer apart from the conversation. To all others the turn is over.
+/// llama-server and most servers behind OpenRouter continue a last message of the assistant. vLLM and SGLang
+/// close it unless a field says otherwise, and then reject the field that opens a new one. tabbyAPI takes the
+/// beginning of the answer in a field of its own. All other servers start a new turn.
 pub(super) fn go_on(
     partial: &str,
     dialect: UpstreamDialect,

@@ -64,8 +64,8 @@ impl Switches {
     }
 }
 
-/// The template's variables that switch thinking. llama-server is told beside the effort, because it
-/// may have been started with thinking off, and an effort alone does not turn that on.
+/// The template's variables that switch thinking. llama-server gets one in addition to the effort: it may
+/// have been started with thinking off, and an effort alone does not switch it on.
 fn variables(dialect: UpstreamDialect) -> &'static [&'static str] {
     match dialect {
         UpstreamDialect::LlamaServer | UpstreamDialect::Tabby => &["enable_thinking"],

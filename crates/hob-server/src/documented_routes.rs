@@ -1,0 +1,27 @@
+//! Registers handlers by the table of routes in `hob-wire`, so that no route lacks its documentation.
+//! Only this file calls `Router::route`.
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::routing::{MethodFilter, on};
+use hob_wire::operations::{Operation, OperationMethod};
+
+pub(crate) trait DocumentedRoutes {
+    /// Answers an operation. A path below `/v1` is answered without `/v1` too.
+    fn at<H: Handler<T, ()>, T: 'static>(self, operation: &Operation, handler: H) -> Self;
+}
+
+impl DocumentedRoutes for Router {
+    fn at<H: Handler<T, ()>, T: 'static>(self, operation: &Operation, handler: H) -> Router {
+        let method = match operation.method {
+            OperationMethod::Get => MethodFilter::GET,
+            OperationMethod::Post => MethodFilter::POST,
+            OperationMethod::Delete => MethodFilter::DELETE,
+        };
+        let router = match operation.path.strip_prefix("/v1") {
+            Some(short) => self.route(short, on(method, handler.clone())),
+            None => self,
+        };
+        router.route(operation.path, on(method, handler))
+    }
+}

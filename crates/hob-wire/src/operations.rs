@@ -1,0 +1,112 @@
+//! The table of hob's routes: method, path, what each takes and what it answers. The server registers its handlers
+//! by this table, and `GET /openapi.json` and `docs/reference/api.md` are made from it.
+
+mod table;
+
+use schemars::{Schema, SchemaGenerator};
+
+pub use table::*;
+
+/// One route: a method on a path.
+#[derive(Debug)]
+pub struct Operation {
+    pub method: OperationMethod,
+    /// As the router writes it: `/v1/models/{*id}`. A path below `/v1` is also answered without `/v1`.
+    pub path: &'static str,
+    /// The name of the operation in `/openapi.json`.
+    pub(crate) id: &'static str,
+    pub(crate) group: OperationGroup,
+    pub(crate) summary: &'static str,
+    pub(crate) access: OperationAccess,
+    pub(crate) input: OperationInput,
+    pub(crate) answers: &'static [OperationAnswer],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperationMethod {
+    Get,
+    Post,
+    Delete,
+}
+
+/// The sections of the reference page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OperationGroup {
+    Speech,
+    Transcription,
+    Chat,
+    Ollama,
+    Memory,
+    Requests,
+    Fit,
+    State,
+    Pages,
+}
+
+/// Whether a route needs a key, where hob has keys, and which errors it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OperationAccess {
+    /// No key.
+    Open,
+    /// A key, and no model.
+    Keyed,
+    /// A key; a model answers.
+    Model,
+}
+
+/// Adds a type's schema to the document and returns a reference to it.
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// What a request carries.
+#[derive(Debug)]
+pub(crate) enum OperationInput {
+    Nothing,
+    /// A JSON object with the fields of these types, under the name of the first part.
+    Json(&'static str, &'static [SchemaOf]),
+    /// A multipart form with a file and the fields of a type, or JSON that holds the file.
+    FormOrJson(&'static str, SchemaOf, SchemaOf),
+    /// The fields of a type, in the query of the address.
+    Query(SchemaOf),
+    /// A flag in the query of the address.
+    Flag(&'static str, &'static str),
+}
+
+/// One form of a good answer.
+#[derive(Debug)]
+pub(crate) enum OperationAnswer {
+    Json(SchemaOf),
+    /// Server-sent events, each with one of these types as JSON.
+    Events(&'static [SchemaOf]),
+    /// Lines of JSON, each of one of these types.
+    Lines(&'static [SchemaOf]),
+    /// Bytes or text of this media type.
+    Raw(&'static str),
+    /// Always an error with this status: Ollama's routes that hob does not offer.
+    NotOffered,
+}
+
+impl OperationMethod {
+    pub fn name(self) -> &'static str {
+        match self {
+            OperationMethod::Get => "GET",
+            OperationMethod::Post => "POST",
+            OperationMethod::Delete => "DELETE",
+        }
+    }
+}
+
+impl OperationGroup {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            OperationGroup::Speech => "Speech",
+            OperationGroup::Transcription => "Transcription",
+            OperationGroup::Chat => "Chat",
+            OperationGroup::Ollama => "Ollama",
+            OperationGroup::Memory => "Memory",
+            OperationGroup::Requests => "Requests",
+            OperationGroup::Fit => "Fit",
+            OperationGroup::State => "State",
+            OperationGroup::Pages => "Pages",
+        }
+    }
+}

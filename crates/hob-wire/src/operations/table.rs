@@ -1,0 +1,218 @@
+//! Every route of hob. A route that is missing here cannot be registered.
+//! Types of fields and answers carry their own descriptions; a row adds one sentence.
+
+use schemars::SchemaGenerator;
+
+use super::OperationAccess::{Keyed, Model, Open};
+use super::OperationAnswer::{Events, Json, Lines, NotOffered, Raw};
+use super::OperationGroup::{
+    Chat, Fit, Memory, Ollama, Pages, Requests, Speech, State, Transcription,
+};
+use super::OperationInput::{Flag, FormOrJson, Json as Body, Nothing, Query};
+use super::OperationMethod::{Delete, Get, Post};
+use super::{Operation, SchemaOf};
+use crate::chat::{
+    AnswerFields, ChatCompletion, ChatCompletionChunk, ChatFields, LogprobFields, OutputFields,
+    SamplingFields, ThinkingFields, ToolFields,
+};
+use crate::completions::{CompletionFields, TextCompletion};
+use crate::embeddings::{EmbeddingFields, EmbeddingList};
+use crate::error::ErrorEnvelope;
+use crate::fit::{FitAnswer, FitFields, FitMachines, FitModels};
+use crate::lifecycle::{LoadingLine, ResidenceFields, ResidentModel, ResidentModels};
+use crate::lists::{AudioModels, DeletedModel, ListedModel, ModelList, Readiness, VoiceList};
+use crate::now::{NowAnswer, ShownRequest};
+use crate::ollama::{
+    OllamaCard, OllamaChatFields, OllamaEmbedFields, OllamaEmbedding, OllamaEmbeddings,
+    OllamaFailure, OllamaFields, OllamaGenerateFields, OllamaLine, OllamaNamedFields, OllamaPs,
+    OllamaStatus, OllamaTags, OllamaVersion,
+};
+use crate::routes::{AliasRoute, UpstreamList};
+use crate::speech::SpeechFields;
+use crate::sse::{ErrorEvent, SpeechDelta, SpeechDone};
+use crate::transcript::{
+    InputAudioFields, Transcript, TranscriptDelta, TranscriptDone, TranscriptFields,
+    VerboseTranscript,
+};
+
+macro_rules! schemas {
+    ($($type:ty),*) => { &[$(SchemaGenerator::subschema_for::<$type> as SchemaOf),*] };
+}
+
+macro_rules! schema {
+    ($type:ty) => {
+        SchemaGenerator::subschema_for::<$type>
+    };
+}
+
+macro_rules! operations {
+    ($($name:ident: $method:ident $path:literal $id:literal, $group:ident, $access:ident,
+        $summary:literal, $input:expr => $answers:expr;)*) => {
+        $(pub const $name: Operation = Operation {
+            method: $method,
+            path: $path,
+            id: $id,
+            group: $group,
+            summary: $summary,
+            access: $access,
+            input: $input,
+            answers: &$answers,
+        };)*
+
+        /// Every route, in the order of the reference page.
+        pub const OPERATIONS: &[Operation] = &[$($name),*];
+    };
+}
+
+const CHAT_FIELDS: &[SchemaOf] = schemas![
+    ChatFields,
+    AnswerFields,
+    SamplingFields,
+    LogprobFields,
+    OutputFields,
+    ToolFields,
+    ThinkingFields
+];
+const COMPLETION_FIELDS: &[SchemaOf] =
+    schemas![CompletionFields, AnswerFields, SamplingFields, OutputFields];
+const OLLAMA_CHAT_FIELDS: &[SchemaOf] =
+    schemas![OllamaChatFields, OllamaFields, LogprobFields, ToolFields];
+const OLLAMA_GENERATE_FIELDS: &[SchemaOf] =
+    schemas![OllamaGenerateFields, OllamaFields, LogprobFields];
+
+operations! {
+    SPEECH: Post "/v1/audio/speech" "createSpeech", Speech, Model,
+        "Reads a text aloud.",
+        Body("SpeechRequest", schemas![SpeechFields])
+        => [Raw("audio/*"), Events(schemas![SpeechDelta, SpeechDone, ErrorEvent])];
+    AUDIO_MODELS: Get "/v1/audio/models" "listAudioModels", Speech, Open,
+        "Lists the models that speak.",
+        Nothing => [Json(schema!(AudioModels))];
+    VOICES: Get "/v1/audio/voices" "listVoices", Speech, Open,
+        "Lists the voices whose language can be read aloud.",
+        Flag("legacy", "`true` lists names only, for older clients.") => [Json(schema!(VoiceList))];
+    TRANSCRIPTIONS: Post "/v1/audio/transcriptions" "createTranscription", Transcription, Model,
+        "Writes down what is said in a sound file.",
+        FormOrJson("TranscriptionRequest", schema!(TranscriptFields), schema!(InputAudioFields))
+        => [Json(schema!(Transcript)), Json(schema!(VerboseTranscript)), Raw("text/plain"), Raw("text/vtt"),
+            Events(schemas![TranscriptDelta, TranscriptDone, ErrorEvent])];
+    TRANSLATIONS: Post "/v1/audio/translations" "createTranslation", Transcription, Model,
+        "Writes down in English what is said in a sound file.",
+        FormOrJson("TranscriptionRequest", schema!(TranscriptFields), schema!(InputAudioFields))
+        => [Json(schema!(Transcript)), Json(schema!(VerboseTranscript)), Raw("text/plain"), Raw("text/vtt")];
+    CHAT: Post "/v1/chat/completions" "createChatCompletion", Chat, Model,
+        "Answers a conversation.",
+        Body("ChatRequest", CHAT_FIELDS)
+        => [Json(schema!(ChatCompletion)), Events(schemas![ChatCompletionChunk, ErrorEnvelope])];
+    COMPLETIONS: Post "/v1/completions" "createCompletion", Chat, Model,
+        "Continues a text or tokens as they stand, without a chat template.",
+        Body("CompletionRequest", COMPLETION_FIELDS)
+        => [Json(schema!(TextCompletion)), Events(schemas![TextCompletion, ErrorEnvelope])];
+    EMBEDDINGS: Post "/v1/embeddings" "createEmbedding", Chat, Model,
+        "Turns texts or tokens into vectors of length 1.",
+        Body("EmbeddingRequest", schemas![EmbeddingFields]) => [Json(schema!(EmbeddingList))];
+    MODELS: Get "/v1/models" "listModels", Chat, Open,
+        "Lists the models and aliases that requests may name, pulled models included.",
+        Nothing => [Json(schema!(ModelList))];
+    MODEL: Get "/v1/models/{*id}" "getModel", Chat, Keyed,
+        "Shows a model, by any of its names.",
+        Nothing => [Json(schema!(ListedModel))];
+    DELETE_MODEL: Delete "/v1/models/{*id}" "deleteModel", Chat, Keyed,
+        "Pretends to delete a model. hob answers it only with `dev.mock_unknown_models`.",
+        Nothing => [Json(schema!(DeletedModel))];
+    OLLAMA_CHAT: Post "/api/chat" "ollamaChat", Ollama, Model,
+        "Answers a conversation.",
+        Body("OllamaChatRequest", OLLAMA_CHAT_FIELDS)
+        => [Json(schema!(OllamaLine)), Lines(schemas![OllamaLine, OllamaFailure])];
+    OLLAMA_GENERATE: Post "/api/generate" "ollamaGenerate", Ollama, Model,
+        "Answers a prompt.",
+        Body("OllamaGenerateRequest", OLLAMA_GENERATE_FIELDS)
+        => [Json(schema!(OllamaLine)), Lines(schemas![OllamaLine, OllamaFailure])];
+    OLLAMA_EMBED: Post "/api/embed" "ollamaEmbed", Ollama, Model,
+        "Turns texts into vectors.",
+        Body("OllamaEmbedRequest", schemas![OllamaEmbedFields]) => [Json(schema!(OllamaEmbeddings))];
+    OLLAMA_EMBEDDINGS: Post "/api/embeddings" "ollamaEmbeddings", Ollama, Model,
+        "Turns one text into a vector, for older clients.",
+        Body("OllamaEmbedRequest", schemas![OllamaEmbedFields]) => [Json(schema!(OllamaEmbedding))];
+    OLLAMA_TAGS: Get "/api/tags" "ollamaTags", Ollama, Open,
+        "Lists the chat models.",
+        Nothing => [Json(schema!(OllamaTags))];
+    OLLAMA_SHOW: Post "/api/show" "ollamaShow", Ollama, Keyed,
+        "Shows a chat model.",
+        Body("OllamaNamedRequest", schemas![OllamaNamedFields]) => [Json(schema!(OllamaCard))];
+    OLLAMA_PS: Get "/api/ps" "ollamaPs", Ollama, Keyed,
+        "Lists the chat models in memory.",
+        Nothing => [Json(schema!(OllamaPs))];
+    OLLAMA_VERSION: Get "/api/version" "ollamaVersion", Ollama, Open,
+        "Names the version of Ollama whose API this is. hob's own version is in `/health`.",
+        Nothing => [Json(schema!(OllamaVersion))];
+    OLLAMA_PULL: Post "/api/pull" "ollamaPull", Ollama, Keyed,
+        "Succeeds for a model that is here. hob downloads no model for a client.",
+        Body("OllamaNamedRequest", schemas![OllamaNamedFields])
+        => [Json(schema!(OllamaStatus)), Lines(schemas![OllamaStatus])];
+    OLLAMA_CREATE: Post "/api/create" "ollamaCreate", Ollama, Keyed,
+        "Not offered: hob's owner manages the model files.", Nothing => [NotOffered];
+    OLLAMA_COPY: Post "/api/copy" "ollamaCopy", Ollama, Keyed,
+        "Not offered: hob's owner manages the model files.", Nothing => [NotOffered];
+    OLLAMA_DELETE: Delete "/api/delete" "ollamaDelete", Ollama, Keyed,
+        "Not offered: hob's owner manages the model files.", Nothing => [NotOffered];
+    OLLAMA_PUSH: Post "/api/push" "ollamaPush", Ollama, Keyed,
+        "Not offered: hob's owner manages the model files.", Nothing => [NotOffered];
+    OLLAMA_BLOB: Post "/api/blobs/{digest}" "ollamaBlob", Ollama, Keyed,
+        "Not offered: hob's owner manages the model files.", Nothing => [NotOffered];
+    RESIDENTS: Get "/api/hob/ps" "listResidents", Memory, Keyed,
+        "Lists every model that hob holds, in memory or not.",
+        Nothing => [Json(schema!(ResidentModels))];
+    LOAD: Post "/api/hob/load" "loadModel", Memory, Keyed,
+        "Loads a model into memory.",
+        Body("ResidenceRequest", schemas![ResidenceFields])
+        => [Json(schema!(ResidentModel)), Lines(schemas![LoadingLine, ResidentModel, ErrorEnvelope])];
+    UNLOAD: Post "/api/hob/unload" "unloadModel", Memory, Keyed,
+        "Unloads a model. The next request for it loads it again.",
+        Body("ResidenceRequest", schemas![ResidenceFields]) => [Json(schema!(ResidentModel))];
+    NOW: Get "/api/hob/now" "getNow", Requests, Keyed,
+        "Shows the requests that run, the latest that ended, and figures of the last hour.",
+        Nothing => [Json(schema!(NowAnswer))];
+    REQUEST: Get "/api/hob/requests/{id}" "getRequest", Requests, Keyed,
+        "Shows one request, by the value of `x-hob-request-id`.",
+        Nothing => [Json(schema!(ShownRequest))];
+    ROUTE: Get "/api/hob/routes/{*name}" "getRoute", Requests, Keyed,
+        "Shows which targets of an alias would answer now, in the order in which hob would try them.",
+        Nothing => [Json(schema!(AliasRoute))];
+    UPSTREAMS: Get "/api/hob/upstreams" "listUpstreams", Requests, Keyed,
+        "Lists the other servers and their state.",
+        Nothing => [Json(schema!(UpstreamList))];
+    FIT_BY_QUERY: Get "/api/fit" "getFit", Fit, Keyed,
+        "Says where a model would live on a machine and how fast it would be.",
+        Query(schema!(FitFields)) => [Json(schema!(FitAnswer))];
+    FIT: Post "/api/fit" "createFit", Fit, Keyed,
+        "The same, with the fields in a body.",
+        Body("FitRequest", schemas![FitFields]) => [Json(schema!(FitAnswer))];
+    FIT_MODELS: Get "/api/fit/models" "listFitModels", Fit, Keyed,
+        "Lists the models that can be assessed.",
+        Nothing => [Json(schema!(FitModels))];
+    FIT_MACHINES: Get "/api/fit/machines" "listFitMachines", Fit, Keyed,
+        "Lists the machines, this one first.",
+        Nothing => [Json(schema!(FitMachines))];
+    HEALTH: Get "/v1/health" "getHealth", State, Open,
+        "Answers while the server runs.",
+        Nothing => [Raw("application/json")];
+    READY: Get "/v1/ready" "getReady", State, Open,
+        "Answers 200 if the default model would speak at once, else 503.",
+        Nothing => [Json(schema!(Readiness))];
+    METRICS: Get "/v1/metrics" "getMetrics", State, Keyed,
+        "Counters and histograms for Prometheus.",
+        Nothing => [Raw("text/plain")];
+    OPENAPI: Get "/openapi.json" "getOpenApi", State, Open,
+        "This description of the API, as OpenAPI 3.1.",
+        Nothing => [Raw("application/json")];
+    HOME: Get "/" "getHome", Pages, Open,
+        "The page for people. Programs that look for Ollama get a short text.",
+        Nothing => [Raw("text/html")];
+    BENCHMARKS: Get "/benchmarks" "getBenchmarks", Pages, Open,
+        "Redirects to `/benchmarks/`.", Nothing => [Raw("text/html")];
+    BENCHMARK_INDEX: Get "/benchmarks/" "getBenchmarkIndex", Pages, Open,
+        "The pages of this hob's benchmark records.", Nothing => [Raw("text/html")];
+    BENCHMARK_PAGE: Get "/benchmarks/{*path}" "getBenchmarkPage", Pages, Open,
+        "A file of these pages.", Nothing => [Raw("text/html")];
+}

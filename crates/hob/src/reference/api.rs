@@ -1,0 +1,144 @@
+//! `docs/reference/api.md`: the API's routes, fields and types, made from the document of `GET /openapi.json`.
+//! The text around the tables is `api.md` in this folder.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::record::kind;
+use super::{MADE, row};
+
+/// A line `<!-- routes: NAME -->` stands where the routes of a group go; `<!-- types -->`, where the types go.
+const TEMPLATE: &str = include_str!("api.md");
+
+pub(crate) fn markdown() -> String {
+    let document = hob_wire::openapi();
+    let mut page = String::new();
+    for line in TEMPLATE.lines() {
+        let inside = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
+        match inside.map(|inside| inside.split_once(": ").unwrap_or((inside, ""))) {
+            Some(("made", _)) => page.push_str(MADE),
+            Some(("routes", group)) => routes(&mut page, &document, group),
+            Some(("types", _)) => types(&mut page, &document),
+            _ => page.push_str(line),
+        }
+        page.push('\n');
+    }
+    page.replace("\n\n\n", "\n\n")
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+fn routes(page: &mut String, document: &Value, group: &str) {
+    for (path, methods) in members(&document["paths"]) {
+        for (method, operation) in members(methods) {
+            if operation["tags"][0] == group {
+                route(page, &format!("{} {path}", method.to_uppercase()), operation);
+            }
+        }
+    }
+}
+
+fn route(page: &mut String, name: &str, operation: &Value) {
+    let summary = operation["summary"].as_str().unwrap_or_default();
+    let key = if operation["security"].is_array() { " It needs no key." } else { "" };
+    // Writing to a String cannot fail, here and below.
+    let _infallible = write!(page, "\n### `{name}`\n\n{summary}{key}\n");
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let query = parameters.filter(|one| one["in"] == "query");
+    let fields: Map<String, Value> = query
+        .map(|one| {
+            let mut schema = one["schema"].clone();
+            schema["description"] = one["description"].clone();
+            (one["name"].as_str().unwrap_or_default().to_owned(), schema)
+        })
+        .collect();
+    if !fields.is_empty() {
+        table(page, &fields, &[]);
+    }
+    let bodies: Vec<String> = members(&operation["requestBody"]["content"])
+        .map(|(media, content)| format!("{} as `{media}`", kind(&content["schema"])))
+        .collect();
+    if !bodies.is_empty() {
+        let _infallible = write!(page, "\nTakes {}.\n", bodies.join(", or "));
+    }
+    let answers: Vec<String> = members(&operation["responses"]["200"]["content"])
+        .map(|(media, content)| answer(media, &content["schema"]))
+        .collect();
+    if !answers.is_empty() {
+        let _infallible = write!(page, "\nAnswers with {}.\n", answers.join(", or "));
+    }
+}
+
+/// A stream holds JSON texts of its types.
+fn answer(media: &str, schema: &Value) -> String {
+    let streamed = &schema["contentSchema"];
+    match (streamed.is_object(), kind(if streamed.is_object() { streamed } else { schema })) {
+        (true, kinds) => format!("`{media}` of {kinds}"),
+        (false, kinds) if kinds.is_empty() => format!("`{media}`"),
+        (false, kinds) => kinds,
+    }
+}
+
+fn types(page: &mut String, document: &Value) {
+    for (name, schema) in members(&document["components"]["schemas"]) {
+        let meaning = schema["description"].as_str().unwrap_or_default();
+        let _infallible = write!(page, "\n### {name}\n\n{meaning}\n");
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        match schema["properties"].as_object() {
+            Some(fields) => table(page, fields, &required),
+            None => {
+                let forms = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
+                for form in forms.into_iter().flatten() {
+                    if let Some(fields) = form["properties"].as_object() {
+                        table(page, fields, form["required"].as_array().map_or(&[], Vec::as_slice));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn table(page: &mut String, fields: &Map<String, Value>, required: &[Value]) {
+    page.push_str("\n| field | is | meaning |\n|---|---|---|\n");
+    for (name, schema) in fields {
+        let meaning = schema["description"].as_str().unwrap_or_default();
+        let is_required = required.iter().any(|one| one == name);
+        let field = if is_required { format!("`{name}` (always)") } else { format!("`{name}`") };
+        row(page, &[&field, &values(schema), meaning]);
+    }
+}
+
+/// The values of an enumeration, or the type.
+fn values(schema: &Value) -> String {
+    let named = schema["enum"].as_array();
+    match named {
+        Some(all) => {
+            let all = all.iter().filter_map(Value::as_str).map(|value| format!("`{value}`"));
+            all.collect::<Vec<_>>().join(", ")
+        }
+        None => kind(schema),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_and_every_type_stands_on_the_page_once() {
+        let (page, document) = (markdown(), hob_wire::openapi());
+        for (path, methods) in members(&document["paths"]) {
+            for method in methods.as_object().expect("methods").keys() {
+                let title = format!("\n### `{} {path}`\n", method.to_uppercase());
+                assert_eq!(page.matches(&title).count(), 1, "{title}");
+            }
+        }
+        for (name, _) in members(&document["components"]["schemas"]) {
+            assert_eq!(page.matches(&format!("\n### {name}\n")).count(), 1, "{name}");
+        }
+        assert!(page.contains("| `input` (always) | string | The text to speak"), "{page}");
+    }
+}
