@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::phonemes::Accent;
+use crate::accent::Accent;
 
 /// A word takes 1–4 ms, and several times as long on a loaded machine.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(700);

@@ -1,8 +1,8 @@
 //! espeak-ng's IPA → misaki's alphabet, for American and British English.
 //! Sounds that English does not have become the nearest English sound; every sound is mapped.
 
+use crate::accent::Accent;
 use crate::alphabet::is_phoneme;
-use crate::phonemes::Accent;
 use crate::spelling::is_vowel;
 
 /// Longest first; the first match is used. `us` and `gb` differ where misaki's variants differ: American has no

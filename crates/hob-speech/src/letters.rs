@@ -4,8 +4,8 @@
 mod rules;
 
 use self::rules::{Rule, rules_for};
+use crate::accent::Accent;
 use crate::ipa::weakened;
-use crate::phonemes::Accent;
 use crate::spelling::{is_vowel, spell};
 
 /// Longer words are read in pieces of this length, so that each piece stays cheap.

@@ -2,6 +2,7 @@
 //! No engine and no sockets: this crate decides what is said, and the engine computes the sound.
 
 mod abbreviations;
+mod accent;
 mod alphabet;
 pub mod encode;
 mod espeak;

@@ -9,26 +9,9 @@ use std::path::PathBuf;
 use hob_core::Language;
 
 use self::dialect::Dialect;
+use crate::accent::Accent;
 use crate::reading::Reading;
 use crate::spoken::SpokenWord;
-
-/// The accent of English.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Accent {
-    American,
-    British,
-}
-
-impl Accent {
-    /// hob rejects languages that it cannot read long before this. If one arrives here anyway, it is read as American
-    /// English rather than skipped.
-    fn of(language: Language) -> Accent {
-        match language {
-            Language::BritishEnglish => Accent::British,
-            _ => Accent::American,
-        }
-    }
-}
 
 /// Programs that the phonemizer may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

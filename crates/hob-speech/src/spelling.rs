@@ -1,7 +1,7 @@
 //! Letters by their names: for acronyms, initials, and words without another reading.
 //! Phonemes and not words, because a dictionary would read "A" as the article.
 
-use crate::phonemes::Accent;
+use crate::accent::Accent;
 
 /// The name of a letter; `None` if it is not a Latin letter.
 pub(crate) fn letter_name(letter: char, accent: Accent) -> Option<&'static str> {

@@ -7,11 +7,11 @@ use std::path::Path;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
+use crate::accent::Accent;
 use crate::alphabet::is_silent;
 use crate::espeak::{Espeak, EspeakError};
 use crate::ipa::to_misaki;
 use crate::letters;
-use crate::phonemes::Accent;
 use crate::scripts::romanised;
 use crate::spelling::{plural, spell};
 

@@ -8,8 +8,9 @@ use std::path::Path;
 
 use misaki_rs::{G2P, MToken};
 
+use super::Sounds;
 use super::align::token_ranges;
-use super::{Accent, Sounds};
+use crate::accent::Accent;
 use crate::alphabet::{is_phoneme, is_silent};
 use crate::letters;
 use crate::reading::{ReadWord, Reading, Voicing};
