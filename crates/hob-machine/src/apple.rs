@@ -5,7 +5,7 @@ use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Vendor};
 
 use crate::cards;
 use crate::cpu::CpuInfo;
-use crate::files::told_by;
+use crate::files::output_of;
 use crate::memory::Ram;
 
 pub(crate) const SOURCE: &str = "sysctl";
@@ -18,9 +18,9 @@ pub(crate) fn ram() -> Option<Ram> {
     if !cfg!(target_os = "macos") {
         return None;
     }
-    let said = Said::parsed(&told_by("/usr/sbin/sysctl", &KEYS));
-    let total_bytes = said.memory_bytes?;
-    let free_bytes = available_bytes(&told_by("/usr/bin/vm_stat", &[]));
+    let sysctl = Sysctl::parsed(&output_of("/usr/sbin/sysctl", &KEYS));
+    let total_bytes = sysctl.memory_bytes?;
+    let free_bytes = available_bytes(&output_of("/usr/bin/vm_stat", &[]));
     let available_bytes = free_bytes.unwrap_or(total_bytes / 2).min(total_bytes);
     Some(Ram { total_bytes, available_bytes, limit_bytes: None })
 }
@@ -30,25 +30,25 @@ pub(crate) fn chip() -> Option<(CpuInfo, Vec<Gpu>)> {
     if !cfg!(target_os = "macos") {
         return None;
     }
-    let said = Said::parsed(&told_by("/usr/sbin/sysctl", &KEYS));
-    Some((said.cpu(), said.gpu().into_iter().collect()))
+    let sysctl = Sysctl::parsed(&output_of("/usr/sbin/sysctl", &KEYS));
+    Some((sysctl.cpu(), sysctl.gpu().into_iter().collect()))
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Said {
+struct Sysctl {
     chip: Option<String>,
     memory_bytes: Option<u64>,
     cores: Option<u32>,
     threads: Option<u32>,
 }
 
-impl Said {
-    fn parsed(text: &str) -> Said {
+impl Sysctl {
+    fn parsed(text: &str) -> Sysctl {
         let value = |key: &str| {
             let lines = text.lines().filter_map(|line| line.split_once(": "));
             lines.filter(|(name, _)| *name == key).map(|(_, value)| value.trim()).next()
         };
-        Said {
+        Sysctl {
             chip: value(KEYS[0]).map(str::to_owned),
             memory_bytes: value(KEYS[1]).and_then(|bytes| bytes.parse().ok()),
             cores: value(KEYS[2]).and_then(|cores| cores.parse().ok()),
@@ -119,16 +119,16 @@ mod tests {
 
     #[test]
     fn a_chip_has_one_memory() {
-        let said = Said::parsed(M2);
-        let gpu = said.gpu().expect("its graphics");
+        let sysctl = Sysctl::parsed(M2);
+        let gpu = sysctl.gpu().expect("its graphics");
         assert_eq!(gpu.memory, GpuMemory::Unified { limit_bytes: 12 << 30 });
         assert_eq!(gpu.device.bandwidth.map(|fact| fact.value), Some(100e9));
         assert_eq!(
-            (said.cpu().cores, said.cpu().units()),
+            (sysctl.cpu().cores, sysctl.cpu().units()),
             (Some(8), vec!["neon".into(), "dotprod".into()])
         );
-        let intel = Said::parsed(&M2.replace("Apple M2", "Intel(R) Core(TM) i7"));
-        assert_eq!((intel.gpu(), Said::parsed("").gpu()), (None, None));
+        let intel = Sysctl::parsed(&M2.replace("Apple M2", "Intel(R) Core(TM) i7"));
+        assert_eq!((intel.gpu(), Sysctl::parsed("").gpu()), (None, None));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use hob_core::machine::{Basis, Fact};
 
-use crate::memory::ram;
 use crate::noise::{CpuTime, noise};
+use crate::probe::ram;
 
 const PASSES: usize = 12;
 /// Source and destination buffers of one thread together. Smaller buffers, or times added up per thread, would measure the

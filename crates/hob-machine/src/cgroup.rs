@@ -98,7 +98,7 @@ fn cached_bytes(stat: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::written;
+    use crate::files::folder_with;
 
     fn share(limit_bytes: u64, left_bytes: u64) -> Option<Share> {
         Some(Share { limit_bytes, left_bytes })
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_narrowest_limit_of_those_around_it_holds() {
-        let v2 = written(&[
+        let v2 = folder_with(&[
             ("memory.max", "max\n"),
             ("a/memory.max", "1000\n"),
             ("a/memory.current", "700\n"),
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_older_version_is_read_too() {
-        let v1 = written(&[
+        let v1 = folder_with(&[
             ("memory/memory.limit_in_bytes", "9223372036854771712\n"),
             ("memory/box/memory.limit_in_bytes", "500\n"),
             ("memory/box/memory.usage_in_bytes", "100\n"),
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_container_sees_only_its_root() {
-        let v2 = written(&[("memory.max", "800\n"), ("memory.current", "100\n")]);
+        let v2 = folder_with(&[("memory.max", "800\n"), ("memory.current", "100\n")]);
         let got = limits_of(v2.path(), "0::/not/seen/here\n");
         assert_eq!(got, Limits { cpus: None, memory: share(800, 700) });
         assert_eq!(limits_of(Path::new("/nowhere"), ""), Limits::default());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use hob_core::weights::Repack;
 
-use crate::files::{read, said};
+use crate::files::{non_empty, read};
 
 /// Vector units that change the speed of a model: the kernel's name and hob's name. The kernel calls NEON `asimd`.
 const UNITS: [(&str, &str); 18] = [
@@ -45,7 +45,7 @@ pub struct CpuInfo {
 /// Reads the CPU of this machine. All fields are empty on systems without `/proc`.
 pub fn cpu_info() -> CpuInfo {
     CpuInfo {
-        governor: said(&read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        governor: non_empty(&read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         ..CpuInfo::parsed(&read("/proc/cpuinfo"))
     }
 }

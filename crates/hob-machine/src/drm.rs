@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Vendor};
 
 use crate::cards::{self, Card};
-use crate::files::{number, read, said};
+use crate::files::{non_empty, number, read};
 use crate::memory::Vram;
 use crate::nvidia::link;
 
@@ -119,7 +119,7 @@ impl System {
         };
         let known = card.map(|card| card.name).or(name).map(str::to_owned);
         let unnamed = || format!("{} graphics {device:#06x}", vendor.name());
-        let name = said(&read(folder.join("product_name"))).or(known);
+        let name = non_empty(&read(folder.join("product_name"))).or(known);
         let bandwidth = card.map(|card| Fact {
             value: card.bytes_s,
             basis: Basis::Prior,
@@ -177,7 +177,7 @@ fn named(names: &str, vendor: u16, device: u16) -> Option<String> {
     let (vendor, device) = (format!("{vendor:04x}  "), format!("\t{device:04x}  "));
     let of_vendor = names.lines().skip_while(|line| !line.starts_with(&vendor)).skip(1);
     let mut devices = of_vendor.take_while(|line| line.starts_with(['\t', '#']) || line.is_empty());
-    said(devices.find_map(|line| line.strip_prefix(&device))?)
+    non_empty(devices.find_map(|line| line.strip_prefix(&device))?)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub(crate) fn read(path: impl AsRef<Path>) -> String {
 }
 
 /// Trims white space. Returns `None` if nothing is left.
-pub(crate) fn said(text: &str) -> Option<String> {
+pub(crate) fn non_empty(text: &str) -> Option<String> {
     Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn number(path: impl AsRef<Path>) -> Option<u64> {
 }
 
 /// Runs a program and returns its standard output. Returns an empty string if the program is missing or fails.
-pub(crate) fn told_by(program: &str, arguments: &[&str]) -> String {
+pub(crate) fn output_of(program: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
     let output = command.output().ok().filter(|output| output.status.success());
@@ -28,7 +28,7 @@ pub(crate) fn told_by(program: &str, arguments: &[&str]) -> String {
 
 /// Creates a folder with the files of another system.
 #[cfg(test)]
-pub(crate) fn written(files: &[(&str, &str)]) -> tempfile::TempDir {
+pub(crate) fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
         let path = folder.path().join(name);

@@ -1,13 +1,10 @@
-//! Reads total and free memory of the machine and of its graphics cards.
-//! Applies the limits of this process. Returns `None` on unknown systems.
+//! Total and free memory of the machine and of its graphics cards, and how Linux reports the former.
+//! `probe.rs` asks each system and driver in turn.
 
 use hob_core::machine::Memory;
 
-use crate::apple;
 use crate::cgroup::{self, Limits};
-use crate::drm;
 use crate::files::read;
-use crate::nvidia;
 
 const KIB: u64 = 1 << 10;
 
@@ -46,14 +43,9 @@ impl From<Ram> for Memory {
     }
 }
 
-/// Returns `None` if no card reports its memory.
-pub fn vram() -> Option<Vram> {
-    nvidia::vram().or_else(drm::vram)
-}
-
-/// Returns `None` if the system does not report its memory.
-pub fn ram() -> Option<Ram> {
-    of_linux(&read("/proc/meminfo"), &cgroup::limits()).or_else(apple::ram)
+/// Reads the memory from Linux and the limits of this process. Returns `None` on other systems.
+pub(crate) fn linux_ram() -> Option<Ram> {
+    of_linux(&read("/proc/meminfo"), &cgroup::limits())
 }
 
 fn of_linux(info: &str, limits: &Limits) -> Option<Ram> {

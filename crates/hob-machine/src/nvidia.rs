@@ -4,7 +4,7 @@
 use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Link, Vendor};
 
 use crate::cards;
-use crate::files::told_by;
+use crate::files::output_of;
 use crate::memory::Vram;
 
 const PROGRAM: &str = "nvidia-smi";
@@ -19,20 +19,20 @@ pub(crate) const SOURCE: &str = PROGRAM;
 /// Returns all cards. `ram_bytes` is the memory that a card without its own memory may use.
 pub(crate) fn cards(ram_bytes: u64) -> Vec<Gpu> {
     let query = format!("--query-gpu={FIELDS}");
-    let told = told_by(PROGRAM, &[&query, "--format=csv,noheader,nounits"]);
+    let told = output_of(PROGRAM, &[&query, "--format=csv,noheader,nounits"]);
     told.lines().filter_map(|line| parsed(line, ram_bytes)).collect()
 }
 
 /// Returns the memory of all cards together.
 pub(crate) fn vram() -> Option<Vram> {
     let query = ["--query-gpu=memory.used,memory.total", "--format=csv,noheader,nounits"];
-    vram_said(&told_by(PROGRAM, &query))
+    vram_of(&output_of(PROGRAM, &query))
 }
 
 /// Enforced power limits in watts, one for each card that reports one.
 pub(crate) fn power_limits_w() -> Vec<f64> {
     let query = ["--query-gpu=power.limit", "--format=csv,noheader,nounits"];
-    told_by(PROGRAM, &query).lines().filter_map(|line| line.trim().parse().ok()).collect()
+    output_of(PROGRAM, &query).lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
 fn parsed(line: &str, ram_bytes: u64) -> Option<Gpu> {
@@ -59,14 +59,14 @@ fn parsed(line: &str, ram_bytes: u64) -> Option<Gpu> {
         vendor: Vendor::Nvidia,
         api: GpuApi::Cuda,
         memory,
-        driver: Some(driver).filter(|text| is_said(text)).map(str::to_owned),
+        driver: Some(driver).filter(|text| is_reported(text)).map(str::to_owned),
         compute_capability: pair(capability),
         link: link(generation.parse().ok(), width.parse().ok()).filter(|_| is_own),
         device: Device { bandwidth, constants: None },
     })
 }
 
-fn is_said(text: &str) -> bool {
+fn is_reported(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('[')
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn link(generation: Option<u32>, lanes: Option<u32>) -> Option<Link> 
     })
 }
 
-fn vram_said(text: &str) -> Option<Vram> {
+fn vram_of(text: &str) -> Option<Vram> {
     let card = |line: &str| {
         let (used, total) = line.split_once(',')?;
         Some(Vram { used_bytes: mib(used.trim())?, total_bytes: mib(total.trim())? })
@@ -112,7 +112,7 @@ mod tests {
             ("", None),
         ];
         for (said, expected) in rows {
-            assert_eq!(vram_said(said), expected, "{said}");
+            assert_eq!(vram_of(said), expected, "{said}");
         }
     }
 

@@ -22,21 +22,21 @@ const UNITS: [(&str, f64); 9] = [
 const BARE_BYTES_MIN: f64 = 1e6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolWish {
-    pub place: Place,
+pub struct PoolOverride {
+    pub pool: PoolName,
     pub free_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PoolName {
     Ram,
     Gpu(usize),
 }
 
 /// The text is not a pool and a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no pool and size, such as gpu0=7.2GiB or ram=12GB")]
-pub struct UnreadPool(String);
+#[error("\"{0}\" is not a pool and a size (expected for example gpu0=7.2GiB or ram=12GB)")]
+pub struct PoolParseError(String);
 
 /// The machine has no card with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,21 +46,21 @@ pub struct UnknownPool {
     cards: usize,
 }
 
-impl FromStr for PoolWish {
-    type Err = UnreadPool;
+impl FromStr for PoolOverride {
+    type Err = PoolParseError;
 
-    fn from_str(text: &str) -> Result<PoolWish, UnreadPool> {
-        let unread = || UnreadPool(text.to_owned());
-        let (place, size) = text.split_once('=').ok_or_else(unread)?;
-        let place = match place.trim().to_ascii_lowercase().as_str() {
-            "ram" | "cpu" => Place::Ram,
-            "gpu" => Place::Gpu(0),
+    fn from_str(text: &str) -> Result<PoolOverride, PoolParseError> {
+        let unread = || PoolParseError(text.to_owned());
+        let (pool, size) = text.split_once('=').ok_or_else(unread)?;
+        let pool = match pool.trim().to_ascii_lowercase().as_str() {
+            "ram" | "cpu" => PoolName::Ram,
+            "gpu" => PoolName::Gpu(0),
             named => {
                 let number = named.strip_prefix("gpu").and_then(|number| number.parse().ok());
-                Place::Gpu(number.ok_or_else(unread)?)
+                PoolName::Gpu(number.ok_or_else(unread)?)
             }
         };
-        Ok(PoolWish { place, free_bytes: bytes(size).ok_or_else(unread)? })
+        Ok(PoolOverride { pool, free_bytes: bytes(size).ok_or_else(unread)? })
     }
 }
 
@@ -81,15 +81,15 @@ fn bytes(text: &str) -> Option<u64> {
 ///
 /// # Errors
 /// A pool names a card that the machine does not have.
-pub fn apply(machine: &mut Machine, pools: &[PoolWish]) -> Result<(), UnknownPool> {
+pub fn apply(machine: &mut Machine, pools: &[PoolOverride]) -> Result<(), UnknownPool> {
     let cards = machine.gpus.len();
-    for PoolWish { place, free_bytes } in pools.iter().copied() {
-        match place {
-            Place::Ram => {
+    for PoolOverride { pool, free_bytes } in pools.iter().copied() {
+        match pool {
+            PoolName::Ram => {
                 machine.memory.available_bytes = free_bytes;
                 machine.memory.total_bytes = machine.memory.total_bytes.max(free_bytes);
             }
-            Place::Gpu(number) => {
+            PoolName::Gpu(number) => {
                 let unknown = UnknownPool { number, cards };
                 let gpu = machine.gpus.get_mut(number).ok_or(unknown)?;
                 gpu.memory = match gpu.memory {
@@ -112,13 +112,13 @@ mod tests {
     #[test]
     fn a_pool_and_its_size() {
         let rows = [
-            ("gpu0=7.2GiB", Some((Place::Gpu(0), 7_730_941_133))),
-            ("ram=12GB", Some((Place::Ram, 12_000_000_000))),
-            ("RAM = 512 mib", Some((Place::Ram, 512 << 20))),
-            ("gpu1=2000000000", Some((Place::Gpu(1), 2_000_000_000))),
-            ("gpu1=0", Some((Place::Gpu(1), 0))),
+            ("gpu0=7.2GiB", Some((PoolName::Gpu(0), 7_730_941_133))),
+            ("ram=12GB", Some((PoolName::Ram, 12_000_000_000))),
+            ("RAM = 512 mib", Some((PoolName::Ram, 512 << 20))),
+            ("gpu1=2000000000", Some((PoolName::Gpu(1), 2_000_000_000))),
+            ("gpu1=0", Some((PoolName::Gpu(1), 0))),
             ("gpu1=3", None),
-            ("gpu=8g", Some((Place::Gpu(0), 8 << 30))),
+            ("gpu=8g", Some((PoolName::Gpu(0), 8 << 30))),
             ("gpu0", None),
             ("gpu0=", None),
             ("gpu0=-1GB", None),
@@ -128,7 +128,7 @@ mod tests {
             ("gpux=1GB", None),
         ];
         for (text, expected) in rows {
-            let got = text.parse().ok().map(|wish: PoolWish| (wish.place, wish.free_bytes));
+            let got = text.parse().ok().map(|wish: PoolOverride| (wish.pool, wish.free_bytes));
             assert_eq!(got, expected, "{text}");
         }
     }

@@ -79,7 +79,7 @@ fn folders(root: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::written;
+    use crate::files::folder_with;
 
     #[test]
     fn mains_count_more_than_batteries_and_a_mouse_s_not_at_all() {
@@ -103,7 +103,7 @@ mod tests {
             (Vec::new(), None),
         ];
         for (files, expected) in rows {
-            let root = written(&files);
+            let root = folder_with(&files);
             assert_eq!(of_supplies(root.path()), expected, "{files:?}");
         }
         assert_eq!(of_supplies(Path::new("/nowhere")), None);
@@ -111,21 +111,22 @@ mod tests {
 
     #[test]
     fn power_limits_are_read_in_watts() {
-        let limits = written(&[("intel-rapl:0/constraint_0_power_limit_uw", "15000000\n")]);
-        let sensors = written(&[("hwmon3/power1_cap", "180000000\n"), ("hwmon4/name", "nvme\n")]);
+        let limits = folder_with(&[("intel-rapl:0/constraint_0_power_limit_uw", "15000000\n")]);
+        let sensors =
+            folder_with(&[("hwmon3/power1_cap", "180000000\n"), ("hwmon4/name", "nvme\n")]);
         assert_eq!(caps_w(limits.path(), sensors.path()), [15.0, 180.0]);
         assert!(caps_w(Path::new("/nowhere"), Path::new("/nowhere")).is_empty());
     }
 
     #[test]
     fn throttling_is_counted_over_all_processors() {
-        let root = written(&[
+        let root = folder_with(&[
             ("cpu0/thermal_throttle/core_throttle_count", "2\n"),
             ("cpu0/thermal_throttle/package_throttle_count", "3\n"),
             ("cpu1/thermal_throttle/core_throttle_count", "4\n"),
             ("cpufreq/boost", "1\n"),
         ]);
         assert_eq!(of_cpus(root.path()), Some(9));
-        assert_eq!(of_cpus(written(&[("cpu0/online", "1\n")]).path()), None);
+        assert_eq!(of_cpus(folder_with(&[("cpu0/online", "1\n")]).path()), None);
     }
 }

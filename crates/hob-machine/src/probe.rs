@@ -5,9 +5,9 @@ use hob_core::machine::{Basis, Cpu, Device, Gpu, GpuMemory, Machine, Memory};
 
 use crate::cgroup;
 use crate::cpu::{self, CpuInfo, cpu_info};
-use crate::files::{read, said};
-use crate::known::{Learnt, MachineFacts};
-use crate::memory::ram;
+use crate::facts::{MachineFacts, Provenance};
+use crate::files::{non_empty, read};
+use crate::memory::{Ram, Vram, linux_ram};
 use crate::{apple, drm, nvidia};
 
 /// Identifies a machine and its kernel.
@@ -20,14 +20,24 @@ pub struct Identity {
 
 pub fn identity() -> Identity {
     Identity {
-        machine_id: said(&read("/etc/machine-id")),
-        kernel: said(&read("/proc/sys/kernel/osrelease")),
+        machine_id: non_empty(&read("/etc/machine-id")),
+        kernel: non_empty(&read("/proc/sys/kernel/osrelease")),
     }
 }
 
 /// Returns the CPU quota of this process in cores. `None` means no quota.
 pub fn quota_cpus() -> Option<f64> {
     cgroup::limits().cpus
+}
+
+/// Reads the memory of all graphics cards together. Returns `None` if no card reports its memory.
+pub fn vram() -> Option<Vram> {
+    nvidia::vram().or_else(drm::vram)
+}
+
+/// Reads the main memory. Returns `None` if the system does not report it.
+pub fn ram() -> Option<Ram> {
+    linux_ram().or_else(apple::ram)
 }
 
 /// Probes the machine now. Runs the drivers' programs, which takes a moment on machines with graphics cards.
@@ -38,16 +48,16 @@ pub fn probe() -> MachineFacts {
         Some((info, gpus)) => (info, gpus, apple::SOURCE),
         None => (cpu_info(), Vec::new(), "/proc/cpuinfo"),
     };
-    let mut learnt = vec![Learnt::new(Basis::Measured, apple::SOURCE); gpus.len()];
+    let mut provenance = vec![Provenance::new(Basis::Measured, apple::SOURCE); gpus.len()];
     let drivers =
         [(nvidia::cards(total_bytes), nvidia::SOURCE), (drm::cards(total_bytes), drm::SOURCE)];
     for (cards, source) in drivers {
-        learnt.extend(vec![Learnt::new(Basis::Measured, source); cards.len()]);
+        provenance.extend(vec![Provenance::new(Basis::Measured, source); cards.len()]);
         gpus.extend(cards);
     }
-    let mut found: Vec<(Gpu, Learnt)> = gpus.into_iter().zip(learnt).collect();
+    let mut found: Vec<(Gpu, Provenance)> = gpus.into_iter().zip(provenance).collect();
     found.sort_by(|(one, _), (other, _)| pace(other).total_cmp(&pace(one)));
-    let (gpus, learnt) = found.into_iter().unzip();
+    let (gpus, provenance) = found.into_iter().unzip();
     let quota = quota_cpus();
     let cpu = of_info(&info, quota, threads_here());
     let name = cpu.name.clone().unwrap_or_else(|| "this machine".to_owned());
@@ -58,8 +68,8 @@ pub fn probe() -> MachineFacts {
         memory: memory.map_or_else(Memory::default, Memory::from),
         gpus,
     };
-    let mut known = MachineFacts::all_from(machine, &Learnt::new(Basis::Measured, source));
-    known.gpus = learnt;
+    let mut known = MachineFacts::all_from(machine, &Provenance::new(Basis::Measured, source));
+    known.gpus = provenance;
     if let Some(cpus) = quota {
         known.cores.source = format!("{source}, within a quota of {cpus:.1}");
     }
@@ -109,13 +119,12 @@ fn notes(machine: &Machine) -> Vec<String> {
     });
     let cards = unnamed.map(|gpu| {
         format!(
-            "how fast the memory of {} is, is not known: say it in a profile (--machine)",
+            "the memory bandwidth of {} is unknown: state it in a profile (--machine)",
             gpu.name
         )
     });
-    let silent = (machine.memory.total_bytes == 0).then(|| {
-        "this system does not tell how much memory it has: name a profile (--machine)".to_owned()
-    });
+    let silent = (machine.memory.total_bytes == 0)
+        .then(|| "this system does not report its memory: name a profile (--machine)".to_owned());
     cards.chain(silent).collect()
 }
 

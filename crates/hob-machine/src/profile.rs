@@ -8,12 +8,12 @@ mod tests;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use hob_core::machine::{Basis, Cpu, Device, GpuMemory, Machine, Memory};
+use hob_core::machine::{Basis, Cpu, Device, Machine, Memory};
 use hob_core::nearest;
 use serde::{Deserialize, Serialize};
 
 use crate::cpu;
-use crate::known::{Learnt, MachineFacts};
+use crate::facts::{MachineFacts, Provenance};
 use parts::{ConstantsPart, CpuPart, GpuPart, MemoryPart, bytes, constants_part, gb};
 
 pub const SCHEMA: &str = "machine/1";
@@ -67,17 +67,17 @@ pub enum ProfileError {
     Unread { path: PathBuf, reason: String },
     #[error("the profile cannot be written: {0}")]
     Unwritten(String),
-    #[error("{name} is no machine's profile: {reason}")]
+    #[error("{name} is not a machine profile: {reason}")]
     Unparsed { name: String, reason: String },
-    #[error("{name} says schema = \"{schema}\", and this hob reads \"{SCHEMA}\"")]
+    #[error("{name} has schema = \"{schema}\" (expected \"{SCHEMA}\")")]
     Schema { name: String, schema: String },
-    #[error("{name}: {field} is {value}, which no machine has")]
+    #[error("{name}: {field} is {value}, which is impossible for a machine")]
     Absurd { name: String, field: &'static str, value: f64 },
-    #[error("{name}: {quant} is no type that kernels are known of{}", .near.as_ref().map(|near| format!("; the nearest is {near}")).unwrap_or_default())]
+    #[error("{name}: {quant} is not a quant with known kernels{}", .near.as_ref().map(|near| format!("; the nearest is {near}")).unwrap_or_default())]
     Quant { name: String, quant: String, near: Option<String> },
-    #[error("{name}: kernels_gflop_s says {quant}, and kernels_gb_s does not")]
+    #[error("{name}: kernels_gflop_s has {quant}, and kernels_gb_s does not")]
     Half { name: String, quant: String },
-    #[error("{name}: {field} is written as {example}, and not as \"{text}\"")]
+    #[error("{name}: {field} must look like {example}, not like \"{text}\"")]
     Form { name: String, field: &'static str, example: &'static str, text: String },
     #[error("there is no profile \"{name}\", and no such file; there are {}", .known.join(", "))]
     Unknown { name: String, known: Vec<&'static str> },
@@ -193,22 +193,22 @@ impl MachineFile {
             Some(source) => format!("profile {name}: {source}"),
             None => format!("profile {name}"),
         };
-        let learnt = Learnt::new(Basis::Said, source);
-        let machine = self.machine(name, &learnt)?;
+        let provenance = Provenance::new(Basis::Said, source);
+        let machine = self.machine(name, &provenance)?;
         let stamp = |part: &Option<ConstantsPart>| part.as_ref().and_then(ConstantsPart::stamp);
         let cpu_stamp = stamp(&self.cpu.constants);
         let gpu_stamps = self.gpus.iter().map(|gpu| stamp(&gpu.constants)).collect();
         let mut known =
-            MachineFacts { cpu_stamp, gpu_stamps, ..MachineFacts::all_from(machine, &learnt) };
-        share_bandwidth(&mut known.machine);
+            MachineFacts { cpu_stamp, gpu_stamps, ..MachineFacts::all_from(machine, &provenance) };
+        known.share_bandwidth();
         Ok(known)
     }
 
-    fn machine(&self, name: &str, learnt: &Learnt) -> Result<Machine, ProfileError> {
+    fn machine(&self, name: &str, provenance: &Provenance) -> Result<Machine, ProfileError> {
         let total_bytes = bytes(self.memory.memory_gb, "memory_gb", name)?;
         let available = self.memory.available_gb.map(|free| bytes(free, "available_gb", name));
         let constants = self.cpu.constants.as_ref().map(|part| part.constants(name));
-        let gpus = self.gpus.iter().map(|part| part.gpu(&learnt.source, name));
+        let gpus = self.gpus.iter().map(|part| part.gpu(&provenance.source, name));
         Ok(Machine {
             name: self.name.clone(),
             os: self.os.clone(),
@@ -219,7 +219,7 @@ impl MachineFile {
                 features: self.cpu.features.clone(),
                 repack: cpu::repack(&self.cpu.features),
                 device: Device {
-                    bandwidth: self.memory.bandwidth.fact(&learnt.source, name)?,
+                    bandwidth: self.memory.bandwidth.fact(&provenance.source, name)?,
                     constants: constants.transpose()?,
                 },
             },
@@ -229,19 +229,5 @@ impl MachineFile {
             },
             gpus: gpus.collect::<Result<_, _>>()?,
         })
-    }
-}
-
-/// Gives the system's bandwidth to graphics that share the system's memory. If only the bandwidth of the graphics is known,
-/// the CPU gets it as an upper bound.
-pub(crate) fn share_bandwidth(machine: &mut Machine) {
-    let is_unified = |memory: GpuMemory| matches!(memory, GpuMemory::Unified { .. });
-    let of_system = machine.cpu.device.bandwidth.clone();
-    for gpu in machine.gpus.iter_mut().filter(|gpu| is_unified(gpu.memory)) {
-        gpu.device.bandwidth = gpu.device.bandwidth.take().or_else(|| of_system.clone());
-    }
-    if of_system.is_none() {
-        let mut unified = machine.gpus.iter().filter(|gpu| is_unified(gpu.memory));
-        machine.cpu.device.bandwidth = unified.find_map(|gpu| gpu.device.bandwidth.clone());
     }
 }

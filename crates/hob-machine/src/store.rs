@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use hob_core::machine::{Basis, Gpu};
 
-use crate::known::{MachineFacts, Stamp};
-use crate::profile::{self, MachineFile, ProfileError, share_bandwidth};
+use crate::facts::{MachineFacts, Stamp};
+use crate::profile::{self, MachineFile, ProfileError};
 
 const FILE: &str = "machine.toml";
 
@@ -17,10 +17,10 @@ pub struct MachineStore {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum KeptError {
+pub enum MachineStoreError {
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    #[error("what was measured cannot be kept: {0}")]
+    #[error("cannot store the measurements: {0}")]
     Io(#[from] std::io::Error),
 }
 
@@ -42,15 +42,18 @@ impl MachineStore {
                 Err(error) => known.notes.push(error.to_string()),
             }
         }
-        share_bandwidth(&mut known.machine);
+        known.share_bandwidth();
     }
 
     fn merge(&self, known: &mut MachineFacts, kept: &MachineFacts, engine_version: &str) {
         let (own, theirs) = (&known.machine.cpu, &kept.machine.cpu);
         if (&own.name, own.cores) != (&theirs.name, theirs.cores) {
             let of = theirs.name.as_deref().unwrap_or("another processor");
-            let note =
-                format!("{} is of {of} with {} cores, and not used", self.shown(), theirs.cores);
+            let note = format!(
+                "{} describes {of} with {} cores, so it is not used",
+                self.shown(),
+                theirs.cores
+            );
             known.notes.push(note);
             return;
         }
@@ -95,12 +98,12 @@ impl MachineStore {
     }
 
     fn is_of(&self, stamp: Option<&Stamp>, engine_version: &str) -> Result<(), String> {
-        let with = stamp.map_or("nobody knows which", |stamp| stamp.engine_version.as_str());
+        let with = stamp.map_or("an unknown engine", |stamp| stamp.engine_version.as_str());
         if with == engine_version {
             return Ok(());
         }
         Err(format!(
-            "{} was calibrated with {with}, and this is {engine_version}: not used; `hob fit calibrate` does it anew",
+            "{} was calibrated with {with}, and this hob has {engine_version}, so it is not used; run `hob fit calibrate` again",
             self.shown()
         ))
     }
@@ -109,15 +112,15 @@ impl MachineStore {
     ///
     /// # Errors
     /// The folder is not writable.
-    pub fn keep(&self, known: &MachineFacts) -> Result<(), KeptError> {
+    pub fn keep(&self, known: &MachineFacts) -> Result<(), MachineStoreError> {
         let text = MachineFile::of(known).to_toml()?;
         let folder = self.path.parent().unwrap_or(Path::new("."));
         fs_err::create_dir_all(folder)?;
-        let beside = folder.join(format!("{FILE}.{}", std::process::id()));
-        let mut file = fs_err::File::create(&beside)?;
+        let draft = folder.join(format!("{FILE}.{}", std::process::id()));
+        let mut file = fs_err::File::create(&draft)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        Ok(fs_err::rename(&beside, &self.path)?)
+        Ok(fs_err::rename(&draft, &self.path)?)
     }
 
     fn shown(&self) -> String {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::Args;
 use hob_engines::timing::engine_version;
 use hob_machine::bandwidth::{self, Measured};
-use hob_machine::{MachineFacts, MachineStore, PoolWish, apply, probe, profile};
+use hob_machine::{MachineFacts, MachineStore, PoolOverride, apply, probe, profile};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
@@ -20,7 +20,7 @@ pub(crate) struct MachineArgs {
     pub(crate) machine: Option<String>,
     /// What is free, instead of what is found: gpu0=7.2GiB, ram=12GB; as often as there are pools
     #[arg(long, value_name = "POOL=SIZE")]
-    pub(crate) pool: Vec<PoolWish>,
+    pub(crate) pool: Vec<PoolOverride>,
 }
 
 impl MachineArgs {

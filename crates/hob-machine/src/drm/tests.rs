@@ -2,7 +2,7 @@
 //! Covers cards with their own memory and integrated graphics.
 
 use super::*;
-use crate::files::written;
+use crate::files::folder_with;
 
 const GIB: u64 = 1 << 30;
 
@@ -13,7 +13,7 @@ fn system() -> System {
 }
 
 fn read_of(files: &[(&str, &str)]) -> Vec<Gpu> {
-    let folder = written(files);
+    let folder = folder_with(files);
     folders(folder.path()).iter().filter_map(|card| system().card(card)).collect()
 }
 

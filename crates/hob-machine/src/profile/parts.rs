@@ -10,7 +10,7 @@ use hob_core::nearest;
 use serde::{Deserialize, Serialize};
 
 use super::ProfileError;
-use crate::known::Stamp;
+use crate::facts::Stamp;
 
 const GB: f64 = 1e9;
 /// Maximum of a size in GB and of a bandwidth in GB/s: a petabyte.

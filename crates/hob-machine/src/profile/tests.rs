@@ -2,7 +2,7 @@
 //! Also reads every built-in profile, so that a mistake in one fails here.
 
 use super::*;
-use crate::known::Stamp;
+use crate::facts::Stamp;
 use hob_core::machine::{Constants, Fact, GpuApi, Kernel};
 
 const SMALL: &str =
@@ -85,14 +85,11 @@ fn what_is_wrong_is_said_with_its_place() {
             SMALL.replace("memory_gb", "memry_gb"),
             "line 6: there is no \"memry_gb\"; the nearest is \"memory_gb\"",
         ),
-        (
-            SMALL.replace("machine/1", "machine/9"),
-            "\"machine/9\", and this hob reads \"machine/1\"",
-        ),
+        (SMALL.replace("machine/1", "machine/9"), "\"machine/9\" (expected \"machine/1\")"),
         (SMALL.replace("16.0", "-1.0"), "memory_gb is -1"),
         (SMALL.replace("16.0", "nan"), "memory_gb is NaN"),
-        (SMALL.replace("16.0", "1e300"), "which no machine has"),
-        (SMALL.replace("cores = 4", "cores = -4"), "no machine's profile"),
+        (SMALL.replace("16.0", "1e300"), "which is impossible for a machine"),
+        (SMALL.replace("cores = 4", "cores = -4"), "not a machine profile"),
         (format!("{SMALL}{gpu}"), "or else unified_gb"),
         (format!("{SMALL}{gpu}memory_gb = 8.0\nunified_gb = 8.0\n"), "or else unified_gb"),
         (format!("{SMALL}{gpu}memory_gb = 8.0\nlink = \"a cable\"\n"), "PCIe 4.0 x8"),
@@ -109,7 +106,7 @@ fn what_is_wrong_is_said_with_its_place() {
                 "[memory]",
                 &format!("{constants}kernels_gflop_s = {{ Q4_K = 1.0 }}\n[memory]"),
             ),
-            "says Q4_K, and kernels_gb_s does not",
+            "has Q4_K, and kernels_gb_s does not",
         ),
         (
             SMALL.replace("[memory]", &format!("{constants}steadiness = 1.1\n[memory]")),
@@ -128,8 +125,8 @@ fn what_is_wrong_is_said_with_its_place() {
             ),
             "bandwidth_efficiency is 7",
         ),
-        ("\0\0".to_owned(), "no machine's profile"),
-        (String::new(), "no machine's profile"),
+        ("\0\0".to_owned(), "not a machine profile"),
+        (String::new(), "not a machine profile"),
     ];
     for (text, expected) in rows {
         let got = error(&text);

@@ -3,13 +3,11 @@
 
 use hob_core::machine::{Basis, Constants, Device, Fact, Gpu, GpuMemory, Machine};
 
-use crate::profile::share_bandwidth;
-
 const GB: f64 = 1e9;
 
 /// Basis and source of a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Learnt {
+pub struct Provenance {
     pub basis: Basis,
     pub source: String,
 }
@@ -25,12 +23,12 @@ pub struct Stamp {
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineFacts {
     pub machine: Machine,
-    pub cpu: Learnt,
+    pub cpu: Provenance,
     /// Source of the number of cores and threads, which a quota may limit.
-    pub cores: Learnt,
-    pub memory: Learnt,
+    pub cores: Provenance,
+    pub memory: Provenance,
     /// Sources of the graphics cards, in the order of the machine's cards.
-    pub gpus: Vec<Learnt>,
+    pub gpus: Vec<Provenance>,
     /// Calibration of the CPU, if there is one.
     pub cpu_stamp: Option<Stamp>,
     /// Calibrations of the graphics cards, in the order of the machine's cards.
@@ -49,22 +47,22 @@ pub struct FactRow {
     pub source: String,
 }
 
-impl Learnt {
-    pub fn new(basis: Basis, source: impl Into<String>) -> Learnt {
-        Learnt { basis, source: source.into() }
+impl Provenance {
+    pub fn new(basis: Basis, source: impl Into<String>) -> Provenance {
+        Provenance { basis, source: source.into() }
     }
 }
 
 impl MachineFacts {
     /// Uses one source for every fact.
-    pub(crate) fn all_from(machine: Machine, learnt: &Learnt) -> MachineFacts {
-        let gpus = vec![learnt.clone(); machine.gpus.len()];
+    pub(crate) fn all_from(machine: Machine, provenance: &Provenance) -> MachineFacts {
+        let gpus = vec![provenance.clone(); machine.gpus.len()];
         let gpu_stamps = vec![None; machine.gpus.len()];
         MachineFacts {
             machine,
-            cpu: learnt.clone(),
-            cores: learnt.clone(),
-            memory: learnt.clone(),
+            cpu: provenance.clone(),
+            cores: provenance.clone(),
+            memory: provenance.clone(),
             gpus,
             cpu_stamp: None,
             gpu_stamps,
@@ -82,7 +80,22 @@ impl MachineFacts {
                 gpu.device.bandwidth = None;
             }
         }
-        share_bandwidth(&mut self.machine);
+        self.share_bandwidth();
+    }
+
+    /// Gives the system's bandwidth to graphics that share the system's memory. If only the bandwidth of the graphics is
+    /// known, the CPU gets it as an upper bound.
+    pub(crate) fn share_bandwidth(&mut self) {
+        let is_unified = |memory: GpuMemory| matches!(memory, GpuMemory::Unified { .. });
+        let Machine { cpu, gpus, .. } = &mut self.machine;
+        let of_system = cpu.device.bandwidth.clone();
+        for gpu in gpus.iter_mut().filter(|gpu| is_unified(gpu.memory)) {
+            gpu.device.bandwidth = gpu.device.bandwidth.take().or_else(|| of_system.clone());
+        }
+        if of_system.is_none() {
+            let mut unified = gpus.iter().filter(|gpu| is_unified(gpu.memory));
+            cpu.device.bandwidth = unified.find_map(|gpu| gpu.device.bandwidth.clone());
+        }
     }
 
     pub fn rows(&self) -> Vec<FactRow> {
@@ -102,19 +115,24 @@ impl MachineFacts {
         ];
         rows.extend(constants("processor", &machine.cpu.device, self.cpu_stamp.as_ref()));
         for (number, gpu) in machine.gpus.iter().enumerate() {
-            let learnt = self.gpus.get(number).unwrap_or(cpu);
+            let provenance = self.gpus.get(number).unwrap_or(cpu);
             let stamp = self.gpu_stamps.get(number).and_then(Option::as_ref);
-            rows.extend(of_gpu(number, gpu, learnt, stamp));
+            rows.extend(of_gpu(number, gpu, provenance, stamp));
         }
         if machine.gpus.is_empty() {
-            let none = Learnt::new(self.cpu.basis, "no driver tells of one");
+            let none = Provenance::new(self.cpu.basis, "no driver reports one");
             rows.push(row("graphics", Some("none".to_owned()), &none));
         }
         rows
     }
 }
 
-fn of_gpu(number: usize, gpu: &Gpu, learnt: &Learnt, stamp: Option<&Stamp>) -> Vec<FactRow> {
+fn of_gpu(
+    number: usize,
+    gpu: &Gpu,
+    provenance: &Provenance,
+    stamp: Option<&Stamp>,
+) -> Vec<FactRow> {
     let name = |what: &str| format!("gpu{number} {what}").trim_end().to_owned();
     let kind = format!("{}, {} through {}", gpu.name, gpu.vendor.name(), gpu.api.name());
     let memory = match gpu.memory {
@@ -127,23 +145,23 @@ fn of_gpu(number: usize, gpu: &Gpu, learnt: &Learnt, stamp: Option<&Stamp>) -> V
     };
     let capability = gpu.compute_capability.map(|(major, minor)| format!("{major}.{minor}"));
     let mut rows = vec![
-        row(&name(""), Some(kind), learnt),
-        row(&name("memory"), Some(memory), learnt),
+        row(&name(""), Some(kind), provenance),
+        row(&name("memory"), Some(memory), provenance),
         bandwidth(&name("bandwidth"), &gpu.device),
     ];
-    rows.extend(gpu.driver.clone().map(|driver| row(&name("driver"), Some(driver), learnt)));
-    rows.extend(capability.map(|pair| row(&name("compute capability"), Some(pair), learnt)));
+    rows.extend(gpu.driver.clone().map(|driver| row(&name("driver"), Some(driver), provenance)));
+    rows.extend(capability.map(|pair| row(&name("compute capability"), Some(pair), provenance)));
     rows.extend(gpu.link.as_ref().map(|link| {
         let value = format!("{}, {}/s", link.name, gb_f64(link.bytes_s));
-        let learnt = Learnt::new(link.basis, format!("{}, at most", learnt.source));
-        row(&name("link"), Some(value), &learnt)
+        let provenance = Provenance::new(link.basis, format!("{}, at most", provenance.source));
+        row(&name("link"), Some(value), &provenance)
     }));
     rows.extend(constants(&name(""), &gpu.device, stamp));
     rows
 }
 
-fn row(name: &str, value: Option<String>, learnt: &Learnt) -> FactRow {
-    let Learnt { basis, source } = learnt.clone();
+fn row(name: &str, value: Option<String>, provenance: &Provenance) -> FactRow {
+    let Provenance { basis, source } = provenance.clone();
     let basis = value.is_some().then_some(basis);
     FactRow { name: name.to_owned(), value, basis, source }
 }
@@ -164,8 +182,8 @@ fn constants(name: &str, device: &Device, stamp: Option<&Stamp>) -> Vec<FactRow>
         || "profile".to_owned(),
         |Stamp { engine_version, date }| format!("{engine_version}, {date}"),
     );
-    let learnt = Learnt::new(constants.basis, source);
-    let mut rows = vec![row(&format!("{name} speed"), Some(reached(constants)), &learnt)];
+    let provenance = Provenance::new(constants.basis, source);
+    let mut rows = vec![row(&format!("{name} speed"), Some(reached(constants)), &provenance)];
     let figure = |quant: &str, of_core: f64| format!("{quant} {:.1}", of_core / GB);
     let kernels = || constants.kernels.iter();
     let eaten = kernels().map(|kernel| figure(kernel.quant, kernel.bytes_s)).collect::<Vec<_>>();
@@ -173,7 +191,7 @@ fn constants(name: &str, device: &Device, stamp: Option<&Stamp>) -> Vec<FactRow>
     let both = [("kernels", eaten, "GB/s"), ("prompts", prompt.collect(), "GFLOP/s")];
     for (what, figures, unit) in both.into_iter().filter(|(_, figures, _)| !figures.is_empty()) {
         let value = format!("{} {unit} a core", figures.join(", "));
-        rows.push(row(&format!("{name} {what}"), Some(value), &learnt));
+        rows.push(row(&format!("{name} {what}"), Some(value), &provenance));
     }
     rows
 }
@@ -187,7 +205,7 @@ fn reached(constants: &Constants) -> String {
     );
     match 100.0 * (1.0 - steadiness) {
         less if less < 1.0 => parts,
-        less => format!("{parts}; {less:.0} % less where others disturb it"),
+        less => format!("{parts}; {less:.0} % less while other programs run"),
     }
 }
 
@@ -217,8 +235,8 @@ mod tests {
 
     #[test]
     fn what_nobody_knows_is_no_zero() {
-        let learnt = Learnt::new(Basis::Measured, "by hand");
-        let known = MachineFacts::all_from(Machine::default(), &learnt);
+        let provenance = Provenance::new(Basis::Measured, "by hand");
+        let known = MachineFacts::all_from(Machine::default(), &provenance);
         for row in known.rows() {
             assert!(row.value.is_none() || row.name == "graphics", "{row:?}");
         }
