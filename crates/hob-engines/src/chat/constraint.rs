@@ -1,6 +1,5 @@
-//! Holds an answer to what was asked: JSON of a schema, tool calls, a regular expression, a grammar.
-//! Says which tokens may come next, and sees to it that what began can end within the budget.
-//! Chooses no token, and knows no model.
+//! Constrains an answer to a format: JSON of a schema, tool calls, a regular expression, or a grammar.
+//! Computes which tokens may come next, and makes sure that the answer can still end within its token limit.
 
 mod bounds;
 mod closing;
@@ -26,19 +25,19 @@ use std::fmt;
 use hob_core::ModelError;
 use llguidance::Matcher;
 
-pub use bounds::Excess;
+pub use bounds::LimitExceeded;
 pub use compile::{Constrainer, Ready};
-pub use grammar::{Calls, ToolsWanted, Wanted};
+pub use grammar::{AnswerRules, CallCount, ToolRules};
 pub use schema::SchemaLimits;
 pub use vocabulary::{Mask, TokenBytes, Vocabulary};
 
 use closing::{Closer, Context};
-use trigger::Watch;
+use trigger::TriggerWatch;
 
-/// Tokens that may be refused in one place before only the shortest end is left.
+/// After this many refused tokens in one place, only the shortest end is allowed.
 const REFUSALS_MAX: usize = 8;
 
-/// Why an answer cannot be held to what is wanted.
+/// Why an answer cannot be constrained as requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConstraintError {
     #[error("'{field}' is not a JSON schema")]
@@ -48,15 +47,15 @@ pub enum ConstraintError {
     )]
     Keyword { field: &'static str, path: String, keyword: &'static str },
     #[error("'{field}' is too large to be enforced: {excess}")]
-    TooLarge { field: &'static str, excess: Excess },
+    TooLarge { field: &'static str, excess: LimitExceeded },
     #[error(
         "'{field}' has a pattern that hob cannot enforce; look-around, back-references and word boundaries are not supported"
     )]
     NotRegular { field: &'static str },
-    /// The schema's place is named in `place`.
+    /// `place` is the path of the schema.
     #[error("'{field}' has a schema at '{place}' that hob cannot enforce")]
     Schema { field: &'static str, place: String },
-    #[error("'{field}' ends the compiler of grammars")]
+    #[error("'{field}' crashes the grammar compiler")]
     Crashed { field: &'static str },
     #[error("'{field}' allows no value at all")]
     NothingValid { field: &'static str },
@@ -85,7 +84,7 @@ pub enum ConstraintError {
 }
 
 impl ConstraintError {
-    /// As the one who asked sees it.
+    /// The error for the client, which names the field of the request.
     pub fn into_model_error(self, engine: &'static str) -> ModelError {
         let field = match &self {
             ConstraintError::NotASchema { field }
@@ -108,12 +107,12 @@ impl ConstraintError {
     }
 }
 
-/// What became of a token.
+/// Whether a token was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     Taken,
-    /// The answer could not have been closed within the budget. Nothing changed but the mask,
-    /// which now forbids the token: choose again.
+    /// With this token, the answer could not end within its limit. Only the mask changed: it now forbids the token, so the
+    /// caller chooses another one.
     Refused,
 }
 
@@ -124,30 +123,30 @@ pub struct Constraint {
     closer: Closer,
     context: Context,
     phase: Phase,
-    /// The tokens that close the answer from here; none where no end is known.
+    /// The tokens that close the answer from here. `None` if no end is known.
     end: Option<Vec<u32>>,
     refused: Vec<u32>,
     mask: Option<Mask>,
-    /// Keywords of the schemas that the answer is not held to.
+    /// Keywords of the schemas that are not enforced.
     ignored: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 enum Phase {
-    /// Until a trigger was said.
-    Free(Watch),
+    /// Free until a trigger occurs in the text.
+    Free(TriggerWatch),
     Held,
     /// The answer has ended.
     Over,
 }
 
 impl Constraint {
-    /// The keywords of the request's schemas that the answer is not held to.
+    /// Keywords of the request's schemas that are not enforced.
     pub fn ignored(&self) -> &[String] {
         &self.ignored
     }
 
-    /// Which tokens may come next, if not all; `tokens_left` is how many the answer may still have.
+    /// The tokens that may come next. `None` allows all. The answer may have `tokens_left` more tokens.
     pub fn mask(&mut self, tokens_left: u32) -> Result<Option<&Mask>, ConstraintError> {
         let mask = match (&self.phase, self.closes_now(tokens_left)) {
             (Phase::Free(_), _) if self.refused.is_empty() => return Ok(None),
@@ -165,7 +164,7 @@ impl Constraint {
         Ok(Some(mask))
     }
 
-    /// Takes the next token of the answer, unless it makes the answer too long to close.
+    /// Takes the next token of the answer, unless the answer could then not end within its limit.
     pub fn accept(&mut self, token: u32, tokens_left: u32) -> Result<Accepted, ConstraintError> {
         if token as usize >= self.vocabulary.len() {
             return Err(ConstraintError::NotAllowed { token });
@@ -191,7 +190,7 @@ impl Constraint {
         }
     }
 
-    /// Whether nothing may follow but the end.
+    /// Whether only the end may follow.
     pub fn is_complete(&self) -> bool {
         match self.phase {
             Phase::Free(_) => false,
@@ -200,7 +199,7 @@ impl Constraint {
         }
     }
 
-    /// Whether the grammar holds now; false in an answer that is free until it calls a tool.
+    /// Whether the grammar applies now. False while an answer is free until it calls a tool.
     pub fn holds(&self) -> bool {
         matches!(self.phase, Phase::Held)
     }
@@ -210,7 +209,7 @@ impl Constraint {
         self.end.as_ref().map(|end| u32::try_from(end.len()).unwrap_or(u32::MAX))
     }
 
-    /// The only token left, where the budget or too many refusals leave no choice.
+    /// The only allowed token, if the limit or too many refusals leave no choice.
     fn closes_now(&self, tokens_left: u32) -> Option<u32> {
         let end = self.end.as_ref().filter(|_| matches!(self.phase, Phase::Held))?;
         let must = tokens_left as usize <= end.len() || self.refused.len() >= REFUSALS_MAX;
@@ -234,7 +233,7 @@ impl Constraint {
         Ok(Accepted::Taken)
     }
 
-    /// Some grammars name the end token themselves, so it may be more than the end.
+    /// Some grammars contain the end token, so it is not always the end.
     fn accept_end(&mut self, token: u32) -> Result<Accepted, ConstraintError> {
         if !matching::is_complete(&mut self.matcher)? {
             return Err(ConstraintError::NotAllowed { token });
@@ -244,8 +243,7 @@ impl Constraint {
         Ok(Accepted::Taken)
     }
 
-    /// Finds the end from behind `token`, which the matcher has just taken; false where it is
-    /// longer than `left`.
+    /// Finds the end after `token`, which the matcher has just taken. False if the end is longer than `left`.
     fn move_end(
         &mut self,
         token: u32,
@@ -261,7 +259,7 @@ impl Constraint {
             end.clear();
             return Ok(true);
         }
-        // Most tokens are part of a string or number, behind which all stays as it was.
+        // Most tokens are part of a string or number. The end that was known before still fits after them.
         let last = self.vocabulary.end_token();
         if end.len() <= left && matching::ends_with(&mut self.matcher, end, last)? {
             return Ok(true);
@@ -286,7 +284,7 @@ impl Constraint {
         self.begin(&begun, left)
     }
 
-    /// Holds the grammar to what stands from the trigger on.
+    /// Applies the grammar from the trigger on.
     fn begin(&mut self, begun: &[u32], left: usize) -> Result<Accepted, ConstraintError> {
         if !begun.is_empty() && !matching::allows(&mut self.matcher, begun)? {
             return Ok(Accepted::Refused);
@@ -307,7 +305,7 @@ impl Constraint {
     }
 }
 
-/// Neither the grammar nor the answer: both are the user's.
+/// Shows neither the grammar nor the answer, which belong to the user.
 impl fmt::Debug for Constraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Constraint({} to the end)", self.end.as_ref().map_or(0, Vec::len))

@@ -1,5 +1,5 @@
-//! The vector units that llama.cpp was compiled for. It uses them unasked, so on a processor without
-//! them its process would die of the first instruction, and say nothing.
+//! Checks the vector units that llama.cpp was compiled for. It uses them without a test, so on a processor without them the
+//! process would crash at the first such instruction, without a message.
 
 /// The units that the engine of this build uses and this processor lacks.
 pub(super) fn missing_units() -> Vec<&'static str> {
@@ -38,7 +38,7 @@ fn units() -> Vec<(&'static str, bool)> {
     always.into_iter().chain(wanted).collect()
 }
 
-/// Elsewhere the engine is built for the architecture's least processor.
+/// On other architectures the engine is built for the oldest supported processor.
 #[cfg(not(target_arch = "x86_64"))]
 fn units() -> Vec<(&'static str, bool)> {
     Vec::new()

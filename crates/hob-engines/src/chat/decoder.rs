@@ -1,5 +1,5 @@
-//! The seam to an engine that computes tokens: batches in, logits out, and a cache per slot.
-//! The scheduler and the worker know only this, so a toy in tests is as good as llama.cpp.
+//! The trait of an engine that computes tokens: batches in, logits out, and a cache for each slot.
+//! Scheduler and worker use only this trait, so tests can replace llama.cpp by a small engine.
 
 /// One token of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,24 +8,24 @@ pub struct BatchToken {
     /// Position in its sequence, from 0. The cache holds all earlier positions.
     pub position: u32,
     pub slot: usize,
-    /// Whether [`Decoder::logits`] will be asked for what comes after it.
+    /// Whether [`Decoder::logits`] will be called for the position after it.
     pub wants_logits: bool,
 }
 
-/// The engine's own words. What the batch's sequences have in the cache is then unknown.
+/// The engine's error message. The cache of the batch's sequences is then unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DecodeFailed(pub String);
 
-/// An engine that computes sequences side by side.
+/// An engine that computes several sequences in one batch.
 pub trait Decoder {
-    /// Sequences that it holds.
+    /// Number of slots.
     fn parallel(&self) -> usize;
 
-    /// Tokens that each of them may hold.
+    /// Maximum tokens of each slot.
     fn context_tokens(&self) -> u32;
 
-    /// Tokens of one batch.
+    /// Maximum tokens of one batch.
     fn batch_tokens(&self) -> usize;
 
     /// Computes the batch, whose tokens are sorted by slot and, within one, by position. Returns when
@@ -35,14 +35,12 @@ pub trait Decoder {
     /// [`DecodeFailed`]
     fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeFailed>;
 
-    /// One logit for each token of the vocabulary, for what follows the `index`-th token of the
-    /// last batch.
+    /// One logit for each token of the vocabulary, for the position after token `index` of the last batch.
     fn logits(&self, index: usize) -> &[f32];
 
-    /// Forgets all but a slot's first `tokens`; returns how many are left, which may be none.
+    /// Keeps only the first `tokens` of a slot, and returns how many are left. It may be 0.
     fn truncate(&mut self, slot: usize, tokens: usize) -> usize;
 
-    /// Gives slot `to` the first `tokens` of slot `from` instead of its own; returns how many it
-    /// has now, which may be none.
+    /// Replaces slot `to` by the first `tokens` of slot `from`, and returns how many it has now. It may be 0.
     fn copy(&mut self, from: usize, to: usize, tokens: usize) -> usize;
 }

@@ -1,5 +1,5 @@
-//! How a model marks its thinking and its tool calls, read off its template's text.
-//! Renders nothing and constrains nothing: it names the forms that template, parser and grammar share.
+//! How a model marks thinking and tool calls, detected from the text of its template.
+//! Template, parser and grammar share these forms.
 
 mod block;
 mod call;
@@ -13,10 +13,10 @@ mod tests;
 pub use forms::{HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED};
 pub use parser::{AnswerParser, AnswerPart};
 
-/// One model's way of writing what is not plain text.
+/// How one model writes thinking and tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// None: the model does not think, or not in marks known here.
+    /// `None` if the model does not think, or uses unknown marks.
     pub thinking: Option<ThinkingMarks>,
     pub tools: ToolDialect,
     /// Whether the template itself describes tools.
@@ -28,58 +28,58 @@ pub struct Dialect {
 pub struct ThinkingMarks {
     pub open: &'static str,
     pub close: &'static str,
-    /// What closes a block that has used up its budget, and makes the answer begin.
+    /// Text that closes a block at its token limit and begins the answer.
     pub forced_close: &'static str,
-    /// What makes a block that was only just opened an empty one, and the answer begin.
+    /// Text that closes a block just after its opening mark and begins the answer.
     pub empty_rest: &'static str,
-    /// Marks that may stand, in this order, before the answer; they are no part of it.
+    /// Marks that may precede the answer, in this order. They are not part of it.
     pub before_answer: &'static [&'static str],
-    /// Parts of all these that may be one special token of the vocabulary.
+    /// Parts of these texts that may be special tokens of the vocabulary.
     pub marks: &'static [&'static str],
 }
 
-/// Who tells the model about tools.
+/// What describes the tools to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DescribedBy {
     /// The template, in the model's own form.
     Template,
-    /// A system message of ours, because the template knows no tools or calls them in a form that is not JSON.
+    /// A system message that hob adds, because the template has no tools or calls them in a form that is not JSON.
     SystemMessage,
 }
 
 /// How tool calls are written. A block of calls is exactly
 /// `begin CALL (between CALL)* end`, where CALL is
 /// `call.before_name() NAME call.before_arguments() {…} call.after_arguments()`
-/// and `{…}` is a JSON object. A grammar made of these pieces allows nothing that
-/// [`AnswerParser`] does not take; the parser also takes other white space and member orders.
+/// and `{…}` is a JSON object. [`AnswerParser`] accepts everything that a grammar of these pieces allows, and also other
+/// white space and member orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolDialect {
-    /// What shows, in an answer that is free, that a block has begun.
+    /// Texts that begin a block in a free answer.
     pub triggers: &'static [Trigger],
     pub begin: &'static str,
-    /// None: one call in an answer is all the form allows.
+    /// `None` if the form allows only one call in an answer.
     pub between: Option<&'static str>,
     pub end: &'static str,
     pub call: CallForm,
-    /// Parts of `begin`, `between`, `end` and of the call's pieces that may be one (special) token of the
-    /// vocabulary; where they are, the model writes that token and not its letters.
+    /// Parts of `begin`, `between`, `end` and of the call that may be special tokens. If they are, the model writes the token
+    /// and not its letters.
     pub marks: &'static [&'static str],
 }
 
-/// Text after which a block of calls goes on, and nothing else.
+/// Text that is always followed by the rest of a block of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
     pub text: &'static str,
     pub position: TriggerPosition,
-    /// The end of `text` with which the block itself begins: all of it, or nothing where `text` only
-    /// announces a block. Always a prefix of `begin` and the first call.
+    /// The end of `text` that is part of the block: all of it, or nothing if `text` only announces a block. Always a prefix
+    /// of `begin` and the first call.
     pub opens: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TriggerPosition {
     Anywhere,
-    /// Only where nothing but white space stands before it in the answer (thinking is not the answer).
+    /// Only at the start of the answer, after white space. Thinking is not part of the answer.
     AnswerStart,
 }
 
@@ -99,24 +99,23 @@ pub struct ToolsOffered {
     pub delivery: Delivery,
 }
 
-/// When arguments leave the parser.
+/// When the parser returns arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// As they come. Right only where a grammar holds the model to the form: what was given out
-    /// cannot be taken back when the JSON turns out to be broken.
+    /// As they arrive. Only for answers that a grammar constrains, because returned arguments cannot be taken back if the
+    /// JSON turns out to be invalid.
     Streamed,
-    /// Once the call is complete and is valid JSON; until then it may still be plain text.
+    /// When the call is complete and valid JSON. Until then it may still be plain text.
     Whole,
 }
 
 impl Dialect {
-    /// Reads the dialect off the template's source; every source has one.
+    /// Detects the dialect from the template's source. Every source has one.
     pub fn of(template_source: &str) -> Dialect {
         detect::dialect(template_source)
     }
 
-    /// Parts of its texts that may be one special token each: where they are, the token is to be
-    /// turned into its text, or the parser does not see it.
+    /// Parts of its texts that may be special tokens. Such tokens must be turned into text for the parser.
     pub fn marks(&self) -> impl Iterator<Item = &'static str> {
         let thinking = self.thinking.map_or::<&[&str], _>(&[], |marks| marks.marks);
         thinking.iter().chain(self.tools.marks).copied()

@@ -1,5 +1,5 @@
 //! llama.cpp as a [`Decoder`]: a model file in memory, and one context that computes batches.
-//! Every call blocks; the worker's one engine thread owns the context.
+//! Every call blocks. Only the worker's engine thread uses the context.
 
 use std::ffi::CString;
 use std::num::NonZeroU32;
@@ -28,25 +28,25 @@ pub struct LlamaOptions {
     /// Sequences that are computed at once.
     pub parallel: u32,
     pub kv_type: KvType,
-    /// For steps of few tokens, which wait for memory.
+    /// Threads for steps of few tokens, whose speed depends on memory.
     pub threads: u32,
-    /// For steps of many tokens, which compute.
+    /// Threads for steps of many tokens, whose speed depends on computation.
     pub threads_batch: u32,
     /// Tokens of one step.
     pub batch_tokens: u32,
-    /// Layers on graphics cards, where this hob was built for some, the output counted as one; none: all.
+    /// Layers on graphics cards, if this hob was built for them. The output counts as one layer. `None` means all.
     pub gpu_layers: Option<u32>,
-    /// So many layers keep their experts in the system's memory.
+    /// Number of layers whose experts stay in the system's memory.
     pub cpu_moe_layers: u32,
     pub weights: WeightStorage,
 }
 
-/// Where the weights that the CPU reads lie.
+/// Where the weights for the CPU are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightStorage {
-    /// In the file's own pages, which the kernel may drop and read again.
+    /// In pages of the mapped file, which the kernel may drop and read again.
     Mapped,
-    /// In memory of their own. In large pages, where there are some, they are read faster.
+    /// In allocated memory. Reading is faster if the system provides large pages.
     Copied,
 }
 
@@ -132,7 +132,7 @@ impl Llama {
         TokenTable::new(tokens.collect(), vocab.eos().0 as u32)
     }
 
-    /// The text of the token that begins, and of the one that ends, for templates that write them.
+    /// Texts of the BOS and EOS tokens, for templates.
     pub fn begin_and_end(&self) -> (String, String) {
         let vocab = self.model.vocab();
         let text = |token: LlamaToken| {
@@ -143,7 +143,7 @@ impl Llama {
         (lossy(text(vocab.bos())), lossy(text(vocab.eos())))
     }
 
-    /// The marks of text to be filled in: before what precedes it, what follows, and the gap.
+    /// The tokens for a text to be filled in: before the prefix, the suffix and the gap.
     pub fn infill_marks(&self) -> Option<[u32; 3]> {
         let vocab = self.model.vocab();
         let [before, after, gap] = [vocab.fim_pre(), vocab.fim_suf(), vocab.fim_mid()];
@@ -151,13 +151,12 @@ impl Llama {
         Some([known(before)?, known(after)?, known(gap)?])
     }
 
-    /// A text of the file's header.
+    /// A text from the file's header.
     pub fn header_text(&self, key: &str) -> Option<String> {
         self.model.meta_val_str(key).ok()
     }
 
-    /// Whether a sequence's state is a cache of tokens, which can be cut and copied; the states of
-    /// recurrent models cannot.
+    /// Whether a sequence's state is a cache of tokens, which can be cut and copied. The state of a recurrent model cannot.
     pub fn has_token_cache(&self) -> bool {
         !self.model.is_recurrent() && !self.model.is_hybrid()
     }
@@ -201,7 +200,7 @@ impl Llama {
         Ok(LlamaEmbedder { context, batch: LlamaBatch::new(tokens_max as usize, 1), tokens_max })
     }
 
-    /// The model's own pooling where its file names one; the mean for models that were made to chat.
+    /// The pooling that the file names. Otherwise the mean, for chat models.
     fn pooling(&self) -> LlamaPoolingType {
         let architecture = self.model.meta_val_str("general.architecture").unwrap_or_default();
         match self.model.meta_val_str(&format!("{architecture}.pooling_type")) {
@@ -219,7 +218,7 @@ impl Llama {
         LlamaContextParams::default()
             .with_n_ctx(NonZeroU32::new(cells))
             .with_n_seq_max(sequences)
-            // One sequence's tokens would otherwise be looked at for every other's.
+            // Otherwise each token would be compared with the tokens of all sequences.
             .with_kv_unified(false)
             .with_type_k(kv_type)
             .with_type_v(kv_type)
@@ -249,7 +248,7 @@ impl Tokenizer for Llama {
     }
 }
 
-/// Tokens that llama.cpp computes in one pass; more only take memory.
+/// Maximum tokens that llama.cpp computes in one pass. More would only use memory.
 const UBATCH_TOKENS_MAX: u32 = 512;
 
 fn load_model(
@@ -264,7 +263,7 @@ fn load_model(
     LlamaModel::load_from_file(backend, path, params).map_err(|error| failed(error.to_string()))
 }
 
-/// The names of all tensors with experts in the first so many layers, as llama.cpp's `--n-cpu-moe` has them.
+/// A pattern for all tensors with experts in the first `layers` layers, like llama.cpp's `--n-cpu-moe`.
 fn experts_of(layers: u32) -> Option<CString> {
     let numbers: Vec<String> = (0..layers).map(|layer| layer.to_string()).collect();
     let pattern = format!(r"blk\.({})\.ffn_(up|down|gate|gate_up)_(ch|)exps", numbers.join("|"));
@@ -280,7 +279,7 @@ fn threads(count: u32) -> i32 {
     i32::try_from(count.max(1)).unwrap_or(i32::MAX)
 }
 
-/// Bytes that are taken on graphics cards, as far as this hob was built for some.
+/// Bytes in use on graphics cards, if this hob was built for them.
 pub fn vram_bytes_taken() -> u64 {
     use llama_cpp_2::LlamaBackendDeviceType::{Gpu, IntegratedGpu};
     let devices = list_llama_ggml_backend_devices();
@@ -288,7 +287,7 @@ pub fn vram_bytes_taken() -> u64 {
     cards.map(|card| card.memory_total.saturating_sub(card.memory_free) as u64).sum()
 }
 
-/// The context that answers come from.
+/// The context that computes answers.
 #[derive(Debug)]
 pub struct LlamaDecoder<'a> {
     context: LlamaContext<'a>,
@@ -345,14 +344,14 @@ impl Decoder for LlamaDecoder<'_> {
         if !self.can_share {
             return self.truncate(to, 0);
         }
-        // Between two sequences llama.cpp copies only whole ones; the rest is then cut off.
+        // llama.cpp copies only whole sequences, so the rest is cut off afterwards.
         self.truncate(to, 0);
         self.context.copy_cache(from as i32, to as i32, -1);
         self.truncate(to, tokens)
     }
 }
 
-/// The context that vectors come from.
+/// The context that computes embeddings.
 #[derive(Debug)]
 pub struct LlamaEmbedder<'a> {
     context: LlamaContext<'a>,
@@ -368,7 +367,7 @@ impl LlamaEmbedder<'_> {
     /// The vector of one text, of length 1.
     ///
     /// # Errors
-    /// llama.cpp's own words.
+    /// llama.cpp's error message.
     pub fn embed(&mut self, tokens: &[u32]) -> Result<Vec<f32>, DecodeFailed> {
         self.context.clear_kv_cache();
         self.batch.clear();

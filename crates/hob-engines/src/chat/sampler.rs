@@ -1,5 +1,5 @@
-//! Chooses the next token: biases, penalties, the cuts of the distribution, a throw of dice.
-//! In the order of llama.cpp, so that its users' settings mean here what they meant there.
+//! Chooses the next token: biases, penalties, cuts of the distribution, and a random choice.
+//! The order is that of llama.cpp, so that the same settings have the same effect.
 
 mod history;
 mod random;
@@ -15,13 +15,13 @@ pub use history::History;
 use random::Random;
 use select::{Candidate, SORTED_MIN, best, largest, sort_front};
 
-/// Most alternatives that are reported for a token.
+/// Maximum alternatives that are reported for a token.
 const TOP_MAX: u8 = 20;
 
 /// Below any logit of a model. Finite, so that a grammar that allows only the end can still end.
 const BIAS_AVOIDED: f32 = -1e9;
 
-/// What holds where a request says nothing. llama.cpp's own, unless the model's file says other.
+/// Defaults for values that a request does not set: those of the model's file, or else llama.cpp's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SamplerDefaults {
     pub temperature: f32,
@@ -45,7 +45,7 @@ impl Default for SamplerDefaults {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SamplerError {
-    /// The model computed nonsense: its weights or its kernel are broken.
+    /// The logits are not numbers: the weights or a kernel are damaged.
     #[error("the model gave no number for token {token}")]
     NotANumber { token: u32 },
     #[error("no token may come next")]
@@ -56,11 +56,11 @@ pub enum SamplerError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen {
     pub token: u32,
-    /// Where they were asked for.
+    /// `None` unless the request asked for them.
     pub logprobs: Option<Logprobs>,
 }
 
-/// How likely the model itself found tokens, before biases, penalties, masks and cuts.
+/// Log probabilities of the model itself, before biases, penalties, masks and cuts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Logprobs {
     pub logprob: f32,
@@ -68,7 +68,7 @@ pub struct Logprobs {
     pub top: Vec<(u32, f32)>,
 }
 
-/// One answer's way of choosing. Its buffers are reused from token to token.
+/// The sampler of one answer. It reuses its buffers.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     temperature: f32,
@@ -86,7 +86,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// `fallback_seed` counts where the request names no seed.
+    /// Uses `fallback_seed` if the request has no seed.
     pub fn new(sampling: &Sampling, defaults: &SamplerDefaults, fallback_seed: u64) -> Sampler {
         let top_k = sampling.top_k.unwrap_or(defaults.top_k);
         Sampler {
@@ -106,17 +106,17 @@ impl Sampler {
         }
     }
 
-    /// Also reports how likely tokens were, with `top` alternatives; none reports nothing.
+    /// Also reports log probabilities, with `top` alternatives. `None` reports nothing.
     pub fn with_logprobs(self, top: Option<u8>) -> Sampler {
         Sampler { top_wanted: top.map(|top| usize::from(top.min(TOP_MAX))), ..self }
     }
 
-    /// Chooses these tokens only where a mask allows no other.
+    /// Chooses these tokens only if a mask allows no others.
     pub fn avoid(&mut self, tokens: impl Iterator<Item = u32>) {
         self.logit_bias.extend(tokens.map(|token| (token, BIAS_AVOIDED)));
     }
 
-    /// Chooses by the model's `logits`, among the tokens of `mask`.
+    /// Chooses from `logits`, among the tokens of `mask`.
     pub fn choose(
         &mut self,
         logits: &[f32],
@@ -132,16 +132,16 @@ impl Sampler {
         Ok(Chosen { token, logprobs })
     }
 
-    /// The log probability of `token`, even if the sampler did not choose it. Has alternatives only if
-    /// the request wants some.
+    /// The log probability of `token`, even if the sampler did not choose it. It has alternatives only if the request asks
+    /// for them.
     ///
     /// # Errors
-    /// The logits are no numbers.
+    /// The logits are not numbers.
     pub fn score(&mut self, logits: &[f32], token: u32) -> Result<Logprobs, SamplerError> {
         self.logprobs(logits, token, self.top_wanted.unwrap_or(0))
     }
 
-    /// Writes biased and penalised logits to `adjusted`; false where nothing changes them.
+    /// Writes biased and penalised logits to `adjusted`. Returns false if nothing changes them.
     fn adjust(&self, logits: &[f32], said: &History, adjusted: &mut Vec<f32>) -> bool {
         let counts = self.presence_penalty != 0.0 || self.frequency_penalty != 0.0;
         let repeats = self.repeat_penalty != 1.0;
@@ -203,7 +203,7 @@ impl Sampler {
         }
     }
 
-    /// Drops what is less likely than `min_p` times the likeliest.
+    /// Drops tokens that are less likely than `min_p` times the likeliest one.
     fn cut_min_p(&mut self, highest: f32) {
         if self.min_p > 0.0 {
             let least = highest + self.min_p.min(1.0).ln();
@@ -211,7 +211,7 @@ impl Sampler {
         }
     }
 
-    /// Throws the dice over what is left.
+    /// Chooses randomly among the remaining tokens.
     fn thrown(&mut self, first: Candidate) -> u32 {
         let scale = 1.0 / f64::from(self.temperature);
         let weight =
@@ -224,7 +224,7 @@ impl Sampler {
                 return candidate.token;
             }
         }
-        // Rounding may leave a crumb; it belongs to the likeliest.
+        // Rounding may leave a small rest, which belongs to the likeliest token.
         first.token
     }
 
@@ -246,7 +246,7 @@ impl Sampler {
     }
 }
 
-/// Tokens that the vocabulary does not have are passed over.
+/// Ignores tokens that the vocabulary does not have.
 fn change(logits: &mut [f32], token: u32, change: impl Fn(f32) -> f32) {
     if let Some(logit) = logits.get_mut(token as usize) {
         *logit = change(*logit);

@@ -1,5 +1,5 @@
-//! The model's own chat template: a conversation becomes the text that the model was trained to read.
-//! Pure: the date is passed in. Nothing is tokenised here, and no answer is read.
+//! Renders a conversation with the model's own chat template, as the text that the model was trained on.
+//! Callers pass the date. This module neither tokenises nor reads answers.
 
 mod attempts;
 mod continued;
@@ -20,10 +20,10 @@ use serde_json::{Map, Value};
 use super::dialect::{DescribedBy, Dialect};
 use crate::memory::limited;
 
-/// The longest in use are under 30 KiB.
+/// Maximum length of a template. The longest known ones have under 30 KiB.
 const SOURCE_BYTES_MAX: usize = 1 << 20;
 
-/// Instructions of the template's virtual machine for one rendering: some ten thousand messages, and
+/// Maximum instructions of the template's virtual machine for one rendering: enough for about ten thousand messages, and
 /// about a tenth of a second.
 const STEPS_MAX: u64 = 2_000_000;
 
@@ -32,29 +32,29 @@ const RENDERED_BYTES_MAX: usize = 16 << 20;
 /// Maximum memory of one rendering. A template that doubles a text needs 40 steps to fill any machine.
 const RENDERING_BYTES_MAX: usize = 1 << 30;
 
-/// The name that the one template has in its environment.
+/// Name of the only template in its environment.
 const NAME: &str = "chat";
 
-/// Special tokens as text; empty where the vocabulary has none.
+/// Special tokens as text. Empty if the vocabulary lacks them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpecialTokens {
     pub bos: String,
     pub eos: String,
 }
 
-/// A prompt, ready to be made into tokens (special tokens in it are meant as such).
+/// A prompt to be tokenised. Special tokens in it count as tokens.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Rendered {
     pub text: String,
-    /// The prompt itself opened the thinking block: what the model writes first is thinking.
+    /// Whether the prompt opens the thinking block, so that the answer begins with thinking.
     pub starts_in_thinking: bool,
-    /// The text begins with the token that begins texts, so none is to be added.
+    /// Whether the text begins with the BOS token, so that none is added.
     pub has_bos: bool,
-    /// The prompt ends within the answer: what the model writes first continues that text.
+    /// Whether the prompt ends within the answer, so that the model continues that text.
     pub is_within_answer: bool,
 }
 
-/// What users wrote stays out of logs.
+/// Leaves out the text, which belongs to the user.
 impl fmt::Debug for Rendered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rendered")
@@ -70,10 +70,10 @@ impl fmt::Debug for Rendered {
 pub enum TemplateError {
     #[error("the model's chat template has {bytes} bytes, and the limit is {bytes_max}")]
     SourceTooLong { bytes: usize, bytes_max: usize },
-    #[error("the model's chat template has a mistake in line {line}: {reason}")]
+    #[error("the model's chat template has an error in line {line}: {reason}")]
     Syntax { line: usize, reason: String },
-    /// The template's own refusal. Users can act on it.
-    #[error("the model's chat template refuses this conversation: {reason}")]
+    /// The template rejects the conversation on purpose. Users can change the conversation.
+    #[error("the model's chat template rejects this conversation: {reason}")]
     Refused { reason: String },
     #[error("the model's chat template fails in line {line}: {kind}")]
     Failed { line: usize, kind: String },
@@ -94,11 +94,11 @@ pub struct ChatTemplate {
     content: ContentForm,
 }
 
-/// How messages hold their text.
+/// Form of the text in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ContentForm {
     Text,
-    /// `[{"type": "text", "text": …}]`, which is all that some templates look at.
+    /// `[{"type": "text", "text": …}]`. Some templates read no other form.
     Parts,
 }
 
@@ -122,15 +122,15 @@ impl ChatTemplate {
         Ok(template)
     }
 
-    /// How this model marks thinking and calls.
+    /// Marks of thinking and tool calls of this model.
     pub fn dialect(&self) -> &Dialect {
         &self.dialect
     }
 
-    /// The prompt that makes the model answer. `now` is for templates that tell the model the date.
-    /// A conversation that the template refuses is tried again in forms that it may take: a system message
-    /// within the user's, neighbours of one role joined, ids and arguments written otherwise.
-    /// Where the assistant's message is the last, the prompt ends with it and the model continues it.
+    /// Renders the prompt. `now` is for templates that contain the date.
+    /// If the template rejects the conversation, it is rendered again in other forms: the system message within the user's,
+    /// neighbours of one role joined, ids and arguments in another format.
+    /// If the last message is the assistant's, the prompt ends with it and the model continues it.
     pub fn render(
         &self,
         conversation: &Conversation,
@@ -148,7 +148,7 @@ impl ChatTemplate {
             messages = tools::written_out(messages, &variables::tools(conversation)?);
         }
         let mut rendered = self.first_that_renders(&messages, &variables, now);
-        // Some know only a few words of effort, and refuse the others.
+        // Some templates know only a few words for the effort, and reject the others.
         if matches!(rendered, Err(TemplateError::Refused { .. }))
             && variables.remove("reasoning_effort").is_some()
         {
@@ -202,7 +202,7 @@ impl ChatTemplate {
         Ok(String::from_utf8_lossy(&out.bytes).into_owned())
     }
 
-    /// Some templates pass over a text that is not in parts, without a word.
+    /// Finds the form of text that the template reads. Some templates silently ignore text that is not in parts.
     fn probe_content(&self) -> ContentForm {
         const NEEDLE: &str = "needle";
         let probe = |messages: Vec<Value>| {
@@ -247,7 +247,7 @@ impl ChatTemplate {
         }
         match error.kind() {
             ErrorKind::OutOfFuel => TemplateError::TooManySteps { steps_max: STEPS_MAX },
-            // The detail may hold a user's text; the kind does not.
+            // The detail may contain a user's text. The kind does not.
             kind => TemplateError::Failed {
                 line: error.line().unwrap_or_default(),
                 kind: kind.to_string(),
@@ -255,7 +255,7 @@ impl ChatTemplate {
         }
     }
 
-    /// A reason that stands in the template as it is, and so was not put together with a user's text.
+    /// Returns the reason only if the template contains it literally. Otherwise it may contain a user's text.
     fn without_user_text(&self, reason: &str) -> String {
         if self.source.contains(reason) {
             reason.to_owned()
@@ -280,7 +280,7 @@ fn syntax_error(error: &Error) -> TemplateError {
     TemplateError::Syntax { line: error.line().unwrap_or_default(), reason }
 }
 
-/// What a template writes, up to the limit.
+/// Output of a template, up to the limit.
 #[derive(Default)]
 struct LimitedText {
     bytes: Vec<u8>,

@@ -1,5 +1,5 @@
-//! ggml's own multiplications, timed on the processor: of a type's weights with one vector, and with many.
-//! Weights are stored as llama.cpp stores them: in the layout of the vector units, where the type has one.
+//! Times ggml's multiplications on the processor: weights of a type with one vector, and with many.
+//! Weights are stored as llama.cpp stores them: in the layout of the vector units, if the type has one.
 #![expect(unsafe_code, reason = "ggml's C functions have no safe wrapper for single operations")]
 
 use std::ffi::{CStr, c_void};
@@ -10,9 +10,9 @@ use llama_cpp_sys_2 as sys;
 
 use super::{Heard, Timed, best_and_median};
 
-/// Numbers of a row: a multiple of every block.
+/// Elements of a row. A multiple of every block size.
 const WIDTH: i64 = 4096;
-/// Rows that are really made; the rest repeats them.
+/// Rows with data of their own. The other rows repeat them.
 const MADE_ROWS: i64 = 8;
 const PASSES_MIN: usize = 5;
 const PASSES_MAX: usize = 12;
@@ -53,7 +53,7 @@ pub struct Threads {
     pub prefill: u32,
 }
 
-/// How much is multiplied.
+/// Size of a multiplication.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) weight_bytes: usize,
@@ -152,7 +152,7 @@ impl Processor {
         (status == sys::GGML_STATUS_SUCCESS).then_some(())
     }
 
-    /// Where weights may lie, the preferred first: orders of vector units, then as they are.
+    /// Memory layouts for weights, the preferred first: those of vector units, then the plain one.
     fn places(&self) -> Vec<sys::ggml_backend_buffer_type_t> {
         type Extra =
             unsafe extern "C" fn(sys::ggml_backend_dev_t) -> *mut sys::ggml_backend_buffer_type_t;
@@ -193,7 +193,7 @@ struct Product {
 }
 
 impl Product {
-    /// In the first place that has a kernel for it.
+    /// Uses the first layout that has a kernel for the type.
     fn new(
         processor: &Processor,
         kind: sys::ggml_type,

@@ -7,9 +7,9 @@ use super::{Heard, Timed};
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
 use crate::chat::llama::{Llama, LlamaError, LlamaOptions};
 
-/// Behind which the short runs stand.
+/// Context length of the short runs, tokens.
 const SHORT_TOKENS: u32 = 64;
-/// Tokens of one run.
+/// Number of tokens of one run.
 const RUN_TOKENS: u32 = 16;
 const RUNS: usize = 5;
 /// Beyond it the context is as long as it has become.
@@ -17,7 +17,7 @@ const FILL_TIME: Duration = Duration::from_secs(3);
 /// So few at first that a slow machine is stopped in time, and twice as many after each step that took no longer than this.
 const FILL_STEP_TOKENS: u32 = 64;
 const FILL_STEP_TIME: Duration = Duration::from_millis(500);
-/// Any that every vocabulary has.
+/// A token that every vocabulary has.
 const TOKEN: u32 = 100;
 
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum PaceError {
 /// Behind [`SHORT_TOKENS`] and behind as many as there is time for, up to `long_tokens`.
 ///
 /// # Errors
-/// It does not load, or does not compute.
+/// The model does not load or does not compute.
 pub fn time_model(
     options: LlamaOptions,
     long_tokens: u32,

@@ -1,5 +1,5 @@
-//! How large a schema or grammar may be, checked before anything is compiled.
-//! The compiler recurses over what it is given, so size is depth of its stack, and time.
+//! Size limits of schemas and grammars, checked before compilation.
+//! The compiler is recursive, so a large schema needs a deep stack and much time.
 
 use serde_json::{Map, Value};
 
@@ -15,19 +15,19 @@ const ENUM_VALUES_MAX: usize = 2_000;
 pub(super) const PATTERN_BYTES_MAX: usize = 2_048;
 const GRAMMAR_BYTES_MAX: usize = 32 << 10;
 const RULES_MAX: usize = 500;
-/// Parentheses and brackets that are open at once in a grammar.
+/// Maximum nesting of parentheses and brackets in a grammar.
 const NESTING_MAX: usize = 64;
 
-/// What is too much, and how much there is.
+/// A limit that was exceeded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found} {what} and the limit is {limit}")]
-pub struct Excess {
+pub struct LimitExceeded {
     pub what: &'static str,
     pub found: usize,
     pub limit: usize,
 }
 
-/// What a schema consists of.
+/// Size of a schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
     depth: usize,
@@ -47,7 +47,7 @@ impl Size {
 
     /// # Errors
     /// The first limit that is exceeded.
-    pub(super) fn check(&self) -> Result<(), Excess> {
+    pub(super) fn check(&self) -> Result<(), LimitExceeded> {
         within("levels of nesting", self.depth, DEPTH_MAX)?;
         within("nested schemas", self.schemas, SCHEMAS_MAX)?;
         within("properties", self.properties, PROPERTIES_MAX)?;
@@ -56,14 +56,14 @@ impl Size {
         within("bytes in a pattern", self.pattern_bytes, PATTERN_BYTES_MAX)
     }
 
-    /// Together with the schemas of the tools before it.
+    /// Adds the schemas of the tools before it.
     pub(super) fn after(self, before: Size) -> Size {
         Size { schemas: self.schemas + before.schemas, ..self }
     }
 
     fn add(&mut self, value: &Value, depth: usize) {
         self.depth = self.depth.max(depth);
-        // What is deeper is refused; the rest of it need not be counted.
+        // Deeper schemas are rejected, so the rest need not be counted.
         if depth > DEPTH_MAX {
             return;
         }
@@ -94,8 +94,8 @@ impl Size {
 }
 
 /// # Errors
-/// The pattern is longer than a pattern may be.
-pub(super) fn check_pattern(pattern: &str) -> Result<(), Excess> {
+/// The pattern is too long.
+pub(super) fn check_pattern(pattern: &str) -> Result<(), LimitExceeded> {
     within("bytes in a pattern", pattern.len(), PATTERN_BYTES_MAX)
 }
 
@@ -103,7 +103,7 @@ pub(super) fn check_pattern(pattern: &str) -> Result<(), Excess> {
 ///
 /// # Errors
 /// The first limit that is exceeded.
-pub(super) fn check_grammar(lark: &str) -> Result<(), Excess> {
+pub(super) fn check_grammar(lark: &str) -> Result<(), LimitExceeded> {
     within("bytes in a grammar", lark.len(), GRAMMAR_BYTES_MAX)?;
     let is_rule = |line: &&str| line.contains(':') && !line.trim_start().starts_with(['|', '/']);
     within("rules", lark.lines().filter(is_rule).count(), RULES_MAX)?;
@@ -120,8 +120,8 @@ pub(super) fn check_grammar(lark: &str) -> Result<(), Excess> {
     within("levels of nesting", nesting, NESTING_MAX)
 }
 
-fn within(what: &'static str, found: usize, limit: usize) -> Result<(), Excess> {
-    if found <= limit { Ok(()) } else { Err(Excess { what, found, limit }) }
+fn within(what: &'static str, found: usize, limit: usize) -> Result<(), LimitExceeded> {
+    if found <= limit { Ok(()) } else { Err(LimitExceeded { what, found, limit }) }
 }
 
 #[cfg(test)]

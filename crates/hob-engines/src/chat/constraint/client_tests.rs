@@ -6,7 +6,9 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::{Value, json};
 
 use super::tests::{answer, small_vocabulary};
-use super::{Calls, Constrainer, Constraint, ConstraintError, SchemaLimits, ToolsWanted, Wanted};
+use super::{
+    AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, SchemaLimits, ToolRules,
+};
 use crate::chat::dialect::HERMES;
 
 /// Name, arguments, and the keywords that are left out.
@@ -27,9 +29,9 @@ fn tool(name: &str, schema: &Value, strict: bool) -> Tool {
 
 fn compiled(tools: &[Tool]) -> Result<Constraint, ConstraintError> {
     let constrainer = Constrainer::new(small_vocabulary(), SchemaLimits::default()).unwrap();
-    let (choice, calls, dialect) = (&ToolChoice::Required, Calls::One, &HERMES);
-    let tools = Some(ToolsWanted { tools, choice, calls, dialect });
-    let wanted = Wanted { output: &OutputFormat::Text, strict: false, tools };
+    let (choice, calls, dialect) = (&ToolChoice::Required, CallCount::One, &HERMES);
+    let tools = Some(ToolRules { tools, choice, calls, dialect });
+    let wanted = AnswerRules { output: &OutputFormat::Text, strict: false, tools };
     constrainer.compile(&wanted, 400).map(Option::unwrap)
 }
 
@@ -85,9 +87,9 @@ fn an_output_schema_without_strict_is_held_to_the_rest() {
     let constrainer = Constrainer::new(small_vocabulary(), SchemaLimits::default()).unwrap();
     let schema = json!({ "type": "array", "items": { "type": "integer" }, "uniqueItems": true });
     let output = OutputFormat::JsonSchema(JsonText::parsed(schema.to_string()));
-    let wanted = Wanted { output: &output, strict: false, tools: None };
+    let wanted = AnswerRules { output: &output, strict: false, tools: None };
     let constraint = constrainer.compile(&wanted, 100).unwrap().unwrap();
     assert_eq!(constraint.ignored(), ["response_format.uniqueItems"]);
-    let refused = constrainer.compile(&Wanted { strict: true, ..wanted }, 100).unwrap_err();
+    let refused = constrainer.compile(&AnswerRules { strict: true, ..wanted }, 100).unwrap_err();
     assert!(refused.to_string().contains("'uniqueItems' at 'schema'"), "{refused}");
 }

@@ -1,6 +1,6 @@
-//! The shortest end that can be found for an answer that a grammar holds: which tokens close it.
-//! A search by trial, since the grammar's automaton shows only what may come next; what it finds
-//! always closes the answer, but a shorter end may exist.
+//! Finds a short end for a constrained answer: the tokens that close it.
+//! It searches by trial, because the grammar's automaton only shows the next allowed tokens. The result always closes the
+//! answer, but a shorter end may exist.
 
 mod context;
 
@@ -16,43 +16,43 @@ use context::Quoting;
 use super::matching::{allows, consume, ends_with, is_complete, undo};
 use super::{ConstraintError, Vocabulary};
 
-/// Bytes after which an end is no end. Answers that need more than this to close are refused.
+/// Maximum bytes of an end. Answers that need more to close are rejected.
 const END_BYTES_MAX: usize = 16_384;
-/// What most ends need, and much less work to find out.
+/// Enough for most ends, and much faster to search.
 const FIRST_BYTES_MAX: usize = 512;
-/// Ends tried when a quick one is too long.
+/// Ends to try if the first one is too long.
 const TRIALS_MAX: usize = 96;
-/// Alternatives tried where an answer may go on in several ways.
+/// Alternatives to try where an answer can continue in several ways.
 const ALTERNATIVES_MAX: usize = 8;
-/// The same between two tokens, where other answers wait.
+/// The same between two tokens of an answer, when other answers wait.
 const STEP_TRIALS_MAX: usize = 24;
 /// The limit where ends are long, because each trial then takes longer.
 const LONG_TRIALS_MAX: usize = 8;
-/// Tokens tried in one search, over all its attempts; what was found until then counts.
+/// Maximum tokens tried in one search, over all its attempts. The best end found until then is used.
 const STEPS_MAX: usize = 40_000;
-/// Times that one place may be come by before an attempt is taken for a recursion without end.
+/// After so many visits of one place, an attempt counts as an endless recursion.
 const VISITS_MAX: usize = 24;
 
-/// What is tried outside of strings: what closes, then values by how little they ask for.
+/// Bytes to try outside strings: closing ones first, then values that need little.
 const OUTSIDE: &[u8] = b"}]0123456789\"ntf[{-.:,eE+<";
-/// What is tried inside of a string that may not end yet; then every other byte.
-/// What parts a text comes first: behind it, a pattern is one part nearer to its end.
+/// Bytes to try inside a string that may not end yet, before all other bytes. Separators come first: after one, a pattern
+/// is one part nearer to its end.
 const INSIDE: &[u8] = b"@:/-._T Za0A1PD2bcdef3456789";
 
-/// Finds ends, and learns which way on is the shorter one.
+/// Finds ends, and learns which alternative is shorter.
 #[derive(Clone, Debug)]
 pub(super) struct Closer {
     vocabulary: Vocabulary,
-    /// Tokens of their own that the grammar may ask for.
+    /// Special tokens that the grammar may require.
     marks: Vec<u32>,
-    /// Texts that patterns in strings may ask for, in single bytes.
+    /// Texts that may match patterns in strings, as tokens of single bytes.
     hints: Vec<Vec<u32>>,
     preferred: HashMap<u64, u32>,
     trials_max: usize,
     steps_left: usize,
 }
 
-/// A place where the answer could go on in more than one way.
+/// A place where the answer can continue in more than one way.
 #[derive(Clone, Debug)]
 struct Fork {
     place: u64,
@@ -75,13 +75,13 @@ impl Closer {
         Closer { vocabulary, marks, hints, preferred, trials_max, steps_left: STEPS_MAX }
     }
 
-    /// From now on answers wait.
+    /// Searches less from now on, because answers wait.
     pub(super) fn hurry(&mut self) {
         self.trials_max = STEP_TRIALS_MAX;
     }
 
-    /// The tokens that end the answer from here, at most `tokens_max` of them if that is possible.
-    /// The matcher is left as it was. None where no end was found.
+    /// The tokens that end the answer from here: at most `tokens_max` if possible. `None` if no end was found. The matcher
+    /// does not change.
     pub(super) fn end(
         &mut self,
         matcher: &mut Matcher,
@@ -89,7 +89,7 @@ impl Closer {
         tokens_max: usize,
     ) -> Result<Option<Vec<u32>>, ConstraintError> {
         self.steps_left = STEPS_MAX;
-        // A wrong turn may never end, so a short attempt comes first.
+        // A wrong alternative may never end, so a short attempt comes first.
         for bytes_max in [FIRST_BYTES_MAX, END_BYTES_MAX] {
             let quick = self.trial(matcher, context, bytes_max)?;
             if let Some(trial) = &quick {
@@ -105,7 +105,7 @@ impl Closer {
         Ok(None)
     }
 
-    /// Looks for a shorter end by going the other way at each fork, one kind of fork at a time.
+    /// Looks for a shorter end by taking another alternative at each fork, one fork at a time.
     fn explored(
         &mut self,
         matcher: &mut Matcher,
@@ -113,7 +113,7 @@ impl Closer {
         mut best: Option<Trial>,
         bytes_max: usize,
     ) -> Result<Option<Trial>, ConstraintError> {
-        // Without an end there are no forks to change: those of a failed attempt are taken.
+        // Without an end, the forks of the failed attempt are used.
         let mut forks = match &best {
             Some(trial) => trial.forks.clone(),
             None => self.forks_of_failure(matcher, context)?,
@@ -173,7 +173,7 @@ impl Closer {
         Ok(ended.then_some(trial))
     }
 
-    /// Goes on from here until the answer may end; false where it does not within `bytes_max`.
+    /// Continues until the answer may end. False if it does not end within `bytes_max`.
     fn run(
         &mut self,
         matcher: &mut Matcher,
@@ -223,7 +223,7 @@ impl Closer {
         let quoting = context.quoting;
         let closing: &[u8] = match quoting {
             Quoting::Inside => b"\"",
-            // A comma, where nothing closes: another member is required, and no digit helps.
+            // If nothing closes, a comma: another member is required, and no digit helps.
             Quoting::Outside => b"}],",
             Quoting::Escaped => b"",
         };
@@ -240,7 +240,7 @@ impl Closer {
             Some(way) => Some(way),
             None => self.closable(matcher, quoting, &ways)?.or(ways.first().copied()),
         };
-        // Within strings every character is a fork; only their first one decides much.
+        // Within strings every character is a fork, but only the first one matters.
         let decides = quoting == Quoting::Outside || context.last == b'"';
         if ways.len() > 1 && decides {
             trial.forks.push(Fork { place, ways });
@@ -274,8 +274,7 @@ impl Closer {
         Ok(None)
     }
 
-    /// All that may come next, in the order of preference; marks and rare bytes only if all else
-    /// is forbidden.
+    /// All tokens that may come next, in order of preference. Marks and rare bytes only if all others are forbidden.
     fn ways(&self, matcher: &mut Matcher, quoting: Quoting) -> Result<Vec<u32>, ConstraintError> {
         let usual = if quoting == Quoting::Outside { OUTSIDE } else { INSIDE };
         let usual: Vec<u32> = usual.iter().filter_map(|&b| self.vocabulary.byte_token(b)).collect();
@@ -303,7 +302,7 @@ impl Closer {
         Ok(ways)
     }
 
-    /// The first way after which the value may end.
+    /// The first alternative after which the value may end.
     fn closable(
         &self,
         matcher: &mut Matcher,

@@ -1,5 +1,5 @@
-//! Makes constraints: one of these per model. Compiled grammars are kept, since clients send the
-//! same tools and schemas again and again.
+//! Compiles grammars for one model and caches them, because clients send the same tools and schemas
+//! many times.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,43 +12,44 @@ use llguidance::{Matcher, ParserFactory};
 use toktrie::InferenceCapabilities;
 
 use super::closing::{Closer, Context};
-use super::grammar::{self, Begins, Plan, Wanted};
+use super::grammar::{self, AnswerRules, Begins, Plan};
+use super::matching::first_line;
 use super::schema::Relaxation;
 use super::source::{Relaxed, Source};
-use super::trigger::Watch;
+use super::trigger::TriggerWatch;
 use super::{Constraint, ConstraintError, Phase, SchemaLimits, Vocabulary};
 
-/// Grammars that stay compiled.
-const KEPT_MAX: usize = 32;
+/// Maximum number of cached grammars.
+const CACHED_GRAMMARS_MAX: usize = 32;
 
 /// Stack of the compiling thread. Only the used part takes memory, until the thread ends.
 const STACK_BYTES: usize = 256 << 20;
 
-/// Compiles what is wanted against one vocabulary.
+/// Compiles grammars against one vocabulary.
 pub struct Constrainer {
     vocabulary: Vocabulary,
     factory: ParserFactory,
     limits: SchemaLimits,
-    /// The one used last stands first.
-    kept: Mutex<VecDeque<Kept>>,
+    /// Most recently used first.
+    kept: Mutex<VecDeque<CachedGrammar>>,
 }
 
-struct Kept {
-    /// As it was asked for.
+struct CachedGrammar {
+    /// The grammar as requested.
     plan: Plan,
     matcher: Matcher,
     closer: Closer,
     end: Option<Vec<u32>>,
-    /// What the grammar leaves out.
+    /// Keywords that the grammar does not enforce.
     ignored: Vec<String>,
 }
 
-/// What is known of a constraint without compiling anything.
+/// A constraint that needs no compilation, if there is one.
 #[derive(Debug)]
 pub enum Ready {
     /// The answer has no constraint.
     Free,
-    Kept(Box<Constraint>),
+    Cached(Box<Constraint>),
     Uncompiled,
 }
 
@@ -65,7 +66,7 @@ impl Constrainer {
         .map_err(super::matching::failed)?;
         factory.quiet();
         *factory.limits_mut() = ParserLimits {
-            // What the matcher says of a failure must not quote the answer.
+            // Error messages of the matcher must not quote the answer.
             verbose_errors: false,
             step_lexer_fuel: 2_000_000,
             step_max_items: 500_000,
@@ -78,7 +79,7 @@ impl Constrainer {
     /// milliseconds for a grammar that is not cached, so the decoding thread must not call it.
     pub fn compile(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &AnswerRules<'_>,
         tokens_max: u32,
     ) -> Result<Option<Constraint>, ConstraintError> {
         let Some(plan) = self.plan(wanted, &Relaxed::default())? else { return Ok(None) };
@@ -89,18 +90,24 @@ impl Constrainer {
         self.constraint(kept, wanted, tokens_max).map(Some)
     }
 
-    /// The same where nothing has to be compiled.
-    pub fn ready(&self, wanted: &Wanted<'_>, tokens_max: u32) -> Result<Ready, ConstraintError> {
+    /// Like [`Constrainer::compile`], but never compiles.
+    pub fn ready(
+        &self,
+        wanted: &AnswerRules<'_>,
+        tokens_max: u32,
+    ) -> Result<Ready, ConstraintError> {
         let Some(plan) = self.plan(wanted, &Relaxed::default())? else { return Ok(Ready::Free) };
         match self.find(&plan) {
-            Some(kept) => self.constraint(kept, wanted, tokens_max).map(Box::new).map(Ready::Kept),
+            Some(kept) => {
+                self.constraint(kept, wanted, tokens_max).map(Box::new).map(Ready::Cached)
+            }
             None => Ok(Ready::Uncompiled),
         }
     }
 
     fn plan(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &AnswerRules<'_>,
         relaxed: &Relaxed,
     ) -> Result<Option<Plan>, ConstraintError> {
         grammar::plan(wanted, &self.vocabulary, &self.limits, relaxed)
@@ -108,13 +115,13 @@ impl Constrainer {
 
     fn constraint(
         &self,
-        kept: Kept,
-        wanted: &Wanted<'_>,
+        kept: CachedGrammar,
+        wanted: &AnswerRules<'_>,
         tokens_max: u32,
     ) -> Result<Constraint, ConstraintError> {
         let phase = match (kept.plan.begins, &wanted.tools) {
             (Begins::WithATrigger, Some(tools)) => {
-                Phase::Free(Watch::new(self.vocabulary.clone(), *tools.dialect))
+                Phase::Free(TriggerWatch::new(self.vocabulary.clone(), *tools.dialect))
             }
             _ => Phase::Held,
         };
@@ -139,7 +146,7 @@ impl Constrainer {
     }
 
     /// A copy of the compiled plan, which is now the one used last.
-    fn find(&self, plan: &Plan) -> Option<Kept> {
+    fn find(&self, plan: &Plan) -> Option<CachedGrammar> {
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let at = all.iter().position(|kept| kept.plan == *plan)?;
         let kept = all.remove(at)?;
@@ -148,47 +155,54 @@ impl Constrainer {
         Some(copy)
     }
 
-    fn keep(&self, kept: Kept) -> Kept {
+    fn keep(&self, kept: CachedGrammar) -> CachedGrammar {
         let copy = kept.copy();
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_front(kept);
-        all.truncate(KEPT_MAX);
+        all.truncate(CACHED_GRAMMARS_MAX);
         copy
     }
 
-    /// On a thread of its own, whose stack bears every grammar that is within the bounds.
-    fn compiled_apart(&self, plan: Plan, wanted: &Wanted<'_>) -> Result<Kept, ConstraintError> {
+    /// Compiles on a separate thread, whose stack is large enough for every grammar within the limits.
+    fn compiled_apart(
+        &self,
+        plan: Plan,
+        wanted: &AnswerRules<'_>,
+    ) -> Result<CachedGrammar, ConstraintError> {
         let crashed = ConstraintError::Crashed { field: field_of(wanted) };
         let compiling = thread::Builder::new().name("grammar".to_owned()).stack_size(STACK_BYTES);
         thread::scope(|scope| {
             let compiled = compiling.spawn_scoped(scope, || self.compiled(plan, wanted));
             match compiled.map(thread::ScopedJoinHandle::join) {
                 Ok(Ok(compiled)) => compiled,
-                // It panicked, or the system has no memory for another thread.
+                // The compiler panicked, or the system has no memory for another thread.
                 Ok(Err(_)) | Err(_) => Err(crashed),
             }
         })
     }
 
-    fn compiled(&self, plan: Plan, wanted: &Wanted<'_>) -> Result<Kept, ConstraintError> {
+    fn compiled(
+        &self,
+        plan: Plan,
+        wanted: &AnswerRules<'_>,
+    ) -> Result<CachedGrammar, ConstraintError> {
         let field = field_of(wanted);
         match self.built(&plan, wanted, field) {
             Ok((matcher, closer, end)) => {
                 let ignored = plan.ignored.clone();
-                Ok(Kept { plan, matcher, closer, end, ignored })
+                Ok(CachedGrammar { plan, matcher, closer, end, ignored })
             }
             Err(failure) => {
                 let Some(relaxed) = self.relaxed(wanted)? else { return Err(failure) };
                 let Some(loose) = self.plan(wanted, &relaxed)? else { return Err(failure) };
                 let (matcher, closer, end) = self.built(&loose, wanted, field)?;
-                Ok(Kept { plan, matcher, closer, end, ignored: loose.ignored })
+                Ok(CachedGrammar { plan, matcher, closer, end, ignored: loose.ignored })
             }
         }
     }
 
-    /// What has to be given up of which schema so that the grammar compiles; none where no schema
-    /// is to blame.
-    fn relaxed(&self, wanted: &Wanted<'_>) -> Result<Option<Relaxed>, ConstraintError> {
+    /// Finds which schemas must be relaxed so that the grammar compiles. `None` if no schema is the cause.
+    fn relaxed(&self, wanted: &AnswerRules<'_>) -> Result<Option<Relaxed>, ConstraintError> {
         let mut relaxed = Relaxed::default();
         for source in Source::all(wanted)? {
             let least = self.least(&source, wanted)?;
@@ -200,11 +214,11 @@ impl Constrainer {
         Ok((!relaxed.is_nothing()).then_some(relaxed))
     }
 
-    /// The least that has to be given up of this schema.
+    /// The smallest relaxation with which this schema compiles.
     fn least(
         &self,
         source: &Source<'_>,
-        wanted: &Wanted<'_>,
+        wanted: &AnswerRules<'_>,
     ) -> Result<Relaxation, ConstraintError> {
         if !source.fits() {
             return Ok(Relaxation::All);
@@ -227,22 +241,24 @@ impl Constrainer {
         }
     }
 
-    fn built(&self, plan: &Plan, wanted: &Wanted<'_>, field: &'static str) -> Built {
-        let refuse =
-            |error: &dyn fmt::Display| ConstraintError::Grammar { field, detail: short(error) };
+    fn built(&self, plan: &Plan, wanted: &AnswerRules<'_>, field: &'static str) -> Built {
+        let refuse = |error: &dyn fmt::Display| ConstraintError::Grammar {
+            field,
+            detail: first_line(error),
+        };
         let parser = self.factory.create_parser(plan.grammar()).map_err(|error| refuse(&error))?;
         let mut matcher = Matcher::new(Ok(parser));
         if let Some(error) = matcher.get_error() {
             return Err(refuse(&error));
         }
-        // A grammar that nothing can begin, such as `start: start`, fails at its first token.
+        // A grammar without a first token, such as `start: start`, fails here.
         if let Err(error) = matcher.deep_clone().compute_mask_or_eos() {
             return Err(refuse(&error));
         }
         let marks = wanted.tools.iter().flat_map(|tools| tools.dialect.marks);
         let marks = marks.filter_map(|mark| self.vocabulary.special(mark)).collect();
         let mut closer = Closer::new(self.vocabulary.clone(), marks, &plan.hints);
-        // A limit of nothing makes it look for the shortest end there is.
+        // With a limit of 0, the search looks for the shortest end.
         let end = closer.end(&mut matcher, Context::default(), 0)?;
         if plan.must_close && end.is_none() {
             return Err(ConstraintError::Endless { field });
@@ -261,10 +277,10 @@ impl Constrainer {
     }
 }
 
-impl Kept {
-    /// With an automaton of its own, so that answers do not wait for each other.
-    fn copy(&self) -> Kept {
-        Kept {
+impl CachedGrammar {
+    /// Copies the automaton, so that answers do not wait for each other.
+    fn copy(&self) -> CachedGrammar {
+        CachedGrammar {
             plan: self.plan.clone(),
             matcher: self.matcher.deep_clone(),
             closer: self.closer.clone(),
@@ -280,16 +296,10 @@ impl fmt::Debug for Constrainer {
     }
 }
 
-/// Where the one who asked wrote what is compiled.
-fn field_of(wanted: &Wanted<'_>) -> &'static str {
+/// The field of the request that the grammar comes from.
+fn field_of(wanted: &AnswerRules<'_>) -> &'static str {
     match (&wanted.output, &wanted.tools) {
         (hob_core::chat::OutputFormat::Text, Some(_)) => "tools",
         _ => "response_format",
     }
-}
-
-/// The compiler's words, without the grammar that it quotes behind them.
-fn short(error: &dyn fmt::Display) -> String {
-    let text = error.to_string();
-    text.lines().next().unwrap_or_default().chars().take(160).collect()
 }

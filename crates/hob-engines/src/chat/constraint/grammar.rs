@@ -1,5 +1,5 @@
-//! What is wanted of an answer, as a grammar in llguidance's dialect of Lark.
-//! Knows nothing of tokens but their names: some marks of tool calls are tokens of their own.
+//! Writes the format of an answer as a grammar in llguidance's dialect of Lark.
+//! Marks of tool calls that are special tokens of the vocabulary are written as tokens.
 
 use std::fmt::Write as _;
 
@@ -13,40 +13,40 @@ use super::source::{Relaxed, Source, parsed};
 use super::{ConstraintError, Vocabulary};
 use crate::chat::dialect::{CallForm, ToolDialect};
 
-/// Calls in one answer where several may stand.
+/// Maximum calls in one answer, if it may have several.
 const CALLS_MAX: usize = 16;
 
-/// What an answer must look like.
+/// The format that a request asks for.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct AnswerRules<'a> {
     pub output: &'a OutputFormat,
-    /// Refuses a schema of `output` that cannot be enforced whole.
+    /// Rejects a schema of `output` that cannot be enforced completely.
     pub strict: bool,
-    /// None: no tool may be called.
-    pub tools: Option<ToolsWanted<'a>>,
+    /// `None` if the answer may not call a tool.
+    pub tools: Option<ToolRules<'a>>,
 }
 
-/// Which calls an answer may hold.
+/// The tool calls that an answer may contain.
 #[derive(Clone, Copy, Debug)]
-pub struct ToolsWanted<'a> {
+pub struct ToolRules<'a> {
     pub tools: &'a [Tool],
     pub choice: &'a ToolChoice,
-    pub calls: Calls,
+    pub calls: CallCount,
     pub dialect: &'a ToolDialect,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Calls {
+pub enum CallCount {
     One,
     Several,
 }
 
-/// When the grammar holds.
+/// When the grammar begins to apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Begins {
     #[default]
     WithTheAnswer,
-    /// Until one of the dialect's triggers was said, all is allowed.
+    /// The answer is free until one of the dialect's triggers occurs.
     WithATrigger,
 }
 
@@ -54,14 +54,14 @@ pub(super) enum Begins {
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Plan {
     pub(super) lark: String,
-    /// What `lark` calls `@output`.
+    /// The grammar that `lark` refers to as `@output`.
     pub(super) output: Option<String>,
     pub(super) begins: Begins,
-    /// An answer that is not closed has no meaning.
+    /// Whether an incomplete answer is useless.
     pub(super) must_close: bool,
-    /// Texts that may help to find an end.
+    /// Texts that help to find an end.
     pub(super) hints: Vec<String>,
-    /// Keywords that the grammar leaves out.
+    /// Keywords that the grammar does not enforce.
     pub(super) ignored: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl Plan {
 
 /// `None`: the answer has no constraint.
 pub(super) fn plan(
-    wanted: &Wanted<'_>,
+    wanted: &AnswerRules<'_>,
     vocabulary: &Vocabulary,
     limits: &SchemaLimits,
     relaxed: &Relaxed,
@@ -103,7 +103,7 @@ pub(super) fn plan(
     Ok(Some(Plan { lark, output: Some(output.lark.clone()), hints, ignored, ..output }))
 }
 
-/// A grammar of one schema alone, to see whether it can be compiled.
+/// A grammar of one schema, to test whether it compiles.
 pub(super) fn plan_of_one(
     source: &Source<'_>,
     vocabulary: &Vocabulary,
@@ -132,7 +132,7 @@ struct Written {
 }
 
 impl Writer<'_> {
-    fn output(&self, wanted: &Wanted<'_>) -> Result<Option<Plan>, ConstraintError> {
+    fn output(&self, wanted: &AnswerRules<'_>) -> Result<Option<Plan>, ConstraintError> {
         let field = "response_format";
         let written = match wanted.output {
             OutputFormat::Text => return Ok(None),
@@ -181,7 +181,7 @@ impl Writer<'_> {
             Value::Bool(_) => return Err(ConstraintError::NothingValid { field }),
             _ => return Err(ConstraintError::NotASchema { field }),
         };
-        // One space, where models are used to it; more would be a way to spend the budget.
+        // Models usually write one space here. More spaces would only use up the token limit.
         let options = json!({
             "whitespace_flexible": false, "item_separator": ", ?", "key_separator": ": ?"
         });
@@ -211,14 +211,14 @@ impl Writer<'_> {
         self.schema(source, relaxation)
     }
 
-    fn calls(&self, wanted: &ToolsWanted<'_>) -> Result<Plan, ConstraintError> {
+    fn calls(&self, wanted: &ToolRules<'_>) -> Result<Plan, ConstraintError> {
         let allowed = allowed(wanted)?;
         let dialect = wanted.dialect;
         let mut lark = String::from("start: calls\n");
         let (mut hints, mut ignored) = (Vec::new(), Vec::new());
         let mut size = Size::default();
         let more = match (dialect.between, wanted.calls, wanted.choice) {
-            (Some(between), Calls::Several, ToolChoice::Auto | ToolChoice::Required) => {
+            (Some(between), CallCount::Several, ToolChoice::Auto | ToolChoice::Required) => {
                 format!("({} call){{0,{}}}", self.text(dialect, between), CALLS_MAX - 1)
             }
             _ => String::new(),
@@ -245,7 +245,7 @@ impl Writer<'_> {
         Ok(Plan { lark, must_close: true, hints, ignored, ..Plan::default() })
     }
 
-    /// `text` as a sequence of literals, and of tokens where a mark is one.
+    /// Writes `text` as literals, and its marks as tokens if they are special tokens.
     fn text(&self, dialect: &ToolDialect, text: &str) -> String {
         let mut expression = String::new();
         for piece in pieces(self.vocabulary, dialect, text) {
@@ -297,8 +297,8 @@ fn written(name: &str, form: CallForm) -> String {
     }
 }
 
-/// The tools that may be called, with their places in the request.
-fn allowed<'a>(wanted: &ToolsWanted<'a>) -> Result<Vec<(usize, &'a Tool)>, ConstraintError> {
+/// The tools that may be called, with their indexes in the request.
+fn allowed<'a>(wanted: &ToolRules<'a>) -> Result<Vec<(usize, &'a Tool)>, ConstraintError> {
     let mut tools = wanted.tools.iter().enumerate();
     let ToolChoice::Named(name) = wanted.choice else {
         return Ok(tools.collect());
@@ -311,7 +311,7 @@ fn hints(schema: &Value) -> Vec<String> {
     schema::patterns(schema).iter().map(|pattern| literal(pattern)).collect()
 }
 
-/// What is left of a pattern without its signs: often a text that it matches.
+/// The pattern without its special characters, which is often a text that it matches.
 fn literal(pattern: &str) -> String {
     pattern.chars().filter(|sign| !r"^$.*+?()[]{}|\".contains(*sign)).take(64).collect()
 }

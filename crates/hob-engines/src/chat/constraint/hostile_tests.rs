@@ -6,7 +6,7 @@ use hob_core::chat::{JsonText, OutputFormat, Tool, ToolChoice};
 use serde_json::{Map, Value, json};
 
 use super::tests::small_vocabulary;
-use super::{Calls, Constrainer, ConstraintError, Ready, SchemaLimits, ToolsWanted, Wanted};
+use super::{AnswerRules, CallCount, Constrainer, ConstraintError, Ready, SchemaLimits, ToolRules};
 use crate::chat::dialect::HERMES;
 
 fn constrainer() -> Constrainer {
@@ -14,7 +14,7 @@ fn constrainer() -> Constrainer {
 }
 
 fn compiled(output: &OutputFormat) -> Result<(), ConstraintError> {
-    let wanted = Wanted { output, strict: false, tools: None };
+    let wanted = AnswerRules { output, strict: false, tools: None };
     constrainer().compile(&wanted, 100_000).map(|_| ())
 }
 
@@ -102,9 +102,9 @@ fn a_tool_that_is_too_large_takes_any_object_unless_it_is_strict() {
     };
     let compiled = |strict| {
         let tools = [tool("huge", strict, properties(10_000)), tool("small", true, properties(1))];
-        let (choice, calls, dialect) = (&ToolChoice::Required, Calls::Several, &HERMES);
-        let tools = Some(ToolsWanted { tools: &tools, choice, calls, dialect });
-        let wanted = Wanted { output: &OutputFormat::Text, strict: false, tools };
+        let (choice, calls, dialect) = (&ToolChoice::Required, CallCount::Several, &HERMES);
+        let tools = Some(ToolRules { tools: &tools, choice, calls, dialect });
+        let wanted = AnswerRules { output: &OutputFormat::Text, strict: false, tools };
         constrainer().compile(&wanted, 200).map(Option::unwrap)
     };
     assert_eq!(compiled(false).unwrap().ignored(), ["tools.huge.parameters"]);
@@ -115,10 +115,10 @@ fn a_tool_that_is_too_large_takes_any_object_unless_it_is_strict() {
 #[test]
 fn a_grammar_is_ready_once_it_was_compiled() {
     let (constrainer, output) = (constrainer(), rules(3));
-    let wanted = Wanted { output: &output, strict: false, tools: None };
+    let wanted = AnswerRules { output: &output, strict: false, tools: None };
     assert!(matches!(constrainer.ready(&wanted, 10).unwrap(), Ready::Uncompiled));
     constrainer.compile(&wanted, 10).unwrap();
-    assert!(matches!(constrainer.ready(&wanted, 10).unwrap(), Ready::Kept(_)));
-    let free = Wanted { output: &OutputFormat::Text, ..wanted };
+    assert!(matches!(constrainer.ready(&wanted, 10).unwrap(), Ready::Cached(_)));
+    let free = AnswerRules { output: &OutputFormat::Text, ..wanted };
     assert!(matches!(constrainer.ready(&free, 10).unwrap(), Ready::Free));
 }

@@ -36,9 +36,11 @@ pub(super) fn undo(matcher: &mut Matcher, tokens: usize) -> Result<(), Constrain
     matcher.rollback(tokens).map_err(failed)
 }
 
-/// The matcher's words may quote the answer; only their first line, which names the limit, is kept.
 pub(super) fn failed(error: impl std::fmt::Display) -> ConstraintError {
-    let text = error.to_string();
-    let detail = text.lines().next().unwrap_or_default().chars().take(160).collect();
-    ConstraintError::Matcher { detail }
+    ConstraintError::Matcher { detail: first_line(error) }
+}
+
+/// The first line of llguidance's message, shortened. The lines after it may quote the grammar or the answer.
+pub(super) fn first_line(error: impl std::fmt::Display) -> String {
+    error.to_string().lines().next().unwrap_or_default().chars().take(160).collect()
 }

@@ -7,7 +7,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::Value;
 
 use super::tests::{answer, large_vocabulary, small_vocabulary};
-use super::{Constrainer, ConstraintError, SchemaLimits, Vocabulary, Wanted};
+use super::{AnswerRules, Constrainer, ConstraintError, SchemaLimits, Vocabulary};
 
 /// Kinds of schemas that clients send.
 pub(super) fn schemas() -> serde_json::Map<String, Value> {
@@ -21,7 +21,7 @@ fn check(vocabulary: Vocabulary, answers: usize) {
     for (name, schema) in schemas() {
         let judge = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
         let output = OutputFormat::JsonSchema(JsonText::parsed(schema.to_string()));
-        let wanted = Wanted { output: &output, strict: true, tools: None };
+        let wanted = AnswerRules { output: &output, strict: true, tools: None };
         let least = match constrainer.compile(&wanted, 0) {
             Err(ConstraintError::Budget { needed, .. }) => needed,
             other => panic!("{name}: {other:?}"),

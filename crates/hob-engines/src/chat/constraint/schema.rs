@@ -1,5 +1,5 @@
-//! A copy of a JSON schema in which nothing is endless, for the grammar that an answer is held to.
-//! Only narrows: what the copy allows is valid for the original, which stays untouched.
+//! Makes a copy of a JSON schema in which every value has a maximum length, for the grammar of an answer.
+//! The copy is narrower: every value that it allows is valid for the original.
 
 mod sift;
 mod strings;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use sift::{Relaxation, TakenOut, is_regular, sift};
 
-/// How much of what a schema leaves open.
+/// Limits for values that a schema does not limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SchemaLimits {
     pub string_chars_max: u32,
@@ -32,10 +32,10 @@ impl Default for SchemaLimits {
     }
 }
 
-/// Integers over 2^53 do not survive most JSON readers; this is the largest power of ten below.
+/// Most JSON readers do not keep integers over 2^53. This is the largest number of only nines below.
 const NUMBER_MAX: i64 = 999_999_999_999_999;
 
-/// What a schema may say without saying anything about the value.
+/// Keywords without an effect on the value.
 const ANNOTATIONS: [&str; 13] = [
     "$schema",
     "$id",
@@ -52,7 +52,7 @@ const ANNOTATIONS: [&str; 13] = [
     "definitions",
 ];
 
-/// Keywords that an answer is held to.
+/// Keywords that hob enforces.
 const KEYWORDS: [&str; 27] = [
     "anyOf",
     "oneOf",
@@ -107,7 +107,7 @@ const UNSUPPORTED: [&str; 16] = [
 const IN_PLACE: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
 
 const ANY: &str = "hob-any-value";
-/// How deep a value may be nested of which a combined schema says nothing.
+/// Maximum nesting of a value that a combined schema does not describe.
 const ANY_LEVELS: usize = 4;
 
 /// The bounded copy of `schema`.
@@ -125,29 +125,30 @@ pub(super) fn bounded(schema: &Value, limits: &SchemaLimits) -> Value {
     Value::Object(root)
 }
 
-fn subschemas(members: &Map<String, Value>) -> Vec<&Value> {
-    let mut found = Vec::new();
-    for (name, value) in members {
-        match (name.as_str(), value) {
-            (
-                "properties" | "patternProperties" | "$defs" | "definitions",
-                Value::Object(schemas),
-            ) => found.extend(schemas.values()),
-            ("items" | "prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
-                found.extend(schemas);
-            }
-            ("items" | "additionalProperties" | "additionalItems", schema) => found.push(schema),
-            _ => {}
+/// Applies `change` to each schema that a keyword contains, and passes its path from the keyword on. Returns the keyword's
+/// new value.
+fn each_schema(name: &str, value: &Value, mut change: impl FnMut(&str, &Value) -> Value) -> Value {
+    match (name, value) {
+        ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(schemas)) => {
+            let changed = schemas
+                .iter()
+                .map(|(key, schema)| (key.clone(), change(&format!("{name}.{key}"), schema)));
+            Value::Object(changed.collect())
         }
+        ("items" | "prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
+            let places = (0..).map(|at: usize| format!("{name}[{at}]"));
+            Value::Array(places.zip(schemas).map(|(at, schema)| change(&at, schema)).collect())
+        }
+        ("items" | "additionalProperties" | "additionalItems", schema) => change(name, schema),
+        (_, value) => value.clone(),
     }
-    found
 }
 
 struct Bounder<'a> {
     limits: &'a SchemaLimits,
-    /// Objects that list their members get no others.
+    /// Whether objects that list their members get no others.
     closes: bool,
-    /// The definition of any value.
+    /// Name of the definition of any value.
     any_name: String,
 }
 
@@ -161,7 +162,7 @@ impl Bounder<'_> {
         }
     }
 
-    /// A schema without a word about the value, which keeps its definitions.
+    /// A schema that does not describe the value. It keeps its definitions.
     fn anything(&self, members: &Map<String, Value>) -> Value {
         let mut copy = Map::new();
         for name in ["$schema", "$id", "$defs", "definitions"] {
@@ -203,17 +204,7 @@ impl Bounder<'_> {
     }
 
     fn keyword(&self, name: &str, value: &Value) -> Value {
-        match (name, value) {
-            (
-                "properties" | "patternProperties" | "$defs" | "definitions",
-                Value::Object(schemas),
-            ) => schemas.iter().map(|(key, schema)| (key.clone(), self.schema(schema))).collect(),
-            ("items" | "prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
-                schemas.iter().map(|schema| self.schema(schema)).collect()
-            }
-            ("items" | "additionalProperties" | "additionalItems", schema) => self.schema(schema),
-            (_, value) => value.clone(),
-        }
+        each_schema(name, value, |_, schema| self.schema(schema))
     }
 
     fn bound_array(&self, schema: &mut Map<String, Value>) {
@@ -259,8 +250,8 @@ impl Bounder<'_> {
         schema.entry("maxProperties").or_insert(json!(limit));
     }
 
-    /// Any value, and what it consists of. Recursive, but where schemas are laid over each other:
-    /// there the grammar's compiler would follow the recursions of both without an end.
+    /// The definitions of any value. They are recursive, except in combined schemas: there the grammar's compiler would follow
+    /// both recursions without an end.
     fn any_values(&self) -> Map<String, Value> {
         let scalars = ["null", "boolean", "number", "string"];
         if self.closes {
@@ -291,7 +282,7 @@ fn is_keyword(name: &str) -> bool {
     KEYWORDS.contains(&name) || UNSUPPORTED.contains(&name)
 }
 
-/// A keyword that asks nothing, but that the grammar's compiler would refuse.
+/// A keyword without an effect that the grammar's compiler would reject.
 fn is_idle(name: &str, value: &Value) -> bool {
     match name {
         "uniqueItems" => value == &Value::Bool(false),
@@ -301,7 +292,7 @@ fn is_idle(name: &str, value: &Value) -> bool {
     }
 }
 
-/// Names the one type that a schema without `type` speaks of.
+/// Adds the type that a schema without `type` implies.
 fn state_type(schema: &mut Map<String, Value>) {
     const KINDS: [(&str, &[&str]); 4] = [
         (
@@ -352,11 +343,18 @@ fn bound_of(schema: &Map<String, Value>, name: &str, exclusive: &str) -> Option<
     [name, exclusive].iter().find_map(|name| schema.get(*name).and_then(Value::as_f64))
 }
 
-/// All patterns of `schema`: what an answer of its kind may have to hold.
+/// All patterns of `schema`.
 pub(super) fn patterns(schema: &Value) -> Vec<String> {
     let Value::Object(members) = schema else { return Vec::new() };
     let own = members.get("pattern").and_then(Value::as_str).map(str::to_owned);
-    own.into_iter().chain(subschemas(members).into_iter().flat_map(patterns)).collect()
+    let mut found: Vec<String> = own.into_iter().collect();
+    for (name, value) in members {
+        each_schema(name, value, |_, schema| {
+            found.extend(patterns(schema));
+            Value::Null
+        });
+    }
+    found
 }
 
 fn requires_unlisted(schema: &Map<String, Value>) -> bool {
@@ -373,8 +371,7 @@ fn mentions(schema: &Map<String, Value>, keywords: &[&str]) -> bool {
     keywords.iter().any(|keyword| schema.contains_key(*keyword))
 }
 
-/// Whether schemas are laid over each other anywhere, so that one must not close its objects to
-/// the members of another.
+/// Whether two schemas describe the same object anywhere. Then neither may forbid the members of the other.
 fn combines(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => {

@@ -1,14 +1,14 @@
-//! The JSON schemas of a request: where each stands, whether it is strict, and what is given up of it.
-//! Schemas are looked into elsewhere.
+//! The JSON schemas of a request: the place of each, whether it is strict, and how far it is relaxed.
+//! Reads no keywords; `schema.rs` does.
 
 use hob_core::chat::{JsonText, OutputFormat, Tool};
 use serde_json::{Value, json};
 
 use super::bounds::Size;
 use super::schema::{Relaxation, TakenOut};
-use super::{ConstraintError, Wanted};
+use super::{AnswerRules, ConstraintError};
 
-/// What is given up of each schema, beyond the keywords that no grammar enforces.
+/// Relaxation of each schema, in addition to the keywords that no grammar enforces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Relaxed {
     pub(super) output: Relaxation,
@@ -17,7 +17,7 @@ pub(super) struct Relaxed {
 }
 
 impl Relaxed {
-    /// Whether nothing is given up.
+    /// Whether no schema is relaxed.
     pub(super) fn is_nothing(&self) -> bool {
         self.tools.iter().chain([&self.output]).all(|each| *each == Relaxation::Nothing)
     }
@@ -31,7 +31,7 @@ impl Relaxed {
 #[derive(Clone, Debug)]
 pub(super) struct Source<'a> {
     pub(super) field: &'static str,
-    /// Where it stands: `get_weather.parameters`.
+    /// Path of the schema, such as `get_weather.parameters`.
     place: String,
     pub(super) schema: Value,
     pub(super) strict: bool,
@@ -40,11 +40,11 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// All schemas of what is wanted.
+    /// All schemas of a request.
     ///
     /// # Errors
-    /// One of them is no JSON.
-    pub(super) fn all(wanted: &Wanted<'a>) -> Result<Vec<Source<'a>>, ConstraintError> {
+    /// A schema is not JSON.
+    pub(super) fn all(wanted: &AnswerRules<'a>) -> Result<Vec<Source<'a>>, ConstraintError> {
         let mut all = Vec::new();
         if let OutputFormat::JsonSchema(schema) = wanted.output {
             all.push(Source::of_output(parsed(schema, "response_format")?, wanted.strict));
@@ -82,18 +82,18 @@ impl<'a> Source<'a> {
         Size::of(&self.schema).check().is_ok()
     }
 
-    /// Why the request is refused, where the source is strict.
+    /// Error for a strict schema with a keyword that cannot be enforced.
     pub(super) fn refusal(&self, taken: &TakenOut) -> ConstraintError {
         let path = format!("{}{}", self.place, taken.path);
         ConstraintError::Keyword { field: self.field, path, keyword: taken.keyword }
     }
 
-    /// Why the request is refused, where no keyword is to blame.
+    /// Error for a schema that cannot be enforced, although each keyword could be.
     pub(super) fn unenforceable(&self) -> ConstraintError {
         ConstraintError::Schema { field: self.field, place: self.place.clone() }
     }
 
-    /// How the answer's headers name what was left out.
+    /// Name of an ignored keyword in the header `x-hob-ignored`.
     pub(super) fn ignored(&self, keyword: &str) -> String {
         match self.tool {
             Some((_, tool)) => format!("tools.{}.{keyword}", tool.name),
@@ -106,7 +106,7 @@ fn arguments_schema(tool: &Tool) -> Result<Value, ConstraintError> {
     let nothing = json!({ "type": "object", "properties": {}, "additionalProperties": false });
     let schema = tool.parameters.as_ref().map_or(Ok(nothing), |schema| parsed(schema, "tools"))?;
     Ok(match schema {
-        // Arguments are an object, also where a schema forgets to say so.
+        // Arguments are an object, even if the schema does not state it.
         Value::Object(mut members) => {
             members.entry("type").or_insert(json!("object"));
             Value::Object(members)

@@ -9,8 +9,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use serde_json::{Value, json};
 
 use super::{
-    Accepted, Calls, Constrainer, Constraint, ConstraintError, Mask, SchemaLimits, TokenBytes,
-    ToolsWanted, Vocabulary, Wanted,
+    Accepted, AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Mask, SchemaLimits,
+    TokenBytes, ToolRules, Vocabulary,
 };
 use crate::chat::dialect::{HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED, ToolDialect};
 
@@ -132,7 +132,7 @@ fn schema(schema: &Value) -> OutputFormat {
 
 /// What holds an answer of at most `tokens_max` tokens to `output`.
 fn compiled(output: &OutputFormat, tokens_max: u32) -> Result<Constraint, ConstraintError> {
-    let wanted = Wanted { output, strict: true, tools: None };
+    let wanted = AnswerRules { output, strict: true, tools: None };
     constrainer().compile(&wanted, tokens_max).map(Option::unwrap)
 }
 
@@ -297,7 +297,7 @@ fn tokens_that_are_no_text_are_in_no_string() {
     let vocabulary = Vocabulary::new(&tokens, &[END]).unwrap();
     let constrainer = Constrainer::new(vocabulary, SchemaLimits::default()).unwrap();
     let output = schema(&json!({ "type": "string" }));
-    let wanted = Wanted { output: &output, strict: true, tools: None };
+    let wanted = AnswerRules { output: &output, strict: true, tools: None };
     let mut constraint = constrainer.compile(&wanted, 50).unwrap().unwrap();
     assert_eq!(constraint.accept(u32::from(b'"'), 50), Ok(Accepted::Taken));
     let mask = constraint.mask(49).unwrap().unwrap();
@@ -399,7 +399,7 @@ fn tools_that_are_not_there_cannot_be_named() {
 fn an_answer_is_of_the_format_or_a_call() {
     let tools = [weather("get_weather")];
     let output = schema(&json!({ "type": "array", "maxItems": 0 }));
-    let wanted = Wanted { output: &output, ..wanted(&tools, &ToolChoice::Auto, &HERMES) };
+    let wanted = AnswerRules { output: &output, ..wanted(&tools, &ToolChoice::Auto, &HERMES) };
     let mut constraint = constrainer().compile(&wanted, 300).unwrap().unwrap();
     assert_eq!(closed(&mut constraint), "[]");
     let mut constraint = constrainer().compile(&wanted, 300).unwrap().unwrap();
@@ -412,14 +412,20 @@ fn only_so_many_grammars_stay_compiled() {
     let constrainer = constrainer();
     for length in 0..40 {
         let output = schema(&json!({ "const": length }));
-        constrainer.compile(&Wanted { output: &output, strict: true, tools: None }, 100).unwrap();
+        constrainer
+            .compile(&AnswerRules { output: &output, strict: true, tools: None }, 100)
+            .unwrap();
     }
     assert_eq!(constrainer.kept_count(), 32);
 }
 
-fn wanted<'a>(tools: &'a [Tool], choice: &'a ToolChoice, dialect: &'a ToolDialect) -> Wanted<'a> {
-    let tools = ToolsWanted { tools, choice, calls: Calls::Several, dialect };
-    Wanted { output: &OutputFormat::Text, strict: true, tools: Some(tools) }
+fn wanted<'a>(
+    tools: &'a [Tool],
+    choice: &'a ToolChoice,
+    dialect: &'a ToolDialect,
+) -> AnswerRules<'a> {
+    let tools = ToolRules { tools, choice, calls: CallCount::Several, dialect };
+    AnswerRules { output: &OutputFormat::Text, strict: true, tools: Some(tools) }
 }
 
 /// Answers of a model that says anything it may, where a call is required.

@@ -1,27 +1,27 @@
-//! Watches an answer that is free for the text with which tool calls begin.
-//! Where tokens are cut does not matter: the text counts, special tokens written out.
+//! Looks for the text that begins tool calls, in an answer that is free until then.
+//! It compares text, with special tokens written out, so token boundaries do not matter.
 
 use super::Vocabulary;
 use super::grammar::{Piece, pieces};
 use crate::chat::dialect::{ToolDialect, Trigger, TriggerPosition};
 
-/// What was said of late, and what to look for.
+/// The end of the answer so far, and the triggers to look for.
 #[derive(Clone, Debug)]
-pub(super) struct Watch {
+pub(super) struct TriggerWatch {
     vocabulary: Vocabulary,
     dialect: ToolDialect,
-    /// The end of what was said, no longer than the longest trigger.
+    /// The end of the text, at most as long as the longest trigger.
     tail: Vec<u8>,
-    /// Whether all that was said is white space and `tail`.
+    /// Whether the text before `tail` is only white space.
     at_start: bool,
 }
 
-impl Watch {
-    pub(super) fn new(vocabulary: Vocabulary, dialect: ToolDialect) -> Watch {
-        Watch { vocabulary, dialect, tail: Vec::new(), at_start: true }
+impl TriggerWatch {
+    pub(super) fn new(vocabulary: Vocabulary, dialect: ToolDialect) -> TriggerWatch {
+        TriggerWatch { vocabulary, dialect, tail: Vec::new(), at_start: true }
     }
 
-    /// Remembers what was said.
+    /// Adds text to the answer.
     pub(super) fn take(&mut self, text: &[u8]) {
         self.tail.extend_from_slice(text);
         if self.at_start {
@@ -34,13 +34,12 @@ impl Watch {
         self.tail.drain(..surplus);
     }
 
-    /// The tokens of the block that begins if `text` is said next: what opens it, and what
-    /// `text` says beyond that.
+    /// The first tokens of the block that begins if `text` comes next: the opening mark, and the rest of `text` after it.
     pub(super) fn begun_by(&self, text: &[u8]) -> Option<Vec<u32>> {
         let said = [self.tail.as_slice(), text].concat();
         let found = self.dialect.triggers.iter().filter_map(|trigger| {
             let end = self.end_of(trigger, &said)?;
-            // One that had ended before `text` would have begun a block then.
+            // A trigger that ended before `text` would have begun a block earlier.
             (end > self.tail.len()).then_some((end, trigger))
         });
         let (end, trigger) = found.min_by_key(|(end, _)| *end)?;

@@ -1,5 +1,5 @@
-//! A model's tokens as bytes, in the form that grammars are matched against; built once per model.
-//! Nothing here knows how the model cuts text into tokens: forced text is cut greedily.
+//! The tokens of a model as bytes, in the form that grammars need. Built once for each model.
+//! It does not know the model's tokenizer: forced text is cut greedily.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ const TOKEN_BYTES_MAX: usize = 1_000;
 /// One entry of a vocabulary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenBytes {
-    /// What the token adds to the text; for a special token, its name.
+    /// The bytes that the token adds to the text. For a special token, its name.
     pub bytes: Vec<u8>,
-    /// Never part of free text.
+    /// Whether the token is never part of plain text.
     pub is_special: bool,
 }
 
@@ -38,7 +38,7 @@ impl Vocabulary {
         }
         let mut words: Vec<Vec<u8>> = tokens.iter().map(trie_bytes).collect();
         for &end in ends {
-            // Whatever its kind says, a token that ends the answer is no text of it.
+            // A token that ends the answer is never text, whatever its kind.
             let token = &tokens[end as usize];
             words[end as usize] = trie_bytes(&TokenBytes { is_special: true, ..token.clone() });
         }
@@ -85,7 +85,7 @@ impl Vocabulary {
         self.trie().get_special_token(name)
     }
 
-    /// What `token` looks like where special tokens are written out.
+    /// The text of `token`. For a special token, its name.
     pub(super) fn text(&self, token: u32) -> &[u8] {
         let bytes = self.trie().token(token);
         bytes.strip_prefix(&[TokTrie::SPECIAL_TOKEN_MARKER]).unwrap_or(bytes)
@@ -96,7 +96,7 @@ impl Vocabulary {
     }
 }
 
-/// Sizes only: a vocabulary has no business in a log.
+/// Shows only the size.
 impl fmt::Debug for Vocabulary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Vocabulary({} tokens)", self.len())

@@ -1,5 +1,5 @@
-//! A block of calls: the marks around calls, white space aside, and the calls between them.
-//! Keeps what it has read as raw text, because until a call is certain it may be plain text.
+//! Reads a block of calls: the marks, whose white space is ignored, and the calls between them.
+//! Keeps the text that it has read, because it may be plain text until a call is certain.
 
 use std::mem;
 
@@ -7,14 +7,14 @@ use super::call::{CallReader, Fed};
 use super::parser::AnswerParts;
 use super::{ToolDialect, ToolsOffered};
 
-/// What one more character made of a block.
+/// Effect of one more character on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockFed {
     More,
     /// This character was the block's last.
     Over,
-    /// The character does not belong to it, and was not taken; [`Block::into_text`] has what does
-    /// not belong to a call.
+    /// The character does not belong to the block and was not taken. [`Block::into_text`] has the text that belongs to no
+    /// call.
     Broken,
 }
 
@@ -29,15 +29,15 @@ pub(super) struct Block {
 
 #[derive(Debug)]
 enum Stage {
-    /// This much of `begin`, white space not counted, is still to come.
+    /// The rest of `begin` that has not arrived, without white space.
     Begin(String),
     Call(CallReader),
-    /// What has been seen, white space not counted, of `between` or `end`.
+    /// The part of `between` or `end` that has arrived, without white space.
     AfterCall(String),
 }
 
 impl Block {
-    /// `before` was held back in front of it; calls are numbered from `index`.
+    /// `before` is the text that was held back before the block. Calls are numbered from `index`.
     pub(super) fn new(
         tools: ToolDialect,
         offered: ToolsOffered,
@@ -67,7 +67,7 @@ impl Block {
         self.index
     }
 
-    /// A call was given out, and nothing after it but its marks.
+    /// Whether a call was returned and only marks followed.
     pub(super) fn has_ended_a_call(&self) -> bool {
         match &self.stage {
             Stage::Begin(_) => false,
@@ -76,7 +76,7 @@ impl Block {
         }
     }
 
-    /// What was read and is part of no call.
+    /// The text that belongs to no call.
     pub(super) fn into_text(self) -> String {
         self.raw
     }
@@ -108,7 +108,7 @@ impl Block {
         let Stage::Call(reader) = &mut self.stage else { return BlockFed::Broken };
         let was_streaming = reader.is_streaming();
         let Ok(fed) = reader.feed(c) else {
-            // The call stands, and only its envelope was broken: the next one has another number.
+            // Only the envelope of an announced call was invalid, so the call stays and the next one has another number.
             self.index += u32::from(reader.is_announced());
             return BlockFed::Broken;
         };
@@ -149,7 +149,7 @@ impl Block {
         }
         seen.push(c);
         let end = without_space(self.tools.end);
-        // Where `between` is an end and a beginning, the next call is a block of its own.
+        // If `between` is an end and a beginning, the next call is a separate block.
         let between = self.tools.between.map(without_space).filter(|mark| !mark.starts_with(&end));
         if *seen == end {
             return BlockFed::Over;

@@ -1,5 +1,5 @@
-//! One call, read character by character: the name, then the arguments as they come.
-//! Accepts what a grammar made of the dialect allows, other member orders, and white space anywhere.
+//! Reads one call character by character: the name, then the arguments as they arrive.
+//! Accepts what a grammar of the dialect allows, other member orders, and white space anywhere.
 
 use std::mem;
 
@@ -7,14 +7,14 @@ use serde::de::IgnoredAny;
 
 use super::{CallForm, Delivery, ToolsOffered};
 
-/// Function names in OpenAI's API have at most 64 characters; beyond this it is no name.
+/// Maximum bytes of a function name. OpenAI's API allows 64 characters.
 const NAME_BYTES_MAX: usize = 256;
 
-/// What one more character made of a call.
+/// Effect of one more character on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fed {
     More,
-    /// The name is known, is offered, and arguments follow from here.
+    /// The name is one of the offered tools, and arguments follow.
     Begun,
     /// This character was the call's last.
     Complete,
@@ -29,7 +29,7 @@ pub(super) struct CallReader {
     form: CallForm,
     offered: ToolsOffered,
     at: At,
-    /// The envelope so far, for the check when all is there.
+    /// The envelope so far, to be checked when it is complete.
     envelope: String,
     key: String,
     value: String,
@@ -41,16 +41,16 @@ pub(super) struct CallReader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Unannounced,
-    /// The arguments are being given out.
+    /// Arguments are returned as they arrive.
     Streaming,
-    /// All arguments were given out; the envelope's end is missing.
+    /// All arguments were returned; the end of the envelope is missing.
     Streamed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Start,
-    /// The name of the form that has no envelope.
+    /// Within the name, in the form without an envelope.
     BareName,
     FirstKey,
     Key,
@@ -113,7 +113,7 @@ impl CallReader {
         self.name.as_deref().unwrap_or_default()
     }
 
-    /// The arguments that have arrived since this was last asked.
+    /// The arguments that arrived since the last call.
     pub(super) fn take_arguments(&mut self) -> String {
         match self.progress {
             Progress::Streaming => mem::take(&mut self.value),
@@ -178,7 +178,7 @@ impl CallReader {
         Ok(Fed::More)
     }
 
-    /// Fails as soon as no offered name can come of it, so that plain text is not held for long.
+    /// Fails as soon as the text is not the beginning of an offered name, so that plain text is not held back for long.
     fn check_bare_name(&self, separator: &str) -> Result<(), NotACall> {
         let begins = |name: &String| {
             name.starts_with(&self.value)
@@ -261,7 +261,7 @@ impl CallReader {
         Ok(Fed::More)
     }
 
-    /// The first member of a name counts; others are checked as JSON and passed over.
+    /// Of several members with one name, the first counts. The others are only checked as JSON.
     fn end_of_value(&mut self) -> Result<Fed, NotACall> {
         self.at = At::Comma;
         if self.is_streaming() {
@@ -318,12 +318,12 @@ impl CallReader {
     }
 }
 
-/// Models mix the two up, so both are taken from all.
+/// Models confuse the two keys, so every dialect accepts both.
 fn is_arguments(key: &str) -> bool {
     matches!(key, "arguments" | "parameters")
 }
 
-/// An object as it stands, or one that was written into a string.
+/// An object, or a string that contains one.
 fn object_text(value: &str) -> Result<String, NotACall> {
     let text = match value.starts_with('"') {
         true => serde_json::from_str(value).map_err(|_| NotACall)?,

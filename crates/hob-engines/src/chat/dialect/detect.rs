@@ -1,5 +1,5 @@
-//! Which dialect a template's source betrays.
-//! Looks for marks only; the model's name and architecture are deliberately not asked.
+//! Detects the dialect from the marks in a template's source.
+//! It deliberately ignores the model's name and architecture.
 
 use super::forms::{
     GEMMA_THOUGHT, HARMONY, HARMONY_ANALYSIS, HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED,
@@ -7,8 +7,8 @@ use super::forms::{
 };
 use super::{DescribedBy, Dialect, ThinkingMarks, ToolDialect};
 
-/// A source that has the mark has the marks' dialect; the first that fits counts, so the longer
-/// marks stand before those that are part of them.
+/// Marks in a source, and the thinking that they show. The first match counts, so longer marks come before marks that they
+/// contain.
 const THINKING: [(&str, ThinkingMarks); 6] = [
     ("<|channel|>analysis", HARMONY_ANALYSIS),
     ("<|channel>", GEMMA_THOUGHT),
@@ -18,7 +18,7 @@ const THINKING: [(&str, ThinkingMarks); 6] = [
     ("</think>", THINK),
 ];
 
-/// Arguments in XML, or a list of calls in one mark: not Hermes' form, though `<tool_call>` occurs.
+/// Marks of other forms that also use `<tool_call>`: arguments in XML, or a list of calls in one mark.
 const NOT_HERMES: [&str; 4] = ["<function=", "<arg_key>", "<invoke", "<tool_calls>"];
 
 pub(super) fn dialect(source: &str) -> Dialect {

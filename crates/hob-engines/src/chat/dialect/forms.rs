@@ -1,9 +1,9 @@
-//! The forms of calls and of thinking that models are known to have been trained on.
-//! Forms whose arguments are not JSON (XML, Python calls) are absent: those models get `HERMES` described.
+//! The forms of calls and of thinking that models were trained on.
+//! Forms whose arguments are not JSON (XML, Python calls) are absent. For these models hob describes `HERMES`.
 
 use super::{CallForm, ThinkingMarks, ToolDialect, Trigger, TriggerPosition};
 
-/// Hermes and Qwen, and every model to which we describe tools ourselves.
+/// Hermes, Qwen, and every model to which hob describes tools in a system message.
 pub const HERMES: ToolDialect = ToolDialect {
     triggers: &[opening("<tool_call>")],
     begin: "<tool_call>\n",
@@ -102,7 +102,7 @@ pub(super) const HARMONY_ANALYSIS: ThinkingMarks = ThinkingMarks {
     marks: &["<|start|>", "<|channel|>", "<|message|>", "<|end|>"],
 };
 
-/// A mark with which a block of calls opens, wherever it stands.
+/// A mark that opens a block of calls anywhere in the answer.
 const fn opening(mark: &'static str) -> Trigger {
     Trigger { text: mark, position: TriggerPosition::Anywhere, opens: mark }
 }

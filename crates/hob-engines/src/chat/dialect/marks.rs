@@ -1,8 +1,7 @@
-//! Finding marks in text that arrives in pieces: what may leave, and what may still become a mark.
-//! White space before a mark belongs to the mark, so it is held with it.
+//! Finds marks in text that arrives in pieces: which text can be returned, and which may still become a mark.
+//! White space before a mark belongs to the mark, so it is held back with it.
 
-/// The least length of `text` behind which a mark may have begun: what follows is white space and
-/// then the beginning of a mark, or only white space.
+/// Length of the text that cannot be part of a mark. After it comes white space, and perhaps the beginning of a mark.
 pub(super) fn settled_len<'a>(text: &str, marks: impl Iterator<Item = &'a str>) -> usize {
     let begun = marks.map(|mark| text.len() - begun_len(text, mark)).min().unwrap_or(text.len());
     text[..begun].trim_end().len()
@@ -14,12 +13,12 @@ fn begun_len(text: &str, mark: &str) -> usize {
     (1..mark.len()).rev().find(is_begun).unwrap_or(0)
 }
 
-/// What the beginning of a text says of a mark.
+/// Whether a text begins with a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opening {
     /// The text begins with it.
     Yes,
-    /// The text is a beginning of it, or empty.
+    /// The text is the beginning of the mark, or empty.
     Perhaps,
     No,
 }

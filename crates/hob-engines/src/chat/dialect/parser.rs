@@ -1,5 +1,5 @@
-//! A model's answer, split as it comes into thinking, text and tool calls.
-//! Where the answer is cut into pushes makes no difference. Stop texts are deliberately not looked for.
+//! Splits a model's answer into thinking, text and tool calls as it arrives.
+//! The result does not depend on where the answer is cut. Stop texts are handled elsewhere.
 
 use std::mem;
 
@@ -24,19 +24,19 @@ pub enum AnswerPart {
     },
 }
 
-/// Splits one answer. What it holds back is at most one mark with the white space before it, or one
-/// call that is not certain yet; so an answer's limit of tokens limits it.
+/// Splits one answer. It holds back at most one mark with the white space before it, or one call that is not certain yet. So
+/// the answer's token limit also limits its memory.
 pub struct AnswerParser {
     thinking: Option<ThinkingMarks>,
     tools: Option<(ToolDialect, ToolsOffered)>,
     state: State,
-    /// Read, not given out.
+    /// Text that was read and not returned.
     held: String,
-    /// Nothing but white space was given out as text.
+    /// Whether only white space was returned as text.
     at_start: bool,
-    /// Nothing but white space came since the last call.
+    /// Whether only white space came since the last call.
     after_call: bool,
-    /// Calls given out so far.
+    /// Number of calls returned so far.
     calls: u32,
 }
 
@@ -46,7 +46,7 @@ enum State {
     Thinking {
         begun: bool,
     },
-    /// The answer's first letter is to come, after the marks from this one on.
+    /// Before the first letter of the answer. The marks from this one on may still come.
     BeforeAnswer {
         next_mark: usize,
     },
@@ -54,7 +54,7 @@ enum State {
     Block(Box<Block>),
 }
 
-/// Whether a step has changed the state, or needs more text.
+/// Result of a step: it changed the state, or needs more text.
 #[derive(PartialEq, Eq)]
 enum Step {
     Taken,
@@ -62,7 +62,7 @@ enum Step {
 }
 
 impl AnswerParser {
-    /// `starts_in_thinking` as the rendered prompt says; without `offered`, nothing is a call.
+    /// `starts_in_thinking` comes from the rendered prompt. Without `offered`, no text is a call.
     pub fn new(
         dialect: &Dialect,
         starts_in_thinking: bool,
@@ -83,18 +83,18 @@ impl AnswerParser {
         }
     }
 
-    /// For a prompt that ends within the answer's text: thinking is over, and white space counts.
+    /// For a prompt that ends within the answer: thinking is over, and white space is part of the text.
     #[must_use]
     pub fn within_answer(self) -> AnswerParser {
         AnswerParser { state: State::Answer, at_start: false, ..self }
     }
 
-    /// Whether what comes next is thinking, as far as the text so far tells.
+    /// Whether the next text is thinking, judging by the text so far.
     pub fn is_thinking(&self) -> bool {
         matches!(self.state, State::Thinking { .. })
     }
 
-    /// Whether what comes next belongs to a block of calls.
+    /// Whether the next text belongs to a block of calls.
     pub fn is_calling(&self) -> bool {
         matches!(self.state, State::Block(_))
     }
@@ -106,7 +106,7 @@ impl AnswerParser {
         pieces.list
     }
 
-    /// Nothing more comes: what was held back is given out.
+    /// Ends the answer and returns the text that was held back.
     pub fn finish(mut self) -> Vec<AnswerPart> {
         let mut pieces = AnswerParts::default();
         let held = mem::take(&mut self.held);
@@ -206,7 +206,7 @@ impl AnswerParser {
         self.enter(State::Block(Box::new(block)))
     }
 
-    /// What can no longer be part of a trigger.
+    /// Length of the text that cannot be part of a trigger.
     fn settled_answer_len(&self, tools: &ToolDialect) -> usize {
         let text = self.held.trim_start();
         let may_open = |trigger: &Trigger| opening(text, trigger.text) == Opening::Perhaps;
@@ -268,7 +268,7 @@ fn anywhere(tools: &ToolDialect) -> impl Iterator<Item = &'static Trigger> {
     tools.triggers.iter().filter(|trigger| trigger.position == TriggerPosition::Anywhere)
 }
 
-/// The first trigger in `text` and where it stands.
+/// The first trigger in `text`, with its position.
 fn first_trigger(
     tools: &ToolDialect,
     text: &str,
@@ -284,7 +284,7 @@ fn first_trigger(
     tools.triggers.iter().filter_map(at).min_by_key(|(at, _)| *at)
 }
 
-/// AnswerParts of one push; neighbours of one kind are joined.
+/// Parts of one push. Neighbours of one kind are joined.
 #[derive(Debug, Default)]
 pub(super) struct AnswerParts {
     list: Vec<AnswerPart>,

@@ -19,7 +19,7 @@ impl Random {
         Random { state }
     }
 
-    /// From 0 up to, but not, 1.
+    /// A number from 0 to below 1.
     pub(super) fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -1,32 +1,32 @@
-//! The forms in which a conversation is offered to a template, the plain one first.
-//! Each change undoes a known reason to refuse; none loses a word.
+//! The forms in which hob renders a conversation, the unchanged one first.
+//! Each change avoids a known reason for a template's rejection. No change loses text.
 
 use serde_json::{Value, json};
 
-/// What may be changed for a template that refuses.
+/// A change for a template that rejects a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// No system role (Gemma): its text goes in front of the user's next.
+    /// For templates without a system role (Gemma): puts the system text before the next text of the user.
     SystemIntoUser,
-    /// Roles must alternate (Gemma, Mistral).
+    /// For templates whose roles must alternate (Gemma, Mistral).
     JoinNeighbours,
-    /// Ids of nine letters and digits (Mistral).
+    /// For templates whose ids must have nine letters and digits (Mistral).
     ShortIds,
-    /// Arguments as a string of JSON, as OpenAI's wire has them.
+    /// Writes arguments as a JSON string, as in OpenAI's API.
     ArgumentsAsText,
 }
 
 const CHANGES: [Change; 4] =
     [Change::SystemIntoUser, Change::JoinNeighbours, Change::ShortIds, Change::ArgumentsAsText];
 
-/// Every combination of changes, those with fewer first; one that changes nothing is left out.
+/// All combinations of changes, those with fewer changes first, without combinations that change nothing.
 pub(super) fn of(messages: &[Value]) -> impl Iterator<Item = Vec<Value>> {
     let mut sets: Vec<u32> = (0..1 << CHANGES.len()).collect();
     sets.sort_by_key(|set| set.count_ones());
     sets.into_iter().filter_map(move |set| changed(messages, set))
 }
 
-/// Texts as lists of one part each.
+/// Writes each text as a list with one part.
 pub(super) fn in_parts(messages: Vec<Value>) -> Vec<Value> {
     let in_parts = |mut message: Value| {
         let text = message["content"].take();

@@ -10,10 +10,10 @@ use serde_json::Map;
 
 use super::{NAME, STEPS_MAX, python};
 
-/// Indents beyond this are no layout; Python itself has no limit.
+/// Maximum indent. Python has no limit, but larger indents only waste memory.
 const INDENT_MAX: usize = 16;
 
-/// What marks an error as the template's own refusal, among errors of the same kind.
+/// Marks an error as the template's own rejection, to distinguish it from errors of the same kind.
 #[derive(Debug)]
 struct Refusal(String);
 
@@ -46,7 +46,7 @@ pub(super) fn context(variables: Map<String, serde_json::Value>, now: DateTime) 
     Value::from_pairs(variables.chain([("strftime_now".to_owned(), strftime_now)]))
 }
 
-/// The reason, if the template itself refused.
+/// The reason, if the template itself rejected the conversation.
 pub(super) fn refusal(error: &Error) -> Option<&str> {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
@@ -63,7 +63,7 @@ fn raise_exception(reason: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message).with_source(Refusal(reason)))
 }
 
-/// The other arguments of transformers' filter are for text that no template makes.
+/// Supports the arguments that templates use.
 fn to_json(value: &Value, arguments: Kwargs) -> Result<Value, Error> {
     let indent: Option<usize> = arguments.get("indent")?;
     let ensure_ascii: Option<bool> = arguments.get("ensure_ascii")?;
@@ -92,12 +92,12 @@ fn is_iterable(value: &Value) -> bool {
     }
 }
 
-/// In Jinja2, whatever has a length and members.
+/// As in Jinja2: everything with a length and members.
 fn is_sequence(value: &Value) -> bool {
     matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String)
 }
 
-/// Hugging Face's `{% generation %}` marks what models are trained on, and changes no text.
+/// Replaces Hugging Face's `{% generation %}`, which marks training data and does not change the text.
 fn without_generation_marks(source: &str) -> String {
     let mut out = source.to_owned();
     for (mark, plain) in [("generation", "if true"), ("endgeneration", "endif")] {

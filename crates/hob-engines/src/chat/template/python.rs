@@ -1,5 +1,5 @@
-//! JSON as Python's `json.dumps(…, ensure_ascii=False)` writes it, which is what models were trained on:
-//! a space after `,` and `:`, order kept, nothing escaped for HTML.
+//! Writes JSON like Python's `json.dumps(…, ensure_ascii=False)`, because models were trained on it:
+//! a space after `,` and `:`, original order, no HTML escapes.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
-/// `indent` in spaces; none: all in one line.
+/// `indent` in spaces. `None` writes one line.
 pub(super) fn json(value: &Value, indent: Option<usize>) -> String {
     let mut out = Vec::new();
     let written = match indent {
@@ -101,8 +101,8 @@ impl Formatter for Lines<'_> {
     }
 }
 
-/// Python's `repr`: the shortest digits that give the number back, an exponent of at least two
-/// digits outside 1e-4 to 1e16.
+/// Python's `repr`: the fewest digits that identify the number, and outside 1e-4 to 1e16 an exponent of at least two
+/// digits.
 fn float(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) {

@@ -1,11 +1,11 @@
-//! Tools for a model whose template knows none: a system message describes them, and calls and
-//! results of the conversation so far are written as text, in the form that answers are read in.
+//! Tools for a model whose template has none: a system message describes them. Earlier calls and results become text, in
+//! the form that the answer parser reads.
 
 use serde_json::{Value, json};
 
 use super::python;
 
-/// The same conversation without tools, calls or results as such.
+/// Returns the conversation with tools, calls and results as text.
 pub(super) fn written_out(messages: Vec<Value>, tools: &[Value]) -> Vec<Value> {
     let mut messages: Vec<Value> = messages.into_iter().map(in_words).collect();
     if tools.is_empty() {

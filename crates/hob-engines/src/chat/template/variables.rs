@@ -1,5 +1,5 @@
-//! What a template sees of a request: the names and shapes that Hugging Face's `apply_chat_template` gives.
-//! The request's own template arguments may add to them and change switches, but not the conversation.
+//! The variables of a template, with the names and forms of Hugging Face's `apply_chat_template`.
+//! The request's template arguments may add variables and change switches, but not the conversation.
 
 use hob_core::chat::{Conversation, Effort, Message, Thinking, Tool, ToolCall, ToolChoice};
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{TemplateError, object};
 use crate::chat::dialect::{DescribedBy, Dialect, HARMONY};
 
-/// Everything but the messages.
+/// All variables except the messages.
 pub(super) fn of(
     conversation: &Conversation,
     thinking: &Thinking,
@@ -25,7 +25,7 @@ pub(super) fn of(
     }
     let described = dialect.described_by == DescribedBy::Template;
     let tools = if described { tools(conversation)? } else { Vec::new() };
-    // None and not an empty list: templates ask `tools is not none`.
+    // `None` instead of an empty list, because templates test `tools is not none`.
     let tools = if tools.is_empty() { Value::Null } else { Value::from(tools) };
     variables.insert("tools".to_owned(), tools);
     variables.insert("documents".to_owned(), Value::Null);
@@ -33,7 +33,7 @@ pub(super) fn of(
     Ok(variables)
 }
 
-/// Tools in OpenAI's form; none where the model is not to call any.
+/// Tools in OpenAI's form. Empty if the model must not call any.
 pub(super) fn tools(conversation: &Conversation) -> Result<Vec<Value>, TemplateError> {
     match conversation.tool_choice {
         ToolChoice::None => Ok(Vec::new()),
@@ -45,7 +45,7 @@ pub(super) fn messages(conversation: &Conversation) -> Result<Vec<Value>, Templa
     conversation.messages.iter().map(message).collect()
 }
 
-/// gpt-oss was trained with three words, and its template writes any other as it stands.
+/// gpt-oss was trained with three words for the effort. Its template copies any other word.
 fn effort_name(effort: Effort, dialect: &Dialect) -> &'static str {
     if dialect.tools != HARMONY {
         return effort.name();
@@ -57,7 +57,7 @@ fn effort_name(effort: Effort, dialect: &Dialect) -> &'static str {
     }
 }
 
-/// A description is always there: templates join it to other text without asking.
+/// Always adds a description, because templates use it without a test.
 fn tool(tool: &Tool) -> Result<Value, TemplateError> {
     let parameters = match &tool.parameters {
         Some(schema) => Value::Object(object(schema, "a tool's parameters")?),
@@ -70,7 +70,7 @@ fn tool(tool: &Tool) -> Result<Value, TemplateError> {
     }}))
 }
 
-/// Members that have no value are absent: templates ask `'tool_calls' in message`.
+/// Leaves out members without a value, because templates test `'tool_calls' in message`.
 fn message(message: &Message) -> Result<Value, TemplateError> {
     let mut members = Map::new();
     members.insert("role".to_owned(), message.role.name().into());

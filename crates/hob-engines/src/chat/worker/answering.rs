@@ -1,5 +1,5 @@
-//! One answer as it is made: from logits to a token, from tokens to text, thinking and calls, and to
-//! its end. Pure: it computes nothing and sends nothing.
+//! One answer in progress: chooses tokens from logits, and turns tokens into text, thinking, calls and the end.
+//! It does not run the model and sends nothing.
 
 use std::fmt;
 use std::mem;
@@ -14,35 +14,35 @@ use crate::chat::sampler::{History, Logprobs, Sampler};
 use crate::chat::stop::{Characters, StopScanner};
 use crate::chat::tokens::TokenTable;
 
-/// What an answer is made with.
+/// The parts and limits of an answer.
 pub(super) struct AnswerPlan {
     pub(super) tokens: Arc<TokenTable>,
     pub(super) sampler: Sampler,
-    /// None: all of it is text.
+    /// `None` if the whole answer is text.
     pub(super) parser: Option<AnswerParser>,
     pub(super) stop: StopScanner,
     pub(super) tokens_max: u32,
     pub(super) thinking: ThinkingPlan,
-    /// What the answer must look like, once thinking is over.
+    /// The format of the answer after thinking.
     pub(super) constraint: Option<Constraint>,
-    /// Begins the ids of this answer's calls; the call's number follows.
+    /// Prefix of the ids of this answer's calls. The call's number follows.
     pub(super) call_ids: String,
-    /// What penalties look back on.
+    /// The tokens that penalties count.
     pub(super) history: History,
-    /// Ends an answer that goes round in circles; none where the request names a limit.
+    /// Ends an answer that repeats itself. `None` if the request has a token limit.
     pub(super) repetition: Option<Repetition>,
 }
 
-/// How an answer's thinking is bounded.
+/// Limits of an answer's thinking.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThinkingPlan {
-    /// None: as long as the answer may be.
+    /// `None` limits thinking only by the length of the answer.
     pub(super) tokens_max: Option<u32>,
-    /// The tokens that close the block, and make the answer begin.
+    /// The tokens that close the thinking block and begin the answer.
     pub(super) close: Vec<u32>,
 }
 
-/// Tokens that are kept for an answer in a form, beyond the shortest that it can be.
+/// Tokens that are reserved for a constrained answer, in addition to its shortest form.
 const FORMED_ANSWER_TOKENS: u32 = 64;
 
 pub(super) struct Answering {
@@ -51,14 +51,14 @@ pub(super) struct Answering {
     said: u32,
     reasoning_tokens: u32,
     has_called: bool,
-    /// Log probabilities of tokens whose text has not left yet.
+    /// Log probabilities of tokens whose text was not sent yet.
     unsaid: Vec<TokenLogprob>,
 }
 
-/// What a token brought.
+/// Result of one token.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Step {
-    /// To be computed before the next is chosen; empty at the end.
+    /// Tokens to compute before the next one is chosen. Empty at the end.
     pub(super) tokens: Vec<u32>,
     pub(super) events: Vec<ChatEvent>,
     pub(super) end: Option<FinishReason>,
@@ -76,7 +76,7 @@ impl Answering {
         }
     }
 
-    /// Tokens said so far, thinking included.
+    /// Number of tokens so far, including thinking.
     pub(super) fn said(&self) -> u32 {
         self.said
     }
@@ -85,10 +85,10 @@ impl Answering {
         self.reasoning_tokens
     }
 
-    /// Says the token that `logits` were computed for.
+    /// Chooses the next token from `logits`.
     ///
     /// # Errors
-    /// The engine's numbers are none, or the grammar gave up.
+    /// The logits are not numbers, or the grammar failed.
     pub(super) fn next(&mut self, logits: &[f32]) -> Result<Step, String> {
         let mut step = Step::default();
         if self.plan.tokens_max == 0 {
@@ -115,16 +115,16 @@ impl Answering {
         Ok(step)
     }
 
-    /// A token of the prompt, with how likely it was by `logits`.
+    /// A token of the prompt with its log probability.
     ///
     /// # Errors
-    /// The engine's numbers are none.
+    /// The logits are not numbers.
     pub(super) fn scored(&mut self, token: u32, logits: &[f32]) -> Result<TokenLogprob, String> {
         let logprobs = self.plan.sampler.score(logits, token).map_err(text)?;
         Ok(self.logprob(token, logprobs))
     }
 
-    /// The prompt's first token, before which nothing stood.
+    /// The prompt's first token, which has no probability.
     pub(super) fn first_of_prompt(&self, token: u32) -> TokenLogprob {
         self.logprob(token, Logprobs { logprob: f32::NAN, top: Vec::new() })
     }
@@ -179,7 +179,7 @@ impl Answering {
         }
     }
 
-    /// Reads text of the answer into events.
+    /// Turns text of the answer into events.
     fn read(&mut self, text: &str, step: &mut Step) {
         let pieces = match &mut self.plan.parser {
             Some(parser) => parser.push(text),
@@ -223,7 +223,7 @@ impl Answering {
         step.events.push(ChatEvent::Text(text));
     }
 
-    /// Gives out what was held back, and ends. Bytes that never became a character are left out.
+    /// Returns the text that was held back, and ends. Incomplete characters are left out.
     fn end(&mut self, reason: FinishReason, step: &mut Step) {
         if let Some(parser) = self.plan.parser.take() {
             let pieces = parser.finish();
@@ -236,7 +236,7 @@ impl Answering {
         }
     }
 
-    /// A form that was closed in time is whole: it ends as if the model had ended it.
+    /// A constrained answer that was closed in time is complete. It ends as if the model had ended it.
     fn reason_at_the_limit(&mut self) -> FinishReason {
         let is_whole =
             self.plan.constraint.as_mut().is_some_and(|constraint| {
@@ -259,7 +259,7 @@ impl Answering {
         self.plan.parser.as_ref().is_some_and(AnswerParser::is_thinking)
     }
 
-    /// Whether thinking has used up its budget, or what a formed answer needs.
+    /// Whether thinking reached its limit, or would use tokens that a constrained answer needs.
     fn must_answer(&self) -> bool {
         if !self.is_thinking() || self.plan.thinking.close.is_empty() {
             return false;

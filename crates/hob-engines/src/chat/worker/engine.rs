@@ -183,12 +183,12 @@ impl<D: Decoder> Engine<D> {
         }
     }
 
-    /// Lets those who wait have the slots that are free.
+    /// Gives free slots to waiting requests.
     fn fill_slots(&mut self) {
         while self.slots.has_free()
             && let Some((stream, prepared)) = self.queue.pop_front()
         {
-            // There is one that is free.
+            // A slot is free.
             let Some(mut assignment) = self.slots.take(&prepared.prompt) else { return };
             if prepared.echo.is_scored() {
                 // The probability of a token is known only if it is computed, so the cache is not used.
@@ -256,7 +256,7 @@ impl<D: Decoder> Engine<D> {
         Ok(Some(took))
     }
 
-    /// Moves the streams of a pass on; what those have to say whose turn it is.
+    /// Advances the streams of a pass, and returns what they send.
     fn speak(&mut self, shares: &[(usize, usize)]) -> Vec<(u32, Result<Spoken, String>)> {
         let mut spoken = Vec::new();
         let mut begin = 0;

@@ -14,8 +14,8 @@ use super::repetition::Repetition;
 use super::running::{Echo, Prepared};
 use crate::chat::client::ENGINE;
 use crate::chat::constraint::{
-    Calls, Constrainer, Constraint, ConstraintError, Ready, SchemaLimits, TokenBytes, ToolsWanted,
-    Vocabulary, Wanted,
+    AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Ready, SchemaLimits,
+    TokenBytes, ToolRules, Vocabulary,
 };
 use crate::chat::dialect::{AnswerParser, Delivery, Dialect, ThinkingMarks, ToolsOffered};
 use crate::chat::llama::Llama;
@@ -140,7 +140,7 @@ impl Reading {
         self.prepare_with(request, credit, received, Compile::Now)?.ok_or_else(uncompiled)
     }
 
-    /// `None` where a grammar has to be compiled first.
+    /// `None` if a grammar must be compiled first.
     ///
     /// # Errors
     /// As [`Reading::prepare`].
@@ -185,7 +185,7 @@ impl Reading {
             }
             _ => None,
         };
-        // The mark that begins a text was not written by the client.
+        // The client did not write the BOS token.
         let is_marked = matches!(request.prompt, Prompt::Text(_))
             && tokens.first().is_some_and(|&first| self.tokens.bytes(first).is_empty());
         let scored = request.echo && request.logprobs.is_some();
@@ -203,7 +203,7 @@ impl Reading {
             Prompt::Infill { prefix, suffix } => plain(self.read_infill(prefix, suffix)?),
         };
         if read.tokens.is_empty() {
-            // Something has to stand before the first token.
+            // The first token needs a token before it.
             return Ok(plain(vec![self.tokens.eos()]));
         }
         Ok(read)
@@ -277,19 +277,23 @@ impl Reading {
         tokens_max: u32,
         compile: Compile,
     ) -> Result<Option<Option<Constraint>>, Refusal> {
-        let tools = self.spoken(request).map(|(conversation, dialect)| ToolsWanted {
+        let tools = self.spoken(request).map(|(conversation, dialect)| ToolRules {
             tools: &conversation.tools,
             choice: &conversation.tool_choice,
-            calls: if conversation.parallel_tool_calls { Calls::Several } else { Calls::One },
+            calls: if conversation.parallel_tool_calls {
+                CallCount::Several
+            } else {
+                CallCount::One
+            },
             dialect: &dialect.tools,
         });
-        let wanted = Wanted { output: &request.output, strict: request.strict, tools };
+        let wanted = AnswerRules { output: &request.output, strict: request.strict, tools };
         let form = match compile {
             Compile::Now => self.constrainer.compile(&wanted, tokens_max).map(Some),
             Compile::Elsewhere => {
                 self.constrainer.ready(&wanted, tokens_max).map(|ready| match ready {
                     Ready::Free => Some(None),
-                    Ready::Kept(constraint) => Some(Some(*constraint)),
+                    Ready::Cached(constraint) => Some(Some(*constraint)),
                     Ready::Uncompiled => None,
                 })
             }
@@ -318,7 +322,7 @@ pub(super) struct ReadingParts {
     pub(super) defaults: SamplerDefaults,
     pub(super) infill_marks: Option<[u32; 3]>,
     pub(super) context_tokens: u32,
-    /// Where a request does not say.
+    /// Used if the request has no limit.
     pub(super) thinking_tokens_max: Option<u32>,
     /// The same, of a whole answer.
     pub(super) answer_tokens_max: Option<u32>,
@@ -332,8 +336,8 @@ struct Read {
     is_within_answer: bool,
 }
 
-/// Weights ignore the template's switch often enough, so an effort is enforced as a budget too.
-/// The steps are ours: four times as much for each.
+/// Models often ignore the template's switch, so hob also enforces the effort as a token limit.
+/// Each level allows four times as many tokens.
 fn thinking_tokens_max(effort: Effort) -> Option<u32> {
     match effort {
         Effort::None => Some(0),

@@ -1,19 +1,19 @@
-//! Notices that an answer repeats one passage again and again, as small models do when nothing ends
-//! them. Only for answers without a limit: who names one has asked for so many tokens.
+//! Detects that an answer repeats one passage without an end, as small models do.
+//! Used only for answers whose request has no token limit.
 
 use std::collections::VecDeque;
 
-/// Tokens of the longest passage that is looked for.
+/// Maximum tokens of a repeated passage.
 const PASSAGE_TOKENS_MAX: usize = 64;
-/// Tokens that are repetition before the answer is ended, and times that a passage was said.
+/// Repeated tokens, and repetitions of a passage, before hob ends the answer.
 const REPEATED_TOKENS_MIN: u32 = 512;
 const TIMES_MIN: u32 = 16;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Repetition {
-    /// The latest first.
+    /// Recent tokens, the latest first.
     recent: VecDeque<u32>,
-    /// For each length of a passage: how many tokens in a row equal the one that long ago.
+    /// For each passage length, the number of consecutive tokens that equal the token that long ago.
     equal: Vec<u32>,
 }
 

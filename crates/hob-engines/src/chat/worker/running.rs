@@ -10,12 +10,12 @@ use crate::chat::decoder::BatchToken;
 use crate::chat::scheduler::Demand;
 use crate::chat::slots::SlotAssignment;
 
-/// A request that was read in: its prompt as tokens, and how it is to be answered.
+/// A prepared request: the prompt as tokens, and the plan of the answer.
 pub(super) struct Prepared {
     pub(super) prompt: Vec<u32>,
     pub(super) answering: Answering,
     pub(super) echo: Echo,
-    /// Keywords of the request's schemas that the answer is not held to.
+    /// Keywords of the request's schemas that are not enforced.
     pub(super) ignored: Vec<String>,
     /// Events that may be sent before more credit comes.
     pub(super) credit: u32,
@@ -109,8 +109,8 @@ impl Running {
         self.echo.is_scored() && self.computed < self.prompt_tokens
     }
 
-    /// What the next `count` tokens, which were just computed, tell of the prompt. `logits` has what
-    /// may follow each of them.
+    /// Log probabilities of the next `count` prompt tokens, which were just computed. `logits` returns the logits after each
+    /// of them.
     pub(super) fn echo<'l>(
         &mut self,
         count: usize,
@@ -137,14 +137,14 @@ impl Running {
         Ok(events)
     }
 
-    /// The next `count` tokens are in the cache now; returns them.
+    /// Marks the next `count` tokens as cached, and returns them.
     pub(super) fn computed(&mut self, count: usize) -> &[u32] {
         let from = self.computed;
         self.computed += count;
         &self.tokens[from..self.computed]
     }
 
-    /// Whether the logits of what comes next are there.
+    /// Whether the logits of the next token are available.
     pub(super) fn may_speak(&self) -> bool {
         self.computed == self.tokens.len()
     }

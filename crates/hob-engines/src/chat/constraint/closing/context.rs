@@ -1,7 +1,7 @@
 //! Tracks whether the next byte of a JSON text is within a string, for the search for an end.
 //! It is not a parser: it only separates strings from the text around them.
 
-/// Whether the next byte stands within a JSON string.
+/// Whether the next byte is within a JSON string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Quoting {
     #[default]
@@ -22,11 +22,11 @@ impl Quoting {
     }
 }
 
-/// What stands before the next byte.
+/// The context of the next byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::chat::constraint) struct Context {
     pub(super) quoting: Quoting,
-    /// Spaces apart, the last byte: a place is recognised by it and by the ways on.
+    /// The last byte that is not a space. A place is identified by it and by the possible continuations.
     pub(super) last: u8,
 }
 

@@ -1,35 +1,35 @@
-//! What of a JSON schema an answer can be held to. The rest is taken out and named, so that the
-//! caller can refuse it (`"strict": true`) or go on without it.
+//! Removes the parts of a JSON schema that hob cannot enforce, and lists them. With `"strict": true` the caller rejects
+//! the request; otherwise it continues without them.
 
 use llguidance::derivre::RegexBuilder;
 use serde_json::{Map, Value, json};
 
-use super::{UNSUPPORTED, is_idle};
+use super::{UNSUPPORTED, each_schema, is_idle};
 use crate::chat::constraint::bounds::PATTERN_BYTES_MAX;
 
 const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
 
-/// How much is given up beyond the keywords that no grammar enforces. What these give up can be
-/// enforced in some schemas, so it is tried first.
+/// What is relaxed in addition to the keywords that no grammar enforces. Some schemas compile without it, so hob tries that
+/// first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::chat::constraint) enum Relaxation {
     #[default]
     Nothing,
-    /// `oneOf` becomes `anyOf`.
+    /// Replaces `oneOf` by `anyOf`.
     OneOf,
-    /// Objects may have any number of members, too.
+    /// Also allows any number of members in objects.
     MemberCounts,
-    /// The whole schema.
+    /// Ignores the whole schema.
     All,
 }
 
 impl Relaxation {
-    /// Those that keep the schema, from the least on.
+    /// The relaxations that keep the schema, the smallest first.
     pub(in crate::chat::constraint) const KEEPING: [Relaxation; 3] =
         [Relaxation::Nothing, Relaxation::OneOf, Relaxation::MemberCounts];
 }
 
-/// A keyword that was taken out.
+/// A removed keyword.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::chat::constraint) struct TakenOut {
     /// Path of the schema that has the keyword: `.properties.tags`. Empty at the root.
@@ -37,7 +37,7 @@ pub(in crate::chat::constraint) struct TakenOut {
     pub(in crate::chat::constraint) keyword: &'static str,
 }
 
-/// The schema without what cannot be enforced.
+/// Returns the schema without the parts that cannot be enforced, and the removed keywords.
 pub(in crate::chat::constraint) fn sift(
     schema: &Value,
     relaxation: Relaxation,
@@ -66,7 +66,7 @@ impl Sieve<'_> {
         Value::Object(sifted)
     }
 
-    /// The keyword as it stays; none where it is taken out.
+    /// The keyword as it stays. `None` if it is removed.
     fn keyword(&mut self, name: &str, value: &Value) -> Option<(String, Value)> {
         if is_idle(name, value) {
             return None;
@@ -83,7 +83,7 @@ impl Sieve<'_> {
             ("pattern", _) => return self.take_out("pattern"),
             ("oneOf", Value::Array(_)) if self.relaxation >= Relaxation::OneOf => {
                 self.take_out("oneOf");
-                return Some(("anyOf".to_owned(), self.list("oneOf", value)));
+                return Some(("anyOf".to_owned(), self.schemas("oneOf", value)));
             }
             ("minProperties", _) if self.relaxation >= Relaxation::MemberCounts => {
                 return self.take_out("minProperties");
@@ -92,23 +92,17 @@ impl Sieve<'_> {
                 return self.take_out("maxProperties");
             }
             ("patternProperties", Value::Object(schemas)) => {
-                let (kept, odd): (Vec<_>, Vec<_>) =
-                    schemas.iter().partition(|(pattern, _)| is_regular(pattern));
-                if !odd.is_empty() {
+                let kept: Map<String, Value> = schemas
+                    .iter()
+                    .filter(|(pattern, _)| is_regular(pattern))
+                    .map(|(pattern, schema)| (pattern.clone(), schema.clone()))
+                    .collect();
+                if kept.len() < schemas.len() {
                     self.take_out("patternProperties");
                 }
-                self.named(name, kept)
+                self.schemas(name, &Value::Object(kept))
             }
-            ("properties" | "$defs" | "definitions", Value::Object(schemas)) => {
-                self.named(name, schemas.iter().collect())
-            }
-            ("items" | "prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(_)) => {
-                self.list(name, value)
-            }
-            ("items" | "additionalProperties" | "additionalItems", schema) => {
-                self.within(name, |sieve| sieve.schema(schema))
-            }
-            _ => value.clone(),
+            _ => self.schemas(name, value),
         };
         Some((name.to_owned(), kept))
     }
@@ -118,7 +112,7 @@ impl Sieve<'_> {
         None
     }
 
-    /// `"type": "any"` and the like allow what they please.
+    /// Unknown types such as `any` allow every value.
     fn types(&mut self, value: &Value) -> Option<(String, Value)> {
         let is_known = |name: &Value| name.as_str().is_some_and(|name| TYPES.contains(&name));
         let kept = match value {
@@ -128,28 +122,16 @@ impl Sieve<'_> {
         if kept { Some(("type".to_owned(), value.clone())) } else { self.take_out("type") }
     }
 
-    fn named(&mut self, keyword: &str, schemas: Vec<(&String, &Value)>) -> Value {
-        let each = schemas.into_iter().map(|(name, schema)| {
-            let place = format!("{keyword}.{name}");
-            (name.clone(), self.within(&place, |sieve| sieve.schema(schema)))
-        });
-        Value::Object(each.collect())
-    }
-
-    fn list(&mut self, keyword: &str, schemas: &Value) -> Value {
-        let each = schemas.as_array().into_iter().flatten().enumerate().map(|(at, schema)| {
-            self.within(&format!("{keyword}[{at}]"), |sieve| sieve.schema(schema))
-        });
-        Value::Array(each.collect())
-    }
-
-    fn within<T>(&mut self, place: &str, sift: impl FnOnce(&mut Self) -> T) -> T {
-        let length = self.path.len();
-        self.path.push('.');
-        self.path.push_str(place);
-        let sifted = sift(self);
-        self.path.truncate(length);
-        sifted
+    /// Sifts each schema that the keyword contains.
+    fn schemas(&mut self, keyword: &str, value: &Value) -> Value {
+        each_schema(keyword, value, |place, schema| {
+            let length = self.path.len();
+            self.path.push('.');
+            self.path.push_str(place);
+            let sifted = self.schema(schema);
+            self.path.truncate(length);
+            sifted
+        })
     }
 
     /// Whether the reference leads to a place of this schema.
@@ -158,7 +140,7 @@ impl Sieve<'_> {
             Some(pointer) if pointer.is_empty() || pointer.starts_with('/') => {
                 self.root.pointer(pointer).is_some()
             }
-            // An anchor of the schema, which the compiler knows.
+            // The compiler resolves anchors of the schema.
             Some(_) => true,
             None => false,
         }
@@ -171,14 +153,14 @@ fn is_known_draft(draft: &str) -> bool {
         .any(|known| draft.contains(known))
 }
 
-/// Whether the pattern is a regular language: look-around and back-references make others.
+/// Whether the pattern is a regular language. Look-around and back-references are not.
 pub(in crate::chat::constraint) fn is_regular(pattern: &str) -> bool {
     let rewritten = llguidance::regex_to_lark(pattern, "dw");
     pattern.len() <= PATTERN_BYTES_MAX
         && RegexBuilder::new().mk_regex_for_serach(&rewritten).is_ok()
 }
 
-/// Names that an object's members need not differ from: those of any text.
+/// Whether a schema of member names allows every name.
 pub(super) fn allows_any_name(names: &Value) -> bool {
     [json!(true), json!({}), json!({ "type": "string" })].contains(names)
 }

@@ -1,15 +1,15 @@
-//! How long strings may be, and which texts their formats really allow.
-//! Days and times are restated, since the grammar's own forms allow some that do not exist.
+//! Maximum lengths of strings, and exact patterns for dates and times.
+//! The grammar's own formats allow dates and times that do not exist.
 
 use serde_json::{Map, Value, json};
 
 use super::SchemaLimits;
 
-/// Formats that the grammar knows. Others are remarks, as JSON Schema has it.
+/// Formats that the grammar knows. Others have no effect, as JSON Schema says.
 pub(super) const FORMATS: [&str; 10] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
 
-/// What the grammar's own forms of these allow is not always a day or a second that exists.
+/// Formats whose grammar allows dates or times that do not exist.
 const STRICT_FORMATS: [&str; 3] = ["date", "time", "date-time"];
 const DATE: &str = "[12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|20([02468][048]|[13579][26])-02-29";
 const TIME: &str =
@@ -35,7 +35,7 @@ pub(super) fn bound(schema: &mut Map<String, Value>, limits: &SchemaLimits) {
     }
 }
 
-/// Says as a pattern what days and times there are.
+/// Replaces the format of a date or time by a pattern.
 fn restate_format(schema: &mut Map<String, Value>) {
     let format = schema.get("format").and_then(Value::as_str);
     let pattern = match format.filter(|format| STRICT_FORMATS.contains(format)) {
@@ -44,14 +44,14 @@ fn restate_format(schema: &mut Map<String, Value>) {
         Some(_) => format!("^({DATE})T{TIME}$"),
         None => return,
     };
-    // With a pattern of its own the schema says enough; the grammar's form of the format stays.
+    // If the schema has its own pattern, the grammar's format stays.
     if !schema.contains_key("pattern") {
         schema.remove("format");
         schema.insert("pattern".to_owned(), json!(pattern));
     }
 }
 
-/// Whether a pattern itself says how long its texts may be, as far as that can be seen at once.
+/// Whether a pattern obviously limits the length of its texts.
 fn is_finite(pattern: &str) -> bool {
     let anchored = pattern.starts_with('^') && pattern.ends_with('$');
     anchored && !pattern.contains(['*', '+', '|']) && !pattern.contains(",}")

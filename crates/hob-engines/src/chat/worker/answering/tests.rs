@@ -5,7 +5,7 @@ use hob_core::chat::{JsonText, OutputFormat, Sampling, Tool, ToolChoice};
 
 use super::*;
 use crate::chat::constraint::{
-    Calls, Constrainer, SchemaLimits, TokenBytes, ToolsWanted, Vocabulary, Wanted,
+    AnswerRules, CallCount, Constrainer, SchemaLimits, TokenBytes, ToolRules, Vocabulary,
 };
 use crate::chat::dialect::{Delivery, Dialect, HERMES, ToolsOffered};
 use crate::chat::sampler::SamplerDefaults;
@@ -135,7 +135,7 @@ fn a_form_is_closed_in_time_and_counts_as_whole() {
         r#"{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}"#,
     );
     let output = OutputFormat::JsonSchema(schema);
-    let wanted = Wanted { output: &output, strict: true, tools: None };
+    let wanted = AnswerRules { output: &output, strict: true, tools: None };
     let constraint = constrainer().compile(&wanted, 30).expect("a schema");
     let plan = AnswerPlan { constraint, ..plan(30) };
     let said = say(plan, &format!(r#"{{"a":"{}"#, "y".repeat(500)));
@@ -147,7 +147,7 @@ fn a_form_is_closed_in_time_and_counts_as_whole() {
 
 #[test]
 fn thinking_leaves_room_for_the_form() {
-    let wanted = Wanted { output: &OutputFormat::JsonObject, strict: true, tools: None };
+    let wanted = AnswerRules { output: &OutputFormat::JsonObject, strict: true, tools: None };
     let constraint = constrainer().compile(&wanted, 150).expect("JSON");
     let dialect = Dialect::of("{% if enable_thinking %}<think>{% endif %}</think>");
     let parser = Some(AnswerParser::new(&dialect, true, None));
@@ -161,13 +161,14 @@ fn thinking_leaves_room_for_the_form() {
 fn calls_are_told_with_their_ids_and_arguments() {
     let tools =
         [Tool { name: "now".to_owned(), description: None, parameters: None, strict: false }];
-    let tools_wanted = ToolsWanted {
+    let tools_wanted = ToolRules {
         tools: &tools,
         choice: &ToolChoice::Required,
-        calls: Calls::One,
+        calls: CallCount::One,
         dialect: &HERMES,
     };
-    let wanted = Wanted { output: &OutputFormat::Text, strict: true, tools: Some(tools_wanted) };
+    let wanted =
+        AnswerRules { output: &OutputFormat::Text, strict: true, tools: Some(tools_wanted) };
     let constraint = constrainer().compile(&wanted, 200).expect("a tool");
     let dialect = Dialect::of("");
     let offered = ToolsOffered { names: vec!["now".to_owned()], delivery: Delivery::Streamed };
