@@ -13,6 +13,10 @@ use crate::Sha256;
 
 /// Number of names that an error suggests.
 const SUGGESTIONS_MAX: usize = 3;
+/// During a pull, the raw files, the packages and the stored form exist on the disk at the same time.
+const PULL_COPIES_MAX: u64 = 3;
+/// Space for the manifest and partial downloads, if the raw files are the stored form.
+const OTHER_FILES_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
@@ -89,6 +93,17 @@ impl Entry {
     /// Bytes of all files on disk, with the first source of each part.
     pub fn bytes(&self) -> u64 {
         self.parts.iter().filter_map(|part| part.sources.first()).map(Source::bytes).sum()
+    }
+
+    /// Maximum bytes on the disk during a pull of the entry.
+    pub fn pull_bytes_max(&self) -> u64 {
+        let mut sources = self.parts.iter().flat_map(|part| &part.sources);
+        let is_stored_unchanged = self.purpose == Purpose::Chat
+            && sources.all(|source| source.origin.packages().is_empty());
+        match is_stored_unchanged {
+            true => self.bytes().saturating_add(OTHER_FILES_BYTES_MAX),
+            false => self.bytes().saturating_mul(PULL_COPIES_MAX),
+        }
     }
 }
 

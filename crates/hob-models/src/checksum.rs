@@ -21,7 +21,7 @@ const CHUNK_BYTES: usize = 256 * 1024;
 pub struct Sha256([u8; 32]);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a SHA-256: 64 hexadecimal digits are")]
+#[error("'{0}' is not a SHA-256 digest (expected 64 hex digits)")]
 pub struct NotAChecksum(pub String);
 
 impl Sha256 {

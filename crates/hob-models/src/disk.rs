@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiskError {
     #[error(
-        "{} has {} free and {} are needed: free some space, or keep hob's files on another disk",
+        "{} has {} free, and hob needs {}: free some space, or move hob's home to another disk",
         folder.display(), megabytes(*available_bytes), megabytes(*needed_bytes)
     )]
     TooSmall { folder: PathBuf, needed_bytes: u64, available_bytes: u64 },
     #[error(
-        "the disk is full: {} could not be written; free some space, or keep hob's files on another disk",
+        "the disk is full: {} could not be written; free some space, or move hob's home to another disk",
         path.display()
     )]
     Full { path: PathBuf },
-    #[error("{} cannot be written: keep hob's files in a folder that you may write to", path.display())]
+    #[error("{} is not writable: choose a home for hob that you may write to", path.display())]
     ReadOnly { path: PathBuf },
-    #[error("{} is in the way: a folder must be there", path.display())]
+    #[error("{} is a file, and hob needs a folder there", path.display())]
     NotAFolder { path: PathBuf },
     #[error("{}: {detail}", path.display())]
     Other { path: PathBuf, kind: io::ErrorKind, detail: String },
@@ -142,7 +142,7 @@ mod tests {
             needed_bytes: 360_000_001,
             available_bytes: 2_000_000,
         };
-        assert!(small.to_string().starts_with("models has 2 MB free and 361 MB are needed"));
+        assert!(small.to_string().starts_with("models has 2 MB free, and hob needs 361 MB"));
     }
 
     #[test]

@@ -85,14 +85,14 @@ pub enum FetchError {
     ProgramMissing { programs: Vec<String> },
     #[error("{program} failed ({status}){}", said(stderr))]
     ProgramFailed { program: String, status: String, stderr: String },
-    #[error("{what} did not move for {silent_s} s")]
+    #[error("{what} made no progress for {silent_s} s")]
     Stalled { what: String, silent_s: u64 },
     #[error("{address} cannot be reached: {detail}")]
     Unreachable { address: String, detail: String },
     #[error("{address} answered with status {status}{}", to_do(*status))]
     Refused { address: String, status: u16 },
     #[error(
-        "the connection to {address} broke {times} times, {got_bytes} of {bytes} bytes are here"
+        "the connection to {address} broke {times} times; {got_bytes} of {bytes} bytes arrived"
     )]
     CutOff { address: String, times: u32, got_bytes: u64, bytes: u64 },
     #[error("{file} is longer than its {bytes_max} bytes; it was deleted")]

@@ -22,7 +22,7 @@ use hob_core::fit::{Format, Location, Model};
 use hob_core::machine::Basis;
 use hob_core::nearest;
 
-use crate::catalog::names::{self, Named, ShortName};
+use crate::catalog::names::{self, NamedRepo, ShortName};
 use crate::fetch::FetchLimits;
 use crate::known;
 use crate::recipe::Mixture;
@@ -159,7 +159,7 @@ impl Described {
     }
 
     /// Not stored here; `hob pull` fetches it.
-    fn fetched_from(self, named: &Named) -> Described {
+    fn fetched_from(self, named: &NamedRepo) -> Described {
         Described { model: Model { location: named.location(), ..self.model }, ..self }
     }
 
@@ -307,12 +307,11 @@ impl Search<'_> {
     fn unknown(&self, asked: &str, registry: Option<FindError>) -> FindError {
         let stored = self.finder.store.as_ref().and_then(|store| store.names().ok());
         let stored = stored.unwrap_or_default();
-        let tags = known::KNOWN.iter().flat_map(|known| known.tags.iter().map(|(tag, _)| *tag));
         let named = names::NAMED.iter().map(|named| named.name);
         let catalog = Catalog::builtin();
         let pinned = catalog.entries().iter().filter(|_| self.aim == Aim::Files);
         let here = stored.iter().map(String::as_str).chain(pinned.map(|entry| &*entry.name));
-        let names: BTreeSet<&str> = here.chain(tags).chain(named).collect();
+        let names: BTreeSet<&str> = here.chain(known::tags()).chain(named).collect();
         // A stored model that does not chat is not a suggestion.
         let names = names.into_iter().filter(|name| *name != asked);
         let near = nearest(asked, names, SUGGESTIONS_MAX);

@@ -1,5 +1,5 @@
 //! Reads headers of GGUF, the file format of llama.cpp, without the weights.
-//! hob has its own reader because headers come from strangers: every number is bounded and checked.
+//! hob has its own reader because headers come from unknown authors: every number is bounded and checked.
 
 mod architecture;
 mod card;
@@ -121,7 +121,7 @@ impl Gguf {
         self
     }
 
-    /// Of the format: 2 or 3.
+    /// Version of the format: 2 or 3.
     pub fn version(&self) -> u32 {
         self.version
     }
@@ -130,7 +130,7 @@ impl Gguf {
         self.file_bytes
     }
 
-    /// Of its data, how much the file does not have.
+    /// Bytes of data that the header promises and the file lacks.
     pub fn missing_bytes(&self) -> u64 {
         self.needed_bytes.saturating_sub(self.file_bytes)
     }

@@ -1,41 +1,56 @@
 //! Dimensions of popular models, so that `hob fit` can assess them without fetching anything.
-//! They come from the published configurations. A file's own header wins over this table.
+//! `known/models.toml` lists them. A file's own header wins over this list.
 
-mod dimensions;
-mod table;
-
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use hob_core::fit::{Format, Location, Model};
 use hob_core::machine::Basis;
 use hob_core::nearest;
 use hob_core::weights::{Part, Quant, WeightGroup};
+use serde::{Deserialize, Deserializer};
 
 use crate::catalog::names;
 use crate::gguf::{Gguf, GgufError};
 use crate::recipe::{Dimensions, Mixture, other_quants};
 
-pub use table::KNOWN;
+/// All known models, the smallest first.
+pub static KNOWN: LazyLock<Vec<KnownModel>> = LazyLock::new(|| {
+    let listed: Result<Listed, _> = toml::from_str(include_str!("known/models.toml"));
+    // The file is part of the program, and a test reads it.
+    listed.expect("models.toml is a list of models").model
+});
+
+/// The content of `models.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    model: Vec<KnownModel>,
+}
 
 /// A model with known dimensions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KnownModel {
     /// The publisher's name.
-    pub name: &'static str,
+    pub name: String,
     /// Other names, each with the context that the tag was made for, tokens.
-    pub tags: &'static [(&'static str, u32)],
-    pub dimensions: fn() -> Dimensions,
+    pub tags: Vec<(String, u32)>,
+    #[serde(deserialize_with = "dimensions")]
+    pub dimensions: Dimensions,
     /// Year and month, such as 202504.
     pub released: u32,
     /// The quant in which the publisher trained it. More bits would not improve it.
-    pub native_quant: Option<&'static str>,
+    pub native_quant: Option<String>,
     /// Elements of the vision or audio tower, which files store in 16 bits.
+    #[serde(default)]
     pub tower_elements: u64,
-    pub good_for: &'static [Purpose],
+    pub good_for: Vec<Purpose>,
 }
 
 /// What a model is wanted for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Purpose {
     Chat,
     Code,
@@ -59,9 +74,9 @@ pub struct UnlistedModel {
 impl KnownModel {
     /// The context of a tag.
     fn tagged(&self, tag: &str) -> Option<u32> {
-        let is_this = |known: &&(&str, u32)| known.0.eq_ignore_ascii_case(tag);
+        let is_this = |known: &&(String, u32)| known.0.eq_ignore_ascii_case(tag);
         let found = self.tags.iter().find(is_this).map(|(_, context)| *context);
-        let is_named = bare(self.name).eq_ignore_ascii_case(bare(tag));
+        let is_named = bare(&self.name).eq_ignore_ascii_case(bare(tag));
         let own = || is_named.then_some(self.tags.first()?.1);
         found.or_else(own)
     }
@@ -72,7 +87,7 @@ impl KnownModel {
     /// The table is wrong; a test checks it.
     pub fn header(&self, mixture: Mixture, context_tokens: u32) -> Result<Gguf, GgufError> {
         let context = u64::from(context_tokens);
-        (self.dimensions)().with("context_length", context).header(mixture)
+        self.dimensions.clone().with("context_length", context).header(mixture)
     }
 
     /// The model in this quant, with its tower.
@@ -83,7 +98,7 @@ impl KnownModel {
         let mut shape = self.header(mixture, context_tokens)?.shape()?;
         shape.weights.0.extend(self.tower());
         Ok(Model {
-            name: self.name.to_owned(),
+            name: self.name.clone(),
             format: mixture.format(),
             quant: mixture.name().to_owned(),
             shape,
@@ -94,7 +109,7 @@ impl KnownModel {
 
     /// Where `hob pull` fetches such a file.
     fn location(&self, mixture: Mixture) -> Location {
-        let tag = self.tags.first().map_or("", |(tag, _)| *tag);
+        let tag = self.tags.first().map_or("", |(tag, _)| tag);
         match names::named(tag).filter(|_| mixture.format() == Format::Gguf) {
             Some(found) => found.named.location(),
             None => Location::Unknown,
@@ -136,14 +151,53 @@ fn bare(name: &str) -> &str {
 ///
 /// # Errors
 /// [`UnlistedModel`] with the nearest names.
-pub fn find(name: &str) -> Result<(KnownModel, u32), UnlistedModel> {
-    let tagged = |tag: &str| KNOWN.into_iter().find_map(|known| Some((known, known.tagged(tag)?)));
+pub fn find(name: &str) -> Result<(&'static KnownModel, u32), UnlistedModel> {
+    let tagged = |tag: &str| KNOWN.iter().find_map(|known| Some((known, known.tagged(tag)?)));
     let of_catalog = || tagged(names::named(name)?.named.name);
     let found = tagged(name.trim()).or_else(of_catalog);
     found.ok_or_else(|| {
-        let tags = KNOWN.iter().flat_map(|known| known.tags.iter().map(|(tag, _)| *tag));
-        let names: BTreeMap<&str, ()> = tags.map(|tag| (tag, ())).collect();
-        UnlistedModel { name: name.to_owned(), near: nearest(name, names.into_keys(), 3) }
+        let names: BTreeSet<&str> = tags().into_iter().collect();
+        UnlistedModel { name: name.to_owned(), near: nearest(name, names, 3) }
+    })
+}
+
+/// The tags of all known models.
+pub fn tags() -> Vec<&'static str> {
+    KNOWN.iter().flat_map(|known| known.tags.iter().map(|(tag, _)| tag.as_str())).collect()
+}
+
+/// `[model.dimensions]` of the file: the keys of a GGUF header, with a table for each dot.
+fn dimensions<'de, D: Deserializer<'de>>(source: D) -> Result<Dimensions, D::Error> {
+    #[derive(Deserialize)]
+    struct Written {
+        architecture: String,
+        #[serde(default)]
+        tied: bool,
+        #[serde(flatten)]
+        keys: BTreeMap<String, Number>,
+    }
+    let Written { architecture, tied, keys } = Written::deserialize(source)?;
+    let dimensions = with_keys(Dimensions::new(&architecture), "", &keys);
+    Ok(if tied { dimensions.tied() } else { dimensions })
+}
+
+/// The value of a key, or the keys that begin with it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Number {
+    One(u64),
+    OfEachLayer(Vec<u64>),
+    Group(BTreeMap<String, Number>),
+}
+
+fn with_keys(dimensions: Dimensions, prefix: &str, keys: &BTreeMap<String, Number>) -> Dimensions {
+    keys.iter().fold(dimensions, |dimensions, (key, number)| {
+        let key = format!("{prefix}{key}");
+        match number {
+            Number::One(number) => dimensions.with(&key, *number),
+            Number::OfEachLayer(numbers) => dimensions.with_each(&key, numbers),
+            Number::Group(keys) => with_keys(dimensions, &format!("{key}."), keys),
+        }
     })
 }
 

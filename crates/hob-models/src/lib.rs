@@ -25,7 +25,7 @@ pub use fetch::{FetchError, FetchLimits, Fetcher, PythonClient};
 pub use find::{FindError, Finder, FoundModel, Located};
 pub use gguf::{Gguf, GgufError};
 pub use progress::{Cancelled, Progress, PullStep, Watch};
-pub use pull::{PullError, PullOptions, PullOutcome, Pulled, Puller, SourceFailure, room_bytes};
+pub use pull::{PullError, PullOptions, PullOutcome, Pulled, Puller, SourceFailure};
 pub use recipe::{Dimensions, Mixture, UnknownMixture};
 pub use store::{
     Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel, check_changed,

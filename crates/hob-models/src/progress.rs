@@ -1,4 +1,4 @@
-//! Progress reports of a long task, and its cancellation.
+//! Progress reports of a pull, and its cancellation.
 //! Synchronous: a pull is one thread of file work.
 
 use std::fmt;
@@ -11,12 +11,13 @@ pub enum Progress {
     Waiting,
     /// A source of this part is being tried.
     Trying { part: String, source: String },
-    /// `done_bytes` of the task on this part. Never decreases within one task of one source.
-    Bytes { part: String, task: PullStep, done_bytes: u64, total_bytes: Option<u64> },
+    /// `done_bytes` of the step on this part. Never decreases within one step of one source.
+    Bytes { part: String, step: PullStep, done_bytes: u64, total_bytes: Option<u64> },
     /// The source failed; the next one is tried.
     SourceFailed { part: String, source: String, reason: String },
 }
 
+/// What a pull does with a part now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PullStep {
     Fetching,
@@ -36,37 +37,37 @@ impl fmt::Display for PullStep {
     }
 }
 
-/// The task was cancelled. Fetched bytes stay, and the next pull continues from there.
+/// The step was cancelled. Fetched bytes stay, and the next pull continues from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("interrupted; what was fetched so far is kept")]
+#[error("interrupted; the files fetched so far are kept")]
 pub struct Cancelled;
 
 /// Passes progress reports up and cancellation down.
 pub struct Watch<'a> {
-    tell: &'a mut dyn FnMut(Progress),
+    report: &'a mut dyn FnMut(Progress),
     cancel: &'a AtomicBool,
     part: String,
-    task: PullStep,
+    step: PullStep,
     before_bytes: u64,
-    told_bytes: u64,
+    reported_bytes: u64,
     total_bytes: Option<u64>,
 }
 
 impl fmt::Debug for Watch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").field("part", &self.part).field("task", &self.task).finish()
+        f.debug_struct("Watch").field("part", &self.part).field("step", &self.step).finish()
     }
 }
 
 impl<'a> Watch<'a> {
-    pub fn new(tell: &'a mut dyn FnMut(Progress), cancel: &'a AtomicBool) -> Watch<'a> {
+    pub fn new(report: &'a mut dyn FnMut(Progress), cancel: &'a AtomicBool) -> Watch<'a> {
         Watch {
-            tell,
+            report,
             cancel,
             part: String::new(),
-            task: PullStep::Fetching,
+            step: PullStep::Fetching,
             before_bytes: 0,
-            told_bytes: 0,
+            reported_bytes: 0,
             total_bytes: None,
         }
     }
@@ -74,34 +75,34 @@ impl<'a> Watch<'a> {
     /// To be called before every longer step.
     ///
     /// # Errors
-    /// The task was cancelled.
+    /// The step was cancelled.
     pub fn check(&self) -> Result<(), Cancelled> {
         if self.cancel.load(Ordering::Relaxed) { Err(Cancelled) } else { Ok(()) }
     }
 
-    /// Begins a task with `total_bytes` to do.
-    pub fn begin(&mut self, task: PullStep, total_bytes: Option<u64>) {
-        self.task = task;
+    /// Begins a step with `total_bytes` to do.
+    pub fn begin(&mut self, step: PullStep, total_bytes: Option<u64>) {
+        self.step = step;
         self.before_bytes = 0;
-        self.told_bytes = 0;
+        self.reported_bytes = 0;
         self.total_bytes = total_bytes;
-        self.tell_bytes(0);
+        self.report_bytes(0);
     }
 
     /// Reports `done_bytes` of the current item. The count may shrink after a reconnection; the report does not.
     pub fn at(&mut self, done_bytes: u64) {
         let done_bytes = self.before_bytes.saturating_add(done_bytes);
         let done_bytes = self.total_bytes.map_or(done_bytes, |total| done_bytes.min(total));
-        if done_bytes > self.told_bytes {
-            self.tell_bytes(done_bytes);
+        if done_bytes > self.reported_bytes {
+            self.report_bytes(done_bytes);
         }
     }
 
-    fn tell_bytes(&mut self, done_bytes: u64) {
-        self.told_bytes = done_bytes;
-        (self.tell)(Progress::Bytes {
+    fn report_bytes(&mut self, done_bytes: u64) {
+        self.reported_bytes = done_bytes;
+        (self.report)(Progress::Bytes {
             part: self.part.clone(),
-            task: self.task,
+            step: self.step,
             done_bytes,
             total_bytes: self.total_bytes,
         });
@@ -118,15 +119,15 @@ impl<'a> Watch<'a> {
     }
 
     pub(crate) fn waiting(&mut self) {
-        (self.tell)(Progress::Waiting);
+        (self.report)(Progress::Waiting);
     }
 
     pub(crate) fn trying(&mut self, source: &str) {
-        (self.tell)(Progress::Trying { part: self.part.clone(), source: source.to_owned() });
+        (self.report)(Progress::Trying { part: self.part.clone(), source: source.to_owned() });
     }
 
     pub(crate) fn source_failed(&mut self, source: &str, reason: &dyn fmt::Display) {
-        (self.tell)(Progress::SourceFailed {
+        (self.report)(Progress::SourceFailed {
             part: self.part.clone(),
             source: source.to_owned(),
             reason: reason.to_string(),
@@ -138,16 +139,16 @@ impl<'a> Watch<'a> {
 mod tests {
     use super::*;
 
-    fn bytes(task: PullStep, done_bytes: u64, total_bytes: Option<u64>) -> Progress {
-        Progress::Bytes { part: "graph".to_owned(), task, done_bytes, total_bytes }
+    fn bytes(step: PullStep, done_bytes: u64, total_bytes: Option<u64>) -> Progress {
+        Progress::Bytes { part: "graph".to_owned(), step, done_bytes, total_bytes }
     }
 
     #[test]
     fn items_add_up_and_never_pass_the_total() {
-        let mut told = Vec::new();
+        let mut seen = Vec::new();
         let cancel = AtomicBool::new(false);
-        let mut tell = |progress| told.push(progress);
-        let mut watch = Watch::new(&mut tell, &cancel);
+        let mut report = |progress| seen.push(progress);
+        let mut watch = Watch::new(&mut report, &cancel);
         watch.set_part("graph");
         watch.begin(PullStep::Fetching, Some(10));
         watch.at(4);
@@ -164,14 +165,14 @@ mod tests {
             bytes(PullStep::Verifying, 0, None),
             bytes(PullStep::Verifying, 9, None),
         ];
-        assert_eq!(told, expect);
+        assert_eq!(seen, expect);
     }
 
     #[test]
     fn the_flag_is_seen() {
         let cancel = AtomicBool::new(false);
-        let mut tell = |_| {};
-        let watch = Watch::new(&mut tell, &cancel);
+        let mut report = |_| {};
+        let watch = Watch::new(&mut report, &cancel);
         assert_eq!(watch.check(), Ok(()));
         cancel.store(true, Ordering::Relaxed);
         assert_eq!(watch.check(), Err(Cancelled));

@@ -4,17 +4,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::catalog::{CatalogPart, Entry, Purpose, Source, SourceKind};
+use crate::catalog::{CatalogPart, Entry, Source, SourceKind};
 use crate::disk::{self, DiskError, make_folder, room_for};
 use crate::fetch::{Desk, FetchError, Fetcher};
 use crate::progress::{Cancelled, Watch};
 use crate::store::{Lock, NewModel, Parcel, PartSource, Store, StoreError, StoredModel};
 use crate::transform::{RawFiles, Transform, TransformError};
-
-/// Raw files, packages and the stored form exist on the disk at the same time.
-const ROOM_FACTOR: u64 = 3;
-/// Space for other files, if the raw files are the stored form.
-const ROOM_BESIDE_BYTES: u64 = 64 << 20;
 
 /// Everything that pulls of all models share.
 #[derive(Clone, Copy, Debug)]
@@ -32,20 +27,21 @@ pub struct PullOptions {
     pub only: Vec<SourceKind>,
 }
 
-/// How the model came to be here.
+/// What a pull did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullOutcome {
-    /// It was complete and in its current form already.
-    WasHere,
-    /// Its raw files were here; only the stored form was made again.
+    /// The store had the model, complete and in its current form.
+    AlreadyStored,
+    /// The store had the raw files. Only the stored form was made again.
     Transformed,
+    /// At least one part was fetched.
     Fetched,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulled {
     pub model: StoredModel,
-    pub arrival: PullOutcome,
+    pub outcome: PullOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +65,7 @@ pub struct SourceFailure {
 
 fn listed(failures: &[SourceFailure]) -> String {
     if failures.is_empty() {
-        return " none of the wanted kind has it".to_owned();
+        return " no source of the requested kind has it".to_owned();
     }
     let line = |SourceFailure { source, error }: &SourceFailure| format!("\n- {source}: {error}");
     failures.iter().map(line).collect()
@@ -80,7 +76,7 @@ impl PullError {
     pub fn hint(&self) -> Option<String> {
         match self {
             PullError::NoSource { name, .. } => Some(format!(
-                "check the network; or bring the files or packages from another machine and use \
+                "check the network, or copy the files or packages from another machine and use \
                  `hob pull {name} --from FOLDER`"
             )),
             _ => None,
@@ -140,7 +136,7 @@ impl Puller<'_> {
     ) -> Result<Pulled, PullError> {
         let _lock = Lock::hold(self.store, &entry.name, watch)?;
         if let Some(model) = self.current(entry, transform, watch)? {
-            return Ok(Pulled { model, arrival: PullOutcome::WasHere });
+            return Ok(Pulled { model, outcome: PullOutcome::AlreadyStored });
         }
         let desk = self.desk(entry)?;
         let mut parts = Vec::new();
@@ -153,7 +149,7 @@ impl Puller<'_> {
         let model = self.store.find(&entry.name)?;
         Ok(Pulled {
             model,
-            arrival: if fetched { PullOutcome::Fetched } else { PullOutcome::Transformed },
+            outcome: if fetched { PullOutcome::Fetched } else { PullOutcome::Transformed },
         })
     }
 
@@ -180,7 +176,7 @@ impl Puller<'_> {
         let folder = self.store.downloads(&entry.name);
         make_folder(&folder)?;
         let here_bytes = disk::used_bytes([&*folder]);
-        room_for(&folder, room_bytes(entry).saturating_sub(here_bytes))?;
+        room_for(&folder, entry.pull_bytes_max().saturating_sub(here_bytes))?;
         Desk::open(folder)
     }
 
@@ -260,17 +256,6 @@ impl Puller<'_> {
         let transform_version = transform.version();
         let new = NewModel { entry, transform_version, sources: sources.collect() };
         Ok(parcel.place(new, watch)?)
-    }
-}
-
-/// Maximum space on the disk during a pull.
-pub fn room_bytes(entry: &Entry) -> u64 {
-    let mut sources = entry.parts.iter().flat_map(|part| &part.sources);
-    let is_stored_as_it_comes =
-        entry.purpose == Purpose::Chat && sources.all(|source| source.origin.packages().is_empty());
-    match is_stored_as_it_comes {
-        true => entry.bytes().saturating_add(ROOM_BESIDE_BYTES),
-        false => entry.bytes().saturating_mul(ROOM_FACTOR),
     }
 }
 

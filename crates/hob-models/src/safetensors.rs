@@ -42,10 +42,10 @@ pub enum SafetensorsError {
     #[error("the file cannot be read: {detail}")]
     Unreadable { detail: String },
     #[error(
-        "this is no safetensors file: its header would have {bytes} bytes, and {bytes_max} is the limit"
+        "this is not a safetensors file: its header would have {bytes} bytes, and {bytes_max} is the limit"
     )]
     TooLong { bytes: u64, bytes_max: u64 },
-    #[error("the header is not what safetensors have: {detail}")]
+    #[error("the header is not valid for safetensors: {detail}")]
     NotJson { detail: String },
     #[error("tensor '{name}' {reason}")]
     Tensor { name: String, reason: &'static str },
@@ -145,10 +145,10 @@ mod tests {
             (vec![1, 0], "cannot be read"),
             (u64::MAX.to_le_bytes().to_vec(), "18446744073709551615 bytes"),
             ([&90_000_000_u64.to_le_bytes()[..], b"{}"].concat(), "cannot be read"),
-            (file("[]"), "is not what safetensors have"),
-            (file("{"), "is not what safetensors have"),
-            (entry("1"), "is not what safetensors have"),
-            (entry(r#"{"dtype": "F32", "shape": [-1]}"#), "is not what safetensors have"),
+            (file("[]"), "is not valid for safetensors"),
+            (file("{"), "is not valid for safetensors"),
+            (entry("1"), "is not valid for safetensors"),
+            (entry(r#"{"dtype": "F32", "shape": [-1]}"#), "is not valid for safetensors"),
             (entry(r#"{"dtype": "F32", "shape": [1, 1, 1, 1, 1, 1, 1, 1, 1]}"#), "8 dimensions"),
             (file(r#"{"a": {}, "a": {}}"#), "'a' is there twice"),
             (entry(r#"{"shape": [1]}"#), "tensor 'a' has no dtype"),

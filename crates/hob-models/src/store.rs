@@ -4,7 +4,7 @@
 //! ROOT/models/NAME/VERSION-tTRANSFORM/   the stored form; model.json is its manifest, checked.json says
 //!                                        which files matched their checksums
 //! ROOT/downloads/NAME/                   verified raw files, and what interrupted pulls left
-//! ROOT/locks/NAME.lock                   held by whoever changes that model
+//! ROOT/locks/NAME.lock                   held by the process that changes that model
 //! ```
 //!
 //! In the names of folders, characters that not every file system takes are written as `%` and two digits.
@@ -12,9 +12,8 @@
 //! A folder is a model only under its final name, and it gets that name by one rename after
 //! everything in it is on the disk. There is no index that could disagree with the folders.
 //!
-//! Raw files are kept, 92 MB for Kokoro on top of 120 MB stored (voices lie on the disk once, under
-//! two names): a newer hob can then make its stored form anew without a network, which a machine at
-//! home may not have on that day. `remove` takes them too.
+//! The store keeps raw files: 92 MB for Kokoro, in addition to 120 MB in stored form. Voices are on the disk once, under
+//! two names. So a newer hob can make its stored form again without a network. `remove` deletes raw files too.
 
 mod folders;
 mod integrity;
@@ -32,7 +31,6 @@ use crate::catalog::{Entry, Licence, names};
 use crate::disk::{self, DiskError};
 use crate::gguf::{self, GgufError, PartName};
 use crate::progress::{Cancelled, PullStep, Watch};
-use crate::pull::room_bytes;
 use crate::transform::MODEL_FILE;
 
 pub(crate) use folders::is_plain;
@@ -51,11 +49,13 @@ pub struct Store {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    #[error("model '{name}' is not here: `hob pull {name}` fetches it{}", or_stored(near))]
+    #[error("model '{name}' is not stored: `hob pull {name}` fetches it{}", or_stored(near))]
     Missing { name: String, near: Vec<String> },
     #[error("model '{name}' is damaged: {detail}; `hob pull {name}` repairs it")]
     Damaged { name: String, detail: String },
-    #[error("model '{name}' is being changed by another hob; try again when it is done")]
+    #[error(
+        "model '{name}' is in use by another hob process; try again when that process has finished"
+    )]
     InUse { name: String },
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -185,7 +185,7 @@ impl Store {
     /// [`DiskError::TooSmall`] with both numbers.
     pub fn check_room(&self, entry: &Entry) -> Result<(), StoreError> {
         let here_bytes = disk::used_bytes([&*self.downloads(&entry.name)]);
-        let needed_bytes = room_bytes(entry).saturating_sub(here_bytes);
+        let needed_bytes = entry.pull_bytes_max().saturating_sub(here_bytes);
         let folder = self.root.ancestors().find(|folder| folder.is_dir());
         Ok(folder.map_or(Ok(()), |folder| disk::room_for(folder, needed_bytes))?)
     }

@@ -46,7 +46,8 @@ fn whole_on_a_card(machine: &Machine, options: &FitOptions) -> Option<&'static s
         let assessed = assess(machine, &model, options).ok()?;
         assessed.plans.iter().any(is_on_card).then(|| capability(known, &model, None))
     };
-    let fitting = KNOWN.iter().filter_map(|known| Some((known.tags.first()?.0, fits(known)?)));
+    let fitting =
+        KNOWN.iter().filter_map(|known| Some((known.tags.first()?.0.as_str(), fits(known)?)));
     fitting.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(tag, _)| tag)
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use hob_core::Voice;
 use hob_engines::speech::kokoro::voice_list;
-use hob_models::catalog::names::{NAMED, Named, canonical, named};
+use hob_models::catalog::names::{NAMED, NamedRepo, canonical, named};
 use hob_models::catalog::{self, Purpose};
 use hob_models::find::USUAL_QUANT;
 use hob_models::known::find as known;
@@ -113,7 +113,7 @@ impl ModelStore {
     pub(crate) fn all_entries(&self) -> Outcome<Vec<Entry>> {
         let mut entries = self.entries()?;
         let is_listed = |entries: &[Entry], name: &str| entries.iter().any(|one| one.name == name);
-        for named in &NAMED {
+        for named in NAMED.iter() {
             if canonical(named.name) == named.name && !is_listed(&entries, named.name) {
                 entries.push(fetchable(named));
             }
@@ -248,7 +248,7 @@ impl ModelStore {
 }
 
 /// A model that is not stored, with the size that its dimensions predict.
-fn fetchable(named: &Named) -> Entry {
+fn fetchable(named: &NamedRepo) -> Entry {
     let usual = || {
         let (known, context_tokens) = known(named.name).ok()?;
         known.model(Mixture::named(USUAL_QUANT).ok()?, context_tokens).ok()

@@ -72,7 +72,7 @@ fn names_quant(path: &str, quant: &str) -> bool {
     })
 }
 
-/// Adds the vision or audio tower beside the model. If there are several, the first in 16 bits.
+/// Adds the vision or audio tower in the same folder. If there are several, the first in 16 bits.
 pub(super) fn with_tower(entries: &[Entry], model: Described) -> Result<Described, FindError> {
     let mut towers: Vec<&Entry> = entries.iter().filter(|entry| is_tower(&entry.path)).collect();
     towers.sort_by_key(|entry| (!names_quant(&entry.path, "F16"), &entry.path));

@@ -13,25 +13,25 @@ pub enum FindError {
     NoSuchPath { path: PathBuf },
     #[error("{at} cannot be read: {detail}")]
     Unreadable { at: String, detail: String },
-    #[error("{at} has {bytes_max} bytes or more, which is too much to be true")]
+    #[error("{at} has {bytes_max} bytes or more, which is more than any such file has")]
     TooLong { at: String, bytes_max: u64 },
     #[error("{at}: {error}")]
     Gguf { at: String, error: GgufError },
-    #[error("{at}: {error}; known is only that its {tensors} tensors have {bytes} bytes")]
+    #[error("{at}: {error}; hob knows only that its {tensors} tensors have {bytes} bytes")]
     NoShape { at: String, error: GgufError, tensors: usize, bytes: u64 },
     #[error("{at}: {error}")]
     Safetensors { at: String, error: SafetensorsError },
     #[error("{at}: {error}")]
     Config { at: String, error: ConfigError },
-    #[error("{at} holds the eyes or ears of a model; ask about the model itself")]
+    #[error("{at} holds only the vision or audio tower of a model; name the model itself")]
     OnlyTower { at: String },
     #[error("{missing} is missing, one of {count} parts of the model")]
     MissingPart { missing: String, count: u32 },
-    #[error("{at} is missing: without it nobody knows what the tensors beside it are")]
+    #[error("{at} is missing; hob needs it to interpret the tensors in that folder")]
     NoConfig { at: String },
     #[error("{at} has several models; name one of {}", listed(there))]
     Several { at: String, there: Vec<String> },
-    #[error("{at} has GGUF and safetensors mixed; name one of {}", listed(there))]
+    #[error("{at} has both GGUF and safetensors files; name one of {}", listed(there))]
     Mixed { at: String, there: Vec<String> },
     #[error("{at} has no model that hob can read{}", match there.is_empty() {
         true => String::new(),
@@ -56,32 +56,30 @@ pub enum FindError {
     Refused { address: String, status: u16 },
     #[error("{address} cannot be reached: {detail}")]
     Unreachable { address: String, detail: String },
-    #[error("{at} is no list of a repository's files: {detail}")]
+    #[error("{at} is not a list of a repository's files: {detail}")]
     NoListing { at: String, detail: String },
-    #[error("{at} is no manifest of Ollama's: {detail}")]
+    #[error("{at} is not a manifest of Ollama: {detail}")]
     NoManifest { at: String, detail: String },
     #[error("hob knows no model '{asked}'{}", match near.is_empty() {
         true => "; give a file, an address, or owner/name on the hub".to_owned(),
         false => format!("; did you mean {}?", near.join(" or ")),
     })]
     Unknown { asked: String, near: Vec<String> },
-    #[error("'{asked}' is found nowhere:\n- {hub}\n- {registry}")]
+    #[error("'{asked}' was not found:\n- {hub}\n- {registry}")]
     Nowhere { asked: String, hub: Box<FindError>, registry: Box<FindError> },
     #[error(
-        "{at} is no GGUF model, and hob's engine runs no other; look for a repository with GGUF files"
+        "{at} is not a GGUF model, the only format of hob's engine; look for a repository with GGUF files"
     )]
     NotGguf { at: String },
     #[error(
-        "{at} is cut short where it lies: {missing_bytes} bytes are missing, so it would not load"
+        "{at} is incomplete at its source: {missing_bytes} bytes are missing, so it would not load"
     )]
     CutShort { at: String, missing_bytes: u64 },
     #[error(
-        "{at}: the server does not say how long the file is; download it by other means, and pull the file"
+        "{at}: the server does not state the file's length; download the file another way, and pull it from there"
     )]
     NoLength { at: String },
-    #[error(
-        "'{name}' cannot be a model's name: use letters, digits and -_.:/@, at most 80 of them"
-    )]
+    #[error("'{name}' is not a valid model name (expected at most 80 letters, digits and -_.:/@)")]
     BadName { name: String },
     #[error(transparent)]
     UnknownQuant(#[from] UnknownMixture),

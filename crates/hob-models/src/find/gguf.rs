@@ -111,7 +111,7 @@ impl Described {
         for model in self.variants.iter_mut().chain([&mut self.model]) {
             model.shape.weights.0.push(tower);
         }
-        self.notes.push(format!("with the eyes or ears in {file}, {bytes} bytes"));
+        self.notes.push(format!("with the vision or audio tower in {file}, {bytes} bytes"));
         self
     }
 }

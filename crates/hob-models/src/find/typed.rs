@@ -13,7 +13,7 @@ const TYPED: &str = "the typed shape";
 /// What is wrong with typed dimensions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    #[error("'{word}' is no key=number")]
+    #[error("'{word}' is not key=number")]
     NoPair { word: String },
     #[error("a shape has no '{key}'{}", match near.is_empty() {
         true => format!("; it has {}", keys().collect::<Vec<_>>().join(", ")),
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let rows = [
-            ("block_count".to_owned(), "'block_count' is no key=number"),
-            ("block_count=many".to_owned(), "'block_count=many' is no key=number"),
+            ("block_count".to_owned(), "'block_count' is not key=number"),
+            ("block_count=many".to_owned(), "'block_count=many' is not key=number"),
             ("block_counts=1".to_owned(), "did you mean block_count or"),
             ("head_count_k=8".to_owned(), "head_count_kv"),
             (format!("{LLAMA},head_count=3"), "'head_count' is given twice"),

@@ -1,5 +1,5 @@
 //! Faults of a GGUF file, one sentence each, with the numbers.
-//! Names from the file are shortened and escaped, because they come from strangers.
+//! Names from the file are shortened and escaped, because their authors are unknown.
 
 use std::io;
 
@@ -12,7 +12,7 @@ const SHOWN_CHARS_MAX: usize = 64;
 pub enum GgufError {
     #[error("the file cannot be read: {detail}")]
     Unreadable { detail: String },
-    #[error("this is no GGUF file")]
+    #[error("this is not a GGUF file")]
     NotGguf,
     #[error("the file was made for big-endian machines; get the little-endian one")]
     BigEndian,
@@ -32,7 +32,7 @@ pub enum GgufError {
     NotText { what: &'static str },
     #[error("the header has the {what} '{name}' twice")]
     Duplicate { what: &'static str, name: String },
-    #[error("'{key}' has a value of type {id}, which GGUF does not have here")]
+    #[error("'{key}' has a value of type {id}, which GGUF does not allow here")]
     UnknownValueType { key: String, id: u32 },
     #[error("tensor '{name}' has type {id}, which hob's engine does not know")]
     UnknownTensorType { name: String, id: u32 },
@@ -44,7 +44,7 @@ pub enum GgufError {
     Overflow { name: String },
     #[error("tensor '{name}' begins at byte {offset} of the data and must begin at {expected}")]
     Offset { name: String, offset: u64, expected: u64 },
-    #[error("the header does not say '{key}'")]
+    #[error("the header lacks '{key}'")]
     MissingKey { key: String },
     #[error("'{key}' {reason}")]
     WrongValue { key: String, reason: String },

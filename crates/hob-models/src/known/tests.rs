@@ -153,16 +153,21 @@ fn quants_are_known_as_people_write_them() {
 
 #[test]
 fn every_model_has_a_shape_in_every_quant() {
-    for model in KNOWN {
+    assert!(!KNOWN.is_empty());
+    for model in KNOWN.iter() {
         for name in Mixture::names() {
             let mixture = Mixture::named(name).expect("a quant");
-            for (_, context) in model.tags {
+            for (_, context) in &model.tags {
                 let shape = model.header(mixture, *context).and_then(|header| header.shape());
                 let shape = shape.unwrap_or_else(|error| panic!("{} {name}: {error}", model.name));
                 assert!(shape.weights.bytes() > 0 && shape.trained_context_tokens == *context);
             }
         }
         assert!(!model.good_for.is_empty(), "{}", model.name);
+        let (year, month) = (model.released / 100, model.released % 100);
+        assert!((2023..2100).contains(&year) && (1..=12).contains(&month), "{}", model.name);
+        let native = model.native_quant.as_deref().map(Mixture::named);
+        assert!(native.is_none_or(|quant| quant.is_ok()), "{}", model.name);
     }
 }
 

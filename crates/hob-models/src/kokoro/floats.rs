@@ -10,7 +10,7 @@ use crate::onnx::{Graph, GraphError};
 /// [`Graph::extract`] drops it.
 ///
 /// Dynamic quantisation rounds each activation to one of 256 steps. Float sums differ between
-/// instruction sets in their last bit, so an activation beside a rounding edge falls on either side
+/// instruction sets in their last bit, so an activation near a rounding edge falls on either side
 /// of it, and the twelve layers of the text encoder multiply that difference.
 pub(super) fn multiply_in_floats(graph: &mut Graph) -> Result<(), GraphError> {
     let mut weights = Vec::new();

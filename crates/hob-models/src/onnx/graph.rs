@@ -27,9 +27,9 @@ pub struct Graph {
 pub enum GraphError {
     #[error("the file is not an ONNX model: {0}")]
     NotOnnx(String),
-    #[error("the model uses {0}, which hob cannot carry over")]
+    #[error("the model uses {0}, which hob cannot convert")]
     Unsupported(&'static str),
-    #[error("the graph has no value '{0}'; it is not the model this was written for")]
+    #[error("the graph has no value '{0}'; this is not the expected model")]
     NoSuchValue(String),
     #[error("the graph has {found} {what} where {expected} were expected")]
     Unexpected { what: &'static str, found: usize, expected: usize },

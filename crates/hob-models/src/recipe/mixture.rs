@@ -18,7 +18,7 @@ pub enum Mixture {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no quant '{name}'; known are {}", Mixture::names().join(", "))]
+#[error("unknown quant '{name}'; known are {}", Mixture::names().join(", "))]
 pub struct UnknownMixture {
     pub name: String,
     pub near: Vec<String>,

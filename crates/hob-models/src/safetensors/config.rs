@@ -23,9 +23,9 @@ pub struct Config {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    #[error("the configuration is no JSON object: {detail}")]
+    #[error("the configuration is not a JSON object: {detail}")]
     NotJson { detail: String },
-    #[error("the configuration does not say '{key}'")]
+    #[error("the configuration lacks '{key}'")]
     Missing { key: &'static str },
     #[error("hob does not know models of type '{name}'{}", match near.is_empty() {
         true => String::new(),

@@ -12,7 +12,7 @@ use crate::gguf::error::shown;
 /// Limit of one file. Models with many experts have tens of thousands.
 const TENSORS_MAX: usize = 1 << 18;
 const DIMENSIONS_MAX: usize = 8;
-/// Key of the file's own metadata, beside the tensors.
+/// Key of the file's own metadata, next to the tensors.
 const METADATA: &str = "__metadata__";
 
 /// The header's entry for one tensor.

@@ -62,7 +62,7 @@ mod tests {
             (r#"{"weight_map": {"a": "x.bin"}}"#, "another folder"),
             (r#"{"weight_map": {"a": 1}}"#, "expected a string"),
             (r"{}", "missing field `weight_map`"),
-            ("x", "is not what safetensors have"),
+            ("x", "is not valid for safetensors"),
         ];
         for (json, expected) in rows {
             let said = files_of_index(json.as_bytes()).expect_err("wrong").to_string();

@@ -68,7 +68,7 @@ mod tests {
         let cases = [
             (cut_short, "1 are missing"),
             (unknown, "the nearest are llama"),
-            (vec![7; 9], "no GGUF file"),
+            (vec![7; 9], "not a GGUF file"),
         ];
         for (file, expected) in cases {
             let out = tempfile::tempdir().expect("a folder");

@@ -9,7 +9,7 @@ use hob_models::Gguf;
 use hob_models::gguf::sample::SampleGguf;
 use proptest::prelude::*;
 
-/// Everything that is ever asked of a file.
+/// Everything that hob reads from a file.
 fn ask_everything(bytes: &[u8]) -> bool {
     let Ok(gguf) = Gguf::read(Cursor::new(bytes)) else { return false };
     let _ = (gguf.quantization(), gguf.parameters(), gguf.end_tokens(), gguf.sampling());

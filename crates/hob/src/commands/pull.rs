@@ -186,13 +186,13 @@ impl Work<'_> {
         };
         let pulled = result.map_err(|error| Failure::new(Exit::Internal, error))??;
         self.printer.note(summary(&name, &pulled));
-        Ok(Planned::of(&download, Some(arrived(pulled.arrival)), lack.into_iter().collect())
+        Ok(Planned::of(&download, Some(arrived(pulled.outcome)), lack.into_iter().collect())
             .stored(&pulled))
     }
 }
 
 fn summary(name: &str, pulled: &Pulled) -> String {
-    let how = match arrived(pulled.arrival) {
+    let how = match arrived(pulled.outcome) {
         "was_here" => "is here already",
         "transformed" => "was converted again from its files",
         _ => "is here",
@@ -215,7 +215,7 @@ fn lack_of_room(name: &str, model: Option<&Model>, machine: &Machine) -> Option<
     ))
 }
 
-/// A bar for one task after the other. Without a terminal, one line for each task.
+/// A bar for one step after the other. Without a terminal, one line for each step.
 struct PullProgress {
     bar: ProgressBar,
     printer: Printer,
@@ -236,10 +236,10 @@ impl PullProgress {
             Progress::SourceFailed { part, source, reason } => {
                 self.say(&format!("{part}: not from {source}: {reason}"));
             }
-            Progress::Bytes { part, task, done_bytes, total_bytes } => {
+            Progress::Bytes { part, step, done_bytes, total_bytes } => {
                 self.bar.set_position(done_bytes);
                 self.bar.set_length(total_bytes.unwrap_or(done_bytes));
-                let at = Some((part, task));
+                let at = Some((part, step));
                 if self.at != at {
                     self.at = at;
                     self.begin();
@@ -249,8 +249,8 @@ impl PullProgress {
     }
 
     fn begin(&self) {
-        let Some((part, task)) = &self.at else { return };
-        let what = format!("{task} {part}");
+        let Some((part, step)) = &self.at else { return };
+        let what = format!("{step} {part}");
         self.bar.reset_eta();
         self.bar.set_message(what.clone());
         if !self.printer.draws() {

@@ -137,7 +137,7 @@ impl ModelStore {
         if download.is_offline {
             let model = self.store.find(&entry.name)?;
             self.store.verify(&model, &mut watch)?;
-            return Ok(Pulled { model, arrival: PullOutcome::WasHere });
+            return Ok(Pulled { model, outcome: PullOutcome::AlreadyStored });
         }
         // A located model has its path in its only source.
         let from = options.from.clone().filter(|_| download.model.is_none());

@@ -137,7 +137,7 @@ impl Desk {
         let mixture = Mixture::named(request.quant.as_deref().unwrap_or(USUAL_QUANT))
             .map_err(|not| unknown("quant", &not.name, not.near))?;
         let model = known.model(mixture, context_tokens);
-        let model = model.map_err(|error| unreadable(known.name, &error))?;
+        let model = model.map_err(|error| unreadable(&known.name, &error))?;
         Ok((model, known.variants(mixture, context_tokens)))
     }
 
@@ -212,7 +212,7 @@ fn stamps(facts: &MachineFacts) -> impl Iterator<Item = (Site, &Stamp)> {
 
 fn of_known(known: &KnownModel) -> FitModel {
     FitModel {
-        name: known.name.to_owned(),
+        name: known.name.clone(),
         installed: false,
         quant: USUAL_QUANT.to_owned(),
         quants: Mixture::names().into_iter().map(str::to_owned).collect(),

@@ -9,11 +9,14 @@ mod endurance;
 mod fit;
 mod gateway;
 mod help;
-#[path = "../../../hob-models/tests/located/hub.rs"]
-#[expect(dead_code, reason = "the tests of hob-models ask more of it")]
+#[path = "../../../hob-models/tests/sources/located/hub.rs"]
+#[expect(dead_code, reason = "the tests of hob-models use more of it")]
 mod hub;
 mod ledger;
 mod limits;
+#[path = "../../../hob-models/tests/sources/loopback.rs"]
+#[expect(dead_code, reason = "the tests of hob-models use more of it")]
+mod loopback;
 mod memory;
 mod models;
 mod pulled;

@@ -65,7 +65,7 @@ fn a_home_that_cannot_be_written_is_one_sentence() {
     let file = user.write("file", "");
     let args = ["pull", "kokoro", "--from", ".", "--home", file.to_str().expect("UTF-8")];
     let said = stderr(&user.hob(&args).assert().code(1));
-    assert!(said.contains("a folder must be there"), "{said}");
+    assert!(said.contains("and hob needs a folder there"), "{said}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn a_failed_pull_says_what_to_do_and_has_its_own_exit_code() {
         .success();
     assert!(!stderr(&opened).contains(TOKEN) && !stdout(&opened).contains(TOKEN));
     let unreachable = stderr(&user.hob(&["pull", "llama3.1"]).assert().code(4));
-    assert!(unreachable.contains("'llama3.1' is found nowhere"), "{unreachable}");
+    assert!(unreachable.contains("'llama3.1' was not found"), "{unreachable}");
 }
 
 /// The weights of the real small model, from the test home.

@@ -133,10 +133,10 @@ fn layers_that_see_everything_may_have_longer_heads() {
 #[test]
 fn what_is_wrong_is_named() {
     let rows = [
-        ("[]", "no JSON object"),
-        ("{}", "does not say 'model_type'"),
+        ("[]", "not a JSON object"),
+        ("{}", "lacks 'model_type'"),
         (r#"{"model_type": "quen3"}"#, "type 'quen3'; the nearest are qwen3"),
-        (r#"{"model_type": "qwen3"}"#, "does not say 'num_hidden_layers'"),
+        (r#"{"model_type": "qwen3"}"#, "lacks 'num_hidden_layers'"),
         (r#"{"model_type": "qwen3", "num_hidden_layers": "36"}"#, "'num_hidden_layers'"),
     ];
     for (json, expected) in rows {

@@ -52,7 +52,7 @@ impl Need {
 /// One model in its best quant.
 #[derive(Debug)]
 pub(super) struct Ranked {
-    pub(super) known: KnownModel,
+    pub(super) known: &'static KnownModel,
     pub(super) model: Model,
     pub(super) assessed: Assessment,
     /// Speed with a quarter of the context filled; `None` if unknown.
@@ -97,10 +97,10 @@ pub(super) fn ranked(
     purpose: Option<Purpose>,
 ) -> Vec<Ranked> {
     let suits =
-        |known: &KnownModel| purpose.is_none_or(|purpose| known.good_for.contains(&purpose));
+        |known: &&KnownModel| purpose.is_none_or(|purpose| known.good_for.contains(&purpose));
     let need = Need::of(purpose, options);
     let best = |known| best_quant(machine, options, known, (need, purpose));
-    let mut ranked: Vec<Ranked> = KNOWN.into_iter().filter(suits).filter_map(best).collect();
+    let mut ranked: Vec<Ranked> = KNOWN.iter().filter(suits).filter_map(best).collect();
     ranked.retain(|ranked| options.tok_s_min.is_none() || ranked.is_fast());
     ranked.sort_by(|one, other| {
         let by_need = other.suits().cmp(&one.suits());
@@ -119,7 +119,7 @@ pub(super) fn ranked(
 fn best_quant(
     machine: &Machine,
     options: &FitOptions,
-    known: KnownModel,
+    known: &'static KnownModel,
     (need, purpose): (Need, Option<Purpose>),
 ) -> Option<Ranked> {
     let options = FitOptions { context_tokens: Some(need.context_tokens), ..options.clone() };
@@ -127,10 +127,11 @@ fn best_quant(
         let model = known.model(Mixture::named(quant).ok()?, known.tags.first()?.1).ok()?;
         let assessed = assess(machine, &model, &options).ok()?;
         let rate = with_a_quarter(machine, &model, assessed.best()?, need);
-        let capability = capability(&known, &model, purpose);
+        let capability = capability(known, &model, purpose);
         Some(Ranked { known, model, assessed, rate, need, capability })
     };
-    let quants: Vec<&str> = known.native_quant.map_or(GOOD_QUANTS.to_vec(), |native| vec![native]);
+    let native = known.native_quant.as_deref();
+    let quants = native.map_or(GOOD_QUANTS.to_vec(), |native| vec![native]);
     let mut all: Vec<Ranked> = quants.into_iter().filter_map(in_quant).collect();
     let whole = all.iter().position(|ranked| ranked.suits() && ranked.is_whole());
     let suits = all.iter().position(Ranked::suits);
@@ -166,7 +167,7 @@ pub(super) fn shown(ranked: &[Ranked], need: Need) -> String {
         let Some(plan) = ranked.plan() else { continue };
         let needed = plan.uses.iter().map(Use::kept_bytes).sum();
         rows.add_row([
-            ranked.known.tags.first().map_or("", |(tag, _)| tag).to_owned(),
+            ranked.known.tags.first().map_or("", |(tag, _)| tag.as_str()).to_owned(),
             ranked.model.quant.clone(),
             shown::pair(plan.kv),
             plan.placement.to_string(),

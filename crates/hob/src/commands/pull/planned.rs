@@ -70,9 +70,9 @@ impl Planned {
     }
 }
 
-pub(super) fn arrived(arrival: PullOutcome) -> &'static str {
-    match arrival {
-        PullOutcome::WasHere => "was_here",
+pub(super) fn arrived(outcome: PullOutcome) -> &'static str {
+    match outcome {
+        PullOutcome::AlreadyStored => "was_here",
         PullOutcome::Transformed => "transformed",
         PullOutcome::Fetched => "fetched",
     }

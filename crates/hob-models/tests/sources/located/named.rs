@@ -5,8 +5,8 @@ use hob_models::catalog::names::{NAMED, canonical};
 use hob_models::known::KNOWN;
 use hob_models::{Mixture, Sha256};
 
-use crate::hub::COMMIT;
-use crate::stage::{Stage, model, other, parts, read};
+use super::hub::COMMIT;
+use super::stage::{Stage, model, other, parts, read};
 
 #[test]
 fn short_names_are_fetched_from_the_repository_that_the_catalog_has_for_them() {
@@ -37,11 +37,11 @@ fn short_names_are_fetched_from_the_repository_that_the_catalog_has_for_them() {
 fn every_short_name_is_found_under_itself_and_asks_the_hub_for_a_pinned_file() {
     let stage = Stage::new();
     let file = model();
-    for named in &NAMED {
+    for named in NAMED.iter() {
         stage.hub.put(named.repo, &[("m-Q4_K_M.gguf", &file)]);
     }
     for named in NAMED.iter().filter(|named| canonical(named.name) == named.name) {
-        for asked in [named.name].iter().chain(named.also) {
+        for asked in [named.name].iter().chain(&named.also) {
             let located = stage.locate(asked).expect(asked);
             assert_eq!(located.entry.name, named.name, "{asked}");
             let source = &located.entry.parts[0].sources[0];
@@ -50,9 +50,9 @@ fn every_short_name_is_found_under_itself_and_asks_the_hub_for_a_pinned_file() {
         }
     }
     let usual = Mixture::named("Q4_K_M").expect("a quant");
-    for known in &KNOWN {
-        let (tag, context_tokens) = known.tags[0];
-        let model = known.model(usual, context_tokens).expect("a model");
+    for known in KNOWN.iter() {
+        let (tag, context_tokens) = &known.tags[0];
+        let model = known.model(usual, *context_tokens).expect("a model");
         let hob_core::fit::Location::Catalog { name, .. } = model.location else { panic!("{tag}") };
         assert!(stage.locate(&name).is_ok(), "{tag}");
     }
@@ -122,7 +122,7 @@ fn tags_of_ollama_come_from_its_registry_and_from_its_folder_without_a_network()
     for (asked, name) in [
         ("tiny:1b", "tiny:1b"),
         ("me/mine:latest", "me/mine:latest"),
-        // Of the catalog, and the hub does not have it.
+        // The catalog has it, and the hub does not.
         ("phi4", "phi4:14b"),
     ] {
         let located = stage.locate(asked).expect(asked);

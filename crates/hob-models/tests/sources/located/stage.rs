@@ -11,7 +11,7 @@ use hob_models::{
 };
 use tempfile::TempDir;
 
-use crate::hub::Hub;
+use super::hub::Hub;
 
 pub(crate) struct Stage {
     folder: TempDir,

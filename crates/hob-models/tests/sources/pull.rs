@@ -1,4 +1,4 @@
-//! Pulling whole models, with every kind of source played by something on this machine.
+//! Pulls whole models from each kind of source.
 //! No test reaches a network, an installed `pip`, `uv` or `npm`, or a real model.
 
 mod chat;

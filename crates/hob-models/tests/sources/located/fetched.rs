@@ -3,8 +3,8 @@
 
 use hob_models::{Gguf, Progress, PullError, PullOutcome, PullStep, Sha256};
 
-use crate::hub::{COMMIT, Request, TOKEN};
-use crate::stage::{Stage, model, other, parts, read};
+use super::hub::{COMMIT, Request, TOKEN};
+use super::stage::{Stage, model, other, parts, read};
 
 fn travelled(requests: &[Request]) -> usize {
     let is_whole = |request: &&Request| {
@@ -38,13 +38,13 @@ fn the_header_is_read_before_the_weights_travel_and_the_commit_is_pinned() {
 fn a_second_pull_fetches_nothing_and_a_new_version_takes_the_place_of_the_old() {
     let stage = Stage::new();
     stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &model())]);
-    assert_eq!(stage.fetch("o/m").arrival, PullOutcome::Fetched);
+    assert_eq!(stage.fetch("o/m").outcome, PullOutcome::Fetched);
     stage.hub.requests();
-    assert_eq!(stage.fetch("o/m").arrival, PullOutcome::WasHere);
+    assert_eq!(stage.fetch("o/m").outcome, PullOutcome::AlreadyStored);
     assert_eq!(travelled(&stage.hub.requests()), 0);
     stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &other())]);
     let renewed = stage.fetch("o/m:Q4_K_M");
-    assert_eq!(renewed.arrival, PullOutcome::Fetched);
+    assert_eq!(renewed.outcome, PullOutcome::Fetched);
     assert_eq!(read(&renewed.model.chat_file().expect("a file")), other());
     let removed = stage.store.remove("o/m:Q4_K_M").expect("removed");
     assert!(removed.freed_bytes >= other().len() as u64);
@@ -72,7 +72,7 @@ fn ctrl_c_leaves_a_part_that_the_next_pull_goes_on_from() {
     let file = model();
     stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
     let located = stage.locate("o/m").expect("found");
-    let mut is_half = |progress: &Progress| matches!(progress, Progress::Bytes { task: PullStep::Fetching, done_bytes, .. } if *done_bytes > 200_000);
+    let mut is_half = |progress: &Progress| matches!(progress, Progress::Bytes { step: PullStep::Fetching, done_bytes, .. } if *done_bytes > 200_000);
     let stopped = stage.pull_watched(&located, &mut is_half).expect_err("stopped");
     assert!(matches!(stopped, PullError::Cancelled(_)), "{stopped}");
     assert_eq!(stage.store.names(), Ok(Vec::new()), "no half model");
@@ -90,7 +90,7 @@ fn the_rest_of_another_version_is_not_what_a_pull_goes_on_from() {
     let file = model();
     stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
     let located = stage.locate("o/m").expect("found");
-    let mut is_begun = |progress: &Progress| matches!(progress, Progress::Bytes { task: PullStep::Fetching, done_bytes, .. } if *done_bytes > 0);
+    let mut is_begun = |progress: &Progress| matches!(progress, Progress::Bytes { step: PullStep::Fetching, done_bytes, .. } if *done_bytes > 0);
     stage.pull_watched(&located, &mut is_begun).expect_err("stopped");
     let mut changed = file;
     let end = changed.len() - 1;
@@ -162,7 +162,7 @@ fn a_mirror_that_tells_no_checksum_is_held_to_length_and_header() {
     let stage = Stage::new();
     let file = model();
     stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
-    stage.hub.be_mute();
+    stage.hub.without_checksums();
     let located = stage.locate("o/m").expect("found");
     let pin = located.entry.parts[0].sources[0].files[0].pin;
     assert_eq!((pin.bytes, pin.sha256), (file.len() as u64, None));

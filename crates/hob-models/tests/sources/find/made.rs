@@ -1,11 +1,11 @@
-//! Small models on the disk and on a server.
+//! Makes small models on the disk and on a server.
 
 use std::path::{Path, PathBuf};
 
 use hob_models::gguf::sample::SampleGguf;
 use hob_models::{FetchLimits, Finder, FoundModel, Mixture, Store};
 
-/// That looks nowhere but where it is told.
+/// A finder without store, registry and hub.
 pub(crate) fn finder() -> Finder {
     Finder {
         hub: "http://127.0.0.1:1".to_owned(),

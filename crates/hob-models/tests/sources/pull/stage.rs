@@ -16,7 +16,7 @@ use hob_models::{
 };
 use tempfile::TempDir;
 
-use crate::server::Server;
+use super::server::Server;
 
 pub(crate) const NAME: &str = "demo";
 pub(crate) const VOICES: [&str; 2] = ["a", "b"];

@@ -2,8 +2,8 @@
 
 use hob_models::gguf::sample::SampleGguf;
 
-use crate::made::{CONFIG, ROWS, find, finder, parts, refused, safetensors};
-use crate::server::{Manner, Server};
+use super::made::{CONFIG, ROWS, find, finder, parts, refused, safetensors};
+use super::server::{Manner, Server};
 
 const MIB: usize = 1 << 20;
 

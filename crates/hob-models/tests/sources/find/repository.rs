@@ -5,8 +5,8 @@ use hob_core::weights::Part;
 use hob_models::Finder;
 use hob_models::gguf::sample::SampleGguf;
 
-use crate::made::{CONFIG, ROWS, find, finder, quant, refused, safetensors};
-use crate::server::{Manner, Server};
+use super::made::{CONFIG, ROWS, find, finder, quant, refused, safetensors};
+use super::server::{Manner, Server};
 
 fn tree(server: &Server, repo: &str, files: &[(&str, &[u8])]) {
     let entry = |(path, bytes): &(&str, &[u8])| {
@@ -95,7 +95,7 @@ fn safetensors_are_read_where_there_is_no_gguf() {
     let sums: Vec<_> = dense.map(|group| (group.elements, group.bytes)).collect();
     assert_eq!(sums, [(64 * 128, 4_096 + 256)]);
     let none = refused(&of(&server), "o/m-AWQ:Q9");
-    assert!(none.contains("there is no quant 'Q9'"), "{none}");
+    assert!(none.contains("unknown quant 'Q9'"), "{none}");
     let made = find(&of(&server), "o/m-AWQ:Q4_K_M");
     assert_eq!((made.model.format, made.requests), (Format::Gguf, 2));
 }
@@ -113,16 +113,16 @@ fn a_revision_is_another_set_of_files() {
 fn long_lists_go_on() {
     let server = Server::start();
     tree(&server, "o/m", &[("m.gguf", &SampleGguf::llama().bytes())]);
-    let next = format!("Link: <{}{}>; rel=\"next\"\r\n", server.address, list("o/m"));
-    server.put_with(&list("o/long"), b"[]", Manner::Whole, &next);
+    let next = format!("<{}{}>; rel=\"next\"", server.address, list("o/m"));
+    server.put_with(&list("o/long"), b"[]", Manner::Whole, ("Link", next));
     server.put("/o/long/resolve/main/m.gguf", &SampleGguf::llama().bytes(), Manner::Ranges);
     assert_eq!(find(&of(&server), "o/long").requests, 3);
     // One that never ends does, and one that leads elsewhere is not followed.
-    let round = format!("Link: <{}{}>; rel=\"next\"\r\n", server.address, list("o/round"));
-    server.put_with(&list("o/round"), b"[]", Manner::Whole, &round);
+    let round = format!("<{}{}>; rel=\"next\"", server.address, list("o/round"));
+    server.put_with(&list("o/round"), b"[]", Manner::Whole, ("Link", round));
     assert!(refused(&of(&server), "o/round").contains("o/round has no model"));
-    let away = "Link: <http://127.0.0.1:1/x>; rel=\"next\"\r\n";
-    server.put_with(&list("o/away"), b"[]", Manner::Whole, away);
+    let away = "<http://127.0.0.1:1/x>; rel=\"next\"".to_owned();
+    server.put_with(&list("o/away"), b"[]", Manner::Whole, ("Link", away));
     assert!(refused(&of(&server), "o/away").contains("o/away has no model"));
 }
 
@@ -134,7 +134,7 @@ fn repositories_that_say_no_are_told_from_those_that_are_not_there() {
         (Manner::Status(403), "/o/m is gated"),
         (Manner::Status(404), "/o/m does not exist"),
         (Manner::Status(429), "answered with status 429"),
-        (Manner::Whole, "no list of a repository's files"),
+        (Manner::Whole, "not a list of a repository's files"),
     ];
     for (manner, expected) in rows {
         server.put(&list("o/m"), b"<html>", manner);
@@ -155,8 +155,8 @@ fn the_token_is_told_to_the_hub_alone() {
     let model = SampleGguf::llama().bytes();
     tree(&hub, "o/m", &[("m.gguf", &model)]);
     let elsewhere = other.put("/m.gguf", &model, Manner::Ranges);
-    let moved = format!("Location: {elsewhere}\r\n");
-    hub.put_with("/o/m/resolve/main/moved.gguf", b"", Manner::Moved, &moved);
+    let location = ("Location", elsewhere.clone());
+    hub.put_with("/o/m/resolve/main/moved.gguf", b"", Manner::Moved, location);
     let finder = of(&hub);
     find(&finder, "o/m");
     find(&finder, &elsewhere);
