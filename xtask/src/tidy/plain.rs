@@ -33,7 +33,7 @@ const OPENINGS: [&str; 5] = [
 
 /// Signs that still stand, by room. The numbers only go down.
 const PENDING: [(&str, usize); 7] = [
-    ("crates/hob", 31),
+    ("crates/hob", 2),
     ("crates/hob-engines", 1),
     ("crates/hob-machine", 2),
     ("crates/hob-models", 24),

@@ -103,7 +103,7 @@ fn a_server_is_started_for_its_measurement_and_ended_after_it() {
     let args = ["bench", "llm", "--target", &url, "--launch", &launch, "--shape", "quick_word"];
     let few = ["--users", "1", "--runs-min", "2", "--runs-max", "2", "--json"];
     let done = user.hob(&[&args[..], &few].concat()).assert().code(&BUSY_OR_NOT[..]);
-    assert!(stderr(&done).contains("the server was started anew"), "{}", stderr(&done));
+    assert!(stderr(&done).contains("the server was started again"), "{}", stderr(&done));
     let record: serde_json::Value = serde_json::from_str(&stdout(&done)).expect("a record");
     assert_eq!(record["confidence"]["server_starts"], 2);
     assert_eq!(record["engine"]["argv"][0], launch.as_str());
@@ -118,7 +118,7 @@ fn a_server_is_started_for_its_measurement_and_ended_after_it() {
     );
 }
 
-/// A verb's records of a mock, which is started for it and told this.
+/// A verb's records of a mock, which is started for it with this script.
 fn measured(user: &User, verb: &[&str], script: &str) -> (Vec<serde_json::Value>, String) {
     let port = free_port();
     let (url, mock) = (format!("http://127.0.0.1:{port}"), assert_cmd::cargo::cargo_bin("hob"));
@@ -466,7 +466,7 @@ fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
     );
     user.write("plan.yaml", &plan);
     let records = user.path("work/bench/records");
-    // Whose record says that it is done.
+    // Its record says that it is done.
     let count = || {
         let months = std::fs::read_dir(&records).into_iter().flatten().flatten();
         let files = months.flat_map(|month| std::fs::read_dir(month.path()).into_iter().flatten());

@@ -1,5 +1,5 @@
 //! `hob bench cold`: from a start to the first answer; or from one model to another.
-//! Cold starts are told apart by where the weights are: on the disk, in memory, or replaced by another model's.
+//! Cold starts differ by where the weights are: on the disk, in memory, or replaced by another model's.
 
 use clap::{Args, ValueEnum};
 use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};

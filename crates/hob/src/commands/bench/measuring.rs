@@ -230,7 +230,7 @@ impl Done {
     }
 }
 
-/// What was measured again. What came to nothing corrects nothing. Of the variant the server need not know what a plan said.
+/// The record that is measured again. A failed run corrects nothing. The server need not know the variant that a plan named.
 fn correction(old: &Record, again: &Record) -> Record {
     let mut again = again.clone();
     again.supersedes = again.is_valid().then_some(old.id);
@@ -365,7 +365,7 @@ pub(crate) fn progress(name: &str, step: Step<'_>, stop_rule: StopRule) -> Strin
     match step {
         Step::Warmed { block } => format!("{name}: warming up, {block}"),
         Step::LeftOut { why } => format!("{name}: {why}"),
-        Step::Restarted { .. } => format!("{name}: the server was started anew"),
+        Step::Restarted { .. } => format!("{name}: the server was started again"),
         Step::Calibrated(calibration) => {
             let error = calibration.ttft_err_ms.median().unwrap_or_default();
             let busy = calibration.cpu_share * 100.0;

@@ -172,7 +172,7 @@ fn records(folder: &Path) -> Outcome<Vec<Record>> {
     Ok(found.records.into_iter().map(|(_, record)| record).collect())
 }
 
-/// What is done is told by its point alone: on which engine, only the server could say.
+/// A finished cell is recognised by its point alone, because only the server could name its engine.
 fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> Outcome<()> {
     let known = done(records(out)?.iter());
     let cells = cells(plan);

@@ -1,5 +1,5 @@
 //! Two measurements on one machine would measure each other: who comes later waits for a turn.
-//! Whoever keeps records in the same folder stands in the same queue, whatever is measured.
+//! All measurements that write to one folder of records share one queue, whatever they measure.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use crate::signals::interrupted;
 /// Tickets, in the folder of records.
 const QUEUE: &str = ".queue";
 
-/// What becomes of a measurement while another one runs.
+/// What a measurement does while another one runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     Awaited,
@@ -26,7 +26,7 @@ impl Turn {
         if no_wait { Turn::AtOnce } else { Turn::Awaited }
     }
 
-    /// Until the ticket is dropped, nobody else measures who keeps records in this folder.
+    /// Until the ticket is dropped, no other measurement with this folder of records starts.
     pub(super) fn take(
         self,
         records: &Path,

@@ -102,7 +102,7 @@ fn hopeless(unverified: &Record, args: &RerunArgs) -> Vec<&'static str> {
     // What the record was made by does not matter, but what would make the next.
     let is_built = build::commit().is_some();
     let rows = [
-        (Doubt::OneStart, !is_started, "the server has to be started anew: give --launch"),
+        (Doubt::OneStart, !is_started, "the server must be started again: give --launch"),
         (
             Doubt::NoProvenance,
             !is_started,
@@ -126,7 +126,7 @@ fn hopeless(unverified: &Record, args: &RerunArgs) -> Vec<&'static str> {
         ),
         (Doubt::CountsNotUsage, true, "the server does not count its tokens"),
         (Doubt::CacheUnverified, true, "the server does not say what was cached"),
-        (Doubt::ReasoningUnverified, true, "the model thinks although it was told not to"),
+        (Doubt::ReasoningUnverified, true, "the model thinks although thinking is switched off"),
         (Doubt::OnBattery, true, "the machine runs on its battery"),
         (Doubt::NoiseUnknown, true, "this system does not say how busy it is (/proc/pressure/cpu)"),
     ];

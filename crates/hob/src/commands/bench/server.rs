@@ -80,7 +80,7 @@ pub(crate) enum Purpose {
     Speech,
 }
 
-/// Where to, in the words of the library; nobody has been asked yet.
+/// The address and protocol, in the library's types. No request has been sent yet.
 #[derive(Debug)]
 pub(crate) struct ServerPlan {
     purpose: Purpose,
@@ -157,7 +157,7 @@ impl ServerArgs {
         let launch = launch.transpose().map_err(Failure::usage)?;
         let (model, model_file) = (self.model.clone(), self.model_file.clone());
         let (places, argv) = (self.places(), self.launch.iter().cloned().collect());
-        // Whoever is there already does not say.
+        // A server that is already running does not say.
         let backend = None;
         Ok(ServerPlan {
             purpose,
@@ -231,7 +231,7 @@ impl ServerArgs {
         Own { model: chat.name(), flag, weights: weights(app), ready: None }
     }
 
-    /// The chat model beside it is loaded when somebody chats, and here nobody does.
+    /// The default chat model is loaded for its first request, and this benchmark sends none.
     fn own_speech(&self, app: &App<'_>) -> Outcome<Own> {
         let stored = ModelStore::open(app).speech()?;
         match &self.model {
@@ -322,7 +322,7 @@ fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// What is before a value that nobody else should read.
+/// The flag or variable before a secret value.
 fn secret(command: &str) -> Option<&str> {
     const NAMES: [&str; 4] = ["key", "token", "secret", "password"];
     let words: Vec<&str> = command.split_whitespace().collect();
@@ -339,7 +339,7 @@ fn secret(command: &str) -> Option<&str> {
             }
             value => value,
         };
-        // One that stands for what the environment has is none.
+        // A placeholder for a variable of the environment is not a secret.
         let is_said = value.is_some_and(|value| !value.is_empty() && !value.starts_with('$'));
         (is_secret(name) && is_said).then_some(name)
     })

@@ -243,7 +243,7 @@ pub(super) fn badge(record: &Record) -> &'static str {
     }
 }
 
-/// The timing error of the client itself, as it stands beside every figure.
+/// The timing error of the client itself, as shown next to every figure.
 pub(super) fn off_by(record: &Record) -> String {
     let selftest = record.harness.as_ref().and_then(|harness| harness.selftest.as_ref());
     selftest.map_or(NOTHING.to_owned(), |test| format!("{:.2} ms", test.ttft_err_ms.p50))

@@ -1,4 +1,4 @@
-//! One plan, cell after cell: which server each needs, whether it is done, and what becomes of a failure.
+//! Runs one plan, cell after cell: which server each needs, whether it is done, and what follows a failure.
 //! A server stays up as long as the next cell needs the same one.
 
 use std::collections::BTreeSet;
@@ -200,7 +200,7 @@ impl<'a> Walk<'a> {
         Ok(Fate::Measured(records))
     }
 
-    /// A failure is a record, too, unless it is of our own making, or nobody wanted to wait for it.
+    /// A failure gets a record too, unless hob caused it or the user did not wait for it.
     fn failed(
         &mut self,
         cell: &Cell,

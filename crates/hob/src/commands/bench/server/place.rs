@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_target_without_address_or_key_is_refused() {
         let rows = [
-            ("nobody", None, "no server is called 'nobody'"),
+            ("missing", None, "no server is called 'missing'"),
             ("nowhere", None, "the server 'nowhere' has no url"),
             (
                 "bad",

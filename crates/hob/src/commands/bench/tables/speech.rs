@@ -76,7 +76,7 @@ pub(crate) fn timeline(record: &Record, arrivals: &[Arrived]) -> String {
     format!("{}  {}", drawn(arrivals), called(record))
 }
 
-/// The speech engine alone, where it can be told from the rest of the server.
+/// The speech engine alone, if it can be separated from the rest of the server.
 fn engine_mb(record: &Record) -> Option<f64> {
     record.resources.speech_rss_peak_mb.or_else(|| record.resources.memory_mb())
 }
