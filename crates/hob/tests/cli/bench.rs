@@ -171,7 +171,8 @@ fn a_context_grows_as_far_as_the_server_holds_it() {
     let verb = ["sweep", "--context-tokens", "256,4096", "--answer", "8", "--context", "1024"];
     let (records, said) = measured(&user, &verb, "context_tokens={ctx},tells_context=true");
     assert_eq!(records.len(), 2);
-    let expected = "left out: 4096; the server holds 1024 tokens, and the answer takes 8 of them";
+    let expected =
+        "left out: 4096; the server's context has 1024 tokens, of which the answer takes 8";
     assert!(said.contains(expected), "{said}");
 }
 
@@ -572,8 +573,8 @@ fn two_servers_are_measured_in_turns_and_compared_in_pairs() {
     let args = ["bench", "compare", &url(&fast), &url(&slow), "--shape", "quick_word", "--json"];
     let found: serde_json::Value =
         serde_json::from_str(&stdout(&user.hob(&args).assert().success())).expect("JSON");
-    assert_eq!(found["pairing"], "paired", "{found}");
-    let figures = found["figures"].as_array().expect("figures");
+    assert_eq!(found["cells"][0]["pairing"], "paired", "{found}");
+    let figures = found["cells"][0]["figures"].as_array().expect("figures");
     let pace = figures.iter().find(|figure| figure["metric"] == "tpot_ms").expect("a pace");
     assert_eq!(pace["verdict"], "worse", "{pace}");
 }
