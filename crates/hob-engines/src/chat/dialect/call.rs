@@ -261,7 +261,7 @@ impl CallReader {
         Ok(Fed::More)
     }
 
-    /// Of several members with one name, the first counts. The others are only checked as JSON.
+    /// If several members have one name, the first counts. The others are only checked as JSON.
     fn end_of_value(&mut self) -> Result<Fed, NotACall> {
         self.at = At::Comma;
         if self.is_streaming() {
