@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::error::json;
 use crate::lists::state_name;
 
+/// The targets of a name, in the order in which hob would try them.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct AliasRoute<'a> {
     alias: &'a str,
@@ -19,6 +20,7 @@ pub(crate) struct AliasRoute<'a> {
     targets: Vec<RouteTarget<'a>>,
 }
 
+/// A target and its state.
 #[derive(JsonSchema, Serialize)]
 struct RouteTarget<'a> {
     name: &'a str,
@@ -38,17 +40,20 @@ struct RouteTarget<'a> {
     thinks_anyway: bool,
 }
 
+/// The last failure of a target.
 #[derive(JsonSchema, Serialize)]
 struct TargetFailure<'a> {
     message: &'a str,
     ago_s: f64,
 }
 
+/// The answer of `GET /api/hob/upstreams`.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct UpstreamList<'a> {
     upstreams: Vec<UpstreamState<'a>>,
 }
 
+/// Another server and its state.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct UpstreamState<'a> {
     name: &'a str,

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::rate::shortly;
 
+/// A constant behind the speeds.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub(super) struct FitConstant {
     pub(super) name: String,

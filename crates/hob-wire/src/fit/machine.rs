@@ -6,6 +6,7 @@ use hob_core::machine::{Device, Gpu, GpuMemory, Link, Machine};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// The machine and what is known of it.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub(super) struct FitMachineDetails {
     name: String,
@@ -15,6 +16,7 @@ pub(super) struct FitMachineDetails {
     gpus: Vec<FitGpu>,
 }
 
+/// The processor.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 struct FitCpu {
     name: Option<String>,
@@ -24,12 +26,14 @@ struct FitCpu {
     bandwidth: Option<FitBandwidth>,
 }
 
+/// System memory, in bytes.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 struct FitRam {
     total: u64,
     available: u64,
 }
 
+/// A graphics card.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 struct FitGpu {
     name: String,
@@ -46,6 +50,7 @@ struct FitGpu {
     bandwidth: Option<FitBandwidth>,
 }
 
+/// Speed of a memory, and its source.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 struct FitBandwidth {
     bytes_s: f64,
@@ -53,6 +58,7 @@ struct FitBandwidth {
     source: String,
 }
 
+/// The connection of a card.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 struct FitLink {
     name: String,
@@ -60,6 +66,7 @@ struct FitLink {
     basis: &'static str,
 }
 
+/// The model and what its header states.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub(super) struct FitModelDetails {
     name: String,

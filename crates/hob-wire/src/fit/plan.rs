@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::limited_by;
 use super::rate::{FitPrefill, FitRate};
 
+/// One way to run the model.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub(super) struct FitPlan {
     quant: String,
@@ -31,6 +32,7 @@ pub(super) struct FitPlan {
     warnings: Vec<FitWarning>,
 }
 
+/// Where the layers of the model lie.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub(super) struct FitPlacement {
     /// `vram`, `unified`, `ram`, `experts_in_ram` or `split`.
@@ -41,6 +43,7 @@ pub(super) struct FitPlacement {
     text: String,
 }
 
+/// How to start an engine with this plan.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 struct FitFlags {
     engine: &'static str,
@@ -57,6 +60,7 @@ struct FitMemory {
     pools: Vec<FitPool>,
 }
 
+/// A part of the memory.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 struct FitTerm {
     name: &'static str,
@@ -66,6 +70,7 @@ struct FitTerm {
     basis: &'static str,
 }
 
+/// Memory of one kind: need, free, margin.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 struct FitPool {
     pool: String,
@@ -80,6 +85,7 @@ struct FitPool {
     fits: bool,
 }
 
+/// The requested context and the longest one.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 struct FitContext {
     wished: u32,
@@ -88,6 +94,7 @@ struct FitContext {
     limited_by: String,
 }
 
+/// A warning, and what to do.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 struct FitWarning {
     code: &'static str,

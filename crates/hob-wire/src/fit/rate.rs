@@ -8,6 +8,7 @@ use serde::Serialize;
 /// Significant digits.
 const DIGITS: i32 = 4;
 
+/// A speed with its range and the parts of its time.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub(super) struct FitRate {
     context: u32,
@@ -29,6 +30,7 @@ pub(super) struct FitPrefill {
     first_token_ms: Option<f64>,
 }
 
+/// A part of the time of one token.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 struct FitTime {
     name: String,

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{lifecycle, routes};
 
+/// The answer of `GET /api/hob/now`.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct NowAnswer<'a> {
     requests: Vec<ShownRequest<'a>>,
@@ -22,6 +23,7 @@ pub(crate) struct NowAnswer<'a> {
     queue: QueueFigures<'a>,
 }
 
+/// A request that runs or ended.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct ShownRequest<'a> {
     id: String,
@@ -48,6 +50,7 @@ pub(crate) struct ShownRequest<'a> {
     end: Option<RequestEnd<'a>>,
 }
 
+/// A target that did not answer.
 #[derive(JsonSchema, Serialize)]
 struct FailedAttempt<'a> {
     target: &'a str,
@@ -68,6 +71,7 @@ struct RequestEnd<'a> {
     reasoning_tokens: u32,
 }
 
+/// Figures of the last hour for one name.
 #[derive(JsonSchema, Serialize)]
 struct AliasFigures<'a> {
     name: &'a str,
@@ -88,12 +92,14 @@ struct Percentiles {
     n: usize,
 }
 
+/// A median and the number of measurements.
 #[derive(JsonSchema, Serialize)]
 struct Median {
     p50: Option<f64>,
     n: usize,
 }
 
+/// Requests at the same time.
 #[derive(JsonSchema, Serialize)]
 struct QueueFigures<'a> {
     in_flight: usize,
@@ -101,6 +107,7 @@ struct QueueFigures<'a> {
     targets: Vec<TargetQueue<'a>>,
 }
 
+/// Requests at the same time to one target.
 #[derive(JsonSchema, Serialize)]
 struct TargetQueue<'a> {
     name: &'a str,

@@ -107,6 +107,7 @@ enum OllamaText<'a> {
     },
 }
 
+/// A message of the assistant.
 #[derive(JsonSchema, Serialize)]
 struct OllamaAnswerMessage<'a> {
     role: &'static str,
@@ -117,12 +118,14 @@ struct OllamaAnswerMessage<'a> {
     tool_calls: Vec<OllamaAnswerCall<'a>>,
 }
 
+/// A call that the model makes.
 #[derive(JsonSchema, Serialize)]
 struct OllamaAnswerCall<'a> {
     id: &'a str,
     function: OllamaFunction<'a>,
 }
 
+/// The function of a call.
 #[derive(JsonSchema, Serialize)]
 struct OllamaFunction<'a> {
     index: u32,
