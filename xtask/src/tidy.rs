@@ -22,7 +22,7 @@ pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
         arrows::unused(&tree.crates),
         circles::complaints(&tree.files),
         claims::broken(&tree.files),
-        headers::openings(&tree.files),
+        headers::missing_headers(&tree.files),
         links::dead(&tree.files),
         lints::inherited(&tree.files),
         lints::unsafety(&tree.files),

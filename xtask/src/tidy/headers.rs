@@ -1,27 +1,30 @@
 //! Every Rust file says in its first two lines what it is, and why or what is absent.
-//! A stranger opens a file to learn whether to read on.
+//! So a reader knows after two lines whether the file is the right one.
 
 use crate::tree::File;
 
 /// Lines that a file opens with: what it is, and, outside tests and the like, why.
 const LINES: usize = 2;
 
-pub(crate) fn openings(files: &[File]) -> Vec<String> {
-    files.iter().filter(|file| file.is_rust()).filter_map(opening).collect()
+pub(crate) fn missing_headers(files: &[File]) -> Vec<String> {
+    files.iter().filter(|file| file.is_rust()).filter_map(missing_header).collect()
 }
 
-fn opening(file: &File) -> Option<String> {
-    let wanted = if explains_itself(&file.path) { 1 } else { LINES };
+fn missing_header(file: &File) -> Option<String> {
+    let wanted = if needs_no_reason(&file.path) { 1 } else { LINES };
     let said = file.text.lines().take_while(|line| line.starts_with("//!"));
     let said = said.filter(|line| says_something(line)).count();
     (said < wanted).then(|| match wanted {
-        1 => format!("{}:1: open with a `//!` line: what it is", file.path),
-        _ => format!("{}:1: open with two `//!` lines: what it is, and why", file.path),
+        1 => format!("{}:1: start the file with a `//!` line that says what it is", file.path),
+        _ => format!(
+            "{}:1: start the file with two `//!` lines that say what it is, and why",
+            file.path
+        ),
     })
 }
 
 /// Tests, examples and a program's `main.rs` are there because of something else, which says why.
-fn explains_itself(path: &str) -> bool {
+fn needs_no_reason(path: &str) -> bool {
     let mut parts = path.split('/');
     parts.any(|part| matches!(part, "tests" | "examples" | "benches" | "tests.rs" | "main.rs"))
 }
@@ -35,7 +38,7 @@ mod tests {
     use super::*;
 
     fn check(path: &str, text: &str, well: bool) {
-        let complaints = openings(&[File::new(path, text)]);
+        let complaints = missing_headers(&[File::new(path, text)]);
         assert_eq!(complaints.is_empty(), well, "{path}: {text:?}");
     }
 

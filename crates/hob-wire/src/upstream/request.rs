@@ -32,7 +32,7 @@ pub enum UpstreamDialect {
 
 /// The request holds what this server has no word for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is nothing that this model's server takes")]
+#[error("is not supported by this model's server")]
 pub struct Unsendable {
     pub field: &'static str,
 }
