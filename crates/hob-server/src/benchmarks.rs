@@ -12,10 +12,10 @@ use axum::response::{IntoResponse, Redirect, Response};
 use hob_wire::operations;
 
 use crate::api_error::ApiError;
+use crate::benchmark_files::Pages;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::observe::NamePath;
 use crate::page::content_type;
-use crate::pages::Pages;
 
 const INDEX: &str = "index.html";
 

@@ -8,5 +8,5 @@ mod writer;
 
 pub use rows::{Outcome, Period, RequestRecord};
 pub use store::{LedgerError, read};
-pub use summary::{By, LedgerSummary, summarise};
+pub use summary::{GroupBy, LedgerSummary, summarise};
 pub use writer::Ledger;

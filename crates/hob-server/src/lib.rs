@@ -2,6 +2,7 @@
 //! It knows no engine and no upstream: it sees models through the traits of `hob-core` only.
 
 mod api_error;
+mod benchmark_files;
 mod benchmarks;
 mod body_memory;
 mod chat;
@@ -29,7 +30,6 @@ mod observe;
 mod ollama;
 mod options;
 mod page;
-mod pages;
 mod reloadable_state;
 mod request_body;
 mod router;
@@ -43,10 +43,10 @@ mod tracker;
 mod transcription;
 mod upload;
 
+pub use benchmark_files::Pages;
 pub use fit_desk::{FitDesk, Unanswerable};
 pub use keys::{EmptyKey, KeyClash, KeyDigest, KeyOptions, NotADigest, check_keys};
 pub use options::{Exposed, ServerOptions, check_exposure};
-pub use pages::Pages;
 pub use reloadable_state::ReloadableState;
 pub use router::router;
 pub use serve::serve;

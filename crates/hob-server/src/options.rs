@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::benchmark_files::Pages;
 use crate::fit_desk::FitDesk;
 use crate::keys::KeyOptions;
 use crate::ledger::Ledger;
-use crate::pages::Pages;
 
 /// The server's options. Each size, count and time has a limit.
 #[derive(Clone, Debug)]

@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
     use crate::Upstream;
-    use crate::options::{Clocks, UpstreamOptions};
+    use crate::options::{AttemptTimeouts, UpstreamOptions};
 
     fn chat(kind: UpstreamKind, model: &str) -> UpstreamChat {
         let upstream = Upstream::new(UpstreamOptions {
@@ -188,7 +188,7 @@ mod tests {
             kind,
             url: "http://127.0.0.1:9".to_owned(),
             key: None,
-            clocks: Clocks::default(),
+            timeouts: AttemptTimeouts::default(),
             slots: None,
             queue_max: 0,
             is_listed: false,

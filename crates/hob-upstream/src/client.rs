@@ -14,7 +14,7 @@ use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, RETRY_AFT
 use tokio::sync::Notify;
 
 use crate::http::{Body, Form, HttpClient, HttpError, HttpResponse};
-use crate::options::{Clocks, UpstreamKind, UpstreamOptions};
+use crate::options::{AttemptTimeouts, UpstreamKind, UpstreamOptions};
 use crate::slots::Slots;
 
 pub use lists::ServedList;
@@ -39,7 +39,7 @@ pub struct Upstream {
     pub(crate) slots: Slots,
     pub(crate) budget: Mutex<RetryBudget>,
     pub(crate) served: Mutex<ServedList>,
-    pub(crate) clocks: Clocks,
+    pub(crate) timeouts: AttemptTimeouts,
     /// Notified when a request finds the server unreachable. The server's list is then refreshed sooner.
     pub(crate) lost: Notify,
     /// The voices of another hob, once its list was read.
@@ -71,8 +71,8 @@ impl Upstream {
         let written = if options.url.is_empty() { options.kind.url() } else { Some(&*options.url) };
         let written = written.ok_or_else(|| UpstreamError::NoUrl { name: name.clone() })?;
         let url = checked(&name, written)?;
-        let clocks = options.clocks.or(Clocks::defaults(is_near(&url)));
-        let http = http(&options, &url, clocks)?;
+        let timeouts = options.timeouts.or(AttemptTimeouts::defaults(is_near(&url)));
+        let http = http(&options, &url, timeouts)?;
         let root = written.trim().trim_end_matches('/');
         let root = root.strip_suffix("/v1").unwrap_or(root).to_owned();
         Ok(Upstream {
@@ -80,7 +80,7 @@ impl Upstream {
             budget: Mutex::default(),
             served: Mutex::default(),
             lost: Notify::new(),
-            clocks,
+            timeouts,
             voices: OnceLock::new(),
             root,
             http,
@@ -272,10 +272,14 @@ fn is_near(url: &Uri) -> bool {
     }
 }
 
-fn http(options: &UpstreamOptions, url: &Uri, clocks: Clocks) -> Result<HttpClient, UpstreamError> {
+fn http(
+    options: &UpstreamOptions,
+    url: &Uri,
+    timeouts: AttemptTimeouts,
+) -> Result<HttpClient, UpstreamError> {
     let name = || options.name.clone();
     let headers = headers(options).ok_or_else(|| UpstreamError::BadKey { name: name() })?;
-    HttpClient::new(url, headers, clocks.connect)
+    HttpClient::new(url, headers, timeouts.connect)
         .map_err(|error| UpstreamError::NoClient { name: name(), reason: error.to_string() })
 }
 
@@ -315,7 +319,7 @@ async fn error_body(mut response: HttpResponse) -> String {
 }
 
 /// Reads seconds, with or without a fraction, or the milliseconds of OpenAI's own header. Dates are ignored,
-/// because the clocks may differ.
+/// because the timeouts may differ.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: HeaderName| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     let milliseconds = number(HeaderName::from_static("retry-after-ms")).map(|ms| ms / 1000.0);
@@ -333,7 +337,7 @@ mod tests {
             kind: UpstreamKind::LlamaServer,
             url: url.to_owned(),
             key: None,
-            clocks: Clocks::default(),
+            timeouts: AttemptTimeouts::default(),
             slots: None,
             queue_max: 8,
             is_listed: false,

@@ -17,7 +17,7 @@ use hob_core::{
 };
 
 use crate::client::{Upstream, UpstreamError};
-use crate::options::{AliasOptions, Clocks, GatewayOptions, TargetOptions};
+use crate::options::{AliasOptions, AttemptTimeouts, GatewayOptions, TargetOptions};
 use crate::route::{Candidate, Route, RouteTask};
 use crate::target::{Source, Target};
 use builder::{Builder, split, upstream_target};
@@ -186,10 +186,11 @@ impl Gateway {
         let target = self.targets.get(&(T::KIND, name.to_owned())).cloned();
         let target = target.unwrap_or_else(|| upstream_target(name, upstream, model));
         let options = TargetOptions::plain(name);
-        let candidate = Candidate::new(target, &options, upstream.clocks, &Registry::default())?;
+        let candidate = Candidate::new(target, &options, upstream.timeouts, &Registry::default())?;
         // The other time limits are the target's.
-        let clocks = Clocks { total: upstream.clocks.total, ..Clocks::default() };
-        Some(Route::new(AliasOptions { clocks, ..AliasOptions::plain(name) }, vec![candidate]))
+        let timeouts =
+            AttemptTimeouts { total: upstream.timeouts.total, ..AttemptTimeouts::default() };
+        Some(Route::new(AliasOptions { timeouts, ..AliasOptions::plain(name) }, vec![candidate]))
     }
 }
 

@@ -20,7 +20,7 @@ pub use gateway::{Gateway, GatewayError};
 pub use http::{HttpClient, HttpError, HttpResponse};
 pub use hyper::StatusCode;
 pub use options::{
-    AliasOptions, Clocks, FallbackUntil, GatewayOptions, OnInterruption, TargetOptions,
+    AliasOptions, AttemptTimeouts, FallbackUntil, GatewayOptions, OnInterruption, TargetOptions,
     UpstreamKind, UpstreamOptions, WhileLoading,
 };
 pub use secret::Secret;

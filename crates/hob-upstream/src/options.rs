@@ -21,7 +21,7 @@ pub struct GatewayOptions {
     pub upstreams: Vec<UpstreamOptions>,
     pub aliases: Vec<AliasOptions>,
     /// For local models, where their aliases set none.
-    pub clocks: Clocks,
+    pub timeouts: AttemptTimeouts,
 }
 
 /// One server.
@@ -32,7 +32,7 @@ pub struct UpstreamOptions {
     /// With or without `/v1`.
     pub url: String,
     pub key: Option<Secret>,
-    pub clocks: Clocks,
+    pub timeouts: AttemptTimeouts,
     /// Requests that it processes at the same time; `None`: no limit.
     pub slots: Option<usize>,
     /// Requests that wait for a slot.
@@ -51,7 +51,7 @@ pub struct AliasOptions {
     pub strategy: Strategy,
     /// For all targets, before their own.
     pub parameters: Parameters,
-    pub clocks: Clocks,
+    pub timeouts: AttemptTimeouts,
     pub fallback_until: FallbackUntil,
     pub on_interruption: OnInterruption,
     pub while_loading: WhileLoading,
@@ -86,7 +86,7 @@ impl AliasOptions {
             targets: vec![TargetOptions::plain(name)],
             strategy: Strategy::Order,
             parameters: Parameters::default(),
-            clocks: Clocks::default(),
+            timeouts: AttemptTimeouts::default(),
             fallback_until: FallbackUntil::FirstToken,
             on_interruption: OnInterruption::Error,
             while_loading: WhileLoading::Next,
@@ -112,7 +112,7 @@ impl TargetOptions {
 
 /// Time limits of an attempt; `None`: the target's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Clocks {
+pub struct AttemptTimeouts {
     pub connect: Option<Duration>,
     pub first_token: Option<Duration>,
     pub idle: Option<Duration>,
@@ -120,11 +120,11 @@ pub struct Clocks {
     pub load: Option<Duration>,
 }
 
-impl Clocks {
+impl AttemptTimeouts {
     /// These limits, and `others` where these have none.
     #[must_use]
-    pub fn or(self, others: Clocks) -> Clocks {
-        Clocks {
+    pub fn or(self, others: AttemptTimeouts) -> AttemptTimeouts {
+        AttemptTimeouts {
             connect: self.connect.or(others.connect),
             first_token: self.first_token.or(others.first_token),
             idle: self.idle.or(others.idle),
@@ -134,9 +134,9 @@ impl Clocks {
     }
 
     /// The defaults for a server in this network, and for one outside.
-    pub(crate) fn defaults(is_local: bool) -> Clocks {
+    pub(crate) fn defaults(is_local: bool) -> AttemptTimeouts {
         let seconds = |seconds| Some(Duration::from_secs(seconds));
-        Clocks {
+        AttemptTimeouts {
             connect: seconds(if is_local { 1 } else { 5 }),
             first_token: seconds(if is_local { 45 } else { 60 }),
             idle: seconds(30),

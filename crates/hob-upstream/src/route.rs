@@ -54,7 +54,7 @@ impl<T: RouteTask> Route<T> {
     }
 
     fn total(&self) -> Duration {
-        self.options.clocks.total.unwrap_or(TOTAL)
+        self.options.timeouts.total.unwrap_or(TOTAL)
     }
 
     /// When a request that comes now has to be over.

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use crate::config::LoadedConfig;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::programs;
@@ -25,7 +25,7 @@ impl<'a> App<'a> {
         globals: &Globals,
         flags: Overrides,
         printer: &'a Printer,
-    ) -> Outcome<App<'a>> {
+    ) -> CliResult<App<'a>> {
         let environment = Environment::read();
         let written = LoadedConfig::read(globals.config.as_deref(), &environment.folders)?;
         let flags = Overrides { home: globals.home.clone(), ..flags };
@@ -78,7 +78,7 @@ pub(crate) enum Reach {
 
 /// Runs the asynchronous part of a command. What it leaves running when it returns is stopped, not
 /// waited for: a thread that still reads from a slow server must not keep the process.
-pub(crate) fn block_on<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+pub(crate) fn block_on<T>(future: impl Future<Output = CliResult<T>>) -> CliResult<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

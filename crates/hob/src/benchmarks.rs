@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hob_bench::record::{RecordError, RecordStore};
 use hob_bench::site::{self, GAP_NEEDS, Material, Others, Production, Served};
 use hob_server::Pages;
-use hob_server::ledger::{By, Outcome, Period, RequestRecord, read, summarise};
+use hob_server::ledger::{GroupBy, Outcome, Period, RequestRecord, read, summarise};
 use jiff::Timestamp;
 
 /// Older requests say nothing about today.
@@ -104,7 +104,7 @@ fn production(entries: Vec<RequestRecord>) -> Production {
     let complete: Vec<RequestRecord> =
         entries.into_iter().filter(|entry| entry.outcome == Outcome::Complete).collect();
     let mut served = Vec::new();
-    for summary in summarise(&complete, By::Target) {
+    for summary in summarise(&complete, GroupBy::Target) {
         let waits = complete
             .iter()
             .filter(|entry| entry.target == summary.name)

@@ -18,9 +18,9 @@ pub(crate) use history::ChatHistory;
 pub(crate) use show::{Show, TextShown, ThinkingShown};
 pub(crate) use source::{Source, SourceOptions};
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::remote::ChatAnswer;
-use crate::sink::Reader;
+use crate::sink::PipeState;
 
 /// The result of a request, as far as it arrived.
 #[derive(Clone, Default, PartialEq)]
@@ -41,7 +41,7 @@ impl Reply {
         mut answer: ChatAnswer,
         show: &mut Show<'_>,
         asked: Instant,
-    ) -> Outcome<()> {
+    ) -> CliResult<()> {
         while let Some(event) = answer.next().await {
             match event? {
                 ChatEvent::Reasoning(piece) => {
@@ -52,7 +52,7 @@ impl Reply {
                 ChatEvent::Text(piece) => {
                     self.begin(asked);
                     self.text.push_str(&piece);
-                    if show.text(&piece)? == Reader::Gone {
+                    if show.text(&piece)? == PipeState::Closed {
                         return Ok(());
                     }
                 }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::printer::{Printer, Volume};
 
-    async fn take(events: Vec<Outcome<ChatEvent>>) -> (Reply, Outcome<()>) {
+    async fn take(events: Vec<CliResult<ChatEvent>>) -> (Reply, CliResult<()>) {
         let printer = Printer::new(Volume::ErrorsOnly);
         let mut show = Show::new(&printer, TextShown::AtTheEnd, ThinkingShown::Never);
         let mut reply = Reply::default();

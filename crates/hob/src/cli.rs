@@ -9,7 +9,7 @@ use crate::commands::{
     bench, chat, config, docs, doctor, fit, ledger, load, mock, models, ps, pull, route, say,
     selftest, serve, site, unload, upstreams, worker,
 };
-use crate::failure::{Exit, Outcome};
+use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
 use crate::logging;
 use crate::printer::{Printer, Volume};
@@ -98,7 +98,7 @@ fn refused(refusal: &clap::Error) -> ExitCode {
     if refusal.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
 }
 
-fn dispatch(cli: Cli, printer: &Printer) -> Outcome<Exit> {
+fn dispatch(cli: Cli, printer: &Printer) -> CliResult<Exit> {
     // The self-test causes failures on purpose, so their warnings are left out.
     let rehearses = matches!(cli.verb, Verb::Selftest(_));
     logging::start(cli.globals.log.as_deref(), if rehearses { "error" } else { "warn" })?;

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use chat::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt};
 pub(crate) use gateway::{
-    AliasSection, DefaultsSection, FallbackUntilName, KeySection, Named, OnStreamErrorName,
-    SpecialTarget, TargetEntry, UpstreamSection, WhileLoadingName,
+    AliasSection, DefaultsSection, DetailedTarget, FallbackUntilName, KeySection, Named,
+    OnStreamErrorName, TargetEntry, UpstreamSection, WhileLoadingName,
 };
 pub(crate) use keys::{Key, known_keys};
 pub(crate) use memory::{BytesText, MemorySection};
@@ -29,7 +29,7 @@ pub(crate) use time::TimeText;
 pub(crate) use words::{EffortName, KindName, StrategyName};
 
 use crate::bounded_file::read_text;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 use crate::folders::Folders;
 use crate::listen::Listen;
 
@@ -115,7 +115,7 @@ pub(crate) struct ServerSection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SpeechSection {
-    /// The voice of `hob say` without `--voice`.
+    /// The voice of `hob say` without `--voice`, and of API requests that name no voice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) default_voice: Option<String>,
     /// CPU threads of the speech engine; 0 lets hob choose.
@@ -164,7 +164,7 @@ pub(crate) fn fingerprint(path: &Path) -> Option<Fingerprint> {
 
 impl LoadedConfig {
     /// Reads the named file, or that of the working folder, or that of the user.
-    pub(crate) fn read(named: Option<&Path>, folders: &Folders) -> Outcome<LoadedConfig> {
+    pub(crate) fn read(named: Option<&Path>, folders: &Folders) -> CliResult<LoadedConfig> {
         let Some(path) = named.map(Path::to_path_buf).or_else(|| find(folders)) else {
             return Ok(LoadedConfig::default());
         };
@@ -208,7 +208,7 @@ fn find(folders: &Folders) -> Option<PathBuf> {
 
 /// # Errors
 /// All mistakes in the file.
-fn parse(text: &str, path: &Path) -> Outcome<ConfigFile> {
+fn parse(text: &str, path: &Path) -> CliResult<ConfigFile> {
     let found = problems::found(text, path);
     match Failure::together(found.problems) {
         Some(failure) => Err(failure),

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use hob_core::ModelError;
 use hob_speech::encode::EncodeError;
 
-pub(crate) type Outcome<T> = Result<T, Failure>;
+pub(crate) type CliResult<T> = Result<T, Failure>;
 
 /// The engine in errors about a remote server or the connection to it.
 pub(crate) const REMOTE_ENGINE: &str = "remote";

@@ -9,7 +9,7 @@ use hob_models::{FetchLimits, Mixture, Store};
 use hob_models::{FindError, Finder, FoundModel};
 
 use crate::app::App;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 
 const HUB: &str = "https://huggingface.co";
 /// A server that sends no header for this long is given up.
@@ -17,7 +17,7 @@ const SILENCE: Duration = Duration::from_secs(20);
 
 /// # Errors
 /// One sentence on why the model was not found.
-pub(crate) fn found(asked: &str, quant: Option<Mixture>, app: &App<'_>) -> Outcome<FoundModel> {
+pub(crate) fn found(asked: &str, quant: Option<Mixture>, app: &App<'_>) -> CliResult<FoundModel> {
     finder(app).find(asked, quant).map_err(failure)
 }
 

@@ -5,14 +5,14 @@ use std::io;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 use crate::settings::Environment;
 
 /// Without a filter, `default` applies.
 ///
 /// # Errors
 /// The filter is not valid.
-pub(crate) fn start(flag: Option<&str>, default: &str) -> Outcome<()> {
+pub(crate) fn start(flag: Option<&str>, default: &str) -> CliResult<()> {
     let environment = Environment::read();
     let wish = flag.or(environment.hob_log.as_deref()).unwrap_or(default);
     let filter = EnvFilter::try_new(wish).map_err(|error| {

@@ -9,7 +9,7 @@ use hob_machine::bandwidth::{self, Measured};
 use hob_machine::{MachineFacts, MachineStore, PoolOverride, apply, probe, profile};
 
 use crate::app::App;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::Printer;
 
 /// Which machine, and how much of its memory.
@@ -28,7 +28,7 @@ impl MachineArgs {
     ///
     /// # Errors
     /// The profile does not exist, or has no such pool.
-    pub(crate) fn known(&self, app: &App<'_>) -> Outcome<MachineFacts> {
+    pub(crate) fn known(&self, app: &App<'_>) -> CliResult<MachineFacts> {
         let mut known = match &self.machine {
             Some(name) => profile::named(name).map_err(|error| {
                 Failure::usage(error).hint("`hob fit machine --save FILE` writes one")
@@ -44,7 +44,7 @@ impl MachineArgs {
     ///
     /// # Errors
     /// See [`MachineArgs::known`].
-    pub(crate) fn measured(&self, app: &App<'_>) -> Outcome<MachineFacts> {
+    pub(crate) fn measured(&self, app: &App<'_>) -> CliResult<MachineFacts> {
         let mut known = self.known(app)?;
         if self.machine.is_none() && known.machine.cpu.device.bandwidth.is_none() {
             match measure(&mut known, app.printer) {
@@ -71,7 +71,7 @@ pub(crate) fn kept(app: &App<'_>) -> MachineStore {
 ///
 /// # Errors
 /// There is too little memory free.
-pub(crate) fn measure(known: &mut MachineFacts, printer: &Printer) -> Outcome<Measured> {
+pub(crate) fn measure(known: &mut MachineFacts, printer: &Printer) -> CliResult<Measured> {
     let spinner = printer.spinner("measuring how fast memory is");
     let started = Instant::now();
     let measured = bandwidth::measure(known.machine.cpu.threads as usize);

@@ -19,7 +19,7 @@ use hob_models::{
 use serde::Serialize;
 
 use crate::app::App;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::finding::finder;
 use crate::settings::{DEFAULT_CHAT, DEFAULT_SPEECH, speech_threads};
 
@@ -101,7 +101,7 @@ impl ModelStore {
     }
 
     /// The catalog's models, and all other stored models.
-    pub(crate) fn entries(&self) -> Outcome<Vec<Entry>> {
+    pub(crate) fn entries(&self) -> CliResult<Vec<Entry>> {
         // A store that cannot be read is an error, not an empty list.
         let stored = self.store.names()?;
         let own = self.catalog.entries().iter().map(|entry| self.entry(entry));
@@ -110,7 +110,7 @@ impl ModelStore {
     }
 
     /// Like `entries`, with the models that `hob pull` knows by a short name.
-    pub(crate) fn all_entries(&self) -> Outcome<Vec<Entry>> {
+    pub(crate) fn all_entries(&self) -> CliResult<Vec<Entry>> {
         let mut entries = self.entries()?;
         let is_listed = |entries: &[Entry], name: &str| entries.iter().any(|one| one.name == name);
         for named in NAMED.iter() {
@@ -179,7 +179,7 @@ impl ModelStore {
     }
 
     /// Deletes a model. Returns the freed bytes.
-    pub(crate) fn remove(&self, name: &str) -> Outcome<u64> {
+    pub(crate) fn remove(&self, name: &str) -> CliResult<u64> {
         let removed = self.store.remove(&self.store.meant(name));
         if matches!(removed, Err(StoreError::Missing { .. })) {
             self.check_known(name)?;
@@ -188,7 +188,7 @@ impl ModelStore {
     }
 
     /// Reads every stored file again and compares its checksum.
-    pub(crate) fn verify(&self, name: &str) -> Outcome<()> {
+    pub(crate) fn verify(&self, name: &str) -> CliResult<()> {
         let cancel = AtomicBool::new(false);
         let mut unheard = |_| {};
         let mut watch = Watch::new(&mut unheard, &cancel);
@@ -197,7 +197,7 @@ impl ModelStore {
 
     /// The default speech model. Its default voice comes first, because clients that name no
     /// voice get the first one.
-    pub(crate) fn speech(&self) -> Outcome<StoredSpeech> {
+    pub(crate) fn speech(&self) -> CliResult<StoredSpeech> {
         let stored = self.store.find(DEFAULT_SPEECH)?;
         let mut voices =
             voice_list(&stored.folder).map_err(|error| Failure::new(Exit::ModelMissing, error))?;
@@ -207,7 +207,7 @@ impl ModelStore {
     }
 
     /// For an unknown name, "not installed" would be misleading: the error says that it is unknown.
-    fn check_known(&self, name: &str) -> Outcome<()> {
+    fn check_known(&self, name: &str) -> CliResult<()> {
         let is_named = named(name).is_some() || name.contains(['/', ':']);
         match self.catalog.find(&canonical(name)) {
             Err(unknown) if !is_named => Err(Failure::usage(unknown)),
@@ -233,7 +233,7 @@ impl ModelStore {
     }
 
     /// A stored chat model: its first file, and the checksum of that file.
-    pub(crate) fn chat_file(&self, name: &str) -> Outcome<(PathBuf, Option<String>)> {
+    pub(crate) fn chat_file(&self, name: &str) -> CliResult<(PathBuf, Option<String>)> {
         let stored = self.store.find(&self.store.meant(name)).or_else(|missing| {
             self.check_known(name)?;
             Err(Failure::from(missing))

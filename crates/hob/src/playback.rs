@@ -11,7 +11,7 @@ use tempfile::TempPath;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::programs;
 
 /// A program that plays sound, and its arguments.
@@ -72,7 +72,7 @@ impl Player {
 
     /// # Errors
     /// No player is installed.
-    pub(crate) fn first(path: &OsStr) -> Outcome<Player> {
+    pub(crate) fn first(path: &OsStr) -> CliResult<Player> {
         Player::installed(path).into_iter().next().ok_or_else(|| {
             let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
             let names = names.join(", ");
@@ -89,14 +89,14 @@ impl Player {
     }
 
     /// Starts the program, which then waits for samples.
-    pub(crate) fn start(self, sample_rate_hz: u32) -> Outcome<Playing> {
+    pub(crate) fn start(self, sample_rate_hz: u32) -> CliResult<Playing> {
         if self.known.args.contains(&"{file}") {
             return Ok(Playing::Whole { player: self, sample_rate_hz, samples: Vec::new() });
         }
         Ok(Playing::Pipe(Box::new(self.pipe(sample_rate_hz, None)?)))
     }
 
-    fn pipe(&self, sample_rate_hz: u32, file: Option<TempPath>) -> Outcome<Pipe> {
+    fn pipe(&self, sample_rate_hz: u32, file: Option<TempPath>) -> CliResult<Pipe> {
         let name = self.known.name;
         let rate = sample_rate_hz.to_string();
         let path = file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
@@ -139,7 +139,7 @@ pub(crate) struct Pipe {
 
 impl Playing {
     /// Waits while the player's buffer is full.
-    pub(crate) async fn write(&mut self, new: &[f32]) -> Outcome<()> {
+    pub(crate) async fn write(&mut self, new: &[f32]) -> CliResult<()> {
         match self {
             Playing::Pipe(pipe) => pipe.write(new).await,
             Playing::Whole { samples, .. } => {
@@ -150,7 +150,7 @@ impl Playing {
     }
 
     /// Returns when the last sample was played.
-    pub(crate) async fn finish(self) -> Outcome<()> {
+    pub(crate) async fn finish(self) -> CliResult<()> {
         match self {
             Playing::Pipe(pipe) => pipe.finish().await,
             Playing::Whole { player, sample_rate_hz, samples } => {
@@ -162,7 +162,7 @@ impl Playing {
 }
 
 impl Pipe {
-    async fn write(&mut self, samples: &[f32]) -> Outcome<()> {
+    async fn write(&mut self, samples: &[f32]) -> CliResult<()> {
         let bytes = self.encoder.encode(samples)?;
         let Some(input) = &mut self.input else { return Ok(()) };
         match input.write_all(&bytes).await {
@@ -172,7 +172,7 @@ impl Pipe {
         }
     }
 
-    async fn finish(mut self) -> Outcome<()> {
+    async fn finish(mut self) -> CliResult<()> {
         drop(self.input.take());
         match self.child.wait().await {
             Ok(status) if status.success() => Ok(()),
@@ -181,7 +181,7 @@ impl Pipe {
     }
 }
 
-fn wav_file(sample_rate_hz: u32, samples: &[f32]) -> Outcome<TempPath> {
+fn wav_file(sample_rate_hz: u32, samples: &[f32]) -> CliResult<TempPath> {
     let length = Length::Samples(samples.len() as u64);
     let mut encoder = Encoder::new(AudioFormat::Wav, sample_rate_hz, length)?;
     let bytes = [encoder.encode(samples)?, encoder.finish()?].concat();
@@ -211,7 +211,7 @@ mod tests {
         fs_err::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("a mode");
     }
 
-    async fn play(folder: &Path) -> Outcome<()> {
+    async fn play(folder: &Path) -> CliResult<()> {
         let mut playing = Player::first(folder.as_os_str())?.start(24_000)?;
         playing.write(&[0.0, 1.0]).await?;
         playing.write(&[-1.0]).await?;

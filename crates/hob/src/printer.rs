@@ -11,8 +11,8 @@ use comfy_table::{ColumnConstraint, Table, Width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::failure::{Exit, Failure, Outcome};
-use crate::sink::Reader;
+use crate::failure::{CliResult, Exit, Failure};
+use crate::sink::PipeState;
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
@@ -39,7 +39,7 @@ impl Printer {
     }
 
     /// Prints one or more lines of data. A closed reader (`| head`) is not an error.
-    pub(crate) fn data(&self, text: impl Display) -> Outcome<()> {
+    pub(crate) fn data(&self, text: impl Display) -> CliResult<()> {
         match writeln!(anstream::stdout(), "{text}") {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(Failure::io("cannot write to stdout", &error))
@@ -49,18 +49,18 @@ impl Printer {
     }
 
     /// Prints a value as JSON.
-    pub(crate) fn json(&self, value: &(impl Serialize + ?Sized)) -> Outcome<()> {
+    pub(crate) fn json(&self, value: &(impl Serialize + ?Sized)) -> CliResult<()> {
         let json = serde_json::to_string_pretty(value);
         self.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)
     }
 
     /// Prints a piece of an answer at once, without a line end.
-    pub(crate) fn piece(&self, text: &str) -> Outcome<Reader> {
+    pub(crate) fn piece(&self, text: &str) -> CliResult<PipeState> {
         let mut stdout = io::stdout().lock();
         let text = if stdout.is_terminal() { harmless(text) } else { Cow::Borrowed(text) };
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-            Ok(()) => Ok(Reader::There),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+            Ok(()) => Ok(PipeState::Open),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(PipeState::Closed),
             Err(error) => Err(Failure::io("cannot write to stdout", &error)),
         }
     }

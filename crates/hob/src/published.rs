@@ -13,7 +13,7 @@ use hob_core::machine::{Basis, Constants, Gpu, GpuMemory, Machine};
 use decode::rows_of;
 pub(crate) use decode::{Row, rows, sources};
 pub(crate) use runs::{
-    Measured, Part, Published, engine, machine, model, published, published_records,
+    Measured, Published, RunGroup, engine, machine, model, published, published_records,
 };
 
 /// Fewer rows are not enough for a fit.
@@ -89,7 +89,7 @@ fn is_same(published: &Gpu, here: &Gpu) -> bool {
 static RUNS: LazyLock<Vec<Published>> = LazyLock::new(|| {
     let records = published_records().unwrap_or_default();
     let (mut runs, _) = published(&records);
-    runs.retain(|run| run.part == Part::Decode && run.is_exact());
+    runs.retain(|run| run.part == RunGroup::Decode && run.is_exact());
     runs
 });
 

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::app::App;
-use crate::failure::Outcome;
+use crate::failure::CliResult;
 use crate::model_store::ModelStore;
 use crate::settings::ModelChoice;
 use crate::wire_up::{Chat, Memory};
@@ -133,7 +133,7 @@ impl<'a> PulledModels<'a> {
             return None;
         }
         let settings = self.app.settings.chat.pulled(name);
-        let started: Outcome<Chat> = Chat::start_in(&self.memory, name, &settings, self.app);
+        let started: CliResult<Chat> = Chat::start_in(&self.memory, name, &settings, self.app);
         match started {
             Ok(chat) => {
                 let model = Arc::new(chat.registered(&settings));

@@ -7,7 +7,7 @@ pub(crate) mod record;
 use std::fmt::Write as _;
 
 use crate::config::{self, Key};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::folders::Folders;
 use crate::settings::{Environment, Overrides, Settings, VARIABLES};
 
@@ -37,7 +37,7 @@ pub(crate) fn cli_markdown(command: clap::Command) -> String {
 }
 
 /// `docs/reference/config.md`.
-pub(crate) fn config_markdown() -> Outcome<String> {
+pub(crate) fn config_markdown() -> CliResult<String> {
     let mut page = format!("# Configuration\n\n{MADE}\n\n{CONFIG_PREFACE}");
     let defaults = defaults()?;
     for table in TABLES {
@@ -106,7 +106,7 @@ fn in_table(key: &Key, table: &str) -> bool {
 }
 
 /// The settings of a user without flags, environment and file.
-fn defaults() -> Outcome<toml::Table> {
+fn defaults() -> CliResult<toml::Table> {
     let folders = Folders { data: Some("~/.local/share".into()), ..Folders::default() };
     let environment = Environment { folders, ..Environment::default() };
     let settings =

@@ -14,30 +14,30 @@ use tokio::time::sleep;
 
 use crate::app::App;
 use crate::config::{ConfigFile, Fingerprint, LoadedConfig, fingerprint};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 use crate::pulled::PulledModels;
 
 /// Interval between two checks of the file: a change takes effect within a second.
 const EVERY: Duration = Duration::from_millis(300);
 
-/// What a server needs to follow its configuration file.
-pub(crate) struct Following<'a> {
+/// Watches the configuration file of a running server.
+pub(crate) struct ConfigWatcher<'a> {
     pub(crate) app: &'a App<'a>,
     pub(crate) live: ReloadableState,
     /// The gateway in use.
     pub(crate) gateway: Arc<Gateway>,
-    /// Whether keys were required at any time since the start or since a change of the file.
+    /// Whether hob has had keys at any time since its start. It then never serves without keys.
     pub(crate) has_keys: bool,
     /// Called when the first key appears.
     pub(crate) on_first_key: &'a (dyn Fn() + Sync),
-    /// Installed models can change while the server runs.
+    /// Reports when models were pulled or removed.
     pub(crate) pulled: &'a PulledModels<'a>,
-    /// Builds the rest of the configuration.
-    pub(crate) renew: &'a (dyn Fn(&LoadedConfig, &Gateway) -> Outcome<Renewed> + Sync),
+    /// Turns a configuration into a registry, keys and a gateway.
+    pub(crate) renew: &'a (dyn Fn(&LoadedConfig, &Gateway) -> CliResult<NewState> + Sync),
 }
 
-/// A valid configuration.
-pub(crate) struct Renewed {
+/// What a valid configuration makes of the server.
+pub(crate) struct NewState {
     pub(crate) registry: Registry,
     pub(crate) keys: Vec<KeyOptions>,
     pub(crate) gateway: Arc<Gateway>,
@@ -59,7 +59,7 @@ async fn changed(path: Option<&Path>, seen: Option<Fingerprint>) -> (PathBuf, Fi
     }
 }
 
-impl Following<'_> {
+impl ConfigWatcher<'_> {
     /// Refreshes the lists of other servers and watches the file, for as long as it is polled.
     pub(crate) async fn follow(mut self) -> Infallible {
         let mut written = self.app.written.clone();
@@ -70,7 +70,7 @@ impl Following<'_> {
                 never = gateway.watch() => match never {},
                 change = changed(written.path.as_deref(), seen) => change,
                 () = self.pulled.changed() => {
-                    self.renewed(&written);
+                    self.apply_installed_models(&written);
                     continue;
                 }
             };
@@ -89,29 +89,31 @@ impl Following<'_> {
                 }
                 Err(failure) => {
                     self.app.printer.failure(&failure);
-                    self.app.printer.note("the configuration before it stays in force");
+                    self.app.printer.note("hob keeps using the previous configuration");
                 }
             }
         }
     }
 
     /// Applies the same configuration with the models that are installed now.
-    fn renewed(&mut self, written: &LoadedConfig) {
+    fn apply_installed_models(&mut self, written: &LoadedConfig) {
         match (self.renew)(written, &self.gateway) {
-            // If the file of a key is missing, the server stays closed.
+            // hob does not open the server to clients without a key.
             Ok(renewed) if self.has_keys && renewed.keys.is_empty() => {
-                self.app.printer.note("the keys are gone, so pulled models wait for another start");
+                self.app.printer.note(
+                    "the file has no keys any more; hob will serve the newly pulled models after a restart",
+                );
             }
             Ok(renewed) => {
                 self.gateway = renewed.gateway;
                 self.live.replace(renewed.registry, &renewed.keys);
-                self.app.printer.note("the models that were pulled changed, and are in force");
+                self.app.printer.note("the list of installed models changed and is now served");
             }
             Err(failure) => self.app.printer.failure(&failure),
         }
     }
 
-    fn read(&self, path: &Path) -> Outcome<(LoadedConfig, Renewed)> {
+    fn read(&self, path: &Path) -> CliResult<(LoadedConfig, NewState)> {
         let written = LoadedConfig::read(Some(path), &self.app.environment.folders)?;
         let renewed = (self.renew)(&written, &self.gateway)?;
         if self.has_keys && renewed.keys.is_empty() {
@@ -136,9 +138,10 @@ impl Following<'_> {
         let waiting: Vec<&str> =
             tables.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect();
         let printer = self.app.printer;
-        printer.note("the configuration changed, and is in force");
+        printer.note("hob applied the new aliases, upstreams and keys");
         if !waiting.is_empty() {
-            printer.note(format_args!("restart hob to apply {}", waiting.join(", ")));
+            printer
+                .note(format_args!("the change in {} needs a restart of hob", waiting.join(", ")));
         }
     }
 }

@@ -23,11 +23,11 @@ pub(crate) use lifecycle::{LoadOptions, LoadStep, RemoteResident};
 pub(crate) use routes::{RemoteRoute, RemoteTarget, RemoteUpstream, RemoteUpstreams};
 pub(crate) use speech::SpeechInput;
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::settings::Secret;
 
 /// The events of a chat answer; the last one of a complete answer is [`ChatEvent::Done`].
-pub(crate) type ChatAnswer = BoxStream<'static, Outcome<ChatEvent>>;
+pub(crate) type ChatAnswer = BoxStream<'static, CliResult<ChatEvent>>;
 
 /// The bytes of an answer as they arrive. An error ends it, with the reason.
 type Chunks = BoxStream<'static, Result<Bytes, String>>;
@@ -143,30 +143,30 @@ impl Remote {
     }
 
     /// The server's models. Fails if no server answers quickly, or if the server is not a hob.
-    pub(crate) async fn models(&self) -> Outcome<Vec<RemoteModel>> {
+    pub(crate) async fn models(&self) -> CliResult<Vec<RemoteModel>> {
         let body = self.get("/v1/models", PROBE_TIME_MAX, Key::Kept).await?;
         let models: Models = serde_json::from_str(&body).map_err(|_| self.not_hob())?;
         Ok(models.data)
     }
 
-    pub(crate) async fn voices(&self) -> Outcome<Vec<RemoteVoice>> {
+    pub(crate) async fn voices(&self) -> CliResult<Vec<RemoteVoice>> {
         let body = self.get("/v1/audio/voices", CONNECT_TIME_MAX, Key::Kept).await?;
         let voices: Voices = serde_json::from_str(&body).map_err(|_| self.not_hob())?;
         Ok(voices.voices)
     }
 
     /// Posts a request. Errors before the answer are returned; later ones are in the stream.
-    async fn stream(&self, path: &str, request: &impl Serialize) -> Outcome<Chunks> {
+    async fn stream(&self, path: &str, request: &impl Serialize) -> CliResult<Chunks> {
         Ok(chunks(self.post(path, request).await?))
     }
 
-    async fn post(&self, path: &str, request: &impl Serialize) -> Outcome<HttpResponse> {
+    async fn post(&self, path: &str, request: &impl Serialize) -> CliResult<HttpResponse> {
         let json = serde_json::to_string(request);
         let json = json.map_err(|error| Failure::new(Exit::Internal, error))?;
         self.send(path, Some(json), SILENCE_TIME_MAX, Key::Sent).await
     }
 
-    async fn get(&self, path: &str, time_max: Duration, key: Key) -> Outcome<String> {
+    async fn get(&self, path: &str, time_max: Duration, key: Key) -> CliResult<String> {
         Ok(text(self.send(path, None, time_max, key).await?).await)
     }
 
@@ -177,7 +177,7 @@ impl Remote {
         json: Option<String>,
         time_max: Duration,
         key: Key,
-    ) -> Outcome<HttpResponse> {
+    ) -> CliResult<HttpResponse> {
         let url = Url::parse(&self.base).map_err(|error| self.silent(error))?;
         let path = format!("{}{path}", url.path().trim_end_matches('/'));
         let key = self.key.as_ref().filter(|_| key == Key::Sent).map(Secret::expose);

@@ -4,7 +4,7 @@
 use clap::Args;
 
 use crate::app::{App, block_on};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::remote::Remote;
 use crate::signals::StopSignals;
 
@@ -21,8 +21,8 @@ impl ServerOption {
     pub(crate) fn ask<T>(
         &self,
         app: &App<'_>,
-        request: impl AsyncFnOnce(&Remote) -> Outcome<T>,
-    ) -> Outcome<T> {
+        request: impl AsyncFnOnce(&Remote) -> CliResult<T>,
+    ) -> CliResult<T> {
         let key = app.settings.server.api_key.read()?;
         let remote = match &self.server {
             Some(address) => Remote::at(address, key),

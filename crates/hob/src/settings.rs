@@ -17,7 +17,7 @@ pub(crate) use memory::MemorySettings;
 
 use crate::bounded_file::read_text;
 use crate::config::{ConfigFile, LedgerSection, LoadedConfig, ServerSection, SpeechSection};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 use crate::listen::Listen;
 
 /// The speech model of a request that names none.
@@ -156,7 +156,7 @@ impl fmt::Debug for Secret {
 impl KeySource {
     /// # Errors
     /// The file cannot be read, or contains no key.
-    pub(crate) fn read(&self) -> Outcome<Option<Secret>> {
+    pub(crate) fn read(&self) -> CliResult<Option<Secret>> {
         let (text, from) = match self {
             KeySource::None => return Ok(None),
             KeySource::Environment(secret) => (secret.0.clone(), "HOB_API_KEY".to_owned()),
@@ -171,7 +171,7 @@ impl KeySource {
     }
 }
 
-fn read_key(path: &Path) -> Outcome<String> {
+fn read_key(path: &Path) -> CliResult<String> {
     read_text(path, KEY_BYTES_MAX as u64).map_err(|error| {
         Failure::usage(format!("cannot read the API key: {error}"))
             .hint("check server.api_key_file")
@@ -185,7 +185,7 @@ impl Settings {
         flags: &Overrides,
         environment: &Environment,
         written: &LoadedConfig,
-    ) -> Outcome<Settings> {
+    ) -> CliResult<Settings> {
         let chat = ChatSettings::resolve(flags, environment, written);
         Ok(Settings {
             home: home(flags, environment, written)?,
@@ -260,7 +260,11 @@ fn ledger(written: &LoadedConfig) -> LedgerSettings {
     }
 }
 
-fn home(flags: &Overrides, environment: &Environment, written: &LoadedConfig) -> Outcome<PathBuf> {
+fn home(
+    flags: &Overrides,
+    environment: &Environment,
+    written: &LoadedConfig,
+) -> CliResult<PathBuf> {
     let folders = &environment.folders;
     let typed = flags.home.as_ref().or(environment.hob_home.as_ref());
     let from_file = || written.config.home.as_ref().map(|home| written.resolve(home, folders));
@@ -277,7 +281,7 @@ fn server(
     flags: &Overrides,
     environment: &Environment,
     written: &LoadedConfig,
-) -> Outcome<ServerSettings> {
+) -> CliResult<ServerSettings> {
     let file = &written.config.server;
     let hosts = if flags.allowed_hosts.is_empty() {
         file.allowed_hosts.clone().unwrap_or_default()
@@ -296,7 +300,7 @@ fn server(
     })
 }
 
-fn listen(flags: &Overrides, environment: &Environment, file: Option<Listen>) -> Outcome<Listen> {
+fn listen(flags: &Overrides, environment: &Environment, file: Option<Listen>) -> CliResult<Listen> {
     let from_environment = || environment.hob_listen.as_deref().map(str::parse::<Listen>);
     match flags.listen.map(Ok).or_else(from_environment) {
         Some(listen) => listen.map_err(|error| Failure::usage(format!("HOB_LISTEN: {error}"))),

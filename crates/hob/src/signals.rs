@@ -5,7 +5,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 
 /// Listens from its creation on, so that no signal is missed between two waits.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) enum Stop {
 impl StopSignals {
     /// # Errors
     /// The system refuses to tell.
-    pub(crate) fn listen() -> Outcome<StopSignals> {
+    pub(crate) fn listen() -> CliResult<StopSignals> {
         let listen = || -> io::Result<StopSignals> {
             Ok(StopSignals {
                 interrupt: signal(SignalKind::interrupt())?,
@@ -50,7 +50,7 @@ impl StopSignals {
     }
 
     /// Runs `work` until it ends or a signal comes; what it held is then dropped.
-    pub(crate) async fn or<T>(&mut self, work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    pub(crate) async fn or<T>(&mut self, work: impl Future<Output = CliResult<T>>) -> CliResult<T> {
         tokio::select! {
             result = work => result,
             () = self.next() => Err(interrupted()),

@@ -1,12 +1,12 @@
 //! The destination of encoded sound: stdout, or a file that appears complete or not at all.
-//! So a full disk cannot leave half a text that looks complete.
+//! So a full disk cannot leave half a sound file that looks complete.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 
 /// Readable as the user's umask allows, like files of other programs.
 const FILE_MODE: u32 = 0o666;
@@ -25,11 +25,11 @@ pub(crate) enum Sink {
     Stdout,
 }
 
-/// Whether the reader still reads.
+/// Whether the program that reads the output still reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
-    There,
-    Gone,
+pub(crate) enum PipeState {
+    Open,
+    Closed,
 }
 
 impl Sink {
@@ -37,7 +37,7 @@ impl Sink {
     ///
     /// # Errors
     /// The file cannot be created, or sound would be written to a terminal.
-    pub(crate) fn open(place: &Path) -> Outcome<Sink> {
+    pub(crate) fn open(place: &Path) -> CliResult<Sink> {
         if place == Path::new("-") {
             return Sink::stdout();
         }
@@ -54,7 +54,7 @@ impl Sink {
         }
     }
 
-    pub(crate) fn stdout() -> Outcome<Sink> {
+    pub(crate) fn stdout() -> CliResult<Sink> {
         if io::stdout().is_terminal() {
             return Err(Failure::usage("hob does not write sound to a terminal")
                 .hint("write a file with -o, or pipe the output"));
@@ -62,7 +62,7 @@ impl Sink {
         Ok(Sink::Stdout)
     }
 
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Outcome<Reader> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> CliResult<PipeState> {
         let written = match self {
             Sink::File { temporary, .. } => temporary.write_all(bytes),
             Sink::Device { file } => file.write_all(bytes),
@@ -72,14 +72,14 @@ impl Sink {
             }
         };
         match written {
-            Ok(()) => Ok(Reader::There),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+            Ok(()) => Ok(PipeState::Open),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(PipeState::Closed),
             Err(error) => Err(Failure::io(format!("cannot write {}", self.name()), &error)),
         }
     }
 
     /// Renames the file to its final name.
-    pub(crate) fn finish(self) -> Outcome<()> {
+    pub(crate) fn finish(self) -> CliResult<()> {
         if let Sink::File { temporary, place } = self {
             let name = place.display().to_string();
             temporary
@@ -98,13 +98,13 @@ impl Sink {
     }
 }
 
-fn device(place: &Path) -> Outcome<Sink> {
+fn device(place: &Path) -> CliResult<Sink> {
     let file = fs_err::OpenOptions::new().write(true).open(place);
     let file = file.map_err(|error| Failure::io("cannot open the output", &error))?;
     Ok(Sink::Device { file })
 }
 
-fn file(place: PathBuf) -> Outcome<Sink> {
+fn file(place: PathBuf) -> CliResult<Sink> {
     let folder = match place.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
         _ => PathBuf::from("."),
@@ -135,19 +135,19 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("a.wav");
         let mut sink = Sink::open(&place).expect("a sink");
-        assert_eq!(sink.write(b"half"), Ok(Reader::There));
+        assert_eq!(sink.write(b"half"), Ok(PipeState::Open));
         assert!(!place.exists());
         drop(sink);
         assert_eq!(names(folder.path()), Vec::<String>::new());
         let mut sink = Sink::open(&place).expect("a sink");
-        assert_eq!(sink.write(b"whole"), Ok(Reader::There));
+        assert_eq!(sink.write(b"whole"), Ok(PipeState::Open));
         sink.finish().expect("in its place");
         assert_eq!(fs_err::read(&place).expect("a file"), b"whole");
         assert_eq!(names(folder.path()), ["a.wav"]);
     }
 
     #[test]
-    fn a_link_stays_a_link_and_a_device_a_device() {
+    fn links_are_followed_and_devices_are_written_directly() {
         let folder = tempfile::tempdir().expect("a folder");
         let (real, link) = (folder.path().join("real.wav"), folder.path().join("link.wav"));
         fs_err::write(&real, "old").expect("a file");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_file_is_rejected_with_a_sentence() {
+    fn a_file_that_cannot_be_written_gives_an_error_with_its_reason() {
         let folder = tempfile::tempdir().expect("a folder");
         let is_folder = Sink::open(folder.path()).expect_err("a folder");
         assert!(is_folder.sentence.ends_with("is a folder"), "{is_folder}");

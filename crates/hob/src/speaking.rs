@@ -8,10 +8,10 @@ use hob_core::{SpeechEvent, SpeechStream, WordTiming};
 use hob_speech::encode::{AudioFormat, Encoder, Length};
 use indicatif::ProgressBar;
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::playback::{Player, Playing};
 use crate::printer::Printer;
-use crate::sink::{Reader, Sink};
+use crate::sink::{PipeState, Sink};
 
 pub(crate) const BAR: &str = "{bar:30} {pos}/{len} characters · {msg}";
 
@@ -102,7 +102,7 @@ pub(crate) async fn deliver(
     to: Destination,
     mut progress: Progress,
     asked: Instant,
-) -> Outcome<Figures> {
+) -> CliResult<Figures> {
     let rate_hz = stream.sample_rate_hz;
     let mut outputs = Outputs::open(to, rate_hz)?;
     let mut waited = Duration::ZERO;
@@ -117,7 +117,7 @@ pub(crate) async fn deliver(
                 first_audio.get_or_insert_with(|| asked.elapsed());
                 samples_heard += samples.len() as u64;
                 progress.sounded(seconds(samples_heard, rate_hz));
-                if outputs.write(&samples).await? == Reader::Gone {
+                if outputs.write(&samples).await? == PipeState::Closed {
                     break;
                 }
             }
@@ -139,7 +139,7 @@ fn seconds(samples: u64, rate_hz: u32) -> f64 {
 }
 
 impl Outputs {
-    fn open(to: Destination, rate_hz: u32) -> Outcome<Outputs> {
+    fn open(to: Destination, rate_hz: u32) -> CliResult<Outputs> {
         let file = match to.file {
             Some((format, sink)) => Some((Encoder::new(format, rate_hz, Length::Unknown)?, sink)),
             None => None,
@@ -148,8 +148,8 @@ impl Outputs {
         Ok(Outputs { file, playing })
     }
 
-    async fn write(&mut self, samples: &[f32]) -> Outcome<Reader> {
-        let mut reader = Reader::There;
+    async fn write(&mut self, samples: &[f32]) -> CliResult<PipeState> {
+        let mut reader = PipeState::Open;
         if let Some((encoder, sink)) = &mut self.file {
             reader = sink.write(&encoder.encode(samples)?)?;
         }
@@ -159,7 +159,7 @@ impl Outputs {
         Ok(reader)
     }
 
-    async fn finish(self) -> Outcome<()> {
+    async fn finish(self) -> CliResult<()> {
         if let Some((encoder, mut sink)) = self.file {
             sink.write(&encoder.finish()?)?;
             sink.finish()?;
@@ -185,7 +185,7 @@ mod tests {
     async fn to_file(
         folder: &std::path::Path,
         events: Vec<Result<SpeechEvent, ModelError>>,
-    ) -> Outcome<Figures> {
+    ) -> CliResult<Figures> {
         let printer = Printer::new(Volume::ErrorsOnly);
         let sink = Sink::open(&folder.join("a.pcm")).expect("a sink");
         let to = Destination { file: Some((AudioFormat::Pcm, sink)), player: None };

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task;
 use tokio::time::timeout;
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 
 const READ_BYTES: usize = 8 << 10;
 /// Pieces that wait to be spoken. Beyond this number the writer has to wait.
@@ -63,7 +63,7 @@ impl StdinText {
     ///
     /// # Errors
     /// The text is not UTF-8, or is longer than `bytes_max`.
-    pub(crate) async fn whole(self, bytes_max: usize) -> Outcome<String> {
+    pub(crate) async fn whole(self, bytes_max: usize) -> CliResult<String> {
         let (mut pieces, broken) = self.split();
         let gathered = async {
             let mut whole = String::new();
@@ -95,7 +95,7 @@ impl StdinText {
     }
 }
 
-fn send(mut input: impl Read, pieces: &mpsc::Sender<String>) -> Outcome<()> {
+fn send(mut input: impl Read, pieces: &mpsc::Sender<String>) -> CliResult<()> {
     let mut decoder = Utf8::default();
     let mut bytes = vec![0; READ_BYTES];
     loop {
@@ -121,7 +121,7 @@ struct Utf8 {
 }
 
 impl Utf8 {
-    fn push(&mut self, bytes: &[u8]) -> Outcome<String> {
+    fn push(&mut self, bytes: &[u8]) -> CliResult<String> {
         let mut all = std::mem::take(&mut self.cut);
         all.extend_from_slice(bytes);
         let valid = match std::str::from_utf8(&all) {
@@ -134,7 +134,7 @@ impl Utf8 {
         String::from_utf8(all).map_err(|error| Failure::new(Exit::Internal, error))
     }
 
-    fn end(&self) -> Outcome<()> {
+    fn end(&self) -> CliResult<()> {
         if self.cut.is_empty() { Ok(()) } else { Err(self.invalid(0)) }
     }
 
@@ -156,7 +156,7 @@ mod tests {
         let text = "a€ü🦀b";
         for size in 1..=text.len() {
             let mut decoder = Utf8::default();
-            let pieces: Outcome<Vec<String>> =
+            let pieces: CliResult<Vec<String>> =
                 text.as_bytes().chunks(size).map(|chunk| decoder.push(chunk)).collect();
             assert_eq!(pieces.expect("UTF-8").concat(), text, "cut every {size} bytes");
             assert_eq!(decoder.end(), Ok(()));

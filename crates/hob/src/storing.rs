@@ -11,11 +11,11 @@ use hob_models::{
     ChatTransform, KokoroTransform, PullStep, RawFiles, Transform, TransformError, Watch,
 };
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 
 /// # Errors
 /// No engine of hob can run such models.
-pub(crate) fn transform_for(purpose: Purpose, threads: usize) -> Outcome<Box<dyn Transform>> {
+pub(crate) fn transform_for(purpose: Purpose, threads: usize) -> CliResult<Box<dyn Transform>> {
     match purpose {
         Purpose::Speech => Ok(Box::new(StoreKokoro { threads })),
         Purpose::Chat => Ok(Box::new(ChatTransform)),

@@ -31,7 +31,7 @@ use hob_upstream::Gateway;
 
 use crate::app::App;
 use crate::descriptors::{connections, raise_limit};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::model_store::ModelStore;
 use crate::settings::{Settings, speech_threads};
 use crate::worker_args::SpeechWorkerArgs;
@@ -63,7 +63,7 @@ impl Speech {
     ///
     /// # Errors
     /// See [`Speech::start_in`].
-    pub(crate) fn start(app: &App<'_>) -> Outcome<Speech> {
+    pub(crate) fn start(app: &App<'_>) -> CliResult<Speech> {
         Speech::start_in(&Memory::new(app.settings.memory.max_bytes()), app)
     }
 
@@ -72,7 +72,7 @@ impl Speech {
     ///
     /// # Errors
     /// The model is not installed, or it does not have the default voice.
-    pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> Outcome<Speech> {
+    pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> CliResult<Speech> {
         let stored = ModelStore::open(app).speech()?;
         check_default_voice(&app.settings.speech.default_voice, &stored.voices)?;
         let estimated_bytes = stored.disk_bytes.saturating_add(SPEECH_BESIDE_BYTES);
@@ -157,7 +157,7 @@ pub(crate) fn open_ledger(app: &App<'_>) -> Option<Arc<Ledger>> {
 }
 
 /// Every worker warms up with it, so a wrong one would stop them all, with a worse message.
-fn check_default_voice(id: &str, voices: &[Voice]) -> Outcome<()> {
+fn check_default_voice(id: &str, voices: &[Voice]) -> CliResult<()> {
     let hint = "speech.default_voice in hob.toml names it; `hob say --voices` lists them";
     match voices.iter().find(|voice| voice.id == id) {
         Some(voice) if voice.language.is_spoken() => Ok(()),
@@ -174,7 +174,7 @@ fn check_default_voice(id: &str, voices: &[Voice]) -> Outcome<()> {
     }
 }
 
-fn speech_command(app: &App<'_>, folder: &Path) -> Outcome<WorkerCommand> {
+fn speech_command(app: &App<'_>, folder: &Path) -> CliResult<WorkerCommand> {
     let settings = &app.settings;
     let mut command = WorkerCommand::new(own_program()?)
         .arg("worker")
@@ -191,13 +191,13 @@ fn speech_command(app: &App<'_>, folder: &Path) -> Outcome<WorkerCommand> {
     Ok(command)
 }
 
-fn own_program() -> Outcome<PathBuf> {
+fn own_program() -> CliResult<PathBuf> {
     std::env::current_exe()
         .map_err(|error| Failure::io("hob does not find its own program", &error))
 }
 
 /// The whole of `hob worker speech`: returns when the hob that started it closes the socket.
-pub(crate) fn work_speech(args: &SpeechWorkerArgs) -> Outcome<()> {
+pub(crate) fn work_speech(args: &SpeechWorkerArgs) -> CliResult<()> {
     let socket = become_worker().map_err(|_| {
         Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand")
             .hint("`hob say` and `hob serve` do")

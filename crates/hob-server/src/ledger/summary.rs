@@ -9,7 +9,7 @@ use super::rows::{Outcome, RequestRecord};
 
 /// The field by which rows are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum GroupBy {
     Alias,
     Target,
     Route,
@@ -42,15 +42,15 @@ pub struct LedgerSummary {
 }
 
 /// Sorted by name.
-pub fn summarise(entries: &[RequestRecord], by: By) -> Vec<LedgerSummary> {
+pub fn summarise(entries: &[RequestRecord], by: GroupBy) -> Vec<LedgerSummary> {
     let mut groups: BTreeMap<&str, Vec<&RequestRecord>> = BTreeMap::new();
     for entry in entries {
         let name = match by {
-            By::Alias => Some(&entry.alias),
-            By::Target => Some(&entry.target),
-            By::Route => Some(&entry.route),
-            By::Key => entry.key.as_ref(),
-            By::Error => entry.error.as_ref(),
+            GroupBy::Alias => Some(&entry.alias),
+            GroupBy::Target => Some(&entry.target),
+            GroupBy::Route => Some(&entry.route),
+            GroupBy::Key => entry.key.as_ref(),
+            GroupBy::Error => entry.error.as_ref(),
         };
         if let Some(name) = name {
             groups.entry(name).or_default().push(entry);
@@ -119,7 +119,7 @@ mod tests {
             entry("fast", None, true),
             entry("local", Some(200.0), true),
         ];
-        let by_alias = summarise(&entries, By::Alias);
+        let by_alias = summarise(&entries, GroupBy::Alias);
         let names: Vec<&str> = by_alias.iter().map(|summary| summary.name.as_str()).collect();
         assert_eq!(names, ["fast", "local"]);
         let fast = &by_alias[0];
@@ -128,10 +128,10 @@ mod tests {
         assert_eq!((fast.first_cold.p50(), fast.first_cold.count()), (Some(8800.0), 1));
         assert_eq!((fast.total.count(), fast.tokens_per_s.p50()), (2, Some(100.0)));
         assert_eq!(fast.completion_tokens, 153);
-        let by_error = summarise(&entries, By::Error);
+        let by_error = summarise(&entries, GroupBy::Error);
         assert_eq!((by_error.len(), by_error[0].name.as_str()), (1, "worker_lost"));
-        assert_eq!(summarise(&entries, By::Target)[0].requests, 4);
-        assert_eq!(summarise(&[], By::Route), []);
+        assert_eq!(summarise(&entries, GroupBy::Target)[0].requests, 4);
+        assert_eq!(summarise(&[], GroupBy::Route), []);
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         let with =
             |key: &str| RequestRecord { key: Some(key.to_owned()), ..entry("fast", None, true) };
         let entries = [with("phone"), with("laptop"), entry("fast", None, true), with("phone")];
-        let by_key = summarise(&entries, By::Key);
+        let by_key = summarise(&entries, GroupBy::Key);
         let counts: Vec<(&str, usize)> =
             by_key.iter().map(|summary| (summary.name.as_str(), summary.requests)).collect();
         assert_eq!(counts, [("laptop", 1), ("phone", 2)]);

@@ -9,7 +9,7 @@ use hob_core::{AnyModel, Kind, Registry, nearest};
 
 use super::{Gateway, GatewayError};
 use crate::client::Upstream;
-use crate::options::{AliasOptions, Clocks, GatewayOptions, UpstreamOptions};
+use crate::options::{AliasOptions, AttemptTimeouts, GatewayOptions, UpstreamOptions};
 use crate::route::{Candidate, Route, RouteTask};
 use crate::target::{Source, Target};
 use crate::upstream_model::UpstreamModel;
@@ -26,7 +26,7 @@ pub(super) struct Builder<'a> {
     aliases: BTreeMap<String, AliasOptions>,
     targets: Targets,
     /// For local models.
-    clocks: Clocks,
+    timeouts: AttemptTimeouts,
     /// Targets of the aliases that were followed.
     seen: usize,
 }
@@ -58,7 +58,7 @@ impl<'a> Builder<'a> {
             local: local.collect(),
             aliases: BTreeMap::new(),
             targets: BTreeMap::new(),
-            clocks: options.clocks.or(Clocks::defaults(true)),
+            timeouts: options.timeouts.or(AttemptTimeouts::defaults(true)),
             seen: 0,
         };
         for upstream in options.upstreams {
@@ -164,8 +164,8 @@ impl<'a> Builder<'a> {
                 weigh(&mut inner, alias.strategy, options.weight);
                 candidates.extend(inner.into_iter().map(|candidate| candidate.within(options)));
             } else {
-                let (target, clocks) = self.target(name, &options.name, T::KIND)?;
-                candidates.extend(Candidate::new(target, options, clocks, self.locals));
+                let (target, timeouts) = self.target(name, &options.name, T::KIND)?;
+                candidates.extend(Candidate::new(target, options, timeouts, self.locals));
             }
         }
         let candidates: Vec<_> =
@@ -189,17 +189,17 @@ impl<'a> Builder<'a> {
         alias: &str,
         name: &str,
         kind: Kind,
-    ) -> Result<(Arc<Target>, Clocks), GatewayError> {
+    ) -> Result<(Arc<Target>, AttemptTimeouts), GatewayError> {
         if let Some(local) = self.local.get(name).cloned() {
             let make = || Arc::new(Target::new(name, Source::Local(local)));
-            return Ok((self.kept(name, kind, make), self.clocks));
+            return Ok((self.kept(name, kind, make), self.timeouts));
         }
         let Some((upstream, model)) = split(name, &self.upstreams) else {
             return Err(self.unknown(alias, name));
         };
         let upstream = Arc::clone(upstream);
         let target = self.kept(name, kind, || upstream_target(name, &upstream, model));
-        Ok((target, upstream.clocks))
+        Ok((target, upstream.timeouts))
     }
 
     /// One target for all aliases, with its statistics from the previous gateway.

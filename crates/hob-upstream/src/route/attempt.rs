@@ -140,11 +140,11 @@ impl<T: RouteTask> Route<T> {
 
     /// The time limits of an attempt that begins now. `work` is time without content that does not count as silence.
     pub(super) fn limits(&self, attempt: &Attempt<'_, T>, work: Duration, ends: Instant) -> Limits {
-        let clocks = attempt.candidate.clocks;
+        let timeouts = attempt.candidate.timeouts;
         Limits {
             asked: Instant::now(),
-            first_token: clocks.first_token.unwrap_or(Duration::from_secs(60)).max(work),
-            idle: clocks.idle.unwrap_or(Duration::from_secs(30)),
+            first_token: timeouts.first_token.unwrap_or(Duration::from_secs(60)).max(work),
+            idle: timeouts.idle.unwrap_or(Duration::from_secs(30)),
             total: self.total(),
             ends,
             cool_down: self.options.cool_down,
@@ -191,7 +191,7 @@ impl<T: RouteTask> Route<T> {
     }
 
     fn waits_for_loading(&self, attempt: &Attempt<'_, T>, since: Instant) -> bool {
-        let load = self.options.clocks.load.unwrap_or(Duration::from_secs(300));
+        let load = self.options.timeouts.load.unwrap_or(Duration::from_secs(300));
         attempt.while_loading == WhileLoading::Wait && since.elapsed() < load
     }
 

@@ -9,7 +9,7 @@ use hob_core::{Admission, ChatRequest, ModelError, ModelState, Permit, Registry,
 use hob_wire::Parameters;
 
 use super::task::RouteTask;
-use crate::options::{AliasOptions, Clocks, TargetOptions};
+use crate::options::{AliasOptions, AttemptTimeouts, TargetOptions};
 use crate::target::{Source, Target};
 
 pub(crate) struct Candidate<T: Task> {
@@ -22,7 +22,7 @@ pub(crate) struct Candidate<T: Task> {
     context_tokens: Option<u32>,
     capabilities: Option<Vec<String>>,
     pub(crate) weight: f64,
-    pub(crate) clocks: Clocks,
+    pub(crate) timeouts: AttemptTimeouts,
 }
 
 impl<T: Task> fmt::Debug for Candidate<T> {
@@ -36,7 +36,7 @@ impl<T: RouteTask> Candidate<T> {
     pub(crate) fn new(
         target: Arc<Target>,
         options: &TargetOptions,
-        clocks: Clocks,
+        timeouts: AttemptTimeouts,
         locals: &Registry,
     ) -> Option<Candidate<T>> {
         let (model, admission) = match &target.source {
@@ -55,7 +55,7 @@ impl<T: RouteTask> Candidate<T> {
             context_tokens: options.context_tokens,
             capabilities: options.capabilities.clone(),
             weight: options.weight,
-            clocks,
+            timeouts,
         })
     }
 }
@@ -67,7 +67,7 @@ impl<T: Task> Candidate<T> {
         if !alias.parameters.is_empty() {
             self.parameters.insert(0, alias.parameters.clone());
         }
-        self.clocks = alias.clocks.or(self.clocks);
+        self.timeouts = alias.timeouts.or(self.timeouts);
         self
     }
 

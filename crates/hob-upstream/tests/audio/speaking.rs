@@ -197,9 +197,9 @@ async fn a_server_that_says_nothing_is_given_up() {
     let silent = Stage::of([chunked(PCM, &[], End::Never)]).await;
     let own = OwnVoice::new(Play::Speak);
     let mut options = upstream("first", UpstreamKind::OpenAi, &silent.url);
-    options.clocks.first_token = Some(Duration::from_millis(30));
+    options.timeouts.first_token = Some(Duration::from_millis(30));
     let mut route = alias("voice", &["first/m", "own"]);
-    route.clocks.first_token = None;
+    route.timeouts.first_token = None;
     let options =
         GatewayOptions { upstreams: vec![options], aliases: vec![route], ..Default::default() };
     let model = Arc::clone(&own) as Arc<dyn hob_core::SpeechModel>;
@@ -240,8 +240,8 @@ async fn waiting_in_line_for_a_local_voice_is_no_silence() {
     let _ahead = admission.admit(SoundSeconds(60.0)).expect("admitted");
     registry.add(Arc::new(RegisteredModel::<Speech>::new("own", model, admission)));
     let mut route = alias("voice", &["own"]);
-    route.clocks.first_token = Some(Duration::from_secs(2));
-    route.clocks.total = Some(Duration::from_secs(600));
+    route.timeouts.first_token = Some(Duration::from_secs(2));
+    route.timeouts.total = Some(Duration::from_secs(600));
     let options = GatewayOptions { aliases: vec![route], ..Default::default() };
     let gateway = Gateway::new(options, &registry, None).expect("a gateway");
     let spoken = speak(&gateway, "voice", request("Hi")).await;

@@ -16,7 +16,8 @@ use hob_core::{
     SpeechRequest, SpeechStream, SpeechText, Speed, Trace, Voice,
 };
 use hob_upstream::{
-    AliasOptions, Clocks, Gateway, GatewayOptions, TargetOptions, UpstreamKind, UpstreamOptions,
+    AliasOptions, AttemptTimeouts, Gateway, GatewayOptions, TargetOptions, UpstreamKind,
+    UpstreamOptions,
 };
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -114,9 +115,9 @@ pub(crate) fn chunked(content_type: &str, pieces: &[&[u8]], end: End) -> Respons
     whole(content_type, body)
 }
 
-pub(crate) fn clocks() -> Clocks {
+pub(crate) fn timeouts() -> AttemptTimeouts {
     let time = |ms| Some(Duration::from_millis(ms));
-    Clocks {
+    AttemptTimeouts {
         connect: time(5_000),
         first_token: time(5_000),
         idle: time(5_000),
@@ -131,7 +132,7 @@ pub(crate) fn upstream(name: &str, kind: UpstreamKind, url: &str) -> UpstreamOpt
         kind,
         url: url.to_owned(),
         key: None,
-        clocks: clocks(),
+        timeouts: timeouts(),
         slots: None,
         queue_max: 8,
         is_listed: false,
@@ -141,7 +142,7 @@ pub(crate) fn upstream(name: &str, kind: UpstreamKind, url: &str) -> UpstreamOpt
 
 pub(crate) fn alias(name: &str, targets: &[&str]) -> AliasOptions {
     let targets = targets.iter().map(|target| TargetOptions::plain(target)).collect();
-    AliasOptions { targets, clocks: clocks(), ..AliasOptions::plain(name) }
+    AliasOptions { targets, timeouts: timeouts(), ..AliasOptions::plain(name) }
 }
 
 /// `a` and `b` are servers of OpenAI's kind; `any` tries `a/m` and then `b/m`.

@@ -127,7 +127,7 @@ async fn the_rest_has_no_more_time_than_is_left() {
     let acts = vec![Act::Stall(&["Hel"]), Act::Hang];
     let stage = Stage::with(&[("a", acts)], |options| {
         options.on_interruption = OnInterruption::Continue;
-        options.clocks.total = Some(seconds(40));
+        options.timeouts.total = Some(seconds(40));
     });
     let started = Instant::now();
     let heard = stage.ask(streamed()).await;

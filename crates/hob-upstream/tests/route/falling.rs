@@ -3,7 +3,7 @@
 
 use hob_core::chat::{Effort, FinishReason, Prompt, Thinking};
 use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError, ModelState};
-use hob_upstream::{Clocks, FallbackUntil, WhileLoading};
+use hob_upstream::{AttemptTimeouts, FallbackUntil, WhileLoading};
 use tokio::time::Instant;
 
 use super::puppet::Act;
@@ -78,19 +78,19 @@ async fn silence_has_its_time_and_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn models_of_our_own_have_the_times_that_are_written_for_all() {
-    let written = Clocks {
+    let written = AttemptTimeouts {
         first_token: Some(seconds(5)),
         idle: Some(seconds(3)),
         total: Some(seconds(20)),
-        ..Clocks::default()
+        ..AttemptTimeouts::default()
     };
-    let own = Clocks { first_token: Some(seconds(9)), ..Clocks::default() };
+    let own = AttemptTimeouts { first_token: Some(seconds(9)), ..AttemptTimeouts::default() };
     for (act, alias, kind, after_s) in [
-        (Act::Hang, Clocks::default(), "first_token_timeout", 5),
-        (Act::Stall(&["Hel"]), Clocks::default(), "idle_timeout", 3),
+        (Act::Hang, AttemptTimeouts::default(), "first_token_timeout", 5),
+        (Act::Stall(&["Hel"]), AttemptTimeouts::default(), "idle_timeout", 3),
         (Act::Hang, own, "first_token_timeout", 9),
     ] {
-        let stage = Stage::under(written, &[("a", vec![act])], |options| options.clocks = alias);
+        let stage = Stage::under(written, &[("a", vec![act])], |options| options.timeouts = alias);
         let started = Instant::now();
         assert_eq!(stage.ask(streamed()).await.kind(), kind);
         assert_eq!(started.elapsed().as_secs(), after_s, "{kind}");
@@ -101,7 +101,7 @@ async fn models_of_our_own_have_the_times_that_are_written_for_all() {
 async fn the_whole_request_has_one_end() {
     let total = seconds(60);
     let stage = Stage::with(&[("a", vec![Act::Hang]), ("b", vec![Act::Hang])], |options| {
-        options.clocks.total = Some(total);
+        options.timeouts.total = Some(total);
     });
     let started = Instant::now();
     let heard = stage.ask(streamed()).await;

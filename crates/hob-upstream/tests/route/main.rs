@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use hob_core::chat::{Conversation, FinishReason, Message, Prompt, Reading, Role, Usage};
 use hob_core::{Chat, ChatEvent, ChatRequest, ModelError, RegisteredModel, Resolve};
-use hob_upstream::{AliasOptions, Clocks, Gateway, GatewayOptions, TargetOptions};
+use hob_upstream::{AliasOptions, AttemptTimeouts, Gateway, GatewayOptions, TargetOptions};
 use puppet::{Act, Puppet, locals};
 
 /// Local models as an alias sees them, and the alias `fast` over all of them in this order.
@@ -29,12 +29,12 @@ impl Stage {
     }
 
     pub(crate) fn with(acts: &[(&str, Vec<Act>)], change: impl FnOnce(&mut AliasOptions)) -> Stage {
-        Stage::under(Clocks::default(), acts, change)
+        Stage::under(AttemptTimeouts::default(), acts, change)
     }
 
     /// The same with these time limits.
     pub(crate) fn under(
-        clocks: Clocks,
+        timeouts: AttemptTimeouts,
         acts: &[(&str, Vec<Act>)],
         change: impl FnOnce(&mut AliasOptions),
     ) -> Stage {
@@ -46,7 +46,7 @@ impl Stage {
         };
         change(&mut options);
         let options =
-            GatewayOptions { aliases: vec![options], clocks, ..GatewayOptions::default() };
+            GatewayOptions { aliases: vec![options], timeouts, ..GatewayOptions::default() };
         let gateway = Gateway::new(options, &locals(&puppets), None).expect("a gateway");
         let alias = gateway.resolve("fast").expect("an alias");
         Stage { puppets, gateway, alias }

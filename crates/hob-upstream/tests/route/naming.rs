@@ -10,7 +10,7 @@ use hob_core::{
     Admission, Chat, ChatCard, ChatModel, Fault, ModelError, RegisteredModel, Registry, Resolve,
 };
 use hob_upstream::{
-    AliasOptions, Clocks, Gateway, GatewayError, GatewayOptions, Secret, TargetOptions,
+    AliasOptions, AttemptTimeouts, Gateway, GatewayError, GatewayOptions, Secret, TargetOptions,
     UpstreamKind, UpstreamOptions,
 };
 
@@ -28,7 +28,7 @@ fn upstream(name: &str) -> UpstreamOptions {
         kind: UpstreamKind::OpenAi,
         url: "http://127.0.0.1:9".to_owned(),
         key: Some(Secret::new("sk-1")),
-        clocks: Clocks::default(),
+        timeouts: AttemptTimeouts::default(),
         slots: None,
         queue_max: 8,
         is_listed: false,

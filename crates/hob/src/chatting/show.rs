@@ -1,9 +1,9 @@
 //! Prints the pieces of an answer: its text on stdout, its thinking dimmed on stderr.
 //! Each starts on a new line, so that neither runs into the other.
 
-use crate::failure::Outcome;
+use crate::failure::CliResult;
 use crate::printer::Printer;
-use crate::sink::Reader;
+use crate::sink::PipeState;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextShown {
@@ -46,9 +46,9 @@ impl<'a> Show<'a> {
         }
     }
 
-    pub(super) fn text(&mut self, piece: &str) -> Outcome<Reader> {
+    pub(super) fn text(&mut self, piece: &str) -> CliResult<PipeState> {
         if self.text == TextShown::AtTheEnd || piece.is_empty() {
-            return Ok(Reader::There);
+            return Ok(PipeState::Open);
         }
         if self.line == LastLine::Thinking {
             self.printer.aside("\n");
@@ -58,7 +58,7 @@ impl<'a> Show<'a> {
     }
 
     /// Ends the last line, also if the answer broke off.
-    pub(crate) fn end(&mut self) -> Outcome<()> {
+    pub(crate) fn end(&mut self) -> CliResult<()> {
         match std::mem::replace(&mut self.line, LastLine::Ended) {
             LastLine::Ended => {}
             LastLine::Thinking => self.printer.aside("\n"),

@@ -9,7 +9,7 @@ use hob_core::{ChatModel, ChatRequest, ModelLifecycle};
 use hob_models::catalog::names::canonical;
 
 use crate::app::App;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::remote::{ChatAnswer, Remote, RemoteModel};
 use crate::settings::ModelChoice;
 use crate::wire_up::Chat;
@@ -41,7 +41,7 @@ impl Source {
     ///
     /// # Errors
     /// The named server does not answer, or no such model is installed or can be loaded.
-    pub(crate) async fn find(options: &SourceOptions, app: &App<'_>) -> Outcome<Source> {
+    pub(crate) async fn find(options: &SourceOptions, app: &App<'_>) -> CliResult<Source> {
         if let Some(address) = &options.server {
             let remote = Remote::at(address, app.settings.server.api_key.read()?);
             return there(remote, options.model.as_deref()).await;
@@ -53,7 +53,7 @@ impl Source {
     }
 
     /// Switches to another model. If that fails, this one stays in use.
-    pub(crate) async fn switch(&mut self, model: &str, app: &App<'_>) -> Outcome<()> {
+    pub(crate) async fn switch(&mut self, model: &str, app: &App<'_>) -> CliResult<()> {
         let next = match self {
             Source::There { remote, .. } => there(remote.clone(), Some(model)).await?,
             Source::Here { .. } => here(&app.with_chat_model(model)).await?,
@@ -77,7 +77,7 @@ impl Source {
         }
     }
 
-    pub(crate) async fn ask(&self, request: ChatRequest) -> Outcome<ChatAnswer> {
+    pub(crate) async fn ask(&self, request: ChatRequest) -> CliResult<ChatAnswer> {
         match self {
             Source::Here { model, .. } => {
                 let answer = model.chat(request).await?;
@@ -95,7 +95,7 @@ impl Source {
     }
 }
 
-async fn there(remote: Remote, wanted: Option<&str>) -> Outcome<Source> {
+async fn there(remote: Remote, wanted: Option<&str>) -> CliResult<Source> {
     let models = remote.models().await?;
     match chosen(&models, wanted) {
         Some(model) => Ok(Source::There { model, remote }),
@@ -136,7 +136,7 @@ fn chosen(models: &[RemoteModel], wanted: Option<&str>) -> Option<String> {
     found.map(|model| model.id.clone())
 }
 
-async fn here(app: &App<'_>) -> Outcome<Source> {
+async fn here(app: &App<'_>) -> CliResult<Source> {
     let Chat { name, worker, .. } = Chat::start(&app.settings.chat, app)?;
     let lifecycle: Arc<dyn ModelLifecycle> = Arc::clone(&worker) as _;
     let loading = app.printer.spinner(format_args!("loading {name}"));

@@ -26,7 +26,7 @@ use hob_bench::plan::PlanKind;
 
 use measuring::MeasuringVerb;
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::reference;
@@ -85,7 +85,7 @@ Examples:
   hob bench compare base/ new/ --fail-on-regression   exit code 1 if something became slower
   hob site build --out site            all runs, as a page";
 
-pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let mut verb = args.verb.clone();
     if let Some(kind) = verb.kind()
         && let Some(measuring) = verb.measuring()
@@ -166,7 +166,7 @@ impl Verb {
     }
 }
 
-fn schema(printer: &Printer) -> Outcome<Exit> {
+fn schema(printer: &Printer) -> CliResult<Exit> {
     let schema = serde_json::to_string_pretty(&reference::record::schema());
     printer.data(schema.map_err(|error| Failure::new(Exit::Internal, error))?)?;
     Ok(Exit::Done)

@@ -23,7 +23,7 @@ use crate::chatting::{
     ChatHistory, Record, Reply, Show, Source, SourceOptions, TextShown, ThinkingShown, figures,
     warning,
 };
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
@@ -106,7 +106,7 @@ fn effort(name: &str) -> Result<Effort, Failure> {
     })
 }
 
-pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let flags = Overrides {
         chat_model: args.model.clone(),
         context_tokens: args.context,
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> Outc
 }
 
 /// One prompt, one answer.
-async fn once(args: &ChatArgs, app: &App<'_>, options: ChatRequest) -> Outcome<Exit> {
+async fn once(args: &ChatArgs, app: &App<'_>, options: ChatRequest) -> CliResult<Exit> {
     let mut history = ChatHistory::new(args.system.clone());
     history.ask(prompt(&args.prompt).await?);
     let source = Source::find(&source(args), app).await?;
@@ -145,7 +145,7 @@ async fn answer_once(
     app: &App<'_>,
     source: &Source,
     request: ChatRequest,
-) -> Outcome<()> {
+) -> CliResult<()> {
     let text = if args.json { TextShown::AtTheEnd } else { TextShown::AsItComes };
     let mut show = Show::new(app.printer, text, thinking_shown(args));
     let mut reply = Reply::default();
@@ -176,7 +176,7 @@ fn source(args: &ChatArgs) -> SourceOptions {
 }
 
 /// The options of every request of this run.
-fn options(args: &ChatArgs) -> Outcome<ChatRequest> {
+fn options(args: &ChatArgs) -> CliResult<ChatRequest> {
     let output = args.schema.as_deref().map(schema).transpose()?;
     Ok(ChatRequest {
         sampling: Sampling {
@@ -191,7 +191,7 @@ fn options(args: &ChatArgs) -> Outcome<ChatRequest> {
     })
 }
 
-fn schema(path: &Path) -> Outcome<OutputFormat> {
+fn schema(path: &Path) -> CliResult<OutputFormat> {
     let text = fs_err::read_to_string(path)
         .map_err(|error| Failure::usage(format!("cannot read the schema: {error}")))?;
     match serde_json::from_str::<Value>(&text) {
@@ -210,7 +210,7 @@ fn thinking_shown(args: &ChatArgs) -> ThinkingShown {
 }
 
 /// The typed prompt, then the text from stdin.
-async fn prompt(words: &[String]) -> Outcome<String> {
+async fn prompt(words: &[String]) -> CliResult<String> {
     let typed = match words {
         [dash] if dash == "-" => String::new(),
         words => words.join(" "),

@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::config::{self, ConfigFile};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::convert::{self, Imported, Note};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::import::{self, Imported, Note};
 use crate::printer::Printer;
 use crate::settings::{KeySource, Overrides};
 
@@ -66,7 +66,7 @@ struct ImportedJson<'a> {
     notes: &'a [Note],
 }
 
-pub(crate) fn run(args: &ConfigArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &ConfigArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     match &args.action {
         Action::Check => check::run(globals, printer)?,
         Action::Schema => printer.json(&config::schema())?,
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &ConfigArgs, globals: &Globals, printer: &Printer) -> Ou
     Ok(Exit::Done)
 }
 
-fn print(app: &App<'_>) -> Outcome<()> {
+fn print(app: &App<'_>) -> CliResult<()> {
     let written = app.written.config.clone();
     let in_effect = ConfigFile {
         defaults: written.defaults,
@@ -99,10 +99,10 @@ fn print(app: &App<'_>) -> Outcome<()> {
 }
 
 /// Notes go to stderr, so that stdout is a valid hob.toml.
-fn import(args: &ImportArgs, printer: &Printer) -> Outcome<()> {
+fn import(args: &ImportArgs, printer: &Printer) -> CliResult<()> {
     let name = args.file.file_name().unwrap_or(args.file.as_os_str()).to_string_lossy();
     let text = source(&args.file)?;
-    let imported = import::import(&text, &name).map_err(Failure::usage)?;
+    let imported = convert::import(&text, &name).map_err(Failure::usage)?;
     let Imported { config, kind, notes } = &imported;
     let text = toml::to_string(config).map_err(|error| Failure::new(Exit::Internal, error))?;
     let name = name.replace(char::is_control, "\u{fffd}");
@@ -126,8 +126,8 @@ fn import(args: &ImportArgs, printer: &Printer) -> Outcome<()> {
 }
 
 /// Reads one byte more than the limit, so that the importer sees a file that is too large.
-fn source(path: &Path) -> Outcome<String> {
-    let limit = import::BYTES_MAX as u64 + 1;
+fn source(path: &Path) -> CliResult<String> {
+    let limit = convert::BYTES_MAX as u64 + 1;
     let text = fs_err::File::open(path).and_then(|file| io::read_to_string(file.take(limit)));
     text.map_err(|error| {
         Failure::usage(format!("cannot read the file: {error}"))
@@ -135,7 +135,7 @@ fn source(path: &Path) -> Outcome<String> {
     })
 }
 
-fn write(path: &Path, toml: &str, args: &ImportArgs) -> Outcome<()> {
+fn write(path: &Path, toml: &str, args: &ImportArgs) -> CliResult<()> {
     let mut options = fs_err::OpenOptions::new();
     options.write(true);
     match args.force {

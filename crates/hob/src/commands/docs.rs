@@ -3,7 +3,7 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::failure::{Exit, Outcome};
+use crate::failure::{CliResult, Exit};
 use crate::printer::Printer;
 use crate::reference;
 
@@ -22,7 +22,7 @@ enum Page {
     Plan,
 }
 
-pub(crate) fn run(args: &DocsArgs, command: clap::Command, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &DocsArgs, command: clap::Command, printer: &Printer) -> CliResult<Exit> {
     let page = match args.page {
         Page::Api => reference::api::markdown(),
         Page::Cli => reference::cli_markdown(command),

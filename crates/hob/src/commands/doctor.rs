@@ -12,7 +12,7 @@ mod upstreams;
 use clap::Args;
 
 use crate::app::{App, block_on};
-use crate::failure::{Exit, Outcome};
+use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
@@ -33,7 +33,7 @@ const AFTER_HELP: &str = "\
 Each line is ok, warn (hob works, something could be better) or fail (something does not work).
 The exit code is 7 when anything fails.";
 
-pub(crate) fn run(args: &DoctorArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &DoctorArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let findings = Findings { all: Vec::new(), shown: !args.json, printer };
     let findings = match App::open(globals, Overrides::default(), printer) {
         Ok(app) => block_on(async {
@@ -57,7 +57,7 @@ struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    fn with(mut self, checks: impl IntoIterator<Item = Check>) -> Outcome<Self> {
+    fn with(mut self, checks: impl IntoIterator<Item = Check>) -> CliResult<Self> {
         for check in checks {
             if self.shown {
                 self.printer.data(&check)?;
@@ -68,7 +68,7 @@ impl Findings<'_> {
     }
 }
 
-async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> Outcome<Findings<'a>> {
+async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> CliResult<Findings<'a>> {
     findings
         .with(machine::checks(&app.settings))?
         .with([tools::config(app)])?

@@ -19,7 +19,7 @@ use hob_wire::FitAnswer;
 
 use crate::app::App;
 use crate::capability::suggest_smaller_model;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::finding::found;
 use crate::globals::Globals;
 use crate::machine::MachineArgs;
@@ -162,7 +162,7 @@ impl PurposeName {
     }
 }
 
-pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     match &args.verb {
         Some(FitVerb::Explain(explain)) => return explained::run(explain, printer),
         Some(FitVerb::Machine(machine)) => return machine::run(machine, globals, printer),
@@ -191,7 +191,7 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outco
 }
 
 /// Uses published runs of the same devices, and names their sources.
-fn published_machine(args: &FitArgs, app: &App<'_>) -> Outcome<(Machine, Vec<Used>)> {
+fn published_machine(args: &FitArgs, app: &App<'_>) -> CliResult<(Machine, Vec<Used>)> {
     let mut machine = args.machine.measured(app)?.machine;
     let used = published::apply(&mut machine);
     used.iter().for_each(|used| app.printer.faint(&used.text));
@@ -211,7 +211,7 @@ fn holds(options: &FitOptions, assessed: &Assessment) -> bool {
     })
 }
 
-fn recommended(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+fn recommended(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let (machine, used) = published_machine(args, &app)?;
     let purpose = args.purpose.map(PurposeName::purpose);
@@ -229,7 +229,7 @@ fn failure(error: FitError) -> Failure {
 }
 
 /// The model by name or typed dimensions, and the same in other quants.
-fn model(args: &FitArgs, app: &App<'_>, printer: &Printer) -> Outcome<(Model, Vec<Model>)> {
+fn model(args: &FitArgs, app: &App<'_>, printer: &Printer) -> CliResult<(Model, Vec<Model>)> {
     if let Some(shape) = &args.shape {
         return typed(shape, args.quant).map_err(Failure::usage);
     }

@@ -5,14 +5,14 @@ use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
 use hob_core::statistics::Sample;
-use hob_server::ledger::{By, LedgerSummary, Period, RequestRecord, read, summarise};
+use hob_server::ledger::{GroupBy, LedgerSummary, Period, RequestRecord, read, summarise};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::failure::{Exit, Failure, Outcome as Result};
+use crate::failure::{CliResult as Result, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
@@ -112,14 +112,14 @@ pub(crate) fn run(args: &LedgerArgs, globals: &Globals, printer: &Printer) -> Re
     Ok(Exit::Done)
 }
 
-impl From<Grouping> for By {
-    fn from(grouping: Grouping) -> By {
+impl From<Grouping> for GroupBy {
+    fn from(grouping: Grouping) -> GroupBy {
         match grouping {
-            Grouping::Alias => By::Alias,
-            Grouping::Target => By::Target,
-            Grouping::Route => By::Route,
-            Grouping::Key => By::Key,
-            Grouping::Error => By::Error,
+            Grouping::Alias => GroupBy::Alias,
+            Grouping::Target => GroupBy::Target,
+            Grouping::Route => GroupBy::Route,
+            Grouping::Key => GroupBy::Key,
+            Grouping::Error => GroupBy::Error,
         }
     }
 }
@@ -333,9 +333,9 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_its_requests() {
-        let few = summary_table(&summarise(&vec![entry(); 19], By::Target));
+        let few = summary_table(&summarise(&vec![entry(); 19], GroupBy::Target));
         assert_eq!(line(&few, 1), "smollm2 19 0 0 151 ms (19) - 12.3 s (19) 100 1919");
-        let enough = summarise(&vec![entry(); 20], By::Alias);
+        let enough = summarise(&vec![entry(); 20], GroupBy::Alias);
         let table = summary_table(&enough);
         assert!(line(&table, 1).starts_with("gpt-4o 20 0 0 151 ms, 151 ms (20) - "), "{table}");
         assert!(table.lines().all(|line| line.len() <= 100), "{table}");

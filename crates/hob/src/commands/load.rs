@@ -8,7 +8,7 @@ use futures::StreamExt;
 
 use crate::app::App;
 use crate::config::KeepAliveText;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::remote::{LoadOptions, LoadStep, Remote, RemoteResident};
@@ -33,7 +33,7 @@ Examples:
   hob load smollm2
   hob load smollm2 --keep-alive 10m";
 
-pub(crate) fn run(args: &LoadArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &LoadArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let keep_alive = args.keep_alive.map(|written| written.0);
     let options = LoadOptions { model: args.model.clone(), keep_alive };
@@ -42,7 +42,11 @@ pub(crate) fn run(args: &LoadArgs, globals: &Globals, printer: &Printer) -> Outc
     Ok(Exit::Done)
 }
 
-async fn load(remote: &Remote, options: LoadOptions, printer: &Printer) -> Outcome<RemoteResident> {
+async fn load(
+    remote: &Remote,
+    options: LoadOptions,
+    printer: &Printer,
+) -> CliResult<RemoteResident> {
     let spinner = printer.spinner(format_args!("loading {}", options.model));
     let name = options.model.clone();
     let mut steps = remote.load(options).await?;

@@ -7,7 +7,7 @@ use clap::Args;
 use hob_bench::mock::{MockServer, Script, all_names};
 
 use crate::app::block_on;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::Printer;
 use crate::signals::StopSignals;
 
@@ -45,7 +45,7 @@ Examples:
   hob mock --script fault=cut-mid                 every connection ends after two words
   hob mock --script prefill_max=4096              ends at a longer prompt, as if its memory were full";
 
-pub(crate) fn run(args: &MockArgs, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &MockArgs, printer: &Printer) -> CliResult<Exit> {
     if args.names {
         printer.data(all_names().join("\n"))?;
         return Ok(Exit::Done);

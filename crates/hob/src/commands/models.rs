@@ -8,7 +8,7 @@ use comfy_table::Table;
 use serde::Serialize;
 
 use crate::app::{App, block_on};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::model_store::{Condition, Entry, ModelStore};
 use crate::printer::{Printer, stderr_line, table};
@@ -53,7 +53,7 @@ struct ModelRow {
     state: Option<String>,
 }
 
-pub(crate) fn run(args: &ModelsArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &ModelsArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     match &args.action {
         Some(Action::Rm(rm)) => remove(rm, &ModelStore::open(&app), printer),
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ModelsArgs, globals: &Globals, printer: &Printer) -> Ou
 }
 
 /// Asks the server, with a short time limit so that the list does not hang.
-async fn lines(app: &App<'_>) -> Outcome<Vec<ModelRow>> {
+async fn lines(app: &App<'_>) -> CliResult<Vec<ModelRow>> {
     let entries = ModelStore::open(app).all_entries()?;
     let key = app.settings.server.api_key.read()?;
     let server = Remote::here(app.settings.server.listen.0, key).models().await;
@@ -126,7 +126,7 @@ pub(crate) fn voice_table(voices: impl IntoIterator<Item = impl Into<RemoteVoice
     table
 }
 
-fn remove(args: &RmArgs, store: &ModelStore, printer: &Printer) -> Outcome<Exit> {
+fn remove(args: &RmArgs, store: &ModelStore, printer: &Printer) -> CliResult<Exit> {
     if !args.yes && !agreed(&format!("delete {} from {}?", args.name, store.place().display()))? {
         printer.note("nothing was deleted");
         return Ok(Exit::Done);
@@ -136,7 +136,7 @@ fn remove(args: &RmArgs, store: &ModelStore, printer: &Printer) -> Outcome<Exit>
     Ok(Exit::Done)
 }
 
-fn agreed(question: &str) -> Outcome<bool> {
+fn agreed(question: &str) -> CliResult<bool> {
     if !io::stdin().is_terminal() {
         return Err(Failure::usage(format!("{question} There is no terminal to ask"))
             .hint("add --yes to delete it without a question"));

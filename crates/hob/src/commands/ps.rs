@@ -7,7 +7,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::app::App;
-use crate::failure::{Exit, Outcome};
+use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
 use crate::printer::{Printer, table};
 use crate::remote::RemoteResident;
@@ -26,7 +26,7 @@ pub(crate) struct PsArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &PsArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &PsArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let residents = args.server.ask(&app, async |remote| remote.residents().await)?;
     if args.json {

@@ -15,7 +15,7 @@ use hob_models::{Mixture, Progress, PullStep, Pulled, SourceKind};
 use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::machine;
 use crate::model_store::{Download, DownloadOptions, ModelStore};
@@ -72,7 +72,7 @@ Examples:
   hob pull ~/downloads/model.gguf
   hob pull kokoro --from /media/stick/kokoro";
 
-pub(crate) fn run(args: &PullArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &PullArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let store = ModelStore::open(&app);
     if let Some(path) = args.from.as_ref().filter(|path| !path.exists()) {
@@ -127,7 +127,7 @@ impl Work<'_> {
         &self,
         options: &DownloadOptions,
         signals: &mut StopSignals,
-    ) -> Outcome<Download> {
+    ) -> CliResult<Download> {
         let (store, options) = (self.store.clone(), options.clone());
         let looking = self.printer.spinner(format_args!("looking for {}", options.asked));
         let found = tokio::task::spawn_blocking(move || store.find_download(&options));
@@ -146,7 +146,7 @@ impl Work<'_> {
     }
 
     /// Prints the plan instead of pulling.
-    fn planned(&self, download: &Download, args: &PullArgs) -> Outcome<Planned> {
+    fn planned(&self, download: &Download, args: &PullArgs) -> CliResult<Planned> {
         let disk = self.store.check_room(download).err();
         let lack = self.lack(download);
         if !args.json {
@@ -165,7 +165,7 @@ impl Work<'_> {
         options: DownloadOptions,
         download: Download,
         signals: &mut StopSignals,
-    ) -> Outcome<Planned> {
+    ) -> CliResult<Planned> {
         let lack = self.lack(&download);
         lack.iter().for_each(|lack| self.printer.note(lack));
         let (name, cancel) = (download.entry.name.clone(), Arc::clone(&options.cancel));

@@ -5,7 +5,7 @@ use clap::Args;
 use hob_core::UpstreamResolver;
 
 use crate::app::App;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::{Printer, harmless, table};
 use crate::remote::{Remote, RemoteRoute, RemoteTarget};
@@ -31,7 +31,7 @@ Examples:
   hob route fast
   hob route openrouter/qwen/qwen3-coder";
 
-pub(crate) fn run(args: &RouteArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &RouteArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let route = args.server.ask(&app, async |remote| find(args, remote, &app).await)?;
     if args.json {
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &RouteArgs, globals: &Globals, printer: &Printer) -> Out
     Ok(Exit::Done)
 }
 
-async fn find(args: &RouteArgs, remote: &Remote, app: &App<'_>) -> Outcome<RemoteRoute> {
+async fn find(args: &RouteArgs, remote: &Remote, app: &App<'_>) -> CliResult<RemoteRoute> {
     match remote.route(&args.name).await {
         Err(failure) if args.server.is_missing(&failure) => {
             app.printer
@@ -53,7 +53,7 @@ async fn find(args: &RouteArgs, remote: &Remote, app: &App<'_>) -> Outcome<Remot
     }
 }
 
-async fn from_configuration(name: &str, app: &App<'_>) -> Outcome<RemoteRoute> {
+async fn from_configuration(name: &str, app: &App<'_>) -> CliResult<RemoteRoute> {
     let gateway = wire_up::looked_up(app).await?;
     let view = UpstreamResolver::route(&gateway, name).ok_or_else(|| {
         let near = hob_core::nearest(name, app.written.config.alias.keys().map(String::as_str), 3);

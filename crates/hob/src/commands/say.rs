@@ -15,7 +15,7 @@ use hob_wire::local_voice;
 
 use crate::app::{App, block_on};
 use crate::commands::models::voice_table;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::model_store::ModelStore;
 use crate::playback::Player;
@@ -82,7 +82,7 @@ fn speed(text: &str) -> Result<Speed, String> {
     Speed::new(rate).map_err(|error| error.to_string())
 }
 
-pub(crate) fn run(args: &SayArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &SayArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let flags = Overrides { threads: args.threads, ..Overrides::default() };
     let app = App::open(globals, flags, printer)?;
     block_on(async {
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &SayArgs, globals: &Globals, printer: &Printer) -> Outco
     })
 }
 
-async fn list_voices(args: &SayArgs, app: &App<'_>) -> Outcome<Exit> {
+async fn list_voices(args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
     let table = match remote(args, app)? {
         Some(remote) => voice_table(remote.voices().await?),
         None => voice_table(speakable(ModelStore::open(app).speech()?.voices)),
@@ -116,7 +116,7 @@ enum TextSource {
     Stdin(StdinText),
 }
 
-async fn say(args: &SayArgs, app: &App<'_>) -> Outcome<Exit> {
+async fn say(args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
     let given = given(&args.text)?;
     let to = destination(args, app)?;
     let figures = match given {
@@ -140,7 +140,7 @@ async fn speak(
     app: &App<'_>,
     to: Destination,
     text: SpeechText,
-) -> Outcome<Figures> {
+) -> CliResult<Figures> {
     let voice = args.voice.clone().unwrap_or_else(|| app.settings.speech.default_voice.clone());
     match remote(args, app)? {
         Some(remote) => {
@@ -176,7 +176,7 @@ async fn speak_here(
     app: &App<'_>,
     to: Destination,
     request: SpeechRequest,
-) -> Outcome<Figures> {
+) -> CliResult<Figures> {
     let loading = app.printer.spinner(format_args!("loading {}", speech.name));
     let loaded = speech.worker.load().await;
     loading.finish_and_clear();
@@ -190,13 +190,13 @@ async fn speak_here(
     deliver(speech.worker.speak(request).await?, to, progress, asked).await
 }
 
-fn remote(args: &SayArgs, app: &App<'_>) -> Outcome<Option<Remote>> {
+fn remote(args: &SayArgs, app: &App<'_>) -> CliResult<Option<Remote>> {
     let Some(address) = &args.server else { return Ok(None) };
     Ok(Some(Remote::at(address, app.settings.server.api_key.read()?)))
 }
 
 /// A server needs the whole text in one request.
-async fn whole(text: SpeechText) -> Outcome<String> {
+async fn whole(text: SpeechText) -> CliResult<String> {
     let mut pieces: BoxStream<'static, String> = match text {
         SpeechText::Whole(text) => return Ok(text),
         SpeechText::Arriving(pieces) => pieces,
@@ -214,7 +214,7 @@ async fn whole(text: SpeechText) -> Outcome<String> {
     Ok(whole)
 }
 
-fn given(words: &[String]) -> Outcome<TextSource> {
+fn given(words: &[String]) -> CliResult<TextSource> {
     match words {
         [] if io::stdin().is_terminal() => Err(Failure::usage("there is no text to speak")
             .hint("for example hob say \"Good evening.\", or pipe text into hob say")),
@@ -225,7 +225,7 @@ fn given(words: &[String]) -> Outcome<TextSource> {
 }
 
 /// Checked before a model is loaded, so that a wrong file name costs no time.
-fn destination(args: &SayArgs, app: &App<'_>) -> Outcome<Destination> {
+fn destination(args: &SayArgs, app: &App<'_>) -> CliResult<Destination> {
     let format = match (&args.format, &args.output) {
         (Some(format), _) => *format,
         (None, Some(output)) => format_of(output)?,
@@ -244,7 +244,7 @@ fn destination(args: &SayArgs, app: &App<'_>) -> Outcome<Destination> {
     Ok(Destination { file, player })
 }
 
-fn format_of(output: &Path) -> Outcome<AudioFormat> {
+fn format_of(output: &Path) -> CliResult<AudioFormat> {
     let ending = output.extension().map(|ending| ending.to_string_lossy().to_lowercase());
     match ending.as_deref() {
         None => Ok(AudioFormat::Mp3),

@@ -12,15 +12,15 @@ use hob_core::{Registry, nearest, one_line};
 use hob_core::{Resolve, UpstreamResolver, task};
 use hob_server::{ReloadableState, ServerOptions};
 use hob_upstream::{
-    AliasOptions, Clocks, Gateway, GatewayOptions, OnInterruption, TargetOptions, UpstreamKind,
-    UpstreamOptions, WhileLoading,
+    AliasOptions, AttemptTimeouts, Gateway, GatewayOptions, OnInterruption, TargetOptions,
+    UpstreamKind, UpstreamOptions, WhileLoading,
 };
 use serde::Serialize;
 use tokio::net::TcpListener;
 
 use crate::app::{App, block_on};
 use crate::commands::serve::Models;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
@@ -55,7 +55,7 @@ Examples:
   hob selftest gateway --alias fast   would `fast` survive them? Asks its targets, a few words each";
 
 /// Short, so that tests of silence do not take minutes.
-const CLOCKS: Clocks = Clocks {
+const TIMEOUTS: AttemptTimeouts = AttemptTimeouts {
     connect: Some(Duration::from_millis(500)),
     first_token: Some(Duration::from_millis(400)),
     idle: Some(Duration::from_millis(400)),
@@ -63,12 +63,13 @@ const CLOCKS: Clocks = Clocks {
     load: None,
 };
 /// Real targets get their time.
-const CLOCKS_REAL: Clocks = Clocks { first_token: None, idle: None, total: None, ..CLOCKS };
+const TIMEOUTS_REAL: AttemptTimeouts =
+    AttemptTimeouts { first_token: None, idle: None, total: None, ..TIMEOUTS };
 
 const MOCK: &str = "selftest";
 const UNREACHABLE: &str = "selftest-unreachable";
 
-pub(crate) fn run(args: &SelftestArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &SelftestArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let What::Gateway { alias, json } = &args.what;
     let app = App::open(globals, Overrides::default(), printer)?;
     let results = block_on(async {
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &SelftestArgs, globals: &Globals, printer: &Printer) -> 
     Ok(Exit::Done)
 }
 
-async fn test(app: &App<'_>, alias: Option<&str>) -> Outcome<Vec<CaseResult>> {
+async fn test(app: &App<'_>, alias: Option<&str>) -> CliResult<Vec<CaseResult>> {
     let models = alias.map(|_| Models::start(app)).transpose()?;
     let results = test_with(app, alias, models.as_ref()).await;
     if let Some(models) = models {
@@ -105,7 +106,7 @@ async fn test_with(
     app: &App<'_>,
     alias: Option<&str>,
     models: Option<&Models<'_>>,
-) -> Outcome<Vec<CaseResult>> {
+) -> CliResult<Vec<CaseResult>> {
     let mock = MockServer::start_local(Script::default())
         .map_err(|error| Failure::io("cannot open a port", &error))?;
     // A port where nothing listens.
@@ -152,7 +153,7 @@ async fn test_with(
 }
 
 /// The targets of the alias, those of nested aliases included.
-fn targets(gateway: &Gateway, alias: &str) -> Outcome<Vec<String>> {
+fn targets(gateway: &Gateway, alias: &str) -> CliResult<Vec<String>> {
     let chats = Resolve::<task::Chat>::resolve(gateway, alias).is_some();
     let route = UpstreamResolver::route(gateway, alias).filter(|_| chats).ok_or_else(|| {
         Failure::usage(format!("alias '{alias}' does not lead to chat models"))
@@ -161,7 +162,7 @@ fn targets(gateway: &Gateway, alias: &str) -> Outcome<Vec<String>> {
     Ok(route.targets.into_iter().map(|target| target.name).collect())
 }
 
-async fn listener() -> Outcome<TcpListener> {
+async fn listener() -> CliResult<TcpListener> {
     let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
     bound.map_err(|error| Failure::io("cannot open a port", &error))
 }
@@ -172,7 +173,7 @@ fn options(
     alias: Option<&str>,
     mock: &str,
     unreachable: &str,
-) -> Outcome<GatewayOptions> {
+) -> CliResult<GatewayOptions> {
     let mut options = match alias {
         Some(_) => settled(&app.written, &app.environment)?,
         None => GatewayOptions::default(),
@@ -193,11 +194,11 @@ fn options(
         let faulty = TargetOptions::plain(&format!("{server}/{}", tested.model));
         let good = alias.map_or_else(|| format!("{MOCK}/behind~fault=fine"), str::to_owned);
         let behind = tested.is_backed.then(|| TargetOptions::plain(&good));
-        let clocks = if alias.is_some() { CLOCKS_REAL } else { CLOCKS };
+        let timeouts = if alias.is_some() { TIMEOUTS_REAL } else { TIMEOUTS };
         let plain = AliasOptions::plain(&tested.name);
         options.aliases.push(AliasOptions {
             targets: [faulty].into_iter().chain(behind).collect(),
-            clocks: Clocks { total: clocks.total, ..Clocks::default() },
+            timeouts: AttemptTimeouts { total: timeouts.total, ..AttemptTimeouts::default() },
             queue_timeout: Duration::ZERO,
             on_interruption,
             // As many attempts as the user's alias has, after two for the faulty target.
@@ -210,7 +211,7 @@ fn options(
 }
 
 /// The number of attempts of the user's alias.
-fn own(options: &GatewayOptions, name: &str) -> Outcome<u32> {
+fn own(options: &GatewayOptions, name: &str) -> CliResult<u32> {
     let alias = options.aliases.iter().find(|known| known.name == name);
     alias.map(|alias| alias.attempts_max).ok_or_else(|| {
         let near = nearest(name, options.aliases.iter().map(|known| known.name.as_str()), 3);
@@ -228,7 +229,7 @@ fn upstream(name: &str, kind: UpstreamKind, url: &str) -> UpstreamOptions {
         kind,
         url: url.to_owned(),
         key: None,
-        clocks: CLOCKS,
+        timeouts: TIMEOUTS,
         slots: None,
         queue_max: 0,
         is_listed: false,

@@ -19,13 +19,13 @@ use crate::app::{App, block_on};
 use crate::benchmarks::BenchmarkPages;
 use crate::commands::bench;
 use crate::config::{LoadAt, LoadedConfig};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::listen::Listen;
 use crate::port_owner;
 use crate::printer::Printer;
 use crate::pulled::PulledModels;
-use crate::reload::{Following, Renewed};
+use crate::reload::{ConfigWatcher, NewState};
 use crate::remote::Remote;
 use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings};
 use crate::signals::{StopSignals, interrupted};
@@ -67,7 +67,7 @@ Then open the address it prints, or:
     -H 'Content-Type: application/json' \\
     -d '{\"model\":\"tts-1\",\"voice\":\"alloy\",\"input\":\"Good evening.\"}'";
 
-pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let flags = Overrides {
         listen: args.listen,
         allow_remote: args.allow_remote,
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Out
     block_on(serve(&app))
 }
 
-async fn serve(app: &App<'_>) -> Outcome<Exit> {
+async fn serve(app: &App<'_>) -> CliResult<Exit> {
     let mut signals = StopSignals::listen()?;
     check_exposure(app)?;
     let listener = bind(app.settings.server.listen.0, &app.settings).await?;
@@ -104,7 +104,7 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     announce(&listener, app)?;
     let live = ReloadableState::from(begun.registry);
     let renew = |written: &LoadedConfig, old: &Gateway| models.renew(app, written, old);
-    let following = Following {
+    let following = ConfigWatcher {
         app,
         live: live.clone(),
         gateway: begun.gateway,
@@ -172,7 +172,7 @@ impl ServedChat {
         name: &str,
         settings: &ChatSettings,
         app: &App<'_>,
-    ) -> Outcome<Option<ServedChat>> {
+    ) -> CliResult<Option<ServedChat>> {
         let started = Chat::start_in(memory, name, settings, app);
         let chat = match settings.model {
             ModelChoice::File(_) => Some(started?),
@@ -186,7 +186,7 @@ impl ServedChat {
 }
 
 impl<'a> Models<'a> {
-    pub(super) fn start(app: &'a App<'a>) -> Outcome<Models<'a>> {
+    pub(super) fn start(app: &'a App<'a>) -> CliResult<Models<'a>> {
         let settings = &app.settings;
         let memory = Memory::new(settings.memory.max_bytes());
         let speech = present(Speech::start_in(&memory, app), app)?;
@@ -217,7 +217,7 @@ impl<'a> Models<'a> {
     ///
     /// # Errors
     /// The configuration has a mistake. The old one stays in effect.
-    fn renew(&self, app: &App<'_>, written: &LoadedConfig, old: &Gateway) -> Outcome<Renewed> {
+    fn renew(&self, app: &App<'_>, written: &LoadedConfig, old: &Gateway) -> CliResult<NewState> {
         let (environment, locals) = (&app.environment, self.locals(written));
         let gateway = Arc::new(wire_up::gateway(written, environment, &locals, Some(old))?);
         let registry = wire_up::registry(&app.settings, locals, &gateway);
@@ -227,7 +227,7 @@ impl<'a> Models<'a> {
         let keys = wire_up::keys(written, environment, (of_server, app.reach()), is_known)?;
         // A file without keys must not open a server that had keys.
         exposure(app, !keys.is_empty())?;
-        Ok(Renewed { registry, keys, gateway })
+        Ok(NewState { registry, keys, gateway })
     }
 
     /// The local models. An alias hides a pulled model of the same name: the alias was chosen here.
@@ -280,7 +280,7 @@ impl<'a> Models<'a> {
 }
 
 /// `None`, with a note, if the model is not stored.
-fn present<T>(started: Outcome<T>, app: &App<'_>) -> Outcome<Option<T>> {
+fn present<T>(started: CliResult<T>, app: &App<'_>) -> CliResult<Option<T>> {
     match started {
         Ok(started) => Ok(Some(started)),
         Err(failure) if failure.exit == Exit::ModelMissing => {
@@ -306,7 +306,7 @@ async fn load(name: &str, loading: impl Future<Output = Result<(), ModelError>>,
     }
 }
 
-fn announce(listener: &TcpListener, app: &App<'_>) -> Outcome<()> {
+fn announce(listener: &TcpListener, app: &App<'_>) -> CliResult<()> {
     let listen = listener.local_addr().map_err(|error| {
         Failure::io("cannot read the address that the server listens on", &error)
     })?;
@@ -320,12 +320,12 @@ fn announce(listener: &TcpListener, app: &App<'_>) -> Outcome<()> {
 }
 
 /// Checked before anything is loaded or bound.
-fn check_exposure(app: &App<'_>) -> Outcome<()> {
+fn check_exposure(app: &App<'_>) -> CliResult<()> {
     let server = &app.settings.server;
     exposure(app, server.api_key.read()?.is_some() || !app.written.config.keys.is_empty())
 }
 
-fn exposure(app: &App<'_>, has_key: bool) -> Outcome<()> {
+fn exposure(app: &App<'_>, has_key: bool) -> CliResult<()> {
     let server = &app.settings.server;
     hob_server::check_exposure(server.listen.0, has_key, server.allow_remote).map_err(|exposed| {
         Failure::usage(exposed)
@@ -333,7 +333,7 @@ fn exposure(app: &App<'_>, has_key: bool) -> Outcome<()> {
     })
 }
 
-async fn bind(listen: SocketAddr, settings: &Settings) -> Outcome<TcpListener> {
+async fn bind(listen: SocketAddr, settings: &Settings) -> CliResult<TcpListener> {
     match TcpListener::bind(listen).await {
         Ok(listener) => Ok(listener),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {

@@ -9,7 +9,7 @@ use hob_bench::site::{self, Others};
 use super::bench::{PLANS, RECORDS};
 use crate::app::App;
 use crate::benchmarks::material;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
@@ -58,7 +58,7 @@ Examples:
 `hob serve` has the same page at /benchmarks, from bench/records in its working folder, otherwise in its home.
 The page names each file that is not a valid record.";
 
-pub(crate) fn run(args: &SiteArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &SiteArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let Verb::Build(args) = &args.verb;
     let app = App::open(globals, Overrides::default(), printer)?;
     let ledger = match (&args.ledger, args.without_ledger) {

@@ -4,7 +4,7 @@
 use clap::Args;
 
 use crate::app::App;
-use crate::failure::{Exit, Outcome};
+use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::running_server::ServerOption;
@@ -19,7 +19,7 @@ pub(crate) struct UnloadArgs {
     server: ServerOption,
 }
 
-pub(crate) fn run(args: &UnloadArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &UnloadArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     args.server.ask(&app, async |remote| remote.unload(&args.model).await)?;
     printer.note(format_args!("{} is unloaded", args.model));

@@ -6,7 +6,7 @@ use hob_core::UpstreamResolver;
 
 use super::route::{status, why};
 use crate::app::App;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::{Printer, harmless, table};
 use crate::remote::{Remote, RemoteUpstream, RemoteUpstreams};
@@ -27,7 +27,7 @@ pub(crate) struct UpstreamsArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &UpstreamsArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &UpstreamsArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let upstreams = args.server.ask(&app, async |remote| find(args, remote, &app).await)?;
     if args.json {
@@ -47,7 +47,7 @@ async fn find(
     args: &UpstreamsArgs,
     remote: &Remote,
     app: &App<'_>,
-) -> Outcome<Vec<RemoteUpstream>> {
+) -> CliResult<Vec<RemoteUpstream>> {
     match remote.upstreams().await {
         Err(failure) if args.server.is_missing(&failure) => {
             if app.written.config.upstream.is_empty() {

@@ -3,7 +3,7 @@
 
 use clap::{Args, Subcommand};
 
-use crate::failure::{Exit, Outcome};
+use crate::failure::{CliResult, Exit};
 use crate::wire_up;
 use crate::worker_args::{ChatWorkerArgs, SpeechWorkerArgs, TimingWorkerArgs};
 
@@ -21,7 +21,7 @@ enum Engine {
     Timing(TimingWorkerArgs),
 }
 
-pub(crate) fn run(args: &WorkerArgs) -> Outcome<Exit> {
+pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
     match &args.engine {
         Engine::Speech(args) => wire_up::work_speech(args)?,
         Engine::Chat(args) => wire_up::work_chat(args)?,

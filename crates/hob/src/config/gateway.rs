@@ -139,12 +139,12 @@ pub(crate) struct AliasSection {
 #[serde(untagged)]
 pub(crate) enum TargetEntry {
     Name(String),
-    Special(Box<SpecialTarget>),
+    Detailed(Box<DetailedTarget>),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SpecialTarget {
+pub(crate) struct DetailedTarget {
     /// The target's name.
     pub(crate) target: String,
     /// Context length in tokens, if the server reports a wrong one.
@@ -258,13 +258,13 @@ impl<'de> Visitor<'de> for EntryVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TargetEntry, A::Error> {
-        let special = SpecialTarget::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(TargetEntry::Special(Box::new(special)))
+        let special = DetailedTarget::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(TargetEntry::Detailed(Box::new(special)))
     }
 }
 
 fn targets_schema(generator: &mut SchemaGenerator) -> Schema {
-    let special = generator.subschema_for::<SpecialTarget>();
+    let special = generator.subschema_for::<DetailedTarget>();
     json_schema!({ "type": "array", "items": { "anyOf": [{ "type": "string" }, special] } })
 }
 

@@ -18,7 +18,7 @@ use super::parameters::{Table, entry, take_effort, time, to_toml};
 use super::servers::{Base, Server, Servers, WrittenKey, address, slug};
 use super::source::{Notes, Number, Reasons, read, under};
 use crate::config::{
-    AliasSection, ChatSection, ConfigFile, KeepAliveText, KeySection, LoadAt, SpecialTarget,
+    AliasSection, ChatSection, ConfigFile, DetailedTarget, KeepAliveText, KeySection, LoadAt,
     StrategyName, TargetEntry,
 };
 pub(super) use macros::EXPANDED_BYTES_MAX;
@@ -215,9 +215,10 @@ impl Conversion<'_> {
             let set = to_toml(&set, &format!("{path}.setParams"), conversion.notes);
             let target = name.to_owned();
             let default = server.defaults.clone();
-            let special = SpecialTarget { target, set, drop, default, ..SpecialTarget::default() };
+            let detailed =
+                DetailedTarget { target, set, drop, default, ..DetailedTarget::default() };
             AliasSection {
-                to: vec![entry(special)],
+                to: vec![entry(detailed)],
                 reasoning_effort: effort,
                 ..AliasSection::default()
             }
@@ -297,14 +298,14 @@ impl Conversion<'_> {
         let set = to_toml(&set, &format!("{at}.filters.setParams"), self.notes);
         for (index, model) in peer.models.unwrap_or_default().iter().enumerate() {
             let target = format!("{upstream}/{model}");
-            let special = SpecialTarget {
+            let detailed = DetailedTarget {
                 target,
                 set: set.clone(),
                 drop: filters.drop(),
-                ..SpecialTarget::default()
+                ..DetailedTarget::default()
             };
             let alias = AliasSection {
-                to: vec![entry(special)],
+                to: vec![entry(detailed)],
                 reasoning_effort: effort,
                 ..AliasSection::default()
             };

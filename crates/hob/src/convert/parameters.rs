@@ -7,7 +7,7 @@ use hob_core::chat::Effort;
 use serde_json::{Map, Value};
 
 use super::source::{Notes, Number, under};
-use crate::config::{EffortName, SpecialTarget, TargetEntry, TimeText};
+use crate::config::{DetailedTarget, EffortName, TargetEntry, TimeText};
 
 pub(super) type Table = Map<String, Value>;
 
@@ -90,11 +90,11 @@ pub(super) fn time(Number(seconds): Number, key: &str, notes: &mut Notes) -> Opt
     time
 }
 
-pub(super) fn entry(target: SpecialTarget) -> TargetEntry {
-    let plain = SpecialTarget { target: target.target.clone(), ..SpecialTarget::default() };
+pub(super) fn entry(target: DetailedTarget) -> TargetEntry {
+    let plain = DetailedTarget { target: target.target.clone(), ..DetailedTarget::default() };
     if target == plain {
         TargetEntry::Name(target.target)
     } else {
-        TargetEntry::Special(Box::new(target))
+        TargetEntry::Detailed(Box::new(target))
     }
 }

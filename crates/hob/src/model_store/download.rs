@@ -14,7 +14,7 @@ use hob_models::{
 };
 
 use super::{MB, ModelStore};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 use crate::finding;
 use crate::storing::transform_for;
 
@@ -49,7 +49,7 @@ impl ModelStore {
     ///
     /// # Errors
     /// No source has it, hob cannot use it, or its owner has not granted access.
-    pub(crate) fn find_download(&self, options: &DownloadOptions) -> Outcome<Download> {
+    pub(crate) fn find_download(&self, options: &DownloadOptions) -> CliResult<Download> {
         let name = canonical(&options.asked);
         if let (Ok(entry), None) = (self.catalog.find(&name), &options.name) {
             let (entry, notes) = (entry.clone(), Vec::new());
@@ -74,7 +74,7 @@ impl ModelStore {
     }
 
     /// A model of the catalog is downloaded only from the catalog's sources.
-    fn check_name(&self, entry: &catalog::Entry) -> Outcome<()> {
+    fn check_name(&self, entry: &catalog::Entry) -> CliResult<()> {
         match self.catalog.find(&entry.name) {
             Err(_) => Ok(()),
             Ok(_) => Err(Failure::usage(format!("'{}' is the name of another model", entry.name))
@@ -118,7 +118,7 @@ impl ModelStore {
     }
 
     /// Checks that the disk has room for it.
-    pub(crate) fn check_room(&self, download: &Download) -> Outcome<()> {
+    pub(crate) fn check_room(&self, download: &Download) -> CliResult<()> {
         match self.has(download) {
             true => Ok(()),
             false => Ok(self.store.check_room(&download.entry)?),
@@ -131,7 +131,7 @@ impl ModelStore {
         download: &Download,
         options: &DownloadOptions,
         tell: &mut dyn FnMut(Progress),
-    ) -> Outcome<Pulled> {
+    ) -> CliResult<Pulled> {
         let entry = &download.entry;
         let mut watch = Watch::new(tell, &options.cancel);
         if download.is_offline {

@@ -1,4 +1,4 @@
-//! Published runs that can be predicted: with a known machine profile, model, engine, placement and context.
+//! Published runs for which hob can compute a prediction: machine profile, model, engine, placement and context are known.
 //! A run that lacks one of these is reported with what it lacks.
 
 use hob_bench::import::{ImportFormat, PUBLISHED, import};
@@ -14,7 +14,7 @@ use hob_core::statistics::Sample;
 use hob_models::Mixture;
 use hob_models::known;
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 
 /// Context of a run that states none, tokens.
 const CONTEXT_TOKENS: u32 = 1_024;
@@ -30,7 +30,7 @@ const SIZE_OFF_MAX: f64 = 0.25;
 pub(crate) struct Published {
     pub(crate) machine: Machine,
     pub(crate) what: String,
-    pub(crate) part: Part,
+    pub(crate) part: RunGroup,
     pub(crate) context_tokens: u32,
     pub(crate) measured: Measured,
     model: Model,
@@ -41,7 +41,7 @@ pub(crate) struct Published {
 
 /// Groups of runs: the runs of a group predict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum RunGroup {
     /// On one device, with a short context.
     Decode,
     /// On one device, with a growing context.
@@ -54,17 +54,17 @@ pub(crate) enum Part {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Measured {
     At(f64),
-    From(Option<f64>, Option<f64>),
+    Range(Option<f64>, Option<f64>),
 }
 
-impl Part {
-    pub(crate) const ALL: [Part; 3] = [Part::Decode, Part::Curve, Part::Divided];
+impl RunGroup {
+    pub(crate) const ALL: [RunGroup; 3] = [RunGroup::Decode, RunGroup::Curve, RunGroup::Divided];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Part::Decode => "decode",
-            Part::Curve => "as the context grows",
-            Part::Divided => "divided, or in RAM",
+            RunGroup::Decode => "decode",
+            RunGroup::Curve => "as the context grows",
+            RunGroup::Divided => "split over several devices, or in RAM",
         }
     }
 }
@@ -73,7 +73,7 @@ impl Measured {
     pub(crate) fn bounds(self) -> [Option<f64>; 2] {
         match self {
             Measured::At(tok_s) => [Some(tok_s), Some(tok_s)],
-            Measured::From(low, high) => [low, high],
+            Measured::Range(low, high) => [low, high],
         }
     }
 }
@@ -104,7 +104,7 @@ impl Published {
     }
 
     /// The same run, published twice.
-    fn is_again(&self, other: &Published) -> bool {
+    fn is_duplicate_of(&self, other: &Published) -> bool {
         let key = |row: &Published| {
             let weights = row.model.shape.weights.bytes();
             (row.machine.name.clone(), weights, row.context_tokens, row.part)
@@ -113,7 +113,7 @@ impl Published {
     }
 }
 
-pub(crate) fn published_records() -> Outcome<Vec<Record>> {
+pub(crate) fn published_records() -> CliResult<Vec<Record>> {
     let imported = import("published runs", PUBLISHED.as_bytes(), Some(ImportFormat::Published));
     let imported = imported.map_err(|error| Failure::new(Exit::Internal, error))?;
     Ok(imported.into_iter().map(|one| one.record).collect())
@@ -125,7 +125,7 @@ pub(crate) fn published(records: &[Record]) -> (Vec<Published>, Vec<String>) {
     let speeds = records.iter().filter_map(|record| Some((record, measured(record)?)));
     for (record, measured) in speeds {
         match row(record, measured) {
-            Ok(row) if rows.iter().any(|known| known.is_again(&row)) => (),
+            Ok(row) if rows.iter().any(|known| known.is_duplicate_of(&row)) => (),
             Ok(row) => rows.push(row),
             Err(why) => {
                 let why = format!("{}: {why}", what(record));
@@ -135,11 +135,11 @@ pub(crate) fn published(records: &[Record]) -> (Vec<Published>, Vec<String>) {
             }
         }
     }
-    (one_each(rows), left_out)
+    (merge_equal(rows), left_out)
 }
 
-/// One row for each configuration: its figure is the median of its runs.
-fn one_each(rows: Vec<Published>) -> Vec<Published> {
+/// Merges the runs of each configuration into one row with their median.
+fn merge_equal(rows: Vec<Published>) -> Vec<Published> {
     let mut figures: Vec<(Published, Vec<f64>)> = Vec::new();
     for row in rows {
         let Measured::At(tok_s) = row.measured else {
@@ -176,13 +176,13 @@ fn measured(record: &Record) -> Option<Measured> {
     match (spread.p50.or(spread.mean), spread.min, spread.max) {
         (Some(tok_s), _, _) => Some(Measured::At(tok_s)),
         (None, None, None) => None,
-        (None, low, high) => Some(Measured::From(low, high)),
+        (None, low, high) => Some(Measured::Range(low, high)),
     }
 }
 
 fn row(record: &Record, measured: Measured) -> Result<Published, String> {
     if record.engine.params.flash_attn == Some(false) {
-        return Err("without flash attention, which is not modelled".to_owned());
+        return Err("it ran without flash attention, which hob cannot predict".to_owned());
     }
     let machine = machine(record)?;
     let engine = record.engine.name.as_deref().and_then(engine);
@@ -206,11 +206,11 @@ fn row(record: &Record, measured: Measured) -> Result<Published, String> {
         Some(wanted) => wanted(plan.placement),
         None => plan.fits() && (plan.placement != Placement::Ram || !is_on_card),
     });
-    let plan = plan.ok_or("it would not fit as it was run")?;
+    let plan = plan.ok_or("by hob's prediction it does not fit in the memory it was run in")?;
     let part = match plan.placement {
-        Placement::Vram | Placement::Unified if record.kind == Kind::CtxSweep => Part::Curve,
-        Placement::Vram | Placement::Unified => Part::Decode,
-        _ => Part::Divided,
+        Placement::Vram | Placement::Unified if record.kind == Kind::CtxSweep => RunGroup::Curve,
+        Placement::Vram | Placement::Unified => RunGroup::Decode,
+        _ => RunGroup::Divided,
     };
     let layout = plan.layout.clone();
     let recurrent_us = match engine {
@@ -223,7 +223,7 @@ fn row(record: &Record, measured: Measured) -> Result<Published, String> {
 }
 
 fn what(record: &Record) -> String {
-    let quant = record.model.quant.as_deref().unwrap_or("quant not said");
+    let quant = record.model.quant.as_deref().unwrap_or("unknown quant");
     let engine = [record.engine.name.as_deref(), record.engine.version.as_deref()];
     let engine: Vec<&str> = engine.into_iter().flatten().collect();
     format!("{}, {quant}, {}", record.model.name, engine.join(" "))
@@ -231,13 +231,13 @@ fn what(record: &Record) -> String {
         .to_owned()
 }
 
-/// The profile of which all chips are named in the publication.
+/// The machine profile whose chip names all appear in the publication.
 pub(crate) fn machine(record: &Record) -> Result<Machine, String> {
     let card = record.host.accelerators.first().map(|card| card.name.as_str());
     let hardware = record.host.cpu.model.as_deref().or(card).unwrap_or_default();
-    let said = hardware.to_lowercase();
+    let published_names = hardware.to_lowercase();
     let known = hob_machine::profile::names().into_iter();
-    let named = known.filter_map(|name| Some((digits_named(name, &said)?, name)));
+    let named = known.filter_map(|name| Some((digits_named(name, &published_names)?, name)));
     let name = named.max_by_key(|(digits, _)| *digits).map(|(_, name)| name);
     let name = name.ok_or_else(|| format!("no profile of '{hardware}'"))?;
     let known = hob_machine::profile::builtin(name).map_err(|error| error.to_string())?;
@@ -245,10 +245,10 @@ pub(crate) fn machine(record: &Record) -> Result<Machine, String> {
 }
 
 /// Number of digits in a profile's chip names, if the publication names all of them: `4070` beats `ddr5`.
-fn digits_named(profile: &str, said: &str) -> Option<usize> {
+fn digits_named(profile: &str, published_names: &str) -> Option<usize> {
     let digits = |word: &str| word.chars().filter(char::is_ascii_digit).count();
     let chips: Vec<&str> = profile.split('-').filter(|word| digits(word) > 0).collect();
-    let all = !chips.is_empty() && chips.iter().all(|chip| said.contains(chip));
+    let all = !chips.is_empty() && chips.iter().all(|chip| published_names.contains(chip));
     all.then(|| chips.into_iter().map(digits).sum())
 }
 
@@ -257,19 +257,19 @@ pub(crate) fn engine(name: &str) -> Option<Engine> {
     Engine::named(first.trim())
 }
 
-/// Without a stated quant, the engine's usual one.
+/// If the publication names no quant, hob assumes the engine's usual one.
 pub(crate) fn model(record: &Record, engine: Option<Engine>) -> Result<Model, String> {
     let (known, context) = known::find(&record.model.name).map_err(|error| error.to_string())?;
-    let said = record.model.quant.as_deref().unwrap_or(match engine {
+    let published_quant = record.model.quant.as_deref().unwrap_or(match engine {
         Some(Engine::Vllm) => "FP8",
         _ => "Q4_K_M",
     });
-    let mixture = Mixture::named(said).map_err(|error| error.to_string())?;
+    let mixture = Mixture::named(published_quant).map_err(|error| error.to_string())?;
     let model = known.model(mixture, context).map_err(|error| error.to_string())?;
     let has_b = model.shape.weights.0.iter().map(|group| group.elements as f64).sum::<f64>() / 1e9;
     match record.model.params_b {
-        Some(said_b) if (has_b / said_b - 1.0).abs() > SIZE_OFF_MAX => Err(format!(
-            "published as a model of {said_b} B, and what has that name has {has_b:.1} B"
+        Some(published_b) if (has_b / published_b - 1.0).abs() > SIZE_OFF_MAX => Err(format!(
+            "published with {published_b} billion parameters, but the model known by this name has {has_b:.1} billion"
         )),
         _ => Ok(model),
     }
@@ -285,14 +285,15 @@ fn kv(engine: Engine) -> KvTypes {
 
 /// The published placement, if there is one.
 fn placement(record: &Record) -> Option<fn(Placement) -> bool> {
-    let said = record.source.lossy.iter().find_map(|said| said.strip_prefix("placement: "))?;
-    match said {
+    let published_place =
+        record.source.lossy.iter().find_map(|note| note.strip_prefix("placement: "))?;
+    match published_place {
         "VRAM" => Some(|placement| placement == Placement::Vram),
         "GPU/CPU split" => Some(|placement| matches!(placement, Placement::Split { .. })),
         "experts in RAM" => {
             Some(|placement| matches!(placement, Placement::ExpertsOffloaded { .. }))
         }
-        said if said.starts_with("CPU") => Some(|placement| placement == Placement::Ram),
+        place if place.starts_with("CPU") => Some(|placement| placement == Placement::Ram),
         _ => None,
     }
 }

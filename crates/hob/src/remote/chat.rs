@@ -11,7 +11,7 @@ use hob_wire::{
 use serde_json::Value;
 
 use super::{ChatAnswer, Chunks, Remote};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 
 /// Maximum bytes of one event.
 const EVENT_BYTES_MAX: usize = 1 << 20;
@@ -19,7 +19,7 @@ const EVENT_BYTES_MAX: usize = 1 << 20;
 impl Remote {
     /// Requests an answer. Errors before the answer are returned; later ones are items of the stream. Dropping
     /// the stream closes the connection.
-    pub(crate) async fn chat(&self, model: &str, request: &ChatRequest) -> Outcome<ChatAnswer> {
+    pub(crate) async fn chat(&self, model: &str, request: &ChatRequest) -> CliResult<ChatAnswer> {
         let internal = |error: &dyn std::fmt::Display| Failure::new(Exit::Internal, error);
         let body = upstream_request(request, model, UpstreamDialect::Hob, &[])
             .map_err(|error| internal(&format_args!("{} {error}", error.field)))?;
@@ -118,13 +118,13 @@ mod tests {
     use super::*;
 
     /// Reads an answer that is cut into pieces of this many bytes.
-    fn read_cut(text: &str, size: usize) -> Vec<Outcome<ChatEvent>> {
+    fn read_cut(text: &str, size: usize) -> Vec<CliResult<ChatEvent>> {
         let pieces: Vec<_> = text.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
         let chunks = stream::iter(pieces.into_iter().map(Ok)).boxed();
         block_on_stream(events(chunks, "http://nas:1".to_owned())).collect()
     }
 
-    fn read(text: &str) -> Vec<Outcome<ChatEvent>> {
+    fn read(text: &str) -> Vec<CliResult<ChatEvent>> {
         let whole = read_cut(text, usize::MAX);
         assert_eq!(read_cut(text, 7), whole, "where the bytes are cut does not matter");
         whole

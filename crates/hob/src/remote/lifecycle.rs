@@ -10,7 +10,7 @@ use hob_wire::{PieceKind, Pieces};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{CONNECT_TIME_MAX, Chunks, Key, Refused, Remote};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 
 /// Maximum bytes of one line of progress.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -76,7 +76,7 @@ struct LoadingLine {
 }
 
 impl Remote {
-    pub(crate) async fn residents(&self) -> Outcome<Vec<RemoteResident>> {
+    pub(crate) async fn residents(&self) -> CliResult<Vec<RemoteResident>> {
         let body = self.get("/api/hob/ps", CONNECT_TIME_MAX, Key::Sent).await?;
         let residents: Residents = serde_json::from_str(&body).map_err(|_| self.not_hob())?;
         Ok(residents.models)
@@ -86,19 +86,19 @@ impl Remote {
     pub(crate) async fn load(
         &self,
         options: LoadOptions,
-    ) -> Outcome<BoxStream<'static, Outcome<LoadStep>>> {
+    ) -> CliResult<BoxStream<'static, CliResult<LoadStep>>> {
         let request = LoadRequest { options, stream: true };
         let chunks = self.stream("/api/hob/load", &request).await?;
         Ok(steps(chunks, self.clone()))
     }
 
-    pub(crate) async fn unload(&self, model: &str) -> Outcome<()> {
+    pub(crate) async fn unload(&self, model: &str) -> CliResult<()> {
         self.post("/api/hob/unload", &UnloadRequest { model }).await.map(drop)
     }
 }
 
 /// The steps of a load, one for each line. The last one is a failure or [`LoadStep::Ready`].
-fn steps(chunks: Chunks, remote: Remote) -> BoxStream<'static, Outcome<LoadStep>> {
+fn steps(chunks: Chunks, remote: Remote) -> BoxStream<'static, CliResult<LoadStep>> {
     let pieces = Pieces::new(PieceKind::Line, LINE_BYTES_MAX);
     stream::unfold(Some((chunks, pieces, remote)), |state| async {
         let (mut chunks, mut pieces, remote) = state?;
@@ -127,7 +127,7 @@ async fn line(chunks: &mut Chunks, pieces: &mut Pieces) -> Result<String, String
     }
 }
 
-fn step(line: &str, remote: &Remote) -> Outcome<LoadStep> {
+fn step(line: &str, remote: &Remote) -> CliResult<LoadStep> {
     if let Ok(refused) = serde_json::from_str::<Refused>(line) {
         return Err(Failure::new(Exit::Server, refused.error.message));
     }
@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    fn reported(lines: &str) -> Vec<Outcome<LoadStep>> {
+    fn reported(lines: &str) -> Vec<CliResult<LoadStep>> {
         let bytes = Bytes::copy_from_slice(lines.as_bytes());
         let chunks = stream::iter([Ok(bytes)]).boxed();
         block_on_stream(steps(chunks, Remote::at("nas:1", None))).collect()

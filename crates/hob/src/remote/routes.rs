@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CONNECT_TIME_MAX, Key, Remote};
-use crate::failure::Outcome;
+use crate::failure::CliResult;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RemoteRoute {
@@ -63,13 +63,13 @@ pub(crate) struct RemoteUpstreams {
 }
 
 impl Remote {
-    pub(crate) async fn route(&self, name: &str) -> Outcome<RemoteRoute> {
+    pub(crate) async fn route(&self, name: &str) -> CliResult<RemoteRoute> {
         let body =
             self.get(&format!("/api/hob/routes/{name}"), CONNECT_TIME_MAX, Key::Sent).await?;
         serde_json::from_str(&body).map_err(|_| self.not_hob())
     }
 
-    pub(crate) async fn upstreams(&self) -> Outcome<Vec<RemoteUpstream>> {
+    pub(crate) async fn upstreams(&self) -> CliResult<Vec<RemoteUpstream>> {
         let body = self.get("/api/hob/upstreams", CONNECT_TIME_MAX, Key::Sent).await?;
         let list: RemoteUpstreams = serde_json::from_str(&body).map_err(|_| self.not_hob())?;
         Ok(list.upstreams)

@@ -1,23 +1,23 @@
 //! The settings of other servers, aliases and keys. Only commands that use them call this, because a missing
-//! variable for a key must not stop `hob say`.
+//! environment variable of a key must not stop `hob say`.
 
 use std::time::Duration;
 
 use hob_core::KeepAlive;
 use hob_core::chat::Effort;
 use hob_upstream::{
-    AliasOptions, Clocks, FallbackUntil, GatewayOptions, OnInterruption, Secret as UpstreamSecret,
-    TargetOptions, UpstreamOptions, WhileLoading,
+    AliasOptions, AttemptTimeouts, FallbackUntil, GatewayOptions, OnInterruption,
+    Secret as UpstreamSecret, TargetOptions, UpstreamOptions, WhileLoading,
 };
 use hob_wire::Parameters;
 
 use super::{Environment, Secret};
 use crate::bounded_file::read_text;
 use crate::config::{
-    AliasSection, DefaultsSection, FallbackUntilName, LoadedConfig, OnStreamErrorName,
-    SpecialTarget, TargetEntry, TimeText, UpstreamSection, WhileLoadingName,
+    AliasSection, DefaultsSection, DetailedTarget, FallbackUntilName, LoadedConfig,
+    OnStreamErrorName, TargetEntry, TimeText, UpstreamSection, WhileLoadingName,
 };
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 
 const QUEUE_DEFAULT: usize = 8;
 /// A key is one line, not a file that was named by mistake.
@@ -28,47 +28,48 @@ const KEY_BYTES_MAX: u64 = 4096;
 pub(crate) fn gateway(
     written: &LoadedConfig,
     environment: &Environment,
-) -> Outcome<GatewayOptions> {
-    let settling = Settling { written, environment };
+) -> CliResult<GatewayOptions> {
+    let resolver = Resolver { written, environment };
     let config = &written.config;
     Ok(GatewayOptions {
         upstreams: config
             .upstream
             .iter()
-            .map(|(name, section)| settling.upstream(name, section))
-            .collect::<Outcome<_>>()?,
+            .map(|(name, section)| resolver.upstream(name, section))
+            .collect::<CliResult<_>>()?,
         aliases: config
             .alias
             .iter()
-            .map(|(name, section)| settling.alias(name, section))
-            .collect::<Outcome<_>>()?,
-        clocks: default_clocks(&config.defaults),
+            .map(|(name, section)| resolver.alias(name, section))
+            .collect::<CliResult<_>>()?,
+        timeouts: default_timeouts(&config.defaults),
     })
 }
 
-struct Settling<'a> {
+struct Resolver<'a> {
     written: &'a LoadedConfig,
     environment: &'a Environment,
 }
 
-impl Settling<'_> {
-    fn upstream(&self, name: &str, section: &UpstreamSection) -> Outcome<UpstreamOptions> {
+impl Resolver<'_> {
+    fn upstream(&self, name: &str, section: &UpstreamSection) -> CliResult<UpstreamOptions> {
         let place = format!("upstream.{}", quoted(name));
         if name.is_empty() || name.contains('/') {
             return Err(
-                self.wrong(&place, "an upstream's name must not be empty or contain a slash")
+                self.invalid(&place, "an upstream's name must not be empty or contain a slash")
             );
         }
         let key = section.key.as_deref().map(|source| {
             let secret = secret(source, self.written, self.environment);
-            secret.map_err(|reason| self.wrong(&format!("{place}.key"), reason))
+            secret.map_err(|reason| self.invalid(&format!("{place}.key"), reason))
         });
         Ok(UpstreamOptions {
             name: name.to_owned(),
             kind: section.kind.unwrap_or_default().0,
             url: section.url.clone().unwrap_or_default(),
             key: key.transpose()?.map(|key| UpstreamSecret::new(key.expose())),
-            clocks: upstream_clocks(section).or(default_clocks(&self.written.config.defaults)),
+            timeouts: upstream_timeouts(section)
+                .or(default_timeouts(&self.written.config.defaults)),
             slots: section.slots.map(|slots| slots.get().into()),
             queue_max: section.queue_size.map_or(QUEUE_DEFAULT, usize::from),
             is_listed: section.list_models.unwrap_or(false),
@@ -76,16 +77,16 @@ impl Settling<'_> {
         })
     }
 
-    fn alias(&self, name: &str, section: &AliasSection) -> Outcome<AliasOptions> {
+    fn alias(&self, name: &str, section: &AliasSection) -> CliResult<AliasOptions> {
         let place = format!("alias.{}", quoted(name));
         let targets = section.to.iter().map(|entry| self.target(&place, entry));
         let default = AliasOptions::plain(name);
-        let defaults = default_clocks(&self.written.config.defaults);
-        let own = Clocks {
+        let defaults = default_timeouts(&self.written.config.defaults);
+        let own = AttemptTimeouts {
             first_token: time(section.first_token_timeout),
             idle: time(section.idle_timeout),
             total: time(section.total_timeout),
-            ..Clocks::default()
+            ..AttemptTimeouts::default()
         };
         let mut in_default = section.default.clone().unwrap_or_default();
         if let Some(wish) = section.keep_alive {
@@ -100,13 +101,13 @@ impl Settling<'_> {
         // Enough attempts for each target once, and at least one retry if there are few targets.
         let each_once = || default.attempts_max.max(section.to.len() as u32);
         Ok(AliasOptions {
-            targets: targets.collect::<Outcome<_>>()?,
+            targets: targets.collect::<CliResult<_>>()?,
             strategy: section.strategy.unwrap_or_default().0,
             parameters,
-            clocks: own.or(Clocks {
+            timeouts: own.or(AttemptTimeouts {
                 total: defaults.total,
                 load: defaults.load,
-                ..Clocks::default()
+                ..AttemptTimeouts::default()
             }),
             fallback_until: match section.fallback_until.unwrap_or_default() {
                 FallbackUntilName::FirstToken => FallbackUntil::FirstToken,
@@ -128,24 +129,24 @@ impl Settling<'_> {
         })
     }
 
-    fn target(&self, place: &str, entry: &TargetEntry) -> Outcome<TargetOptions> {
-        let special = match entry {
+    fn target(&self, place: &str, entry: &TargetEntry) -> CliResult<TargetOptions> {
+        let detailed = match entry {
             TargetEntry::Name(name) => return Ok(TargetOptions::plain(name)),
-            TargetEntry::Special(special) => special,
+            TargetEntry::Detailed(detailed) => detailed,
         };
-        let SpecialTarget { target, context, capabilities, weight, set, default, drop } =
-            &**special;
+        let DetailedTarget { target, context, capabilities, weight, set, default, drop } =
+            &**detailed;
         let place = format!("{place}.to");
         let weight = weight.unwrap_or(1.0);
         if !(weight.is_finite() && weight >= 0.0) {
-            return Err(self.wrong(&place, format!("the weight of '{target}' must be 0 or more")));
+            return Err(self.invalid(&place, format!("the weight of '{target}' must be 0 or more")));
         }
         const KNOWN: [&str; 4] = ["tools", "images", "json_schema", "embeddings"];
         let unknown = capabilities.iter().flatten().find(|name| !KNOWN.contains(&name.as_str()));
         if let Some(unknown) = unknown {
             let known = KNOWN.join(", ");
             return Err(
-                self.wrong(&place, format!("'{unknown}' is not a capability (expected {known})"))
+                self.invalid(&place, format!("unknown capability '{unknown}' (expected {known})"))
             );
         }
         Ok(TargetOptions {
@@ -168,7 +169,7 @@ impl Settling<'_> {
         [set, default]: [Option<&toml::Table>; 2],
         drop: Option<&Vec<String>>,
         effort: Option<Effort>,
-    ) -> Outcome<Parameters> {
+    ) -> CliResult<Parameters> {
         let mut set = set.cloned().unwrap_or_default();
         if let Some(effort) = effort {
             set.entry("reasoning_effort").or_insert_with(|| effort.name().into());
@@ -177,10 +178,10 @@ impl Settling<'_> {
         let json = |table: &toml::Table| serde_json::to_string(table).unwrap_or_default();
         let drop = drop.cloned().unwrap_or_default();
         Parameters::parse(&json(&set), &json(&default), drop)
-            .map_err(|error| self.wrong(place, error))
+            .map_err(|error| self.invalid(place, error))
     }
 
-    fn wrong(&self, key: &str, reason: impl std::fmt::Display) -> Failure {
+    fn invalid(&self, key: &str, reason: impl std::fmt::Display) -> Failure {
         Failure::usage(format!("{}: {key}: {reason}", self.written.place(key)))
     }
 }
@@ -207,17 +208,17 @@ pub(crate) fn secret(
     if key.is_empty() { Err(format!("{source} is empty")) } else { Ok(Secret::new(key)) }
 }
 
-fn upstream_clocks(section: &UpstreamSection) -> Clocks {
-    Clocks {
+fn upstream_timeouts(section: &UpstreamSection) -> AttemptTimeouts {
+    AttemptTimeouts {
         connect: time(section.connect_timeout),
         first_token: time(section.first_token_timeout),
         idle: time(section.idle_timeout),
-        ..Clocks::default()
+        ..AttemptTimeouts::default()
     }
 }
 
-fn default_clocks(section: &DefaultsSection) -> Clocks {
-    Clocks {
+fn default_timeouts(section: &DefaultsSection) -> AttemptTimeouts {
+    AttemptTimeouts {
         connect: time(section.connect_timeout),
         first_token: time(section.first_token_timeout),
         idle: time(section.idle_timeout),
@@ -252,7 +253,7 @@ mod tests {
 
     use super::*;
 
-    fn settled(text: &str) -> Outcome<GatewayOptions> {
+    fn resolved(text: &str) -> CliResult<GatewayOptions> {
         let config = toml::from_str(text).expect("a good file");
         let path = Some(PathBuf::from("hob.toml"));
         let written = LoadedConfig { config, path, text: text.to_owned(), seen: None };
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_configuration_is_resolved() {
-        let options = settled(
+        let options = resolved(
             "[defaults]\nidle_timeout = \"9s\"\n\
              [upstream.gpu]\nkind = \"llama-server\"\nurl = \"http://gpu:1\"\nslots = 4\n\
              first_token_timeout = \"20s\"\n\
@@ -274,15 +275,19 @@ mod tests {
         .expect("good");
         let [gpu, router] = &options.upstreams[..] else { panic!("two") };
         assert_eq!((gpu.kind, gpu.slots), (UpstreamKind::LlamaServer, Some(4)));
-        assert_eq!(gpu.clocks.first_token, Some(Duration::from_secs(20)));
-        assert_eq!(gpu.clocks.idle, Some(Duration::from_secs(9)));
-        assert_eq!(options.clocks.idle, Some(Duration::from_secs(9)), "of models of our own too");
+        assert_eq!(gpu.timeouts.first_token, Some(Duration::from_secs(20)));
+        assert_eq!(gpu.timeouts.idle, Some(Duration::from_secs(9)));
+        assert_eq!(
+            options.timeouts.idle,
+            Some(Duration::from_secs(9)),
+            "local models use [defaults] too"
+        );
         assert!(router.key.is_some() && !format!("{router:?}").contains("sk-1"));
         let [fast] = &options.aliases[..] else { panic!("one") };
         assert_eq!((fast.strategy, fast.attempts_max), (Strategy::Weighted, 2));
         assert_eq!(fast.on_interruption, OnInterruption::Continue);
         assert_eq!(fast.hedge_after, Some(Duration::from_millis(400)));
-        assert_eq!(fast.clocks.total, Some(Duration::from_secs(60)));
+        assert_eq!(fast.timeouts.total, Some(Duration::from_secs(60)));
         assert_eq!(fast.targets[1].context_tokens, Some(16384));
         assert!(!fast.parameters.is_empty());
     }
@@ -302,10 +307,10 @@ mod tests {
             ),
             (
                 "[alias.f]\nto = [{ target = \"a\", capabilities = [\"fly\"] }]\n",
-                "hob.toml:2:1: alias.f.to: 'fly' is not a capability (expected tools",
+                "hob.toml:2:1: alias.f.to: unknown capability 'fly' (expected tools",
             ),
         ] {
-            let sentence = settled(text).expect_err(text).sentence;
+            let sentence = resolved(text).expect_err(text).sentence;
             assert!(sentence.starts_with(expected), "{text:?} gave {sentence:?}");
             assert!(!sentence.contains("sk-secret"));
         }

@@ -7,7 +7,7 @@ use super::DEFAULT_SPEECH;
 use super::gateway::quoted;
 use super::{ChatSettings, Environment, ModelChoice};
 use crate::config::{BytesText, ChatSection, LoadedConfig, MemorySection};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemorySettings {
@@ -37,7 +37,7 @@ pub(super) fn models(
     chat: &ChatSettings,
     environment: &Environment,
     written: &LoadedConfig,
-) -> Outcome<BTreeMap<String, ChatSettings>> {
+) -> CliResult<BTreeMap<String, ChatSettings>> {
     let tables = written.config.model.iter();
     tables
         .map(|(name, table)| {
@@ -53,7 +53,7 @@ fn choice(
     table: &ChatSection,
     environment: &Environment,
     written: &LoadedConfig,
-) -> Outcome<ModelChoice> {
+) -> CliResult<ModelChoice> {
     let Some(model) = &table.model else {
         let reason = "it has no model: a name that `hob models` lists, or the path of a GGUF file";
         return Err(wrong(name, reason, written));
@@ -61,7 +61,7 @@ fn choice(
     Ok(ModelChoice::new(model, |path| written.resolve(path, &environment.folders)))
 }
 
-fn check_name(name: &str, chat: &ChatSettings, written: &LoadedConfig) -> Outcome<()> {
+fn check_name(name: &str, chat: &ChatSettings, written: &LoadedConfig) -> CliResult<()> {
     if name.is_empty() || name.contains('/') {
         return Err(wrong(name, "a model's name must not be empty or contain a slash", written));
     }

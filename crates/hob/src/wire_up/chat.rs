@@ -21,7 +21,7 @@ use super::context::{offload_flags, set_up};
 use super::memory::{Memory, Need, usable};
 use super::own_program;
 use crate::app::App;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::machine::here;
 use crate::model_store::ModelStore;
 use crate::settings::{ChatSettings, ModelChoice};
@@ -56,7 +56,7 @@ impl Chat {
     ///
     /// # Errors
     /// See [`Chat::start_in`].
-    pub(crate) fn start(settings: &ChatSettings, app: &App<'_>) -> Outcome<Chat> {
+    pub(crate) fn start(settings: &ChatSettings, app: &App<'_>) -> CliResult<Chat> {
         Chat::start_in(&own_memory(app), &settings.model.name(), settings, app)
     }
 
@@ -70,7 +70,7 @@ impl Chat {
         name: &str,
         settings: &ChatSettings,
         app: &App<'_>,
-    ) -> Outcome<Chat> {
+    ) -> CliResult<Chat> {
         let file = ChatFile::find(settings, app)?;
         let command = command(settings, &file)?;
         let token_s = file.expected.decode.as_ref().map_or(TOKEN_S_GUESS, |rate| 1.0 / rate.tok_s);
@@ -105,7 +105,7 @@ impl ChatFile {
     ///
     /// # Errors
     /// See [`Chat::start_in`].
-    pub(crate) fn find(settings: &ChatSettings, app: &App<'_>) -> Outcome<ChatFile> {
+    pub(crate) fn find(settings: &ChatSettings, app: &App<'_>) -> CliResult<ChatFile> {
         let (path, digest) = match &settings.model {
             ModelChoice::Named(name) => ModelStore::open(app).chat_file(name)?,
             ModelChoice::File(path) => (path.clone(), None),
@@ -150,7 +150,7 @@ pub(super) const SPIN_COUNT: &str = "500";
 /// pages decodes 6 % faster.
 pub(super) const LARGE_PAGES: &str = "glibc.malloc.hugetlb=1";
 
-fn command(settings: &ChatSettings, file: &ChatFile) -> Outcome<WorkerCommand> {
+fn command(settings: &ChatSettings, file: &ChatFile) -> CliResult<WorkerCommand> {
     let number = |number: u32| number.to_string();
     let mut command = WorkerCommand::new(own_program()?)
         .env("GOMP_SPINCOUNT", SPIN_COUNT)
@@ -185,7 +185,7 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> Outcome<WorkerCommand> {
 }
 
 /// The whole of `hob worker chat`. Returns when the hob that started it closes the socket.
-pub(crate) fn work_chat(args: &ChatWorkerArgs) -> Outcome<()> {
+pub(crate) fn work_chat(args: &ChatWorkerArgs) -> CliResult<()> {
     let socket = become_worker().map_err(|_| {
         Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand")
             .hint("`hob chat` and `hob serve` do")

@@ -11,7 +11,7 @@ use hob_upstream::{Gateway, GatewayError, UpstreamError};
 
 use crate::app::{App, Reach};
 use crate::config::{KeySection, LoadedConfig};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 use crate::model_store::ModelStore;
 use crate::settings::DEFAULT_SPEECH;
 use crate::settings::gateway::{gateway as settled, quoted, secret};
@@ -24,7 +24,7 @@ pub(crate) fn gateway(
     environment: &Environment,
     locals: &Registry,
     previous: Option<&Gateway>,
-) -> Outcome<Gateway> {
+) -> CliResult<Gateway> {
     let options = settled(written, environment)?;
     Gateway::new(options, locals, previous).map_err(|error| placed(written, &error))
 }
@@ -41,7 +41,7 @@ pub(crate) fn keys(
     environment: &Environment,
     (of_server, reach): (Option<Secret>, Reach),
     is_known: impl Fn(&str) -> bool,
-) -> Outcome<Vec<KeyOptions>> {
+) -> CliResult<Vec<KeyOptions>> {
     if let Some(key) = &of_server {
         check_length(key, reach).map_err(|reason| too_short(format!("the API key {reason}")))?;
     }
@@ -141,7 +141,7 @@ pub(crate) fn placed(written: &LoadedConfig, error: &GatewayError) -> Failure {
 ///
 /// # Errors
 /// See [`gateway`].
-pub(crate) async fn looked_up(app: &App<'_>) -> Outcome<Gateway> {
+pub(crate) async fn looked_up(app: &App<'_>) -> CliResult<Gateway> {
     let gateway = gateway(&app.written, &app.environment, &stand_ins(app), None)?;
     gateway.look().await;
     Ok(gateway)

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::chat::{LARGE_PAGES, SPIN_COUNT, threads, weights};
 use super::own_program;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::worker_args::TimingWorkerArgs;
 
 const BATCH_TOKENS: u32 = 512;
@@ -37,7 +37,7 @@ pub(crate) enum Timing<'a> {
 ///
 /// # Errors
 /// The worker does not start.
-pub(crate) async fn timings(timing: &Timing<'_>, until: Instant) -> Outcome<Vec<Timed>> {
+pub(crate) async fn timings(timing: &Timing<'_>, until: Instant) -> CliResult<Vec<Timed>> {
     let mut command = Command::new(own_program()?);
     command
         .env("GOMP_SPINCOUNT", SPIN_COUNT)
@@ -66,7 +66,7 @@ pub(crate) async fn timings(timing: &Timing<'_>, until: Instant) -> Outcome<Vec<
 }
 
 /// The whole of `hob worker timing`.
-pub(crate) fn work_timing(args: &TimingWorkerArgs) -> Outcome<()> {
+pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
     let (threads, threads_batch) = threads(0);
     let mut hear = |timed: Timed| said(&timed);
     let Some(path) = &args.model else {

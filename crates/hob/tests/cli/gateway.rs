@@ -273,11 +273,11 @@ fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
         sleep(Duration::from_millis(20));
     }
     assert_eq!(status(&here, "old"), 404);
-    here.note("the configuration changed, and is in force");
+    here.note("hob applied the new aliases, upstreams and keys");
     user.write("hob.toml", &config("new").replace("there/any", "missing/any"));
     let said = here.note("hob.toml:5:1: alias 'new' leads to 'missing/any'");
     assert!(said.contains("which does not exist"), "{said}");
-    here.note("the configuration before it stays in force");
+    here.note("hob keeps using the previous configuration");
     assert_eq!(status(&here, "new"), 200);
     fs::remove_file(user.path("work").join("hob.toml")).expect("removed");
     assert_eq!(status(&here, "new"), 200);
@@ -362,7 +362,7 @@ fn a_change_that_takes_the_last_key_does_not_open_the_house() {
         |served: &Served, key| post(served, "v1/chat/completions", key, &hello("any")).status;
     assert_eq!((status(&here, None), status(&here, Some("laptop-key"))), (401, 200));
     user.write("hob.toml", "[dev]\nmock_unknown_models = true\n");
-    here.note("the configuration before it stays in force");
+    here.note("hob keeps using the previous configuration");
     assert_eq!((status(&here, None), status(&here, Some("laptop-key"))), (401, 200));
 }
 

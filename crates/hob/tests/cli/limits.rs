@@ -133,7 +133,7 @@ fn a_file_that_loses_its_keys_opens_nothing() {
     user.write("hob.toml", FIXED);
     let said = served.note("has no keys any more");
     assert!(said.contains("hob.toml"), "{said}");
-    served.note("the configuration before it stays in force");
+    served.note("hob keeps using the previous configuration");
     assert_eq!(status(&served, "v1/models/any"), 401);
 }
 

@@ -7,7 +7,7 @@ use hob_bench::cold::{Of, Spoken, StartOptions, State, WeightsFile};
 use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 use crate::settings::DEFAULT_SPEECH;
 
 /// From a start to the first token or the first sound: with the weights on the disk, and in memory
@@ -66,7 +66,7 @@ impl MeasuringVerb for ColdArgs {
         &mut self.measuring
     }
 
-    fn experiment(&self) -> Outcome<Experiment> {
+    fn experiment(&self) -> CliResult<Experiment> {
         let server = &self.measuring.server;
         let is_own = server.target.is_none();
         // The file that is known of a hob's weights is its chat model's.
@@ -77,7 +77,7 @@ impl MeasuringVerb for ColdArgs {
             ([], None) => &[StateName::PageCacheCold, StateName::PageCacheWarm],
             (states, _) => states,
         };
-        let states: Outcome<Vec<State>> = states.iter().map(|name| self.state(*name)).collect();
+        let states: CliResult<Vec<State>> = states.iter().map(|name| self.state(*name)).collect();
         let spoken = self.speech.then(|| Spoken {
             model: is_own.then(|| DEFAULT_SPEECH.to_owned()),
             voice: self.voice.clone(),
@@ -99,7 +99,7 @@ impl MeasuringVerb for ColdArgs {
 }
 
 impl ColdArgs {
-    fn state(&self, name: StateName) -> Outcome<State> {
+    fn state(&self, name: StateName) -> CliResult<State> {
         match (name, &self.swap_with) {
             (StateName::PageCacheCold, _) => Ok(State::PageCacheCold),
             (StateName::PageCacheWarm, _) => Ok(State::PageCacheWarm),

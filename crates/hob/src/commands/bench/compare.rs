@@ -15,7 +15,7 @@ use super::RECORDS;
 use super::comparison_table::shown;
 use super::two_servers::{self, TwoServersArgs};
 use crate::app::App;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
@@ -86,7 +86,7 @@ fn figure(name: &str) -> Result<Metric, String> {
     })
 }
 
-pub(crate) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let (base, new) = args.sides()?;
     let app = App::open(globals, Overrides::default(), printer)?;
     let is_server = |side: &[String]| {
@@ -102,12 +102,12 @@ pub(crate) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> O
 }
 
 /// `hob bench gate`, as `compare --fail-on-regression` was called.
-pub(crate) fn gate(args: &CompareArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn gate(args: &CompareArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     run(&CompareArgs { fail_on_regression: true, ..args.clone() }, globals, printer)
 }
 
 impl CompareArgs {
-    fn sides(&self) -> Outcome<(&[String], &[String])> {
+    fn sides(&self) -> CliResult<(&[String], &[String])> {
         match (&self.sides[..], &self.against[..]) {
             ([base, new], []) => Ok((std::slice::from_ref(base), std::slice::from_ref(new))),
             (_, []) => {
@@ -123,7 +123,7 @@ impl CompareArgs {
         base: &[SampledRecord],
         new: &[SampledRecord],
         printer: &Printer,
-    ) -> Outcome<Exit> {
+    ) -> CliResult<Exit> {
         let noise = pick(&RecordStore::new(&self.records), &self.noise)?;
         let noise = Noise::learned(&noise).map_err(|reason| {
             Failure::usage(format!("--noise expects records of the same cell: {reason}"))
@@ -176,7 +176,7 @@ fn table(report: &CompareReport) -> String {
 }
 
 /// Reads all records of these files, folders and ids.
-pub(super) fn pick(store: &RecordStore, selectors: &[String]) -> Outcome<Vec<SampledRecord>> {
+pub(super) fn pick(store: &RecordStore, selectors: &[String]) -> CliResult<Vec<SampledRecord>> {
     let mut all = Vec::new();
     for selector in selectors {
         let found = SampledRecord::pick(store, selector).map_err(failure)?;

@@ -9,7 +9,7 @@ use hob_bench::timeline::SoundFormat;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::{ThinkingName, VoiceArgs, block, shape, text, users};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 
 /// Latency per user under concurrent load: how many times as long each user waits, and whether users are served
 /// together or one after the other
@@ -83,7 +83,7 @@ impl MeasuringVerb for ConcurrencyArgs {
         &mut self.measuring
     }
 
-    fn experiment(&self) -> Outcome<Experiment> {
+    fn experiment(&self) -> CliResult<Experiment> {
         let users = users(&self.users)?;
         if users.iter().all(|users| *users < 2) {
             let failure = Failure::usage("--users needs at least one value above 1");
@@ -98,13 +98,13 @@ impl MeasuringVerb for BatchArgs {
         &mut self.measuring
     }
 
-    fn experiment(&self) -> Outcome<Experiment> {
+    fn experiment(&self) -> CliResult<Experiment> {
         self.request.experiment(Axis::Batch(users(&self.users)?))
     }
 }
 
 impl RequestArgs {
-    fn experiment(&self, axis: Axis) -> Outcome<Experiment> {
+    fn experiment(&self, axis: Axis) -> CliResult<Experiment> {
         let workload = match self.speech {
             Some(text) => {
                 let usual = Formats::First(SoundFormat::ALL.to_vec());

@@ -9,7 +9,7 @@ use hob_bench::record::{RecordStore, place};
 use serde::Serialize;
 
 use super::RECORDS;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::Printer;
 
 /// Import results of other programs, always as unverified
@@ -65,7 +65,7 @@ struct ImportedJson {
     lossy: Vec<String>,
 }
 
-pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> CliResult<Exit> {
     let store = RecordStore::new(&args.out);
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for file in &args.files {
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> Outcome<Exit> {
     Ok(exit)
 }
 
-fn one(args: &ImportArgs, file: &Path, store: &RecordStore) -> Outcome<Vec<Imported>> {
+fn one(args: &ImportArgs, file: &Path, store: &RecordStore) -> CliResult<Vec<Imported>> {
     let name = file.display().to_string();
     let bytes = fs_err::read(file).map_err(Failure::usage)?;
     let mut imported = import(&name, &bytes, args.format.0).map_err(|error| refused(&error))?;
@@ -121,7 +121,7 @@ fn refused(error: &ImportError) -> Failure {
     }
 }
 
-fn say(args: &ImportArgs, file: &Path, imported: &[Imported], printer: &Printer) -> Outcome<()> {
+fn say(args: &ImportArgs, file: &Path, imported: &[Imported], printer: &Printer) -> CliResult<()> {
     let verb = if args.dry_run { "would be kept" } else { "kept" };
     let tool = imported.first().map_or("", |one| one.record.source.tool.as_str());
     let count = match imported.len() {

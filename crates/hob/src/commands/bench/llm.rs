@@ -8,7 +8,7 @@ use hob_bench::experiment::{Axis, Experiment, OPEN_CONNECTIONS, Workload};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::{ThinkingName, block, shape, users};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 
 /// How fast a chat model answers: four shapes of prompts, for one user and for four, with thinking and without
 #[derive(Clone, Debug, Args)]
@@ -60,7 +60,7 @@ impl MeasuringVerb for LlmArgs {
         &mut self.measuring
     }
 
-    fn experiment(&self) -> Outcome<Experiment> {
+    fn experiment(&self) -> CliResult<Experiment> {
         if let Some(rate) = self.rate.iter().find(|rate| !(rate.is_finite() && **rate > 0.0)) {
             return Err(Failure::usage(format!("--rate {rate}; a rate is above 0")));
         }

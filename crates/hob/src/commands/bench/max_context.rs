@@ -7,7 +7,7 @@ use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
 use hob_bench::max_context::{MaxContextOptions, PLACE, Span, What};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 
 /// Tokens that are left for a prompt at least.
 const LO_MIN: u64 = 512;
@@ -61,7 +61,7 @@ impl MeasuringVerb for MaxContextArgs {
         &mut self.measuring
     }
 
-    fn experiment(&self) -> Outcome<Experiment> {
+    fn experiment(&self) -> CliResult<Experiment> {
         let MaxContextArgs { lo, hi, granule, token_bytes, .. } = *self;
         if lo < LO_MIN || hi < lo || granule == 0 || u32::try_from(hi).is_err() {
             return Err(Failure::usage(format!(

@@ -24,7 +24,7 @@ use super::server::{Purpose, Reached, ServerArgs, failure};
 use super::tables;
 use crate::app::block_on;
 use crate::build;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::signals::{StopSignals, interrupted};
@@ -88,7 +88,7 @@ pub(crate) trait MeasuringVerb {
     ///
     /// # Errors
     /// They do not fit together.
-    fn experiment(&self) -> Outcome<Experiment>;
+    fn experiment(&self) -> CliResult<Experiment>;
 
     /// The context that a server is started with, if the experiment starts it with several.
     fn starts_with(&self, _: &Experiment) -> Option<u64> {
@@ -101,7 +101,7 @@ pub(crate) fn run(
     verb: &mut dyn MeasuringVerb,
     rerun: Option<&Rerun>,
     (globals, printer): (&Globals, &Printer),
-) -> Outcome<Exit> {
+) -> CliResult<Exit> {
     let mut experiment = verb.experiment()?;
     if let Some(rerun) = rerun {
         experiment.narrow_to(&rerun.unverified);
@@ -137,7 +137,7 @@ fn measured(
     args: &MeasuringArgs,
     experiment: Experiment,
     (globals, printer): (&Globals, &Printer),
-) -> Outcome<(Done, Vec<String>)> {
+) -> CliResult<(Done, Vec<String>)> {
     let server = args.server.settle(purpose(&experiment), globals, printer)?;
     let stop_rule = args.stop_rule()?;
     RecordStore::new(&args.out).prepare().map_err(|error| failure(error.into()))?;
@@ -196,7 +196,7 @@ impl Done {
         as_json: bool,
         printer: &Printer,
         shown: impl FnOnce(&[Record]) -> String,
-    ) -> Outcome<()> {
+    ) -> CliResult<()> {
         if !as_json {
             printer.data(shown(&self.records))?;
             printer.note(
@@ -218,7 +218,7 @@ impl Done {
     }
 
     /// How it ends, once it is shown; `spoils` says which record makes it a failure.
-    pub(crate) fn exit(&self, spoils: impl Fn(&Record) -> bool) -> Outcome<Exit> {
+    pub(crate) fn exit(&self, spoils: impl Fn(&Record) -> bool) -> CliResult<Exit> {
         if self.was_stopped {
             return Err(interrupted().hint("what was done is kept"));
         }
@@ -277,7 +277,7 @@ impl MeasuringArgs {
         self.server.model_file = model_file.or(self.server.model_file.take());
     }
 
-    fn stop_rule(&self) -> Outcome<StopRule> {
+    fn stop_rule(&self) -> CliResult<StopRule> {
         let MeasuringArgs { runs_min, runs_max, .. } = *self;
         if runs_min == 0 || runs_max < runs_min {
             return Err(Failure::usage(format!(
@@ -328,14 +328,14 @@ pub(crate) fn new_seed() -> u64 {
 
 /// Runs `work` on a thread of its own. The first Ctrl-C asks it to end; a second does not wait.
 pub(crate) fn stoppable<T: Send + 'static>(
-    work: impl FnOnce(&AtomicBool) -> Outcome<T> + Send + 'static,
-) -> Outcome<T> {
+    work: impl FnOnce(&AtomicBool) -> CliResult<T> + Send + 'static,
+) -> CliResult<T> {
     block_on(async {
         let mut signals = StopSignals::listen()?;
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let mut work = spawn_blocking(move || work(&seen));
-        let ended = |result: Result<Outcome<T>, tokio::task::JoinError>| {
+        let ended = |result: Result<CliResult<T>, tokio::task::JoinError>| {
             result.map_err(|error| Failure::new(Exit::Internal, error))?
         };
         tokio::select! {

@@ -16,7 +16,7 @@ use super::RECORDS;
 use super::measuring::{Done, MeasuringArgs, stoppable};
 use super::queue::{Turn, line_up};
 use super::tables::{badge, first_ms, together};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::{Printer, table};
 use walk::{Walk, Walked};
@@ -65,7 +65,7 @@ Examples:
   hob bench plan bench/plans/nightly.yaml --dry-run
   hob bench plan bench/plans/nightly.yaml      again, after it was cut off: what is done is not repeated";
 
-pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     if args.queue {
         return line_up(&args.out, printer);
     }
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> Outc
         .plans
         .iter()
         .map(|file| BenchPlan::read(file).map_err(unreadable))
-        .collect::<Outcome<_>>()?;
+        .collect::<CliResult<_>>()?;
     if args.dry_run {
         return plans
             .iter()
@@ -89,7 +89,7 @@ pub(crate) fn part(
     kind: PlanKind,
     args: &MeasuringArgs,
     (globals, printer): (&Globals, &Printer),
-) -> Outcome<Exit> {
+) -> CliResult<Exit> {
     let mut plan = BenchPlan::read(file).map_err(unreadable)?;
     plan.matrix.kind.retain(|named| *named == kind);
     if let Some(name) = &args.server.target {
@@ -107,7 +107,7 @@ fn carry_out(
     turn: Turn,
     (out, as_json): (&Path, bool),
     (globals, printer): (&Globals, &Printer),
-) -> Outcome<Exit> {
+) -> CliResult<Exit> {
     let (globals, to, out) = (globals.clone(), *printer, out.to_owned());
     let (walked, was_stopped) = stoppable(move |stop| {
         let mut walked = Walked::default();
@@ -163,7 +163,7 @@ fn target_of(record: &Record) -> String {
 }
 
 /// Every record that there is; a folder that is not there has none.
-fn records(folder: &Path) -> Outcome<Vec<Record>> {
+fn records(folder: &Path) -> CliResult<Vec<Record>> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
@@ -173,7 +173,7 @@ fn records(folder: &Path) -> Outcome<Vec<Record>> {
 }
 
 /// A finished cell is recognised by its point alone, because only the server could name its engine.
-fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> Outcome<()> {
+fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> CliResult<()> {
     let known = done(records(out)?.iter());
     let cells = cells(plan);
     let mut table = table(["cell", ""]);

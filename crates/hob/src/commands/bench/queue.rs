@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use hob_bench::plan::{QueueError, Ticket, waiting};
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::Printer;
 use crate::signals::interrupted;
 
@@ -32,7 +32,7 @@ impl Turn {
         records: &Path,
         name: &str,
         (stop, printer): (&AtomicBool, &Printer),
-    ) -> Outcome<Ticket> {
+    ) -> CliResult<Ticket> {
         let ticket = Ticket::draw(&records.join(QUEUE), name).map_err(unqueued)?;
         if let Some(first) = ticket.before().map_err(unqueued)?.first() {
             let busy = format!("{} measures already (process {})", first.name, first.pid);
@@ -48,7 +48,7 @@ impl Turn {
 }
 
 /// Who measures, and who waits for it.
-pub(super) fn line_up(records: &Path, printer: &Printer) -> Outcome<Exit> {
+pub(super) fn line_up(records: &Path, printer: &Printer) -> CliResult<Exit> {
     let waiting = waiting(&records.join(QUEUE)).map_err(unqueued)?;
     for (place, who) in waiting.iter().enumerate() {
         let state = if place == 0 { "runs" } else { "waits" };

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::measuring::{self, Rerun, are_of_one_cell, stoppable};
 use super::{RECORDS, Verb};
 use crate::build;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::signals::interrupted;
@@ -46,7 +46,7 @@ pub(crate) struct RerunArgs {
     records: PathBuf,
 }
 
-pub(crate) fn run(args: &RerunArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &RerunArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let (_, mut unverified) =
         RecordStore::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
     if unverified.confidence.label == Label::Verified {
@@ -140,7 +140,7 @@ fn again(
     args: &RerunArgs,
     globals: &Globals,
     printer: &Printer,
-) -> Outcome<Record> {
+) -> CliResult<Record> {
     let words = unverified.harness.iter().flat_map(|harness| harness.argv.iter());
     let mut verb = Verb::parse(words).map_err(|error| {
         Failure::usage(error).hint("the record was made by a hob with other options")
@@ -179,7 +179,7 @@ fn again(
 }
 
 /// Until others leave the processor alone, or it took too long.
-fn wait_for_quiet(wait_s: u64, printer: &Printer) -> Outcome<()> {
+fn wait_for_quiet(wait_s: u64, printer: &Printer) -> CliResult<()> {
     let is_quiet = || noise().psi_cpu.is_none_or(|pct| pct < PSI_PCT_MAX);
     if is_quiet() {
         return Ok(());

@@ -21,7 +21,7 @@ use hob_bench::timeline::RequestFault;
 use hob_engines::chat::has_card_kernels;
 
 use crate::app::App;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::model_store::ModelStore;
 use crate::printer::Printer;
@@ -143,7 +143,7 @@ impl ServerArgs {
         purpose: Purpose,
         globals: &Globals,
         printer: &Printer,
-    ) -> Outcome<ServerPlan> {
+    ) -> CliResult<ServerPlan> {
         let app = App::open(globals, Overrides::default(), printer)?;
         let Some(target) = &self.target else { return self.own(purpose, app, globals) };
         let Place { url, api, key } = self.place(target, &app.written, &app.environment)?;
@@ -185,7 +185,7 @@ impl ServerArgs {
     }
 
     /// This very program, on a port that is free, with the model that is asked for.
-    fn own(&self, purpose: Purpose, app: App<'_>, globals: &Globals) -> Outcome<ServerPlan> {
+    fn own(&self, purpose: Purpose, app: App<'_>, globals: &Globals) -> CliResult<ServerPlan> {
         let failed = |error| Failure::io("no server can be started here", &error);
         let program = std::env::current_exe().map_err(failed)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
@@ -232,7 +232,7 @@ impl ServerArgs {
     }
 
     /// The default chat model is loaded for its first request, and this benchmark sends none.
-    fn own_speech(&self, app: &App<'_>) -> Outcome<Own> {
+    fn own_speech(&self, app: &App<'_>) -> CliResult<Own> {
         let stored = ModelStore::open(app).speech()?;
         match &self.model {
             Some(model) if *model != stored.name => {

@@ -8,7 +8,7 @@ use hob_bench::display;
 use hob_bench::record::{Label, Record, RecordStore, Selftest};
 
 use super::RECORDS;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::{Printer, table};
 
 /// Show one run: what ran where, its figures, and why to doubt them
@@ -25,7 +25,7 @@ pub(crate) struct ShowArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &ShowArgs, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &ShowArgs, printer: &Printer) -> CliResult<Exit> {
     let (_, record) = RecordStore::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
     if args.json {
         let json = serde_json::to_string_pretty(&record);

@@ -8,7 +8,7 @@ use hob_bench::timeline::SoundFormat;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::{VoiceArgs, block, text};
-use crate::failure::Outcome;
+use crate::failure::CliResult;
 
 /// Whether sound arrives while it is made: for one sentence, two, and a long text, raw and packed
 #[derive(Clone, Debug, Args)]
@@ -53,7 +53,7 @@ impl MeasuringVerb for StreamArgs {
         &mut self.measuring
     }
 
-    fn experiment(&self) -> Outcome<Experiment> {
+    fn experiment(&self) -> CliResult<Experiment> {
         let mut texts = self.text.clone();
         // A sentence is measured before the texts that are compared with it.
         texts.sort_by_key(|text| text.chars());

@@ -8,7 +8,7 @@ use hob_bench::sweep::{AGAIN_MIN, ContextOptions, Room};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::ThinkingName;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 
 /// Speed over the length of the prompt: how fast a server reads a new prompt, finds a cached one, and writes behind
 /// each
@@ -52,7 +52,7 @@ impl MeasuringVerb for SweepArgs {
         &mut self.measuring
     }
 
-    fn experiment(&self) -> Outcome<Experiment> {
+    fn experiment(&self) -> CliResult<Experiment> {
         if self.context_tokens.contains(&0) || self.context_tokens.is_empty() {
             return Err(Failure::usage("--context-tokens is 0; a prompt has at least 1 token"));
         }

@@ -9,7 +9,7 @@ use hob_bench::timeline::SoundFormat;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::{VoiceArgs, block, own_text, text, users};
-use crate::failure::Outcome;
+use crate::failure::CliResult;
 
 /// How fast a server speaks: three texts, in every format that it offers, without the time to load
 #[derive(Clone, Debug, Args)]
@@ -50,7 +50,7 @@ impl MeasuringVerb for TtsArgs {
         &mut self.measuring
     }
 
-    fn experiment(&self) -> Outcome<Experiment> {
+    fn experiment(&self) -> CliResult<Experiment> {
         let texts = self.text_file.map_or_else(|| self.text.clone(), |text| vec![text]);
         let usual = Formats::Offered(SoundFormat::ALL.to_vec());
         let speech = self.voice.speech(&texts, usual, &[Streaming::Requested]);

@@ -14,7 +14,7 @@ use super::measuring::{context, keep, new_seed, progress, stoppable, typed};
 use super::queue::Turn;
 use super::server::{Purpose, Reached, ServerArgs, failure};
 use super::workload::{ThinkingName, block, shape, users};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::signals::interrupted;
@@ -50,7 +50,7 @@ pub(super) fn run(
     args: &CompareArgs,
     [base, new]: [&String; 2],
     (globals, printer): (&Globals, &Printer),
-) -> Outcome<Exit> {
+) -> CliResult<Exit> {
     let options = &args.two_servers;
     if options.pairs_min < PAIRS_MIN {
         return Err(Failure::usage(format!(

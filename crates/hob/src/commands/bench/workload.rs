@@ -8,7 +8,7 @@ use hob_bench::experiment::BlockSize;
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, TEXTS, Text};
 use hob_bench::timeline::SoundFormat;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 
 /// The longest text that hob speaks.
 const TEXT_CHARS_MAX: usize = 100_000;
@@ -65,7 +65,7 @@ impl VoiceArgs {
 ///
 /// # Errors
 /// There are none.
-pub(super) fn block(rounds: usize, span_s: u16) -> Outcome<BlockSize> {
+pub(super) fn block(rounds: usize, span_s: u16) -> CliResult<BlockSize> {
     if rounds == 0 {
         return Err(Failure::usage("--rounds is 0; each user sends at least 1 request"));
     }
@@ -73,7 +73,7 @@ pub(super) fn block(rounds: usize, span_s: u16) -> Outcome<BlockSize> {
 }
 
 /// Checks numbers of users.
-pub(super) fn users(users: &[usize]) -> Outcome<Vec<usize>> {
+pub(super) fn users(users: &[usize]) -> CliResult<Vec<usize>> {
     match users.iter().find(|users| !(1..=CONNECTIONS_MAX).contains(*users)) {
         Some(users) => {
             Err(Failure::usage(format!("{users} users; from 1 to {CONNECTIONS_MAX} are possible")))

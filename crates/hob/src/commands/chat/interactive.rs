@@ -11,7 +11,7 @@ use super::slash_command::{SlashCommand, help};
 use super::{ChatArgs, conclude, effort, source, thinking_shown};
 use crate::app::App;
 use crate::chatting::{ChatHistory, Reply, Show, Source, TextShown, figures};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::signals::{Stop, StopSignals, interrupted};
 
 const PROMPT: &str = "> ";
@@ -49,7 +49,7 @@ pub(super) async fn run(
     app: &App<'_>,
     options: ChatRequest,
     signals: &mut StopSignals,
-) -> Outcome<Exit> {
+) -> CliResult<Exit> {
     let source = signals.or(Source::find(&source(args), app)).await?;
     app.printer.note(format_args!("{}; /help lists commands, Ctrl-D exits", source.place()));
     let mut lines = Keyboard::open()?;
@@ -73,7 +73,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn converse(&mut self, lines: &mut impl Lines, signals: &mut StopSignals) -> Outcome<()> {
+    async fn converse(
+        &mut self,
+        lines: &mut impl Lines,
+        signals: &mut StopSignals,
+    ) -> CliResult<()> {
         loop {
             let typed = tokio::select! {
                 typed = entry(lines) => typed?,
@@ -97,7 +101,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn obey(&mut self, command: SlashCommand, signals: &mut StopSignals) -> Outcome<After> {
+    async fn obey(&mut self, command: SlashCommand, signals: &mut StopSignals) -> CliResult<After> {
         match command {
             SlashCommand::Nothing => {}
             SlashCommand::Message(text) => {
@@ -122,7 +126,7 @@ impl<'a> Session<'a> {
     }
 
     /// Ctrl-C stops the answer and keeps the text so far; SIGTERM ends hob.
-    async fn answer(&mut self, signals: &mut StopSignals) -> Outcome<()> {
+    async fn answer(&mut self, signals: &mut StopSignals) -> CliResult<()> {
         let mut show = Show::new(self.app.printer, self.text, thinking_shown(self.args));
         let mut reply = Reply::default();
         let asked = Instant::now();
@@ -149,7 +153,7 @@ impl<'a> Session<'a> {
         taken
     }
 
-    async fn regenerate(&mut self, signals: &mut StopSignals) -> Outcome<()> {
+    async fn regenerate(&mut self, signals: &mut StopSignals) -> CliResult<()> {
         let Some(question) = self.history.take_back() else {
             return Err(Failure::usage("there is no question to answer again"));
         };
@@ -166,7 +170,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn model(&mut self, name: Option<String>, signals: &mut StopSignals) -> Outcome<()> {
+    async fn model(&mut self, name: Option<String>, signals: &mut StopSignals) -> CliResult<()> {
         if let Some(name) = name {
             signals.or(self.source.switch(&name, self.app)).await?;
         }
@@ -174,7 +178,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn effort(&mut self, level: Option<String>) -> Outcome<()> {
+    fn effort(&mut self, level: Option<String>) -> CliResult<()> {
         if let Some(level) = level {
             self.options.thinking.effort = Some(effort(&level)?);
         }
@@ -184,7 +188,7 @@ impl<'a> Session<'a> {
     }
 
     /// An existing file is never overwritten.
-    fn save(&self, name: Option<&str>) -> Outcome<()> {
+    fn save(&self, name: Option<&str>) -> CliResult<()> {
         let path = Path::new(name.ok_or_else(|| Failure::usage("/save needs a file name"))?);
         if self.history.is_empty() {
             return Err(Failure::usage("the conversation is empty"));
@@ -240,7 +244,7 @@ impl std::fmt::Display for Totals {
 }
 
 /// Reads a line, or several lines that end with a backslash.
-async fn entry(lines: &mut impl Lines) -> Outcome<Input> {
+async fn entry(lines: &mut impl Lines) -> CliResult<Input> {
     let mut whole = String::new();
     let mut prompt = PROMPT;
     loop {

@@ -6,7 +6,7 @@ use rustyline::error::ReadlineError;
 use tokio::task;
 
 use super::terminal::Terminal;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 
 /// One input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Input {
 
 /// The source of lines: a person, or a test.
 pub(super) trait Lines {
-    fn next(&mut self, prompt: &'static str) -> impl Future<Output = Outcome<Input>>;
+    fn next(&mut self, prompt: &'static str) -> impl Future<Output = CliResult<Input>>;
 }
 
 /// Reads lines from a terminal.
@@ -32,7 +32,7 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    pub(super) fn open() -> Outcome<Keyboard> {
+    pub(super) fn open() -> CliResult<Keyboard> {
         let _terminal = Terminal::remember();
         let editor = DefaultEditor::new().map_err(unreadable)?;
         Ok(Keyboard { editor: Some(editor), _terminal })
@@ -40,7 +40,7 @@ impl Keyboard {
 }
 
 impl Lines for Keyboard {
-    async fn next(&mut self, prompt: &'static str) -> Outcome<Input> {
+    async fn next(&mut self, prompt: &'static str) -> CliResult<Input> {
         let Some(mut editor) = self.editor.take() else { return Ok(Input::End) };
         let read = task::spawn_blocking(move || {
             let read = editor.readline(prompt);

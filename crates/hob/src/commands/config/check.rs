@@ -7,7 +7,7 @@ use hob_upstream::{Gateway, GatewayError, GatewayOptions, TargetOptions, Upstrea
 
 use crate::app::App;
 use crate::config::{AliasSection, ConfigFile, LoadedConfig, Named, TargetEntry, UpstreamSection};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::model_store::ModelStore;
 use crate::printer::Printer;
@@ -20,7 +20,7 @@ use crate::wire_up;
 const STAND_IN: &str = "stand-in";
 const STAND_IN_URL: &str = "http://127.0.0.1:9";
 
-pub(super) fn run(globals: &Globals, printer: &Printer) -> Outcome<()> {
+pub(super) fn run(globals: &Globals, printer: &Printer) -> CliResult<()> {
     let environment = Environment::read();
     let mut written = LoadedConfig::read(globals.config.as_deref(), &environment.folders)?;
     let flags = Overrides { home: globals.home.clone(), ..Overrides::default() };

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::Check;
 use crate::app::App;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::settings::ChatSettings;
 use crate::wire_up::{Chat, ChatFile};
 
@@ -136,7 +136,7 @@ struct Answered {
     resident_bytes: Option<u64>,
 }
 
-async fn answer(model: &dyn ChatModel, lifecycle: &dyn ModelLifecycle) -> Outcome<Answered> {
+async fn answer(model: &dyn ChatModel, lifecycle: &dyn ModelLifecycle) -> CliResult<Answered> {
     let started = Instant::now();
     lifecycle.load().await?;
     let load = started.elapsed();

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::Check;
 use crate::app::App;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 use crate::wire_up::Speech;
 
 const SENTENCE: &str = "Hello, this is hob.";
@@ -94,7 +94,7 @@ struct SpeechResult {
     sound_s: f64,
 }
 
-async fn speak(app: &App<'_>, speech: &Speech) -> Outcome<SpeechResult> {
+async fn speak(app: &App<'_>, speech: &Speech) -> CliResult<SpeechResult> {
     let started = Instant::now();
     speech.worker.load().await?;
     let load = started.elapsed();

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::Check;
 use crate::app::App;
-use crate::failure::Outcome;
+use crate::failure::CliResult;
 use crate::playback::Player;
 use crate::port_owner;
 use crate::remote::Remote;
@@ -105,7 +105,7 @@ pub(super) async fn port(app: &App<'_>) -> Check {
     }
 }
 
-async fn models(app: &App<'_>) -> Outcome<usize> {
+async fn models(app: &App<'_>) -> CliResult<usize> {
     let key = app.settings.server.api_key.read()?;
     Ok(Remote::here(app.settings.server.listen.0, key).models().await?.len())
 }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::machine::facts;
 use crate::app::{App, block_on};
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::machine::{here, kept, measure};
 use crate::model_store::{Condition, ModelStore};
@@ -62,7 +62,7 @@ struct Installed {
     bytes: u64,
 }
 
-pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let (known, figures) = block_on(async {
         let mut signals = StopSignals::listen()?;
@@ -94,11 +94,11 @@ pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) ->
     Ok(Exit::Done)
 }
 
-fn refused(error: &Implausible) -> Outcome<Exit> {
+fn refused(error: &Implausible) -> CliResult<Exit> {
     Err(Failure::new(Exit::Engine, error).hint("run it again when the machine is quiet"))
 }
 
-async fn timed(args: &CalibrateArgs, app: &App<'_>) -> Outcome<(MachineFacts, Figures)> {
+async fn timed(args: &CalibrateArgs, app: &App<'_>) -> CliResult<(MachineFacts, Figures)> {
     let begun = Instant::now();
     let until = begun + CALIBRATION_TIME;
     let mut known = here(app);
@@ -179,7 +179,7 @@ fn json(
     checked: &[Checked],
     is_kept: bool,
     doubts: &[String],
-) -> Outcome<String> {
+) -> CliResult<String> {
     #[derive(Serialize)]
     struct Calibrated<'a> {
         kept: bool,

@@ -5,7 +5,7 @@ use clap::Args;
 use hob_core::fit::{EXPLANATIONS, Explanation, explain};
 use hob_core::nearest;
 
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::Printer;
 
 /// Explain a term of the answer, or all terms
@@ -14,7 +14,7 @@ pub(crate) struct ExplainArgs {
     term: Option<String>,
 }
 
-pub(super) fn run(args: &ExplainArgs, printer: &Printer) -> Outcome<Exit> {
+pub(super) fn run(args: &ExplainArgs, printer: &Printer) -> CliResult<Exit> {
     let shown = |known: Explanation| format!("{}\n  {}", known.term, known.text);
     let text = match &args.term {
         None => EXPLANATIONS.map(shown).join("\n"),

@@ -10,7 +10,7 @@ use hob_machine::{FactRow, MachineFacts};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::machine::{MachineArgs, keep, measure};
 use crate::printer::{Printer, narrow, table};
@@ -70,7 +70,7 @@ struct ListedJson {
     machine: String,
 }
 
-pub(crate) fn run(args: &FitMachineArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &FitMachineArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     if args.list {
         list(args, printer)?;
         return Ok(Exit::Done);
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &FitMachineArgs, globals: &Globals, printer: &Printer) -
     Ok(Exit::Done)
 }
 
-fn known(args: &FitMachineArgs, app: &App<'_>) -> Outcome<MachineFacts> {
+fn known(args: &FitMachineArgs, app: &App<'_>) -> CliResult<MachineFacts> {
     if !args.measure {
         return args.machine.measured(app);
     }
@@ -98,7 +98,7 @@ fn known(args: &FitMachineArgs, app: &App<'_>) -> Outcome<MachineFacts> {
     Ok(known)
 }
 
-fn list(args: &FitMachineArgs, printer: &Printer) -> Outcome<()> {
+fn list(args: &FitMachineArgs, printer: &Printer) -> CliResult<()> {
     let named = |name| {
         let machine = profile::builtin(name).map(|known| known.machine.name);
         ListedJson { name, machine: machine.unwrap_or_default() }
@@ -140,7 +140,7 @@ fn known_json(known: &MachineFacts) -> KnownJson<'_> {
 }
 
 /// Never overwrites a file, which the user may have edited.
-fn save(known: &MachineFacts, path: &Path) -> Outcome<()> {
+fn save(known: &MachineFacts, path: &Path) -> CliResult<()> {
     let toml = MachineFile::of(known).to_toml();
     let toml = toml.map_err(|error| Failure::new(Exit::Internal, error))?;
     let file = fs_err::OpenOptions::new().write(true).create_new(true).open(path);

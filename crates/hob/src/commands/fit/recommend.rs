@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::shown;
 use crate::capability::capability;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::table;
 
 const SHOWN_MAX: usize = 12;
@@ -187,7 +187,7 @@ pub(super) fn json(
     machine: &Machine,
     options: &FitOptions,
     sourced: impl Fn(FitAnswer) -> FitAnswer,
-) -> Outcome<String> {
+) -> CliResult<String> {
     #[derive(Serialize)]
     struct Recommended {
         name: &'static str,

@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use self::ceilings::Ceiling;
 use self::classes::Class;
-use crate::failure::{Exit, Failure, Outcome};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::{Printer, narrow, table};
-use crate::published::{Measured, Part, Published, published, published_records};
+use crate::published::{Measured, Published, RunGroup, published, published_records};
 
 /// Wider columns wrap.
 const MACHINE_CHARS: u16 = 17;
@@ -68,7 +68,7 @@ struct Report {
     left_out: Vec<String>,
 }
 
-pub(super) fn run(args: &ValidateArgs, printer: &Printer) -> Outcome<Exit> {
+pub(super) fn run(args: &ValidateArgs, printer: &Printer) -> CliResult<Exit> {
     let report = report()?;
     if args.json {
         printer.json(&report)?;
@@ -79,7 +79,7 @@ pub(super) fn run(args: &ValidateArgs, printer: &Printer) -> Outcome<Exit> {
     Ok(Exit::Done)
 }
 
-fn report() -> Outcome<Report> {
+fn report() -> CliResult<Report> {
     let records = published_records()?;
     let (published, left_out) = published(&records);
     let (ceilings, untold) = ceilings::ceilings(&records);
@@ -104,7 +104,7 @@ fn report() -> Outcome<Report> {
 /// Rows on one device are predicted from each other; other rows of the machine from all of these.
 fn of_machine(here: &[&Published], report: &mut Report) {
     let (fitting, others): (Vec<&Published>, Vec<&Published>) =
-        here.iter().partition(|row| row.part == Part::Decode && row.is_exact());
+        here.iter().partition(|row| row.part == RunGroup::Decode && row.is_exact());
     let timed: Vec<TimedRun<'_>> = fitting.iter().filter_map(|row| row.timed()).collect();
     let rates = left_out(&timed);
     let constants = fitted(&timed).ok();
@@ -112,12 +112,12 @@ fn of_machine(here: &[&Published], report: &mut Report) {
     let mut lines: Vec<Prediction> =
         fitting.iter().zip(&rates).map(|(row, rate)| line(row, rate.as_ref())).collect();
     lines.extend(others.iter().map(|row| line(row, by_all(row).as_ref())));
-    lines.sort_by_key(|line| Part::ALL.iter().position(|part| part.name() == line.part));
-    for part in Part::ALL {
+    lines.sort_by_key(|line| RunGroup::ALL.iter().position(|part| part.name() == line.part));
+    for part in RunGroup::ALL {
         let one_row = mean(from_one(&timed).into_iter().flatten());
         let of_part: Vec<&Prediction> =
             lines.iter().filter(|line| line.part == part.name()).collect();
-        report.summaries.extend(summary(&of_part, one_row.filter(|_| part == Part::Decode)));
+        report.summaries.extend(summary(&of_part, one_row.filter(|_| part == RunGroup::Decode)));
     }
     report.lines.extend(lines);
 }

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Group, Settings};
-use crate::config::{AliasSection, KeepAliveText, SpecialTarget, StrategyName};
-use crate::import::parameters::{Table, effort_of, entry, time, to_toml};
-use crate::import::servers::{Base, Server, Servers, address, host_name};
-use crate::import::source::{Notes, Number, read};
+use crate::config::{AliasSection, DetailedTarget, KeepAliveText, StrategyName};
+use crate::convert::parameters::{Table, effort_of, entry, time, to_toml};
+use crate::convert::servers::{Base, Server, Servers, address, host_name};
+use crate::convert::source::{Notes, Number, read};
 
 #[derive(Deserialize)]
 struct Entry {
@@ -123,7 +123,7 @@ impl Deployment {
     }
 
     /// The target, or `None` with a note where hob cannot reach this model.
-    fn target(&self, servers: &mut Servers, notes: &mut Notes) -> Option<SpecialTarget> {
+    fn target(&self, servers: &mut Servers, notes: &mut Notes) -> Option<DetailedTarget> {
         let (kind, upstream, model) = match self.server(servers, notes) {
             Ok(found) => found,
             Err(why) => {
@@ -138,13 +138,13 @@ impl Deployment {
         }
         let params = self.params();
         let set = params.extra_body.as_ref();
-        Some(SpecialTarget {
+        Some(DetailedTarget {
             target: format!("{upstream}/{model}"),
             context: self.context(kind, notes),
             set: set.and_then(|set| to_toml(set, &self.path("extra_body"), notes)),
             default: self.defaults(notes),
             drop: self.drop(notes),
-            ..SpecialTarget::default()
+            ..DetailedTarget::default()
         })
     }
 
@@ -264,7 +264,7 @@ pub(super) fn groups(
     notes: &mut Notes,
 ) -> Vec<Group> {
     let strategy = settings.strategy(notes);
-    let mut named: Vec<(String, Vec<(Deployment, SpecialTarget)>)> = Vec::new();
+    let mut named: Vec<(String, Vec<(Deployment, DetailedTarget)>)> = Vec::new();
     for deployment in deployments {
         let Some(target) = deployment.target(servers, notes) else { continue };
         match named.iter_mut().find(|(name, _)| name == deployment.name()) {
@@ -280,7 +280,7 @@ pub(super) fn groups(
 
 fn group(
     name: String,
-    mut members: Vec<(Deployment, SpecialTarget)>,
+    mut members: Vec<(Deployment, DetailedTarget)>,
     settings: &Settings,
     strategy: Option<Strategy>,
     notes: &mut Notes,
@@ -305,7 +305,7 @@ fn group(
     if is_weighted {
         weigh(&mut members, notes);
         let unused = members.extract_if(.., |(_, target)| target.weight == Some(0.0));
-        tail = unused.map(|(_, target)| entry(SpecialTarget { weight: None, ..target })).collect();
+        tail = unused.map(|(_, target)| entry(DetailedTarget { weight: None, ..target })).collect();
     } else {
         say_unused_weights(&members, notes);
     }
@@ -333,7 +333,7 @@ fn group(
     Group { name, alias, tail, has_fallbacks: false }
 }
 
-fn weigh(members: &mut [(Deployment, SpecialTarget)], notes: &mut Notes) {
+fn weigh(members: &mut [(Deployment, DetailedTarget)], notes: &mut Notes) {
     for (deployment, target) in members {
         target.weight = Some(deployment.weight().unwrap_or(0.0));
         let params = deployment.params();
@@ -351,7 +351,7 @@ fn weigh(members: &mut [(Deployment, SpecialTarget)], notes: &mut Notes) {
     }
 }
 
-fn say_unused_weights(members: &[(Deployment, SpecialTarget)], notes: &mut Notes) {
+fn say_unused_weights(members: &[(Deployment, DetailedTarget)], notes: &mut Notes) {
     for (deployment, _) in members {
         let params = deployment.params();
         if params.weight.is_some() {

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::{Fallbacks, Group, Settings};
 use crate::config::{AliasSection, TargetEntry};
-use crate::import::parameters::entry;
-use crate::import::source::{Notes, under};
+use crate::convert::parameters::entry;
+use crate::convert::source::{Notes, under};
 
 const UNKNOWN: &str = "no model_name that was carried over has this name";
 
@@ -102,9 +102,9 @@ fn append(groups: &mut [Group], name: &str, fallbacks: &[String], key: &str, not
 
 fn without_weight(target: TargetEntry) -> TargetEntry {
     match target {
-        TargetEntry::Special(mut special) => {
-            special.weight = None;
-            entry(*special)
+        TargetEntry::Detailed(mut detailed) => {
+            detailed.weight = None;
+            entry(*detailed)
         }
         name @ TargetEntry::Name(_) => name,
     }
@@ -127,7 +127,7 @@ fn leads_to(groups: &[Group], from: usize, wanted: usize) -> bool {
 fn find(groups: &[Group], target: &TargetEntry) -> Option<usize> {
     match target {
         TargetEntry::Name(name) => find_name(groups, name),
-        TargetEntry::Special(special) => find_name(groups, &special.target),
+        TargetEntry::Detailed(detailed) => find_name(groups, &detailed.target),
     }
 }
 

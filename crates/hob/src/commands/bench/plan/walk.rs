@@ -14,7 +14,7 @@ use hob_bench::workbench::Workbench;
 
 use super::super::measuring::{context, keep, progress};
 use super::super::server::{ApiName, Purpose, READY, READY_S, Reached, ServerArgs, failure};
-use crate::failure::Outcome;
+use crate::failure::CliResult;
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::ModelChoice;
@@ -71,7 +71,7 @@ impl<'a> Walk<'a> {
         Walk { plan, known, globals, printer, out, stop, reached, begun, spent }
     }
 
-    pub(super) fn all(&mut self, walked: &mut Walked) -> Outcome<()> {
+    pub(super) fn all(&mut self, walked: &mut Walked) -> CliResult<()> {
         let cells = cells(self.plan);
         walked.cells += cells.len();
         for (number, cell) in cells.iter().enumerate() {
@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether it has a valid record then.
-    fn cell(&mut self, cell: &Cell, name: &str, walked: &mut Walked) -> Outcome<bool> {
+    fn cell(&mut self, cell: &Cell, name: &str, walked: &mut Walked) -> CliResult<bool> {
         let tries = if self.plan.on_fail == OnFail::Retry { 2 } else { 1 };
         for _ in 0..tries {
             let begun = Instant::now();
@@ -142,7 +142,7 @@ impl<'a> Walk<'a> {
         Ok(false)
     }
 
-    fn measure(&mut self, cell: &Cell, name: &str) -> Outcome<Fate> {
+    fn measure(&mut self, cell: &Cell, name: &str) -> CliResult<Fate> {
         let server = server(self.plan, cell);
         let argv = argv(&server, cell);
         let reached = match self.reached.take() {
@@ -207,7 +207,7 @@ impl<'a> Walk<'a> {
         name: &str,
         (context, error): (&Context, &BenchError),
         mut records: Vec<Record>,
-    ) -> Outcome<Fate> {
+    ) -> CliResult<Fate> {
         if let BenchError::Record(error) = error {
             return Err(crate::failure::Failure::new(crate::failure::Exit::Internal, error));
         }

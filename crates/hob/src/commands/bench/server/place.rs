@@ -6,7 +6,7 @@ use hob_upstream::UpstreamKind;
 
 use super::{ApiName, ServerArgs};
 use crate::config::{LoadedConfig, UpstreamSection};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CliResult, Failure};
 use crate::settings::gateway::{quoted, secret};
 use crate::settings::{Environment, Secret};
 
@@ -30,7 +30,7 @@ impl ServerArgs {
         target: &str,
         written: &LoadedConfig,
         environment: &Environment,
-    ) -> Outcome<Place> {
+    ) -> CliResult<Place> {
         let said = match self.api {
             ApiName::Auto => None,
             ApiName::Openai => Some(Api::OpenAi),
@@ -70,7 +70,7 @@ fn key_of(
     server: &UpstreamSection,
     written: &LoadedConfig,
     environment: &Environment,
-) -> Outcome<Option<Secret>> {
+) -> CliResult<Option<Secret>> {
     let key = server.key.as_deref().map(|source| secret(source, written, environment));
     key.transpose().map_err(|reason| {
         let place = format!("upstream.{}.key", quoted(target));

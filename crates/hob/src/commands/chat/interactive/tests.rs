@@ -33,7 +33,7 @@ impl ScriptedInput {
 }
 
 impl Lines for ScriptedInput {
-    async fn next(&mut self, _prompt: &'static str) -> Outcome<Input> {
+    async fn next(&mut self, _prompt: &'static str) -> CliResult<Input> {
         Ok(self.0.pop_front().unwrap_or(Input::End))
     }
 }
@@ -79,7 +79,7 @@ fn says(text: &str) -> ScriptedCall<ChatEvent> {
 
 /// The result of a conversation.
 struct ChatResult {
-    ended: Outcome<()>,
+    ended: CliResult<()>,
     asked: Vec<Vec<String>>,
     requests: Vec<ChatRequest>,
     markdown: String,

@@ -42,8 +42,11 @@ fn a_context_that_grows_slows_as_it_was_published() {
 #[test]
 fn divided_models_and_longest_contexts_are_near() {
     let report = report().expect("it is part of the program");
-    let divided: Vec<&Prediction> =
-        report.lines.iter().filter(|line| line.part == "divided, or in RAM").collect();
+    let divided: Vec<&Prediction> = report
+        .lines
+        .iter()
+        .filter(|line| line.part == "split over several devices, or in RAM")
+        .collect();
     assert!(divided.len() >= 2, "{divided:?}");
     for line in divided {
         assert!(line.error_pct.is_some_and(|pct| pct.abs() <= 20.0), "{line:?}");
