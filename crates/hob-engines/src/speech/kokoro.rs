@@ -5,12 +5,12 @@ mod contours;
 mod crop;
 mod graphs;
 mod hasten;
-mod plan;
 mod seam;
 mod statistics;
 #[cfg(test)]
 mod tests;
 mod voices;
+mod window_plan;
 
 use std::collections::HashMap;
 use std::io;
@@ -26,10 +26,10 @@ use super::synthesiser::{SynthesisError, Synthesiser};
 use contours::Contours;
 use graphs::{Front, Vocoder};
 use hasten::Hasten;
-use plan::{Context, Plan};
 use seam::Seam;
-use statistics::{Prior, Running};
+use statistics::{RunningStatistics, VoiceStatistics};
 use voices::Voices;
+use window_plan::{PlannedWindow, WindowPlan};
 
 pub use voices::voice_list;
 
@@ -48,7 +48,7 @@ pub mod files {
     pub const VOCODER: &str = "vocoder.onnx";
     pub const VOCABULARY: &str = "vocab.json";
     pub const VOICES: &str = "voices";
-    /// One prior per voice, made by [`super::Kokoro::calibrate`].
+    /// The statistics of each voice, made by [`super::Kokoro::calibrate`].
     pub const STATISTICS: &str = "statistics";
 }
 
@@ -82,8 +82,8 @@ pub struct Kokoro {
 pub struct Utterance {
     contours: Contours,
     style: Vec<f32>,
-    plan: Plan,
-    statistics: Running,
+    plan: WindowPlan,
+    statistics: RunningStatistics,
     seam: Seam,
     /// None at rates that the model reaches itself.
     hasten: Option<Hasten>,
@@ -118,17 +118,17 @@ impl Kokoro {
     /// # Errors
     /// The voice is unknown, or the graph failed.
     pub fn calibrate(&mut self, voice: &str) -> Result<Vec<u8>, SynthesisError> {
-        let mut prior = Prior::empty(self.vocoder.channels());
+        let mut statistics = VoiceStatistics::empty(self.vocoder.channels());
         for phonemes in statistics::CALIBRATION {
             let tokens = self.tokens(phonemes)?;
             let style = self.voices.style(voice, tokens.len() - 2)?;
             let contours = self.front.run(&tokens, &style, Speed::NORMAL)?;
-            let own = Running::empty(self.vocoder.channels());
+            let own = RunningStatistics::empty(self.vocoder.channels());
             let whole = contours.whole();
             let rendered = self.vocoder.run(&whole, &style, &own)?;
-            prior.push(&rendered.mean, &rendered.variance, whole.frames);
+            statistics.push(&rendered.mean, &rendered.variance, whole.frames);
         }
-        Ok(prior.to_bytes())
+        Ok(statistics.to_bytes())
     }
 
     /// The whole unit in one window that is normalised by itself, as the published graph does:
@@ -145,7 +145,7 @@ impl Kokoro {
         let tokens = self.tokens(phonemes)?;
         let style = self.voices.style(voice, tokens.len() - 2)?;
         let contours = self.front.run(&tokens, &style, speed)?;
-        let own = Running::empty(self.vocoder.channels());
+        let own = RunningStatistics::empty(self.vocoder.channels());
         let window = self.vocoder.run(&contours.whole(), &style, &own)?;
         Ok(Whole { samples: window.samples, durations: contours.durations().to_vec() })
     }
@@ -186,9 +186,9 @@ impl Synthesiser for Kokoro {
         let tokens = self.tokens(&unit.phonemes)?;
         let ids = tokens.len() - 2;
         let style = self.voices.style(voice, ids)?;
-        let prior = self.voices.prior(voice, self.vocoder.channels())?;
+        let statistics = self.voices.statistics(voice, self.vocoder.channels())?;
         let contours = self.front.run(&tokens, &style, within_model(speed))?;
-        let plan = Plan::new(contours.durations(), &unit.phonemes);
+        let plan = WindowPlan::new(contours.durations(), &unit.phonemes);
         let mut words = plan.words(&unit.words, contours.durations());
         let hasten = match speed.rate() > 1.0 {
             true => self.hasten((&tokens, &unit.phonemes), &style, (speed, &plan))?,
@@ -200,7 +200,7 @@ impl Synthesiser for Kokoro {
                 word.end_s /= hasten.factor() as f32;
             }
         }
-        let (statistics, seam) = (prior.running(), Seam::default());
+        let (statistics, seam) = (statistics.running(), Seam::default());
         Ok(Utterance { contours, style, plan, statistics, seam, hasten, words })
     }
 
@@ -241,33 +241,34 @@ fn within_model(speed: Speed) -> Speed {
 
 impl Kokoro {
     /// What makes up for the difference between a rate and what the model makes of it, if there is
-    /// one that is heard: the length at the voice's own rate says how long the unit should be.
+    /// one that is audible: the length at the voice's own rate says how long the unit should be.
     fn hasten(
         &self,
         (tokens, phonemes): (&[i32], &str),
         style: &[f32],
-        (speed, plan): (Speed, &Plan),
+        (speed, plan): (Speed, &WindowPlan),
     ) -> Result<Option<Hasten>, SynthesisError> {
         let normal = self.front.run(tokens, style, Speed::NORMAL)?;
-        let normal = Plan::new(normal.durations(), phonemes).frames_left() * SAMPLES_PER_FRAME;
+        let normal =
+            WindowPlan::new(normal.durations(), phonemes).frames_left() * SAMPLES_PER_FRAME;
         let samples_out = (normal as f32 / speed.rate()).round() as usize;
         let samples_in = plan.frames_left() * SAMPLES_PER_FRAME;
-        let is_heard = samples_in as f32 > 1.02 * samples_out as f32;
-        Ok(is_heard.then(|| Hasten::new(samples_in, samples_out)))
+        let is_audible = samples_in as f32 > 1.02 * samples_out as f32;
+        Ok(is_audible.then(|| Hasten::new(samples_in, samples_out)))
     }
 
     /// About `seconds` of sound as the model makes it.
     fn window(&self, utterance: &mut Utterance, seconds: f32) -> Result<Vec<f32>, SynthesisError> {
-        let frames_wished = (seconds * FRAMES_PER_SECOND).round() as usize;
-        let Some(window) = utterance.plan.next(frames_wished, utterance.contours.pitch()) else {
+        let target_frames = (seconds * FRAMES_PER_SECOND).round() as usize;
+        let Some(window) = utterance.plan.next(target_frames, utterance.contours.pitch()) else {
             return Ok(Vec::new());
         };
-        let Context { heard, computed } = window;
-        let cut = utterance.contours.cut(computed, heard.clone());
+        let PlannedWindow { played, computed } = window;
+        let cut = utterance.contours.cut(computed, played.clone());
         let result = self.vocoder.run(&cut, &utterance.style, &utterance.statistics)?;
-        utterance.statistics.add(&result.mean, &result.variance, heard.len());
-        let last = result.heard_from + heard.len() * SAMPLES_PER_FRAME;
+        utterance.statistics.add(&result.mean, &result.variance, played.len());
+        let last = result.kept_from + played.len() * SAMPLES_PER_FRAME;
         let is_last = utterance.plan.frames_left() == 0;
-        Ok(utterance.seam.join(&result.samples, result.heard_from..last, is_last))
+        Ok(utterance.seam.join(&result.samples, result.kept_from..last, is_last))
     }
 }

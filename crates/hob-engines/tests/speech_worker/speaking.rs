@@ -1,4 +1,4 @@
-//! What is said, what is refused, and what one request notices of others: nothing.
+//! Spoken texts, rejected requests, and requests that do not affect each other.
 
 use futures::stream;
 use hob_core::{Language, ModelError, ModelState, SpeechModel, SpeechText, Speed, WordTiming};
@@ -76,7 +76,7 @@ async fn simultaneous_clients_get_exactly_their_own_sound() {
 }
 
 #[tokio::test]
-async fn what_can_be_refused_is_refused_before_the_worker_hears_of_it() {
+async fn invalid_requests_are_rejected_without_the_worker() {
     let worker = ready(SpeechWorkerOptions { text_chars_max: 10, ..options() }).await;
     let check = async |text: &str, voice: &str, expect: ModelError| {
         assert_eq!(worker.speak(request(text, voice)).await.expect_err("refused"), expect);
@@ -94,7 +94,7 @@ async fn what_can_be_refused_is_refused_before_the_worker_hears_of_it() {
 }
 
 #[tokio::test]
-async fn a_text_that_turns_out_wrong_while_it_arrives_is_an_error_at_its_end() {
+async fn a_streamed_text_that_is_invalid_ends_with_an_error() {
     let worker = ready(SpeechWorkerOptions { text_chars_max: 10, ..options() }).await;
     let check = async |pieces: &[&str], expect: ModelError| {
         let pieces: Vec<String> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
@@ -108,9 +108,9 @@ async fn a_text_that_turns_out_wrong_while_it_arrives_is_an_error_at_its_end() {
     assert_eq!(worker.in_flight(), 0);
 }
 
-/// Pages that ask for an answer sentence by sentence ask for these too.
+/// Web pages that request each sentence of an answer also send texts like these.
 #[tokio::test]
-async fn what_has_nothing_to_say_is_silence() {
+async fn a_text_without_words_becomes_silence() {
     let worker = ready(options()).await;
     for text in ["…", "🎉", "---", "!!"] {
         let whole = say(&worker, text, "af_plain").await;
@@ -121,7 +121,7 @@ async fn what_has_nothing_to_say_is_silence() {
 }
 
 #[tokio::test]
-async fn a_cold_model_answers_at_once_and_begins_to_load() {
+async fn a_request_for_a_cold_model_gets_loading_at_once_and_starts_the_load() {
     let worker = start(options());
     assert_eq!((worker.state(), worker.pid()), (ModelState::Cold, None));
     let refused = worker.speak(request(TEXT, "af_plain")).await.expect_err("cold");
@@ -133,11 +133,11 @@ async fn a_cold_model_answers_at_once_and_begins_to_load() {
 }
 
 #[tokio::test]
-async fn streams_beyond_the_limit_are_told_to_come_back() {
+async fn streams_beyond_the_limit_get_busy_with_retry_after() {
     let mut options = SpeechWorkerOptions { unread_s_max: 0.5, ..options() };
     options.supervisor.streams_max = 1;
     let worker = ready(options).await;
-    // More than a reader that does not read may leave unread.
+    // Longer than the unread sound that one stream may hold.
     let held = worker.speak(request(&long_unit(3000), "af_plain")).await.expect("accepted");
     assert_eq!(worker.in_flight(), 1);
     let refused = worker.speak(request(TEXT, "af_plain")).await.expect_err("full");

@@ -11,17 +11,17 @@ use crate::speech::synthesiser::SynthesisError;
 pub(super) const FEATURES: usize = 512;
 /// The fundamental and eight overtones.
 pub(super) const HARMONICS: usize = 9;
-/// Pitch, energy and phases have two values per frame.
+/// Samples in half a frame. Pitch, energy and phases have one value per half frame.
 const SAMPLES_PER_HALF_FRAME: f64 = 300.0;
 
 /// Row-major: `features` is `[512, frames]`, `pitch` (Hz, 0 where unvoiced) and `energy` are
-/// `[2·frames]`, `phases` is `[9, 2·frames]` in turns.
+/// `[2·frames]`, `cycles` are the phases, `[9, 2·frames]` (1.0 = one period).
 #[derive(Debug)]
 pub(super) struct Contours {
     features: Vec<f32>,
     pitch: Vec<f32>,
     energy: Vec<f32>,
-    turns: Vec<f64>,
+    cycles: Vec<f64>,
     durations: Vec<usize>,
     frames: usize,
 }
@@ -34,13 +34,13 @@ pub(super) struct Window {
     pub(super) energy: Vec<f32>,
     pub(super) phases: Vec<f32>,
     pub(super) frames: usize,
-    /// Which of the frames are heard.
-    pub(super) heard: Range<usize>,
+    /// Which of the frames are played.
+    pub(super) played: Range<usize>,
 }
 
 impl Contours {
     /// # Errors
-    /// The shapes do not fit each other, so the graph is not the one that was stored.
+    /// The outputs have inconsistent sizes, so the file is not the graph that hob stored.
     pub(super) fn new(
         features: Vec<f32>,
         pitch: Vec<f32>,
@@ -52,11 +52,11 @@ impl Contours {
         let sizes = [features.len(), pitch.len(), energy.len()];
         if frames == 0 || sizes != [FEATURES * frames, 2 * frames, 2 * frames] {
             return Err(SynthesisError::Graph(format!(
-                "{frames} frames, but outputs of {sizes:?}"
+                "the outputs have {sizes:?} values, which does not match {frames} frames"
             )));
         }
-        let turns = turns(&pitch);
-        Ok(Contours { features, pitch, energy, turns, durations, frames })
+        let cycles = cycles(&pitch);
+        Ok(Contours { features, pitch, energy, cycles, durations, frames })
     }
 
     /// Frames per token, boundary tokens included.
@@ -69,20 +69,20 @@ impl Contours {
         &self.pitch
     }
 
-    /// All frames, all of them heard.
+    /// All frames, all of them played.
     pub(super) fn whole(&self) -> Window {
         self.cut(0..self.frames, 0..self.frames)
     }
 
-    pub(super) fn cut(&self, frames: Range<usize>, heard: Range<usize>) -> Window {
+    pub(super) fn cut(&self, frames: Range<usize>, played: Range<usize>) -> Window {
         let halves = 2 * frames.start..2 * frames.end;
         Window {
             features: rows(&self.features, self.frames, frames.clone()),
             pitch: self.pitch[halves.clone()].to_vec(),
             energy: self.energy[halves.clone()].to_vec(),
-            phases: phases(&self.turns, 2 * self.frames, halves),
+            phases: phases(&self.cycles, 2 * self.frames, halves),
             frames: frames.len(),
-            heard: heard.start - frames.start..heard.end - frames.start,
+            played: played.start - frames.start..played.end - frames.start,
         }
     }
 }
@@ -91,19 +91,22 @@ fn rows(matrix: &[f32], columns: usize, wanted: Range<usize>) -> Vec<f32> {
     matrix.chunks_exact(columns).flat_map(|row| &row[wanted.clone()]).copied().collect()
 }
 
-/// Radians from turns. Whole turns before the window are dropped: a sine does not hear them, and
+/// Radians from cycles. Whole cycles before the window are dropped: they do not change a sine, and
 /// small angles keep their precision in 32 bits.
-fn phases(turns: &[f64], columns: usize, wanted: Range<usize>) -> Vec<f32> {
+fn phases(cycles: &[f64], columns: usize, wanted: Range<usize>) -> Vec<f32> {
     let row = |row: &[f64]| {
         let before = row[wanted.start].floor();
-        row[wanted.clone()].iter().map(|turns| ((turns - before) * TAU) as f32).collect::<Vec<_>>()
+        row[wanted.clone()]
+            .iter()
+            .map(|cycles| ((cycles - before) * TAU) as f32)
+            .collect::<Vec<_>>()
     };
-    turns.chunks_exact(columns).flat_map(row).collect()
+    cycles.chunks_exact(columns).flat_map(row).collect()
 }
 
 /// The published graph's own arithmetic: each half frame advances a harmonic by the fractional
 /// part of `pitch × harmonic / rate` times the samples in it.
-fn turns(pitch: &[f32]) -> Vec<f64> {
+fn cycles(pitch: &[f32]) -> Vec<f64> {
     let rate_hz = SAMPLE_RATE_HZ as f32;
     (1..=HARMONICS)
         .flat_map(|harmonic| {

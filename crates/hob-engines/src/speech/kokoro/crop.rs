@@ -1,4 +1,4 @@
-//! How much each stage of the vocoder computes around the frames that are heard.
+//! How much each stage of the vocoder computes around the frames that are played.
 //! The last stage is the dearest and sees the least, so a short window costs little for its context.
 
 use std::ops::Range;
@@ -26,15 +26,15 @@ const SECOND_NOISE_SEES: usize = 60;
 pub(super) struct Crop {
     pub(super) starts: [i32; 6],
     pub(super) ends: [i32; 6],
-    /// Samples that come out before the first heard one.
+    /// Samples that come out before the first played one.
     pub(super) samples_before: usize,
 }
 
 impl Crop {
-    /// For the frames `heard` out of a window of `frames`.
-    pub(super) fn around(heard: &Range<usize>, frames: usize) -> Crop {
-        let first_heard = scale(heard, FIRST_STEPS);
-        let first = widen(&first_heard, SECOND_SEES, SECOND_SEES + BLENDED, frames * FIRST_STEPS);
+    /// For the frames `played` out of a window of `frames`.
+    pub(super) fn around(played: &Range<usize>, frames: usize) -> Crop {
+        let first_played = scale(played, FIRST_STEPS);
+        let first = widen(&first_played, SECOND_SEES, SECOND_SEES + BLENDED, frames * FIRST_STEPS);
         let ratio = FIRST_STEPS / DECODER_STEPS;
         let read = first.start / ratio..first.end.div_ceil(ratio);
         let decoded = widen(&read, FIRST_SEES, FIRST_SEES, frames * DECODER_STEPS);
@@ -57,7 +57,7 @@ impl Crop {
         Crop {
             starts: crops.each_ref().map(|crop| crop.start as i32),
             ends: crops.each_ref().map(|crop| crop.end as i32),
-            samples_before: (first_heard.start - first.start) * SAMPLES_PER_STEP,
+            samples_before: (first_played.start - first.start) * SAMPLES_PER_STEP,
         }
     }
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_that_is_heard_whole_is_computed_whole() {
+    fn a_window_that_is_played_whole_is_computed_whole() {
         let whole = Crop::around(&(0..7), 7);
         assert_eq!(whole.starts, [0; 6]);
         assert_eq!(whole.ends, [140, 140, 14, 841, 841, 140]);

@@ -1,4 +1,5 @@
-//! The two stored graphs as functions: tokens to contours, a window of contours to samples.
+//! Runs the two stored graphs. The front turns tokens into contours; the vocoder turns a window of
+//! contours into samples.
 //! The only file whose code uses `rten`.
 
 use std::path::Path;
@@ -12,7 +13,7 @@ use rten_tensor::{NdTensorView, Tensor};
 use super::LoadError;
 use super::contours::{Contours, FEATURES, HARMONICS, Window};
 use super::crop::Crop;
-use super::statistics::Running;
+use super::statistics::RunningStatistics;
 use crate::speech::synthesiser::SynthesisError;
 
 /// A graph with the threads it runs on.
@@ -63,7 +64,9 @@ impl Graph {
             .map(|value: Value| Tensor::<f32>::try_from(value).map(|tensor| tensor.to_vec()))
             .collect::<Result<_, _>>()
             .map_err(|error| failed(&error))?;
-        values.try_into().map_err(|_| failed(&"another number of outputs"))
+        values
+            .try_into()
+            .map_err(|_| failed(&"the graph returned a different number of outputs than expected"))
     }
 }
 
@@ -120,11 +123,11 @@ impl std::fmt::Debug for Vocoder {
     }
 }
 
-/// What one window gives.
+/// The output of one window.
 pub(super) struct Rendered {
     pub(super) samples: Vec<f32>,
-    /// Which sample is the first of those to be heard.
-    pub(super) heard_from: usize,
+    /// Index of the first sample that is kept.
+    pub(super) kept_from: usize,
     /// Per channel, of this window alone.
     pub(super) mean: Vec<f32>,
     /// Per channel, about this window's own mean.
@@ -172,11 +175,11 @@ impl Vocoder {
         &self,
         window: &Window,
         style: &[f32],
-        carried: &Running,
+        carried: &RunningStatistics,
     ) -> Result<Rendered, SynthesisError> {
         let frames = window.frames;
-        let share = [carried.share(window.heard.len())];
-        let crop = Crop::around(&window.heard, frames);
+        let share = [carried.share(window.played.len())];
+        let crop = Crop::around(&window.played, frames);
         let channels = [1, self.channels, 1];
         let ids = self.inputs;
         let inputs = vec![
@@ -196,6 +199,6 @@ impl Vocoder {
         ];
         let [samples, mean, spread] = self.graph.run(inputs, &self.outputs)?;
         let variance = carried.own_variance(&mean, &spread, share[0]);
-        Ok(Rendered { samples, heard_from: crop.samples_before, mean, variance })
+        Ok(Rendered { samples, kept_from: crop.samples_before, mean, variance })
     }
 }

@@ -15,9 +15,14 @@ pub(super) struct Seam {
 }
 
 impl Seam {
-    /// The samples to be heard out of a window's `samples`.
-    pub(super) fn join(&mut self, samples: &[f32], heard: Range<usize>, is_last: bool) -> Vec<f32> {
-        let mut joined = samples[heard.clone()].to_vec();
+    /// The samples to be played out of a window's `samples`.
+    pub(super) fn join(
+        &mut self,
+        samples: &[f32],
+        played: Range<usize>,
+        is_last: bool,
+    ) -> Vec<f32> {
+        let mut joined = samples[played.clone()].to_vec();
         match self.overlap.take() {
             Some(before) => blend(&mut joined, &before),
             None => fade(joined.iter_mut()),
@@ -25,8 +30,8 @@ impl Seam {
         if is_last {
             fade(joined.iter_mut().rev());
         } else {
-            let end = (heard.end + OVERLAP_SAMPLES).min(samples.len());
-            self.overlap = Some(samples[heard.end..end].to_vec());
+            let end = (played.end + OVERLAP_SAMPLES).min(samples.len());
+            self.overlap = Some(samples[played.end..end].to_vec());
         }
         joined
     }
@@ -53,11 +58,11 @@ mod tests {
     #[test]
     fn windows_of_different_level_meet_without_a_jump() {
         let mut seam = Seam::default();
-        let mut heard = seam.join(&[0.5; 2000], 0..1000, false);
-        heard.extend(seam.join(&[0.3; 2000], 500..1500, true));
-        let jump = heard.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max);
-        assert_eq!(heard.len(), 2000);
+        let mut played = seam.join(&[0.5; 2000], 0..1000, false);
+        played.extend(seam.join(&[0.3; 2000], 500..1500, true));
+        let jump = played.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f32::max);
+        assert_eq!(played.len(), 2000);
         assert!(jump < 0.005, "a jump of {jump}");
-        assert_eq!((heard[0], heard[1999]), (0.0, 0.0));
+        assert_eq!((played[0], played[1999]), (0.0, 0.0));
     }
 }

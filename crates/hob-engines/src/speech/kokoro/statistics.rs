@@ -1,15 +1,16 @@
 //! The statistics that the vocoder's normalisations carry from window to window.
-//! A prior per voice stands in for the sentence until enough of it has been seen.
+//! A sentence starts from the statistics of its voice, which lose weight with every window.
 
-/// How many frames of its own the prior weighs as much as. Found by log-mel distance to whole
+/// The voice's statistics count as this many frames of the sentence. Found by log-mel distance to whole
 /// synthesis on held-out sentences of three voices: 2.99 dB with 300, 2.79 with 450, 2.74 with 600.
-const PRIOR_FRAMES: f32 = 600.0;
+const VOICE_FRAMES: f32 = 600.0;
 
-/// The priors of the 54 published voices have values up to 106. Larger ones come from a damaged file.
+/// The statistics of the 54 published voices have values up to 106. Larger ones come from a damaged file.
 const VALUE_MAX: f32 = 1e6;
 
-/// What a voice says to find its prior: three lengths, because the share of silence and the style row
-/// depend on the length. The sentences are chosen for many different phonemes.
+/// Sentences that are synthesised to measure a voice's statistics. They have three lengths, because
+/// silence and the voice's style vector depend on the length. They are chosen for many different
+/// phonemes.
 pub(super) const CALIBRATION: [&str; 3] = [
     "həlˈO, jˈɛs.",
     "hˈɛlp ðə wˈʊmən ɡɛt bˈæk tə hɜɹ fˈit.",
@@ -18,16 +19,16 @@ pub(super) const CALIBRATION: [&str; 3] = [
 
 /// Mean and variance per channel, and how many frames they stand for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Running {
+pub(super) struct RunningStatistics {
     mean: Vec<f32>,
     variance: Vec<f32>,
     frames: f32,
 }
 
-impl Running {
-    /// Knows nothing: a window is then normalised by itself.
-    pub(super) fn empty(channels: usize) -> Running {
-        Running { mean: vec![0.0; channels], variance: vec![0.0; channels], frames: 0.0 }
+impl RunningStatistics {
+    /// No statistics yet: the first window is normalised by its own.
+    pub(super) fn empty(channels: usize) -> RunningStatistics {
+        RunningStatistics { mean: vec![0.0; channels], variance: vec![0.0; channels], frames: 0.0 }
     }
 
     pub(super) fn mean(&self) -> &[f32] {
@@ -38,7 +39,7 @@ impl Running {
         &self.variance
     }
 
-    /// What weight these have against a window of `frames` frames, 0 to 1.
+    /// The weight of these statistics compared with a window of `frames` frames: 0 to 1.
     pub(super) fn share(&self, frames: usize) -> f32 {
         self.frames / (self.frames + frames as f32)
     }
@@ -52,7 +53,7 @@ impl Running {
         self.mean.iter().zip(mean).zip(spread).map(own).collect()
     }
 
-    /// Takes `frames` more frames with these statistics in: Chan, Golub and LeVeque (1979).
+    /// Adds the statistics of `frames` more frames (Chan, Golub and LeVeque, 1979).
     pub(super) fn add(&mut self, mean: &[f32], variance: &[f32], frames: usize) {
         self.frames += frames as f32;
         let weight = frames as f32 / self.frames;
@@ -67,19 +68,19 @@ impl Running {
 
 /// A voice's statistics over several sentences: what its utterances start from.
 ///
-/// The variance is that within a sentence, averaged, because a sentence is what is normalised. One prior
-/// for all lengths of text came closer to whole synthesis than one that depends on the length.
+/// The variance is the average of the variances within each sentence, because the model normalises
+/// over a sentence. One set for all lengths of text came closer to whole synthesis than one that depends on the length.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Prior(Running);
+pub(super) struct VoiceStatistics(RunningStatistics);
 
-impl Prior {
-    pub(super) fn empty(channels: usize) -> Prior {
-        Prior(Running::empty(channels))
+impl VoiceStatistics {
+    pub(super) fn empty(channels: usize) -> VoiceStatistics {
+        VoiceStatistics(RunningStatistics::empty(channels))
     }
 
-    /// Takes a sentence of `frames` frames in.
+    /// Adds a sentence of `frames` frames.
     pub(super) fn push(&mut self, mean: &[f32], variance: &[f32], frames: usize) {
-        let Prior(all) = self;
+        let VoiceStatistics(all) = self;
         all.frames += frames as f32;
         let weight = frames as f32 / all.frames;
         let mix = |all: &mut f32, new: &f32| *all += weight * (new - *all);
@@ -87,8 +88,8 @@ impl Prior {
         all.variance.iter_mut().zip(variance).for_each(|(all, new)| mix(all, new));
     }
 
-    pub(super) fn running(&self) -> Running {
-        Running { frames: PRIOR_FRAMES, ..self.0.clone() }
+    pub(super) fn running(&self) -> RunningStatistics {
+        RunningStatistics { frames: VOICE_FRAMES, ..self.0.clone() }
     }
 
     /// Little-endian: all means, then all variances.
@@ -97,8 +98,8 @@ impl Prior {
         values.flat_map(|value| value.to_le_bytes()).collect()
     }
 
-    /// `None`: the bytes are not a prior for this number of channels, or its values are not statistics.
-    pub(super) fn from_bytes(bytes: &[u8], channels: usize) -> Option<Prior> {
+    /// `None`: the bytes have the wrong length for this number of channels, or a value is impossible.
+    pub(super) fn from_bytes(bytes: &[u8], channels: usize) -> Option<VoiceStatistics> {
         let (words, []) = bytes.as_chunks::<4>() else { return None };
         let (mean, variance) = words.split_at_checked(channels)?;
         let floats = |words: &[[u8; 4]]| -> Vec<f32> {
@@ -107,10 +108,7 @@ impl Prior {
         let (mean, variance) = (floats(mean), floats(variance));
         let are_statistics = mean.iter().all(|value| value.abs() <= VALUE_MAX)
             && variance.iter().all(|value| (0.0..=VALUE_MAX).contains(value));
-        (variance.len() == channels && are_statistics).then_some(Prior(Running {
-            mean,
-            variance,
-            frames: PRIOR_FRAMES,
-        }))
+        (variance.len() == channels && are_statistics)
+            .then_some(VoiceStatistics(RunningStatistics { mean, variance, frames: VOICE_FRAMES }))
     }
 }

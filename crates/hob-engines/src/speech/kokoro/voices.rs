@@ -1,4 +1,4 @@
-//! Voices on disk: a style per length of text, and the prior that was measured when stored.
+//! Voices on disk: a style per length of text, and the statistics that were measured when stored.
 //! Read when first asked for and kept: a voice is half a megabyte and a third of one.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hob_core::{Gender, Language, Voice};
 
-use super::statistics::Prior;
+use super::statistics::VoiceStatistics;
 use super::{LoadError, TOKENS_MAX, files};
 use crate::speech::synthesiser::SynthesisError;
 
@@ -22,12 +22,12 @@ const STYLE_MAX: f32 = 16.0;
 #[derive(Debug)]
 pub(super) struct Voices {
     folder: PathBuf,
-    priors: HashMap<String, Arc<Prior>>,
+    statistics: HashMap<String, Arc<VoiceStatistics>>,
 }
 
 impl Voices {
     pub(super) fn new(model: &Path) -> Voices {
-        Voices { folder: model.to_owned(), priors: HashMap::new() }
+        Voices { folder: model.to_owned(), statistics: HashMap::new() }
     }
 
     /// The style for a text of `tokens` tokens: row `tokens − 1` of 510.
@@ -43,21 +43,21 @@ impl Voices {
         }
     }
 
-    pub(super) fn prior(
+    pub(super) fn statistics(
         &mut self,
         voice: &str,
         channels: usize,
-    ) -> Result<Arc<Prior>, SynthesisError> {
-        if let Some(prior) = self.priors.get(voice) {
-            return Ok(Arc::clone(prior));
+    ) -> Result<Arc<VoiceStatistics>, SynthesisError> {
+        if let Some(statistics) = self.statistics.get(voice) {
+            return Ok(Arc::clone(statistics));
         }
         let path = self.path(files::STATISTICS, voice)?;
         let bytes = fs::read(&path).map_err(|error| unreadable(&path, &error))?;
-        let prior = Prior::from_bytes(&bytes, channels)
+        let statistics = VoiceStatistics::from_bytes(&bytes, channels)
             .ok_or_else(|| unreadable(&path, &io::ErrorKind::InvalidData.into()))?;
-        let prior = Arc::new(prior);
-        self.priors.insert(voice.to_owned(), Arc::clone(&prior));
-        Ok(prior)
+        let statistics = Arc::new(statistics);
+        self.statistics.insert(voice.to_owned(), Arc::clone(&statistics));
+        Ok(statistics)
     }
 
     /// A name is a file name only if it looks like a voice, so that it cannot lead elsewhere.

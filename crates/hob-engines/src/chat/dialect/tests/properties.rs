@@ -1,5 +1,5 @@
-//! Answers made of marks, calls and noise in any order.
-//! Nothing depends on the cuts, nothing panics, and without a call nothing is lost.
+//! Random answers: tags of thinking and tool calls, whole calls, and other text, in any order.
+//! The result does not depend on how the answer is split.
 
 use proptest::prelude::*;
 
@@ -82,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn a_call_that_was_checked_is_whole(tools in tools(), answer in answer()) {
+    fn calls_delivered_whole_have_valid_json_arguments(tools in tools(), answer in answer()) {
         let pieces = parsed(AnswerParser::new(&dialect(tools), false, offered(Delivery::Whole)), [&answer]);
         let mut calls = 0;
         for (at, piece) in pieces.iter().enumerate() {
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_is_taken(answer: String, starts_in_thinking: bool) {
+    fn arbitrary_text_does_not_panic(answer: String, starts_in_thinking: bool) {
         let parser = AnswerParser::new(&dialect(HERMES), starts_in_thinking, offered(Delivery::Streamed));
         parsed(parser, [answer]);
     }

@@ -12,7 +12,7 @@ use hob_core::Speed;
 use super::distance::{correlation, level, log_mel_db};
 use super::{kokoro, setting, stored};
 use crate::speech::kokoro::contours::Contours;
-use crate::speech::kokoro::statistics::Running;
+use crate::speech::kokoro::statistics::RunningStatistics;
 use crate::speech::kokoro::{Kokoro, files};
 
 const CASES: [(&str, &str, &str); 5] = [
@@ -141,7 +141,7 @@ fn vocoder_agrees(
     let style = kokoro.voices.style(voice, phonemes.chars().count()).expect("a voice");
     let window = contours.whole();
     assert!(phases_apart(&float.read("phases"), &window.phases) < 0.02, "{case}: phases");
-    let own = Running::empty(kokoro.vocoder.channels());
+    let own = RunningStatistics::empty(kokoro.vocoder.channels());
     let ours = kokoro.vocoder.run(&window, &style, &own).expect("the vocoder runs").samples;
     let (theirs, truth) = (int8.read("audio"), float.read("audio"));
     assert_eq!([ours.len(), theirs.len()], [truth.len(); 2], "{case}: samples");
@@ -160,12 +160,12 @@ fn vocoder_agrees(
     assert!((0.95..1.05).contains(&(louder[0] / louder[1])), "{case}: level {louder:?}");
 }
 
-/// The largest difference of two phases, in turns, whole turns apart being the same. ONNX Runtime
-/// adds up 32-bit floats; hob does not, so they drift apart by a hundredth of a turn.
+/// The largest difference of two phases, in cycles. Phases that are whole cycles apart count as equal.
+/// ONNX Runtime adds up 32-bit floats and hob does not, so they drift apart by a hundredth of a cycle.
 fn phases_apart(a: &[f32], b: &[f32]) -> f32 {
     let apart = |(a, b): (&f32, &f32)| {
-        let turns = (f64::from(*a) - f64::from(*b)) / std::f64::consts::TAU;
-        (turns - turns.round()).abs() as f32
+        let cycles = (f64::from(*a) - f64::from(*b)) / std::f64::consts::TAU;
+        (cycles - cycles.round()).abs() as f32
     };
     a.iter().zip(b).map(apart).fold(0.0, f32::max)
 }

@@ -8,7 +8,7 @@ use super::kokoro;
 use crate::speech::kokoro::SAMPLES_PER_FRAME;
 use crate::speech::synthesiser::Synthesiser;
 
-/// As [`crate::speech::Pacing`] grows them for a single listener.
+/// The lengths that [`crate::speech::Pacing`] chooses for one listener.
 const WINDOWS_S: [f32; 6] = [0.15, 0.15, 0.25, 0.5, 1.0, 2.0];
 
 /// Sentences that are not used for calibration.
@@ -23,7 +23,7 @@ struct Windowed {
     samples: Vec<f32>,
     /// Where windows meet, in samples.
     seams: Vec<usize>,
-    /// Where the unit's heard samples begin in the whole.
+    /// Where the unit's played samples begin in the sound of the whole unit.
     from: usize,
 }
 
@@ -34,7 +34,7 @@ fn windowed(kokoro: &mut super::Kokoro, phonemes: &str, voice: &str) -> Windowed
 fn windowed_at(kokoro: &mut super::Kokoro, phonemes: &str, voice: &str, speed: Speed) -> Windowed {
     let unit = SpokenUnit { phonemes: phonemes.to_owned(), words: Vec::new(), pause_after_ms: 0 };
     let mut utterance = kokoro.begin(&unit, voice, speed).expect("begins");
-    let from = utterance.plan.heard_from() * SAMPLES_PER_FRAME;
+    let from = utterance.plan.played_from() * SAMPLES_PER_FRAME;
     let promised = kokoro.seconds_left(&utterance);
     let (mut samples, mut seams) = (Vec::new(), Vec::new());
     for at in 0.. {
@@ -51,7 +51,7 @@ fn windowed_at(kokoro: &mut super::Kokoro, phonemes: &str, voice: &str, speed: S
 }
 
 #[test]
-fn a_rate_is_what_was_asked_for() {
+fn speech_has_the_requested_rate() {
     let mut kokoro = kokoro();
     let own = windowed(&mut kokoro, SENTENCES[1], "af_heart").samples.len() as f32;
     for rate in [0.5, 1.2, 1.75, 2.0, 3.0, 4.0] {
@@ -76,7 +76,10 @@ fn windows_sound_like_the_whole_sentence() {
             let click = worst_click(&ours);
             println!("{voice}: log-mel {mel:.2} dB, spectral {spectral:.2} dB, click {click:.2}");
             assert!(mel < 5.0, "{voice}: {mel} dB for {phonemes}");
-            assert!(click < 2.0, "{voice}: a seam jumps {click} times as far as speech does");
+            assert!(
+                click < 2.0,
+                "{voice}: the step at a seam is {click} times the largest usual step"
+            );
             distances.push(mel);
         }
     }
@@ -97,7 +100,7 @@ fn worst_click(windowed: &Windowed) -> f32 {
 }
 
 #[test]
-fn the_same_request_gives_the_same_samples_whatever_was_said_before() {
+fn earlier_requests_do_not_change_the_samples() {
     let mut kokoro = kokoro();
     let first = windowed(&mut kokoro, SENTENCES[0], "af_heart").samples;
     windowed(&mut kokoro, SENTENCES[1], "bm_fable");
