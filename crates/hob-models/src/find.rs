@@ -25,7 +25,7 @@ use hob_core::nearest;
 use crate::catalog::names::{self, NamedRepo, ShortName};
 use crate::fetch::FetchLimits;
 use crate::known;
-use crate::recipe::Mixture;
+use crate::recipe::QuantMix;
 use crate::store::Store;
 use crate::{Catalog, Sha256};
 
@@ -116,7 +116,7 @@ enum Aim {
 struct Search<'f> {
     finder: &'f Finder,
     remote: &'f Remote,
-    quant: Option<Mixture>,
+    quant: Option<QuantMix>,
     aim: Aim,
 }
 
@@ -135,7 +135,7 @@ impl Finder {
     ///
     /// # Errors
     /// One sentence that says why the model cannot be described.
-    pub fn find(&self, asked: &str, quant: Option<Mixture>) -> Result<FoundModel, FindError> {
+    pub fn find(&self, asked: &str, quant: Option<QuantMix>) -> Result<FoundModel, FindError> {
         let remote = Remote::new(self);
         let search = Search { finder: self, remote: &remote, quant, aim: Aim::Answer };
         let Described { model, variants, source, notes, .. } = search.any(asked.trim())?;
@@ -173,7 +173,7 @@ impl Described {
 }
 
 impl Search<'_> {
-    fn wishing(self, quant: Option<Mixture>) -> Self {
+    fn wishing(self, quant: Option<QuantMix>) -> Self {
         Search { quant, ..self }
     }
 
@@ -285,19 +285,19 @@ impl Search<'_> {
     fn known(&self, asked: &str) -> Result<Option<Described>, FindError> {
         let Ok((known, context_tokens)) = known::find(asked) else { return Ok(None) };
         let named = names::named(asked);
-        let mixture = match self.quant.or(named.and_then(|found| found.quant)) {
-            Some(mixture) => mixture,
-            None => Mixture::named(USUAL_QUANT)?,
+        let mix = match self.quant.or(named.and_then(|found| found.quant)) {
+            Some(mix) => mix,
+            None => QuantMix::named(USUAL_QUANT)?,
         };
         let at = || format!("the dimensions of {}", known.name);
-        let model = known.model(mixture, context_tokens);
+        let model = known.model(mix, context_tokens);
         let model = model.map_err(|error| FindError::Gguf { at: at(), error })?;
-        let model = Model { quant: mixture.label().to_owned(), ..model };
-        let note = format!("weights as {} would store them, not those of a file", mixture.name());
+        let model = Model { quant: mix.label().to_owned(), ..model };
+        let note = format!("weights as {} would store them, not those of a file", mix.name());
         let source = format!("published dimensions of {}", known.name);
-        let variants = known.variants(mixture, context_tokens);
+        let variants = known.variants(mix, context_tokens);
         let found = Described { variants, notes: vec![note], ..Described::of(model, source) };
-        Ok(Some(match named.filter(|_| mixture.format() == Format::Gguf) {
+        Ok(Some(match named.filter(|_| mix.format() == Format::Gguf) {
             Some(ShortName { named, .. }) => found.fetched_from(named),
             None => found,
         }))

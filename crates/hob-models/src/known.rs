@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::catalog::names;
 use crate::gguf::{Gguf, GgufError};
-use crate::recipe::{Dimensions, Mixture, other_quants};
+use crate::recipe::{Dimensions, QuantMix, other_quants};
 
 /// All known models, the smallest first.
 pub static KNOWN: LazyLock<Vec<KnownModel>> = LazyLock::new(|| {
@@ -81,45 +81,45 @@ impl KnownModel {
         found.or_else(own)
     }
 
-    /// The header that a file would have, with weights as `mixture` stores them.
+    /// The header that a file would have, with weights as `mix` stores them.
     ///
     /// # Errors
     /// The table is wrong; a test checks it.
-    pub fn header(&self, mixture: Mixture, context_tokens: u32) -> Result<Gguf, GgufError> {
+    pub fn header(&self, mix: QuantMix, context_tokens: u32) -> Result<Gguf, GgufError> {
         let context = u64::from(context_tokens);
-        self.dimensions.clone().with("context_length", context).header(mixture)
+        self.dimensions.clone().with("context_length", context).header(mix)
     }
 
     /// The model in this quant, with its tower.
     ///
     /// # Errors
     /// See [`KnownModel::header`].
-    pub fn model(&self, mixture: Mixture, context_tokens: u32) -> Result<Model, GgufError> {
-        let mut shape = self.header(mixture, context_tokens)?.shape()?;
+    pub fn model(&self, mix: QuantMix, context_tokens: u32) -> Result<Model, GgufError> {
+        let mut shape = self.header(mix, context_tokens)?.shape()?;
         shape.weights.0.extend(self.tower());
         Ok(Model {
             name: self.name.clone(),
-            format: mixture.format(),
-            quant: mixture.name().to_owned(),
+            format: mix.format(),
+            quant: mix.name().to_owned(),
             shape,
             basis: Basis::Assumed,
-            location: self.location(mixture),
+            location: self.location(mix),
         })
     }
 
     /// Where `hob pull` fetches such a file.
-    fn location(&self, mixture: Mixture) -> Location {
+    fn location(&self, mix: QuantMix) -> Location {
         let tag = self.tags.first().map_or("", |(tag, _)| tag);
-        match names::named(tag).filter(|_| mixture.format() == Format::Gguf) {
+        match names::named(tag).filter(|_| mix.format() == Format::Gguf) {
             Some(found) => found.named.location(),
             None => Location::Unknown,
         }
     }
 
     /// The same model in other quants.
-    pub fn variants(&self, mixture: Mixture, context_tokens: u32) -> Vec<Model> {
-        let stored = |quant| self.model(Mixture::named(quant).ok()?, context_tokens).ok();
-        other_quants(mixture.name()).filter_map(stored).collect()
+    pub fn variants(&self, mix: QuantMix, context_tokens: u32) -> Vec<Model> {
+        let stored = |quant| self.model(QuantMix::named(quant).ok()?, context_tokens).ok();
+        other_quants(mix.name()).filter_map(stored).collect()
     }
 
     /// The vision or audio tower, in 16 bits.

@@ -26,7 +26,7 @@ pub use find::{FindError, Finder, FoundModel, Located};
 pub use gguf::{Gguf, GgufError};
 pub use progress::{Cancelled, Progress, PullStep, Watch};
 pub use pull::{PullError, PullOptions, PullOutcome, Pulled, Puller, SourceFailure};
-pub use recipe::{Dimensions, Mixture, UnknownMixture};
+pub use recipe::{Dimensions, QuantMix, UnknownQuant};
 pub use store::{
     Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel, check_changed,
 };

@@ -1,9 +1,9 @@
-//! Computes the tensors of a model from its dimensions, in the types that a quant would give them. Used for typed
-//! dimensions, published configurations, and quants without a file.
+//! Computes the tensors of a model from its dimensions, in the types that a quant would give them. Used for
+//! dimensions that the user gives with `--shape`, published configurations, and quants without a file.
 //! Norms and biases are left out: under 0.1 % of a model.
 
 mod layers;
-mod mixture;
+mod quant_mix;
 
 use hob_core::fit::Model;
 use hob_core::machine::Basis;
@@ -11,14 +11,14 @@ use hob_core::weights::Weights;
 
 use crate::gguf::{Gguf, GgufError, Scalar, Tensor, Value};
 
-pub use mixture::{Mixture, UnknownMixture};
+pub use quant_mix::{QuantMix, UnknownQuant};
 
 /// Dimensions with the keys of a GGUF header, without a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dimensions {
     architecture: String,
     keys: Vec<(String, Value)>,
-    /// Whether the embedding also computes the scores.
+    /// Whether the output layer uses the embedding's weights (tied).
     is_tied: bool,
 }
 
@@ -53,14 +53,14 @@ impl Dimensions {
         self.keys.push((key.to_owned(), value));
     }
 
-    /// A header whose weights are stored as `mixture` says.
+    /// A header whose weights are stored as `mix` says.
     ///
     /// # Errors
     /// A necessary number is missing or impossible, or the architecture's layers are unknown.
-    pub fn header(&self, mixture: Mixture) -> Result<Gguf, GgufError> {
+    pub fn header(&self, mix: QuantMix) -> Result<Gguf, GgufError> {
         let bare = self.bare();
         let tensors = layers::tensors(&bare, self.is_tied)?;
-        let stored = mixture.stored(&bare, tensors)?;
+        let stored = mix.stored(&bare, tensors)?;
         Ok(bare.with_tensors(stored))
     }
 
@@ -81,15 +81,15 @@ impl Dimensions {
     ///
     /// # Errors
     /// See [`Dimensions::header`].
-    pub fn weights(&self, mixture: Mixture) -> Result<Weights, GgufError> {
-        Ok(self.header(mixture)?.shape()?.weights)
+    pub fn weights(&self, mix: QuantMix) -> Result<Weights, GgufError> {
+        Ok(self.header(mix)?.shape()?.weights)
     }
 }
 
 /// Quants to try if none is given, from the most bits to the fewest that are still good.
 pub const GOOD_QUANTS: [&str; 4] = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"];
 
-/// Quants for machines that hold nothing better.
+/// Quants of low quality, for machines with too little memory for the others.
 const POOR_QUANTS: [&str; 2] = ["Q3_K_M", "Q2_K"];
 
 /// Other quants to compare with `quant`.
@@ -97,11 +97,15 @@ pub(crate) fn other_quants(quant: &str) -> impl Iterator<Item = &'static str> {
     GOOD_QUANTS.into_iter().chain(POOR_QUANTS).filter(move |other| *other != quant)
 }
 
-/// The model of a header, as other quants would store it.
+/// The model as other quants would store it.
 pub fn variants(gguf: &Gguf, name: &str) -> Vec<Model> {
     let stored = |quant| {
-        let remade = remade(gguf.clone(), Mixture::named(quant).ok()?).ok()?;
-        Some(Model { quant: quant.to_owned(), basis: Basis::Assumed, ..remade.model(name).ok()? })
+        let requantized = requantized(gguf.clone(), QuantMix::named(quant).ok()?).ok()?;
+        Some(Model {
+            quant: quant.to_owned(),
+            basis: Basis::Assumed,
+            ..requantized.model(name).ok()?
+        })
     };
     other_quants(gguf.quantization()).filter_map(stored).collect()
 }
@@ -110,12 +114,12 @@ pub fn variants(gguf: &Gguf, name: &str) -> Vec<Model> {
 ///
 /// # Errors
 /// A tensor cannot be stored in that quant.
-pub fn remade(gguf: Gguf, mixture: Mixture) -> Result<Gguf, GgufError> {
+pub fn requantized(gguf: Gguf, mix: QuantMix) -> Result<Gguf, GgufError> {
     let is_matrix = |tensor: &&Tensor| tensor.dims.len() > 1;
     let matrices = gguf.tensors().iter().filter(is_matrix);
     let matrices = matrices
         .map(|tensor| layers::Matrix { name: tensor.name.clone(), dims: tensor.dims.clone() });
-    let mut stored = mixture.stored(&gguf, matrices.collect())?;
+    let mut stored = mix.stored(&gguf, matrices.collect())?;
     stored.extend(gguf.tensors().iter().filter(|tensor| !is_matrix(tensor)).cloned());
     Ok(gguf.with_tensors(stored))
 }

@@ -213,7 +213,8 @@ impl Store {
             let path = model.folder.join(&file.path);
             let got = Sha256::of_file::<StoreError>(&path, watch)?;
             if got != file.sha256 {
-                let detail = format!("{} is {got} and was {}", file.path, file.sha256);
+                let detail =
+                    format!("{} has the checksum {got}, expected {}", file.path, file.sha256);
                 return Err(StoreError::Damaged { name: model.name().to_owned(), detail });
             }
             watch.item_done(file.bytes);

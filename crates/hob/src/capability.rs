@@ -3,7 +3,7 @@
 
 use hob_core::fit::{Assessment, FitOptions, Model, Placement, Plan, Warning, assess};
 use hob_core::machine::Machine;
-use hob_models::Mixture;
+use hob_models::QuantMix;
 use hob_models::known::{KNOWN, KnownModel, Purpose};
 
 /// Since then, models of a given size have become as good as models of twice their size each year (a rough rule).
@@ -42,7 +42,7 @@ pub(crate) fn capability(known: &KnownModel, model: &Model, purpose: Option<Purp
 fn whole_on_a_card(machine: &Machine, options: &FitOptions) -> Option<&'static str> {
     let is_on_card = |plan: &Plan| plan.fits() && plan.placement == Placement::Vram;
     let fits = |known: &KnownModel| {
-        let model = known.model(Mixture::named("Q4_K_M").ok()?, known.tags.first()?.1).ok()?;
+        let model = known.model(QuantMix::named("Q4_K_M").ok()?, known.tags.first()?.1).ok()?;
         let assessed = assess(machine, &model, options).ok()?;
         assessed.plans.iter().any(is_on_card).then(|| capability(known, &model, None))
     };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hob_models::find::OLLAMA_REGISTRY;
-use hob_models::{FetchLimits, Mixture, Store};
+use hob_models::{FetchLimits, QuantMix, Store};
 use hob_models::{FindError, Finder, FoundModel};
 
 use crate::app::App;
@@ -17,7 +17,7 @@ const SILENCE: Duration = Duration::from_secs(20);
 
 /// # Errors
 /// One sentence on why the model was not found.
-pub(crate) fn found(asked: &str, quant: Option<Mixture>, app: &App<'_>) -> CliResult<FoundModel> {
+pub(crate) fn found(asked: &str, quant: Option<QuantMix>, app: &App<'_>) -> CliResult<FoundModel> {
     finder(app).find(asked, quant).map_err(failure)
 }
 

@@ -14,7 +14,7 @@ use hob_models::catalog::{self, Purpose};
 use hob_models::find::USUAL_QUANT;
 use hob_models::known::find as known;
 use hob_models::{
-    Catalog, Finder, Manifest, Mixture, PullError, Store, StoreError, StoredModel, Watch,
+    Catalog, Finder, Manifest, PullError, QuantMix, Store, StoreError, StoredModel, Watch,
 };
 use serde::Serialize;
 
@@ -251,7 +251,7 @@ impl ModelStore {
 fn fetchable(named: &NamedRepo) -> Entry {
     let usual = || {
         let (known, context_tokens) = known(named.name).ok()?;
-        known.model(Mixture::named(USUAL_QUANT).ok()?, context_tokens).ok()
+        known.model(QuantMix::named(USUAL_QUANT).ok()?, context_tokens).ok()
     };
     Entry {
         name: named.name.to_owned(),

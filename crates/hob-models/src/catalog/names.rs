@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use hob_core::fit::Location;
 
 use crate::gguf::PartName;
-use crate::recipe::Mixture;
+use crate::recipe::QuantMix;
 
 /// The quant of a name that states none.
 pub const USUAL_QUANT: &str = "Q4_K_M";
@@ -35,7 +35,7 @@ impl NamedRepo {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShortName {
     pub named: &'static NamedRepo,
-    pub quant: Option<Mixture>,
+    pub quant: Option<QuantMix>,
 }
 
 /// Finds the model of a short name: `qwen3`, `qwen3:latest`, `qwen3:8b`, `qwen3:8b-q8_0`.
@@ -47,7 +47,7 @@ pub fn named(asked: &str) -> Option<ShortName> {
     }
     bare.match_indices('-').find_map(|(at, _)| {
         let named = exactly(&bare[..at])?;
-        let quant = Mixture::named(&bare[at + 1..]).ok()?;
+        let quant = QuantMix::named(&bare[at + 1..]).ok()?;
         Some(ShortName { named, quant: Some(quant) })
     })
 }
@@ -89,7 +89,7 @@ fn of_catalog(asked: &str) -> Option<&'static str> {
 
 fn with_quant(found: ShortName) -> String {
     let name = found.named.name;
-    match found.quant.map(|mixture| mixture.name()) {
+    match found.quant.map(|mix| mix.name()) {
         None | Some(USUAL_QUANT) => name.to_owned(),
         Some(quant) => format!("{name}-{}", quant.to_ascii_lowercase()),
     }

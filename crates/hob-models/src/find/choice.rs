@@ -27,7 +27,7 @@ pub(super) fn one(
     let entries = entries(folder).map_err(|error| unreadable(at.clone(), &error))?;
     let models = models(&entries);
     let has_tensors = entries.iter().any(|entry| entry.path.ends_with(".safetensors"));
-    let wished = search.quant.and_then(|mixture| of_quant(&models, mixture.name()));
+    let wished = search.quant.and_then(|mix| of_quant(&models, mix.name()));
     match (models.as_slice(), has_tensors) {
         ([], false) => Err(none(&at, &entries)),
         ([], true) => tensors::of_folder(search, source_files, name, &entries),

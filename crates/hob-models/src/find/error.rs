@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use crate::gguf::GgufError;
-use crate::recipe::UnknownMixture;
+use crate::recipe::UnknownQuant;
 use crate::safetensors::{ConfigError, SafetensorsError};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,7 +82,7 @@ pub enum FindError {
     #[error("'{name}' is not a valid model name (expected at most 80 letters, digits and -_.:/@)")]
     BadName { name: String },
     #[error(transparent)]
-    UnknownQuant(#[from] UnknownMixture),
+    UnknownQuant(#[from] UnknownQuant),
 }
 
 impl FindError {

@@ -71,17 +71,17 @@ pub(super) fn described(
     }
     let of_file = gguf.quantization();
     let made_up = search.quant.filter(|_| search.aim == Aim::Answer);
-    let other = made_up.filter(|mixture| !mixture.name().eq_ignore_ascii_case(of_file));
+    let other = made_up.filter(|mix| !mix.name().eq_ignore_ascii_case(of_file));
     let model = match other {
         None => model,
-        Some(mixture) => {
-            notes.push(format!("weights as {} would store them, not {of_file}", mixture.name()));
-            let remade = recipe::remade(gguf, mixture).map_err(wrong)?;
+        Some(mix) => {
+            notes.push(format!("weights as {} would store them, not {of_file}", mix.name()));
+            let requantized = recipe::requantized(gguf, mix).map_err(wrong)?;
             Model {
                 name,
-                format: mixture.format(),
-                quant: mixture.label().to_owned(),
-                shape: remade.shape().map_err(wrong)?,
+                format: mix.format(),
+                quant: mix.label().to_owned(),
+                shape: requantized.shape().map_err(wrong)?,
                 basis: Basis::Assumed,
                 location: Location::default(),
             }

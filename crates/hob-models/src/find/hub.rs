@@ -8,7 +8,7 @@ use super::choice::{self, Entry};
 use super::file_source::FileSource;
 use super::{Aim, Described, FindError, Search, USUAL_QUANT, tensors};
 use crate::catalog::names::ShortName;
-use crate::recipe::Mixture;
+use crate::recipe::QuantMix;
 
 /// Maximum length of one page of a list, which names at most a thousand files.
 const PAGE_BYTES_MAX: u64 = 8 << 20;
@@ -59,7 +59,7 @@ impl Repo {
 
     /// The catalog's repository for a short name.
     pub(super) fn of(asked: ShortName) -> Repo {
-        let quant = asked.quant.map(|mixture| mixture.name().to_owned());
+        let quant = asked.quant.map(|mix| mix.name().to_owned());
         let (name, revision) = (asked.named.repo.to_owned(), REVISION.to_owned());
         Repo { name, revision, file: None, quant }
     }
@@ -126,7 +126,7 @@ fn chosen<'m>(
     repo: &Repo,
     models: &'m [String],
 ) -> Result<&'m String, FindError> {
-    let wished = search.quant.map(|mixture| mixture.name().to_owned());
+    let wished = search.quant.map(|mix| mix.name().to_owned());
     let said = repo.quant.clone().or(wished);
     let quant = said.clone().unwrap_or_else(|| USUAL_QUANT.to_owned());
     let others = LESS_USUAL_QUANTS.iter().filter(|_| said.is_none());
@@ -153,7 +153,7 @@ fn from_tensors(
         return Err(choice::none(&repo.name, entries));
     }
     let name = repo.name.rsplit('/').next().unwrap_or(&repo.name);
-    let said = repo.quant.as_deref().map(Mixture::named).transpose()?;
+    let said = repo.quant.as_deref().map(QuantMix::named).transpose()?;
     let quant = said.or(search.quant);
     tensors::of_folder(&search.wishing(quant), source_files, name, entries)
 }

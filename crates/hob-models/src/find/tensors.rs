@@ -93,14 +93,14 @@ fn made(
     name: &str,
     config: &Config,
 ) -> Result<Option<Model>, crate::gguf::GgufError> {
-    let Some(mixture) = search.quant else { return Ok(None) };
+    let Some(mix) = search.quant else { return Ok(None) };
     let dimensions = config.dimensions.clone();
     let dimensions = if config.is_tied { dimensions.tied() } else { dimensions };
-    let shape = dimensions.header(mixture)?.shape()?;
+    let shape = dimensions.header(mix)?.shape()?;
     Ok(Some(Model {
         name: name.to_owned(),
-        format: mixture.format(),
-        quant: mixture.label().to_owned(),
+        format: mix.format(),
+        quant: mix.label().to_owned(),
         shape,
         basis: Basis::Assumed,
         location: Location::default(),

@@ -6,7 +6,7 @@ use hob_core::machine::Basis;
 use hob_core::nearest;
 
 use crate::gguf::GgufError;
-use crate::recipe::{self, Dimensions, Mixture};
+use crate::recipe::{self, Dimensions, QuantMix};
 
 const TYPED: &str = "the typed shape";
 
@@ -27,7 +27,7 @@ pub enum ShapeError {
     #[error(transparent)]
     Header(#[from] GgufError),
     #[error(transparent)]
-    UnknownQuant(#[from] crate::recipe::UnknownMixture),
+    UnknownQuant(#[from] crate::recipe::UnknownQuant),
 }
 
 const ARCHITECTURE: &str = "llama";
@@ -68,10 +68,10 @@ const OPTIONAL: [&str; 27] = [
 ///
 /// # Errors
 /// A key is unknown, missing or given twice, or a number is out of range.
-pub fn typed(shape: &str, quant: Option<Mixture>) -> Result<(Model, Vec<Model>), ShapeError> {
-    let mixture = match quant {
-        Some(mixture) => mixture,
-        None => Mixture::named(super::USUAL_QUANT)?,
+pub fn typed(shape: &str, quant: Option<QuantMix>) -> Result<(Model, Vec<Model>), ShapeError> {
+    let mix = match quant {
+        Some(mix) => mix,
+        None => QuantMix::named(super::USUAL_QUANT)?,
     };
     let words = shape.split(',').map(str::trim).filter(|word| !word.is_empty());
     let pairs = words.map(pair).collect::<Result<Vec<_>, _>>()?;
@@ -82,11 +82,11 @@ pub fn typed(shape: &str, quant: Option<Mixture>) -> Result<(Model, Vec<Model>),
         dimensions = with(dimensions, key, value)?;
     }
     check(&dimensions)?;
-    let header = dimensions.header(mixture)?;
+    let header = dimensions.header(mix)?;
     let model = Model {
         name: TYPED.to_owned(),
-        format: mixture.format(),
-        quant: mixture.label().to_owned(),
+        format: mix.format(),
+        quant: mix.label().to_owned(),
         shape: header.shape()?,
         basis: Basis::Assumed,
         location: Location::default(),
@@ -145,20 +145,20 @@ mod tests {
     fn a_typed_shape_is_the_known_one() {
         let (typed, variants) = typed(LLAMA, None).expect("a whole shape");
         let (known, context) = crate::known::find("llama3.1:8b").expect("known");
-        let mixture = Mixture::named("Q4_K_M").expect("a quant");
-        let shape = known.header(mixture, context).and_then(|header| header.shape());
+        let mix = QuantMix::named("Q4_K_M").expect("a quant");
+        let shape = known.header(mix, context).and_then(|header| header.shape());
         assert_eq!(typed.shape, shape.expect("a shape"));
         assert_eq!((&*typed.quant, typed.basis), ("Q4_K_M", Basis::Assumed));
-        let others = known.variants(mixture, context).into_iter().map(|other| other.shape);
+        let others = known.variants(mix, context).into_iter().map(|other| other.shape);
         let made = variants.into_iter().filter(|other| other.quant != "Q4_K_M");
         assert_eq!(made.map(|other| other.shape).collect::<Vec<_>>(), others.collect::<Vec<_>>());
     }
 
     #[test]
     fn a_tied_one_in_another_quant_is_smaller() {
-        let mixture = Mixture::named("exl3-4.0").expect("a quant");
-        let (tied, _) = typed(&format!("{LLAMA},tied=true"), Some(mixture)).expect("a whole shape");
-        let (whole, _) = typed(LLAMA, Some(mixture)).expect("a whole shape");
+        let mix = QuantMix::named("exl3-4.0").expect("a quant");
+        let (tied, _) = typed(&format!("{LLAMA},tied=true"), Some(mix)).expect("a whole shape");
+        let (whole, _) = typed(LLAMA, Some(mix)).expect("a whole shape");
         assert!(tied.shape.weights.is_tied() && !whole.shape.weights.is_tied());
         assert!(tied.shape.weights.bytes() < whole.shape.weights.bytes());
         assert_eq!(tied.quant, "EXL3 4.0bpw");

@@ -31,7 +31,8 @@ impl Gguf {
 
     /// Name of the quant, such as `Q4_K_M`: as the file states, or the type of most elements.
     pub fn quantization(&self) -> &'static str {
-        let said = self.number("general.file_type").map(|id| id & !GUESSED).and_then(mixture);
+        let said =
+            self.number("general.file_type").map(|id| id & !GUESSED).and_then(quant_of_file_type);
         said.unwrap_or_else(|| self.commonest_type())
     }
 
@@ -101,7 +102,7 @@ impl Gguf {
 }
 
 /// Quants of llama.cpp, by their number in `general.file_type`.
-fn mixture(id: u64) -> Option<&'static str> {
+fn quant_of_file_type(id: u64) -> Option<&'static str> {
     Some(match id {
         0 => "F32",
         1 => "F16",

@@ -29,8 +29,8 @@ fn known_models_have_their_published_sizes() {
     for (name, elements, kv_bytes, state_bytes, q4_k_m, q8_0) in ROWS {
         let (model, context) = find(name).expect("known");
         for (quant, [whole, active]) in [("Q4_K_M", q4_k_m), ("Q8_0", q8_0)] {
-            let mixture = Mixture::named(quant).expect("a quant");
-            let header = model.header(mixture, context).expect("its dimensions are whole");
+            let mix = QuantMix::named(quant).expect("a quant");
+            let header = model.header(mix, context).expect("its dimensions are whole");
             let near = |got: f64, expected: f64, share: f64, what: &str| {
                 let off = got / expected - 1.0;
                 assert!(off.abs() < share, "{name} {quant}: {what} {got} and not {expected}");
@@ -84,8 +84,8 @@ fn and_so_have_those_whose_files_nobody_listed() {
     ];
     for (name, elements) in rows {
         let (model, context) = find(name).expect("known");
-        let mixture = Mixture::named("BF16").expect("a quant");
-        let header = model.header(mixture, context).expect("its dimensions are whole");
+        let mix = QuantMix::named("BF16").expect("a quant");
+        let header = model.header(mix, context).expect("its dimensions are whole");
         let off = header.parameters() as f64 / elements as f64 - 1.0;
         assert!(off.abs() < 0.002, "{name}: {} and not {elements}", header.parameters());
     }
@@ -121,8 +121,8 @@ fn small_quants_are_as_large_as_their_files() {
     ];
     for (name, quant, gib) in rows {
         let (model, context) = find(name).expect("known");
-        let mixture = Mixture::named(quant).expect("a quant");
-        let header = model.header(mixture, context).expect("its dimensions are whole");
+        let mix = QuantMix::named(quant).expect("a quant");
+        let header = model.header(mix, context).expect("its dimensions are whole");
         let has = header.shape().expect("a shape").weights.bytes() as f64 / (1_u64 << 30) as f64;
         let off = (has / gib - 1.0) * 100.0;
         assert!(off.abs() < 1.0, "{name} {quant}: {has:.2} and not {gib} GiB, {off:+.1} %");
@@ -143,10 +143,10 @@ fn quants_are_known_as_people_write_them() {
         ("MLX 4-bit", "MLX-4bit"),
     ];
     for (written, expected) in rows {
-        assert_eq!(Mixture::named(written).map(|one| one.name()), Ok(expected), "{written}");
+        assert_eq!(QuantMix::named(written).map(|one| one.name()), Ok(expected), "{written}");
     }
     for unknown in ["EXL3 4.3bpw", "Q4_K_X", "bpw", ""] {
-        assert!(Mixture::named(unknown).is_err(), "{unknown}");
+        assert!(QuantMix::named(unknown).is_err(), "{unknown}");
     }
     assert!(find("Qwen2.5-14B-Instruct").is_ok() && find("gemma-4-31b-it").is_ok());
 }
@@ -155,10 +155,10 @@ fn quants_are_known_as_people_write_them() {
 fn every_model_has_a_shape_in_every_quant() {
     assert!(!KNOWN.is_empty());
     for model in KNOWN.iter() {
-        for name in Mixture::names() {
-            let mixture = Mixture::named(name).expect("a quant");
+        for name in QuantMix::names() {
+            let mix = QuantMix::named(name).expect("a quant");
             for (_, context) in &model.tags {
-                let shape = model.header(mixture, *context).and_then(|header| header.shape());
+                let shape = model.header(mix, *context).and_then(|header| header.shape());
                 let shape = shape.unwrap_or_else(|error| panic!("{} {name}: {error}", model.name));
                 assert!(shape.weights.bytes() > 0 && shape.trained_context_tokens == *context);
             }
@@ -166,7 +166,7 @@ fn every_model_has_a_shape_in_every_quant() {
         assert!(!model.good_for.is_empty(), "{}", model.name);
         let (year, month) = (model.released / 100, model.released % 100);
         assert!((2023..2100).contains(&year) && (1..=12).contains(&month), "{}", model.name);
-        let native = model.native_quant.as_deref().map(Mixture::named);
+        let native = model.native_quant.as_deref().map(QuantMix::named);
         assert!(native.is_none_or(|quant| quant.is_ok()), "{}", model.name);
     }
 }
@@ -175,5 +175,5 @@ fn every_model_has_a_shape_in_every_quant() {
 fn an_unknown_name_is_told_the_nearest() {
     let error = find("qwen3:8").expect_err("a misspelling");
     assert!(error.to_string().contains("qwen3:8b"), "{error}");
-    assert!(Mixture::named("Q4_K_X").expect_err("none").to_string().contains("Q4_K_M"));
+    assert!(QuantMix::named("Q4_K_X").expect_err("none").to_string().contains("Q4_K_M"));
 }

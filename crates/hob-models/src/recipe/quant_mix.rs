@@ -10,7 +10,7 @@ use crate::gguf::{Gguf, GgufError, Tensor, TensorType};
 
 /// How the weights of a model are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mixture {
+pub enum QuantMix {
     /// GGUF types: this one for most tensors, others where llama.cpp's quantizer spends more bits.
     Ggml { name: &'static str, most: &'static str },
     /// Bits per weight of layer matrices and of the output. The embedding has 16 bits.
@@ -18,22 +18,22 @@ pub enum Mixture {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown quant '{name}'; known are {}", Mixture::names().join(", "))]
-pub struct UnknownMixture {
+#[error("unknown quant '{name}'; known are {}", QuantMix::names().join(", "))]
+pub struct UnknownQuant {
     pub name: String,
     pub near: Vec<String>,
 }
 
-const fn ggml(name: &'static str, most: &'static str) -> Mixture {
-    Mixture::Ggml { name, most }
+const fn ggml(name: &'static str, most: &'static str) -> QuantMix {
+    QuantMix::Ggml { name, most }
 }
 
-const fn bits(name: &'static str, layers: f64, output: f64) -> Mixture {
-    Mixture::Bits { name, layers, output }
+const fn bits(name: &'static str, layers: f64, output: f64) -> QuantMix {
+    QuantMix::Bits { name, layers, output }
 }
 
 /// The most bits first.
-const KNOWN: [Mixture; 30] = [
+const KNOWN: [QuantMix; 30] = [
     ggml("F32", "F32"),
     ggml("F16", "F16"),
     ggml("BF16", "BF16"),
@@ -66,37 +66,37 @@ const KNOWN: [Mixture; 30] = [
     bits("NF4", 4.13, 16.0),
 ];
 
-impl Mixture {
+impl QuantMix {
     pub fn names() -> Vec<&'static str> {
-        KNOWN.iter().map(|mixture| mixture.name()).collect()
+        KNOWN.iter().map(|mix| mix.name()).collect()
     }
 
-    /// Finds a mixture in any case and common spelling: `EXL3 4.00bpw`, `4bpw`, `AWQ 4-bit`, `Q4`.
+    /// Finds a quant in any case and common spelling: `EXL3 4.00bpw`, `4bpw`, `AWQ 4-bit`, `Q4`.
     ///
     /// # Errors
-    /// [`UnknownMixture`] with the known names.
-    pub fn named(name: &str) -> Result<Mixture, UnknownMixture> {
+    /// [`UnknownQuant`] with the known names.
+    pub fn named(name: &str) -> Result<QuantMix, UnknownQuant> {
         let exactly = |name: &str| {
             KNOWN.into_iter().find(|known| known.name().eq_ignore_ascii_case(name.trim()))
         };
         let found = exactly(name).or_else(|| exactly(&as_listed(name)));
-        found.ok_or_else(|| UnknownMixture {
+        found.ok_or_else(|| UnknownQuant {
             name: name.to_owned(),
-            near: nearest(name, Mixture::names(), 3),
+            near: nearest(name, QuantMix::names(), 3),
         })
     }
 
     pub fn name(&self) -> &'static str {
         match self {
-            Mixture::Ggml { name, .. } | Mixture::Bits { name, .. } => name,
+            QuantMix::Ggml { name, .. } | QuantMix::Bits { name, .. } => name,
         }
     }
 
     /// The file format, which decides which engines can read it.
     pub fn format(&self) -> Format {
         match self {
-            Mixture::Ggml { .. } => Format::Gguf,
-            Mixture::Bits { name, .. } => match *name {
+            QuantMix::Ggml { .. } => Format::Gguf,
+            QuantMix::Bits { name, .. } => match *name {
                 "FP8" => Format::Fp8,
                 "AWQ" => Format::Awq,
                 "GPTQ" => Format::Gptq,
@@ -141,11 +141,11 @@ impl Mixture {
         let Matrix { name, dims } = matrix;
         let row = dims.first().copied().unwrap_or(1);
         match self {
-            Mixture::Ggml { name: quant, most } => {
+            QuantMix::Ggml { name: quant, most } => {
                 let wished = place.ggml(&name, row, quant, most);
                 Tensor::made(name, dims, wished)
             }
-            Mixture::Bits { name: quant, layers, output } => {
+            QuantMix::Bits { name: quant, layers, output } => {
                 let bits = match name.as_str() {
                     "token_embd.weight" if !place.is_tied => 16.0,
                     "token_embd.weight" | "output.weight" => output,

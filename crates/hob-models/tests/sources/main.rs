@@ -1,5 +1,5 @@
-//! Models by any of their names, and all files of a model from each kind of source: an address, a repository, Ollama,
-//! packages, this disk. Everything is on this machine: no test reaches a network or an installed program.
+//! Tests that models are found by each of their names, and that their files are found in each kind of source: a URL,
+//! a repository, Ollama, packages, this disk. Everything is on this machine: no test reaches a network or an installed program.
 
 mod find;
 mod located;

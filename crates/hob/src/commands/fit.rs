@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use hob_core::fit::{Assessment, Engine, FitError, FitOptions, Model, alternatives, assess};
 use hob_core::footprint::{KvType, KvTypes};
 use hob_core::machine::Machine;
-use hob_models::Mixture;
+use hob_models::QuantMix;
 use hob_models::find::typed;
 use hob_models::known::Purpose;
 use hob_wire::FitAnswer;
@@ -37,8 +37,8 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "KEY=N,…", conflicts_with = "model")]
     shape: Option<String>,
     /// Quant to assess, for a model without a file
-    #[arg(long, value_name = "QUANT", value_parser = mixture)]
-    quant: Option<Mixture>,
+    #[arg(long, value_name = "QUANT", value_parser = quant_mix)]
+    quant: Option<QuantMix>,
     #[command(flatten)]
     options: FitOptionArgs,
     #[command(flatten)]
@@ -106,8 +106,8 @@ Examples:
   hob fit --recommend --for code
   hob fit explain \"KV cache\"";
 
-fn mixture(name: &str) -> Result<Mixture, String> {
-    Mixture::named(name).map_err(|error| error.to_string())
+fn quant_mix(name: &str) -> Result<QuantMix, String> {
+    QuantMix::named(name).map_err(|error| error.to_string())
 }
 
 /// A `k` is 1,024 tokens, as in model names.

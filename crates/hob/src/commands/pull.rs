@@ -11,7 +11,7 @@ use clap::Args;
 use hob_core::fit::{FitOptions, Model, Plan, Use, assess};
 use hob_core::machine::Machine;
 use hob_models::known;
-use hob_models::{Mixture, Progress, PullStep, Pulled, SourceKind};
+use hob_models::{Progress, PullStep, Pulled, QuantMix, SourceKind};
 use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
@@ -204,7 +204,7 @@ fn summary(name: &str, pulled: &Pulled) -> String {
 fn lack_of_room(name: &str, model: Option<&Model>, machine: &Machine) -> Option<String> {
     let known = || {
         let (known, context_tokens) = known::find(name).ok()?;
-        known.model(Mixture::named(FETCHED_QUANT).ok()?, context_tokens).ok()
+        known.model(QuantMix::named(FETCHED_QUANT).ok()?, context_tokens).ok()
     };
     let model = model.cloned().or_else(known)?;
     let assessed = assess(machine, &model, &FitOptions::default()).ok()?;

@@ -4,7 +4,7 @@
 use hob_core::fit::{Engine, EngineProfile, Layout, Model, Site, SpeedEstimate, TimedRun};
 use hob_core::footprint::KvTypes;
 use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Machine, Memory, Vendor};
-use hob_models::Mixture;
+use hob_models::QuantMix;
 use hob_models::known;
 
 const DEVICES: &str = include_str!("../../../../bench/published/devices.csv");
@@ -74,7 +74,7 @@ fn row(line: &'static str) -> Option<Row> {
     let fields: Vec<&'static str> = line.split(',').collect();
     let &[device, api, model, quant, context, tok_s, source] = &fields[..] else { return None };
     let (known, context_tokens) = known::find(model).ok()?;
-    let model = known.model(Mixture::named(quant).ok()?, context_tokens).ok()?;
+    let model = known.model(QuantMix::named(quant).ok()?, context_tokens).ok()?;
     let machine = machine(device, api)?;
     let layout = Layout::whole(&model.shape, Site::Gpu(0));
     let (context_tokens, tok_s) = (context.parse().ok()?, tok_s.parse().ok()?);

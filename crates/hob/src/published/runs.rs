@@ -11,7 +11,7 @@ use hob_core::fit::{
 use hob_core::footprint::{KvType, KvTypes};
 use hob_core::machine::Machine;
 use hob_core::statistics::Sample;
-use hob_models::Mixture;
+use hob_models::QuantMix;
 use hob_models::known;
 
 use crate::failure::{CliResult, Exit, Failure};
@@ -264,8 +264,8 @@ pub(crate) fn model(record: &Record, engine: Option<Engine>) -> Result<Model, St
         Some(Engine::Vllm) => "FP8",
         _ => "Q4_K_M",
     });
-    let mixture = Mixture::named(published_quant).map_err(|error| error.to_string())?;
-    let model = known.model(mixture, context).map_err(|error| error.to_string())?;
+    let mix = QuantMix::named(published_quant).map_err(|error| error.to_string())?;
+    let model = known.model(mix, context).map_err(|error| error.to_string())?;
     let has_b = model.shape.weights.0.iter().map(|group| group.elements as f64).sum::<f64>() / 1e9;
     match record.model.params_b {
         Some(published_b) if (has_b / published_b - 1.0).abs() > SIZE_OFF_MAX => Err(format!(

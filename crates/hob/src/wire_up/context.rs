@@ -108,7 +108,7 @@ fn plan(settings: &ChatSettings, each: u32, sequences: u32) -> ContextPlan {
 mod tests {
     use hob_core::machine::Memory;
     use hob_models::known;
-    use hob_models::recipe::Mixture;
+    use hob_models::recipe::QuantMix;
 
     use super::*;
     use crate::settings::tests::chat_settings;
@@ -120,7 +120,7 @@ mod tests {
         let memory = Memory { total_bytes: free_bytes, available_bytes: free_bytes };
         let machine = Machine { memory, ..Machine::default() };
         let (known, context) = known::find(name).expect("a known model");
-        let model = known.model(Mixture::named("q4_k_m").expect("a quant"), context);
+        let model = known.model(QuantMix::named("q4_k_m").expect("a quant"), context);
         let (setup, expected) =
             set_up(&chat_settings(config), &model.expect("a model"), &machine).expect("a setup");
         if free_bytes > GB {
@@ -151,7 +151,7 @@ mod tests {
         let memory = Memory { total_bytes: free, available_bytes: free };
         let machine = Machine { memory, ..Machine::default() };
         let (known, context) = known::find("llama3.1:8b").expect("a known model");
-        let model = known.model(Mixture::named("q4_k_m").expect("a quant"), context);
+        let model = known.model(QuantMix::named("q4_k_m").expect("a quant"), context);
         let model = model.expect("a model");
         let taken = |config: &str| {
             let setup = set_up(&chat_settings(config), &model, &machine);

@@ -14,7 +14,7 @@ use hob_models::find::USUAL_QUANT;
 use hob_models::gguf::GgufError;
 use hob_models::known::{self, KNOWN, KnownModel};
 use hob_models::recipe::variants;
-use hob_models::{Gguf, Mixture};
+use hob_models::{Gguf, QuantMix};
 use hob_server::{FitDesk, Unanswerable};
 use hob_wire::{FitAnswer, FitModel, FitRequest};
 
@@ -134,11 +134,11 @@ impl Desk {
             let own = nearest(&not.name, installed.keys().map(String::as_str), 3);
             unknown("model", &not.name, own.into_iter().chain(not.near).collect())
         })?;
-        let mixture = Mixture::named(request.quant.as_deref().unwrap_or(USUAL_QUANT))
+        let mix = QuantMix::named(request.quant.as_deref().unwrap_or(USUAL_QUANT))
             .map_err(|not| unknown("quant", &not.name, not.near))?;
-        let model = known.model(mixture, context_tokens);
+        let model = known.model(mix, context_tokens);
         let model = model.map_err(|error| unreadable(&known.name, &error))?;
-        Ok((model, known.variants(mixture, context_tokens)))
+        Ok((model, known.variants(mix, context_tokens)))
     }
 
     fn machine(&self, name: Option<&str>) -> Result<MachineFacts, Unanswerable> {
@@ -215,7 +215,7 @@ fn of_known(known: &KnownModel) -> FitModel {
         name: known.name.clone(),
         installed: false,
         quant: USUAL_QUANT.to_owned(),
-        quants: Mixture::names().into_iter().map(str::to_owned).collect(),
+        quants: QuantMix::names().into_iter().map(str::to_owned).collect(),
         trained_context: known.tags.first().map(|(_, context_tokens)| *context_tokens),
     }
 }

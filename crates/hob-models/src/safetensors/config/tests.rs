@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::known;
-use crate::recipe::Mixture;
+use crate::recipe::QuantMix;
 
 fn shape(json: &str) -> ModelShape {
     let config = Config::parse(json.as_bytes()).expect("known");
@@ -80,8 +80,8 @@ const SAME: [(&str, &str); 8] = [
 fn a_configuration_is_the_shape_of_its_header() {
     for (tag, json) in SAME {
         let (known, context) = known::find(tag).expect("known");
-        let mixture = Mixture::named("F16").expect("a quant");
-        let header = known.header(mixture, context).and_then(|header| header.shape());
+        let mix = QuantMix::named("F16").expect("a quant");
+        let header = known.header(mix, context).and_then(|header| header.shape());
         let expected = ModelShape { weights: Weights::default(), ..header.expect("a shape") };
         let got = shape(json);
         let widest = got.feed_forward_length.max(expected.feed_forward_length);
@@ -157,7 +157,7 @@ fn every_type_is_an_architecture_of_the_engine() {
 fn ask(json: &[u8]) {
     if let Ok(config) = Config::parse(json) {
         let _any = config.dimensions.bare().shape_around(|_| Weights::default());
-        let _any = config.dimensions.header(Mixture::named("Q4_K_M").expect("a quant"));
+        let _any = config.dimensions.header(QuantMix::named("Q4_K_M").expect("a quant"));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hob_models::gguf::sample::SampleGguf;
-use hob_models::{FetchLimits, Finder, FoundModel, Mixture, Store};
+use hob_models::{FetchLimits, Finder, FoundModel, QuantMix, Store};
 
 /// A finder without store, registry and hub.
 pub(crate) fn finder() -> Finder {
@@ -29,8 +29,8 @@ pub(crate) fn refused(finder: &Finder, asked: &str) -> String {
     finder.find(asked, None).expect_err("refused").to_string()
 }
 
-pub(crate) fn quant(name: &str) -> Option<Mixture> {
-    Some(Mixture::named(name).expect("a quant"))
+pub(crate) fn quant(name: &str) -> Option<QuantMix> {
+    Some(QuantMix::named(name).expect("a quant"))
 }
 
 pub(crate) fn write(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {

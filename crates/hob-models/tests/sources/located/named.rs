@@ -3,7 +3,7 @@
 use hob_models::catalog::SourceKind;
 use hob_models::catalog::names::{NAMED, canonical};
 use hob_models::known::KNOWN;
-use hob_models::{Mixture, Sha256};
+use hob_models::{QuantMix, Sha256};
 
 use super::hub::COMMIT;
 use super::stage::{Stage, model, other, parts, read};
@@ -49,7 +49,7 @@ fn every_short_name_is_found_under_itself_and_asks_the_hub_for_a_pinned_file() {
             assert_eq!(source.files[0].pin.sha256, Some(Sha256::of(&file)), "{asked}");
         }
     }
-    let usual = Mixture::named("Q4_K_M").expect("a quant");
+    let usual = QuantMix::named("Q4_K_M").expect("a quant");
     for known in KNOWN.iter() {
         let (tag, context_tokens) = &known.tags[0];
         let model = known.model(usual, *context_tokens).expect("a model");

@@ -1,4 +1,4 @@
-//! Finding, checking and removing what was stored, and telling damage from absence.
+//! Finding, checking and removing what was stored, and distinguishing damaged models from missing ones.
 
 use std::sync::atomic::AtomicBool;
 
@@ -21,7 +21,7 @@ fn verify(store: &Store, model: &StoredModel, cancel: &AtomicBool) -> Result<(),
 }
 
 #[test]
-fn an_empty_store_is_not_made_by_looking_into_it() {
+fn reading_a_missing_store_creates_no_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path().join("home"));
     assert_eq!(store.list(), Ok(Vec::new()));
@@ -33,14 +33,14 @@ fn an_empty_store_is_not_made_by_looking_into_it() {
 }
 
 #[test]
-fn a_slip_is_told_what_is_stored() {
+fn a_mistyped_name_gets_the_nearest_stored_names() {
     let (stage, _) = pulled();
     let near = vec![NAME.to_owned()];
     assert_eq!(stage.store.find("dema"), Err(StoreError::Missing { name: "dema".into(), near }));
 }
 
 #[test]
-fn names_that_lead_out_of_the_store_are_no_models() {
+fn names_that_are_paths_find_no_model() {
     let (stage, _) = pulled();
     for name in ["", ".", "..", "../models/demo", "demo/2.0-t1", "/etc"] {
         let is_missing = |error| matches!(error, StoreError::Missing { .. });
@@ -75,9 +75,10 @@ fn a_flipped_bit_is_seen_when_the_model_is_verified() {
     std::fs::write(model.folder.join("voices/b.bin"), &bytes).expect("flipped");
     assert_eq!(stage.store.find(NAME).as_ref(), Ok(&model), "its length is right");
     let (got, was) = (Sha256::of(&bytes), Sha256::of(&voice("b")));
-    let flipped = damaged(&format!("voices/b.bin is {got} and was {was}"));
+    let flipped = damaged(&format!("voices/b.bin has the checksum {got}, expected {was}"));
     assert_eq!(verify(&stage.store, &model, &AtomicBool::new(false)), Err(flipped));
-    // As the message promises. The raw voice is the same file, so it must be fetched again.
+    // The error message says that a pull repairs it. The download folder holds the same file, so hob must
+    // fetch it again.
     assert_eq!(stage.pull().expect("repaired").outcome, PullOutcome::Fetched);
     assert_eq!(verify(&stage.store, &model, &AtomicBool::new(false)), Ok(()));
 }
@@ -112,12 +113,12 @@ fn a_manifest_that_cannot_be_read_is_damage() {
 }
 
 #[test]
-fn removing_gives_all_the_room_back() {
+fn remove_frees_all_disk_space() {
     let (stage, model) = pulled();
     assert!(model.disk_bytes > 2 * 300_001, "the raw graph and the stored one");
     assert_eq!(stage.store.remove(NAME), Ok(Removed { freed_bytes: model.disk_bytes }));
     assert_eq!(stage.store.list(), Ok(Vec::new()));
     let left = ["models", "downloads"].map(|below| stage.path("home").join(below).join(NAME));
     assert!(left.iter().all(|folder| !folder.exists()));
-    stage.pull().expect("it can be had again");
+    stage.pull().expect("it can be pulled again");
 }

@@ -8,7 +8,7 @@ use hob_models::{Progress, PullOutcome, StoreError};
 use super::stage::{NAME, Stage};
 
 #[test]
-fn of_pulls_at_the_same_time_one_fetches_and_the_others_wait() {
+fn one_of_several_simultaneous_pulls_fetches_and_the_others_wait() {
     let stage = Stage::new();
     let start = Barrier::new(4);
     let outcomes = std::thread::scope(|scope| {
@@ -28,10 +28,10 @@ fn of_pulls_at_the_same_time_one_fetches_and_the_others_wait() {
 
 /// The first pull is held in the middle until the second has said that it waits.
 #[test]
-fn the_one_that_waits_says_so_and_a_removal_is_refused_meanwhile() {
+fn a_waiting_pull_reports_waiting_and_remove_fails_during_a_pull() {
     let stage = Stage::new();
-    let (first_runs, runs) = sync_channel(1);
-    let (second_waits, waits) = sync_channel(1);
+    let (first_runs_tx, first_runs_rx) = sync_channel(1);
+    let (second_waits_tx, second_waits_rx) = sync_channel(1);
     std::thread::scope(|scope| {
         let stage = &stage;
         scope.spawn(move || {
@@ -39,18 +39,18 @@ fn the_one_that_waits_says_so_and_a_removal_is_refused_meanwhile() {
             let first = stage.pull_watched(&mut |_, _| {
                 if !begun {
                     begun = true;
-                    first_runs.send(()).expect("the test listens");
-                    waits.recv().expect("the second waits");
+                    first_runs_tx.send(()).expect("the test listens");
+                    second_waits_rx.recv().expect("the second waits");
                 }
             });
             assert_eq!(first.expect("pulled").outcome, PullOutcome::Fetched);
         });
-        runs.recv().expect("the first runs");
+        first_runs_rx.recv().expect("the first runs");
         let in_use = StoreError::InUse { name: NAME.to_owned() };
         assert_eq!(stage.store.remove(NAME), Err(in_use));
         let second = stage.pull_watched(&mut |progress, _| {
             if *progress == Progress::Waiting {
-                second_waits.send(()).expect("the first listens");
+                second_waits_tx.send(()).expect("the first listens");
             }
         });
         assert_eq!(second.expect("pulled").outcome, PullOutcome::AlreadyStored);
@@ -60,8 +60,8 @@ fn the_one_that_waits_says_so_and_a_removal_is_refused_meanwhile() {
 #[test]
 fn waiting_can_be_given_up() {
     let stage = Stage::new();
-    let (first_runs, runs) = sync_channel(1);
-    let (given_up, go_on) = sync_channel(1);
+    let (first_runs_tx, first_runs_rx) = sync_channel(1);
+    let (gave_up_tx, gave_up_rx) = sync_channel(1);
     std::thread::scope(|scope| {
         let stage = &stage;
         scope.spawn(move || {
@@ -69,15 +69,15 @@ fn waiting_can_be_given_up() {
             stage.pull_watched(&mut |_, _| {
                 if !begun {
                     begun = true;
-                    first_runs.send(()).expect("the test listens");
-                    go_on.recv().expect("the second gave up");
+                    first_runs_tx.send(()).expect("the test listens");
+                    gave_up_rx.recv().expect("the second gave up");
                 }
             })
         });
-        runs.recv().expect("the first runs");
+        first_runs_rx.recv().expect("the first runs");
         let second = stage.pull_until(|progress| *progress == Progress::Waiting);
         assert_eq!(second, Err(hob_models::PullError::Cancelled(hob_models::Cancelled)));
-        given_up.send(()).expect("the first listens");
+        gave_up_tx.send(()).expect("the first listens");
     });
     assert!(stage.store.find(NAME).is_ok());
 }

@@ -5,7 +5,7 @@ use hob_core::fit::{
     Assessment, FitOptions, Model, Placement, Plan, Rate, SpeedEstimate, Use, alternatives, assess,
 };
 use hob_core::machine::{Basis, Machine};
-use hob_models::Mixture;
+use hob_models::QuantMix;
 use hob_models::known::{KNOWN, KnownModel, Purpose};
 use hob_models::recipe::GOOD_QUANTS;
 use hob_wire::FitAnswer;
@@ -124,7 +124,7 @@ fn best_quant(
 ) -> Option<Ranked> {
     let options = FitOptions { context_tokens: Some(need.context_tokens), ..options.clone() };
     let in_quant = |quant: &str| {
-        let model = known.model(Mixture::named(quant).ok()?, known.tags.first()?.1).ok()?;
+        let model = known.model(QuantMix::named(quant).ok()?, known.tags.first()?.1).ok()?;
         let assessed = assess(machine, &model, &options).ok()?;
         let rate = with_a_quarter(machine, &model, assessed.best()?, need);
         let capability = capability(known, &model, purpose);
@@ -203,7 +203,7 @@ pub(super) fn json(
         let Ranked { known, model, assessed, need, capability, .. } = ranked;
         let (name, context_tokens) = known.tags.first()?;
         let options = FitOptions { context_tokens: Some(need.context_tokens), ..options.clone() };
-        let variants = known.variants(Mixture::named(&model.quant).ok()?, *context_tokens);
+        let variants = known.variants(QuantMix::named(&model.quant).ok()?, *context_tokens);
         let alternatives = alternatives(machine, model, &variants, &options, assessed);
         let assessed = Assessment { alternatives, ..assessed.clone() };
         let answer = sourced(FitAnswer::of(machine, model, &assessed, &options));

@@ -3,7 +3,7 @@
 
 use super::*;
 use hob_machine::profile;
-use hob_models::{Mixture, known};
+use hob_models::{QuantMix, known};
 
 const THREADS: u32 = 8;
 
@@ -44,8 +44,8 @@ fn of_core() -> Vec<Kernel> {
 
 fn model(name: &str) -> Model {
     let (known, context_tokens) = known::find(name).expect("a known model");
-    let mixture = Mixture::named("Q4_K_M").expect("a mixture");
-    known.model(mixture, context_tokens).expect("a model")
+    let mix = QuantMix::named("Q4_K_M").expect("a quant");
+    known.model(mix, context_tokens).expect("a model")
 }
 
 /// A machine of 90 GB/s that reaches 60 % of it, and whose layers take 60 µs.
