@@ -172,7 +172,7 @@ fn report(program: &Program, outcome: &Result<(ExitStatus, Vec<u8>)>, took: Dura
 fn programs() -> Result<Vec<Program>> {
     let args =
         ["test", "--locked", "--workspace", "--no-run", "--message-format=json-render-diagnostics"];
-    let mut cargo = Command::new("cargo")
+    let mut cargo = cargo_command()
         .args(args)
         .current_dir(root())
         .stdout(Stdio::piped())
@@ -204,8 +204,21 @@ fn in_order(mut programs: Vec<Program>) -> Vec<Program> {
     programs
 }
 
+/// Cargo without what `cargo run` tells this program about its own package. The build script of `ring` watches these
+/// variables: with other values cargo would compile it again, and all crates that use it.
+fn cargo_command() -> Command {
+    let mut command = Command::new("cargo");
+    for (name, _) in std::env::vars_os() {
+        let of_package = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+        if of_package.iter().any(|start| name.to_string_lossy().starts_with(start)) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
 fn cargo(args: &[&str]) -> Result<ExitStatus> {
-    Ok(Command::new("cargo").args(args).current_dir(root()).status()?)
+    Ok(cargo_command().args(args).current_dir(root()).status()?)
 }
 
 #[cfg(test)]
