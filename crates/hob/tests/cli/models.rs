@@ -37,7 +37,7 @@ fn a_failed_download_is_reported_with_every_reason() {
     assert!(said.contains("stick") && said.contains("--from FOLDER"), "{said}");
     stderr(&user.hob(&["models", "rm", "kokoro", "--yes"]).assert().success());
     let again = stderr(&user.hob(&["models", "rm", "kokoro", "--yes"]).assert().code(3));
-    assert!(again.contains("is not here"), "{again}");
+    assert!(again.contains("is not stored"), "{again}");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_file_that_was_named_and_is_not_there_is_not_done_without() {
 fn without_models_it_says_how_to_get_them() {
     let user = User::new();
     let said = stderr(&user.hob(&["serve", "--listen", "127.0.0.1:0"]).assert().code(3));
-    assert!(said.contains("is not here") && said.contains("hob pull"), "{said}");
+    assert!(said.contains("is not stored") && said.contains("hob pull"), "{said}");
     assert!(!user.path("home/.local/share/hob/ledger.sqlite3").exists(), "nothing is left behind");
 }
 
