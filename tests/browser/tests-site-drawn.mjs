@@ -110,7 +110,7 @@ export async function siteDrawnTests(setting, folder) {
   }, "run.html#id=a", [{ id: "a", yaml: "schema: bench-run/1\n", samples: [{ run: 0, ttft_ms: 3 }, { run: 1, ttft_ms: 5 }], samples_left_out: 0 }]));
 
   check("one seed twice is refused where the server does not say what it had cached", () => draw(async (page) => {
-    assert.match(await page.$eval("#chosen", (part) => part.textContent), /Refused: both runs asked the same prompts/);
+    assert.match(await page.$eval("#chosen", (part) => part.textContent), /Refused: both runs sent the same prompts/);
   }, { runs: ["a", "b"].map((id) => run(id, { compared_by: { seed: "7", is_cache_unknown: true } })) }, "compare.html#base=b&new=a"));
 
   check("text of records is never markup", async () => {
