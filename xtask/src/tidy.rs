@@ -29,8 +29,8 @@ pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
         places::names(&tree.files),
         plain::complaints(&tree.files),
         sizes::lengths(&tree.files, &sizes::LONG),
-        unique::types(&tree.files),
-        unique::file_names(&tree.files),
+        unique::shared_types(&tree.files),
+        unique::empty_names(&tree.files),
     ]
     .concat()
 }

@@ -1,15 +1,15 @@
 //! `POST /v1/chat/completions`: from a body to what a model can take, and from its events to answers.
 //! Unknown fields are tolerated and named; a field of the wrong type is an error that names it.
 
-mod answer;
 mod chunks;
+mod completion;
 mod logprobs;
 mod messages;
 mod output;
 mod sampling;
-mod shapes;
 mod thinking;
 mod tools;
+mod usage;
 
 use hob_core::chat::{Conversation, Prompt, Reading};
 use hob_core::{ChatRequest, KeepAlive};
@@ -23,17 +23,17 @@ use crate::fields::Fields;
 use crate::keep_alive::{KeepAliveField, keep_alive};
 use crate::request_value::{Name, count_within, tokens};
 
-pub use answer::ChatAnswer;
-pub(crate) use answer::ChatCompletion;
 pub use chunks::ChatChunks;
 pub(crate) use chunks::{ChatCompletionChunk, DONE};
+pub use completion::ChatAnswer;
+pub(crate) use completion::ChatCompletion;
 pub(crate) use logprobs::{ChosenToken, chosen, clamped, lossy};
 pub(crate) use messages::{CALLS_MAX, FunctionCall, MESSAGES_MAX};
 pub(crate) use output::{OutputFields, output};
 pub(crate) use sampling::SamplingFields;
-pub(crate) use shapes::{ChatTimings, ChatUsage, Ended, PromptShare};
 pub(crate) use thinking::{Switch, ThinkingFields, effort_of};
 pub(crate) use tools::{ToolFields, tools};
+pub(crate) use usage::{ChatTimings, ChatUsage, Ended, PromptShare};
 
 /// A parsed request. Its names are not yet checked against a model.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! `POST /v1/completions`: texts to be continued as they stand, without a template.
 //! Older than chat, and still what base models, editors and evaluation suites speak.
 
-mod answer;
+mod text_completion;
 
 use hob_core::ChatRequest;
 use hob_core::chat::{Prompt, Thinking};
@@ -14,8 +14,8 @@ use crate::chat::{AnswerFields, ChatDelivery, SamplingFields, output};
 use crate::fields::{Fields, TokenLists};
 use crate::request_value::{Either, count_within, kind_of};
 
-pub(crate) use answer::TextCompletion;
-pub use answer::{CompletionAnswer, CompletionChunks};
+pub(crate) use text_completion::TextCompletion;
+pub use text_completion::{CompletionAnswer, CompletionChunks};
 
 const PROMPT: &str = "prompt";
 

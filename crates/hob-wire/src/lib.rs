@@ -1,7 +1,6 @@
 //! The JSON of OpenAI's, Ollama's, Anthropic's and hob's own APIs: request bodies become types, and types become answers.
 //! No sockets. It reads the status codes of other servers; `hob-server` chooses those of hob's own answers.
 
-mod answers;
 mod census;
 mod chat;
 mod completions;
@@ -15,6 +14,7 @@ mod lists;
 mod names;
 mod now;
 mod ollama;
+mod openai_answer;
 mod openapi;
 pub mod operations;
 mod parameters;
@@ -25,7 +25,6 @@ mod sse;
 mod transcript;
 mod upstream;
 
-pub use answers::{AnswerChunks, AnswerHead, CollectedAnswer};
 pub use chat::{CallShape, ChatAnswer, ChatChunks, ChatDelivery, UsageChunk, WireChat, parse_chat};
 pub use completions::{CompletionAnswer, CompletionChunks, Echo, WireCompletion, parse_completion};
 pub use embeddings::{VectorEncoding, WireEmbeddings, embeddings, parse_embeddings};
@@ -55,6 +54,7 @@ pub use ollama::{
     ollama_unloaded, ollama_version, parse_ollama_chat, parse_ollama_embed,
     parse_ollama_embeddings, parse_ollama_generate, parse_ollama_named, tagged,
 };
+pub use openai_answer::{AnswerChunks, AnswerHead, CollectedAnswer};
 pub use openapi::openapi;
 pub use parameters::Parameters;
 pub use routes::{route, upstreams};

@@ -1,15 +1,15 @@
 //! The requests that run and that ended, as hob reports them over HTTP.
 //! Names and numbers only: no field holds a text of a request or an answer.
 
-mod shapes;
+mod json;
 
 use std::time::Duration;
 
 use hob_core::routing::UpstreamView;
 use hob_core::statistics::Sample;
 
-pub(crate) use self::shapes::{NowAnswer, ShownRequest};
-use self::shapes::{everything, shown};
+pub(crate) use self::json::{NowAnswer, ShownRequest};
+use self::json::{everything, shown};
 use crate::error::json;
 use crate::lifecycle::ResidentEntry;
 

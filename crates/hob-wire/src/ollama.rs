@@ -1,10 +1,10 @@
 //! Ollama's own API: bodies become what a model can take, answers become lines of JSON.
 //! What it can ask and hob cannot do is named; what would change the kind of answer is refused.
 
-mod answer;
 mod context;
 mod embed;
 mod images;
+mod lines;
 mod lists;
 mod messages;
 mod options;
@@ -20,12 +20,12 @@ use crate::error::json;
 use crate::fields::Fields;
 use crate::request_value::Name;
 
-pub(crate) use answer::OllamaLine;
-pub use answer::{OllamaAnswer, OllamaShape, ollama_loaded, ollama_unloaded};
 pub use embed::{
     OllamaEmbed, ollama_embedding, ollama_embeddings, parse_ollama_embed, parse_ollama_embeddings,
 };
 pub(crate) use embed::{OllamaEmbedFields, OllamaEmbedding, OllamaEmbeddings};
+pub(crate) use lines::OllamaLine;
+pub use lines::{OllamaAnswer, OllamaShape, ollama_loaded, ollama_unloaded};
 pub(crate) use lists::{OllamaCard, OllamaPs, OllamaTags, OllamaVersion};
 pub use lists::{
     OllamaModel, OllamaResident, ollama_ps, ollama_show, ollama_tags, ollama_version, tagged,

@@ -1,8 +1,8 @@
 //! `POST /v1/audio/transcriptions` and `/translations`: from a form, or from JSON, to a request with types.
 //! A form's fields become the JSON that they would have been, so that both are read by the same rules.
 
-mod answer;
 mod form;
+mod formats;
 mod language;
 
 use base64::Engine as _;
@@ -16,11 +16,11 @@ use crate::WireError;
 use crate::fields::Fields;
 use crate::request_value::{Either, JsonKind, Name, number_within};
 
-pub(crate) use answer::{Transcript, TranscriptDelta, TranscriptDone, VerboseTranscript};
-pub use answer::{
+pub use form::FormField;
+pub(crate) use formats::{Transcript, TranscriptDelta, TranscriptDone, VerboseTranscript};
+pub use formats::{
     TranscriptAnswer, TranscriptFormat, transcript_delta, transcript_done, transcript_failed,
 };
-pub use form::FormField;
 pub use language::spoken_language;
 
 const FILE: &str = "file";

@@ -11,25 +11,9 @@ const EMPTY_NAMES: [&str; 12] = [
     "utils", "written",
 ];
 
-/// Type names and file names that still stand. The numbers only go down.
-const PENDING_TYPES: usize = 0;
-const PENDING_FILES: usize = 4;
-
 const KINDS: [&str; 4] = ["pub struct ", "pub enum ", "pub trait ", "pub type "];
 
-pub(crate) fn types(files: &[File]) -> Vec<String> {
-    limited(shared_types(files), PENDING_TYPES)
-}
-
-pub(crate) fn file_names(files: &[File]) -> Vec<String> {
-    limited(empty_names(files), PENDING_FILES)
-}
-
-fn limited(found: Vec<String>, limit: usize) -> Vec<String> {
-    if found.len() > limit { found } else { Vec::new() }
-}
-
-fn shared_types(files: &[File]) -> Vec<String> {
+pub(crate) fn shared_types(files: &[File]) -> Vec<String> {
     let mut places: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.is_rust()) {
         let Some((name, _)) =
@@ -59,7 +43,7 @@ fn declared(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn empty_names(files: &[File]) -> Vec<String> {
+pub(crate) fn empty_names(files: &[File]) -> Vec<String> {
     let is_empty = |file: &&File| {
         let name = file.path.rsplit('/').next().and_then(|name| name.strip_suffix(".rs"));
         name.is_some_and(|name| EMPTY_NAMES.contains(&name))
@@ -94,12 +78,5 @@ mod tests {
             empty_names(&files),
             ["crates/a/src/utils.rs: name the file after the thing in it"]
         );
-    }
-
-    #[test]
-    fn only_more_than_the_limit_is_complained_of() {
-        let found = || vec!["a".to_owned(), "b".to_owned()];
-        assert!(limited(found(), 2).is_empty());
-        assert_eq!(limited(found(), 1), ["a", "b"]);
     }
 }

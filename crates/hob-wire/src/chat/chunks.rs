@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::logprobs::{ChatLogprobs, logprobs};
-use super::shapes::{AnswerNote, ChatTimings, ChatUsage, Ended, PromptShare, Said};
+use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, PromptShare, Said};
 use super::{CallShape, UsageChunk};
-use crate::answers::{AnswerChunks, AnswerHead};
 use crate::error::json;
+use crate::openai_answer::{AnswerChunks, AnswerHead};
 use crate::sse::event;
 
 /// The end of every stream that is complete.

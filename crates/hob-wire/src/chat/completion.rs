@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::CallShape;
 use super::logprobs::{ChatLogprobs, logprobs};
-use super::shapes::{AnswerNote, ChatTimings, ChatUsage, Ended, PromptShare, Said};
-use crate::answers::{AnswerHead, CollectedAnswer, debug_size};
+use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, PromptShare, Said};
 use crate::error::json;
+use crate::openai_answer::{AnswerHead, CollectedAnswer, debug_size};
 
 /// An answer that is being collected.
 pub struct ChatAnswer {

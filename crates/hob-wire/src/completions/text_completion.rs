@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::answers::{AnswerChunks, AnswerHead, CollectedAnswer, debug_size};
 use crate::chat::{ChatTimings, ChatUsage, DONE, Ended, PromptShare, UsageChunk, clamped, lossy};
 use crate::error::json;
+use crate::openai_answer::{AnswerChunks, AnswerHead, CollectedAnswer, debug_size};
 use crate::sse::event;
 
 /// Answers that are being collected.
