@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use hob_bench::record::{
-    Accelerator, Cache, CountSource, Doubt, Harness, Kind, Label, PromptTokens, RawSample, Record,
-    RecordStore, RecordedTokens, Source, Spread,
+    Accelerator, Cache, CountSource, Doubt, Harness, Label, PromptTokens, RawSample, Record,
+    RecordKind, RecordStore, RecordedTokens, Source, Spread,
 };
 use hob_bench::site::{self, Material, Others};
 use hob_bench::terms::Metric;
@@ -111,7 +111,7 @@ fn record(at: u64) -> Record {
         .into_uuid();
     let source =
         Source { tool: "hob".to_owned(), version: Some("0.1.0".to_owned()), ..Source::default() };
-    let mut record = Record::new(id, Kind::Llm, source);
+    let mut record = Record::new(id, RecordKind::Llm, source);
     record.time.started = Timestamp::from_second(started).ok();
     record.harness = Some(Harness {
         argv: ["hob", "bench", "llm", "--model", name, "--shape", shape]

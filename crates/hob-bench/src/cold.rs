@@ -13,7 +13,9 @@ use jiff::Timestamp;
 use client::ColdClient;
 
 use crate::calibrate::{Calibration, Pace};
-use crate::record::{Connection, CountSource, Doubt, Kind, Loop, Record, RecordedModel, Workload};
+use crate::record::{
+    Connection, CountSource, Doubt, Loop, Record, RecordKind, RecordedModel, Workload,
+};
 use crate::runs::{Account, BenchError, Benchmark, Block, Reply, Runs};
 use crate::server::StartedServer;
 use crate::terms::Metric;
@@ -281,7 +283,7 @@ fn account<'r>(
         (counts == Some(CountSource::Chunks), Doubt::CountsNotUsage),
     ];
     Account {
-        kind: Kind::Cold,
+        kind: RecordKind::Cold,
         runs,
         started,
         workload: Workload {

@@ -12,7 +12,7 @@ use crate::chat::{ChatSession, ChatWorkload, Shape, ThinkingChoice};
 use crate::cold::StartOptions;
 use crate::drive::Arrivals;
 use crate::max_context::MaxContextOptions;
-use crate::record::{Arrival, Cache, Kind, Reasoning, Record};
+use crate::record::{Arrival, Cache, Reasoning, Record, RecordKind};
 use crate::runs::BenchError;
 pub use crate::session::BlockSize;
 use crate::speech::{Seen, SpeechSession, SpeechWorkload, Streaming, TEXTS};
@@ -55,16 +55,16 @@ pub enum Axis {
 
 impl Experiment {
     /// The kind of its records.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> RecordKind {
         match (&self.axis, &self.workload) {
-            (Axis::Load(_), Workload::Chat(_)) => Kind::Llm,
-            (Axis::Load(_), Workload::Speech(_)) => Kind::Tts,
-            (Axis::Delivery, _) => Kind::Stream,
-            (Axis::Concurrency(_), _) => Kind::Concurrency,
-            (Axis::Batch(_), _) => Kind::Batch,
-            (Axis::Context(_), _) => Kind::CtxSweep,
-            (Axis::MaxContext(_), _) => Kind::MaxContext,
-            (Axis::Start(_), _) => Kind::Cold,
+            (Axis::Load(_), Workload::Chat(_)) => RecordKind::Llm,
+            (Axis::Load(_), Workload::Speech(_)) => RecordKind::Tts,
+            (Axis::Delivery, _) => RecordKind::Stream,
+            (Axis::Concurrency(_), _) => RecordKind::Concurrency,
+            (Axis::Batch(_), _) => RecordKind::Batch,
+            (Axis::Context(_), _) => RecordKind::CtxSweep,
+            (Axis::MaxContext(_), _) => RecordKind::MaxContext,
+            (Axis::Start(_), _) => RecordKind::Cold,
         }
     }
 
@@ -154,7 +154,7 @@ impl ChatWorkload {
         if let Some(shape) = workload.shape.as_deref().and_then(Shape::named) {
             self.shapes = vec![shape];
         }
-        if workload.cache == Some(Cache::Cached) && record.kind == Kind::Llm {
+        if workload.cache == Some(Cache::Cached) && record.kind == RecordKind::Llm {
             self.prompts = crate::chat::Prompts::Cached;
         }
         self.thinking = match workload.reasoning {
@@ -206,7 +206,7 @@ mod tests {
         for (stream, expected) in
             [(Some(false), Streaming::Declined), (Some(true), Streaming::Requested)]
         {
-            let mut record = Record::new(uuid::Uuid::nil(), Kind::Stream, Source::default());
+            let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Stream, Source::default());
             record.tts = Some(Tts {
                 chars: Some(67),
                 format: Some("mp3".to_owned()),

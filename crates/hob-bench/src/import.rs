@@ -22,7 +22,7 @@ use thiserror::Error;
 use uuid::{Builder, Uuid};
 
 use crate::record::{
-    Confidence, Doubt, Kind, Label, RawSample, Record, RecordError, RecordStore, Source,
+    Confidence, Doubt, Label, RawSample, Record, RecordError, RecordKind, RecordStore, Source,
     SourceType, sha256_hex,
 };
 
@@ -155,7 +155,7 @@ fn id_of(sha256: &str, index: usize, started: Option<Timestamp>) -> Uuid {
 }
 
 /// A record of a program's result. `lossy` lists what the record cannot keep. The id is set later.
-fn record(kind: Kind, tool: &str, version: Option<String>, lossy: Vec<String>) -> Record {
+fn record(kind: RecordKind, tool: &str, version: Option<String>, lossy: Vec<String>) -> Record {
     let source =
         Source { r#type: SourceType::Import, tool: tool.to_owned(), version, sha256: None, lossy };
     Record::new(Uuid::nil(), kind, source)

@@ -18,8 +18,8 @@ pub use search::{Memory, Search, Span, Tried};
 use crate::calibrate::{Calibration, Pace, calibrate};
 use crate::question::Questions;
 use crate::record::{
-    Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Kind, Label, Loop,
-    MaxContext, PromptTokens, Record, Status, VramUse, Workload,
+    Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Label, Loop, MaxContext,
+    PromptTokens, Record, RecordKind, Status, VramUse, Workload,
 };
 use crate::runs::{Account, BenchError, Block, Reply, Runs, Step};
 use crate::terms::Metric;
@@ -150,7 +150,7 @@ impl<'w> Found<'w> {
         ];
         let target = filled.map(|ctx| ctx.saturating_sub(FREE_TOKENS));
         Account {
-            kind: Kind::MaxContext,
+            kind: RecordKind::MaxContext,
             runs: &self.runs,
             started,
             workload: Workload {

@@ -53,7 +53,7 @@ pub struct Record {
     pub status: Status,
     /// Why the measurement is invalid, in sentences
     pub invalid_reasons: Vec<String>,
-    pub kind: Kind,
+    pub kind: RecordKind,
     pub confidence: Confidence,
     pub source: Source,
     pub time: Span,
@@ -82,7 +82,7 @@ pub struct Record {
 
 impl Record {
     /// A record without results.
-    pub fn new(id: Uuid, kind: Kind, source: Source) -> Record {
+    pub fn new(id: Uuid, kind: RecordKind, source: Source) -> Record {
         Record {
             schema: SCHEMA.to_owned(),
             id,
@@ -141,7 +141,7 @@ pub enum Status {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RecordKind {
     Llm,
     CtxSweep,
     #[serde(alias = "ctx_ceiling")]

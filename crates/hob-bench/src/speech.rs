@@ -19,7 +19,7 @@ pub use text::{Sentences, TEXTS, Text, VERSION};
 pub use verdict::StreamingFinding;
 
 use crate::drive::{Arrivals, Driven};
-use crate::record::Kind;
+use crate::record::RecordKind;
 use crate::runs::BenchError;
 use crate::timeline::{PCM_RATE_HZ, RequestFault, SoundFault, SoundFormat, SoundTimeline, sound};
 use crate::workbench::Asker;
@@ -111,7 +111,7 @@ impl<'a> SpeechSession<'a, '_> {
     }
 
     /// Every text in every voice and format. All texts of a format come before the next format, because they are compared.
-    pub(crate) fn cells(&self, kind: Kind, users: &[usize], rounds: usize) -> Vec<Cell> {
+    pub(crate) fn cells(&self, kind: RecordKind, users: &[usize], rounds: usize) -> Vec<Cell> {
         let mut cells = Vec::new();
         for voice in &self.voices {
             for offer in &self.offers {

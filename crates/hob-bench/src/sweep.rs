@@ -10,7 +10,7 @@ use crate::chat::{
 };
 use crate::drive::Arrivals;
 use crate::launch::{LaunchError, Running};
-use crate::record::{Kind, Record, Status};
+use crate::record::{Record, RecordKind, Status};
 use crate::runs::{BenchError, Block, Reply, Runs, Step};
 use crate::server::StartedServer;
 use crate::session::{BlockSize, keep, run_in_turns};
@@ -170,7 +170,7 @@ impl Sweep<'_> {
             let first: Option<&Record> = kept.first();
             let prompts_sha256 = first.and_then(|first| first.workload.prompts_sha256.clone());
             keep(bench, session, (cell, runs, began), &mut kept, |record| {
-                record.kind = Kind::CtxSweep;
+                record.kind = RecordKind::CtxSweep;
                 record.workload.shape = Some(format!("ctx_{length}"));
                 record.workload.prompts_sha256 =
                     prompts_sha256.or(record.workload.prompts_sha256.take());

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::drive::{Arrivals, Drive, Driven, Patience};
 use crate::host::noise;
-use crate::record::{Host, Kind, RawSample, Record, RecordError, Workload};
+use crate::record::{Host, RawSample, Record, RecordError, RecordKind, Workload};
 use crate::runs::{Account, BenchError, Benchmark, Context, Runs, Step, StopRule, Summary};
 use crate::server::StartedServer;
 use crate::target::Target;
@@ -97,7 +97,7 @@ impl<'a> Workbench<'a> {
     /// The record cannot be stored.
     pub fn keep_failure(
         &mut self,
-        kind: Kind,
+        kind: RecordKind,
         error: &BenchError,
     ) -> Result<Option<Record>, RecordError> {
         let is_the_servers =

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use super::{Cell, ChatSession, Prompts, Shape, ThinkingMode, VERSION};
 use crate::drive::Arrivals;
 use crate::record::{
-    Arrival, Cache, Connection, CountSource, Doubt, Kind, Loop, PromptTokens, Reasoning, Workload,
+    Arrival, Cache, Connection, CountSource, Doubt, Loop, PromptTokens, Reasoning, RecordKind,
+    Workload,
 };
 use crate::runs::{Account, Reply, Runs};
 use crate::terms::Metric;
@@ -40,7 +41,7 @@ impl ChatSession<'_> {
             (has_short_answers(cell, runs), Doubt::ShortAnswers),
         ];
         Account {
-            kind: Kind::Llm,
+            kind: RecordKind::Llm,
             runs,
             started,
             workload: Workload {

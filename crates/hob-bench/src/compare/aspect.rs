@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::{Pairing, SampledRecord};
-use crate::record::{Cache, Kind, Record, Status};
+use crate::record::{Cache, Record, RecordKind, Status};
 use crate::terms::Metric;
 
 /// Longer values, such as checksums, are not shown.
@@ -39,7 +39,7 @@ pub enum IfDifferent {
 /// All properties, in the order of a report.
 pub fn aspects(record: &Record) -> Vec<Aspect> {
     let workload = &record.workload;
-    let is_sweep = record.kind == Kind::CtxSweep;
+    let is_sweep = record.kind == RecordKind::CtxSweep;
     let prompt = workload.prompt_tokens.and_then(|tokens| tokens.target).filter(|_| is_sweep);
     let (tts, stt) = (record.tts.as_ref(), record.stt.as_ref());
     let text = |value: Option<&String>| value.cloned();

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::record::{
-    Cache, CountSource, Harness, Kind, RawSample, Reasoning, Record, RecordedTokens, Source,
+    Cache, CountSource, Harness, RawSample, Reasoning, Record, RecordKind, RecordedTokens, Source,
     Spread, Status,
 };
 
@@ -137,7 +137,7 @@ fn sampled(id: u128, runs: usize, tpot_ms: f64) -> SampledRecord {
     };
     let samples: Vec<RawSample> = (0..runs as u32).map(|run| sample(run, &mut chance)).collect();
     let source = Source { tool: "hob".to_owned(), ..Source::default() };
-    let mut record = Record::new(Uuid::from_u128(id), Kind::Llm, source);
+    let mut record = Record::new(Uuid::from_u128(id), RecordKind::Llm, source);
     record.model.name = "m".to_owned();
     record.host.id_hash = Some("here".to_owned());
     record.count_source = Some(CountSource::Usage);
@@ -226,7 +226,7 @@ fn samples_that_say_something_else_than_their_record_are_not_believed() {
 fn what_may_not_be_compared_is_refused_with_its_reason() {
     type Change = fn(&mut Record);
     let rows: [(Change, &str); 9] = [
-        (|r| r.kind = Kind::Tts, "different kind: llm and tts"),
+        (|r| r.kind = RecordKind::Tts, "different kind: llm and tts"),
         (
             |r| r.workload.shape = Some("agentic".to_owned()),
             "different shape: short_short and agentic",

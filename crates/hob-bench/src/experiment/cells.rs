@@ -7,7 +7,7 @@ use super::Axis;
 use super::concurrency::against_one_user;
 use crate::chat::{Cell as ChatCell, ChatSession};
 use crate::drive::Arrivals;
-use crate::record::{Kind, Record};
+use crate::record::{Record, RecordKind};
 use crate::runs::BenchError;
 use crate::session::{Session, keep, run_in_turns};
 use crate::speech::{Cell as SpeechCell, SpeechSession};
@@ -40,7 +40,7 @@ pub(super) fn speech(
         Axis::Load(arrivals) => arrivals.iter().map(Arrivals::connections).collect(),
         _ => vec![1],
     };
-    let kind = if matches!(axis, Axis::Delivery) { Kind::Stream } else { Kind::Tts };
+    let kind = if matches!(axis, Axis::Delivery) { RecordKind::Stream } else { RecordKind::Tts };
     let cells = session.cells(kind, &users, rounds);
     if matches!(axis, Axis::Load(_) | Axis::Delivery) {
         // What a server that was already running had answered before is not known.
@@ -118,7 +118,7 @@ fn batch<S: Session>(
         let (name, started) = (session.name(cell), Timestamp::now());
         let runs = run_in_turns(bench, &name, session, std::slice::from_ref(cell))?;
         keep(bench, session, (cell, &runs[0], started), records, |record| {
-            record.kind = Kind::Batch
+            record.kind = RecordKind::Batch
         })?;
     }
     Ok(())

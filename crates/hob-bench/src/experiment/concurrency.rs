@@ -4,7 +4,7 @@
 use hob_core::statistics::Ratio;
 use jiff::Timestamp;
 
-use crate::record::{Kind, Record, Slowdown};
+use crate::record::{Record, RecordKind, Slowdown};
 use crate::runs::{BenchError, Runs};
 use crate::session::{Session, keep, run_in_turns};
 use crate::terms::Metric;
@@ -40,13 +40,13 @@ pub(super) fn against_one_user<S: Session>(
     let before = records.len();
     let alone = Slowdown { n: 1, ..Slowdown::default() };
     keep(bench, session, (&pair[0], &runs[0], started), records, |record| {
-        record.kind = Kind::Concurrency;
+        record.kind = RecordKind::Concurrency;
         record.slowdown = Some(alone);
     })?;
     let versus = records.get(before).map(|record| record.id);
     let many = Slowdown { versus, ..slowdown(&runs[0], &runs[1], users, bench.context.seed) };
     keep(bench, session, (&pair[1], &runs[1], started), records, |record| {
-        record.kind = Kind::Concurrency;
+        record.kind = RecordKind::Concurrency;
         record.slowdown = Some(many);
     })
 }

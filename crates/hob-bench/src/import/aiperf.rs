@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Imported;
 use super::values::{model, spread, us};
-use crate::record::{CountSource, Kind, RawSample, Record, RecordedTokens, Workload};
+use crate::record::{CountSource, RawSample, Record, RecordKind, RecordedTokens, Workload};
 use crate::terms::Metric;
 
 #[derive(Debug, Deserialize)]
@@ -66,7 +66,7 @@ pub(super) fn read(lines: Vec<Line>) -> Result<Vec<Imported>, String> {
     }
     let mut lossy = vec!["the time to the first token includes the connection".to_owned()];
     lossy.extend(unread(&lines));
-    let mut record = super::record(Kind::Llm, "aiperf", None, lossy);
+    let mut record = super::record(RecordKind::Llm, "aiperf", None, lossy);
     let name = lines.iter().find_map(|line| line.metadata.model.as_deref());
     record.model = model(name.unwrap_or("unnamed"));
     let starts = || lines.iter().filter_map(|line| line.metadata.request_start_ns);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Imported;
 use super::values::{UnreadFields, model, spread, unix_s, unread_fields, us};
-use crate::record::{CountSource, Kind, Loop, RawSample, Record, RecordedTokens, Workload};
+use crate::record::{CountSource, Loop, RawSample, Record, RecordKind, RecordedTokens, Workload};
 use crate::terms::Metric;
 
 #[derive(Debug, Deserialize)]
@@ -77,7 +77,7 @@ pub(super) fn read(report: Report) -> Result<Vec<Imported>, String> {
         ];
         lossy.extend(unread_fields(&report.rest));
         lossy.extend(unread_fields(&benchmark.rest));
-        let mut record = super::record(Kind::Llm, "guidellm", version.clone(), lossy);
+        let mut record = super::record(RecordKind::Llm, "guidellm", version.clone(), lossy);
         let named = text(&benchmark.config, "/backend/model").or_else(|| name.clone());
         record.model = model(named.as_deref().unwrap_or("unnamed"));
         record.time.started = benchmark.start_time.and_then(unix_s);

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::Imported;
 use super::values::{UnreadFields, model, spread, time, unread_fields};
 use crate::record::{
-    Accelerator, CountSource, Host, Kind, Params, PromptTokens, Record, RecordedEngine,
+    Accelerator, CountSource, Host, Params, PromptTokens, Record, RecordKind, RecordedEngine,
     RecordedModel, Workload,
 };
 use crate::terms::Metric;
@@ -97,8 +97,8 @@ fn record(row: Row) -> Result<Record, String> {
     Ok(record)
 }
 
-fn kind(row: &Row) -> Kind {
-    if row.n_depth > 0 { Kind::CtxSweep } else { Kind::Llm }
+fn kind(row: &Row) -> RecordKind {
+    if row.n_depth > 0 { RecordKind::CtxSweep } else { RecordKind::Llm }
 }
 
 fn described(row: &Row) -> RecordedModel {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::Imported;
 use super::values::{UnreadFields, model, spread, time, unread_fields};
-use crate::record::{Cache, CountSource, Kind, Loop, PromptTokens, Record, Workload};
+use crate::record::{Cache, CountSource, Loop, PromptTokens, Record, RecordKind, Workload};
 use crate::terms::Metric;
 
 #[derive(Debug, Deserialize)]
@@ -57,7 +57,7 @@ fn record(report: &Report, run: &Run) -> Record {
     }
     lossy.extend(unread_fields(&report.rest));
     lossy.extend(unread_fields(&run.rest));
-    let kind = if run.context_size > 0 { Kind::CtxSweep } else { Kind::Llm };
+    let kind = if run.context_size > 0 { RecordKind::CtxSweep } else { RecordKind::Llm };
     let mut record = super::record(kind, "llama-benchy", report.version.clone(), lossy);
     record.time.started = report.timestamp.as_deref().and_then(time);
     record.model = model(report.model.as_deref().unwrap_or("unnamed"));

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Imported;
 use super::values::{quant, time};
-use crate::record::{Accelerator, Host, Kind, PromptTokens, Record, RecordedModel, Workload};
+use crate::record::{Accelerator, Host, PromptTokens, Record, RecordKind, RecordedModel, Workload};
 
 const SCHEMA: &str = "published-runs/1";
 
@@ -29,7 +29,7 @@ struct File {
 struct Row {
     source: String,
     date: Option<String>,
-    kind: Kind,
+    kind: RecordKind,
     hardware: String,
     engine: Option<String>,
     model: Option<String>,

@@ -3,7 +3,7 @@
 mod real;
 
 use super::*;
-use crate::record::{AttemptResult, Cache, CountSource, Kind, Loop, Status};
+use crate::record::{AttemptResult, Cache, CountSource, Loop, RecordKind, Status};
 use crate::terms::Metric;
 
 const ORIGINALS: [(ImportFormat, &str, &str); 7] = [
@@ -85,7 +85,7 @@ fn llama_bench_is_prefill_or_decode() {
     );
     assert_eq!(
         (deep.record.kind, deep.record.workload.shape.as_deref()),
-        (Kind::CtxSweep, Some("tg128 @ d4096"))
+        (RecordKind::CtxSweep, Some("tg128 @ d4096"))
     );
     assert_eq!(deep.record.engine.params.flash_attn, Some(true));
 }
@@ -234,19 +234,19 @@ fn llama_benchy_keeps_users_apart() {
 #[test]
 fn everything_published_is_a_record_or_a_sentence_in_one() {
     let all = imported("runs.yaml");
-    let find = |kind: Kind, model: &'static str| {
+    let find = |kind: RecordKind, model: &'static str| {
         all.iter()
             .map(|one| &one.record)
             .filter(move |record| record.kind == kind && record.model.name == model)
     };
-    let kokoro: Vec<_> = find(Kind::Tts, "Kokoro").collect();
+    let kokoro: Vec<_> = find(RecordKind::Tts, "Kokoro").collect();
     assert_eq!(kokoro.len(), 4, "three texts and their mean");
     assert_eq!(kokoro[0].metrics.figure(Metric::WallMs), Some(80.0));
     assert_eq!(kokoro[3].tts.as_ref().and_then(|tts| tts.tier), Some(1));
-    let outetts = find(Kind::Tts, "OuteTTS 1.0 0.6B").next().expect("the one that failed");
+    let outetts = find(RecordKind::Tts, "OuteTTS 1.0 0.6B").next().expect("the one that failed");
     assert_eq!((outetts.status, outetts.invalid_reasons.len()), (Status::Failed, 1));
 
-    let ceiling = find(Kind::MaxContext, "Qwen3.5-9B").find_map(|record| {
+    let ceiling = find(RecordKind::MaxContext, "Qwen3.5-9B").find_map(|record| {
         record.max_context.as_ref().filter(|ceiling| !ceiling.attempts.is_empty())
     });
     let ceiling = ceiling.expect("the search");
@@ -259,7 +259,7 @@ fn everything_published_is_a_record_or_a_sentence_in_one() {
     let voice = all
         .iter()
         .map(|one| &one.record)
-        .find(|record| record.kind == Kind::Voice)
+        .find(|record| record.kind == RecordKind::Voice)
         .expect("a voice");
     let ttfa = voice.voice.as_ref().and_then(|voice| voice.ttfa_ms.clone()).expect("its wait");
     assert_eq!((ttfa.p50, ttfa.min, ttfa.max), (Some(8800.0), Some(2700.0), Some(13_800.0)));

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::Imported;
 use super::values::{UnreadFields, mean, model, spread, time, unread_fields, us};
 use crate::record::{
-    Arrival, CountSource, Kind, Loop, PromptTokens, RawSample, Record, RecordedTokens, Spread,
-    Workload,
+    Arrival, CountSource, Loop, PromptTokens, RawSample, Record, RecordKind, RecordedTokens,
+    Spread, Workload,
 };
 use crate::terms::Metric;
 
@@ -78,7 +78,7 @@ fn one(results: Results) -> Result<Imported, String> {
     let shape = results.gamma_shape().filter(|_| rate(&results).is_some());
     lossy.extend(shape.map(|shape| format!("arrivals: gamma-distributed, burstiness {shape}")));
     lossy.extend(unread_fields(&results.rest));
-    let mut record = super::record(Kind::Llm, "vllm bench serve", None, lossy);
+    let mut record = super::record(RecordKind::Llm, "vllm bench serve", None, lossy);
     record.time.started = results.date.as_deref().and_then(time);
     record.time.ended = record.time.started.zip(results.duration).and_then(|(started, s)| {
         started.checked_add(jiff::SignedDuration::try_from_secs_f64(s).ok()?).ok()

@@ -8,7 +8,7 @@ use crate::cold::{Of, StartOptions, State, WeightsFile};
 use crate::drive::Arrivals;
 use crate::experiment::{Axis, BlockSize, Experiment, Workload};
 use crate::max_context::{MaxContextOptions, Span, What};
-use crate::record::{Kind, Workload as Asked};
+use crate::record::{RecordKind, Workload as Asked};
 use crate::speech::{Formats, SpeechWorkload, Streaming, Text};
 use crate::sweep::{AGAIN_MIN, ContextOptions, Room};
 use crate::timeline::SoundFormat;
@@ -103,7 +103,7 @@ impl Cell {
     }
 
     /// The kind of its records, also of a failure.
-    pub fn record_kind(&self) -> Kind {
+    pub fn record_kind(&self) -> RecordKind {
         self.experiment(false).kind()
     }
 

@@ -79,7 +79,7 @@ fn half(what: &impl Serialize) -> String {
 mod tests {
     use super::super::file::BenchPlan;
     use super::*;
-    use crate::record::{Kind, Source, Status};
+    use crate::record::{RecordKind, Source, Status};
 
     #[test]
     fn keys_differ_by_point_and_by_setup() {
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn only_valid_records_are_done() {
         let record = |key: &str, status, reasons: &[&str]| {
-            let mut record = Record::new(uuid::Uuid::nil(), Kind::Llm, Source::default());
+            let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Llm, Source::default());
             (record.cell_key, record.status) = (Some(key.to_owned()), status);
             record.invalid_reasons = reasons.iter().map(|reason| (*reason).to_owned()).collect();
             record

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use uuid::Uuid;
 
-use super::{Kind, RawSample, Record, RecordError, from_yaml, pack_samples, to_yaml};
+use super::{RawSample, Record, RecordError, RecordKind, from_yaml, pack_samples, to_yaml};
 use crate::cores::on_all;
 
 /// Maximum length of a model's name in a file name.
@@ -140,33 +140,33 @@ pub fn place(record: &Record) -> PathBuf {
     Path::new(month).join(name)
 }
 
-impl Kind {
-    pub const ALL: [Kind; 10] = [
-        Kind::Llm,
-        Kind::CtxSweep,
-        Kind::MaxContext,
-        Kind::Concurrency,
-        Kind::Batch,
-        Kind::Tts,
-        Kind::Stream,
-        Kind::Cold,
-        Kind::Voice,
-        Kind::Stt,
+impl RecordKind {
+    pub const ALL: [RecordKind; 10] = [
+        RecordKind::Llm,
+        RecordKind::CtxSweep,
+        RecordKind::MaxContext,
+        RecordKind::Concurrency,
+        RecordKind::Batch,
+        RecordKind::Tts,
+        RecordKind::Stream,
+        RecordKind::Cold,
+        RecordKind::Voice,
+        RecordKind::Stt,
     ];
 
     /// The name in files.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Llm => "llm",
-            Kind::CtxSweep => "ctx_sweep",
-            Kind::MaxContext => "max_context",
-            Kind::Concurrency => "concurrency",
-            Kind::Batch => "batch",
-            Kind::Tts => "tts",
-            Kind::Stream => "stream",
-            Kind::Cold => "cold",
-            Kind::Voice => "voice",
-            Kind::Stt => "stt",
+            RecordKind::Llm => "llm",
+            RecordKind::CtxSweep => "ctx_sweep",
+            RecordKind::MaxContext => "max_context",
+            RecordKind::Concurrency => "concurrency",
+            RecordKind::Batch => "batch",
+            RecordKind::Tts => "tts",
+            RecordKind::Stream => "stream",
+            RecordKind::Cold => "cold",
+            RecordKind::Voice => "voice",
+            RecordKind::Stt => "stt",
         }
     }
 }

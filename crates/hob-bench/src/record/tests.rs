@@ -29,7 +29,7 @@ fn everything_that_is_written_is_read_again() {
 #[test]
 fn a_record_with_the_former_names_is_read_and_its_hash_holds() {
     let mut record = full();
-    record.kind = Kind::Concurrency;
+    record.kind = RecordKind::Concurrency;
     record.confidence.label = Label::Verified;
     record.slowdown = Some(Slowdown { n: 3, ..Slowdown::default() });
     let ceiling = MaxContext { proven_by: Some(ContextProof::Reported), ..MaxContext::default() };
@@ -134,7 +134,7 @@ fn a_name_says_when_where_what_and_which() {
         Some("2026-11/2026-11-21-9f3d1c7b-qwen3-8b-llm-6b2d8c11.yaml")
     );
     let id = Uuid::nil();
-    let unknown = Record::new(id, Kind::CtxSweep, Source::default());
+    let unknown = Record::new(id, RecordKind::CtxSweep, Source::default());
     assert_eq!(
         place(&unknown).to_str(),
         Some("undated/undated-nohost-unnamed-ctx_sweep-00000000.yaml")

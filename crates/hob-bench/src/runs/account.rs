@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::{BenchError, Reply, Runs};
 use crate::launch::LaunchError;
 use crate::record::{
-    Client, ClientImpl, Confidence, CountSource, Dispatch, Doubt, Harness, Host, Kind, Label,
-    Metrics, RawSample, Record, RecordedEngine, RecordedModel, RecordedTokens, Source, SourceType,
-    Span, Spread, Stall, Status, Workload,
+    Client, ClientImpl, Confidence, CountSource, Dispatch, Doubt, Harness, Host, Label, Metrics,
+    RawSample, Record, RecordKind, RecordedEngine, RecordedModel, RecordedTokens, Source,
+    SourceType, Span, Spread, Stall, Status, Workload,
 };
 use crate::terms::Metric;
 use crate::timeline::Flag;
@@ -43,7 +43,7 @@ pub struct Context {
 /// The runs of a cell, with the properties that only its kind of measurement knows.
 #[derive(Clone, Debug)]
 pub struct Account<'a> {
-    pub kind: Kind,
+    pub kind: RecordKind,
     pub runs: &'a Runs,
     pub started: Timestamp,
     pub workload: Workload,
@@ -65,7 +65,7 @@ pub struct Summary {
 
 impl Context {
     /// A record of a failed measurement, with the reason.
-    pub fn failed(&self, kind: Kind, workload: Workload, error: &BenchError) -> Record {
+    pub fn failed(&self, kind: RecordKind, workload: Workload, error: &BenchError) -> Record {
         let mut record = self.record(kind);
         record.time = Span { started: Some(Timestamp::now()), ended: Some(Timestamp::now()) };
         record.status = match error {
@@ -78,7 +78,7 @@ impl Context {
         record
     }
 
-    fn record(&self, kind: Kind) -> Record {
+    fn record(&self, kind: RecordKind) -> Record {
         let source = Source {
             r#type: SourceType::Native,
             tool: "hob".to_owned(),
@@ -103,7 +103,7 @@ impl Account<'_> {
         record.metrics = metrics(self.runs);
         record.count_source = self.count_source;
         // A longest context is not a time: errors of the client affect only the times next to it.
-        let is_time = self.kind != Kind::MaxContext;
+        let is_time = self.kind != RecordKind::MaxContext;
         record.invalid_reasons = client_limits(self.runs).filter(|_| is_time).collect();
         record.invalid_reasons.extend(invalid(self.runs));
         record.invalid_reasons.extend(self.invalid);
@@ -327,7 +327,7 @@ mod tests {
         let block = Block { replies: (0..answers).map(reply).collect(), ..Block::default() };
         let runs = Runs { blocks: vec![block], ..Runs::default() };
         let account = Account {
-            kind: Kind::MaxContext,
+            kind: RecordKind::MaxContext,
             runs: &runs,
             started: Timestamp::UNIX_EPOCH,
             workload: Workload::default(),
@@ -362,7 +362,7 @@ mod tests {
             let times = (0..24).map(|at| if at % 2 == 0 { 100.0 + f64::from(at) } else { high_ms });
             let block = Block { replies: times.map(reply).collect(), ..Block::default() };
             let runs = Runs { blocks: vec![block], ..Runs::default() };
-            let record = Record::new(Uuid::nil(), Kind::Llm, Source::default());
+            let record = Record::new(Uuid::nil(), RecordKind::Llm, Source::default());
             confidence(&runs, &[Metric::TtftMs], &record, Vec::new()).reasons
         };
         assert!(doubts(900.0).contains(&Doubt::Bimodal));
@@ -388,8 +388,8 @@ mod tests {
             account.close(&Context::default()).record
         };
         let unknown = ["the client could not be checked with the mock server"];
-        assert_eq!(closed(Kind::Llm).invalid_reasons, unknown);
-        let ceiling = closed(Kind::MaxContext);
+        assert_eq!(closed(RecordKind::Llm).invalid_reasons, unknown);
+        let ceiling = closed(RecordKind::MaxContext);
         assert_eq!(ceiling.invalid_reasons, [""; 0]);
         assert!(ceiling.confidence.reasons.contains(&Doubt::ClientError));
     }

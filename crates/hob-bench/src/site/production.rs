@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::record::{Kind, Record};
+use crate::record::{Record, RecordKind};
 use crate::terms::Metric;
 
 /// Minimum number of requests. Fewer do not show what is usual.
@@ -40,7 +40,7 @@ impl Production {
     /// The gap of a record. Absent for imported runs, several users, failed runs and too few requests.
     pub(super) fn gap(&self, record: &Record) -> Option<Gap<'_>> {
         let is_alone = record.workload.concurrency.is_none_or(|users| users == 1);
-        let is_warm = !matches!(record.kind, Kind::Cold | Kind::MaxContext);
+        let is_warm = !matches!(record.kind, RecordKind::Cold | RecordKind::MaxContext);
         if !is_alone || !is_warm || record.harness.is_none() || !record.is_valid() {
             return None;
         }

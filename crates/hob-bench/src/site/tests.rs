@@ -3,13 +3,15 @@
 
 use super::*;
 use crate::import::{PUBLISHED, import};
-use crate::record::{Cache, Doubt, Harness, Kind, Label, RecordStore, Source, Spread, Status};
+use crate::record::{
+    Cache, Doubt, Harness, Label, RecordKind, RecordStore, Source, Spread, Status,
+};
 use crate::terms::Metric;
 use uuid::Uuid;
 
 fn native(id: u128, model: &str, shape: &str, tok_s: f64) -> Record {
     let source = Source { tool: "hob".to_owned(), ..Source::default() };
-    let mut record = Record::new(Uuid::from_u128(id), Kind::Llm, source);
+    let mut record = Record::new(Uuid::from_u128(id), RecordKind::Llm, source);
     record.model.name = model.to_owned();
     record.model.family = Some("Qwen3".to_owned());
     record.workload.shape = Some(shape.to_owned());

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::{Asking, SpeechSession, Text};
 use crate::calibrate::{Calibration, Pace};
 use crate::drive::{Driven, Exchange};
-use crate::record::{Kind, Record, sha256_hex};
+use crate::record::{Record, RecordKind, sha256_hex};
 use crate::runs::{Account, BenchError, Block, Reply, Runs};
 use crate::session::Session;
 use crate::terms::Metric;
@@ -23,7 +23,7 @@ const GAP_MS_ASSUMED: f64 = 20.0;
 /// One combination of text, format, voice and users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    pub kind: Kind,
+    pub kind: RecordKind,
     pub text: Text,
     pub format: SoundFormat,
     pub voice: String,
@@ -38,7 +38,7 @@ impl Cell {
     /// The figures of the stopping rule: total time and first sound.
     pub fn leading(&self) -> &'static [Metric] {
         match self.kind {
-            Kind::Stream => &[Metric::TtfaMs, Metric::WallMs],
+            RecordKind::Stream => &[Metric::TtfaMs, Metric::WallMs],
             _ => &[Metric::WallMs, Metric::TtfaMs],
         }
     }

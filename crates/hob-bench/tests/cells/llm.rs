@@ -4,7 +4,7 @@ use crate::stage::{experiment, kept, measured, mock};
 use hob_bench::chat::{Prompts, ThinkingSwitch};
 use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment};
-use hob_bench::record::{Cache, CountSource, Doubt, Kind, Reasoning, Status};
+use hob_bench::record::{Cache, CountSource, Doubt, Reasoning, RecordKind, Status};
 use hob_bench::runs::BenchError;
 use hob_bench::target::{Api, Target, TargetError};
 use hob_bench::terms::Metric;
@@ -98,14 +98,14 @@ fn a_server_that_lies_or_fails_makes_no_figure_silently() {
 fn a_server_that_fails_before_the_first_run_leaves_a_record_of_that() {
     let got = kept(&mock("status=500"), 1, |bench| {
         let error = experiment(Prompts::Cold).measure(bench).expect_err("it refuses");
-        Ok(bench.keep_failure(Kind::Llm, &error)?.into_iter().collect())
+        Ok(bench.keep_failure(RecordKind::Llm, &error)?.into_iter().collect())
     });
     let got = got.expect("records");
     let [record] = &got.records[..] else { panic!("{:?}", got.records) };
-    assert_eq!((record.kind, record.status), (Kind::Llm, Status::Failed));
+    assert_eq!((record.kind, record.status), (RecordKind::Llm, Status::Failed));
     assert!(record.invalid_reasons[0].contains("500"), "{:?}", record.invalid_reasons);
     let none = kept(&mock("status=500"), 1, |bench| {
-        Ok(bench.keep_failure(Kind::Llm, &BenchError::NoWeights)?.into_iter().collect())
+        Ok(bench.keep_failure(RecordKind::Llm, &BenchError::NoWeights)?.into_iter().collect())
     });
     assert_eq!(none.expect("no record").records, [], "what is no fault of the server");
 }

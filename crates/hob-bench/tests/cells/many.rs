@@ -4,7 +4,7 @@
 use crate::stage::{kept, mock};
 use hob_bench::chat::{ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
 use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload, gain, scaling_verdict};
-use hob_bench::record::{Kind, Record, Status};
+use hob_bench::record::{Record, RecordKind, Status};
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, Text};
 use hob_bench::terms::Metric;
 use hob_bench::timeline::SoundFormat;
@@ -42,7 +42,7 @@ fn users_of_one_place_wait_for_each_other() {
     let [one, three] = &got.records[..] else { panic!("two records") };
     // Blocks of the one and of the other, in turns: as many of each.
     assert_eq!(got.requests(), [3 * 2, 3 * 6]);
-    assert_eq!((one.kind, one.status), (Kind::Concurrency, Status::Ok));
+    assert_eq!((one.kind, one.status), (RecordKind::Concurrency, Status::Ok));
     assert_eq!((one.workload.concurrency, three.workload.concurrency), (Some(1), Some(3)));
     assert_ne!(one.workload.prompts_sha256, three.workload.prompts_sha256);
     let alone = one.slowdown.clone().expect("a section");
@@ -77,7 +77,7 @@ fn a_batch_gains_what_is_served_together() {
     let got =
         kept(&roomy, 2, |bench| asked(Axis::Batch(vec![4, 1])).measure(bench)).expect("cells");
     let [one, four] = &got.records[..] else { panic!("two records, the fewest first") };
-    assert_eq!((one.kind, one.workload.concurrency), (Kind::Batch, Some(1)));
+    assert_eq!((one.kind, one.workload.concurrency), (RecordKind::Batch, Some(1)));
     assert_eq!((four.workload.concurrency, got.requests()[1]), (Some(4), 2 * 8));
     let times = gain(one, four).expect("a gain");
     assert!(times > 2.0, "{times}");

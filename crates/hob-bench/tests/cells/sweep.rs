@@ -4,7 +4,7 @@
 use crate::stage::{Kept, kept, mock};
 use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
 use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
-use hob_bench::record::{Cache, Kind, Record, Status};
+use hob_bench::record::{Cache, Record, RecordKind, Status};
 use hob_bench::sweep::{ContextOptions, Room};
 use hob_bench::terms::Metric;
 
@@ -51,7 +51,7 @@ fn what_is_new_and_what_is_known_are_two_records() {
     // Two runs, of one request and of two.
     assert_eq!(got.requests(), [2, 4, 2, 4]);
     let [_, _, cold, cached] = &got.records[..] else { panic!("four records") };
-    assert_eq!((cold.kind, cold.status), (Kind::CtxSweep, Status::Ok));
+    assert_eq!((cold.kind, cold.status), (RecordKind::CtxSweep, Status::Ok));
     let tokens = cold.workload.prompt_tokens.expect("a count");
     assert_eq!((tokens.target, tokens.p50), (Some(2048), Some(2048)));
     let figure = |record: &Record, metric| record.metrics.figure(metric);

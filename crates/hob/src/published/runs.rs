@@ -2,7 +2,7 @@
 //! A run that lacks one of these is reported with what it lacks.
 
 use hob_bench::import::{ImportFormat, PUBLISHED, import};
-use hob_bench::record::{Kind, Record};
+use hob_bench::record::{Record, RecordKind};
 use hob_bench::terms::Metric;
 use hob_core::fit::{
     Engine, EngineProfile, FitOptions, Layout, Model, Placement, SpeedEstimate, TimedRun,
@@ -168,7 +168,7 @@ fn has_own_engine(record: &Record) -> bool {
 
 /// `None` for a run without a decode speed.
 fn measured(record: &Record) -> Option<Measured> {
-    if !matches!(record.kind, Kind::Llm | Kind::CtxSweep) {
+    if !matches!(record.kind, RecordKind::Llm | RecordKind::CtxSweep) {
         return None;
     }
     let metrics = &record.metrics;
@@ -208,7 +208,9 @@ fn row(record: &Record, measured: Measured) -> Result<Published, String> {
     });
     let plan = plan.ok_or("by hob's prediction it does not fit in the memory it was run in")?;
     let part = match plan.placement {
-        Placement::Vram | Placement::Unified if record.kind == Kind::CtxSweep => RunGroup::Curve,
+        Placement::Vram | Placement::Unified if record.kind == RecordKind::CtxSweep => {
+            RunGroup::Curve
+        }
         Placement::Vram | Placement::Unified => RunGroup::Decode,
         _ => RunGroup::Divided,
     };

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::Imported;
 use super::super::values::{P95_NEEDS, P99_NEEDS, UnreadFields, model, time};
 use super::{READ, scale};
-use crate::record::{CountSource, Kind, Loop, Record, Spread, Workload};
+use crate::record::{CountSource, Loop, Record, RecordKind, Spread, Workload};
 use crate::terms::Metric;
 
 #[derive(Debug, Deserialize)]
@@ -57,7 +57,7 @@ pub(in super::super) fn read(summary: &Summary) -> Result<Vec<Imported>, String>
     lossy.push("the time to the first token includes the connection".to_owned());
     lossy.extend(unread(&summary.rest));
     let mut record =
-        super::super::record(Kind::Llm, "aiperf", summary.aiperf_version.clone(), lossy);
+        super::super::record(RecordKind::Llm, "aiperf", summary.aiperf_version.clone(), lossy);
     record.time.started = summary.start_time.as_deref().and_then(time);
     record.time.ended = summary.end_time.as_deref().and_then(time);
     let requests = figure(&summary.rest, "request_count").and_then(|figure| figure.avg);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Row, plain};
 use crate::record::{
-    Attempt, AttemptResult, Kind, MaxContext, Record, Spread, Status, StreamVerdict, Tts,
+    Attempt, AttemptResult, MaxContext, Record, RecordKind, Spread, Status, StreamVerdict, Tts,
     VoiceFigures, VramUse,
 };
 use crate::terms::Metric;
@@ -32,7 +32,7 @@ pub(super) fn put(record: &mut Record, row: &Row) {
             record.resources.rss_peak_mb = number.map(|n| n * megabytes(unit))
         }
         "model_size" => record.model.bytes = number.map(|gb| (gb * 1e9) as u64),
-        "ttfa" if row.kind == Kind::Voice => voice(record, row, time),
+        "ttfa" if row.kind == RecordKind::Voice => voice(record, row, time),
         "first request" => {
             record.resources.cold_first_ms = number.map(|s| s * time);
             figure(record, row, Metric::ColdFirstMs, time);
@@ -102,7 +102,7 @@ fn voice(record: &mut Record, row: &Row, scale: f64) {
 
 /// The fields of a speech run that are not metrics.
 fn speech(record: &mut Record, row: &Row) {
-    if !matches!(row.kind, Kind::Tts | Kind::Stream) {
+    if !matches!(row.kind, RecordKind::Tts | RecordKind::Stream) {
         return;
     }
     let tts = record.tts.get_or_insert_with(Tts::default);

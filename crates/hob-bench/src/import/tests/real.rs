@@ -114,10 +114,10 @@ fn llama_bench_has_a_test_for_each_row_and_leaves_what_it_chose_by_itself_unknow
         (one.record.workload.shape.as_deref().unwrap_or_default(), one.record.kind, is_reading)
     });
     let expected = [
-        ("pp32", Kind::Llm, true),
-        ("tg8", Kind::Llm, false),
-        ("pp32 @ d64", Kind::CtxSweep, true),
-        ("tg8 @ d64", Kind::CtxSweep, false),
+        ("pp32", RecordKind::Llm, true),
+        ("tg8", RecordKind::Llm, false),
+        ("pp32 @ d64", RecordKind::CtxSweep, true),
+        ("tg8 @ d64", RecordKind::CtxSweep, false),
     ];
     assert_eq!(told.collect::<Vec<_>>(), expected);
     let record = &all[0].record;

@@ -10,7 +10,7 @@ use clap::Args;
 use hob_bench::drive::Patience;
 use hob_bench::experiment::{Experiment, Workload};
 use hob_bench::host::host;
-use hob_bench::record::{Kind, RawSample, Record, RecordError, RecordStore, Status};
+use hob_bench::record::{RawSample, Record, RecordError, RecordKind, RecordStore, Status};
 use hob_bench::runs::{Context, Step, StopRule};
 use hob_bench::server::Facts;
 use hob_bench::terms::Metric;
@@ -120,7 +120,7 @@ pub(crate) fn run(
     let has_any = done.records.iter().any(is_measured);
     done.exit(|record| match kind {
         // Whatever the verdict on streaming is, it is a result.
-        Kind::Stream => !has_any,
+        RecordKind::Stream => !has_any,
         _ => done.is_spoilt_by(record),
     })
 }
@@ -165,7 +165,7 @@ fn measured(
                 keep(&args.out, &record, samples, &printer_there)
             },
         };
-        let is_stream = experiment.kind() == Kind::Stream;
+        let is_stream = experiment.kind() == RecordKind::Stream;
         let worked = experiment.measure_and_show(&mut bench, &mut |record, arrivals| {
             if is_stream {
                 let line = tables::timeline(record, arrivals);
@@ -395,7 +395,7 @@ pub(crate) fn progress(name: &str, step: Step<'_>, stop_rule: StopRule) -> Strin
 /// That a context has an end is a finding, if there is anything before it.
 fn is_an_end(record: &Record, all: &[Record]) -> bool {
     let is_measured = |record: &Record| record.status == Status::Ok;
-    record.kind == Kind::CtxSweep && !is_measured(record) && all.iter().any(is_measured)
+    record.kind == RecordKind::CtxSweep && !is_measured(record) && all.iter().any(is_measured)
 }
 
 fn refusal(record: &Record, all: usize) -> String {
@@ -454,11 +454,11 @@ mod tests {
     #[test]
     fn what_came_to_nothing_corrects_nothing() {
         let old = {
-            let mut old = Record::new(Uuid::from_u128(1), Kind::Llm, Source::default());
+            let mut old = Record::new(Uuid::from_u128(1), RecordKind::Llm, Source::default());
             old.model.quant = Some("Q4_K_M".to_owned());
             old
         };
-        let again = Record::new(Uuid::from_u128(2), Kind::Llm, Source::default());
+        let again = Record::new(Uuid::from_u128(2), RecordKind::Llm, Source::default());
         let corrected = correction(&old, &again);
         assert_eq!(corrected.supersedes, Some(old.id));
         assert_eq!(corrected.model.quant, old.model.quant, "as the plan said");
@@ -474,7 +474,7 @@ mod tests {
         let typed = words("hob bench llm --target http://127.0.0.1:1 --shape quick_word --users 1");
         let harness = Harness { argv: typed, ..Harness::default() };
         let source = Source::default();
-        let mut unverified = Record::new(Uuid::nil(), Kind::Llm, source);
+        let mut unverified = Record::new(Uuid::nil(), RecordKind::Llm, source);
         unverified.harness = Some(harness);
         let rerun = Rerun {
             unverified,

@@ -5,7 +5,7 @@ mod speech;
 
 use hob_bench::display;
 use hob_bench::experiment::{gain, scaling_verdict};
-use hob_bench::record::{AttemptResult, Cache, Kind, Label, Record};
+use hob_bench::record::{AttemptResult, Cache, Label, Record, RecordKind};
 use hob_bench::terms::Metric;
 
 use crate::printer::table;
@@ -28,17 +28,17 @@ const TOGETHER: Column = ("together", together);
 const PER_TOKEN: Column = ("per token", |r| ms(r, Metric::TpotMs, 1));
 
 /// All records of one kind, with what is said about them together.
-pub(super) fn shown(kind: Kind, records: &[Record]) -> String {
+pub(super) fn shown(kind: RecordKind, records: &[Record]) -> String {
     match kind {
-        Kind::Llm => rows(&LLM, records),
-        Kind::CtxSweep => rows(&SWEEP, records),
-        Kind::Cold => rows(&COLD, records),
-        Kind::Batch => batch(records),
-        Kind::Concurrency => concurrency(records),
-        Kind::MaxContext => max_context(records),
-        Kind::Tts => speech::tts(records),
-        Kind::Stream => speech::stream(records),
-        Kind::Voice | Kind::Stt => String::new(),
+        RecordKind::Llm => rows(&LLM, records),
+        RecordKind::CtxSweep => rows(&SWEEP, records),
+        RecordKind::Cold => rows(&COLD, records),
+        RecordKind::Batch => batch(records),
+        RecordKind::Concurrency => concurrency(records),
+        RecordKind::MaxContext => max_context(records),
+        RecordKind::Tts => speech::tts(records),
+        RecordKind::Stream => speech::stream(records),
+        RecordKind::Voice | RecordKind::Stt => String::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Published longest contexts, compared with the computed ones.
 //! A page is 256 tokens, which engines allocate at a time.
 
-use hob_bench::record::{Kind, Record};
+use hob_bench::record::{Record, RecordKind};
 use hob_core::fit::{ContextLimit, FitOptions, assess};
 use hob_core::footprint::{KvType, KvTypes};
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub(super) struct Ceiling {
 /// Also returns what cannot be predicted, and why.
 pub(super) fn ceilings(records: &[Record]) -> (Vec<Ceiling>, Vec<String>) {
     let (mut told, mut untold) = (Vec::new(), Vec::new());
-    for record in records.iter().filter(|record| record.kind == Kind::MaxContext) {
+    for record in records.iter().filter(|record| record.kind == RecordKind::MaxContext) {
         // Only a search that ended with a failure found the maximum.
         let found = record.max_context.as_ref();
         let Some(measured) =
