@@ -14,7 +14,7 @@ use client::ColdClient;
 
 use crate::calibrate::{Calibration, Pace};
 use crate::record::{
-    Connection, CountSource, Doubt, Loop, Record, RecordKind, RecordedModel, Workload,
+    Connection, CountSource, Doubt, Loop, Record, RecordKind, RecordedModel, RecordedWorkload,
 };
 use crate::runs::{Account, BenchError, Benchmark, Block, Reply, Runs};
 use crate::server::StartedServer;
@@ -286,14 +286,14 @@ fn account<'r>(
         kind: RecordKind::Cold,
         runs,
         started,
-        workload: Workload {
+        workload: RecordedWorkload {
             shape: Some(state.name().to_owned()),
             version: Some(1),
             r#loop: Some(Loop::Closed),
             concurrency: Some(1),
             cache_verified: (!is_swap).then_some(proof.is_proven),
             connection: Some(Connection::Fresh),
-            ..Workload::default()
+            ..RecordedWorkload::default()
         },
         leading,
         count_source: counts,

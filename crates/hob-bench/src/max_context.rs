@@ -19,7 +19,7 @@ use crate::calibrate::{Calibration, Pace, calibrate};
 use crate::question::Questions;
 use crate::record::{
     Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Label, Loop, MaxContext,
-    PromptTokens, Record, RecordKind, Status, VramUse, Workload,
+    PromptTokens, Record, RecordKind, RecordedWorkload, Status, VramUse,
 };
 use crate::runs::{Account, BenchError, Block, Reply, Runs, Step};
 use crate::terms::Metric;
@@ -153,14 +153,14 @@ impl<'w> Found<'w> {
             kind: RecordKind::MaxContext,
             runs: &self.runs,
             started,
-            workload: Workload {
+            workload: RecordedWorkload {
                 prompt_tokens: Some(PromptTokens { target, min: None, p50: prompt, max: prompt }),
                 max_tokens: Some(u64::from(DECODED_TOKENS)).filter(|_| filled.is_some()),
                 temperature: Some(0.0),
                 r#loop: Some(Loop::Closed),
                 concurrency: Some(1),
                 connection: Some(Connection::Fresh),
-                ..Workload::default()
+                ..RecordedWorkload::default()
             },
             leading: &[],
             count_source: replies()

@@ -62,7 +62,7 @@ pub struct Record {
     pub host: Host,
     pub engine: RecordedEngine,
     pub model: RecordedModel,
-    pub workload: Workload,
+    pub workload: RecordedWorkload,
     pub count_source: Option<CountSource>,
     /// Null if only figures are known
     pub samples: Option<SampleFile>,
@@ -99,7 +99,7 @@ impl Record {
             host: Host::default(),
             engine: RecordedEngine::default(),
             model: RecordedModel::default(),
-            workload: Workload::default(),
+            workload: RecordedWorkload::default(),
             count_source: None,
             samples: None,
             metrics: Metrics::default(),

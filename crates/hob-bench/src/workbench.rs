@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::drive::{Arrivals, Drive, Driven, Patience};
 use crate::host::noise;
-use crate::record::{Host, RawSample, Record, RecordError, RecordKind, Workload};
+use crate::record::{Host, RawSample, Record, RecordError, RecordKind, RecordedWorkload};
 use crate::runs::{Account, BenchError, Benchmark, Context, Runs, Step, StopRule, Summary};
 use crate::server::StartedServer;
 use crate::target::Target;
@@ -105,7 +105,7 @@ impl<'a> Workbench<'a> {
         if !is_the_servers || self.is_stopped() {
             return Ok(None);
         }
-        let record = self.context.failed(kind, Workload::default(), error);
+        let record = self.context.failed(kind, RecordedWorkload::default(), error);
         (self.keep)(&record, &[])?;
         Ok(Some(record))
     }

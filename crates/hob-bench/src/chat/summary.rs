@@ -8,7 +8,7 @@ use super::{Cell, ChatSession, Prompts, Shape, ThinkingMode, VERSION};
 use crate::drive::Arrivals;
 use crate::record::{
     Arrival, Cache, Connection, CountSource, Doubt, Loop, PromptTokens, Reasoning, RecordKind,
-    Workload,
+    RecordedWorkload,
 };
 use crate::runs::{Account, Reply, Runs};
 use crate::terms::Metric;
@@ -44,7 +44,7 @@ impl ChatSession<'_> {
             kind: RecordKind::Llm,
             runs,
             started,
-            workload: Workload {
+            workload: RecordedWorkload {
                 prompts_sha256: Some(prompts_sha256),
                 cache: Some(cache),
                 cache_verified: Some(cache_verified),
@@ -130,7 +130,7 @@ fn cut(cell: Cell, runs: &Runs) -> Option<String> {
     })
 }
 
-fn workload(cell: Cell, runs: &Runs) -> Workload {
+fn workload(cell: Cell, runs: &Runs) -> RecordedWorkload {
     let shape = cell.shape;
     let counted = |reply: &Reply| reply.tokens?.prompt.map(f64::from);
     let prompt = Sample::new(runs.answered().filter_map(counted));
@@ -141,7 +141,7 @@ fn workload(cell: Cell, runs: &Runs) -> Workload {
         ThinkingMode::Off(switch) => (Some(Reasoning::Disabled), Some(switch.name().to_owned())),
         ThinkingMode::CannotDisable => (Some(Reasoning::CannotDisable), None),
     };
-    Workload {
+    RecordedWorkload {
         shape: Some(shape.name.to_owned()),
         version: Some(VERSION),
         prompt_tokens: Some(PromptTokens {
@@ -161,7 +161,7 @@ fn workload(cell: Cell, runs: &Runs) -> Workload {
 }
 
 /// The load as part of a workload.
-pub(crate) fn load(arrivals: Arrivals) -> Workload {
+pub(crate) fn load(arrivals: Arrivals) -> RecordedWorkload {
     let (r#loop, rate, arrival) = match arrivals {
         Arrivals::Closed { .. } => (Loop::Closed, None, None),
         Arrivals::Constant { per_second, .. } => {
@@ -172,7 +172,13 @@ pub(crate) fn load(arrivals: Arrivals) -> Workload {
         }
     };
     let concurrency = u32::try_from(arrivals.connections()).ok();
-    Workload { r#loop: Some(r#loop), concurrency, rate, arrival, ..Workload::default() }
+    RecordedWorkload {
+        r#loop: Some(r#loop),
+        concurrency,
+        rate,
+        arrival,
+        ..RecordedWorkload::default()
+    }
 }
 
 fn count_source(runs: &Runs) -> Option<CountSource> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Imported;
 use super::values::{model, spread, us};
-use crate::record::{CountSource, RawSample, Record, RecordKind, RecordedTokens, Workload};
+use crate::record::{CountSource, RawSample, Record, RecordKind, RecordedTokens, RecordedWorkload};
 use crate::terms::Metric;
 
 #[derive(Debug, Deserialize)]
@@ -73,10 +73,10 @@ pub(super) fn read(lines: Vec<Line>) -> Result<Vec<Imported>, String> {
     record.time.started = starts().min().and_then(|ns| jiff::Timestamp::from_nanosecond(ns).ok());
     let ends = lines.iter().filter_map(|line| line.metadata.request_end_ns);
     record.time.ended = ends.max().and_then(|ns| jiff::Timestamp::from_nanosecond(ns).ok());
-    record.workload = Workload {
+    record.workload = RecordedWorkload {
         requests: Some(lines.len() as u64),
         warmup: Some((all - lines.len()) as u64),
-        ..Workload::default()
+        ..RecordedWorkload::default()
     };
     let is_counted = lines.iter().any(|line| line.metrics.contains_key("usage_completion_tokens"));
     record.count_source =

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::Imported;
 use super::values::{UnreadFields, model, spread, unix_s, unread_fields, us};
-use crate::record::{CountSource, Loop, RawSample, Record, RecordKind, RecordedTokens, Workload};
+use crate::record::{
+    CountSource, Loop, RawSample, Record, RecordKind, RecordedTokens, RecordedWorkload,
+};
 use crate::terms::Metric;
 
 #[derive(Debug, Deserialize)]
@@ -94,7 +96,7 @@ fn text(value: &Value, pointer: &str) -> Option<String> {
     value.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
 }
 
-fn workload(benchmark: &Benchmark) -> Workload {
+fn workload(benchmark: &Benchmark) -> RecordedWorkload {
     let config = &benchmark.config;
     let strategy = |name: &str| config.pointer(&format!("/strategy/{name}"));
     let kind = strategy("type_").and_then(Value::as_str).unwrap_or_default();
@@ -103,13 +105,13 @@ fn workload(benchmark: &Benchmark) -> Workload {
     let rate = strategy("rate").and_then(Value::as_f64);
     let requests = &benchmark.requests;
     let n = requests.successful.len() + requests.errored.len() + requests.incomplete.len();
-    Workload {
+    RecordedWorkload {
         concurrency: if kind == "synchronous" { Some(1) } else { streams },
         r#loop: Some(if rate.is_some() { Loop::Open } else { Loop::Closed }),
         rate,
         requests: Some(n as u64),
         shape: shape(&requests.successful),
-        ..Workload::default()
+        ..RecordedWorkload::default()
     }
 }
 

@@ -7,7 +7,7 @@ use super::Imported;
 use super::values::{UnreadFields, model, spread, time, unread_fields};
 use crate::record::{
     Accelerator, CountSource, Host, Params, PromptTokens, Record, RecordKind, RecordedEngine,
-    RecordedModel, Workload,
+    RecordedModel, RecordedWorkload,
 };
 use crate::terms::Metric;
 
@@ -127,7 +127,7 @@ fn host(row: &Row) -> Host {
     host
 }
 
-fn workload(row: &Row) -> Workload {
+fn workload(row: &Row) -> RecordedWorkload {
     let work = match (row.n_prompt, row.n_gen) {
         (prompt, 0) => format!("pp{prompt}"),
         (0, answer) => format!("tg{answer}"),
@@ -139,12 +139,12 @@ fn workload(row: &Row) -> Workload {
         depth => format!("{work} @ d{depth}"),
     };
     let prompt = if row.n_depth > 0 { row.n_depth } else { row.n_prompt };
-    Workload {
+    RecordedWorkload {
         shape: Some(shape),
         prompt_tokens: Some(PromptTokens { target: Some(prompt), ..PromptTokens::default() }),
         max_tokens: Some(row.n_gen),
         concurrency: Some(1),
-        ..Workload::default()
+        ..RecordedWorkload::default()
     }
 }
 

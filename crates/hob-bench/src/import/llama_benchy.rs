@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::Imported;
 use super::values::{UnreadFields, model, spread, time, unread_fields};
-use crate::record::{Cache, CountSource, Loop, PromptTokens, Record, RecordKind, Workload};
+use crate::record::{Cache, CountSource, Loop, PromptTokens, Record, RecordKind, RecordedWorkload};
 use crate::terms::Metric;
 
 #[derive(Debug, Deserialize)]
@@ -90,7 +90,7 @@ fn record(report: &Report, run: &Run) -> Record {
     record
 }
 
-fn workload(report: &Report, run: &Run) -> Workload {
+fn workload(report: &Report, run: &Run) -> RecordedWorkload {
     let tokens = run.response_size.unwrap_or_default();
     let shape = match run.context_size {
         0 => format!("{}/{tokens}", run.prompt_size),
@@ -102,7 +102,7 @@ fn workload(report: &Report, run: &Run) -> Workload {
         Some(true) => Some(Cache::Mixed),
         None => None,
     };
-    Workload {
+    RecordedWorkload {
         shape: Some(shape),
         prompt_tokens: Some(PromptTokens { target: Some(prompt), ..PromptTokens::default() }),
         max_tokens: run.response_size,
@@ -110,6 +110,6 @@ fn workload(report: &Report, run: &Run) -> Workload {
         concurrency: run.concurrency,
         cache,
         cache_verified: Some(false),
-        ..Workload::default()
+        ..RecordedWorkload::default()
     }
 }

@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use super::Imported;
 use super::values::{quant, time};
-use crate::record::{Accelerator, Host, PromptTokens, Record, RecordKind, RecordedModel, Workload};
+use crate::record::{
+    Accelerator, Host, PromptTokens, Record, RecordKind, RecordedModel, RecordedWorkload,
+};
 
 const SCHEMA: &str = "published-runs/1";
 
@@ -161,8 +163,8 @@ fn engine(record: &mut Record, text: Option<&str>) {
 }
 
 /// The workload from its conditions. Unknown conditions are kept as text.
-fn workload(row: &Row, lossy: &mut Vec<String>) -> Workload {
-    let mut workload = Workload::default();
+fn workload(row: &Row, lossy: &mut Vec<String>) -> RecordedWorkload {
+    let mut workload = RecordedWorkload::default();
     let count = |value: &Value| value.as_u64().and_then(|count| u32::try_from(count).ok());
     for (name, value) in &row.conditions {
         match (name.as_str(), value) {

@@ -8,7 +8,7 @@ use super::Imported;
 use super::values::{UnreadFields, mean, model, spread, time, unread_fields, us};
 use crate::record::{
     Arrival, CountSource, Loop, PromptTokens, RawSample, Record, RecordKind, RecordedTokens,
-    Spread, Workload,
+    RecordedWorkload, Spread,
 };
 use crate::terms::Metric;
 
@@ -106,7 +106,7 @@ fn rate(results: &Results) -> Option<f64> {
     results.request_rate.as_ref().and_then(Value::as_f64)
 }
 
-fn workload(results: &Results) -> Workload {
+fn workload(results: &Results) -> RecordedWorkload {
     let rate = rate(results);
     let arrival = rate.and(results.gamma_shape().is_none().then_some(Arrival::Poisson));
     let requests =
@@ -124,7 +124,7 @@ fn workload(results: &Results) -> Workload {
         },
         None => PromptTokens { p50: each, ..PromptTokens::default() },
     };
-    Workload {
+    RecordedWorkload {
         shape: shape(results),
         prompt_tokens: Some(prompt_tokens),
         r#loop: Some(if rate.is_some() { Loop::Open } else { Loop::Closed }),
@@ -132,7 +132,7 @@ fn workload(results: &Results) -> Workload {
         rate,
         arrival,
         requests,
-        ..Workload::default()
+        ..RecordedWorkload::default()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::cold::{Of, StartOptions, State, WeightsFile};
 use crate::drive::Arrivals;
 use crate::experiment::{Axis, BlockSize, Experiment, Workload};
 use crate::max_context::{MaxContextOptions, Span, What};
-use crate::record::{RecordKind, Workload as Asked};
+use crate::record::{RecordKind, RecordedWorkload};
 use crate::speech::{Formats, SpeechWorkload, Streaming, Text};
 use crate::sweep::{AGAIN_MIN, ContextOptions, Room};
 use crate::timeline::SoundFormat;
@@ -107,8 +107,12 @@ impl Cell {
         self.experiment(false).kind()
     }
 
-    pub fn workload(&self) -> Asked {
-        Asked { shape: self.shape.clone(), concurrency: self.concurrency, ..Asked::default() }
+    pub fn workload(&self) -> RecordedWorkload {
+        RecordedWorkload {
+            shape: self.shape.clone(),
+            concurrency: self.concurrency,
+            ..RecordedWorkload::default()
+        }
     }
 
     /// The command line that measures this cell alone, without the target.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Workload {
+pub struct RecordedWorkload {
     /// `short_short`, `long_short`, `short_long`, `agentic`, or another workload
     pub shape: Option<String>,
     pub version: Option<u32>,

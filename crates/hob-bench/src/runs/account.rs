@@ -9,8 +9,8 @@ use super::{BenchError, Reply, Runs};
 use crate::launch::LaunchError;
 use crate::record::{
     Client, ClientImpl, Confidence, CountSource, Dispatch, Doubt, Harness, Host, Label, Metrics,
-    RawSample, Record, RecordKind, RecordedEngine, RecordedModel, RecordedTokens, Source,
-    SourceType, Span, Spread, Stall, Status, Workload,
+    RawSample, Record, RecordKind, RecordedEngine, RecordedModel, RecordedTokens, RecordedWorkload,
+    Source, SourceType, Span, Spread, Stall, Status,
 };
 use crate::terms::Metric;
 use crate::timeline::Flag;
@@ -46,7 +46,7 @@ pub struct Account<'a> {
     pub kind: RecordKind,
     pub runs: &'a Runs,
     pub started: Timestamp,
-    pub workload: Workload,
+    pub workload: RecordedWorkload,
     /// The figures of the stopping rule.
     pub leading: &'a [Metric],
     pub count_source: Option<CountSource>,
@@ -65,7 +65,12 @@ pub struct Summary {
 
 impl Context {
     /// A record of a failed measurement, with the reason.
-    pub fn failed(&self, kind: RecordKind, workload: Workload, error: &BenchError) -> Record {
+    pub fn failed(
+        &self,
+        kind: RecordKind,
+        workload: RecordedWorkload,
+        error: &BenchError,
+    ) -> Record {
         let mut record = self.record(kind);
         record.time = Span { started: Some(Timestamp::now()), ended: Some(Timestamp::now()) };
         record.status = match error {
@@ -110,7 +115,7 @@ impl Account<'_> {
         let is_open = self.workload.rate.is_some();
         record.invalid_reasons.extend(late(&record).filter(|_| is_open));
         record.confidence = confidence(self.runs, self.leading, &record, self.doubts);
-        record.workload = Workload {
+        record.workload = RecordedWorkload {
             requests: Some(self.runs.replies().count() as u64),
             warmup: Some(self.runs.warmup_requests as u64),
             ..self.workload
@@ -330,7 +335,7 @@ mod tests {
             kind: RecordKind::MaxContext,
             runs: &runs,
             started: Timestamp::UNIX_EPOCH,
-            workload: Workload::default(),
+            workload: RecordedWorkload::default(),
             leading: &[],
             count_source: None,
             invalid: Vec::new(),
@@ -379,7 +384,7 @@ mod tests {
                 kind,
                 runs: &runs,
                 started: Timestamp::UNIX_EPOCH,
-                workload: Workload::default(),
+                workload: RecordedWorkload::default(),
                 leading: &[],
                 count_source: None,
                 invalid: Vec::new(),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::cell::Evidence;
 use super::verdict::{Came, verdict};
 use super::{Asking, Cell, Sentences, TEXTS, Text, VERSION};
-use crate::record::{Connection, Loop, Record, StreamVerdict, Tts, Workload};
+use crate::record::{Connection, Loop, Record, RecordedWorkload, StreamVerdict, Tts};
 use crate::runs::{Account, Reply, Runs};
 use crate::terms::Metric;
 use crate::timeline::Arrived;
@@ -21,14 +21,14 @@ impl Cell {
             kind: self.kind,
             runs,
             started,
-            workload: Workload {
+            workload: RecordedWorkload {
                 shape: Some(self.text.name.to_owned()),
                 version: Some(VERSION),
                 prompts_sha256: Some(self.text.sha256()),
                 r#loop: Some(Loop::Closed),
                 concurrency: u32::try_from(self.users).ok(),
                 connection: Some(Connection::Reused),
-                ..Workload::default()
+                ..RecordedWorkload::default()
             },
             leading: self.leading(),
             count_source: None,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::Imported;
 use super::super::values::{P95_NEEDS, P99_NEEDS, UnreadFields, model, time};
 use super::{READ, scale};
-use crate::record::{CountSource, Loop, Record, RecordKind, Spread, Workload};
+use crate::record::{CountSource, Loop, Record, RecordKind, RecordedWorkload, Spread};
 use crate::terms::Metric;
 
 #[derive(Debug, Deserialize)]
@@ -61,7 +61,8 @@ pub(in super::super) fn read(summary: &Summary) -> Result<Vec<Imported>, String>
     record.time.started = summary.start_time.as_deref().and_then(time);
     record.time.ended = summary.end_time.as_deref().and_then(time);
     let requests = figure(&summary.rest, "request_count").and_then(|figure| figure.avg);
-    record.workload = Workload { requests: requests.map(|n| n as u64), ..Workload::default() };
+    record.workload =
+        RecordedWorkload { requests: requests.map(|n| n as u64), ..RecordedWorkload::default() };
     let is_counted = summary.rest.contains_key("usage_completion_tokens");
     record.count_source =
         Some(if is_counted { CountSource::Usage } else { CountSource::Tokenizer });
