@@ -14,7 +14,7 @@ mod tests;
 pub use aspect::{
     Aspect, IfDifferent, SAME_PROMPTS, aspects, counts_tokens, is_cache_unknown, seed, unfit,
 };
-pub use figure::{Compared, RatioBasis, Rule, Verdict, paired, paired_figures};
+pub use figure::{ComparedMetric, MetricVerdict, RatioBasis, Rule, paired, paired_figures};
 pub use noise::Noise;
 pub use report::{CompareReport, ComparedCell, ReportVerdict, USER_FIGURES, report};
 pub use runs::runs;
@@ -66,7 +66,7 @@ pub struct Comparison {
     pub refusals: Vec<String>,
     /// Other differences that a reader has to know.
     pub marks: Vec<String>,
-    pub figures: Vec<Compared>,
+    pub figures: Vec<ComparedMetric>,
 }
 
 /// Which figures a report has and judges.

@@ -43,7 +43,7 @@ impl Rule {
 
 /// One figure of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Compared {
+pub struct ComparedMetric {
     pub metric: Metric,
     /// Median of the runs.
     pub base: Option<f64>,
@@ -54,7 +54,7 @@ pub struct Compared {
     pub change_ci95_pct: Option<[f64; 2]>,
     pub threshold_pct: f64,
     pub basis: RatioBasis,
-    pub verdict: Verdict,
+    pub verdict: MetricVerdict,
     /// The verdict as a word: faster, slower, better, worse, same, inconclusive.
     pub finding: &'static str,
     /// Why the verdict is `Inconclusive`.
@@ -76,49 +76,52 @@ pub enum RatioBasis {
 /// The verdict in the figure's own direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum MetricVerdict {
     Better,
     Worse,
     Same,
     Inconclusive,
 }
 
-impl Verdict {
+impl MetricVerdict {
     /// Times and rates become "faster" or "slower".
     fn word(self, metric: Metric) -> &'static str {
         let term = metric.term();
         let is_speed = term.unit.ends_with("ms") || term.unit.ends_with("/s");
         match (self, is_speed) {
-            (Verdict::Better, true) => "faster",
-            (Verdict::Worse, true) => "slower",
-            (Verdict::Better, false) => "better",
-            (Verdict::Worse, false) => "worse",
-            (Verdict::Same, _) => "same",
-            (Verdict::Inconclusive, _) => "inconclusive",
+            (MetricVerdict::Better, true) => "faster",
+            (MetricVerdict::Worse, true) => "slower",
+            (MetricVerdict::Better, false) => "better",
+            (MetricVerdict::Worse, false) => "worse",
+            (MetricVerdict::Same, _) => "same",
+            (MetricVerdict::Inconclusive, _) => "inconclusive",
         }
     }
 
-    fn of(finding: Finding, better: Better) -> Verdict {
+    fn of(finding: Finding, better: Better) -> MetricVerdict {
         match (finding, better) {
-            (Finding::Same, _) => Verdict::Same,
-            (Finding::Less, Better::Less) | (Finding::More, Better::More) => Verdict::Better,
-            (Finding::Less, Better::More) | (Finding::More, Better::Less) => Verdict::Worse,
-            _ => Verdict::Inconclusive,
+            (Finding::Same, _) => MetricVerdict::Same,
+            (Finding::Less, Better::Less) | (Finding::More, Better::More) => MetricVerdict::Better,
+            (Finding::Less, Better::More) | (Finding::More, Better::Less) => MetricVerdict::Worse,
+            _ => MetricVerdict::Inconclusive,
         }
     }
 }
 
 /// Compares figures from pairs of blocks (base, new) that took turns, in the order of `Metric`.
-pub fn paired_figures(pairs: &BTreeMap<Metric, Vec<(f64, f64)>>, rule: &Rule) -> Vec<Compared> {
+pub fn paired_figures(
+    pairs: &BTreeMap<Metric, Vec<(f64, f64)>>,
+    rule: &Rule,
+) -> Vec<ComparedMetric> {
     let directed = pairs.iter().filter(|(metric, _)| has_direction(**metric));
     directed.map(|(metric, pairs)| paired(*metric, pairs, rule)).collect()
 }
 
 /// Compares one figure from pairs of blocks that took turns. Fewer than eight pairs are inconclusive.
-pub fn paired(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> Compared {
+pub fn paired(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> ComparedMetric {
     let median = |of: fn(&(f64, f64)) -> f64| Sample::new(pairs.iter().map(of)).median();
     let medians = [median(|pair| pair.0), median(|pair| pair.1)];
-    let blank = Compared::blank(metric, medians, rule, RatioBasis::Pairs);
+    let blank = ComparedMetric::blank(metric, medians, rule, RatioBasis::Pairs);
     if let Some(zero) = blank.of_zeros(pairs.iter().flat_map(|(a, b)| [*a, *b])) {
         return zero;
     }
@@ -139,7 +142,7 @@ pub(super) fn figures(
     new: &[SampledRecord],
     rule: &Rule,
     counts_differ: Option<&str>,
-) -> Vec<Compared> {
+) -> Vec<ComparedMetric> {
     let has = |side: &[SampledRecord], metric: &Metric| {
         side.iter().all(|record| record.record.metrics.figure(*metric).is_some())
     };
@@ -149,7 +152,7 @@ pub(super) fn figures(
         .map(|metric| match counts_differ {
             Some(reason) if counts_tokens(*metric) => {
                 let medians = [median_of(base, *metric), median_of(new, *metric)];
-                Compared::blank(*metric, medians, rule, RatioBasis::Medians)
+                ComparedMetric::blank(*metric, medians, rule, RatioBasis::Medians)
                     .undecided(format!("not compared: {reason}"))
             }
             _ => compared(*metric, base, new, rule),
@@ -162,7 +165,7 @@ fn compared(
     base: &[SampledRecord],
     new: &[SampledRecord],
     rule: &Rule,
-) -> Compared {
+) -> ComparedMetric {
     let runs_of = |record: &SampledRecord| runs::runs(&record.record, &record.samples, metric);
     let of = |side: &[SampledRecord]| side.iter().map(runs_of).collect();
     let sides: (Option<Vec<_>>, Option<Vec<_>>) = (of(base), of(new));
@@ -179,9 +182,9 @@ fn compared(
 }
 
 /// Compares one figure from the runs of each side, measured at different times.
-fn unpaired(metric: Metric, base: &[f64], new: &[f64], rule: &Rule) -> Compared {
+fn unpaired(metric: Metric, base: &[f64], new: &[f64], rule: &Rule) -> ComparedMetric {
     let median = |side: &[f64]| Sample::new(side.iter().copied()).median();
-    let blank = Compared::blank(metric, [median(base), median(new)], rule, RatioBasis::Runs);
+    let blank = ComparedMetric::blank(metric, [median(base), median(new)], rule, RatioBasis::Runs);
     if let Some(zero) = blank.of_zeros(base.iter().chain(new).copied()) {
         return zero;
     }
@@ -205,9 +208,9 @@ fn from_medians(
     base: &[SampledRecord],
     new: &[SampledRecord],
     rule: &Rule,
-) -> Compared {
+) -> ComparedMetric {
     let medians = [median_of(base, metric), median_of(new, metric)];
-    let blank = Compared::blank(metric, medians, rule, RatioBasis::Medians);
+    let blank = ComparedMetric::blank(metric, medians, rule, RatioBasis::Medians);
     let ([base], [new]) = (base, new) else {
         return blank.undecided("the single runs are unknown".to_owned());
     };
@@ -221,7 +224,7 @@ fn from_medians(
     let ratio = Ratio { times: b / a, low: b_low / a_high, high: b_high / a_low, pairs: 1 };
     let decided = blank.decided(&ratio);
     match decided.verdict {
-        Verdict::Better | Verdict::Worse => decided,
+        MetricVerdict::Better | MetricVerdict::Worse => decided,
         _ if ratio.low > 1.0 || ratio.high < 1.0 => decided.undecided(
             "the single runs are unknown, and the gap between the intervals is too small"
                 .to_owned(),
@@ -240,14 +243,14 @@ fn percent(times: f64) -> f64 {
     (times - 1.0) * 100.0
 }
 
-impl Compared {
+impl ComparedMetric {
     fn blank(
         metric: Metric,
         medians: [Option<f64>; 2],
         rule: &Rule,
         basis: RatioBasis,
-    ) -> Compared {
-        Compared {
+    ) -> ComparedMetric {
+        ComparedMetric {
             metric,
             base: medians[0],
             new: medians[1],
@@ -255,49 +258,49 @@ impl Compared {
             change_ci95_pct: None,
             threshold_pct: rule.threshold_pct(metric),
             basis,
-            verdict: Verdict::Inconclusive,
-            finding: Verdict::Inconclusive.word(metric),
+            verdict: MetricVerdict::Inconclusive,
+            finding: MetricVerdict::Inconclusive.word(metric),
             reason: None,
         }
     }
 
-    fn with_verdict(self, verdict: Verdict, reason: Option<String>) -> Compared {
-        Compared { verdict, finding: verdict.word(self.metric), reason, ..self }
+    fn with_verdict(self, verdict: MetricVerdict, reason: Option<String>) -> ComparedMetric {
+        ComparedMetric { verdict, finding: verdict.word(self.metric), reason, ..self }
     }
 
-    fn with(mut self, ratio: &Ratio) -> Compared {
+    fn with(mut self, ratio: &Ratio) -> ComparedMetric {
         self.change_pct = Some(percent(ratio.times));
         self.change_ci95_pct = Some([percent(ratio.low), percent(ratio.high)]);
         self
     }
 
-    fn decided(self, ratio: &Ratio) -> Compared {
+    fn decided(self, ratio: &Ratio) -> ComparedMetric {
         let compared = self.with(ratio);
         let finding = ratio.beyond(compared.threshold_pct / 100.0);
-        let verdict = Verdict::of(finding, compared.metric.term().better);
-        let reason = (verdict == Verdict::Inconclusive).then(|| {
+        let verdict = MetricVerdict::of(finding, compared.metric.term().better);
+        let reason = (verdict == MetricVerdict::Inconclusive).then(|| {
             "the interval includes both a difference that matters and no difference".to_owned()
         });
         compared.with_verdict(verdict, reason)
     }
 
-    fn undecided(self, reason: String) -> Compared {
-        self.with_verdict(Verdict::Inconclusive, Some(reason))
+    fn undecided(self, reason: String) -> ComparedMetric {
+        self.with_verdict(MetricVerdict::Inconclusive, Some(reason))
     }
 
     /// Only zeros on both sides are `Same`; zeros have no ratio.
-    fn of_zeros(&self, mut values: impl Iterator<Item = f64>) -> Option<Compared> {
+    fn of_zeros(&self, mut values: impl Iterator<Item = f64>) -> Option<ComparedMetric> {
         let is_nothing = self.base.is_some() && values.all(|value| value == 0.0);
-        is_nothing.then(|| self.clone().with_verdict(Verdict::Same, None))
+        is_nothing.then(|| self.clone().with_verdict(MetricVerdict::Same, None))
     }
 
     /// Whether there was enough data to compare.
     pub fn is_compared(&self) -> bool {
-        self.change_ci95_pct.is_some() || self.verdict == Verdict::Same
+        self.change_ci95_pct.is_some() || self.verdict == MetricVerdict::Same
     }
 
     /// The change in percent, if the figure became worse for certain.
     pub fn regression_pct(&self) -> Option<f64> {
-        self.change_pct.filter(|_| self.verdict == Verdict::Worse).map(f64::abs)
+        self.change_pct.filter(|_| self.verdict == MetricVerdict::Worse).map(f64::abs)
     }
 }

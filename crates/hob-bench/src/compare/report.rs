@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::aspect::{is_same_machine, required_equal};
-use super::{CompareOptions, Compared, Comparison, Figures, SampledRecord, Verdict, compare};
+use super::{
+    CompareOptions, ComparedMetric, Comparison, Figures, MetricVerdict, SampledRecord, compare,
+};
 use crate::display;
 use crate::record::{Reasoning, Record};
 use crate::terms::Metric;
@@ -110,7 +112,7 @@ fn verdict(cells: &[ComparedCell]) -> ReportVerdict {
     let mut figures = cells.iter().flat_map(|cell| &cell.comparison.figures);
     if figures.clone().any(|figure| figure.regression_pct().is_some()) {
         ReportVerdict::Regressed
-    } else if figures.any(Compared::is_compared) {
+    } else if figures.any(ComparedMetric::is_compared) {
         ReportVerdict::Passed
     } else {
         ReportVerdict::Incomparable
@@ -159,13 +161,13 @@ fn name(record: &Record) -> String {
 }
 
 impl CompareReport {
-    fn figures(&self) -> impl Iterator<Item = (&ComparedCell, &Compared)> {
+    fn figures(&self) -> impl Iterator<Item = (&ComparedCell, &ComparedMetric)> {
         self.cells
             .iter()
             .flat_map(|cell| cell.comparison.figures.iter().map(move |figure| (cell, figure)))
     }
 
-    fn worst_regression(&self) -> Option<(&ComparedCell, &Compared, f64)> {
+    fn worst_regression(&self) -> Option<(&ComparedCell, &ComparedMetric, f64)> {
         self.figures()
             .filter_map(|(cell, figure)| Some((cell, figure, figure.regression_pct()?)))
             .max_by(|(_, _, one), (_, _, other)| one.total_cmp(other))
@@ -192,7 +194,7 @@ impl CompareReport {
     fn counts(&self) -> String {
         let of = |verdict| self.figures().filter(|(_, figure)| figure.verdict == verdict).count();
         let has_result =
-            |cell: &&ComparedCell| cell.comparison.figures.iter().any(Compared::is_compared);
+            |cell: &&ComparedCell| cell.comparison.figures.iter().any(ComparedMetric::is_compared);
         let cells = self.cells.iter().filter(has_result).count();
         // A server whose requests all failed must not look like one that is fast enough.
         let others = match self.cells.len() - cells + self.left_out.len() {
@@ -203,10 +205,10 @@ impl CompareReport {
             "{} in {}: {} worse, {} better, {} the same, {} undecided{others}",
             plural(self.figures().filter(|(_, figure)| figure.is_compared()).count(), "figure"),
             plural(cells, "cell"),
-            of(Verdict::Worse),
-            of(Verdict::Better),
-            of(Verdict::Same),
-            of(Verdict::Inconclusive)
+            of(MetricVerdict::Worse),
+            of(MetricVerdict::Better),
+            of(MetricVerdict::Same),
+            of(MetricVerdict::Inconclusive)
         )
     }
 

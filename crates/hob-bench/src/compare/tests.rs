@@ -52,7 +52,7 @@ fn rule(pairing: Pairing) -> Rule {
 }
 
 /// The figures of one campaign; the second is so many times as slow.
-fn campaign(seed: u64, times: f64) -> Vec<Compared> {
+fn campaign(seed: u64, times: f64) -> Vec<ComparedMetric> {
     let mut chance = Chance::seeded(seed);
     let figures = [(Metric::TtftMs, 80.0), (Metric::TpotMs, 20.0)];
     let pairs: BTreeMap<Metric, Vec<(f64, f64)>> = figures
@@ -80,7 +80,9 @@ fn the_same_thing_is_rarely_called_different_and_hardly_ever_a_regression() {
 fn five_percent_more_time_per_token_are_found() {
     let is_found = |seed: &u64| {
         let figures = campaign(1_000 + seed, 1.05);
-        figures.iter().any(|one| one.metric == Metric::TpotMs && one.verdict == Verdict::Worse)
+        figures
+            .iter()
+            .any(|one| one.metric == Metric::TpotMs && one.verdict == MetricVerdict::Worse)
     };
     let found = (0..100).filter(is_found).count();
     assert!(found >= 95, "{found} of 100");
@@ -91,7 +93,7 @@ fn seven_pairs_decide_nothing() {
     let mut chance = Chance::seeded(1);
     let pairs = in_turns(&mut chance, 7, [20.0, 30.0]);
     let compared = paired(Metric::TpotMs, &pairs, &rule(Pairing::Paired));
-    assert_eq!(compared.verdict, Verdict::Inconclusive);
+    assert_eq!(compared.verdict, MetricVerdict::Inconclusive);
     assert_eq!(compared.reason.as_deref(), Some("7 pairs of blocks are too few (at least 8)"));
     assert!(!compared.is_compared());
     let none = paired(Metric::TpotMs, &[], &rule(Pairing::Paired));
@@ -109,7 +111,7 @@ fn what_is_less_is_faster_of_times_and_slower_of_rates() {
     let neither = BTreeMap::from([(Metric::PromptTokens, less.clone())]);
     assert_eq!(paired_figures(&neither, &rule(Pairing::Paired)), [], "it has no direction");
     let zeros = paired(Metric::SilenceMs, &[(0.0, 0.0); 8], &rule(Pairing::Paired));
-    assert_eq!((zeros.verdict, zeros.change_pct), (Verdict::Same, None));
+    assert_eq!((zeros.verdict, zeros.change_pct), (MetricVerdict::Same, None));
 }
 
 /// A record of runs whose truth is known, with its samples.
@@ -171,7 +173,7 @@ fn compared(base: &SampledRecord, new: &SampledRecord) -> Comparison {
     compare(std::slice::from_ref(base), std::slice::from_ref(new), &CompareOptions::default())
 }
 
-fn verdict_of(comparison: &Comparison, metric: Metric) -> (Verdict, RatioBasis) {
+fn verdict_of(comparison: &Comparison, metric: Metric) -> (MetricVerdict, RatioBasis) {
     let figure = comparison.figures.iter().find(|figure| figure.metric == metric);
     figure.map(|figure| (figure.verdict, figure.basis)).expect("a figure")
 }
@@ -180,12 +182,12 @@ fn verdict_of(comparison: &Comparison, metric: Metric) -> (Verdict, RatioBasis) 
 fn records_are_compared_run_by_run_and_said_to_be_unpaired() {
     let comparison = compared(&sampled(1, 8, 20.0), &sampled(2, 8, 22.0));
     assert_eq!(comparison.pairing, Pairing::Unpaired);
-    assert_eq!(verdict_of(&comparison, Metric::TpotMs), (Verdict::Worse, RatioBasis::Runs));
-    assert_eq!(verdict_of(&comparison, Metric::TtftMs), (Verdict::Same, RatioBasis::Runs));
+    assert_eq!(verdict_of(&comparison, Metric::TpotMs), (MetricVerdict::Worse, RatioBasis::Runs));
+    assert_eq!(verdict_of(&comparison, Metric::TtftMs), (MetricVerdict::Same, RatioBasis::Runs));
     // Three percent are there, and less than what a day makes of a machine.
     let comparison = compared(&sampled(1, 8, 20.0), &sampled(2, 8, 20.6));
     let (verdict, _) = verdict_of(&comparison, Metric::TpotMs);
-    assert!(matches!(verdict, Verdict::Same | Verdict::Inconclusive), "{verdict:?}");
+    assert!(matches!(verdict, MetricVerdict::Same | MetricVerdict::Inconclusive), "{verdict:?}");
     let few = compared(&sampled(1, 5, 20.0), &sampled(2, 8, 30.0));
     assert_eq!(few.figures[0].reason.as_deref(), Some("5 runs are too few (at least 6 of each)"));
 }
@@ -196,14 +198,14 @@ fn without_samples_only_intervals_that_are_apart_say_something() {
     let overlapping = compared(&without_samples(&a), &near);
     assert_eq!(
         verdict_of(&overlapping, Metric::TpotMs),
-        (Verdict::Inconclusive, RatioBasis::Medians)
+        (MetricVerdict::Inconclusive, RatioBasis::Medians)
     );
     assert_eq!(
         overlapping.figures[1].reason.as_deref(),
         Some("the single runs are unknown, and the intervals overlap")
     );
     let apart = compared(&a, &without_samples(&far));
-    assert_eq!(verdict_of(&apart, Metric::TpotMs), (Verdict::Worse, RatioBasis::Medians));
+    assert_eq!(verdict_of(&apart, Metric::TpotMs), (MetricVerdict::Worse, RatioBasis::Medians));
     let mut bare = without_samples(&a);
     bare.record.metrics.spreads.values_mut().for_each(|spread| spread.ci95 = None);
     let unknown = compared(&bare, &far);
@@ -265,7 +267,7 @@ fn what_is_different_and_no_obstacle_is_said() {
     new.record.count_source = Some(CountSource::Chunks);
     let comparison = compared(&base, &new);
     assert_eq!(comparison.marks, ["different machine: here and there"]);
-    assert_eq!(verdict_of(&comparison, Metric::TtftMs).0, Verdict::Same);
+    assert_eq!(verdict_of(&comparison, Metric::TtftMs).0, MetricVerdict::Same);
     let pace = comparison.figures.iter().find(|figure| figure.metric == Metric::TpotMs);
     let reason = pace.and_then(|figure| figure.reason.as_deref());
     assert_eq!(reason, Some("not compared: different count of tokens: usage and chunks"));
@@ -293,7 +295,7 @@ fn one_campaign_is_paired_and_nothing_else_is() {
     let [a, b] = campaign_of_records(1.1);
     let comparison = compared(&a, &b);
     assert_eq!(comparison.pairing, Pairing::Paired);
-    assert_eq!(verdict_of(&comparison, Metric::TpotMs), (Verdict::Worse, RatioBasis::Pairs));
+    assert_eq!(verdict_of(&comparison, Metric::TpotMs), (MetricVerdict::Worse, RatioBasis::Pairs));
     assert_eq!(comparison.figures[0].threshold_pct, THRESHOLD_PAIRED_PCT);
     type Change = fn(&mut SampledRecord);
     let changes: [Change; 5] = [

@@ -2,7 +2,9 @@
 
 use crate::stage::{experiment, measured, mock};
 use hob_bench::chat::Prompts;
-use hob_bench::compare::{CompareOptions, Pairing, RatioBasis, SampledRecord, Verdict, compare};
+use hob_bench::compare::{
+    CompareOptions, MetricVerdict, Pairing, RatioBasis, SampledRecord, compare,
+};
 use hob_bench::record::RecordStore;
 use hob_bench::terms::Metric;
 
@@ -47,7 +49,7 @@ fn what_is_kept_gives_the_figures_run_by_run() {
         assert_eq!(figure(metric).basis, RatioBasis::Runs, "{metric:?}: {:?}", figure(metric));
     }
     for metric in [Metric::TpotMs, Metric::DecodeTokS, Metric::ThroughputTokS] {
-        assert_eq!(figure(metric).verdict, Verdict::Worse, "{:?}", figure(metric));
+        assert_eq!(figure(metric).verdict, MetricVerdict::Worse, "{:?}", figure(metric));
     }
     let all = SampledRecord::pick(&store, &folder.path().display().to_string()).expect("a folder");
     assert_eq!(all.len(), 2);

@@ -1,7 +1,7 @@
 //! The table of one comparison.
 //! Percent is relative to the base: more milliseconds are slower, more tokens per second are faster.
 
-use hob_bench::compare::{Compared, Comparison, Verdict};
+use hob_bench::compare::{ComparedMetric, Comparison, MetricVerdict};
 use hob_bench::display;
 
 use crate::printer::table;
@@ -24,7 +24,7 @@ pub(crate) fn shown(comparison: &Comparison) -> String {
     lines.join("\n")
 }
 
-fn figures_table(figures: &[Compared]) -> String {
+fn figures_table(figures: &[ComparedMetric]) -> String {
     let mut table =
         table(["figure", "base", "new", "change", "95 % interval", "matters from", "finding"]);
     for figure in figures {
@@ -50,9 +50,9 @@ pub(crate) fn percent(value: f64) -> String {
 }
 
 /// Each reason once, with its figures.
-fn undecided(figures: &[Compared]) -> Vec<String> {
+fn undecided(figures: &[ComparedMetric]) -> Vec<String> {
     let mut by_reason: Vec<(&String, Vec<&str>)> = Vec::new();
-    for figure in figures.iter().filter(|figure| figure.verdict == Verdict::Inconclusive) {
+    for figure in figures.iter().filter(|figure| figure.verdict == MetricVerdict::Inconclusive) {
         let Some(reason) = &figure.reason else { continue };
         let title = figure.metric.term().title;
         match by_reason.iter_mut().find(|(known, _)| *known == reason) {
