@@ -16,7 +16,7 @@ use crate::calibrate::{Calibration, Pace};
 use crate::record::{
     Connection, CountSource, Doubt, Loop, Record, RecordKind, RecordedModel, RecordedWorkload,
 };
-use crate::runs::{Account, BenchError, Benchmark, Block, Reply, Runs};
+use crate::runs::{BenchError, Benchmark, Block, CellSummary, Reply, Runs};
 use crate::server::StartedServer;
 use crate::terms::Metric;
 use crate::workbench::Workbench;
@@ -127,8 +127,8 @@ fn one(
     let mut cold = Cold::new(client, cold_by, state, options.warm, stop);
     let runs = stop_rule.run_unwarmed(&mut cold, stop, &mut |step| tell(state.name(), step))?;
     let (proof, leading) = (cold.proof(), cold.leading().to_vec());
-    let account = account(state, &runs, begun, proof, &leading);
-    bench.close(account, |record| {
+    let summary = summarise(state, &runs, begun, proof, &leading);
+    bench.close(summary, |record| {
         record.resources.cold_first_ms = record.metrics.figure(Metric::ColdFirstMs);
         let load_ms = record.metrics.figure(Metric::LoadMs);
         record.resources.load_s = load_ms.map(|ms| ms / 1e3).or(record.resources.load_s);
@@ -269,20 +269,20 @@ impl Benchmark for Cold<'_, '_> {
     }
 }
 
-fn account<'r>(
+fn summarise<'r>(
     state: &State,
     runs: &'r Runs,
     started: Timestamp,
     proof: StateProof,
     leading: &'r [Metric],
-) -> Account<'r> {
+) -> CellSummary<'r> {
     let is_swap = matches!(state, State::ModelSwap { .. });
     let counts = runs.answered().find_map(|reply| reply.count_source);
     let doubts = [
         (!proof.is_proven && !is_swap, Doubt::CacheUnverified),
         (counts == Some(CountSource::Chunks), Doubt::CountsNotUsage),
     ];
-    Account {
+    CellSummary {
         kind: RecordKind::Cold,
         runs,
         started,

@@ -21,7 +21,7 @@ use crate::record::{
     Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Label, Loop, MaxContext,
     PromptTokens, Record, RecordKind, RecordedWorkload, Status, VramUse,
 };
-use crate::runs::{Account, BenchError, Block, Reply, Runs, Step};
+use crate::runs::{BenchError, Block, CellSummary, Reply, Runs, Step};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
@@ -54,8 +54,8 @@ pub(crate) fn measure(
     let begun = Timestamp::now();
     let mut found = Found::new(options);
     found.search(bench)?;
-    let account = found.account(begun);
-    let record = bench.close(account, |record| found.fill_in(record))?;
+    let summary = found.summarise(begun);
+    let record = bench.close(summary, |record| found.fill_in(record))?;
     Ok(record.into_iter().collect())
 }
 
@@ -138,7 +138,7 @@ impl<'w> Found<'w> {
         }
     }
 
-    fn account(&self, started: Timestamp) -> Account<'_> {
+    fn summarise(&self, started: Timestamp) -> CellSummary<'_> {
         let replies = || self.runs.answered();
         let counted = replies().all(|reply| reply.count_source == Some(CountSource::Usage));
         let prompt = replies().filter_map(|reply| reply.tokens?.prompt).max().map(u64::from);
@@ -149,7 +149,7 @@ impl<'w> Found<'w> {
             (self.proof().is_none(), Doubt::NoProvenance),
         ];
         let target = filled.map(|ctx| ctx.saturating_sub(FREE_TOKENS));
-        Account {
+        CellSummary {
             kind: RecordKind::MaxContext,
             runs: &self.runs,
             started,

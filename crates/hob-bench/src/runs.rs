@@ -1,7 +1,7 @@
 //! The runs of one cell: blocks of requests, each request as figures by name.
 //! A run is the unit of every statistic. Workload and protocol do not matter here.
 
-mod account;
+mod cell_summary;
 mod stop_rule;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hob_core::statistics::Sample;
 
-pub use account::{Account, Context, Summary};
+pub use cell_summary::{CellSummary, Context, Summary};
 pub(crate) use stop_rule::WARMUP_BLOCKS_MAX;
 pub use stop_rule::{Benchmark, Step, StopRule};
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::calibrate::{Calibration, Pace};
 use crate::record::Record;
-use crate::runs::{Account, BenchError, Benchmark, Block, Context, Runs, WARMUP_BLOCKS_MAX};
+use crate::runs::{BenchError, Benchmark, Block, CellSummary, Context, Runs, WARMUP_BLOCKS_MAX};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
@@ -43,8 +43,12 @@ pub(crate) trait Session {
     fn pace(&self, cell: &Self::Cell, warm: &Block) -> Option<Pace>;
 
     /// Describes the runs of a cell for its record.
-    fn account<'r>(&mut self, cell: &Self::Cell, runs: &'r Runs, started: Timestamp)
-    -> Account<'r>;
+    fn summarise<'r>(
+        &mut self,
+        cell: &Self::Cell,
+        runs: &'r Runs,
+        started: Timestamp,
+    ) -> CellSummary<'r>;
 
     /// Fills in the blocks of a record that only this workload has. `earlier` are the records before it.
     fn fill_in(&self, _cell: &Self::Cell, _runs: &Runs, _record: &mut Record, _earlier: &[Record]) {
@@ -153,10 +157,10 @@ pub(crate) fn keep<S: Session>(
     records: &mut Vec<Record>,
     finish: impl FnOnce(&mut Record),
 ) -> Result<(), BenchError> {
-    let account = session.account(cell, runs, started);
+    let summary = session.summarise(cell, runs, started);
     let own = session.context(cell).cloned();
     let replaced = own.map(|other| std::mem::replace(&mut bench.context, other));
-    let kept = bench.close(account, |record| {
+    let kept = bench.close(summary, |record| {
         session.fill_in(cell, runs, record, records);
         finish(record);
     });

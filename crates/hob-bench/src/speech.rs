@@ -1,20 +1,20 @@
 //! A speech model on a server: texts, formats, voices, and the figures of its sound.
 //! All measurements of speech use these requests.
 
-mod account;
 mod cell;
 mod request;
+mod summary;
 mod text;
 mod verdict;
 mod voice;
 
 use bytes::Bytes;
 
-pub use account::Seen;
 pub use cell::Cell;
 use cell::Evidence;
 pub use request::Asking;
 pub(crate) use request::Form;
+pub use summary::Seen;
 pub use text::{Sentences, TEXTS, Text, VERSION};
 pub use verdict::StreamingFinding;
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::drive::{Arrivals, Drive, Driven, Patience};
 use crate::host::noise;
 use crate::record::{Host, RawSample, Record, RecordError, RecordKind, RecordedWorkload};
-use crate::runs::{Account, BenchError, Benchmark, Context, Runs, Step, StopRule, Summary};
+use crate::runs::{BenchError, Benchmark, CellSummary, Context, Runs, Step, StopRule, Summary};
 use crate::server::StartedServer;
 use crate::target::Target;
 
@@ -117,15 +117,15 @@ impl<'a> Workbench<'a> {
     /// The record cannot be stored.
     pub fn close(
         &mut self,
-        account: Account<'_>,
+        summary: CellSummary<'_>,
         finish: impl FnOnce(&mut Record),
     ) -> Result<Option<Record>, BenchError> {
-        if account.runs.blocks.is_empty() {
+        if summary.runs.blocks.is_empty() {
             return Ok(None);
         }
         let host = Host { noise: noise(), ..self.context.host.clone() };
         let Summary { mut record, samples } =
-            account.close(&Context { host, ..self.context.clone() });
+            summary.close(&Context { host, ..self.context.clone() });
         if let Some(started) = &mut self.started {
             record.resources = started.resources();
         }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use crate::calibrate::{Calibration, Pace};
 use crate::drive::{Arrivals, Driven, Exchange};
 use crate::record::sha256_hex;
-use crate::runs::{Account, BenchError, Block, Reply, Runs, WARMUP_BLOCKS_MAX};
+use crate::runs::{BenchError, Block, CellSummary, Reply, Runs, WARMUP_BLOCKS_MAX};
 use crate::session::Session;
 use crate::terms::Metric;
 use crate::timeline::{Figures, Flag, Timeline, figures, timeline};
@@ -52,11 +52,16 @@ impl Session for ChatSession<'_> {
         cell.pace(warm)
     }
 
-    fn account<'r>(&mut self, cell: &Cell, runs: &'r Runs, started: Timestamp) -> Account<'r> {
+    fn summarise<'r>(
+        &mut self,
+        cell: &Cell,
+        runs: &'r Runs,
+        started: Timestamp,
+    ) -> CellSummary<'r> {
         let place = self.asked.iter().position(|(other, _)| other == cell);
         let asked = place.map(|place| self.asked.swap_remove(place).1).unwrap_or_default();
         let prompts_sha256 = sha256_hex(asked.join("\n").as_bytes());
-        ChatSession::account(self, *cell, runs, started, prompts_sha256)
+        ChatSession::summarise(self, *cell, runs, started, prompts_sha256)
     }
 
     fn warmups_max(&self, cell: &Cell) -> usize {

@@ -10,7 +10,7 @@ use crate::record::{
     Arrival, Cache, Connection, CountSource, Doubt, Loop, PromptTokens, Reasoning, RecordKind,
     RecordedWorkload,
 };
-use crate::runs::{Account, Reply, Runs};
+use crate::runs::{CellSummary, Reply, Runs};
 use crate::terms::Metric;
 
 /// A prompt with a smaller share of its planned tokens was cut; an answer with less ended early.
@@ -22,13 +22,13 @@ const TEMPLATE_PART: u32 = 4;
 
 impl ChatSession<'_> {
     /// Describes the runs of a cell.
-    pub(crate) fn account<'r>(
+    pub(crate) fn summarise<'r>(
         &self,
         cell: Cell,
         runs: &'r Runs,
         started: Timestamp,
         prompts_sha256: String,
-    ) -> Account<'r> {
+    ) -> CellSummary<'r> {
         let (cache, cache_verified) = self.cache(cell, runs);
         let count_source = count_source(runs);
         let thought = runs.pooled(Metric::ReasoningTokens).median().unwrap_or_default() > 0.0;
@@ -40,7 +40,7 @@ impl ChatSession<'_> {
             (should_not && thought, Doubt::ReasoningUnverified),
             (has_short_answers(cell, runs), Doubt::ShortAnswers),
         ];
-        Account {
+        CellSummary {
             kind: RecordKind::Llm,
             runs,
             started,

@@ -8,7 +8,7 @@ use crate::calibrate::{Calibration, Pace};
 use crate::chat::{Cell, ChatSession, ChatWorkload, Prompt};
 use crate::drive::Arrivals;
 use crate::record::{Record, sha256_hex};
-use crate::runs::{Account, BenchError, Block, Context, Runs};
+use crate::runs::{BenchError, Block, CellSummary, Context, Runs};
 use crate::session::{BlockSize, Session, keep, run_in_turns};
 use crate::target::Target;
 use crate::terms::Metric;
@@ -124,14 +124,14 @@ impl Session for TwoServers<'_> {
         cell.pace(warm)
     }
 
-    fn account<'r>(
+    fn summarise<'r>(
         &mut self,
         (server, cell): &(usize, Cell),
         runs: &'r Runs,
         started: Timestamp,
-    ) -> Account<'r> {
+    ) -> CellSummary<'r> {
         let prompts_sha256 = sha256_hex(self.asked.join("\n").as_bytes());
-        self.sessions[*server].account(*cell, runs, started, prompts_sha256)
+        self.sessions[*server].summarise(*cell, runs, started, prompts_sha256)
     }
 
     fn context(&self, (server, _): &(usize, Cell)) -> Option<&Context> {

@@ -9,7 +9,7 @@ use super::{Asking, SpeechSession, Text};
 use crate::calibrate::{Calibration, Pace};
 use crate::drive::{Driven, Exchange};
 use crate::record::{Record, RecordKind, sha256_hex};
-use crate::runs::{Account, BenchError, Block, Reply, Runs};
+use crate::runs::{BenchError, Block, CellSummary, Reply, Runs};
 use crate::session::Session;
 use crate::terms::Metric;
 use crate::timeline::{
@@ -102,8 +102,13 @@ impl Session for SpeechSession<'_, '_> {
         cell.pace(warm)
     }
 
-    fn account<'r>(&mut self, cell: &Cell, runs: &'r Runs, started: Timestamp) -> Account<'r> {
-        cell.account(runs, started)
+    fn summarise<'r>(
+        &mut self,
+        cell: &Cell,
+        runs: &'r Runs,
+        started: Timestamp,
+    ) -> CellSummary<'r> {
+        cell.summarise(runs, started)
     }
 
     fn fill_in(&self, cell: &Cell, runs: &Runs, record: &mut Record, earlier: &[Record]) {

@@ -8,7 +8,7 @@ use super::cell::Evidence;
 use super::verdict::{Came, verdict};
 use super::{Asking, Cell, Sentences, TEXTS, Text, VERSION};
 use crate::record::{Connection, Loop, Record, RecordedWorkload, StreamVerdict, Tts};
-use crate::runs::{Account, Reply, Runs};
+use crate::runs::{CellSummary, Reply, Runs};
 use crate::terms::Metric;
 use crate::timeline::Arrived;
 
@@ -16,8 +16,8 @@ use crate::timeline::Arrived;
 pub type Seen<'a> = dyn FnMut(&Record, &[Arrived]) + 'a;
 
 impl Cell {
-    pub(crate) fn account<'r>(&self, runs: &'r Runs, started: Timestamp) -> Account<'r> {
-        Account {
+    pub(crate) fn summarise<'r>(&self, runs: &'r Runs, started: Timestamp) -> CellSummary<'r> {
+        CellSummary {
             kind: self.kind,
             runs,
             started,

@@ -42,7 +42,7 @@ pub struct Context {
 
 /// The runs of a cell, with the properties that only its kind of measurement knows.
 #[derive(Clone, Debug)]
-pub struct Account<'a> {
+pub struct CellSummary<'a> {
     pub kind: RecordKind,
     pub runs: &'a Runs,
     pub started: Timestamp,
@@ -98,7 +98,7 @@ impl Context {
     }
 }
 
-impl Account<'_> {
+impl CellSummary<'_> {
     /// Makes the record.
     pub fn close(self, context: &Context) -> Summary {
         let mut record = context.record(self.kind);
@@ -331,7 +331,7 @@ mod tests {
         };
         let block = Block { replies: (0..answers).map(reply).collect(), ..Block::default() };
         let runs = Runs { blocks: vec![block], ..Runs::default() };
-        let account = Account {
+        let summary = CellSummary {
             kind: RecordKind::MaxContext,
             runs: &runs,
             started: Timestamp::UNIX_EPOCH,
@@ -341,7 +341,7 @@ mod tests {
             invalid: Vec::new(),
             doubts: Vec::new(),
         };
-        account.close(&Context::default()).record
+        summary.close(&Context::default()).record
     }
 
     #[test]
@@ -380,7 +380,7 @@ mod tests {
         let block = Block { replies: vec![reply], ..Block::default() };
         let runs = Runs { blocks: vec![block], ..Runs::default() };
         let closed = |kind| {
-            let account = Account {
+            let summary = CellSummary {
                 kind,
                 runs: &runs,
                 started: Timestamp::UNIX_EPOCH,
@@ -390,7 +390,7 @@ mod tests {
                 invalid: Vec::new(),
                 doubts: Vec::new(),
             };
-            account.close(&Context::default()).record
+            summary.close(&Context::default()).record
         };
         let unknown = ["the client could not be checked with the mock server"];
         assert_eq!(closed(RecordKind::Llm).invalid_reasons, unknown);
