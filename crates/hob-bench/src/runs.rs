@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hob_core::statistics::Sample;
 
-pub use cell_summary::{CellSummary, Context, Summary};
+pub use cell_summary::{CellRecord, CellSummary, Context};
 pub(crate) use stop_rule::WARMUP_BLOCKS_MAX;
 pub use stop_rule::{Benchmark, Step, StopRule};
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::drive::{Arrivals, Drive, Driven, Patience};
 use crate::host::noise;
 use crate::record::{Host, RawSample, Record, RecordError, RecordKind, RecordedWorkload};
-use crate::runs::{BenchError, Benchmark, CellSummary, Context, Runs, Step, StopRule, Summary};
+use crate::runs::{BenchError, Benchmark, CellRecord, CellSummary, Context, Runs, Step, StopRule};
 use crate::server::StartedServer;
 use crate::target::Target;
 
@@ -124,8 +124,8 @@ impl<'a> Workbench<'a> {
             return Ok(None);
         }
         let host = Host { noise: noise(), ..self.context.host.clone() };
-        let Summary { mut record, samples } =
-            summary.close(&Context { host, ..self.context.clone() });
+        let CellRecord { mut record, samples } =
+            summary.into_record(&Context { host, ..self.context.clone() });
         if let Some(started) = &mut self.started {
             record.resources = started.resources();
         }

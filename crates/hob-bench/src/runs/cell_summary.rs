@@ -58,7 +58,7 @@ pub struct CellSummary<'a> {
 
 /// A record and its samples.
 #[derive(Clone, Debug)]
-pub struct Summary {
+pub struct CellRecord {
     pub record: Record,
     pub samples: Vec<RawSample>,
 }
@@ -100,7 +100,7 @@ impl Context {
 
 impl CellSummary<'_> {
     /// Makes the record.
-    pub fn close(self, context: &Context) -> Summary {
+    pub fn into_record(self, context: &Context) -> CellRecord {
         let mut record = context.record(self.kind);
         record.time = Span { started: Some(self.started), ended: Some(Timestamp::now()) };
         record.status = status(self.runs);
@@ -120,7 +120,7 @@ impl CellSummary<'_> {
             warmup: Some(self.runs.warmup_requests as u64),
             ..self.workload
         };
-        Summary { record, samples: samples(self.runs) }
+        CellRecord { record, samples: samples(self.runs) }
     }
 }
 
@@ -341,7 +341,7 @@ mod tests {
             invalid: Vec::new(),
             doubts: Vec::new(),
         };
-        summary.close(&Context::default()).record
+        summary.into_record(&Context::default()).record
     }
 
     #[test]
@@ -390,7 +390,7 @@ mod tests {
                 invalid: Vec::new(),
                 doubts: Vec::new(),
             };
-            summary.close(&Context::default()).record
+            summary.into_record(&Context::default()).record
         };
         let unknown = ["the client could not be checked with the mock server"];
         assert_eq!(closed(RecordKind::Llm).invalid_reasons, unknown);
