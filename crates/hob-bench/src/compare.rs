@@ -113,5 +113,5 @@ pub fn compare(
 
 /// Whether more or less of this figure is better.
 pub fn has_direction(metric: Metric) -> bool {
-    metric.term().better != Better::Neither
+    metric.definition().better != Better::Neither
 }

@@ -2,7 +2,7 @@
 //! The page and the terminal write the same figure in the same way.
 
 use crate::record::{Record, Spread};
-use crate::terms::{Metric, Term};
+use crate::terms::{Metric, MetricDefinition};
 
 /// From here on milliseconds are written as seconds.
 const MS_MAX: f64 = 10_000.0;
@@ -37,8 +37,8 @@ fn grouped(digits: &str) -> String {
 }
 
 /// With its unit.
-pub fn figure(value: f64, term: &Term) -> String {
-    match term.unit {
+pub fn figure(value: f64, definition: &MetricDefinition) -> String {
+    match definition.unit {
         "ms" if value.abs() >= MS_MAX => format!("{} s", number(value / 1e3)),
         "" => number(value),
         "×" => format!("{}×", number(value)),
@@ -48,7 +48,7 @@ pub fn figure(value: f64, term: &Term) -> String {
 
 /// The one figure of a spread, or the range that stands for it.
 pub fn spread(spread: &Spread, metric: Metric) -> String {
-    let written = |value| figure(value, metric.term());
+    let written = |value| figure(value, metric.definition());
     match (spread.figure(), spread.min, spread.max) {
         (Some(value), _, _) if spread.p50.is_none() => format!("{} (mean)", written(value)),
         (Some(value), _, _) => written(value),
@@ -97,10 +97,10 @@ mod tests {
     fn many_milliseconds_are_seconds() {
         let rows = [(84.0, "84 ms"), (9_999.0, "9,999 ms"), (13_800.0, "13.8 s")];
         for (value, expected) in rows {
-            assert_eq!(figure(value, Metric::TtftMs.term()), expected);
+            assert_eq!(figure(value, Metric::TtftMs.definition()), expected);
         }
-        assert_eq!(figure(5.45, Metric::RealTimeX.term()), "5.45×");
-        assert_eq!(figure(0.5, Metric::Rtf.term()), "0.5");
+        assert_eq!(figure(5.45, Metric::RealTimeX.definition()), "5.45×");
+        assert_eq!(figure(0.5, Metric::Rtf.definition()), "0.5");
     }
 
     #[test]

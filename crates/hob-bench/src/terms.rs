@@ -15,7 +15,7 @@ pub enum Better {
 
 /// What a name means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Term {
+pub struct MetricDefinition {
     pub name: &'static str,
     /// For the head of a column.
     pub title: &'static str,
@@ -38,7 +38,7 @@ macro_rules! metrics {
         }
 
         /// The terms of all metrics, in the order of `Metric`.
-        const METRICS: &[Term] = &[$(Term {
+        const METRICS: &[MetricDefinition] = &[$(MetricDefinition {
             name: $name, title: $title, unit: $unit, better: Better::$better, meaning: $meaning, formula: $formula,
         },)+];
 
@@ -96,8 +96,8 @@ metrics! {
 }
 
 /// What is not a spread, and the page's own words.
-const OTHERS: &[Term] = &[
-    term(
+const OTHERS: &[MetricDefinition] = &[
+    definition(
         "stall",
         "stalls",
         "",
@@ -105,7 +105,7 @@ const OTHERS: &[Term] = &[
         "Gaps that a reader notices: how many, and the worst.",
         "gap > max(250 ms, 5 × median gap)",
     ),
-    term(
+    definition(
         "goodput",
         "goodput",
         "",
@@ -113,8 +113,8 @@ const OTHERS: &[Term] = &[
         "Share of requests that met every limit.",
         "Wilson 95 %",
     ),
-    term("errors", "errors", "", Better::Less, "Requests that ended in an error.", ""),
-    term(
+    definition("errors", "errors", "", Better::Less, "Requests that ended in an error.", ""),
+    definition(
         "no_answer",
         "no answer",
         "",
@@ -122,7 +122,7 @@ const OTHERS: &[Term] = &[
         "Requests whose tokens all went into thinking.",
         "finish = length, content = 0",
     ),
-    term(
+    definition(
         "memory",
         "memory",
         "GB",
@@ -130,7 +130,7 @@ const OTHERS: &[Term] = &[
         "The most that it took: of the card where there is one, else of the machine.",
         "VRAM peak, else RSS peak",
     ),
-    term(
+    definition(
         "scaling",
         "scaling",
         "",
@@ -138,7 +138,7 @@ const OTHERS: &[Term] = &[
         "Throughput of n users against n times that of one. Under 0.6 it is a queue.",
         "throughput(n) / (n · throughput(1))",
     ),
-    term(
+    definition(
         "max_context",
         "longest context",
         "tok",
@@ -146,7 +146,7 @@ const OTHERS: &[Term] = &[
         "The longest context that can be filled and still answers; only started, where that is all that was tried.",
         "",
     ),
-    term(
+    definition(
         "tier",
         "tier",
         "",
@@ -154,7 +154,7 @@ const OTHERS: &[Term] = &[
         "Mean of the medians of three texts: 1 under 3 s, 2 under 7 s, 3 slower.",
         "mean(wall of 12, 49, 210 characters)",
     ),
-    term(
+    definition(
         "verdict",
         "streams",
         "",
@@ -162,7 +162,7 @@ const OTHERS: &[Term] = &[
         "Whether sound comes while it is made. Under a tenth of spread it is only cut into pieces at the end.",
         "spread < 0.10: fake",
     ),
-    term(
+    definition(
         "gap",
         "production gap",
         "×",
@@ -170,7 +170,7 @@ const OTHERS: &[Term] = &[
         "What real requests wait, against the warm figure of the bench.",
         "production p50 / warm p50",
     ),
-    term(
+    definition(
         "production",
         "production",
         "",
@@ -178,7 +178,7 @@ const OTHERS: &[Term] = &[
         "What real requests of the last 30 days waited, out of the ledger of this server; from 20 of them on.",
         "",
     ),
-    term(
+    definition(
         "verified",
         "verified",
         "",
@@ -186,7 +186,7 @@ const OTHERS: &[Term] = &[
         "Six runs or more on two server starts, an interval of 5 % at most to each side, a quiet machine, everything known that ran.",
         "",
     ),
-    term(
+    definition(
         "unverified",
         "unverified",
         "",
@@ -194,7 +194,7 @@ const OTHERS: &[Term] = &[
         "A condition of a verified figure is not met. The reasons are listed next to it.",
         "",
     ),
-    term(
+    definition(
         "published",
         "published",
         "",
@@ -202,7 +202,7 @@ const OTHERS: &[Term] = &[
         "Published by others, and not measured again with hob.",
         "",
     ),
-    term(
+    definition(
         "shape",
         "shape",
         "",
@@ -210,7 +210,7 @@ const OTHERS: &[Term] = &[
         "How long prompt and answer are. Without one chosen, a range over shapes is shown.",
         "",
     ),
-    term(
+    definition(
         "concurrency",
         "conc.",
         "",
@@ -218,7 +218,7 @@ const OTHERS: &[Term] = &[
         "Users at once, each of whom waits for an answer before asking again.",
         "",
     ),
-    term(
+    definition(
         "quant",
         "quant",
         "",
@@ -226,8 +226,8 @@ const OTHERS: &[Term] = &[
         "How the weights are packed: fewer bits, less memory and more loss.",
         "",
     ),
-    term("backend", "backend", "", Better::Neither, "What the engine computes with.", ""),
-    term(
+    definition("backend", "backend", "", Better::Neither, "What the engine computes with.", ""),
+    definition(
         "cold",
         "cold",
         "",
@@ -235,7 +235,7 @@ const OTHERS: &[Term] = &[
         "The server knew nothing of the prompt, and its own count says so.",
         "cached_tokens = 0",
     ),
-    term(
+    definition(
         "cached",
         "cached",
         "",
@@ -243,7 +243,7 @@ const OTHERS: &[Term] = &[
         "The server already had nine tenths of the prompt or more.",
         "cached_tokens ≥ 0.9 · prompt",
     ),
-    term(
+    definition(
         "mixed",
         "mixed",
         "",
@@ -251,7 +251,7 @@ const OTHERS: &[Term] = &[
         "Partly cached or unknown, so not comparable with other runs.",
         "",
     ),
-    term(
+    definition(
         "ci95",
         "95 % interval",
         "",
@@ -259,7 +259,7 @@ const OTHERS: &[Term] = &[
         "Where the median of more runs would lie, 19 times of 20. The whisker of a chart.",
         "order statistics, from 6 runs on",
     ),
-    term(
+    definition(
         "range",
         "range",
         "",
@@ -270,15 +270,15 @@ const OTHERS: &[Term] = &[
 ];
 
 #[expect(clippy::too_many_arguments, reason = "a row of the table above")]
-const fn term(
+const fn definition(
     name: &'static str,
     title: &'static str,
     unit: &'static str,
     better: Better,
     meaning: &'static str,
     formula: &'static str,
-) -> Term {
-    Term { name, title, unit, better, meaning, formula }
+) -> MetricDefinition {
+    MetricDefinition { name, title, unit, better, meaning, formula }
 }
 
 /// What stands in formulas.
@@ -296,22 +296,22 @@ pub const SYMBOLS: [(&str, &str); 7] = [
 ];
 
 /// All of them, metrics first.
-pub fn terms() -> impl Iterator<Item = &'static Term> {
+pub fn definitions() -> impl Iterator<Item = &'static MetricDefinition> {
     METRICS.iter().chain(OTHERS)
 }
 
 /// By its name.
-pub fn look_up(name: &str) -> Option<&'static Term> {
-    terms().find(|term| term.name == name)
+pub fn look_up(name: &str) -> Option<&'static MetricDefinition> {
+    definitions().find(|definition| definition.name == name)
 }
 
 impl Metric {
-    pub fn term(self) -> &'static Term {
+    pub fn definition(self) -> &'static MetricDefinition {
         &METRICS[self as usize]
     }
 
     pub fn name(self) -> &'static str {
-        self.term().name
+        self.definition().name
     }
 
     pub fn from_name(name: &str) -> Option<Metric> {
@@ -327,12 +327,12 @@ mod tests {
 
     #[test]
     fn a_name_has_one_meaning() {
-        let names: BTreeSet<_> = terms().map(|term| term.name).collect();
-        assert_eq!(names.len(), terms().count());
-        for term in terms() {
-            assert!(term.meaning.ends_with('.'), "{}", term.name);
-            assert!(!term.title.is_empty(), "{}", term.name);
-            assert_eq!(look_up(term.name), Some(term));
+        let names: BTreeSet<_> = definitions().map(|definition| definition.name).collect();
+        assert_eq!(names.len(), definitions().count());
+        for definition in definitions() {
+            assert!(definition.meaning.ends_with('.'), "{}", definition.name);
+            assert!(!definition.title.is_empty(), "{}", definition.name);
+            assert_eq!(look_up(definition.name), Some(definition));
         }
     }
 
@@ -351,9 +351,9 @@ mod tests {
         let endings =
             [("ms", "_ms"), ("s", "_s"), ("tok/s", "_tok_s"), ("char/s", "chars_s"), ("1/s", "_s")];
         for metric in Metric::ALL {
-            let term = metric.term();
-            for (unit, ending) in endings.into_iter().filter(|(unit, _)| *unit == term.unit) {
-                assert!(term.name.ends_with(ending), "{} is in {unit}", term.name);
+            let definition = metric.definition();
+            for (unit, ending) in endings.into_iter().filter(|(unit, _)| *unit == definition.unit) {
+                assert!(definition.name.ends_with(ending), "{} is in {unit}", definition.name);
             }
         }
     }

@@ -105,7 +105,7 @@ pub fn unfit(record: &Record) -> Option<String> {
 
 /// Whether a figure depends on who counted the tokens, server or client.
 pub fn counts_tokens(metric: Metric) -> bool {
-    metric.term().unit.starts_with("tok") || matches!(metric, Metric::TpotMs | Metric::ItlMs)
+    metric.definition().unit.starts_with("tok") || matches!(metric, Metric::TpotMs | Metric::ItlMs)
 }
 
 /// The values that must be equal in two records of one cell.

@@ -86,8 +86,8 @@ pub enum MetricVerdict {
 impl MetricVerdict {
     /// Times and rates become "faster" or "slower".
     fn word(self, metric: Metric) -> &'static str {
-        let term = metric.term();
-        let is_speed = term.unit.ends_with("ms") || term.unit.ends_with("/s");
+        let unit = metric.definition().unit;
+        let is_speed = unit.ends_with("ms") || unit.ends_with("/s");
         match (self, is_speed) {
             (MetricVerdict::Better, true) => "faster",
             (MetricVerdict::Worse, true) => "slower",
@@ -277,7 +277,7 @@ impl ComparedMetric {
     fn decided(self, ratio: &Ratio) -> ComparedMetric {
         let compared = self.with(ratio);
         let finding = ratio.beyond(compared.threshold_pct / 100.0);
-        let verdict = MetricVerdict::of(finding, compared.metric.term().better);
+        let verdict = MetricVerdict::of(finding, compared.metric.definition().better);
         let reason = (verdict == MetricVerdict::Inconclusive).then(|| {
             "the interval includes both a difference that matters and no difference".to_owned()
         });

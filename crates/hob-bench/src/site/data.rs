@@ -8,7 +8,7 @@ use super::comparison::{Rules, rules};
 use super::runs::Run;
 use super::{Material, Queued};
 use crate::record::{Doubt, RawSample, Record, to_yaml};
-use crate::terms::{Better, SYMBOLS, Term, terms};
+use crate::terms::{Better, MetricDefinition, SYMBOLS, definitions};
 
 /// Samples of one run that the page draws. The samples file has all of them.
 const SAMPLES_MAX: usize = 2_000;
@@ -21,13 +21,13 @@ struct Records<'a> {
     runs: &'a [Run<'a>],
     rules: Rules,
     queued: &'a [Queued],
-    terms: Vec<TermData>,
+    terms: Vec<DefinitionData>,
     symbols: Vec<(&'static str, &'static str)>,
     doubts: Vec<(Doubt, &'static str)>,
 }
 
 #[derive(Serialize)]
-struct TermData {
+struct DefinitionData {
     name: &'static str,
     title: &'static str,
     unit: &'static str,
@@ -36,15 +36,15 @@ struct TermData {
     formula: &'static str,
 }
 
-impl TermData {
-    fn of(term: &Term) -> TermData {
-        let better = match term.better {
+impl DefinitionData {
+    fn of(definition: &MetricDefinition) -> DefinitionData {
+        let better = match definition.better {
             Better::Less => "less",
             Better::More => "more",
             Better::Neither => "",
         };
-        let Term { name, title, unit, better: _, meaning, formula } = *term;
-        TermData { name, title, unit, better, meaning, formula }
+        let MetricDefinition { name, title, unit, better: _, meaning, formula } = *definition;
+        DefinitionData { name, title, unit, better, meaning, formula }
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) fn records_js(material: &Material, runs: &[Run<'_>]) -> String {
         runs,
         rules: rules(material, runs),
         queued: &material.queued,
-        terms: terms().map(TermData::of).collect(),
+        terms: definitions().map(DefinitionData::of).collect(),
         symbols: SYMBOLS.to_vec(),
         doubts: Doubt::ALL.map(|doubt| (doubt, doubt.meaning())).to_vec(),
     };

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use hob_bench::plan::BenchPlan;
 use hob_bench::record::Record;
-use hob_bench::terms::{SYMBOLS, terms};
+use hob_bench::terms::{SYMBOLS, definitions};
 use serde_json::Value;
 
 use super::{MADE, row};
@@ -155,10 +155,22 @@ fn figures(page: &mut String) {
     page.push_str(
         "\n## Figures\n\n| name | title | unit | meaning | formula |\n|---|---|---|---|---|\n",
     );
-    for term in terms() {
-        let formula =
-            if term.formula.is_empty() { String::new() } else { format!("`{}`", term.formula) };
-        row(page, &[&format!("`{}`", term.name), term.title, term.unit, term.meaning, &formula]);
+    for definition in definitions() {
+        let formula = if definition.formula.is_empty() {
+            String::new()
+        } else {
+            format!("`{}`", definition.formula)
+        };
+        row(
+            page,
+            &[
+                &format!("`{}`", definition.name),
+                definition.title,
+                definition.unit,
+                definition.meaning,
+                &formula,
+            ],
+        );
     }
     page.push_str("\n| symbol | meaning |\n|---|---|\n");
     for (symbol, meaning) in SYMBOLS {

@@ -38,9 +38,12 @@ pub(super) fn put(record: &mut Record, row: &Row) {
             figure(record, row, Metric::ColdFirstMs, time);
         }
         name => match metric(name, unit) {
-            Some(metric) => {
-                figure(record, row, metric, if metric.term().unit == "ms" { time } else { 1.0 })
-            }
+            Some(metric) => figure(
+                record,
+                row,
+                metric,
+                if metric.definition().unit == "ms" { time } else { 1.0 },
+            ),
             None => sentence(record, row),
         },
     }

@@ -28,9 +28,9 @@ fn figures_table(figures: &[ComparedMetric]) -> String {
     let mut table =
         table(["figure", "base", "new", "change", "95 % interval", "matters from", "finding"]);
     for figure in figures {
-        let term = figure.metric.term();
+        let definition = figure.metric.definition();
         let median = |value: Option<f64>| {
-            value.map_or_else(|| NOTHING.to_owned(), |value| display::figure(value, term))
+            value.map_or_else(|| NOTHING.to_owned(), |value| display::figure(value, definition))
         };
         let change = figure.change_pct.map_or_else(|| NOTHING.to_owned(), percent);
         let interval = figure.change_ci95_pct.map_or_else(
@@ -40,7 +40,7 @@ fn figures_table(figures: &[ComparedMetric]) -> String {
         let least = format!("{} %", display::number(figure.threshold_pct));
         let medians = [median(figure.base), median(figure.new)];
         let [base, new] = medians;
-        table.add_row([term.title, &base, &new, &change, &interval, &least, figure.finding]);
+        table.add_row([definition.title, &base, &new, &change, &interval, &least, figure.finding]);
     }
     table.trim_fmt()
 }
@@ -54,7 +54,7 @@ fn undecided(figures: &[ComparedMetric]) -> Vec<String> {
     let mut by_reason: Vec<(&String, Vec<&str>)> = Vec::new();
     for figure in figures.iter().filter(|figure| figure.verdict == MetricVerdict::Inconclusive) {
         let Some(reason) = &figure.reason else { continue };
-        let title = figure.metric.term().title;
+        let title = figure.metric.definition().title;
         match by_reason.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, titles)) => titles.push(title),
             None => by_reason.push((reason, vec![title])),
@@ -76,7 +76,8 @@ mod tests {
         let few =
             [Metric::TtftMs, Metric::TpotMs].map(|metric| paired(metric, &[(1.0, 2.0)], &rule));
         let [line] = &undecided(&few)[..] else { panic!("one line") };
-        let titles = format!("{}, {}: ", few[0].metric.term().title, few[1].metric.term().title);
+        let titles =
+            format!("{}, {}: ", few[0].metric.definition().title, few[1].metric.definition().title);
         assert!(line.starts_with(&titles), "{line}");
     }
 }

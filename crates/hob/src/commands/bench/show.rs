@@ -44,11 +44,12 @@ fn shown(record: &Record) -> String {
     let mut table = table(["figure", "median", "min", "max", "n"]);
     for (metric, spread) in &record.metrics.spreads {
         let end = |value: Option<f64>| {
-            value.map_or_else(|| "-".to_owned(), |value| display::figure(value, metric.term()))
+            value
+                .map_or_else(|| "-".to_owned(), |value| display::figure(value, metric.definition()))
         };
         let n = spread.n.map_or_else(|| "-".to_owned(), |n| n.to_string());
         table.add_row([
-            metric.term().title.to_owned(),
+            metric.definition().title.to_owned(),
             display::spread(spread, *metric),
             end(spread.min),
             end(spread.max),
