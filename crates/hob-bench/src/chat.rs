@@ -18,7 +18,7 @@ pub use shape::{SHAPES, Shape, VERSION};
 
 use crate::drive::{Arrivals, Driven};
 use crate::runs::BenchError;
-use crate::session::BlockSize;
+use crate::session::RunSize;
 use crate::target::Api;
 use crate::timeline::RequestFault;
 use crate::workbench::Asker;
@@ -88,7 +88,7 @@ pub enum ThinkingMode {
 pub struct ChatSession<'a> {
     asker: Asker<'a>,
     chat: ChatWorkload,
-    block: BlockSize,
+    run_size: RunSize,
     measure: TokenRate,
     /// By the number of tools in a request: tokens of the template, which may be cached even for a new prompt.
     templates: BTreeMap<u32, u32>,
@@ -113,13 +113,13 @@ impl<'a> ChatSession<'a> {
     pub(crate) fn prepare(
         asker: Asker<'a>,
         chat: &ChatWorkload,
-        block: BlockSize,
+        run_size: RunSize,
     ) -> Result<ChatSession<'a>, BenchError> {
         let ignores_eos = asker.target.api != Api::Ollama;
         let mut session = ChatSession {
             asker,
             chat: chat.clone(),
-            block,
+            run_size,
             measure: TokenRate::guessed(),
             templates: BTreeMap::new(),
             ignores_eos,
@@ -185,9 +185,9 @@ impl<'a> ChatSession<'a> {
     pub(crate) fn with_room(
         asker: Asker<'a>,
         chat: &ChatWorkload,
-        block: BlockSize,
+        run_size: RunSize,
     ) -> Result<ChatSession<'a>, BenchError> {
-        let mut session = ChatSession::prepare(asker, chat, block)?;
+        let mut session = ChatSession::prepare(asker, chat, run_size)?;
         let rooms = chat.shapes.iter().map(|shape| room(shape.prompt_tokens, shape.max_tokens));
         session.context_tokens = rooms.max();
         Ok(session)

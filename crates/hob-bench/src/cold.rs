@@ -16,7 +16,7 @@ use crate::calibrate::{Calibration, Pace};
 use crate::record::{
     Connection, CountSource, Doubt, Loop, Record, RecordKind, RecordedModel, RecordedWorkload,
 };
-use crate::runs::{BenchError, Benchmark, Block, CellSummary, Reply, Runs};
+use crate::runs::{BenchError, Benchmark, CellSummary, Reply, Run, Runs};
 use crate::server::StartedServer;
 use crate::terms::Metric;
 use crate::workbench::Workbench;
@@ -173,25 +173,25 @@ impl<'s, 'a> Cold<'s, 'a> {
     }
 
     /// Ends the old server, prepares the file, and starts a new server.
-    fn begin(&mut self) -> Result<Block, BenchError> {
-        let mut block = Block::default();
+    fn begin(&mut self) -> Result<Run, BenchError> {
+        let mut run = Run::default();
         match &mut self.cold_by {
             ColdBy::Restart(started) => {
                 started.end()?;
                 self.resident.push(prepared(self.state, started.weights.as_ref())?);
                 started.again(self.stop)?;
-                block.start = self.start;
+                run.start = self.start;
                 self.start += 1;
-                block.together.insert(Metric::LoadMs, started.load().as_secs_f64() * 1e3);
+                run.together.insert(Metric::LoadMs, started.load().as_secs_f64() * 1e3);
             }
             ColdBy::Swap(other) => {
                 let answered = other.ask()?;
                 if answered.has_failed() {
-                    block.replies.push(answered);
+                    run.replies.push(answered);
                 }
             }
         }
-        Ok(block)
+        Ok(run)
     }
 
     /// Whether the weights were in the state that the record names.
@@ -229,19 +229,19 @@ fn prepared(state: &State, weights: Option<&PathBuf>) -> Result<Option<f64>, Ben
 }
 
 impl Benchmark for Cold<'_, '_> {
-    fn block(&mut self, _calibration: Option<&Calibration>) -> Result<Block, BenchError> {
-        let mut block = self.begin()?;
-        if block.replies.iter().any(Reply::has_failed) {
-            return Ok(block);
+    fn measure_run(&mut self, _calibration: Option<&Calibration>) -> Result<Run, BenchError> {
+        let mut run = self.begin()?;
+        if run.replies.iter().any(Reply::has_failed) {
+            return Ok(run);
         }
         let first = self.client.ask()?;
         let (whole, noticed) = self.client.leading();
         let cold_ms = first.figures.get(&whole).copied();
         let noticed_ms = first.figures.get(&noticed).copied();
         let has_failed = first.has_failed();
-        block.replies.push(first);
+        run.replies.push(first);
         if has_failed {
-            return Ok(block);
+            return Ok(run);
         }
         let mut warm_ms = Vec::new();
         for _ in 0..self.warm {
@@ -255,15 +255,15 @@ impl Benchmark for Cold<'_, '_> {
             (Metric::WarmMs, warm_ms),
             (Metric::ColdX, cold_ms.zip(warm_ms).map(|(cold, warm)| cold / warm)),
         ];
-        block.together.extend(rows.into_iter().filter_map(|(metric, ms)| Some((metric, ms?))));
-        Ok(block)
+        run.together.extend(rows.into_iter().filter_map(|(metric, ms)| Some((metric, ms?))));
+        Ok(run)
     }
 
     fn leading(&self) -> &[Metric] {
         &self.leading
     }
 
-    fn pace(&self, warm: &Block) -> Option<Pace> {
+    fn pace(&self, warm: &Run) -> Option<Pace> {
         let ttft_ms = warm.figure(Metric::TtftMs).or(warm.figure(Metric::TtfaMs))?;
         Some(Pace::like(1, ttft_ms, warm.figure(Metric::TpotMs).unwrap_or(TPOT_MS_ASSUMED)))
     }

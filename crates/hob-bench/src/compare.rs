@@ -32,7 +32,7 @@ pub const THRESHOLD_UNPAIRED_PCT: f64 = 5.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pairing {
-    /// Block by block in turns, by one campaign on one machine.
+    /// Run by run in turns, by one campaign on one machine.
     Paired,
     Unpaired,
 }
@@ -48,7 +48,7 @@ impl Pairing {
     /// The line above a table.
     pub fn banner(self) -> &'static str {
         match self {
-            Pairing::Paired => "Paired: measured block by block in turns.",
+            Pairing::Paired => "Paired: measured run by run in turns.",
             Pairing::Unpaired => {
                 "Unpaired: measured at different times, so the difference includes every other change of the machine."
             }

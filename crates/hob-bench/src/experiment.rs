@@ -14,7 +14,7 @@ use crate::drive::Arrivals;
 use crate::max_context::MaxContextOptions;
 use crate::record::{Arrival, Cache, Reasoning, Record, RecordKind};
 use crate::runs::BenchError;
-pub use crate::session::BlockSize;
+pub use crate::session::RunSize;
 use crate::speech::{Seen, SpeechSession, SpeechWorkload, Streaming, TEXTS};
 use crate::sweep::ContextOptions;
 use crate::timeline::SoundFormat;
@@ -25,7 +25,7 @@ use crate::workbench::Workbench;
 pub struct Experiment {
     pub workload: Workload,
     pub axis: Axis,
-    pub block: BlockSize,
+    pub run_size: RunSize,
 }
 
 #[derive(Clone, Debug)]
@@ -92,13 +92,13 @@ impl Experiment {
                 crate::sweep::measure(bench, chat.thinking, options)
             }
             (_, Workload::Chat(chat)) => {
-                let mut session = ChatSession::with_room(bench.asker(), chat, self.block)?;
+                let mut session = ChatSession::with_room(bench.asker(), chat, self.run_size)?;
                 cells::chat(bench, &mut session, &self.axis)
             }
             (_, Workload::Speech(speech)) => {
                 let mut session = SpeechSession::prepare(bench.asker(), speech)?;
                 session.seen = Some(seen);
-                cells::speech(bench, &mut session, &self.axis, self.block.rounds)
+                cells::speech(bench, &mut session, &self.axis, self.run_size.rounds)
             }
         }
     }
@@ -197,8 +197,8 @@ mod tests {
         let streaming = vec![Streaming::Requested, Streaming::Declined];
         let speech =
             SpeechWorkload { texts: texts.collect(), formats, voices: Vec::new(), streaming };
-        let block = BlockSize { rounds: 1, span_s: 0.0 };
-        Experiment { workload: Workload::Speech(speech), axis: Axis::Delivery, block }
+        let run_size = RunSize { rounds: 1, span_s: 0.0 };
+        Experiment { workload: Workload::Speech(speech), axis: Axis::Delivery, run_size }
     }
 
     #[test]

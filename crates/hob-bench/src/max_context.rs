@@ -21,7 +21,7 @@ use crate::record::{
     Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Label, Loop, MaxContext,
     PromptTokens, Record, RecordKind, RecordedWorkload, Status, VramUse,
 };
-use crate::runs::{BenchError, Block, CellSummary, Reply, Runs, Step};
+use crate::runs::{BenchError, CellSummary, Reply, Run, Runs, Step};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
@@ -95,7 +95,7 @@ impl<'w> Found<'w> {
                 self.runs.calibration = self.calibrated(bench.stop);
             }
         }
-        self.runs.blocks = self.blocks();
+        self.runs.runs = self.runs();
         Ok(())
     }
 
@@ -113,28 +113,25 @@ impl<'w> Found<'w> {
         calibrate(Pace::like(1, *ttft_ms, tpot_ms), stop).ok()
     }
 
-    /// The blocks of the longest context, because figures depend on it. Without a successful attempt: the last failure.
-    fn blocks(&self) -> Vec<Block> {
+    /// The runs of the longest context, because figures depend on it. Without a successful attempt: the last failure.
+    fn runs(&self) -> Vec<Run> {
         let longest = self.search.longest_ok();
         let has_worked = |tested: &&Tested| tested.tried.result == AttemptResult::Ok;
         let is_it = |tested: &&Tested| Some(tested.tried.ctx) == longest && has_worked(tested);
         let of = |(start, tested): (u32, &Tested)| {
-            let mut block = Block { start, replies: Vec::new(), ..Block::default() };
-            block.together.insert(Metric::LoadMs, tested.load.as_secs_f64() * 1e3);
-            block.replies.extend(tested.reply.clone());
-            block
+            let mut run = Run { start, replies: Vec::new(), ..Run::default() };
+            run.together.insert(Metric::LoadMs, tested.load.as_secs_f64() * 1e3);
+            run.replies.extend(tested.reply.clone());
+            run
         };
-        let blocks: Vec<Block> = (0..).zip(self.tested.iter().filter(is_it)).map(of).collect();
-        match (blocks.is_empty(), self.tested.last()) {
+        let runs: Vec<Run> = (0..).zip(self.tested.iter().filter(is_it)).map(of).collect();
+        match (runs.is_empty(), self.tested.last()) {
             (true, Some(last)) => {
                 let fault =
                     last.attempt.said.clone().or(Some("the server did not start".to_owned()));
-                vec![Block {
-                    replies: vec![Reply { fault, ..Reply::default() }],
-                    ..Block::default()
-                }]
+                vec![Run { replies: vec![Reply { fault, ..Reply::default() }], ..Run::default() }]
             }
-            _ => blocks,
+            _ => runs,
         }
     }
 

@@ -163,7 +163,7 @@ pub struct Confidence {
     pub label: Label,
     /// Why it is unverified; empty where it is verified
     pub reasons: Vec<Doubt>,
-    /// Blocks of requests; null where it was not published
+    /// Number of runs; null where it was not published
     pub runs: Option<u32>,
     pub server_starts: Option<u32>,
     /// Half the width of the 95 % interval, in percent of the figure

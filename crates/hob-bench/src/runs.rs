@@ -1,5 +1,5 @@
-//! The runs of one cell: blocks of requests, each request as figures by name.
-//! A run is the unit of every statistic. Workload and protocol do not matter here.
+//! The runs of one cell. A run is a group of requests, and each request has figures by name.
+//! A run is the unit of every statistic. This module knows neither the workload nor the protocol.
 
 mod cell_summary;
 mod stop_rule;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use hob_core::statistics::Sample;
 
 pub use cell_summary::{CellRecord, CellSummary, Context};
-pub(crate) use stop_rule::WARMUP_BLOCKS_MAX;
+pub(crate) use stop_rule::WARMUP_RUNS_MAX;
 pub use stop_rule::{Benchmark, Step, StopRule};
 
 use crate::calibrate::Calibration;
@@ -51,7 +51,7 @@ pub enum BenchError {
 /// The figures of one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
-    /// When the request was due and when it was sent, since the block's start.
+    /// When the request was due and when it was sent, since the run's start.
     pub sched: Duration,
     pub sent: Duration,
     pub connect: Option<Duration>,
@@ -118,9 +118,9 @@ impl Reply {
     }
 }
 
-/// One run.
+/// One run: a group of requests that is measured as one unit.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Block {
+pub struct Run {
     /// Number of the server's start, from 0.
     pub start: u32,
     pub replies: Vec<Reply>,
@@ -132,10 +132,10 @@ pub struct Block {
     pub wall: Duration,
 }
 
-impl Block {
-    pub(crate) fn of(driven: &Driven, replies: Vec<Reply>) -> Block {
+impl Run {
+    pub(crate) fn of(driven: &Driven, replies: Vec<Reply>) -> Run {
         let Driven { cpu, cpu_busiest, wall, .. } = *driven;
-        Block { replies, cpu, cpu_busiest, wall, ..Block::default() }
+        Run { replies, cpu, cpu_busiest, wall, ..Run::default() }
     }
 
     /// The figure of this run: of all requests together, or the median of its requests.
@@ -167,7 +167,7 @@ impl Block {
 /// All runs of a cell.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
-    pub blocks: Vec<Block>,
+    pub runs: Vec<Run>,
     pub warmup_requests: usize,
     /// None if the server failed before the client could be checked at its pace.
     pub calibration: Option<Calibration>,
@@ -180,25 +180,25 @@ pub struct Runs {
 impl Runs {
     /// The figure of each run.
     pub fn sample(&self, metric: Metric) -> Sample {
-        Sample::new(self.blocks.iter().filter_map(|block| block.figure(metric)))
+        Sample::new(self.runs.iter().filter_map(|run| run.figure(metric)))
     }
 
     /// The figure of each request.
     pub fn pooled(&self, metric: Metric) -> Sample {
-        let of_block = |block: &Block| match metric {
-            Metric::IcgMs => block.gaps_ms().collect(),
-            _ => match block.together.get(&metric) {
+        let of_run = |run: &Run| match metric {
+            Metric::IcgMs => run.gaps_ms().collect(),
+            _ => match run.together.get(&metric) {
                 Some(figure) => vec![*figure],
                 None => {
-                    block.replies.iter().filter_map(|r| r.figures.get(&metric).copied()).collect()
+                    run.replies.iter().filter_map(|r| r.figures.get(&metric).copied()).collect()
                 }
             },
         };
-        Sample::new(self.blocks.iter().flat_map(of_block))
+        Sample::new(self.runs.iter().flat_map(of_run))
     }
 
     pub fn replies(&self) -> impl Iterator<Item = &Reply> {
-        self.blocks.iter().flat_map(|block| &block.replies)
+        self.runs.iter().flat_map(|run| &run.replies)
     }
 
     /// Replies with figures.
@@ -218,6 +218,6 @@ impl Runs {
 
     /// Number of server starts, with the first one.
     pub fn starts(&self) -> u32 {
-        self.blocks.iter().map(|block| block.start + 1).max().unwrap_or(1)
+        self.runs.iter().map(|run| run.start + 1).max().unwrap_or(1)
     }
 }

@@ -1,17 +1,17 @@
 //! Runs one cell, or several cells in turns, so that other load on the machine affects all of them alike.
-//! Only counted blocks are paired; warm-up requests are left out of all cells.
+//! Only counted runs are paired; warm-up requests are left out of all cells.
 
 use jiff::Timestamp;
 
 use crate::calibrate::{Calibration, Pace};
 use crate::record::Record;
-use crate::runs::{BenchError, Benchmark, Block, CellSummary, Context, Runs, WARMUP_BLOCKS_MAX};
+use crate::runs::{BenchError, Benchmark, CellSummary, Context, Run, Runs, WARMUP_RUNS_MAX};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
 /// Requests of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BlockSize {
+pub struct RunSize {
     /// Requests of each user.
     pub rounds: usize,
     /// Seconds that a run at a rate lasts; it has eight requests at least.
@@ -29,18 +29,18 @@ pub(crate) trait Session {
     /// Sends one run of requests.
     ///
     /// # Errors
-    /// Requests cannot be sent. A failing server gives a block whose replies have faults.
-    fn block(
+    /// Requests cannot be sent. A failing server gives a run whose replies have faults.
+    fn measure_run(
         &mut self,
         cell: &Self::Cell,
         calibration: Option<&Calibration>,
-    ) -> Result<Block, BenchError>;
+    ) -> Result<Run, BenchError>;
 
     /// The figures that the stopping rule looks at.
     fn leading(&self, cell: &Self::Cell) -> &'static [Metric];
 
     /// A mock server's pace that is like this server's, from the warm-up.
-    fn pace(&self, cell: &Self::Cell, warm: &Block) -> Option<Pace>;
+    fn pace(&self, cell: &Self::Cell, warm: &Run) -> Option<Pace>;
 
     /// Describes the runs of a cell for its record.
     fn summarise<'r>(
@@ -50,16 +50,16 @@ pub(crate) trait Session {
         started: Timestamp,
     ) -> CellSummary<'r>;
 
-    /// Fills in the blocks of a record that only this workload has. `earlier` are the records before it.
+    /// Fills in the parts of a record that only this workload has. `earlier` are the records before it.
     fn fill_in(&self, _cell: &Self::Cell, _runs: &Runs, _record: &mut Record, _earlier: &[Record]) {
     }
 
     /// Called with each stored record.
     fn kept(&mut self, _cell: &Self::Cell, _record: &Record) {}
 
-    /// Maximum number of warm-up blocks.
+    /// Maximum number of warm-up runs.
     fn warmups_max(&self, _cell: &Self::Cell) -> usize {
-        WARMUP_BLOCKS_MAX
+        WARMUP_RUNS_MAX
     }
 
     /// Server and client of this cell, if they differ from the workbench's.
@@ -68,8 +68,8 @@ pub(crate) trait Session {
     }
 }
 
-/// Runs all cells, one block of each in turn, until the last of them fulfils the stopping rule. Returns equally many runs
-/// of each.
+/// Runs all cells, one run of each in turn, until the last of them fulfils the stopping rule. Returns the same number of
+/// runs for each.
 ///
 /// # Errors
 /// Requests cannot be sent, or the server did not restart.
@@ -80,26 +80,26 @@ pub(crate) fn run_in_turns<S: Session>(
     cells: &[S::Cell],
 ) -> Result<Vec<Runs>, BenchError> {
     let others = cells.len().saturating_sub(1);
-    let (latest, blocks, warmups) = (Vec::new(), vec![Vec::new(); others], vec![0; others]);
-    let mut turns = Turns { session, cells, latest, blocks, warmups };
+    let (latest, runs, warmups) = (Vec::new(), vec![Vec::new(); others], vec![0; others]);
+    let mut turns = Turns { session, cells, latest, runs, warmups };
     let last = bench.run(name, &mut turns)?;
-    let Turns { blocks, warmups, .. } = turns;
-    let other = |(mut blocks, warmup_requests): (Vec<Block>, usize)| {
+    let Turns { runs, warmups, .. } = turns;
+    let other = |(mut runs, warmup_requests): (Vec<Run>, usize)| {
         // A stop in the middle of a pair leaves an incomplete last pair.
-        blocks.truncate(last.blocks.len());
-        Runs { blocks, warmup_requests, ..last.clone() }
+        runs.truncate(last.runs.len());
+        Runs { runs, warmup_requests, ..last.clone() }
     };
-    let mut runs: Vec<Runs> = blocks.into_iter().zip(warmups).map(other).collect();
-    runs.push(last);
-    Ok(runs)
+    let mut all: Vec<Runs> = runs.into_iter().zip(warmups).map(other).collect();
+    all.push(last);
+    Ok(all)
 }
 
 struct Turns<'s, S: Session> {
     session: &'s mut S,
     cells: &'s [S::Cell],
-    /// Latest blocks of all cells but the last one, until they are counted.
-    latest: Vec<Block>,
-    blocks: Vec<Vec<Block>>,
+    /// Latest runs of all cells but the last one, until they are counted.
+    latest: Vec<Run>,
+    runs: Vec<Vec<Run>>,
     warmups: Vec<usize>,
 }
 
@@ -111,32 +111,32 @@ impl<S: Session> Turns<'_, S> {
 
 impl<S: Session> Benchmark for Turns<'_, S> {
     /// If a cell fails, the other cells get no requests, and the failure counts for all.
-    fn block(&mut self, calibration: Option<&Calibration>) -> Result<Block, BenchError> {
-        for (warmup, block) in self.warmups.iter_mut().zip(self.latest.drain(..)) {
-            *warmup += block.replies.len();
+    fn measure_run(&mut self, calibration: Option<&Calibration>) -> Result<Run, BenchError> {
+        for (warmup, run) in self.warmups.iter_mut().zip(self.latest.drain(..)) {
+            *warmup += run.replies.len();
         }
         for cell in &self.cells[..self.cells.len() - 1] {
-            let block = self.session.block(cell, calibration)?;
-            self.latest.push(block.clone());
-            if block.has_failed() {
-                return Ok(block);
+            let run = self.session.measure_run(cell, calibration)?;
+            self.latest.push(run.clone());
+            if run.has_failed() {
+                return Ok(run);
             }
         }
         let cell = &self.cells[self.cells.len() - 1];
-        self.session.block(cell, calibration)
+        self.session.measure_run(cell, calibration)
     }
 
     fn leading(&self) -> &[Metric] {
         self.session.leading(self.last())
     }
 
-    fn pace(&self, warm: &Block) -> Option<Pace> {
+    fn pace(&self, warm: &Run) -> Option<Pace> {
         self.session.pace(self.last(), warm)
     }
 
     fn counted(&mut self, start: u32) {
-        for (blocks, block) in self.blocks.iter_mut().zip(self.latest.drain(..)) {
-            blocks.push(Block { start, ..block });
+        for (runs, run) in self.runs.iter_mut().zip(self.latest.drain(..)) {
+            runs.push(Run { start, ..run });
         }
     }
 

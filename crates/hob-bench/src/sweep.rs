@@ -11,9 +11,9 @@ use crate::chat::{
 use crate::drive::Arrivals;
 use crate::launch::{LaunchError, Running};
 use crate::record::{Record, RecordKind, Status};
-use crate::runs::{BenchError, Block, Reply, Runs, Step};
+use crate::runs::{BenchError, Reply, Run, Runs, Step};
 use crate::server::StartedServer;
-use crate::session::{BlockSize, keep, run_in_turns};
+use crate::session::{RunSize, keep, run_in_turns};
 use crate::workbench::Workbench;
 
 /// Least number of repetitions of a new prompt.
@@ -58,8 +58,8 @@ pub(crate) fn measure(
         thinking,
         prompts: Prompts::Cold,
     };
-    let block = BlockSize { rounds: 1, span_s: 0.0 };
-    let mut session = ChatSession::prepare(bench.asker(), &chat, block)?;
+    let run_size = RunSize { rounds: 1, span_s: 0.0 };
+    let mut session = ChatSession::prepare(bench.asker(), &chat, run_size)?;
     let mut records = Vec::new();
     for thinking in session.thinkings() {
         let sweep = Sweep { options, thinking, lengths: &lengths };
@@ -222,8 +222,8 @@ impl Found {
         }
         let reply =
             Reply { fault: Some("the server did not start".to_owned()), ..Reply::default() };
-        let block = Block { replies: vec![reply], ..Block::default() };
-        let first = Runs { blocks: vec![block], ..Runs::default() };
+        let run = Run { replies: vec![reply], ..Run::default() };
+        let first = Runs { runs: vec![run], ..Runs::default() };
         Ok(Found { length, began, runs: vec![first], ended: Some(error) })
     }
 }

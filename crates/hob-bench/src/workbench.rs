@@ -120,7 +120,7 @@ impl<'a> Workbench<'a> {
         summary: CellSummary<'_>,
         finish: impl FnOnce(&mut Record),
     ) -> Result<Option<Record>, BenchError> {
-        if summary.runs.blocks.is_empty() {
+        if summary.runs.runs.is_empty() {
             return Ok(None);
         }
         let host = Host { noise: noise(), ..self.context.host.clone() };

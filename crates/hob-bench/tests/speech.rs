@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hob_bench::ask::ask;
 use hob_bench::drive::{Arrivals, Patience};
-use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
+use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{Record, RecordKind, Status, StreamVerdict};
 use hob_bench::runs::{BenchError, Context, StopRule};
@@ -63,7 +63,7 @@ fn experiment(names: &[&str], formats: Formats, axis: Axis) -> Experiment {
     Experiment {
         workload: Workload::Speech(speech),
         axis,
-        block: BlockSize { rounds: 1, span_s: 0.0 },
+        run_size: RunSize { rounds: 1, span_s: 0.0 },
     }
 }
 

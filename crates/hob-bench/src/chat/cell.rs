@@ -1,5 +1,5 @@
 //! Measures one cell: sends new or repeated prompts, in a closed loop or at a rate.
-//! A run is a block of requests. Only figures are kept, not the texts.
+//! A run is a group of requests that is measured as one unit. Only figures are kept, not the texts.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use crate::calibrate::{Calibration, Pace};
 use crate::drive::{Arrivals, Driven, Exchange};
 use crate::record::sha256_hex;
-use crate::runs::{BenchError, Block, CellSummary, Reply, Runs, WARMUP_BLOCKS_MAX};
+use crate::runs::{BenchError, CellSummary, Reply, Run, Runs, WARMUP_RUNS_MAX};
 use crate::session::Session;
 use crate::terms::Metric;
 use crate::timeline::{Figures, Flag, Timeline, figures, timeline};
@@ -30,11 +30,11 @@ impl Session for ChatSession<'_> {
         cell.name()
     }
 
-    fn block(
+    fn measure_run(
         &mut self,
         cell: &Cell,
         calibration: Option<&Calibration>,
-    ) -> Result<Block, BenchError> {
+    ) -> Result<Run, BenchError> {
         let prompts = self.next_prompts(*cell);
         let texts = prompts.iter().map(Prompt::text);
         match self.asked.iter_mut().find(|(other, _)| other == cell) {
@@ -48,7 +48,7 @@ impl Session for ChatSession<'_> {
         cell.leading()
     }
 
-    fn pace(&self, cell: &Cell, warm: &Block) -> Option<Pace> {
+    fn pace(&self, cell: &Cell, warm: &Run) -> Option<Pace> {
         cell.pace(warm)
     }
 
@@ -65,7 +65,7 @@ impl Session for ChatSession<'_> {
     }
 
     fn warmups_max(&self, cell: &Cell) -> usize {
-        if cell.shape.prompt_tokens > WARM_TOKENS_MAX { 1 } else { WARMUP_BLOCKS_MAX }
+        if cell.shape.prompt_tokens > WARM_TOKENS_MAX { 1 } else { WARMUP_RUNS_MAX }
     }
 }
 
@@ -86,7 +86,7 @@ impl Cell {
     }
 
     /// A mock server's pace that is like this server's.
-    pub(crate) fn pace(&self, warm: &Block) -> Option<Pace> {
+    pub(crate) fn pace(&self, warm: &Run) -> Option<Pace> {
         let ttft_ms = warm.figure(Metric::TtftMs)?;
         let tpot_ms = warm.figure(Metric::TpotMs).unwrap_or(TPOT_MS_ASSUMED);
         Some(Pace::like(self.users(), ttft_ms, tpot_ms))
@@ -121,7 +121,7 @@ impl ChatSession<'_> {
         cell: Cell,
         prompts: &[Prompt],
         calibration: Option<&Calibration>,
-    ) -> Result<Block, BenchError> {
+    ) -> Result<Run, BenchError> {
         let form = self.form_of(cell);
         let jobs: Vec<Bytes> =
             prompts.iter().enumerate().map(|(number, prompt)| form.bytes(prompt, number)).collect();
@@ -134,9 +134,9 @@ impl ChatSession<'_> {
             return times;
         }
         match cell.arrivals {
-            Arrivals::Closed { users } => users * self.block.rounds,
+            Arrivals::Closed { users } => users * self.run_size.rounds,
             Arrivals::Constant { per_second, .. } | Arrivals::Poisson { per_second, .. } => {
-                ((per_second * self.block.span_s).ceil() as usize).max(OPEN_REQUESTS_MIN)
+                ((per_second * self.run_size.span_s).ceil() as usize).max(OPEN_REQUESTS_MIN)
             }
         }
     }
@@ -161,7 +161,7 @@ impl ChatSession<'_> {
         }
     }
 
-    fn decoded(&self, cell: Cell, driven: Driven, calibration: Option<&Calibration>) -> Block {
+    fn decoded(&self, cell: Cell, driven: Driven, calibration: Option<&Calibration>) -> Run {
         let protocol = self.asker.target.api.protocol();
         let tokens_max = Some(cell.shape.max_tokens);
         let answers: Vec<Answered<'_>> = driven
@@ -180,7 +180,7 @@ impl ChatSession<'_> {
         if cell.shape.is_of_sweep() {
             replies.iter_mut().for_each(add_prompt_rate);
         }
-        Block { together, ..Block::of(&driven, replies) }
+        Run { together, ..Run::of(&driven, replies) }
     }
 }
 

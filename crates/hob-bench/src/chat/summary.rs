@@ -201,8 +201,8 @@ mod tests {
                 finish: Some(finish.to_owned()),
                 ..Reply::default()
             };
-            let block = crate::runs::Block { replies: vec![reply], ..Default::default() };
-            Runs { blocks: vec![block], ..Runs::default() }
+            let run = crate::runs::Run { replies: vec![reply], ..Default::default() };
+            Runs { runs: vec![run], ..Runs::default() }
         };
         let cell = |shape| Cell {
             shape,

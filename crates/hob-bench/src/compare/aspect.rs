@@ -29,7 +29,7 @@ pub enum IfDifferent {
     /// No figure that counts tokens is compared.
     #[serde(rename = "tokens")]
     RefuseTokens,
-    /// Blocks are not paired.
+    /// Runs are not paired.
     #[serde(rename = "pairs")]
     RefusePairs,
     /// The report mentions it.

@@ -1,5 +1,5 @@
 //! One figure of two sides: its ratio with the 95 % interval, and the verdict.
-//! Pure: the input is pairs of blocks, runs of each side, or two medians.
+//! Pure: the input is pairs of runs, runs of each side, or two medians.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct Rule {
     pub seed: u64,
 }
 
-/// Fixed, so the same blocks always give the same interval.
+/// Fixed, so the same runs always give the same interval.
 const SEED: u64 = 7;
 
 impl Rule {
@@ -65,7 +65,7 @@ pub struct ComparedMetric {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RatioBasis {
-    /// Blocks of both sides, measured in turns.
+    /// Runs of both sides, measured in turns.
     Pairs,
     /// Runs of each side.
     Runs,
@@ -108,7 +108,7 @@ impl MetricVerdict {
     }
 }
 
-/// Compares figures from pairs of blocks (base, new) that took turns, in the order of `Metric`.
+/// Compares figures from pairs of runs (base, new) that took turns, in the order of `Metric`.
 pub fn paired_figures(
     pairs: &BTreeMap<Metric, Vec<(f64, f64)>>,
     rule: &Rule,
@@ -117,7 +117,7 @@ pub fn paired_figures(
     directed.map(|(metric, pairs)| paired(*metric, pairs, rule)).collect()
 }
 
-/// Compares one figure from pairs of blocks that took turns. Fewer than eight pairs are inconclusive.
+/// Compares one figure from pairs of runs that took turns. Fewer than eight pairs are inconclusive.
 pub fn paired(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> ComparedMetric {
     let median = |of: fn(&(f64, f64)) -> f64| Sample::new(pairs.iter().map(of)).median();
     let medians = [median(|pair| pair.0), median(|pair| pair.1)];
@@ -130,7 +130,7 @@ pub fn paired(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> ComparedMetr
     };
     match ratio.pairs {
         few if few < PAIRS_MIN => {
-            blank.undecided(format!("{few} pairs of blocks are too few (at least {PAIRS_MIN})"))
+            blank.undecided(format!("{few} pairs of runs are too few (at least {PAIRS_MIN})"))
         }
         _ => blank.decided(&ratio),
     }

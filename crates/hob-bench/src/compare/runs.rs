@@ -15,28 +15,30 @@ const ROUNDED: f64 = 0.002;
 
 /// The figure of each run, by run number. None if the samples do not contain it or contradict the record.
 pub fn runs(record: &Record, samples: &[RawSample], metric: Metric) -> Option<BTreeMap<u32, f64>> {
-    let mut blocks: BTreeMap<u32, Vec<&RawSample>> = BTreeMap::new();
+    let mut samples_by_run: BTreeMap<u32, Vec<&RawSample>> = BTreeMap::new();
     for sample in samples.iter().filter(|sample| sample.error.is_none()) {
-        blocks.entry(sample.run).or_default().push(sample);
+        samples_by_run.entry(sample.run).or_default().push(sample);
     }
     let users = record.workload.concurrency.map_or(1, |users| users as usize);
-    let figure = |block: &[&RawSample]| of_block(metric, block, users);
-    let runs: BTreeMap<u32, f64> =
-        blocks.iter().filter_map(|(run, block)| Some((*run, figure(block)?))).collect();
+    let figure = |run: &[&RawSample]| of_run(metric, run, users);
+    let runs: BTreeMap<u32, f64> = samples_by_run
+        .iter()
+        .filter_map(|(number, samples)| Some((*number, figure(samples)?)))
+        .collect();
     let median = Sample::new(runs.values().copied()).median()?;
     let recorded = record.metrics.figure(metric)?;
     ((median - recorded).abs() <= recorded.abs() * APART_MAX + ROUNDED).then_some(runs)
 }
 
-fn of_block(metric: Metric, block: &[&RawSample], users: usize) -> Option<f64> {
+fn of_run(metric: Metric, run: &[&RawSample], users: usize) -> Option<f64> {
     match metric {
-        Metric::ThroughputTokS => rates(block, users).map(|(tokens, _)| tokens),
-        Metric::RequestsS => rates(block, users).map(|(_, requests)| requests),
+        Metric::ThroughputTokS => rates(run, users).map(|(tokens, _)| tokens),
+        Metric::RequestsS => rates(run, users).map(|(_, requests)| requests),
         Metric::IcgMs => {
-            let gaps = block.iter().flat_map(|sample| &sample.gaps_us);
+            let gaps = run.iter().flat_map(|sample| &sample.gaps_us);
             Sample::new(gaps.map(|us| *us as f64 / 1e3)).median()
         }
-        metric => Sample::new(block.iter().filter_map(|sample| of_one(metric, sample))).median(),
+        metric => Sample::new(run.iter().filter_map(|sample| of_one(metric, sample))).median(),
     }
 }
 
@@ -77,18 +79,18 @@ fn pace(sample: &RawSample) -> Option<(f64, f64)> {
 }
 
 /// Tokens and answers per second, while all users had a request running.
-fn rates(block: &[&RawSample], users: usize) -> Option<(f64, f64)> {
+fn rates(run: &[&RawSample], users: usize) -> Option<(f64, f64)> {
     let sent_us = |sample: &RawSample| Some(sample.t_sched_us? + sample.dispatch_us?);
-    let mut sent: Vec<u64> = block.iter().map(|sample| sent_us(sample)).collect::<Option<_>>()?;
+    let mut sent: Vec<u64> = run.iter().map(|sample| sent_us(sample)).collect::<Option<_>>()?;
     let end_us = |sample: &RawSample| Some(sent_us(sample)? + sample.e2e_us?);
-    let mut ends: Vec<u64> = block.iter().map(|sample| end_us(sample)).collect::<Option<_>>()?;
+    let mut ends: Vec<u64> = run.iter().map(|sample| end_us(sample)).collect::<Option<_>>()?;
     sent.sort_unstable();
     ends.sort_unstable();
     let from = *sent.get(users.checked_sub(1)?)?;
     let until = *ends.get(ends.len().checked_sub(users)?)?;
     let window_s = until.checked_sub(from).filter(|us| *us > 0)? as f64 / 1e6;
     let mut tokens_in_window = 0.0;
-    for sample in block {
+    for sample in run {
         let each = tokens(sample)? / (sample.gaps_us.len() + 1) as f64;
         tokens_in_window += each * arrivals(sample, sent_us(sample)?, from, until)?;
     }

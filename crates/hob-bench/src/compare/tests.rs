@@ -14,7 +14,7 @@ use crate::record::{
 
 /// From run to run, as a share: a quiet machine with a clock that moves.
 const RUN_NOISE: f64 = 0.012;
-/// From the first block to the last: what taking turns is there for.
+/// From the first run to the last: what taking turns is there for.
 const DRIFT: f64 = 0.03;
 
 /// Normal enough: the sum of twelve.
@@ -22,12 +22,12 @@ fn normal(chance: &mut Chance) -> f64 {
     (0..12).map(|_| chance.part()).sum::<f64>() - 6.0
 }
 
-/// A measured block whose true value is `truth`.
-fn block(chance: &mut Chance, truth: f64, drift: f64) -> f64 {
+/// A measured run whose true value is `truth`.
+fn measured_run(chance: &mut Chance, truth: f64, drift: f64) -> f64 {
     truth * (1.0 + drift) * (1.0 + RUN_NOISE * normal(chance))
 }
 
-/// Blocks in the order A B B A, as pairs.
+/// Runs in the order A B B A, as pairs.
 fn in_turns(chance: &mut Chance, count: usize, truths: [f64; 2]) -> Vec<(f64, f64)> {
     (0..count)
         .map(|at| {
@@ -35,12 +35,12 @@ fn in_turns(chance: &mut Chance, count: usize, truths: [f64; 2]) -> Vec<(f64, f6
             let [a, b] = truths;
             match at % 2 {
                 0 => {
-                    let first = block(chance, a, drift);
-                    (first, block(chance, b, drift))
+                    let first = measured_run(chance, a, drift);
+                    (first, measured_run(chance, b, drift))
                 }
                 _ => {
-                    let second = block(chance, b, drift);
-                    (block(chance, a, drift), second)
+                    let second = measured_run(chance, b, drift);
+                    (measured_run(chance, a, drift), second)
                 }
             }
         })
@@ -94,7 +94,7 @@ fn seven_pairs_decide_nothing() {
     let pairs = in_turns(&mut chance, 7, [20.0, 30.0]);
     let compared = paired(Metric::TpotMs, &pairs, &rule(Pairing::Paired));
     assert_eq!(compared.verdict, MetricVerdict::Inconclusive);
-    assert_eq!(compared.reason.as_deref(), Some("7 pairs of blocks are too few (at least 8)"));
+    assert_eq!(compared.reason.as_deref(), Some("7 pairs of runs are too few (at least 8)"));
     assert!(!compared.is_compared());
     let none = paired(Metric::TpotMs, &[], &rule(Pairing::Paired));
     assert_eq!(none.reason.as_deref(), Some("there are no pairs"));
@@ -119,8 +119,8 @@ fn sampled(id: u128, runs: usize, tpot_ms: f64) -> SampledRecord {
     let mut chance = Chance::seeded(id as u64);
     let tokens = 64;
     let sample = |run: u32, chance: &mut Chance| {
-        let gap = (block(chance, tpot_ms, 0.0) * 1e3) as u64;
-        let ttft = (block(chance, 80.0, 0.0) * 1e3) as u64;
+        let gap = (measured_run(chance, tpot_ms, 0.0) * 1e3) as u64;
+        let ttft = (measured_run(chance, 80.0, 0.0) * 1e3) as u64;
         RawSample {
             run,
             t_sched_us: Some(0),

@@ -1,5 +1,5 @@
 //! Latency per user under concurrent load, and what all users get together.
-//! Blocks of many users are compared with the neighbouring blocks of one user, never with another campaign.
+//! Runs of many users are compared with the neighbouring runs of one user, never with another campaign.
 
 use hob_core::statistics::Ratio;
 use jiff::Timestamp;
@@ -54,8 +54,8 @@ pub(super) fn against_one_user<S: Session>(
 /// How many times as long each user waits, pair by pair.
 fn slowdown(one: &Runs, many: &Runs, users: usize, seed: u64) -> Slowdown {
     let pairs = |metric| -> Vec<(f64, f64)> {
-        let blocks = one.blocks.iter().zip(&many.blocks);
-        blocks.filter_map(|(one, many)| one.figure(metric).zip(many.figure(metric))).collect()
+        let runs = one.runs.iter().zip(&many.runs);
+        runs.filter_map(|(one, many)| one.figure(metric).zip(many.figure(metric))).collect()
     };
     let ratio = |metric| Ratio::of_pairs(&pairs(metric), seed);
     let (ttft, tpot, ttfa) = (ratio(Metric::TtftMs), ratio(Metric::TpotMs), ratio(Metric::TtfaMs));
@@ -75,17 +75,17 @@ fn slowdown(one: &Runs, many: &Runs, users: usize, seed: u64) -> Slowdown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::Block;
+    use crate::runs::Run;
 
     /// A run with these figures.
-    fn block(ttft_ms: f64, tpot_ms: f64, tok_s: f64) -> Block {
+    fn run(ttft_ms: f64, tpot_ms: f64, tok_s: f64) -> Run {
         let figures =
             [(Metric::TtftMs, ttft_ms), (Metric::TpotMs, tpot_ms), (Metric::ThroughputTokS, tok_s)];
-        Block { together: figures.into(), ..Block::default() }
+        Run { together: figures.into(), ..Run::default() }
     }
 
-    fn runs(blocks: Vec<Block>) -> Runs {
-        Runs { blocks, ..Runs::default() }
+    fn runs(runs: Vec<Run>) -> Runs {
+        Runs { runs, ..Runs::default() }
     }
 
     #[test]
@@ -93,8 +93,8 @@ mod tests {
         // Each pair is slower than the one before, and three users wait three times as long in each.
         let drift = [1.0, 1.5, 2.0, 4.0];
         let both = (
-            runs(drift.map(|slow| block(100.0 * slow, 20.0 * slow, 50.0 / slow)).into()),
-            runs(drift.map(|slow| block(300.0 * slow, 20.0 * slow, 60.0 / slow)).into()),
+            runs(drift.map(|slow| run(100.0 * slow, 20.0 * slow, 50.0 / slow)).into()),
+            runs(drift.map(|slow| run(300.0 * slow, 20.0 * slow, 60.0 / slow)).into()),
         );
         let got = slowdown(&both.0, &both.1, 3, 7);
         let near = |got: Option<f64>, expected: f64| {
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_pair_without_its_other_half_is_none() {
-        let both = (runs(Vec::new()), runs(vec![block(1.0, 1.0, 1.0)]));
+        let both = (runs(Vec::new()), runs(vec![run(1.0, 1.0, 1.0)]));
         assert_eq!(slowdown(&both.0, &both.1, 2, 7), Slowdown { n: 2, ..Slowdown::default() });
     }
 

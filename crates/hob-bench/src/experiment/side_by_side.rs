@@ -1,5 +1,5 @@
 //! Two servers in turns with the same words, in the order A B B A: whatever the machine does meanwhile, it does to both.
-//! Each cell leads to two records of one campaign, which may be compared block by block.
+//! Each cell leads to two records of one campaign, which may be compared run by run.
 
 use hob_core::statistics::Chance;
 use jiff::Timestamp;
@@ -8,8 +8,8 @@ use crate::calibrate::{Calibration, Pace};
 use crate::chat::{Cell, ChatSession, ChatWorkload, Prompt};
 use crate::drive::Arrivals;
 use crate::record::{Record, sha256_hex};
-use crate::runs::{BenchError, Block, CellSummary, Context, Runs};
-use crate::session::{BlockSize, Session, keep, run_in_turns};
+use crate::runs::{BenchError, CellSummary, Context, Run, Runs};
+use crate::session::{RunSize, Session, keep, run_in_turns};
 use crate::target::Target;
 use crate::terms::Metric;
 use crate::workbench::{Asker, Workbench};
@@ -28,12 +28,12 @@ pub struct OtherServer {
 pub fn side_by_side(
     bench: &mut Workbench<'_>,
     other: &OtherServer,
-    (chat, arrivals, block): (&ChatWorkload, Arrivals, BlockSize),
+    (chat, arrivals, run_size): (&ChatWorkload, Arrivals, RunSize),
 ) -> Result<Vec<Record>, BenchError> {
     let asker = Asker { target: other.target.clone(), ..bench.asker() };
     let sessions = [
-        ChatSession::with_room(bench.asker(), chat, block)?,
-        ChatSession::with_room(asker, chat, block)?,
+        ChatSession::with_room(bench.asker(), chat, run_size)?,
+        ChatSession::with_room(asker, chat, run_size)?,
     ];
     let [own, others] = [0, 1].map(|server: usize| sessions[server].cells(&[arrivals]));
     let mut records = Vec::new();
@@ -75,7 +75,7 @@ struct TwoServers<'a> {
 enum Held {
     Nothing,
     /// The second server was asked first, and answered this.
-    Answers(Block),
+    Answers(Run),
     /// The second server is still to be asked these.
     Prompts(Vec<Prompt>),
 }
@@ -88,16 +88,16 @@ impl Session for TwoServers<'_> {
         cell.name()
     }
 
-    fn block(
+    fn measure_run(
         &mut self,
         (server, cell): &(usize, Cell),
         calibration: Option<&Calibration>,
-    ) -> Result<Block, BenchError> {
+    ) -> Result<Run, BenchError> {
         if *server == 1 {
             return match std::mem::replace(&mut self.held, Held::Nothing) {
-                Held::Answers(block) => Ok(block),
+                Held::Answers(run) => Ok(run),
                 Held::Prompts(prompts) => self.sessions[1].ask(*cell, &prompts, calibration),
-                Held::Nothing => Ok(Block::default()),
+                Held::Nothing => Ok(Run::default()),
             };
         }
         let prompts = self.sessions[0].next_prompts(*cell);
@@ -120,7 +120,7 @@ impl Session for TwoServers<'_> {
         cell.leading()
     }
 
-    fn pace(&self, (_, cell): &(usize, Cell), warm: &Block) -> Option<Pace> {
+    fn pace(&self, (_, cell): &(usize, Cell), warm: &Run) -> Option<Pace> {
         cell.pace(warm)
     }
 

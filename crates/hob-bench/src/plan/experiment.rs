@@ -6,7 +6,7 @@ use super::file::{PlanCache, PlanKind, PlanThinking};
 use crate::chat::{self, ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
 use crate::cold::{Of, StartOptions, State, WeightsFile};
 use crate::drive::Arrivals;
-use crate::experiment::{Axis, BlockSize, Experiment, Workload};
+use crate::experiment::{Axis, Experiment, RunSize, Workload};
 use crate::max_context::{MaxContextOptions, Span, What};
 use crate::record::{RecordKind, RecordedWorkload};
 use crate::speech::{Formats, SpeechWorkload, Streaming, Text};
@@ -46,7 +46,7 @@ impl Cell {
             true => Workload::Speech(self.speech()),
             false => Workload::Chat(self.chat()),
         };
-        Experiment { workload, axis, block: BlockSize { rounds, span_s: 0.0 } }
+        Experiment { workload, axis, run_size: RunSize { rounds, span_s: 0.0 } }
     }
 
     fn chat(&self) -> ChatWorkload {

@@ -1,4 +1,4 @@
-//! Blocks that only one kind of record has: slowdown, speech, transcription, voice, the longest context.
+//! Parts that only one kind of record has: slowdown, speech, transcription, voice, the longest context.
 //! Also the resources that the run used.
 
 use std::collections::BTreeMap;

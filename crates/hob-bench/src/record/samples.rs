@@ -32,7 +32,7 @@ pub struct SampleFile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawSample {
-    /// Which block of requests, from 0
+    /// Number of the run, from 0
     pub run: u32,
     /// Which start of the server, from 0
     pub start: u32,

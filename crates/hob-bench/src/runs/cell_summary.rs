@@ -180,10 +180,10 @@ fn late(record: &Record) -> Option<String> {
 }
 
 fn harness(runs: &Runs, context: &Context) -> Harness {
-    let seconds = |time: fn(&super::Block) -> std::time::Duration| -> f64 {
-        runs.blocks.iter().map(|block| time(block).as_secs_f64()).sum()
+    let seconds = |time: fn(&super::Run) -> std::time::Duration| -> f64 {
+        runs.runs.iter().map(|run| time(run).as_secs_f64()).sum()
     };
-    let wall = seconds(|block| block.wall);
+    let wall = seconds(|run| run.wall);
     let dispatch = runs.pooled(Metric::DispatchMs);
     let late = dispatch.percentile(LATE_PART).map(|at| at.value).or(dispatch.max());
     Harness {
@@ -193,8 +193,8 @@ fn harness(runs: &Runs, context: &Context) -> Harness {
         seed: context.seed,
         client: Client {
             r#impl: ClientImpl::Threads,
-            cpu_s: Some(seconds(|block| block.cpu)),
-            max_core_pct: (wall > 0.0).then(|| seconds(|block| block.cpu_busiest) / wall * 100.0),
+            cpu_s: Some(seconds(|run| run.cpu)),
+            max_core_pct: (wall > 0.0).then(|| seconds(|run| run.cpu_busiest) / wall * 100.0),
             dispatch_ms: dispatch.median().zip(late).map(|(p50, p95)| Dispatch { p50, p95 }),
         },
         selftest: runs.calibration.as_ref().map(crate::calibrate::Calibration::record),
@@ -243,7 +243,7 @@ fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>)
     let harness = record.harness.as_ref();
     let selftest = harness.and_then(|harness| harness.selftest.as_ref());
     let rows = [
-        (runs.blocks.len() < RUNS_MIN, Doubt::FewRuns),
+        (runs.runs.len() < RUNS_MIN, Doubt::FewRuns),
         (starts < STARTS_MIN, Doubt::OneStart),
         (ci_half_width_pct.is_none_or(|pct| pct > HALF_WIDTH_PCT_MAX), Doubt::WideCi),
         (noise.psi_cpu.is_some_and(|pct| pct >= PSI_PCT_MAX), Doubt::NoisyHost),
@@ -266,7 +266,7 @@ fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>)
     });
     let is_hard = reasons.is_empty() && record.invalid_reasons.is_empty();
     let label = if is_hard { Label::Verified } else { Label::Unverified };
-    let runs = u32::try_from(runs.blocks.len()).ok();
+    let runs = u32::try_from(runs.runs.len()).ok();
     Confidence { label, reasons, runs, server_starts: Some(starts), ci_half_width_pct, expires }
 }
 
@@ -282,11 +282,11 @@ fn is_traceable(record: &Record) -> bool {
 }
 
 fn samples(runs: &Runs) -> Vec<RawSample> {
-    let blocks = (0..).zip(&runs.blocks);
-    let of_block = |(run, block): (u32, &super::Block)| {
-        block.replies.iter().map(|reply| sample(run, block.start, reply)).collect::<Vec<_>>()
+    let runs = (0..).zip(&runs.runs);
+    let of_run = |(number, run): (u32, &super::Run)| {
+        run.replies.iter().map(|reply| sample(number, run.start, reply)).collect::<Vec<_>>()
     };
-    blocks.flat_map(of_block).collect()
+    runs.flat_map(of_run).collect()
 }
 
 fn sample(run: u32, start: u32, reply: &Reply) -> RawSample {
@@ -320,7 +320,7 @@ fn sample(run: u32, start: u32, reply: &Reply) -> RawSample {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::Block;
+    use crate::runs::Run;
 
     /// The record of answers of which some have this flag.
     fn said_of(flag: Flag, flagged: usize, answers: usize) -> Record {
@@ -329,8 +329,8 @@ mod tests {
             flags: (at < flagged).then_some(flag).into_iter().collect(),
             ..Reply::default()
         };
-        let block = Block { replies: (0..answers).map(reply).collect(), ..Block::default() };
-        let runs = Runs { blocks: vec![block], ..Runs::default() };
+        let run = Run { replies: (0..answers).map(reply).collect(), ..Run::default() };
+        let runs = Runs { runs: vec![run], ..Runs::default() };
         let summary = CellSummary {
             kind: RecordKind::MaxContext,
             runs: &runs,
@@ -365,8 +365,8 @@ mod tests {
         let reply = |ms: f64| Reply { figures: [(Metric::TtftMs, ms)].into(), ..Reply::default() };
         let doubts = |high_ms: f64| {
             let times = (0..24).map(|at| if at % 2 == 0 { 100.0 + f64::from(at) } else { high_ms });
-            let block = Block { replies: times.map(reply).collect(), ..Block::default() };
-            let runs = Runs { blocks: vec![block], ..Runs::default() };
+            let run = Run { replies: times.map(reply).collect(), ..Run::default() };
+            let runs = Runs { runs: vec![run], ..Runs::default() };
             let record = Record::new(Uuid::nil(), RecordKind::Llm, Source::default());
             confidence(&runs, &[Metric::TtftMs], &record, Vec::new()).reasons
         };
@@ -377,8 +377,8 @@ mod tests {
     #[test]
     fn an_unchecked_client_invalidates_times_and_no_longest_context() {
         let reply = Reply { figures: [(Metric::TtftMs, 5.0)].into(), ..Reply::default() };
-        let block = Block { replies: vec![reply], ..Block::default() };
-        let runs = Runs { blocks: vec![block], ..Runs::default() };
+        let run = Run { replies: vec![reply], ..Run::default() };
+        let runs = Runs { runs: vec![run], ..Runs::default() };
         let closed = |kind| {
             let summary = CellSummary {
                 kind,

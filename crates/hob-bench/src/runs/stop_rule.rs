@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{BenchError, Block, Runs};
+use super::{BenchError, Run, Runs};
 use crate::calibrate::{Calibration, Pace, calibrate};
 use crate::launch::LaunchError;
 use crate::record::Attempt;
 use crate::terms::Metric;
 
-pub(crate) const WARMUP_BLOCKS_MAX: usize = 5;
+pub(crate) const WARMUP_RUNS_MAX: usize = 5;
 /// Warm-up ends when two runs differ by less than this share.
 const WARM_SHARE: f64 = 0.03;
 
@@ -39,7 +39,7 @@ impl Default for StopRule {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step<'a> {
     Warmed {
-        block: usize,
+        run: usize,
     },
     Calibrated(&'a Calibration),
     Ran {
@@ -68,21 +68,21 @@ pub trait Benchmark {
     /// Sends one run of requests.
     ///
     /// # Errors
-    /// Requests cannot be sent. A failing server gives a block whose replies have faults.
-    fn block(&mut self, calibration: Option<&Calibration>) -> Result<Block, BenchError>;
+    /// Requests cannot be sent. A failing server gives a run whose replies have faults.
+    fn measure_run(&mut self, calibration: Option<&Calibration>) -> Result<Run, BenchError>;
 
     /// The figures of the stopping rule, the most important first.
     fn leading(&self) -> &[Metric];
 
     /// A mock server's pace that is like this server's.
-    fn pace(&self, warm: &Block) -> Option<Pace>;
+    fn pace(&self, warm: &Run) -> Option<Pace>;
 
-    /// Called when the last block counts, with the number of the server's start.
+    /// Called when the last run counts, with the number of the server's start.
     fn counted(&mut self, _start: u32) {}
 
-    /// Maximum number of warm-up blocks; less for very long requests.
+    /// Maximum number of warm-up runs; less for very long requests.
     fn warmups_max(&self) -> usize {
-        WARMUP_BLOCKS_MAX
+        WARMUP_RUNS_MAX
     }
 }
 
@@ -105,7 +105,7 @@ impl StopRule {
         let mut start = 0;
         measurement.begun = Instant::now();
         while measurement.goes_on() {
-            if self.is_due(start + 1, measurement.runs.blocks.len()) {
+            if self.is_due(start + 1, measurement.runs.runs.len()) {
                 match restart() {
                     Ok(false) => (),
                     Ok(true) => {
@@ -119,9 +119,9 @@ impl StopRule {
                     }
                 }
             }
-            let block = measurement.subject.block(measurement.runs.calibration.as_ref())?;
+            let run = measurement.subject.measure_run(measurement.runs.calibration.as_ref())?;
             measurement.subject.counted(start);
-            if measurement.add(Block { start, ..block }).is_break() {
+            if measurement.add(Run { start, ..run }).is_break() {
                 break;
             }
         }
@@ -140,17 +140,17 @@ impl StopRule {
     ) -> Result<Runs, BenchError> {
         let mut measurement = Measurement::new(self, subject, stop, tell);
         while measurement.goes_on() {
-            let block = match measurement.subject.block(None) {
-                Ok(block) => block,
+            let run = match measurement.subject.measure_run(None) {
+                Ok(run) => run,
                 Err(error) => {
                     measurement.broken(error)?;
                     break;
                 }
             };
             if measurement.runs.calibration.is_none() {
-                measurement.calibrate(&block);
+                measurement.calibrate(&run);
             }
-            if measurement.add(block).is_break() {
+            if measurement.add(run).is_break() {
                 break;
             }
         }
@@ -195,21 +195,21 @@ impl<'c, 't, S: Benchmark> Measurement<'c, 't, S> {
     }
 
     fn goes_on(&self) -> bool {
-        self.runs.blocks.len() < self.stop_rule.runs_max && !self.is_stopped()
+        self.runs.runs.len() < self.stop_rule.runs_max && !self.is_stopped()
     }
 
-    /// Warms up, and returns the last block.
-    fn warm_up(&mut self) -> Result<Option<Block>, BenchError> {
-        let mut before: Option<Block> = None;
+    /// Warms up, and returns the last run.
+    fn warm_up(&mut self) -> Result<Option<Run>, BenchError> {
+        let mut before: Option<Run> = None;
         for number in 1..=self.subject.warmups_max() {
-            let block = self.subject.block(None)?;
-            self.runs.warmup_requests += block.replies.len();
-            (self.tell)(Step::Warmed { block: number });
+            let run = self.subject.measure_run(None)?;
+            self.runs.warmup_requests += run.replies.len();
+            (self.tell)(Step::Warmed { run: number });
             let leading = self.subject.leading();
-            let is_over = block.has_failed()
-                || before.is_some_and(|before| are_alike(&before, &block, leading))
+            let is_over = run.has_failed()
+                || before.is_some_and(|before| are_alike(&before, &run, leading))
                 || self.is_stopped();
-            before = Some(block);
+            before = Some(run);
             if is_over {
                 break;
             }
@@ -218,20 +218,21 @@ impl<'c, 't, S: Benchmark> Measurement<'c, 't, S> {
     }
 
     /// Checks the client with a mock server that answers at the same pace.
-    fn calibrate(&mut self, warm: &Block) {
+    fn calibrate(&mut self, warm: &Run) {
         let Some(pace) = self.subject.pace(warm) else { return };
         self.runs.calibration = calibrate(pace, self.stop).ok();
         self.runs.calibration.iter().for_each(|known| (self.tell)(Step::Calibrated(known)));
     }
 
     /// Breaks if no further run is needed or useful.
-    fn add(&mut self, block: Block) -> ControlFlow<()> {
-        let has_failed = block.has_failed();
-        self.runs.blocks.push(block);
-        let (run, taken) = (self.runs.blocks.len(), self.begun.elapsed());
+    fn add(&mut self, run: Run) -> ControlFlow<()> {
+        let has_failed = run.has_failed();
+        self.runs.runs.push(run);
+        let (number, taken) = (self.runs.runs.len(), self.begun.elapsed());
         let half_width_pct = self.runs.half_width_pct(self.subject.leading());
-        (self.tell)(Step::Ran { run, half_width_pct, left: self.stop_rule.left(run, taken) });
-        let is_narrow = run >= self.stop_rule.runs_min
+        let left = self.stop_rule.left(number, taken);
+        (self.tell)(Step::Ran { run: number, half_width_pct, left });
+        let is_narrow = number >= self.stop_rule.runs_min
             && half_width_pct.is_some_and(|pct| pct < self.stop_rule.half_width_pct);
         if has_failed || is_narrow || taken > self.stop_rule.budget {
             return ControlFlow::Break(());
@@ -247,7 +248,7 @@ impl<'c, 't, S: Benchmark> Measurement<'c, 't, S> {
         if matches!(error, BenchError::Launch(LaunchError::Stopped)) && self.is_stopped() {
             return Ok(());
         }
-        if self.runs.blocks.is_empty() {
+        if self.runs.runs.is_empty() {
             return Err(error);
         }
         self.runs.broken = Some(format!("the server did not restart: {error}"));
@@ -257,15 +258,15 @@ impl<'c, 't, S: Benchmark> Measurement<'c, 't, S> {
     fn end(mut self) -> Runs {
         self.runs.was_stopped = self.is_stopped();
         if self.runs.was_stopped {
-            // The last block is incomplete.
-            self.runs.blocks.pop_if(|block| block.was_stopped());
+            // The last run is incomplete.
+            self.runs.runs.pop_if(|run| run.was_stopped());
         }
         self.runs
     }
 }
 
-/// Compares the first figure that both blocks have.
-fn are_alike(before: &Block, after: &Block, leading: &[Metric]) -> bool {
+/// Compares the first figure that both runs have.
+fn are_alike(before: &Run, after: &Run, leading: &[Metric]) -> bool {
     let pairs = leading.iter().filter_map(|m| before.figure(*m).zip(after.figure(*m)));
     pairs.take(1).any(|(before, after)| (after - before).abs() < before * WARM_SHARE)
 }
@@ -279,17 +280,17 @@ mod tests {
     struct Slower(f64);
 
     impl Benchmark for Slower {
-        fn block(&mut self, _: Option<&Calibration>) -> Result<Block, BenchError> {
+        fn measure_run(&mut self, _: Option<&Calibration>) -> Result<Run, BenchError> {
             self.0 *= 1.5;
             let figures = [(Metric::TtftMs, self.0)].into();
-            Ok(Block { replies: vec![Reply { figures, ..Reply::default() }], ..Block::default() })
+            Ok(Run { replies: vec![Reply { figures, ..Reply::default() }], ..Run::default() })
         }
 
         fn leading(&self) -> &[Metric] {
             &[Metric::TtftMs]
         }
 
-        fn pace(&self, _: &Block) -> Option<Pace> {
+        fn pace(&self, _: &Run) -> Option<Pace> {
             None
         }
     }
@@ -302,9 +303,9 @@ mod tests {
     #[test]
     fn runs_before_a_failed_restart_are_kept() {
         let whole = run(&mut || Ok(true)).expect("runs");
-        assert_eq!((whole.blocks.len(), whole.starts(), whole.broken), (6, 2, None));
+        assert_eq!((whole.runs.len(), whole.starts(), whole.broken), (6, 2, None));
         let broken = run(&mut || Err(BenchError::NoWeights)).expect("half of the runs");
-        assert_eq!((broken.blocks.len(), broken.starts()), (3, 1));
+        assert_eq!((broken.runs.len(), broken.starts()), (3, 1));
         let why = broken.broken.expect("a reason");
         assert!(why.contains("the server did not restart"), "{why}");
     }

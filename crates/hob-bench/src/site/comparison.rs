@@ -1,5 +1,5 @@
 //! What the script needs to compare any two runs: the rules of `compare`, and each run's values.
-//! The latest pair of each cell is compared here, so that paired blocks are used where there are any.
+//! The latest pair of each cell is compared here, so that paired runs are used where there are any.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,7 +9,7 @@ use super::{Asking, SpeechSession, Text};
 use crate::calibrate::{Calibration, Pace};
 use crate::drive::{Driven, Exchange};
 use crate::record::{Record, RecordKind, sha256_hex};
-use crate::runs::{BenchError, Block, CellSummary, Reply, Runs};
+use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
 use crate::session::Session;
 use crate::terms::Metric;
 use crate::timeline::{
@@ -45,7 +45,7 @@ impl Cell {
 
     /// The mock server sends text instead of sound. The client's errors are the same, because it takes time stamps before it parses
     /// the bytes.
-    pub(crate) fn pace(&self, warm: &Block) -> Option<Pace> {
+    pub(crate) fn pace(&self, warm: &Run) -> Option<Pace> {
         let ttfa_ms = warm.figure(Metric::TtfaMs)?;
         let gap_ms = warm.figure(Metric::IcgMs).unwrap_or(GAP_MS_ASSUMED);
         Some(Pace::like(self.users, ttfa_ms, gap_ms))
@@ -78,27 +78,27 @@ impl Session for SpeechSession<'_, '_> {
         cell.name()
     }
 
-    fn block(
+    fn measure_run(
         &mut self,
         cell: &Cell,
         _calibration: Option<&Calibration>,
-    ) -> Result<Block, BenchError> {
+    ) -> Result<Run, BenchError> {
         let Cell { text, format, voice, asking, users, rounds, .. } = cell;
         let form = self.form(voice, *format, *asking);
         let jobs: Vec<Bytes> =
             (0..users * rounds).map(|number| form.bytes(text.words, number)).collect();
         let driven = self.drive(jobs, *users, *text)?;
-        let (block, evidence) = decoded(&driven, cell, self.pcm_rate_hz);
+        let (run, evidence) = decoded(&driven, cell, self.pcm_rate_hz);
         self.evidence.retain(|(other, _)| other != cell);
         self.evidence.extend(evidence.map(|evidence| (cell.clone(), evidence)));
-        Ok(block)
+        Ok(run)
     }
 
     fn leading(&self, cell: &Cell) -> &'static [Metric] {
         cell.leading()
     }
 
-    fn pace(&self, cell: &Cell, warm: &Block) -> Option<Pace> {
+    fn pace(&self, cell: &Cell, warm: &Run) -> Option<Pace> {
         cell.pace(warm)
     }
 
@@ -127,7 +127,7 @@ impl Session for SpeechSession<'_, '_> {
 }
 
 /// The figures of a run, and the sound of its first request.
-fn decoded(driven: &Driven, cell: &Cell, pcm_rate_hz: u32) -> (Block, Option<Evidence>) {
+fn decoded(driven: &Driven, cell: &Cell, pcm_rate_hz: u32) -> (Run, Option<Evidence>) {
     let (mut replies, mut ends, mut audio_s, mut evidence) = (Vec::new(), Vec::new(), 0.0, None);
     for exchange in &driven.exchanges {
         let heard = sound(exchange, cell.format, pcm_rate_hz);
@@ -141,7 +141,7 @@ fn decoded(driven: &Driven, cell: &Cell, pcm_rate_hz: u32) -> (Block, Option<Evi
     let begun = driven.exchanges.iter().map(|exchange| exchange.sent).min();
     let span_s = begun.zip(ends.into_iter().max()).map(|(from, to)| (to - from).as_secs_f64());
     let together = span_s.filter(|span_s| *span_s > 0.0).map(|s| (Metric::RealTimeX, audio_s / s));
-    (Block { together: together.into_iter().collect(), ..Block::of(driven, replies) }, evidence)
+    (Run { together: together.into_iter().collect(), ..Run::of(driven, replies) }, evidence)
 }
 
 impl Evidence {

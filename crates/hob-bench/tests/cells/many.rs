@@ -3,7 +3,7 @@
 
 use crate::stage::{kept, mock};
 use hob_bench::chat::{ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
-use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload, gain, scaling_verdict};
+use hob_bench::experiment::{Axis, Experiment, RunSize, Workload, gain, scaling_verdict};
 use hob_bench::record::{Record, RecordKind, Status};
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, Text};
 use hob_bench::terms::Metric;
@@ -12,7 +12,11 @@ use hob_bench::timeline::SoundFormat;
 fn asked(axis: Axis) -> Experiment {
     let shapes = vec![Shape { max_tokens: 24, ..SHAPES[0] }];
     let chat = ChatWorkload { shapes, thinking: ThinkingChoice::On, prompts: Prompts::Cold };
-    Experiment { workload: Workload::Chat(chat), axis, block: BlockSize { rounds: 2, span_s: 0.0 } }
+    Experiment {
+        workload: Workload::Chat(chat),
+        axis,
+        run_size: RunSize { rounds: 2, span_s: 0.0 },
+    }
 }
 
 /// A sentence of the mock: a second of sound in 20 pieces.
@@ -26,7 +30,7 @@ fn spoken(axis: Axis) -> Experiment {
     Experiment {
         workload: Workload::Speech(speech),
         axis,
-        block: BlockSize { rounds: 1, span_s: 0.0 },
+        run_size: RunSize { rounds: 1, span_s: 0.0 },
     }
 }
 
@@ -40,7 +44,7 @@ fn users_of_one_place_wait_for_each_other() {
     let got = kept(&one_place, 3, |bench| asked(Axis::Concurrency(vec![1, 3])).measure(bench))
         .expect("cells");
     let [one, three] = &got.records[..] else { panic!("two records") };
-    // Blocks of the one and of the other, in turns: as many of each.
+    // The two take turns, so both have the same number of runs.
     assert_eq!(got.requests(), [3 * 2, 3 * 6]);
     assert_eq!((one.kind, one.status), (RecordKind::Concurrency, Status::Ok));
     assert_eq!((one.workload.concurrency, three.workload.concurrency), (Some(1), Some(3)));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hob_bench::chat::{ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
 use hob_bench::drive::{Arrivals, Patience};
-use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
+use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{RawSample, Record};
 use hob_bench::runs::{BenchError, Context, Step, StopRule};
@@ -35,7 +35,7 @@ pub(crate) fn experiment(prompts: Prompts) -> Experiment {
     Experiment {
         workload: Workload::Chat(chat),
         axis: Axis::Load(vec![Arrivals::Closed { users: 2 }]),
-        block: BlockSize { rounds: 2, span_s: 0.5 },
+        run_size: RunSize { rounds: 2, span_s: 0.5 },
     }
 }
 

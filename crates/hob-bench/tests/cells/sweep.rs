@@ -3,7 +3,7 @@
 
 use crate::stage::{Kept, kept, mock};
 use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
-use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
+use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::record::{Cache, Record, RecordKind, Status};
 use hob_bench::sweep::{ContextOptions, Room};
 use hob_bench::terms::Metric;
@@ -16,7 +16,7 @@ fn experiment(lengths: &[u32]) -> Experiment {
     Experiment {
         workload: Workload::Chat(chat),
         axis: Axis::Context(options),
-        block: BlockSize { rounds: 1, span_s: 0.0 },
+        run_size: RunSize { rounds: 1, span_s: 0.0 },
     }
 }
 

@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
 use hob_bench::cold::{Of, Spoken, StartOptions, State, WeightsFile};
-use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
+use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use crate::failure::{CliResult, Failure};
@@ -93,7 +93,7 @@ impl MeasuringVerb for ColdArgs {
         Ok(Experiment {
             workload: Workload::Chat(chat),
             axis: Axis::Start(StartOptions { states: states?, of, warm: self.warm, weights }),
-            block: BlockSize { rounds: 1, span_s: 0.0 },
+            run_size: RunSize { rounds: 1, span_s: 0.0 },
         })
     }
 }

@@ -8,7 +8,7 @@ use hob_bench::speech::{Formats, Streaming, Text};
 use hob_bench::timeline::SoundFormat;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::{ThinkingName, VoiceArgs, block, shape, text, users};
+use super::workload::{ThinkingName, VoiceArgs, run_size, shape, text, users};
 use crate::failure::{CliResult, Failure};
 
 /// Latency per user under concurrent load: how many times as long each user waits, and whether users are served
@@ -116,6 +116,6 @@ impl RequestArgs {
                 prompts: Prompts::Cold,
             }),
         };
-        Ok(Experiment { workload, axis, block: block(self.rounds, 0)? })
+        Ok(Experiment { workload, axis, run_size: run_size(self.rounds, 0)? })
     }
 }

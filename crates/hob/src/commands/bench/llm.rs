@@ -7,7 +7,7 @@ use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment, OPEN_CONNECTIONS, Workload};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::{ThinkingName, block, shape, users};
+use super::workload::{ThinkingName, run_size, shape, users};
 use crate::failure::{CliResult, Failure};
 
 /// How fast a chat model answers: four shapes of prompts, for one user and for four, with thinking and without
@@ -79,7 +79,7 @@ impl MeasuringVerb for LlmArgs {
         Ok(Experiment {
             workload: Workload::Chat(ChatWorkload { shapes, thinking, prompts }),
             axis: Axis::Load(arrivals),
-            block: block(self.rounds, self.span_s)?,
+            run_size: run_size(self.rounds, self.span_s)?,
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use clap::{Args, ValueEnum};
 use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
-use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
+use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::max_context::{MaxContextOptions, PLACE, Span, What};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
@@ -90,7 +90,7 @@ impl MeasuringVerb for MaxContextArgs {
         Ok(Experiment {
             workload: Workload::Chat(chat),
             axis: Axis::MaxContext(MaxContextOptions { span, what, bytes_per_token: token_bytes }),
-            block: BlockSize { rounds: 1, span_s: 0.0 },
+            run_size: RunSize { rounds: 1, span_s: 0.0 },
         })
     }
 

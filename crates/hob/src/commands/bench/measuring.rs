@@ -363,7 +363,7 @@ pub(crate) fn keep(
 
 pub(crate) fn progress(name: &str, step: Step<'_>, stop_rule: StopRule) -> String {
     match step {
-        Step::Warmed { block } => format!("{name}: warming up, {block}"),
+        Step::Warmed { run } => format!("{name}: warming up, {run}"),
         Step::LeftOut { why } => format!("{name}: {why}"),
         Step::Restarted { .. } => format!("{name}: the server was started again"),
         Step::Calibrated(calibration) => {

@@ -7,7 +7,7 @@ use hob_bench::speech::{Formats, Streaming, Text};
 use hob_bench::timeline::SoundFormat;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::{VoiceArgs, block, text};
+use super::workload::{VoiceArgs, run_size, text};
 use crate::failure::CliResult;
 
 /// Whether sound arrives while it is made: for one sentence, two, and a long text, raw and packed
@@ -66,7 +66,7 @@ impl MeasuringVerb for StreamArgs {
         Ok(Experiment {
             workload: Workload::Speech(self.voice.speech(&texts, usual, streaming)),
             axis: Axis::Delivery,
-            block: block(self.rounds, 0)?,
+            run_size: run_size(self.rounds, 0)?,
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use clap::Args;
 use hob_bench::chat::{ChatWorkload, Prompts, room};
-use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
+use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::sweep::{AGAIN_MIN, ContextOptions, Room};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
@@ -71,7 +71,7 @@ impl MeasuringVerb for SweepArgs {
         Ok(Experiment {
             workload: Workload::Chat(chat),
             axis: Axis::Context(ContextOptions { lengths, answer, cached: self.again, room }),
-            block: BlockSize { rounds: 1, span_s: 0.0 },
+            run_size: RunSize { rounds: 1, span_s: 0.0 },
         })
     }
 

@@ -8,7 +8,7 @@ use hob_bench::speech::{Formats, Streaming, Text};
 use hob_bench::timeline::SoundFormat;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::{VoiceArgs, block, own_text, text, users};
+use super::workload::{VoiceArgs, own_text, run_size, text, users};
 use crate::failure::CliResult;
 
 /// How fast a server speaks: three texts, in every format that it offers, without the time to load
@@ -58,7 +58,7 @@ impl MeasuringVerb for TtsArgs {
         Ok(Experiment {
             workload: Workload::Speech(speech),
             axis: Axis::Load(users.collect()),
-            block: block(self.rounds, 0)?,
+            run_size: run_size(self.rounds, 0)?,
         })
     }
 }

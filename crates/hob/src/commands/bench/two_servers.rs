@@ -1,4 +1,4 @@
-//! `hob bench compare` of two running servers: both get the same prompts in turns, and blocks are compared in pairs.
+//! `hob bench compare` of two running servers: both get the same prompts in turns, and runs are compared in pairs.
 //! Each server's figures are stored as a record, as for any other measurement.
 
 use clap::Args;
@@ -13,7 +13,7 @@ use super::compare::{CompareArgs, pick};
 use super::measuring::{context, keep, new_seed, progress, stoppable, typed};
 use super::queue::Turn;
 use super::server::{Purpose, Reached, ServerArgs, failure};
-use super::workload::{ThinkingName, block, shape, users};
+use super::workload::{ThinkingName, run_size, shape, users};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
@@ -41,7 +41,7 @@ pub(super) struct TwoServersArgs {
     /// Model of NEW [default: the same]
     #[arg(long, value_name = "NAME", help_heading = "Two servers")]
     model_b: Option<String>,
-    /// Least number of pairs of blocks
+    /// Minimum number of pairs of runs
     #[arg(long, value_name = "N", default_value_t = PAIRS_MIN, help_heading = "Two servers")]
     pairs_min: usize,
 }
@@ -63,7 +63,7 @@ pub(super) fn run(
         thinking: options.thinking.into(),
         prompts: Prompts::Cold,
     };
-    let asked = (chat, Arrivals::Closed { users: options.users }, block(2, 0)?);
+    let asked = (chat, Arrivals::Closed { users: options.users }, run_size(2, 0)?);
     let model_b = options.model_b.as_ref().or(options.model.as_ref());
     let a = ServerArgs::of(base, options.model.as_ref()).settle(Purpose::Chat, globals, printer)?;
     let b = ServerArgs::of(new, model_b).settle(Purpose::Chat, globals, printer)?;
@@ -90,8 +90,8 @@ pub(super) fn run(
             tell: &mut |name, step| to.faint(progress(name, step, stop_rule)),
             keep: &mut |record, samples| keep(&records, record, samples, &to),
         };
-        let (chat, arrivals, block) = &asked;
-        side_by_side(&mut bench, &other, (chat, *arrivals, *block)).map_err(failure)
+        let (chat, arrivals, run_size) = &asked;
+        side_by_side(&mut bench, &other, (chat, *arrivals, *run_size)).map_err(failure)
     })?;
     let [base, new, ..] = &measured[..] else { return Err(interrupted()) };
     let store = RecordStore::new(&args.records);

@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use hob_bench::chat::{SHAPES, Shape, ThinkingChoice};
 use hob_bench::drive::CONNECTIONS_MAX;
-use hob_bench::experiment::BlockSize;
+use hob_bench::experiment::RunSize;
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, TEXTS, Text};
 use hob_bench::timeline::SoundFormat;
 
@@ -65,11 +65,11 @@ impl VoiceArgs {
 ///
 /// # Errors
 /// There are none.
-pub(super) fn block(rounds: usize, span_s: u16) -> CliResult<BlockSize> {
+pub(super) fn run_size(rounds: usize, span_s: u16) -> CliResult<RunSize> {
     if rounds == 0 {
         return Err(Failure::usage("--rounds is 0; each user sends at least 1 request"));
     }
-    Ok(BlockSize { rounds, span_s: span_s.into() })
+    Ok(RunSize { rounds, span_s: span_s.into() })
 }
 
 /// Checks numbers of users.
