@@ -240,3 +240,21 @@ fn describe() {
     describe_gauge!(COOL_DOWN, Unit::Seconds, "Until a target that failed is asked again.");
     describe_gauge!(STATE, "1 for the state that the model is in.");
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_metric_is_in_the_reference() {
+        let page = include_str!("../../../docs/reference/api.md");
+        let names = include_str!("metrics.rs").lines().filter_map(|line| {
+            let (_, name) = line.split_once(": &str = \"hob_")?;
+            name.strip_suffix("\";")
+        });
+        let mut count = 0;
+        for name in names {
+            count += 1;
+            assert!(page.contains(&format!("| `hob_{name}` |")), "hob_{name} is not in the page");
+        }
+        assert!(count >= 25, "{count} metrics");
+    }
+}
