@@ -1,5 +1,5 @@
-//! Requests as Ollama takes them, and what it cannot be asked for.
-//! The bodies were checked against what its source reads.
+//! Request bodies for Ollama, and requests that Ollama does not support.
+//! The bodies were checked against the source code of Ollama.
 
 use std::time::Duration;
 
@@ -31,12 +31,12 @@ fn tool(name: &str) -> Tool {
 }
 
 fn sent(request: &ChatRequest) -> Value {
-    let body = ollama_request(request, "qwen3:4b", None).expect("Ollama has words for it");
+    let body = ollama_request(request, "qwen3:4b", None).expect("a request that Ollama supports");
     serde_json::from_str(&body).expect("JSON")
 }
 
 #[test]
-fn everything_that_is_set_is_sent() {
+fn every_field_that_is_set_is_sent() {
     let call = ToolCall {
         id: "call_1".to_owned(),
         name: "weather".to_owned(),
@@ -79,12 +79,12 @@ fn everything_that_is_set_is_sent() {
 }
 
 #[test]
-fn little_is_said_where_little_was_asked() {
+fn fields_that_are_not_set_are_left_out() {
     insta::assert_snapshot!(ollama_request(&hi(), "qwen3:4b", None).expect("sendable"), @r#"{"model":"qwen3:4b","messages":[{"role":"user","content":"Hi"}],"stream":true,"truncate":false,"shift":false}"#);
 }
 
 #[test]
-fn texts_are_continued_and_gaps_filled_in() {
+fn text_completion_and_infill_use_the_generate_route() {
     let text = ChatRequest { prompt: Prompt::Text("Once".to_owned()), ..ChatRequest::default() };
     let (prefix, suffix) = ("fn ".to_owned(), "() {}".to_owned());
     let gap = ChatRequest { prompt: Prompt::Infill { prefix, suffix }, ..ChatRequest::default() };
@@ -100,7 +100,7 @@ fn texts_are_continued_and_gaps_filled_in() {
 }
 
 #[test]
-fn how_much_to_think_is_said_in_words_that_the_model_knows() {
+fn the_thinking_effort_is_mapped_to_the_levels_of_the_model() {
     use Effort::{High, Low, Max, Medium, Minimal, None, XHigh};
     for (effort, others, gpt_oss) in [
         (None, json!(false), "low"),
@@ -127,7 +127,7 @@ fn how_much_to_think_is_said_in_words_that_the_model_knows() {
 }
 
 #[test]
-fn formats_and_stays_are_said() {
+fn output_format_keep_alive_and_seed_are_sent() {
     let json_object = ChatRequest { output: OutputFormat::JsonObject, ..hi() };
     assert_eq!(sent(&json_object)["format"], json!("json"));
     for (keep_alive, expected) in [
@@ -144,7 +144,7 @@ fn formats_and_stays_are_said() {
 }
 
 #[test]
-fn tools_that_may_not_be_called_are_not_offered() {
+fn tools_are_left_out_if_the_choice_is_none() {
     let with = |tool_choice| {
         let messages = vec![Message::new(Role::User, "Hi")];
         let tools = vec![tool("say")];
@@ -163,7 +163,7 @@ fn tools_that_may_not_be_called_are_not_offered() {
 }
 
 #[test]
-fn a_tool_s_answer_names_its_function() {
+fn a_tool_result_has_the_name_of_its_function() {
     let call = |id: &str, name: &str| ToolCall {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -188,7 +188,7 @@ fn a_tool_s_answer_names_its_function() {
 }
 
 #[test]
-fn what_ollama_has_no_word_for_is_refused() {
+fn unsupported_fields_are_refused() {
     let picture = |url: &str| {
         let images = vec![Image { at: 0, url: url.to_owned(), detail: None }];
         let messages = vec![Message { images, ..Message::new(Role::User, "What is it?") }];
