@@ -30,7 +30,7 @@ const TPOT_MS_ASSUMED: f64 = 20.0;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartOptions {
     pub states: Vec<State>,
-    pub of: Of,
+    pub request: ColdRequest,
     /// Requests after the first one of each start, for the warm time.
     pub warm: usize,
     pub weights: WeightsFile,
@@ -58,17 +58,18 @@ pub enum State {
 
 /// A text to synthesise.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spoken {
+pub struct ColdSpeech {
     /// None: the target's model.
     pub model: Option<String>,
     pub voice: String,
     pub text: String,
 }
 
+/// The request after the start: a chat question or a text to synthesise.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Of {
-    Words,
-    Speech(Spoken),
+pub enum ColdRequest {
+    Chat,
+    Speech(ColdSpeech),
 }
 
 impl State {
@@ -89,7 +90,7 @@ pub(crate) fn measure(
     bench: &mut Workbench<'_>,
     options: &StartOptions,
 ) -> Result<Vec<Record>, BenchError> {
-    if let Of::Speech(Spoken { model: Some(name), .. }) = &options.of {
+    if let ColdRequest::Speech(ColdSpeech { model: Some(name), .. }) = &options.request {
         bench.context.model = RecordedModel { name: name.clone(), ..RecordedModel::default() };
     }
     if let (WeightsFile::Unknown, Some(started)) = (options.weights, &mut bench.started) {
@@ -112,13 +113,13 @@ fn one(
 ) -> Result<Option<Record>, BenchError> {
     let begun = Timestamp::now();
     let asker = bench.asker();
-    let mut client = ColdClient::new(asker.clone(), &options.of);
+    let mut client = ColdClient::new(asker.clone(), &options.request);
     // Finds out which fields the server accepts, before the measurement.
     let _first = client.ask()?;
     let Workbench { started, stop_rule, stop, tell, .. } = bench;
     let cold_by = match state {
         State::ModelSwap { with } => {
-            ColdBy::Swap(Box::new(ColdClient::of_model(&asker, with, &options.of)))
+            ColdBy::Swap(Box::new(ColdClient::for_model(&asker, with, &options.request)))
         }
         _ => ColdBy::Restart(
             started.as_mut().ok_or(BenchError::NotStarted { what: "a cold start" })?,

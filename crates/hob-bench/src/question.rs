@@ -54,7 +54,7 @@ impl<'a> Questions<'a> {
     }
 
     /// Sends a short request. If the server rejects `ignore_eos`, further requests do without it.
-    pub(crate) fn greet(&mut self, tokens: u32) -> Result<Answered, BenchError> {
+    pub(crate) fn ask_short(&mut self, tokens: u32) -> Result<Answered, BenchError> {
         let prompt = self.prompt(FEW_WORDS);
         let answered = self.ask(&prompt, tokens)?;
         let may_be_eos =

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Of, Spoken};
+use super::{ColdRequest, ColdSpeech};
 use crate::drive::Arrivals;
 use crate::question::Questions;
 use crate::runs::{BenchError, Reply};
@@ -24,26 +24,30 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
 /// A client that repeats one request to one model.
 #[derive(Debug)]
 pub(super) struct ColdClient<'a> {
-    of: Of,
+    request: ColdRequest,
     questions: Questions<'a>,
 }
 
 impl<'a> ColdClient<'a> {
-    pub(super) fn new(asker: Asker<'a>, of: &Of) -> ColdClient<'a> {
-        ColdClient { of: of.clone(), questions: Questions::new(asker) }
+    pub(super) fn new(asker: Asker<'a>, request: &ColdRequest) -> ColdClient<'a> {
+        ColdClient { request: request.clone(), questions: Questions::new(asker) }
     }
 
     /// The same request to another model.
-    pub(super) fn of_model(asker: &Asker<'a>, model: &str, of: &Of) -> ColdClient<'a> {
+    pub(super) fn for_model(
+        asker: &Asker<'a>,
+        model: &str,
+        request: &ColdRequest,
+    ) -> ColdClient<'a> {
         let mut asker = asker.clone();
         model.clone_into(&mut asker.target.model);
-        let of = match of {
-            Of::Speech(spoken) => {
-                Of::Speech(Spoken { model: Some(model.to_owned()), ..spoken.clone() })
+        let request = match request {
+            ColdRequest::Speech(spoken) => {
+                ColdRequest::Speech(ColdSpeech { model: Some(model.to_owned()), ..spoken.clone() })
             }
-            Of::Words => Of::Words,
+            ColdRequest::Chat => ColdRequest::Chat,
         };
-        ColdClient { of, questions: Questions::new(asker) }
+        ColdClient { request, questions: Questions::new(asker) }
     }
 
     /// Repeats the request until there is an answer, or until the timeout.
@@ -66,13 +70,13 @@ impl<'a> ColdClient<'a> {
         let loads = |fault: Option<&RequestFault>| {
             matches!(fault, Some(RequestFault::Refused { status: 503, .. }))
         };
-        match &self.of {
-            Of::Words => {
-                let answered = self.questions.greet(ANSWER_TOKENS)?;
+        match &self.request {
+            ColdRequest::Chat => {
+                let answered = self.questions.ask_short(ANSWER_TOKENS)?;
                 let loads = loads(answered.fault());
                 Ok((answered.reply(), loads))
             }
-            Of::Speech(spoken) => {
+            ColdRequest::Speech(spoken) => {
                 let asker = self.questions.asker();
                 let request = request(&asker.target, spoken);
                 let one = Arrivals::Closed { users: 1 };
@@ -103,15 +107,15 @@ impl<'a> ColdClient<'a> {
 
     /// The figures of the whole answer, and of its first token or sound.
     pub(super) fn leading(&self) -> (Metric, Metric) {
-        match self.of {
-            Of::Words => (Metric::E2eMs, Metric::TtftMs),
-            Of::Speech(_) => (Metric::WallMs, Metric::TtfaMs),
+        match self.request {
+            ColdRequest::Chat => (Metric::E2eMs, Metric::TtftMs),
+            ColdRequest::Speech(_) => (Metric::WallMs, Metric::TtfaMs),
         }
     }
 }
 
 /// Requests WAV, because its header has the sample rate.
-fn request(target: &Target, spoken: &Spoken) -> Bytes {
+fn request(target: &Target, spoken: &ColdSpeech) -> Bytes {
     let model = spoken.model.clone().unwrap_or_else(|| target.model.clone());
     let target = Target { model, ..target.clone() };
     let (format, asking) = (SoundFormat::Wav, Streaming::AsIs);

@@ -146,7 +146,7 @@ impl Trial<'_, '_> {
         let (begun, patience) = (Instant::now(), self.started.launch.patience);
         self.waited = Duration::ZERO;
         loop {
-            let greeted = self.questions.greet(1)?;
+            let greeted = self.questions.ask_short(1)?;
             let loads = matches!(greeted.fault(), Some(RequestFault::Refused { status: 503, .. }))
                 && of_answer(&greeted, Stage::Load) == AttemptResult::Failed;
             let is_over = begun.elapsed() > patience || self.is_stopped();

@@ -4,7 +4,7 @@
 use super::cells::Cell;
 use super::file::{PlanCache, PlanKind, PlanThinking};
 use crate::chat::{self, ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
-use crate::cold::{Of, StartOptions, State, WeightsFile};
+use crate::cold::{ColdRequest, StartOptions, State, WeightsFile};
 use crate::drive::Arrivals;
 use crate::experiment::{Axis, Experiment, RunSize, Workload};
 use crate::max_context::{MaxContextOptions, Span, What};
@@ -142,5 +142,5 @@ fn start(has_weights: bool) -> StartOptions {
         true => (vec![State::PageCacheCold, State::PageCacheWarm], WeightsFile::OfTheServer),
         false => (vec![State::PageCacheWarm], WeightsFile::Unknown),
     };
-    StartOptions { states, of: Of::Words, warm: COLD_WARM, weights }
+    StartOptions { states, request: ColdRequest::Chat, warm: COLD_WARM, weights }
 }

@@ -3,7 +3,7 @@
 
 use clap::{Args, ValueEnum};
 use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
-use hob_bench::cold::{Of, Spoken, StartOptions, State, WeightsFile};
+use hob_bench::cold::{ColdRequest, ColdSpeech, StartOptions, State, WeightsFile};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
@@ -78,12 +78,12 @@ impl MeasuringVerb for ColdArgs {
             (states, _) => states,
         };
         let states: CliResult<Vec<State>> = states.iter().map(|name| self.state(*name)).collect();
-        let spoken = self.speech.then(|| Spoken {
+        let spoken = self.speech.then(|| ColdSpeech {
             model: is_own.then(|| DEFAULT_SPEECH.to_owned()),
             voice: self.voice.clone(),
             text: self.text.clone(),
         });
-        let of = spoken.map_or(Of::Words, Of::Speech);
+        let request = spoken.map_or(ColdRequest::Chat, ColdRequest::Speech);
         let weights = if is_blind { WeightsFile::Unknown } else { WeightsFile::OfTheServer };
         let chat = ChatWorkload {
             shapes: Vec::new(),
@@ -92,7 +92,7 @@ impl MeasuringVerb for ColdArgs {
         };
         Ok(Experiment {
             workload: Workload::Chat(chat),
-            axis: Axis::Start(StartOptions { states: states?, of, warm: self.warm, weights }),
+            axis: Axis::Start(StartOptions { states: states?, request, warm: self.warm, weights }),
             run_size: RunSize { rounds: 1, span_s: 0.0 },
         })
     }
