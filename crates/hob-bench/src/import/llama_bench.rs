@@ -1,5 +1,5 @@
 //! Reads llama-bench's JSON and JSON lines: repeated runs of one prompt or answer length, inside the engine.
-//! It measures no first token, no sampling and no tokenising, so its speeds are upper bounds.
+//! It measures neither the first token nor sampling and tokenising, so its speeds are upper bounds.
 
 use serde::Deserialize;
 
@@ -42,7 +42,7 @@ pub(super) struct Row {
     rest: UnreadFields,
 }
 
-/// Versions write it as a boolean or as a number.
+/// A setting that some versions write as a boolean and others as a number.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged)]
 enum Flag {
@@ -71,7 +71,7 @@ fn record(row: Row) -> Result<Record, String> {
         (0, 0) => return Err("a row has neither prompt nor answer tokens".to_owned()),
         (_, 0) => Metric::PrefillTokS,
         (0, _) => Metric::DecodeTokS,
-        // One figure for prompt and answer is neither prefill nor decode.
+        // The row has one speed for prompt and answer together: neither prefill nor decode.
         (_, _) => Metric::GenTokS,
     };
     let mut lossy =
@@ -103,7 +103,7 @@ fn kind(row: &Row) -> RecordKind {
 
 fn described(row: &Row) -> RecordedModel {
     let mut model = model(&row.model_filename);
-    // Such as `qwen3 8B Q4_K - Medium`. Only its quant is used: the file name is better for all else.
+    // For example `qwen3 8B Q4_K - Medium`. Only the quant is used: the file name is more exact for the rest.
     let quant = row.model_type.as_deref().and_then(super::values::quant);
     model.quant = model.quant.or(quant);
     model.bytes = row.model_size;
@@ -158,7 +158,7 @@ fn engine(row: Row, version: Option<String>) -> RecordedEngine {
         version,
         backend: row.backends.map(|backends| backends.to_lowercase()),
         params: Params {
-            // -1: as many as fit.
+            // -1 means: as many as fit.
             ngl: row.n_gpu_layers.filter(|layers| *layers >= 0),
             threads: row.n_threads,
             batch: row.n_batch,

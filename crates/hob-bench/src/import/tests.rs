@@ -36,7 +36,7 @@ fn check(name: &str, at: usize, expected: &[(Metric, f64)]) {
 }
 
 #[test]
-fn a_format_is_known_by_what_is_in_it() {
+fn the_format_is_recognised_by_the_content() {
     for (format, name, text) in ORIGINALS {
         assert_eq!(format::recognise(name, text).expect(name), format, "{name}");
     }
@@ -65,7 +65,7 @@ fn every_import_is_unverified_and_names_its_original() {
 }
 
 #[test]
-fn llama_bench_is_prefill_or_decode() {
+fn a_llama_bench_row_is_prefill_or_decode() {
     check("llama_bench.json", 0, &[(Metric::PrefillTokS, 61.0)]);
     check("llama_bench.json", 1, &[(Metric::DecodeTokS, 5.5)]);
     let [first, deep] = &imported("llama_bench.json")[..] else { panic!("two rows") };
@@ -91,7 +91,7 @@ fn llama_bench_is_prefill_or_decode() {
 }
 
 #[test]
-fn llama_bench_tells_reading_from_writing_at_one_depth_and_no_choice_from_a_choice() {
+fn llama_bench_rows_at_one_depth_have_their_own_shapes_and_flags() {
     let row = |prompt: u32, answer: u32, flash_attn: i32| {
         format!(
             r#"{{"model_filename":"m.gguf","n_prompt":{prompt},"n_gen":{answer},"n_depth":4096,"flash_attn":{flash_attn},"avg_ts":5.5}}"#
@@ -99,7 +99,7 @@ fn llama_bench_tells_reading_from_writing_at_one_depth_and_no_choice_from_a_choi
     };
     let text = format!("[{},{},{}]", row(512, 0, -1), row(0, 128, 0), row(512, 128, 1));
     let all = import("b.json", text.as_bytes(), None).expect("imported");
-    let told = all.iter().map(|one| {
+    let found = all.iter().map(|one| {
         (
             one.record.workload.shape.as_deref().unwrap_or_default(),
             one.record.engine.params.flash_attn,
@@ -110,11 +110,11 @@ fn llama_bench_tells_reading_from_writing_at_one_depth_and_no_choice_from_a_choi
         ("tg128 @ d4096", Some(false)),
         ("pp512+tg128 @ d4096", Some(true)),
     ];
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert_eq!(found.collect::<Vec<_>>(), expected);
 }
 
 #[test]
-fn vllms_median_is_the_middle_and_its_arrivals_are_what_they_are() {
+fn vllm_has_a_median_and_only_poisson_arrivals_are_recorded() {
     let results = |burstiness: f64| {
         format!(
             r#"{{"model_id":"m","request_rate":2.0,"burstiness":{burstiness},"completed":4,"request_throughput":1.0,
@@ -135,7 +135,7 @@ fn vllms_median_is_the_middle_and_its_arrivals_are_what_they_are() {
 }
 
 #[test]
-fn vllm_counts_anew_where_it_has_every_request() {
+fn vllm_figures_are_computed_from_detailed_requests() {
     let expected = [
         (Metric::TtftMs, 150.0),
         (Metric::E2eMs, 210.0),
@@ -172,7 +172,7 @@ fn vllm_without_details_has_medians() {
 }
 
 #[test]
-fn guidellm_tells_thinking_from_answer() {
+fn guidellm_separates_thinking_from_the_answer() {
     let expected = [
         (Metric::DispatchMs, 2.0),
         (Metric::TtftMs, 100.0),
@@ -190,7 +190,7 @@ fn guidellm_tells_thinking_from_answer() {
 }
 
 #[test]
-fn aiperf_leaves_warm_up_out() {
+fn aiperf_warm_up_requests_are_left_out() {
     let expected = [
         (Metric::TtftMs, 100.0),
         (Metric::TtfatMs, 740.0),
@@ -206,11 +206,11 @@ fn aiperf_leaves_warm_up_out() {
     assert_eq!(one.record.metrics.get(Metric::IcgMs).and_then(|figures| figures.max), Some(500.0));
     assert_eq!(one.samples[0].gaps_us, [20_000, 20_000, 500_000]);
     assert!(one.record.source.lossy.iter().any(|lost| lost.contains("output_inflation")));
-    assert!(!format!("{one:?}").contains("prompt in it"), "what errors say is not kept");
+    assert!(!format!("{one:?}").contains("prompt in it"), "error messages are not kept");
 }
 
 #[test]
-fn llama_benchy_keeps_users_apart() {
+fn llama_benchy_has_a_record_for_each_number_of_users() {
     let alone = [
         (Metric::PrefillTokS, 1800.0),
         (Metric::DecodeTokS, 42.0),
@@ -232,7 +232,7 @@ fn llama_benchy_keeps_users_apart() {
 }
 
 #[test]
-fn everything_published_is_a_record_or_a_sentence_in_one() {
+fn every_published_run_is_part_of_a_record() {
     let all = imported("runs.yaml");
     let find = |kind: RecordKind, model: &'static str| {
         all.iter()
@@ -274,7 +274,7 @@ fn everything_published_is_a_record_or_a_sentence_in_one() {
 
 #[test]
 fn results_of_one_time_keep_the_order_of_their_file() {
-    // A fix is published behind the fault, with the same day: read backwards it would be a regression.
+    // A fault and its fix may have the same day. In the reverse order, the fix would look like a regression.
     let all = imported("runs.yaml");
     let same_time = |pair: &&[Imported]| pair[0].record.time.started == pair[1].record.time.started;
     let pairs: Vec<_> = all.windows(2).filter(same_time).collect();
@@ -318,7 +318,7 @@ fn bad_originals_are_refused_in_one_sentence() {
 }
 
 #[test]
-fn an_original_imports_once_and_is_completed_when_it_was_cut_off() {
+fn an_original_is_imported_once_and_an_interrupted_import_is_completed() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = RecordStore::new(folder.path().join("records"));
     let all = imported("llama_bench.json");

@@ -1,5 +1,5 @@
 //! Reads values of other programs: times, spreads, and the quant and family in a model's name.
-//! A quant or family is taken only from a name that contains it.
+//! A quant or family is set only if the name contains it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::record::{RecordedModel, Spread};
 /// Fields that the reader of a format does not use.
 pub(super) type UnreadFields = BTreeMap<String, Value>;
 
-/// Minimum number of values for which the 95th and 99th percentile have an interval with two ends.
+/// Minimum number of values for which the 95th and 99th percentiles have an interval with both ends.
 pub(super) const P95_NEEDS: usize = 72;
 pub(super) const P99_NEEDS: usize = 368;
 
@@ -48,7 +48,7 @@ pub(super) fn mean(value: f64, n: Option<u64>) -> Spread {
     Spread { n, mean: Some(value), ..Spread::default() }
 }
 
-/// Names the fields with contents that were not read.
+/// Lists the non-empty fields that were not read.
 pub(super) fn unread_fields(rest: &UnreadFields) -> Option<String> {
     let empty = |value: &&Value| match value {
         Value::Null => true,
@@ -62,7 +62,7 @@ pub(super) fn unread_fields(rest: &UnreadFields) -> Option<String> {
     (!names.is_empty()).then(|| format!("fields: {}", names.join(", ")))
 }
 
-/// A time with a zone, or without one in UTC.
+/// Parses a time. A time without a zone is in UTC.
 pub(super) fn time(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if let Ok(time) = text.parse() {
@@ -78,7 +78,7 @@ pub(super) fn unix_s(seconds: f64) -> Option<Timestamp> {
     Timestamp::from_nanosecond((seconds * 1e9) as i128).ok()
 }
 
-/// A time in seconds as microseconds. Negative times give nothing.
+/// Converts seconds to microseconds. None for negative times.
 pub(super) fn us(seconds: f64) -> Option<u64> {
     (seconds.is_finite() && seconds >= 0.0).then(|| (seconds * 1e6).round() as u64)
 }

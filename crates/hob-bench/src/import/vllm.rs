@@ -52,7 +52,7 @@ pub(super) struct Results {
     output_lens: Vec<u64>,
     #[serde(default)]
     errors: Vec<String>,
-    /// Never kept, and not listed as lost: a record holds no answers.
+    /// Not imported and not listed as lost, because a record never contains answers.
     #[serde(default, rename = "generated_texts")]
     _texts: Vec<serde::de::IgnoredAny>,
     #[serde(flatten)]
@@ -73,7 +73,7 @@ fn one(results: Results) -> Result<Imported, String> {
     }
     let mut lossy = vec!["the first token may be a chunk that only has the role".to_owned()];
     if results.ttfts.is_empty() {
-        lossy.push("single requests, because it ran without --save-detailed".to_owned());
+        lossy.push("individual requests, because it ran without --save-detailed".to_owned());
     }
     let shape = results.gamma_shape().filter(|_| rate(&results).is_some());
     lossy.extend(shape.map(|shape| format!("arrivals: gamma-distributed, burstiness {shape}")));
@@ -101,7 +101,7 @@ impl Results {
     }
 }
 
-/// Requests per second. `"inf"` gives nothing: it sends all at once, up to the concurrency.
+/// Requests per second. None for `"inf"`, which sends all requests at once, up to the concurrency.
 fn rate(results: &Results) -> Option<f64> {
     results.request_rate.as_ref().and_then(Value::as_f64)
 }
@@ -136,13 +136,13 @@ fn workload(results: &Results) -> RecordedWorkload {
     }
 }
 
-/// The average prompt and answer length. Results without details have nothing else in common.
+/// The average lengths of prompt and answer. Results without details have no other description of their shape.
 fn shape(results: &Results) -> Option<String> {
     let n = results.completed.filter(|n| *n > 0)?;
     Some(format!("{}/{}", results.total_input_tokens? / n, results.total_output_tokens? / n))
 }
 
-/// vLLM writes seconds, and a record has microseconds.
+/// The requests as samples. vLLM writes seconds, and samples have microseconds.
 fn samples(results: &Results) -> Vec<RawSample> {
     let first = results.start_times.iter().copied().reduce(f64::min);
     let sample = |(at, ttft): (usize, &f64)| {

@@ -1,5 +1,5 @@
 //! Reads AIPerf's `profile_export_aiperf.json`: the spreads over all requests, and the settings of the run.
-//! The file of single requests has neither the model nor the number of users, so they come from here.
+//! The file of individual requests (`profile_export.jsonl`) contains neither the model nor the number of users, so both come from this file.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ struct Figure {
     max: Option<f64>,
 }
 
-/// Figures of the whole run, in addition to those of single requests.
+/// Metrics of the whole run, in addition to those of individual requests.
 const OF_ALL: [(&str, Metric); 4] = [
     ("output_token_throughput_per_user", Metric::DecodeTokS),
     ("output_token_throughput", Metric::ThroughputTokS),
@@ -53,7 +53,7 @@ const OF_ALL: [(&str, Metric); 4] = [
 ];
 
 pub(in super::super) fn read(summary: &Summary) -> Result<Vec<Imported>, String> {
-    let mut lossy = vec!["single requests, which are in profile_export.jsonl".to_owned()];
+    let mut lossy = vec!["individual requests, which are in profile_export.jsonl".to_owned()];
     lossy.push("the time to the first token includes the connection".to_owned());
     lossy.extend(unread(&summary.rest));
     let mut record =
