@@ -1,16 +1,18 @@
-//! What is asked: shapes of prompts and answers, and three questions that everybody asks.
-//! Version 1. A shape that changes gets another version, because figures of two are not compared.
+//! Shapes of requests: the planned lengths of prompt and answer, and three fixed questions.
+//! A change of a shape needs a new version, because results of different versions are not comparable.
 
 /// Version of all shapes.
 pub const VERSION: u32 = 1;
 
+/// The planned size of a prompt and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub name: &'static str,
     pub prompt_tokens: u32,
     pub max_tokens: u32,
+    /// Number of tool schemas in each request.
     pub tools: u32,
-    /// Asked as it is; else words of no meaning, as many as are wanted.
+    /// The exact prompt. None: random words, as many as `prompt_tokens` needs.
     pub question: Option<&'static str>,
 }
 
@@ -46,11 +48,11 @@ pub const SHAPES: [Shape; 7] = [
     },
 ];
 
-/// The name of prompts of any length, as a sweep asks them.
+/// Name of the shapes of a context sweep, which have any length.
 const SWEEP: &str = "ctx";
 
 impl Shape {
-    /// A prompt of so many tokens, with an answer of so many.
+    /// A shape of a context sweep.
     pub(crate) fn of_sweep(prompt_tokens: u32, max_tokens: u32) -> Shape {
         Shape { name: SWEEP, prompt_tokens, max_tokens, tools: 0, question: None }
     }

@@ -13,11 +13,11 @@ use crate::record::{
 use crate::runs::{CellSummary, Reply, Runs};
 use crate::terms::Metric;
 
-/// A prompt with a smaller share of its planned tokens was cut; an answer with less ended early.
+/// A prompt with a smaller share of its planned tokens was cut. An answer with a smaller share ended early.
 const WHOLE_SHARE: f64 = 0.9;
-/// Least cached share of a prompt that counts as cached.
+/// Minimum cached share of a prompt that counts as cached.
 const CACHED_SHARE: f64 = 0.9;
-/// A cold prompt has at most one part in this many cached, whatever its template is.
+/// A cold prompt may have at most `1 / TEMPLATE_PART` of its tokens cached, even with a longer template.
 const TEMPLATE_PART: u32 = 4;
 
 impl ChatSession<'_> {
@@ -31,13 +31,13 @@ impl ChatSession<'_> {
     ) -> CellSummary<'r> {
         let (cache, cache_verified) = self.cache(cell, runs);
         let count_source = count_source(runs);
-        let thought = runs.pooled(Metric::ReasoningTokens).median().unwrap_or_default() > 0.0;
-        let should_not =
+        let has_thought = runs.pooled(Metric::ReasoningTokens).median().unwrap_or_default() > 0.0;
+        let must_not_think =
             matches!(cell.thinking, ThinkingMode::Off(_) | ThinkingMode::CannotDisable);
         let doubts = [
             (count_source != Some(CountSource::Usage), Doubt::CountsNotUsage),
             (!cache_verified, Doubt::CacheUnverified),
-            (should_not && thought, Doubt::ReasoningUnverified),
+            (must_not_think && has_thought, Doubt::ReasoningUnverified),
             (has_short_answers(cell, runs), Doubt::ShortAnswers),
         ];
         CellSummary {
@@ -56,7 +56,7 @@ impl ChatSession<'_> {
             invalid: invalid(cell, runs, cache),
             doubts: doubts
                 .into_iter()
-                .filter_map(|(is_so, doubt)| is_so.then_some(doubt))
+                .filter_map(|(applies, doubt)| applies.then_some(doubt))
                 .collect(),
         }
     }
@@ -69,15 +69,16 @@ impl ChatSession<'_> {
         };
         let counts: Option<Vec<(u32, u32)>> = runs.answered().map(counts).collect();
         let template = self.templates.get(&cell.shape.tools).copied().unwrap_or_default();
-        let wished = match cell.prompts {
+        let planned = match cell.prompts {
             Prompts::Cold => Cache::Cold,
             Prompts::Cached | Prompts::Again(_) => Cache::Cached,
         };
         let Some(counts) = counts.filter(|counts| !counts.is_empty()) else {
-            return (wished, false);
+            return (planned, false);
         };
-        let is_so = |(cached, prompt): &(u32, u32)| is_proven(wished, *cached, *prompt, template);
-        if counts.iter().all(is_so) { (wished, true) } else { (Cache::Mixed, false) }
+        let is_as_planned =
+            |(cached, prompt): &(u32, u32)| is_proven(planned, *cached, *prompt, template);
+        if counts.iter().all(is_as_planned) { (planned, true) } else { (Cache::Mixed, false) }
     }
 }
 
@@ -94,8 +95,8 @@ fn has_short_answers(cell: Cell, runs: &Runs) -> bool {
     cell.shape.question.is_none() && runs.answered().any(is_short)
 }
 
-fn is_proven(wished: Cache, cached: u32, prompt: u32, template: u32) -> bool {
-    match wished {
+fn is_proven(planned: Cache, cached: u32, prompt: u32, template: u32) -> bool {
+    match planned {
         Cache::Cold => cached <= template.min(prompt / TEMPLATE_PART),
         Cache::Cached => f64::from(cached) >= CACHED_SHARE * f64::from(prompt),
         Cache::Mixed => false,
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_answers_are_doubted() {
+    fn short_answers_are_marked_as_doubtful() {
         let runs = |completion: u32, finish: &str| {
             let tokens = crate::timeline::TokenCounts { completion, ..Default::default() };
             let reply = Reply {
@@ -238,9 +239,9 @@ mod tests {
             (Cache::Cached, 89, 100, 22, false),
             (Cache::Mixed, 100, 100, 0, false),
         ];
-        for (wished, cached, prompt, template, expected) in rows {
-            let got = is_proven(wished, cached, prompt, template);
-            assert_eq!(got, expected, "{wished:?} {cached} of {prompt}");
+        for (planned, cached, prompt, template, expected) in rows {
+            let got = is_proven(planned, cached, prompt, template);
+            assert_eq!(got, expected, "{planned:?} {cached} of {prompt}");
         }
     }
 }

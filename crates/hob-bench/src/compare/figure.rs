@@ -1,4 +1,4 @@
-//! One figure of two sides: its ratio with the 95 % interval, and the verdict.
+//! Compares one metric of two sides: the ratio with its 95 % interval, and the verdict.
 //! Pure: the input is pairs of runs, runs of each side, or two medians.
 
 use std::collections::BTreeMap;
@@ -11,19 +11,19 @@ use super::{CompareOptions, Noise, Pairing, SampledRecord, has_direction, runs};
 use crate::record::Spread;
 use crate::terms::{Better, Metric};
 
-/// How figures are judged.
+/// The rule that decides the verdict of each metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     pub pairing: Pairing,
-    /// The least difference that matters.
+    /// Smallest difference that matters.
     pub threshold_pct: f64,
-    /// How much equal runs differ; counts if it is more than the threshold.
+    /// How much equal runs differ. Replaces the threshold where it is larger.
     pub noise: Noise,
     /// Seed of the bootstrap.
     pub seed: u64,
 }
 
-/// Fixed, so the same runs always give the same interval.
+/// Seed of the bootstrap. It is constant, so the same runs always give the same interval.
 const SEED: u64 = 7;
 
 impl Rule {
@@ -41,14 +41,14 @@ impl Rule {
     }
 }
 
-/// One figure of both sides.
+/// One metric of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedMetric {
     pub metric: Metric,
     /// Median of the runs.
     pub base: Option<f64>,
     pub new: Option<f64>,
-    /// Change from base to new in percent; negative: less.
+    /// Change from base to new in percent; negative if the new value is smaller.
     pub change_pct: Option<f64>,
     /// 95 % interval of the change.
     pub change_ci95_pct: Option<[f64; 2]>,
@@ -73,7 +73,7 @@ pub enum RatioBasis {
     Medians,
 }
 
-/// The verdict in the figure's own direction.
+/// Whether the new side is better. Depends on whether less or more of the metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricVerdict {
@@ -108,21 +108,21 @@ impl MetricVerdict {
     }
 }
 
-/// Compares figures from pairs of runs (base, new) that took turns, in the order of `Metric`.
+/// Compares metrics from pairs of runs (base, new) that were measured in turns. The result has the order of `Metric`.
 pub fn paired_figures(
     pairs: &BTreeMap<Metric, Vec<(f64, f64)>>,
     rule: &Rule,
 ) -> Vec<ComparedMetric> {
-    let directed = pairs.iter().filter(|(metric, _)| has_direction(**metric));
-    directed.map(|(metric, pairs)| paired(*metric, pairs, rule)).collect()
+    let comparable = pairs.iter().filter(|(metric, _)| has_direction(**metric));
+    comparable.map(|(metric, pairs)| paired(*metric, pairs, rule)).collect()
 }
 
-/// Compares one figure from pairs of runs that took turns. Fewer than eight pairs are inconclusive.
+/// Compares one metric from pairs of runs that were measured in turns. Fewer than eight pairs are inconclusive.
 pub fn paired(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> ComparedMetric {
     let median = |of: fn(&(f64, f64)) -> f64| Sample::new(pairs.iter().map(of)).median();
     let medians = [median(|pair| pair.0), median(|pair| pair.1)];
     let blank = ComparedMetric::blank(metric, medians, rule, RatioBasis::Pairs);
-    if let Some(zero) = blank.of_zeros(pairs.iter().flat_map(|(a, b)| [*a, *b])) {
+    if let Some(zero) = blank.same_if_zeros(pairs.iter().flat_map(|(a, b)| [*a, *b])) {
         return zero;
     }
     let Some(ratio) = Ratio::of_pairs(pairs, rule.seed) else {
@@ -136,7 +136,7 @@ pub fn paired(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> ComparedMetr
     }
 }
 
-/// Compares all figures that both sides have and of which more or less is better.
+/// Compares all metrics that both sides have. Skips metrics for which neither more nor less is better.
 pub(super) fn figures(
     base: &[SampledRecord],
     new: &[SampledRecord],
@@ -181,11 +181,11 @@ fn compared(
     unpaired(metric, &flat(a), &flat(b), rule)
 }
 
-/// Compares one figure from the runs of each side, measured at different times.
+/// Compares one metric from the runs of each side, which were measured at different times.
 fn unpaired(metric: Metric, base: &[f64], new: &[f64], rule: &Rule) -> ComparedMetric {
     let median = |side: &[f64]| Sample::new(side.iter().copied()).median();
     let blank = ComparedMetric::blank(metric, [median(base), median(new)], rule, RatioBasis::Runs);
-    if let Some(zero) = blank.of_zeros(base.iter().chain(new).copied()) {
+    if let Some(zero) = blank.same_if_zeros(base.iter().chain(new).copied()) {
         return zero;
     }
     let few = base.len().min(new.len());
@@ -194,7 +194,7 @@ fn unpaired(metric: Metric, base: &[f64], new: &[f64], rule: &Rule) -> ComparedM
         None if few < RUNS_MIN => {
             blank.undecided(format!("{few} runs are too few (at least {RUNS_MIN} of each)"))
         }
-        None => blank.undecided("a zero has no ratio".to_owned()),
+        None => blank.undecided("one value is 0, so there is no ratio".to_owned()),
     }
 }
 
@@ -212,24 +212,25 @@ fn from_medians(
     let medians = [median_of(base, metric), median_of(new, metric)];
     let blank = ComparedMetric::blank(metric, medians, rule, RatioBasis::Medians);
     let ([base], [new]) = (base, new) else {
-        return blank.undecided("the single runs are unknown".to_owned());
+        return blank.undecided("the individual runs are unknown".to_owned());
     };
     let ends = |record: &SampledRecord| record.record.metrics.get(metric).and_then(Spread::bounds);
     let (Some((a, [a_low, a_high])), Some((b, [b_low, b_high]))) = (ends(base), ends(new)) else {
         return blank.undecided("only medians are known, without intervals".to_owned());
     };
     if [a_low, a, b_low, b].iter().any(|value| *value <= 0.0) {
-        return blank.undecided("a zero has no ratio".to_owned());
+        return blank.undecided("one value is 0, so there is no ratio".to_owned());
     }
     let ratio = Ratio { times: b / a, low: b_low / a_high, high: b_high / a_low, pairs: 1 };
     let decided = blank.decided(&ratio);
     match decided.verdict {
         MetricVerdict::Better | MetricVerdict::Worse => decided,
         _ if ratio.low > 1.0 || ratio.high < 1.0 => decided.undecided(
-            "the single runs are unknown, and the gap between the intervals is too small"
+            "the individual runs are unknown, and the gap between the intervals is too small"
                 .to_owned(),
         ),
-        _ => decided.undecided("the single runs are unknown, and the intervals overlap".to_owned()),
+        _ => decided
+            .undecided("the individual runs are unknown, and the intervals overlap".to_owned()),
     }
 }
 
@@ -288,10 +289,10 @@ impl ComparedMetric {
         self.with_verdict(MetricVerdict::Inconclusive, Some(reason))
     }
 
-    /// Only zeros on both sides are `Same`; zeros have no ratio.
-    fn of_zeros(&self, mut values: impl Iterator<Item = f64>) -> Option<ComparedMetric> {
-        let is_nothing = self.base.is_some() && values.all(|value| value == 0.0);
-        is_nothing.then(|| self.clone().with_verdict(MetricVerdict::Same, None))
+    /// Returns `Same` if all values are 0, because zeros have no ratio.
+    fn same_if_zeros(&self, mut values: impl Iterator<Item = f64>) -> Option<ComparedMetric> {
+        let are_zeros = self.base.is_some() && values.all(|value| value == 0.0);
+        are_zeros.then(|| self.clone().with_verdict(MetricVerdict::Same, None))
     }
 
     /// Whether there was enough data to compare.
@@ -299,7 +300,7 @@ impl ComparedMetric {
         self.change_ci95_pct.is_some() || self.verdict == MetricVerdict::Same
     }
 
-    /// The change in percent, if the figure became worse for certain.
+    /// The size of the change in percent, if the verdict is `Worse`.
     pub fn regression_pct(&self) -> Option<f64> {
         self.change_pct.filter(|_| self.verdict == MetricVerdict::Worse).map(f64::abs)
     }

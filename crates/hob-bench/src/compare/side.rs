@@ -1,5 +1,5 @@
 //! One side of a comparison: a record with its samples, or several records of one cell.
-//! A side's name lists what distinguishes it from the other side.
+//! A side's name contains its record id, model, engine, hardware and day.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::record::{PickError, RawSample, Record, RecordStore, samples_beside};
 
-/// A record with the samples from its samples file; without samples if the file is missing.
+/// A record with its samples. There are no samples if the samples file is missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampledRecord {
     pub record: Record,
@@ -15,7 +15,7 @@ pub struct SampledRecord {
 }
 
 impl SampledRecord {
-    /// Reads the records of a file, of a folder, or with this id or end of an id.
+    /// Reads records. `wanted` is a file, a folder, a record id, or the end of an id.
     ///
     /// # Errors
     /// There is no such record, or it is damaged.
@@ -29,7 +29,7 @@ impl SampledRecord {
     }
 }
 
-/// What a reader needs to know about a side.
+/// The description of one side in a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Side {
     /// The full ids of its records.
@@ -39,7 +39,7 @@ pub struct Side {
     /// Name and version.
     pub engine: String,
     pub hardware: String,
-    /// The day of the oldest record, such as `2026-11-21`.
+    /// Start day of the oldest record, such as `2026-11-21`.
     pub day: String,
 }
 
@@ -62,7 +62,7 @@ impl Side {
         }
     }
 
-    /// One line with everything that is known.
+    /// One line with the short id and every non-empty field.
     pub fn name(&self) -> String {
         let id = self.ids.first().map_or("", |id| &id[id.len().saturating_sub(8)..]);
         let more = match self.ids.len() {

@@ -1,5 +1,5 @@
-//! Comparisons of simulated runs whose true difference is known, and how often the verdict is wrong.
-//! Simulated runs drift and jitter as machines do; each has a seed.
+//! Compares simulated runs whose true difference is known, and counts wrong verdicts.
+//! The simulated runs drift and vary as on a real machine. Each simulation has a seed.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::record::{
     Spread, Status,
 };
 
-/// From run to run, as a share: a quiet machine with a clock that moves.
+/// Standard deviation of a run as a share of its value, as on a quiet machine with a variable clock speed.
 const RUN_NOISE: f64 = 0.012;
-/// From the first run to the last: what taking turns is there for.
+/// Change from the first run to the last, as a share. Measuring in turns removes its effect.
 const DRIFT: f64 = 0.03;
 
-/// Normal enough: the sum of twelve.
+/// An approximately normal value: the sum of 12 uniform values.
 fn normal(chance: &mut Chance) -> f64 {
     (0..12).map(|_| chance.part()).sum::<f64>() - 6.0
 }
@@ -51,7 +51,7 @@ fn rule(pairing: Pairing) -> Rule {
     Rule::of(pairing, &CompareOptions::default())
 }
 
-/// The figures of one campaign; the second is so many times as slow.
+/// The metrics of one campaign. The second side takes `times` as long.
 fn campaign(seed: u64, times: f64) -> Vec<ComparedMetric> {
     let mut chance = Chance::seeded(seed);
     let figures = [(Metric::TtftMs, 80.0), (Metric::TpotMs, 20.0)];
@@ -63,7 +63,7 @@ fn campaign(seed: u64, times: f64) -> Vec<ComparedMetric> {
 }
 
 #[test]
-fn the_same_thing_is_rarely_called_different_and_hardly_ever_a_regression() {
+fn equal_sides_rarely_differ_and_almost_never_regress() {
     let (mut different, mut failed, trials) = (0, 0, 200);
     for seed in 0..trials {
         let figures = campaign(seed, 1.0);
@@ -77,7 +77,7 @@ fn the_same_thing_is_rarely_called_different_and_hardly_ever_a_regression() {
 }
 
 #[test]
-fn five_percent_more_time_per_token_are_found() {
+fn five_percent_more_time_per_token_is_detected() {
     let is_found = |seed: &u64| {
         let figures = campaign(1_000 + seed, 1.05);
         figures
@@ -89,7 +89,7 @@ fn five_percent_more_time_per_token_are_found() {
 }
 
 #[test]
-fn seven_pairs_decide_nothing() {
+fn seven_pairs_are_inconclusive() {
     let mut chance = Chance::seeded(1);
     let pairs = in_turns(&mut chance, 7, [20.0, 30.0]);
     let compared = paired(Metric::TpotMs, &pairs, &rule(Pairing::Paired));
@@ -101,7 +101,7 @@ fn seven_pairs_decide_nothing() {
 }
 
 #[test]
-fn what_is_less_is_faster_of_times_and_slower_of_rates() {
+fn a_smaller_time_is_faster_and_a_smaller_rate_is_slower() {
     let mut chance = Chance::seeded(2);
     let less = in_turns(&mut chance, 10, [100.0, 90.0]);
     let word = |metric| paired(metric, &less, &rule(Pairing::Paired)).finding;
@@ -114,7 +114,7 @@ fn what_is_less_is_faster_of_times_and_slower_of_rates() {
     assert_eq!((zeros.verdict, zeros.change_pct), (MetricVerdict::Same, None));
 }
 
-/// A record of runs whose truth is known, with its samples.
+/// A record with its samples, for runs whose true value is known.
 fn sampled(id: u128, runs: usize, tpot_ms: f64) -> SampledRecord {
     let mut chance = Chance::seeded(id as u64);
     let tokens = 64;
@@ -163,7 +163,7 @@ fn without_samples(one: &SampledRecord) -> SampledRecord {
     SampledRecord { samples: Vec::new(), ..one.clone() }
 }
 
-/// Options as of `--fail-on-regression`.
+/// The options of `--fail-on-regression`.
 fn judging(options: &CompareOptions) -> CompareOptions {
     let figures = Figures::Only(USER_FIGURES.to_vec());
     CompareOptions { figures, requires_same_machine: true, ..options.clone() }
@@ -179,12 +179,12 @@ fn verdict_of(comparison: &Comparison, metric: Metric) -> (MetricVerdict, RatioB
 }
 
 #[test]
-fn records_are_compared_run_by_run_and_said_to_be_unpaired() {
+fn records_of_two_campaigns_are_compared_by_runs_without_pairs() {
     let comparison = compared(&sampled(1, 8, 20.0), &sampled(2, 8, 22.0));
     assert_eq!(comparison.pairing, Pairing::Unpaired);
     assert_eq!(verdict_of(&comparison, Metric::TpotMs), (MetricVerdict::Worse, RatioBasis::Runs));
     assert_eq!(verdict_of(&comparison, Metric::TtftMs), (MetricVerdict::Same, RatioBasis::Runs));
-    // Three percent are there, and less than what a day makes of a machine.
+    // The difference is 3 %, which is below the threshold for measurements on different days.
     let comparison = compared(&sampled(1, 8, 20.0), &sampled(2, 8, 20.6));
     let (verdict, _) = verdict_of(&comparison, Metric::TpotMs);
     assert!(matches!(verdict, MetricVerdict::Same | MetricVerdict::Inconclusive), "{verdict:?}");
@@ -193,7 +193,7 @@ fn records_are_compared_run_by_run_and_said_to_be_unpaired() {
 }
 
 #[test]
-fn without_samples_only_intervals_that_are_apart_say_something() {
+fn without_samples_only_separate_intervals_decide() {
     let (a, near, far) = (sampled(1, 8, 20.0), sampled(2, 8, 20.1), sampled(3, 8, 22.0));
     let overlapping = compared(&without_samples(&a), &near);
     assert_eq!(
@@ -202,7 +202,7 @@ fn without_samples_only_intervals_that_are_apart_say_something() {
     );
     assert_eq!(
         overlapping.figures[1].reason.as_deref(),
-        Some("the single runs are unknown, and the intervals overlap")
+        Some("the individual runs are unknown, and the intervals overlap")
     );
     let apart = compared(&a, &without_samples(&far));
     assert_eq!(verdict_of(&apart, Metric::TpotMs), (MetricVerdict::Worse, RatioBasis::Medians));
@@ -214,7 +214,7 @@ fn without_samples_only_intervals_that_are_apart_say_something() {
 }
 
 #[test]
-fn samples_that_say_something_else_than_their_record_are_not_believed() {
+fn samples_that_contradict_their_record_are_ignored() {
     let (a, mut b) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
     for sample in &mut b.samples {
         sample.ttft_us = sample.ttft_us.map(|us| us * 2);
@@ -225,7 +225,7 @@ fn samples_that_say_something_else_than_their_record_are_not_believed() {
 }
 
 #[test]
-fn what_may_not_be_compared_is_refused_with_its_reason() {
+fn incomparable_records_are_refused_with_a_reason() {
     type Change = fn(&mut Record);
     let rows: [(Change, &str); 9] = [
         (|r| r.kind = RecordKind::Tts, "different kind: llm and tts"),
@@ -261,7 +261,7 @@ fn what_may_not_be_compared_is_refused_with_its_reason() {
 }
 
 #[test]
-fn what_is_different_and_no_obstacle_is_said() {
+fn harmless_differences_are_reported() {
     let (base, mut new) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
     new.record.host.id_hash = Some("there".to_owned());
     new.record.count_source = Some(CountSource::Chunks);
@@ -273,7 +273,7 @@ fn what_is_different_and_no_obstacle_is_said() {
     assert_eq!(reason, Some("not compared: different count of tokens: usage and chunks"));
 }
 
-/// Two records as one campaign makes them.
+/// Two records of one campaign.
 fn campaign_of_records(times: f64) -> [SampledRecord; 2] {
     let mut both = [sampled(1, 8, 20.0), sampled(2, 8, 20.0 * times)];
     for (at, one) in both.iter_mut().enumerate() {
@@ -291,7 +291,7 @@ fn campaign_of_records(times: f64) -> [SampledRecord; 2] {
 }
 
 #[test]
-fn one_campaign_is_paired_and_nothing_else_is() {
+fn only_runs_of_one_campaign_are_paired() {
     let [a, b] = campaign_of_records(1.1);
     let comparison = compared(&a, &b);
     assert_eq!(comparison.pairing, Pairing::Paired);
@@ -317,19 +317,19 @@ fn one_campaign_is_paired_and_nothing_else_is() {
 }
 
 #[test]
-fn one_seed_twice_is_no_comparison_where_the_server_does_not_tell_what_it_had_cached() {
+fn equal_seeds_are_refused_if_the_cache_state_is_unverified() {
     let [a, mut b] = campaign_of_records(0.1);
     b.record.time.started = "2026-11-21T10:31:00Z".parse().ok();
     b.record.time.ended = "2026-11-21T10:40:00Z".parse().ok();
-    let untold = |mut one: SampledRecord| {
+    let unverified = |mut one: SampledRecord| {
         one.record.workload.cache = Some(Cache::Cold);
         one.record.workload.cache_verified = Some(false);
         one
     };
-    let comparison = compared(&untold(a.clone()), &untold(b.clone()));
+    let comparison = compared(&unverified(a.clone()), &unverified(b.clone()));
     assert!(comparison.refusals[0].contains("measure again without --seed"), "{comparison:?}");
     b.record.harness.as_mut().expect("a harness").seed = 6;
-    assert_eq!(compared(&untold(a), &untold(b)).refusals, [""; 0], "other prompts");
+    assert_eq!(compared(&unverified(a), &unverified(b)).refusals, [""; 0], "other prompts");
 }
 
 #[test]
@@ -341,9 +341,9 @@ fn a_report_counts_only_proven_regressions_and_has_a_summary() {
     let failed = judged(&slow, &CompareOptions::default());
     assert_eq!(failed.verdict, ReportVerdict::Regressed);
     assert_eq!(failed.cells[0].comparison.new.ids.len(), 2, "two records of one cell are one side");
-    let said = failed.summary.clone();
-    assert!(said.starts_with("hob bench compare: regression, tpot_ms "), "{said}");
-    assert!(said.ends_with("slower in m llm short_short 1 user (2 figures in 1 cell: 1 worse, 0 better, 1 the same, 0 undecided)"), "{said}");
+    let summary = failed.summary.clone();
+    assert!(summary.starts_with("hob bench compare: regression, tpot_ms "), "{summary}");
+    assert!(summary.ends_with("slower in m llm short_short 1 user (2 figures in 1 cell: 1 worse, 0 better, 1 the same, 0 undecided)"), "{summary}");
     let passed = judged(&same, &CompareOptions::default());
     assert_eq!(passed.verdict, ReportVerdict::Passed);
     assert!(passed.summary.starts_with("hob bench compare: no regression (2 figures in 1 cell"));
@@ -357,7 +357,7 @@ fn a_report_counts_only_proven_regressions_and_has_a_summary() {
     let partly = report(&with_other, &half, &judging(&CompareOptions::default())).summary;
     assert!(partly.ends_with("undecided; 1 cell not compared)"), "{partly}");
     let faster = report(&slow, &base, &judging(&CompareOptions::default()));
-    assert_eq!(faster.verdict, ReportVerdict::Passed, "what is better fails nothing");
+    assert_eq!(faster.verdict, ReportVerdict::Passed, "an improvement does not fail");
     assert_eq!(
         report(
             &base,
@@ -399,7 +399,7 @@ fn a_report_without_a_comparison_has_not_passed() {
 }
 
 #[test]
-fn noise_that_was_learned_widens_the_threshold() {
+fn learned_noise_raises_the_threshold() {
     let noisy = [sampled(1, 8, 20.0), sampled(2, 8, 21.6)];
     let noise = Noise::learned(&noisy).expect("of one thing");
     let learned = noise.of(Metric::TpotMs).expect("a figure");
@@ -422,7 +422,7 @@ fn noise_that_was_learned_widens_the_threshold() {
 }
 
 #[test]
-fn sides_that_mix_things_are_refused() {
+fn a_side_with_different_workloads_is_refused() {
     let (a, mut b) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
     b.record.engine.version = Some("2".to_owned());
     let comparison = compare(&[a.clone(), b], &[a], &CompareOptions::default());

@@ -64,18 +64,18 @@ function comparedFigure(metric, base, new_, counts) {
     if (all.every((value) => value === 0)) return { ...found, verdict: "same", finding: "same" };
     const few = Math.min(one.runs.length, other.runs.length);
     if (few < RULES.runs_min) return undecided(`${few} runs are too few (at least ${RULES.runs_min} of each)`);
-    if (Math.min(...all) <= 0) return undecided("a zero has no ratio");
+    if (Math.min(...all) <= 0) return undecided("one value is 0, so there is no ratio");
     const ratio = ratioOfRuns(one.runs, other.runs);
     const verdict = verdictOf(ratio, metric);
     return decided(ratio, verdict, verdict === "inconclusive" ? "the interval includes both a difference that matters and no difference" : undefined);
   }
   if (!one.ci95 || !other.ci95) return undecided("only medians are known, and no interval of them");
-  if (Math.min(one.ci95[0], other.ci95[0], one.median, other.median) <= 0) return undecided("a zero has no ratio");
+  if (Math.min(one.ci95[0], other.ci95[0], one.median, other.median) <= 0) return undecided("one value is 0, so there is no ratio");
   const ratio = [other.median / one.median, other.ci95[0] / one.ci95[1], other.ci95[1] / one.ci95[0]];
   const verdict = verdictOf(ratio, metric);
   if (verdict === "better" || verdict === "worse") return decided(ratio, verdict);
   const isApart = ratio[1] > 1 || ratio[2] < 1;
-  return decided(ratio, "inconclusive", `the single runs are unknown, and ${isApart ? "the gap between the intervals is too small" : "the intervals overlap"}`);
+  return decided(ratio, "inconclusive", `the individual runs are unknown, and ${isApart ? "the gap between the intervals is too small" : "the intervals overlap"}`);
 }
 
 /** The comparison of two runs that were measured apart, in the form in which Rust writes it. */
