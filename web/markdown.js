@@ -18,7 +18,7 @@ const HEADING = /^ {0,3}(#{1,6})(?= |$)(.*)$/;
 const RULE = /^ {0,3}([-*_])(?: *\1){2,} *$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( *)([-*+]|(\d{1,9})[.)])( +|$)/;
-// Of a trimmed line: two patterns in a row that both take spaces try every way to share them.
+// Expects a trimmed line: two patterns in a row that both take spaces would try every way to share them.
 const TABLE_RULE = /^\|?(?: *:?-+:? *\|)+ *(?::?-+:? *)?$/;
 const BLANK = /^\s*$/;
 

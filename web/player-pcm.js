@@ -7,7 +7,7 @@ import { SAMPLE_RATE_HZ } from "./pcm.js";
 const SCHEDULED_AHEAD_S = 20;
 // Beyond this the reader pauses, so the longest text needs a bounded amount of memory.
 const WAITING_MAX_S = 600;
-// With a lead, small network pieces are gathered: fewer nodes, and nobody waits for them.
+// With a lead, small network pieces are gathered. This makes fewer audio nodes and delays no sound.
 const COMFORTABLE_LEAD_S = 0.5;
 const GATHERED_S = 0.25;
 // After running dry, a little is gathered before going on, or the sound would stutter.

@@ -1,4 +1,4 @@
-// What the mock says is running: a board with something in every part, and one with nothing in any.
+// The running requests that the mock reports: a board with something in every part, and one with nothing in any.
 // Tests change `mock.now` to whatever shall be seen next; `null` closes the connection instead of answering.
 
 const SOME = { p50: 182.4, p95: 410.9, n: 41 };

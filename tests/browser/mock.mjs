@@ -1,5 +1,5 @@
 // A hob without an engine: serves web/ under the strict policy and streams a tone at a pace the tests choose.
-// What it does with a request is written in the text it is asked to speak: `[cut]`, `[busy]`, `[stall]`, …
+// The text of a request says how the mock behaves: `[cut]`, `[busy]`, `[stall]`, …
 
 import { EventEmitter, once } from "node:events";
 import { readFile } from "node:fs/promises";

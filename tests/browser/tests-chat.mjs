@@ -1,5 +1,5 @@
 // The Chat tab as it should go: asking, reading along, thinking, timings, reading aloud, asking again.
-// What goes wrong is in tests-chat-faults.
+// Faults are in tests-chat-faults.
 
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp } from "node:fs/promises";

@@ -48,7 +48,7 @@ pub struct KnownModel {
     pub good_for: Vec<Purpose>,
 }
 
-/// What a model is wanted for.
+/// The purpose of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {

@@ -15,7 +15,7 @@ pub struct ReloadableState(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     config: RwLock<Arc<Configuration>>,
-    /// What keys have spent today is read from here.
+    /// The request log. It holds the tokens that each key has spent today.
     ledger: OnceLock<Option<Arc<Ledger>>>,
 }
 

@@ -1,5 +1,5 @@
 //! Reads a request's body: rate limits first, then memory for the body, then the body, then its JSON.
-//! What a request reserves here is held to the end of its answer.
+//! A request holds its reservation until the end of its answer.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! An alias as a model, for every kind of work: it asks its candidates until one really answers.
-//! What differs between the kinds is in [`RouteTask`] and in `chat.rs`, `speech.rs` and `transcription.rs`.
+//! The differences between the kinds are in [`RouteTask`] and in `chat.rs`, `speech.rs` and `transcription.rs`.
 
 mod attempt;
 mod attempt_log;

@@ -76,8 +76,8 @@ pub(crate) enum Reach {
     Loopback,
 }
 
-/// Runs the asynchronous part of a command. What it leaves running when it returns is stopped, not
-/// waited for: a thread that still reads from a slow server must not keep the process.
+/// Runs the asynchronous part of a command. Tasks that still run when it returns are stopped, not
+/// awaited: a thread that still reads from a slow server must not keep the process alive.
 pub(crate) fn block_on<T>(future: impl Future<Output = CliResult<T>>) -> CliResult<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

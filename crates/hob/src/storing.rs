@@ -1,4 +1,4 @@
-//! What happens once when a model is stored: `hob-models` converts its files, and the engine measures each voice.
+//! The steps that run once when a model is stored: `hob-models` converts its files, and the engine measures each voice.
 //! This file is in the binary, because `hob-models` runs no engine.
 
 use std::fs;

@@ -46,7 +46,7 @@ pub enum Report {
     Failed(StreamFailure),
 }
 
-/// What a worker is doing.
+/// The current work of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerStats {
     /// Open requests.

@@ -1,4 +1,4 @@
-//! Symbols that stand alone: "&", "+", "→", "§ 5". What has no name is not said.
+//! Symbols that stand alone: "&", "+", "→", "§ 5". A symbol without a name is not spoken.
 //! The reader of each kind of word handles the symbols inside it.
 
 use super::View;

@@ -15,7 +15,7 @@ use super::time::{nanoseconds, rfc3339};
 use crate::chat::{ChosenToken, chosen};
 use crate::error::json;
 
-/// Whose words the answer is put into.
+/// The route whose format the answer has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OllamaShape {
     /// `message`, of `/api/chat`.

@@ -15,8 +15,8 @@ pub(super) use talk::tool;
 use talk::{remove_strict, talk};
 use thinking::{Switches, is_first_qwen3, say_no_thinking};
 
-/// Whose dialect of OpenAI's protocol a server speaks. They differ in how thinking is switched and in
-/// which parameters they take beyond OpenAI's own.
+/// A server's dialect of OpenAI's protocol. Dialects differ in how thinking is switched, and in their
+/// parameters beyond OpenAI's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamDialect {
     /// As OpenAI writes it, and nothing else.

@@ -83,7 +83,7 @@ Examples:
   hob chat
   git diff | hob chat \"Write a commit message for this.\"
   hob chat --server http://nas:8484 -m qwen3 \"Good evening.\"
-  hob chat --schema person.json --json \"Invent somebody.\"
+  hob chat --schema person.json --json \"Invent a person.\"
 
 In a conversation, /help lists what can be done; Ctrl-C stops an answer, Ctrl-D leaves. What was
 typed can be had again with the arrow keys, but is kept in memory only: it may be private.";

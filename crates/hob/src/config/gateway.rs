@@ -1,5 +1,5 @@
 //! `[upstream.NAME]`, `[alias.NAME]`, `[keys.NAME]` and `[defaults]` of hob.toml.
-//! The user chooses their names. What a name refers to is checked once all of them are known.
+//! The user chooses their names. hob checks the references between names after it has read all of them.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};

@@ -156,7 +156,7 @@ pub(super) fn under(path: &str, name: &str) -> String {
     }
 }
 
-/// What serde expected. What it found is left out, because it may be a secret.
+/// The part of the message that names the expected type. The found value is left out, because it may be a secret.
 fn reason(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.split_once(", expected ") {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{MADE, row};
 
 const PREFACE: &str = "\
-One run is one YAML file, `<yyyy-mm>/<date>-<host>-<model>-<kind>-<id>.yaml`, and its raw samples lie beside it as\n\
+One run is one YAML file, `<yyyy-mm>/<date>-<host>-<model>-<kind>-<id>.yaml`, and its raw samples are next to it as\n\
 `.jsonl.gz`. A field may be left out where null is allowed, an unknown one is refused, and a record is never changed:\n\
 a correction is a record of its own that `supersedes` it. `hob bench schema` prints the JSON schema.\n";
 

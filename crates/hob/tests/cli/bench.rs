@@ -457,7 +457,7 @@ impl Drop for Mock {
 #[test]
 fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
     let user = User::new();
-    // What a client may be off by is a share of it: so late, a busy machine is forgiven.
+    // The permitted timing error is a share of the TTFT, so a high TTFT tolerates a busy machine.
     let mock = Mock::start(&user, "ttft_ms=60,itl_ms=1,tokens=8,cache=true");
     let plan = format!(
         "schema: bench-plan/1\nname: small\ntargets: [{{name: here, url: \"http://127.0.0.1:{}\"}}]\n\

@@ -15,7 +15,7 @@ use crate::served::Served;
 use crate::{User, stderr, stdout};
 
 /// No server listens there: the port needs more rights than tests have.
-const NOBODY: &str = "http://127.0.0.1:1";
+const CLOSED: &str = "http://127.0.0.1:1";
 
 type Home = [(&'static str, OsString); 1];
 
@@ -112,7 +112,7 @@ fn one_address_leads_to_a_server_of_every_kind() {
     let upstream = |kind: &str| format!("[upstream.{kind}]\nkind = \"{kind}\"\nurl = \"{url}\"\n");
     let kinds = ["hob", "ollama", "openai", "llama-server", "vllm", "tabby", "openrouter"];
     let config: String = kinds.iter().map(|kind| upstream(kind)).collect();
-    let dead = format!("[upstream.dead]\nurl = \"{NOBODY}\"\nkind = \"openai\"\n");
+    let dead = format!("[upstream.dead]\nurl = \"{CLOSED}\"\nkind = \"openai\"\n");
     let alias = "[alias.fast]\nto = [\"dead/gone\", \"ollama/any\"]\n";
     let (user, here) = serve(&format!("{config}{dead}{alias}"));
     for kind in kinds {
@@ -175,7 +175,7 @@ fn lists_come_from_memory_while_servers_are_down() {
     let dead: String = (0..8)
         .map(|n| format!("[upstream.dead{n}]\nurl = \"{url}\"\nlist_models = true\n"))
         .collect();
-    let gone = format!("[upstream.gone]\nurl = \"{NOBODY}\"\nlist_models = true\n");
+    let gone = format!("[upstream.gone]\nurl = \"{CLOSED}\"\nlist_models = true\n");
     let (_user, here) = serve(&format!("{dead}{gone}[alias.fast]\nto = [\"gone/x\"]\n"));
     get(&here, "v1/models");
     let listed = || {

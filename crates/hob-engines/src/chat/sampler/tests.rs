@@ -1,4 +1,4 @@
-//! What comes out is compared with probabilities computed by hand.
+//! Compares the sampled probabilities with probabilities computed by hand.
 
 use hob_core::chat::Sampling;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What cannot be had is one sentence that says what to do, before any weights travel.
+//! A model that cannot be downloaded is one sentence that says what to do, before any weights are fetched.
 
 use hob_models::gguf::sample::SampleGguf;
 

@@ -1,4 +1,4 @@
-//! `hob bench plan`: cell after cell of plans in YAML. What has a valid record is not measured again.
+//! `hob bench plan`: cell after cell of plans in YAML. A cell with a valid record is not measured again.
 //! Each record is on the disk before the next cell begins, so that a plan goes on wherever it was cut off.
 
 mod walk;
@@ -59,7 +59,7 @@ A plan says which servers, which cells, how sure, and what it may take:
   budget: {cell_s: 900, total_s: 14400}
   on_fail: record
 
-Of speech: matrix: {kind: [tts], text: [short, long], format: [pcm, mp3], voice: [af_heart, am_adam], concurrency: [1]}
+A matrix for speech: {kind: [tts], text: [short, long], format: [pcm, mp3], voice: [af_heart, am_adam], concurrency: [1]}
 
 Examples:
   hob bench plan bench/plans/nightly.yaml --dry-run

@@ -29,7 +29,7 @@ use crate::settings::{ModelChoice, Overrides, Secret};
 use crate::signals::interrupted;
 use place::{Key, Place};
 
-/// What every server that is measured answers once it is ready.
+/// The default path that answers 200 when a server is ready.
 pub(crate) const READY: &str = "/v1/models";
 pub(crate) const READY_S: u64 = 300;
 
@@ -42,16 +42,17 @@ pub(crate) struct ServerArgs {
     /// Which of its models; not needed where there is only one
     #[arg(long, value_name = "NAME", help_heading = "Target")]
     pub(crate) model: Option<String>,
-    /// Whose protocol it speaks
+    /// The API of the server
     #[arg(long, value_enum, default_value_t = ApiName::Auto, help_heading = "Target")]
     pub(crate) api: ApiName,
     /// The variable that holds its key; without it, its own in hob.toml, or for a hob hob's
     #[arg(long, value_name = "VARIABLE", help_heading = "Target")]
     pub(crate) key_env: Option<String>,
-    /// The command line that starts it: it is started anew for half of the runs, and ended after them
+    /// The command line that starts the server. hob restarts the server after half of the runs, and stops
+    /// it at the end
     #[arg(long, value_name = "COMMAND", requires = "target", help_heading = "Target")]
     pub(crate) launch: Option<String>,
-    /// What answers 200 once it is ready
+    /// The path that answers 200 when the server is ready
     #[arg(long, value_name = "PATH", default_value = READY, help_heading = "Target")]
     pub(crate) ready: String,
     /// A server that is not ready after so long has failed
@@ -73,7 +74,7 @@ pub(crate) enum ApiName {
     Hob,
 }
 
-/// What the server is to do.
+/// The kind of work that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Chat,
@@ -100,7 +101,7 @@ pub(crate) struct ServerPlan {
     backend: Option<&'static str>,
 }
 
-/// What a hob is started with.
+/// How hob starts a hob of its own.
 #[derive(Debug)]
 struct Own {
     model: String,

@@ -43,8 +43,8 @@ pub(crate) struct CalibrateArgs {
 }
 
 const AFTER_HELP: &str = "\
-Takes up to half a minute, in which all cores are busy; let nothing else run. What comes out is
-kept in machine.toml of hob's home, for this processor and this version of the engine.";
+Takes up to half a minute and uses all cores; let nothing else run. The result is stored in
+machine.toml of hob's home, for this processor and this version of the engine.";
 
 const TYPES: usize = 22;
 const TYPES_QUICK: usize = 6;

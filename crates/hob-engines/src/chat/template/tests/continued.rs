@@ -1,5 +1,5 @@
 //! A last message of the assistant's is continued: the prompt ends with its text.
-//! What must not be continued is here too: calls, and a message that stands alone.
+//! Also tests what must not be continued: calls, and a message that stands alone.
 
 use hob_core::chat::{Effort, Role, Thinking};
 

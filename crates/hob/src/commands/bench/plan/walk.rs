@@ -282,7 +282,7 @@ fn usual_model(target: &PlanTarget, cell: &Cell) -> Option<String> {
     })
 }
 
-/// What a server is reached by: who speaks is another model than who chats, of the same address.
+/// Words that identify a server and its model. At one address, the speech model is another model than the chat model.
 fn words_of(server: &ServerArgs, cell: &Cell) -> Vec<String> {
     let spoken = cell.kind.is_spoken().then(|| "spoken".to_owned());
     server.words().into_iter().chain(spoken).collect()
