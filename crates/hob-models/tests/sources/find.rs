@@ -6,4 +6,3 @@ mod local;
 mod made;
 mod remote;
 mod repository;
-mod server;

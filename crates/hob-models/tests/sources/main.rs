@@ -5,3 +5,4 @@ mod find;
 mod located;
 mod loopback;
 mod pull;
+mod server;

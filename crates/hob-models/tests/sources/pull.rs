@@ -4,7 +4,6 @@
 mod chat;
 mod interrupted;
 mod refused;
-mod server;
 mod stage;
 mod store;
 mod together;

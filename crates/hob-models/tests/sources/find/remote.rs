@@ -3,7 +3,7 @@
 use hob_models::gguf::sample::SampleGguf;
 
 use super::made::{CONFIG, ROWS, find, finder, parts, refused, safetensors};
-use super::server::{Manner, Server};
+use crate::server::{Manner, Server};
 
 const MIB: usize = 1 << 20;
 
@@ -81,7 +81,7 @@ fn what_servers_do_is_said_in_one_sentence() {
         (Manner::Status(403), "is gated"),
         (Manner::Status(404), "does not exist"),
         (Manner::Status(500), "answered with status 500"),
-        (Manner::Cut(1_000), "cannot be reached"),
+        (Manner::CutAfter(1_000), "cannot be reached"),
         (Manner::Elsewhere, "another part of the file"),
         (Manner::Crumbs, "cannot be read"),
     ];

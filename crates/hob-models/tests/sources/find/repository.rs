@@ -6,7 +6,7 @@ use hob_models::Finder;
 use hob_models::gguf::sample::SampleGguf;
 
 use super::made::{CONFIG, ROWS, find, finder, quant, refused, safetensors};
-use super::server::{Manner, Server};
+use crate::server::{Manner, Server};
 
 fn tree(server: &Server, repo: &str, files: &[(&str, &[u8])]) {
     let entry = |(path, bytes): &(&str, &[u8])| {
@@ -161,8 +161,8 @@ fn the_token_is_told_to_the_hub_alone() {
     find(&finder, "o/m");
     find(&finder, &elsewhere);
     find(&finder, "o/m/moved.gguf");
-    assert!(hub.requests().iter().all(|(_, token)| token.as_deref() == Some("secret")));
+    assert!(hub.requests().iter().all(|one| one.token.as_deref() == Some("secret")));
     let asked = other.requests();
-    assert!(asked.len() == 2 && asked.iter().all(|(_, token)| token.is_none()), "{asked:?}");
+    assert!(asked.len() == 2 && asked.iter().all(|one| one.token.is_none()), "{asked:?}");
     assert!(!format!("{finder:?}").contains("secret"));
 }

@@ -2,13 +2,13 @@
 
 use hob_models::{Cancelled, Progress, PullError, PullOutcome, PullStep, StoreError, Watch};
 
-use super::server::{Answer, Request};
 use super::stage::{NAME, PIP, Stage, VOICE_BYTES, hub_path};
+use crate::server::{Manner, Request};
 
 const CANCELLED: Result<(), PullError> = Err(PullError::Cancelled(Cancelled));
 
 fn asked(voice: &str, from: Option<usize>) -> Request {
-    Request { path: hub_path(voice), from }
+    Request { path: hub_path(voice), from, token: None }
 }
 
 fn is_missing(stage: &Stage) -> bool {
@@ -51,7 +51,7 @@ fn a_pull_may_be_interrupted_at_every_step() {
 #[test]
 fn a_connection_that_breaks_is_taken_up_where_it_broke() {
     let stage = Stage::new().hub_only();
-    stage.server.plan(&hub_path("a"), &[Answer::CutAfter(100_000), Answer::CutAfter(30_000)]);
+    stage.server.plan(&hub_path("a"), &[Manner::CutAfter(100_000), Manner::CutAfter(30_000)]);
     stage.pull().expect("pulled");
     let expect =
         [asked("a", None), asked("a", Some(100_000)), asked("a", Some(130_000)), asked("b", None)];
@@ -61,7 +61,7 @@ fn a_connection_that_breaks_is_taken_up_where_it_broke() {
 #[test]
 fn a_server_that_knows_no_ranges_begins_again() {
     let stage = Stage::new().hub_only();
-    stage.server.plan(&hub_path("a"), &[Answer::CutAfter(100_000), Answer::Whole]);
+    stage.server.plan(&hub_path("a"), &[Manner::CutAfter(100_000), Manner::Whole]);
     stage.pull().expect("pulled");
     let expect = [asked("a", None), asked("a", Some(100_000)), asked("b", None)];
     assert_eq!(stage.server.requests(), expect);

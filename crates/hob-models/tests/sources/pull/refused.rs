@@ -7,8 +7,8 @@ use hob_models::{
     DiskError, FetchError, PullError, PythonClient, Sha256, SourceKind, StoreError, TransformError,
 };
 
-use super::server::Answer;
 use super::stage::{NAME, PIP, Stage, VOICE_BYTES, graph, hub_path, voice, zip_of};
+use crate::server::Manner;
 
 /// The reasons why the part could not be had, by source in order; and that nothing was stored.
 #[expect(clippy::panic, reason = "a helper of tests only")]
@@ -49,7 +49,7 @@ fn an_unreachable_server_is_asked_once() {
 #[test]
 fn a_status_is_quoted() {
     let stage = Stage::new().hub_only();
-    stage.server.plan(&hub_path("a"), &[Answer::Status(403)]);
+    stage.server.plan(&hub_path("a"), &[Manner::Status(403)]);
     let expect = FetchError::Refused { address: address(&stage, "a"), status: 403 };
     assert_eq!(failures(&stage, "voices"), [expect]);
 }
@@ -57,7 +57,7 @@ fn a_status_is_quoted() {
 #[test]
 fn a_server_that_breaks_off_again_and_again_is_given_up_and_what_came_is_kept() {
     let stage = Stage::new().hub_only();
-    stage.server.plan(&hub_path("a"), &[Answer::CutAfter(10_000); 3]);
+    stage.server.plan(&hub_path("a"), &[Manner::CutAfter(10_000); 3]);
     let expect = FetchError::CutOff {
         address: address(&stage, "a"),
         times: 3,
@@ -74,7 +74,7 @@ fn a_server_that_breaks_off_again_and_again_is_given_up_and_what_came_is_kept() 
 fn a_server_that_goes_silent_is_given_up_and_what_came_is_kept() {
     let mut stage = Stage::new().hub_only();
     stage.fetcher.limits.silence = Duration::from_millis(1_000);
-    stage.server.plan(&hub_path("a"), &[Answer::StallAfter(70_000)]);
+    stage.server.plan(&hub_path("a"), &[Manner::StallAfter(70_000)]);
     let expect = FetchError::Stalled { what: address(&stage, "a"), silent_s: 1 };
     assert_eq!(failures(&stage, "voices"), [expect]);
     assert_eq!(std::fs::metadata(stage.partial("voices/a.bin")).expect("kept").len(), 70_000);
@@ -83,7 +83,7 @@ fn a_server_that_goes_silent_is_given_up_and_what_came_is_kept() {
 #[test]
 fn more_bytes_than_pinned_are_not_taken() {
     let stage = Stage::new().hub_only();
-    stage.server.plan(&hub_path("b"), &[Answer::Longer(1)]);
+    stage.server.plan(&hub_path("b"), &[Manner::Longer(1)]);
     let bytes_max = VOICE_BYTES as u64;
     let expect = FetchError::TooLong { file: address(&stage, "b"), bytes_max };
     assert_eq!(failures(&stage, "voices"), [expect]);
@@ -93,7 +93,7 @@ fn more_bytes_than_pinned_are_not_taken() {
 #[test]
 fn wrong_bytes_from_a_server_are_named_and_deleted() {
     let stage = Stage::new().hub_only();
-    stage.server.plan(&hub_path("a"), &[Answer::Altered]);
+    stage.server.plan(&hub_path("a"), &[Manner::Altered]);
     let altered: Vec<u8> = voice("a").iter().map(|byte| !byte).collect();
     let expect = FetchError::Checksum {
         file: "voices/a.bin".to_owned(),

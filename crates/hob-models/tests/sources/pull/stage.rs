@@ -16,7 +16,7 @@ use hob_models::{
 };
 use tempfile::TempDir;
 
-use super::server::Server;
+use crate::server::{Manner, Server};
 
 pub(crate) const NAME: &str = "demo";
 pub(crate) const VOICES: [&str; 2] = ["a", "b"];
@@ -253,7 +253,9 @@ fn graph_part(shelf: &Path) -> CatalogPart {
 }
 
 fn voices_part(shelf: &Path, server: &Server) -> CatalogPart {
-    VOICES.iter().for_each(|name| server.put(&hub_path(name), &voice(name)));
+    for name in VOICES {
+        server.put(&hub_path(name), &voice(name), Manner::Ranges);
+    }
     let members = VOICES.map(|name| (format!("package/voices/{name}.bin"), voice(name)));
     let tarball = tarball_of(&members);
     std::fs::write(shelf.join("demo-voices-2.0.tgz"), &tarball).expect("a tarball");

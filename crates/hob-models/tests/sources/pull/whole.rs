@@ -2,8 +2,8 @@
 
 use hob_models::{PartSource, Progress, PullOutcome, PythonClient, SourceKind, Store, Watch};
 
-use super::server::Request;
 use super::stage::{NAME, Stage, UV, VOICES, graph, hub_path, voice};
+use crate::server::Request;
 
 fn verified(store: &Store) {
     let model = store.find(NAME).expect("found");
@@ -12,7 +12,7 @@ fn verified(store: &Store) {
 }
 
 fn whole(path: String) -> Request {
-    Request { path, from: None }
+    Request { path, from: None, token: None }
 }
 
 #[test]
