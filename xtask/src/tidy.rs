@@ -64,6 +64,6 @@ mod tests {
                 crate::tree::File::new("crates/y/src/b.rs", "//! B.\n//! A.\nuse crate::a::A;\n"),
             ],
         };
-        assert_eq!(complaints(&bad).len(), 11, "{:#?}", complaints(&bad));
+        assert_eq!(complaints(&bad).len(), 10, "{:#?}", complaints(&bad));
     }
 }

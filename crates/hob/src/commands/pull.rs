@@ -55,14 +55,14 @@ pub(crate) struct PullArgs {
 }
 
 const AFTER_HELP: &str = "\
-hob reads the header of the file before it downloads the weights. It reports a model that its engine
-does not load, a disk that is too small, and a memory that is too small. hob checks each file against
-the SHA-256 of the hub, the registry or the catalog. It resumes an interrupted download, and does not
-download stored files again. HF_TOKEN opens gated repositories.
+hob reads the header of the file before it downloads the weights. It reports a model that its
+engine does not load, a disk that is too small, and a memory that is too small. hob checks each
+file against the SHA-256 of the hub, the registry or the catalog. It resumes an interrupted
+download, and does not download stored files again. HF_TOKEN opens gated repositories.
 
 A name such as qwen3:8b means Q4_K_M of its repository on the hub (`hob models` lists them); with
-a quant it is qwen3:8b-q8_0. hob looks in Ollama's registry for names that
-the hub does not have.
+a quant it is qwen3:8b-q8_0. hob looks in Ollama's registry for
+names that the hub does not have.
 
 Examples:
   hob pull

@@ -95,7 +95,7 @@ pub(crate) struct AliasSection {
     /// before 4.6, and not while the target's circuit is open. Default: `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) on_stream_error: Option<OnStreamErrorName>,
-    /// What hob does while a local model is being loaded: use the `next` target, or `wait` if no loaded
+    /// The behaviour while a local model loads: use the `next` target, or `wait` if no loaded
     /// target answers. It always waits for a load of at most 30 s. Default: `next`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) while_loading: Option<WhileLoadingName>,
