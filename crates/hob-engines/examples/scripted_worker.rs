@@ -14,7 +14,7 @@ fn main() -> Result<(), ServeError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let warm_up = WarmUp {
-        languages: vec![Language::AmericanEnglish],
+        language: Language::AmericanEnglish,
         voice: "af_plain".to_owned(),
         unit: SpokenUnit { phonemes: "ɹ".to_owned(), words: Vec::new(), pause_after_ms: 0 },
     };

@@ -211,15 +211,14 @@ pub(crate) fn work_speech(args: &SpeechWorkerArgs) -> CliResult<()> {
     serve_speech(socket, units, load, options).map_err(|error| Failure::new(Exit::Engine, error))
 }
 
-/// Both English accents are loaded, the default voice's first.
+/// Only the default voice's English is loaded before the first request. The dictionary of the other one
+/// takes tens of MB, and its first request loads it.
 fn warm_up(voice: &str) -> WarmUp {
-    let mut languages = vec![Language::AmericanEnglish, Language::BritishEnglish];
-    if voice.starts_with(Language::BritishEnglish.voice_letter()) {
-        languages.reverse();
-    }
+    let is_british = voice.starts_with(Language::BritishEnglish.voice_letter());
+    let language = if is_british { Language::BritishEnglish } else { Language::AmericanEnglish };
     let phonemes = "həlˈO, ˌI æm ɹˈɛdi.".to_owned();
     let unit = SpokenUnit { phonemes, words: Vec::new(), pause_after_ms: 0 };
-    WarmUp { languages, voice: voice.to_owned(), unit }
+    WarmUp { language, voice: voice.to_owned(), unit }
 }
 
 #[cfg(test)]
@@ -230,6 +229,15 @@ mod tests {
 
     fn voice(id: &str, language: Language) -> Voice {
         Voice { id: id.to_owned(), name: id.to_owned(), language, gender: Gender::Female }
+    }
+
+    #[test]
+    fn the_warm_up_loads_the_language_of_the_default_voice() {
+        let cases =
+            [("af_heart", Language::AmericanEnglish), ("bm_fable", Language::BritishEnglish)];
+        for (voice, language) in cases {
+            assert_eq!(warm_up(voice).language, language, "{voice}");
+        }
     }
 
     #[test]

@@ -34,9 +34,9 @@ pub struct ServeOptions {
 /// The first request's surprises (page faults, lazy tables, the phonemiser) are met with this.
 #[derive(Clone, Debug)]
 pub struct WarmUp {
-    pub languages: Vec<Language>,
+    pub language: Language,
     pub voice: String,
-    /// What the voice says. No text, because the languages are not read in yet.
+    /// What the voice says. No text, because the language is not loaded yet.
     pub unit: SpokenUnit,
 }
 
@@ -88,7 +88,7 @@ fn decode(frame: &Frame) -> Result<(u32, AnySpeechOrder), FrameError> {
     Ok((frame.stream, AnySpeechOrder::from_frame(frame)?))
 }
 
-/// Loads the engine and says the first window of the warm-up, while the languages are read in: a
+/// Loads the engine and says the first window of the warm-up, while the language is loaded: a
 /// cold start waits for the longer of the two. The scheduler learns nothing from it, because the two
 /// are in each other's way.
 fn get_ready<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
@@ -98,11 +98,11 @@ fn get_ready<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
     window_s: f32,
 ) -> Result<S, ServeError> {
     let load = || load().map_err(|error| ServeError::Load(error.to_string()));
-    let Some(WarmUp { languages, voice, unit }) = warm_up else {
+    let Some(WarmUp { language, voice, unit }) = warm_up else {
         return load();
     };
     thread::scope(|scope| {
-        scope.spawn(|| languages.iter().for_each(|&language| units.warm(language)));
+        scope.spawn(|| units.warm(*language));
         let mut synthesiser = load()?;
         let mut utterance = synthesiser.begin(unit, voice, Speed::NORMAL)?;
         synthesiser.render(&mut utterance, window_s)?;

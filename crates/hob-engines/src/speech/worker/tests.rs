@@ -17,7 +17,7 @@ fn scripted() -> Result<ScriptedSynthesiser, String> {
 
 fn options(warm_voice: &str) -> ServeOptions {
     let warm_up = WarmUp {
-        languages: vec![Language::AmericanEnglish],
+        language: Language::AmericanEnglish,
         voice: warm_voice.to_owned(),
         unit: SpokenUnit { phonemes: "ɹ".to_owned(), words: Vec::new(), pause_after_ms: 0 },
     };
