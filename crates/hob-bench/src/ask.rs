@@ -25,7 +25,7 @@ pub enum AskError {
 }
 
 /// Header lines with the client's name and key. A hob server marks requests of this client as benchmarks in its ledger.
-pub fn introduction(key: Option<&str>) -> String {
+pub fn client_headers(key: Option<&str>) -> String {
     let name = concat!("user-agent: hob-bench/", env!("CARGO_PKG_VERSION"), "\r\n");
     key.map_or(name.to_owned(), |key| format!("{name}authorization: Bearer {key}\r\n"))
 }
@@ -41,7 +41,7 @@ pub fn ask(
     body: Option<&str>,
     silence: Duration,
 ) -> Result<Asked, AskError> {
-    let (host, prefix, shown) = (endpoint.authority(), &endpoint.prefix, introduction(key));
+    let (host, prefix, shown) = (endpoint.authority(), &endpoint.prefix, client_headers(key));
     let request = match body {
         None => format!("GET {prefix}{path} HTTP/1.1\r\nhost: {host}\r\n{shown}\r\n"),
         Some(body) => format!(

@@ -1,13 +1,13 @@
-//! Figures as people read them: three digits that count, seconds where milliseconds are too many.
+//! Formats figures for people: three significant digits, and seconds instead of many milliseconds.
 //! The page and the terminal write the same figure in the same way.
 
 use crate::record::{Record, Spread};
 use crate::terms::{Metric, MetricDefinition};
 
-/// From here on milliseconds are written as seconds.
+/// From this value on, milliseconds are written as seconds.
 const MS_MAX: f64 = 10_000.0;
 
-/// Three digits that count, and all of those before the point.
+/// Three significant digits, and all digits before the decimal point.
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 || size == 0.0 => 0,
@@ -23,7 +23,7 @@ pub fn number(value: f64) -> String {
     format!("{}{rest}", grouped(whole))
 }
 
-/// A count, its thousands apart: `195,072`.
+/// Separates thousands: `195,072`.
 fn grouped(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
     let mut text = sign.to_owned();
@@ -36,7 +36,7 @@ fn grouped(digits: &str) -> String {
     text
 }
 
-/// With its unit.
+/// A value with its unit.
 pub fn figure(value: f64, definition: &MetricDefinition) -> String {
     match definition.unit {
         "ms" if value.abs() >= MS_MAX => format!("{} s", number(value / 1e3)),
@@ -46,7 +46,7 @@ pub fn figure(value: f64, definition: &MetricDefinition) -> String {
     }
 }
 
-/// The one figure of a spread, or the range that stands for it.
+/// The figure of a spread, or its range if there is no figure.
 pub fn spread(spread: &Spread, metric: Metric) -> String {
     let written = |value| figure(value, metric.definition());
     match (spread.figure(), spread.min, spread.max) {
@@ -61,7 +61,7 @@ pub fn spread(spread: &Spread, metric: Metric) -> String {
     }
 }
 
-/// How often the answers of a run stopped, and the longest stop; a dash where there was none.
+/// The number of stalls in a run and the longest one, or a dash without stalls.
 pub fn stalls(record: &Record) -> String {
     let stalls = record.metrics.stall.filter(|stalls| stalls.count > 0);
     stalls.map_or_else(
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_digits_count() {
+    fn numbers_have_three_significant_digits() {
         let rows = [
             (0.0, "0"),
             (0.0123, "0.012"),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn many_milliseconds_are_seconds() {
+    fn many_milliseconds_become_seconds() {
         let rows = [(84.0, "84 ms"), (9_999.0, "9,999 ms"), (13_800.0, "13.8 s")];
         for (value, expected) in rows {
             assert_eq!(figure(value, Metric::TtftMs.definition()), expected);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_stands_for_a_figure_that_is_not_known() {
+    fn a_range_replaces_an_unknown_figure() {
         let range = |min, max| Spread { min, max, ..Spread::default() };
         let rows = [
             (range(Some(17_000.0), Some(25_000.0)), "17 s to 25 s"),

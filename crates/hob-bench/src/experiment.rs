@@ -41,11 +41,11 @@ pub enum Axis {
     Load(Vec<Arrivals>),
     /// How sound arrives, for one user: streamed, or all of it at the end.
     Delivery,
-    /// Users at once; each number in turns with one user.
+    /// Users at the same time; each number is measured in turns with one user.
     Concurrency(Vec<usize>),
-    /// Users at once; the server is restarted for each number, so that its memory is that of so many.
+    /// Users at the same time. The server is restarted for each number, so memory is measured for each number.
     Batch(Vec<usize>),
-    /// Tokens of the prompt; new prompts in turns with the same prompts again.
+    /// Tokens of the prompt: new prompts, then the same prompts again.
     Context(ContextOptions),
     /// The longest context, by bisection.
     MaxContext(MaxContextOptions),
@@ -103,7 +103,7 @@ impl Experiment {
         }
     }
 
-    /// Narrows it to the cell of one record.
+    /// Limits the experiment to the cell of one record.
     pub fn narrow_to(&mut self, record: &Record) {
         let users = record.workload.concurrency.map(|users| users as usize);
         match &mut self.workload {

@@ -83,12 +83,12 @@ mod kernel {
     #[repr(align(16))]
     struct Space([u8; cmsg_space::<TimeSpec>()]);
 
-    /// Whether it will say when bytes come (`SO_TIMESTAMPNS`, socket(7)).
+    /// Turns on time stamps for received bytes (`SO_TIMESTAMPNS`, socket(7)). False: the kernel cannot.
     pub(super) fn stamp(stream: &TcpStream) -> bool {
         setsockopt(stream, sockopt::ReceiveTimestampns, &true).is_ok()
     }
 
-    /// What is there, and when the last of it came.
+    /// Reads what has arrived. Returns its length, and when its last bytes arrived.
     pub(super) fn read(
         stream: &TcpStream,
         buffer: &mut [u8],
@@ -142,10 +142,10 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn what_came_while_nobody_read_is_as_old_as_it_is() {
+    fn the_delay_of_a_late_read_is_reported() {
         let (mut there, mut here) = pair();
         let mut buffer = [0; 16];
-        // The kernel begins to stamp soon after it was first asked, and not at once.
+        // The kernel starts to add time stamps shortly after the option is set, not at once.
         let begun = Instant::now();
         while here.read_delay() < Duration::from_millis(50)
             && begun.elapsed() < Duration::from_secs(5)
@@ -162,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_tells_nothing() {
+    fn a_clock_that_was_set_gives_no_delay() {
         let (_there, mut here) = pair();
         here.clocks.1 -= Duration::from_secs(3600);
         assert_eq!(here.since(SystemTime::now() - Duration::from_millis(20)), Duration::ZERO);
         let read_delay = here.since(SystemTime::now() - Duration::from_millis(20));
         assert!(read_delay >= Duration::from_millis(20), "{read_delay:?}");
         let later = SystemTime::now() + Duration::from_secs(60);
-        assert_eq!(here.since(later), Duration::ZERO, "what comes has come");
+        assert_eq!(here.since(later), Duration::ZERO, "an arrival cannot be in the future");
     }
 }

@@ -1,5 +1,5 @@
 //! Every figure's name, unit, direction and definition: one name, one formula.
-//! The page, the reference and the terminal all read this table; none of them explains a figure of its own accord.
+//! The page, the reference and the terminal take all their explanations from this table.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 pub enum Better {
     Less,
     More,
-    /// It says what was done and not how well.
+    /// Neither direction is better: it describes what was done.
     Neither,
 }
 
-/// What a name means.
+/// The definition of a metric or of another term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricDefinition {
     pub name: &'static str,
-    /// For the head of a column.
+    /// The heading of a column.
     pub title: &'static str,
-    /// As it is written behind the number; empty of shares and ratios.
+    /// As it is written after the number; empty for shares and ratios.
     pub unit: &'static str,
     pub better: Better,
     /// One sentence.
@@ -28,16 +28,16 @@ pub struct MetricDefinition {
     pub formula: &'static str,
 }
 
-/// Makes the metrics and their table from one list, so that neither can lack what the other has.
+/// Creates the enum and its table from one list, so both have the same metrics.
 macro_rules! metrics {
     ($($metric:ident $name:literal, $title:literal, $unit:literal, $better:ident, $meaning:literal, $formula:literal;)+) => {
-        /// What is measured many times in a run and kept as a spread.
+        /// A figure that is measured many times in a run. Records keep its distribution.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum Metric {
             $(#[serde(rename = $name)] $metric,)+
         }
 
-        /// The terms of all metrics, in the order of `Metric`.
+        /// The definitions of all metrics, in the order of `Metric`.
         const METRICS: &[MetricDefinition] = &[$(MetricDefinition {
             name: $name, title: $title, unit: $unit, better: Better::$better, meaning: $meaning, formula: $formula,
         },)+];
@@ -50,59 +50,59 @@ macro_rules! metrics {
 
 metrics! {
     TtfbMs "ttfb_ms", "first byte", "ms", Less, "Until the head of the answer arrives.", "t_hdr − t_send";
-    TtftMs "ttft_ms", "first token", "ms", Less, "Until the first token arrives, be it thinking or answer.", "a_first − t_send";
-    TtfatMs "ttfat_ms", "first answer token", "ms", Less, "Until the first token arrives that is not thinking: what a reader waits for.", "a_first(content, tool) − t_send";
-    SilenceMs "silence_ms", "silence", "ms", Less, "Hidden thinking: from the first token to the first of the answer.", "ttfat − ttft";
-    TtfbSchedMs "ttfb_sched_ms", "first byte, from due", "ms", Less, "The first byte, counted from when the request was due and not from when it was sent.", "t_hdr − t_sched";
-    TtftSchedMs "ttft_sched_ms", "first token, from due", "ms", Less, "The first token, counted from when the request was due.", "a_first − t_sched";
-    TtfatSchedMs "ttfat_sched_ms", "first answer token, from due", "ms", Less, "The first answer token, counted from when the request was due.", "a_first(content, tool) − t_sched";
-    DispatchMs "dispatch_ms", "dispatch", "ms", Less, "How late the client sent: its own fault, and not the server's.", "t_send − t_sched";
-    ConnectMs "connect_ms", "connect", "ms", Less, "Until a new connection stood; none of a reused one.", "";
+    TtftMs "ttft_ms", "first token", "ms", Less, "Until the first token of thinking or of the answer arrives.", "a_first − t_send";
+    TtfatMs "ttfat_ms", "first answer token", "ms", Less, "Until the first token of the answer arrives, without thinking. This is how long a reader waits.", "a_first(content, tool) − t_send";
+    SilenceMs "silence_ms", "silence", "ms", Less, "Thinking before the answer: from the first token to the first token of the answer.", "ttfat − ttft";
+    TtfbSchedMs "ttfb_sched_ms", "first byte, from due", "ms", Less, "From when the request was due to the first byte of the answer.", "t_hdr − t_sched";
+    TtftSchedMs "ttft_sched_ms", "first token, from due", "ms", Less, "From when the request was due to the first token.", "a_first − t_sched";
+    TtfatSchedMs "ttfat_sched_ms", "first answer token, from due", "ms", Less, "From when the request was due to the first token of the answer.", "a_first(content, tool) − t_sched";
+    DispatchMs "dispatch_ms", "dispatch", "ms", Less, "How late the client sent the request. The client causes this delay, not the server.", "t_send − t_sched";
+    ConnectMs "connect_ms", "connect", "ms", Less, "Until a new connection is open. A reused connection has no such time.", "";
     E2eMs "e2e_ms", "whole answer", "ms", Less, "From sending to the last token.", "a_last − t_send";
     E2eSchedMs "e2e_sched_ms", "whole answer, from due", "ms", Less, "From when the request was due to the last token.", "a_last − t_sched";
-    TpotMs "tpot_ms", "time per token", "ms", Less, "Time for each token behind the first chunk.", "(a_last − a_first) / (N − n_first)";
-    DecodeTokS "decode_tok_s", "gen tok/s", "tok/s", More, "Tokens per second while the answer is written, the wait before the first one left out.", "(N − n_first) / (a_last − a_first)";
+    TpotMs "tpot_ms", "time per token", "ms", Less, "Time for each token after the first chunk.", "(a_last − a_first) / (N − n_first)";
+    DecodeTokS "decode_tok_s", "gen tok/s", "tok/s", More, "Tokens per second after the first chunk, without the wait for it.", "(N − n_first) / (a_last − a_first)";
     ReasoningTokS "reasoning_tok_s", "reasoning tok/s", "tok/s", More, "Tokens per second while the model thinks.", "over the reasoning chunks alone";
-    ContentTokS "content_tok_s", "answer tok/s", "tok/s", More, "Tokens per second of the answer alone.", "over the content chunks alone";
-    PrefillTokS "prefill_tok_s", "prefill tok/s", "tok/s", More, "Tokens of the prompt per second that had to be computed, those from the cache left out.", "(prompt − cached) / prefill time";
-    PromptTtftTokS "prompt_ttft_tok_s", "prompt / first token", "tok/s", Neither, "Tokens of the prompt by the wait for the first token. On a cache hit it includes tokens that were not computed, so it is not the prefill speed.", "prompt / ttft";
+    ContentTokS "content_tok_s", "answer tok/s", "tok/s", More, "Tokens per second of the answer, without thinking.", "over the content chunks alone";
+    PrefillTokS "prefill_tok_s", "prefill tok/s", "tok/s", More, "Computed prompt tokens per second, without cached tokens.", "(prompt − cached) / prefill time";
+    PromptTtftTokS "prompt_ttft_tok_s", "prompt / first token", "tok/s", Neither, "Tokens of the prompt, divided by the time to the first token. On a cache hit it includes tokens that were not computed, so it is not the prefill speed.", "prompt / ttft";
     GenTokS "gen_tok_s", "gen tok/s (as published)", "tok/s", More, "Tokens per second as published, without a definition of how they were counted.", "";
     IcgMs "icg_ms", "chunk gap", "ms", Less, "Time between two chunks, over all requests together.", "a_i − a_(i−1)";
-    ItlMs "itl_ms", "token gap", "ms", Less, "Time between two tokens, where it is known how many each chunk holds.", "(a_i − a_(i−1)) / n_i, n_i times";
-    ThroughputTokS "throughput_tok_s", "throughput", "tok/s", More, "Tokens per second of all users together, while all of them were served.", "tokens / window with all slots full";
+    ItlMs "itl_ms", "token gap", "ms", Less, "Time between two tokens, if the number of tokens in each chunk is known.", "(a_i − a_(i−1)) / n_i, n_i times";
+    ThroughputTokS "throughput_tok_s", "throughput", "tok/s", More, "Tokens per second of all users together, while each of them has a request running.", "tokens / time with a request of every user";
     RequestsS "requests_s", "requests/s", "1/s", More, "Answers per second of all users together.", "requests / window";
-    PromptTokens "prompt_tokens", "prompt tokens", "tok", Neither, "Tokens of the prompt, the template's included.", "";
-    CachedTokens "cached_tokens", "cached tokens", "tok", Neither, "Tokens of the prompt that the server already had.", "";
-    CompletionTokens "completion_tokens", "tokens", "tok", Neither, "Tokens that were written, thinking included.", "N";
+    PromptTokens "prompt_tokens", "prompt tokens", "tok", Neither, "Tokens of the prompt, including its template.", "";
+    CachedTokens "cached_tokens", "cached tokens", "tok", Neither, "Tokens of the prompt that the server had in its cache.", "";
+    CompletionTokens "completion_tokens", "tokens", "tok", Neither, "Generated tokens, including thinking.", "N";
     ReasoningTokens "reasoning_tokens", "thinking tokens", "tok", Less, "Tokens of thinking.", "";
     ContentTokens "content_tokens", "answer tokens", "tok", Neither, "Tokens of the answer.", "N − reasoning";
-    QueueMs "queue_ms", "queue", "ms", Less, "The wait inside the server, as the server reports it.", "";
-    TtfaMs "ttfa_ms", "first sound", "ms", Less, "Until the first sample that can be heard, above −50 dBFS; of voice from the last sample of the question.", "t(sample > −50 dBFS) − t_send";
+    QueueMs "queue_ms", "queue", "ms", Less, "Waiting time inside the server, as the server reports it.", "";
+    TtfaMs "ttfa_ms", "first sound", "ms", Less, "Until the first audible sample (above −50 dBFS). In a voice run it counts from the last sample of the question.", "t(sample > −50 dBFS) − t_send";
     WallMs "wall_ms", "time to speak", "ms", Less, "From sending a text to the last byte of its sound.", "a_last − t_send";
     AudioS "audio_s", "sound", "s", Neither, "Length of the sound.", "samples / rate";
-    Rtf "rtf", "real-time factor", "", Less, "Seconds of work for one second of sound.", "wall / audio";
-    RealTimeX "real_time_x", "× real time", "×", More, "Seconds of sound for one second of work.", "audio / wall";
-    CharsS "chars_s", "characters/s", "char/s", More, "Characters spoken per second of work.", "characters / wall";
-    Spread "spread", "spread", "", More, "How much of the waiting was already listening: near 0 all sound came at once, at the end.", "(a_last − ttfa) / (a_last − t_send)";
-    UnderrunMs "underrun_ms", "underrun", "ms", Less, "The worst starvation of a player that starts with the first sound.", "";
-    Wer "wer", "word errors", "", Less, "Share of words that were heard wrongly.", "(wrong + missing + added) / words";
-    Cer "cer", "character errors", "", Less, "Share of characters that were heard wrongly.", "(wrong + missing + added) / characters";
+    Rtf "rtf", "real-time factor", "", Less, "Time to speak, divided by the length of the sound.", "wall / audio";
+    RealTimeX "real_time_x", "× real time", "×", More, "Length of the sound, divided by the time to speak.", "audio / wall";
+    CharsS "chars_s", "characters/s", "char/s", More, "Characters of the text per second of the time to speak.", "characters / wall";
+    Spread "spread", "spread", "", More, "Share of the total time that is left after the first audible sound. Near 0, all sound arrives at the end.", "(a_last − ttfa) / (a_last − t_send)";
+    UnderrunMs "underrun_ms", "underrun", "ms", Less, "Greatest shortage of sound for a player that starts with the first sound.", "";
+    Wer "wer", "word errors", "", Less, "Share of words that were transcribed wrongly.", "(wrong + missing + added) / words";
+    Cer "cer", "character errors", "", Less, "Share of characters that were transcribed wrongly.", "(wrong + missing + added) / characters";
     FirstPartialMs "first_partial_ms", "first words", "ms", Less, "Until the first words of a transcript.", "";
-    LoadMs "load_ms", "load", "ms", Less, "Until a model is ready after its process was started.", "";
-    ColdFirstMs "cold_first_ms", "first request", "ms", Less, "The first request of a new process, whole.", "";
-    WarmMs "warm_ms", "warm request", "ms", Less, "The same request once the process is warm, whole.", "median of the requests behind the first";
-    ColdX "cold_x", "cold / warm", "×", Less, "How many times longer the first request of a new process takes than the same once it is warm.", "cold_first / warm";
-    SwapMs "swap_ms", "model swap", "ms", Less, "Until another model answers in place of this one.", "";
+    LoadMs "load_ms", "load", "ms", Less, "From the start of a process until its model is ready.", "";
+    ColdFirstMs "cold_first_ms", "first request", "ms", Less, "The complete first request of a new process.", "";
+    WarmMs "warm_ms", "warm request", "ms", Less, "The same complete request when the process is warm.", "median of the requests after the first";
+    ColdX "cold_x", "cold / warm", "×", Less, "Time of the first request of a new process, divided by its time when the process is warm.", "cold_first / warm";
+    SwapMs "swap_ms", "model swap", "ms", Less, "Until another model answers instead of this one.", "";
 }
 
-/// What is not a spread, and the page's own words.
+/// Terms that are not metrics, and words that only the page uses.
 const OTHERS: &[MetricDefinition] = &[
     definition(
         "stall",
         "stalls",
         "",
         Better::Less,
-        "Gaps that a reader notices: how many, and the worst.",
+        "Gaps that a reader notices: their number, and the longest.",
         "gap > max(250 ms, 5 × median gap)",
     ),
     definition(
@@ -119,7 +119,7 @@ const OTHERS: &[MetricDefinition] = &[
         "no answer",
         "",
         Better::Less,
-        "Requests whose tokens all went into thinking.",
+        "Requests whose tokens were all thinking.",
         "finish = length, content = 0",
     ),
     definition(
@@ -127,7 +127,7 @@ const OTHERS: &[MetricDefinition] = &[
         "memory",
         "GB",
         Better::Less,
-        "The most that it took: of the card where there is one, else of the machine.",
+        "Peak memory of the cards if the server uses them, otherwise of the machine.",
         "VRAM peak, else RSS peak",
     ),
     definition(
@@ -135,7 +135,7 @@ const OTHERS: &[MetricDefinition] = &[
         "scaling",
         "",
         Better::More,
-        "Throughput of n users against n times that of one. Under 0.6 it is a queue.",
+        "Throughput of n users, divided by n times the throughput of one user. Below 0.6, users wait for each other.",
         "throughput(n) / (n · throughput(1))",
     ),
     definition(
@@ -143,7 +143,7 @@ const OTHERS: &[MetricDefinition] = &[
         "longest context",
         "tok",
         Better::More,
-        "The longest context that can be filled and still answers; only started, where that is all that was tried.",
+        "The longest context that can be filled and still answers. If only the start was tested: the longest with which the server starts.",
         "",
     ),
     definition(
@@ -159,7 +159,7 @@ const OTHERS: &[MetricDefinition] = &[
         "streams",
         "",
         Better::Neither,
-        "Whether sound comes while it is made. Under a tenth of spread it is only cut into pieces at the end.",
+        "Whether sound is sent while it is computed. With a spread below 0.10 it is sent only at the end.",
         "spread < 0.10: fake",
     ),
     definition(
@@ -167,7 +167,7 @@ const OTHERS: &[MetricDefinition] = &[
         "production gap",
         "×",
         Better::Less,
-        "What real requests wait, against the warm figure of the bench.",
+        "Waiting time of real requests, divided by the warm figure of the benchmark.",
         "production p50 / warm p50",
     ),
     definition(
@@ -175,7 +175,7 @@ const OTHERS: &[MetricDefinition] = &[
         "production",
         "",
         Better::Less,
-        "What real requests of the last 30 days waited, out of the ledger of this server; from 20 of them on.",
+        "Waiting time of real requests in the last 30 days, from the ledger of this server. It needs at least 20 requests.",
         "",
     ),
     definition(
@@ -183,7 +183,7 @@ const OTHERS: &[MetricDefinition] = &[
         "verified",
         "",
         Better::Neither,
-        "Six runs or more on two server starts, an interval of 5 % at most to each side, a quiet machine, everything known that ran.",
+        "At least six runs on two server starts, an interval of at most 5 % to each side, a quiet machine, and program, start command, weights and client known.",
         "",
     ),
     definition(
@@ -207,7 +207,7 @@ const OTHERS: &[MetricDefinition] = &[
         "shape",
         "",
         Better::Neither,
-        "How long prompt and answer are. Without one chosen, a range over shapes is shown.",
+        "Length of prompt and answer. If no shape is chosen, a range over all shapes is shown.",
         "",
     ),
     definition(
@@ -215,7 +215,7 @@ const OTHERS: &[MetricDefinition] = &[
         "conc.",
         "",
         Better::Neither,
-        "Users at once, each of whom waits for an answer before asking again.",
+        "Users at the same time. Each waits for the answer before the next request.",
         "",
     ),
     definition(
@@ -223,7 +223,7 @@ const OTHERS: &[MetricDefinition] = &[
         "quant",
         "",
         Better::Neither,
-        "How the weights are packed: fewer bits, less memory and more loss.",
+        "How the weights are packed. Fewer bits need less memory and lose more quality.",
         "",
     ),
     definition("backend", "backend", "", Better::Neither, "What the engine computes with.", ""),
@@ -232,7 +232,7 @@ const OTHERS: &[MetricDefinition] = &[
         "cold",
         "",
         Better::Neither,
-        "The server knew nothing of the prompt, and its own count says so.",
+        "Nothing of the prompt was in the server's cache, according to the server's own count.",
         "cached_tokens = 0",
     ),
     definition(
@@ -240,7 +240,7 @@ const OTHERS: &[MetricDefinition] = &[
         "cached",
         "",
         Better::Neither,
-        "The server already had nine tenths of the prompt or more.",
+        "At least nine tenths of the prompt were in the server's cache.",
         "cached_tokens ≥ 0.9 · prompt",
     ),
     definition(
@@ -256,7 +256,7 @@ const OTHERS: &[MetricDefinition] = &[
         "95 % interval",
         "",
         Better::Neither,
-        "Where the median of more runs would lie, 19 times of 20. The whisker of a chart.",
+        "The range that contains the true median, 19 times out of 20. Charts show it as a whisker.",
         "order statistics, from 6 runs on",
     ),
     definition(
@@ -264,7 +264,7 @@ const OTHERS: &[MetricDefinition] = &[
         "range",
         "",
         Better::Neither,
-        "The least and the greatest median, over shapes.",
+        "The smallest and the greatest median of all shapes.",
         "",
     ),
 ];
@@ -281,13 +281,13 @@ const fn definition(
     MetricDefinition { name, title, unit, better, meaning, formula }
 }
 
-/// What stands in formulas.
+/// The symbols in formulas.
 pub const SYMBOLS: [(&str, &str); 7] = [
     ("t_sched", "when the request was due"),
-    ("t_send", "right before its last bytes were written"),
+    ("t_send", "right before the last bytes of the request were written"),
     ("t_hdr", "when the head of the answer was read"),
     ("a_i", "when chunk i was read; a_first and a_last are the first and last with tokens in them"),
-    ("n_i", "tokens in chunk i; n_first those in the first"),
+    ("n_i", "tokens in chunk i; n_first: tokens in the first chunk"),
     (
         "N",
         "all tokens: counted by the server, else by the engine, else by a tokenizer, else chunks",
@@ -295,12 +295,12 @@ pub const SYMBOLS: [(&str, &str); 7] = [
     ("finish", "why the answer ended"),
 ];
 
-/// All of them, metrics first.
+/// All definitions, metrics first.
 pub fn definitions() -> impl Iterator<Item = &'static MetricDefinition> {
     METRICS.iter().chain(OTHERS)
 }
 
-/// By its name.
+/// Finds a definition by its name.
 pub fn look_up(name: &str) -> Option<&'static MetricDefinition> {
     definitions().find(|definition| definition.name == name)
 }
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_called_in_files_as_it_is_in_the_table() {
+    fn a_metric_has_the_same_name_in_files_and_in_the_table() {
         for metric in Metric::ALL {
             let written = serde_json::to_value(metric).expect("a name");
             assert_eq!(written, metric.name());
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_stands_last_in_a_name() {
+    fn a_name_ends_with_its_unit() {
         let endings =
             [("ms", "_ms"), ("s", "_s"), ("tok/s", "_tok_s"), ("char/s", "chars_s"), ("1/s", "_s")];
         for metric in Metric::ALL {

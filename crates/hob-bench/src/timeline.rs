@@ -34,7 +34,7 @@ pub enum ChunkKind {
     Thought,
     Content,
     Call,
-    /// A tag of thinking that the server left in the text, or blanks around it: tokens, and no answer.
+    /// A thinking tag that the server left in the text, or white space around it. It has tokens, but is not part of the answer.
     Mark,
 }
 
@@ -44,41 +44,41 @@ impl ChunkKind {
     }
 }
 
-/// An event that brought tokens. Roles, counts, comments and marks are none.
+/// An event with tokens. Events with only a role, counts, a comment or an end marker are not chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// After the request was sent.
+    /// Time since the request was sent.
     pub at: Duration,
     pub kind: ChunkKind,
     pub bytes: usize,
-    /// It came in the same read as the one before, so that nothing is known of the time between.
+    /// It arrived in the same read as the chunk before, so the time between them is unknown.
     pub is_coalesced: bool,
 }
 
-/// Why there is no figure.
+/// Why a request has no figures.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestFault {
     #[error("the server cannot be reached: {cause}")]
     Unreachable { cause: String },
     #[error("the server answered {status}: {message}")]
     Refused { status: u16, message: String },
-    #[error("the server hung up in the middle of its answer, after {chunks} chunks")]
+    #[error("the server closed the connection in the middle of its answer, after {chunks} chunks")]
     CutOff { chunks: usize },
-    #[error("nothing came for too long, after {chunks} chunks")]
+    #[error("the server sent nothing until the timeout, after {chunks} chunks")]
     Silent { chunks: usize },
     #[error("the answer did not end in time, after {chunks} chunks")]
     TooSlow { chunks: usize },
-    #[error("what came is no answer of this protocol")]
+    #[error("the bytes are not an answer of this protocol")]
     Garbage,
     #[error("the server failed in the middle of its answer: {message}")]
     Failed { message: String },
     #[error("the answer has no tokens")]
     Empty,
-    #[error("it was stopped from here")]
+    #[error("the measurement was stopped")]
     Stopped,
 }
 
-/// One answer, decoded. Times are from when the request was sent.
+/// One decoded answer. Times count from when the request was sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     pub head: Option<Duration>,
@@ -87,12 +87,13 @@ pub struct Timeline {
     pub counts: ObservedCounts,
     pub finish: Option<String>,
     pub fault: Option<RequestFault>,
-    /// When it was due, before it was sent; what the connection took.
+    /// Delay between the due time and the sending of the request.
     pub dispatch: Duration,
+    /// Time to open the connection; None for a reused connection.
     pub connect: Option<Duration>,
 }
 
-/// Reads the recording of a chat or a completion.
+/// Parses the recording of a chat answer or a completion.
 pub fn timeline(exchange: &Exchange, protocol: Protocol) -> Timeline {
     let mut reading = Reading::of(protocol);
     let mut answer = HttpResponse::expected();
@@ -121,7 +122,7 @@ pub fn timeline(exchange: &Exchange, protocol: Protocol) -> Timeline {
     Timeline { chunks, counts, finish, ..timeline }
 }
 
-/// The first reason that there is; each of them hides those behind it.
+/// The first fault that applies. An earlier fault hides the later ones.
 fn fault(exchange: &Exchange, timeline: &Timeline, reading: &Reading) -> Option<RequestFault> {
     let chunks = reading.chunks.len();
     match &exchange.end {
@@ -150,23 +151,23 @@ fn fault(exchange: &Exchange, timeline: &Timeline, reading: &Reading) -> Option<
     }
 }
 
-/// A body while it is decoded.
+/// The state of decoding one body.
 #[derive(Debug)]
 struct Reading {
     protocol: Protocol,
     pieces: Pieces,
-    /// The beginning of the body, for refusals and for answers in one piece.
+    /// The beginning of the body, for error messages and for answers in one piece.
     beginning: Vec<u8>,
     chunks: Vec<Chunk>,
     counts: ObservedCounts,
     finish: Option<String>,
-    /// Where the text stands, as a server without a parser for thinking sends it.
+    /// Finds thinking tags in the text, for servers without a reasoning parser.
     text: ObservedText,
-    /// It has begun with a tag, so that blanks before that are no answer.
+    /// The text began with a thinking tag, so white space before the tag is not part of the answer.
     has_mark: bool,
     failed: Option<String>,
     has_garbage: bool,
-    /// Something of it was understood.
+    /// At least one part could be parsed.
     is_answer: bool,
     /// The stream had its end marker.
     has_end: bool,
@@ -215,7 +216,7 @@ impl Reading {
         }
     }
 
-    /// A last piece without its end, or an answer that was not streamed at all.
+    /// Parses a last piece without its end, or an answer that was not streamed.
     fn rest(&mut self) {
         if let Some(piece) = self.pieces.rest() {
             self.piece(&piece, true);
@@ -225,7 +226,7 @@ impl Reading {
             let text = String::from_utf8_lossy(&self.beginning).into_owned();
             self.piece(&text, true);
         }
-        // Blanks that nothing followed.
+        // White space without any text after it belongs to the answer.
         self.settle();
     }
 
@@ -261,7 +262,7 @@ impl Reading {
         }
     }
 
-    /// Bytes of thinking, of the answer and of marks in a text; `content` outside the text is answer.
+    /// Returns the bytes of thinking, of the answer and of marks. The part of `content` outside `text` belongs to the answer.
     fn text(&mut self, text: &str, content: usize) -> (usize, usize, usize) {
         if text.is_empty() {
             return (0, content, 0);
@@ -283,7 +284,7 @@ impl Reading {
         }
     }
 
-    /// There was no tag: what might have become one was answer.
+    /// Without a tag, everything that could have been a mark belongs to the answer.
     fn settle(&mut self) {
         if !self.has_mark {
             let marks = self.chunks.iter_mut().filter(|chunk| chunk.kind == ChunkKind::Mark);
@@ -291,7 +292,7 @@ impl Reading {
         }
     }
 
-    /// What a refusal says, in its own words.
+    /// The message of an error response.
     fn message(&self) -> String {
         let text = String::from_utf8_lossy(&self.beginning);
         match observe_openai(&text) {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::prompt::Prompt;
-use crate::ask::introduction;
+use crate::ask::client_headers;
 use crate::target::{Api, Target};
 use crate::thinking_switch::ThinkingSwitch;
 
@@ -36,7 +36,7 @@ impl RequestTemplate<'_> {
              accept: */*\r\nx-request-id: {number}\r\ncontent-length: {}\r\n\r\n{body}",
             endpoint.prefix,
             endpoint.authority(),
-            introduction(key.as_deref()),
+            client_headers(key.as_deref()),
             body.len()
         )
         .into()

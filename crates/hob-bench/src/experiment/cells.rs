@@ -43,7 +43,7 @@ pub(super) fn speech(
     let kind = if matches!(axis, Axis::Delivery) { RecordKind::Stream } else { RecordKind::Tts };
     let cells = session.cells(kind, &users, rounds);
     if matches!(axis, Axis::Load(_) | Axis::Delivery) {
-        // What a server that was already running had answered before is not known.
+        // A server that was already running may have answered requests before, so this may not be its first.
         let first_ms = bench.started.is_some().then_some(session.first_ms);
         let finish = |record: &mut Record| record.resources.cold_first_ms = first_ms;
         return one_by_one(bench, session, &cells, finish);
@@ -71,7 +71,7 @@ fn one_by_one<S: Session>(
     Ok(records)
 }
 
-/// Each of the cells with so many users.
+/// Measures each cell with each number of users.
 fn by_users<S: Session>(
     bench: &mut Workbench<'_>,
     session: &mut S,
@@ -101,7 +101,7 @@ fn by_users<S: Session>(
     Ok(records)
 }
 
-/// The fewest users first. A server that was started here is restarted for each number, because its memory stays at its peak.
+/// Measures the smallest number of users first. A server that hob started is restarted for each number, because its memory stays at its peak.
 fn batch<S: Session>(
     bench: &mut Workbench<'_>,
     session: &mut S,

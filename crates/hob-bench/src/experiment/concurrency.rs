@@ -1,4 +1,4 @@
-//! Latency per user under concurrent load, and what all users get together.
+//! Latency per user under concurrent load, and the throughput of all users together.
 //! Runs of many users are compared with the neighbouring runs of one user, never with another campaign.
 
 use hob_core::statistics::Ratio;
@@ -18,14 +18,14 @@ pub fn scaling_verdict(scaling: f64) -> &'static str {
     if scaling < SCALING_MIN { "queueing, not throughput" } else { "throughput" }
 }
 
-/// What `together` gives a second against what `alone` gives: tokens, or seconds of sound. None where either is unknown.
+/// The throughput of `together` divided by that of `alone`, in tokens or in seconds of sound. None if either is unknown.
 pub fn gain(alone: &Record, together: &Record) -> Option<f64> {
     let rate = |record: &Record, metric| record.metrics.figure(metric).filter(|rate| *rate > 0.0);
     let times = |metric| Some(rate(together, metric)? / rate(alone, metric)?);
     times(Metric::ThroughputTokS).or_else(|| times(Metric::RealTimeX))
 }
 
-/// Measures a cell of one user in turns with a cell of several, and keeps both records.
+/// Measures a cell of one user in turns with a cell of several users, and stores both records.
 pub(super) fn against_one_user<S: Session>(
     bench: &mut Workbench<'_>,
     session: &mut S,
@@ -51,7 +51,7 @@ pub(super) fn against_one_user<S: Session>(
     })
 }
 
-/// How many times as long each user waits, pair by pair.
+/// Compares the runs of several users with the runs of one user, pair by pair.
 fn slowdown(one: &Runs, many: &Runs, users: usize, seed: u64) -> Slowdown {
     let pairs = |metric| -> Vec<(f64, f64)> {
         let runs = one.runs.iter().zip(&many.runs);
@@ -72,6 +72,7 @@ fn slowdown(one: &Runs, many: &Runs, users: usize, seed: u64) -> Slowdown {
         ci95: ttft.or(tpot).or(ttfa).map(|ratio| [ratio.low, ratio.high]),
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_that_hits_both_changes_nothing() {
+    fn a_drift_of_both_sides_does_not_change_the_ratio() {
         // Each pair is slower than the one before, and three users wait three times as long in each.
         let drift = [1.0, 1.5, 2.0, 4.0];
         let both = (
@@ -112,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_without_its_other_half_is_none() {
+    fn a_run_without_its_partner_gives_no_ratio() {
         let both = (runs(Vec::new()), runs(vec![run(1.0, 1.0, 1.0)]));
         assert_eq!(slowdown(&both.0, &both.1, 2, 7), Slowdown { n: 2, ..Slowdown::default() });
     }
 
     #[test]
-    fn a_queue_is_called_one() {
+    fn low_scaling_is_called_queueing() {
         let rows = [
             (1.0, "throughput"),
             (0.6, "throughput"),

@@ -1,5 +1,5 @@
-//! Two servers in turns with the same words, in the order A B B A: whatever the machine does meanwhile, it does to both.
-//! Each cell leads to two records of one campaign, which may be compared run by run.
+//! Measures two servers in turns with the same words, in the order A B B A, so other load affects both alike.
+//! Each cell gives two records of one campaign, which can be compared run by run.
 
 use hob_core::statistics::Chance;
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ pub struct OtherServer {
 /// Measures every cell on the workbench's own server and on `other`. Returns two records of each cell.
 ///
 /// # Errors
-/// One of them does not answer as a chat model does, or a record cannot be kept.
+/// One of the servers does not answer chat requests, or a record cannot be stored.
 pub fn side_by_side(
     bench: &mut Workbench<'_>,
     other: &OtherServer,
@@ -71,17 +71,17 @@ struct TwoServers<'a> {
     pairs: usize,
 }
 
-/// What one half of a pair leaves for the other half.
+/// What the first server's half of a pair leaves for the second server's half.
 enum Held {
     Nothing,
-    /// The second server was asked first, and answered this.
+    /// The second server was measured first, with this result.
     Answers(Run),
-    /// The second server is still to be asked these.
+    /// The second server will get these prompts.
     Prompts(Vec<Prompt>),
 }
 
 impl Session for TwoServers<'_> {
-    /// Which server, and what it is asked.
+    /// The index of the server, and the cell.
     type Cell = (usize, Cell);
 
     fn name(&self, (_, cell): &(usize, Cell)) -> String {
@@ -102,7 +102,7 @@ impl Session for TwoServers<'_> {
         }
         let prompts = self.sessions[0].next_prompts(*cell);
         self.asked.extend(prompts.iter().map(|prompt| prompt.user.clone()));
-        // Both addresses may lead to one server, whose cache would know the prompt: the first word is another.
+        // Both addresses may belong to one server, so another first word keeps the prompt out of its cache.
         let nonce = |chance: &mut Chance| format!("{:06x}", chance.bits() & 0xFF_FFFF);
         let others: Vec<Prompt> = prompts
             .iter()

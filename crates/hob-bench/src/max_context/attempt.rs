@@ -112,9 +112,9 @@ impl Trial<'_, '_> {
         if let Err(failure) = self.begin(ctx) {
             return Ok(Err(failure));
         }
-        let greeted = self.greet()?;
-        if greeted.fault().is_some() {
-            return Ok(Err(self.failure(greeted, Stage::Load)));
+        let first = self.wait_until_loaded()?;
+        if first.fault().is_some() {
+            return Ok(Err(self.failure(first, Stage::Load)));
         }
         let reported = reported_context(&self.questions.asker().target);
         if let Some(other) = reported.and_then(|reported| mismatch(ctx, reported, search)) {
@@ -123,7 +123,7 @@ impl Trial<'_, '_> {
         }
         let proof = reported.map(|_| ContextProof::Reported);
         match self.what {
-            What::Load => Ok(Ok(Worked { reply: greeted.reply(), proof })),
+            What::Load => Ok(Ok(Worked { reply: first.reply(), proof })),
             What::Usable => self.fill(ctx, proof, search),
         }
     }
@@ -142,16 +142,16 @@ impl Trial<'_, '_> {
     }
 
     /// Sends a short request until the model is loaded. Some servers answer other requests before that.
-    fn greet(&mut self) -> Result<Answered, BenchError> {
+    fn wait_until_loaded(&mut self) -> Result<Answered, BenchError> {
         let (begun, patience) = (Instant::now(), self.started.launch.patience);
         self.waited = Duration::ZERO;
         loop {
-            let greeted = self.questions.ask_short(1)?;
-            let loads = matches!(greeted.fault(), Some(RequestFault::Refused { status: 503, .. }))
-                && of_answer(&greeted, Stage::Load) == AttemptResult::Failed;
+            let answered = self.questions.ask_short(1)?;
+            let loads = matches!(answered.fault(), Some(RequestFault::Refused { status: 503, .. }))
+                && of_answer(&answered, Stage::Load) == AttemptResult::Failed;
             let is_over = begun.elapsed() > patience || self.is_stopped();
             if !loads || is_over || self.ended().is_some() {
-                return Ok(greeted);
+                return Ok(answered);
             }
             thread::sleep(LOOK_EVERY);
             self.waited = begun.elapsed();
@@ -212,7 +212,7 @@ impl Trial<'_, '_> {
         self.started.running().and_then(Running::has_ended)
     }
 
-    /// Waits shortly for the end of the process, which ends after its connections.
+    /// Waits a short time for the end of the process, because its connections close before it ends.
     fn ended_soon(&mut self, fault: Option<&RequestFault>) -> Option<LaunchError> {
         let begun = Instant::now();
         let is_lost =

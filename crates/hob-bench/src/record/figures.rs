@@ -80,7 +80,7 @@ impl Metrics {
         self.spreads.get(&metric)
     }
 
-    /// The median of one, or else its mean.
+    /// The median of a metric, or its mean if there is no median.
     pub fn figure(&self, metric: Metric) -> Option<f64> {
         self.get(metric).and_then(Spread::figure)
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::RecordError;
 use super::seal::sha256_hex;
 
-/// Requests of one run, and bytes of them unpacked: a page that shows them must end.
+/// Maximum requests of one record, and maximum bytes of the unpacked file, so that a page stays usable.
 const SAMPLES_MAX: usize = 200_000;
 const BYTES_MAX: u64 = 1 << 30;
 
@@ -60,10 +60,10 @@ pub struct RecordedTokens {
     pub content: Option<u64>,
 }
 
-/// The bytes of the file, and what the record says of it.
+/// Packs samples into the bytes of a file. Also returns the file's entry for the record.
 ///
 /// # Errors
-/// Packing fails, which in memory it does not.
+/// Packing fails. This does not happen in memory.
 pub fn pack_samples(
     name: &str,
     samples: &[RawSample],
@@ -80,10 +80,10 @@ pub fn pack_samples(
     Ok((bytes, SampleFile { file: name.to_owned(), sha256, n }))
 }
 
-/// What the bytes hold, if they are what the record says.
+/// Unpacks the samples, and checks them against the record.
 ///
 /// # Errors
-/// Another hash, no gzip, a line that is no sample, or more than a page could show.
+/// The hash differs, the bytes are not gzip, a line is not a sample, or a limit is exceeded.
 pub fn unpack_samples(file: &SampleFile, bytes: &[u8]) -> Result<Vec<RawSample>, RecordError> {
     let damaged =
         |line, reason: String| RecordError::Damaged { file: file.file.clone(), line, reason };

@@ -20,11 +20,11 @@ const FAMILY: &str = "bench-run/";
 pub enum RecordError {
     #[error("{file}:{line}: damaged: {reason}")]
     Damaged { file: String, line: usize, reason: String },
-    #[error("{file}: no record of a benchmark: its schema is {said} and not {SCHEMA}")]
+    #[error("{file}: not a benchmark record: its schema is {said} (expected {SCHEMA})")]
     Foreign { file: String, said: String },
-    #[error("{file}: of a later hob: its schema is {said}, and this one reads {SCHEMA}")]
+    #[error("{file}: written by a later hob: its schema is {said} (this hob reads {SCHEMA})")]
     Future { file: String, said: String },
-    #[error("{file}: there already; a record is not overwritten, a correction supersedes it")]
+    #[error("{file} exists already; a record is never overwritten, and a correction supersedes it")]
     Exists { file: String },
     #[error("cannot {what} {file}: {source}")]
     Io { what: &'static str, file: String, source: std::io::Error },
@@ -55,8 +55,8 @@ pub fn content_hash(record: &Record) -> Result<String, RecordError> {
     Ok(sha256_hex(with_former_names(&json).as_bytes()))
 }
 
-/// Replaces names by those that files had first, as `"label":"hard"`: hashes are taken over these, so that records and
-/// cell keys that were written before the names changed stay valid.
+/// Replaces names by those of the first files, such as `"label":"hard"`. Hashes use the first names, so older records and
+/// cell keys stay valid.
 pub(crate) fn with_former_names(json: &str) -> String {
     const NAMES: [(&str, &str); 9] = [
         ("\"label\":\"verified\"", "\"label\":\"hard\""),
@@ -72,10 +72,10 @@ pub(crate) fn with_former_names(json: &str) -> String {
     NAMES.iter().fold(json.to_owned(), |json, (now, before)| json.replace(now, before))
 }
 
-/// The record with its hash, as text.
+/// Writes the record with its hash as YAML.
 ///
 /// # Errors
-/// A figure that is not a number.
+/// A figure is not a finite number.
 pub fn to_yaml(record: &Record) -> Result<String, RecordError> {
     let sealed = Record { content_hash: content_hash(record)?, ..record.clone() };
     if sealed
@@ -137,7 +137,7 @@ fn schema_of(file: &str, text: &str) -> Result<(), RecordError> {
             Err(RecordError::Future { file, said: said.to_owned() })
         }
         Some(said) => Err(RecordError::Foreign { file, said: format!("`{said}`") }),
-        None => Err(RecordError::Foreign { file, said: "not said".to_owned() }),
+        None => Err(RecordError::Foreign { file, said: "missing".to_owned() }),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Records written, read, refused: what is kept comes back, and what is no record is said to be none.
+//! Records are written and read again, and other files are rejected with a reason.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::terms::Metric;
 
 const FULL: &str = include_str!("tests/full.yaml");
 
-/// One with something in every field, sealed.
+/// A record with a value in every field, and its hash.
 fn full() -> Record {
     let open: Record = serde_saphyr::from_str(FULL).expect("the fixture is a record");
     Record { content_hash: content_hash(&open).expect("a hash"), ..open }
@@ -18,7 +18,7 @@ fn written() -> String {
 }
 
 #[test]
-fn everything_that_is_written_is_read_again() {
+fn a_written_record_is_read_unchanged() {
     let record = full();
     assert_eq!(from_yaml("a.yaml", &written()).expect("a record"), record);
     assert_eq!(record.short_id(), "6b2d8c11");
@@ -27,7 +27,7 @@ fn everything_that_is_written_is_read_again() {
 }
 
 #[test]
-fn a_record_with_the_former_names_is_read_and_its_hash_holds() {
+fn a_record_with_former_names_is_read_and_its_hash_is_valid() {
     let mut record = full();
     record.kind = RecordKind::Concurrency;
     record.confidence.label = Label::Verified;
@@ -55,7 +55,7 @@ fn a_record_with_the_former_names_is_read_and_its_hash_holds() {
 }
 
 #[test]
-fn what_is_no_record_is_named_with_its_line() {
+fn an_invalid_record_is_reported_with_its_line() {
     let line_of =
         |start: &str| written().lines().position(|line| line.starts_with(start)).unwrap() + 1;
     let rows = [
@@ -81,17 +81,17 @@ fn what_is_no_record_is_named_with_its_line() {
         (
             "schema: bench-run/1",
             "schema: bench-run/2",
-            "a.yaml: of a later hob: its schema is bench-run/2".to_owned(),
+            "a.yaml: written by a later hob: its schema is bench-run/2".to_owned(),
         ),
         (
             "schema: bench-run/1",
             "schema: nightly",
-            "a.yaml: no record of a benchmark: its schema is `nightly`".to_owned(),
+            "a.yaml: not a benchmark record: its schema is `nightly`".to_owned(),
         ),
         (
             "schema: bench-run/1\n",
             "",
-            "a.yaml: no record of a benchmark: its schema is not said".to_owned(),
+            "a.yaml: not a benchmark record: its schema is missing".to_owned(),
         ),
     ];
     for (from, to, expected) in rows {
@@ -103,7 +103,7 @@ fn what_is_no_record_is_named_with_its_line() {
 }
 
 #[test]
-fn a_later_version_is_not_called_damaged_for_what_it_adds() {
+fn a_later_version_with_new_fields_is_not_called_damaged() {
     let later =
         written().replacen("bench-run/1", "bench-run/3", 1).replacen("kind: llm", "kind: dream", 1);
     assert!(
@@ -112,13 +112,13 @@ fn a_later_version_is_not_called_damaged_for_what_it_adds() {
 }
 
 #[test]
-fn what_is_too_long_is_not_read() {
+fn a_file_that_is_too_long_is_not_read() {
     let long = format!("{}# {}\n", written(), "x".repeat(RECORD_BYTES_MAX));
     assert!(matches!(from_yaml("a.yaml", &long), Err(RecordError::Damaged { line: 1, .. })));
 }
 
 #[test]
-fn a_figure_that_is_no_number_is_not_written() {
+fn a_figure_that_is_not_a_number_is_not_written() {
     let mut record = full();
     record
         .metrics
@@ -128,7 +128,7 @@ fn a_figure_that_is_no_number_is_not_written() {
 }
 
 #[test]
-fn a_name_says_when_where_what_and_which() {
+fn a_file_name_has_date_machine_model_kind_and_id() {
     assert_eq!(
         place(&full()).to_str(),
         Some("2026-11/2026-11-21-9f3d1c7b-qwen3-8b-llm-6b2d8c11.yaml")
@@ -142,7 +142,7 @@ fn a_name_says_when_where_what_and_which() {
 }
 
 #[test]
-fn a_slug_is_a_name_on_every_disk() {
+fn a_slug_is_a_valid_file_name_on_every_disk() {
     let rows = [
         ("Qwen3:8B", 48, "qwen3-8b"),
         ("../../etc/passwd", 48, "etc-passwd"),
@@ -157,7 +157,7 @@ fn a_slug_is_a_name_on_every_disk() {
 }
 
 #[test]
-fn a_record_is_noted_to_complete_its_cell_and_stays_what_it_is() {
+fn a_completed_cell_adds_only_its_key_to_the_record() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = RecordStore::new(folder.path());
     let samples = vec![RawSample { ttft_us: Some(84_000), ..RawSample::default() }];
@@ -173,7 +173,7 @@ fn a_record_is_noted_to_complete_its_cell_and_stays_what_it_is() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_known_before_anything_is_measured() {
+fn a_folder_that_cannot_be_written_is_found_before_a_measurement() {
     let folder = tempfile::tempdir().expect("a folder");
     let fine = RecordStore::new(folder.path().join("a/b"));
     assert!(fine.prepare().is_ok());
@@ -184,7 +184,7 @@ fn a_folder_that_cannot_be_written_is_known_before_anything_is_measured() {
 }
 
 #[test]
-fn a_shelf_keeps_what_it_is_given_and_overwrites_nothing() {
+fn a_store_keeps_records_and_samples_and_overwrites_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = RecordStore::new(folder.path());
     let samples =
@@ -211,7 +211,7 @@ fn a_shelf_keeps_what_it_is_given_and_overwrites_nothing() {
 }
 
 #[test]
-fn what_is_no_record_is_skipped_and_named() {
+fn files_that_are_not_records_are_skipped_and_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = RecordStore::new(folder.path());
     store.put(&full(), &[]).expect("written");
@@ -244,7 +244,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_figure_comes_back_bit_by_bit(p50 in proptest::num::f64::NORMAL, tool in "\\PC{0,40}", lossy in "(?s).{0,120}") {
+    fn any_figure_is_read_with_the_same_bits(p50 in proptest::num::f64::NORMAL, tool in "\\PC{0,40}", lossy in "(?s).{0,120}") {
         let mut record = full();
         record.metrics.spreads.insert(Metric::Rtf, Spread { p50: Some(p50), ..Spread::default() });
         record.source.tool = tool;
@@ -256,12 +256,12 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_the_reader_fail_otherwise_than_by_saying_so(cut in 0..3000_usize, byte in any::<u8>()) {
+    fn a_changed_byte_is_detected_or_has_no_effect(cut in 0..3000_usize, byte in any::<u8>()) {
         let mut bytes = written().into_bytes();
         let at = cut % bytes.len();
         bytes[at] = byte;
         let text = String::from_utf8_lossy(&bytes);
-        // A change of one byte is either seen, or was none.
+        // A changed byte gives an error, or the same record.
         if let Ok(record) = from_yaml("a.yaml", &text) {
             prop_assert_eq!(record, full());
         }

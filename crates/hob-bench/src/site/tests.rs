@@ -79,7 +79,7 @@ fn at(mut record: Record, day: &str) -> Record {
 }
 
 #[test]
-fn a_corrected_record_is_not_shown_beside_its_correction() {
+fn a_corrected_record_is_replaced_by_its_correction() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = RecordStore::new(folder.path());
     let first = native(1, "wrong", "s", 1.0);
@@ -93,12 +93,12 @@ fn a_corrected_record_is_not_shown_beside_its_correction() {
 }
 
 #[test]
-fn the_same_material_makes_the_same_page() {
+fn the_same_material_gives_the_same_page() {
     let material = of(published());
     assert_eq!(build(&material), build(&material));
 }
 
-/// The same cell on a day of November, eight runs of it.
+/// Eight runs of one cell, on a day of November.
 fn on_day(day: u128, ttft_us: u64) -> (Record, Vec<RawSample>) {
     let mut record = native(day, "qwen3:8b", "short_short", 12.0);
     record.time.started = format!("2026-11-{day:02}T10:00:00Z").parse().ok();
@@ -124,7 +124,7 @@ fn over_days(days: &[(u128, u64)]) -> Material {
 }
 
 #[test]
-fn what_a_plan_still_has_to_measure_is_queued() {
+fn unmeasured_cells_of_a_plan_are_queued() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = "schema: bench-plan/1\nname: nightly\ntargets: [{name: here}]\n\
                 matrix: {kind: [llm], model: [qwen3-8b], shape: [agentic], concurrency: [1, 4]}\n";
@@ -154,7 +154,7 @@ fn the_newest_run_comes_first() {
 }
 
 #[test]
-fn what_a_record_says_is_text_and_nothing_else() {
+fn texts_of_a_record_are_never_markup_or_script() {
     let evil =
         "</script><script>alert(1)</script>\"'\\u0027\\'<img src=x onerror=y>\u{2028}__proto__";
     let mut record = native(1, evil, evil, 1.0);
@@ -176,7 +176,7 @@ fn what_a_record_says_is_text_and_nothing_else() {
 }
 
 #[test]
-fn a_failed_run_is_no_figure_whatever_its_label_was() {
+fn a_failed_run_is_failed_even_with_the_label_verified() {
     let mut refused = native(2, "m", "s", 77.0);
     refused.confidence.label = Label::Verified;
     refused.invalid_reasons = vec!["the client was the limit".to_owned()];
@@ -186,7 +186,7 @@ fn a_failed_run_is_no_figure_whatever_its_label_was() {
 }
 
 #[test]
-fn a_run_says_who_measured_and_why_it_is_unverified() {
+fn a_run_has_its_origin_and_the_reasons_for_unverified() {
     let run = run_of(&of(vec![native(1, "m", "s", 1.0)]), 1);
     assert_eq!((&run["label"], &run["origin"]), (&"unverified".into(), &"hob".into()));
     assert_eq!(run["doubts"], serde_json::json!(["one_start"]));
@@ -235,7 +235,7 @@ fn a_damaged_file_is_named_and_all_others_are_shown() {
 }
 
 #[test]
-fn production_stands_beside_the_bench() {
+fn production_is_shown_next_to_the_benchmark() {
     let mut record = native(1, "kokoro", "s", 1.0);
     figure(&mut record, Metric::TtfaMs, 190.0);
     let served = |requests| Served {
@@ -271,7 +271,7 @@ fn a_run_has_a_file_with_its_text_and_samples() {
 }
 
 #[test]
-fn the_page_leaves_its_folder_nowhere() {
+fn all_links_stay_inside_the_page() {
     let files = build(&of(Vec::new()));
     let paths: std::collections::BTreeSet<&str> =
         files.iter().map(|file| file.path.as_str()).collect();
@@ -304,7 +304,7 @@ fn the_latest_pair_of_a_cell_is_compared() {
 }
 
 #[test]
-fn a_run_on_another_machine_or_of_another_workload_is_no_run_before() {
+fn a_run_on_another_machine_or_of_another_workload_is_not_compared() {
     let pairs = |change: fn(&mut Record)| {
         let mut material = over_days(&[(1, 80_000), (2, 100_000)]);
         change(&mut material.records[0]);
@@ -317,7 +317,7 @@ fn a_run_on_another_machine_or_of_another_workload_is_no_run_before() {
 }
 
 #[test]
-fn the_script_is_given_what_it_compares_by() {
+fn the_script_gets_the_rules_and_values_of_comparisons() {
     let mut material = over_days(&[(1, 80_000), (2, 100_000)]);
     material.records[0].workload.cache = Some(Cache::Cold);
     material.records[0].workload.cache_verified = Some(false);

@@ -4,15 +4,15 @@
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::ask::introduction;
+use crate::ask::client_headers;
 use crate::target::Target;
 use crate::timeline::SoundFormat;
 
-/// What a request says of streaming. OpenAI itself knows no such field and sends what it has; hob and
-/// Kokoro-FastAPI stream unless it is false; others, such as vLLM-Omni, only if it is true.
+/// The `stream` field of a request. OpenAI has no such field. hob and Kokoro-FastAPI stream unless it is false; others,
+/// such as vLLM-Omni, stream only if it is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asking {
-    /// Nothing, because the server refuses the field.
+    /// No field, because the server rejects it.
     AsIs,
     /// `stream: true`
     Streamed,
@@ -21,7 +21,7 @@ pub enum Asking {
 }
 
 impl Asking {
-    /// As a record keeps it.
+    /// The value in a record.
     pub fn is_streamed(self) -> Option<bool> {
         match self {
             Asking::AsIs => None,
@@ -31,7 +31,7 @@ impl Asking {
     }
 }
 
-/// What is the same in all requests of a cell.
+/// The parts that all requests of a cell share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form<'a> {
     pub(crate) target: &'a Target,
@@ -41,7 +41,7 @@ pub(crate) struct Form<'a> {
 }
 
 impl Form<'_> {
-    /// The whole request, named in `x-request-id`.
+    /// The complete request with `number` as its `x-request-id`.
     pub(crate) fn bytes(&self, words: &str, number: usize) -> Bytes {
         let Target { endpoint, key, model, .. } = self.target;
         let mut body = json!({
@@ -59,7 +59,7 @@ impl Form<'_> {
              accept: */*\r\nx-request-id: {number}\r\ncontent-length: {}\r\n\r\n{body}",
             endpoint.prefix,
             endpoint.authority(),
-            introduction(key.as_deref()),
+            client_headers(key.as_deref()),
             body.len()
         )
         .into()
@@ -75,7 +75,7 @@ mod tests {
     use crate::target::Api;
 
     #[test]
-    fn what_is_said_of_streaming() {
+    fn the_stream_field_is_sent_as_chosen() {
         let endpoint = Endpoint::parse("http://box:1/speech").expect("an address");
         let (model, key) = ("m".to_owned(), Some("k".to_owned()));
         let target = Target { endpoint, api: Api::OpenAi, model, key, engine: None, version: None };

@@ -1,12 +1,12 @@
 //! The texts to be spoken: fixed texts of known length, each pinned by its hash.
-//! Version 1. A text that changes gets another version, because figures of two are not compared.
+//! A changed text needs a new version, because figures of different texts are not comparable.
 
 use crate::record::sha256_hex;
 
 /// Version of all texts.
 pub const VERSION: u32 = 1;
 
-/// One of them.
+/// A text to be spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text {
     pub name: &'static str,
@@ -20,8 +20,8 @@ pub enum Sentences {
     Several,
 }
 
-/// A greeting, a sentence, a paragraph: whose mean is a tier. Then the sentence for the first sound, two
-/// sentences, and an article to be read aloud.
+/// A greeting, a sentence and a paragraph, which give the tier. Then a sentence for the first sound, two sentences, and
+/// an article.
 pub const TEXTS: [Text; 6] = [
     Text { name: "short", words: "Hello there.", sentences: Sentences::One },
     Text {
@@ -51,14 +51,14 @@ pub const TEXTS: [Text; 6] = [
     },
 ];
 
-/// The mean of their times is a tier.
+/// The mean of the times of these texts gives the tier.
 const OF_TIERS: [&str; 3] = ["short", "medium", "long"];
 
-/// What a text of one's own is called; its hash tells it from others.
+/// The name of a user's own text. Its hash identifies it.
 const OWN: &str = "own";
 
 impl Text {
-    /// A text that a user brings along. It stays in memory until the program ends: a command line has one.
+    /// A user's own text. It stays in memory until the program ends, because a command line has at most one.
     pub fn own(words: &str) -> Text {
         let ends = words.trim_end_matches(['.', '?', '!']).contains(['.', '?', '!']);
         let sentences = if ends { Sentences::Several } else { Sentences::One };
@@ -89,7 +89,7 @@ mod tests {
     use crate::record::sha256_hex;
 
     #[test]
-    fn lengths_are_what_they_are_said_to_be_and_no_letter_changes_unseen() {
+    fn each_text_has_its_documented_length_and_hash() {
         let rows = [
             ("short", 12, "23ea498e82f4435b1c135324eedef4ba64061600897077bf76082a50b41a9c13"),
             ("medium", 49, "6ff573b819a3414308828ff7c859afb485bc81638fa476f8ac3df81181574d05"),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_ones_own_is_known_by_its_hash() {
+    fn a_users_own_text_is_identified_by_its_hash() {
         let text = Text::own("One. Two?");
         assert_eq!((text.name, text.chars(), text.sentences), ("own", 9, Sentences::Several));
         assert_eq!(Text::own("One?!").sentences, Sentences::One);

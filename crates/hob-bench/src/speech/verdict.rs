@@ -16,7 +16,7 @@ const PARTIAL_TIMES: f64 = 2.0;
 /// Longer pauses of a player that starts with the first sound are heard.
 const UNDERRUN_MS_MAX: f64 = 100.0;
 
-/// What has to be known of one text.
+/// The figures of one text that decide its verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Came {
     pub(crate) audio_s: f64,
@@ -43,28 +43,28 @@ pub(crate) fn verdict(came: Came) -> StreamVerdict {
     }
 }
 
-/// What all texts together say, where streaming was asked for. Displayed as a sentence.
+/// The result of all texts for which streaming was requested. Displayed as a sentence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StreamingFinding {
-    /// Nothing was heard that could be judged.
+    /// There was no sound to judge.
     Unmeasured,
     TooShort,
-    /// All of it is made, and then it is cut into pieces.
+    /// The sound is cut into pieces after all of it is computed.
     Fake {
         ttfa_ms: f64,
         last_ms: f64,
     },
-    /// A whole sentence is made before any of it is heard.
+    /// A sentence is sent after all of it is computed.
     BySentence {
         ttfa_ms: f64,
         last_ms: f64,
     },
-    /// The first sound of a long text waits for more than a sentence.
+    /// The first sound of a long text takes longer than that of one sentence.
     Partial {
         ttfa_ms: f64,
         sentence_ttfa_ms: f64,
     },
-    /// Sound comes slower than it plays: a player that starts with the first of it stops in between.
+    /// Sound arrives more slowly than it plays, so a player that starts with the first sound has pauses.
     Interrupted {
         ttfa_ms: f64,
         last_ms: f64,
@@ -78,7 +78,7 @@ pub enum StreamingFinding {
 
 impl StreamingFinding {
     /// Judges records of one format, voice and request. The longest text decides, and a single sentence shows whether
-    /// streaming goes on inside it.
+    /// the server also streams within a sentence.
     pub fn of<'r>(records: impl IntoIterator<Item = &'r Record>) -> StreamingFinding {
         let heard = records.into_iter().filter_map(|record| {
             let text = Text::named(record.workload.shape.as_deref()?)?;
@@ -134,7 +134,7 @@ impl fmt::Display for StreamingFinding {
         match *self {
             StreamingFinding::Unmeasured => write!(f, "nothing is known: no text was spoken"),
             StreamingFinding::TooShort => {
-                write!(f, "too short to tell: {SHORT_S} s of sound and less is made at once")
+                write!(f, "too short to tell: {SHORT_S} s of sound or less is computed at once")
             }
             StreamingFinding::Fake { ttfa_ms, last_ms } => write!(
                 f,
@@ -142,7 +142,7 @@ impl fmt::Display for StreamingFinding {
             ),
             StreamingFinding::BySentence { ttfa_ms, last_ms } => write!(
                 f,
-                "streams sentence by sentence: first sound after {ttfa_ms:.0} ms of {last_ms:.0} ms, but nothing of a sentence before all of it is made"
+                "streams sentence by sentence: first sound after {ttfa_ms:.0} ms of {last_ms:.0} ms, but each sentence only after all of it is computed"
             ),
             StreamingFinding::Partial { ttfa_ms, sentence_ttfa_ms } => write!(
                 f,
@@ -206,7 +206,7 @@ mod tests {
             (vec![], "nothing is known: no text was spoken"),
             (
                 vec![("short", TooShort, 90.0)],
-                "too short to tell: 1.5 s of sound and less is made at once",
+                "too short to tell: 1.5 s of sound or less is computed at once",
             ),
             (
                 vec![("long", Fake, 980.0), ("medium", Fake, 300.0)],
@@ -218,7 +218,7 @@ mod tests {
             ),
             (
                 vec![("medium", Fake, 300.0), ("long", Streaming, 300.0)],
-                "streams sentence by sentence: first sound after 300 ms of 1000 ms, but nothing of a sentence before all of it is made",
+                "streams sentence by sentence: first sound after 300 ms of 1000 ms, but each sentence only after all of it is computed",
             ),
             (
                 vec![("medium", Streaming, 100.0), ("long", Partial, 300.0)],

@@ -1,5 +1,5 @@
 //! The default voice: the first one in the server's list.
-//! hob and Kokoro-FastAPI list theirs; of OpenAI's and others' voices a person has to know one.
+//! hob and Kokoro-FastAPI list their voices. For OpenAI and others, the user must name one.
 
 use std::time::Duration;
 

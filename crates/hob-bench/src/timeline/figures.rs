@@ -12,29 +12,29 @@ use crate::terms::Metric;
 const STALL_MS_MIN: f64 = 250.0;
 /// Least stall as a multiple of the median gap.
 const STALL_TIMES: f64 = 5.0;
-/// Fewer computed tokens say nothing about prefill.
+/// Minimum number of computed tokens for a prefill speed.
 const PREFILL_TOKENS_MIN: u32 = 64;
-/// Tokens of an answer that need not be text: marks of thinking, the end.
+/// Maximum tokens of an answer without text, such as thinking tags and the end token.
 const TEXTLESS_TOKENS_MAX: u32 = 8;
-/// The wait has to be so many times the client's own error.
+/// The time to the first token must be at least this many times the client's own error.
 const PREFILL_ERRORS_MIN: f64 = 20.0;
 
 /// An assumption or error about an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flag {
-    /// The server says how many tokens there were, and it cannot be true.
+    /// The server's token count cannot be true.
     CountsImpossible,
-    /// The server does not say how many there were: chunks were counted.
+    /// The server reports no token count, so chunks were counted.
     CountsMissing,
-    /// Chunks hold several tokens, and of the first it is not known how many.
+    /// Chunks contain several tokens, and the number in the first chunk is assumed.
     FirstChunkAssumed,
-    /// Chunks came together in one read.
+    /// Several chunks arrived in one read.
     Coalesced,
-    /// All tokens went into thinking.
+    /// All tokens are thinking.
     NoAnswer,
-    /// It came in one piece, though it should have been streamed.
+    /// The answer arrived in one piece, although it should have been streamed.
     NotStreamed,
-    /// The engine does not say how long the prompt took: it was taken from the first wait.
+    /// The engine reports no prefill time, so it was estimated from the time to the first token.
     PrefillEstimated,
 }
 
@@ -42,7 +42,7 @@ pub enum Flag {
 pub struct TokenCounts {
     pub prompt: Option<u32>,
     pub cached: Option<u32>,
-    /// All that were written.
+    /// All generated tokens, including thinking.
     pub completion: u32,
     pub reasoning: u32,
     pub content: u32,
@@ -54,7 +54,7 @@ pub struct Stalls {
     pub worst_ms: f64,
 }
 
-/// Milliseconds from when the request was sent, unless said otherwise.
+/// Times are milliseconds since the request was sent, unless a field says otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     pub ttfb_ms: f64,
@@ -63,14 +63,14 @@ pub struct Figures {
     pub ttfat_ms: Option<f64>,
     pub silence_ms: Option<f64>,
     pub e2e_ms: f64,
-    /// When it was due, before it was sent.
+    /// Delay between the due time and the sending of the request.
     pub dispatch_ms: f64,
     pub connect_ms: Option<f64>,
     pub tpot_ms: Option<f64>,
     pub decode_tok_s: Option<f64>,
     pub reasoning_tok_s: Option<f64>,
     pub content_tok_s: Option<f64>,
-    /// Tokens per second of the engine's own prefill time; else see [`Figures::prefill_estimate`].
+    /// From the prefill time that the engine reports. Without it, see [`Figures::prefill_estimate`].
     pub prefill_tok_s: Option<f64>,
     pub gaps_ms: Vec<f64>,
     pub stalls: Stalls,
@@ -125,7 +125,7 @@ pub fn figures(timeline: &Timeline, tokens_max: Option<u32>) -> Option<Figures> 
 }
 
 impl Figures {
-    /// All that are known, under the names that records have for them.
+    /// All known figures, by their names in records.
     pub fn by_name(&self) -> BTreeMap<Metric, f64> {
         let whole = |count: u32| Some(f64::from(count));
         let rows = [
@@ -150,8 +150,8 @@ impl Figures {
         rows.into_iter().filter_map(|(metric, figure)| Some((metric, figure?))).collect()
     }
 
-    /// Where the engine does not tell: what is left of the first wait for the prompt alone.
-    /// Withheld where the prompt is short, or the wait not long against the client's error.
+    /// Prefill speed for an engine that does not report it: from the time to the first token, without the round trip and
+    /// one token. None if the prompt is short, or if the time is not much longer than the client's error.
     pub fn prefill_estimate(&self, rtt_ms: f64, error_ms: f64) -> Option<f64> {
         let computed = self.tokens.prompt?.checked_sub(self.tokens.cached?)?;
         let wait_ms = self.ttft_ms - rtt_ms - self.tpot_ms?;
@@ -173,8 +173,7 @@ fn counted(
     };
     let (thoughts, chunks) = (of(|kind| kind == ChunkKind::Thought), of(|_| true));
     let text_max = text_tokens_max(timeline);
-    // An engine sends no more chunks of text than it made tokens, makes no more tokens than were allowed, and a token
-    // has a byte at least.
+    // A chunk has at least one token, the request limits the number of tokens, and a token has at least one byte.
     let is_possible = |said: &u32| {
         *said >= chunks
             && tokens_max.is_none_or(|max| *said <= max)
@@ -187,10 +186,11 @@ fn counted(
         flags.insert(flag);
     }
     let completion = believed.unwrap_or(chunks);
-    // Some servers count no reasoning apart; its share of the chunks is the best that is known.
-    let told = counts.reasoning.filter(|told| believed.is_some() && (*told > 0) == (thoughts > 0));
+    // Some servers do not count reasoning separately. Its share of the chunks is then the best estimate.
+    let is_consistent = |tokens: &u32| believed.is_some() && (*tokens > 0) == (thoughts > 0);
+    let reported = counts.reasoning.filter(is_consistent);
     let share = f64::from(thoughts) / f64::from(chunks.max(1));
-    let reasoning = told.unwrap_or_else(|| (f64::from(completion) * share).round() as u32);
+    let reasoning = reported.unwrap_or_else(|| (f64::from(completion) * share).round() as u32);
     let reasoning = reasoning.min(completion);
     let tokens = TokenCounts {
         prompt: counts.prompt,
@@ -203,12 +203,12 @@ fn counted(
     (tokens, source)
 }
 
-/// The most tokens that the text which came can have. Unknown where a tool was called, since its markup stays with the
-/// server.
+/// Maximum number of tokens of the received text. None if a tool was called, because the server does not send the call's
+/// markup.
 fn text_tokens_max(timeline: &Timeline) -> Option<u32> {
     let has_call = timeline.chunks.iter().any(|chunk| chunk.kind == ChunkKind::Call);
     let has_thought = timeline.chunks.iter().any(|chunk| chunk.kind == ChunkKind::Thought);
-    // Some servers count thinking and keep its text.
+    // Some servers count thinking but do not send its text.
     let hidden = timeline.counts.reasoning.filter(|_| !has_thought).unwrap_or_default();
     let bytes: usize = timeline.chunks.iter().map(|chunk| chunk.bytes).sum();
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -228,7 +228,7 @@ fn gaps_ms(chunks: &[Chunk]) -> Vec<f64> {
     chunks.windows(2).map(|pair| millis(pair[1].at.saturating_sub(pair[0].at))).collect()
 }
 
-/// Gaps that stand out: of tokens, or of anything else that comes bit by bit.
+/// Gaps that are much longer than the others, between tokens or other parts of a stream.
 pub fn stalls(gaps_ms: &[f64]) -> Stalls {
     let mut sorted = gaps_ms.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -238,7 +238,7 @@ pub fn stalls(gaps_ms: &[f64]) -> Stalls {
     Stalls { count: over.clone().count(), worst_ms: over.copied().fold(0.0, f64::max) }
 }
 
-/// Tokens of some kinds over the span of their own chunks.
+/// Tokens of some kinds, divided by the time from the first to the last of their chunks.
 fn rate(timeline: &Timeline, tokens: u32, wanted: fn(ChunkKind) -> bool) -> Option<f64> {
     let chunks: Vec<&Chunk> = timeline.chunks.iter().filter(|chunk| wanted(chunk.kind)).collect();
     let span_s = chunks.last()?.at.saturating_sub(chunks.first()?.at).as_secs_f64();
@@ -263,7 +263,7 @@ mod tests {
 
     use super::*;
 
-    /// Chunks at these milliseconds; thoughts are written as negative ones.
+    /// Chunks at these times in milliseconds; a negative time means a chunk of thinking.
     fn answer(at_ms: &[i64], completion: Option<u32>) -> Timeline {
         let chunk = |ms: &i64| Chunk {
             at: Duration::from_millis(ms.unsigned_abs()),
@@ -288,8 +288,8 @@ mod tests {
     }
 
     #[test]
-    fn times_by_hand() {
-        // 100, 120, 140, 160: three gaps of 20 for three tokens behind the first.
+    fn times_agree_with_a_calculation_by_hand() {
+        // 100, 120, 140, 160: three gaps of 20 for three tokens after the first.
         let got = figures(&answer(&[100, 120, 140, 160], Some(4)), Some(4)).expect("figures");
         assert_eq!(
             (got.ttfb_ms, got.ttft_ms, got.ttfat_ms, got.e2e_ms),
@@ -304,14 +304,14 @@ mod tests {
 
     #[test]
     fn chunks_of_several_tokens_do_not_make_a_server_faster() {
-        // 16 tokens in four chunks, 80 ms apart: 240 ms for the 12 behind the first chunk.
+        // 16 tokens in four chunks, 80 ms apart: 240 ms for the 12 after the first chunk.
         let got = figures(&answer(&[100, 180, 260, 340], Some(16)), None).expect("figures");
         near(got.tpot_ms, 20.0);
         assert!(got.flags.contains(&Flag::FirstChunkAssumed));
     }
 
     #[test]
-    fn thinking_is_apart() {
+    fn thinking_is_counted_separately() {
         let got = figures(&answer(&[-100, -120, -140, 200, 230], Some(5)), None).expect("figures");
         assert_eq!((got.ttft_ms, got.ttfat_ms, got.silence_ms), (100.0, Some(200.0), Some(100.0)));
         assert_eq!((got.tokens.reasoning, got.tokens.content), (3, 2));
@@ -323,12 +323,12 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_cannot_be_true_are_not_believed() {
+    fn impossible_counts_are_replaced_by_chunks() {
         let rows = [
             (Some(4), Some(4), CountSource::Usage, 4, None),
             (Some(8), Some(4), CountSource::Chunks, 4, Some(Flag::CountsImpossible)),
             (Some(3), None, CountSource::Chunks, 4, Some(Flag::CountsImpossible)),
-            // Sixteen bytes of text, and a few tokens without any.
+            // Sixteen bytes of text, and a few tokens without text.
             (Some(24), Some(128), CountSource::Usage, 24, Some(Flag::FirstChunkAssumed)),
             (Some(128), Some(128), CountSource::Chunks, 4, Some(Flag::CountsImpossible)),
             (None, Some(4), CountSource::Chunks, 4, Some(Flag::CountsMissing)),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_a_gap_that_stands_out() {
+    fn a_stall_is_much_longer_than_the_median_gap() {
         let slow: Vec<i64> = (1..6).map(|token| token * 300).collect();
         assert_eq!(figures(&answer(&slow, None), None).expect("figures").stalls.count, 0);
         let got = figures(&answer(&[100, 120, 140, 660, 680], None), None).expect("figures");
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn prefill_is_said_where_it_can_be_known() {
+    fn prefill_speed_needs_enough_known_tokens() {
         let counts = |cached, prefill_ms| ObservedCounts {
             prompt: Some(1000),
             cached,
@@ -367,7 +367,7 @@ mod tests {
         near(of(Some(0), Some(500.0)).prefill_tok_s, 2000.0);
         near(of(Some(500), Some(500.0)).prefill_tok_s, 1000.0);
         assert_eq!(of(None, Some(500.0)).prefill_tok_s, None, "the cached tokens are unknown");
-        assert_eq!(of(Some(990), Some(5.0)).prefill_tok_s, None, "ten tokens say nothing");
+        assert_eq!(of(Some(990), Some(5.0)).prefill_tok_s, None, "ten tokens are too few");
         near(of(Some(0), None).prefill_estimate(1.0, 0.2), 2000.0);
         assert_eq!(of(Some(0), None).prefill_estimate(1.0, 30.0), None, "within the error");
     }

@@ -13,9 +13,8 @@ use crate::drive::{End, Exchange};
 use crate::http_response::HttpResponse;
 use crate::terms::Metric;
 
-/// −50 dBFS of 16 bits.
+/// Samples above this are audible: −50 dBFS of 16 bits.
 const AUDIBLE: i16 = 104;
-/// What is cut into pieces of this size is a client's read, and no piece of the server's.
 const WAV_HEADER_BYTES: usize = 44;
 /// Sample rate of raw PCM, as in OpenAI's speech API.
 pub const PCM_RATE_HZ: u32 = 24_000;
@@ -43,7 +42,7 @@ impl SoundFormat {
     }
 }
 
-/// Why there is no figure of a spoken answer.
+/// Why a spoken answer has no figures.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SoundFault {
     #[error(transparent)]
@@ -52,31 +51,31 @@ pub enum SoundFault {
     Empty,
     #[error("the sound is silence from beginning to end")]
     Silence,
-    #[error("the bytes are no {expected}")]
+    #[error("the bytes are not {expected}")]
     NotThis { expected: &'static str },
 }
 
-/// One spoken answer. Times are milliseconds from when the request was sent.
+/// One spoken answer. Times are milliseconds since the request was sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SoundTimeline {
     pub ttfb_ms: f64,
-    /// The first byte of sound, a header excluded.
+    /// When the first byte of sound arrived, without a header.
     pub first_ms: f64,
-    /// The first sample above −50 dBFS. For MP3 this is the end of the first frame with such a sample.
+    /// When the first sample above −50 dBFS arrived. For MP3: the end of the first frame with such a sample.
     pub ttfa_ms: f64,
     pub last_ms: f64,
     pub audio_s: f64,
     pub rate_hz: u32,
-    /// Each read that brought some of it: what the kernel had by then, so that no moment is cut in two.
+    /// Each read with sound. A read returns everything that has arrived.
     pub arrivals: Vec<Arrived>,
     pub gaps_ms: Vec<f64>,
-    /// The worst starvation of a player that starts with the first sound.
+    /// Greatest shortage of sound for a player that starts with the first sound.
     pub underrun_ms: f64,
-    /// The bytes themselves, as evidence of what was said: they are hashed and forgotten.
+    /// The bytes of the sound. They are hashed as evidence and then dropped.
     pub body: Vec<u8>,
 }
 
-/// When so many bytes of the answer were here.
+/// When this many bytes of the answer had arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Arrived {
     pub at_ms: f64,
@@ -84,7 +83,7 @@ pub struct Arrived {
 }
 
 impl SoundTimeline {
-    /// Counted from the first sound that can be heard: silence that comes early is no stream.
+    /// Counts from the first audible sample, because early silence is not streaming.
     pub fn spread(&self) -> f64 {
         (self.last_ms - self.ttfa_ms) / self.last_ms
     }
@@ -93,7 +92,7 @@ impl SoundTimeline {
         self.last_ms / 1e3 / self.audio_s
     }
 
-    /// Under the names that records have for them.
+    /// All figures, by their names in records.
     pub fn by_name(&self) -> BTreeMap<Metric, f64> {
         [
             (Metric::TtfbMs, self.ttfb_ms),
@@ -108,10 +107,10 @@ impl SoundTimeline {
     }
 }
 
-/// Reads the recording of a spoken answer. `pcm_rate_hz` is what raw samples are believed to be.
+/// Parses the recording of a spoken answer. `pcm_rate_hz` is the assumed rate of raw samples.
 ///
 /// # Errors
-/// There is no sound that could be timed.
+/// The request failed, or its sound is empty, silent or in another format.
 pub fn sound(
     exchange: &Exchange,
     format: SoundFormat,
@@ -162,14 +161,14 @@ fn timed(
         last_ms: millis(last.at),
         audio_s: heard.played_s(body.len()),
         rate_hz: heard.rate_hz,
-        arrivals: arrivals.iter().map(Arrival::told).collect(),
+        arrivals: arrivals.iter().map(Arrival::in_ms).collect(),
         gaps_ms: gaps.collect(),
         underrun_ms: underrun_ms(arrivals, heard, audible.at),
         body,
     })
 }
 
-/// A player that starts with the first sound has played so much when the next piece comes.
+/// The greatest difference between what a player that starts with the first sound has to play and what it has received.
 fn underrun_ms(arrivals: &[Arrival], heard: Heard, started: Duration) -> f64 {
     let after = arrivals.windows(2).filter(|pair| pair[1].at > started);
     let starved = after.map(|pair| {
@@ -182,22 +181,22 @@ fn underrun_ms(arrivals: &[Arrival], heard: Heard, started: Duration) -> f64 {
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     at: Duration,
-    /// Bytes of the body that are here then.
+    /// Bytes of the body that have arrived by then.
     end: usize,
 }
 
 impl Arrival {
-    fn told(&self) -> Arrived {
+    fn in_ms(&self) -> Arrived {
         Arrived { at_ms: millis(self.at), bytes: self.end }
     }
 }
 
-/// Where in the body what is.
+/// Positions in the body, and the rate of the sound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Heard {
     /// The first byte of sound.
     begin: usize,
-    /// So many bytes are needed to hear something.
+    /// Bytes up to the end of the first audible sample or frame.
     audible: usize,
     rate_hz: u32,
     bytes_per_s: f64,
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sample_that_is_heard() {
+    fn the_first_audible_sample_counts() {
         let pieces = [half_second(0), half_second(50), half_second(9000), half_second(9000)];
         let got = heard(&pieces, SoundFormat::Pcm, 100).expect("sound");
         assert_eq!(
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_that_comes_early_is_no_stream() {
+    fn early_silence_is_not_streaming() {
         let late = [half_second(0), half_second(0), half_second(0), half_second(9000)];
         let got = heard(&late, SoundFormat::Pcm, 500).expect("sound");
         assert_eq!((got.first_ms, got.ttfa_ms, got.last_ms), (200.0, 1700.0, 1700.0));
@@ -327,14 +326,14 @@ mod tests {
     }
 
     #[test]
-    fn a_player_starves_when_sound_comes_slower_than_it_plays() {
-        // Half a second of sound in hand and 700 ms until the next: 200 ms of silence.
+    fn an_underrun_is_found_when_sound_arrives_too_slowly() {
+        // Half a second of sound, and the next piece after 700 ms: 200 ms of silence.
         let pieces = [half_second(9000), half_second(9000)];
         let got = heard(&pieces, SoundFormat::Pcm, 700).expect("sound");
         assert!((got.underrun_ms - 200.0).abs() < 1.0, "{}", got.underrun_ms);
     }
 
-    /// Half a second of a tone or of silence, in frames that are complete in themselves.
+    /// Half a second of a tone or of silence, in independent frames.
     fn half_second_of_mp3(level: f32) -> Vec<u8> {
         let header = rusty_mp3::encoder_header(24_000, 1, 64).expect("a header");
         let mut encoder = rusty_mp3::Mp3Encode::new();
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn mp3_is_heard_from_its_first_tone_on() {
+    fn mp3_is_audible_from_its_first_tone() {
         let (silence, tone) = (half_second_of_mp3(0.0), half_second_of_mp3(0.3));
         let got = heard(&[tone.clone(), tone.clone()], SoundFormat::Mp3, 100).expect("sound");
         assert!((got.audio_s - 0.96).abs() < 1e-9, "{}", got.audio_s);
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_heard_is_said() {
+    fn sound_that_cannot_be_judged_has_a_fault() {
         let rows = [
             (vec![], SoundFormat::Pcm, SoundFault::Empty),
             (half_second(3), SoundFormat::Pcm, SoundFault::Silence),

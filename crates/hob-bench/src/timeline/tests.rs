@@ -1,5 +1,5 @@
-//! What a recording says, piece by piece, and what each way to fail is called.
-//! One read for each piece, so that a chunk's time shows which one it is.
+//! Recordings with their chunks, and each way to fail with its fault.
+//! Each piece is one read, so a chunk's time shows its piece.
 
 use super::*;
 use crate::drive::Recording;
@@ -25,7 +25,7 @@ fn event(inner: &str) -> String {
 }
 
 #[test]
-fn chunks_have_the_time_of_the_read_that_ended_them() {
+fn a_chunk_has_the_time_of_the_read_with_its_last_byte() {
     let two = event(r#""delta":{"content":"b"}"#) + &event(r#""delta":{"content":"c"}"#);
     let cut = event(r#""delta":{"content":"de"}"#);
     let (before, after) = cut.split_at(20);
@@ -52,7 +52,7 @@ fn chunks_have_the_time_of_the_read_that_ended_them() {
 }
 
 #[test]
-fn thinking_that_was_left_in_the_text_is_no_answer() {
+fn thinking_tags_in_the_text_are_not_part_of_the_answer() {
     let kinds = |texts: &[&str]| {
         let events = texts.iter().map(|text| event(&format!(r#""delta":{{"content":"{text}"}}"#)));
         let mut pieces: Vec<String> = [HEAD.to_owned()].into_iter().chain(events).collect();
@@ -77,7 +77,7 @@ fn thinking_that_was_left_in_the_text_is_no_answer() {
 }
 
 #[test]
-fn lines_are_read_as_events_are() {
+fn lines_are_parsed_like_events() {
     let lines = [
         format!("{HEAD}{}", chunked("{\"message\":{\"content\":\"a\"},\"done\":false}\n")),
         chunked("{\"done\":true,\"done_reason\":\"length\",\"eval_count\":1}\n") + "0\r\n\r\n",
@@ -87,7 +87,7 @@ fn lines_are_read_as_events_are() {
 }
 
 #[test]
-fn whatever_goes_wrong_has_its_name() {
+fn each_failure_has_its_own_fault() {
     let token = event(r#""delta":{"content":"a"}"#);
     let cut = format!("{HEAD}{token}");
     let unended = format!("{cut}0\r\n\r\n");

@@ -1,5 +1,5 @@
-//! The client against servers whose certificate was made a moment ago, and against those that are none.
-//! Whom the system trusts plays no part: trust is given to each endpoint.
+//! The client with test servers: with a new certificate, with an untrusted one, and without TLS.
+//! The system's certificates are not used: each endpoint gets the certificate that it trusts.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ const SHORT: Patience = Patience {
 const HEAD: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
 type Peer = StreamOwned<ServerConnection, TcpStream>;
-type Talk = fn(&mut Peer) -> io::Result<()>;
+type Conversation = fn(&mut Peer) -> io::Result<()>;
 
 /// A server of one or a few connections, one after the other, whose certificate is for `localhost`.
 struct Server {
@@ -31,11 +31,11 @@ struct Server {
     over: JoinHandle<io::Result<()>>,
 }
 
-fn server(answer: Talk) -> Server {
+fn server(answer: Conversation) -> Server {
     server_of(1, answer)
 }
 
-fn server_of(connections: usize, answer: Talk) -> Server {
+fn server_of(connections: usize, answer: Conversation) -> Server {
     let made = generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let CertifiedKey { cert, signing_key } = made;
     let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("a key");
@@ -51,13 +51,13 @@ fn server_of(connections: usize, answer: Talk) -> Server {
     let port = listener.local_addr().expect("a port").port();
     let config = Arc::new(config);
     let over = thread::spawn(move || {
-        let converse = |_| {
+        let serve = |_| {
             let (socket, _) = listener.accept()?;
             let connection = ServerConnection::new(Arc::clone(&config));
             answer(&mut StreamOwned::new(connection.map_err(io::Error::other)?, socket))
         };
-        // All of them, and then the first that failed.
-        let ended: Vec<io::Result<()>> = (0..connections).map(converse).collect();
+        // Serves all connections, then returns the first error.
+        let ended: Vec<io::Result<()>> = (0..connections).map(serve).collect();
         ended.into_iter().collect()
     });
     Server { port, certificate, over }
@@ -91,7 +91,7 @@ fn drive(endpoint: Endpoint, requests: usize) -> Vec<Exchange> {
     drive.run(&AtomicBool::new(false)).expect("a drive").exchanges
 }
 
-fn hear(peer: &mut Peer) -> io::Result<()> {
+fn read_request(peer: &mut Peer) -> io::Result<()> {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -110,14 +110,14 @@ fn end() -> String {
     "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n".to_owned()
 }
 
-/// Longer than a read waits, so that the client gives up waiting in the middle of an answer and goes on.
+/// Longer than the timeout of a read, so that reads time out in the middle of an answer.
 const PAUSE: Duration = Duration::from_millis(400);
 
 #[test]
-fn an_answer_over_tls_is_followed_through_pauses_on_a_connection_that_is_kept() {
+fn an_answer_with_pauses_is_read_over_a_reused_tls_connection() {
     let server = server(|peer| {
         for _ in 0..2 {
-            hear(peer)?;
+            read_request(peer)?;
             peer.write_all(HEAD.as_bytes())?;
             for text in ["a", "b", "c"] {
                 thread::sleep(PAUSE);
@@ -140,11 +140,11 @@ fn an_answer_over_tls_is_followed_through_pauses_on_a_connection_that_is_kept() 
 }
 
 #[test]
-fn what_came_together_has_one_stamp_however_many_records_it_is() {
+fn tls_records_that_arrive_together_share_a_time_stamp() {
     let server = server(|peer| {
-        hear(peer)?;
+        read_request(peer)?;
         let many = [HEAD.to_owned(), (0..400).map(|_| event("word")).collect(), end()].concat();
-        // Each a record of its own, all in one write below TLS.
+        // Each piece is a TLS record, and one socket write sends them all.
         for piece in many.as_bytes().chunks(64) {
             peer.conn.writer().write_all(piece)?;
         }
@@ -159,18 +159,18 @@ fn what_came_together_has_one_stamp_however_many_records_it_is() {
 }
 
 #[test]
-fn a_server_that_goes_away_or_silent_is_so_over_tls_too() {
-    let rows: [(Talk, End); 3] = [
+fn a_closed_or_silent_tls_connection_has_its_own_end() {
+    let rows: [(Conversation, End); 3] = [
         (
             |peer| {
-                hear(peer)?;
+                read_request(peer)?;
                 peer.write_all(HEAD.as_bytes())
             },
             End::CutOff,
         ),
         (
             |peer| {
-                hear(peer)?;
+                read_request(peer)?;
                 peer.write_all(HEAD.as_bytes())?;
                 peer.write_all(event("a").as_bytes())?;
                 peer.conn.send_close_notify();
@@ -180,10 +180,10 @@ fn a_server_that_goes_away_or_silent_is_so_over_tls_too() {
         ),
         (
             |peer| {
-                hear(peer)?;
+                read_request(peer)?;
                 peer.write_all(HEAD.as_bytes())?;
                 let mut rest = [0];
-                // Until the client is tired of it.
+                // Waits until the client gives up.
                 peer.read(&mut rest).map(|_| ()).or(Ok(()))
             },
             End::Silent,
@@ -207,7 +207,7 @@ fn refusal(endpoint: Endpoint) -> String {
 #[test]
 fn an_untrusted_certificate_is_rejected_with_a_reason() {
     // Each client connects twice: before the start, and for its first request.
-    let made = || server_of(2, hear);
+    let made = || server_of(2, read_request);
     let stranger = made();
     let url = format!("https://localhost:{}", stranger.port);
     let other = trusting(made_elsewhere());
@@ -231,7 +231,7 @@ fn made_elsewhere() -> CertificateDer<'static> {
 }
 
 #[test]
-fn a_server_without_tls_is_not_waited_for_without_limit() {
+fn a_server_without_tls_is_reported_within_the_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("a port").port();
     let plain = thread::spawn(move || -> io::Result<()> {

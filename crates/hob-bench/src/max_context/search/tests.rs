@@ -1,4 +1,4 @@
-//! Servers that are played: tables of what came of each context, until the search is over.
+//! Simulated servers: a table gives the result of each context until the search ends.
 //! The published search between 131,072 and 262,144 tokens is one of them.
 
 use AttemptResult::{Failed, Ok, OomLoad, OomPrefill, Spill, Stale, Timeout, Unsupported};
@@ -8,7 +8,7 @@ use super::*;
 const PUBLISHED: Span = Span { lo: 131_072, hi: 262_144, granule: 256 };
 const TRUTH: u64 = 195_072;
 
-/// Asks until the search is over; what each attempt comes to depends on its context and its number.
+/// Runs a search to its end. `attempt` gives the result for a context and the number of the attempt.
 fn searched(search: Search, attempt: impl Fn(u64, usize) -> Tried) -> Search {
     let mut search = search;
     while let Some(ctx) = search.next() {
@@ -27,7 +27,7 @@ fn until(truth: u64, ctx: u64) -> Tried {
     plain(ctx, if ctx <= truth { Ok } else { OomLoad })
 }
 
-/// A card as it was published: so much for a token, and less room than there seems to be.
+/// A card with published memory figures: a fixed amount for each token, and less usable memory than it reports.
 fn card(ctx: u64) -> Tried {
     let taken_bytes = 4_480_000_000 + ctx * 12_800;
     let memory = Memory { taken_bytes, left_bytes: 7_090_000_000_u64.saturating_sub(taken_bytes) };
@@ -43,19 +43,19 @@ const FOUND: (Option<u64>, Option<u64>, u32) = (Some(TRUTH), Some(TRUTH + 256), 
 #[test]
 fn the_published_case_takes_ten_attempts_at_most() {
     let learnt = searched(Search::new(PUBLISHED, None), |ctx, _| card(ctx));
-    let told = searched(Search::new(PUBLISHED, Some(12_288.0)), |ctx, _| card(ctx));
-    for search in [&learnt, &told] {
+    let known = searched(Search::new(PUBLISHED, Some(12_288.0)), |ctx, _| card(ctx));
+    for search in [&learnt, &known] {
         assert_eq!(ends(search), FOUND);
         assert!(search.is_refuted() && search.is_confirmed());
         assert!(search.tried().len() <= 10, "{:?}", search.tried());
     }
-    // Both ends, nine halvings of 512 granules, and once more for certainty.
+    // Both ends, nine halvings of 512 granules, and one repetition.
     let blind = searched(Search::new(PUBLISHED, None), |ctx, _| until(TRUTH, ctx));
     assert_eq!((ends(&blind), blind.tried().len()), (FOUND, 12));
 }
 
 #[test]
-fn every_truth_is_found_whatever_memory_promises() {
+fn every_limit_is_found_even_if_memory_figures_are_wrong() {
     let span = Span { lo: 2048, hi: 34_816, granule: 256 };
     for truth in (2048..=34_816).step_by(256) {
         for promised in [0.25, 0.8, 0.97, 1.0, 1.04, 1.5, 9.0] {
@@ -74,7 +74,7 @@ fn every_truth_is_found_whatever_memory_promises() {
 }
 
 #[test]
-fn a_success_that_is_not_repeated_is_none() {
+fn a_success_that_cannot_be_repeated_does_not_count() {
     let lucky = searched(Search::new(PUBLISHED, None), |ctx, number| {
         let is_lucky = ctx == TRUTH + 256 && number < 11;
         if is_lucky { plain(ctx, Ok) } else { until(TRUTH, ctx) }
@@ -83,8 +83,8 @@ fn a_success_that_is_not_repeated_is_none() {
 }
 
 #[test]
-fn an_earlier_generation_says_nothing() {
-    // Every third answer is of the server before, whatever it seems to say.
+fn a_server_of_an_earlier_start_gives_no_result() {
+    // Every third answer comes from the server of the earlier start.
     let search = searched(Search::new(PUBLISHED, None), |ctx, number| {
         if number % 3 == 1 { plain(ctx, Stale) } else { until(TRUTH, ctx) }
     });
@@ -96,7 +96,7 @@ fn an_earlier_generation_says_nothing() {
 }
 
 #[test]
-fn a_failure_of_no_known_kind_is_tried_again() {
+fn a_failure_of_an_unknown_kind_is_tried_again() {
     let shaky = searched(Search::new(PUBLISHED, None), |ctx, number| {
         if number == 4 { plain(ctx, Failed) } else { until(TRUTH, ctx) }
     });
@@ -106,7 +106,7 @@ fn a_failure_of_no_known_kind_is_tried_again() {
 }
 
 #[test]
-fn what_the_engine_takes_at_most_is_tried_next() {
+fn the_reported_maximum_of_an_engine_is_tried_next() {
     let span = Span { lo: 1024, hi: 65_536, granule: 256 };
     let search = searched(Search::new(span, None), |ctx, _| {
         let takes = Some(8192).filter(|takes| ctx > *takes);
@@ -118,7 +118,7 @@ fn what_the_engine_takes_at_most_is_tried_next() {
 }
 
 #[test]
-fn every_kind_of_failure_is_a_bound_and_is_named() {
+fn every_kind_of_failure_is_a_limit_and_is_named() {
     for result in [OomLoad, OomPrefill, Spill, Timeout] {
         let search = searched(Search::new(PUBLISHED, None), |ctx, _| {
             plain(ctx, if ctx <= TRUTH { Ok } else { result })
@@ -128,8 +128,8 @@ fn every_kind_of_failure_is_a_bound_and_is_named() {
 }
 
 #[test]
-fn a_server_that_spills_is_found_out_by_what_lies_between() {
-    // Written from the card up to 40,000 tokens, from the machine's memory beyond: ten times slower.
+fn a_spill_is_found_by_comparison_with_shorter_contexts() {
+    // Up to 40,000 tokens fit on the card. Longer contexts use the machine's memory and are ten times slower.
     let span = Span { lo: 2048, hi: 131_072, granule: 256 };
     let speed = |ctx: u64, s: f64| Some(1.0 / (0.02 + ctx as f64 * 4e-7) / s);
     let search = searched(Search::new(span, None), |ctx, _| {
@@ -137,7 +137,7 @@ fn a_server_that_spills_is_found_out_by_what_lies_between() {
         Tried { decode_tok_s, ..plain(ctx, Ok) }
     });
     assert_eq!((search.longest_ok(), search.limited_by()), (Some(39_936), Some(Spill)));
-    // Slower with every token, as attention makes it, and no spill at all.
+    // Each token is slower, because of attention, but nothing spills.
     let slow = searched(Search::new(span, None), |ctx, _| Tried {
         decode_tok_s: speed(ctx, 1.0),
         ..plain(ctx, Ok)
@@ -147,7 +147,7 @@ fn a_server_that_spills_is_found_out_by_what_lies_between() {
 }
 
 #[test]
-fn all_or_nothing() {
+fn every_context_works_or_none_does() {
     let all = searched(Search::new(PUBLISHED, None), |ctx, _| until(u64::MAX, ctx));
     assert_eq!((ends(&all), all.tried().len()), ((Some(262_144), None, 2), 3));
     let roomy = |ctx| Memory { taken_bytes: 1000 + ctx, left_bytes: 1_000_000 };
@@ -161,7 +161,7 @@ fn all_or_nothing() {
 }
 
 #[test]
-fn what_is_left_becomes_less() {
+fn the_estimated_number_of_attempts_never_grows() {
     let mut search = Search::new(PUBLISHED, None);
     let mut left = Vec::new();
     while let Some(ctx) = search.next() {

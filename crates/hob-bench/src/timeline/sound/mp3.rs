@@ -6,12 +6,12 @@ use rusty_mp3::header::FrameHeader;
 
 use super::AUDIBLE;
 
-/// The head of a tag before the first frame. The head holds the length of the tag.
+/// Length of the header of an ID3 tag, which contains the length of the tag.
 const TAG_HEAD_BYTES: usize = 10;
 const HEADER_BYTES: usize = 4;
-/// A checksum that stands between header and side information.
+/// A checksum between header and side information.
 const CRC_BYTES: usize = 2;
-/// Frames that must follow each other before their headers count as found.
+/// Number of consecutive valid frames that prove the position of the first one.
 const FRAMES_SURE: usize = 2;
 /// `AUDIBLE` for samples between −1 and 1.
 const AUDIBLE_LEVEL: f32 = AUDIBLE as f32 / 32_768.0;
@@ -19,19 +19,19 @@ const AUDIBLE_LEVEL: f32 = AUDIBLE as f32 / 32_768.0;
 /// A file whose frames were read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Mpeg {
-    /// Where the first frame of sound begins.
+    /// Position of the first frame of sound.
     pub(super) begin: usize,
-    /// The end of the first frame that can be heard. Absent where all frames are silence.
+    /// The end of the first audible frame. None if all frames are silence.
     pub(super) audible_end: Option<usize>,
     pub(super) rate_hz: u32,
     pub(super) seconds: f64,
 }
 
-/// Returns nothing where the bytes hold no frame, or none that can be decoded.
+/// Returns None if the bytes contain no frame, or no frame that can be decoded.
 pub(super) fn read(body: &[u8]) -> Option<Mpeg> {
     let mut begin = first_frame(body, tag_bytes(body))?;
     let first = header(&body[begin..])?;
-    // A frame that describes the file, and is not played.
+    // This frame describes the file and is not played.
     if is_description(&body[begin..], &first) {
         begin = first_frame(body, begin + first.frame_size())?;
     }
@@ -52,7 +52,7 @@ pub(super) fn read(body: &[u8]) -> Option<Mpeg> {
     is_decoded.then_some(Mpeg { begin, audible_end, rate_hz, seconds })
 }
 
-/// Returns nothing where the frame is cut off or damaged: a player skips it.
+/// Returns None if the frame is cut off or damaged, because a player skips it.
 fn decoded(decoder: &mut Mp3Decode, frame: &FrameHeader, bytes: &[u8]) -> Option<Vec<f32>> {
     let side = HEADER_BYTES + if frame.crc_protected { CRC_BYTES } else { 0 };
     let main = side + frame.side_info_len();
@@ -69,7 +69,7 @@ fn tag_bytes(body: &[u8]) -> usize {
     TAG_HEAD_BYTES + length
 }
 
-/// The first frame from `start` on that another frame or the end follows.
+/// The first frame at or after `start` that is followed by another frame or by the end.
 fn first_frame(body: &[u8], start: usize) -> Option<usize> {
     (start..body.len()).find(|at| {
         let mut place = *at;
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_before_the_sound_is_no_sound() {
+    fn bytes_before_the_sound_are_not_counted() {
         let mut description = quick();
         description[36..40].copy_from_slice(b"Info");
         // A tag in UTF-16, whose mark looks like the beginning of a frame.
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Frames of 24 ms, complete in themselves: silence, then a tone.
+    /// Frames of 24 ms, independent of each other: silence, then a tone.
     fn encoded(silent: usize, loud: usize) -> Vec<u8> {
         let header = rusty_mp3::encoder_header(24_000, 1, 64).expect("a header");
         let mut encoder = rusty_mp3::Mp3Encode::new();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_at_the_beginning_is_not_heard() {
+    fn silence_at_the_beginning_is_not_audible() {
         let got = read(&encoded(40, 10)).expect("frames");
         // A decoder is up to two frames late.
         let heard = got.audible_end.expect("a tone") / 192;
