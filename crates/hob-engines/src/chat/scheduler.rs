@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-/// How steps are made up.
+/// Limits of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pacing {
     /// A step with prompts takes at most this many times as long as a step without, so that a long prompt
@@ -26,7 +26,7 @@ impl Default for Pacing {
     }
 }
 
-/// How much one new measurement moves what is known of costs.
+/// Weight of a new measurement in the running average of a cost.
 const WEIGHT: f64 = 0.2;
 
 /// From this many tokens on, the fixed cost of a pass is negligible.
@@ -83,7 +83,7 @@ impl Scheduler {
                 step.answers.push(index);
                 continue;
             }
-            // The oldest first: two prompts side by side would both be late.
+            // The oldest first: two prompts at the same time would both be late.
             let share = demand.pending.min(chunk);
             chunk -= share;
             if share > 0 {
@@ -105,18 +105,18 @@ impl Scheduler {
         let (Some(answer_ms), Some(bulk_ms)) = (self.answer_ms, self.bulk_ms) else {
             return self.pacing.chunk_tokens_min;
         };
-        // A pass of one token is no dearer for a prompt than for an answer.
+        // A pass of one token costs the same for a prompt and for an answer.
         let overhead_ms = self.overhead_ms.unwrap_or((answer_ms - bulk_ms).max(0.0));
         let bearable = (answer_ms * (self.pacing.stretch - 1.0) - overhead_ms) / bulk_ms;
         (bearable as usize).clamp(self.pacing.chunk_tokens_min, self.batch_tokens)
     }
 
-    /// A pass over answers took this long.
+    /// Records the time of a pass over answers.
     pub fn learn_answers(&mut self, took: Duration) {
         self.answer_ms = Some(moved(self.answer_ms, milliseconds(took)));
     }
 
-    /// A pass over so many tokens of prompts took this long.
+    /// Records the time of a pass over this many tokens of prompts.
     pub fn learn_prompts(&mut self, tokens: usize, took: Duration) {
         let took_ms = milliseconds(took);
         let each_ms = took_ms / tokens.max(1) as f64;
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_beside_an_answer_takes_what_the_answer_bears() {
+    fn a_prompt_next_to_an_answer_takes_what_the_answer_tolerates() {
         let demands = [answering(50), prompt(1100), answering(7), prompt(8)];
         assert_eq!(scheduler().deal(&demands), step(&[0, 2], &[(1, 8)]));
         let demands = [answering(50), prompt(5), answering(7), prompt(8)];
@@ -184,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_has_just_begun_bears_everything() {
+    fn an_answer_that_has_just_started_limits_no_prompt() {
         let demands = [answering(1), prompt(45), prompt(45)];
         assert_eq!(scheduler().deal(&demands), step(&[0], &[(1, 45), (2, 45)]));
     }
 
     #[test]
-    fn what_nobody_knows_yet_is_tried_with_little() {
+    fn unknown_costs_are_measured_with_few_tokens() {
         let mut scheduler = Scheduler::new(Pacing::default(), 512);
         let demands = [answering(9), prompt(1100)];
         assert_eq!(scheduler.deal(&demands), step(&[0], &[(1, 2)]));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_learnt_from_what_passes_took() {
+    fn costs_are_learned_from_the_times_of_passes() {
         let mut scheduler = scheduler();
         for _ in 0..60 {
             scheduler.learn_answers(10 * MS);

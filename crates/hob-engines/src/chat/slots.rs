@@ -1,5 +1,5 @@
 //! The slots of a decoder and the tokens in their caches. Chooses the slot where a new prompt has the least
-//! to compute. Pure: it returns what to cut and copy, and its owner does it.
+//! to compute. Pure: it returns what to cut and copy, and its caller does it.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ const CONTINUES: f64 = 0.5;
 #[derive(Clone, Debug)]
 pub struct Slots {
     slots: Vec<Slot>,
-    /// Counts uses, so that the one unused for longest is known.
+    /// Counts uses, to find the slot that was unused for the longest time.
     uses: u64,
 }
 
@@ -60,7 +60,7 @@ impl Slots {
     fn assignment(&self, prompt: &[u32]) -> Option<SlotAssignment> {
         let shared: Vec<usize> = self.slots.iter().map(|slot| slot.shared(prompt)).collect();
         let free = || (0..self.slots.len()).filter(|&index| !self.slots[index].is_busy);
-        // The lowest of equals: llama.cpp is fastest with the lowest sequences.
+        // Of equal slots the lowest is used: llama.cpp is fastest with the lowest sequences.
         let continued = free()
             .filter(|&index| self.slots[index].is_continued_by(shared[index]))
             .max_by_key(|&index| (shared[index], std::cmp::Reverse(index)));
@@ -108,8 +108,8 @@ impl Slot {
         shared.min(prompt.len().saturating_sub(1))
     }
 
-    /// Whether a prompt that shares so much goes on with what the slot holds, instead of taking
-    /// it from a conversation that may go on as well.
+    /// Whether a prompt that shares this many tokens continues the slot's conversation. Otherwise another request may still
+    /// continue that conversation, and the slot keeps it.
     fn is_continued_by(&self, shared: usize) -> bool {
         shared > 0 && shared as f64 >= self.cached.len() as f64 * CONTINUES
     }
@@ -141,12 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_goes_on_where_it_was() {
+    fn a_conversation_continues_in_its_slot() {
         let mut slots = slots(&[0..10, 100..300]);
         let next_turn = prompt(&[100..300, 0..5]);
         let assignment = slots.take(&next_turn).expect("a slot");
         assert_eq!(assignment, SlotAssignment { slot: 1, copy_from: None, keep: 200 });
-        // While that one is busy, the same beginning is copied from it rather than computed.
+        // While that slot is busy, the same beginning is copied from it instead of computed.
         slots.extend(1, &next_turn);
         let assignment = slots.take(&prompt(&[100..300, 7..9])).expect("a slot");
         assert_eq!(assignment, SlotAssignment { slot: 0, copy_from: Some(1), keep: 200 });
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_not_worth_a_copy_and_the_oldest_slot_is_given_away() {
+    fn a_short_beginning_is_not_copied_and_the_oldest_slot_is_reused() {
         let mut slots = slots(&[0..400, 500..520]);
         slots.take(&prompt(&[0..400, 1..2]));
         slots.release(0);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_computed_again() {
+    fn a_discarded_cache_is_computed_again() {
         let mut slots = slots(&one(0..10));
         slots.forget(0);
         assert_eq!(slots.cached_tokens(0), 0);

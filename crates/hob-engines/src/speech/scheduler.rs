@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How much one new measurement moves a running cost.
+/// Weight of a new measurement in the running average of a cost.
 const COST_WEIGHT: f32 = 0.2;
 
 /// How long windows are, in seconds of sound.
@@ -12,16 +12,16 @@ const COST_WEIGHT: f32 = 0.2;
 pub struct Pacing {
     /// The shortest, on a machine that is fast enough.
     pub shortest_s: f32,
-    /// The shortest on a machine that is too slow: who has to wait waits once for this rather than
-    /// often for windows whose contexts cost more than they play.
+    /// The shortest on a machine that is too slow. A listener then waits once for a long window, instead of often for
+    /// short windows whose context costs more time than their sound lasts.
     pub shortest_if_slow_s: f32,
-    /// The longest: a request whose turn it is waits for it.
+    /// The longest. A request may have to wait until such a window is computed.
     pub longest_s: f32,
-    /// A stream is started if everybody can be kept ahead for so long.
+    /// A new stream starts only if the sound of all streams can stay ahead of its listeners for this long.
     pub horizon_s: f32,
-    /// What a window costs beyond its own sound, as seconds of sound.
+    /// Additional cost of each window, as seconds of sound.
     pub context_s: f32,
-    /// How much longer a window may take than was foreseen before its listener has a gap.
+    /// A window may take this many times its expected time before its listener has a gap.
     pub caution: f32,
 }
 
@@ -45,7 +45,7 @@ pub struct NextWindow {
     pub window_s: f32,
 }
 
-/// Deals out the one engine among the streams.
+/// Shares one engine among all streams.
 #[derive(Debug)]
 pub struct Scheduler {
     pacing: Pacing,
@@ -53,28 +53,28 @@ pub struct Scheduler {
     cost: Cost,
 }
 
-/// Where a stream's listener is.
+/// The state of a stream and of its listener.
 #[derive(Clone, Copy, Debug, Default)]
 struct Playhead {
-    /// Since when there is work that may be done for it; none when it waits for text or credit.
+    /// Since when the stream has work that may be done; None while it waits for text or credit.
     ready_since: Option<Instant>,
-    /// It had its first turn. Before that it waits in line.
+    /// The stream has had its first turn. Before that it waits in the queue.
     has_started: bool,
-    /// When the listener has heard all that was sent; none before the first sound.
+    /// When the listener will have played all sound that was sent; None before the first sound.
     dry_at: Option<Instant>,
-    /// It got a window while another stream waited for its first sound, which now goes first.
+    /// The stream got a window while another waited for its first sound. The other stream is served next.
     has_gone_first: bool,
 }
 
-/// What steps cost on this machine: a guess, and then learnt from those that were taken.
+/// The cost of steps on this machine: assumed at first, then learned from measurements.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     begin_s: f32,
-    /// Seconds of work per second of sound, a window's context counted as sound.
+    /// Seconds of work per second of sound. The context of a window counts as sound.
     render_rtf: f32,
 }
 
-/// One that stumbles once does not become a slow machine.
+/// Limits a measurement to twice the average, so one slow step does not make the machine count as slow.
 fn learn(running: &mut f32, measured: f32) {
     *running += COST_WEIGHT * (measured.min(2.0 * *running) - *running);
 }
@@ -84,7 +84,7 @@ impl Scheduler {
         Scheduler { pacing, streams: BTreeMap::new(), cost: Cost { begin_s: 0.1, render_rtf: 0.4 } }
     }
 
-    /// Seconds of every stream's first window: the shortest during which as long a one is made.
+    /// Length of a stream's first window: the shortest that plays as long as the next one of this length takes to compute.
     pub fn first_window_s(&self) -> f32 {
         let Pacing { shortest_s, shortest_if_slow_s, context_s, .. } = self.pacing;
         let share = self.cautious_rtf();
@@ -107,26 +107,26 @@ impl Scheduler {
         self.streams.remove(&stream);
     }
 
-    /// Says whether there is work that may be done for `stream` from `now` on.
+    /// Sets whether `stream` has work that may be done, from `now` on.
     pub fn set_ready(&mut self, stream: u32, is_ready: bool, now: Instant) {
         if let Some(playhead) = self.streams.get_mut(&stream) {
             playhead.ready_since = if is_ready { playhead.ready_since.or(Some(now)) } else { None };
         }
     }
 
-    /// `stream` has its turn, and is in line no longer.
+    /// Records that `stream` has had its first turn and left the queue.
     pub fn started(&mut self, stream: u32) {
         if let Some(playhead) = self.streams.get_mut(&stream) {
             playhead.has_started = true;
         }
     }
 
-    /// A unit was begun for this much work.
+    /// Records the cost of beginning a unit.
     pub fn began(&mut self, cost: Duration) {
         learn(&mut self.cost.begin_s, cost.as_secs_f32());
     }
 
-    /// A window of `sound_s` was rendered for this much work.
+    /// Records the cost of rendering a window of `sound_s` seconds.
     pub fn rendered(&mut self, sound_s: f32, cost: Duration) {
         if sound_s > 0.0 {
             let computed_s = sound_s + self.pacing.context_s;
@@ -134,15 +134,15 @@ impl Scheduler {
         }
     }
 
-    /// `sound_s` seconds were sent to `stream` at `now`.
+    /// Records that `sound_s` seconds of sound were sent to `stream` at `now`.
     pub fn sent(&mut self, stream: u32, sound_s: f32, now: Instant) {
-        let somebody_waits = self.first_awaited(now).is_some();
+        let another_waits = self.first_awaited(now).is_some();
         let Some(playhead) = self.streams.get_mut(&stream) else {
             return;
         };
         let is_first = playhead.dry_at.is_none();
-        playhead.has_gone_first = somebody_waits && !is_first;
-        // A listener that ran dry stood still, so its time starts again now.
+        playhead.has_gone_first = another_waits && !is_first;
+        // A player without sound stops, so its time continues from now.
         let heard_from = playhead.dry_at.map_or(now, |dry_at| dry_at.max(now));
         playhead.dry_at = Some(heard_from + Duration::from_secs_f32(sound_s.max(0.0)));
         if is_first {
@@ -159,14 +159,14 @@ impl Scheduler {
         }
         let (stream, dry_at) = self.soonest_dry(|_| true)?;
         let window_s = self.window_s(lead_s(dry_at, now));
-        // With the longest windows for everybody there is nothing to gain from taking turns, and who
-        // came first is done first.
+        // If every stream can get the longest window, turns have no advantage, so the oldest stream is completed
+        // first.
         let stream = if window_s < self.pacing.longest_s { stream } else { self.first_come()? };
         Some(NextWindow { stream, window_s })
     }
 
-    /// The longest window that is there before this lead is heard, when every other listener gets
-    /// one like it first.
+    /// The longest window that is ready before a listener has played this lead, if every other listener gets an equal
+    /// window first.
     fn window_s(&self, lead_s: f32) -> f32 {
         let ready = self.heard().filter(|(_, playhead)| playhead.ready_since.is_some());
         let share_s = lead_s / ready.count().max(1) as f32;
@@ -174,7 +174,7 @@ impl Scheduler {
         fits_s.max(self.first_window_s()).min(self.pacing.longest_s)
     }
 
-    /// Streams whose listeners hear something.
+    /// Streams whose listeners have received sound.
     fn heard(&self) -> impl Iterator<Item = (u32, &Playhead)> {
         self.streams
             .iter()
@@ -182,21 +182,21 @@ impl Scheduler {
             .filter(|(_, playhead)| playhead.dry_at.is_some())
     }
 
-    /// The ready stream with sound that came first.
+    /// The oldest ready stream whose listener has received sound.
     fn first_come(&self) -> Option<u32> {
         let mut ready = self.heard().filter(|(_, playhead)| playhead.ready_since.is_some());
         ready.next().map(|(stream, _)| stream)
     }
 
-    /// Who would run dry behind a first sound. Each goes before it once, so that neither starves:
-    /// with room for everybody no listener has a gap, without it all wait alike.
+    /// The stream that would run out of sound if a first sound were computed now. Each such stream may go before that first
+    /// sound once. With enough capacity no listener has a gap; without it, all of them wait equally.
     fn runs_dry(&self, now: Instant) -> Option<u32> {
         let (stream, dry_at) = self.soonest_dry(|playhead| !playhead.has_gone_first)?;
         (lead_s(dry_at, now) < self.margin_s()).then_some(stream)
     }
 
-    /// Who waits for a first sound and may have it now: one that was started, or else the first in
-    /// line if there is room for it.
+    /// The stream that may get its first sound now: one that has started, otherwise the first in the queue if there is
+    /// room for it.
     fn first_awaited(&self, now: Instant) -> Option<u32> {
         let (_, stream, has_started) = self
             .awaited()
@@ -204,17 +204,16 @@ impl Scheduler {
         (has_started || self.has_room(now)).then_some(stream)
     }
 
-    /// Those that are ready and have no sound yet: since when, which, whether they were started.
+    /// Ready streams without sound: since when they are ready, their number, and whether they have started.
     fn awaited(&self) -> impl Iterator<Item = (Instant, u32, bool)> {
         let awaited = self.streams.iter().filter(|(_, playhead)| playhead.dry_at.is_none());
         awaited
             .filter_map(|(id, playhead)| Some((playhead.ready_since?, *id, playhead.has_started)))
     }
 
-    /// Whether one more can be started. Those that were started must be far enough ahead to hear
-    /// nothing of its first seconds; and within the horizon there must be time for what they will
-    /// hear beyond their leads, and for as much again as it will hear. There is room too when none
-    /// of them can be worked for now.
+    /// Whether one more stream can start. Each started stream must have enough lead, so that the new stream's start
+    /// causes no gap. The machine must also be able to compute, within the horizon, the missing sound of the started
+    /// streams and all sound of the new one. There is also room if no started stream has work now.
     fn has_room(&self, now: Instant) -> bool {
         let started = || self.streams.values().filter(|playhead| playhead.has_started);
         if !started().any(|playhead| playhead.ready_since.is_some()) {
@@ -230,15 +229,15 @@ impl Scheduler {
         work_s <= horizon_s && started().all(|playhead| lead_s(playhead) >= self.start_s())
     }
 
-    /// The work until a new stream is as far ahead as the longest window, in first windows.
+    /// Seconds of work until a new stream has the longest window as its lead, computed in windows of the first length.
     fn start_s(&self) -> f32 {
         let Pacing { longest_s, context_s, .. } = self.pacing;
         let contexts = 1.0 + context_s / self.first_window_s();
         self.cost.begin_s + longest_s * contexts * self.cautious_rtf()
     }
 
-    /// The stream whose listener runs out of sound first, among some, and when. A listener who waited
-    /// for text has been without sound only since the text came.
+    /// The stream in `among` whose listener runs out of sound first, and when. If a stream waited for text, its
+    /// listener counts as without sound only since the text arrived.
     fn soonest_dry(&self, among: impl Fn(&Playhead) -> bool) -> Option<(u32, Instant)> {
         let some = self.streams.iter().filter(|(_, playhead)| among(playhead));
         let deadlines = some.filter_map(|(stream, playhead)| {
@@ -248,15 +247,15 @@ impl Scheduler {
         deadlines.min().map(|(_, stream, dry_at)| (stream, dry_at))
     }
 
-    /// A listener with less lead than this would run out of sound behind another stream's first window:
-    /// the time of that window, and of one more for its own.
+    /// A listener with less lead than this would run out of sound during another stream's first window.
+    /// It covers the time of that window, and of the listener's own next window.
     fn margin_s(&self) -> f32 {
         let first_s = self.first_window_s() + self.pacing.context_s;
         2.0 * (self.cost.begin_s + self.cost.render_rtf * first_s)
     }
 }
 
-/// Seconds until `dry_at`, below zero when it has passed.
+/// Seconds until `dry_at`; negative after it.
 fn lead_s(dry_at: Instant, now: Instant) -> f32 {
     if dry_at >= now { (dry_at - now).as_secs_f32() } else { -(now - dry_at).as_secs_f32() }
 }

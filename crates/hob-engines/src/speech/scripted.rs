@@ -19,18 +19,18 @@ pub const PHONEME_SAMPLES: usize = 240;
 /// Silence after each unit, in ms.
 pub const PAUSE_MS: u32 = 100;
 
-/// What a window does besides its sound.
+/// What rendering a window does in addition to its sound.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
     Fail,
     Panic,
     /// Panics with a message that quotes what the user asked for.
     PanicQuoting,
-    /// Ends the process without a word.
+    /// Ends the process without any output.
     Abort,
     /// Takes this long.
     Take(Duration),
-    /// Says "hanging" on standard error and never comes back.
+    /// Writes "hanging" to standard error and never returns.
     Hang,
 }
 
@@ -81,7 +81,7 @@ impl ScriptedSynthesiser {
     }
 }
 
-/// What is left of a unit.
+/// The part of a unit that is not rendered yet.
 #[derive(Debug)]
 pub struct ScriptedUtterance {
     voice: String,
@@ -147,8 +147,8 @@ impl Synthesiser for ScriptedSynthesiser {
     }
 }
 
-/// The samples of a unit, made when they are rendered: each tells its phoneme, its place in it and
-/// its voice.
+/// The samples of a unit, computed when they are rendered. Each value depends on the phoneme, the position in it, and the
+/// voice.
 #[derive(Debug)]
 struct Sound {
     phonemes: Vec<char>,
@@ -176,7 +176,7 @@ impl Sound {
     }
 }
 
-/// Makes a unit of everything up to and with a full stop; its characters are its phonemes.
+/// Turns text up to and including a full stop into a unit. Its characters are its phonemes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScriptedUnits;
 
@@ -232,7 +232,7 @@ fn words(phonemes: &str, taken: usize) -> Vec<SpokenWord> {
     phonemes.split_whitespace().map(word).collect()
 }
 
-/// What `text` sounds like when nothing goes wrong, all of it.
+/// All samples of `text` without any scripted fault.
 pub fn expected(text: &str, voice: &str, speed: Speed) -> Vec<f32> {
     let pause_s = f64::from(PAUSE_MS) / 1000.0 / f64::from(speed.rate());
     let pause = vec![0.0; (pause_s * f64::from(SAMPLE_RATE_HZ)).round() as usize];

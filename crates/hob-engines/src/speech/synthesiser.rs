@@ -1,19 +1,19 @@
-//! The seam between the speech worker and an engine: phonemes in, windows of sound out.
-//! Synchronous and single-threaded: who is served when is the scheduler's business.
+//! The interface between the speech worker and an engine: phonemes in, windows of sound out.
+//! Synchronous and single-threaded. The scheduler decides which request is computed next.
 
 use hob_core::{Speed, WordTiming};
 use hob_speech::SpokenUnit;
 
 /// An engine that turns one unit of phonemes into sound, window by window, on the caller's thread.
 ///
-/// Utterances of different requests may be open at once and take turns; they share nothing.
+/// Utterances of different requests may be open at the same time. They do not affect each other.
 /// The same unit, voice, speed and sequence of windows give the same samples.
 pub trait Synthesiser {
     type Utterance;
 
     fn sample_rate_hz(&self) -> u32;
 
-    /// Runs what needs the whole unit (durations, pitch, energy); the cost of a small window.
+    /// Computes what needs the whole unit: durations, pitch, energy. It costs about as much as a short window.
     ///
     /// # Errors
     /// The voice is unknown, a phoneme is not in the vocabulary, or the graph failed.
@@ -27,11 +27,11 @@ pub trait Synthesiser {
     /// When each word is heard, in seconds from the utterance's first sample.
     fn words(&self, utterance: &Self::Utterance) -> Vec<WordTiming>;
 
-    /// Seconds of sound that [`Synthesiser::render`] still has to give.
+    /// Seconds of sound that [`Synthesiser::render`] has not returned yet.
     fn seconds_left(&self, utterance: &Self::Utterance) -> f32;
 
-    /// The next window: about `seconds` of sound, more or less as a good place to cut asks for, all
-    /// that is left when little would remain. Empty when nothing is left.
+    /// Renders the next window: about `seconds` of sound, depending on a good place to cut. If little would remain, it
+    /// renders the rest. Empty if no sound is left.
     ///
     /// # Errors
     /// The graph failed; the utterance is then over.

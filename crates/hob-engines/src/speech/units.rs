@@ -1,30 +1,30 @@
-//! The seam between the speech worker and text processing: text in, spoken units out, lazily.
-//! A trait of its own so that the worker is tested with units that a test wrote.
+//! The interface between the speech worker and text processing: text in, spoken units out, one at a time.
+//! It is a trait, so tests can give the worker scripted units.
 
 use hob_core::Language;
 use hob_speech::{Phonemizer, Reader, SpokenUnit};
 
-/// Makes units of the texts of several requests, which share nothing.
+/// Turns the texts of several requests into units. The texts do not affect each other.
 pub trait UnitSource {
-    /// One request's text, as far as it has arrived and was not yet made into units.
+    /// One request's text that has arrived and is not yet turned into units.
     type Text;
 
-    /// Gets ready for a language ahead of its first request.
+    /// Loads a language before its first request.
     fn warm(&mut self, language: Language);
 
     fn open(&mut self, language: Language) -> Self::Text;
 
-    /// More of the text, cut anywhere between characters. An empty piece says that the writer
-    /// pauses: what has come is to be said now.
+    /// Adds text, cut anywhere between characters. An empty piece means that the writer pauses, so all text so
+    /// far is spoken now.
     fn push(&mut self, text: &mut Self::Text, piece: &str);
 
-    /// No more text will come.
+    /// Marks the end of the text.
     fn finish(&mut self, text: &mut Self::Text);
 
-    /// The next unit; none when what has arrived does not make one yet, or nothing is left.
+    /// The next unit. None if the text so far is not enough for one, or if no text is left.
     fn next_unit(&mut self, text: &mut Self::Text) -> Option<SpokenUnit>;
 
-    /// Whether the text is finished and every unit was given out.
+    /// Whether the text has ended and all its units were returned.
     fn is_done(&self, text: &Self::Text) -> bool;
 }
 
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// The units of `texts`, pushed and made in turns.
+    /// The units of `texts`, which are read in turns.
     fn units(texts: &[&str]) -> Vec<Vec<SpokenUnit>> {
         let mut source = Phonemizer::new(PhonemizerOptions::default());
         source.warm(Language::AmericanEnglish);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_take_turns_are_read_as_if_alone() {
+    fn texts_read_in_turns_have_the_same_units_as_alone() {
         let first = "The quick brown fox jumps over the lazy dog. Then it sleeps in the warm sun.";
         let second = "Doctor Smith lives at number 12, next to the old church by the river.";
         let together = units(&[first, second]);

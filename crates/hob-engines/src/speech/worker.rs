@@ -36,7 +36,7 @@ pub struct ServeOptions {
 pub struct WarmUp {
     pub language: Language,
     pub voice: String,
-    /// What the voice says. No text, because the language is not loaded yet.
+    /// The phonemes to speak. Not a text, because the language is not loaded yet.
     pub unit: SpokenUnit,
 }
 
@@ -63,8 +63,8 @@ pub enum ServeError {
     Io(#[from] io::Error),
 }
 
-/// Loads, says so, and serves until the other end of the socket is closed. A panic of the engine
-/// is meant to end the process: the supervisor reports it and starts another.
+/// Loads the model, reports that it is ready, and serves until the supervisor closes the socket. A panic of the engine
+/// ends the process on purpose: the supervisor reports it and starts another process.
 ///
 /// # Errors
 /// See [`ServeError`]. The supervisor also gets the reason of a failed load.
@@ -88,9 +88,8 @@ fn decode(frame: &Frame) -> Result<(u32, AnySpeechOrder), FrameError> {
     Ok((frame.stream, AnySpeechOrder::from_frame(frame)?))
 }
 
-/// Loads the engine and says the first window of the warm-up, while the language is loaded: a
-/// cold start waits for the longer of the two. The scheduler learns nothing from it, because the two
-/// are in each other's way.
+/// Loads the engine and computes the first window of the warm-up, while another thread loads the language. A cold start
+/// takes as long as the slower of the two. The scheduler ignores these costs, because the threads slow each other down.
 fn get_ready<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
     units: &mut U,
     load: impl FnOnce() -> Result<S, E>,
@@ -106,7 +105,7 @@ fn get_ready<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
         let mut synthesiser = load()?;
         let mut utterance = synthesiser.begin(unit, voice, Speed::NORMAL)?;
         synthesiser.render(&mut utterance, window_s)?;
-        // Conversions of weights leave free memory behind.
+        // Converting the weights leaves unused memory, which the system gets back.
         crate::memory::give_back();
         Ok(synthesiser)
     })

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A begin costs 0.05 s, a second of sound 0.4 s.
+/// Beginning a unit costs 0.05 s, and a second of sound 0.4 s.
 fn scheduler() -> Scheduler {
     scheduler_of(0.4)
 }
@@ -26,8 +26,8 @@ fn add(scheduler: &mut Scheduler, stream: u32, lead_s: Option<f32>, at: Instant)
     }
 }
 
-/// On a machine of this pace, streams 1, 2, … with these leads, none for those that await their
-/// first sound; the turn that is dealt first.
+/// Checks the first turn for streams 1, 2, … with these leads, on a machine with this cost. A stream without a lead
+/// waits for its first sound.
 fn check(render_rtf: f32, leads_s: &[Option<f32>], expect: Option<(u32, f32)>) {
     let now = Instant::now();
     let mut scheduler = scheduler_of(render_rtf);
@@ -40,7 +40,7 @@ fn check(render_rtf: f32, leads_s: &[Option<f32>], expect: Option<(u32, f32)>) {
 }
 
 #[test]
-fn who_is_next_and_how_long_the_window_is() {
+fn the_next_stream_and_the_length_of_its_window() {
     check(0.4, &[], None);
     check(0.4, &[None], Some((1, 0.15)));
     check(0.4, &[None, None], Some((1, 0.15)));
@@ -52,13 +52,13 @@ fn who_is_next_and_how_long_the_window_is() {
     check(0.1, &[Some(5.0), Some(0.33), None, None], Some((2, 1.144)));
     check(0.4, &[Some(5.0), Some(0.33), None, None], Some((2, 0.192)));
     check(2.0, &[Some(9.0), None], Some((1, 2.0)));
-    // Alone or among those who are ahead: the soonest dry, with a window that its lead allows.
+    // Without waiting streams: the stream that runs out of sound first, with a window that its lead allows.
     check(0.4, &[Some(0.1)], Some((1, 0.15)));
     check(0.4, &[Some(0.65)], Some((1, 1.125)));
     check(0.4, &[Some(60.0)], Some((1, 2.0)));
     check(0.4, &[Some(1.95), Some(1.3), Some(4.0), Some(4.0)], Some((2, 0.5)));
     check(0.4, &[Some(0.0)], Some((1, 0.15)));
-    // When all are far ahead, who came first is done first.
+    // When all streams have a long lead, the oldest is completed first.
     check(0.4, &[Some(9.0), Some(8.0)], Some((1, 2.0)));
 }
 
@@ -73,7 +73,7 @@ fn a_slower_machine_gets_windows_that_pay_for_their_context() {
 }
 
 #[test]
-fn costs_are_learnt_and_one_that_stumbles_once_stays_fast() {
+fn costs_are_learned_and_one_slow_step_changes_little() {
     let mut scheduler = scheduler();
     scheduler.rendered(1.0, Duration::from_secs(60));
     assert!(scheduler.first_window_s() < 0.25, "{}", scheduler.first_window_s());
@@ -84,7 +84,7 @@ fn costs_are_learnt_and_one_that_stumbles_once_stays_fast() {
 }
 
 #[test]
-fn whoever_runs_dry_goes_before_each_first_sound_once() {
+fn a_stream_without_lead_goes_before_each_first_sound_once() {
     let now = Instant::now();
     let mut scheduler = scheduler_of(0.1);
     add(&mut scheduler, 1, Some(0.0), now);
@@ -94,7 +94,7 @@ fn whoever_runs_dry_goes_before_each_first_sound_once() {
     }
     let mut dealt = Vec::new();
     for step in 0..9 {
-        // Time flies: everybody who was sent something has heard it.
+        // So much time passes that every listener has played all its sound.
         let now = now + Duration::from_secs(step);
         let turn = scheduler.pick(now).expect("all are ready");
         scheduler.sent(turn.stream, turn.window_s, now);
@@ -104,7 +104,7 @@ fn whoever_runs_dry_goes_before_each_first_sound_once() {
 }
 
 #[test]
-fn a_stream_without_text_or_credit_is_passed_over_and_comes_back() {
+fn a_stream_without_text_or_credit_is_skipped_until_it_is_ready() {
     let now = Instant::now();
     let mut scheduler = scheduler();
     add(&mut scheduler, 1, Some(0.0), now);
@@ -120,7 +120,7 @@ fn a_stream_without_text_or_credit_is_passed_over_and_comes_back() {
 }
 
 #[test]
-fn the_line_moves_on_when_nobody_else_can_be_worked_for() {
+fn the_queue_moves_on_when_no_started_stream_has_work() {
     let now = Instant::now();
     let mut scheduler = scheduler();
     add(&mut scheduler, 1, Some(0.0), now);
@@ -128,17 +128,17 @@ fn the_line_moves_on_when_nobody_else_can_be_worked_for() {
     assert_eq!(scheduler.pick(now).map(|turn| turn.stream), Some(1));
     scheduler.set_ready(1, false, now);
     assert_eq!(scheduler.pick(now).map(|turn| turn.stream), Some(2));
-    // Once it is started it is not put back into the line.
+    // A started stream does not return to the queue.
     scheduler.started(2);
     scheduler.set_ready(1, true, now);
     assert_eq!(scheduler.first_awaited(now), Some(2));
 }
 
 #[test]
-fn a_pause_in_the_text_is_no_claim_on_what_was_missed() {
+fn a_pause_in_the_text_gives_no_priority_later() {
     let start = Instant::now();
     let mut scheduler = scheduler();
-    // The first one's text paused for an hour; the second ran dry a second ago.
+    // The text of the first stream paused for an hour. The second ran out of sound a second ago.
     add(&mut scheduler, 1, Some(1.0), start);
     scheduler.set_ready(1, false, start);
     let later = start + Duration::from_secs(3600);
@@ -148,7 +148,7 @@ fn a_pause_in_the_text_is_no_claim_on_what_was_missed() {
 }
 
 #[test]
-fn a_listener_who_ran_dry_starts_again_from_now() {
+fn a_listener_without_sound_continues_from_now() {
     let start = Instant::now();
     let mut scheduler = scheduler();
     add(&mut scheduler, 1, Some(1.0), start);
@@ -328,9 +328,9 @@ proptest! {
     }
 }
 
-/// What a page does that reads an answer aloud: all its sentences at once.
+/// A page that reads an answer aloud requests all its sentences at the same time.
 #[test]
-fn sixteen_sentences_at_once_are_done_one_soon_after_the_other() {
+fn sixteen_simultaneous_sentences_are_completed_one_after_the_other() {
     let (rtf, sound_s) = (0.4, 12.5);
     let mut machine = Machine::new(0.1, rtf, &[0.0; 16], sound_s);
     let begun = machine.now;
@@ -338,7 +338,7 @@ fn sixteen_sentences_at_once_are_done_one_soon_after_the_other() {
     let done: Vec<f32> =
         machine.streams.iter().map(|stream| Machine::seconds(begun, stream.done)).collect();
     assert!(done.is_sorted(), "first come, first done: {done:.1?}");
-    // Alone it takes 5 s; with all 16 taking turns, the first was done after 80 s.
+    // One sentence alone takes 5 s. If all 16 took turns, the first would be complete after 80 s.
     assert!(done[0] < 2.0 * rtf * sound_s, "{done:.1?}");
     assert!(done[15] < 1.2 * 16.0 * rtf * sound_s, "little is lost on it: {done:.1?}");
     assert!(machine.streams.iter().all(|stream| stream.gap_s < 0.001));

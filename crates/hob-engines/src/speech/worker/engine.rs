@@ -51,7 +51,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         }
     }
 
-    /// Returns when the socket is closed, whatever is still open.
+    /// Returns when the socket is closed, even if streams are open.
     pub(super) fn run(mut self, inbox: &Inbox<(u32, AnySpeechOrder)>) -> Result<(), ServeError> {
         loop {
             match inbox.poll()? {
@@ -94,7 +94,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         self.scheduler.add(stream);
     }
 
-    /// Orders for a stream that has ended are late, not wrong: they crossed its end on the way.
+    /// Ignores orders for a stream that has ended: the server sent them before it knew of the end.
     fn push(&mut self, stream: u32, piece: &str) {
         if let Some(voicing) = self.streams.get_mut(&stream) {
             self.units.push(&mut voicing.text, piece);
@@ -201,8 +201,8 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
             voicing.utterance = Some(utterance);
             return Ok(Step::Continues);
         }
-        // Asked now and not at the next turn, which others may get before: the answer would be
-        // complete and its client would wait for the end.
+        // Checked now and not at the next turn, because other streams may get turns before that. The answer would be
+        // complete, and its client would still wait for the end.
         let is_done = self.units.is_done(&voicing.text);
         voicing.may_have_unit = !is_done;
         Ok(if is_done { end(voicing) } else { Step::Continues })

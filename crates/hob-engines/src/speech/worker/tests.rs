@@ -1,4 +1,4 @@
-//! The worker on a socket of the test's own: what it says, and why it ends.
+//! The worker on a socket of the test: what it reports, and why it ends.
 
 use std::io::{Read, Write};
 use std::thread::{self, JoinHandle};
@@ -124,7 +124,7 @@ fn it_sends_the_handshake_and_then_that_it_is_ready() {
 }
 
 #[test]
-fn a_model_that_does_not_load_or_speak_is_no_model() {
+fn a_model_that_does_not_load_or_speak_is_reported() {
     let check = |load, options, expect: &str| {
         let mut worker = Worker::start(load, options);
         assert_eq!(worker.report().1, WorkerMessage::Common(Report::LoadFailed(expect.to_owned())));
@@ -137,7 +137,7 @@ fn a_model_that_does_not_load_or_speak_is_no_model() {
 }
 
 #[test]
-fn a_server_that_is_gone_or_talks_nonsense_ends_it() {
+fn a_closed_socket_or_an_invalid_frame_ends_the_worker() {
     let (socket, theirs) = UnixStream::pair().expect("a socket pair");
     drop(socket);
     let ended = serve_speech(theirs, ScriptedUnits, scripted, ServeOptions::default());
@@ -150,7 +150,7 @@ fn a_server_that_is_gone_or_talks_nonsense_ends_it() {
 }
 
 #[test]
-fn the_start_comes_first_and_words_before_their_sound_and_pauses_only_between_units() {
+fn reports_start_first_and_words_before_sound_with_pauses_only_between_units() {
     let mut worker = Worker::ready();
     worker.send(&[begin(1, u32::MAX), text(1, "a.b."), end_text(1)]);
     let mut heard = Vec::new();
@@ -176,7 +176,7 @@ fn the_start_comes_first_and_words_before_their_sound_and_pauses_only_between_un
 }
 
 #[test]
-fn orders_that_cross_a_streams_end_are_late_and_not_wrong() {
+fn late_orders_for_an_ended_stream_are_ignored() {
     let mut worker = Worker::ready();
     worker.send(&[begin(1, u32::MAX), end_text(1)]);
     assert_eq!(worker.report(), (1, WorkerMessage::Common(Report::Failed(StreamFailure::Empty))));

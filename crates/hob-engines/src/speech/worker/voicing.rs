@@ -1,12 +1,12 @@
-//! One request inside the worker: its text, the utterance that is being rendered, what was sent.
-//! Knows nothing of other requests.
+//! The state of one request inside the worker: its text, its current utterance, and how much was sent.
+//! It is independent of other requests.
 
 use hob_core::{Speed, WordTiming};
 use hob_speech::SpokenUnit;
 
 use crate::speech::protocol::Begin;
 
-/// Silence is sent as samples, so it has a limit like everything that takes memory.
+/// Maximum pause. Silence is sent as samples, which take memory.
 const PAUSE_S_MAX: f64 = 60.0;
 
 /// A request that is being spoken; `Text` is the unit source's and `Utterance` the engine's.
@@ -16,14 +16,14 @@ pub(super) struct Voicing<Text, Utterance> {
     pub(super) speed: Speed,
     pub(super) text: Text,
     pub(super) utterance: Option<Utterance>,
-    /// Whether the text may hold another unit: it was not asked since more of it came.
+    /// Whether the text may contain another unit: text has arrived since the last unit was requested.
     pub(super) may_have_unit: bool,
     /// No more text will come.
     pub(super) text_has_ended: bool,
-    /// Samples that may be sent. A window may overdraw it, so it can be below zero.
+    /// Samples that may be sent. Negative if the last window was longer than the credit.
     credit: i64,
     samples_sent: u64,
-    /// Silence owed before the next unit; none before the first.
+    /// Silence before the next unit; 0 before the first unit.
     pause_ms: u32,
     units: u64,
 }
@@ -61,8 +61,7 @@ impl<Text, Utterance> Voicing<Text, Utterance> {
         self.credit -= samples as i64;
     }
 
-    /// Counts a unit and returns the samples of silence before it. A pause follows the speaking
-    /// rate like the words around it.
+    /// Counts a unit, and returns the samples of silence before it. A faster speaking rate shortens the pause too.
     pub(super) fn enter(&mut self, unit: &SpokenUnit, sample_rate_hz: u32) -> usize {
         let pause_s = f64::from(self.pause_ms) / 1000.0 / f64::from(self.speed.rate());
         let pause_s = pause_s.min(PAUSE_S_MAX);
@@ -71,7 +70,7 @@ impl<Text, Utterance> Voicing<Text, Utterance> {
         (pause_s * f64::from(sample_rate_hz)).round() as usize
     }
 
-    /// Moves timings that count from the unit's first sample to the answer's first sample.
+    /// Converts times since the unit's first sample into times since the answer's first sample.
     pub(super) fn place(&self, words: &mut [WordTiming], sample_rate_hz: u32) {
         let sent_s = (self.samples_sent as f64 / f64::from(sample_rate_hz)) as f32;
         for word in words {
