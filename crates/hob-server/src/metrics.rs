@@ -41,11 +41,11 @@ const REPAIRED: &str = "hob_repaired_total";
 const COOL_DOWN: &str = "hob_target_cool_down_seconds";
 const STATE: &str = "hob_model_state";
 
-/// From a cached prompt to a long one on a small machine, and a cold start.
+/// From a cached prompt on a fast machine to a long prompt or a cold start on a slow one.
 const TTFT_BUCKETS_S: [f64; 13] =
     [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
-/// From a good machine's warm start to a bad one's cold start.
+/// From a warm start on a fast machine to a cold start on a slow one.
 const TTFA_BUCKETS_S: [f64; 12] =
     [0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0];
 
@@ -68,13 +68,13 @@ impl Metrics {
         with_local_recorder(&self.0, || counter!(REQUESTS, &labels).increment(1));
     }
 
-    /// A valid key was rejected; counted under its name.
+    /// Counts a request with a valid key that was refused, by the key's name.
     pub(crate) fn key_refused(&self, key: &str, reason: &'static str) {
         let labels = [("key", key.to_owned()), ("reason", reason.to_owned())];
         with_local_recorder(&self.0, || counter!(KEY_REFUSED, &labels).increment(1));
     }
 
-    /// The first bytes of sound are being sent.
+    /// Records the time to the first bytes of sound.
     pub(crate) fn first_audio(&self, model: &str, ttfa: Duration) {
         let labels = [("model", model.to_owned())];
         with_local_recorder(&self.0, || histogram!(TTFA, &labels).record(ttfa));
@@ -90,7 +90,7 @@ impl Metrics {
         });
     }
 
-    /// The first event of a chat answer has arrived.
+    /// Records the time to the first event of a chat answer.
     pub(crate) fn first_token(&self, model: &str, ttft: Duration) {
         let labels = [("model", model.to_owned())];
         with_local_recorder(&self.0, || histogram!(TTFT, &labels).record(ttft));
@@ -165,13 +165,13 @@ impl Metrics {
         self.0.handle().render()
     }
 
-    /// Sorts raw samples into buckets; otherwise they would pile up.
+    /// Moves raw samples into the buckets. Without this they would take more and more memory.
     pub(crate) fn fold(&self) {
         self.0.handle().run_upkeep();
     }
 }
 
-/// The gauges of one kind: requests in flight, their limit, and the work still owed.
+/// The gauges of one kind: requests in flight, their maximum, and the remaining work.
 fn gauges(kind: Kind) -> [&'static str; 3] {
     match kind {
         Kind::Speech => [IN_FLIGHT, IN_FLIGHT_MAX, BACKLOG],
@@ -215,30 +215,30 @@ fn observe_state(model: &str, now: &ModelState) {
 
 fn describe() {
     describe_counter!(REQUESTS, "Requests, by route and status.");
-    describe_histogram!(TTFA, Unit::Seconds, "From a request's headers to its first sound.");
-    describe_counter!(ANSWERS, "Spoken answers that began, by how they ended.");
-    describe_counter!(SOUND, Unit::Milliseconds, "Sound made since the start.");
-    describe_gauge!(IN_FLIGHT, "Speech requests admitted and not yet answered.");
-    describe_gauge!(IN_FLIGHT_MAX, "Speech requests that are admitted at once.");
-    describe_gauge!(BACKLOG, Unit::Seconds, "Sound still owed to those in flight.");
-    describe_histogram!(TTFT, Unit::Seconds, "From a request's headers to its first token.");
-    describe_counter!(CHAT_ANSWERS, "Chat answers that began, by how they ended.");
+    describe_histogram!(TTFA, Unit::Seconds, "Time from the headers of a speech request to its first audio.");
+    describe_counter!(ANSWERS, "Speech answers that started, by outcome.");
+    describe_counter!(SOUND, Unit::Milliseconds, "Generated audio since the server started.");
+    describe_gauge!(IN_FLIGHT, "Speech requests in flight.");
+    describe_gauge!(IN_FLIGHT_MAX, "Maximum number of speech requests in flight.");
+    describe_gauge!(BACKLOG, Unit::Seconds, "Audio that the speech requests in flight still need.");
+    describe_histogram!(TTFT, Unit::Seconds, "Time from the headers of a chat request to its first token.");
+    describe_counter!(CHAT_ANSWERS, "Chat answers that started, by outcome.");
     describe_counter!(CHAT_TOKENS, "Tokens of complete answers and of embeddings, by kind.");
-    describe_gauge!(CHAT_IN_FLIGHT, "Chat requests admitted and not yet answered.");
-    describe_gauge!(CHAT_IN_FLIGHT_MAX, "Chat requests that are admitted at once.");
-    describe_gauge!(CHAT_BACKLOG, "Tokens still owed to those in flight.");
-    describe_counter!(TRANSCRIPT_ANSWERS, "Transcripts that began, by how they ended.");
-    describe_counter!(HEARD, Unit::Milliseconds, "Sound heard to its end since the start.");
-    describe_gauge!(TRANSCRIPT_IN_FLIGHT, "Transcriptions admitted and not yet answered.");
-    describe_gauge!(TRANSCRIPT_IN_FLIGHT_MAX, "Transcriptions that are admitted at once.");
-    describe_gauge!(TRANSCRIPT_BACKLOG, Unit::Seconds, "Sound still owed to those in flight.");
-    describe_counter!(LEDGER_LOST, "Rows that the ledger could not keep.");
-    describe_counter!(KEY_REFUSED, "Requests with a good key that were refused, by reason.");
-    describe_counter!(FALLBACKS, "Requests that went on to another target, and why.");
-    describe_counter!(RETRIES, "Requests that asked the same target again, and why.");
-    describe_counter!(REPAIRED, "What was wrong with other servers' answers, and mended.");
-    describe_gauge!(COOL_DOWN, Unit::Seconds, "Until a target that failed is asked again.");
-    describe_gauge!(STATE, "1 for the state that the model is in.");
+    describe_gauge!(CHAT_IN_FLIGHT, "Chat requests in flight.");
+    describe_gauge!(CHAT_IN_FLIGHT_MAX, "Maximum number of chat requests in flight.");
+    describe_gauge!(CHAT_BACKLOG, "Tokens that the chat requests in flight still need.");
+    describe_counter!(TRANSCRIPT_ANSWERS, "Transcripts that started, by outcome.");
+    describe_counter!(HEARD, Unit::Milliseconds, "Transcribed audio since the server started.");
+    describe_gauge!(TRANSCRIPT_IN_FLIGHT, "Transcriptions in flight.");
+    describe_gauge!(TRANSCRIPT_IN_FLIGHT_MAX, "Maximum number of transcriptions in flight.");
+    describe_gauge!(TRANSCRIPT_BACKLOG, Unit::Seconds, "Audio that the transcriptions in flight still need to process.");
+    describe_counter!(LEDGER_LOST, "Rows that the ledger could not store.");
+    describe_counter!(KEY_REFUSED, "Requests with a valid key that were refused, by reason.");
+    describe_counter!(FALLBACKS, "Failed attempts after which hob tried another target, by reason.");
+    describe_counter!(RETRIES, "Failed attempts after which hob tried the same target again, by reason.");
+    describe_counter!(REPAIRED, "Faults that hob repaired in the answers of upstreams.");
+    describe_gauge!(COOL_DOWN, Unit::Seconds, "Time until hob tries a failed target again; 0 if it may be tried now.");
+    describe_gauge!(STATE, "1 for the current state of the model, 0 for the others.");
 }
 
 #[cfg(test)]
