@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_stays() {
+    fn results_keep_the_order_of_the_items() {
         for count in [0, 1, 7, 100] {
             let numbers: Vec<usize> = (0..count).collect();
             assert_eq!(

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_cards_are_counted_and_shared_memory_is_nobody_s_own() {
+    fn equal_cards_are_counted_and_shared_memory_is_not_counted() {
         let own = |total_bytes, free_bytes| GpuMemory::Own { total_bytes, free_bytes };
         let gpus = [
             gpu("A", GpuApi::Cuda, own(24 << 30, 1)),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn throttling_is_what_is_counted_on_top_of_the_beginning() {
+    fn throttling_counts_from_the_first_known_value() {
         let mut before = None;
         assert_eq!(has_grown(&mut before, None), None);
         assert_eq!(has_grown(&mut before, Some(5)), Some(false));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_lists_becomes_what_records_say() {
+    fn only_known_processor_flags_are_recorded() {
         let flags = ["fpu", "avx2", "avx512f_x"].map(str::to_owned).to_vec();
         let info = CpuInfo { model: Some("Some CPU".to_owned()), flags, ..CpuInfo::default() };
         let got = cpu(info);

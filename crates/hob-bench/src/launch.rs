@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_a_key_is_ready() {
+    fn a_server_that_requires_a_key_is_ready() {
         let folder = tempfile::tempdir().expect("a folder");
         let (begun, port) = (folder.path().join("begun"), free_port());
         let over = Arc::new(AtomicBool::new(false));
@@ -404,7 +404,7 @@ mod tests {
             }
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port");
             let refusal = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n";
-            // Who gave up on the first answer asks again.
+            // A client whose first request timed out sends another.
             for socket in listener.incoming() {
                 let mut socket = socket.expect("a question");
                 if is_over.load(Ordering::Relaxed) {
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_models_is_no_sign_that_the_model_is_loaded() {
+    fn a_list_of_models_does_not_mean_that_the_model_is_loaded() {
         for (path, body) in [("/health", ""), ("/ready", r#"{"status":"loading"}"#)] {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
             let url = format!("http://{}", listener.local_addr().expect("an address"));

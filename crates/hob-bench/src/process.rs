@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_is_known_by_its_command_line() {
+    fn a_worker_is_recognised_by_its_command_line() {
         let words = ["worker", "speech"];
         assert!(is_called(b"/usr/bin/hob\0worker\0speech\0--model\0a\0", words));
         assert!(!is_called(b"/usr/bin/hob\0worker\0chat\0speech\0", words));

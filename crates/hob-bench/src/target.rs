@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hob_is_known_by_two_signs() {
+    fn a_hob_is_recognised_by_two_signs() {
         let answered = |health: &'static str, now: u16| {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
             let url = format!("http://{}", listener.local_addr().expect("a port"));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_known_is_asked_no_further() {
+    fn a_known_engine_gets_no_further_requests() {
         let props = ("/props", r#"{"build_info":"b9001"}"#);
         let (target, asked) = found(&[NO_OWNER, props, ("/version", r#"{"version":"1"}"#)]);
         assert_eq!((target.engine, target.version.as_deref()), (None, Some("b9001")));

@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn look_alikes_are_told_apart() {
+    fn similar_symbols_are_distinguished() {
         assert!(is_phoneme('ɡ'), "the phonetic g is in");
         for outside in ['g', '❓', '\'', '-', '1', 'N', 'é'] {
             assert!(!is_phoneme(outside), "{outside} is not in");

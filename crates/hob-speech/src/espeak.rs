@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_never_answers_is_given_up() {
+    fn a_program_that_never_answers_is_given_up() {
         let mut espeak = script("exec sleep 60");
         for _ in 0..FAILURES_MAX {
             assert_eq!(espeak.ipa("word"), Err(EspeakError::Silent));

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_lever_in_its_own_words() {
+    fn each_thinking_switch_changes_the_request_in_its_own_way() {
         let of = |switch| body(Api::OpenAi, Some(switch), 0);
         assert_eq!(of(ThinkingSwitch::ReasoningEffort)["reasoning_effort"], "none");
         assert_eq!(of(ThinkingSwitch::Think)["think"], false);

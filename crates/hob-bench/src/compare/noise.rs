@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn less_and_more_have_one_distance() {
+    fn an_increase_and_a_decrease_have_the_same_distance() {
         for (change_pct, expected) in [(25.0, 25.0), (-20.0, 25.0), (0.0, 0.0)] {
             assert!((distance_pct(change_pct) - expected).abs() < 1e-9, "{change_pct}");
         }

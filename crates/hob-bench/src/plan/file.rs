@@ -445,7 +445,7 @@ exclude: [{target: other, concurrency: 4}]
     }
 
     #[test]
-    fn errors_have_their_line() {
+    fn errors_name_their_line() {
         let rows = [
             ("bench-plan/1", "bench-plan/2", "p.yaml:1: the schema is bench-plan/2"),
             ("other,", "here,", "p.yaml:4: two targets are called here"),

@@ -1,5 +1,5 @@
 //! Decides from arrival times whether sound is sent while it is computed, for one text and for all texts together.
-//! Pure: the same records say the same.
+//! Pure: the same records give the same result.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ const FAKE_SPREAD: f64 = 0.10;
 /// A long text may take this many times longer to its first sound than one sentence.
 const PARTIAL_TIMES: f64 = 2.0;
 
-/// Longer pauses of a player that starts with the first sound are heard.
+/// Longer pauses of a player that starts with the first sound are audible.
 const UNDERRUN_MS_MAX: f64 = 100.0;
 
 /// The figures of one text that decide its verdict.

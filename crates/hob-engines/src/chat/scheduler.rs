@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_pass_is_too_large_and_somebody_always_moves(
+        fn no_pass_is_too_large_and_at_least_one_stream_makes_progress(
             demands in vec((1_usize..3000, 0_u32..9), 1..9),
             took_ms in 1_u32..100,
         ) {

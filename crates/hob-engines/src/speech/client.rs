@@ -125,8 +125,8 @@ impl ModelWorker<SpeechClient> {
     }
 }
 
-/// Whether a whole text has nothing that is heard: "…" or "🎉", as pages send that ask for an answer
-/// sentence by sentence.
+/// Whether a complete text has nothing to speak, such as "…" or "🎉". Pages that request an answer sentence by
+/// sentence send such texts.
 fn is_silent(text: &SpeechText) -> bool {
     matches!(text, SpeechText::Whole(text) if !hob_speech::is_speakable(text))
 }

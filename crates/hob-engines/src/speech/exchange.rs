@@ -26,7 +26,7 @@ impl Exchange {
         Exchange { stream, sending }
     }
 
-    /// Sends the text, and returns when the worker begins with it. Other texts may be in line first.
+    /// Sends the text, and returns when the worker begins with it. Other texts may be computed first.
     pub(super) async fn started(&mut self) -> Result<(), ModelError> {
         match self.report().await? {
             StreamReport::Model(SpeechReport::Started) => Ok(()),
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_cut_between_characters_and_lose_none() {
+    fn long_texts_are_cut_between_characters_and_stay_complete() {
         for text in [String::new(), "é".repeat(TEXT_BYTES_MAX), "x".repeat(TEXT_BYTES_MAX)] {
             assert!(pieces(&text).all(|piece| piece.len() <= TEXT_BYTES_MAX));
             assert_eq!(pieces(&text).collect::<String>(), text);

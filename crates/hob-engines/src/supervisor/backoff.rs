@@ -21,7 +21,7 @@ impl Default for Backoff {
     }
 }
 
-/// A [`Backoff`] and where it stands.
+/// A [`Backoff`] and its current wait.
 #[derive(Debug)]
 pub(super) struct Waits {
     backoff: Backoff,
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_longest_and_begin_anew_after_a_minute_up() {
+    fn waits_double_up_to_the_longest_and_are_reset_after_a_minute() {
         let mut waits = Waits::new(Backoff::default());
         let after = |up_s: Option<u64>, waits: &mut Waits| {
             waits.after(up_s.map(Duration::from_secs)).as_millis()

@@ -23,7 +23,7 @@ pub struct SupervisorOptions {
     pub load_guess: Duration,
     /// A worker that has not ended this long after its socket was closed is killed.
     pub stop_limit: Duration,
-    /// How often the engine of a worker with open streams is asked whether it gets on.
+    /// How often the engine of a worker with open streams gets a ping that it must answer.
     pub ping_every: Duration,
     /// A worker whose process sends nothing for this long is killed. A running process sends heartbeats
     /// every 2 s, also while its engine computes.

@@ -1,5 +1,5 @@
-//! A worker as the system sees it: started with one end of a socket pair as its standard input,
-//! ended, reaped, and described when it dies.
+//! A worker as a process: starts it with one end of a socket pair as its standard input, ends and reaps it, and
+//! describes how it died.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -21,7 +21,7 @@ use super::stderr::StderrTail;
 pub struct WorkerCommand {
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// Added to what the worker has of the server's environment, which is little: see [`is_inherited`].
+    /// Variables in addition to the few that the worker inherits from the server: see [`is_inherited`].
     pub envs: Vec<(OsString, OsString)>,
 }
 
@@ -119,8 +119,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Waits for the end of a worker whose socket was closed, kills it after `limit`, and says how
-    /// it ended.
+    /// Waits for the end of a worker whose socket was closed, and kills it after `limit`. Returns how it ended.
     pub(super) async fn end(mut self, limit: Duration) -> String {
         let status = match timeout(limit, self.child.wait()).await {
             Ok(status) => status,
@@ -151,7 +150,7 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// The signals that native code dies of, with the same numbers on Linux and macOS.
+/// The signals that end native code after a fault, with the same numbers on Linux and macOS.
 fn signal_name(signal: i32) -> &'static str {
     match signal {
         4 => " (SIGILL)",
@@ -164,7 +163,7 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// Resident memory of a process, where the system tells (Linux).
+/// Resident memory of a process, if the system reports it (Linux).
 pub(super) fn resident_bytes(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_end_is_described_with_the_last_words() {
+    async fn an_end_is_described_with_the_last_output_lines() {
         let long = Duration::from_secs(60);
         assert_eq!(ended("exit 3", long).await, "exit status 3");
         assert_eq!(ended("kill -9 $$", long).await, "killed by signal 9 (SIGKILL)");
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_end_is_killed() {
+    async fn a_worker_that_does_not_end_is_killed() {
         let stubborn = ended("exec sleep 3600", Duration::ZERO).await;
         assert_eq!(stubborn, "killed by signal 9 (SIGKILL)");
     }
@@ -210,7 +209,7 @@ mod tests {
             ("HOB_API_KEY", false),
             ("AWS_SECRET_ACCESS_KEY", false),
             ("DATABASE_URL", false),
-            // Keys do hide in families, too.
+            // A key may have the prefix of an inherited group.
             ("AMD_API_KEY", false),
         ];
         for (name, expected) in rows {
@@ -218,9 +217,9 @@ mod tests {
         }
     }
 
-    /// cargo sets CARGO_PKG_NAME for every test, and nothing else of a worker's does.
+    /// cargo sets CARGO_PKG_NAME for every test, and a worker must not inherit it.
     #[tokio::test]
-    async fn what_is_not_inherited_is_not_there() {
+    async fn other_variables_are_not_inherited() {
         assert!(std::env::vars_os().any(|(name, _)| name == "CARGO_PKG_NAME"));
         let said = ended("echo \"${CARGO_PKG_NAME-unset} $HOB_TEST\" >&2", Duration::from_secs(60));
         assert_eq!(said.await, "exit status 0; it wrote: unset set");

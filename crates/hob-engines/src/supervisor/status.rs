@@ -12,11 +12,11 @@ use super::session::Session;
 #[derive(Clone, Debug)]
 pub(super) struct Status {
     pub(super) phase: Phase,
-    /// Attempts to load that have ended, well or badly.
+    /// Attempts to load that have ended, successful or not.
     pub(super) attempts: u64,
-    /// Those that ended well.
+    /// Attempts that were successful.
     pub(super) loads: u64,
-    /// Why the last attempt was not even begun.
+    /// Why the last attempt did not start a process.
     pub(super) refusal: Option<ModelError>,
     pub(super) load_times: LoadTimes,
     pub(super) load_took: Option<Duration>,
@@ -25,7 +25,7 @@ pub(super) struct Status {
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
     Cold,
-    /// Others have the memory that it needs, and are in use.
+    /// Other models have the memory that it needs, and are in use.
     Waiting {
         shortage: Shortage,
     },

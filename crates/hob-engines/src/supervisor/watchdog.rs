@@ -1,5 +1,5 @@
-//! Watches a running worker: whether its process runs, whether its engine gets on, and whether it is
-//! still needed.
+//! Watches a running worker: whether its process runs, whether its engine makes progress, and whether
+//! it is still needed.
 
 use tokio::time::{Instant, timeout_at};
 

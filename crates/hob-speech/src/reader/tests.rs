@@ -89,7 +89,7 @@ fn a_writer_that_pauses_is_not_waited_for() {
 }
 
 #[test]
-fn what_is_too_short_joins_its_neighbour() {
+fn a_unit_that_is_too_short_joins_the_next_one() {
     assert_eq!(words("No. I would rather not."), [["No", "I", "would", "rather", "not"]]);
     assert_eq!(words("I would rather not. No."), [["I", "would", "rather", "not", "No"]]);
     assert_eq!(words("Go! 🎉🎉🎉"), [["Go"]]);
@@ -111,7 +111,7 @@ fn pauses_grow_with_the_boundary() {
 }
 
 #[test]
-fn words_lead_back_to_the_text() {
+fn words_have_their_positions_in_the_text() {
     let text = "Pay $1,204.50 on 3 March 2027 for **GPUs**, Zoë!";
     assert_eq!(
         words(text),
@@ -180,7 +180,7 @@ fn a_code_block_is_announced_and_not_read() {
 }
 
 #[test]
-fn what_cannot_be_said_is_nothing() {
+fn text_without_words_has_no_units() {
     let long = "😀".repeat(25_000);
     for text in
         ["", "  \n\t ", "😀👍🏽", "...", "\u{0}\u{7}", "\u{301}\u{302}", "---", "<br/>", &long]

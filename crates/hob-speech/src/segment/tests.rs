@@ -92,7 +92,7 @@ fn lines_and_paragraphs() {
 }
 
 #[test]
-fn what_has_no_boundary_is_cut_at_the_best_place() {
+fn text_without_a_boundary_is_cut_at_the_best_position() {
     let comma = format!("{}, {}", "word ".repeat(60).trim_end(), "word ".repeat(140));
     let found = segments(&comma);
     assert_eq!(found[0].1, End::Comma);

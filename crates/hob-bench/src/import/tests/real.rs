@@ -41,7 +41,7 @@ fn aiperfs_summary_has_model_load_and_medians() {
 }
 
 #[test]
-fn aiperfs_requests_take_model_and_load_from_the_summary_beside_them() {
+fn aiperfs_requests_take_model_and_load_from_their_summary() {
     let mut imported = read("profile_export.jsonl", AIPERF_REQUESTS, ImportFormat::AiPerf);
     let record = &imported[0].record;
     assert_eq!((record.model.name.as_str(), record.workload.concurrency), ("unnamed", None));
@@ -55,7 +55,7 @@ fn aiperfs_requests_take_model_and_load_from_the_summary_beside_them() {
 }
 
 #[test]
-fn guidellm_says_the_same_as_json_and_as_yaml() {
+fn guidellm_has_the_same_results_as_json_and_as_yaml() {
     let json = read("benchmarks.json", GUIDELLM, ImportFormat::GuideLlm);
     let yaml = read("benchmarks.yaml", GUIDELLM_YAML, ImportFormat::GuideLlm);
     for [one] in [&json, &yaml].map(|all| all.first_chunk().expect("one benchmark")) {

@@ -132,7 +132,7 @@ fn a_grammar_of_the_pieces_writes_what_the_parser_reads() {
 }
 
 #[test]
-fn thinking_is_told_from_the_answer() {
+fn thinking_is_separated_from_the_answer() {
     let think = |answer: &str, expect: &[AnswerPart]| check(HERMES, answer, expect);
     think("<think>\nHm.\n\nYes.\n</think>\n\nNo.", &[reasoning("Hm.\n\nYes."), text("No.")]);
     think("\n<think></think>\n\nNo.\n", &[text("No.\n")]);

@@ -139,7 +139,7 @@ fn a_word_of_effort_that_the_template_refuses_is_left_out() {
 }
 
 #[test]
-fn a_block_that_the_prompt_opens_is_closed_again_for_who_wants_no_thinking() {
+fn a_thinking_block_of_the_prompt_is_closed_if_thinking_is_off() {
     let rendered = |source, effort| compile(source).render(&hello(), &effort, NOW).unwrap();
     let open = rendered(DEEPSEEK, Thinking::default());
     assert_eq!(
@@ -193,7 +193,7 @@ fn what_a_template_refuses_is_offered_in_other_forms() {
 }
 
 #[test]
-fn ids_become_short_for_who_wants_nine_characters() {
+fn ids_become_short_for_a_template_that_requires_nine_characters() {
     let text = render(MISTRAL, &calling("{}", "call_0123456789abcdef")).unwrap().text;
     let id_after = |mark: &str| text.split(mark).nth(1).and_then(|rest| rest.get(..10)).unwrap();
     assert_eq!(id_after(r#""id": ""#), id_after(r#""call_id": ""#));

@@ -317,7 +317,7 @@ fn more_requests_than_slots_are_all_answered_and_each_with_its_own() {
 }
 
 #[test]
-fn a_long_prompt_is_computed_beside_an_answer_that_runs() {
+fn a_long_prompt_is_computed_next_to_a_running_answer() {
     let mut bench = Bench::start(2, 8, None);
     // A long answer, which counts up from 0x01, and waits for its reader after eight tokens.
     bench.ask_with_credit(1, continued("\u{1}"), 8);
@@ -354,7 +354,7 @@ fn what_was_computed_is_not_computed_again() {
 }
 
 #[test]
-fn who_leaves_makes_room_for_who_waits() {
+fn a_cancelled_request_frees_its_slot_for_a_waiting_one() {
     let mut bench = Bench::start(1, 8, None);
     // Without credit the first would hold the only slot for ever.
     bench.ask_with_credit(1, continued("a"), 0);
@@ -437,7 +437,7 @@ fn a_form_is_compiled_beside_and_what_it_leaves_out_is_named() {
 }
 
 #[test]
-fn the_prompt_s_tokens_are_told_with_how_likely_they_were() {
+fn the_tokens_of_the_prompt_are_reported_with_their_probabilities() {
     let mut bench = Bench::start(1, 8, None);
     // What is in the cache is computed again, since a cache tells nothing.
     bench.ask(1, continued("abcdefghijklmnopqrstuvwxyq"));

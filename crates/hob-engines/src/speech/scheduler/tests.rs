@@ -174,7 +174,7 @@ struct Simulated {
     left_s: f32,
     sent_s: f32,
     first_sent: Option<Instant>,
-    /// The longest time that its listener heard nothing in the middle.
+    /// The longest gap that its listener had after the first sound.
     gap_s: f32,
     done: Option<Instant>,
 }
@@ -192,7 +192,7 @@ impl Machine {
             done: None,
         };
         let mut scheduler = Scheduler::new(Pacing::default());
-        // It has been at work for a while.
+        // The machine has already run for some time.
         scheduler.cost = Cost { begin_s, render_rtf: rtf };
         Machine { begin_s, rtf, now, scheduler, streams: arrivals_s.iter().map(stream).collect() }
     }

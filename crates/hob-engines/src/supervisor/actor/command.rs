@@ -32,7 +32,7 @@ pub(super) fn end_request(command: Option<Command>) -> Option<EndRequest> {
     }
 }
 
-/// Sends the answer. A sender of a command who has left needs none.
+/// Sends the answer to a command, unless its sender has left.
 pub(super) fn reply(answer: oneshot::Sender<bool>, is_unloaded: bool) {
     let _ = answer.send(is_unloaded);
 }

@@ -10,7 +10,7 @@ use super::Actor;
 use crate::supervisor::Phase;
 use crate::supervisor::session::Session;
 
-/// Less than this part of a model says nothing about the rest.
+/// Minimum loaded part of a model for an estimate of the remaining load time.
 const LOADED_PART_MIN: f32 = 0.05;
 
 impl Actor {
@@ -25,13 +25,14 @@ impl Actor {
         });
     }
 
-    /// Another attempt: why the last one was refused says nothing of it.
+    /// Publishes that an attempt starts. The reason of an earlier refusal does not apply to it.
     pub(super) fn publish_begun(&self) {
         self.status.send_modify(|status| status.refusal = None);
         self.publish_loading(Instant::now());
     }
 
-    /// Who waits for a load hears that it was given up.
+    /// Publishes that the model is not loaded. A load that was given up counts as an attempt, so tasks that wait for it
+    /// notice.
     pub(super) fn publish_unloaded(&self) {
         let was_loaded = matches!(self.status.borrow().phase, Phase::Leaving);
         self.status.send_modify(|status| {
@@ -45,14 +46,14 @@ impl Actor {
         self.publish_attempt(Phase::Cold);
     }
 
-    /// A model that is down stays so until it is ready: another attempt is no promise.
+    /// Publishes a load. A model that is down stays down until it is ready, because another attempt may fail too.
     pub(super) fn publish_loading(&self, started: Instant) {
         if !matches!(self.status.borrow().phase, Phase::Down { .. }) {
             self.publish(Phase::Loading { ready_at: started + self.load_expected() });
         }
     }
 
-    /// What is there tells how long the rest will take.
+    /// Estimates the remaining load time from the part that is loaded.
     pub(super) fn publish_loaded(&self, started: Instant, part: f32) {
         if (LOADED_PART_MIN..=1.0).contains(&part)
             && matches!(self.status.borrow().phase, Phase::Loading { .. })

@@ -96,7 +96,7 @@ fn say(plan: AnswerPlan, wish: &str) -> Said {
 }
 
 #[test]
-fn thinking_is_told_apart_from_the_answer() {
+fn thinking_is_separated_from_the_answer() {
     let said = say(thinker(100, None), "<think>hm, so</think>\n\nYes.");
     assert_eq!((said.reasoning.as_str(), said.text.as_str()), ("hm, so", "Yes."));
     assert_eq!(said.end, Some(FinishReason::Stop));
@@ -115,7 +115,7 @@ fn a_spent_budget_closes_the_block_and_the_answer_begins() {
 }
 
 #[test]
-fn no_thinking_at_all_is_a_budget_of_nothing() {
+fn a_thinking_budget_of_zero_allows_no_thinking() {
     let said = say(thinker(60, Some(0)), "<think>zzz");
     assert_eq!((said.reasoning.as_str(), said.text.as_str()), ("", "zzz"));
 }
@@ -158,7 +158,7 @@ fn thinking_leaves_room_for_the_form() {
 }
 
 #[test]
-fn calls_are_told_with_their_ids_and_arguments() {
+fn calls_are_reported_with_their_ids_and_arguments() {
     let tools =
         [Tool { name: "now".to_owned(), description: None, parameters: None, strict: false }];
     let tools_wanted = ToolRules {
@@ -211,7 +211,7 @@ fn an_answer_that_is_cut_inside_a_character_ends_before_it() {
 }
 
 #[test]
-fn a_limit_of_nothing_is_an_answer_of_nothing() {
+fn a_limit_of_zero_tokens_gives_an_empty_answer() {
     let said = say(plan(0), "abc");
     assert_eq!((said.text.as_str(), said.end), ("", Some(FinishReason::Length)));
     assert_eq!(said.tokens.0, 0);
