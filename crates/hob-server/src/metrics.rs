@@ -215,13 +215,21 @@ fn observe_state(model: &str, now: &ModelState) {
 
 fn describe() {
     describe_counter!(REQUESTS, "Requests, by route and status.");
-    describe_histogram!(TTFA, Unit::Seconds, "Time from the headers of a speech request to its first audio.");
+    describe_histogram!(
+        TTFA,
+        Unit::Seconds,
+        "Time from the headers of a speech request to its first audio."
+    );
     describe_counter!(ANSWERS, "Speech answers that started, by outcome.");
     describe_counter!(SOUND, Unit::Milliseconds, "Generated audio since the server started.");
     describe_gauge!(IN_FLIGHT, "Speech requests in flight.");
     describe_gauge!(IN_FLIGHT_MAX, "Maximum number of speech requests in flight.");
     describe_gauge!(BACKLOG, Unit::Seconds, "Audio that the speech requests in flight still need.");
-    describe_histogram!(TTFT, Unit::Seconds, "Time from the headers of a chat request to its first token.");
+    describe_histogram!(
+        TTFT,
+        Unit::Seconds,
+        "Time from the headers of a chat request to its first token."
+    );
     describe_counter!(CHAT_ANSWERS, "Chat answers that started, by outcome.");
     describe_counter!(CHAT_TOKENS, "Tokens of complete answers and of embeddings, by kind.");
     describe_gauge!(CHAT_IN_FLIGHT, "Chat requests in flight.");
@@ -231,13 +239,27 @@ fn describe() {
     describe_counter!(HEARD, Unit::Milliseconds, "Transcribed audio since the server started.");
     describe_gauge!(TRANSCRIPT_IN_FLIGHT, "Transcriptions in flight.");
     describe_gauge!(TRANSCRIPT_IN_FLIGHT_MAX, "Maximum number of transcriptions in flight.");
-    describe_gauge!(TRANSCRIPT_BACKLOG, Unit::Seconds, "Audio that the transcriptions in flight still need to process.");
+    describe_gauge!(
+        TRANSCRIPT_BACKLOG,
+        Unit::Seconds,
+        "Audio that the transcriptions in flight still need to process."
+    );
     describe_counter!(LEDGER_LOST, "Rows that the ledger could not store.");
     describe_counter!(KEY_REFUSED, "Requests with a valid key that were refused, by reason.");
-    describe_counter!(FALLBACKS, "Failed attempts after which hob tried another target, by reason.");
-    describe_counter!(RETRIES, "Failed attempts after which hob tried the same target again, by reason.");
+    describe_counter!(
+        FALLBACKS,
+        "Failed attempts after which hob tried another target, by reason."
+    );
+    describe_counter!(
+        RETRIES,
+        "Failed attempts after which hob tried the same target again, by reason."
+    );
     describe_counter!(REPAIRED, "Faults that hob repaired in the answers of upstreams.");
-    describe_gauge!(COOL_DOWN, Unit::Seconds, "Time until hob tries a failed target again; 0 if it may be tried now.");
+    describe_gauge!(
+        COOL_DOWN,
+        Unit::Seconds,
+        "Time until hob tries a failed target again; 0 if it may be tried now."
+    );
     describe_gauge!(STATE, "1 for the current state of the model, 0 for the others.");
 }
 

@@ -60,7 +60,7 @@ impl Slots {
     fn assignment(&self, prompt: &[u32]) -> Option<SlotAssignment> {
         let shared: Vec<usize> = self.slots.iter().map(|slot| slot.shared(prompt)).collect();
         let free = || (0..self.slots.len()).filter(|&index| !self.slots[index].is_busy);
-        // Of equal slots the lowest is used: llama.cpp is fastest with the lowest sequences.
+        // The lowest of several equal slots: llama.cpp is fastest with the lowest sequences.
         let continued = free()
             .filter(|&index| self.slots[index].is_continued_by(shared[index]))
             .max_by_key(|&index| (shared[index], std::cmp::Reverse(index)));
