@@ -51,7 +51,7 @@ macro_rules! metrics {
 metrics! {
     TtfbMs "ttfb_ms", "first byte", "ms", Less, "Until the head of the answer arrives.", "t_hdr − t_send";
     TtftMs "ttft_ms", "first token", "ms", Less, "Until the first token of thinking or of the answer arrives.", "a_first − t_send";
-    TtfatMs "ttfat_ms", "first answer token", "ms", Less, "Until the first token of the answer arrives, without thinking. This is how long a reader waits.", "a_first(content, tool) − t_send";
+    TtfatMs "ttfat_ms", "first answer token", "ms", Less, "Until the first token that is not thinking arrives. This is how long a reader waits.", "a_first(content, tool) − t_send";
     SilenceMs "silence_ms", "silence", "ms", Less, "Thinking before the answer: from the first token to the first token of the answer.", "ttfat − ttft";
     TtfbSchedMs "ttfb_sched_ms", "first byte, from due", "ms", Less, "From when the request was due to the first byte of the answer.", "t_hdr − t_sched";
     TtftSchedMs "ttft_sched_ms", "first token, from due", "ms", Less, "From when the request was due to the first token.", "a_first − t_sched";
