@@ -46,6 +46,7 @@ mod upload;
 pub use benchmark_files::Pages;
 pub use fit_desk::{FitDesk, Unanswerable};
 pub use keys::{EmptyKey, KeyClash, KeyDigest, KeyOptions, NotADigest, check_keys};
+pub use metrics::{METRICS, MetricType, ServerMetric};
 pub use options::{Exposed, ServerOptions, check_exposure};
 pub use reloadable_state::ReloadableState;
 pub use router::router;

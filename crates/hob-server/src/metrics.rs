@@ -1,17 +1,18 @@
 //! Metrics for `/metrics` in Prometheus's format. Each server has its own recorder, so
 //! tests and several servers in one process do not count together.
 
+mod table;
+
 use std::time::Duration;
 
 use hob_core::chat::Usage;
 use hob_core::routing::TargetStatus;
 use hob_core::trace::TraceData;
 use hob_core::{AnyModel, Kind, ModelState, Registry};
-use metrics::{
-    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
-    with_local_recorder,
-};
+use metrics::{counter, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
+
+pub use table::{METRICS, MetricType, ServerMetric};
 
 use crate::ledger::{Ledger, Outcome};
 
@@ -59,7 +60,7 @@ impl Metrics {
             .set_buckets_for_metric(Matcher::Full(TTFT.to_owned()), &TTFT_BUCKETS_S)
             .expect("there are buckets");
         let recorder = builder.build_recorder();
-        with_local_recorder(&recorder, describe);
+        with_local_recorder(&recorder, table::describe);
         Metrics(recorder)
     }
 
@@ -213,70 +214,5 @@ fn observe_state(model: &str, now: &ModelState) {
     }
 }
 
-fn describe() {
-    describe_counter!(REQUESTS, "Requests, by route and status.");
-    describe_histogram!(
-        TTFA,
-        Unit::Seconds,
-        "Time from the headers of a speech request to its first audio."
-    );
-    describe_counter!(ANSWERS, "Speech answers that started, by outcome.");
-    describe_counter!(SOUND, Unit::Milliseconds, "Generated audio since the server started.");
-    describe_gauge!(IN_FLIGHT, "Speech requests in flight.");
-    describe_gauge!(IN_FLIGHT_MAX, "Maximum number of speech requests in flight.");
-    describe_gauge!(BACKLOG, Unit::Seconds, "Audio that the speech requests in flight still need.");
-    describe_histogram!(
-        TTFT,
-        Unit::Seconds,
-        "Time from the headers of a chat request to its first token."
-    );
-    describe_counter!(CHAT_ANSWERS, "Chat answers that started, by outcome.");
-    describe_counter!(CHAT_TOKENS, "Tokens of complete answers and of embeddings, by kind.");
-    describe_gauge!(CHAT_IN_FLIGHT, "Chat requests in flight.");
-    describe_gauge!(CHAT_IN_FLIGHT_MAX, "Maximum number of chat requests in flight.");
-    describe_gauge!(CHAT_BACKLOG, "Tokens that the chat requests in flight still need.");
-    describe_counter!(TRANSCRIPT_ANSWERS, "Transcripts that started, by outcome.");
-    describe_counter!(HEARD, Unit::Milliseconds, "Transcribed audio since the server started.");
-    describe_gauge!(TRANSCRIPT_IN_FLIGHT, "Transcriptions in flight.");
-    describe_gauge!(TRANSCRIPT_IN_FLIGHT_MAX, "Maximum number of transcriptions in flight.");
-    describe_gauge!(
-        TRANSCRIPT_BACKLOG,
-        Unit::Seconds,
-        "Audio that the transcriptions in flight still need to process."
-    );
-    describe_counter!(LEDGER_LOST, "Rows that the ledger could not store.");
-    describe_counter!(KEY_REFUSED, "Requests with a valid key that were refused, by reason.");
-    describe_counter!(
-        FALLBACKS,
-        "Failed attempts after which hob tried another target, by reason."
-    );
-    describe_counter!(
-        RETRIES,
-        "Failed attempts after which hob tried the same target again, by reason."
-    );
-    describe_counter!(REPAIRED, "Faults that hob repaired in the answers of upstreams.");
-    describe_gauge!(
-        COOL_DOWN,
-        Unit::Seconds,
-        "Time until hob tries a failed target again; 0 if it may be tried now."
-    );
-    describe_gauge!(STATE, "1 for the current state of the model, 0 for the others.");
-}
-
 #[cfg(test)]
-mod tests {
-    #[test]
-    fn every_metric_is_in_the_reference() {
-        let page = include_str!("../../../docs/reference/api.md");
-        let names = include_str!("metrics.rs").lines().filter_map(|line| {
-            let (_, name) = line.split_once(": &str = \"hob_")?;
-            name.strip_suffix("\";")
-        });
-        let mut count = 0;
-        for name in names {
-            count += 1;
-            assert!(page.contains(&format!("| `hob_{name}` |")), "hob_{name} is not in the page");
-        }
-        assert!(count >= 25, "{count} metrics");
-    }
-}
+mod tests;

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::record::kind;
 use super::{MADE, row};
 
-/// A line `<!-- routes: NAME -->` stands where the routes of a group go; `<!-- types -->`, where the types go.
+/// A line `<!-- routes: NAME -->` stands where the routes of a group go, `<!-- types -->` where the types go, and
+/// `<!-- metrics -->` where the metrics go.
 const TEMPLATE: &str = include_str!("api.md");
 
 pub(crate) fn markdown() -> String {
@@ -20,11 +21,21 @@ pub(crate) fn markdown() -> String {
             Some(("made", _)) => page.push_str(MADE),
             Some(("routes", group)) => routes(&mut page, &document, group),
             Some(("types", _)) => types(&mut page, &document),
+            Some(("metrics", _)) => metrics(&mut page),
             _ => page.push_str(line),
         }
         page.push('\n');
     }
     page.replace("\n\n\n", "\n\n")
+}
+
+fn metrics(page: &mut String) {
+    page.push_str("| name | type | labels | meaning |\n|---|---|---|---|\n");
+    for metric in hob_server::METRICS {
+        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        let name = format!("`{}`", metric.name);
+        row(page, &[&name, metric.kind.name(), &labels.join(", "), metric.meaning]);
+    }
 }
 
 fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
