@@ -322,6 +322,21 @@ mod tests {
     use super::*;
     use crate::runs::Run;
 
+    /// The record of a cell about which nothing else is known.
+    fn record_of(kind: RecordKind, runs: &Runs) -> Record {
+        let summary = CellSummary {
+            kind,
+            runs,
+            started: Timestamp::UNIX_EPOCH,
+            workload: RecordedWorkload::default(),
+            leading: &[],
+            count_source: None,
+            invalid: Vec::new(),
+            doubts: Vec::new(),
+        };
+        summary.into_record(&Context::default()).record
+    }
+
     /// The record of answers of which some have this flag.
     fn said_of(flag: Flag, flagged: usize, answers: usize) -> Record {
         let reply = |at: usize| Reply {
@@ -331,17 +346,7 @@ mod tests {
         };
         let run = Run { replies: (0..answers).map(reply).collect(), ..Run::default() };
         let runs = Runs { runs: vec![run], ..Runs::default() };
-        let summary = CellSummary {
-            kind: RecordKind::MaxContext,
-            runs: &runs,
-            started: Timestamp::UNIX_EPOCH,
-            workload: RecordedWorkload::default(),
-            leading: &[],
-            count_source: None,
-            invalid: Vec::new(),
-            doubts: Vec::new(),
-        };
-        summary.into_record(&Context::default()).record
+        record_of(RecordKind::MaxContext, &runs)
     }
 
     #[test]
@@ -379,22 +384,9 @@ mod tests {
         let reply = Reply { figures: [(Metric::TtftMs, 5.0)].into(), ..Reply::default() };
         let run = Run { replies: vec![reply], ..Run::default() };
         let runs = Runs { runs: vec![run], ..Runs::default() };
-        let closed = |kind| {
-            let summary = CellSummary {
-                kind,
-                runs: &runs,
-                started: Timestamp::UNIX_EPOCH,
-                workload: RecordedWorkload::default(),
-                leading: &[],
-                count_source: None,
-                invalid: Vec::new(),
-                doubts: Vec::new(),
-            };
-            summary.into_record(&Context::default()).record
-        };
         let unknown = ["the client could not be checked with the mock server"];
-        assert_eq!(closed(RecordKind::Llm).invalid_reasons, unknown);
-        let ceiling = closed(RecordKind::MaxContext);
+        assert_eq!(record_of(RecordKind::Llm, &runs).invalid_reasons, unknown);
+        let ceiling = record_of(RecordKind::MaxContext, &runs);
         assert_eq!(ceiling.invalid_reasons, [""; 0]);
         assert!(ceiling.confidence.reasons.contains(&Doubt::ClientError));
     }

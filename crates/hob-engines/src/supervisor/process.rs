@@ -217,6 +217,15 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_worker_has_one_arena_unless_the_user_says_otherwise() {
+        let mut variables = std::env::vars_os();
+        let chosen = variables.find(|(name, _)| name == "MALLOC_ARENA_MAX");
+        let chosen = chosen.map_or("1".into(), |(_, value)| value.to_string_lossy().into_owned());
+        let wrote = ended("echo $MALLOC_ARENA_MAX >&2", Duration::from_secs(60)).await;
+        assert_eq!(wrote, format!("exit status 0; it wrote: {chosen}"));
+    }
+
     /// cargo sets CARGO_PKG_NAME for every test, and a worker must not inherit it.
     #[tokio::test]
     async fn other_variables_are_not_inherited() {

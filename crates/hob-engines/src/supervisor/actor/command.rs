@@ -34,5 +34,5 @@ pub(super) fn end_request(command: Option<Command>) -> Option<EndRequest> {
 
 /// Sends the answer to a command, unless its sender has left.
 pub(super) fn reply(answer: oneshot::Sender<bool>, is_unloaded: bool) {
-    let _ = answer.send(is_unloaded);
+    let _sender_has_left = answer.send(is_unloaded);
 }
