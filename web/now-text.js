@@ -1,6 +1,6 @@
-// Numbers and failures of the Now tab as text.
+// Formats numbers and failure reasons for the Now tab.
 
-/** Why a target did not answer. The words follow its name. */
+/** Why a target did not answer. The page prints each text after the target's name. */
 const FAILURES = {
   unreachable: "could not be reached",
   connect_timeout: "accepted no connection in time",
@@ -8,16 +8,17 @@ const FAILURES = {
   idle_timeout: "stopped sending",
   total_timeout: "took too long",
   overloaded: "was overloaded",
-  rate_limited: "limits its request rate",
+  rate_limited: "rejected the request because of its rate limit",
   failed: "failed",
   key_refused: "refused the key",
   no_credit: "has no credit left",
   no_such_model: "does not have the model",
-  too_long: "has too short a context",
+  too_long: "has a context that is too short",
   unknown_parameter: "does not know a parameter",
-  refused: "refused",
+  refused: "rejected the request",
+  loop_detected: "reported a loop of servers",
   reported: "reported an error",
-  cut_off: "cut the answer off",
+  cut_off: "stopped in the middle of the answer",
   empty_answer: "sent an empty answer",
   nonsense: "sent an invalid answer",
   queue_full: "had a full queue",

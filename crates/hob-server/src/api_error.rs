@@ -90,7 +90,7 @@ pub(crate) enum ApiError {
     #[error(
         "the body arrived slower than {bytes_per_s_min} bytes a second while others waited for its memory"
     )]
-    BodyGaveWay { bytes_per_s_min: usize },
+    BodyBelowMinRate { bytes_per_s_min: usize },
     #[error("other requests use all of the {bytes_max} bytes for request bodies; try again later")]
     BodiesFull { bytes_max: usize },
     #[error("the body ended too early")]
@@ -199,7 +199,7 @@ impl ApiError {
             }
             ApiError::HeadersTooLarge { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             ApiError::Loop { .. } => StatusCode::LOOP_DETECTED,
-            ApiError::BodyTooSlow { .. } | ApiError::BodyGaveWay { .. } => {
+            ApiError::BodyTooSlow { .. } | ApiError::BodyBelowMinRate { .. } => {
                 StatusCode::REQUEST_TIMEOUT
             }
             ApiError::NotJson { .. } | ApiError::NeitherFormNorJson { .. } => {
@@ -347,7 +347,7 @@ impl ApiError {
             {
                 Retry::Unknown
             }
-            ApiError::BodyTooSlow { .. } | ApiError::BodyGaveWay { .. } => Retry::Unknown,
+            ApiError::BodyTooSlow { .. } | ApiError::BodyBelowMinRate { .. } => Retry::Unknown,
             _ => Retry::Useless,
         }
     }

@@ -1,5 +1,5 @@
 //! The trait behind `/benchmarks`: static files by their path.
-//! A trait, because another crate makes the files.
+//! It is a trait because the binary builds the files, not this crate.
 
 use std::fmt;
 
@@ -7,6 +7,6 @@ use axum::body::Bytes;
 
 /// Files by their path in a folder.
 pub trait Pages: fmt::Debug + Send + Sync {
-    /// May block and read files, so it runs on a thread for blocking work.
+    /// May block on file reads. Callers run it with `spawn_blocking`.
     fn page(&self, path: &str) -> Option<Bytes>;
 }

@@ -14,27 +14,27 @@ use crate::api_error::ApiError;
 /// Bodies up to this size need no reservation: the connection limit bounds them.
 pub(crate) const SMALL_BYTES_MAX: usize = 64 << 10;
 /// How long a body may wait for memory.
-const ROOM_TIME_MAX: Duration = Duration::from_secs(10);
+const RESERVE_TIME_MAX: Duration = Duration::from_secs(10);
 /// Interval between checks for slow bodies.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const SLOW_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Minimum rate of a body while others wait, after its first [`SLOW_AFTER`].
 pub(crate) const BYTES_PER_S_MIN: usize = 128 << 10;
 const SLOW_AFTER: Duration = Duration::from_secs(2);
-/// Bytes for each permit, because a semaphore cannot count all bytes.
-const UNIT_BYTES: usize = 1 << 10;
-/// Large bodies that are parsed at the same time: during parsing, values take memory in addition to the text.
+/// Bytes per permit. `acquire_many` takes a `u32`, so one permit per byte would limit a reservation to 4 GiB.
+const BYTES_PER_PERMIT: usize = 1 << 10;
+/// Number of large bodies that are parsed at once. Parsing needs memory for the values in addition to the text.
 const PARSED_AT_ONCE: usize = 1;
 
 #[derive(Debug)]
 pub(crate) struct BodyMemory {
     bytes_max: usize,
     free: Arc<Semaphore>,
-    arriving: Arc<Mutex<Arriving>>,
+    incoming: Arc<Mutex<IncomingBodies>>,
     pub(crate) parsing: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
-struct Arriving {
+struct IncomingBodies {
     last: u64,
     bodies: BTreeMap<u64, Body>,
 }
@@ -43,7 +43,7 @@ struct Arriving {
 struct Body {
     since: Instant,
     bytes: usize,
-    give_way: CancellationToken,
+    too_slow: CancellationToken,
 }
 
 /// Memory that is reserved for one body. Dropping it releases the memory.
@@ -52,19 +52,19 @@ pub(crate) struct BodyReservation(OwnedSemaphorePermit);
 
 /// A body with a reservation, while it arrives.
 #[derive(Debug)]
-pub(crate) struct Arrival {
-    arriving: Arc<Mutex<Arriving>>,
+pub(crate) struct IncomingBody {
+    incoming: Arc<Mutex<IncomingBodies>>,
     number: u64,
     /// Cancelled when others wait and this body is too slow.
-    pub(crate) give_way: CancellationToken,
+    pub(crate) too_slow: CancellationToken,
 }
 
 impl BodyMemory {
     pub(crate) fn new(bytes_max: usize) -> BodyMemory {
         BodyMemory {
             bytes_max,
-            free: Arc::new(Semaphore::new(bytes_max / UNIT_BYTES)),
-            arriving: Arc::default(),
+            free: Arc::new(Semaphore::new(bytes_max / BYTES_PER_PERMIT)),
+            incoming: Arc::default(),
             parsing: Arc::new(Semaphore::new(PARSED_AT_ONCE)),
         }
     }
@@ -76,49 +76,49 @@ impl BodyMemory {
     pub(crate) async fn reserve(
         &self,
         bytes: usize,
-    ) -> Result<(BodyReservation, Arrival), ApiError> {
-        // A body that is larger than the budget may be read if no other is.
-        let units = units(bytes.min(self.bytes_max));
+    ) -> Result<(BodyReservation, IncomingBody), ApiError> {
+        // A body larger than the budget reserves the whole budget, so hob reads no other large body with it.
+        let permits = permits(bytes.min(self.bytes_max));
         let full = ApiError::BodiesFull { bytes_max: self.bytes_max };
-        let waiting = Arc::clone(&self.free).acquire_many_owned(units);
+        let waiting = Arc::clone(&self.free).acquire_many_owned(permits);
         tokio::pin!(waiting);
-        let give_up = Instant::now() + ROOM_TIME_MAX;
-        let mut look_again = Duration::ZERO;
+        let give_up = Instant::now() + RESERVE_TIME_MAX;
+        let mut interval = Duration::ZERO;
         while Instant::now() < give_up {
-            match timeout(look_again, &mut waiting).await {
-                Ok(Ok(permit)) => return Ok((BodyReservation(permit), self.arrival())),
+            match timeout(interval, &mut waiting).await {
+                Ok(Ok(permit)) => return Ok((BodyReservation(permit), self.register())),
                 Ok(Err(_closed)) => break,
-                Err(_) => arriving(&self.arriving).ask_slowest_to_leave(),
+                Err(_) => lock(&self.incoming).cancel_slowest(),
             }
-            look_again = LOOK_AGAIN;
+            interval = SLOW_CHECK_INTERVAL;
         }
         Err(full)
     }
 
-    fn arrival(&self) -> Arrival {
-        let give_way = CancellationToken::new();
-        let mut arriving = arriving(&self.arriving);
-        arriving.last += 1;
-        let number = arriving.last;
-        let body = Body { since: Instant::now(), bytes: 0, give_way: give_way.clone() };
-        arriving.bodies.insert(number, body);
-        Arrival { arriving: Arc::clone(&self.arriving), number, give_way }
+    fn register(&self) -> IncomingBody {
+        let too_slow = CancellationToken::new();
+        let mut bodies = lock(&self.incoming);
+        bodies.last += 1;
+        let number = bodies.last;
+        let body = Body { since: Instant::now(), bytes: 0, too_slow: too_slow.clone() };
+        bodies.bodies.insert(number, body);
+        IncomingBody { incoming: Arc::clone(&self.incoming), number, too_slow }
     }
 }
 
 impl BodyReservation {
     /// Releases what the body did not need.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
-        let excess = self.0.num_permits().saturating_sub(units(bytes) as usize);
+        let excess = self.0.num_permits().saturating_sub(permits(bytes) as usize);
         drop(self.0.split(excess));
     }
 }
 
-impl Arriving {
-    fn ask_slowest_to_leave(&mut self) {
+impl IncomingBodies {
+    fn cancel_slowest(&mut self) {
         let slow = self.bodies.values().filter(|body| body.is_slow());
         if let Some(body) = slow.min_by_key(|body| body.bytes_per_s()) {
-            body.give_way.cancel();
+            body.too_slow.cancel();
         }
     }
 }
@@ -133,26 +133,26 @@ impl Body {
     }
 }
 
-impl Arrival {
-    pub(crate) fn came(&self, bytes: usize) {
-        if let Some(body) = arriving(&self.arriving).bodies.get_mut(&self.number) {
+impl IncomingBody {
+    pub(crate) fn add_received(&self, bytes: usize) {
+        if let Some(body) = lock(&self.incoming).bodies.get_mut(&self.number) {
             body.bytes += bytes;
         }
     }
 }
 
-impl Drop for Arrival {
+impl Drop for IncomingBody {
     fn drop(&mut self) {
-        arriving(&self.arriving).bodies.remove(&self.number);
+        lock(&self.incoming).bodies.remove(&self.number);
     }
 }
 
-fn arriving(arriving: &Mutex<Arriving>) -> MutexGuard<'_, Arriving> {
-    arriving.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(bodies: &Mutex<IncomingBodies>) -> MutexGuard<'_, IncomingBodies> {
+    bodies.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn units(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX)
+fn permits(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(BYTES_PER_PERMIT)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -160,19 +160,19 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_slow_body_gives_way_and_a_fast_one_does_not() {
+    async fn a_slow_body_is_cancelled_and_a_fast_one_is_not() {
         let bodies = BodyMemory::new(2 << 20);
         let (_fast_room, fast) = bodies.reserve(1 << 20).await.expect("memory");
         let (slow_room, slow) = bodies.reserve(1 << 20).await.expect("memory");
         tokio::time::advance(SLOW_AFTER).await;
-        fast.came(3 * BYTES_PER_S_MIN);
-        slow.came(1000);
+        fast.add_received(3 * BYTES_PER_S_MIN);
+        slow.add_received(1000);
         let leaves = async {
-            slow.give_way.cancelled().await;
+            slow.too_slow.cancelled().await;
             drop((slow_room, slow));
         };
         let (next, ()) = tokio::join!(bodies.reserve(1 << 20), leaves);
-        assert!(next.is_ok() && !fast.give_way.is_cancelled());
+        assert!(next.is_ok() && !fast.too_slow.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::api_error::ApiError;
-use crate::body_memory::{Arrival, BYTES_PER_S_MIN, BodyReservation, SMALL_BYTES_MAX};
+use crate::body_memory::{BYTES_PER_S_MIN, BodyReservation, IncomingBody, SMALL_BYTES_MAX};
 use crate::context::RequestContext;
 use crate::keys::RateLimitGuard;
 use crate::ledger::RequestRecord;
@@ -77,7 +77,7 @@ impl RequestGuards {
         context: &RequestContext,
         headers: &HeaderMap,
         bytes_max: usize,
-    ) -> Result<Option<Arrival>, ApiError> {
+    ) -> Result<Option<IncomingBody>, ApiError> {
         let announced = announced(headers);
         // A body whose announced size is too large is rejected before it is read.
         if announced.is_some_and(|bytes| bytes > bytes_max as u64) {
@@ -87,9 +87,9 @@ impl RequestGuards {
         if bytes <= SMALL_BYTES_MAX {
             return Ok(None);
         }
-        let (memory, arrival) = context.services.bodies.reserve(bytes).await?;
+        let (memory, incoming) = context.services.bodies.reserve(bytes).await?;
         self.memory = Some(memory);
-        Ok(Some(arrival))
+        Ok(Some(incoming))
     }
 
     /// The body has arrived, with this many bytes.
@@ -159,12 +159,12 @@ pub(crate) async fn read_json<T: Send + 'static>(
     parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
 ) -> Result<T, ApiError> {
     check_type(headers)?;
-    let arrival = guards.reserve_memory(context, headers, limits.bytes_max).await?;
+    let incoming = guards.reserve_memory(context, headers, limits.bytes_max).await?;
     let capacity = announced(headers).unwrap_or(0) as usize;
     let time_max = limits.time_max;
-    let read = timeout(time_max, collect(body, capacity, limits.bytes_max, arrival.as_ref()));
+    let read = timeout(time_max, collect(body, capacity, limits.bytes_max, incoming.as_ref()));
     let bytes = read.await.map_err(|_| ApiError::BodyTooSlow { time_max })??;
-    drop(arrival);
+    drop(incoming);
     guards.arrived(bytes.len());
     parsed(context, bytes, parse).await
 }
@@ -173,18 +173,18 @@ async fn collect(
     body: Body,
     capacity: usize,
     bytes_max: usize,
-    arrival: Option<&Arrival>,
+    incoming: Option<&IncomingBody>,
 ) -> Result<Vec<u8>, ApiError> {
     let mut bytes = Vec::with_capacity(capacity);
     let mut pieces = body.into_data_stream();
-    while let Some(piece) = unless_slow(arrival, pieces.next()).await? {
+    while let Some(piece) = unless_slow(incoming, pieces.next()).await? {
         let piece = piece.map_err(|_| ApiError::BodyBrokenOff)?;
         if bytes.len() + piece.len() > bytes_max {
             return Err(ApiError::BodyTooLarge { bytes_max });
         }
         bytes.extend_from_slice(&piece);
-        if let Some(arrival) = arrival {
-            arrival.came(piece.len());
+        if let Some(incoming) = incoming {
+            incoming.add_received(piece.len());
         }
     }
     Ok(bytes)
@@ -195,12 +195,12 @@ async fn collect(
 /// # Errors
 /// The body is too slow, and other requests wait for memory.
 pub(crate) async fn unless_slow<T>(
-    arrival: Option<&Arrival>,
+    incoming: Option<&IncomingBody>,
     next: impl Future<Output = T>,
 ) -> Result<T, ApiError> {
-    let Some(arrival) = arrival else { return Ok(next.await) };
-    let next = arrival.give_way.run_until_cancelled(next).await;
-    next.ok_or(ApiError::BodyGaveWay { bytes_per_s_min: BYTES_PER_S_MIN })
+    let Some(incoming) = incoming else { return Ok(next.await) };
+    let next = incoming.too_slow.run_until_cancelled(next).await;
+    next.ok_or(ApiError::BodyBelowMinRate { bytes_per_s_min: BYTES_PER_S_MIN })
 }
 
 /// Parses large bodies one at a time, on a thread for blocking work.

@@ -15,7 +15,7 @@ use multer::{Constraints, Field, Multipart, SizeLimit};
 use tokio::time::{Instant, timeout_at};
 
 use crate::api_error::ApiError;
-use crate::body_memory::Arrival;
+use crate::body_memory::IncomingBody;
 use crate::context::{Limits, RequestContext};
 use crate::request_body::{ReadLimits, RequestGuards, read_json, unless_slow};
 
@@ -41,8 +41,9 @@ pub(crate) async fn read_transcript(
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence == "multipart/form-data" {
         let boundary = multer::parse_boundary(&content_type).map_err(|error| unreadable(&error))?;
-        let arrival = guards.reserve_memory(context, headers, form_bytes_max(limits)).await?;
-        let Form { file, fields } = FormReader::new(body, boundary, arrival, limits).form().await?;
+        let incoming = guards.reserve_memory(context, headers, form_bytes_max(limits)).await?;
+        let Form { file, fields } =
+            FormReader::new(body, boundary, incoming, limits).form().await?;
         guards.arrived(file.as_ref().map_or(0, |file| file.bytes.len()));
         return Ok(parse_transcript_form(task, file, fields)?);
     }
@@ -74,11 +75,16 @@ struct FormReader {
     /// Time limit for the next piece.
     piece_time_max: Duration,
     ends: Instant,
-    arrival: Option<Arrival>,
+    incoming: Option<IncomingBody>,
 }
 
 impl FormReader {
-    fn new(body: Body, boundary: String, arrival: Option<Arrival>, limits: &Limits) -> FormReader {
+    fn new(
+        body: Body,
+        boundary: String,
+        incoming: Option<IncomingBody>,
+        limits: &Limits,
+    ) -> FormReader {
         let bytes_max = form_bytes_max(limits);
         let limit = SizeLimit::new().whole_stream(bytes_max as u64);
         let constraints = Constraints::new().size_limit(limit);
@@ -88,7 +94,7 @@ impl FormReader {
             file_bytes_max: limits.file_bytes_max,
             piece_time_max: limits.read_time_max,
             ends: Instant::now() + UPLOAD_TIME_MAX,
-            arrival,
+            incoming,
         }
     }
 
@@ -108,7 +114,7 @@ impl FormReader {
 
     async fn next(&mut self) -> Result<Option<Field<'static>>, ApiError> {
         let (by, time_max) = self.by();
-        let next = unless_slow(self.arrival.as_ref(), self.parts.next_field());
+        let next = unless_slow(self.incoming.as_ref(), self.parts.next_field());
         let next = timeout_at(by, next).await;
         let next = next.map_err(|_| ApiError::BodyTooSlow { time_max })??;
         next.map_err(|error| self.refused(&error))
@@ -144,14 +150,14 @@ impl FormReader {
         let mut bytes = BytesMut::new();
         loop {
             let (by, time_max) = self.by();
-            let piece = timeout_at(by, unless_slow(self.arrival.as_ref(), field.chunk())).await;
+            let piece = timeout_at(by, unless_slow(self.incoming.as_ref(), field.chunk())).await;
             let piece = piece.map_err(|_| ApiError::BodyTooSlow { time_max })??;
             let Some(piece) = piece.map_err(|error| self.refused(&error))? else { break };
             if bytes.len() + piece.len() > bytes_max {
                 return Err(too_large());
             }
             bytes.extend_from_slice(&piece);
-            self.arrival.iter().for_each(|arrival| arrival.came(piece.len()));
+            self.incoming.iter().for_each(|incoming| incoming.add_received(piece.len()));
         }
         Ok(bytes.freeze())
     }

@@ -1,4 +1,4 @@
-//! Anthropic's streams as they were recorded, and as they break: what a client gets of each.
+//! Reads recorded and broken Anthropic streams, and checks the events for the client.
 
 use hob_core::Fault;
 use hob_core::chat::{ChatEvent, Completion, FinishReason, Timings, Usage};
@@ -17,15 +17,15 @@ fn ended(reason: &str) -> String {
     )
 }
 
-/// What is said of an answer, or how it failed, and what was mended.
+/// The events of an answer, and its repairs or its error.
 fn read(pieces: &[&str]) -> (Vec<ChatEvent>, Result<Mended, Misread>) {
-    let (mut reader, mut said) = (AnthropicReader::default(), Vec::new());
+    let (mut reader, mut events) = (AnthropicReader::default(), Vec::new());
     let outcome = pieces
         .iter()
-        .try_for_each(|piece| reader.read(piece, &mut said))
-        .and_then(|()| reader.end(&mut said).map_err(Misread::Failed))
+        .try_for_each(|piece| reader.read(piece, &mut events))
+        .and_then(|()| reader.end(&mut events).map_err(Misread::Failed))
         .map(|()| reader.mended());
-    (said, outcome)
+    (events, outcome)
 }
 
 fn text(piece: &str) -> ChatEvent {
@@ -52,7 +52,7 @@ fn mended(repairs: &[&'static str], usage: UsageSource) -> Result<Mended, Misrea
     Ok(Mended { repairs: repairs.to_vec(), usage })
 }
 
-/// Thinking, text, two calls at once, the second without arguments, and a tool of the server's own.
+/// Thinking, text, two calls at once, the second without arguments, and a tool that Anthropic runs itself.
 const RECORDED: &str = r#"event: message_start
 data: {"type":"message_start","message":{"model":"claude-sonnet-5","id":"msg_01","type":"message","role":"assistant","content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":43,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":2,"service_tier":"standard","inference_geo":"global"}}  }
 
@@ -137,7 +137,7 @@ data: {"type":"message_stop"               }
 "#;
 
 #[test]
-fn a_recorded_stream_becomes_what_was_said() {
+fn a_recorded_stream_becomes_chat_events() {
     let mut pieces = Pieces::new(PieceKind::Event, 1 << 20);
     pieces.push(RECORDED.as_bytes()).expect("short");
     let pieces: Vec<String> = std::iter::from_fn(|| pieces.next_piece()).collect();
@@ -164,17 +164,17 @@ fn a_recorded_stream_becomes_what_was_said() {
 }
 
 #[test]
-fn a_call_is_told_when_its_block_ends_and_not_later() {
-    let (mut reader, mut said) = (AnthropicReader::default(), Vec::new());
+fn a_tool_call_is_emitted_when_its_block_ends() {
+    let (mut reader, mut events) = (AnthropicReader::default(), Vec::new());
     let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{"x":1}}}"#;
-    reader.read(start, &mut said).expect("well-formed");
-    assert_eq!(said, [], "its arguments may still come piece by piece");
-    reader.read(r#"{"type":"content_block_stop","index":0}"#, &mut said).expect("well-formed");
-    assert_eq!(said, [call(0, "a", "f"), arguments(0, "{\"x\":1}")]);
+    reader.read(start, &mut events).expect("well-formed");
+    assert_eq!(events, [], "its arguments may still come piece by piece");
+    reader.read(r#"{"type":"content_block_stop","index":0}"#, &mut events).expect("well-formed");
+    assert_eq!(events, [call(0, "a", "f"), arguments(0, "{\"x\":1}")]);
 }
 
 #[test]
-fn blocks_may_begin_with_text_and_need_no_end() {
+fn a_block_may_start_with_content_and_lack_a_stop_event() {
     let pieces = [
         r#"{"type":"content_block_start","content_block":{"type":"thinking","thinking":"Hm"}}"#,
         r#"{"type":"content_block_start","content_block":{"type":"tool_use","id":"a","name":"f","input":null}}"#,
@@ -194,7 +194,7 @@ fn blocks_may_begin_with_text_and_need_no_end() {
 }
 
 #[test]
-fn every_reason_to_stop_has_its_word() {
+fn stop_reasons_map_to_finish_reasons() {
     for (reason, finish) in [
         ("end_turn", FinishReason::Stop),
         ("stop_sequence", FinishReason::Stop),
@@ -205,15 +205,15 @@ fn every_reason_to_stop_has_its_word() {
         ("tool_use", FinishReason::ToolCalls),
         ("refusal", FinishReason::ContentFilter),
     ] {
-        let (said, outcome) = read(&[START, HI, &ended(reason), STOP, HI]);
+        let (events, outcome) = read(&[START, HI, &ended(reason), STOP, HI]);
         let expected = [text("Hi"), done(finish, counted(2665, 2000, 48))];
-        assert_eq!(said, expected, "{reason}, and nothing follows");
+        assert_eq!(events, expected, "{reason}, and nothing follows");
         assert_eq!(outcome, mended(&[], UsageSource::Reported));
     }
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_cut_unless_it_had_ended() {
+fn a_stream_without_an_end_event_is_cut_off() {
     let cut = |pieces: &[&str]| read(pieces).1;
     for pieces in [&[][..], &[START], &[START, HI]] {
         assert_eq!(cut(pieces), Err(Misread::Failed(Fault::CutOff)));
@@ -229,14 +229,14 @@ fn tokens_are_counted_here_when_the_server_does_not_say() {
     let thought =
         r#"{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"Hm"}}"#;
     let reason = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":null}"#;
-    let (said, outcome) = read(&[START, thought, HI, HI, reason, STOP]);
+    let (events, outcome) = read(&[START, thought, HI, HI, reason, STOP]);
     let usage = Usage { reasoning_tokens: 1, ..counted(2665, 2000, 3) };
-    assert_eq!(said.last(), Some(&done(FinishReason::Stop, usage)));
+    assert_eq!(events.last(), Some(&done(FinishReason::Stop, usage)));
     assert_eq!(outcome, mended(&[], UsageSource::Counted));
 }
 
 #[test]
-fn errors_within_a_stream_say_what_may_help() {
+fn error_events_become_faults() {
     let message = || "no".to_owned();
     for (kind, fault) in [
         ("overloaded_error", Fault::Overloaded { message: message(), retry_after: None }),
@@ -247,29 +247,29 @@ fn errors_within_a_stream_say_what_may_help() {
         let error = format!(
             r#"{{"type":"error","error":{{"type":"{kind}","message":"no"}},"request_id":"r"}}"#
         );
-        let (said, outcome) = read(&[START, HI, &error]);
-        assert_eq!((said, outcome), (vec![text("Hi")], Err(Misread::Failed(fault))), "{kind}");
+        let (events, outcome) = read(&[START, HI, &error]);
+        assert_eq!((events, outcome), (vec![text("Hi")], Err(Misread::Failed(fault))), "{kind}");
     }
     let long = r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 5 maximum"}}"#;
     let outcome = read(&[long]).1;
     assert!(matches!(outcome, Err(Misread::Failed(Fault::TooLong { .. }))), "{outcome:?}");
-    let message = "without a word".to_owned();
+    let message = "the server sent no error message".to_owned();
     assert_eq!(read(&[r#"{"type":"error"}"#]).1, Err(Misread::Failed(Fault::Reported { message })));
 }
 
 #[test]
-fn what_is_no_event_is_malformed_and_may_be_skipped() {
-    let (mut reader, mut said) = (AnthropicReader::default(), Vec::new());
+fn unknown_json_is_malformed_and_the_reader_continues() {
+    let (mut reader, mut events) = (AnthropicReader::default(), Vec::new());
     for piece in ["", "{", "[]", "{}", "null", "7", r#"{"choices":[]}"#, r#"{"type":7}"#] {
-        assert_eq!(reader.read(piece, &mut said), Err(Misread::Malformed), "{piece}");
+        assert_eq!(reader.read(piece, &mut events), Err(Misread::Malformed), "{piece}");
     }
     for piece in [r#"{"type":"ping"}"#, r#"{"type":"a_new_one","delta":{"type":"x","text":null}}"#]
     {
-        assert_eq!(reader.read(piece, &mut said), Ok(()), "{piece}");
+        assert_eq!(reader.read(piece, &mut events), Ok(()), "{piece}");
     }
     let ended = ended("end_turn");
     for piece in [HI, &ended, STOP] {
-        reader.read(piece, &mut said).expect("well-formed");
+        reader.read(piece, &mut events).expect("well-formed");
     }
-    assert_eq!(said, [text("Hi"), done(FinishReason::Stop, counted(0, 0, 48))]);
+    assert_eq!(events, [text("Hi"), done(FinishReason::Stop, counted(0, 0, 48))]);
 }

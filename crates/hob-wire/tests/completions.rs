@@ -33,7 +33,7 @@ fn text(text: &str) -> Prompt {
 }
 
 #[test]
-fn prompts_come_in_four_forms_and_with_a_gap() {
+fn a_prompt_has_four_forms_and_may_have_a_suffix() {
     for (body, expected) in [
         (r#"{"prompt":"a"}"#, vec![text("a")]),
         (r#"{"prompt":["a","b"]}"#, vec![text("a"), text("b")]),
@@ -50,7 +50,7 @@ fn prompts_come_in_four_forms_and_with_a_gap() {
 }
 
 #[test]
-fn every_field_of_a_completion_arrives() {
+fn every_field_of_a_completion_is_parsed() {
     let body = r#"{"model":"smol","prompt":"a","max_tokens":5,"temperature":0,"n":2,"best_of":1,
         "logprobs":3,"echo":true,"stop":"\n","stream":true,"seed":1,"regex":"b+","user":"me"}"#;
     let wire = read(body);
@@ -85,7 +85,7 @@ fn every_field_of_a_completion_arrives() {
 }
 
 #[test]
-fn a_completion_has_openais_limit_unless_it_has_another() {
+fn max_tokens_defaults_to_16_as_in_openais_api() {
     for (body, expected) in [
         (r#"{"prompt":"a"}"#, Some(16)),
         (r#"{"prompt":"a","max_tokens":40}"#, Some(40)),
@@ -97,17 +97,17 @@ fn a_completion_has_openais_limit_unless_it_has_another() {
 }
 
 #[test]
-fn texts_are_echoed_here_and_tokens_by_the_model() {
+fn hob_echoes_text_prompts_and_the_model_echoes_token_prompts() {
     let tokens = read(r#"{"prompt":[1],"echo":true}"#);
     assert_eq!((tokens.prefixes(), tokens.ignored.len()), (vec![String::new()], 0));
     assert!(tokens.requests[0].echo);
-    let gap = read(r#"{"prompt":"a","suffix":"c","echo":true}"#);
-    assert_eq!(gap.prefixes(), ["a"]);
+    let infill = read(r#"{"prompt":"a","suffix":"c","echo":true}"#);
+    assert_eq!(infill.prefixes(), ["a"]);
     assert_eq!(read(r#"{"prompt":"a"}"#).prefixes(), [""]);
 }
 
 #[test]
-fn completions_that_cannot_be_made() {
+fn invalid_completion_requests_are_rejected() {
     let many = format!(r#"{{"prompt":{:?}}}"#, vec!["a"; 17]);
     for (body, expected) in [
         ("{}", "'prompt' is missing"),
@@ -160,12 +160,13 @@ fn events() -> Vec<(u32, ChatEvent)> {
         (0, ChatEvent::Text("!".to_owned())),
         (1, done(FinishReason::Length)),
         (0, done(FinishReason::Stop)),
-        (9, ChatEvent::Text("nobody's".to_owned())),
+        // An event of an unknown choice is ignored.
+        (9, ChatEvent::Text("ignored".to_owned())),
     ]
 }
 
 #[test]
-fn completions_are_as_clients_read_them() {
+fn completions_have_openais_json() {
     let prefixes = ["ab".to_owned(), String::new()];
     let mut answer = CompletionAnswer::new(head(), &prefixes, 1);
     events().into_iter().for_each(|(choice, event)| answer.add(choice, event));
@@ -204,14 +205,14 @@ fn completions_are_as_clients_read_them() {
     "#);
 }
 
-/// As `local-completions` of lm-evaluation-harness reads a choice: from the context's last token to
-/// the one before the last, which it did not ask about.
+/// lm-evaluation-harness (`local-completions`) reads the log probabilities after the context. It leaves out the last
+/// token, which the model generated.
 #[test]
-fn the_tokens_of_a_prompt_are_told_as_evaluations_read_them() {
+fn echoed_prompt_tokens_have_logprobs() {
     let token = |text: &str, logprob| TokenLogprob {
         token: TokenText(text.as_bytes().to_vec()),
         logprob,
-        // Two halves of characters look alike; the likelier one is kept.
+        // Two incomplete UTF-8 sequences both become U+FFFD. hob keeps the more likely one.
         top: vec![(TokenText(vec![0xC3]), -0.1), (TokenText(vec![0xC4]), -3.0)],
     };
     let first = TokenLogprob { top: Vec::new(), ..token("The", f32::NAN) };
@@ -239,7 +240,7 @@ fn streamed(prefixes: &[String], usage: UsageChunk) -> String {
 }
 
 #[test]
-fn several_answers_to_one_prompt_count_it_once() {
+fn several_choices_count_the_prompt_tokens_once() {
     let mut answer = CompletionAnswer::new(head(), &[String::new()], 2);
     events().into_iter().for_each(|(choice, event)| answer.add(choice, event));
     let whole: serde_json::Value = serde_json::from_str(&answer.to_json()).expect("JSON");
@@ -251,7 +252,7 @@ fn several_answers_to_one_prompt_count_it_once() {
 }
 
 #[test]
-fn inputs_to_embed_arrive() {
+fn embedding_inputs_are_parsed() {
     let body = r#"{"model":"smol","input":["a","b"],"dimensions":4,"encoding_format":"base64","user":"me"}"#;
     let inputs = ["a", "b"].map(|text| EmbedInput::Text(text.to_owned())).to_vec();
     assert_eq!(
@@ -269,7 +270,7 @@ fn inputs_to_embed_arrive() {
 }
 
 #[test]
-fn inputs_that_have_no_vector() {
+fn invalid_embedding_requests_are_rejected() {
     for (body, expected) in [
         ("{}", "'input' is missing"),
         (r#"{"input":""}"#, "'input[0]' is empty"),
@@ -286,7 +287,7 @@ fn inputs_that_have_no_vector() {
 }
 
 #[test]
-fn vectors_are_as_clients_read_them() {
+fn embeddings_have_openais_json() {
     let made = Embeddings { vectors: vec![vec![0.5, -1.0], vec![1e-7]], prompt_tokens: 5 };
     let both = [VectorEncoding::Float, VectorEncoding::Base64];
     insta::assert_snapshot!(both.map(|encoding| embeddings("smol", &made, encoding)).join("\n"), @r#"
@@ -297,7 +298,7 @@ fn vectors_are_as_clients_read_them() {
 
 proptest::proptest! {
     #[test]
-    fn no_body_is_a_surprise(body: Vec<u8>) {
+    fn any_body_is_parsed_or_rejected_with_a_short_error(body: Vec<u8>) {
         for error in [parse_completion(&body).err(), parse_embeddings(&body).err()] {
             proptest::prop_assert!(error.is_none_or(|error| error.to_string().len() < 400));
         }

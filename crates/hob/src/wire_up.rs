@@ -42,7 +42,9 @@ pub(crate) use chat::{Chat, ChatFile, work_chat};
 pub(crate) use fit_desk::Desk;
 pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins};
 pub(crate) use memory::Memory;
-pub(crate) use timing::{CALIBRATION_TIME, Timing, decoding_threads, timings, work_timing};
+pub(crate) use timing::{
+    CALIBRATION_TIME_MAX, TimingJob, decoding_threads, run_timing_worker, work_timing,
+};
 
 /// Seconds of work per second of sound, until the first answers correct the guess.
 const RTF_GUESS: f64 = 0.3;

@@ -3,6 +3,7 @@
 
 mod benchmarks;
 mod bodies;
+mod chat_errors;
 mod chat_model;
 mod chat_names;
 mod chat_silences;
@@ -10,7 +11,6 @@ mod chatting;
 mod client;
 mod completing;
 mod ears;
-mod elsewhere;
 mod fit;
 mod guarding;
 mod hearing;
@@ -29,8 +29,8 @@ mod openapi;
 mod pictures;
 mod refusals;
 mod refusing;
-mod refusing_chat;
 mod refusing_sound;
 mod server;
 mod speaking;
 mod stopping;
+mod upstream_names;

@@ -58,7 +58,7 @@ pub fn fault_within(body: &[u8]) -> Fault {
 /// An error that a server says within an answer that had status 200.
 pub(crate) fn reported(error: &Value) -> Fault {
     let said = Said::of(error);
-    let message = said.message.unwrap_or_else(|| "without a word".to_owned());
+    let message = said.message.unwrap_or_else(|| "the server sent no error message".to_owned());
     if let Some(fault) = too_long(&said.code, &message, said.numbers) {
         return fault;
     }

@@ -190,7 +190,7 @@ impl ObservedText {
 
 fn failed(error: &Value) -> Observed {
     let said = error.as_str().or_else(|| error["message"].as_str());
-    Observed::Failed { message: shortened(said.unwrap_or("without a word")) }
+    Observed::Failed { message: shortened(said.unwrap_or("the server sent no error message")) }
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ const PROMPT_BYTES_MAX: usize = 16 << 20;
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ChatArgs {
-    /// The prompt; text from stdin is appended. Without both, a conversation starts
+    /// The prompt; text from stdin is appended. With neither, a conversation starts
     prompt: Vec<String>,
     /// The system message
     #[arg(long, value_name = "TEXT")]
@@ -45,7 +45,7 @@ pub(crate) struct ChatArgs {
     /// A name that `hob models` lists, or a GGUF file
     #[arg(short, long)]
     model: Option<String>,
-    /// Use this server [default: the hob that runs on this machine, or else an engine of this command]
+    /// Use this server [default: the hob that runs on this machine; if none runs, this command loads the model]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// Sampling temperature, from 0 (always the likeliest token) to 2
@@ -66,7 +66,7 @@ pub(crate) struct ChatArgs {
     /// A file with a JSON schema that the answer must follow
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    /// Context length in tokens, for an engine of this command
+    /// Context length in tokens, if this command loads the model itself
     #[arg(long, value_name = "TOKENS")]
     context: Option<NonZeroU32>,
     /// Print the answer as JSON, with thinking, usage and timings
@@ -85,8 +85,8 @@ Examples:
   hob chat --server http://nas:8484 -m qwen3 \"Good evening.\"
   hob chat --schema person.json --json \"Invent a person.\"
 
-In a conversation, /help lists what can be done; Ctrl-C stops an answer, Ctrl-D leaves. What was
-typed can be had again with the arrow keys, but is kept in memory only: it may be private.";
+In a conversation, /help lists what can be done; Ctrl-C stops an answer, Ctrl-D leaves. The
+arrow keys recall earlier input. hob keeps it in memory only, because it may be private.";
 
 fn temperature(text: &str) -> Result<f32, String> {
     let number = text.parse().ok().filter(|number| (0.0..=2.0).contains(number));
@@ -114,15 +114,15 @@ pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> CliR
     };
     let app = App::open(globals, flags, printer)?;
     let options = options(args)?;
-    let sits_there = args.prompt.is_empty() && io::stdin().is_terminal();
-    if sits_there && args.json {
+    let is_interactive = args.prompt.is_empty() && io::stdin().is_terminal();
+    if is_interactive && args.json {
         return Err(Failure::usage("--json needs a prompt").hint(
             "for example hob chat --json \"Good evening.\"; use /save to save a conversation",
         ));
     }
     block_on(async {
         let mut signals = StopSignals::listen()?;
-        if sits_there {
+        if is_interactive {
             interactive::run(args, &app, options, &mut signals).await
         } else {
             signals.or(once(args, &app, options)).await
@@ -157,12 +157,12 @@ async fn answer_once(
     if args.json {
         app.printer.json(&Record::of(source.name(), &reply))?;
     }
-    conclude(args, app.printer, &reply);
+    print_stats(args, app.printer, &reply);
     Ok(())
 }
 
 /// Prints the warning and the figures after an answer.
-fn conclude(args: &ChatArgs, printer: &Printer, reply: &Reply) {
+fn print_stats(args: &ChatArgs, printer: &Printer, reply: &Reply) {
     if let Some(warning) = warning(reply) {
         printer.note(warning);
     }

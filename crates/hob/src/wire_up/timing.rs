@@ -18,14 +18,16 @@ use super::own_program;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::worker_args::TimingWorkerArgs;
 
+/// Time limit of a whole calibration.
+pub(crate) const CALIBRATION_TIME_MAX: Duration = Duration::from_secs(28);
 const BATCH_TOKENS: u32 = 512;
 
 /// What to time.
 #[derive(Clone, Debug)]
-pub(crate) enum Timing<'a> {
-    /// This many types, the most common first.
+pub(crate) enum TimingJob<'a> {
+    /// The kernels of this many quants, the most common first.
     Kernels {
-        types: usize,
+        quant_count: usize,
     },
     Model {
         path: &'a Path,
@@ -33,11 +35,15 @@ pub(crate) enum Timing<'a> {
     },
 }
 
-/// Reads the figures as they come, until all have come or the time is over. Dropping it ends the worker.
+/// Starts the timing worker and reads its figures until it ends or `until` has passed. Dropping the future kills the
+/// worker.
 ///
 /// # Errors
 /// The worker does not start.
-pub(crate) async fn timings(timing: &Timing<'_>, until: Instant) -> CliResult<Vec<Timed>> {
+pub(crate) async fn run_timing_worker(
+    job: &TimingJob<'_>,
+    until: Instant,
+) -> CliResult<Vec<Timed>> {
     let mut command = Command::new(own_program()?);
     command
         .env("GOMP_SPINCOUNT", SPIN_COUNT)
@@ -47,9 +53,9 @@ pub(crate) async fn timings(timing: &Timing<'_>, until: Instant) -> CliResult<Ve
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true);
-    match timing {
-        Timing::Kernels { types } => command.arg("--types").arg(types.to_string()),
-        Timing::Model { path, context_tokens } => {
+    match job {
+        TimingJob::Kernels { quant_count } => command.arg("--types").arg(quant_count.to_string()),
+        TimingJob::Model { path, context_tokens } => {
             command.arg("--model").arg(path).arg("--context").arg(context_tokens.to_string())
         }
     };
@@ -65,13 +71,13 @@ pub(crate) async fn timings(timing: &Timing<'_>, until: Instant) -> CliResult<Ve
     Ok(timed)
 }
 
-/// The whole of `hob worker timing`.
+/// Entry point of `hob worker timing`.
 pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
     let (threads, threads_batch) = threads(0);
-    let mut hear = |timed: Timed| said(&timed);
+    let mut report = |timed: Timed| print_figure(&timed);
     let Some(path) = &args.model else {
         let threads = Threads { decode: threads, prefill: threads_batch };
-        time_kernels(threads, args.types, &mut hear);
+        time_kernels(threads, args.types, &mut report);
         return Ok(());
     };
     let options = LlamaOptions {
@@ -86,11 +92,12 @@ pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
         cpu_moe_layers: 0,
         weights: weights(path),
     };
-    time_model(options, args.context, &mut hear).map_err(|error| Failure::new(Exit::Engine, error))
+    time_model(options, args.context, &mut report)
+        .map_err(|error| Failure::new(Exit::Engine, error))
 }
 
 /// Prints a figure on its own line. If the reader is gone, no more figures are needed.
-fn said(timed: &Timed) -> Heard {
+fn print_figure(timed: &Timed) -> Heard {
     let line = serde_json::to_string(timed).unwrap_or_default();
     let mut stdout = std::io::stdout().lock();
     match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
@@ -99,10 +106,7 @@ fn said(timed: &Timed) -> Heard {
     }
 }
 
-/// Number of decoding threads, as a chat worker has them by default.
+/// Default number of decoding threads of a chat worker.
 pub(crate) fn decoding_threads() -> u32 {
     threads(0).0
 }
-
-/// Time limit of a whole calibration.
-pub(crate) const CALIBRATION_TIME: Duration = Duration::from_secs(28);

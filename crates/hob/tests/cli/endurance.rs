@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::User;
-use crate::served::Served;
+use crate::real_server::Served;
 
 // Each takes several windows of the vocoder, and no more, because most of these tests' time is synthesis.
 const SEA: &str = "The salt breeze came across from the sea.";

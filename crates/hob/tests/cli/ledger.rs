@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::served::Served;
+use crate::real_server::Served;
 use crate::{User, stderr, stdout};
 
 /// A home with the models of the test home and nothing else.

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::User;
-use crate::served::Served;
+use crate::real_server::Served;
 
 const FIXED: &str = "[dev]\nmock_unknown_models = true\n";
 const MIB: usize = 1 << 20;

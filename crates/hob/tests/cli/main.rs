@@ -1,13 +1,15 @@
 //! The program as users see it: arguments, files and environment in; text and an exit code out.
-//! Most tests need no models. Where a model must speak, a scripted model does, behind a real server.
+//! Most tests need no models. Some use a scripted model behind a real server; a few use the real small models.
 
 mod bench;
 mod chat;
-mod chatting;
+mod chat_real_model;
+mod client_requests;
 mod config;
 mod endurance;
 mod fit;
 mod gateway;
+mod gateway_reports;
 mod help;
 #[path = "../../../hob-models/tests/sources/located/hub.rs"]
 #[expect(dead_code, reason = "the tests of hob-models use more of it")]
@@ -19,14 +21,12 @@ mod limits;
 mod loopback;
 mod memory;
 mod models;
+mod packaging;
 mod pulled;
-mod real;
-mod recorded;
-mod reported;
+mod real_server;
 mod say;
+mod say_real_model;
 mod serve;
-mod served;
-mod shipped;
 mod terminal;
 
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use tempfile::TempDir;
 
-/// A user of a new machine: with a home, without configuration, without models.
+/// A new user: an empty home, no configuration and no models.
 pub(crate) struct User {
     folder: TempDir,
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::User;
-use crate::served::Served;
+use crate::real_server::Served;
 
 /// Each chat model takes about 270 MB, and the voice 343.
 const CONFIG: &str = "\

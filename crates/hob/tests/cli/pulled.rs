@@ -9,7 +9,7 @@ use hob_models::gguf::sample::SampleGguf;
 use serde_json::{Value, json};
 
 use crate::hub::{Hub, TOKEN};
-use crate::served::Served;
+use crate::real_server::Served;
 use crate::{User, stderr, stdout};
 
 /// A very small GGUF file.

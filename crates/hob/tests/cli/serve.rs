@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::served::Served;
+use crate::real_server::Served;
 use crate::{User, stderr};
 
 #[test]

@@ -1,5 +1,5 @@
-//! A conversation as Anthropic wants it: the system apart, users and the assistant taking turns, and each
-//! turn a list of blocks. Results of tools come first in the user's turn.
+//! A conversation in Anthropic's form: a separate system text, and user and assistant messages that alternate.
+//! Each message is a list of blocks. Tool results come first in a user message.
 
 use hob_core::chat::{Image, Message, Role, ToolCall};
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::super::Unsendable;
 use super::super::request::parsed;
 
-/// What the user says where a conversation does not begin with the user. Anthropic refuses one that is
-/// empty, and its models are trained on users who speak first; a text of blanks is refused too.
+/// hob adds this user message if a conversation does not begin with the user. Anthropic rejects an empty conversation
+/// and a blank text. Its models are trained on conversations that users begin.
 const OPENING: &str = "Begin.";
 
-const PICTURE: Unsendable = Unsendable { field: "image_url" };
+const IMAGE_UNSUPPORTED: Unsendable = Unsendable { field: "image_url" };
 
 /// A conversation's messages in Anthropic's form.
 #[derive(Debug)]
@@ -22,17 +22,19 @@ pub(super) struct Turns {
 
 impl Turns {
     /// # Errors
-    /// A picture that is not the user's or a tool's, or one whose bytes are not in base64.
+    /// An image in a system or assistant message, or a data URL without base64.
     pub(super) fn of(messages: &[Message]) -> Result<Turns, Unsendable> {
         let mut system: Vec<&str> = Vec::new();
         let mut turns: Vec<Turn> = Vec::new();
         for message in messages {
             match message.role {
-                Role::System if !message.images.is_empty() => return Err(PICTURE),
-                Role::System => system.extend(said(&message.text)),
+                Role::System if !message.images.is_empty() => return Err(IMAGE_UNSUPPORTED),
+                Role::System => system.extend(non_blank(&message.text)),
                 Role::User => turn_of(&mut turns, Speaker::User).blocks.extend(blocks(message)?),
-                Role::Tool => result(turn_of(&mut turns, Speaker::User), message)?,
-                Role::Assistant => answer(turn_of(&mut turns, Speaker::Assistant), message)?,
+                Role::Tool => add_tool_result(turn_of(&mut turns, Speaker::User), message)?,
+                Role::Assistant => {
+                    add_assistant_message(turn_of(&mut turns, Speaker::Assistant), message)?
+                }
             }
         }
         Ok(Turns {
@@ -71,7 +73,8 @@ impl Turn {
     }
 }
 
-/// The turn that `speaker` has, or a new one; one in which nothing was said does not part two others.
+/// Returns the last turn if it belongs to `speaker`, else a new one. Removes an empty last turn first, so that the turns
+/// around it merge.
 fn turn_of(turns: &mut Vec<Turn>, speaker: Speaker) -> &mut Turn {
     turns.pop_if(|turn| turn.results.is_empty() && turn.blocks.is_empty());
     let place = match turns.last() {
@@ -94,9 +97,9 @@ fn alternating(mut turns: Vec<Turn>) -> Vec<Value> {
     turns.into_iter().map(Turn::into_message).collect()
 }
 
-fn result(turn: &mut Turn, message: &Message) -> Result<(), Unsendable> {
+fn add_tool_result(turn: &mut Turn, message: &Message) -> Result<(), Unsendable> {
     let content = blocks(message)?;
-    // An answer to no call would be refused as a result.
+    // Anthropic rejects a tool result without a call id. It becomes plain content.
     let Some(id) = &message.tool_call_id else {
         turn.blocks.extend(content);
         return Ok(());
@@ -110,13 +113,13 @@ fn result(turn: &mut Turn, message: &Message) -> Result<(), Unsendable> {
     Ok(())
 }
 
-fn answer(turn: &mut Turn, message: &Message) -> Result<(), Unsendable> {
+fn add_assistant_message(turn: &mut Turn, message: &Message) -> Result<(), Unsendable> {
     if !message.images.is_empty() {
-        return Err(PICTURE);
+        return Err(IMAGE_UNSUPPORTED);
     }
-    // A conversation that ends with the assistant is gone on with by older models and refused by newer
-    // ones; a blank at that end is refused by all.
-    turn.blocks.extend(said(message.text.trim_end()).map(text));
+    // If the assistant speaks last, older models continue its text and newer ones reject the request.
+    // All reject trailing white space, so hob trims it.
+    turn.blocks.extend(non_blank(message.text.trim_end()).map(text));
     turn.blocks.extend(message.tool_calls.iter().map(call));
     Ok(())
 }
@@ -126,33 +129,33 @@ fn call(call: &ToolCall) -> Value {
     json!({ "type": "tool_use", "id": id, "name": call.name, "input": input })
 }
 
-/// Calls that other servers' models made are numbered in characters that Anthropic does not take.
+/// Call ids of other servers may contain characters that Anthropic rejects. They become `_`.
 fn call_id(id: &str) -> String {
-    let taken = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    id.chars().map(|c| if taken(c) { c } else { '_' }).collect()
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    id.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect()
 }
 
-/// Text and pictures in the order in which they stand.
+/// Text and images in their original order.
 fn blocks(message: &Message) -> Result<Vec<Value>, Unsendable> {
     if message.images.is_empty() {
-        return Ok(said(&message.text).map(text).collect());
+        return Ok(non_blank(&message.text).map(text).collect());
     }
     let between = |from: usize, to: usize| {
-        said(message.text.get(from..to).unwrap_or_default().trim_matches('\n')).map(text)
+        non_blank(message.text.get(from..to).unwrap_or_default().trim_matches('\n')).map(text)
     };
     let mut blocks = Vec::new();
     let mut end = 0;
     for image in &message.images {
         blocks.extend(between(end, image.at));
-        blocks.push(picture(image)?);
+        blocks.push(image_block(image)?);
         end = image.at;
     }
     blocks.extend(between(end, message.text.len()));
     Ok(blocks)
 }
 
-/// Anthropic refuses a text that holds nothing but blanks.
-fn said(text: &str) -> impl Iterator<Item = &str> {
+/// The text, unless it is blank: Anthropic rejects a blank text.
+fn non_blank(text: &str) -> impl Iterator<Item = &str> {
     (!text.trim().is_empty()).then_some(text).into_iter()
 }
 
@@ -160,11 +163,11 @@ fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-fn picture(image: &Image) -> Result<Value, Unsendable> {
+fn image_block(image: &Image) -> Result<Value, Unsendable> {
     let source = match image.url.strip_prefix("data:") {
         None => json!({ "type": "url", "url": image.url }),
         Some(data) => {
-            let (kind, data) = data.split_once(";base64,").ok_or(PICTURE)?;
+            let (kind, data) = data.split_once(";base64,").ok_or(IMAGE_UNSUPPORTED)?;
             let media_type = match kind.split(';').next().unwrap_or(kind) {
                 "image/jpg" => "image/jpeg",
                 media_type => media_type,

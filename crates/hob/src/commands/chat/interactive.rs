@@ -8,7 +8,7 @@ use hob_core::ChatRequest;
 
 use super::lines::{Input, Keyboard, Lines};
 use super::slash_command::{SlashCommand, help};
-use super::{ChatArgs, conclude, effort, source, thinking_shown};
+use super::{ChatArgs, effort, print_stats, source, thinking_shown};
 use crate::app::App;
 use crate::chatting::{ChatHistory, Reply, Show, Source, TextShown, figures};
 use crate::failure::{CliResult, Exit, Failure};
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
             self.note("stopped");
         }
         self.totals.add(&reply);
-        conclude(self.args, self.app.printer, &reply);
+        print_stats(self.args, self.app.printer, &reply);
         self.last = reply;
         taken
     }

@@ -24,7 +24,7 @@ use crate::model_store::{Condition, ModelStore};
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
-use crate::wire_up::{CALIBRATION_TIME, Timing, decoding_threads, timings};
+use crate::wire_up::{CALIBRATION_TIME_MAX, TimingJob, decoding_threads, run_timing_worker};
 use fitting::{Checked, Figures};
 
 /// Time the embedded engine on this machine, so that predictions for it are more accurate
@@ -100,12 +100,13 @@ fn refused(error: &Implausible) -> CliResult<Exit> {
 
 async fn timed(args: &CalibrateArgs, app: &App<'_>) -> CliResult<(MachineFacts, Figures)> {
     let begun = Instant::now();
-    let until = begun + CALIBRATION_TIME;
+    let until = begun + CALIBRATION_TIME_MAX;
     let mut known = here(app);
     let memory = measure(&mut known, app.printer)?;
     let spinner = app.printer.spinner("timing kernels");
     let types = if args.quick { TYPES_QUICK } else { TYPES };
-    let kernels = timings(&Timing::Kernels { types }, begun + KERNELS_TIME).await?;
+    let kernels =
+        run_timing_worker(&TimingJob::Kernels { quant_count: types }, begun + KERNELS_TIME).await?;
     let missing = types.saturating_sub(count_of_types(&kernels));
     if missing > 0 {
         app.printer.note(format_args!("there was no time for {missing} of {types} types"));
@@ -114,8 +115,8 @@ async fn timed(args: &CalibrateArgs, app: &App<'_>) -> CliResult<(MachineFacts, 
     let count = if args.quick { 1 } else { MODELS };
     for Installed { path, model, .. } in installed(app, count) {
         spinner.set_message(format!("timing {}", model.name));
-        let timing = Timing::Model { path: &path, context_tokens: CONTEXT_TOKENS };
-        figures.add(model, timings(&timing, until).await?);
+        let job = TimingJob::Model { path: &path, context_tokens: CONTEXT_TOKENS };
+        figures.add(model, run_timing_worker(&job, until).await?);
     }
     spinner.finish_and_clear();
     let date = jiff::Zoned::now().date().to_string();

@@ -1,5 +1,5 @@
 //! `hob fit machine`: shows this machine, or one of a profile, with the source of each fact.
-//! Facts go to stdout, doubts to stderr.
+//! Facts go to stdout, notes to stderr.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,22 +31,22 @@ pub(crate) struct FitMachineArgs {
     /// List the built-in profiles
     #[arg(long, conflicts_with_all = ["machine", "measure", "save", "pool"])]
     list: bool,
-    /// Print it as JSON
+    /// Print the facts as JSON
     #[arg(long)]
     json: bool,
 }
 
 const AFTER_HELP: &str = "\
-How fast memory is, is measured the first time, which takes a second or two, and kept in
-machine.toml of hob's home.
+The first time, hob measures the memory bandwidth in a second or two, and stores it in
+machine.toml in its home.
 
 Examples:
   hob fit machine
   hob fit machine --save box.toml       then, anywhere: hob fit MODEL --machine box.toml
   hob fit machine --machine rtx-4070-laptop --pool gpu0=6GiB";
 
-/// Longest value and longest source in the table.
-const LONG_CHARS: u16 = 36;
+/// Maximum width of the columns VALUE and SOURCE.
+const COLUMN_CHARS_MAX: u16 = 36;
 
 /// A fact for programs.
 #[derive(Debug, Serialize)]
@@ -58,7 +58,7 @@ struct FactJson {
 }
 
 #[derive(Debug, Serialize)]
-struct KnownJson<'a> {
+struct MachineJson<'a> {
     machine: MachineFile,
     facts: Vec<FactJson>,
     notes: &'a [String],
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &FitMachineArgs, globals: &Globals, printer: &Printer) -
         printer.note(format_args!("written to {}", path.display()));
     }
     match args.json {
-        true => printer.json(&known_json(&known))?,
+        true => printer.json(&machine_json(&known))?,
         false => printer.data(shown(&known))?,
     }
     Ok(Exit::Done)
@@ -119,16 +119,16 @@ fn shown(known: &MachineFacts) -> String {
 }
 
 pub(super) fn facts(rows: impl IntoIterator<Item = FactRow>) -> String {
-    let mut table = table(["FACT", "VALUE", "BASIS", "LEARNT FROM"]);
+    let mut table = table(["FACT", "VALUE", "BASIS", "SOURCE"]);
     for FactRow { name, value, basis, source } in rows {
         let basis = basis.map_or("", |basis| basis.name());
         table.add_row([&name, value.as_deref().unwrap_or("unknown"), basis, &source]);
     }
-    narrow(&mut table, [(1, LONG_CHARS), (3, LONG_CHARS)]);
+    narrow(&mut table, [(1, COLUMN_CHARS_MAX), (3, COLUMN_CHARS_MAX)]);
     table.trim_fmt()
 }
 
-fn known_json(known: &MachineFacts) -> KnownJson<'_> {
+fn machine_json(known: &MachineFacts) -> MachineJson<'_> {
     let facts = known.rows().into_iter().map(|FactRow { name, value, basis, source }| FactJson {
         name,
         value,
@@ -136,7 +136,7 @@ fn known_json(known: &MachineFacts) -> KnownJson<'_> {
         source,
     });
     let (machine, facts) = (MachineFile::of(known), facts.collect());
-    KnownJson { machine, facts, notes: &known.notes }
+    MachineJson { machine, facts, notes: &known.notes }
 }
 
 /// Never overwrites a file, which the user may have edited.
@@ -147,7 +147,7 @@ fn save(known: &MachineFacts, path: &Path) -> CliResult<()> {
     let written = file.and_then(|mut file| file.write_all(toml.as_bytes()));
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            Failure::usage(format!("{} is there already", path.display()))
+            Failure::usage(format!("{} already exists", path.display()))
                 .hint("name another file, or delete it first")
         }
         _ => Failure::io("the profile cannot be written", &error),
@@ -165,13 +165,13 @@ mod tests {
         for part in ["256.0 GB/s", "PCIe 4.0 x8", "8.6 GB, 8.2 GB free", "profile", "said"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let value = serde_json::to_value(known_json(&known)).expect("JSON");
+        let value = serde_json::to_value(machine_json(&known)).expect("JSON");
         assert_eq!(value["machine"]["gpu"][0]["bandwidth"]["gb_s"], 256.0);
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("box.toml");
         save(&known, &path).expect("written");
         let again = profile::named(&path.display().to_string()).expect("a profile");
         assert_eq!(again.machine, known.machine);
-        assert_eq!(save(&known, &path).expect_err("there").exit, Exit::Usage);
+        assert_eq!(save(&known, &path).expect_err("the file exists").exit, Exit::Usage);
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::User;
-use crate::served::Served;
+use crate::real_server::Served;
 
 /// The request of Open WebUI 0.12.4 after a tool has answered: 36 tools, 25 kB. The descriptions were replaced by
 /// others of the same length.

@@ -56,7 +56,10 @@ async fn models_that_refuse_or_fail_before_the_first_token() {
             (400, Some("messages"), Some("unsupported_parameter"), Some("false"), None),
         ),
         (
-            ModelError::InvalidField { field: "grammar", reason: "is no grammar".to_owned() },
+            ModelError::InvalidField {
+                field: "grammar",
+                reason: "is not a valid grammar".to_owned(),
+            },
             (400, Some("grammar"), None, Some("false"), None),
         ),
         (
@@ -90,7 +93,7 @@ async fn models_that_refuse_or_fail_before_the_first_token() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_too_long_is_named_as_its_route_names_it() {
+async fn the_error_for_a_long_prompt_names_the_field_of_the_route() {
     let too_long = ModelError::TooLong { needed: 9000, available: 8192 };
     let message = too_long.to_string();
     // LiteLLM, LangChain and CrewAI look for these words, and then shorten the conversation.
@@ -102,7 +105,7 @@ async fn a_prompt_that_is_too_long_is_named_as_its_route_names_it() {
 }
 
 #[tokio::test]
-async fn requests_that_the_card_rules_out_never_reach_the_model() {
+async fn requests_that_the_model_cannot_serve_never_reach_it() {
     let bare = ChatCard { template: None, fills_in: false, ..card() };
     let script: Result<Vec<Event>, ModelError> = Ok(vec![text("Hello"), done(1)]);
     let model = Arc::new(ScriptedChat::new([script]).with_card(bare));
@@ -151,34 +154,34 @@ async fn requests_that_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn when_the_places_are_taken_the_next_hears_how_long() {
+async fn a_full_model_rejects_with_retry_after() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat(Arc::clone(&model)).await;
     let mut held = Vec::new();
     for count in 1..=2 {
-        let pen = model.stage();
+        let answer_sender = model.stage();
         let mut client = server.client().await;
         client.send(chat(&HI.replacen('{', r#"{"max_tokens":50,"#, 1))).await;
         model.asked(count).await;
-        held.push((pen, client));
+        held.push((answer_sender, client));
     }
-    // The first of the two has 50 tokens, at a tenth of a second each.
+    // The first request still needs 50 tokens at 0.1 s each: 5 s.
     let expected = (503, None, Some("queue_full"), Some("true"), Some("5"));
     check(&server.ask(chat(HI)).await, expected, "the model is busy; try again in 5 s");
-    let (pen, mut client) = held.pop().expect("a held place");
-    pen.send(text("Hello")).await.expect("a reader");
-    pen.send(done(1)).await.expect("a reader");
+    let (answer_sender, mut client) = held.pop().expect("a held permit");
+    answer_sender.send(text("Hello")).await.expect("a reader");
+    answer_sender.send(done(1)).await.expect("a reader");
     assert_eq!(client.answer().await.status(), 200);
-    let pen = model.stage();
+    let answer_sender = model.stage();
     let mut client = server.client().await;
     client.send(chat(HI)).await;
-    pen.send(text("Hello")).await.expect("a place is free again");
-    pen.send(done(1)).await.expect("a reader");
+    answer_sender.send(text("Hello")).await.expect("a permit is free again");
+    answer_sender.send(done(1)).await.expect("a reader");
     assert_eq!(client.answer().await.status(), 200);
 }
 
 #[tokio::test]
-async fn a_hob_that_cannot_chat_says_so() {
+async fn a_server_without_a_chat_model_answers_503() {
     let speech = Arc::new(StagedSpeech::new());
     let (options, admission) =
         (ServerOptions::default(), Admission::<hob_core::Tokens>::new(1, 1.0));
@@ -195,7 +198,7 @@ async fn a_hob_that_cannot_chat_says_so() {
 }
 
 #[tokio::test]
-async fn a_key_opens_what_costs() {
+async fn routes_that_use_a_model_need_a_key() {
     let model = scripted([Ok(vec![text("Hello"), done(1)])]);
     let server = serve_chat_with(model, with_key("My API Key")).await;
     for path in ["/chat/completions", "/v1/completions", "/v1/embeddings"] {

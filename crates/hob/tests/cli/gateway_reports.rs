@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::served::Served;
+use crate::real_server::Served;
 use crate::{User, stdout};
 
 /// No server listens there.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::User;
-use crate::served::Served;
+use crate::real_server::Served;
 
 fn ready(user: &User, home: &[(&'static str, std::ffi::OsString); 1]) -> Served {
     let mut served = Served::start(user, home);

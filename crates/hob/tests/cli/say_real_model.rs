@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-use crate::served::Served;
+use crate::real_server::Served;
 use crate::{User, names, stderr, stdout};
 
 /// Samples per second of sound.

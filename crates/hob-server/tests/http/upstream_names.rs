@@ -17,17 +17,17 @@ use hob_server::ServerOptions;
 use hob_server::ledger::{Ledger, Outcome};
 
 use crate::client::post;
-use crate::ears::{FILE, delta, done, form_with};
+use crate::ears::{delta, done, form_with};
 use crate::ledger::rows;
 use crate::model::StagedSpeech;
 use crate::server::{Server, registry_with_voice};
 
-/// A server that failed, and the server that answers instead.
-struct Far(Vec<Voice>);
+/// A model with two targets: `gpu/a` fails, and `gpu/b` answers.
+struct FallbackModel(Vec<Voice>);
 
-impl Far {
-    fn new() -> Far {
-        Far(vec![Voice {
+impl FallbackModel {
+    fn new() -> FallbackModel {
+        FallbackModel(vec![Voice {
             id: "nova".to_owned(),
             name: "Nova".to_owned(),
             language: Language::AmericanEnglish,
@@ -36,7 +36,7 @@ impl Far {
     }
 }
 
-fn lead(trace: &Trace, name: &str) -> Result<(), ModelError> {
+fn record_attempts(trace: &Trace, name: &str) -> Result<(), ModelError> {
     let error = ModelError::upstream("gpu/a", Fault::CutOff);
     trace.asking("gpu/a", true);
     trace.failed("gpu/a", &error, Duration::from_millis(1));
@@ -48,7 +48,7 @@ fn lead(trace: &Trace, name: &str) -> Result<(), ModelError> {
     Ok(())
 }
 
-impl SpeechModel for Far {
+impl SpeechModel for FallbackModel {
     fn voices(&self) -> &[Voice] {
         &self.0
     }
@@ -58,9 +58,9 @@ impl SpeechModel for Far {
     }
 
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
-        let led = lead(&request.trace, &request.voice);
+        let attempts = record_attempts(&request.trace, &request.voice);
         async move {
-            led?;
+            attempts?;
             let sound = stream::iter([Ok(SpeechEvent::Audio(vec![0.5; 10]))]);
             Ok(SpeechStream::new(24_000, sound))
         }
@@ -68,7 +68,7 @@ impl SpeechModel for Far {
     }
 }
 
-impl TranscriptModel for Far {
+impl TranscriptModel for FallbackModel {
     fn state(&self) -> ModelState {
         ModelState::Ready
     }
@@ -77,9 +77,9 @@ impl TranscriptModel for Far {
         &self,
         request: TranscriptRequest,
     ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
-        let led = lead(&request.trace, "");
+        let attempts = record_attempts(&request.trace, "");
         async move {
-            led?;
+            attempts?;
             Ok(stream::iter([delta("Hi"), done(1.0)]).boxed())
         }
         .boxed()
@@ -98,14 +98,16 @@ impl Resolve<Chat> for Gpu {
 
 impl Resolve<Speech> for Gpu {
     fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<Speech>>> {
-        let model = RegisteredModel::new(name, Arc::new(Far::new()) as _, Admission::new(1, 0.0));
+        let model =
+            RegisteredModel::new(name, Arc::new(FallbackModel::new()) as _, Admission::new(1, 0.0));
         name.starts_with("gpu/").then(|| Arc::new(model))
     }
 }
 
 impl Resolve<Transcription> for Gpu {
     fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<Transcription>>> {
-        let model = RegisteredModel::new(name, Arc::new(Far::new()) as _, Admission::new(1, 0.0));
+        let model =
+            RegisteredModel::new(name, Arc::new(FallbackModel::new()) as _, Admission::new(1, 0.0));
         name.starts_with("gpu/").then(|| Arc::new(model))
     }
 }
@@ -168,20 +170,20 @@ async fn local_names_win_over_upstream_names() {
     let server =
         serve(ServerOptions::default(), |registry| registry.add_alias("far", "gpu/tts")).await;
     server.model.stage_all([crate::model::sound(0.1, 100)]);
-    let near = server.post_speech(r#"{"model":"kokoro","input":"Hi"}"#).await;
+    let local = server.post_speech(r#"{"model":"kokoro","input":"Hi"}"#).await;
     assert_eq!(
-        (near.header("x-hob-target"), near.header("x-hob-attempts")),
+        (local.header("x-hob-target"), local.header("x-hob-attempts")),
         (Some("kokoro"), Some("1"))
     );
-    let far = server.post_speech(r#"{"model":"far","input":"Hi"}"#).await;
-    assert_eq!(far.header("x-hob-target"), Some("gpu/b"));
-    let nobody = server.post_speech(r#"{"model":"cpu/tts","input":"Hi"}"#).await;
-    assert_eq!(nobody.status(), 404);
+    let remote = server.post_speech(r#"{"model":"far","input":"Hi"}"#).await;
+    assert_eq!(remote.header("x-hob-target"), Some("gpu/b"));
+    let unknown = server.post_speech(r#"{"model":"cpu/tts","input":"Hi"}"#).await;
+    assert_eq!(unknown.status(), 404);
     let options =
         ServerOptions { default_transcript: Some("gpu/ears".to_owned()), ..Default::default() };
     let server = serve(options, |_| {}).await;
     for fields in [&[][..], &[("model", "whisper-1")]] {
         let answer = server.ask(form_with(fields)).await;
-        assert_eq!(answer.header("x-hob-target"), Some("gpu/b"), "{FILE:?}");
+        assert_eq!(answer.header("x-hob-target"), Some("gpu/b"), "{fields:?}");
     }
 }
