@@ -295,6 +295,19 @@ pub enum OutputFormat {
     Lark(String),
 }
 
+impl OutputFormat {
+    /// The request field that sets this form. Errors name it.
+    pub fn field(&self) -> &'static str {
+        match self {
+            OutputFormat::Text | OutputFormat::JsonObject | OutputFormat::JsonSchema(_) => {
+                "response_format"
+            }
+            OutputFormat::Regex(_) => "regex",
+            OutputFormat::Lark(_) => "grammar",
+        }
+    }
+}
+
 /// How much a model thinks before it answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

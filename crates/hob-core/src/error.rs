@@ -69,6 +69,9 @@ pub enum ModelError {
     /// No target of the alias supports what the request needs.
     #[error("no target of '{alias}' can do what this request needs: {needs}")]
     NoneCapable { alias: String, needs: String },
+    /// This target does not support what the request needs.
+    #[error("'{target}' does not support {needs}")]
+    Incapable { target: String, needs: String },
 }
 
 impl ModelError {
@@ -115,7 +118,7 @@ impl ModelError {
             ModelError::Upstream { fault, .. } => fault.kind(),
             ModelError::Unanswered { last, .. } => last.kind(),
             ModelError::Resting { .. } => "no_target",
-            ModelError::NoneCapable { .. } => "none_capable",
+            ModelError::NoneCapable { .. } | ModelError::Incapable { .. } => "none_capable",
         }
     }
 }

@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Number of loads that are remembered. Older ones say little about the disk and the load of today.
+/// Number of loads that are remembered. Older ones say little about today's disk and CPU.
 const LOADS_MAX: usize = 10;
 /// Reading speed of a machine that was not measured.
 const BYTES_PER_S_GUESS: u64 = 500_000_000;
 /// Time to start a process and to compute a first token.
 const START_GUESS: Duration = Duration::from_secs(2);
-/// Added to a delay, because a client that returns a moment too early waits another round.
+/// Added to a delay, because a client that retries too early has to wait again.
 const MARGIN: Duration = Duration::from_secs(1);
 /// Bounds of the delay that clients are given (openai-python gives up above 120 s).
 const RETRY_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(120));
@@ -18,16 +18,16 @@ const RETRY_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::fro
 /// The last loads of one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadTimes {
-    guess: Duration,
+    estimate: Duration,
     /// Kept apart: its files came from the disk. Later loads read them from the system's cache.
     first: Option<Duration>,
     later: VecDeque<Duration>,
 }
 
 impl LoadTimes {
-    /// `guess` is the expected time before the first measurement.
-    pub fn new(guess: Duration) -> LoadTimes {
-        LoadTimes { guess, first: None, later: VecDeque::new() }
+    /// `estimate` is the expected time before the first measurement.
+    pub fn new(estimate: Duration) -> LoadTimes {
+        LoadTimes { estimate, first: None, later: VecDeque::new() }
     }
 
     /// The expected time for a model whose size is the only known fact.
@@ -47,14 +47,14 @@ impl LoadTimes {
         self.later.push_back(took);
     }
 
-    /// The time that nine of ten loads do not exceed.
+    /// The 90th percentile of the later loads. Before them: the first load, or the estimate.
     pub fn expected(&self) -> Duration {
         let mut sorted: Vec<Duration> = self.later.iter().copied().collect();
         sorted.sort_unstable();
         // The nearest rank, counted from 1.
         let rank = (sorted.len() * 9).div_ceil(10);
         let of_later = rank.checked_sub(1).and_then(|index| sorted.get(index).copied());
-        of_later.or(self.first).unwrap_or(self.guess)
+        of_later.or(self.first).unwrap_or(self.estimate)
     }
 
     /// The delay for a model whose load has not started.
@@ -63,7 +63,8 @@ impl LoadTimes {
     }
 }
 
-/// The delay if a model is expected to be ready after `left`: whole seconds, and a little more.
+/// The delay if a model is expected to be ready after `left`: rounded up to whole seconds, plus `MARGIN`, within
+/// the bounds of `RETRY_AFTER`.
 pub fn retry_after(left: Duration) -> Duration {
     let left = left.min(RETRY_AFTER.1);
     let whole_s = left.as_secs() + u64::from(left.subsec_nanos() > 0);
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guess_stands_until_the_first_load_and_that_until_the_second() {
+    fn measured_loads_replace_the_estimate() {
         let mut times = LoadTimes::new(LoadTimes::guess(4_000_000_000));
         assert_eq!(times.expected(), s(10));
         times.loaded(s(40));
@@ -102,8 +103,8 @@ mod tests {
     #[test]
     fn a_delay_is_in_whole_seconds_plus_one_within_bounds() {
         let ms = Duration::from_millis;
-        for (left, told) in [(ms(0), 1), (ms(1), 2), (ms(2300), 4), (s(500), 120)] {
-            assert_eq!(retry_after(left), s(told), "{left:?}");
+        for (left, expected) in [(ms(0), 1), (ms(1), 2), (ms(2300), 4), (s(500), 120)] {
+            assert_eq!(retry_after(left), s(expected), "{left:?}");
         }
         assert_eq!(LoadTimes::new(s(7)).retry_after(), s(8));
         assert_eq!(retry_after(Duration::MAX), s(120));

@@ -17,9 +17,9 @@ pub struct Registry {
     transcription: Models<Transcription>,
     aliases: BTreeMap<String, String>,
     /// Further names of models. Lists do not show them.
-    also_called: BTreeMap<String, String>,
+    unlisted_aliases: BTreeMap<String, String>,
     /// Serves every chat model name that is unknown otherwise.
-    any_chat: Option<Arc<RegisteredModel<Chat>>>,
+    catch_all_chat: Option<Arc<RegisteredModel<Chat>>>,
     upstreams: Option<Arc<dyn UpstreamResolver>>,
 }
 
@@ -39,7 +39,7 @@ pub struct RegisteredModel<T: Task> {
 /// Which part of hob ends an answer that has been silent for too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timeouts {
-    /// The server that requests the answer.
+    /// `hob-server`, with its stall timeout.
     #[default]
     ByServer,
     /// The model itself: an alias has its own time limits, which are longer for some requests.
@@ -93,7 +93,7 @@ pub trait AnyModel: fmt::Debug + Send + Sync {
     /// The limit of [`AnyModel::in_flight`].
     fn in_flight_max(&self) -> usize;
 
-    /// Work still owed to the requests in flight, in the unit of the kind.
+    /// Remaining work of the requests in flight, in the unit of the kind.
     fn backlog(&self) -> f64;
 
     /// Equal for two entries of the same model.
@@ -148,7 +148,7 @@ pub trait Resolve<T: Task> {
 pub trait UpstreamResolver:
     Resolve<Chat> + Resolve<Speech> + Resolve<Transcription> + fmt::Debug + Send + Sync
 {
-    /// Models of other servers for lists, from memory.
+    /// The known models of other servers. Sends no request.
     fn listed(&self) -> Vec<ListedModel>;
 
     /// The targets of this alias, in the order in which they would be tried now.
@@ -185,7 +185,7 @@ impl Registered for Chat {
     }
 
     fn catch_all(registry: &Registry) -> Option<&Arc<RegisteredModel<Chat>>> {
-        registry.any_chat.as_ref()
+        registry.catch_all_chat.as_ref()
     }
 }
 
@@ -225,15 +225,15 @@ impl Registry {
 
     /// Lets `model` serve every unknown chat model name. For tests of clients.
     pub fn answer_unknown(&mut self, model: RegisteredModel<Chat>) {
-        self.any_chat = Some(Arc::new(model));
+        self.catch_all_chat = Some(Arc::new(model));
     }
 
     /// Whether every name of a chat model is served.
     pub fn answers_unknown(&self) -> bool {
-        self.any_chat.is_some()
+        self.catch_all_chat.is_some()
     }
 
-    /// Unknown names are looked up in other servers from now on.
+    /// Names without a local model are looked up in `upstreams`.
     pub fn set_upstreams(&mut self, upstreams: Arc<dyn UpstreamResolver>) {
         self.upstreams = Some(upstreams);
     }
@@ -249,21 +249,21 @@ impl Registry {
 
     /// Makes `other` another name of `name`, unless a model has it. Lists do not show it.
     pub fn also_called(&mut self, other: impl Into<String>, name: impl Into<String>) {
-        self.also_called.insert(other.into(), name.into());
+        self.unlisted_aliases.insert(other.into(), name.into());
     }
 
     /// # Errors
     /// [`UnknownModel`] with the nearest names.
     pub fn find<T: Registered>(&self, name: &str) -> Result<Arc<RegisteredModel<T>>, UnknownModel> {
         let models = T::models(self);
-        let meant = self.aliases.get(name).map_or(name, String::as_str);
-        let upstream = || T::resolve(&**self.upstreams.as_ref()?, meant);
-        let also = || models.get(self.also_called.get(meant)?).cloned();
-        let known = models.get(meant).cloned().or_else(upstream).or_else(also);
+        let target = self.aliases.get(name).map_or(name, String::as_str);
+        let upstream = || T::resolve(&**self.upstreams.as_ref()?, target);
+        let also = || models.get(self.unlisted_aliases.get(target)?).cloned();
+        let known = models.get(target).cloned().or_else(upstream).or_else(also);
         known.or_else(|| T::catch_all(self).cloned()).ok_or_else(|| self.unknown(name))
     }
 
-    /// The model of this kind that a name leads to.
+    /// Finds a model of this kind by name.
     pub fn find_any(&self, kind: Kind, name: &str) -> Option<Arc<dyn AnyModel>> {
         match kind {
             Kind::Chat => self.find::<Chat>(name).ok().map(|model| model as _),
@@ -314,17 +314,17 @@ mod tests {
     use crate::scripted::{ScriptedChat, ScriptedSpeech, ScriptedTranscript};
     use crate::{ChatModel, SpeechModel, TranscriptModel};
 
-    fn speaks(name: &str) -> Arc<RegisteredModel<Speech>> {
+    fn speech_model(name: &str) -> Arc<RegisteredModel<Speech>> {
         let model: Arc<dyn SpeechModel> = Arc::new(ScriptedSpeech::new([]));
         Arc::new(RegisteredModel::new(name, model, Admission::new(1, 0.0)))
     }
 
-    fn transcribes(name: &str) -> Arc<RegisteredModel<Transcription>> {
+    fn transcript_model(name: &str) -> Arc<RegisteredModel<Transcription>> {
         let model: Arc<dyn TranscriptModel> = Arc::new(ScriptedTranscript::new([]));
         Arc::new(RegisteredModel::new(name, model, Admission::new(1, 0.0)))
     }
 
-    fn chats(name: &str) -> Arc<RegisteredModel<Chat>> {
+    fn chat_model(name: &str) -> Arc<RegisteredModel<Chat>> {
         let model: Arc<dyn ChatModel> = Arc::new(ScriptedChat::new([]));
         Arc::new(RegisteredModel::new(name, model, Admission::new(1, 0.0)))
     }
@@ -335,19 +335,19 @@ mod tests {
 
     impl Resolve<Chat> for Gpu {
         fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<Chat>>> {
-            name.starts_with("gpu/").then(|| chats(name))
+            name.starts_with("gpu/").then(|| chat_model(name))
         }
     }
 
     impl Resolve<Speech> for Gpu {
         fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<Speech>>> {
-            name.starts_with("gpu/").then(|| speaks(name))
+            name.starts_with("gpu/").then(|| speech_model(name))
         }
     }
 
     impl Resolve<Transcription> for Gpu {
         fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<Transcription>>> {
-            name.starts_with("gpu/").then(|| transcribes(name))
+            name.starts_with("gpu/").then(|| transcript_model(name))
         }
     }
 
@@ -366,14 +366,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_here_before_it_leads_elsewhere() {
+    fn local_names_win_over_upstream_names() {
         let mut registry = Registry::default();
-        registry.add(speaks("kokoro"));
-        registry.add(transcribes("whisper"));
-        registry.add(chats("smol"));
+        registry.add(speech_model("kokoro"));
+        registry.add(transcript_model("whisper"));
+        registry.add(chat_model("smol"));
         registry.add_alias("ears", "whisper");
         registry.add_alias("far", "gpu/any");
-        assert!(registry.find::<Speech>("gpu/tts").is_err(), "no server is connected");
+        assert!(registry.find::<Speech>("gpu/tts").is_err(), "no upstream is set");
         registry.set_upstreams(Arc::new(Gpu));
         for (asked, found) in [("kokoro", "kokoro"), ("gpu/tts", "gpu/tts"), ("far", "gpu/any")] {
             assert_eq!(registry.find::<Speech>(asked).expect(asked).name, found);

@@ -14,7 +14,7 @@ use crate::{Clock, Fault, ModelError};
 
 pub use circuit_breaker::{BreakerFailure, BreakerState, CircuitBreaker, FIRST_COOL_DOWN, Probe};
 pub use context::{BYTES_PER_TOKEN, Fit, prompt_bytes, tokens_of};
-pub use continuation::{AnswerSoFar, PiecesSoFar, Seam, SeamDecision, is_break};
+pub use continuation::{AnswerSoFar, PiecesSoFar, RestartCheck, RestartDecision, is_break};
 pub use retries::RetryBudget;
 pub use strategy::{Strategy, TargetFacts, UnknownStrategy, order};
 pub use view::{ListedModel, Reachable, RouteView, TargetStatus, TargetView, UpstreamView};
@@ -91,6 +91,7 @@ impl RetryDecision {
             | ModelError::Resting { .. }
             | ModelError::NoTemplate
             | ModelError::NoneCapable { .. }
+            | ModelError::Incapable { .. }
             | ModelError::NotBuilt { .. } => decision(Retry::No, FallBack::Any, CoolDown::No),
             // The models that hold the memory become idle soon.
             ModelError::NoRoom { retry_after: Some(_), .. } => {
@@ -124,7 +125,10 @@ pub fn more_informative(earlier: Option<ModelError>, later: ModelError) -> Model
 /// How much a failure says: 0, the target lacks an ability; 1, its context is too small; 2, the real fault.
 fn rank(error: &ModelError) -> u8 {
     match error {
-        ModelError::NoneCapable { .. } | ModelError::NoTemplate | ModelError::NotBuilt { .. } => 0,
+        ModelError::NoneCapable { .. }
+        | ModelError::Incapable { .. }
+        | ModelError::NoTemplate
+        | ModelError::NotBuilt { .. } => 0,
         ModelError::TooLong { .. } | ModelError::Upstream { fault: Fault::TooLong { .. }, .. } => 1,
         _ => 2,
     }
@@ -269,7 +273,7 @@ mod tests {
         let long = ModelError::upstream("a/d", long);
         let own = ModelError::TooLong { needed: 9, available: 5 };
         let needs = "tools".to_owned();
-        let incapable = ModelError::NoneCapable { alias: "a/e".to_owned(), needs };
+        let incapable = ModelError::Incapable { target: "a/e".to_owned(), needs };
         for (earlier, later, told) in [
             (None, &incapable, &incapable),
             (Some(&silent), &failed, &failed),

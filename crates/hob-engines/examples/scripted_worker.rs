@@ -1,5 +1,5 @@
 //! A worker process with a scripted engine, for the tests of the supervisor: real processes, real
-//! sockets, known sound. Its arguments say how loading goes, its voices how speaking does.
+//! sockets, known sound. Its arguments select how loading behaves, and the voice how speaking behaves.
 
 use std::path::Path;
 use std::time::Duration;

@@ -4,6 +4,7 @@
 pub mod client;
 pub mod constraint;
 pub(crate) mod cpu;
+mod crashed_grammars;
 pub mod decoder;
 pub mod dialect;
 pub mod llama;
@@ -12,7 +13,6 @@ pub mod sampler;
 pub mod scheduler;
 pub mod slots;
 mod stop;
-mod suspects;
 pub mod template;
 pub mod tokens;
 pub mod worker;

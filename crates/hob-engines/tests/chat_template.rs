@@ -1,5 +1,4 @@
-//! Model files whose chat templates attack the worker. The file is the real SmolLM2 of the test home, and only
-//! its template is replaced.
+//! Malicious chat templates. Each test copies the real SmolLM2 of the test home and replaces only its template.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ const BEGIN: &str = "{% for message in messages %}";
 /// Its last bytes.
 const END: &str = "{% endif %}";
 
-fn example() -> PathBuf {
+fn chat_worker_program() -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
     let built = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
     let worker = built.join("examples/chat_worker");
@@ -24,24 +23,30 @@ fn example() -> PathBuf {
 fn smollm2() -> PathBuf {
     let home = std::env::var_os("HOB_TEST_HOME").expect("HOB_TEST_HOME names the test models");
     let folder = Path::new(&home).join("models/smollm2");
-    let forms = std::fs::read_dir(&folder).expect("run `make setup`");
-    let files =
-        forms.flat_map(|form| std::fs::read_dir(form.expect("an entry").path()).expect("a folder"));
+    let stored_forms = std::fs::read_dir(&folder).expect("run `make models`");
+    let files = stored_forms
+        .flat_map(|form| std::fs::read_dir(form.expect("an entry").path()).expect("a folder"));
     let files = files.map(|file| file.expect("an entry").path());
     let mut models = files.filter(|file| file.extension().is_some_and(|end| end == "gguf"));
     models.next().expect("a GGUF file")
 }
 
-/// A copy of the model with this template, which is filled up with spaces.
+/// Copies the model with this template, padded with spaces to the old length.
 fn with_template(folder: &Path, template: &str) -> PathBuf {
     let mut bytes = std::fs::read(smollm2()).expect("readable");
     let find = |bytes: &[u8], text: &str| {
-        bytes.windows(text.len()).position(|window| window == text.as_bytes()).expect("there")
+        bytes
+            .windows(text.len())
+            .position(|window| window == text.as_bytes())
+            .expect("the file contains the text")
     };
     let begin = find(&bytes, BEGIN);
     let length = u64::from_le_bytes(bytes[begin - 8..begin].try_into().expect("8 bytes")) as usize;
     let place = &mut bytes[begin..begin + length];
-    assert!(place.ends_with(END.as_bytes()) || length < 1 << 16, "this is the template");
+    assert!(
+        place.ends_with(END.as_bytes()) || length < 1 << 16,
+        "these bytes are not the template"
+    );
     assert!(template.len() <= length, "the file has room for {length} bytes");
     place.fill(b' ');
     place[..template.len()].copy_from_slice(template.as_bytes());
@@ -52,7 +57,8 @@ fn with_template(folder: &Path, template: &str) -> PathBuf {
 
 async fn load(template: &str) -> Result<(), ModelError> {
     let folder = tempfile::tempdir().expect("a folder");
-    let command = WorkerCommand::new(example()).arg(with_template(folder.path(), template));
+    let command =
+        WorkerCommand::new(chat_worker_program()).arg(with_template(folder.path(), template));
     let worker = ChatWorker::start(ChatCard::default(), command, ChatWorkerOptions::default());
     let loaded = hob_core::ModelLifecycle::load(&worker).await;
     worker.shutdown().await;
@@ -60,7 +66,7 @@ async fn load(template: &str) -> Result<(), ModelError> {
 }
 
 #[tokio::test]
-async fn a_template_that_doubles_a_text_ends_with_a_clear_error() {
+async fn a_template_that_needs_too_much_memory_is_rejected() {
     // 2 to the power of 50 bytes, in 50 steps.
     let doubles = "{% set n = namespace(t='a') %}{% for i in range(50) %}{% set n.t = n.t ~ n.t %}{% endfor %}";
     let error = load(doubles).await.expect_err("it needs too much memory").to_string();
@@ -71,6 +77,6 @@ async fn a_template_that_doubles_a_text_ends_with_a_clear_error() {
 }
 
 #[tokio::test]
-async fn a_template_without_harm_loads() {
+async fn a_harmless_template_loads() {
     load("{% for m in messages %}{{ m.content }}{% endfor %}").await.expect("it loads");
 }

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(gpu.memory, GpuMemory::Unified { limit_bytes: 12 << 30 });
         assert_eq!(gpu.device.bandwidth.map(|fact| fact.value), Some(100e9));
         assert_eq!(
-            (sysctl.cpu().cores, sysctl.cpu().units()),
+            (sysctl.cpu().cores, sysctl.cpu().simd_extensions()),
             (Some(8), vec!["neon".into(), "dotprod".into()])
         );
         let intel = Sysctl::parsed(&M2.replace("Apple M2", "Intel(R) Core(TM) i7"));

@@ -1,4 +1,4 @@
-//! Reads the CPU from `/proc/cpuinfo`: cores, hardware threads and vector units.
+//! Reads the CPU from `/proc/cpuinfo`: cores, hardware threads and SIMD extensions.
 //! x86 was tested on real machines. The ARM fields follow the kernel's documentation.
 
 use std::collections::BTreeSet;
@@ -7,8 +7,8 @@ use hob_core::weights::Repack;
 
 use crate::files::{non_empty, read};
 
-/// Vector units that change the speed of a model: the kernel's name and hob's name. The kernel calls NEON `asimd`.
-const UNITS: [(&str, &str); 18] = [
+/// SIMD extensions that change the speed of a model: the kernel's name and hob's name. The kernel calls NEON `asimd`.
+const SIMD_EXTENSIONS: [(&str, &str); 18] = [
     ("avx", "avx"),
     ("avx2", "avx2"),
     ("fma", "fma"),
@@ -70,16 +70,16 @@ impl CpuInfo {
         self.flags.iter().any(|known| known == flag)
     }
 
-    /// Returns the vector units that matter to models, by hob's names.
-    pub fn units(&self) -> Vec<String> {
-        let has = UNITS.iter().filter(|(flag, _)| self.has(flag));
-        has.map(|(_, told)| (*told).to_owned()).collect()
+    /// Returns the SIMD extensions that matter to models, by hob's names.
+    pub fn simd_extensions(&self) -> Vec<String> {
+        let has = SIMD_EXTENSIONS.iter().filter(|(flag, _)| self.has(flag));
+        has.map(|(_, name)| (*name).to_owned()).collect()
     }
 }
 
-/// Returns how llama.cpp rearranges weights for these vector units.
-pub(crate) fn repack(features: &[String]) -> Repack {
-    let has = |unit: &str| features.iter().any(|known| known == unit);
+/// Returns how llama.cpp rearranges weights for these SIMD extensions.
+pub(crate) fn repack(simd_extensions: &[String]) -> Repack {
+    let has = |name: &str| simd_extensions.iter().any(|known| known == name);
     match () {
         () if has("avx512f") => Repack::Avx512,
         () if has("avx2") => Repack::Avx2,
@@ -97,8 +97,8 @@ fn values<'a>(info: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
 fn cores(info: &str) -> Option<u32> {
     let sockets = values(info, "physical id");
     let pairs: BTreeSet<(&str, &str)> = sockets.zip(values(info, "core id")).collect();
-    let told = || values(info, "cpu cores").next()?.parse().ok();
-    u32::try_from(pairs.len()).ok().filter(|cores| *cores > 0).or_else(told)
+    let reported = || values(info, "cpu cores").next()?.parse().ok();
+    u32::try_from(pairs.len()).ok().filter(|cores| *cores > 0).or_else(reported)
 }
 
 /// Names an ARM CPU. The kernel gives only its part number.
@@ -130,19 +130,19 @@ mod tests {
         fphp asimdhp asimddp\nCPU implementer\t: 0x41\nCPU part\t: 0xd0b\n\nprocessor\t: 1\nFeatures\t: fp\n";
 
     #[test]
-    fn what_the_kernel_says_of_a_processor() {
+    fn cpuinfo_of_x86_and_arm_is_parsed() {
         let got = CpuInfo::parsed(X86);
         assert_eq!(
             (got.model.as_deref(), got.cores, got.threads, got.is_virtual),
             (Some("Some CPU"), Some(2), Some(4), true)
         );
-        assert_eq!(got.units(), ["avx2"]);
+        assert_eq!(got.simd_extensions(), ["avx2"]);
         let got = CpuInfo::parsed(ARM);
         assert_eq!(
             (got.model.as_deref(), got.cores, got.threads),
             (Some("Cortex-A76"), None, Some(2))
         );
-        assert_eq!(got.units(), ["neon", "dotprod"]);
+        assert_eq!(got.simd_extensions(), ["neon", "dotprod"]);
         assert_eq!(CpuInfo::parsed(""), CpuInfo::default());
     }
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn vector_units_decide_which_kernels_there_are() {
+    fn simd_extensions_select_the_repacking() {
         let rows: [(&[&str], Repack); 4] = [
             (&["avx2", "avx512f"], Repack::Avx512),
             (&["avx2"], Repack::Avx2),

@@ -102,7 +102,7 @@ fn of_info(info: &CpuInfo, quota: Option<f64>, allowed: u32) -> Cpu {
     let cores = info.cores.unwrap_or(threads);
     // Assumes that a process with half of the threads has half of the cores.
     let whole = quota.map_or(u32::MAX, |cpus| cpus.floor().max(1.0) as u32);
-    let features = info.units();
+    let features = info.simd_extensions();
     Cpu {
         name: info.model.clone(),
         cores: cores.min(whole).min(allowed).max(1),

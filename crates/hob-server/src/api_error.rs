@@ -373,7 +373,7 @@ fn status_of(error: &ModelError) -> StatusCode {
     match error {
         ModelError::Upstream { fault, .. } => status_of_fault(fault),
         ModelError::Unanswered { last, .. } => status_of(last),
-        ModelError::NoneCapable { .. } => StatusCode::BAD_REQUEST,
+        ModelError::NoneCapable { .. } | ModelError::Incapable { .. } => StatusCode::BAD_REQUEST,
         ModelError::Resting { .. } => StatusCode::SERVICE_UNAVAILABLE,
         ModelError::EmptyText
         | ModelError::TextTooLong { .. }
@@ -440,7 +440,9 @@ fn code_of(error: &ModelError) -> Option<&'static str> {
         ModelError::Upstream { fault, .. } => code_of_fault(fault),
         ModelError::Unanswered { last, .. } => code_of(last),
         ModelError::Resting { .. } => Some("no_target"),
-        ModelError::NoneCapable { .. } => Some("unsupported_parameter"),
+        ModelError::NoneCapable { .. } | ModelError::Incapable { .. } => {
+            Some("unsupported_parameter")
+        }
         _ => None,
     }
 }

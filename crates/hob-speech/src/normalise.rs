@@ -33,11 +33,11 @@ pub(crate) struct View<'a> {
 }
 
 /// A reader of one kind of text: says what it recognises and returns how many items that were. `None` leaves them to
-/// the next kind.
-type Kind = fn(View<'_>, &mut Reading) -> Option<usize>;
+/// the next reader.
+type Reader = fn(View<'_>, &mut Reading) -> Option<usize>;
 
 /// In this order: the more specific form first.
-const KINDS: &[Kind] = &[
+const READERS: &[Reader] = &[
     address::read,
     money::read,
     date::read,
@@ -70,7 +70,7 @@ fn read_one(view: View<'_>, out: &mut Reading) -> usize {
         Item::Open(mark) => out.open(*mark),
         Item::Pronounced { word, span, phonemes } => out.pronounce(span.clone(), word, phonemes),
         Item::Word(_) => {
-            return KINDS.iter().find_map(|kind| kind(view, out)).unwrap_or(1);
+            return READERS.iter().find_map(|reader| reader(view, out)).unwrap_or(1);
         }
     }
     1

@@ -110,7 +110,7 @@ impl UpstreamChat {
                 dropped: Vec::new(),
             }),
             _ => {
-                let without = self.served.left_out();
+                let without = self.served.fields_left_out();
                 Ok(UpstreamCall {
                     path: upstream_path(request).to_owned(),
                     body: upstream_request(request, model, kind.dialect(), &without)?,

@@ -93,7 +93,7 @@ impl Upstream {
         &self.options.name
     }
 
-    /// The kind of the server. If the configuration does not say it, one request to the server finds out.
+    /// The kind of the server. If the configuration does not state it, hob detects it with requests.
     pub async fn kind(&self) -> UpstreamKind {
         if self.options.kind != UpstreamKind::Auto {
             return self.options.kind;
@@ -139,7 +139,10 @@ impl Upstream {
         body: (HeaderValue, Body),
         hops: u32,
     ) -> Result<HttpResponse, Fault> {
-        self.budget.lock().unwrap_or_else(PoisonError::into_inner).asked(std::time::Instant::now());
+        self.budget
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .count_request(std::time::Instant::now());
         let hops = (HOPS, HeaderValue::from(hops + 1));
         self.answered(self.http.post(&self.path(path), body, hops).await).await
     }

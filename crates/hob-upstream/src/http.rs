@@ -21,7 +21,7 @@ use hyper::http::uri::{PathAndQuery, Uri};
 use hyper::{Method, Request, StatusCode};
 
 pub(crate) use body::Body;
-use connection::{Connection, Unsent};
+use connection::{Connection, SendError};
 use connector::Connector;
 pub(crate) use form::Form;
 use pool::ConnectionPool;
@@ -112,11 +112,11 @@ impl HttpClient {
         &self,
         path: &str,
         (content_type, body): (HeaderValue, Body),
-        more: (hyper::header::HeaderName, HeaderValue),
+        extra_header: (hyper::header::HeaderName, HeaderValue),
     ) -> Result<HttpResponse, HttpError> {
         let mut request = self.request(Method::POST, path, body)?;
         request.headers_mut().insert(CONTENT_TYPE, content_type);
-        request.headers_mut().insert(more.0, more.1);
+        request.headers_mut().insert(extra_header.0, extra_header.1);
         self.send(request).await
     }
 
@@ -135,16 +135,17 @@ impl HttpClient {
         while let Some(connection) = self.pool.take() {
             match connection.send(request).await {
                 Ok((answer, connection)) => return Ok(self.response(answer, connection)),
-                Err(Unsent::Back(unsent)) => request = *unsent,
-                Err(Unsent::Failed(error)) => return Err(error),
+                Err(SendError::NotSent(unsent)) => request = *unsent,
+                Err(SendError::Failed(error)) => return Err(error),
             }
         }
-        match Connection::over(self.connector.open().await?).await?.send(request).await {
+        match Connection::handshake(self.connector.open().await?).await?.send(request).await {
             Ok((answer, connection)) => Ok(self.response(answer, connection)),
-            Err(Unsent::Failed(error)) => Err(error),
-            Err(Unsent::Back(_)) => {
-                Err(HttpError::Failed { reason: "the connection was closed at once".to_owned() })
-            }
+            Err(SendError::Failed(error)) => Err(error),
+            Err(SendError::NotSent(_)) => Err(HttpError::Failed {
+                reason: "the server closed the new connection before hob sent the request"
+                    .to_owned(),
+            }),
         }
     }
 
@@ -159,7 +160,7 @@ impl HttpClient {
 pub struct HttpResponse {
     head: Parts,
     body: Incoming,
-    /// `None` when the body was read to its end.
+    /// `None` after the end of the body, or after an error.
     connection: Option<Connection>,
     pool: Arc<ConnectionPool>,
 }
@@ -173,7 +174,7 @@ impl HttpResponse {
         &self.head.headers
     }
 
-    /// The next bytes; `None` at the end. This future may be dropped and called again.
+    /// The next bytes; `None` at the end. Cancel-safe: after dropping the future, call `chunk` again.
     ///
     /// # Errors
     /// The connection broke off.
@@ -189,7 +190,11 @@ impl HttpResponse {
                     self.connection = None;
                     return Err(HttpError::failed(&error));
                 }
-                None => self.connection.take().into_iter().for_each(|over| self.pool.keep(over)),
+                None => self
+                    .connection
+                    .take()
+                    .into_iter()
+                    .for_each(|connection| self.pool.keep(connection)),
             }
         }
         Ok(None)

@@ -10,7 +10,7 @@ use hob_wire::{Parameters, UpstreamDialect};
 
 use crate::Secret;
 
-/// How long a request waits for a target, if all targets cool down after failures.
+/// How long a request waits for a target while the circuit breakers of all targets are open.
 pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Attempts of one request, over all targets.
 pub const ATTEMPTS_MAX: u32 = 4;
@@ -20,7 +20,7 @@ pub const ATTEMPTS_MAX: u32 = 4;
 pub struct GatewayOptions {
     pub upstreams: Vec<UpstreamOptions>,
     pub aliases: Vec<AliasOptions>,
-    /// For local models, where their aliases set none.
+    /// Time limits of local models, where their aliases set none.
     pub timeouts: AttemptTimeouts,
 }
 
@@ -49,17 +49,17 @@ pub struct AliasOptions {
     pub name: String,
     pub targets: Vec<TargetOptions>,
     pub strategy: Strategy,
-    /// For all targets, before their own.
+    /// Parameters for all targets. Each target's own parameters are applied after them.
     pub parameters: Parameters,
     pub timeouts: AttemptTimeouts,
     pub fallback_until: FallbackUntil,
     pub on_interruption: OnInterruption,
     pub while_loading: WhileLoading,
-    /// How long a request waits for a target, if all targets cool down after failures.
+    /// How long a request waits for a target while the circuit breakers of all targets are open.
     pub queue_timeout: Duration,
     /// Attempts of one request.
     pub attempts_max: u32,
-    /// The first cool-down of a target after failures; each that follows is twice as long.
+    /// How long a circuit breaker stays open. The time doubles with each further failure.
     pub cool_down: Duration,
     /// When to ask the next target in parallel, if the first has sent no content.
     pub hedge_after: Option<Duration>,
@@ -133,7 +133,7 @@ impl AttemptTimeouts {
         }
     }
 
-    /// The defaults for a server in this network, and for one outside.
+    /// The default limits for a server in the local network, and for any other.
     pub(crate) fn defaults(is_local: bool) -> AttemptTimeouts {
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         AttemptTimeouts {
@@ -146,7 +146,7 @@ impl AttemptTimeouts {
     }
 }
 
-/// Until when another target can still be asked. Nothing is sent to the client before that.
+/// How long hob can fall back to another target. Before this point the client receives nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FallbackUntil {
     /// The first token, thinking included.
@@ -172,14 +172,14 @@ pub enum WhileLoading {
     /// The next target is asked, or the client gets an error with `Retry-After`.
     #[default]
     Next,
-    /// It waits, if no warm target answers.
+    /// It waits, if no loaded target answers.
     Wait,
 }
 
 /// The software of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamKind {
-    /// Unknown: found out with one request.
+    /// Unknown. hob detects it by requesting paths that only one kind has.
     #[default]
     Auto,
     OpenAi,
@@ -222,7 +222,7 @@ impl UpstreamKind {
         }
     }
 
-    /// The usual address.
+    /// The URL that is used if the configuration has none.
     pub fn url(self) -> Option<&'static str> {
         match self {
             UpstreamKind::OpenAi => Some("https://api.openai.com/v1"),
@@ -258,6 +258,7 @@ impl UpstreamKind {
         }
     }
 
+    /// The dialect of OpenAI-style requests. `chat.rs` writes chat requests for Ollama and Anthropic separately.
     pub(crate) fn dialect(self) -> UpstreamDialect {
         match self {
             UpstreamKind::Hob => UpstreamDialect::Hob,

@@ -35,7 +35,7 @@ impl UpstreamSpeech {
             return Err(served.incapable("speech"));
         }
         let hops = trace.hops();
-        let (text, without) = (SpeechText::Whole(String::new()), served.left_out());
+        let (text, without) = (SpeechText::Whole(String::new()), served.fields_left_out());
         let request = SpeechRequest { text, voice, speed, instructions, trace };
         let body = upstream_speech_request(&request, &input, &served.model, &without);
         request.trace.note(|way| way.dropped = without);

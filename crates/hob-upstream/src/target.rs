@@ -86,7 +86,7 @@ impl Target {
         match &self.source {
             Source::Upstream(model) => {
                 let budget = &model.upstream.budget;
-                budget.lock().unwrap_or_else(PoisonError::into_inner).retry(Instant::now())
+                budget.lock().unwrap_or_else(PoisonError::into_inner).try_take(Instant::now())
             }
             Source::Local(_) => true,
         }

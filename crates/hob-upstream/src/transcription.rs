@@ -63,7 +63,7 @@ impl UpstreamTranscription {
             TranscriptShape::Verbose
         } else if is_streamed && request.task == TranscriptTask::Transcribe {
             TranscriptShape::Events
-        } else if self.0.left_out().iter().any(|field| field == VERBOSE) {
+        } else if self.0.fields_left_out().iter().any(|field| field == VERBOSE) {
             TranscriptShape::Short
         } else {
             TranscriptShape::Verbose
@@ -77,7 +77,7 @@ impl UpstreamTranscription {
         shape: TranscriptShape,
     ) -> Result<HttpResponse, Fault> {
         let UpstreamTranscription(served) = self;
-        let without = served.left_out();
+        let without = served.fields_left_out();
         let fields = transcript_fields(request, &served.model, shape).into_iter();
         let fields = fields.filter(|(name, _)| !without.iter().any(|field| field == name));
         let form = fields.fold(form(file), |form, (name, text)| form.text(name, &text));

@@ -1,4 +1,4 @@
-//! A model of another server: its server, its name there, and the fields that it does not take.
+//! A model of another server: its server, its name there, and the request fields that its server rejects.
 //! Chat, speech and transcription each send their own requests to it.
 
 use std::collections::BTreeSet;
@@ -17,39 +17,68 @@ pub(crate) struct UpstreamModel {
     /// `upstream/model`.
     pub(crate) target: String,
     /// Fields that the server refused as unknown.
-    unknown_there: Mutex<BTreeSet<String>>,
+    rejected_fields: Mutex<BTreeSet<String>>,
 }
 
 impl UpstreamModel {
     pub(crate) fn new(upstream: Arc<Upstream>, model: &str) -> UpstreamModel {
         let target = format!("{}/{model}", upstream.name());
-        UpstreamModel { upstream, model: model.to_owned(), target, unknown_there: Mutex::default() }
+        UpstreamModel {
+            upstream,
+            model: model.to_owned(),
+            target,
+            rejected_fields: Mutex::default(),
+        }
     }
 
     /// Leaves this field out of further requests.
     pub(crate) fn leave_out(&self, field: &str) {
         const FIELDS_MAX: usize = 32;
-        let mut fields = self.unknown_there();
+        let mut fields = self.rejected_fields();
         if fields.len() < FIELDS_MAX {
             fields.insert(field.to_owned());
         }
     }
 
-    pub(crate) fn left_out(&self) -> Vec<String> {
-        self.unknown_there().iter().cloned().collect()
+    pub(crate) fn fields_left_out(&self) -> Vec<String> {
+        self.rejected_fields().iter().cloned().collect()
     }
 
-    /// The error for this fault. Words of the server may repeat its key, or contain control characters.
+    /// The error for this fault. Its message is sanitised: it may contain the key or control characters.
     pub(crate) fn failed(&self, fault: Fault) -> ModelError {
-        let shown = |words: &str| one_line(&self.upstream.scrubbed(words));
-        ModelError::upstream(&self.target, fault.with_words(shown))
+        let sanitised = |words: &str| one_line(&self.upstream.scrubbed(words));
+        ModelError::upstream(&self.target, fault.with_words(sanitised))
     }
 
     pub(crate) fn incapable(&self, needs: &str) -> ModelError {
-        ModelError::NoneCapable { alias: self.target.clone(), needs: needs.to_owned() }
+        ModelError::Incapable { target: self.target.clone(), needs: needs.to_owned() }
     }
 
-    fn unknown_there(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.unknown_there.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rejected_fields(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.rejected_fields.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{AttemptTimeouts, UpstreamKind, UpstreamOptions};
+
+    #[test]
+    fn an_error_for_a_single_target_mentions_no_alias() {
+        let options = UpstreamOptions {
+            name: "gpu".to_owned(),
+            kind: UpstreamKind::Ollama,
+            url: "http://127.0.0.1:9".to_owned(),
+            key: None,
+            timeouts: AttemptTimeouts::default(),
+            slots: None,
+            queue_max: 0,
+            is_listed: false,
+            num_ctx: None,
+        };
+        let upstream = Arc::new(Upstream::new(options).expect("a valid upstream"));
+        let error = UpstreamModel::new(upstream, "x").incapable("speech");
+        assert_eq!(error.to_string(), "'gpu/x' does not support speech");
     }
 }

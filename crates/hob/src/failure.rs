@@ -172,7 +172,8 @@ impl From<ModelError> for Failure {
             }
             ModelError::Upstream { .. }
             | ModelError::Unanswered { .. }
-            | ModelError::NoneCapable { .. } => {
+            | ModelError::NoneCapable { .. }
+            | ModelError::Incapable { .. } => {
                 (Exit::Server, Some("`hob upstreams` shows which servers answer"))
             }
             ModelError::EngineFailed { engine: REMOTE_ENGINE, .. } => {

@@ -1,5 +1,5 @@
-//! Speed of reading a prompt. Each step is bound by its operations, or by reading the weights once.
-//! Not validated for cards: there is one published figure (131,072 tokens in 87 s), and the prior is fitted to it.
+//! Predicts the speed of prefill. Each step is limited by its operations, or by reading the weights once.
+//! Not validated for GPUs: there is one published figure (131,072 tokens in 87 s), and the prior is fitted to it.
 //! CPU rates differ by a factor of four between quants, so `hob fit calibrate` times each.
 
 use super::engines::HostReads;
@@ -8,36 +8,37 @@ use super::speed::{Certainty, Rate, SiteFacts, SpeedEstimate, rate};
 use crate::machine::Basis;
 use crate::weights::{Part, WeightGroup};
 
-/// From this batch size on the card computes, and host weights are copied to it
+/// From this batch size on, the GPU also computes with weights in RAM, which are copied to it
 /// (`GGML_OP_OFFLOAD_MIN_BATCH` of llama.cpp).
 const OFFLOADED_TOKENS_MIN: u32 = 32;
 
 impl SpeedEstimate<'_> {
-    /// Reads a prompt of `tokens` new tokens. `None` if the device's operations per second are unknown.
+    /// Predicts the rate for a prompt of `tokens` uncached tokens. `None` if the device's operations per second
+    /// are unknown.
     pub fn prefill(&self, tokens: u32) -> Option<Rate> {
         let step = self.profile.step_tokens.min(tokens).max(1);
         let known = self.known()?;
-        let card = known.iter().find(|known| known.site != Site::Cpu);
-        // CPU cores compute nothing that the card takes over.
-        let is_own = |known: &SiteFacts, step: u32| {
-            known.site != Site::Cpu || card.is_none() || step < OFFLOADED_TOKENS_MIN
+        let gpu = known.iter().find(|known| known.site != Site::Cpu);
+        // The CPU skips steps that the GPU takes over.
+        let computes_here = |known: &SiteFacts, step: u32| {
+            known.site != Site::Cpu || gpu.is_none() || step < OFFLOADED_TOKENS_MIN
         };
         let mut certainty = Certainty::of(Basis::Prior);
         let mut terms = Vec::new();
         for (step, times) in [(step, tokens / step), (tokens % step, 1)] {
             let times = f64::from(times);
-            for known in known.iter().filter(|known| step > 0 && is_own(known, step)) {
-                certainty.meet(known);
+            for known in known.iter().filter(|known| step > 0 && computes_here(known, step)) {
+                certainty.combine(known);
                 let us = times * self.step_s(known, step)? * 1e6;
                 add(&mut terms, format!("steps, {}", known.site), us);
             }
-            for card in card.iter().filter(|_| step >= OFFLOADED_TOKENS_MIN) {
-                if let Some((name, seconds)) = self.copied(card, step) {
+            for gpu in gpu.iter().filter(|_| step >= OFFLOADED_TOKENS_MIN) {
+                if let Some((name, seconds)) = self.offload_term(gpu, step) {
                     add(&mut terms, name, times * seconds * 1e6);
                 }
             }
         }
-        for known in known.iter().filter(|known| is_own(known, step)) {
+        for known in known.iter().filter(|known| computes_here(known, step)) {
             let us = self.attention_flop(known.site, tokens) / flops(known)? * 1e6;
             add(&mut terms, format!("attention, {}", known.site), us);
         }
@@ -46,20 +47,20 @@ impl SpeedEstimate<'_> {
 
     /// One step: operations for all tokens, or reading the weights once, whichever takes longer.
     fn step_s(&self, known: &SiteFacts, step: u32) -> Option<f64> {
-        let share = self.touched_share(step);
+        let share = self.used_experts_share(step);
         let groups = || self.model.shape.weights.0.iter().filter(|g| self.reader(g) == known.site);
         let flops = flops(known)?;
         let of_token_s: f64 = groups().map(|group| self.computed_s(known, group, flops)).sum();
-        let touched: f64 =
+        let read_bytes: f64 =
             groups().map(|group| self.model.shape.weights.read_bytes(group, share)).sum();
         Some(
             (of_token_s * f64::from(step))
-                .max(touched / (known.bandwidth * known.constants.bandwidth_efficiency)),
+                .max(read_bytes / (known.bandwidth * known.constants.bandwidth_efficiency)),
         )
     }
 
-    /// Time for one token of a batch. Cores differ by quant and row length; a quant without timing counts as the
-    /// slowest.
+    /// Time for one token of a batch. The speed of a core depends on quant and row length. A quant that was not
+    /// timed gets the slowest timed speed.
     fn computed_s(&self, known: &SiteFacts, group: &WeightGroup, flops: f64) -> f64 {
         let active = self.active(group);
         let timed = known.constants.kernels.iter().filter_map(|kernel| kernel.flop_s);
@@ -69,7 +70,7 @@ impl SpeedEstimate<'_> {
         };
         let kernel = self.kernel(known, group);
         let cores = f64::from(self.machine.cpu.cores.max(1));
-        let narrow_s = self.narrow_s(group) * active / group.elements as f64;
+        let short_rows_s = self.short_rows_s(group) * active / group.elements as f64;
         let computed_s = match (group.part, kernel) {
             // Tokens of a step go to different experts, so each is computed alone (`MUL_MAT_ID` on ggml's CPU
             // backend).
@@ -81,10 +82,11 @@ impl SpeedEstimate<'_> {
                 2.0 * active / (of_core * cores)
             }
         };
-        computed_s + narrow_s
+        computed_s + short_rows_s
     }
 
-    /// Parameters that one token is multiplied with. Scores are computed for the last token only.
+    /// Weights in the matrix products of one token. The output layer is left out, because logits are needed for the
+    /// last token only.
     fn active(&self, group: &WeightGroup) -> f64 {
         match group.part {
             Part::Dense => group.elements as f64,
@@ -94,13 +96,13 @@ impl SpeedEstimate<'_> {
     }
 
     /// Share of the experts that a step uses: `1 - (1 - k/E)^tokens`.
-    fn touched_share(&self, step: u32) -> f64 {
-        let untouched = 1.0 - self.model.shape.experts_share();
-        1.0 - untouched.powi(i32::try_from(step).unwrap_or(i32::MAX))
+    fn used_experts_share(&self, step: u32) -> f64 {
+        let unused = 1.0 - self.model.shape.experts_share();
+        1.0 - unused.powi(i32::try_from(step).unwrap_or(i32::MAX))
     }
 
-    /// Each token with each earlier token: two multiplications per element of a query's and a value's length, per
-    /// head.
+    /// Attention pairs each token with each earlier one. A pair costs two operations per element of the key and of
+    /// the value, for each head.
     fn attention_flop(&self, site: Site, tokens: u32) -> f64 {
         let tokens = f64::from(tokens);
         self.sum(site, |layer| {
@@ -112,11 +114,11 @@ impl SpeedEstimate<'_> {
         })
     }
 
-    /// Seconds to copy host weights to the card for a step and compute with them.
-    fn copied(&self, card: &SiteFacts, step: u32) -> Option<(String, f64)> {
-        let Site::Gpu(number) = card.site else { return None };
+    /// Seconds to copy the weights in RAM to the GPU for a step, or to compute with them, whichever is longer.
+    fn offload_term(&self, gpu: &SiteFacts, step: u32) -> Option<(String, f64)> {
+        let Site::Gpu(number) = gpu.site else { return None };
         let link = self.machine.gpus.get(number)?.link.as_ref()?;
-        let share = self.touched_share(step);
+        let share = self.used_experts_share(step);
         let in_ram = |group: &&WeightGroup| {
             let is_table = matches!(group.part, Part::TokenEmbedding | Part::LayerEmbedding);
             !is_table && self.layout.site(group) == Site::Cpu
@@ -125,7 +127,7 @@ impl SpeedEstimate<'_> {
         let bytes: f64 =
             groups().map(|group| self.model.shape.weights.read_bytes(group, share)).sum();
         let active: f64 = groups().map(|group| self.active(group)).sum();
-        let flops = card.constants.prefill_flops?;
+        let flops = gpu.constants.prefill_flops?;
         // An engine that always reads over the link has counted these operations already.
         let is_counted = self.profile.host_reads == HostReads::OverLink;
         let computed_s = if is_counted { 0.0 } else { 2.0 * active * f64::from(step) / flops };

@@ -82,7 +82,7 @@ impl Certainty {
         Certainty { basis, steadiness: 1.0, spread: (0.0, 0.0) }
     }
 
-    pub(super) fn meet(&mut self, known: &SiteFacts) {
+    pub(super) fn combine(&mut self, known: &SiteFacts) {
         self.basis = self.basis.max(known.basis);
         self.steadiness = self.steadiness.min(known.constants.steadiness);
         let ((below, above), (known_below, known_above)) = (self.spread, known.spread);
@@ -96,7 +96,7 @@ impl SpeedEstimate<'_> {
         let mut terms = Vec::new();
         let mut certainty = Certainty::of(Basis::Measured);
         for known in self.known()? {
-            certainty.meet(&known);
+            certainty.combine(&known);
             let SiteFacts { site, bandwidth, constants, .. } = &known;
             let weights_s = self.weights_s(&known);
             let state_s = self.state_bytes(*site) / (bandwidth * constants.bandwidth_efficiency);
@@ -174,7 +174,7 @@ impl SpeedEstimate<'_> {
             let read_s = bytes / (known.bandwidth * known.constants.bandwidth_efficiency);
             let kernel_s = self.kernel_rate(known, group).map_or(0.0, |rate| {
                 let read_share = self.model.shape.weights.read_share(group, share);
-                bytes / rate + self.narrow_s(group) * read_share
+                bytes / rate + self.short_rows_s(group) * read_share
             });
             let over_link_s = self.over_link(group).map_or(0.0, |link| bytes / link);
             read_s.max(kernel_s).max(over_link_s)
@@ -240,7 +240,7 @@ impl SpeedEstimate<'_> {
     }
 
     /// Extra seconds for rows shorter than those that kernels were timed with, per vector.
-    pub(super) fn narrow_s(&self, group: &WeightGroup) -> f64 {
+    pub(super) fn short_rows_s(&self, group: &WeightGroup) -> f64 {
         let cpu = &self.machine.cpu;
         let more = group.rows.saturating_sub(group.elements / TIMED_WIDTH) as f64;
         let at_once = if cpu.repack.takes(group.quant) { ROWS_TOGETHER } else { 1.0 };

@@ -38,9 +38,9 @@ impl fmt::Debug for AnswerSoFar {
     }
 }
 
-impl fmt::Debug for Seam {
+impl fmt::Debug for RestartCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seam").field("came_bytes", &self.came.len()).finish_non_exhaustive()
+        f.debug_struct("RestartCheck").field("came_bytes", &self.came.len()).finish_non_exhaustive()
     }
 }
 
@@ -144,55 +144,55 @@ fn is_plain(request: &ChatRequest) -> bool {
         && !is_begun
 }
 
-/// Where the broken answer and its rest meet. Text is held back here until it is clear whether the
-/// server continues or starts over.
+/// Compares the first text after a break with the broken answer. It holds that text back until it is clear
+/// whether the server continues or starts over.
 #[derive(Clone, PartialEq)]
-pub struct Seam {
+pub struct RestartCheck {
     said: String,
     came: String,
 }
 
-/// The decision at a seam.
+/// The result of a [`RestartCheck`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SeamDecision {
+pub enum RestartDecision {
     /// It may be either.
-    Open,
+    Undecided,
     /// This text continues the answer.
-    Rest(String),
+    Continues(String),
     /// The server started over.
     StartedOver,
 }
 
-impl Seam {
-    pub fn new(said: &str) -> Seam {
-        Seam { said: said.trim_start().to_owned(), came: String::new() }
+impl RestartCheck {
+    pub fn new(said: &str) -> RestartCheck {
+        RestartCheck { said: said.trim_start().to_owned(), came: String::new() }
     }
 
-    pub fn push(&mut self, text: &str) -> SeamDecision {
+    pub fn push(&mut self, text: &str) -> RestartDecision {
         self.came.push_str(text);
         let came = self.came.trim_start();
         if came.len() < self.said.len() && self.said.starts_with(came) {
-            return SeamDecision::Open;
+            return RestartDecision::Undecided;
         }
         self.end()
     }
 
     /// No more text comes.
-    pub fn end(&self) -> SeamDecision {
+    pub fn end(&self) -> RestartDecision {
         let came = self.came.trim_start();
         let alike = alike_bytes(&self.said, came);
         if alike == self.said.len() {
             return if alike >= ECHO_BYTES_MIN {
-                SeamDecision::Rest(came[alike..].to_owned())
+                RestartDecision::Continues(came[alike..].to_owned())
             } else {
-                SeamDecision::StartedOver
+                RestartDecision::StartedOver
             };
         }
         let chance = ALIKE_BYTES.min(self.said.len().div_ceil(2));
         if alike >= chance {
-            SeamDecision::StartedOver
+            RestartDecision::StartedOver
         } else {
-            SeamDecision::Rest(self.came.clone())
+            RestartDecision::Continues(self.came.clone())
         }
     }
 }

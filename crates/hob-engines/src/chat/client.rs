@@ -9,8 +9,8 @@ use hob_core::chat::{ChatEvent, EmbedRequest, Embeddings};
 use hob_core::{ChatCard, ChatModel, ChatRequest, ChatStream, ModelError, ModelState};
 use tokio::time::timeout_at;
 
+use super::crashed_grammars::{Compiling, CrashedGrammars, Fingerprint};
 use super::protocol::{ChatOrder, ChatReport};
-use super::suspects::{Compiling, Fingerprint, Suspects};
 use crate::supervisor::session::{OpenStream, StreamReport};
 use crate::supervisor::{ModelWorker, Supervisor, SupervisorOptions, WorkerCommand};
 
@@ -52,14 +52,14 @@ pub type ChatWorker = ModelWorker<ChatClient>;
 pub struct ChatClient {
     card: ChatCard,
     options: ChatWorkerOptions,
-    suspects: Suspects,
+    crashed_grammars: CrashedGrammars,
 }
 
 impl ModelWorker<ChatClient> {
     /// Starts the supervisor, but no process. Must be called inside a tokio runtime.
     pub fn start(card: ChatCard, command: WorkerCommand, options: ChatWorkerOptions) -> ChatWorker {
         let supervisor = Supervisor::start(command, options.supervisor.clone());
-        let client = ChatClient { card, options, suspects: Suspects::default() };
+        let client = ChatClient { card, options, crashed_grammars: CrashedGrammars::default() };
         ModelWorker { supervisor, client }
     }
 
@@ -92,7 +92,8 @@ impl ModelWorker<ChatClient> {
             self.supervisor.keep_alive(keep_alive);
         }
         let fingerprint = Fingerprint::of(&request);
-        fingerprint.map_or(Ok(()), |fingerprint| self.client.suspects.check(fingerprint))?;
+        fingerprint
+            .map_or(Ok(()), |fingerprint| self.client.crashed_grammars.check(fingerprint))?;
         let (mut stream, loading) = self.open().await?;
         let credit = self.client.options.unread_events_max;
         let trace = request.trace.clone();
@@ -109,10 +110,10 @@ impl ModelWorker<ChatClient> {
         stream: &mut OpenStream,
         fingerprint: Option<Fingerprint>,
     ) -> Result<Vec<String>, ModelError> {
-        let (suspects, session) = (&self.client.suspects, stream.session());
-        let mut compiling = Compiling { suspects, fingerprint, session, is_compiling: false };
+        let (grammars, session) = (&self.client.crashed_grammars, stream.session());
+        let mut compiling = Compiling { grammars, fingerprint, session, is_compiling: false };
         loop {
-            match report(stream).await.map_err(|error| compiling.blamed(error))? {
+            match report(stream).await.map_err(|error| compiling.error_for(error))? {
                 StreamReport::Model(ChatReport::Compiling) => compiling.is_compiling = true,
                 StreamReport::Model(ChatReport::Compiled) => compiling.is_compiling = false,
                 StreamReport::Model(ChatReport::Accepted { ignored }) => return Ok(ignored),

@@ -12,7 +12,7 @@ pub struct BatchToken {
     pub wants_logits: bool,
 }
 
-/// The engine's error message. The cache of the batch's sequences is then unknown.
+/// The engine's error message. Afterwards the cache contents of these sequences are undefined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DecodeFailed(pub String);
@@ -28,8 +28,8 @@ pub trait Decoder {
     /// Maximum tokens of one batch.
     fn batch_tokens(&self) -> usize;
 
-    /// Computes the batch, whose tokens are sorted by slot and, within one, by position. Returns when
-    /// that is done.
+    /// Computes the batch, whose tokens are sorted by slot and, within one, by position. Blocks until the
+    /// batch is computed.
     ///
     /// # Errors
     /// [`DecodeFailed`]

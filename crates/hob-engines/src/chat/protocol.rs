@@ -56,13 +56,15 @@ pub struct Vector {
 }
 
 /// Fields that a refusal may name; an error names them by static text.
-const FIELDS: [&str; 8] = [
+const FIELDS: [&str; 10] = [
     "messages",
     "prompt",
     "input",
     "tools",
     "tool_choice",
     "response_format",
+    "regex",
+    "grammar",
     "max_tokens",
     "suffix",
 ];

@@ -75,7 +75,7 @@ impl Remote {
                 }
                 (301 | 302 | 303 | 307 | 308, Some(to)) => {
                     let to = absolute(&address, to);
-                    if self.is_of_hub(&to).is_none() {
+                    if self.hub_path(&to).is_none() {
                         return Ok(facts);
                     }
                     address = to;

@@ -124,12 +124,12 @@ fn pinned(file: &FoundFile, remote: &Remote) -> Result<Pinned, FindError> {
         }
         FilePlace::Address(address) => address,
     };
-    if remote.is_of_hub(address).and_then(OfRepo::parse).is_none() {
+    if remote.hub_path(address).and_then(OfRepo::parse).is_none() {
         return Ok(Pinned { origin: Origin::Address, at: address.clone(), pin });
     }
     let facts = remote.facts(address)?;
     let pin = Pin { bytes: facts.bytes.unwrap_or(pin.bytes), sha256: facts.sha256.or(pin.sha256) };
-    Ok(match remote.is_of_hub(&facts.address).and_then(OfRepo::parse) {
+    Ok(match remote.hub_path(&facts.address).and_then(OfRepo::parse) {
         Some(OfRepo { repo, revision, path }) => {
             // A branch may move during the download; a commit does not.
             let revision = facts.commit.unwrap_or(revision);
@@ -163,7 +163,7 @@ fn stored_name(asked: &str, found: &Described, remote: &Remote) -> String {
     }
     if is_address {
         let first = match found.files.first().map(|file| &file.place) {
-            Some(FilePlace::Address(address)) => remote.is_of_hub(address),
+            Some(FilePlace::Address(address)) => remote.hub_path(address),
             _ => None,
         };
         let of_file = first.and_then(OfRepo::parse);

@@ -16,11 +16,11 @@ use super::{FindError, Finder};
 const HEADER_BYTES_MAX: u64 = 100_000_008;
 const CHUNK_BYTES: usize = 64 << 10;
 /// Maximum number of requests per file, in case a server sends very short ranges.
-const ASKS_MAX: u32 = 4;
+const REQUESTS_MAX: u32 = 4;
 /// Limit from the request to the first line of the response.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+const RESPONSE_TIME_MAX: Duration = Duration::from_secs(30);
 /// Limit of one request with all its redirections.
-const REQUEST_MAX: Duration = Duration::from_secs(300);
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(300);
 
 const MANIFEST_TYPE: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
@@ -48,9 +48,9 @@ impl Remote {
             .http_status_as_error(false)
             .timeout_resolve(Some(finder.limits.connect))
             .timeout_connect(Some(finder.limits.connect))
-            .timeout_recv_response(Some(ANSWER_WITHIN.min(finder.limits.silence)))
+            .timeout_recv_response(Some(RESPONSE_TIME_MAX.min(finder.limits.silence)))
             .timeout_per_read(Some(finder.limits.silence))
-            .timeout_global(Some(REQUEST_MAX))
+            .timeout_global(Some(REQUEST_TIME_MAX))
             .build();
         Remote {
             agent: config.into(),
@@ -98,7 +98,7 @@ impl Remote {
         Ok((text, next))
     }
 
-    /// The beginning of a file. Requests `first_bytes` at once.
+    /// Opens a file and requests its first `first_bytes` bytes.
     pub(super) fn open(
         &self,
         address: &str,
@@ -111,9 +111,9 @@ impl Remote {
             position: 0,
             file_bytes: None,
             body: None,
-            asks: 0,
+            requests: 0,
         };
-        file.ask(first_bytes.saturating_sub(1))?;
+        file.request_up_to(first_bytes.saturating_sub(1))?;
         Ok(file)
     }
 
@@ -145,7 +145,7 @@ impl Remote {
     }
 
     /// The path below the hub, if the address belongs to it.
-    pub(super) fn is_of_hub<'a>(&self, address: &'a str) -> Option<&'a str> {
+    pub(super) fn hub_path<'a>(&self, address: &'a str) -> Option<&'a str> {
         address.strip_prefix(&self.hub)
     }
 
@@ -158,7 +158,7 @@ impl Remote {
     }
 }
 
-/// The hub names the reason in a header.
+/// The error for a rejected request. The hub states the reason in `X-Error-Code`.
 pub(super) fn refused(address: &str, response: &Response<Body>) -> FindError {
     let code = response.headers().get("X-Error-Code").and_then(|code| code.to_str().ok());
     let address = address.to_owned();
@@ -182,7 +182,7 @@ fn next_page(response: &Response<Body>) -> Option<String> {
     Some(next.split_once('<')?.1.split_once('>')?.0.to_owned())
 }
 
-/// A file of which the beginning is buffered.
+/// A remote file whose beginning is buffered.
 pub(super) struct RemoteFile<'r> {
     remote: &'r Remote,
     address: String,
@@ -191,7 +191,7 @@ pub(super) struct RemoteFile<'r> {
     file_bytes: Option<u64>,
     /// The response that continues after `bytes`.
     body: Option<BodyReader<'static>>,
-    asks: u32,
+    requests: u32,
 }
 
 impl RemoteFile<'_> {
@@ -201,17 +201,19 @@ impl RemoteFile<'_> {
     }
 
     /// Requests what follows, up to the byte `last`.
-    fn ask(&mut self, last: u64) -> Result<(), FindError> {
-        self.asks += 1;
+    fn request_up_to(&mut self, last: u64) -> Result<(), FindError> {
+        self.requests += 1;
         let have = self.bytes.len() as u64;
         let response = self.remote.get(&self.address, Wanted::Range(have, last))?;
         let number =
             |name| -> Option<u64> { response.headers().get(name)?.to_str().ok()?.parse().ok() };
         if response.status().as_u16() == 206 {
-            let said = response.headers().get(CONTENT_RANGE).and_then(|said| said.to_str().ok());
-            let (start, whole) = said.and_then(content_range).ok_or_else(|| self.torn())?;
+            let range_header =
+                response.headers().get(CONTENT_RANGE).and_then(|header| header.to_str().ok());
+            let (start, whole) =
+                range_header.and_then(content_range).ok_or_else(|| self.wrong_range())?;
             if start != have {
-                return Err(self.torn());
+                return Err(self.wrong_range());
             }
             self.file_bytes = self.file_bytes.or(whole);
         } else {
@@ -223,25 +225,25 @@ impl RemoteFile<'_> {
         Ok(())
     }
 
-    fn torn(&self) -> FindError {
-        unreachable(&self.address, "it sent another part of the file than was asked for")
+    fn wrong_range(&self) -> FindError {
+        unreachable(&self.address, "the server sent a different byte range than hob requested")
     }
 
     /// Reads up to `end`, or to the end of the file.
-    fn reach(&mut self, end: u64) -> Result<(), FindError> {
+    fn buffer_until(&mut self, end: u64) -> Result<(), FindError> {
         let end = end.min(self.file_bytes.unwrap_or(u64::MAX)).min(HEADER_BYTES_MAX);
         while (self.bytes.len() as u64) < end {
             match &mut self.body {
-                Some(_) => self.advance(end)?,
-                None if self.asks >= ASKS_MAX => return Ok(()),
-                None => self.ask(HEADER_BYTES_MAX - 1)?,
+                Some(_) => self.read_body_until(end)?,
+                None if self.requests >= REQUESTS_MAX => return Ok(()),
+                None => self.request_up_to(HEADER_BYTES_MAX - 1)?,
             }
         }
         Ok(())
     }
 
     /// Reads the open response up to `end`, or to its own end.
-    fn advance(&mut self, end: u64) -> Result<(), FindError> {
+    fn read_body_until(&mut self, end: u64) -> Result<(), FindError> {
         let Some(body) = &mut self.body else { return Ok(()) };
         let mut chunk = vec![0; CHUNK_BYTES];
         while (self.bytes.len() as u64) < end {
@@ -258,8 +260,8 @@ impl RemoteFile<'_> {
 }
 
 /// Parses `bytes 0-9/100`: first byte, and length of the file.
-fn content_range(said: &str) -> Option<(u64, Option<u64>)> {
-    let (range, whole) = said.strip_prefix("bytes ")?.split_once('/')?;
+fn content_range(header: &str) -> Option<(u64, Option<u64>)> {
+    let (range, whole) = header.strip_prefix("bytes ")?.split_once('/')?;
     let start = range.split_once('-')?.0.parse().ok()?;
     Some((start, whole.parse().ok()))
 }
@@ -267,11 +269,11 @@ fn content_range(said: &str) -> Option<(u64, Option<u64>)> {
 impl Read for RemoteFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let end = self.position.saturating_add(buffer.len() as u64);
-        self.reach(end).map_err(io::Error::other)?;
+        self.buffer_until(end).map_err(io::Error::other)?;
         let start = usize::try_from(self.position).unwrap_or(usize::MAX).min(self.bytes.len());
-        let there = &self.bytes[start..];
-        let count = there.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&there[..count]);
+        let buffered = &self.bytes[start..];
+        let count = buffered.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&buffered[..count]);
         self.position += count as u64;
         Ok(count)
     }

@@ -103,8 +103,8 @@ fn dimensions(
 ) -> Result<Dimensions, ConfigError> {
     let family = families::family(text, whole)?;
     let said = |key: &'static str, names: &[&str]| {
-        let usual = || family.usual.iter().find(|(known, _)| *known == key).map(|(_, n)| *n);
-        number(text, names).or_else(usual)
+        let default = || family.defaults.iter().find(|(known, _)| *known == key).map(|(_, n)| *n);
+        number(text, names).or_else(default)
     };
     let mut dimensions = Dimensions::new(family.architecture);
     for (key, names) in REQUIRED {

@@ -26,14 +26,14 @@ pub(super) struct Connection {
 
 /// Why a request got no answer.
 #[derive(Debug)]
-pub(super) enum Unsent {
+pub(super) enum SendError {
     /// The connection was closed before any byte was sent, so the request can be sent again.
-    Back(Box<Request<Body>>),
+    NotSent(Box<Request<Body>>),
     Failed(HttpError),
 }
 
 impl Connection {
-    pub(super) async fn over(stream: Stream) -> Result<Connection, HttpError> {
+    pub(super) async fn handshake(stream: Stream) -> Result<Connection, HttpError> {
         let shaken = http1::handshake(stream).await;
         let (sender, driver) = shaken.map_err(|error| HttpError::failed(&error))?;
         Ok(Connection { sender, driver: Some(Box::new(driver)) })
@@ -43,14 +43,14 @@ impl Connection {
     pub(super) async fn send(
         mut self,
         request: Request<Body>,
-    ) -> Result<(Response<Incoming>, Connection), Unsent> {
+    ) -> Result<(Response<Incoming>, Connection), SendError> {
         let mut answer = pin!(self.sender.try_send_request(request));
         let answer = poll_fn(|cx| drive(&mut self.driver, cx, |cx| answer.as_mut().poll(cx))).await;
         match answer {
             Ok(answer) => Ok((answer, self)),
             Err(mut refused) => Err(match refused.take_message() {
-                Some(request) => Unsent::Back(Box::new(request)),
-                None => Unsent::Failed(HttpError::failed(refused.error())),
+                Some(request) => SendError::NotSent(Box::new(request)),
+                None => SendError::Failed(HttpError::failed(refused.error())),
             }),
         }
     }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use hob_core::routing::{AnswerSoFar, PiecesSoFar, Seam, SeamDecision, is_break};
+use hob_core::routing::{AnswerSoFar, PiecesSoFar, RestartCheck, RestartDecision, is_break};
 use hob_core::{Chat, ChatEvent, ChatRequest, ChatStream, Fault, ModelError};
 use tokio::time::{Instant, sleep};
 
 use super::attempt::{AnswerStart, Ask, Attempt};
 use super::{Candidate, Route};
 
-/// Continuations of one answer.
+/// Maximum continuations of one answer.
 const CONTINUED_MAX: u32 = 2;
 /// Pause before the rest is requested, because the cause of the break may last a moment.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -23,23 +23,23 @@ pub(super) struct Continuation {
     candidate: Arc<Candidate<Chat>>,
     /// The request with this candidate's parameters.
     request: ChatRequest,
-    ends: Instant,
-    asked: Instant,
+    deadline: Instant,
+    requested_at: Instant,
     events: ChatStream,
     so_far: AnswerSoFar,
     /// Set once the answer is being continued.
-    rest: Option<Rest>,
+    rest: Option<ContinuationState>,
     times: u32,
     ready: VecDeque<ChatEvent>,
     is_over: bool,
 }
 
-/// What is known about the answer before its last part.
-struct Rest {
-    /// `None`: it is clear that this is a continuation.
-    seam: Option<Seam>,
+/// State of a running continuation.
+struct ContinuationState {
+    /// `None` once hob knows that the target continues the answer.
+    check: Option<RestartCheck>,
     pieces: PiecesSoFar,
-    broke: ModelError,
+    break_error: ModelError,
 }
 
 impl Continuation {
@@ -47,15 +47,15 @@ impl Continuation {
         route: Arc<Route<Chat>>,
         request: ChatRequest,
         started: AnswerStart<Chat>,
-        ends: Instant,
+        deadline: Instant,
     ) -> Continuation {
         Continuation {
             route,
             candidate: Arc::clone(&started.candidate),
             so_far: AnswerSoFar::new(&request),
             request,
-            ends,
-            asked: Instant::now(),
+            deadline,
+            requested_at: Instant::now(),
             events: started.into_started().events,
             rest: None,
             times: 0,
@@ -91,20 +91,20 @@ impl Continuation {
     /// # Errors
     /// The error of the break, if the target started over instead of continuing.
     fn receive(&mut self, event: ChatEvent) -> Result<(), ModelError> {
-        let Some(seam) = self.rest.as_mut().and_then(|rest| rest.seam.as_mut()) else {
+        let Some(check) = self.rest.as_mut().and_then(|rest| rest.check.as_mut()) else {
             self.push(event);
             return Ok(());
         };
-        let (joint, after) = match event {
-            ChatEvent::Text(text) => (seam.push(&text), None),
-            // A continuation does not think again.
-            ChatEvent::Reasoning(_) => (SeamDecision::StartedOver, None),
-            other => (seam.end(), Some(other)),
+        let (decision, after) = match event {
+            ChatEvent::Text(text) => (check.push(&text), None),
+            // A continuation has no thinking. Thinking means that the target started over.
+            ChatEvent::Reasoning(_) => (RestartDecision::StartedOver, None),
+            other => (check.end(), Some(other)),
         };
-        match joint {
-            SeamDecision::Open => Ok(()),
-            SeamDecision::StartedOver => Err(self.started_over()),
-            SeamDecision::Rest(text) => {
+        match decision {
+            RestartDecision::Undecided => Ok(()),
+            RestartDecision::StartedOver => Err(self.started_over()),
+            RestartDecision::Continues(text) => {
                 self.joined();
                 if !text.is_empty() {
                     self.push(ChatEvent::Text(text));
@@ -119,7 +119,7 @@ impl Continuation {
         self.so_far.add(&event);
         if let (ChatEvent::Done(completion), Some(rest)) = (&mut event, &self.rest) {
             completion.usage = rest.pieces.with_rest(completion.usage);
-            // Only hob has counted the part before the break.
+            // The target reports only the tokens of the rest. hob counted the others.
             self.request.trace.note(|data| data.counted_here = true);
         }
         self.ready.push_back(event);
@@ -128,57 +128,58 @@ impl Continuation {
     fn joined(&mut self) {
         self.request.trace.note(|data| data.repaired.push("continued"));
         if let Some(rest) = &mut self.rest {
-            rest.seam = None;
+            rest.check = None;
         }
     }
 
     fn started_over(&mut self) -> ModelError {
-        let detail = "asked to continue its answer, it started over".to_owned();
+        let detail =
+            "the target started a new answer instead of continuing the broken one".to_owned();
         let target = &self.candidate.target.name;
         let error = ModelError::upstream(target, Fault::Nonsense { detail });
-        self.request.trace.broke(target, &error, self.asked.elapsed());
+        self.request.trace.broke(target, &error, self.requested_at.elapsed());
         self.drop_connection();
-        self.rest.take().map_or(error, |rest| rest.broke)
+        self.rest.take().map_or(error, |rest| rest.break_error)
     }
 
     /// Requests the rest of the answer from the target.
     ///
     /// # Errors
     /// The error of the break, if the rest cannot be requested or does not arrive.
-    async fn continue_after(&mut self, broke: ModelError) -> Result<(), ModelError> {
+    async fn continue_after(&mut self, break_error: ModelError) -> Result<(), ModelError> {
         let trace = self.request.trace.clone();
-        let Some(request) = self.rest_request(&broke) else { return Err(broke) };
+        let Some(request) = self.rest_request(&break_error) else { return Err(break_error) };
         let (route, candidate) = (Arc::clone(&self.route), Arc::clone(&self.candidate));
         let target = &candidate.target.name;
         self.drop_connection();
-        trace.broke(target, &broke, self.asked.elapsed());
+        trace.broke(target, &break_error, self.requested_at.elapsed());
         self.times += 1;
         sleep(PAUSE).await;
-        self.asked = Instant::now();
-        let same = |_: &Candidate<Chat>| request.clone();
-        let ask = Ask::new(&trace, self.ends, &same);
+        self.requested_at = Instant::now();
+        let request_for = |_: &Candidate<Chat>| request.clone();
+        let ask = Ask::new(&trace, self.deadline, &request_for);
         match route.attempt(&Attempt::alone(&candidate), &ask).await {
             Ok(started) => self.events = started.into_started().events,
             Err(error) => {
-                trace.broke(target, &error, self.asked.elapsed());
-                return Err(broke);
+                trace.broke(target, &error, self.requested_at.elapsed());
+                return Err(break_error);
             }
         }
-        let seam = Some(Seam::new(self.so_far.text()));
-        self.rest = Some(Rest { seam, pieces: self.so_far.pieces(), broke });
+        let check = Some(RestartCheck::new(self.so_far.text()));
+        self.rest = Some(ContinuationState { check, pieces: self.so_far.pieces(), break_error });
         Ok(())
     }
 
     /// The request for the rest, if time, attempts and the target allow one.
-    fn rest_request(&self, broke: &ModelError) -> Option<ChatRequest> {
+    fn rest_request(&self, break_error: &ModelError) -> Option<ChatRequest> {
         let rest = self.so_far.rest_of(&self.request);
         let rest = rest.filter(|rest| self.candidate.model.continues(rest))?;
         let trace = self.request.trace.snapshot();
         let attempts = trace.failed.len() + trace.broken.len() + 1;
-        let may_ask = is_break(broke)
+        let may_ask = is_break(break_error)
             && self.times < CONTINUED_MAX
             && attempts < self.route.options.attempts_max as usize
-            && Instant::now() + PAUSE < self.ends
+            && Instant::now() + PAUSE < self.deadline
             && self.candidate.target.open_for().is_none();
         may_ask.then_some(rest)
     }

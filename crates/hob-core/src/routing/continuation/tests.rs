@@ -113,8 +113,8 @@ fn breaks_are_distinguished_from_refusals() {
 #[test]
 fn a_continuation_is_distinguished_from_a_new_start() {
     const LONG: &str = "The capital of France is";
-    let rest = |text: &str| SeamDecision::Rest(text.to_owned());
-    for (said, pieces, joint) in [
+    let rest = |text: &str| RestartDecision::Continues(text.to_owned());
+    for (said, pieces, decision) in [
         (LONG, &[" Par", "is."][..], rest(" Par")),
         // By chance the same word.
         (LONG, &["The", " end"], rest("The end")),
@@ -123,30 +123,31 @@ fn a_continuation_is_distinguished_from_a_new_start() {
         (" The capital of France", &["The capital of France is"], rest(" is")),
         (LONG, &[" The capital of France is Paris"], rest(" Paris")),
         // The same beginning in other words.
-        (LONG, &["The capital of Fra", "nkia"], SeamDecision::StartedOver),
-        ("Hello from", &["Hello", " again"], SeamDecision::StartedOver),
+        (LONG, &["The capital of Fra", "nkia"], RestartDecision::StartedOver),
+        ("Hello from", &["Hello", " again"], RestartDecision::StartedOver),
         // Too short to say whether it is repeated or goes on.
-        ("1", &["10"], SeamDecision::StartedOver),
-        ("ha", &["ha"], SeamDecision::StartedOver),
+        ("1", &["10"], RestartDecision::StartedOver),
+        ("ha", &["ha"], RestartDecision::StartedOver),
         ("1", &["05"], rest("05")),
         ("wör", &["ld"], rest("ld")),
     ] {
-        let mut seam = Seam::new(said);
-        let joints: Vec<SeamDecision> = pieces.iter().map(|piece| seam.push(piece)).collect();
-        let first = joints.into_iter().find(|joint| *joint != SeamDecision::Open);
-        assert_eq!(first, Some(joint), "{said:?} {pieces:?}");
+        let mut check = RestartCheck::new(said);
+        let decisions: Vec<RestartDecision> =
+            pieces.iter().map(|piece| check.push(piece)).collect();
+        let first = decisions.into_iter().find(|decision| *decision != RestartDecision::Undecided);
+        assert_eq!(first, Some(decision), "{said:?} {pieces:?}");
     }
 }
 
 #[test]
-fn an_undecided_seam_is_decided_at_the_end() {
-    for (pieces, joint) in [
-        (&[][..], SeamDecision::Rest(String::new())),
-        (&["The"], SeamDecision::Rest("The".to_owned())),
-        (&["The capital of France"], SeamDecision::StartedOver),
+fn an_undecided_check_is_decided_at_the_end() {
+    for (pieces, decision) in [
+        (&[][..], RestartDecision::Continues(String::new())),
+        (&["The"], RestartDecision::Continues("The".to_owned())),
+        (&["The capital of France"], RestartDecision::StartedOver),
     ] {
-        let mut seam = Seam::new("The capital of France is");
-        pieces.iter().for_each(|piece| assert_eq!(seam.push(piece), SeamDecision::Open));
-        assert_eq!(seam.end(), joint);
+        let mut check = RestartCheck::new("The capital of France is");
+        pieces.iter().for_each(|piece| assert_eq!(check.push(piece), RestartDecision::Undecided));
+        assert_eq!(check.end(), decision);
     }
 }

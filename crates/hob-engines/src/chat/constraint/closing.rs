@@ -330,13 +330,13 @@ impl Closer {
         let mut text = Vec::new();
         for &token in &trial.tokens {
             if self.marks.contains(&token) {
-                merged.extend(self.vocabulary.cut(&std::mem::take(&mut text)));
+                merged.extend(self.vocabulary.tokenize_greedily(&std::mem::take(&mut text)));
                 merged.push(token);
             } else {
                 text.extend_from_slice(self.vocabulary.text(token));
             }
         }
-        merged.extend(self.vocabulary.cut(&text));
+        merged.extend(self.vocabulary.tokenize_greedily(&text));
         let holds = ends_with(matcher, &merged, self.vocabulary.end_token())?;
         Ok(if holds { merged } else { trial.tokens.clone() })
     }

@@ -300,6 +300,6 @@ impl fmt::Debug for Constrainer {
 fn field_of(wanted: &AnswerRules<'_>) -> &'static str {
     match (&wanted.output, &wanted.tools) {
         (hob_core::chat::OutputFormat::Text, Some(_)) => "tools",
-        _ => "response_format",
+        (output, _) => output.field(),
     }
 }

@@ -133,7 +133,7 @@ struct Written {
 
 impl Writer<'_> {
     fn output(&self, wanted: &AnswerRules<'_>) -> Result<Option<Plan>, ConstraintError> {
-        let field = "response_format";
+        let field = wanted.output.field();
         let written = match wanted.output {
             OutputFormat::Text => return Ok(None),
             OutputFormat::JsonObject => Written {
@@ -145,7 +145,7 @@ impl Writer<'_> {
                 source.check(Size::of(&source.schema))?;
                 self.schema(&source, self.relaxed.output)?
             }
-            OutputFormat::Regex(pattern) => regex(pattern)?,
+            OutputFormat::Regex(pattern) => regex(pattern, field)?,
             OutputFormat::Lark(grammar) => {
                 bounds::check_grammar(grammar)
                     .map_err(|excess| ConstraintError::TooLarge { field, excess })?;
@@ -316,8 +316,7 @@ fn literal(pattern: &str) -> String {
     pattern.chars().filter(|sign| !r"^$.*+?()[]{}|\".contains(*sign)).take(64).collect()
 }
 
-fn regex(pattern: &str) -> Result<Written, ConstraintError> {
-    let field = "response_format";
+fn regex(pattern: &str, field: &'static str) -> Result<Written, ConstraintError> {
     bounds::check_pattern(pattern).map_err(|excess| ConstraintError::TooLarge { field, excess })?;
     if !schema::is_regular(pattern) {
         return Err(ConstraintError::NotRegular { field });

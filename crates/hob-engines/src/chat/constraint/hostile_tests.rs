@@ -44,21 +44,27 @@ fn properties(count: usize) -> Value {
 
 #[test]
 fn what_ended_the_worker_is_refused_with_the_number_and_the_limit() {
-    for (output, what) in [
-        (rules(1_000), "1001 rules and the limit is 500"),
-        (schema(&references(2_000)), "2000 references and the limit is 500"),
-        (schema(&properties(10_000)), "10002 nested schemas and the limit is 4000"),
+    for (output, field, what) in [
+        (rules(1_000), "grammar", "1001 rules and the limit is 500"),
+        (schema(&references(2_000)), "response_format", "2000 references and the limit is 500"),
+        (
+            schema(&properties(10_000)),
+            "response_format",
+            "10002 nested schemas and the limit is 4000",
+        ),
         (
             OutputFormat::Lark(format!("start: {}\"a\"", "(".repeat(9_000))),
+            "grammar",
             "9000 levels of nesting and the limit is 64",
         ),
         (
             OutputFormat::Regex("a?".repeat(45_000)),
+            "regex",
             "90000 bytes in a pattern and the limit is 2048",
         ),
     ] {
         let refused = compiled(&output).expect_err(what);
-        let told = format!("'response_format' is too large to be enforced: {what}");
+        let told = format!("'{field}' is too large to be enforced: {what}");
         assert_eq!(refused.to_string(), told);
     }
 }

@@ -44,7 +44,7 @@ impl TriggerWatch {
         });
         let (end, trigger) = found.min_by_key(|(end, _)| *end)?;
         let mut begun = self.tokens(trigger.opens);
-        begun.extend(self.vocabulary.cut(&said[end..]));
+        begun.extend(self.vocabulary.tokenize_greedily(&said[end..]));
         Some(begun)
     }
 
@@ -66,7 +66,7 @@ impl TriggerWatch {
     fn tokens(&self, text: &str) -> Vec<u32> {
         let pieces = pieces(&self.vocabulary, &self.dialect, text);
         let tokens = pieces.into_iter().flat_map(|piece| match piece {
-            Piece::Text(text) => self.vocabulary.cut(text.as_bytes()),
+            Piece::Text(text) => self.vocabulary.tokenize_greedily(text.as_bytes()),
             Piece::Token(token) => vec![token],
         });
         tokens.collect()

@@ -1,5 +1,5 @@
 //! The tokens of a model as bytes, in the form that grammars need. Built once for each model.
-//! It does not know the model's tokenizer: forced text is cut greedily.
+//! The model's tokenizer is not available here, so forced text is tokenized greedily.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,8 +8,7 @@ use toktrie::{ApproximateTokEnv, SimpleVob, TokEnv, TokRxInfo, TokTrie};
 
 use super::ConstraintError;
 
-/// Longer tokens are never chosen: the trie cannot hold them. Some vocabularies have one of 1,024
-/// spaces.
+/// The trie cannot hold longer tokens, so masks never allow them. Some vocabularies have a token of 1,024 spaces.
 const TOKEN_BYTES_MAX: usize = 1_000;
 
 /// One entry of a vocabulary.
@@ -30,20 +29,20 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// `ends` are the tokens that end an answer; the first is the one that masks prefer.
+    /// `ends`: the tokens that end an answer. The first becomes the trie's end-of-sequence token.
     pub fn new(tokens: &[TokenBytes], ends: &[u32]) -> Result<Vocabulary, ConstraintError> {
         let first_end = *ends.first().ok_or(ConstraintError::NoEndToken)?;
         if let Some(&token) = ends.iter().find(|&&end| end as usize >= tokens.len()) {
             return Err(ConstraintError::UnknownToken { token, vocabulary: tokens.len() });
         }
-        let mut words: Vec<Vec<u8>> = tokens.iter().map(trie_bytes).collect();
+        let mut keys: Vec<Vec<u8>> = tokens.iter().map(trie_key).collect();
         for &end in ends {
             // A token that ends the answer is never text, whatever its kind.
             let token = &tokens[end as usize];
-            words[end as usize] = trie_bytes(&TokenBytes { is_special: true, ..token.clone() });
+            keys[end as usize] = trie_key(&TokenBytes { is_special: true, ..token.clone() });
         }
-        let size = u32::try_from(words.len()).unwrap_or(u32::MAX);
-        let trie = TokTrie::from(&TokRxInfo::new(size, first_end), &words).with_eos_tokens(ends);
+        let size = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+        let trie = TokTrie::from(&TokRxInfo::new(size, first_end), &keys).with_eos_tokens(ends);
         let byte_tokens = Arc::new(single_bytes(tokens));
         if byte_tokens[usize::from(b'"')].is_none() || byte_tokens[usize::from(b'}')].is_none() {
             return Err(ConstraintError::NoByteTokens);
@@ -91,7 +90,7 @@ impl Vocabulary {
         bytes.strip_prefix(&[TokTrie::SPECIAL_TOKEN_MARKER]).unwrap_or(bytes)
     }
 
-    pub(super) fn cut(&self, text: &[u8]) -> Vec<u32> {
+    pub(super) fn tokenize_greedily(&self, text: &[u8]) -> Vec<u32> {
         self.trie().greedy_tokenize(text)
     }
 }
@@ -127,7 +126,7 @@ impl Mask {
     }
 
     /// The mask that allows exactly `tokens` of a vocabulary of `size`.
-    pub fn of(size: usize, tokens: &[u32]) -> Mask {
+    pub fn allowing(size: usize, tokens: &[u32]) -> Mask {
         let mut allowed = SimpleVob::alloc(size);
         for &token in tokens.iter().filter(|&&token| (token as usize) < size) {
             allowed.allow_token(token);
@@ -155,14 +154,15 @@ impl fmt::Debug for Mask {
     }
 }
 
-/// A token's place in the trie: special ones where no text can reach them.
-fn trie_bytes(token: &TokenBytes) -> Vec<u8> {
+/// The key of a token in the trie. A special token starts with a marker byte that no text contains.
+/// Empty: the token is not in the trie.
+fn trie_key(token: &TokenBytes) -> Vec<u8> {
     if token.bytes.is_empty() || token.bytes.len() > TOKEN_BYTES_MAX {
         Vec::new()
     } else if token.is_special {
         [&[TokTrie::SPECIAL_TOKEN_MARKER], token.bytes.as_slice()].concat()
     } else if token.bytes.contains(&TokTrie::SPECIAL_TOKEN_MARKER) {
-        // The byte occurs in no UTF-8, and the trie takes it for the mark of special tokens.
+        // This byte never occurs in UTF-8. The trie would read it as the marker of special tokens.
         Vec::new()
     } else {
         token.bytes.clone()

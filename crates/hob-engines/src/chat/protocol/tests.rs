@@ -152,6 +152,8 @@ fn refusals_are_errors_with_their_numbers() {
         ),
         (Refusal::NoTemplate, ModelError::NoTemplate),
         (field("tools"), invalid("tools")),
+        (field("regex"), invalid("regex")),
+        (field("grammar"), invalid("grammar")),
         (field("of a newer worker"), invalid("messages")),
         (
             Refusal::Busy { retry_after_ms: 1500 },

@@ -9,8 +9,8 @@ use crate::gguf::error::shown;
 
 pub(super) struct Family {
     pub(super) architecture: &'static str,
-    /// By keys of GGUF.
-    pub(super) usual: &'static [(&'static str, u64)],
+    /// Values for keys that the configuration leaves out, by GGUF key.
+    pub(super) defaults: &'static [(&'static str, u64)],
 }
 
 const GEMMA3: &[(&str, u64)] = &[
@@ -22,25 +22,26 @@ const GEMMA3: &[(&str, u64)] = &[
     ("vocab_size", 262_208),
 ];
 
-/// The language model's own configuration states the type, or else the whole configuration.
+/// Uses the first known `model_type`: that of the text model's configuration, or else of the whole one.
 pub(super) fn family(
     text: &Map<String, Value>,
     whole: &Map<String, Value>,
 ) -> Result<Family, ConfigError> {
-    let said = |map: &Map<String, Value>| Some(map.get("model_type")?.as_str()?.to_owned());
-    let types = [said(text), said(whole)];
+    let model_type = |map: &Map<String, Value>| Some(map.get("model_type")?.as_str()?.to_owned());
+    let types = [model_type(text), model_type(whole)];
     let mut types = types.into_iter().flatten().peekable();
     let first = types.peek().cloned().ok_or(ConfigError::Missing { key: "model_type" })?;
-    let found = types.find_map(|name| TYPES.iter().find(|(known, _)| *known == name));
+    let found = types.find_map(|name| ARCHITECTURES.iter().find(|(known, _)| *known == name));
     let Some((_, architecture)) = found else {
-        let near = nearest(&first, TYPES.iter().map(|(known, _)| *known), 3);
+        let near = nearest(&first, ARCHITECTURES.iter().map(|(known, _)| *known), 3);
         return Err(ConfigError::UnknownType { name: shown(&first), near });
     };
-    let usual = if *architecture == "gemma3" { GEMMA3 } else { &[] };
-    Ok(Family { architecture, usual })
+    let defaults = if *architecture == "gemma3" { GEMMA3 } else { &[] };
+    Ok(Family { architecture, defaults })
 }
 
-pub(super) const TYPES: [(&str, &str); 70] = [
+/// Each `model_type` and its GGUF architecture, sorted.
+pub(super) const ARCHITECTURES: [(&str, &str); 70] = [
     ("apertus", "apertus"),
     ("arcee", "arcee"),
     ("chatglm", "chatglm"),

@@ -147,7 +147,7 @@ fn what_is_wrong_is_named() {
 
 #[test]
 fn every_type_is_an_architecture_of_the_engine() {
-    for (name, _) in families::TYPES {
+    for (name, _) in families::ARCHITECTURES {
         let json = SAME[0].1.replace("qwen3", name);
         assert!(!shape(&json).layers.is_empty(), "{name}");
     }

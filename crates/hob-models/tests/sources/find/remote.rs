@@ -82,7 +82,7 @@ fn what_servers_do_is_said_in_one_sentence() {
         (Manner::Status(404), "does not exist"),
         (Manner::Status(500), "answered with status 500"),
         (Manner::CutAfter(1_000), "cannot be reached"),
-        (Manner::Elsewhere, "another part of the file"),
+        (Manner::Elsewhere, "a different byte range"),
         (Manner::Crumbs, "cannot be read"),
     ];
     for (manner, expected) in rows {

@@ -1,5 +1,5 @@
-//! Grammars that ended a worker while they were compiled. hob refuses such a grammar when it comes again,
-//! because the client's retry would end the next worker too.
+//! Grammars whose compilation crashed a worker. hob rejects such a grammar when a client sends it again,
+//! because the retry would crash the next worker too.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use crate::supervisor::session::Session;
 
 /// Maximum grammars that are remembered. The oldest is forgotten first.
-const SUSPECTS_MAX: usize = 64;
-const REMEMBERED_FOR: Duration = Duration::from_secs(600);
+const GRAMMARS_MAX: usize = 64;
+const BLOCK_TIME: Duration = Duration::from_secs(600);
 
 /// A hash of a request's constraints. Equal grammars have equal fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// `None` where nothing has to be compiled.
+    /// `None` if the request needs no grammar.
     pub(super) fn of(request: &ChatRequest) -> Option<Fingerprint> {
         let tools = match &request.prompt {
             Prompt::Chat(conversation) => conversation.tools.as_slice(),
@@ -33,7 +33,7 @@ impl Fingerprint {
         let field = match (&request.output, tools) {
             (OutputFormat::Text, []) => return None,
             (OutputFormat::Text, _) => "tools",
-            _ => "response_format",
+            (output, _) => output.field(),
         };
         let mut hasher = DefaultHasher::new();
         postcard::to_allocvec(&(&request.output, tools)).ok()?.hash(&mut hasher);
@@ -42,66 +42,66 @@ impl Fingerprint {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Suspects(Mutex<Lists>);
+pub(super) struct CrashedGrammars(Mutex<Lists>);
 
 #[derive(Debug, Default)]
 struct Lists {
-    convicted: VecDeque<(Fingerprint, Instant)>,
-    /// Their clients left during compilation. It is not known yet whether the worker survives.
-    open: VecDeque<(Fingerprint, Arc<Session>)>,
+    blocked: VecDeque<(Fingerprint, Instant)>,
+    /// Grammars whose clients disconnected during compilation. The worker may still crash.
+    pending: VecDeque<(Fingerprint, Arc<Session>)>,
 }
 
-impl Suspects {
+impl CrashedGrammars {
     /// # Errors
-    /// The grammar has ended a worker.
+    /// The grammar has crashed a worker.
     pub(super) fn check(&self, fingerprint: Fingerprint) -> Result<(), ModelError> {
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lists.settle();
-        let is_convicted = lists.convicted.iter().any(|(known, _)| *known == fingerprint);
-        if is_convicted { Err(refusal(fingerprint)) } else { Ok(()) }
+        lists.update();
+        let is_blocked = lists.blocked.iter().any(|(known, _)| *known == fingerprint);
+        if is_blocked { Err(blocked_error(fingerprint)) } else { Ok(()) }
     }
 
-    /// Records that the worker ended while it compiled this grammar. Returns the client's error.
-    pub(super) fn convict(&self, fingerprint: Fingerprint) -> ModelError {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).convict(fingerprint);
-        refusal(fingerprint)
+    /// Blocks a grammar whose compilation crashed the worker. Returns the client's error.
+    pub(super) fn block(&self, fingerprint: Fingerprint) -> ModelError {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).block(fingerprint);
+        blocked_error(fingerprint)
     }
 
     fn watch(&self, fingerprint: Fingerprint, session: Arc<Session>) {
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lists.open.push_back((fingerprint, session));
-        if lists.open.len() > SUSPECTS_MAX {
-            lists.open.pop_front();
+        lists.pending.push_back((fingerprint, session));
+        if lists.pending.len() > GRAMMARS_MAX {
+            lists.pending.pop_front();
         }
     }
 }
 
 impl Lists {
-    fn convict(&mut self, fingerprint: Fingerprint) {
-        self.convicted.push_back((fingerprint, Instant::now()));
-        if self.convicted.len() > SUSPECTS_MAX {
-            self.convicted.pop_front();
+    fn block(&mut self, fingerprint: Fingerprint) {
+        self.blocked.push_back((fingerprint, Instant::now()));
+        if self.blocked.len() > GRAMMARS_MAX {
+            self.blocked.pop_front();
         }
     }
 
-    /// Convicts open grammars of workers that ended, and forgets old convictions.
-    fn settle(&mut self) {
-        self.convicted.retain(|(_, at)| at.elapsed() < REMEMBERED_FOR);
-        let open = std::mem::take(&mut self.open);
-        for (fingerprint, session) in open {
+    /// Blocks the pending grammars of workers that ended, and drops expired entries.
+    fn update(&mut self) {
+        self.blocked.retain(|(_, at)| at.elapsed() < BLOCK_TIME);
+        let pending = std::mem::take(&mut self.pending);
+        for (fingerprint, session) in pending {
             if session.is_lost() {
-                self.convict(fingerprint);
+                self.block(fingerprint);
             } else {
-                self.open.push_back((fingerprint, session));
+                self.pending.push_back((fingerprint, session));
             }
         }
     }
 }
 
-/// A grammar while it is compiled: dropped when its client leaves.
+/// A grammar that is being compiled. If its client disconnects, `Drop` adds it to the pending ones.
 #[derive(Debug)]
 pub(super) struct Compiling<'a> {
-    pub(super) suspects: &'a Suspects,
+    pub(super) grammars: &'a CrashedGrammars,
     pub(super) fingerprint: Option<Fingerprint>,
     pub(super) session: Arc<Session>,
     pub(super) is_compiling: bool,
@@ -109,13 +109,11 @@ pub(super) struct Compiling<'a> {
 
 impl Compiling<'_> {
     /// The error for the client whose stream failed with `error`.
-    pub(super) fn blamed(&mut self, error: ModelError) -> ModelError {
+    pub(super) fn error_for(&mut self, error: ModelError) -> ModelError {
         let fingerprint = self.fingerprint.filter(|_| self.is_compiling);
         self.is_compiling = false;
         match (fingerprint, error) {
-            (Some(fingerprint), ModelError::WorkerLost { .. }) => {
-                self.suspects.convict(fingerprint)
-            }
+            (Some(fingerprint), ModelError::WorkerLost { .. }) => self.grammars.block(fingerprint),
             (_, error) => error,
         }
     }
@@ -124,15 +122,15 @@ impl Compiling<'_> {
 impl Drop for Compiling<'_> {
     fn drop(&mut self) {
         if let Some(fingerprint) = self.fingerprint.filter(|_| self.is_compiling) {
-            self.suspects.watch(fingerprint, Arc::clone(&self.session));
+            self.grammars.watch(fingerprint, Arc::clone(&self.session));
         }
     }
 }
 
-fn refusal(fingerprint: Fingerprint) -> ModelError {
-    let minutes = REMEMBERED_FOR.as_secs() / 60;
+fn blocked_error(fingerprint: Fingerprint) -> ModelError {
+    let minutes = BLOCK_TIME.as_secs() / 60;
     let reason = format!(
-        "ended the chat worker when it was compiled; it is refused for {minutes} minutes, so do not send it again"
+        "crashed the chat worker during compilation; hob rejects it for {minutes} minutes, so change it before you retry"
     );
     ModelError::InvalidField { field: fingerprint.field, reason }
 }
@@ -143,35 +141,35 @@ mod tests {
     use crate::supervisor::session::LoadedModel;
 
     #[test]
-    fn a_grammar_whose_client_left_is_refused_once_its_worker_has_ended() {
+    fn a_pending_grammar_is_blocked_when_its_worker_ends() {
         let output = OutputFormat::Regex("a".to_owned());
         let request = ChatRequest { output, ..ChatRequest::default() };
         let fingerprint = Fingerprint::of(&request).expect("a grammar");
         let (session, _to_write) = Session::new("chat", LoadedModel::default(), None, 1);
-        let suspects = Suspects::default();
+        let grammars = CrashedGrammars::default();
         let compiling = |fingerprint, is_compiling| Compiling {
-            suspects: &suspects,
+            grammars: &grammars,
             fingerprint: Some(fingerprint),
             session: Arc::clone(&session),
             is_compiling,
         };
         drop(compiling(fingerprint, true));
-        assert_eq!(suspects.check(fingerprint), Ok(()), "the worker may survive it");
+        assert_eq!(grammars.check(fingerprint), Ok(()), "the worker may survive it");
         session.lose("killed by signal 11 (SIGSEGV)");
-        assert!(suspects.check(fingerprint).is_err());
+        assert!(grammars.check(fingerprint).is_err());
 
         let other = Fingerprint { hash: 1, ..fingerprint };
         drop(compiling(other, false));
-        assert_eq!(suspects.check(other), Ok(()), "it was not being compiled");
+        assert_eq!(grammars.check(other), Ok(()), "it was not being compiled");
         assert_eq!(Fingerprint::of(&ChatRequest::default()), None);
     }
 
     #[test]
-    fn only_so_many_are_remembered() {
-        let suspects = Suspects::default();
+    fn at_most_64_grammars_are_remembered() {
+        let grammars = CrashedGrammars::default();
         let numbered = |hash| Fingerprint { hash, field: "tools" };
-        (0..65).for_each(|hash| drop(suspects.convict(numbered(hash))));
-        assert_eq!(suspects.check(numbered(0)), Ok(()));
-        assert!(suspects.check(numbered(1)).is_err() && suspects.check(numbered(64)).is_err());
+        (0..65).for_each(|hash| drop(grammars.block(numbered(hash))));
+        assert_eq!(grammars.check(numbered(0)), Ok(()));
+        assert!(grammars.check(numbered(1)).is_err() && grammars.check(numbered(64)).is_err());
     }
 }
