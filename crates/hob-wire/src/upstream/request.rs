@@ -215,9 +215,9 @@ fn output(
                 body.insert("regex".to_owned(), json!(pattern));
                 return Ok(());
             }
-            _ => return Err(Unsendable { field: "response_format" }),
+            _ => return Err(Unsendable { field: output.field() }),
         },
-        OutputFormat::Lark(_) => return Err(Unsendable { field: "response_format" }),
+        OutputFormat::Lark(_) => return Err(Unsendable { field: output.field() }),
     };
     body.insert("response_format".to_owned(), format);
     Ok(())

@@ -202,8 +202,8 @@ fn unsupported_fields_are_refused() {
         (picture(""), "messages"),
         (ChatRequest { sampling: biased, ..hi() }, "logit_bias"),
         (ChatRequest { sampling: endless, ..hi() }, "ignore_eos"),
-        (ChatRequest { output: OutputFormat::Regex("a".to_owned()), ..hi() }, "response_format"),
-        (ChatRequest { output: OutputFormat::Lark("a".to_owned()), ..hi() }, "response_format"),
+        (ChatRequest { output: OutputFormat::Regex("a".to_owned()), ..hi() }, "regex"),
+        (ChatRequest { output: OutputFormat::Lark("a".to_owned()), ..hi() }, "grammar"),
         (ChatRequest { prompt: Prompt::Tokens(vec![1]), ..hi() }, "prompt"),
     ] {
         assert_eq!(ollama_request(&request, "m", None), Err(Unsendable { field }), "{request:?}");

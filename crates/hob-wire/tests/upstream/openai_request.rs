@@ -301,14 +301,21 @@ fn what_an_answer_must_look_like_is_said_or_refused() {
         let request = ChatRequest { output, ..hi() };
         assert_eq!(sent(&request, dialect)[field], expected, "{dialect:?}");
     }
-    let unsendable = Err(Unsendable { field: "response_format" });
     for dialect in [OpenAi, LlamaServer, Tabby, OpenRouter] {
         let request = ChatRequest { output: regex(), ..hi() };
-        assert_eq!(upstream_request(&request, "m", dialect, &[]), unsendable, "{dialect:?}");
+        assert_eq!(
+            upstream_request(&request, "m", dialect, &[]),
+            Err(Unsendable { field: "regex" }),
+            "{dialect:?}"
+        );
     }
     for dialect in ALL {
         let request = ChatRequest { output: OutputFormat::Lark("a".to_owned()), ..hi() };
-        assert_eq!(upstream_request(&request, "m", dialect, &[]), unsendable, "{dialect:?}");
+        assert_eq!(
+            upstream_request(&request, "m", dialect, &[]),
+            Err(Unsendable { field: "grammar" }),
+            "{dialect:?}"
+        );
     }
 }
 

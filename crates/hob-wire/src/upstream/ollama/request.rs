@@ -125,9 +125,7 @@ fn format(output: &OutputFormat) -> Result<Option<Value>, Unsendable> {
         OutputFormat::Text => Ok(None),
         OutputFormat::JsonObject => Ok(Some(json!("json"))),
         OutputFormat::JsonSchema(schema) => Ok(Some(parsed(schema))),
-        OutputFormat::Regex(_) | OutputFormat::Lark(_) => {
-            Err(Unsendable { field: "response_format" })
-        }
+        OutputFormat::Regex(_) | OutputFormat::Lark(_) => Err(Unsendable { field: output.field() }),
     }
 }
 
