@@ -1,9 +1,10 @@
-//! Text → spoken units: segmenter, normaliser, phonemes. PCM → bytes: six encoders.
+//! Text → spoken units: segmenter, normaliser, phonemes. PCM → bytes: six encoders. Bytes → PCM: a decoder.
 //! No engine and no sockets: this crate decides what is said, and the engine computes the sound.
 
 mod abbreviations;
 mod accent;
 mod alphabet;
+pub mod decode;
 pub mod encode;
 mod espeak;
 mod ipa;

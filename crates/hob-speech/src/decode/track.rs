@@ -1,0 +1,337 @@
+//! The sound track of a container: packets in order, each at its time.
+//! Cuts what an encoder put before and after the sound, and fills holes with silence, so that times stay true.
+
+use std::io::{Cursor, ErrorKind};
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use symphonia::core::codecs::CodecParameters;
+use symphonia::core::codecs::audio::AudioCodecId;
+use symphonia::core::codecs::audio::well_known::{CODEC_ID_AAC, CODEC_ID_VORBIS};
+use symphonia::core::errors::Error;
+use symphonia::core::formats::probe::{Hint, Probe, ProbeOptions};
+use symphonia::core::formats::well_known::{FORMAT_ID_ISOMP4, FORMAT_ID_MKV, FORMAT_ID_MP3};
+use symphonia::core::formats::{FormatOptions, FormatReader, Track};
+use symphonia::core::io::{
+    MediaSource, MediaSourceStream, MediaSourceStreamOptions, ReadOnlySource,
+};
+use symphonia::core::meta::MetadataOptions;
+use symphonia::core::packet::Packet;
+use symphonia::core::units::{TimeBase, Timestamp};
+
+use super::codec::PacketDecoder;
+use super::mp4::{edit_of_track, is_cut};
+use super::{DECODED_RATE_HZ, DecodeError};
+
+/// Below 1 kHz there is no speech. The maximum is twice the highest rate of studio equipment.
+pub(super) const RATE_HZ_MIN: u32 = 1_000;
+pub(super) const RATE_HZ_MAX: u32 = 768_000;
+pub(super) const CHANNELS_MAX: usize = 32;
+/// Bytes before the first header that may be something else. Larger values find "mp3" in the noise of pictures.
+const JUNK_BYTES_MAX: u32 = 64 * 1024;
+/// Packets in a row that give no sound. Then the rest of the file is taken for damaged.
+const SILENT_PACKETS_MAX: u32 = 10_000;
+/// Packets of other tracks in a row. A film has at most a few between two packets of sound.
+const OTHER_PACKETS_MAX: u32 = 100_000;
+/// Shorter holes are rounded timestamps.
+const HOLE_S_MIN: f64 = 0.05;
+/// After damage, the hole is the damage, and only the rounding to milliseconds is left out.
+const DAMAGED_HOLE_S_MIN: f64 = 0.003;
+/// Vorbis gives no sound for its first block, which may be 8,192 samples long.
+const VORBIS_HOLE_S_MIN: f64 = 0.25;
+/// A longer jump is a timestamp that lies, or a stream that was joined from two.
+const HOLE_S_MAX: f64 = 3_600.0;
+/// Every MP3 encoder and decoder together delay by at least this many samples. Only files with an Info tag say more.
+const MP3_DELAY_SAMPLES: f64 = 1_057.0;
+/// The overlap of AAC's transform, which every encoder puts before the sound.
+const AAC_DELAY_SAMPLES: f64 = 1_024.0;
+
+static PROBE: LazyLock<Probe> = LazyLock::new(|| {
+    let depth = ProbeOptions { max_probe_depth: JUNK_BYTES_MAX, ..ProbeOptions::default() };
+    let mut probe = Probe::new_with_options(&depth);
+    symphonia::default::register_enabled_formats(&mut probe);
+    probe
+});
+
+/// Samples at the rate of the codec, mono.
+#[derive(Clone, Copy)]
+pub(super) struct Block<'a> {
+    pub(super) rate_hz: u32,
+    pub(super) samples: &'a [f32],
+}
+
+/// What an encoder puts before the sound.
+#[derive(Clone, Copy, Debug)]
+enum Lead {
+    Seconds(f64),
+    Samples(f64),
+}
+
+pub(super) struct SoundTrack {
+    reader: Box<dyn FormatReader>,
+    format: &'static str,
+    id: u32,
+    time_base: Option<TimeBase>,
+    decoder: PacketDecoder,
+    /// Matroska's codec delay is known from the first timestamp, in milliseconds. Opus knows its delay exactly.
+    lead_from_timestamp: bool,
+    lead: Option<Lead>,
+    length_s: Option<f64>,
+    hole_s_min: f64,
+    last_was_damaged: bool,
+    /// The time of the first packet, by the container.
+    first_s: Option<f64>,
+    /// Seconds that the decoder made, with what was cut.
+    decoded_s: f64,
+    heard_s: f64,
+    rate_hz: u32,
+    /// Samples of silence that are due before the packet that waits.
+    hole: u64,
+    waiting: Option<Packet>,
+    mono: Vec<f32>,
+    damage: Option<DecodeError>,
+}
+
+impl SoundTrack {
+    pub(super) fn open(bytes: Bytes) -> Result<Self, DecodeError> {
+        let stream = MediaSourceStream::new(source(&bytes), MediaSourceStreamOptions::default());
+        let reader = PROBE
+            .probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default())
+            .map_err(|error| unopened(error, bytes.len()))?;
+        let format = reader.format_info().short_name;
+        let (track, decoder) = choose(reader.tracks(), format)?;
+        let (id, time_base) = (track.id, track.time_base);
+        let kind = reader.format_info().format;
+        let edit = if kind == FORMAT_ID_ISOMP4 { edit_of_track(&bytes, id) } else { None };
+        let lead = match (&decoder, kind) {
+            _ if let Some(edit) = edit => Some(Lead::Seconds(edit.start_s)),
+            (PacketDecoder::Opus(opus), _) => Some(Lead::Seconds(opus.pre_skip_s)),
+            (_, FORMAT_ID_MP3) if track.delay.is_none() => Some(Lead::Samples(MP3_DELAY_SAMPLES)),
+            _ if has_codec(track, CODEC_ID_AAC) => Some(Lead::Samples(AAC_DELAY_SAMPLES)),
+            _ => None,
+        };
+        Ok(Self {
+            format,
+            id,
+            time_base,
+            lead_from_timestamp: kind == FORMAT_ID_MKV
+                && !matches!(decoder, PacketDecoder::Opus(_)),
+            lead,
+            length_s: edit.and_then(|edit| edit.length_s),
+            hole_s_min: if has_codec(track, CODEC_ID_VORBIS) {
+                VORBIS_HOLE_S_MIN
+            } else {
+                HOLE_S_MIN
+            },
+            last_was_damaged: false,
+            first_s: None,
+            decoded_s: 0.0,
+            heard_s: 0.0,
+            rate_hz: DECODED_RATE_HZ,
+            hole: 0,
+            waiting: None,
+            mono: Vec::new(),
+            damage: None,
+            decoder,
+            reader,
+        })
+    }
+
+    /// Seconds of sound so far.
+    pub(super) fn heard_s(&self) -> f64 {
+        self.heard_s
+    }
+
+    pub(super) fn damage(&self) -> Option<&DecodeError> {
+        self.damage.as_ref()
+    }
+
+    /// `None` at the end. Fails if the whole file gives no sample.
+    pub(super) fn next_block(&mut self) -> Result<Option<Block<'_>>, DecodeError> {
+        for _ in 0..SILENT_PACKETS_MAX {
+            if self.hole > 0 {
+                return Ok(Some(self.silence()));
+            }
+            if self.length_s.is_some_and(|length_s| self.heard_s >= length_s) {
+                break;
+            }
+            let packet = match self.waiting.take() {
+                Some(packet) => packet,
+                None => {
+                    let Some(packet) = self.next_packet() else { break };
+                    self.measure_hole(&packet);
+                    if self.hole > 0 {
+                        self.waiting = Some(packet);
+                        continue;
+                    }
+                    packet
+                }
+            };
+            self.decode(&packet);
+            if !self.mono.is_empty() {
+                return Ok(Some(Block { rate_hz: self.rate_hz, samples: &self.mono }));
+            }
+        }
+        match self.damage.take() {
+            _ if self.heard_s > 0.0 => Ok(None),
+            Some(damage) => Err(damage),
+            None => Err(DecodeError::NoSamples { format: self.format }),
+        }
+    }
+
+    fn next_packet(&mut self) -> Option<Packet> {
+        for _ in 0..OTHER_PACKETS_MAX {
+            match self.reader.next_packet() {
+                Ok(Some(packet)) if packet.track_id == self.id => return Some(packet),
+                Ok(Some(_)) => {}
+                Ok(None) => return None,
+                Err(Error::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => {
+                    self.note_damage("the file ends in the middle of a packet".to_owned());
+                    return None;
+                }
+                Err(error) => {
+                    self.note_damage(error.to_string());
+                    return None;
+                }
+            }
+        }
+        self.note_damage(format!("no sound in {OTHER_PACKETS_MAX} packets"));
+        None
+    }
+
+    /// Compares the packet's time with the sound that was decoded before it.
+    fn measure_hole(&mut self, packet: &Packet) {
+        let Some(at_s) = self.seconds(packet.pts.get()) else { return };
+        let first_s = *self.first_s.get_or_insert_with(|| {
+            if self.lead_from_timestamp && at_s < 0.0 {
+                self.lead = Some(Lead::Seconds(-at_s));
+            }
+            at_s
+        });
+        let hole_s = at_s - first_s - self.decoded_s;
+        let hole_s_min = if self.last_was_damaged { DAMAGED_HOLE_S_MIN } else { self.hole_s_min };
+        if (hole_s_min..=HOLE_S_MAX).contains(&hole_s) {
+            self.hole = (hole_s * f64::from(self.rate_hz)) as u64;
+        } else if !(-self.hole_s_min..=HOLE_S_MAX).contains(&hole_s) {
+            self.first_s = Some(at_s - self.decoded_s);
+        }
+    }
+
+    fn seconds(&self, ticks: i64) -> Option<f64> {
+        Some(self.time_base?.calc_time(Timestamp::new(ticks))?.as_secs_f64())
+    }
+
+    /// At most one second of a hole.
+    fn silence(&mut self) -> Block<'_> {
+        let samples = self.hole.min(self.rate_hz.into());
+        self.hole -= samples;
+        let seconds = samples as f64 / f64::from(self.rate_hz);
+        self.decoded_s += seconds;
+        self.heard_s += seconds;
+        self.mono.clear();
+        self.mono.resize(samples as usize, 0.0);
+        Block { rate_hz: self.rate_hz, samples: &self.mono }
+    }
+
+    /// Fills `mono`. Leaves it empty if the packet is damaged: its time then becomes a hole.
+    fn decode(&mut self, packet: &Packet) {
+        match self.decoder.decode(packet, &mut self.mono) {
+            Ok(rate_hz) => {
+                self.rate_hz = rate_hz;
+                self.last_was_damaged = false;
+            }
+            Err(detail) => {
+                self.mono.clear();
+                self.last_was_damaged = true;
+                self.note_damage(detail);
+                return;
+            }
+        }
+        let rate = f64::from(self.rate_hz);
+        let trim_s = |ticks: u64| self.seconds(i64::try_from(ticks).unwrap_or(0)).unwrap_or(0.0);
+        let (start_s, end_s) = (trim_s(packet.trim_start.get()), trim_s(packet.trim_end.get()));
+        self.decoded_s += self.mono.len() as f64 / rate;
+        match self.decoder {
+            PacketDecoder::Opus(_) => {
+                let kept = self.mono.len() as f64 - (end_s * rate).round();
+                self.mono.truncate(kept.max(0.0) as usize);
+            }
+            // Symphonia's decoders have trimmed the packet.
+            PacketDecoder::Symphonia { .. } => self.decoded_s += start_s + end_s,
+        }
+        self.cut_lead(rate);
+        if let Some(length_s) = self.length_s {
+            let left = ((length_s - self.heard_s) * rate).round();
+            self.mono.truncate(left.max(0.0) as usize);
+        }
+        self.heard_s += self.mono.len() as f64 / rate;
+    }
+
+    fn cut_lead(&mut self, rate: f64) {
+        let samples = match self.lead.take() {
+            None => return,
+            Some(Lead::Seconds(seconds)) => (seconds * rate).round(),
+            Some(Lead::Samples(samples)) => samples,
+        };
+        let cut = self.mono.len().min(samples.max(0.0) as usize);
+        self.mono.drain(..cut);
+        let left = samples - cut as f64;
+        self.lead = (left > 0.0).then_some(Lead::Samples(left));
+    }
+
+    /// Keeps the first damage, which is the one to look for.
+    fn note_damage(&mut self, detail: String) {
+        let at_s = self.heard_s;
+        self.damage.get_or_insert(DecodeError::Damaged { at_s, detail });
+    }
+}
+
+/// Symphonia refuses files that are shorter than their headers say, unless it cannot know the length. Recordings and
+/// uploads that were stopped hard are such files. Whole MP4 files need seeking, since their index may come last.
+fn source(bytes: &Bytes) -> Box<dyn MediaSource> {
+    const MATROSKA: [u8; 4] = [0x1A, 0x45, 0xDF, 0xA3];
+    let is_mp4 = bytes.get(4..8) == Some(b"ftyp");
+    let in_order = bytes.starts_with(&MATROSKA) || (is_mp4 && is_cut(bytes));
+    let cursor = Cursor::new(bytes.clone());
+    if in_order { Box::new(ReadOnlySource::new(cursor)) } else { Box::new(cursor) }
+}
+
+/// The first sound track that hob can decode.
+fn choose<'a>(
+    tracks: &'a [Track],
+    format: &'static str,
+) -> Result<(&'a Track, PacketDecoder), DecodeError> {
+    let mut first_error = None;
+    for track in tracks {
+        let Some(CodecParameters::Audio(params)) = &track.codec_params else { continue };
+        match PacketDecoder::new(params) {
+            Ok(decoder) => return Ok((track, decoder)),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    Err(first_error.unwrap_or(DecodeError::NoTrack { format }))
+}
+
+fn has_codec(track: &Track, codec: AudioCodecId) -> bool {
+    matches!(&track.codec_params, Some(CodecParameters::Audio(params)) if params.codec == codec)
+}
+
+/// No format fits, or the header of the format that fits is damaged.
+fn unopened(error: Error, bytes: usize) -> DecodeError {
+    match error {
+        Error::Unsupported(detail) if detail.starts_with("core (probe)") => {
+            DecodeError::NotSound { bytes }
+        }
+        Error::IoError(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            DecodeError::Damaged { at_s: 0.0, detail: "the file ends in its header".to_owned() }
+        }
+        error => DecodeError::Damaged { at_s: 0.0, detail: error.to_string() },
+    }
+}
+
+/// Refuses layouts that are not sound, before memory is reserved for them.
+pub(super) fn checked_layout(rate_hz: u32, channels: usize) -> Result<(), DecodeError> {
+    let fits =
+        (RATE_HZ_MIN..=RATE_HZ_MAX).contains(&rate_hz) && (1..=CHANNELS_MAX).contains(&channels);
+    if fits { Ok(()) } else { Err(DecodeError::UnsupportedLayout { rate_hz, channels }) }
+}

@@ -1,0 +1,56 @@
+//! Times are exact: a click stays where it was, and a hole becomes silence.
+//! Subtitles and word times depend on this.
+
+use crate::sample::{RATE_HZ, WavKind, lag, wav};
+use crate::{decode, decode_with_damage};
+
+#[test]
+fn a_click_stays_within_a_millisecond() {
+    for rate_hz in [8_000, 11_025, 22_050, 44_100, 48_000, 96_000] {
+        for click_ms in [1, 250, 999, 2_345] {
+            let at = (rate_hz * click_ms / 1_000) as usize;
+            let mut samples = vec![0.0; 3 * rate_hz as usize];
+            samples[at] = 1.0;
+            let heard = decode(wav(WavKind::S16, rate_hz, 1, &samples)).unwrap();
+            let loudest = (0..heard.len()).max_by(|a, b| heard[*a].total_cmp(&heard[*b])).unwrap();
+            let expected = (RATE_HZ * click_ms / 1_000) as usize;
+            assert!(loudest.abs_diff(expected) <= 16, "{rate_hz} Hz, {click_ms} ms: {loudest}");
+        }
+    }
+}
+
+/// A broken packet in the middle of a Matroska file. The sound after it keeps its time.
+#[test]
+fn lost_packets_become_silence() {
+    let mut file = include_bytes!("files/chirp-left.webm").to_vec();
+    let (whole, undamaged) = decode_with_damage(file.clone());
+    assert_eq!(undamaged, None);
+    // An Opus packet with code 3 and no frames is invalid. Blocks of this file begin with their track and their time.
+    let blocks: Vec<usize> = (0..file.len() - 8)
+        .filter(|&at| file[at] == 0x81 && file[at + 3] == 0x80 && at > 500)
+        .collect();
+    for &at in &blocks[blocks.len() / 3..blocks.len() * 2 / 3] {
+        file[at + 4..at + 6].copy_from_slice(&[0xFF, 0x00]);
+    }
+    let (heard, damage) = decode_with_damage(file);
+    assert!(damage.is_some());
+    assert!(heard.len().abs_diff(whole.len()) < 400, "{} of {}", heard.len(), whole.len());
+    let power = |samples: &[f32]| samples.iter().map(|s| s * s).sum::<f32>();
+    let hole = &heard[heard.len() * 2 / 5..heard.len() * 3 / 5];
+    assert!(power(hole) < 0.01 * power(&whole[..hole.len()]), "the hole is not silent");
+    // Matroska rounds times to milliseconds.
+    let late = lag(&whole[11_500..], &heard[11_500..]);
+    assert!(late.abs() <= 2 * 16, "the end moved by {late} samples");
+}
+
+#[test]
+fn pieces_are_one_second_and_a_rest() {
+    let file = wav(WavKind::S16, 44_100, 1, &vec![0.25; 44_100 * 5 / 2]);
+    let mut decoder = hob_speech::decode::SoundDecoder::open(file.into()).unwrap();
+    let mut lengths = Vec::new();
+    while let Some(piece) = decoder.next_piece().unwrap() {
+        lengths.push(piece.len());
+    }
+    assert_eq!(lengths, [16_000, 16_000, 8_000]);
+    assert_eq!(decoder.next_piece(), Ok(None), "the end stays the end");
+}
