@@ -4,6 +4,7 @@
 mod kokoro;
 pub mod names;
 mod smollm2;
+mod whisper;
 
 use std::fmt;
 
@@ -13,14 +14,16 @@ use crate::Sha256;
 
 /// Number of names that an error suggests.
 const SUGGESTIONS_MAX: usize = 3;
-/// During a pull, the raw files, the packages and the stored form exist on the disk at the same time.
+/// During a pull of packages or of a model that is transformed, the packages, the raw files and the stored form exist
+/// on the disk at the same time. Other raw files are the stored form.
 const PULL_COPIES_MAX: u64 = 3;
-/// Space for the manifest and partial downloads, if the raw files are the stored form.
+/// Space for the manifest and partial downloads.
 const OTHER_FILES_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
     entries: Vec<Entry>,
+    further: Vec<Entry>,
 }
 
 /// No model of that name is in the catalog.
@@ -29,12 +32,13 @@ pub struct Catalog {
 pub struct UnknownEntry {
     pub name: String,
     pub near: Vec<String>,
+    /// The models that hob uses by default.
     pub known: Vec<String>,
 }
 
 fn suggestion(near: &[String], known: &[String]) -> String {
     if near.is_empty() {
-        format!("it knows {}", known.join(", "))
+        format!("it knows {} and more: `hob models` lists them", known.join(", "))
     } else {
         format!("did you mean {}?", near.join(" or "))
     }
@@ -43,15 +47,22 @@ fn suggestion(near: &[String], known: &[String]) -> String {
 impl Catalog {
     /// The models that this version of hob knows.
     pub fn builtin() -> Catalog {
-        Catalog::new(vec![kokoro::entry(), smollm2::entry()])
+        let entries = vec![kokoro::entry(), smollm2::entry(), whisper::entry()];
+        Catalog { entries, further: whisper::further().collect() }
     }
 
-    pub fn new(entries: Vec<Entry>) -> Catalog {
-        Catalog { entries }
-    }
-
+    /// The models that hob uses by default.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// The models that hob fetches only by their names.
+    pub fn further(&self) -> &[Entry] {
+        &self.further
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().chain(&self.further)
     }
 
     /// Finds a model by name.
@@ -59,11 +70,11 @@ impl Catalog {
     /// # Errors
     /// [`UnknownEntry`] with the nearest names.
     pub fn find(&self, name: &str) -> Result<&Entry, UnknownEntry> {
-        self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| self.unknown(name))
+        self.all().find(|entry| entry.name == name).ok_or_else(|| self.unknown(name))
     }
 
     fn unknown(&self, name: &str) -> UnknownEntry {
-        let known = || self.entries.iter().map(|entry| entry.name.as_str());
+        let known = || self.all().map(|entry| entry.name.as_str());
         UnknownEntry {
             name: name.to_owned(),
             near: nearest(
@@ -71,7 +82,7 @@ impl Catalog {
                 known().chain(names::NAMED.iter().map(|named| named.name)),
                 SUGGESTIONS_MAX,
             ),
-            known: known().map(str::to_owned).collect(),
+            known: self.entries.iter().map(|entry| entry.name.clone()).collect(),
         }
     }
 }
@@ -79,7 +90,7 @@ impl Catalog {
 /// One model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Name to type: letters, digits and dashes.
+    /// Name to type: letters, digits, dashes, dots and underscores.
     pub name: String,
     pub title: String,
     pub purpose: Purpose,
@@ -97,13 +108,15 @@ impl Entry {
 
     /// Maximum bytes on the disk during a pull of the entry.
     pub fn pull_bytes_max(&self) -> u64 {
-        let mut sources = self.parts.iter().flat_map(|part| &part.sources);
-        let is_stored_unchanged = self.purpose == Purpose::Chat
-            && sources.all(|source| source.origin.packages().is_empty());
-        match is_stored_unchanged {
-            true => self.bytes().saturating_add(OTHER_FILES_BYTES_MAX),
-            false => self.bytes().saturating_mul(PULL_COPIES_MAX),
-        }
+        let bytes = |part: &CatalogPart| {
+            let bytes = part.sources.first().map_or(0, Source::bytes);
+            let is_packed = part.sources.iter().any(|source| !source.origin.packages().is_empty());
+            match is_packed || self.purpose == Purpose::Speech {
+                true => bytes.saturating_mul(PULL_COPIES_MAX),
+                false => bytes,
+            }
+        };
+        self.parts.iter().map(bytes).fold(OTHER_FILES_BYTES_MAX, u64::saturating_add)
     }
 }
 
@@ -303,7 +316,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
         let catalog = Catalog::builtin();
-        let known = vec!["kokoro".to_owned(), "smollm2".to_owned()];
+        let known = ["kokoro", "smollm2", "whisper-base"].map(str::to_owned).to_vec();
         let slip = catalog.find("kokro").expect_err("a slip");
         let near = vec!["kokoro".to_owned()];
         assert_eq!(slip, UnknownEntry { name: "kokro".into(), near, known: known.clone() });
@@ -312,18 +325,26 @@ mod tests {
         assert!(slip.to_string().contains("did you mean qwen3:"), "{slip}");
         let far = catalog.find("zzzzzz").expect_err("no such model");
         assert_eq!(far, UnknownEntry { name: "zzzzzz".into(), near: Vec::new(), known });
-        assert!(far.to_string().ends_with("it knows kokoro, smollm2"), "{far}");
+        let listed = "it knows kokoro, smollm2, whisper-base and more: `hob models` lists them";
+        assert!(far.to_string().ends_with(listed), "{far}");
+        let slip = catalog.find("whisper-smal").expect_err("a slip").to_string();
+        assert!(slip.contains("did you mean whisper-small"), "{slip}");
     }
 
     /// What `fetch` and `store` rely on for every entry.
     #[test]
     fn every_entry_is_sound() {
-        for entry in Catalog::builtin().entries() {
-            for part in &entry.parts {
-                assert!(part.sources.len() >= 2, "{} has one source", part.name);
-                part.sources.iter().for_each(sound_source);
-            }
+        let catalog = Catalog::builtin();
+        for entry in catalog.entries() {
+            let several = |part: &CatalogPart| part.sources.len() >= 2;
+            assert!(entry.parts.iter().all(several), "{} has one source", entry.name);
+        }
+        let mut names = HashSet::new();
+        for entry in catalog.all() {
+            entry.parts.iter().flat_map(|part| &part.sources).for_each(sound_source);
             assert!(!entry.licences.is_empty(), "{} says no licence", entry.name);
+            assert!(names.insert(&entry.name), "{} twice", entry.name);
+            assert_eq!(names::canonical(&entry.name), entry.name);
         }
     }
 
@@ -363,6 +384,25 @@ mod tests {
             [SourceKind::Hub, SourceKind::Wheel]
         );
         assert_eq!(sources[0].files[0].pin, sources[1].files[0].pin);
+    }
+
+    #[test]
+    fn each_size_of_whisper_comes_with_its_speech_detection() {
+        let catalog = Catalog::builtin();
+        let titles = [
+            ("whisper-base", "Whisper base, F16", 147_951_465),
+            ("whisper-tiny.en-q5_1", "Whisper tiny, English only, Q5_1", 32_166_155),
+            ("whisper-large-v3-turbo-q8_0", "Whisper large-v3-turbo, Q8_0", 874_188_075),
+        ];
+        for (name, title, bytes) in titles {
+            let entry = catalog.find(name).expect(name);
+            assert_eq!((&*entry.title, entry.bytes()), (title, bytes + 2_327_524));
+            assert_eq!(entry.purpose, Purpose::Transcription);
+        }
+        let large = catalog.find("whisper-large-v3").expect("the largest");
+        assert!(large.pull_bytes_max() < 3_200_000_000, "its file is stored unchanged");
+        let whisper = |entry: &&Entry| entry.purpose == Purpose::Transcription;
+        assert_eq!(catalog.all().filter(whisper).count(), 33);
     }
 
     #[test]

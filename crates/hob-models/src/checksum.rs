@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -52,6 +52,34 @@ impl Sha256 {
             done_bytes += read as u64;
             watch.at(done_bytes);
         }
+    }
+}
+
+/// A writer that computes the digest of what is written.
+pub(crate) struct Summed<W> {
+    out: W,
+    hasher: sha2::Sha256,
+}
+
+impl<W: Write> Summed<W> {
+    pub(crate) fn new(out: W) -> Summed<W> {
+        Summed { out, hasher: sha2::Sha256::new() }
+    }
+
+    pub(crate) fn finish(self) -> (W, Sha256) {
+        (self.out, Sha256(self.hasher.finalize().into()))
+    }
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

@@ -22,6 +22,7 @@ use source::Source;
 
 pub use card::card;
 pub use error::GgufError;
+pub(crate) use error::shown;
 pub use facts::FillIn;
 pub use parts::PartName;
 pub use tensor::{Tensor, TensorType};

@@ -17,6 +17,7 @@ pub mod safetensors;
 mod store;
 mod transform;
 mod weights;
+mod whisper;
 
 pub use catalog::{Catalog, Entry, SourceKind, UnknownEntry};
 pub use checksum::{NotAChecksum, Sha256};
@@ -28,8 +29,11 @@ pub use progress::{Cancelled, Progress, PullStep, Watch};
 pub use pull::{PullError, PullOptions, PullOutcome, Pulled, Puller, SourceFailure};
 pub use recipe::{Dimensions, QuantMix, UnknownQuant};
 pub use store::{
-    Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel, check_changed,
+    Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel, WhisperFiles,
+    check_changed,
 };
 pub use transform::{
     CHAT_MODEL_FILE, ChatTransform, KokoroTransform, RawFiles, Transform, TransformError,
+    WhisperTransform,
 };
+pub use whisper::{WhisperDims, WhisperError, WhisperHeader, WhisperMemory};

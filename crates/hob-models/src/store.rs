@@ -31,7 +31,7 @@ use crate::catalog::{Entry, Licence, names};
 use crate::disk::{self, DiskError};
 use crate::gguf::{self, GgufError, PartName};
 use crate::progress::{Cancelled, PullStep, Watch};
-use crate::transform::MODEL_FILE;
+use crate::transform::{MODEL_FILE, VAD_FILE, WEIGHTS_FILE};
 
 pub(crate) use folders::is_plain;
 pub use integrity::check_changed;
@@ -91,6 +91,15 @@ impl StoredModel {
         self.chat_entry().map(|file| self.folder.join(&file.path))
     }
 
+    /// The files of a transcription model; `None` for other models.
+    pub fn whisper_files(&self) -> Option<WhisperFiles> {
+        let has = |path: &str| self.manifest.files.iter().any(|file| file.path == path);
+        (has(WEIGHTS_FILE) && has(VAD_FILE)).then(|| WhisperFiles {
+            weights: self.folder.join(WEIGHTS_FILE),
+            vad: self.folder.join(VAD_FILE),
+        })
+    }
+
     /// What clients learn about a chat model, for a context of at most `tokens_asked`. `None` for other models.
     pub fn chat_card(&self, tokens_asked: Option<u32>) -> Option<Result<ChatCard, GgufError>> {
         let digest = self.chat_entry().map(|file| file.sha256.to_string());
@@ -108,6 +117,15 @@ impl StoredModel {
             file.path.strip_prefix("voices/").and_then(|path| path.strip_suffix(".bin"))
         })
     }
+}
+
+/// The files of a stored transcription model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WhisperFiles {
+    /// A ggml file of whisper.cpp.
+    pub weights: PathBuf,
+    /// Silero VAD as an ONNX graph: finds speech in a recording.
+    pub vad: PathBuf,
 }
 
 /// What [`Store::remove`] did.

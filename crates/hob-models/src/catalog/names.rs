@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use hob_core::fit::Location;
 
+use super::whisper;
 use crate::gguf::PartName;
 use crate::recipe::QuantMix;
 
@@ -60,7 +61,7 @@ fn exactly(name: &str) -> Option<&'static NamedRepo> {
 pub fn canonical(asked: &str) -> String {
     let asked = asked.trim();
     if let Some(name) = of_catalog(asked) {
-        return name.to_owned();
+        return name;
     }
     if let Some(found) = named(asked) {
         return with_quant(found);
@@ -78,12 +79,22 @@ pub fn canonical(asked: &str) -> String {
     format!("{folder}/{stem}")
 }
 
-/// The default models have names without a size.
-fn of_catalog(asked: &str) -> Option<&'static str> {
-    match asked.to_ascii_lowercase().as_str() {
-        "smollm2" | "smollm2:latest" | "smollm2:135m" => Some("smollm2"),
-        "kokoro" | "kokoro:latest" => Some("kokoro"),
-        _ => None,
+/// Names of the catalog's models: the default ones need no size, and `whisper:small` is `whisper-small`.
+fn of_catalog(asked: &str) -> Option<String> {
+    let asked = asked.to_ascii_lowercase();
+    match asked.strip_suffix(":latest").unwrap_or(&asked) {
+        "smollm2" | "smollm2:135m" => Some("smollm2".to_owned()),
+        "kokoro" => Some("kokoro".to_owned()),
+        "whisper" => Some("whisper-base".to_owned()),
+        name => {
+            let size = name.strip_prefix("whisper:").or_else(|| name.strip_prefix("whisper-"))?;
+            let size = match size {
+                "large" => "large-v3",
+                "turbo" => "large-v3-turbo",
+                size => size,
+            };
+            whisper::is_published(size).then(|| format!("whisper-{size}"))
+        }
     }
 }
 
@@ -97,8 +108,10 @@ fn with_quant(found: ShortName) -> String {
 
 /// All other names of the model that is stored as `name`.
 pub fn others(name: &str) -> Vec<&'static str> {
-    if name == "smollm2" {
-        return vec!["smollm2:135m"];
+    match name {
+        "smollm2" => return vec!["smollm2:135m"],
+        "whisper-base" => return vec!["whisper"],
+        _ => {}
     }
     NAMED.iter().find(|named| named.name == name).map_or(Vec::new(), |named| named.also.clone())
 }
@@ -134,6 +147,12 @@ mod tests {
             ("llama3.1:8b-instruct-q8_0", "llama3.1:8b-q8_0"),
             ("smollm2:135m", "smollm2"),
             ("smollm2:latest", "smollm2"),
+            ("whisper", "whisper-base"),
+            ("Whisper:latest", "whisper-base"),
+            ("whisper:tiny.en", "whisper-tiny.en"),
+            ("whisper-large", "whisper-large-v3"),
+            ("whisper:turbo", "whisper-large-v3-turbo"),
+            ("Whisper-Mine", "Whisper-Mine"),
             ("mine:latest", "mine"),
             ("Mine.Q4", "Mine.Q4"),
             ("hf:o/m:Q8_0", "o/m:Q8_0"),

@@ -1,0 +1,28 @@
+//! Whisper models in whisper.cpp's ggml format: their header, their memory, and their conversion from CTranslate2's format.
+//! Runs no model.
+
+mod convert;
+mod ctranslate2;
+mod error;
+mod header;
+mod layout;
+mod mel;
+mod memory;
+mod reader;
+#[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
+mod tests;
+mod vocabulary;
+
+pub(crate) use convert::{ConvertError, convert};
+pub use error::WhisperError;
+pub use header::{WhisperDims, WhisperHeader};
+pub use memory::WhisperMemory;
+
+/// The first four bytes of a ggml file, read as a little-endian number: "ggml".
+const MAGIC: u32 = 0x6767_6d6c;
+/// Frequencies of a 400-sample Fourier transform, from 0 Hz to 8 kHz.
+const FREQUENCIES: u32 = 201;
+/// The smallest vocabulary with language tokens. English models have one token less.
+const MULTILINGUAL_TOKENS: u32 = 51_865;

@@ -1,0 +1,152 @@
+//! Writes a Whisper model of CTranslate2's format as a ggml file, with the bytes of whisper.cpp's published file.
+//! Tensors are copied in small pieces, so the memory does not grow with the model.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Seek, Write};
+use std::path::Path;
+
+use super::ctranslate2::CTranslate2Model;
+use super::layout::{Layout, Numbers, Placed};
+use super::{FREQUENCIES, MAGIC, WhisperDims, WhisperError, mel, vocabulary};
+use crate::Sha256;
+use crate::checksum::Summed;
+use crate::disk::DiskError;
+use crate::progress::{Cancelled, PullStep, Watch};
+
+const CHUNK_BYTES: usize = 64 << 10;
+/// File type and tensor type of 16-bit floats, and tensor type of 32-bit floats.
+const F16: u32 = 1;
+const F32: u32 = 0;
+
+/// Why a model was not converted.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ConvertError {
+    Model(WhisperError),
+    Disk(DiskError),
+    Cancelled(Cancelled),
+}
+
+impl From<WhisperError> for ConvertError {
+    fn from(error: WhisperError) -> ConvertError {
+        ConvertError::Model(error)
+    }
+}
+
+/// Writes the ggml file `to`, and returns its checksum.
+///
+/// # Errors
+/// The model has another format, other tensors or other numbers than a Whisper model, or is cut short.
+pub(crate) fn convert(
+    model: impl Read + Seek,
+    vocabulary: &str,
+    to: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<Sha256, ConvertError> {
+    let mut model = CTranslate2Model::open(model)?;
+    let dims = model.dims()?;
+    let tokens = vocabulary::tokens(vocabulary, dims.vocab)?;
+    let layout = Layout::of(&dims);
+    watch.begin(PullStep::Transforming, Some(layout.parameters()));
+    let disk = |error| ConvertError::Disk(DiskError::new(to, &error));
+    let file = File::create(to).map_err(disk)?;
+    let mut out = Summed::new(BufWriter::new(file));
+    out.write_all(&head(&dims, &tokens)).map_err(disk)?;
+    let mut chunk = vec![0; CHUNK_BYTES];
+    for (bias, width) in &layout.key_biases {
+        let place = model.find(bias, &[*width])?;
+        model.read(place, &mut chunk, |numbers| match numbers.chunks(2).all(is_zero) {
+            true => Ok(()),
+            false => Err(WhisperError::KeyBias { name: bias.name.clone() }),
+        })?;
+    }
+    for tensor in &layout.tensors {
+        watch.check().map_err(ConvertError::Cancelled)?;
+        let place = model.find(&tensor.from, &tensor.shape)?;
+        out.write_all(&tensor_head(tensor)).map_err(disk)?;
+        model.read(place, &mut chunk, |numbers| match tensor.numbers {
+            Numbers::F16 => out.write_all(numbers).map_err(disk),
+            Numbers::F32 => out.write_all(&widened(numbers)).map_err(disk),
+        })?;
+        watch.item_done(tensor.elements());
+    }
+    let (mut file, sum) = out.finish();
+    file.flush().map_err(disk)?;
+    Ok(sum)
+}
+
+/// Everything before the tensors.
+fn head(dims: &WhisperDims, tokens: &[Vec<u8>]) -> Vec<u8> {
+    let mut head = Vec::new();
+    let mut number = |value: u32| head.extend(value.to_le_bytes());
+    number(MAGIC);
+    dims.numbers().into_iter().chain([F16, dims.mels, FREQUENCIES]).for_each(&mut number);
+    head.extend(mel::filters(dims.mels).into_iter().flat_map(f32::to_le_bytes));
+    head.extend((tokens.len() as u32).to_le_bytes());
+    for token in tokens {
+        head.extend((token.len() as u32).to_le_bytes());
+        head.extend(token);
+    }
+    head
+}
+
+/// The length of a row comes first.
+fn tensor_head(tensor: &Placed) -> Vec<u8> {
+    let numbers = match tensor.numbers {
+        Numbers::F16 => F16,
+        Numbers::F32 => F32,
+    };
+    let counts = [tensor.shape.len() as u32, tensor.name.len() as u32, numbers];
+    let dims = tensor.shape.iter().rev().map(|dim| *dim as u32);
+    let head = counts.into_iter().chain(dims).flat_map(u32::to_le_bytes);
+    head.chain(tensor.name.bytes()).collect()
+}
+
+/// Negative zero is zero, too.
+fn is_zero(number: &[u8]) -> bool {
+    matches!(number, [0, 0 | 0x80])
+}
+
+/// 16-bit floats as 32-bit floats.
+fn widened(numbers: &[u8]) -> Vec<u8> {
+    let (numbers, _) = numbers.as_chunks();
+    numbers.iter().flat_map(|number| single(u16::from_le_bytes(*number)).to_le_bytes()).collect()
+}
+
+fn single(half: u16) -> f32 {
+    /// Difference of the exponents' biases, 127 and 15.
+    const BIAS: u32 = 127 - 15;
+    /// The unit of subnormal numbers, 2^-24.
+    const SMALLEST: f32 = 1.0 / 16_777_216.0;
+    let half = u32::from(half);
+    let (sign, exponent, fraction) = (half >> 15, (half >> 10) & 0x1f, half & 0x3ff);
+    let magnitude = match exponent {
+        0 => (fraction as f32 * SMALLEST).to_bits(),
+        0x1f => (0xff << 23) | (fraction << 13),
+        _ => ((exponent + BIAS) << 23) | (fraction << 13),
+    };
+    f32::from_bits((sign << 31) | magnitude)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixteen_bits_keep_their_value() {
+        let rows = [
+            (0x0000, 0.0),
+            (0x0001, 5.960_464_5e-8),
+            (0x03ff, 6.097_555e-5),
+            (0x0400, 6.103_515_6e-5),
+            (0x3555, 0.333_251_95),
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x7bff, 65_504.0),
+            (0xfc00, f32::NEG_INFINITY),
+        ];
+        for (half, expected) in rows {
+            assert_eq!(single(half), expected, "{half:#x}");
+        }
+        assert!(single(0x8000).is_sign_negative() && single(0x7e00).is_nan());
+    }
+}
