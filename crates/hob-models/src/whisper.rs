@@ -8,6 +8,7 @@ mod header;
 mod layout;
 mod mel;
 mod memory;
+mod published;
 mod reader;
 #[cfg(test)]
 pub(crate) mod sample;

@@ -15,13 +15,14 @@ use hob_models::find::USUAL_QUANT;
 use hob_models::known::find as known;
 use hob_models::{
     Catalog, Finder, Manifest, PullError, QuantMix, Store, StoreError, StoredModel, Watch,
+    WhisperFiles, WhisperMemory,
 };
 use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::finding::finder;
-use crate::settings::{DEFAULT_CHAT, DEFAULT_SPEECH, speech_threads};
+use crate::settings::{DEFAULT_CHAT, DEFAULT_SPEECH, DEFAULT_TRANSCRIPTION, speech_threads};
 
 pub(crate) use download::{Download, DownloadOptions};
 
@@ -31,7 +32,7 @@ const MB: u64 = 1_000_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// `speech`.
+    /// `speech`, `chat` or `transcription`.
     pub(crate) kind: String,
     /// Size on this disk, or of the download.
     pub(crate) bytes: u64,
@@ -100,19 +101,25 @@ impl ModelStore {
         ModelStore { store, catalog, finder, default_voice: "af_heart".to_owned(), threads: 1 }
     }
 
-    /// The catalog's models, and all other stored models.
+    /// The models that hob uses by default, and all other stored models.
     pub(crate) fn entries(&self) -> CliResult<Vec<Entry>> {
         // A store that cannot be read is an error, not an empty list.
         let stored = self.store.names()?;
         let own = self.catalog.entries().iter().map(|entry| self.entry(entry));
-        let others = stored.iter().filter(|name| self.catalog.find(name).is_err());
+        let is_default = |name: &str| self.catalog.entries().iter().any(|entry| entry.name == name);
+        let others = stored.iter().filter(|name| !is_default(name));
         Ok(own.chain(others.map(|name| self.stored(name))).collect())
     }
 
-    /// Like `entries`, with the models that `hob pull` knows by a short name.
+    /// Like `entries`, with all models that `hob pull` knows by a short name.
     pub(crate) fn all_entries(&self) -> CliResult<Vec<Entry>> {
         let mut entries = self.entries()?;
         let is_listed = |entries: &[Entry], name: &str| entries.iter().any(|one| one.name == name);
+        for further in self.catalog.further() {
+            if !is_listed(&entries, &further.name) {
+                entries.push(self.entry(further));
+            }
+        }
         for named in NAMED.iter() {
             if canonical(named.name) == named.name && !is_listed(&entries, named.name) {
                 entries.push(fetchable(named));
@@ -122,6 +129,9 @@ impl ModelStore {
     }
 
     fn stored(&self, name: &str) -> Entry {
+        if let Ok(entry) = self.catalog.find(name) {
+            return self.entry(entry);
+        }
         let listed = Entry {
             name: name.to_owned(),
             kind: Purpose::Chat.to_string(),
@@ -164,8 +174,8 @@ impl ModelStore {
     }
 
     /// The models that hob uses by default.
-    pub(crate) fn defaults() -> [&'static str; 2] {
-        [DEFAULT_SPEECH, DEFAULT_CHAT]
+    pub(crate) fn defaults() -> [&'static str; 3] {
+        [DEFAULT_SPEECH, DEFAULT_CHAT, DEFAULT_TRANSCRIPTION]
     }
 
     /// The source of a stored model.
@@ -206,6 +216,28 @@ impl ModelStore {
         Ok(StoredSpeech { name, folder: stored.folder, disk_bytes, voices })
     }
 
+    /// The files of a stored transcription model, by any of its names.
+    pub(crate) fn whisper_files(&self, name: &str) -> CliResult<WhisperFiles> {
+        let stored = self.stored_or_known(name)?;
+        stored.whisper_files().ok_or_else(|| {
+            Failure::usage(format!("{} is not a transcription model", stored.name()))
+        })
+    }
+
+    /// Memory of a transcription model of the catalog, by any of its names.
+    pub(crate) fn whisper_memory(&self, name: &str) -> Option<WhisperMemory> {
+        WhisperMemory::of_entry(self.catalog.find(&canonical(name)).ok()?)
+    }
+
+    /// # Errors
+    /// The model is not stored, or hob does not know the name.
+    fn stored_or_known(&self, name: &str) -> CliResult<StoredModel> {
+        self.store.find(&self.store.meant(name)).or_else(|missing| {
+            self.check_known(name)?;
+            Err(Failure::from(missing))
+        })
+    }
+
     /// For an unknown name, "not installed" would be misleading: the error says that it is unknown.
     fn check_known(&self, name: &str) -> CliResult<()> {
         let is_named = named(name).is_some() || name.contains(['/', ':']);
@@ -234,10 +266,7 @@ impl ModelStore {
 
     /// A stored chat model: its first file, and the checksum of that file.
     pub(crate) fn chat_file(&self, name: &str) -> CliResult<(PathBuf, Option<String>)> {
-        let stored = self.store.find(&self.store.meant(name)).or_else(|missing| {
-            self.check_known(name)?;
-            Err(Failure::from(missing))
-        })?;
+        let stored = self.stored_or_known(name)?;
         let Some(file) = stored.chat_file() else {
             let name = stored.name();
             return Err(Failure::usage(format!("{name} is not a chat model")));

@@ -24,6 +24,8 @@ use crate::listen::Listen;
 pub(crate) const DEFAULT_SPEECH: &str = "kokoro";
 /// The chat model of a request that names none.
 pub(crate) const DEFAULT_CHAT: &str = "smollm2";
+/// The transcription model of a request that names none.
+pub(crate) const DEFAULT_TRANSCRIPTION: &str = "whisper-base";
 const DEFAULT_VOICE: &str = "af_heart";
 const DEFAULT_TEXT_CHARS_MAX: u32 = 100_000;
 const DEFAULT_REQUESTS_MAX: u16 = 16;

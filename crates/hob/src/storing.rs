@@ -6,22 +6,18 @@ use std::path::Path;
 
 use hob_core::Voice;
 use hob_engines::speech::kokoro::{Kokoro, KokoroOptions, files, voice_list};
-use hob_models::catalog::Purpose;
+use hob_models::catalog::{Entry, Purpose};
 use hob_models::{
     ChatTransform, KokoroTransform, PullStep, RawFiles, Transform, TransformError, Watch,
+    WhisperTransform,
 };
 
-use crate::failure::{CliResult, Exit, Failure};
-
-/// # Errors
-/// No engine of hob can run such models.
-pub(crate) fn transform_for(purpose: Purpose, threads: usize) -> CliResult<Box<dyn Transform>> {
-    match purpose {
-        Purpose::Speech => Ok(Box::new(StoreKokoro { threads })),
-        Purpose::Chat => Ok(Box::new(ChatTransform)),
-        Purpose::Transcription => {
-            Err(Failure::new(Exit::Engine, "this hob has no engine for transcription"))
-        }
+/// The steps for a model of the catalog, or one that was found elsewhere.
+pub(crate) fn transform_for(entry: &Entry, threads: usize) -> Box<dyn Transform> {
+    match entry.purpose {
+        Purpose::Speech => Box::new(StoreKokoro { threads }),
+        Purpose::Chat => Box::new(ChatTransform),
+        Purpose::Transcription => Box::new(WhisperTransform::of(entry)),
     }
 }
 
@@ -75,14 +71,16 @@ fn refused<E: ToString>(file: &str) -> impl Fn(E) -> TransformError {
 
 #[cfg(test)]
 mod tests {
+    use hob_models::Catalog;
+
     use super::*;
 
     #[test]
-    fn each_purpose_is_stored_in_its_own_form_or_refused() {
-        let version = |purpose| transform_for(purpose, 1).map(|form| form.version());
-        assert_eq!(version(Purpose::Speech), Ok(KokoroTransform.version()));
-        assert_eq!(version(Purpose::Chat), Ok(ChatTransform.version()));
-        let refused = version(Purpose::Transcription).expect_err("no engine");
-        assert!(refused.sentence.contains("transcription"), "{refused}");
+    fn each_purpose_is_stored_in_its_own_form() {
+        let catalog = Catalog::builtin();
+        let version = |name| transform_for(catalog.find(name).expect(name), 1).version();
+        assert_eq!(version("kokoro"), KokoroTransform.version());
+        assert_eq!(version("smollm2"), ChatTransform.version());
+        assert_eq!(version("whisper-base"), WhisperTransform::default().version());
     }
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::error::within;
 use super::layout::Layout;
+use super::memory::matrix_q8_bytes;
 use super::reader::Reader;
 use super::{MAGIC, MULTILINGUAL_TOKENS, WhisperError};
 use crate::gguf::{TensorType, shown};
@@ -18,9 +19,6 @@ const TOKEN_BYTES_MAX: u64 = 4_096;
 const DIMENSIONS_MAX: u64 = 4;
 /// A file type is this times the version of the quantisation, plus the type.
 const QUANT_VERSION: u32 = 1_000;
-/// Rows of this many numbers can be quantised to Q8_0, in blocks of 34 bytes.
-const Q8_0_NUMBERS: u64 = 32;
-const Q8_0_BYTES: u64 = 34;
 /// Upper limits of dimensions: ten or more times those of the largest published model.
 const VOCAB_MAX: u64 = 1_000_000;
 const CONTEXT_MAX: u64 = 30_000;
@@ -220,11 +218,9 @@ impl Stored {
     }
 
     fn q8_bytes(&self) -> u64 {
-        let is_matrix = self.dims.len() == 2 && self.dims[0].is_multiple_of(Q8_0_NUMBERS);
-        match self.kind == TensorType::F16 && is_matrix {
-            true => self.dims.iter().product::<u64>() / Q8_0_NUMBERS * Q8_0_BYTES,
-            false => self.bytes,
-        }
+        let is_float = self.kind == TensorType::F16;
+        let matrix = is_float.then(|| matrix_q8_bytes(&self.dims, self.dims.first()));
+        matrix.flatten().unwrap_or(self.bytes)
     }
 }
 

@@ -124,35 +124,6 @@ fn a_ggml_file_that_the_engine_would_not_load_is_refused() {
     assert_eq!(header(&wide), Err(odd));
 }
 
-#[test]
-fn published_sizes_have_their_names_and_parameters() {
-    let published = |width: u32, layers: [u32; 2], vocab: u32, mels: u32| WhisperDims {
-        vocab,
-        audio_context: 1_500,
-        audio_width: width,
-        audio_heads: width / 64,
-        audio_layers: layers[0],
-        text_context: 448,
-        text_width: width,
-        text_heads: width / 64,
-        text_layers: layers[1],
-        mels,
-    };
-    let rows = [
-        (published(384, [4, 4], 51_864, 80), "tiny.en", 37),
-        (published(512, [6, 6], 51_865, 80), "base", 72),
-        (published(768, [12, 12], 51_865, 80), "small", 241),
-        (published(1_024, [24, 24], 51_864, 80), "medium.en", 763),
-        (published(1_280, [32, 32], 51_865, 80), "large", 1_543),
-        (published(1_280, [32, 32], 51_866, 128), "large-v3", 1_543),
-        (published(1_280, [32, 4], 51_866, 128), "large-v3-turbo", 808),
-        (published(1_280, [32, 2], 51_866, 128), "custom", 756),
-    ];
-    for (dims, name, millions) in rows {
-        assert_eq!((dims.size_name().as_str(), dims.parameters() / 1_000_000), (name, millions));
-    }
-}
-
 proptest! {
     #[test]
     fn damaged_files_are_answered(

@@ -6,6 +6,7 @@ mod explained;
 mod machine;
 mod recommend;
 mod shown;
+mod transcription;
 mod validate;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -23,9 +24,11 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::finding::found;
 use crate::globals::Globals;
 use crate::machine::MachineArgs;
+use crate::model_store::ModelStore;
 use crate::printer::Printer;
 use crate::published::{self, Used};
 use crate::settings::Overrides;
+use transcription::TranscriptionFit;
 
 /// Predict where a model runs on this machine, how fast it is at each context, and which flags an engine needs
 #[derive(Debug, Args)]
@@ -102,6 +105,7 @@ Examples:
   hob fit smollm2                      a model that hob has
   hob fit qwen3:30b-a3b --quant Q4_K_M one that it knows the dimensions of
   hob fit model.gguf --context 32768 --kv q8_0
+  hob fit whisper-small --parallel 2   the memory of a transcription model
   hob fit owner/name:Q4_K_M            one of the hub: only its header is fetched
   hob fit --recommend --for code
   hob fit explain \"KV cache\"";
@@ -172,6 +176,13 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
         None => (),
     }
     let app = App::open(globals, Overrides::default(), printer)?;
+    if let Some(fit) = transcription_fit(args, &app)? {
+        match args.json {
+            true => printer.json(&fit)?,
+            false => printer.data(fit.shown())?,
+        }
+        return Ok(if args.require && !fit.fits { Exit::Regressed } else { Exit::Done });
+    }
     let (machine, used) = published_machine(args, &app)?;
     let (model, variants) = model(args, &app, printer)?;
     let options = args.options.options();
@@ -188,6 +199,16 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
     };
     printer.data(answer)?;
     Ok(if args.require && !holds(&options, &assessed) { Exit::Regressed } else { Exit::Done })
+}
+
+/// `None` if the model is not a transcription model.
+fn transcription_fit(args: &FitArgs, app: &App<'_>) -> CliResult<Option<TranscriptionFit>> {
+    let Some(name) = args.model.as_deref() else { return Ok(None) };
+    let Some(memory) = transcription::memory(name, &ModelStore::open(app))? else {
+        return Ok(None);
+    };
+    let available_bytes = args.machine.known(app)?.machine.memory.available_bytes;
+    Ok(Some(TranscriptionFit::of(name, memory, args.options.parallel, available_bytes)))
 }
 
 /// Uses published runs of the same devices, and names their sources.

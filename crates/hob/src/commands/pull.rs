@@ -11,7 +11,7 @@ use clap::Args;
 use hob_core::fit::{FitOptions, Model, Plan, Use, assess};
 use hob_core::machine::Machine;
 use hob_models::known;
-use hob_models::{Progress, PullStep, Pulled, QuantMix, SourceKind};
+use hob_models::{Progress, PullStep, Pulled, QuantMix, SourceKind, WhisperMemory};
 use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
@@ -61,7 +61,7 @@ file against the SHA-256 of the hub, the registry or the catalog. It resumes an 
 download, and does not download stored files again. HF_TOKEN opens gated repositories.
 
 A name such as qwen3:8b means Q4_K_M of its repository on the hub (`hob models` lists them); with
-a quant it is qwen3:8b-q8_0. hob looks in Ollama's registry for
+a quant it is qwen3:8b-q8_0. whisper-small, whisper-large-v3-turbo-q5_0 and others transcribe. hob looks in Ollama's registry for
 names that the hub does not have.
 
 Examples:
@@ -143,7 +143,12 @@ impl Work<'_> {
     }
 
     fn lack(&self, download: &Download) -> Option<String> {
-        lack_of_room(&download.entry.name, download.model.as_ref(), self.machine)
+        let name = &download.entry.name;
+        let lacking_bytes = match WhisperMemory::of_entry(&download.entry) {
+            Some(memory) => memory.total_bytes(1).checked_sub(self.machine.memory.available_bytes),
+            None => lacking_bytes(name, download.model.as_ref(), self.machine),
+        };
+        lack_of_room(name, lacking_bytes?)
     }
 
     /// Prints the plan instead of pulling.
@@ -201,17 +206,21 @@ fn summary(name: &str, pulled: &Pulled) -> String {
     format!("{name} {how}: {}", pulled.model.folder.display())
 }
 
-/// A warning before the download. `None` if the model fits, or if its dimensions are unknown.
-fn lack_of_room(name: &str, model: Option<&Model>, machine: &Machine) -> Option<String> {
+/// Memory that a chat model lacks. `None` if its dimensions are unknown.
+fn lacking_bytes(name: &str, model: Option<&Model>, machine: &Machine) -> Option<u64> {
     let known = || {
         let (known, context_tokens) = known::find(name).ok()?;
         known.model(QuantMix::named(FETCHED_QUANT).ok()?, context_tokens).ok()
     };
     let model = model.cloned().or_else(known)?;
     let assessed = assess(machine, &model, &FitOptions::default()).ok()?;
-    let lacking = assessed.plans.first().and_then(Plan::shortage).map(Use::lacking_bytes)?;
-    let megabytes = lacking.div_ceil(1_000_000);
-    Some(format!(
+    assessed.plans.first().and_then(Plan::shortage).map(Use::lacking_bytes)
+}
+
+/// A warning before the download. `None` if the model fits.
+fn lack_of_room(name: &str, lacking_bytes: u64) -> Option<String> {
+    let megabytes = lacking_bytes.div_ceil(1_000_000);
+    (megabytes > 0).then(|| format!(
         "{name} does not fit this machine now: {megabytes} MB are lacking; `hob fit {name}` shows the details"
     ))
 }
@@ -289,9 +298,11 @@ mod tests {
             memory: Memory { total_bytes: available_bytes, available_bytes },
             ..Machine::default()
         };
-        let lack = lack_of_room("smollm2", None, &with(400_000_000)).expect("it needs more");
+        let lacking = lacking_bytes("smollm2", None, &with(400_000_000)).expect("it needs more");
+        let lack = lack_of_room("smollm2", lacking).expect("it needs more");
         assert!(lack.starts_with("smollm2 does not fit this machine now: "), "{lack}");
-        assert_eq!(lack_of_room("smollm2", None, &with(2_000_000_000)), None);
-        assert_eq!(lack_of_room("kokoro", None, &with(1)), None);
+        assert_eq!(lack_of_room("smollm2", 0), None);
+        assert_eq!(lacking_bytes("smollm2", None, &with(2_000_000_000)), None);
+        assert_eq!(lacking_bytes("kokoro", None, &with(1)), None);
     }
 }

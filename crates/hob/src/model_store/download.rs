@@ -145,7 +145,7 @@ impl ModelStore {
         let (hub, token) = (self.finder.hub.clone(), self.finder.token.clone());
         let fetcher = Fetcher { hub, token, ..Fetcher::default() };
         let puller = Puller { store: &self.store, fetcher: &fetcher, options: &options };
-        let storing = transform_for(entry.purpose, self.threads)?;
+        let storing = transform_for(entry, self.threads);
         Ok(puller.pull(entry, &*storing, &mut watch)?)
     }
 }

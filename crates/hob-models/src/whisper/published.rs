@@ -1,0 +1,106 @@
+//! Dimensions of the published models, so that their memory is known before they are fetched.
+//! The names are those of whisper.cpp's files, without the quant.
+
+use super::layout::Layout;
+use super::memory::q8_bytes;
+use super::{WhisperDims, WhisperMemory};
+use crate::catalog::{Entry, Purpose};
+
+/// Each attention head has this width in all published models.
+const HEAD_WIDTH: u32 = 64;
+
+impl WhisperDims {
+    /// The dimensions of a published size: `tiny.en`, `base`, `large-v3-turbo` …
+    pub fn published(name: &str) -> Option<WhisperDims> {
+        let (size, is_english) =
+            name.strip_suffix(".en").map_or((name, false), |size| (size, true));
+        let (width, audio_layers, text_layers) = match size {
+            "tiny" => (384, 4, 4),
+            "base" => (512, 6, 6),
+            "small" => (768, 12, 12),
+            "medium" => (1_024, 24, 24),
+            "large-v1" | "large-v2" | "large-v3" if !is_english => (1_280, 32, 32),
+            "large-v3-turbo" if !is_english => (1_280, 32, 4),
+            _ => return None,
+        };
+        let is_third = size.starts_with("large-v3");
+        let vocab = match (is_english, is_third) {
+            (true, _) => 51_864,
+            (false, false) => 51_865,
+            (false, true) => 51_866,
+        };
+        Some(WhisperDims {
+            vocab,
+            audio_context: 1_500,
+            audio_width: width,
+            audio_heads: width / HEAD_WIDTH,
+            audio_layers,
+            text_context: 448,
+            text_width: width,
+            text_heads: width / HEAD_WIDTH,
+            text_layers,
+            mels: if is_third { 128 } else { 80 },
+        })
+    }
+}
+
+impl WhisperMemory {
+    /// Memory of a transcription model of the catalog; `None` for other models.
+    pub fn of_entry(entry: &Entry) -> Option<WhisperMemory> {
+        let name = entry.name.strip_prefix("whisper-");
+        let name = name.filter(|_| entry.purpose == Purpose::Transcription)?;
+        let (dims, is_quantised) = match name.rsplit_once("-q") {
+            Some((size, _)) => (WhisperDims::published(size)?, true),
+            None => (WhisperDims::published(name)?, false),
+        };
+        let weights_bytes = match is_quantised {
+            true => entry.bytes(),
+            false => q8_bytes(&Layout::of(&dims)),
+        };
+        Some(WhisperMemory { weights_bytes, stream_bytes: dims.stream_bytes() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Catalog;
+
+    #[test]
+    fn the_memory_of_every_transcription_model_of_the_catalog_is_known() {
+        let catalog = Catalog::builtin();
+        for entry in catalog.entries().iter().chain(catalog.further()) {
+            let is_known = WhisperMemory::of_entry(entry).is_some();
+            assert_eq!(is_known, entry.purpose == Purpose::Transcription, "{}", entry.name);
+        }
+        let megabytes = |name: &str| {
+            let memory = WhisperMemory::of_entry(catalog.find(name).expect(name)).expect(name);
+            (memory.weights_bytes / 1_000_000, memory.stream_bytes / 1_000_000)
+        };
+        assert_eq!(megabytes("whisper-base"), (81, 170));
+        assert_eq!(megabytes("whisper-base-q8_0"), (84, 170), "its files hold more than matrices");
+        assert_eq!(megabytes("whisper-large-v3-turbo-q5_0"), (576, 251));
+    }
+
+    #[test]
+    fn published_sizes_have_their_names_and_parameters() {
+        let rows = [
+            ("tiny.en", "tiny.en", 37),
+            ("base", "base", 72),
+            ("small", "small", 241),
+            ("medium.en", "medium.en", 763),
+            ("large-v2", "large", 1_543),
+            ("large-v3", "large-v3", 1_543),
+            ("large-v3-turbo", "large-v3-turbo", 808),
+        ];
+        for (published, name, millions) in rows {
+            let dims = WhisperDims::published(published).expect(published);
+            let found = (dims.size_name(), dims.parameters() / 1_000_000);
+            assert_eq!(found, (name.to_owned(), millions));
+        }
+        assert_eq!(WhisperDims::published("large-v3.en"), None);
+        let distilled =
+            WhisperDims { text_layers: 2, ..WhisperDims::published("large-v3").expect("it") };
+        assert_eq!(distilled.size_name(), "custom");
+    }
+}
