@@ -401,8 +401,19 @@ mod tests {
         }
         let large = catalog.find("whisper-large-v3").expect("the largest");
         assert!(large.pull_bytes_max() < 3_200_000_000, "its file is stored unchanged");
-        let whisper = |entry: &&Entry| entry.purpose == Purpose::Transcription;
-        assert_eq!(catalog.all().filter(whisper).count(), 33);
+        let (mut count, is_whisper) = (0, |entry: &Entry| entry.purpose == Purpose::Transcription);
+        for entry in catalog.all() {
+            assert_eq!(entry.whisper_memory().is_some(), is_whisper(entry), "{}", entry.name);
+            count += usize::from(is_whisper(entry));
+        }
+        assert_eq!(count, 33);
+        let megabytes = |name: &str| {
+            let memory = catalog.find(name).ok()?.whisper_memory()?;
+            Some([memory.weights_bytes, memory.stream_bytes].map(|bytes| bytes / 1_000_000))
+        };
+        assert_eq!(megabytes("whisper-base"), Some([81, 170]));
+        assert_eq!(megabytes("whisper-base-q8_0"), Some([84, 170]), "its file holds more");
+        assert_eq!(megabytes("whisper-large-v3-turbo-q5_0"), Some([576, 251]));
     }
 
     #[test]

@@ -31,7 +31,8 @@ use crate::catalog::{Entry, Licence, names};
 use crate::disk::{self, DiskError};
 use crate::gguf::{self, GgufError, PartName};
 use crate::progress::{Cancelled, PullStep, Watch};
-use crate::transform::{MODEL_FILE, VAD_FILE, WEIGHTS_FILE};
+use crate::transform::{MODEL_FILE, WEIGHTS_FILE};
+use crate::whisper::VAD;
 
 pub(crate) use folders::is_plain;
 pub use integrity::check_changed;
@@ -94,9 +95,9 @@ impl StoredModel {
     /// The files of a transcription model; `None` for other models.
     pub fn whisper_files(&self) -> Option<WhisperFiles> {
         let has = |path: &str| self.manifest.files.iter().any(|file| file.path == path);
-        (has(WEIGHTS_FILE) && has(VAD_FILE)).then(|| WhisperFiles {
+        (has(WEIGHTS_FILE) && has(VAD)).then(|| WhisperFiles {
             weights: self.folder.join(WEIGHTS_FILE),
-            vad: self.folder.join(VAD_FILE),
+            vad: self.folder.join(VAD),
         })
     }
 

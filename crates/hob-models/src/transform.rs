@@ -13,8 +13,8 @@ use crate::progress::{Cancelled, Watch};
 pub(crate) use chat::MODEL_FILE;
 pub use chat::{ChatTransform, MODEL_FILE as CHAT_MODEL_FILE};
 pub use kokoro::KokoroTransform;
+pub(crate) use whisper::WEIGHTS_FILE;
 pub use whisper::WhisperTransform;
-pub(crate) use whisper::{CTRANSLATE2_MODEL, CTRANSLATE2_VOCABULARY, GGML, VAD_FILE, WEIGHTS_FILE};
 
 /// Turns raw files into the stored form.
 pub trait Transform: Sync {

@@ -27,3 +27,10 @@ const MAGIC: u32 = 0x6767_6d6c;
 const FREQUENCIES: u32 = 201;
 /// The smallest vocabulary with language tokens. English models have one token less.
 const MULTILINGUAL_TOKENS: u32 = 51_865;
+
+/// Names of raw files: a ggml file as published, or the two files of CTranslate2's format, and Silero VAD, which
+/// finds speech.
+pub(crate) const GGML: &str = "ggml.bin";
+pub(crate) const CTRANSLATE2_MODEL: &str = "ctranslate2/model.bin";
+pub(crate) const CTRANSLATE2_VOCABULARY: &str = "ctranslate2/vocabulary.txt";
+pub(crate) const VAD: &str = "silero_vad.onnx";

@@ -226,7 +226,7 @@ impl ModelStore {
 
     /// Memory of a transcription model of the catalog, by any of its names.
     pub(crate) fn whisper_memory(&self, name: &str) -> Option<WhisperMemory> {
-        WhisperMemory::of_entry(self.catalog.find(&canonical(name)).ok()?)
+        self.catalog.find(&canonical(name)).ok()?.whisper_memory()
     }
 
     /// # Errors

@@ -5,7 +5,7 @@ use super::{
     CatalogPart, Entry, Licence, Origin, Package, Piece, Purpose, Source, SourceFile, package,
     piece, pin,
 };
-use crate::transform::{CTRANSLATE2_MODEL, CTRANSLATE2_VOCABULARY, GGML, VAD_FILE};
+use crate::whisper::{CTRANSLATE2_MODEL, CTRANSLATE2_VOCABULARY, GGML, VAD, WhisperMemory};
 
 const REPO: &str = "ggerganov/whisper.cpp";
 const COMMIT: &str = "5359861c739e955e79d9a303bcbc70fb988958b1";
@@ -20,6 +20,17 @@ pub(super) fn entry() -> Entry {
 /// All other sizes.
 pub(super) fn further() -> impl Iterator<Item = Entry> {
     FILES.iter().filter(|(name, ..)| *name != DEFAULT).map(entry_of)
+}
+
+impl Entry {
+    /// Predicted memory of a transcription model of the catalog; `None` for other models.
+    pub fn whisper_memory(&self) -> Option<WhisperMemory> {
+        let name = self.name.strip_prefix("whisper-").filter(|name| is_published(name))?;
+        match name.rsplit_once("-q") {
+            Some((size, _)) => WhisperMemory::published(size, Some(self.bytes())),
+            None => WhisperMemory::published(name, None),
+        }
+    }
 }
 
 /// Whether whisper.cpp publishes a file of this size and quant.
@@ -125,7 +136,7 @@ fn speech_detection() -> CatalogPart {
     let sha256 = "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3";
     let file = |at: &str| {
         let pin = pin(2_327_524, sha256);
-        vec![SourceFile { path: VAD_FILE.into(), pin, pieces: vec![piece(at)] }]
+        vec![SourceFile { path: VAD.into(), pin, pieces: vec![piece(at)] }]
     };
     let wheel = package(
         "silero-vad",

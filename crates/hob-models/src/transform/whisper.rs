@@ -9,19 +9,15 @@ use crate::Sha256;
 use crate::catalog::Entry;
 use crate::disk::DiskError;
 use crate::progress::{PullStep, Watch};
-use crate::whisper::{ConvertError, WhisperHeader, convert};
+use crate::whisper::{
+    CTRANSLATE2_MODEL, CTRANSLATE2_VOCABULARY, ConvertError, GGML, VAD, WhisperHeader, convert,
+};
 
 /// Increases with every change of the stored form.
 const TRANSFORM_VERSION: u32 = 1;
 
-/// Names in the stored form.
+/// Name of the ggml file in the stored form. Silero VAD keeps its name.
 pub(crate) const WEIGHTS_FILE: &str = "model.bin";
-pub(crate) const VAD_FILE: &str = "silero_vad.onnx";
-
-/// Names among the raw files. [`VAD_FILE`] has one name in both.
-pub(crate) const GGML: &str = "ggml.bin";
-pub(crate) const CTRANSLATE2_MODEL: &str = "ctranslate2/model.bin";
-pub(crate) const CTRANSLATE2_VOCABULARY: &str = "ctranslate2/vocabulary.txt";
 
 /// The transformation of a transcription model.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,7 +74,7 @@ impl Transform for WhisperTransform {
         watch: &mut Watch<'_>,
     ) -> Result<(), TransformError> {
         watch.begin(PullStep::Transforming, None);
-        raw.place(VAD_FILE, &out.join(VAD_FILE))?;
+        raw.place(VAD, &out.join(VAD))?;
         let weights = out.join(WEIGHTS_FILE);
         match raw.paths().any(|path| path == GGML) {
             true => raw.place(GGML, &weights)?,
@@ -116,13 +112,13 @@ mod tests {
     #[test]
     fn both_forms_of_a_model_are_stored_as_the_same_file() {
         let model = ctranslate2(&DIMS);
-        let vad = (VAD_FILE, &b"a graph"[..]);
+        let vad = (VAD, &b"a graph"[..]);
         let published_as_ctranslate2 =
             [(CTRANSLATE2_MODEL, &model[..]), (CTRANSLATE2_VOCABULARY, VOCABULARY.as_bytes()), vad];
         let out = tempfile::tempdir().expect("a folder");
         assert_eq!(apply(&published_as_ctranslate2, out.path(), None), Ok(()));
         let ggml = std::fs::read(out.path().join(WEIGHTS_FILE)).expect("stored");
-        assert_eq!(std::fs::read(out.path().join(VAD_FILE)).expect("stored"), b"a graph");
+        assert_eq!(std::fs::read(out.path().join(VAD)).expect("stored"), b"a graph");
 
         let out = tempfile::tempdir().expect("a folder");
         assert_eq!(apply(&[(GGML, &ggml), vad], out.path(), None), Ok(()));
@@ -143,11 +139,11 @@ mod tests {
     #[test]
     fn a_file_that_the_engine_would_not_load_is_refused() {
         let out = tempfile::tempdir().expect("a folder");
-        let files = [(GGML, &b"no model at all"[..]), (VAD_FILE, b"a graph")];
+        let files = [(GGML, &b"no model at all"[..]), (VAD, b"a graph")];
         let refused = apply(&files, out.path(), None).expect_err("refused").to_string();
         assert!(refused.contains(WEIGHTS_FILE) && refused.contains("whisper.cpp"), "{refused}");
         let out = tempfile::tempdir().expect("a folder");
-        let no_vad = TransformError::FileMissing { file: VAD_FILE.to_owned() };
+        let no_vad = TransformError::FileMissing { file: VAD.to_owned() };
         assert_eq!(apply(&[(GGML, b"lmgg")], out.path(), None), Err(no_vad));
     }
 }

@@ -4,7 +4,6 @@
 use super::layout::Layout;
 use super::memory::q8_bytes;
 use super::{WhisperDims, WhisperMemory};
-use crate::catalog::{Entry, Purpose};
 
 /// Each attention head has this width in all published models.
 const HEAD_WIDTH: u32 = 64;
@@ -45,18 +44,10 @@ impl WhisperDims {
 }
 
 impl WhisperMemory {
-    /// Memory of a transcription model of the catalog; `None` for other models.
-    pub fn of_entry(entry: &Entry) -> Option<WhisperMemory> {
-        let name = entry.name.strip_prefix("whisper-");
-        let name = name.filter(|_| entry.purpose == Purpose::Transcription)?;
-        let (dims, is_quantised) = match name.rsplit_once("-q") {
-            Some((size, _)) => (WhisperDims::published(size)?, true),
-            None => (WhisperDims::published(name)?, false),
-        };
-        let weights_bytes = match is_quantised {
-            true => entry.bytes(),
-            false => q8_bytes(&Layout::of(&dims)),
-        };
+    /// Memory of a published size. A quantised file of this many bytes stays as it is.
+    pub(crate) fn published(name: &str, quantised_bytes: Option<u64>) -> Option<WhisperMemory> {
+        let dims = WhisperDims::published(name)?;
+        let weights_bytes = quantised_bytes.unwrap_or_else(|| q8_bytes(&Layout::of(&dims)));
         Some(WhisperMemory { weights_bytes, stream_bytes: dims.stream_bytes() })
     }
 }
@@ -64,23 +55,6 @@ impl WhisperMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Catalog;
-
-    #[test]
-    fn the_memory_of_every_transcription_model_of_the_catalog_is_known() {
-        let catalog = Catalog::builtin();
-        for entry in catalog.entries().iter().chain(catalog.further()) {
-            let is_known = WhisperMemory::of_entry(entry).is_some();
-            assert_eq!(is_known, entry.purpose == Purpose::Transcription, "{}", entry.name);
-        }
-        let megabytes = |name: &str| {
-            let memory = WhisperMemory::of_entry(catalog.find(name).expect(name)).expect(name);
-            (memory.weights_bytes / 1_000_000, memory.stream_bytes / 1_000_000)
-        };
-        assert_eq!(megabytes("whisper-base"), (81, 170));
-        assert_eq!(megabytes("whisper-base-q8_0"), (84, 170), "its files hold more than matrices");
-        assert_eq!(megabytes("whisper-large-v3-turbo-q5_0"), (576, 251));
-    }
 
     #[test]
     fn published_sizes_have_their_names_and_parameters() {

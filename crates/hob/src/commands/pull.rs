@@ -11,7 +11,7 @@ use clap::Args;
 use hob_core::fit::{FitOptions, Model, Plan, Use, assess};
 use hob_core::machine::Machine;
 use hob_models::known;
-use hob_models::{Progress, PullStep, Pulled, QuantMix, SourceKind, WhisperMemory};
+use hob_models::{Progress, PullStep, Pulled, QuantMix, SourceKind};
 use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
@@ -144,7 +144,7 @@ impl Work<'_> {
 
     fn lack(&self, download: &Download) -> Option<String> {
         let name = &download.entry.name;
-        let lacking_bytes = match WhisperMemory::of_entry(&download.entry) {
+        let lacking_bytes = match download.entry.whisper_memory() {
             Some(memory) => memory.total_bytes(1).checked_sub(self.machine.memory.available_bytes),
             None => lacking_bytes(name, download.model.as_ref(), self.machine),
         };

