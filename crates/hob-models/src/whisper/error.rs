@@ -23,6 +23,8 @@ pub enum WhisperError {
     NotAMultiple { what: &'static str, value: u32, of: u32 },
     #[error("the file lacks the tensor '{name}'")]
     Missing { name: String },
+    #[error("the file has a tensor '{name}' that no such model has, or has it twice")]
+    Surplus { name: String },
     #[error("tensor '{name}' has the dimensions {found:?} instead of {expected:?}")]
     Shape { name: String, found: Vec<u64>, expected: Vec<u64> },
     #[error("tensor '{name}' has numbers of type {id}, which hob does not read here")]

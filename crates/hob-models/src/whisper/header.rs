@@ -175,8 +175,10 @@ impl WhisperHeader {
                 break;
             }
             let (name, tensor) = Stored::read(reader)?;
-            let expected = missing.remove(name.as_str());
-            let expected: Vec<u64> = expected.into_iter().flatten().rev().copied().collect();
+            let Some(shape) = missing.remove(name.as_str()) else {
+                return Err(WhisperError::Surplus { name });
+            };
+            let expected: Vec<u64> = shape.iter().rev().copied().collect();
             if tensor.dims != expected {
                 return Err(WhisperError::Shape { name, found: tensor.dims, expected });
             }

@@ -118,6 +118,9 @@ fn a_ggml_file_that_the_engine_would_not_load_is_refused() {
     let missing = WhisperError::Missing { name: "encoder.ln_post.bias".to_owned() };
     // The head of a tensor with one dimension has four numbers.
     assert_eq!(header(&file[..at - 16]), Err(missing));
+    let twice = [&file[..], &file[at - 16..]].concat();
+    let surplus = WhisperError::Surplus { name: "encoder.ln_post.bias".to_owned() };
+    assert_eq!(header(&twice), Err(surplus));
     let mut wide = file.clone();
     wide[12..16].copy_from_slice(&33_u32.to_le_bytes());
     let odd = WhisperError::NotAMultiple { what: "the width", value: 33, of: 2 };
