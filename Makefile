@@ -121,6 +121,10 @@ $(DENY):
 bench-speech: build ## compare the time to first sound with another server, on the same weights
 	HOB=$(abspath $(HOB)) bench/peers/speech
 
+.PHONY: bench-hear
+bench-hear: build ## compare transcription with faster-whisper, on the same weights
+	HOB=$(abspath $(HOB)) bench/peers/hear
+
 .PHONY: bench-chat
 bench-chat: build ## compare chat with llama-server: same weights, flags and prompts
 	HOB=$(abspath $(HOB)) bench/peers/chat

@@ -6,6 +6,7 @@ mod concurrency;
 mod side_by_side;
 
 pub use concurrency::{gain, scaling_verdict};
+use side_by_side::transcription_side_by_side;
 pub use side_by_side::{OtherServer, side_by_side};
 
 use crate::chat::{ChatSession, ChatWorkload, Shape, ThinkingChoice};
@@ -18,6 +19,7 @@ pub use crate::session::RunSize;
 use crate::speech::{Seen, SpeechSession, SpeechWorkload, Streaming, TEXTS};
 use crate::sweep::ContextOptions;
 use crate::timeline::SoundFormat;
+use crate::transcription::{TranscriptionSession, TranscriptionWorkload};
 use crate::workbench::Workbench;
 
 /// A workload, and what varies from cell to cell.
@@ -32,6 +34,7 @@ pub struct Experiment {
 pub enum Workload {
     Chat(ChatWorkload),
     Speech(SpeechWorkload),
+    Transcription(TranscriptionWorkload),
 }
 
 /// What varies from cell to cell.
@@ -59,6 +62,7 @@ impl Experiment {
         match (&self.axis, &self.workload) {
             (Axis::Load(_), Workload::Chat(_)) => RecordKind::Llm,
             (Axis::Load(_), Workload::Speech(_)) => RecordKind::Tts,
+            (_, Workload::Transcription(_)) => RecordKind::Stt,
             (Axis::Delivery, _) => RecordKind::Stream,
             (Axis::Concurrency(_), _) => RecordKind::Concurrency,
             (Axis::Batch(_), _) => RecordKind::Batch,
@@ -100,6 +104,32 @@ impl Experiment {
                 session.seen = Some(seen);
                 cells::speech(bench, &mut session, &self.axis, self.run_size.rounds)
             }
+            (axis, Workload::Transcription(workload)) => {
+                let sets = workload.sets(&bench.asker())?;
+                let arrivals = if let Axis::Load(arrivals) = axis { &arrivals[..] } else { &[] };
+                let cells = workload.cells(&sets, arrivals, self.run_size.rounds);
+                let mut session = TranscriptionSession::new(bench.asker());
+                cells::one_by_one(bench, &mut session, &cells, |_| ())
+            }
+        }
+    }
+
+    /// Measures every cell on two servers in turns, and stores a record of each; the second server's follows the first's.
+    /// Only transcription is measured so; [`side_by_side`] is for chat. Other experiments measure the first server.
+    ///
+    /// # Errors
+    /// See [`Experiment::measure`].
+    pub fn measure_both(
+        &self,
+        bench: &mut Workbench<'_>,
+        other: &OtherServer,
+    ) -> Result<Vec<Record>, BenchError> {
+        match (&self.workload, &self.axis) {
+            (Workload::Transcription(workload), Axis::Load(arrivals)) => {
+                let load = (workload, &arrivals[..], self.run_size.rounds);
+                transcription_side_by_side(bench, other, load)
+            }
+            _ => self.measure(bench),
         }
     }
 
@@ -111,6 +141,7 @@ impl Experiment {
             Workload::Speech(speech) => {
                 speech.narrow_to(record, matches!(self.axis, Axis::Delivery))
             }
+            Workload::Transcription(workload) => workload.narrow_to(record),
         }
         match &mut self.axis {
             Axis::Load(arrivals) => *arrivals = vec![arrivals_of(record)],

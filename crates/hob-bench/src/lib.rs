@@ -34,4 +34,5 @@ pub mod target;
 pub mod terms;
 mod thinking_switch;
 pub mod timeline;
+pub mod transcription;
 pub mod workbench;

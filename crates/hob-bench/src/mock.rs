@@ -40,6 +40,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 64 << 10;
 const MODEL: &str = "mock";
 const VOICE: &str = "tone";
+const TRANSCRIPTIONS: &str = "/v1/audio/transcriptions";
 
 /// A running mock server. Dropping it ends it.
 #[derive(Debug)]
@@ -255,7 +256,8 @@ impl Shared {
             }
         };
         let protocol = request.protocol();
-        if protocol.is_none() && request.path != "/v1/audio/speech" {
+        let is_sound = matches!(request.path.as_str(), "/v1/audio/speech" | TRANSCRIPTIONS);
+        if protocol.is_none() && !is_sound {
             return self.look_up(&request.path, socket);
         }
         self.counts.add_request(request.text("model"));
@@ -272,6 +274,7 @@ impl Shared {
             _ if script.garbage => exchange.garbage(),
             (Some(_), Some(fault)) => exchange.fault(fault, request),
             (Some(protocol), None) => exchange.chat(request, protocol, &slot),
+            (None, _) if request.path == TRANSCRIPTIONS => exchange.transcript(request, &slot),
             (None, _) => exchange.speech(request, &slot),
         };
         self.truths.add(exchange.truth);

@@ -44,6 +44,10 @@ pub enum BenchError {
     Record(#[from] RecordError),
     #[error(transparent)]
     Target(#[from] TargetError),
+    #[error("the speech model {model} answered {status} to a sentence: {message}")]
+    NotSpoken { model: String, status: u16, message: String },
+    #[error("the sound of the speech model {model} is not a WAV file of 16-bit samples")]
+    NotWav { model: String },
     #[error("cannot hash {file}: {source}")]
     Unreadable { file: String, source: std::io::Error },
 }

@@ -17,6 +17,7 @@ pub(crate) use request::Form;
 pub use summary::Seen;
 pub use text::{Sentences, TEXTS, Text, VERSION};
 pub use verdict::StreamingFinding;
+pub(crate) use voice::listed_voices;
 
 use crate::drive::{Arrivals, Driven};
 use crate::record::RecordKind;
@@ -90,7 +91,7 @@ impl<'a> SpeechSession<'a, '_> {
     pub(crate) fn prepare(asker: Asker<'a>, speech: &SpeechWorkload) -> Result<Self, BenchError> {
         let mut voices = speech.voices.clone();
         if voices.is_empty() {
-            voices.extend(voice::first_voice(&asker.target));
+            voices.extend(listed_voices(&asker.target).into_iter().next());
         }
         if voices.is_empty() {
             return Err(BenchError::NoVoice { server: asker.target.endpoint.authority() });

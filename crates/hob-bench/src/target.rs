@@ -71,10 +71,12 @@ pub enum TargetError {
 impl Target {
     /// The only speech model of a server that lists speech models separately, as hob does.
     pub fn spoken(url: &str, key: Option<&str>) -> Option<String> {
-        let endpoint = Endpoint::parse(url).ok()?;
-        let asked = ask(&endpoint, "/v1/audio/models", key, None, PATIENCE).ok()?;
-        let listed = models(&asked.body);
-        <[String; 1]>::try_from(listed).ok().filter(|_| asked.status == 200).map(|[model]| model)
+        spoken_by(&Endpoint::parse(url).ok()?, key)
+    }
+
+    /// See [`Target::spoken`].
+    pub fn speech_model(&self) -> Option<String> {
+        spoken_by(&self.endpoint, self.key.as_deref())
     }
 
     /// Finds out API and engine of a server. Without a model's name, the server must have exactly one model.
@@ -123,6 +125,12 @@ impl Target {
         let key = key.map(str::to_owned);
         Ok(Target { endpoint, api, model, key, engine, version })
     }
+}
+
+fn spoken_by(endpoint: &Endpoint, key: Option<&str>) -> Option<String> {
+    let asked = ask(endpoint, "/v1/audio/models", key, None, PATIENCE).ok()?;
+    let listed = models(&asked.body);
+    <[String; 1]>::try_from(listed).ok().filter(|_| asked.status == 200).map(|[model]| model)
 }
 
 /// Whether the server is a hob. The check sends no key, because only a hob may get the user's key.

@@ -3,6 +3,7 @@
 
 mod figures;
 mod sound;
+mod transcript;
 
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::drive::{End, Exchange};
 use crate::http_response::HttpResponse;
 pub use figures::{Figures, Flag, Stalls, TokenCounts, figures, stalls};
 pub use sound::{Arrived, PCM_RATE_HZ, SoundFault, SoundFormat, SoundTimeline, sound};
+pub use transcript::{TranscriptTimeline, transcript};
 
 /// Maximum size of an event; no benchmarked server sends more.
 const PIECE_BYTES_MAX: usize = 16 << 20;

@@ -55,6 +55,6 @@ pub use task::{
 };
 pub use trace::{FailedAttempt, Trace};
 pub use transcript::{
-    HeardWord, Segment, Sound, SoundFile, Timestamps, Transcribed, TranscriptEvent,
+    HeardWord, LiveSound, Segment, Sound, SoundFile, Timestamps, Transcribed, TranscriptEvent,
     TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptTask, TranscriptUsage,
 };

@@ -215,6 +215,7 @@ impl Task for Speech {
 
 impl Task for Transcription {
     const KIND: Kind = Kind::Transcription;
+    const STARTS_IN_TURN: bool = true;
 
     type Model = dyn TranscriptModel;
     type Request = TranscriptRequest;
@@ -240,9 +241,10 @@ impl Task for Transcription {
     fn work_of((): (), event: &TranscriptEvent) -> SoundSeconds {
         match event {
             TranscriptEvent::Done(done) => SoundSeconds(done.duration_s.max(0.0)),
-            TranscriptEvent::Delta(_) | TranscriptEvent::Segment(_) | TranscriptEvent::Word(_) => {
-                SoundSeconds(0.0)
-            }
+            TranscriptEvent::Delta(_)
+            | TranscriptEvent::Interim(_)
+            | TranscriptEvent::Segment(_)
+            | TranscriptEvent::Word(_) => SoundSeconds(0.0),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Transcription: sound in, text out, with times if the client requests them.
-//! The sound is either samples, or the uploaded file, for servers that decode more formats than hob.
+//! The sound is samples, an uploaded file, or samples that arrive while a person speaks.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -61,6 +61,37 @@ pub enum Sound {
     Samples(Arc<[f32]>),
     /// The uploaded file, not decoded.
     File(SoundFile),
+    /// Samples that arrive while the model works.
+    Live(LiveSound),
+}
+
+/// Mono samples in -1..=1 at [`Sound::RATE_HZ`], in pieces of any length. The stream's end is the end of the sound.
+/// Only one reader can take the stream, so an alias cannot send it to a second target.
+#[derive(Clone)]
+pub struct LiveSound(Arc<Mutex<Option<BoxStream<'static, Vec<f32>>>>>);
+
+impl LiveSound {
+    pub fn new(samples: BoxStream<'static, Vec<f32>>) -> LiveSound {
+        LiveSound(Arc::new(Mutex::new(Some(samples))))
+    }
+
+    /// The stream, or `None` if it was taken before.
+    pub fn take(&self) -> Option<BoxStream<'static, Vec<f32>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl fmt::Debug for LiveSound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LiveSound")
+    }
+}
+
+/// Two values are equal if they share one stream.
+impl PartialEq for LiveSound {
+    fn eq(&self, other: &LiveSound) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// A recording in some container.
@@ -75,10 +106,11 @@ impl Sound {
     /// Sample rate of the samples; speech models are trained with it.
     pub const RATE_HZ: u32 = 16_000;
 
-    /// Seconds of sound. For a file, a guess that assumes uncompressed sound.
+    /// Seconds of sound. For a file, a guess that assumes uncompressed sound; 0 for live sound.
     pub fn about_s(&self) -> f64 {
         const BYTES_PER_SAMPLE: usize = 2;
         let samples = match self {
+            Sound::Live(_) => 0,
             Sound::Samples(samples) => samples.len(),
             Sound::File(file) => file.bytes.len() / BYTES_PER_SAMPLE,
         };
@@ -97,6 +129,7 @@ impl fmt::Debug for Sound {
         match self {
             Sound::Samples(samples) => write!(f, "Samples({})", samples.len()),
             Sound::File(file) => file.fmt(f),
+            Sound::Live(live) => live.fmt(f),
         }
     }
 }
@@ -109,6 +142,7 @@ impl fmt::Debug for SoundFile {
 
 /// The language of the resulting text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum TranscriptTask {
     /// The spoken language.
     #[default]
@@ -129,6 +163,7 @@ impl TranscriptTask {
 
 /// Which times the client wants in addition to the text. A model without them leaves them out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Timestamps {
     pub segments: bool,
     pub words: bool,
@@ -143,8 +178,12 @@ impl Timestamps {
 /// One step of a transcript. The deltas joined are its text. Segments and words repeat parts of it
 /// with their times.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum TranscriptEvent {
     Delta(String),
+    /// What follows the deltas as far as the model understands it now. The next event may replace it. Only for
+    /// live sound.
+    Interim(String),
     Segment(Segment),
     Word(HeardWord),
     /// The last event of a complete transcript.
@@ -153,6 +192,7 @@ pub enum TranscriptEvent {
 
 /// A piece of text, with its times and the model's confidence.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Segment {
     pub text: String,
     /// Seconds from the beginning of the sound.
@@ -170,6 +210,7 @@ pub struct Segment {
 
 /// The times of one word.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HeardWord {
     pub word: String,
     /// Seconds from the beginning of the sound.
@@ -179,6 +220,7 @@ pub struct HeardWord {
 
 /// What is known about a complete transcript.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Transcribed {
     /// Duration of the sound.
     pub duration_s: f64,
@@ -190,6 +232,7 @@ pub struct Transcribed {
 
 /// Tokens that a transcript took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TranscriptUsage {
     pub input_tokens: u32,
     pub output_tokens: u32,

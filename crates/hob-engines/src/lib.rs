@@ -30,10 +30,12 @@
 //! # }
 //! ```
 
+mod bytes;
 pub mod chat;
 pub mod frame;
 pub mod memory;
 pub mod speech;
 pub mod supervisor;
 pub mod timing;
+pub mod transcription;
 pub mod worker;

@@ -86,13 +86,17 @@ pub(crate) async fn openapi() -> Json {
     json(DOCUMENT.clone())
 }
 
-/// `GET /ready`: 200 once the default speech model can answer at once, or the default chat model where
-/// there is no speech model.
+/// `GET /ready`: 200 once the default speech model can answer at once. A server without one waits for its default
+/// chat model, or else for its default transcription model.
 pub(crate) async fn ready(context: RequestContext) -> Response {
-    let (name, state) = match (context.find::<Speech>(None), context.find::<Chat>(None)) {
-        (Ok(model), _) => (model.name.clone(), model.state()),
-        (Err(_), Ok(model)) => (model.name.clone(), model.state()),
-        (Err(error), Err(_)) => return (StatusCode::SERVICE_UNAVAILABLE, error).into_response(),
+    let speech = context.find::<Speech>(None).map(|model| (model.name.clone(), model.state()));
+    let chat = || context.find::<Chat>(None).map(|model| (model.name.clone(), model.state()));
+    let hearing =
+        || context.find::<Transcription>(None).map(|model| (model.name.clone(), model.state()));
+    let found = speech.or_else(|missing| chat().or_else(|_| hearing()).map_err(|_| missing));
+    let (name, state) = match found {
+        Ok(found) => found,
+        Err(error) => return (StatusCode::SERVICE_UNAVAILABLE, error).into_response(),
     };
     let body = json(hob_wire::readiness(&name, &state));
     match state {

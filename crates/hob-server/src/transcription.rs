@@ -51,7 +51,7 @@ impl AnswerTask for Transcription {
 
     fn bytes(event: &TranscriptEvent) -> usize {
         match event {
-            TranscriptEvent::Delta(text) => text.len(),
+            TranscriptEvent::Delta(text) | TranscriptEvent::Interim(text) => text.len(),
             TranscriptEvent::Segment(segment) => segment.text.len() + segment.tokens.len() * 4 + 64,
             TranscriptEvent::Word(word) => word.word.len() + 16,
             TranscriptEvent::Done(_) => 0,

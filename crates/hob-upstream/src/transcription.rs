@@ -39,7 +39,7 @@ impl UpstreamTranscription {
         if matches!(served.upstream.kind().await, UpstreamKind::Ollama | UpstreamKind::Anthropic) {
             return Err(served.incapable("transcription"));
         }
-        let file = file(&request.sound);
+        let file = file(&request.sound).ok_or_else(|| served.incapable("live sound"))?;
         let shape = self.shape(&request);
         let mut answered = self.post(&request, &file, shape).await;
         // Newer models of OpenAI's say only text, and say so.
@@ -91,11 +91,12 @@ fn form(file: &SoundFile) -> Form {
     Form::new().file("file", &name, kind, file.bytes.clone())
 }
 
-/// Samples are sent as a WAV file.
-fn file(sound: &Sound) -> SoundFile {
+/// Samples are sent as a WAV file. `None` for live sound, which has no end yet.
+fn file(sound: &Sound) -> Option<SoundFile> {
     match sound {
-        Sound::File(file) => file.clone(),
-        Sound::Samples(samples) => SoundFile { bytes: wav(samples), name: None },
+        Sound::File(file) => Some(file.clone()),
+        Sound::Samples(samples) => Some(SoundFile { bytes: wav(samples), name: None }),
+        Sound::Live(_) => None,
     }
 }
 

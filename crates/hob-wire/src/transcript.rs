@@ -64,7 +64,7 @@ pub(crate) struct TranscriptFields {
     timestamp_granularities: Option<Vec<Granularity>>,
     /// `true` sends server-sent events, with `json` and `text`, and not for translations. Default: `false`.
     stream: Option<bool>,
-    /// How a server cuts the sound. It has no effect here.
+    /// How a server cuts the sound. It has no effect: hob's own engine always cuts at pauses (`server_vad`).
     chunking_strategy: Option<Either<Chunking, ChunkingObject>>,
 }
 

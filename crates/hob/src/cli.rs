@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    bench, chat, config, docs, doctor, fit, ledger, load, mock, models, ps, pull, route, say,
+    bench, chat, config, docs, doctor, fit, hear, ledger, load, mock, models, ps, pull, route, say,
     selftest, serve, site, unload, upstreams, worker,
 };
 use crate::failure::{CliResult, Exit};
@@ -14,7 +14,7 @@ use crate::globals::Globals;
 use crate::logging;
 use crate::printer::{Printer, Volume};
 
-/// Local AI behind one OpenAI-compatible address: speech, chat, routing to other servers,
+/// Local AI behind one OpenAI-compatible address: speech, chat, transcription, routing to other servers,
 /// benchmarks, and advice on which models fit this machine.
 #[derive(Debug, Parser)]
 #[command(name = "hob", version, max_term_width = 100, after_help = AFTER_HELP)]
@@ -31,6 +31,7 @@ First steps:
   hob pull                     download the default models
   hob chat \"Tell me a story.\"  chat with a model
   hob say \"Good evening.\"      read text aloud
+  hob hear talk.mp3            transcribe a recording
   hob serve                    serve the web page and the OpenAI API
   hob fit --recommend          recommend models for this machine
   hob doctor                   check the installation
@@ -48,6 +49,7 @@ enum Verb {
     Serve(serve::ServeArgs),
     Chat(chat::ChatArgs),
     Say(say::SayArgs),
+    Hear(hear::HearArgs),
     Pull(pull::PullArgs),
     Models(models::ModelsArgs),
     Ps(ps::PsArgs),
@@ -107,6 +109,7 @@ fn dispatch(cli: Cli, printer: &Printer) -> CliResult<Exit> {
         Verb::Serve(args) => serve::run(&args, globals, printer),
         Verb::Chat(args) => chat::run(&args, globals, printer),
         Verb::Say(args) => say::run(&args, globals, printer),
+        Verb::Hear(args) => hear::run(&args, globals, printer),
         Verb::Pull(args) => pull::run(&args, globals, printer),
         Verb::Models(args) => models::run(&args, globals, printer),
         Verb::Ps(args) => ps::run(&args, globals, printer),

@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod fit;
+pub(crate) mod hear;
 pub(crate) mod ledger;
 pub(crate) mod load;
 pub(crate) mod mock;

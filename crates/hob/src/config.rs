@@ -9,6 +9,7 @@ mod memory;
 mod position;
 mod problems;
 mod time;
+mod transcription;
 mod words;
 
 use std::num::{NonZeroU16, NonZeroU32};
@@ -26,6 +27,7 @@ pub(crate) use gateway::{
 pub(crate) use keys::{Key, known_keys};
 pub(crate) use memory::{BytesText, MemorySection};
 pub(crate) use time::TimeText;
+pub(crate) use transcription::TranscriptionSection;
 pub(crate) use words::{EffortName, KindName, StrategyName};
 
 use crate::bounded_file::read_text;
@@ -56,6 +58,9 @@ pub(crate) struct ConfigFile {
     /// The default chat model.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) chat: ChatSection,
+    /// The transcription model.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) transcription: TranscriptionSection,
     /// The memory that all local models share.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) memory: MemorySection,
@@ -232,7 +237,8 @@ mod tests {
             [chat]\nmodel = \"a.gguf\"\ncontext_tokens = 4096\nkv_type = \"q8_0\"\nthreads = 2\n\
             parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\ncpu_moe_layers = 2\nkeep_alive = \"5m\"\n\
             load = \"first_request\"\nthinking_tokens_max = 100\nanswer_tokens_max = 900\nrequests_max = 3\n\
-            pinned = true\n[memory]\nmax = \"6GB\"\n[model.NAME]\nmodel = \"b.gguf\"\n[ledger]\nenabled = false\ndays = 7\n[dev]\nmock_unknown_models = true\n\
+            pinned = true\n[transcription]\nmodel = \"a.bin\"\nthreads = 2\nkeep_alive = \"5m\"\nload = \"first_request\"\n\
+            requests_max = 3\n[memory]\nmax = \"6GB\"\n[model.NAME]\nmodel = \"b.gguf\"\n[ledger]\nenabled = false\ndays = 7\n[dev]\nmock_unknown_models = true\n\
             [defaults]\nconnect_timeout = \"1s\"\nfirst_token_timeout = \"45s\"\nidle_timeout = \"250ms\"\ntotal_timeout = \"10m\"\n\
             load_timeout = \"5m\"\n[upstream.NAME]\nkind = \"ollama\"\nurl = \"http://a\"\n\
             key = \"env:A\"\nconnect_timeout = \"2s\"\nfirst_token_timeout = \"46s\"\nidle_timeout = \"31s\"\nslots = 4\n\

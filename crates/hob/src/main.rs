@@ -26,6 +26,7 @@ mod printer;
 mod programs;
 mod published;
 mod pulled;
+mod recording;
 mod reference;
 mod reload;
 mod remote;

@@ -15,17 +15,21 @@ use hob_models::find::USUAL_QUANT;
 use hob_models::known::find as known;
 use hob_models::{
     Catalog, Finder, Manifest, PullError, QuantMix, Store, StoreError, StoredModel, Watch,
-    WhisperFiles, WhisperMemory,
+    WhisperFiles, WhisperHeader, WhisperMemory,
 };
 use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::finding::finder;
-use crate::settings::{DEFAULT_CHAT, DEFAULT_SPEECH, DEFAULT_TRANSCRIPTION, speech_threads};
+use crate::settings::{
+    DEFAULT_CHAT, DEFAULT_SPEECH, DEFAULT_TRANSCRIPTION, ModelChoice, speech_threads,
+};
 
 pub(crate) use download::{Download, DownloadOptions};
 
+/// Guess for the memory of a transcription worker beyond its model.
+const WORKER_BYTES: u64 = 30_000_000;
 const MB: u64 = 1_000_000;
 
 /// A model of the catalog, and whether it is stored.
@@ -57,6 +61,16 @@ pub(crate) struct StoredSpeech {
     pub(crate) folder: PathBuf,
     pub(crate) disk_bytes: u64,
     pub(crate) voices: Vec<Voice>,
+}
+
+/// A transcription model: its files, and the memory that its worker takes.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredTranscription {
+    pub(crate) name: String,
+    pub(crate) weights: PathBuf,
+    pub(crate) vad: PathBuf,
+    pub(crate) file_bytes: u64,
+    pub(crate) memory_bytes: u64,
 }
 
 impl StoredSpeech {
@@ -227,6 +241,34 @@ impl ModelStore {
     /// Memory of a transcription model of the catalog, by any of its names.
     pub(crate) fn whisper_memory(&self, name: &str) -> Option<WhisperMemory> {
         self.catalog.find(&canonical(name)).ok()?.whisper_memory()
+    }
+
+    /// The chosen transcription model. A file of the user's needs the speech detection of a stored model.
+    pub(crate) fn transcription(&self, choice: &ModelChoice) -> CliResult<StoredTranscription> {
+        let (name, weights, vad) = match choice {
+            ModelChoice::Named(name) => {
+                let WhisperFiles { weights, vad } = self.whisper_files(name)?;
+                (self.store.meant(name), weights, vad)
+            }
+            ModelChoice::File(path) => (choice.name(), path.clone(), self.any_vad()?),
+        };
+        let header = WhisperHeader::read(&weights).map_err(|error| {
+            Failure::usage(format!("{}: {error}", weights.display()))
+                .hint("give a Whisper file in whisper.cpp's format (ggml-*.bin)")
+        })?;
+        let file_bytes = fs_err::metadata(&weights).map_or(0, |file| file.len());
+        let memory_bytes = header.memory().total_bytes(1) + WORKER_BYTES;
+        Ok(StoredTranscription { name, weights, vad, file_bytes, memory_bytes })
+    }
+
+    /// The speech detection of any stored transcription model.
+    fn any_vad(&self) -> CliResult<PathBuf> {
+        let stored = self.store.list().unwrap_or_default();
+        let files = stored.iter().find_map(StoredModel::whisper_files);
+        files.map(|files| files.vad).ok_or_else(|| {
+            Failure::new(Exit::ModelMissing, "no speech detection is stored")
+                .hint(format!("run `hob pull {DEFAULT_TRANSCRIPTION}`, which brings it"))
+        })
     }
 
     /// # Errors

@@ -5,6 +5,7 @@ mod chat;
 mod lifecycle;
 mod routes;
 mod speech;
+mod transcription;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use url::Url;
 pub(crate) use lifecycle::{LoadOptions, LoadStep, RemoteResident};
 pub(crate) use routes::{RemoteRoute, RemoteTarget, RemoteUpstream, RemoteUpstreams};
 pub(crate) use speech::SpeechInput;
+pub(crate) use transcription::TranscriptInput;
 
 use crate::failure::{CliResult, Exit, Failure};
 use crate::settings::Secret;

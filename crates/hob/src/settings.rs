@@ -5,6 +5,7 @@ mod chat;
 mod environment;
 pub(crate) mod gateway;
 mod memory;
+mod transcription;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use chat::{ChatSettings, DevSettings, ModelChoice};
 pub(crate) use environment::{Environment, VARIABLES};
 pub(crate) use memory::MemorySettings;
+pub(crate) use transcription::TranscriptionSettings;
 
 use crate::bounded_file::read_text;
 use crate::config::{ConfigFile, LedgerSection, LoadedConfig, ServerSection, SpeechSection};
@@ -44,6 +46,7 @@ pub(crate) struct Overrides {
     /// For the speech engine.
     pub(crate) threads: Option<u16>,
     pub(crate) chat_model: Option<String>,
+    pub(crate) hear_model: Option<String>,
     pub(crate) context_tokens: Option<NonZeroU32>,
 }
 
@@ -54,6 +57,7 @@ pub(crate) struct Settings {
     pub(crate) server: ServerSettings,
     pub(crate) speech: SpeechSettings,
     pub(crate) chat: ChatSettings,
+    pub(crate) transcription: TranscriptionSettings,
     pub(crate) memory: MemorySettings,
     /// Further chat models by name.
     pub(crate) models: BTreeMap<String, ChatSettings>,
@@ -193,6 +197,7 @@ impl Settings {
             home: home(flags, environment, written)?,
             server: server(flags, environment, written)?,
             speech: speech(flags, environment, written),
+            transcription: TranscriptionSettings::resolve(flags, environment, written),
             memory: MemorySettings::resolve(written),
             models: memory::models(&chat, environment, written)?,
             chat,
@@ -224,6 +229,7 @@ impl Settings {
             },
             speech: self.speech.as_written(),
             chat: self.chat.as_written(),
+            transcription: self.transcription.as_written(),
             memory: self.memory.as_written(),
             model: self
                 .models

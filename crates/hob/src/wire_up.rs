@@ -7,6 +7,7 @@ mod fit_desk;
 mod gateway;
 mod memory;
 mod timing;
+mod transcription;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,6 +46,8 @@ pub(crate) use memory::Memory;
 pub(crate) use timing::{
     CALIBRATION_TIME_MAX, TimingJob, decoding_threads, run_timing_worker, work_timing,
 };
+
+pub(crate) use transcription::{Hearing, work_transcription};
 
 /// Seconds of work per second of sound, until the first answers correct the guess.
 const RTF_GUESS: f64 = 0.3;

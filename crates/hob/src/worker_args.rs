@@ -23,6 +23,20 @@ pub(crate) struct SpeechWorkerArgs {
     pub(crate) voice: String,
 }
 
+/// Transcribe.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub(crate) struct TranscriptionWorkerArgs {
+    /// The Whisper file
+    #[arg(long)]
+    pub(crate) model: PathBuf,
+    /// The file of Silero VAD
+    #[arg(long)]
+    pub(crate) vad: PathBuf,
+    /// Threads to compute with; 0: all cores up to four
+    #[arg(long, default_value_t = 0)]
+    pub(crate) threads: usize,
+}
+
 /// Chat.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct ChatWorkerArgs {

@@ -56,6 +56,7 @@ pub fn aspects(record: &Record) -> Vec<Aspect> {
         ("text", text(tts.and_then(|tts| tts.text_sha256.as_ref()))),
         ("format of the sound", text(tts.and_then(|tts| tts.format.as_ref()))),
         ("corpus", text(stt.and_then(|stt| stt.corpus_sha256.as_ref()))),
+        ("stream", text_of(stt.and_then(|stt| stt.stream))),
         ("normaliser", text(stt.and_then(|stt| stt.normaliser.as_ref()))),
     ];
     let mut aspects: Vec<Aspect> = all

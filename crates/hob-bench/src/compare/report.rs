@@ -14,7 +14,7 @@ use crate::record::{Reasoning, Record};
 use crate::terms::Metric;
 
 /// The figures that a user waits for.
-pub const USER_FIGURES: [Metric; 14] = [
+pub const USER_FIGURES: [Metric; 15] = [
     Metric::TtftMs,
     Metric::TtfatMs,
     Metric::TpotMs,
@@ -23,6 +23,7 @@ pub const USER_FIGURES: [Metric; 14] = [
     Metric::PrefillTokS,
     Metric::TtfaMs,
     Metric::WallMs,
+    Metric::FinalTextMs,
     Metric::FirstPartialMs,
     Metric::Wer,
     Metric::Cer,

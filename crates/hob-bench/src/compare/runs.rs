@@ -47,10 +47,10 @@ fn of_one(metric: Metric, sample: &RawSample) -> Option<f64> {
     let from_due = |us: Option<u64>| Some(ms(us)? + ms(sample.dispatch_us)?);
     match metric {
         Metric::TtfbMs => ms(sample.ttfb_us),
-        Metric::TtftMs => ms(sample.ttft_us),
+        Metric::TtftMs | Metric::FirstPartialMs => ms(sample.ttft_us),
         Metric::TtfatMs => ms(sample.ttfat_us),
         Metric::TtfaMs => ms(sample.ttfa_us),
-        Metric::E2eMs | Metric::WallMs => ms(sample.e2e_us),
+        Metric::E2eMs | Metric::WallMs | Metric::FinalTextMs => ms(sample.e2e_us),
         Metric::SilenceMs => Some(ms(sample.ttfat_us)? - ms(sample.ttft_us)?),
         Metric::TtfbSchedMs => from_due(sample.ttfb_us),
         Metric::TtftSchedMs => from_due(sample.ttft_us),

@@ -7,6 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hob_core::Transcribed;
+use hob_wire::{transcript_delta, transcript_done};
+use serde_json::json;
+
 use super::faults::{FaultyAnswer, MockFault, Step};
 use super::protocol::Protocol;
 use super::request::MockRequest;
@@ -230,6 +234,41 @@ impl MockExchange<'_> {
             self.write(piece.at, &bytes, 0)?;
             bytes.clear();
         }
+        Ok(After::Keep)
+    }
+
+    /// The script's words: the first after `ttft_ms`, each further one `itl_ms` later.
+    ///
+    /// # Errors
+    /// The client has left.
+    pub(super) fn transcript(
+        &mut self,
+        request: &MockRequest,
+        slot: &MockSlot<'_>,
+    ) -> io::Result<After> {
+        let text = self.script.heard.replace('_', " ");
+        let cold_ms = if slot.is_first { self.script.cold_ms } else { 0.0 };
+        let due = |word: usize| {
+            let ms = self.script.ttft_ms + cold_ms + self.script.itl_ms * word as f64;
+            Duration::from_secs_f64(ms / 1e3)
+        };
+        let words: Vec<&str> = text.split_inclusive(' ').collect();
+        let last = due(words.len().saturating_sub(1));
+        if !request.streams() {
+            let body = json!({ "text": text }).to_string();
+            self.write(last, &whole("200 OK", &body), 1)?;
+            return Ok(After::Keep);
+        }
+        let events = words.iter().enumerate().map(|(at, word)| (due(at), transcript_delta(word)));
+        let events: Vec<(Duration, String)> = events.collect();
+        let mut bytes = chunked_head("text/event-stream");
+        for (due, event) in events {
+            push_chunk(&mut bytes, event.as_bytes());
+            self.write(due, &std::mem::take(&mut bytes), 1)?;
+        }
+        push_chunk(&mut bytes, transcript_done(&text, &Transcribed::default()).as_bytes());
+        bytes.extend_from_slice(LAST_CHUNK.as_bytes());
+        self.write(last, &bytes, 0)?;
         Ok(After::Keep)
     }
 

@@ -4,7 +4,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::{Buf, BytesMut};
-use serde_json::Value;
+use memchr::memmem;
+use serde_json::{Map, Value};
 
 use super::protocol::Protocol;
 use crate::head;
@@ -49,10 +50,31 @@ pub(super) fn take(unread: &mut BytesMut) -> Result<Option<MockRequest>, Unreada
         path: String::from_utf8_lossy(path).into_owned(),
         id: field("x-request-id"),
         script: field("x-mock"),
-        body: serde_json::from_slice(body).unwrap_or_default(),
+        body: match field("content-type").split_once("boundary=") {
+            Some((_, boundary)) => form(boundary.trim_matches('"'), body),
+            None => serde_json::from_slice(body).unwrap_or_default(),
+        },
     };
     unread.advance(head_bytes + body_bytes);
     Ok(Some(request))
+}
+
+/// The texts of a form, by name. `true` is a flag; files are left out.
+fn form(boundary: &str, body: &[u8]) -> Value {
+    let mut fields = Map::new();
+    let boundary = format!("--{boundary}");
+    let starts: Vec<usize> = memmem::find_iter(body, &boundary).collect();
+    for pair in starts.windows(2) {
+        let part = String::from_utf8_lossy(&body[pair[0] + boundary.len()..pair[1]]);
+        let Some((head, text)) = part.split_once("\r\n\r\n") else { continue };
+        let name = head.split_once("name=\"").and_then(|(_, rest)| rest.split('"').next());
+        if let Some(name) = name.filter(|_| !head.contains("filename=")) {
+            let text = text.trim_end_matches("\r\n");
+            let value = if text == "true" { Value::Bool(true) } else { Value::from(text) };
+            fields.insert(name.to_owned(), value);
+        }
+    }
+    Value::Object(fields)
 }
 
 impl MockRequest {
@@ -156,6 +178,21 @@ mod tests {
         assert_eq!(off, [true, true]);
         let on = [Some(ThinkingSwitch::Think), Some(ThinkingSwitch::EnableThinking), None];
         assert_eq!(on.map(|switch| read.turns_off(switch)), [false; 3]);
+    }
+
+    #[test]
+    fn a_form_has_its_texts_and_no_file() {
+        let part = |head: &str, text: &str| {
+            format!("--x\r\ncontent-disposition: form-data; {head}\r\n\r\n{text}\r\n")
+        };
+        let body = [
+            part("name=\"model\"", "m"),
+            part("name=\"stream\"", "true"),
+            part("name=\"file\"; filename=\"a.wav\"", "RIFF"),
+            "--x--\r\n".to_owned(),
+        ];
+        let expected = serde_json::json!({ "model": "m", "stream": true });
+        assert_eq!(form("x", body.concat().as_bytes()), expected);
     }
 
     #[test]

@@ -102,6 +102,8 @@ script! {
     audio_chunk_ms: f64 = 200.0, |value| amount(value).filter(|ms| *ms >= 1.0);
     /// Silence at the beginning.
     audio_silence_ms: f64 = 0.0, amount;
+    /// The transcript of every recording: words with `_` between them, each of which takes `itl_ms`.
+    heard: String = "hello_world".to_owned(), |value| Some(value.to_owned());
     seed: u64 = 7, parsed;
     /// The server does not start with a longer context.
     load_max: u32 = u32::MAX, positive;

@@ -70,7 +70,7 @@ enum Axis {
 }
 
 impl PlanKind {
-    pub const ALL: [PlanKind; 8] = [
+    pub const ALL: [PlanKind; 9] = [
         PlanKind::Llm,
         PlanKind::Sweep,
         PlanKind::MaxContext,
@@ -78,6 +78,7 @@ impl PlanKind {
         PlanKind::Batch,
         PlanKind::Tts,
         PlanKind::Stream,
+        PlanKind::Stt,
         PlanKind::Cold,
     ];
 
@@ -90,6 +91,7 @@ impl PlanKind {
             PlanKind::Batch => "batch",
             PlanKind::Tts => "tts",
             PlanKind::Stream => "stream",
+            PlanKind::Stt => "stt",
             PlanKind::Cold => "cold",
         }
     }
@@ -100,12 +102,12 @@ impl PlanKind {
     }
 
     fn has(self, axis: Axis) -> bool {
-        use PlanKind::{Batch, Concurrency, Llm, Sweep, Tts};
+        use PlanKind::{Batch, Concurrency, Llm, Stt, Sweep, Tts};
         match axis {
             Axis::Any => true,
             Axis::Thinking => matches!(self, Llm | Sweep | Concurrency | Batch),
             Axis::Shape => matches!(self, Llm | Concurrency | Batch),
-            Axis::Concurrency => matches!(self, Llm | Concurrency | Batch | Tts),
+            Axis::Concurrency => matches!(self, Llm | Concurrency | Batch | Tts | Stt),
             Axis::Context => self == Sweep,
             Axis::Cache => self == Llm,
             Axis::Sound => self.is_spoken(),

@@ -12,6 +12,7 @@ use crate::record::{RecordKind, RecordedWorkload};
 use crate::speech::{Formats, SpeechWorkload, Streaming, Text};
 use crate::sweep::{AGAIN_MIN, ContextOptions, Room};
 use crate::timeline::SoundFormat;
+use crate::transcription::TranscriptionWorkload;
 
 const ROUNDS: usize = 2;
 const SWEEP_ANSWER: u32 = 512;
@@ -28,7 +29,9 @@ impl Cell {
     pub fn experiment(&self, has_weights: bool) -> Experiment {
         let users = self.users();
         let axis = match self.kind {
-            PlanKind::Llm | PlanKind::Tts => Axis::Load(vec![Arrivals::Closed { users }]),
+            PlanKind::Llm | PlanKind::Tts | PlanKind::Stt => {
+                Axis::Load(vec![Arrivals::Closed { users }])
+            }
             PlanKind::Stream => Axis::Delivery,
             PlanKind::Concurrency => Axis::Concurrency(vec![users]),
             PlanKind::Batch => Axis::Batch(vec![users]),
@@ -41,10 +44,10 @@ impl Cell {
             PlanKind::MaxContext => Axis::MaxContext(MAX_CONTEXT),
             PlanKind::Cold => Axis::Start(start(has_weights)),
         };
-        let rounds = if self.kind.is_spoken() { 1 } else { ROUNDS };
-        let workload = match self.kind.is_spoken() {
-            true => Workload::Speech(self.speech()),
-            false => Workload::Chat(self.chat()),
+        let (workload, rounds) = match self.kind {
+            PlanKind::Tts | PlanKind::Stream => (Workload::Speech(self.speech()), 1),
+            PlanKind::Stt => (Workload::Transcription(TranscriptionWorkload::spoken()), 1),
+            _ => (Workload::Chat(self.chat()), ROUNDS),
         };
         Experiment { workload, axis, run_size: RunSize { rounds, span_s: 0.0 } }
     }

@@ -140,6 +140,8 @@ pub enum PlanKind {
     Batch,
     Tts,
     Stream,
+    /// The built-in sentences, spoken by the server's own speech model
+    Stt,
     Cold,
 }
 

@@ -131,6 +131,62 @@ pub struct Stt {
     pub cer: Option<f64>,
     pub rtf: Option<f64>,
     pub first_partial_ms: Option<f64>,
+    /// From the last sample to the whole text
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_text_ms: Option<f64>,
+    /// Length of all clips together
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio_s: Option<f64>,
+    /// The request's `stream` field
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<bool>,
+    /// Added white noise, in dB below the mean power of each clip
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snr_db: Option<f64>,
+    /// The speech model that spoke the clips; null for recordings of people
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synthetic_by: Option<String>,
+    /// By ISO 639-1 code
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub languages: BTreeMap<String, LanguageErrors>,
+    /// Empty for a set of more than 500 clips
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clips: Vec<TranscribedClip>,
+}
+
+/// The errors in all clips of a language.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LanguageErrors {
+    pub utterances: u64,
+    pub wer: Option<f64>,
+    pub cer: Option<f64>,
+}
+
+/// One clip; counts are of all runs together, times are medians of the runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TranscribedClip {
+    /// Its file in the set, or its number
+    pub name: String,
+    pub language: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+    /// Noise that the recording already had
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<String>,
+    pub audio_s: f64,
+    /// Words of the reference
+    pub words: u64,
+    pub wrong: u64,
+    pub missing: u64,
+    pub added: u64,
+    pub cer: Option<f64>,
+    pub final_text_ms: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_partial_ms: Option<f64>,
 }
 
 /// From the last word of a question to the first sound of the answer.

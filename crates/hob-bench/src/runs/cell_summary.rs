@@ -301,10 +301,10 @@ fn sample(run: u32, start: u32, reply: &Reply) -> RawSample {
         dispatch_us: Some(micros(reply.sent.saturating_sub(reply.sched))),
         connect_us: reply.connect.map(micros),
         ttfb_us: of(Metric::TtfbMs),
-        ttft_us: of(Metric::TtftMs),
+        ttft_us: of(Metric::TtftMs).or(of(Metric::FirstPartialMs)),
         ttfat_us: of(Metric::TtfatMs),
         ttfa_us: of(Metric::TtfaMs),
-        e2e_us: of(Metric::E2eMs).or(of(Metric::WallMs)),
+        e2e_us: of(Metric::E2eMs).or(of(Metric::WallMs)).or(of(Metric::FinalTextMs)),
         gaps_us: reply.gaps_ms.iter().map(|ms| whole(*ms)).collect(),
         tokens: RecordedTokens {
             prompt: tokens.and_then(|tokens| tokens.prompt.map(u64::from)),

@@ -1,4 +1,4 @@
-//! The default voice: the first one in the server's list.
+//! The voices that a server lists; the first one is the default.
 //! hob and Kokoro-FastAPI list their voices. For OpenAI and others, the user must name one.
 
 use std::time::Duration;
@@ -10,19 +10,22 @@ use crate::target::Target;
 
 const ASK_WITHIN: Duration = Duration::from_secs(10);
 
-/// None if the server lists no voices.
-pub(super) fn first_voice(target: &Target) -> Option<String> {
+/// Empty if the server lists no voices.
+pub(crate) fn listed_voices(target: &Target) -> Vec<String> {
     let key = target.key.as_deref();
-    let asked = ask(&target.endpoint, "/v1/audio/voices", key, None, ASK_WITHIN).ok()?;
-    first_of(&asked.body).filter(|_| asked.status == 200)
+    let asked = ask(&target.endpoint, "/v1/audio/voices", key, None, ASK_WITHIN);
+    let listed = asked.ok().filter(|asked| asked.status == 200);
+    listed.map(|asked| voices_in(&asked.body)).unwrap_or_default()
 }
 
-fn first_of(body: &[u8]) -> Option<String> {
-    let listed: Value = serde_json::from_slice(body).ok()?;
-    let entries = listed["voices"].as_array().or(listed["data"].as_array())?;
-    let first = entries.first()?;
-    let names = [first, &first["id"], &first["voice_id"], &first["name"]];
-    names.into_iter().find_map(Value::as_str).map(str::to_owned)
+fn voices_in(body: &[u8]) -> Vec<String> {
+    let listed: Value = serde_json::from_slice(body).unwrap_or_default();
+    let entries = listed["voices"].as_array().or(listed["data"].as_array());
+    let name = |entry: &Value| {
+        let names = [entry, &entry["id"], &entry["voice_id"], &entry["name"]];
+        names.into_iter().find_map(Value::as_str).map(str::to_owned)
+    };
+    entries.into_iter().flatten().filter_map(name).collect()
 }
 
 #[cfg(test)]
@@ -32,15 +35,15 @@ mod tests {
     #[test]
     fn voices_are_read_from_each_kind_of_list() {
         let rows = [
-            (r#"{"voices":[{"id":"af_heart","name":"Heart"},{"id":"b"}]}"#, Some("af_heart")),
-            (r#"{"voices":["af_alloy","b"]}"#, Some("af_alloy")),
-            (r#"{"data":[{"name":"Ada"}]}"#, Some("Ada")),
-            (r#"{"voices":[]}"#, None),
-            (r#"{"detail":"Not Found"}"#, None),
-            ("<html>", None),
+            (r#"{"voices":[{"id":"af_heart","name":"Heart"},{"id":"b"}]}"#, &["af_heart", "b"][..]),
+            (r#"{"voices":["af_alloy","b"]}"#, &["af_alloy", "b"]),
+            (r#"{"data":[{"name":"Ada"}]}"#, &["Ada"]),
+            (r#"{"voices":[]}"#, &[]),
+            (r#"{"detail":"Not Found"}"#, &[]),
+            ("<html>", &[]),
         ];
         for (body, expected) in rows {
-            assert_eq!(first_of(body.as_bytes()).as_deref(), expected, "{body}");
+            assert_eq!(voices_in(body.as_bytes()), expected, "{body}");
         }
     }
 }

@@ -41,7 +41,7 @@ pub struct Begin {
 pub enum SpeechReport {
     /// The stream has its first turn. Comes before all its other reports.
     Started,
-    Audio(#[serde(with = "samples_as_bytes")] Vec<f32>),
+    Audio(#[serde(with = "crate::bytes::samples")] Vec<f32>),
     Words(Vec<WordTiming>),
 }
 
@@ -49,44 +49,6 @@ pub enum SpeechReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     pub sample_rate_hz: u32,
-}
-
-/// Writes samples as one block of bytes, 4 for each sample, little-endian. Value by value, postcard takes eight times as
-/// long.
-mod samples_as_bytes {
-    use std::fmt;
-
-    use serde::de::{Error, Visitor};
-    use serde::{Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(samples: &[f32], to: S) -> Result<S::Ok, S::Error> {
-        let mut bytes = vec![[0; 4]; samples.len()];
-        for (bytes, sample) in bytes.iter_mut().zip(samples) {
-            *bytes = sample.to_le_bytes();
-        }
-        to.serialize_bytes(bytes.as_flattened())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f32>, D::Error> {
-        from.deserialize_bytes(SamplesVisitor)
-    }
-
-    struct SamplesVisitor;
-
-    impl Visitor<'_> for SamplesVisitor {
-        type Value = Vec<f32>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("samples of 4 bytes each")
-        }
-
-        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<f32>, E> {
-            match bytes.as_chunks() {
-                (samples, []) => Ok(samples.iter().copied().map(f32::from_le_bytes).collect()),
-                _ => Err(E::invalid_length(bytes.len(), &self)),
-            }
-        }
-    }
 }
 
 #[cfg(test)]

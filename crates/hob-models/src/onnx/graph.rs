@@ -173,13 +173,8 @@ impl Graph {
     /// # Errors
     /// No weight has this name, or it has another type.
     pub fn floats(&self, name: &str) -> Result<Vec<f32>, GraphError> {
-        let tensor = self.weight(name).filter(|tensor| tensor.data_type == DATA_FLOAT);
-        let tensor = tensor.ok_or_else(|| GraphError::NoSuchValue(name.to_owned()))?;
-        if tensor.raw_data.is_empty() {
-            return Ok(tensor.float_data.clone());
-        }
-        let words = tensor.raw_data.as_chunks::<4>().0;
-        Ok(words.iter().map(|word| f32::from_le_bytes(*word)).collect())
+        let floats = self.weight(name).and_then(TensorProto::floats);
+        floats.ok_or_else(|| GraphError::NoSuchValue(name.to_owned()))
     }
 
     /// The part of the graph from `inputs` to `outputs`. Everything else that it reads must be a weight.
@@ -243,6 +238,20 @@ fn refuse_what_would_be_lost(functions: &[Vec<u8>], graph: &GraphProto) -> Resul
         return Err(GraphError::Unsupported("weights in other files"));
     }
     Ok(())
+}
+
+impl TensorProto {
+    /// The elements, if they are floats.
+    pub fn floats(&self) -> Option<Vec<f32>> {
+        if self.data_type != DATA_FLOAT {
+            return None;
+        }
+        if self.raw_data.is_empty() {
+            return Some(self.float_data.clone());
+        }
+        let words = self.raw_data.as_chunks::<4>().0;
+        Some(words.iter().map(|word| f32::from_le_bytes(*word)).collect())
+    }
 }
 
 /// A node of the default operator set, named after its first output.

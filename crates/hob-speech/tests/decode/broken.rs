@@ -39,7 +39,7 @@ fn survive(file: Vec<u8>) -> Result<usize, DecodeError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn damaged_files_never_stop_the_program(

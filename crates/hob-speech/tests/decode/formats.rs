@@ -141,3 +141,15 @@ fn what_hob_speaks_hob_hears() {
         }
     }
 }
+
+/// HE-AAC says that half of the spectrum is to be guessed. hob decodes the other half, which holds the speech.
+#[test]
+#[cfg(feature = "aac")]
+fn he_aac_is_decoded_without_its_guessed_half() {
+    let mut file = include_bytes!("files/chirp-44100.m4a").to_vec();
+    // The codec's header: AAC-LC, 44,100 Hz, one channel, no guessing. It becomes: HE-AAC with this core.
+    let header = file.windows(5).position(|five| five == [0x12, 0x08, 0x56, 0xE5, 0x00]).unwrap();
+    file[header..header + 5].copy_from_slice(&[0x2A, 0x08, 0x88, 0x00, 0x00]);
+    let heard = decode(file).unwrap();
+    assert_eq!(lag(&chirp(RATE_HZ, 1.0), &heard), 0);
+}

@@ -50,6 +50,7 @@ impl RouteTask for Transcription {
     fn role(event: &TranscriptEvent) -> EventRole {
         match event {
             TranscriptEvent::Delta(text) if text.is_empty() => EventRole::Other,
+            TranscriptEvent::Interim(_) => EventRole::Other,
             TranscriptEvent::Delta(_) | TranscriptEvent::Segment(_) | TranscriptEvent::Word(_) => {
                 EventRole::Content
             }
@@ -59,7 +60,7 @@ impl RouteTask for Transcription {
 
     fn bytes(event: &TranscriptEvent) -> usize {
         match event {
-            TranscriptEvent::Delta(text) => text.len(),
+            TranscriptEvent::Delta(text) | TranscriptEvent::Interim(text) => text.len(),
             TranscriptEvent::Segment(segment) => segment.text.len() + segment.tokens.len() * 4 + 64,
             TranscriptEvent::Word(word) => word.word.len() + 16,
             TranscriptEvent::Done(_) => 0,

@@ -72,6 +72,7 @@ impl TranscriptAnswer {
             TranscriptEvent::Delta(text) => self.text.push_str(&text),
             TranscriptEvent::Segment(segment) => self.segments.push(segment),
             TranscriptEvent::Word(word) => self.words.push(word),
+            TranscriptEvent::Interim(_) => {}
             TranscriptEvent::Done(done) => self.done = done,
         }
     }

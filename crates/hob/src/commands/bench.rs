@@ -15,6 +15,7 @@ mod rerun;
 mod server;
 mod show;
 mod stream;
+mod stt;
 mod sweep;
 mod tables;
 mod tts;
@@ -49,6 +50,7 @@ pub(crate) enum Verb {
     Llm(Box<llm::LlmArgs>),
     Tts(Box<tts::TtsArgs>),
     Stream(Box<stream::StreamArgs>),
+    Stt(Box<stt::SttArgs>),
     #[command(alias = "ceiling")]
     MaxContext(Box<max_context::MaxContextArgs>),
     Cold(Box<cold::ColdArgs>),
@@ -73,6 +75,7 @@ Examples:
   hob bench llm --target http://127.0.0.1:8484   speed of a server with one user and with four
   hob bench tts                        speed of hob's speech, and its tier
   hob bench stream --target http://127.0.0.1:8880 --model kokoro   whether sound is sent while it is computed
+  hob bench stt                        word errors and speed of transcription
   hob bench max-context                the longest context that fits here
   hob bench cold                       time to the first answer after a start
   hob bench sweep                      speed as the context grows
@@ -114,6 +117,7 @@ impl Verb {
             Verb::Llm(args) => &mut **args,
             Verb::Tts(args) => &mut **args,
             Verb::Stream(args) => &mut **args,
+            Verb::Stt(args) => &mut **args,
             Verb::MaxContext(args) => &mut **args,
             Verb::Cold(args) => &mut **args,
             Verb::Sweep(args) => &mut **args,
@@ -129,6 +133,7 @@ impl Verb {
             Verb::Llm(_) => PlanKind::Llm,
             Verb::Tts(_) => PlanKind::Tts,
             Verb::Stream(_) => PlanKind::Stream,
+            Verb::Stt(_) => PlanKind::Stt,
             Verb::MaxContext(_) => PlanKind::MaxContext,
             Verb::Cold(_) => PlanKind::Cold,
             Verb::Sweep(_) => PlanKind::Sweep,

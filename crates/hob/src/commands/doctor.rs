@@ -3,6 +3,7 @@
 
 mod chat;
 mod check;
+mod hearing;
 mod machine;
 mod models;
 mod speech;
@@ -69,15 +70,18 @@ impl Findings<'_> {
 }
 
 async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> CliResult<Findings<'a>> {
-    findings
+    let findings = findings
         .with(machine::checks(&app.settings))?
         .with([tools::config(app)])?
         .with(models::checks(app))?
         .with([speech::phonemizer(app)])?
         .with([tools::espeak(app).await])?
         .with(speech::encoders())?
-        .with([tools::players(&app.environment.path)])?
-        .with([speech::engine(app).await])?
+        .with([tools::players(&app.environment.path)])?;
+    let (spoken, wav) = speech::engine(app).await;
+    findings
+        .with([spoken])?
+        .with(hearing::engine(app, wav).await)?
         .with(chat::checks(app).await)?
         .with(upstreams::checks(app).await)?
         .with([tools::port(app).await])

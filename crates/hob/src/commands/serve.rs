@@ -29,7 +29,7 @@ use crate::reload::{ConfigWatcher, NewState};
 use crate::remote::Remote;
 use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings};
 use crate::signals::{StopSignals, interrupted};
-use crate::wire_up::{self, Chat, Desk, Memory, Speech};
+use crate::wire_up::{self, Chat, Desk, Hearing, Memory, Speech};
 
 /// Serve the web page and the OpenAI-compatible API until Ctrl-C
 #[derive(Debug, Args)]
@@ -50,6 +50,9 @@ pub(crate) struct ServeArgs {
     /// The chat model: a name that `hob models` lists, or a GGUF file
     #[arg(long, value_name = "MODEL")]
     chat_model: Option<String>,
+    /// The transcription model: a name that `hob models` lists, or a Whisper file
+    #[arg(long, value_name = "MODEL")]
+    hear_model: Option<String>,
     /// Context length in tokens: prompt and answer together
     #[arg(long, value_name = "TOKENS")]
     context: Option<NonZeroU32>,
@@ -74,6 +77,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Cli
         allowed_hosts: args.allow_host.clone(),
         threads: args.threads,
         chat_model: args.chat_model.clone(),
+        hear_model: args.hear_model.clone(),
         context_tokens: args.context,
         home: None,
     };
@@ -150,6 +154,8 @@ fn benchmarks(app: &App<'_>) -> BenchmarkPages {
 pub(super) struct Models<'a> {
     speech: Option<Speech>,
     registered_speech: Option<Arc<RegisteredModel<task::Speech>>>,
+    hearing: Option<Hearing>,
+    registered_hearing: Option<Arc<RegisteredModel<task::Transcription>>>,
     /// The model of `[chat]` first, if it is stored.
     chats: Vec<ServedChat>,
     has_default: bool,
@@ -190,6 +196,9 @@ impl<'a> Models<'a> {
         let settings = &app.settings;
         let memory = Memory::new(settings.memory.max_bytes());
         let speech = present(Speech::start_in(&memory, app), app)?;
+        let hearing = Hearing::start_in(&memory, app);
+        let hearing =
+            if settings.transcription.is_chosen { Some(hearing?) } else { present(hearing, app)? };
         let default = ServedChat::start(&memory, &settings.chat.model.name(), &settings.chat, app)?;
         let has_default = default.is_some();
         let mut chats: Vec<ServedChat> = default.into_iter().collect();
@@ -198,13 +207,24 @@ impl<'a> Models<'a> {
         }
         let pulled = PulledModels::start(app, memory);
         let has_chats = !chats.is_empty() || !pulled.targets().is_empty();
-        if speech.is_none() && !has_chats && !wire_up::has_others(app) {
+        let has_sound = speech.is_some() || hearing.is_some();
+        if !has_sound && !has_chats && !wire_up::has_others(app) {
             return Err(Failure::new(Exit::ModelMissing, "no model is stored")
                 .hint("run `hob pull` to download the default models"));
         }
         let registered = |speech: &Speech| Arc::new(speech.registered(settings));
         let registered_speech = speech.as_ref().map(registered);
-        Ok(Models { speech, registered_speech, chats, has_default, pulled })
+        let registered = |hearing: &Hearing| Arc::new(hearing.registered(&settings.transcription));
+        let registered_hearing = hearing.as_ref().map(registered);
+        Ok(Models {
+            speech,
+            registered_speech,
+            hearing,
+            registered_hearing,
+            chats,
+            has_default,
+            pulled,
+        })
     }
 
     /// Serves requests that name no model.
@@ -234,6 +254,7 @@ impl<'a> Models<'a> {
     pub(super) fn locals(&self, written: &LoadedConfig) -> Registry {
         let mut registry = Registry::default();
         self.registered_speech.iter().for_each(|speech| registry.add(Arc::clone(speech)));
+        self.registered_hearing.iter().for_each(|hearing| registry.add(Arc::clone(hearing)));
         let mut pulled = self.pulled.targets();
         pulled.retain(|model| !written.config.alias.contains_key(&model.name));
         let held = self.chats.iter().map(|held| Arc::clone(&held.registered));
@@ -267,12 +288,20 @@ impl<'a> Models<'a> {
         {
             load(name, ModelLifecycle::load(&**worker), app).await;
         }
+        if let Some(Hearing { name, worker }) = &self.hearing
+            && app.settings.transcription.load == LoadAt::Start
+        {
+            load(name, ModelLifecycle::load(&**worker), app).await;
+        }
         std::future::pending().await
     }
 
     pub(super) async fn shutdown(&self) {
         if let Some(speech) = &self.speech {
             speech.worker.shutdown().await;
+        }
+        if let Some(hearing) = &self.hearing {
+            hearing.worker.shutdown().await;
         }
         join_all(self.chats.iter().map(|held| held.chat.worker.shutdown())).await;
         self.pulled.shutdown().await;

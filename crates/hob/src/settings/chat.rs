@@ -51,7 +51,7 @@ pub(crate) struct DevSettings {
 pub(crate) enum ModelChoice {
     /// A stored model.
     Named(String),
-    /// A GGUF file of the user's.
+    /// A file of the user's: GGUF for chat, whisper.cpp's format for transcription.
     File(PathBuf),
 }
 
@@ -60,7 +60,9 @@ impl ModelChoice {
     /// slashes: models of the hub are called `owner/name:QUANT`.
     pub(crate) fn new(written: &str, resolve: impl Fn(&Path) -> PathBuf) -> ModelChoice {
         let path = Path::new(written);
-        let ends = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
+        let ends = path.extension().is_some_and(|ending| {
+            ending.eq_ignore_ascii_case("gguf") || ending.eq_ignore_ascii_case("bin")
+        });
         let begins = ["/", "./", "../", "~"].iter().any(|begin| written.starts_with(begin));
         let is_of_hub = written.starts_with("hf:");
         if !is_of_hub && (begins || ends || resolve(path).is_file()) {

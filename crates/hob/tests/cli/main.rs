@@ -2,6 +2,7 @@
 //! Most tests need no models. Some use a scripted model behind a real server; a few use the real small models.
 
 mod bench;
+mod bench_stt;
 mod chat;
 mod chat_real_model;
 mod client_requests;
@@ -10,6 +11,7 @@ mod endurance;
 mod fit;
 mod gateway;
 mod gateway_reports;
+mod hear_real_model;
 mod help;
 #[path = "../../../hob-models/tests/sources/located/hub.rs"]
 #[expect(dead_code, reason = "the tests of hob-models use more of it")]

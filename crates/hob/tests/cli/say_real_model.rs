@@ -81,7 +81,7 @@ fn the_doctor_hears_the_engine() {
     user.write("hob.toml", config);
     let found = stdout(&user.hob(&["doctor"]).envs(home).assert().success());
     assert!(found.contains("all checksums match"), "{found}");
-    for engine in ["engine ", "chat engine", "model.second engine"] {
+    for engine in ["engine ", "chat engine", "model.second engine", "transcription "] {
         let line = found.lines().find(|line| line.contains(engine)).expect(engine);
         assert!(line.contains("loaded in "), "{found}");
     }

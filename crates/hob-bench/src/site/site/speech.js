@@ -94,11 +94,18 @@ function voiceSection(runs) {
 function transcriptionSection(runs) {
   if (runs.length === 0) return null;
   const stt = (run) => run.record.stt ?? {};
+  const percent = (share) => share !== undefined && `${number(share * 100)} %`;
+  const clips = (run) => joined([shapeOf(run), stt(run).synthetic_by && "synthetic", stt(run).stream && "streamed"], ", ");
+  const languages = (run) => Object.entries(stt(run).languages ?? {}).map(([code, { wer }]) => `${code} ${percent(wer) || "–"}`).join(", ");
   return section("Transcription", sortable("Transcription", "transcripts", [
     column("run", runLink),
     column("model", modelLink),
     column("hardware", machineLink),
-    numberColumn("word errors", (run) => stt(run).wer, (run) => stt(run).wer !== undefined && `${number(stt(run).wer * 100)} %`, { term: "wer" }),
+    column("engine", engineOf),
+    column("clips", clips),
+    numberColumn("word errors", (run) => stt(run).wer, (run) => percent(stt(run).wer), { term: "wer" }),
+    column("by language", languages),
+    numberColumn("final text", (run) => stt(run).final_text_ms, (run) => figure(stt(run).final_text_ms, "ms"), { term: "final_text_ms" }),
     numberColumn("real-time factor", (run) => stt(run).rtf, (run) => stt(run).rtf !== undefined && number(stt(run).rtf), { term: "rtf" }),
     numberColumn("utterances", (run) => stt(run).utterances, (run) => stt(run).utterances),
     column("verified", (run) => badge(run)),

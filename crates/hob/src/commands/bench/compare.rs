@@ -165,6 +165,12 @@ impl CompareArgs {
     }
 }
 
+/// The figures of two records that were measured in turns.
+pub(super) fn in_turns(store: &RecordStore, base: &str, new: &str) -> CliResult<String> {
+    let [base, new] = [base, new].map(|id| pick(store, &[id.to_owned()]));
+    Ok(table(&report(&base?, &new?, &CompareOptions::default())))
+}
+
 /// The report cell by cell.
 fn table(report: &CompareReport) -> String {
     let cells = report.cells.iter().map(|cell| match report.cells.len() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use hob_bench::drive::Patience;
-use hob_bench::experiment::{Experiment, Workload};
+use hob_bench::experiment::{Experiment, OtherServer, Workload};
 use hob_bench::host::host;
 use hob_bench::record::{RawSample, Record, RecordError, RecordKind, RecordStore, Status};
 use hob_bench::runs::{Context, Step, StopRule};
@@ -19,8 +19,9 @@ use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
 use super::RECORDS;
+use super::compare;
 use super::queue::Turn;
-use super::server::{Purpose, Reached, ServerArgs, failure};
+use super::server::{Purpose, Reached, ServerArgs, ServerPlan, failure};
 use super::tables;
 use crate::app::block_on;
 use crate::build;
@@ -94,6 +95,11 @@ pub(crate) trait MeasuringVerb {
     fn starts_with(&self, _: &Experiment) -> Option<u64> {
         None
     }
+
+    /// A second server that is measured in turns with the first.
+    fn other_server(&self) -> Option<ServerArgs> {
+        None
+    }
 }
 
 /// Measures what a verb asks for, and shows it as a table or as JSON.
@@ -110,11 +116,23 @@ pub(crate) fn run(
     if let Some(context) = verb.starts_with(&experiment) {
         verb.measuring().server.context = Some(context);
     }
+    let other = verb.other_server();
+    if let (Some(_), Some(_)) = (&other, rerun) {
+        return Err(Failure::usage("it was measured in turns with another server")
+            .hint("measure it again with --compare, or alone without"));
+    }
     let (args, kind) = (verb.measuring().clone(), experiment.kind());
-    let (done, timelines) = measured(&args, experiment, (globals, printer))?;
-    done.show(args.json, printer, |records| match timelines.is_empty() {
+    let (done, mut below) = measured(&args, experiment, other.as_ref(), (globals, printer))?;
+    if let (Some(_), false) = (&other, args.json) {
+        let store = RecordStore::new(&args.out);
+        for pair in done.records.chunks_exact(2) {
+            let [base, new] = [0, 1].map(|side: usize| pair[side].id.to_string());
+            below.push(compare::in_turns(&store, &base, &new)?);
+        }
+    }
+    done.show(args.json, printer, |records| match below.is_empty() {
         true => tables::shown(kind, records),
-        false => format!("{}\n\n{}", tables::shown(kind, records), timelines.join("\n")),
+        false => format!("{}\n\n{}", tables::shown(kind, records), below.join("\n")),
     })?;
     let is_measured = |record: &Record| record.metrics.figure(Metric::TtfaMs).is_some();
     let has_any = done.records.iter().any(is_measured);
@@ -136,9 +154,12 @@ pub(crate) struct Done {
 fn measured(
     args: &MeasuringArgs,
     experiment: Experiment,
+    other: Option<&ServerArgs>,
     (globals, printer): (&Globals, &Printer),
 ) -> CliResult<(Done, Vec<String>)> {
     let server = args.server.settle(purpose(&experiment), globals, printer)?;
+    let settle = |other: &ServerArgs| other.settle(purpose(&experiment), globals, printer);
+    let other = other.map(settle).transpose()?;
     let stop_rule = args.stop_rule()?;
     RecordStore::new(&args.out).prepare().map_err(|error| failure(error.into()))?;
     let (args, printer_there) = (args.clone(), *printer);
@@ -150,10 +171,20 @@ fn measured(
     let done = stoppable(move |stop| {
         let _turn = turn.take(&args.out, &name, (stop, &printer_there))?;
         let Reached { target, started, facts } = server.reach(stop).map_err(failure)?;
+        let context = context(facts, argv, args.seed);
+        let reach = |other: ServerPlan| {
+            let Reached { target, facts, .. } = other.reach(stop).map_err(failure)?;
+            let Facts { engine, model } = facts;
+            Ok::<_, Failure>(OtherServer {
+                target,
+                context: Context { engine, model, ..context.clone() },
+            })
+        };
+        let other = other.map(reach).transpose()?;
         let mut bench = Workbench {
             target,
             started,
-            context: context(facts, argv, args.seed),
+            context,
             stop_rule,
             patience,
             stop,
@@ -166,12 +197,15 @@ fn measured(
             },
         };
         let is_stream = experiment.kind() == RecordKind::Stream;
-        let worked = experiment.measure_and_show(&mut bench, &mut |record, arrivals| {
-            if is_stream {
-                let line = tables::timeline(record, arrivals);
-                drawing.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-            }
-        });
+        let worked = match &other {
+            Some(other) => experiment.measure_both(&mut bench, other),
+            None => experiment.measure_and_show(&mut bench, &mut |record, arrivals| {
+                if is_stream {
+                    let line = tables::timeline(record, arrivals);
+                    drawing.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+                }
+            }),
+        };
         if let Err(error) = &worked {
             let kept = bench.keep_failure(experiment.kind(), error);
             kept.map_err(|error| failure(error.into()))?;
@@ -183,10 +217,11 @@ fn measured(
     Ok((done, timelines))
 }
 
-fn purpose(experiment: &Experiment) -> Purpose {
+pub(super) fn purpose(experiment: &Experiment) -> Purpose {
     match &experiment.workload {
         Workload::Chat(_) => Purpose::Chat,
         Workload::Speech(_) => Purpose::Speech,
+        Workload::Transcription(_) => Purpose::Transcription,
     }
 }
 
@@ -247,7 +282,8 @@ pub(super) fn are_of_one_cell(one: &Record, other: &Record) -> bool {
         let asked = (asked.shape, asked.concurrency, asked.cache, asked.reasoning, target);
         let spoken =
             record.tts.clone().map(|tts| (tts.text_sha256, tts.voice, tts.format, tts.stream));
-        (record.kind, record.model.name.clone(), asked, spoken)
+        let is_streamed = record.stt.as_ref().map(|stt| stt.stream);
+        (record.kind, record.model.name.clone(), asked, spoken, is_streamed)
     };
     cell(one) == cell(other) && one.workload.rate == other.workload.rate
 }

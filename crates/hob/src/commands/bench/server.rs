@@ -32,6 +32,8 @@ use place::{Key, Place};
 /// The default path that answers 200 when a server is ready.
 pub(crate) const READY: &str = "/v1/models";
 pub(crate) const READY_S: u64 = 300;
+/// The transcription model of a hob that is started here.
+const OWN_TRANSCRIPTION: &str = "whisper-base";
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServerArgs {
@@ -79,6 +81,7 @@ pub(crate) enum ApiName {
 pub(crate) enum Purpose {
     Chat,
     Speech,
+    Transcription,
 }
 
 /// The address and protocol, in the library's types. No request has been sent yet.
@@ -194,6 +197,7 @@ impl ServerArgs {
         let own = match purpose {
             Purpose::Chat => self.own_chat(&app),
             Purpose::Speech => self.own_speech(&app)?,
+            Purpose::Transcription => self.own_transcription(),
         };
         let mut argv = vec!["serve".to_owned(), format!("--listen=127.0.0.1:{port}")];
         argv.extend(own.flag);
@@ -248,6 +252,12 @@ impl ServerArgs {
                 ready: Some("/ready".to_owned()),
             }),
         }
+    }
+
+    /// The speech model is loaded as well, because it speaks the clips where there is no set.
+    fn own_transcription(&self) -> Own {
+        let model = self.model.clone().unwrap_or_else(|| OWN_TRANSCRIPTION.to_owned());
+        Own { flag: None, weights: None, model, ready: None }
     }
 
     fn places(&self) -> BTreeMap<String, String> {
@@ -372,6 +382,10 @@ pub(crate) fn failure(error: BenchError) -> Failure {
         BenchError::NotStarted { .. } => Failure::usage(error)
             .hint("say how it is started with --launch, or leave --target away to measure a hob"),
         BenchError::NoVoice { .. } => Failure::usage(error).hint("choose one with --voice"),
+        BenchError::NotSpoken { .. } | BenchError::NotWav { .. } => {
+            Failure::new(Exit::Server, error)
+                .hint("name a model that speaks with --speech-model, or recordings with --set")
+        }
         BenchError::NoWeights => Failure::usage(error).hint("name it with --model-file"),
         BenchError::Weights(_) | BenchError::Unreadable { .. } => {
             Failure::new(Exit::Internal, error)

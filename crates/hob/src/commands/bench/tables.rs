@@ -2,6 +2,7 @@
 //! Columns are data, so that kinds share them.
 
 mod speech;
+mod transcription;
 
 use hob_bench::display;
 use hob_bench::experiment::{gain, scaling_verdict};
@@ -38,7 +39,8 @@ pub(super) fn shown(kind: RecordKind, records: &[Record]) -> String {
         RecordKind::MaxContext => max_context(records),
         RecordKind::Tts => speech::tts(records),
         RecordKind::Stream => speech::stream(records),
-        RecordKind::Voice | RecordKind::Stt => String::new(),
+        RecordKind::Stt => transcription::stt(records),
+        RecordKind::Voice => String::new(),
     }
 }
 

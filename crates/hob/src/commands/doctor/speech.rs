@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::failure::{CliResult, Failure};
 use crate::wire_up::Speech;
 
-const SENTENCE: &str = "Hello, this is hob.";
+pub(super) const SENTENCE: &str = "Hello, this is hob.";
 const RATE_HZ: u32 = 24_000;
 /// Longer than a cold disk and a slow processor take together.
 const SPEAK_TIME_MAX: Duration = Duration::from_secs(60);
@@ -63,8 +63,8 @@ fn encode_a_second(format: AudioFormat) -> Result<usize, EncodeError> {
     Ok(encoder.encode(&samples)?.len() + encoder.finish()?.len())
 }
 
-/// Loads the model in a worker of its own and lets it speak.
-pub(super) async fn engine(app: &App<'_>) -> Check {
+/// Loads the model in a worker of its own and lets it speak. Returns the sound as a WAV file, too.
+pub(super) async fn engine(app: &App<'_>) -> (Check, Option<Vec<u8>>) {
     let looking = app.printer.spinner("loading the speech engine");
     let spoken = match Speech::start(app) {
         Ok(speech) => {
@@ -76,8 +76,8 @@ pub(super) async fn engine(app: &App<'_>) -> Check {
     };
     looking.finish_and_clear();
     match spoken {
-        Ok(spoken) => spoken.check(),
-        Err(failure) => Check::failed("engine", failure),
+        Ok(spoken) => (spoken.check(), Some(spoken.wav)),
+        Err(failure) => (Check::failed("engine", failure), None),
     }
 }
 
@@ -92,6 +92,7 @@ struct SpeechResult {
     first_audio: Duration,
     took: Duration,
     sound_s: f64,
+    wav: Vec<u8>,
 }
 
 async fn speak(app: &App<'_>, speech: &Speech) -> CliResult<SpeechResult> {
@@ -107,18 +108,22 @@ async fn speak(app: &App<'_>, speech: &Speech) -> CliResult<SpeechResult> {
     };
     let asked = Instant::now();
     let mut stream = speech.worker.speak(request).await?;
-    let rate_hz = f64::from(stream.sample_rate_hz);
+    let rate_hz = stream.sample_rate_hz;
     let mut first_audio = None;
-    let mut samples = 0;
+    let mut samples = Vec::new();
     while let Some(event) = stream.next().await {
         if let SpeechEvent::Audio(new) = event? {
             first_audio.get_or_insert_with(|| asked.elapsed());
-            samples += new.len();
+            samples.extend(new);
         }
     }
     let took = asked.elapsed();
     let first_audio = first_audio.unwrap_or(took);
-    Ok(SpeechResult { load, first_audio, took, sound_s: samples as f64 / rate_hz })
+    let mut encoder = Encoder::new(AudioFormat::Wav, rate_hz, Length::Unknown)?;
+    let mut wav = encoder.encode(&samples)?;
+    wav.extend(encoder.finish()?);
+    let sound_s = samples.len() as f64 / f64::from(rate_hz);
+    Ok(SpeechResult { load, first_audio, took, sound_s, wav })
 }
 
 impl SpeechResult {
@@ -156,8 +161,13 @@ mod tests {
     #[test]
     fn an_engine_slower_than_it_plays_is_doubtful_and_a_silent_one_fails() {
         let second = Duration::from_secs(1);
-        let spoken =
-            |sound_s| SpeechResult { load: second, first_audio: second, took: second, sound_s };
+        let spoken = |sound_s| SpeechResult {
+            load: second,
+            first_audio: second,
+            took: second,
+            sound_s,
+            wav: Vec::new(),
+        };
         assert_eq!(spoken(2.0).check().verdict, Verdict::Ok);
         assert_eq!(spoken(0.5).check().verdict, Verdict::Warn);
         assert_eq!(spoken(0.0).check().verdict, Verdict::Fail);

@@ -12,8 +12,8 @@ use hob_bench::record::{Record, RecordStore};
 use hob_bench::runs::{BenchError, Context, StopRule};
 use hob_bench::workbench::Workbench;
 
-use super::super::measuring::{context, keep, progress};
-use super::super::server::{ApiName, Purpose, READY, READY_S, Reached, ServerArgs, failure};
+use super::super::measuring::{context, keep, progress, purpose};
+use super::super::server::{ApiName, READY, READY_S, Reached, ServerArgs, failure};
 use crate::failure::CliResult;
 use crate::globals::Globals;
 use crate::printer::Printer;
@@ -149,7 +149,7 @@ impl<'a> Walk<'a> {
             Some((words, reached)) if words == words_of(&server, cell) => Ok(reached),
             // The one before must be gone before the next is started.
             _other => {
-                let purpose = if cell.kind.is_spoken() { Purpose::Speech } else { Purpose::Chat };
+                let purpose = purpose(&cell.experiment(false));
                 server.settle(purpose, self.globals, self.printer)?.reach(self.stop)
             }
         };
@@ -282,10 +282,10 @@ fn usual_model(target: &PlanTarget, cell: &Cell) -> Option<String> {
     })
 }
 
-/// Words that identify a server and its model. At one address, the speech model is another model than the chat model.
+/// Words that identify a server and its model. At one address, each kind of model is another model.
 fn words_of(server: &ServerArgs, cell: &Cell) -> Vec<String> {
-    let spoken = cell.kind.is_spoken().then(|| "spoken".to_owned());
-    server.words().into_iter().chain(spoken).collect()
+    let purpose = format!("{:?}", purpose(&cell.experiment(false)));
+    server.words().into_iter().chain([purpose]).collect()
 }
 
 fn argv(server: &ServerArgs, cell: &Cell) -> Vec<String> {

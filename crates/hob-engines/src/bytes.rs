@@ -1,0 +1,65 @@
+//! Blocks of bytes inside messages, for `#[serde(with)]`. Value by value, postcard takes eight times as long.
+//! Samples are 4 bytes each, little-endian.
+
+use std::fmt;
+
+use serde::de::{Error, Visitor};
+use serde::{Deserializer, Serializer};
+
+pub(crate) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bytes(bytes)
+}
+
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+    from.deserialize_bytes(BlockVisitor)
+}
+
+struct BlockVisitor;
+
+impl Visitor<'_> for BlockVisitor {
+    type Value = Vec<u8>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a block of bytes")
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+        Ok(bytes.to_vec())
+    }
+}
+
+pub(crate) mod samples {
+    use std::fmt;
+
+    use serde::de::{Error, Visitor};
+    use serde::{Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(samples: &[f32], to: S) -> Result<S::Ok, S::Error> {
+        let mut bytes = vec![[0; 4]; samples.len()];
+        for (bytes, sample) in bytes.iter_mut().zip(samples) {
+            *bytes = sample.to_le_bytes();
+        }
+        to.serialize_bytes(bytes.as_flattened())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f32>, D::Error> {
+        from.deserialize_bytes(SamplesVisitor)
+    }
+
+    struct SamplesVisitor;
+
+    impl Visitor<'_> for SamplesVisitor {
+        type Value = Vec<f32>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("samples of 4 bytes each")
+        }
+
+        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<f32>, E> {
+            match bytes.as_chunks() {
+                (samples, []) => Ok(samples.iter().copied().map(f32::from_le_bytes).collect()),
+                _ => Err(E::invalid_length(bytes.len(), &self)),
+            }
+        }
+    }
+}

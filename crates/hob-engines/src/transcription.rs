@@ -1,0 +1,16 @@
+//! The transcription engine, and the worker process that runs it.
+//! Only `client` and `worker` know that there are two processes.
+
+mod agreement;
+pub mod client;
+pub mod parts;
+pub mod protocol;
+mod recording;
+pub mod transcriber;
+pub mod vad;
+pub mod whisper;
+pub mod worker;
+
+pub use client::TranscriptionWorker;
+pub use transcriber::Transcriber;
+pub use worker::{TranscriptionWorkerError, serve_transcription};

@@ -1,0 +1,105 @@
+//! The text of live sound that only grows: words on which two successive passes agree are kept.
+//! This is the LocalAgreement policy (Liu et al., Interspeech 2020).
+
+/// The words of one part of live sound while it is heard again and again.
+#[derive(Debug, Default)]
+pub(super) struct Agreement {
+    /// Words that were returned and are never taken back.
+    kept: usize,
+    /// The words of the last pass.
+    last: Vec<String>,
+}
+
+/// What a pass adds.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Agreed {
+    /// Text that follows everything returned before.
+    pub(super) delta: String,
+    /// Text after it, which the next pass may change.
+    pub(super) interim: String,
+}
+
+impl Agreement {
+    /// Takes the text of a pass over an unfinished part. The last word may be cut, so it is never kept.
+    pub(super) fn pass(&mut self, text: &str) -> Agreed {
+        let words = words(text);
+        let agreed = words.iter().zip(&self.last).take_while(|(new, old)| same(new, old)).count();
+        let kept = agreed.min(words.len().saturating_sub(1)).max(self.kept);
+        let at = |from: usize, to: usize| words.get(from..to.min(words.len())).unwrap_or_default();
+        let delta = at(self.kept, kept).concat();
+        let interim = at(kept, words.len()).concat();
+        self.kept = kept;
+        self.last = words;
+        Agreed { delta, interim }
+    }
+
+    /// Takes the text of the whole part, and returns what follows the kept words. Starts a new part.
+    pub(super) fn finish(&mut self, text: &str) -> String {
+        let words = words(text);
+        let rest = words.get(self.kept..).unwrap_or_default().concat();
+        *self = Agreement::default();
+        rest
+    }
+}
+
+/// The text in words with the white space before them. A character of a script without spaces is a word.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut is_open = false;
+    for c in text.chars() {
+        let begins = c.is_whitespace() && is_open || is_own_word(c);
+        match words.last_mut() {
+            Some(word) if !begins && (is_open || !word.chars().any(is_own_word)) => word.push(c),
+            _ => words.push(c.to_string()),
+        }
+        is_open = !c.is_whitespace() && !is_own_word(c);
+    }
+    words
+}
+
+/// Chinese, Japanese, Thai and Lao characters.
+fn is_own_word(c: char) -> bool {
+    matches!(c, '\u{0E00}'..='\u{0EFF}' | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}')
+}
+
+/// Whether two passes heard the same word. Case and punctuation change when more is heard.
+fn same(one: &str, other: &str) -> bool {
+    let letters = |word: &str| -> String {
+        word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    letters(one) == letters(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_cut_at_spaces_and_around_characters_of_scripts_without_them() {
+        for (text, expected) in [
+            ("", vec![]),
+            (" Hello, my  friend.", vec![" Hello,", " my", "  friend."]),
+            ("こん ok", vec!["こ", "ん", " ok"]),
+        ] {
+            assert_eq!(words(text), expected, "{text:?}");
+            assert_eq!(words(text).concat(), text);
+        }
+    }
+
+    #[test]
+    fn text_grows_by_the_words_on_which_two_passes_agree() {
+        let mut agreement = Agreement::default();
+        let mut check = |text: &str, delta: &str, interim: &str| {
+            let expected = Agreed { delta: delta.to_owned(), interim: interim.to_owned() };
+            assert_eq!(agreement.pass(text), expected, "{text:?}");
+        };
+        check(" I saw", "", " I saw");
+        check(" I saw the", " I saw", " the");
+        check(" I saw a", "", " a");
+        check(" I saw a cat", " a", " cat");
+        // A pass that hears less takes nothing back.
+        check(" I", "", "");
+        assert_eq!(agreement.finish(" I saw a cat there."), " cat there.");
+        assert_eq!(agreement.finish(" Then it left."), " Then it left.");
+    }
+}

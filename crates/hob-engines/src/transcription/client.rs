@@ -1,0 +1,209 @@
+//! A transcription worker as a `TranscriptModel`. It refuses invalid requests before they reach the worker.
+//! Dropping the answer cancels it.
+
+use futures::future::{BoxFuture, Fuse};
+use futures::stream::{self, Stream};
+use futures::{FutureExt, StreamExt};
+use hob_core::{
+    ModelError, ModelState, Sound, TranscriptEvent, TranscriptModel, TranscriptRequest,
+    TranscriptStream, nearest,
+};
+
+use super::protocol::{
+    AboutTranscription, BeginTranscript, FILE_BYTES_MAX, SAMPLES_MAX, TranscriptOrder,
+    TranscriptReport,
+};
+use crate::supervisor::session::{OpenStream, OrderSender, StreamReport};
+use crate::supervisor::{ModelWorker, Supervisor, SupervisorOptions, WorkerCommand};
+
+pub(super) const ENGINE: &str = "transcription";
+
+/// A transcription model in a worker process.
+pub type TranscriptionWorker = ModelWorker<TranscriptionClient>;
+
+/// What the requests of a transcription model need besides its process: nothing.
+#[derive(Debug)]
+pub struct TranscriptionClient(());
+
+impl ModelWorker<TranscriptionClient> {
+    /// Starts the supervisor, but no process. Must be called inside a tokio runtime.
+    pub fn start(command: WorkerCommand, options: SupervisorOptions) -> TranscriptionWorker {
+        let supervisor = Supervisor::start(command, options);
+        ModelWorker { supervisor, client: TranscriptionClient(()) }
+    }
+
+    /// Options with this engine's name.
+    pub fn options() -> SupervisorOptions {
+        SupervisorOptions::new(ENGINE)
+    }
+
+    async fn begin(&self, request: TranscriptRequest) -> Result<TranscriptStream, ModelError> {
+        let (session, stream) = self.supervisor.open()?;
+        let about: AboutTranscription = postcard::from_bytes(&session.model.about)
+            .map_err(|error| failed(format!("its description cannot be read: {error}")))?;
+        check_language(request.language.as_deref(), &about)?;
+        let is_live = matches!(request.sound, Sound::Live(_));
+        let begin = BeginTranscript {
+            task: request.task,
+            language: request.language,
+            prompt: request.prompt,
+            temperature: request.temperature,
+            segments: request.timestamps.segments,
+            words: request.timestamps.words,
+            is_live,
+        };
+        let sending = send(stream.orders(), begin, request.sound).boxed().fuse();
+        let mut transcript = Transcript { stream, sending, events: Vec::new().into_iter() };
+        // A speaker may wait for this stream before the first word.
+        if !is_live {
+            transcript.started().await?;
+        }
+        Ok(transcript.events().boxed())
+    }
+}
+
+impl TranscriptModel for ModelWorker<TranscriptionClient> {
+    fn state(&self) -> ModelState {
+        self.supervisor.state()
+    }
+
+    fn transcribe(
+        &self,
+        request: TranscriptRequest,
+    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
+        self.begin(request).boxed()
+    }
+}
+
+fn check_language(asked: Option<&str>, about: &AboutTranscription) -> Result<(), ModelError> {
+    let Some(asked) = asked else { return Ok(()) };
+    if about.languages.iter().any(|known| known == asked) {
+        return Ok(());
+    }
+    let known = about.languages.iter().map(String::as_str);
+    let reason = match &about.languages[..] {
+        [only] => format!("is '{asked}', and this model understands '{only}' only"),
+        _ => {
+            let near = nearest(asked, known, 3).join(", ");
+            format!("is '{asked}', which this model does not know; the nearest are {near}")
+        }
+    };
+    Err(ModelError::InvalidField { field: "language", reason })
+}
+
+fn failed(detail: String) -> ModelError {
+    ModelError::EngineFailed { engine: ENGINE, detail }
+}
+
+/// One transcript on the server's side. All work happens while it is polled.
+struct Transcript {
+    stream: OpenStream,
+    /// Sends the sound.
+    sending: Fuse<BoxFuture<'static, Result<(), ModelError>>>,
+    /// Events of the last report that were not returned yet.
+    events: std::vec::IntoIter<TranscriptEvent>,
+}
+
+impl Transcript {
+    /// Sends the sound, and returns when the worker begins with it. Other requests may come first.
+    async fn started(&mut self) -> Result<(), ModelError> {
+        match self.report().await? {
+            StreamReport::Model(TranscriptReport::Started) => Ok(()),
+            StreamReport::Model(TranscriptReport::Refused(reason)) => Err(refused(reason)),
+            other => Err(self.stream.unexpected(&other)),
+        }
+    }
+
+    fn events(self) -> impl Stream<Item = Result<TranscriptEvent, ModelError>> {
+        stream::unfold(Some(self), async |transcript| {
+            let mut transcript = transcript?;
+            match transcript.next_event().await? {
+                Ok(event) => Some((Ok(event), Some(transcript))),
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+    }
+
+    async fn next_event(&mut self) -> Option<Result<TranscriptEvent, ModelError>> {
+        loop {
+            if let Some(event) = self.events.next() {
+                return Some(Ok(event));
+            }
+            match self.report().await {
+                Ok(StreamReport::Model(TranscriptReport::Started)) => {}
+                Ok(StreamReport::Model(TranscriptReport::Events(events))) => {
+                    self.events = events.into_iter();
+                }
+                Ok(StreamReport::Model(TranscriptReport::Refused(reason))) => {
+                    return Some(Err(refused(reason)));
+                }
+                Ok(StreamReport::Done) => return None,
+                Ok(other) => return Some(Err(self.stream.unexpected(&other))),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    /// The next report, while the sound is sent.
+    async fn report(&mut self) -> Result<StreamReport<TranscriptReport>, ModelError> {
+        loop {
+            tokio::select! {
+                biased;
+                report = self.stream.report() => return report,
+                sent = &mut self.sending => sent?,
+            }
+        }
+    }
+}
+
+fn refused(reason: String) -> ModelError {
+    ModelError::InvalidField { field: "file", reason }
+}
+
+/// Sends the order to begin, the sound in pieces, and its end.
+async fn send(orders: OrderSender, begin: BeginTranscript, sound: Sound) -> Result<(), ModelError> {
+    orders.send(&TranscriptOrder::Begin(begin)).await?;
+    match sound {
+        Sound::File(file) => {
+            for piece in file.bytes.chunks(FILE_BYTES_MAX) {
+                orders.send(&TranscriptOrder::File(piece.to_vec())).await?;
+            }
+        }
+        Sound::Samples(samples) => send_samples(&orders, &samples).await?,
+        Sound::Live(live) => {
+            let Some(mut pieces) = live.take() else {
+                return Err(failed("the live sound was sent to another model before".to_owned()));
+            };
+            while let Some(samples) = pieces.next().await {
+                send_samples(&orders, &samples).await?;
+            }
+        }
+    }
+    orders.send(&TranscriptOrder::EndSound).await
+}
+
+async fn send_samples(orders: &OrderSender, samples: &[f32]) -> Result<(), ModelError> {
+    for piece in samples.chunks(SAMPLES_MAX) {
+        orders.send(&TranscriptOrder::Samples(piece.to_vec())).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_language_that_the_model_does_not_know_is_refused_with_the_nearest() {
+        let about = |languages: &[&str]| AboutTranscription {
+            languages: languages.iter().map(|code| (*code).to_owned()).collect(),
+        };
+        let all = about(&["en", "de", "fr"]);
+        assert_eq!(check_language(None, &all), Ok(()));
+        assert_eq!(check_language(Some("de"), &all), Ok(()));
+        let unknown = check_language(Some("dee"), &all).expect_err("unknown").to_string();
+        assert!(unknown.contains("'dee'") && unknown.contains("de"), "{unknown}");
+        let english = check_language(Some("de"), &about(&["en"])).expect_err("English only");
+        assert!(english.to_string().ends_with("understands 'en' only"), "{english}");
+    }
+}

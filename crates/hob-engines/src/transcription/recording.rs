@@ -1,0 +1,267 @@
+//! The state of one request inside the worker: its sound so far, and the parts that wait for the engine.
+//! SoundCutter are cut while the sound is read, so a long file is never in memory as samples.
+
+use std::collections::VecDeque;
+
+use hob_core::{Sound, Transcribed, TranscriptEvent};
+use hob_speech::decode::SoundDecoder;
+
+use super::agreement::Agreement;
+use super::parts::{CutOptions, SoundCutter, SoundPart};
+use super::protocol::{BeginTranscript, LIVE_UNREAD_S_MAX};
+use super::transcriber::VoiceDetector;
+use super::vad::FRAME_SAMPLES;
+use super::whisper::{WhisperOptions, WhisperText, language_name};
+
+/// New sound after which an unfinished part of live sound is heard again.
+const INTERIM_S: f64 = 0.8;
+
+const RATE_HZ: f64 = Sound::RATE_HZ as f64;
+
+/// A request whose sound is being heard.
+#[derive(Debug)]
+pub(super) struct Recording<V> {
+    begin: BeginTranscript,
+    source: Source,
+    vad: V,
+    parts: SoundCutter,
+    /// Samples that do not fill a frame yet.
+    rest: Vec<f32>,
+    waiting: VecDeque<SoundPart>,
+    samples_heard: u64,
+    /// The language of the first part with text. All later parts have it.
+    language: Option<String>,
+    has_text: bool,
+    pub(super) has_started: bool,
+    has_ended: bool,
+    agreement: Agreement,
+    /// Where the last pass over the unfinished part ended.
+    heard_until: u64,
+}
+
+/// Where the samples come from.
+#[derive(Debug)]
+enum Source {
+    /// The bytes of a file that has not arrived completely.
+    Arriving(Vec<u8>),
+    File(Box<SoundDecoder>),
+    Samples(VecDeque<f32>),
+}
+
+/// What the engine should do next for a request.
+#[derive(Debug)]
+pub(super) enum Task {
+    /// Wait for more sound.
+    Wait,
+    Hear(SoundPart),
+    /// Hear the part that is not finished, for text that may change.
+    Peek(SoundPart),
+    Finish,
+    /// The sound cannot be read further.
+    Refuse(String),
+}
+
+impl<V: VoiceDetector> Recording<V> {
+    pub(super) fn new(begin: BeginTranscript, vad: V) -> Recording<V> {
+        let (options, source) = if begin.is_live {
+            (CutOptions::live(), Source::Samples(VecDeque::new()))
+        } else {
+            (CutOptions::default(), Source::Arriving(Vec::new()))
+        };
+        Recording {
+            language: begin.language.clone(),
+            begin,
+            source,
+            vad,
+            parts: SoundCutter::new(options),
+            rest: Vec::new(),
+            waiting: VecDeque::new(),
+            samples_heard: 0,
+            has_text: false,
+            has_started: false,
+            has_ended: false,
+            agreement: Agreement::default(),
+            heard_until: 0,
+        }
+    }
+
+    pub(super) fn push_file(&mut self, bytes: &[u8]) {
+        if let Source::Arriving(file) = &mut self.source {
+            file.extend_from_slice(bytes);
+        }
+    }
+
+    /// # Errors
+    /// The engine is too far behind live sound.
+    pub(super) fn push_samples(&mut self, samples: &[f32]) -> Result<(), String> {
+        if let Source::Arriving(_) = self.source {
+            self.source = Source::Samples(VecDeque::new());
+        }
+        if let Source::Samples(unread) = &mut self.source {
+            unread.extend(samples);
+            let unread_s = unread.len() as f64 / RATE_HZ;
+            if self.begin.is_live && unread_s > LIVE_UNREAD_S_MAX {
+                return Err(format!("it is {unread_s:.0} s behind the live sound"));
+            }
+        }
+        Ok(())
+    }
+
+    /// No more sound will come.
+    ///
+    /// # Errors
+    /// The file is no sound that can be decoded.
+    pub(super) fn end(&mut self) -> Result<(), String> {
+        self.has_ended = true;
+        if let Source::Arriving(file) = &mut self.source {
+            let bytes = std::mem::take(file).into();
+            let decoder = SoundDecoder::open(bytes).map_err(|error| error.to_string())?;
+            self.source = Source::File(Box::new(decoder));
+        }
+        Ok(())
+    }
+
+    /// Whether [`Recording::next_task`] may find something to do.
+    pub(super) fn is_ready(&self) -> bool {
+        self.has_ended
+            || !self.waiting.is_empty()
+            || matches!(&self.source, Source::Samples(unread) if !unread.is_empty())
+    }
+
+    /// Reads sound until a part is complete.
+    pub(super) fn next_task(&mut self) -> Task {
+        loop {
+            if let Some(part) = self.waiting.pop_front() {
+                return Task::Hear(part);
+            }
+            match self.read() {
+                Ok(true) => {}
+                Ok(false) if self.has_ended => return Task::Finish,
+                Ok(false) => return self.peek(),
+                Err(reason) => return Task::Refuse(reason),
+            }
+        }
+    }
+
+    /// Reads up to a second. False if there is no more sound now.
+    fn read(&mut self) -> Result<bool, String> {
+        let piece = match &mut self.source {
+            Source::Arriving(_) => None,
+            Source::File(decoder) => decoder.next_piece().map_err(|error| error.to_string())?,
+            Source::Samples(unread) if unread.is_empty() => None,
+            Source::Samples(unread) => {
+                let count = unread.len().min(Sound::RATE_HZ as usize);
+                Some(unread.drain(..count).collect())
+            }
+        };
+        match piece {
+            Some(samples) => self.take(&samples),
+            None if !self.has_ended => return Ok(false),
+            None => return Ok(self.flush()),
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, samples: &[f32]) {
+        self.samples_heard += samples.len() as u64;
+        self.rest.extend_from_slice(samples);
+        let (frames, _) = self.rest.as_chunks::<FRAME_SAMPLES>();
+        let used = frames.len() * FRAME_SAMPLES;
+        for frame in frames {
+            let probability = self.vad.probability(frame);
+            self.waiting.extend(self.parts.push(frame, probability));
+        }
+        self.rest.drain(..used);
+    }
+
+    /// Completes the last frame with silence, and the last part. False if that was done before.
+    fn flush(&mut self) -> bool {
+        if !self.rest.is_empty() {
+            let mut frame = [0.0; FRAME_SAMPLES];
+            frame[..self.rest.len()].copy_from_slice(&self.rest);
+            self.rest.clear();
+            let probability = self.vad.probability(&frame);
+            self.waiting.extend(self.parts.push(&frame, probability));
+        }
+        self.waiting.extend(self.parts.finish());
+        !self.waiting.is_empty()
+    }
+
+    fn peek(&mut self) -> Task {
+        let Some((start_sample, samples)) = self.parts.open_part() else { return Task::Wait };
+        let until = start_sample + samples.len() as u64;
+        let new_s = until.saturating_sub(self.heard_until.max(start_sample)) as f64 / RATE_HZ;
+        if !self.begin.is_live || new_s < INTERIM_S {
+            return Task::Wait;
+        }
+        let samples = samples.to_vec();
+        self.heard_until = until;
+        Task::Peek(SoundPart { start_sample, samples })
+    }
+
+    pub(super) fn options(&self) -> WhisperOptions {
+        WhisperOptions {
+            task: self.begin.task,
+            language: self.language.clone(),
+            prompt: self.begin.prompt.clone(),
+            temperature: self.begin.temperature,
+            words: self.begin.words,
+            segments: self.begin.segments,
+        }
+    }
+
+    /// The events of a part that is complete.
+    pub(super) fn heard(&mut self, part: &SoundPart, text: WhisperText) -> Vec<TranscriptEvent> {
+        let start_s = part.start_sample as f64 / RATE_HZ;
+        let whole: String = text.segments.iter().map(|segment| segment.text.as_str()).collect();
+        if !whole.trim().is_empty() {
+            self.language.get_or_insert(text.language);
+        }
+        let delta = self.agreement.finish(&whole);
+        let mut events = Vec::new();
+        self.add_delta(delta, &mut events);
+        if self.begin.segments {
+            events.extend(text.segments.into_iter().map(|mut segment| {
+                segment.start_s += start_s;
+                segment.end_s += start_s;
+                segment.seek = (start_s * 100.0).round() as u32;
+                TranscriptEvent::Segment(segment)
+            }));
+        }
+        events.extend(text.words.into_iter().map(|mut word| {
+            word.start_s += start_s;
+            word.end_s += start_s;
+            TranscriptEvent::Word(word)
+        }));
+        events
+    }
+
+    /// The events of a part that is not complete.
+    pub(super) fn peeked(&mut self, text: &WhisperText) -> Vec<TranscriptEvent> {
+        let whole: String = text.segments.iter().map(|segment| segment.text.as_str()).collect();
+        let agreed = self.agreement.pass(&whole);
+        let mut events = Vec::new();
+        self.add_delta(agreed.delta, &mut events);
+        events.push(TranscriptEvent::Interim(agreed.interim));
+        events
+    }
+
+    /// The transcript begins without a space.
+    fn add_delta(&mut self, delta: String, events: &mut Vec<TranscriptEvent>) {
+        let delta = if self.has_text { delta } else { delta.trim_start().to_owned() };
+        if !delta.is_empty() {
+            self.has_text = true;
+            events.push(TranscriptEvent::Delta(delta));
+        }
+    }
+
+    pub(super) fn done(&self) -> Transcribed {
+        // OpenAI's answers name the language in English.
+        let name = self.language.as_deref().and_then(language_name).map(str::to_owned);
+        Transcribed {
+            duration_s: self.samples_heard as f64 / RATE_HZ,
+            language: name.or_else(|| self.language.clone()),
+            usage: None,
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What a transcription worker needs from its engine: text for one part of the sound.
+//! Whisper implements it, and a script in tests.
+
+use std::fmt::Debug;
+
+use super::vad::{FRAME_SAMPLES, SileroVad};
+use super::whisper::{Whisper, WhisperOptions, WhisperText};
+
+/// Turns parts of sound into text. One thread owns it.
+pub trait Transcriber {
+    /// Codes of the languages that it understands.
+    fn languages(&self) -> Vec<String>;
+
+    /// `samples` are at most 30 s at 16 kHz. Returns early when `cancelled` says so.
+    ///
+    /// # Errors
+    /// The engine's own error text.
+    fn transcribe(
+        &mut self,
+        samples: &[f32],
+        options: &WhisperOptions,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<WhisperText, String>;
+}
+
+/// Says how likely a frame is speech. A clone hears another recording, from its beginning.
+pub trait VoiceDetector: Clone + Debug {
+    /// From 0 to 1.
+    fn probability(&mut self, frame: &[f32; FRAME_SAMPLES]) -> f32;
+}
+
+impl VoiceDetector for SileroVad {
+    fn probability(&mut self, frame: &[f32; FRAME_SAMPLES]) -> f32 {
+        SileroVad::probability(self, frame)
+    }
+}
+
+impl Transcriber for Whisper {
+    fn languages(&self) -> Vec<String> {
+        self.languages().map(str::to_owned).collect()
+    }
+
+    fn transcribe(
+        &mut self,
+        samples: &[f32],
+        options: &WhisperOptions,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<WhisperText, String> {
+        Whisper::transcribe(self, samples, options, cancelled).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,310 @@
+//! Whisper on ggml: up to 30 s of sound in, text with times out.
+//! The encoder computes only the window that the sound needs. A result in doubt is computed again with the full
+//! window, which the model was trained with.
+
+mod decoder;
+mod encoder;
+mod file;
+mod ggml;
+mod mel;
+mod passes;
+mod rules;
+mod tokens;
+mod weights;
+mod words;
+
+use std::path::Path;
+
+use hob_core::{HeardWord, Segment, Sound, TranscriptTask};
+
+use file::{Sizes, WhisperFile};
+use ggml::Backends;
+use mel::{HOP, Mel};
+use passes::{Pass, PassPlan};
+use tokens::{TIMESTAMP_S, Tokens};
+use weights::Weights;
+
+pub use file::WhisperFileError;
+pub use tokens::language_name;
+pub use weights::LoadError as WhisperLoadError;
+
+const RATE_HZ: usize = Sound::RATE_HZ as usize;
+/// Longest sound of one call, which is the window of the training.
+pub const SOUND_S_MAX: usize = 30;
+/// Shortest window. In shorter ones words begin to repeat.
+const WINDOW_S_MIN: f64 = 10.0;
+/// Silence that the window has after the sound.
+const MARGIN_S: f64 = 3.0;
+/// Positions of the encoder are a multiple of this, which suits the kernels.
+const POSITIONS_STEP: usize = 16;
+/// Samples of one position: two frames.
+const POSITION_SAMPLES: usize = 2 * HOP;
+/// Temperatures of the passes after a doubted first one.
+const TEMPERATURES: [f32; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
+
+/// A loaded model. One thread uses it.
+#[derive(Debug)]
+pub struct Whisper {
+    // Dropped before the backends that hold their memory.
+    weights: Weights,
+    backends: Backends,
+    sizes: Sizes,
+    mel: Mel,
+    tokens: Tokens,
+    /// Seeded, so that the same sound gives the same text.
+    random: fastrand::Rng,
+}
+
+/// How to transcribe.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WhisperOptions {
+    pub task: TranscriptTask,
+    /// One of [`Whisper::languages`]. `None`: detected.
+    pub language: Option<String>,
+    /// Text that might have come before.
+    pub prompt: Option<String>,
+    /// 0 to 1, for the first pass. `None`: 0.
+    pub temperature: Option<f32>,
+    pub words: bool,
+    pub segments: bool,
+}
+
+/// The text of one part of the sound, with times from its beginning.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WhisperText {
+    /// Code of the language.
+    pub language: String,
+    /// At least one if there is text.
+    pub segments: Vec<Segment>,
+    pub words: Vec<HeardWord>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TranscribeError {
+    #[error("the model does not know the language '{0}'")]
+    UnknownLanguage(String),
+    #[error("a part has {0} samples, which is more than {SOUND_S_MAX} s")]
+    TooLong(usize),
+    #[error("the memory does not suffice for the computation")]
+    Memory,
+    #[error("the request was cancelled")]
+    Cancelled,
+}
+
+/// Part of the sound that the encoder sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Window {
+    /// Positions of the encoder; each is 20 ms.
+    positions: usize,
+    /// Those with sound.
+    sounding: usize,
+}
+
+impl Window {
+    /// The smallest window for this many samples.
+    fn trimmed(samples: usize, positions_max: usize) -> Window {
+        let sound_s = samples as f64 / RATE_HZ as f64;
+        let seconds = (sound_s + MARGIN_S).max(WINDOW_S_MIN);
+        let positions = (seconds * RATE_HZ as f64) as usize / POSITION_SAMPLES;
+        let positions = positions.next_multiple_of(POSITIONS_STEP).min(positions_max);
+        Window { positions, sounding: samples.div_ceil(POSITION_SAMPLES).min(positions) }
+    }
+
+    fn full(self, positions_max: usize) -> Window {
+        Window { positions: positions_max, ..self }
+    }
+}
+
+impl Whisper {
+    /// Loads a file in whisper.cpp's format.
+    ///
+    /// # Errors
+    /// The file cannot be read, is damaged or no Whisper file, or the memory does not suffice.
+    pub fn load(path: &Path, threads: u32) -> Result<Whisper, WhisperLoadError> {
+        let (mut file, head) = WhisperFile::open(path)?;
+        let backends = Backends::new(threads).ok_or(WhisperLoadError::NoCpu)?;
+        let weights = Weights::load(&mut file, &head.sizes, &backends)?;
+        Ok(Whisper {
+            weights,
+            backends,
+            sizes: head.sizes,
+            mel: Mel::new(head.filters, head.sizes.mels),
+            tokens: Tokens::new(head.vocabulary, head.sizes.vocab),
+            random: fastrand::Rng::with_seed(0),
+        })
+    }
+
+    /// Codes of the languages that the model understands.
+    pub fn languages(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.tokens.languages()
+    }
+
+    /// Bytes of weights and caches on a graphics card.
+    pub fn card_bytes(&self) -> u64 {
+        if self.backends.has_card() { self.weights.bytes() } else { 0 }
+    }
+
+    /// Transcribes at most 30 s of mono sound at 16 kHz. Silence has no text.
+    ///
+    /// # Errors
+    /// See [`TranscribeError`]; [`TranscribeError::Cancelled`] soon after `cancelled` says so.
+    pub fn transcribe(
+        &mut self,
+        samples: &[f32],
+        options: &WhisperOptions,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<WhisperText, TranscribeError> {
+        if samples.len() > SOUND_S_MAX * RATE_HZ {
+            return Err(TranscribeError::TooLong(samples.len()));
+        }
+        let mut window = Window::trimmed(samples.len(), self.sizes.audio_ctx);
+        self.encode(samples, window, cancelled)?;
+        let language = self.language(options, window)?;
+        let sound_s = samples.len() as f64 / RATE_HZ as f64;
+        let temperature = options.temperature.unwrap_or(0.0);
+        let mut plan = self.plan(options, &language, cancelled);
+        (plan.positions, plan.sound_s, plan.temperature) = (window.positions, sound_s, temperature);
+        let mut pass = self.pass(&plan)?;
+        if pass.needs_full_window(sound_s) && !pass.is_silence() {
+            window = window.full(self.sizes.audio_ctx);
+            self.encode(samples, window, cancelled)?;
+            plan.positions = window.positions;
+            pass = self.best_pass(&mut plan, pass)?;
+        }
+        if pass.is_silence() || self.tokens.text(&pass.tokens).trim().is_empty() {
+            return Ok(WhisperText { language, ..WhisperText::default() });
+        }
+        let words = if options.words {
+            self.words(&language, &pass.tokens, (window.positions, window.sounding))?
+        } else {
+            Vec::new()
+        };
+        let segments = self.segments(&pass, sound_s);
+        Ok(WhisperText { language, segments, words })
+    }
+
+    /// Passes at rising temperatures until one is beyond doubt; otherwise the likeliest.
+    fn best_pass(&mut self, plan: &mut PassPlan<'_>, first: Pass) -> Result<Pass, TranscribeError> {
+        let mut best = first;
+        let lowest = plan.temperature;
+        for temperature in TEMPERATURES.into_iter().filter(|temperature| *temperature >= lowest) {
+            plan.temperature = temperature;
+            let pass = self.pass(plan)?;
+            if !pass.is_doubted(plan.sound_s) || pass.is_silence() {
+                return Ok(pass);
+            }
+            if passes::has_loop(&best.tokens) || pass.avg_logprob > best.avg_logprob {
+                best = pass;
+            }
+        }
+        Ok(best)
+    }
+
+    fn encode(
+        &mut self,
+        samples: &[f32],
+        window: Window,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(), TranscribeError> {
+        if cancelled() {
+            return Err(TranscribeError::Cancelled);
+        }
+        let mel = self.mel.spectrogram(samples, window.positions * 2);
+        let is_computed = encoder::encode(&self.weights, &self.sizes, &mut self.backends, &mel);
+        if is_computed { Ok(()) } else { Err(TranscribeError::Memory) }
+    }
+
+    /// The named language, or the likeliest.
+    fn language(
+        &mut self,
+        options: &WhisperOptions,
+        window: Window,
+    ) -> Result<String, TranscribeError> {
+        if let Some(named) = &options.language {
+            let known = self.tokens.language(named);
+            return known
+                .map(|_| named.clone())
+                .ok_or_else(|| TranscribeError::UnknownLanguage(named.clone()));
+        }
+        if !self.tokens.is_multilingual() {
+            return Ok("en".to_owned());
+        }
+        let start = [self.tokens.start()];
+        let step = decoder::Step { tokens: &start, past: 0, positions: window.positions };
+        let logits = decoder::logits(&self.weights, &self.sizes, &mut self.backends, step, &[0])
+            .ok_or(TranscribeError::Memory)?;
+        let languages = &logits[self.tokens.language_range()];
+        let best = languages.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+        Ok(self.tokens.language_at(best.map_or(0, |(place, _)| place)).to_owned())
+    }
+
+    fn plan<'a>(
+        &self,
+        options: &WhisperOptions,
+        language: &str,
+        cancelled: &'a dyn Fn() -> bool,
+    ) -> PassPlan<'a> {
+        let mut prompt = Vec::new();
+        if let Some(text) = options.prompt.as_deref().filter(|text| !text.trim().is_empty()) {
+            let before = self.tokens.encode(&format!(" {}", text.trim()));
+            // Half of the context, as OpenAI's decoder keeps it.
+            let kept = before.len().saturating_sub(self.sizes.text_ctx / 2 - 1);
+            prompt.push(self.tokens.previous());
+            prompt.extend(&before[kept..]);
+        }
+        let start = prompt.len();
+        prompt.extend(self.tokens.opening(language, options.task));
+        if !options.segments {
+            prompt.push(self.tokens.no_timestamps());
+        }
+        PassPlan {
+            prompt,
+            start,
+            has_times: options.segments,
+            temperature: 0.0,
+            positions: 0,
+            sound_s: 0.0,
+            cancelled,
+        }
+    }
+
+    /// Cuts the text at its times. Without times it is one segment.
+    fn segments(&self, pass: &Pass, sound_s: f64) -> Vec<Segment> {
+        let first_time = self.tokens.first_timestamp();
+        let seconds = |token: u32| (f64::from(token - first_time) * TIMESTAMP_S).min(sound_s);
+        let mut segments: Vec<Segment> = Vec::new();
+        let (mut start_s, mut text) = (0.0, Vec::new());
+        let mut finish = |start_s: f64, end_s: f64, text: &mut Vec<u32>| {
+            let tokens = std::mem::take(text);
+            let text = self.tokens.text(&tokens);
+            if !text.trim().is_empty() {
+                segments.push(Segment {
+                    text,
+                    start_s,
+                    end_s: end_s.max(start_s),
+                    tokens,
+                    temperature: pass.temperature,
+                    avg_logprob: pass.avg_logprob,
+                    compression_ratio: pass.compression,
+                    no_speech_prob: pass.no_speech,
+                    ..Segment::default()
+                });
+            }
+        };
+        for token in &pass.tokens {
+            if *token >= first_time {
+                if !text.is_empty() {
+                    finish(start_s, seconds(*token), &mut text);
+                }
+                start_s = seconds(*token);
+            } else {
+                text.push(*token);
+            }
+        }
+        finish(start_s, sound_s, &mut text);
+        segments
+    }
+}
+
+#[cfg(test)]
+mod tests;

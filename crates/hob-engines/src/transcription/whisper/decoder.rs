@@ -1,0 +1,186 @@
+//! The decoder: tokens in, the logits of the next token out.
+//! Keys and values of the text so far stay in a cache, so each token is computed once.
+
+use super::encoder::{linear, normed};
+use super::file::Sizes;
+use super::ggml::{Backends, Graph, Tensor, floats};
+use super::weights::{Attention, KeyValues, Weights};
+
+/// Which tokens of a step need logits: the last, and one more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step<'a> {
+    pub(super) tokens: &'a [u32],
+    /// Tokens that are in the cache.
+    pub(super) past: usize,
+    /// Positions of the encoder's window.
+    pub(super) positions: usize,
+}
+
+struct Decoding<'a, 'b> {
+    graph: &'b Graph<'a>,
+    sizes: &'b Sizes,
+    step: Step<'b>,
+}
+
+/// The logits after each of `rows` (numbers of tokens of this step). `None` if the memory does not suffice.
+pub(super) fn logits(
+    weights: &Weights,
+    sizes: &Sizes,
+    backends: &mut Backends,
+    step: Step<'_>,
+    rows: &[i32],
+) -> Option<Vec<f32>> {
+    let graph = Graph::new();
+    let tokens = graph.input_ints(step.tokens.len());
+    let wanted = graph.input_ints(rows.len());
+    let decoding = Decoding { graph: &graph, sizes, step };
+    let mut x = decoding.embedded(weights, tokens);
+    for (layer, block) in weights.decoder.iter().enumerate() {
+        x = decoding.own_attention(x, &block.attention, weights.own[layer]);
+        if let Some(cross) = &block.cross {
+            let (scores, value) = decoding.cross_scores(x, cross, weights.cross[layer]);
+            x = decoding.cross_attention(x, cross, scores, value);
+        }
+        let [up, down] = block.mlp;
+        let inner = graph.gelu(linear(&graph, normed(&graph, x, block.mlp_norm), up));
+        x = graph.add(x, linear(&graph, inner, down));
+    }
+    let x = graph.rows(normed(&graph, x, weights.decoder_norm), wanted);
+    let logits = graph.want(graph.mul_mat(weights.token, x));
+    let numbers: Vec<i32> = step.tokens.iter().map(|token| *token as i32).collect();
+    let is_computed = backends.compute(&graph, |inputs| {
+        inputs.ints(tokens, &numbers);
+        inputs.ints(wanted, rows);
+    });
+    is_computed.then(|| floats(logits))
+}
+
+/// How much each token attends to each position, for each of `heads` (layer, head): tokens one after the other.
+pub(super) fn attention(
+    weights: &Weights,
+    sizes: &Sizes,
+    backends: &mut Backends,
+    step: Step<'_>,
+    heads: &[(usize, usize)],
+) -> Option<Vec<Vec<f32>>> {
+    let graph = Graph::new();
+    let tokens = graph.input_ints(step.tokens.len());
+    let decoding = Decoding { graph: &graph, sizes, step };
+    let mut x = decoding.embedded(weights, tokens);
+    let mut found: Vec<Option<Tensor<'_>>> = vec![None; heads.len()];
+    let last = heads.iter().map(|(layer, _)| *layer).max()?;
+    for (layer, block) in weights.decoder.iter().enumerate().take(last + 1) {
+        x = decoding.own_attention(x, &block.attention, weights.own[layer]);
+        let Some(cross) = &block.cross else { continue };
+        let (scores, value) = decoding.cross_scores(x, cross, weights.cross[layer]);
+        for ((_, head), found) in heads.iter().zip(&mut found).filter(|((of, _), _)| *of == layer) {
+            let (positions, count) = (step.positions, step.tokens.len());
+            let of_head =
+                graph.view(scores, (positions, count), positions, head * positions * count);
+            *found = Some(graph.want(graph.cont(of_head)));
+        }
+        x = decoding.cross_attention(x, cross, scores, value);
+        let [up, down] = block.mlp;
+        let inner = graph.gelu(linear(&graph, normed(&graph, x, block.mlp_norm), up));
+        x = graph.add(x, linear(&graph, inner, down));
+    }
+    let numbers: Vec<i32> = step.tokens.iter().map(|token| *token as i32).collect();
+    let is_computed = backends.compute(&graph, |inputs| inputs.ints(tokens, &numbers));
+    is_computed.then(|| found.into_iter().flatten().map(floats).collect())
+}
+
+impl<'a> Decoding<'a, '_> {
+    fn embedded(&self, weights: &Weights, tokens: Tensor<'a>) -> Tensor<'a> {
+        let (state, count) = (self.sizes.text_state, self.step.tokens.len());
+        let place = self.graph.view(
+            weights.decoder_position,
+            (state, count),
+            state,
+            self.step.past * state,
+        );
+        self.graph.add(self.graph.rows(weights.token, tokens), place)
+    }
+
+    fn width(&self) -> usize {
+        self.sizes.text_state / self.sizes.text_heads
+    }
+
+    /// `x` in heads, for a multiplication head by head.
+    fn heads(&self, x: Tensor<'a>) -> Tensor<'a> {
+        let split =
+            self.graph.reshape(x, self.width(), self.sizes.text_heads, self.step.tokens.len());
+        self.graph.permute(split, [0, 2, 1])
+    }
+
+    fn own_attention(
+        &self,
+        x: Tensor<'a>,
+        attention: &Attention<'a>,
+        cache: KeyValues<'a>,
+    ) -> Tensor<'a> {
+        let Decoding { graph, sizes, step } = self;
+        let (state, count, past) = (sizes.text_state, step.tokens.len(), step.past);
+        let all = past + count;
+        let inner = normed(graph, x, attention.norm);
+        let query = self.heads(linear(graph, inner, attention.query));
+        let key = graph.mul_mat(attention.key.weight, inner);
+        graph.first(graph.copy(key, graph.view(cache.key, (state, count), state, past * state)));
+        let value = graph.transpose(linear(graph, inner, attention.value));
+        let room = graph.view(cache.value, (count, state), sizes.text_ctx, past);
+        graph.first(graph.copy(value, room));
+        let (width, heads) = (self.width(), sizes.text_heads);
+        let key = graph.view3(cache.key, (width, all, heads), (state, width), 0);
+        let value = graph.view3(
+            cache.value,
+            (all, width, heads),
+            (sizes.text_ctx, sizes.text_ctx * width),
+            0,
+        );
+        let scores = graph.scale(graph.mul_mat(key, query), 1.0 / (width as f32).sqrt());
+        let scores = if count > 1 { graph.mask_future(scores, past) } else { scores };
+        self.mixed(x, attention, graph.softmax(scores), value)
+    }
+
+    /// The scores of each head before the softmax, and the values of the sound.
+    fn cross_scores(
+        &self,
+        x: Tensor<'a>,
+        attention: &Attention<'a>,
+        cache: KeyValues<'a>,
+    ) -> (Tensor<'a>, Tensor<'a>) {
+        let Decoding { graph, sizes, step } = self;
+        let (state, width, positions) = (sizes.text_state, self.width(), step.positions);
+        let query = self.heads(linear(graph, normed(graph, x, attention.norm), attention.query));
+        let key = graph.view3(cache.key, (width, positions, sizes.text_heads), (state, width), 0);
+        let value = graph.view3(
+            cache.value,
+            (positions, width, sizes.text_heads),
+            (positions, positions * width),
+            0,
+        );
+        (graph.scale(graph.mul_mat(key, query), 1.0 / (width as f32).sqrt()), value)
+    }
+
+    fn cross_attention(
+        &self,
+        x: Tensor<'a>,
+        attention: &Attention<'a>,
+        scores: Tensor<'a>,
+        value: Tensor<'a>,
+    ) -> Tensor<'a> {
+        self.mixed(x, attention, self.graph.softmax(scores), value)
+    }
+
+    fn mixed(
+        &self,
+        x: Tensor<'a>,
+        attention: &Attention<'a>,
+        scores: Tensor<'a>,
+        value: Tensor<'a>,
+    ) -> Tensor<'a> {
+        let Decoding { graph, sizes, step } = self;
+        let mixed = graph.permute(graph.mul_mat(value, scores), [0, 2, 1]);
+        let mixed = graph.reshape(graph.cont(mixed), sizes.text_state, step.tokens.len(), 1);
+        graph.add(x, linear(graph, mixed, attention.out))
+    }
+}

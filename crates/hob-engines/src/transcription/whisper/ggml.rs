@@ -1,0 +1,445 @@
+//! The few parts of ggml that Whisper needs, with lifetimes: weights, graphs and the backends that compute them.
+//! All `unsafe` of the transcription engine is in this file.
+
+#![expect(unsafe_code, reason = "ggml has a C interface")]
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+
+use llama_cpp_sys_2 as sys;
+
+/// Maximum nodes of a graph. Whisper large's decoder has about 2,000.
+const NODES_MAX: usize = 8192;
+
+/// Types of ggml that this engine makes itself. Files may hold others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Type(sys::ggml_type);
+
+impl Type {
+    pub(super) const F32: Type = Type(sys::GGML_TYPE_F32);
+    pub(super) const F16: Type = Type(sys::GGML_TYPE_F16);
+    pub(super) const Q8_0: Type = Type(sys::GGML_TYPE_Q8_0);
+    const I32: Type = Type(sys::GGML_TYPE_I32);
+
+    /// The type with this number in a file, if it is one for weights: F32, F16, BF16, Q4_0 to Q8_0 and K-quants.
+    pub(super) fn of_file(number: i32) -> Option<Type> {
+        let number = u32::try_from(number).ok()?;
+        matches!(number, 0..=3 | 6..=8 | 10..=14 | 30).then_some(Type(number))
+    }
+
+    /// Bytes of a row of `width` values, or `None` if the type cannot hold such a row.
+    pub(super) fn row_bytes(self, width: usize) -> Option<usize> {
+        // SAFETY: the number is one of ggml's types.
+        let block = unsafe { sys::ggml_blck_size(self.0) } as usize;
+        let width_i = i64::try_from(width).ok()?;
+        // SAFETY: as above.
+        (block > 0 && width.is_multiple_of(block))
+            .then(|| unsafe { sys::ggml_row_size(self.0, width_i) })
+    }
+
+    /// The values as floats.
+    pub(super) fn to_floats(self, bytes: &[u8], count: usize) -> Option<Vec<f32>> {
+        if self.row_bytes(count)? != bytes.len() {
+            return None;
+        }
+        if self == Type::F32 {
+            let (values, _) = bytes.as_chunks::<4>();
+            return Some(values.iter().map(|value| f32::from_le_bytes(*value)).collect());
+        }
+        // SAFETY: the traits of a valid type are static.
+        let to_float = unsafe { (*sys::ggml_get_type_traits(self.0)).to_float }?;
+        let mut floats = vec![0.0; count];
+        // SAFETY: `bytes` holds `count` values of this type (checked above), and `floats` has room for them.
+        unsafe { to_float(bytes.as_ptr().cast(), floats.as_mut_ptr(), count as i64) };
+        Some(floats)
+    }
+
+    /// Rows of `width` floats in this type.
+    pub(super) fn quantized(self, floats: &[f32], width: usize) -> Option<Vec<u8>> {
+        let rows = floats.len() / width;
+        let mut bytes = vec![0; self.row_bytes(width)? * rows];
+        // SAFETY: source and target hold `rows` rows of `width` values, and this type needs no importance matrix.
+        let written = unsafe {
+            sys::ggml_quantize_chunk(
+                self.0,
+                floats.as_ptr(),
+                bytes.as_mut_ptr().cast(),
+                0,
+                rows as i64,
+                width as i64,
+                ptr::null(),
+            )
+        };
+        (written == bytes.len()).then_some(bytes)
+    }
+}
+
+/// A tensor of a [`Store`] or of a [`Graph`]. It must not outlive either.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tensor<'a>(NonNull<sys::ggml_tensor>, PhantomData<&'a ()>);
+
+impl Tensor<'_> {
+    fn raw(self) -> *mut sys::ggml_tensor {
+        self.0.as_ptr()
+    }
+
+    /// Size of a dimension, of which there are four.
+    pub(super) fn dim(self, number: usize) -> usize {
+        // SAFETY: the tensor lives as long as its store or graph.
+        unsafe { self.0.as_ref() }.ne[number] as usize
+    }
+
+    fn stride(self, number: usize) -> usize {
+        // SAFETY: as above.
+        unsafe { self.0.as_ref() }.nb[number]
+    }
+
+    fn bytes(self) -> usize {
+        // SAFETY: as above.
+        unsafe { sys::ggml_nbytes(self.raw()) }
+    }
+}
+
+/// Owns a ggml context.
+#[derive(Debug)]
+struct Context(NonNull<sys::ggml_context>);
+
+// SAFETY: a context is plain memory without thread-local state; only its owner uses it.
+unsafe impl Send for Context {}
+
+impl Context {
+    fn new(tensors: usize, graphs: usize) -> Context {
+        // SAFETY: these functions only compute sizes.
+        let mem_size = unsafe {
+            sys::ggml_tensor_overhead() * tensors
+                + graphs * sys::ggml_graph_overhead_custom(NODES_MAX, false)
+        };
+        let params =
+            sys::ggml_init_params { mem_size, mem_buffer: ptr::null_mut(), no_alloc: true };
+        // SAFETY: ggml allocates `mem_size` bytes, and aborts if there are none.
+        let context = unsafe { sys::ggml_init(params) };
+        #[expect(clippy::expect_used, reason = "ggml aborts the process before it returns null")]
+        Context(NonNull::new(context).expect("a context"))
+    }
+
+    fn raw(&self) -> *mut sys::ggml_context {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: this is the only owner.
+        unsafe { sys::ggml_free(self.raw()) }
+    }
+}
+
+#[expect(clippy::expect_used, reason = "ggml aborts the process before it returns null")]
+fn tensor<'a>(raw: *mut sys::ggml_tensor) -> Tensor<'a> {
+    Tensor(NonNull::new(raw).expect("a tensor"), PhantomData)
+}
+
+/// The devices that compute: a graphics card if this build has kernels for one, and the CPU.
+#[derive(Debug)]
+pub(super) struct Backends {
+    sched: sys::ggml_backend_sched_t,
+    /// In order of preference; the CPU is the last.
+    all: Vec<sys::ggml_backend_t>,
+}
+
+// SAFETY: backends are used by one thread at a time, the owner's.
+unsafe impl Send for Backends {}
+
+impl Backends {
+    /// `None` if ggml finds no CPU.
+    pub(super) fn new(threads: u32) -> Option<Backends> {
+        let mut all = Vec::new();
+        // SAFETY: devices are static. A null device is not initialised.
+        unsafe {
+            let card = sys::ggml_backend_dev_by_type(sys::GGML_BACKEND_DEVICE_TYPE_GPU);
+            if !card.is_null() {
+                let card = sys::ggml_backend_dev_init(card, ptr::null());
+                all.extend((!card.is_null()).then_some(card));
+            }
+            let cpu = sys::ggml_backend_cpu_init();
+            if cpu.is_null() {
+                return None;
+            }
+            sys::ggml_backend_cpu_set_n_threads(cpu, threads.max(1) as i32);
+            all.push(cpu);
+        }
+        let count = all.len() as i32;
+        // SAFETY: `all` holds `count` backends, which are freed after the scheduler.
+        let sched = unsafe {
+            sys::ggml_backend_sched_new(
+                all.as_mut_ptr(),
+                ptr::null_mut(),
+                count,
+                NODES_MAX,
+                false,
+                true,
+            )
+        };
+        Some(Backends { sched, all })
+    }
+
+    /// Bytes of weights on a graphics card count there.
+    pub(super) fn has_card(&self) -> bool {
+        self.all.len() > 1
+    }
+
+    /// Computes the graph after `set_inputs` has filled its inputs. False if the memory does not suffice.
+    pub(super) fn compute(&mut self, graph: &Graph<'_>, set_inputs: impl FnOnce(&Inputs)) -> bool {
+        // SAFETY: the graph's tensors live as long as the graph. The scheduler forgets them at the next reset.
+        unsafe {
+            sys::ggml_backend_sched_reset(self.sched);
+            if !sys::ggml_backend_sched_alloc_graph(self.sched, graph.raw) {
+                return false;
+            }
+            set_inputs(&Inputs(()));
+            sys::ggml_backend_sched_graph_compute(self.sched, graph.raw) == sys::GGML_STATUS_SUCCESS
+        }
+    }
+}
+
+impl Drop for Backends {
+    fn drop(&mut self) {
+        // SAFETY: this is the only owner. Stores are dropped before (they are declared first).
+        unsafe {
+            sys::ggml_backend_sched_free(self.sched);
+            self.all.iter().for_each(|backend| sys::ggml_backend_free(*backend));
+        }
+    }
+}
+
+/// Writes inputs of an allocated graph.
+#[derive(Debug)]
+pub(super) struct Inputs(());
+
+impl Inputs {
+    pub(super) fn floats(&self, tensor: Tensor<'_>, values: &[f32]) {
+        set(tensor, values.as_ptr().cast(), size_of_val(values));
+    }
+
+    pub(super) fn ints(&self, tensor: Tensor<'_>, values: &[i32]) {
+        set(tensor, values.as_ptr().cast(), size_of_val(values));
+    }
+}
+
+fn set(tensor: Tensor<'_>, data: *const c_void, bytes: usize) {
+    assert_eq!(bytes, tensor.bytes(), "the size of a tensor");
+    // SAFETY: `data` holds as many bytes as the tensor, which is allocated.
+    unsafe { sys::ggml_backend_tensor_set(tensor.raw(), data, 0, bytes) }
+}
+
+/// The values of a computed tensor.
+pub(super) fn floats(tensor: Tensor<'_>) -> Vec<f32> {
+    let bytes = tensor.bytes();
+    let mut values = vec![0.0_f32; bytes / size_of::<f32>()];
+    // SAFETY: an output is a contiguous F32 tensor that was computed, and `values` has its size.
+    unsafe { sys::ggml_backend_tensor_get(tensor.raw(), values.as_mut_ptr().cast(), 0, bytes) };
+    values
+}
+
+/// Tensors that stay: weights and caches.
+#[derive(Debug)]
+pub(super) struct Store {
+    context: Context,
+    buffer: sys::ggml_backend_buffer_t,
+}
+
+// SAFETY: the buffer is memory that only the owner's thread uses.
+unsafe impl Send for Store {}
+
+impl Store {
+    /// Room for the descriptions of `tensors` tensors; their values come with [`Store::allocate`].
+    pub(super) fn new(tensors: usize) -> Store {
+        Store { context: Context::new(tensors + 1, 0), buffer: ptr::null_mut() }
+    }
+
+    /// The tensor lives as long as this store; the caller keeps both together.
+    pub(super) fn tensor<'a>(&self, kind: Type, dims: [usize; 3]) -> Tensor<'a> {
+        let [a, b, c] = dims.map(|dim| dim as i64);
+        // SAFETY: the context has room for the tensors that were announced, and ggml aborts otherwise.
+        tensor(unsafe { sys::ggml_new_tensor_3d(self.context.raw(), kind.0, a, b, c) })
+    }
+
+    /// Allocates all tensors, zeroed. False if the memory does not suffice.
+    pub(super) fn allocate(&mut self, backends: &Backends) -> bool {
+        // SAFETY: the first backend is the preferred one, and the tensors have no memory yet.
+        unsafe {
+            let kind = sys::ggml_backend_get_default_buffer_type(backends.all[0]);
+            self.buffer = sys::ggml_backend_alloc_ctx_tensors_from_buft(self.context.raw(), kind);
+            if !self.buffer.is_null() {
+                sys::ggml_backend_buffer_clear(self.buffer, 0);
+            }
+        }
+        !self.buffer.is_null()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        if self.buffer.is_null() {
+            return 0;
+        }
+        // SAFETY: the buffer is valid after `allocate`.
+        unsafe { sys::ggml_backend_buffer_get_size(self.buffer) as u64 }
+    }
+
+    /// Fills a tensor. The bytes must be exactly its size.
+    pub(super) fn fill(&self, tensor: Tensor<'_>, bytes: &[u8]) {
+        set(tensor, bytes.as_ptr().cast(), bytes.len());
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // SAFETY: this is the only owner; ggml accepts null.
+        unsafe { sys::ggml_backend_buffer_free(self.buffer) }
+    }
+}
+
+/// A computation that is described once and computed once.
+#[derive(Debug)]
+pub(super) struct Graph<'a> {
+    context: Context,
+    raw: *mut sys::ggml_cgraph,
+    weights: PhantomData<&'a ()>,
+}
+
+/// Declares operations with the signature of ggml's functions.
+macro_rules! operations {
+    ($($(#[$meta:meta])* $name:ident($($arg:ident: $kind:ty => $raw:expr),*) = $function:ident;)*) => {
+        $($(#[$meta])*
+        pub(super) fn $name(&self, $($arg: $kind),*) -> Tensor<'a> {
+            // SAFETY: the arguments are tensors of this graph or of a store that outlives it. ggml checks shapes and
+            // aborts the worker if they do not fit.
+            tensor(unsafe { sys::$function(self.context.raw(), $($raw),*) })
+        })*
+    };
+}
+
+impl<'a> Graph<'a> {
+    pub(super) fn new() -> Graph<'a> {
+        let context = Context::new(NODES_MAX, 1);
+        // SAFETY: the context has room for one graph of this size.
+        let raw = unsafe { sys::ggml_new_graph_custom(context.raw(), NODES_MAX, false) };
+        Graph { context, raw, weights: PhantomData }
+    }
+
+    operations! {
+        mul_mat(a: Tensor<'a> => a.raw(), b: Tensor<'a> => b.raw()) = ggml_mul_mat;
+        add(a: Tensor<'a> => a.raw(), b: Tensor<'a> => b.raw()) = ggml_add;
+        mul(a: Tensor<'a> => a.raw(), b: Tensor<'a> => b.raw()) = ggml_mul;
+        gelu(a: Tensor<'a> => a.raw()) = ggml_gelu;
+        norm(a: Tensor<'a> => a.raw(), eps: f32 => eps) = ggml_norm;
+        rows(a: Tensor<'a> => a.raw(), numbers: Tensor<'a> => numbers.raw()) = ggml_get_rows;
+        scale(a: Tensor<'a> => a.raw(), by: f32 => by) = ggml_scale;
+        cont(a: Tensor<'a> => a.raw()) = ggml_cont;
+        transpose(a: Tensor<'a> => a.raw()) = ggml_transpose;
+        cast(a: Tensor<'a> => a.raw(), to: Type => to.0) = ggml_cast;
+        softmax(a: Tensor<'a> => a.raw()) = ggml_soft_max;
+        copy(from: Tensor<'a> => from.raw(), to: Tensor<'a> => to.raw()) = ggml_cpy;
+        /// Hides what comes after each token.
+        mask_future(a: Tensor<'a> => a.raw(), past: usize => past as i32) = ggml_diag_mask_inf;
+        reshape(a: Tensor<'a> => a.raw(), x: usize => x as i64, y: usize => y as i64, z: usize => z as i64)
+            = ggml_reshape_3d;
+        /// A convolution in one dimension whose output is as long as the input divided by the stride.
+        conv(kernel: Tensor<'a> => kernel.raw(), a: Tensor<'a> => a.raw(), stride: i32 => stride, dilation: i32 => dilation)
+            = ggml_conv_1d_ph;
+    }
+
+    /// Moves each dimension to the named place.
+    pub(super) fn permute(&self, a: Tensor<'a>, places: [i32; 3]) -> Tensor<'a> {
+        let [x, y, z] = places;
+        // SAFETY: as for the operations.
+        tensor(unsafe { sys::ggml_permute(self.context.raw(), a.raw(), x, y, z, 3) })
+    }
+
+    /// The softmax of `a` times `by`.
+    pub(super) fn scaled_softmax(&self, a: Tensor<'a>, by: f32) -> Tensor<'a> {
+        // SAFETY: as for the operations; there is no mask.
+        tensor(unsafe {
+            sys::ggml_soft_max_ext(self.context.raw(), a.raw(), ptr::null_mut(), by, 0.0)
+        })
+    }
+
+    pub(super) fn input_floats(&self, x: usize, y: usize) -> Tensor<'a> {
+        self.input(Type::F32, x, y)
+    }
+
+    pub(super) fn input_ints(&self, count: usize) -> Tensor<'a> {
+        self.input(Type::I32, count, 1)
+    }
+
+    fn input(&self, kind: Type, x: usize, y: usize) -> Tensor<'a> {
+        // SAFETY: the context has room for every tensor of the graph.
+        unsafe {
+            let input = sys::ggml_new_tensor_2d(self.context.raw(), kind.0, x as i64, y as i64);
+            sys::ggml_set_input(input);
+            tensor(input)
+        }
+    }
+
+    /// `x` by `y` values of a tensor, from `first` of its values in memory, with `row` values from row to row.
+    pub(super) fn view(
+        &self,
+        a: Tensor<'a>,
+        (x, y): (usize, usize),
+        row: usize,
+        first: usize,
+    ) -> Tensor<'a> {
+        let size = a.stride(0);
+        // SAFETY: the callers stay within the tensor, which ggml asserts.
+        tensor(unsafe {
+            sys::ggml_view_2d(
+                self.context.raw(),
+                a.raw(),
+                x as i64,
+                y as i64,
+                row * size,
+                first * size,
+            )
+        })
+    }
+
+    /// As [`Graph::view`], with a third dimension whose slices are `slice` values apart.
+    pub(super) fn view3(
+        &self,
+        a: Tensor<'a>,
+        (x, y, z): (usize, usize, usize),
+        (row, slice): (usize, usize),
+        first: usize,
+    ) -> Tensor<'a> {
+        let size = a.stride(0);
+        // SAFETY: as above.
+        tensor(unsafe {
+            sys::ggml_view_3d(
+                self.context.raw(),
+                a.raw(),
+                x as i64,
+                y as i64,
+                z as i64,
+                row * size,
+                slice * size,
+                first * size,
+            )
+        })
+    }
+
+    /// Adds a result that is computed for its effect or read afterwards.
+    pub(super) fn want(&self, a: Tensor<'a>) -> Tensor<'a> {
+        // SAFETY: the tensor is of this graph.
+        unsafe {
+            sys::ggml_set_output(a.raw());
+            sys::ggml_build_forward_expand(self.raw, a.raw());
+        }
+        a
+    }
+
+    /// Adds a result that is computed for its effect, before what is added later.
+    pub(super) fn first(&self, a: Tensor<'a>) {
+        // SAFETY: the tensor is of this graph.
+        unsafe { sys::ggml_build_forward_expand(self.raw, a.raw()) }
+    }
+}

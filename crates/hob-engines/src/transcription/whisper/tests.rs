@@ -1,0 +1,187 @@
+//! A tiny model with random weights, written in whisper.cpp's format: what loads, what is refused, and that every
+//! option leads to an answer of the right shape.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::tokens::tests::small_vocabulary;
+use super::*;
+
+const STATE: usize = 64;
+const VOCAB: i32 = 51_865;
+
+/// A file in whisper.cpp's format, in pieces that a test can change.
+struct TinyFile {
+    head: Vec<i32>,
+    tensors: Vec<(String, Vec<usize>)>,
+}
+
+impl TinyFile {
+    fn new() -> TinyFile {
+        let state = STATE as i32;
+        let head = vec![0x6767_6d6c, VOCAB, 1500, state, 2, 1, 448, state, 2, 2, 80, 1];
+        let mut tensors = Vec::new();
+        let mut add = |name: &str, dims: &[usize]| tensors.push((name.to_owned(), dims.to_vec()));
+        add("encoder.positional_embedding", &[STATE, 1500]);
+        add("encoder.conv1.weight", &[3, 80, STATE]);
+        add("encoder.conv1.bias", &[1, STATE]);
+        add("encoder.conv2.weight", &[3, STATE, STATE]);
+        add("encoder.conv2.bias", &[1, STATE]);
+        add("decoder.positional_embedding", &[STATE, 448]);
+        add("decoder.token_embedding.weight", &[STATE, VOCAB as usize]);
+        for (side, layers) in [("encoder", 1), ("decoder", 2)] {
+            for layer in 0..layers {
+                let block = format!("{side}.blocks.{layer}");
+                let attentions: &[&str] =
+                    if side == "encoder" { &["attn"] } else { &["attn", "cross_attn"] };
+                for attention in attentions {
+                    for part in ["query", "key", "value", "out"] {
+                        add(&format!("{block}.{attention}.{part}.weight"), &[STATE, STATE]);
+                        if part != "key" {
+                            add(&format!("{block}.{attention}.{part}.bias"), &[STATE]);
+                        }
+                    }
+                    add(&format!("{block}.{attention}_ln.weight"), &[STATE]);
+                    add(&format!("{block}.{attention}_ln.bias"), &[STATE]);
+                }
+                add(&format!("{block}.mlp_ln.weight"), &[STATE]);
+                add(&format!("{block}.mlp_ln.bias"), &[STATE]);
+                add(&format!("{block}.mlp.0.weight"), &[STATE, 4 * STATE]);
+                add(&format!("{block}.mlp.0.bias"), &[4 * STATE]);
+                add(&format!("{block}.mlp.2.weight"), &[4 * STATE, STATE]);
+                add(&format!("{block}.mlp.2.bias"), &[STATE]);
+            }
+        }
+        for name in ["encoder.ln_post", "decoder.ln"] {
+            add(&format!("{name}.weight"), &[STATE]);
+            add(&format!("{name}.bias"), &[STATE]);
+        }
+        TinyFile { head, tensors }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut bytes = Vec::new();
+        let ints = |bytes: &mut Vec<u8>, values: &[i32]| {
+            bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        };
+        ints(&mut bytes, &self.head);
+        ints(&mut bytes, &[80, 201]);
+        bytes.extend(
+            (0..80 * 201).flat_map(|n| (f32::from(n % 201 == n / 201) * 0.01).to_le_bytes()),
+        );
+        let vocabulary = small_vocabulary();
+        ints(&mut bytes, &[vocabulary.len() as i32]);
+        for token in vocabulary {
+            ints(&mut bytes, &[token.len() as i32]);
+            bytes.extend(token);
+        }
+        for (name, dims) in &self.tensors {
+            ints(&mut bytes, &[dims.len() as i32, name.len() as i32, 0]);
+            ints(&mut bytes, &dims.iter().map(|dim| *dim as i32).collect::<Vec<_>>());
+            bytes.extend(name.as_bytes());
+            let count: usize = dims.iter().product();
+            bytes.extend((0..count).flat_map(|_| (random.f32() - 0.5).to_le_bytes()));
+        }
+        bytes
+    }
+
+    fn written(&self) -> (TempDir, PathBuf) {
+        written(&self.bytes())
+    }
+}
+
+fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tiny.bin");
+    fs::File::create(&path).and_then(|mut file| file.write_all(bytes)).expect("written");
+    (folder, path)
+}
+
+fn tiny() -> Whisper {
+    let (_folder, path) = TinyFile::new().written();
+    Whisper::load(&path, 1).expect("a model")
+}
+
+fn tone(seconds: f32) -> Vec<f32> {
+    (0..(seconds * 16_000.0) as usize).map(|n| (n as f32 * 0.1).sin() * 0.3).collect()
+}
+
+#[test]
+fn windows_are_trimmed_and_never_shorter_than_ten_seconds() {
+    let positions = |seconds: f64| Window::trimmed((seconds * 16_000.0) as usize, 1500).positions;
+    for (seconds, expected) in [(0.0, 512), (6.9, 512), (12.0, 752), (26.9, 1500), (30.0, 1500)] {
+        assert_eq!(positions(seconds), expected, "{seconds} s");
+    }
+    assert_eq!(Window::trimmed(16_000, 1500).sounding, 50);
+}
+
+#[test]
+fn every_option_leads_to_an_answer() {
+    let mut whisper = tiny();
+    assert_eq!(whisper.languages().count(), 99);
+    let never = || false;
+    for (seconds, language, words) in
+        [(0.0, None, false), (1.0, Some("de"), true), (30.0, Some("en"), false)]
+    {
+        let options = WhisperOptions {
+            task: TranscriptTask::Translate,
+            language: language.map(str::to_owned),
+            prompt: Some("hello world".to_owned()),
+            temperature: Some(0.4),
+            words,
+            segments: words,
+        };
+        let text = whisper.transcribe(&tone(seconds), &options, &never).expect("an answer");
+        assert!(language.is_none_or(|language| text.language == language), "{text:?}");
+        for segment in &text.segments {
+            assert!(segment.start_s <= segment.end_s && segment.end_s <= f64::from(seconds));
+        }
+        assert!(text.words.windows(2).all(|pair| pair[0].start_s <= pair[1].start_s));
+    }
+}
+
+#[test]
+fn requests_that_cannot_be_met_are_errors() {
+    let mut whisper = tiny();
+    let plain = WhisperOptions::default();
+    let too_long = whisper.transcribe(&vec![0.0; 480_001], &plain, &|| false);
+    assert!(matches!(too_long, Err(TranscribeError::TooLong(480_001))));
+    let cancelled = whisper.transcribe(&tone(1.0), &plain, &|| true);
+    assert!(matches!(cancelled, Err(TranscribeError::Cancelled)));
+    let unknown = WhisperOptions { language: Some("xx".to_owned()), ..plain };
+    let unknown = whisper.transcribe(&tone(1.0), &unknown, &|| false);
+    assert!(matches!(unknown, Err(TranscribeError::UnknownLanguage(_))));
+}
+
+#[test]
+fn a_file_that_is_damaged_or_lies_is_refused_with_the_reason() {
+    let check = |bytes: &[u8], expected: &str| {
+        let (_folder, path) = written(bytes);
+        let refused = Whisper::load(&path, 1).expect_err(expected).to_string();
+        assert!(refused.contains(expected), "{refused}");
+    };
+    check(b"", "no Whisper file");
+    check(b"GGUF is another format", "no Whisper file");
+    let whole = TinyFile::new().bytes();
+    for cut in [20, 50, 1000, 70_000, whole.len() - 1] {
+        let (_folder, path) = written(&whole[..cut]);
+        assert!(Whisper::load(&path, 1).is_err(), "cut after {cut} bytes");
+    }
+    let changed = |place: usize, value: i32| {
+        let mut file = TinyFile::new();
+        file.head[place] = value;
+        file.bytes()
+    };
+    check(&changed(1, -1), "vocabulary size is -1");
+    check(&changed(2, 9000), "audio context is 9000");
+    check(&changed(4, 3), "text state size");
+    check(&changed(5, 3), "tensors are missing");
+    check(&changed(10, 128), "size of the mel filters");
+    let mut other = TinyFile::new();
+    other.tensors[2].1 = vec![1, 2 * STATE];
+    check(&other.bytes(), "'encoder.conv1.bias' has the size");
+}

@@ -1,0 +1,266 @@
+//! The weights of a Whisper model as ggml tensors, and the caches that its computations share.
+//! Matrices of floats are stored with 8 bits: a CPU multiplies them more than twice as fast.
+
+use std::collections::HashMap;
+
+use super::file::{FileTensor, Sizes, WhisperFile, WhisperFileError};
+use super::ggml::{Backends, Store, Tensor, Type};
+
+/// A matrix and its bias. A key has no bias.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Linear<'a> {
+    pub(super) weight: Tensor<'a>,
+    pub(super) bias: Option<Tensor<'a>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Norm<'a> {
+    pub(super) weight: Tensor<'a>,
+    pub(super) bias: Tensor<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attention<'a> {
+    pub(super) norm: Norm<'a>,
+    pub(super) query: Linear<'a>,
+    pub(super) key: Linear<'a>,
+    pub(super) value: Linear<'a>,
+    pub(super) out: Linear<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block<'a> {
+    pub(super) attention: Attention<'a>,
+    /// Absent in encoder blocks.
+    pub(super) cross: Option<Attention<'a>>,
+    pub(super) mlp_norm: Norm<'a>,
+    pub(super) mlp: [Linear<'a>; 2],
+}
+
+/// Keys and values of one decoder block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyValues<'a> {
+    pub(super) key: Tensor<'a>,
+    pub(super) value: Tensor<'a>,
+}
+
+/// All tensors. They live in the stores, which this value owns, so `'static` never leaves this module's parent.
+#[derive(Debug)]
+pub(super) struct Weights {
+    pub(super) encoder_position: Tensor<'static>,
+    pub(super) conv: [Linear<'static>; 2],
+    pub(super) encoder: Vec<Block<'static>>,
+    pub(super) encoder_norm: Norm<'static>,
+    pub(super) token: Tensor<'static>,
+    pub(super) decoder_position: Tensor<'static>,
+    pub(super) decoder: Vec<Block<'static>>,
+    pub(super) decoder_norm: Norm<'static>,
+    /// For the text so far.
+    pub(super) own: Vec<KeyValues<'static>>,
+    /// For the sound.
+    pub(super) cross: Vec<KeyValues<'static>>,
+    stores: [Store; 2],
+}
+
+// SAFETY is not needed: `Weights` is moved as a whole with its stores, and one thread uses it.
+impl Weights {
+    pub(super) fn load(
+        file: &mut WhisperFile,
+        sizes: &Sizes,
+        backends: &Backends,
+    ) -> Result<Weights, LoadError> {
+        let names = names(sizes);
+        let mut store = Store::new(names.len());
+        let mut found: HashMap<String, (Tensor<'static>, Vec<u8>)> = HashMap::new();
+        while let Some(tensor) = file.next_tensor()? {
+            let Some(dims) = names.get(&tensor.name) else { continue };
+            let name = tensor.name.clone();
+            let (kind, bytes) = prepared(tensor, *dims)?;
+            found.insert(name, (store.tensor(kind, *dims), bytes));
+        }
+        if found.len() < names.len() {
+            return Err(WhisperFileError::Incomplete(names.len() - found.len()).into());
+        }
+        if !store.allocate(backends) {
+            return Err(LoadError::Memory);
+        }
+        let mut tensors = HashMap::new();
+        for (name, (tensor, bytes)) in found {
+            store.fill(tensor, &bytes);
+            tensors.insert(name, tensor);
+        }
+        let (caches, own, cross) = caches(sizes, backends)?;
+        Weights::from(&Named(tensors), sizes, own, cross, [store, caches]).ok_or(LoadError::Memory)
+    }
+
+    fn from(
+        named: &Named,
+        sizes: &Sizes,
+        own: Vec<KeyValues<'static>>,
+        cross: Vec<KeyValues<'static>>,
+        stores: [Store; 2],
+    ) -> Option<Weights> {
+        let blocks = |side: &str, count: usize, has_cross: bool| -> Option<Vec<Block<'static>>> {
+            (0..count)
+                .map(|number| named.block(&format!("{side}.blocks.{number}"), has_cross))
+                .collect()
+        };
+        Some(Weights {
+            encoder_position: named.tensor("encoder.positional_embedding")?,
+            conv: [named.linear("encoder.conv1")?, named.linear("encoder.conv2")?],
+            encoder: blocks("encoder", sizes.audio_layers, false)?,
+            encoder_norm: named.norm("encoder.ln_post")?,
+            token: named.tensor("decoder.token_embedding.weight")?,
+            decoder_position: named.tensor("decoder.positional_embedding")?,
+            decoder: blocks("decoder", sizes.text_layers, true)?,
+            decoder_norm: named.norm("decoder.ln")?,
+            own,
+            cross,
+            stores,
+        })
+    }
+
+    /// Bytes of all tensors.
+    pub(super) fn bytes(&self) -> u64 {
+        self.stores.iter().map(Store::bytes).sum()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error(transparent)]
+    File(#[from] WhisperFileError),
+    #[error("the memory does not suffice for the weights")]
+    Memory,
+    #[error("ggml finds no CPU")]
+    NoCpu,
+}
+
+struct Named(HashMap<String, Tensor<'static>>);
+
+impl Named {
+    fn tensor(&self, name: &str) -> Option<Tensor<'static>> {
+        self.0.get(name).copied()
+    }
+
+    fn linear(&self, name: &str) -> Option<Linear<'static>> {
+        let weight = self.tensor(&format!("{name}.weight"))?;
+        Some(Linear { weight, bias: self.tensor(&format!("{name}.bias")) })
+    }
+
+    fn norm(&self, name: &str) -> Option<Norm<'static>> {
+        let weight = self.tensor(&format!("{name}.weight"))?;
+        Some(Norm { weight, bias: self.tensor(&format!("{name}.bias"))? })
+    }
+
+    fn attention(&self, block: &str, name: &str) -> Option<Attention<'static>> {
+        let linear = |part: &str| self.linear(&format!("{block}.{name}.{part}"));
+        Some(Attention {
+            norm: self.norm(&format!("{block}.{name}_ln"))?,
+            query: linear("query")?,
+            key: linear("key")?,
+            value: linear("value")?,
+            out: linear("out")?,
+        })
+    }
+
+    fn block(&self, block: &str, has_cross: bool) -> Option<Block<'static>> {
+        let cross = if has_cross { Some(self.attention(block, "cross_attn")?) } else { None };
+        Some(Block {
+            attention: self.attention(block, "attn")?,
+            cross,
+            mlp_norm: self.norm(&format!("{block}.mlp_ln"))?,
+            mlp: [self.linear(&format!("{block}.mlp.0"))?, self.linear(&format!("{block}.mlp.2"))?],
+        })
+    }
+}
+
+/// The names of all tensors and their dimensions.
+fn names(sizes: &Sizes) -> HashMap<String, [usize; 3]> {
+    let state = sizes.audio_state;
+    let mut names = HashMap::new();
+    let mut add = |name: String, dims: [usize; 3]| {
+        names.insert(name, dims);
+    };
+    add("encoder.positional_embedding".to_owned(), [state, sizes.audio_ctx, 1]);
+    for (conv, bands) in [("conv1", sizes.mels), ("conv2", state)] {
+        add(format!("encoder.{conv}.weight"), [3, bands, state]);
+        add(format!("encoder.{conv}.bias"), [1, state, 1]);
+    }
+    add("decoder.positional_embedding".to_owned(), [state, sizes.text_ctx, 1]);
+    add("decoder.token_embedding.weight".to_owned(), [state, sizes.vocab, 1]);
+    for name in ["encoder.ln_post", "decoder.ln"] {
+        add(format!("{name}.weight"), [state, 1, 1]);
+        add(format!("{name}.bias"), [state, 1, 1]);
+    }
+    for (side, layers) in [("encoder", sizes.audio_layers), ("decoder", sizes.text_layers)] {
+        for layer in 0..layers {
+            let block = format!("{side}.blocks.{layer}");
+            let attentions: &[&str] =
+                if side == "encoder" { &["attn"] } else { &["attn", "cross_attn"] };
+            for attention in attentions {
+                for part in ["query", "key", "value", "out"] {
+                    add(format!("{block}.{attention}.{part}.weight"), [state, state, 1]);
+                    if part != "key" {
+                        add(format!("{block}.{attention}.{part}.bias"), [state, 1, 1]);
+                    }
+                }
+                add(format!("{block}.{attention}_ln.weight"), [state, 1, 1]);
+                add(format!("{block}.{attention}_ln.bias"), [state, 1, 1]);
+            }
+            add(format!("{block}.mlp_ln.weight"), [state, 1, 1]);
+            add(format!("{block}.mlp_ln.bias"), [state, 1, 1]);
+            add(format!("{block}.mlp.0.weight"), [state, 4 * state, 1]);
+            add(format!("{block}.mlp.0.bias"), [4 * state, 1, 1]);
+            add(format!("{block}.mlp.2.weight"), [4 * state, state, 1]);
+            add(format!("{block}.mlp.2.bias"), [state, 1, 1]);
+        }
+    }
+    names
+}
+
+/// The type in which a tensor is computed, and its bytes in that type.
+fn prepared(tensor: FileTensor, expected: [usize; 3]) -> Result<(Type, Vec<u8>), WhisperFileError> {
+    let FileTensor { name, kind, dims, bytes } = tensor;
+    let refused = |reason: String| WhisperFileError::Tensor { name: name.clone(), reason };
+    let count = expected.iter().product();
+    if dims.iter().product::<usize>() != count || dims[0] != expected[0] && expected[1] > 1 {
+        return Err(refused(format!("has the size {dims:?}, and must have {expected:?}")));
+    }
+    let wanted = if name.contains("conv") && name.ends_with("weight") {
+        Type::F16
+    } else if name.ends_with("positional_embedding") || expected[1] == 1 || expected[0] == 1 {
+        Type::F32
+    } else if [Type::F32, Type::F16].contains(&kind) && Type::Q8_0.row_bytes(expected[0]).is_some()
+    {
+        Type::Q8_0
+    } else {
+        kind
+    };
+    if wanted == kind {
+        return Ok((kind, bytes));
+    }
+    let floats =
+        kind.to_floats(&bytes, count).ok_or_else(|| refused("cannot be read".to_owned()))?;
+    if wanted == Type::F32 {
+        return Ok((wanted, floats.iter().flat_map(|value| value.to_le_bytes()).collect()));
+    }
+    let bytes = wanted.quantized(&floats, expected[0]);
+    Ok((wanted, bytes.ok_or_else(|| refused("cannot be converted".to_owned()))?))
+}
+
+type Caches = (Store, Vec<KeyValues<'static>>, Vec<KeyValues<'static>>);
+
+fn caches(sizes: &Sizes, backends: &Backends) -> Result<Caches, LoadError> {
+    let mut store = Store::new(sizes.text_layers * 4);
+    let state = sizes.text_state;
+    let of = |positions: usize| -> Vec<KeyValues<'static>> {
+        let one = |_| store.tensor(Type::F16, [state * positions, 1, 1]);
+        (0..sizes.text_layers)
+            .map(|layer| KeyValues { key: one(layer), value: one(layer) })
+            .collect()
+    };
+    let own = of(sizes.text_ctx);
+    let cross = of(sizes.audio_ctx);
+    if store.allocate(backends) { Ok((store, own, cross)) } else { Err(LoadError::Memory) }
+}

@@ -1,0 +1,230 @@
+//! The time of each word: where the decoder listened when it wrote the word's tokens.
+//! The method is OpenAI's: normalised attention of some heads, a median filter, dynamic time warping.
+
+use hob_core::{HeardWord, TranscriptTask};
+
+use super::decoder::{self, Step};
+use super::{TranscribeError, Whisper};
+
+/// Seconds of one position of the encoder.
+const POSITION_S: f64 = 0.02;
+/// Width of the median filter, in positions.
+const MEDIAN: usize = 7;
+/// A single word rarely takes longer.
+const WORD_S_MAX: f64 = 2.0;
+
+impl Whisper {
+    /// The words of text `tokens` in a window of `positions`, of which `sounding` have sound.
+    pub(super) fn words(
+        &mut self,
+        language: &str,
+        tokens: &[u32],
+        (positions, sounding): (usize, usize),
+    ) -> Result<Vec<HeardWord>, TranscribeError> {
+        let text: Vec<u32> =
+            tokens.iter().copied().filter(|token| *token < self.tokens.end).collect();
+        if text.is_empty() || sounding == 0 {
+            return Ok(Vec::new());
+        }
+        let mut all = self.tokens.opening(language, TranscriptTask::Transcribe);
+        all.push(self.tokens.no_timestamps());
+        let opening = all.len();
+        all.extend(&text);
+        all.push(self.tokens.end);
+        all.truncate(self.sizes.text_ctx);
+        let heads = self.alignment_heads();
+        let step = Step { tokens: &all, past: 0, positions };
+        let found =
+            decoder::attention(&self.weights, &self.sizes, &mut self.backends, step, &heads)
+                .ok_or(TranscribeError::Memory)?;
+        let costs = costs(&found, all.len(), positions, sounding);
+        // The token before a text token predicts it.
+        let rows = &costs[(opening - 1) * sounding..(all.len() - 1) * sounding];
+        let starts = warp(rows, sounding);
+        Ok(self.timed(language, &text, &starts, sounding))
+    }
+
+    /// The heads that follow the sound, as published for each size; other models use all heads of the upper half.
+    fn alignment_heads(&self) -> Vec<(usize, usize)> {
+        let (layers, heads) = (self.sizes.text_layers, self.sizes.text_heads);
+        let known: &[(usize, usize)] = match (layers, heads, self.tokens.is_multilingual()) {
+            (4, 6, true) => &[(2, 2), (3, 0), (3, 2), (3, 3), (3, 4), (3, 5)],
+            (4, 6, false) => &[(1, 0), (2, 0), (2, 5), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4)],
+            (6, 8, true) => &[(3, 1), (4, 2), (4, 3), (4, 7), (5, 1), (5, 2), (5, 4), (5, 6)],
+            (6, 8, false) => &[(3, 3), (4, 7), (5, 1), (5, 5), (5, 7)],
+            (4, 20, true) => &[(2, 4), (2, 11), (3, 3), (3, 6), (3, 11), (3, 14)],
+            _ => &[],
+        };
+        if known.is_empty() {
+            return (layers / 2..layers)
+                .flat_map(|layer| (0..heads).map(move |head| (layer, head)))
+                .collect();
+        }
+        known.to_vec()
+    }
+
+    /// Joins tokens to words. `starts` holds the position where each token begins, and the last is the end.
+    fn timed(
+        &self,
+        language: &str,
+        tokens: &[u32],
+        starts: &[usize],
+        sounding: usize,
+    ) -> Vec<HeardWord> {
+        let has_spaces =
+            !matches!(language, "zh" | "ja" | "th" | "lo" | "my" | "yue" | "km" | "bo");
+        let at =
+            |number: usize| starts.get(number).copied().unwrap_or(sounding) as f64 * POSITION_S;
+        let mut words: Vec<HeardWord> = Vec::new();
+        let mut pending: (Vec<u8>, usize) = (Vec::new(), 0);
+        for (number, token) in tokens.iter().enumerate() {
+            if pending.0.is_empty() {
+                pending.1 = number;
+            }
+            pending.0.extend(self.tokens.bytes(*token));
+            // A character may be cut between tokens.
+            let Ok(piece) = std::str::from_utf8(&pending.0) else { continue };
+            let (start_s, end_s) = (at(pending.1), at(number + 1));
+            let is_mark = !piece.chars().any(char::is_alphanumeric);
+            match words.last_mut() {
+                Some(word) if is_mark || has_spaces && !piece.starts_with(char::is_whitespace) => {
+                    word.word.push_str(piece);
+                    // Punctuation is not heard.
+                    word.end_s = if is_mark { word.end_s } else { end_s };
+                }
+                _ => words.push(HeardWord { word: piece.to_owned(), start_s, end_s }),
+            }
+            pending.0.clear();
+        }
+        for word in &mut words {
+            word.word = word.word.trim().to_owned();
+            // The pause before a word belongs to no word.
+            word.start_s = word.start_s.max(word.end_s - WORD_S_MAX);
+        }
+        words.retain(|word| !word.word.is_empty());
+        words
+    }
+}
+
+/// Token by token, how little the heads listen to each sounding position.
+fn costs(heads: &[Vec<f32>], tokens: usize, positions: usize, sounding: usize) -> Vec<f32> {
+    let mut sum = vec![0.0_f32; tokens * sounding];
+    for head in heads {
+        let mut weights = vec![0.0_f32; tokens * sounding];
+        for (row, scores) in weights.chunks_mut(sounding).zip(head.chunks(positions)) {
+            row.copy_from_slice(&scores[..sounding]);
+            let max = row.iter().copied().fold(f32::MIN, f32::max);
+            row.iter_mut().for_each(|value| *value = (*value - max).exp());
+            let total: f32 = row.iter().sum();
+            row.iter_mut().for_each(|value| *value /= total);
+        }
+        normalise(&mut weights, sounding);
+        for (row, sum) in weights.chunks(sounding).zip(sum.chunks_mut(sounding)) {
+            let filtered = median(row);
+            sum.iter_mut()
+                .zip(filtered)
+                .for_each(|(sum, value)| *sum -= value / heads.len() as f32);
+        }
+    }
+    sum
+}
+
+/// Each position gets the mean 0 and the deviation 1 over all tokens.
+fn normalise(weights: &mut [f32], width: usize) {
+    let rows = (weights.len() / width) as f32;
+    for column in 0..width {
+        let values = || weights.iter().skip(column).step_by(width);
+        let mean = values().sum::<f32>() / rows;
+        let variance = values().map(|value| (value - mean).powi(2)).sum::<f32>() / rows;
+        let deviation = variance.sqrt().max(1e-9);
+        weights.iter_mut().skip(column).step_by(width).for_each(|value| {
+            *value = (*value - mean) / deviation;
+        });
+    }
+}
+
+fn median(row: &[f32]) -> Vec<f32> {
+    let half = MEDIAN / 2;
+    (0..row.len())
+        .map(|at| {
+            let mut near: Vec<f32> =
+                row[at.saturating_sub(half)..(at + half + 1).min(row.len())].to_vec();
+            near.sort_by(f32::total_cmp);
+            near[near.len() / 2]
+        })
+        .collect()
+}
+
+/// The cheapest way through the matrix of rows (tokens) and columns (positions), down or right at each step. Returns
+/// the first column of each row.
+fn warp(costs: &[f32], width: usize) -> Vec<usize> {
+    let rows = costs.len() / width;
+    let mut total = vec![f32::INFINITY; (rows + 1) * (width + 1)];
+    let mut from = vec![0_u8; (rows + 1) * (width + 1)];
+    total[0] = 0.0;
+    let place = |row: usize, column: usize| row * (width + 1) + column;
+    for column in 1..=width {
+        for row in 1..=rows {
+            let ways = [
+                total[place(row - 1, column - 1)],
+                total[place(row - 1, column)],
+                total[place(row, column - 1)],
+            ];
+            let best = if ways[0] < ways[1] && ways[0] < ways[2] {
+                0
+            } else if ways[1] < ways[0] && ways[1] < ways[2] {
+                1
+            } else {
+                2
+            };
+            total[place(row, column)] = costs[(row - 1) * width + column - 1] + ways[best];
+            from[place(row, column)] = best as u8;
+        }
+    }
+    let mut starts = vec![0; rows];
+    let (mut row, mut column) = (rows, width);
+    while row > 0 && column > 0 {
+        starts[row - 1] = column - 1;
+        match from[place(row, column)] {
+            0 => (row, column) = (row - 1, column - 1),
+            1 => row -= 1,
+            _ => column -= 1,
+        }
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cheapest_way_finds_where_each_token_begins() {
+        // Three tokens over eight positions: 0 to 2, 3 to 4, 5 to 7.
+        let owner = [0, 0, 0, 1, 1, 2, 2, 2];
+        let costs: Vec<f32> =
+            (0..3).flat_map(|token| owner.map(|of| if of == token { -1.0 } else { 1.0 })).collect();
+        assert_eq!(warp(&costs, 8), [0, 3, 5]);
+    }
+
+    #[test]
+    fn attention_becomes_low_costs_where_a_token_listens() {
+        let (tokens, positions, sounding) = (3, 20, 16);
+        let mut head = vec![0.0; tokens * positions];
+        for token in 0..tokens {
+            for at in token * 5..token * 5 + 5 {
+                head[token * positions + at] = 8.0;
+            }
+        }
+        let costs = costs(&[head], tokens, positions, sounding);
+        let starts = warp(&costs, sounding);
+        assert!((4..=6).contains(&starts[1]) && (9..=11).contains(&starts[2]), "{starts:?}");
+    }
+
+    #[test]
+    fn a_median_removes_single_peaks() {
+        let mut row = vec![0.0; 20];
+        row[10] = 5.0;
+        assert!(median(&row).iter().all(|value| *value == 0.0));
+    }
+}

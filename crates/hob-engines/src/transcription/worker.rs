@@ -1,0 +1,248 @@
+//! The transcription worker. One thread owns the engine and all streams, which take turns part by part.
+//! It ends when the supervisor closes the socket, after one more decoder step at most.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use hob_core::TranscriptEvent;
+
+use super::parts::SoundPart;
+use super::protocol::{AboutTranscription, AnyTranscriptOrder, TranscriptOrder, TranscriptReport};
+use super::recording::{Recording, Task};
+use super::transcriber::{Transcriber, VoiceDetector};
+use super::whisper::{WhisperOptions, WhisperText};
+use crate::frame::{Frame, FrameError};
+use crate::worker::protocol::{CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats};
+use crate::worker::{Inbox, InboxError, Outlet, Polled, WorkerConnection};
+
+/// An engine that still computes this long after the server has gone is aborted.
+const ORPHAN_LIMIT: Duration = Duration::from_secs(30);
+
+/// Events of one report, so that a part with many words fits into a frame.
+const EVENTS_MAX: usize = 4096;
+
+/// Why a transcription worker ended without its supervisor's request.
+#[derive(Debug, thiserror::Error)]
+pub enum TranscriptionWorkerError {
+    #[error("the model does not load: {0}")]
+    Load(String),
+    #[error("the model loads but does not hear: {0}")]
+    WarmUp(String),
+    #[error(transparent)]
+    Inbox(#[from] InboxError),
+    #[error("the server cannot be reached: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Loads the model, hears a second of silence, reports that it is ready, and serves until the supervisor closes the
+/// socket.
+///
+/// # Errors
+/// See [`TranscriptionWorkerError`]. The supervisor also gets the reason of a failed load.
+pub fn serve_transcription<T: Transcriber, V: VoiceDetector, E: fmt::Display>(
+    socket: UnixStream,
+    load: impl FnOnce() -> Result<(T, V), E>,
+) -> Result<(), TranscriptionWorkerError> {
+    let WorkerConnection { inbox, mut outlet } =
+        WorkerConnection::start(&socket, decode, ORPHAN_LIMIT)?;
+    let (transcriber, vad) = outlet.loaded(get_ready(load))?;
+    outlet.ready(0, &AboutTranscription { languages: transcriber.languages() })?;
+    let inbox = PatientInbox { inbox, arrived: RefCell::default() };
+    let streams = BTreeMap::new();
+    Engine { transcriber, vad, streams, last: 0, outlet, parts_heard: 0 }.run(&inbox)
+}
+
+fn decode(frame: &Frame) -> Result<(u32, AnyTranscriptOrder), FrameError> {
+    Ok((frame.stream, AnyTranscriptOrder::from_frame(frame)?))
+}
+
+fn get_ready<T: Transcriber, V, E: fmt::Display>(
+    load: impl FnOnce() -> Result<(T, V), E>,
+) -> Result<(T, V), TranscriptionWorkerError> {
+    let load = load().map_err(|error| TranscriptionWorkerError::Load(error.to_string()));
+    let (mut transcriber, vad) = load?;
+    let silence = vec![0.0; 16_000];
+    let options = WhisperOptions { language: Some("en".to_owned()), ..WhisperOptions::default() };
+    let heard = transcriber.transcribe(&silence, &options, &|| false);
+    heard.map_err(TranscriptionWorkerError::WarmUp)?;
+    crate::memory::give_back();
+    Ok((transcriber, vad))
+}
+
+type Arrived = (u32, AnyTranscriptOrder);
+
+/// The orders, which can also be looked at while the engine computes.
+struct PatientInbox {
+    inbox: Inbox<Arrived>,
+    arrived: RefCell<VecDeque<Result<Option<Arrived>, InboxError>>>,
+}
+
+impl PatientInbox {
+    /// Reads what has arrived. Whether `stream` was cancelled, or the server has gone.
+    fn has_left(&self, stream: u32) -> bool {
+        let mut arrived = self.arrived.borrow_mut();
+        while !matches!(arrived.back(), Some(Ok(None) | Err(_))) {
+            match self.inbox.poll() {
+                Ok(Polled::Order(order)) => arrived.push_back(Ok(Some(order))),
+                Ok(Polled::Empty) => break,
+                Ok(Polled::Closed) => arrived.push_back(Ok(None)),
+                Err(error) => arrived.push_back(Err(error)),
+            }
+        }
+        arrived.iter().any(|order| match order {
+            Ok(Some((to, WorkerMessage::Common(CommonOrder::Cancel)))) => *to == stream,
+            Ok(Some(_)) => false,
+            Ok(None) | Err(_) => true,
+        })
+    }
+
+    fn poll(&self) -> Result<Polled<Arrived>, InboxError> {
+        match self.arrived.borrow_mut().pop_front() {
+            Some(Ok(Some(order))) => Ok(Polled::Order(order)),
+            Some(Ok(None)) => Ok(Polled::Closed),
+            Some(Err(error)) => Err(error),
+            None => self.inbox.poll(),
+        }
+    }
+}
+
+struct Engine<T, V> {
+    transcriber: T,
+    vad: V,
+    streams: BTreeMap<u32, Recording<V>>,
+    /// The stream that had the last turn.
+    last: u32,
+    outlet: Outlet,
+    parts_heard: u64,
+}
+
+impl<T: Transcriber, V: VoiceDetector> Engine<T, V> {
+    /// Returns when the socket is closed, even if streams are open.
+    fn run(mut self, inbox: &PatientInbox) -> Result<(), TranscriptionWorkerError> {
+        loop {
+            match inbox.poll()? {
+                Polled::Order((stream, order)) => {
+                    self.obey(stream, order)?;
+                    continue;
+                }
+                Polled::Closed => return Ok(()),
+                Polled::Empty => {}
+            }
+            if let Some(stream) = self.next_stream() {
+                self.last = stream;
+                self.take(stream, inbox)?;
+            } else if let Some((stream, order)) = inbox.inbox.wait()? {
+                self.obey(stream, order)?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next stream with something to do, in turn.
+    fn next_stream(&self) -> Option<u32> {
+        let ready =
+            |(stream, recording): (&u32, &Recording<V>)| recording.is_ready().then_some(*stream);
+        let after = self.streams.range(self.last.saturating_add(1)..).find_map(ready);
+        after.or_else(|| self.streams.iter().find_map(ready))
+    }
+
+    fn obey(&mut self, stream: u32, order: AnyTranscriptOrder) -> io::Result<()> {
+        match order {
+            WorkerMessage::Model(TranscriptOrder::Begin(begin)) => {
+                self.streams.insert(stream, Recording::new(begin, self.vad.clone()));
+            }
+            WorkerMessage::Model(TranscriptOrder::File(bytes)) => {
+                if let Some(recording) = self.streams.get_mut(&stream) {
+                    recording.push_file(&bytes);
+                }
+            }
+            WorkerMessage::Model(TranscriptOrder::Samples(samples)) => {
+                let pushed = self.streams.get_mut(&stream).map(|one| one.push_samples(&samples));
+                if let Some(Err(detail)) = pushed {
+                    self.end(stream, &Report::failed(&detail))?;
+                }
+            }
+            WorkerMessage::Model(TranscriptOrder::EndSound) => {
+                let ended = self.streams.get_mut(&stream).map(Recording::end);
+                if let Some(Err(reason)) = ended {
+                    self.refuse(stream, reason)?;
+                }
+            }
+            WorkerMessage::Common(CommonOrder::Cancel) => drop(self.streams.remove(&stream)),
+            WorkerMessage::Common(CommonOrder::Credit(_)) => {}
+            WorkerMessage::Common(CommonOrder::Ping) => {
+                let streams = self.streams.len() as u32;
+                let stats = WorkerStats { streams, windows: self.parts_heard };
+                self.outlet.report(stream, &Report::Stats(stats))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, stream: u32, inbox: &PatientInbox) -> io::Result<()> {
+        let Some(recording) = self.streams.get_mut(&stream) else { return Ok(()) };
+        let task = recording.next_task();
+        if let Task::Refuse(reason) = task {
+            return self.refuse(stream, reason);
+        }
+        if !std::mem::replace(&mut recording.has_started, true) {
+            self.outlet.send(stream, &TranscriptReport::Started)?;
+        }
+        match task {
+            Task::Wait | Task::Refuse(_) => Ok(()),
+            Task::Hear(part) => {
+                self.hear(stream, &part, inbox, |recording, text| recording.heard(&part, text))
+            }
+            Task::Peek(part) => {
+                self.hear(stream, &part, inbox, |recording, text| recording.peeked(&text))
+            }
+            Task::Finish => {
+                let done = TranscriptEvent::Done(recording.done());
+                self.outlet.send(stream, &TranscriptReport::Events(vec![done]))?;
+                self.end(stream, &Report::Done)
+            }
+        }
+    }
+
+    fn hear(
+        &mut self,
+        stream: u32,
+        part: &SoundPart,
+        inbox: &PatientInbox,
+        events: impl FnOnce(&mut Recording<V>, WhisperText) -> Vec<TranscriptEvent>,
+    ) -> io::Result<()> {
+        let Some(recording) = self.streams.get_mut(&stream) else { return Ok(()) };
+        let has_left = || inbox.has_left(stream);
+        let heard = self.transcriber.transcribe(&part.samples, &recording.options(), &has_left);
+        self.parts_heard += 1;
+        match heard {
+            // The cancel is among the orders that have arrived.
+            _ if inbox.has_left(stream) => Ok(()),
+            Ok(text) => {
+                for some in events(recording, text).chunks(EVENTS_MAX) {
+                    self.outlet.send(stream, &TranscriptReport::Events(some.to_vec()))?;
+                }
+                Ok(())
+            }
+            Err(detail) => self.end(stream, &Report::failed(&detail)),
+        }
+    }
+
+    fn refuse(&mut self, stream: u32, reason: String) -> io::Result<()> {
+        self.outlet.send(stream, &TranscriptReport::Refused(reason))?;
+        self.end(stream, &Report::Failed(StreamFailure::Empty))
+    }
+
+    fn end(&mut self, stream: u32, report: &Report) -> io::Result<()> {
+        self.streams.remove(&stream);
+        self.outlet.report(stream, report)
+    }
+}
+
+#[cfg(test)]
+mod tests;

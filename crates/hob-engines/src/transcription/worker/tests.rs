@@ -1,0 +1,251 @@
+//! The worker on a socket of the test, with a scripted engine: turns, refusals, cancels and live text.
+//! A sample of 1 is speech, and a sample of 0 is silence.
+
+use std::cell::Cell;
+use std::io::{Read, Write};
+use std::thread::{self, JoinHandle};
+
+use hob_core::{Segment, TranscriptTask};
+
+use super::*;
+use crate::frame::{FrameDecoder, FrameKind};
+use crate::transcription::protocol::BeginTranscript;
+use crate::transcription::vad::FRAME_SAMPLES;
+use crate::worker::protocol::{AnyReport, hello};
+
+const RATE_HZ: usize = 16_000;
+
+#[derive(Clone, Copy, Debug)]
+struct Level;
+
+impl VoiceDetector for Level {
+    fn probability(&mut self, frame: &[f32; FRAME_SAMPLES]) -> f32 {
+        frame.iter().sum::<f32>() / FRAME_SAMPLES as f32
+    }
+}
+
+/// Hears one word for each second of speech. A prompt of "hang" computes until it is cancelled.
+#[derive(Debug, Default)]
+struct Counter {
+    calls: Cell<u32>,
+}
+
+impl Transcriber for Counter {
+    fn languages(&self) -> Vec<String> {
+        vec!["en".to_owned()]
+    }
+
+    fn transcribe(
+        &mut self,
+        samples: &[f32],
+        options: &WhisperOptions,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<WhisperText, String> {
+        self.calls.set(self.calls.get() + 1);
+        match options.prompt.as_deref() {
+            Some("hang") => {
+                while !cancelled() {
+                    thread::yield_now();
+                }
+            }
+            Some("fail") => return Err("out of ideas".to_owned()),
+            _ => {}
+        }
+        let speech_s = samples.iter().sum::<f32>() / RATE_HZ as f32;
+        let text: String = (0..speech_s as u32).map(|second| format!(" w{second}")).collect();
+        let end_s = samples.len() as f64 / RATE_HZ as f64;
+        let segment = Segment { text, start_s: 0.0, end_s, ..Segment::default() };
+        let language = "en".to_owned();
+        Ok(WhisperText { language, segments: vec![segment], words: Vec::new() })
+    }
+}
+
+/// A worker on a thread, and the server's end of its socket.
+struct Worker {
+    socket: UnixStream,
+    decoder: FrameDecoder,
+    serving: JoinHandle<Result<(), TranscriptionWorkerError>>,
+}
+
+impl Worker {
+    fn ready() -> Worker {
+        let (socket, theirs) = UnixStream::pair().expect("a socket pair");
+        let load = || Ok::<_, String>((Counter::default(), Level));
+        let serving = thread::spawn(move || serve_transcription(theirs, load));
+        let mut worker = Worker { socket, decoder: FrameDecoder::default(), serving };
+        let ready = worker.report().1;
+        assert!(matches!(ready, WorkerMessage::Common(Report::Ready { .. })), "{ready:?}");
+        worker
+    }
+
+    fn send(&mut self, stream: u32, orders: &[TranscriptOrder]) {
+        let mut bytes = Vec::new();
+        for order in orders {
+            let frame = Frame::new(FrameKind::Model, stream, order).expect("small");
+            frame.encode(&mut bytes).expect("small");
+        }
+        self.socket.write_all(&bytes).expect("sent");
+    }
+
+    fn send_common(&mut self, stream: u32, order: &CommonOrder) {
+        let mut bytes = Vec::new();
+        order.to_frame(stream).expect("small").encode(&mut bytes).expect("small");
+        self.socket.write_all(&bytes).expect("sent");
+    }
+
+    /// The next report that is not a heartbeat.
+    fn report(&mut self) -> (u32, AnyReport<TranscriptReport>) {
+        let mut chunk = [0; 4096];
+        loop {
+            if let Some(frame) = self.decoder.next_frame().expect("well-formed") {
+                if frame == hello() {
+                    continue;
+                }
+                match AnyReport::from_frame(&frame).expect("well-formed") {
+                    WorkerMessage::Common(Report::Alive) => continue,
+                    report => return (frame.stream, report),
+                }
+            }
+            let bytes = self.socket.read(&mut chunk).expect("readable");
+            assert!(bytes > 0, "the worker has closed the socket");
+            self.decoder.push(&chunk[..bytes]);
+        }
+    }
+
+    /// All events of a stream until its last report, which is returned too.
+    fn events(&mut self, stream: u32) -> (Vec<TranscriptEvent>, AnyReport<TranscriptReport>) {
+        let mut events = Vec::new();
+        loop {
+            match self.report() {
+                (of, WorkerMessage::Model(TranscriptReport::Events(some))) if of == stream => {
+                    events.extend(some);
+                }
+                (of, WorkerMessage::Model(TranscriptReport::Started)) if of == stream => {}
+                (of, report) if of == stream => return (events, report),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn begin(prompt: Option<&str>, is_live: bool) -> TranscriptOrder {
+    TranscriptOrder::Begin(BeginTranscript {
+        task: TranscriptTask::Transcribe,
+        prompt: prompt.map(str::to_owned),
+        is_live,
+        ..BeginTranscript::default()
+    })
+}
+
+fn sound(level: f32, seconds: f64) -> TranscriptOrder {
+    TranscriptOrder::Samples(vec![level; (seconds * RATE_HZ as f64) as usize])
+}
+
+fn deltas(events: &[TranscriptEvent]) -> String {
+    let delta = |event: &TranscriptEvent| match event {
+        TranscriptEvent::Delta(text) => text.clone(),
+        _ => String::new(),
+    };
+    events.iter().map(delta).collect()
+}
+
+#[test]
+fn speech_becomes_text_and_silence_becomes_none() {
+    let mut worker = Worker::ready();
+    let speech = [begin(None, false), sound(1.0, 3.0), sound(0.0, 1.0), TranscriptOrder::EndSound];
+    worker.send(1, &speech);
+    let (events, last) = worker.events(1);
+    assert_eq!(last, WorkerMessage::Common(Report::Done));
+    assert!(deltas(&events).starts_with("w0 w1"), "{events:?}");
+    let Some(TranscriptEvent::Done(done)) = events.last() else { panic!("{events:?}") };
+    assert_eq!((done.duration_s, done.language.as_deref()), (4.0, Some("english")));
+
+    worker.send(2, &[begin(None, false), sound(0.0, 5.0), TranscriptOrder::EndSound]);
+    let (events, _) = worker.events(2);
+    assert_eq!((deltas(&events).as_str(), events.len()), ("", 1), "{events:?}");
+}
+
+#[test]
+fn a_file_that_is_no_sound_is_refused() {
+    let mut worker = Worker::ready();
+    let text = TranscriptOrder::File(b"Dear reader, this is no sound.".to_vec());
+    worker.send(1, &[begin(None, false), text, TranscriptOrder::EndSound]);
+    let (of, report) = worker.report();
+    let WorkerMessage::Model(TranscriptReport::Refused(reason)) = report else {
+        panic!("{of} {report:?}")
+    };
+    assert!(!reason.is_empty());
+}
+
+#[test]
+fn requests_take_turns_part_by_part() {
+    let mut worker = Worker::ready();
+    let long = [begin(None, false), sound(1.0, 60.0), sound(1.0, 60.0), TranscriptOrder::EndSound];
+    let short = [begin(None, false), sound(1.0, 2.0), TranscriptOrder::EndSound];
+    worker.send(1, &long);
+    worker.send(2, &short);
+    let mut ended = Vec::new();
+    while ended.len() < 2 {
+        if let (stream, WorkerMessage::Common(Report::Done)) = worker.report() {
+            ended.push(stream);
+        }
+    }
+    assert_eq!(ended, [2, 1], "the short request does not wait for the long one");
+}
+
+#[test]
+fn a_cancelled_request_ends_while_it_is_computed() {
+    let mut worker = Worker::ready();
+    worker.send(1, &[begin(Some("hang"), false), sound(1.0, 2.0), TranscriptOrder::EndSound]);
+    let started = worker.report();
+    assert_eq!(started, (1, WorkerMessage::Model(TranscriptReport::Started)));
+    worker.send_common(1, &CommonOrder::Cancel);
+    worker.send_common(2, &CommonOrder::Ping);
+    let stats = WorkerStats { streams: 0, windows: 1 };
+    assert_eq!(worker.report(), (2, WorkerMessage::Common(Report::Stats(stats))));
+}
+
+#[test]
+fn a_failure_of_the_engine_ends_only_its_request() {
+    let mut worker = Worker::ready();
+    worker.send(1, &[begin(Some("fail"), false), sound(1.0, 2.0), TranscriptOrder::EndSound]);
+    let (_, last) = worker.events(1);
+    assert_eq!(last, WorkerMessage::Common(Report::failed("out of ideas")));
+    worker.send(2, &[begin(None, false), sound(1.0, 2.0), TranscriptOrder::EndSound]);
+    assert_eq!(worker.events(2).1, WorkerMessage::Common(Report::Done));
+}
+
+#[test]
+fn live_text_only_grows_and_comes_before_the_end() {
+    let mut worker = Worker::ready();
+    worker.send(1, &[begin(None, true)]);
+    let mut text = String::new();
+    let mut has_interim = false;
+    for _ in 0..4 {
+        worker.send(1, &[sound(1.0, 1.0)]);
+        loop {
+            match worker.report() {
+                (1, WorkerMessage::Model(TranscriptReport::Events(events))) => {
+                    text.push_str(&deltas(&events));
+                    has_interim |=
+                        events.iter().any(|event| matches!(event, TranscriptEvent::Interim(_)));
+                    break;
+                }
+                (1, WorkerMessage::Model(TranscriptReport::Started)) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert!(has_interim && text.starts_with("w0"), "{text:?}");
+    worker.send(1, &[sound(0.0, 1.5), TranscriptOrder::EndSound]);
+    let (events, _) = worker.events(1);
+    text.push_str(&deltas(&events));
+    assert_eq!(text, "w0 w1 w2 w3");
+}
+
+#[test]
+fn a_closed_socket_ends_the_worker() {
+    let worker = Worker::ready();
+    drop(worker.socket);
+    assert!(worker.serving.join().expect("no panic").is_ok());
+}

@@ -1,0 +1,149 @@
+//! `hob bench stt`: how well and how fast a server writes down what is said.
+//! Its options become an `Experiment`; with `--compare` a second server gets the same clips in turns.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use hob_bench::drive::Arrivals;
+use hob_bench::experiment::{Axis, Experiment, Workload};
+use hob_bench::speech::Streaming;
+use hob_bench::transcription::{ClipSet, ClipSource, SpokenClips, TranscriptionWorkload};
+
+use super::measuring::{MeasuringArgs, MeasuringVerb};
+use super::server::ServerArgs;
+use super::workload::{run_size, users};
+use crate::failure::{CliResult, Failure};
+
+const SENTENCES_MAX: usize = 500;
+/// Beyond this a noise cannot be heard, or nothing else can.
+const SNR_DB_MAX: f64 = 100.0;
+const SNR_DB_MIN: f64 = -20.0;
+
+/// How well and how fast a server transcribes: word errors, time to the final text, real-time factor
+#[derive(Clone, Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct SttArgs {
+    #[command(flatten)]
+    measuring: MeasuringArgs,
+    /// Recordings: a YAML file that lists WAV files with their texts
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["spoken", "voice", "speech_model"])]
+    set: Option<PathBuf>,
+    /// English sentences of your own, one a line, that the server's speech model speaks first
+    #[arg(long, value_name = "FILE")]
+    spoken: Option<PathBuf>,
+    /// The voices of spoken sentences, in turns; without it the first few that the server lists
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    voice: Vec<String>,
+    /// The model that speaks; not needed where the server has only one
+    #[arg(long, value_name = "NAME")]
+    speech_model: Option<String>,
+    /// Also with white noise, so many dB below each clip
+    #[arg(long, value_name = "DB", value_delimiter = ',', value_parser = snr_db, allow_negative_numbers = true)]
+    noise: Vec<f64>,
+    /// Whether to ask for the text in pieces, as a whole, or both one after the other
+    #[arg(long, value_enum, default_value_t = StreamName::No)]
+    stream: StreamName,
+    /// Users at once; each waits for its answer
+    #[arg(
+        long,
+        alias = "concurrency",
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "1"
+    )]
+    users: Vec<usize>,
+    /// How often each user sends all clips in a run
+    #[arg(long, alias = "repeats", value_name = "N", default_value_t = 1)]
+    rounds: usize,
+    /// A second server, which is measured in turns with the first
+    #[arg(long, value_name = "NAME|URL")]
+    compare: Option<String>,
+    /// The model of the second server [default: the same]
+    #[arg(long, value_name = "NAME", requires = "compare")]
+    compare_model: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StreamName {
+    Yes,
+    No,
+    Both,
+}
+
+const AFTER_HELP: &str = "\
+Without --set, the server's own speech model speaks twelve English sentences first. Such speech is clearer than
+people's, so its word errors are lower; the records say that it is synthetic.
+
+A set lists its clips, with files relative to it. All but file and text may be left out:
+  clips:
+  - {file: one.wav, text: \"Two tickets, please.\", language: en, speaker: ada, origin: own, noise: street}
+
+Times count from the last sample, which is the last part of the request. Before words are compared, both texts are
+written alike: small letters, no punctuation, no fillers, short forms in full, and English numbers in digits.
+
+Examples:
+  hob bench stt                        the models that hob serve would hear and speak with
+  hob bench stt --set clips.yaml --noise 20,10 --users 1,3
+  hob bench stt --target http://127.0.0.1:8000 --model whisper-1 --set clips.yaml --stream both
+  hob bench stt --target http://127.0.0.1:8484 --model whisper-base --compare http://127.0.0.1:8000";
+
+impl MeasuringVerb for SttArgs {
+    fn measuring(&mut self) -> &mut MeasuringArgs {
+        &mut self.measuring
+    }
+
+    fn experiment(&self) -> CliResult<Experiment> {
+        let clips = match &self.set {
+            Some(file) => {
+                let set = ClipSet::read(file).map_err(Failure::usage)?;
+                ClipSource::Set(Arc::new(set))
+            }
+            None => ClipSource::Spoken(SpokenClips {
+                sentences: self.sentences()?,
+                voices: self.voice.clone(),
+                model: self.speech_model.clone(),
+            }),
+        };
+        let streaming = match self.stream {
+            StreamName::Yes => vec![Streaming::Requested],
+            StreamName::No => vec![Streaming::Declined],
+            StreamName::Both => vec![Streaming::Declined, Streaming::Requested],
+        };
+        let noise = [None].into_iter().chain(self.noise.iter().copied().map(Some)).collect();
+        let users = users(&self.users)?.into_iter().map(|users| Arrivals::Closed { users });
+        Ok(Experiment {
+            workload: Workload::Transcription(TranscriptionWorkload { clips, noise, streaming }),
+            axis: Axis::Load(users.collect()),
+            run_size: run_size(self.rounds, 0)?,
+        })
+    }
+
+    fn other_server(&self) -> Option<ServerArgs> {
+        let model = self.compare_model.as_ref().or(self.measuring.server.model.as_ref());
+        self.compare.as_ref().map(|server| ServerArgs::of(server, model))
+    }
+}
+
+impl SttArgs {
+    /// Empty for the built-in sentences.
+    fn sentences(&self) -> CliResult<Vec<String>> {
+        let Some(file) = &self.spoken else { return Ok(Vec::new()) };
+        let text = fs_err::read_to_string(file).map_err(Failure::usage)?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let sentences: Vec<String> = lines.map(str::to_owned).collect();
+        match sentences.len() {
+            1..=SENTENCES_MAX => Ok(sentences),
+            count => Err(Failure::usage(format!(
+                "{} has {count} lines (expected 1 to {SENTENCES_MAX})",
+                file.display()
+            ))),
+        }
+    }
+}
+
+fn snr_db(text: &str) -> Result<f64, String> {
+    let db: Option<f64> = text.trim().parse().ok();
+    db.filter(|db| (SNR_DB_MIN..=SNR_DB_MAX).contains(db))
+        .ok_or_else(|| format!("expected decibels from {SNR_DB_MIN} to {SNR_DB_MAX}"))
+}

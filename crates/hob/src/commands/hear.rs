@@ -1,0 +1,310 @@
+//! `hob hear`: transcribes a file, stdin or the microphone, with an engine of its own or a server.
+//! The text goes to stdout while it is understood.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use clap::{Args, ValueEnum};
+use futures::StreamExt;
+use hob_core::chat::Reading;
+use hob_core::{
+    LiveSound, ModelLifecycle, Sound, SoundFile, Timestamps, Trace, TranscriptEvent,
+    TranscriptModel, TranscriptRequest, TranscriptTask,
+};
+use hob_wire::{TranscriptAnswer, TranscriptFormat, spoken_language};
+
+use crate::app::{App, block_on};
+use crate::failure::{CliResult, Exit, Failure};
+use crate::globals::Globals;
+use crate::printer::Printer;
+use crate::recording::Recorder;
+use crate::remote::{Remote, TranscriptInput};
+use crate::settings::Overrides;
+use crate::signals::StopSignals;
+use crate::sink::{PipeState, Sink};
+use crate::wire_up::Hearing;
+
+/// Maximum bytes of a recording. More than six hours of compressed sound.
+const FILE_BYTES_MAX: u64 = 2 << 30;
+
+/// Transcribe a sound file, or what you say
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct HearArgs {
+    /// The sound file (wav, flac, mp3, m4a, ogg, opus, webm), or "-" for stdin
+    #[arg(required_unless_present = "live")]
+    file: Option<PathBuf>,
+    /// Transcribe the microphone until Ctrl-C
+    #[arg(long, conflicts_with_all = ["file", "server"])]
+    live: bool,
+    /// The format of the result
+    #[arg(short, long, value_enum, default_value_t)]
+    format: HearFormat,
+    /// The file to write, or "-" for stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+    /// The spoken language, such as en or de; without it the model detects it
+    #[arg(short, long)]
+    language: Option<String>,
+    /// Translate to English
+    #[arg(long)]
+    translate: bool,
+    /// Text that may have come before: names, spelling, style
+    #[arg(long)]
+    prompt: Option<String>,
+    /// The time of each word (with --format json)
+    #[arg(long)]
+    words: bool,
+    /// The transcription model: a name that `hob models` lists, or a Whisper file
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Use this server instead of an engine of this command
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+}
+
+/// How `hob hear` writes a transcript.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum HearFormat {
+    #[default]
+    Text,
+    /// Subtitles
+    Srt,
+    /// Subtitles for web pages
+    Vtt,
+    /// Everything that is known, with times
+    Json,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob hear talk.mp3
+  hob hear -f srt -o talk.srt talk.mp4
+  hob hear --words -f json talk.wav
+  hob hear --live
+  ffmpeg -i film.mkv -f wav - | hob hear -";
+
+impl HearFormat {
+    fn wire(self) -> TranscriptFormat {
+        match self {
+            HearFormat::Text => TranscriptFormat::Text,
+            HearFormat::Srt => TranscriptFormat::Srt,
+            HearFormat::Vtt => TranscriptFormat::Vtt,
+            HearFormat::Json => TranscriptFormat::VerboseJson,
+        }
+    }
+}
+
+pub(crate) fn run(args: &HearArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
+    let hear_model = args.model.clone().filter(|_| args.server.is_none());
+    let flags = Overrides { hear_model, ..Overrides::default() };
+    let app = App::open(globals, flags, printer)?;
+    block_on(async {
+        let mut signals = StopSignals::listen()?;
+        if args.live {
+            // Ctrl-C ends the sound, and the rest of the text still comes.
+            return live(args, &app, signals).await;
+        }
+        signals.or(hear(args, &app)).await
+    })
+}
+
+async fn hear(args: &HearArgs, app: &App<'_>) -> CliResult<Exit> {
+    let language = language(args.language.as_deref())?;
+    let bytes = read(args.file.as_deref().unwrap_or(Path::new("-")))?;
+    let mut sink = output(args)?;
+    let body = match &args.server {
+        Some(address) => {
+            let remote = Remote::at(address, app.settings.server.api_key.read()?);
+            let input = TranscriptInput {
+                model: args.model.clone(),
+                response_format: args.format.wire().name(),
+                language,
+                prompt: args.prompt.clone(),
+                timestamp_granularities: args.words.then_some("word").into_iter().collect(),
+            };
+            remote.transcribe(args.task(), input, &bytes).await?
+        }
+        None => {
+            let sound = Sound::File(SoundFile { bytes, name: None });
+            return hear_here(args, app, args.request(sound, language), sink).await;
+        }
+    };
+    sink.write(body.as_bytes())?;
+    sink.finish()?;
+    Ok(Exit::Done)
+}
+
+async fn live(args: &HearArgs, app: &App<'_>, mut signals: StopSignals) -> CliResult<Exit> {
+    let language = language(args.language.as_deref())?;
+    let sink = output(args)?;
+    let recorder = Recorder::start(&app.environment.path)?;
+    let name = recorder.name();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let sound = LiveSound::new(recorder.samples(async { drop(stopped.await) }));
+    let request = args.request(Sound::Live(sound), language);
+    app.printer.note(format_args!("listening with {name}; press Ctrl-C to stop"));
+    let stopping = async {
+        signals.next().await;
+        drop(stop);
+        signals.next().await;
+    };
+    tokio::select! {
+        heard = hear_here(args, app, request, sink) => heard,
+        () = stopping => Err(crate::signals::interrupted()),
+    }
+}
+
+impl HearArgs {
+    fn task(&self) -> TranscriptTask {
+        if self.translate { TranscriptTask::Translate } else { TranscriptTask::Transcribe }
+    }
+
+    fn request(&self, sound: Sound, language: Option<String>) -> TranscriptRequest {
+        let has_times = self.format != HearFormat::Text;
+        TranscriptRequest {
+            sound,
+            task: self.task(),
+            language,
+            prompt: self.prompt.clone(),
+            temperature: None,
+            timestamps: Timestamps { segments: has_times, words: has_times && self.words },
+            reading: Reading::Streamed,
+            trace: Trace::default(),
+        }
+    }
+}
+
+async fn hear_here(
+    args: &HearArgs,
+    app: &App<'_>,
+    request: TranscriptRequest,
+    sink: Sink,
+) -> CliResult<Exit> {
+    let hearing = Hearing::start(app)?;
+    let loading = app.printer.spinner(format_args!("loading {}", hearing.name));
+    let loaded = ModelLifecycle::load(&*hearing.worker).await;
+    loading.finish_and_clear();
+    let heard = match loaded {
+        Ok(()) => write(args, app, &hearing, request, sink).await,
+        Err(error) => Err(error.into()),
+    };
+    hearing.worker.shutdown().await;
+    heard
+}
+
+async fn write(
+    args: &HearArgs,
+    app: &App<'_>,
+    hearing: &Hearing,
+    request: TranscriptRequest,
+    mut sink: Sink,
+) -> CliResult<Exit> {
+    let (task, language) = (request.task, request.language.clone());
+    let asked = Instant::now();
+    // Text is written as it comes, unless the terminal shows the progress in the same place.
+    let is_shown = args.format == HearFormat::Text && io::stdout().is_terminal();
+    let progress = app.printer.spinner("listening");
+    let mut events = hearing.worker.transcribe(request).await?;
+    let mut answer = TranscriptAnswer::default();
+    let mut heard_s = 0.0;
+    while let Some(event) = events.next().await {
+        let event = event?;
+        match &event {
+            TranscriptEvent::Delta(text) if args.format == HearFormat::Text => {
+                let text = text.as_bytes();
+                if progress.suspend(|| sink.write(text))? == PipeState::Closed {
+                    return Ok(Exit::Done);
+                }
+            }
+            TranscriptEvent::Interim(text) => progress.set_message(text.trim().to_owned()),
+            TranscriptEvent::Segment(segment) => {
+                progress.set_message(format!("{} heard", clock(segment.end_s)));
+            }
+            TranscriptEvent::Done(done) => heard_s = done.duration_s,
+            TranscriptEvent::Delta(_) | TranscriptEvent::Word(_) => {}
+        }
+        answer.add(event);
+    }
+    progress.finish_and_clear();
+    let rest = match args.format {
+        HearFormat::Text => "\n".to_owned(),
+        format => answer.to_body(format.wire(), task, language.as_deref()),
+    };
+    sink.write(rest.as_bytes())?;
+    sink.finish()?;
+    if !is_shown || !args.live {
+        app.printer.note(figures(heard_s, asked.elapsed()));
+    }
+    Ok(Exit::Done)
+}
+
+/// "12.3 s of sound in 1.4 s, RTF 0.11".
+fn figures(heard_s: f64, took: Duration) -> String {
+    let took_s = took.as_secs_f64();
+    let base = format!("{heard_s:.1} s of sound in {took_s:.1} s");
+    if heard_s > 0.0 { format!("{base}, RTF {:.2}", took_s / heard_s) } else { base }
+}
+
+/// `75.2` as `1:15`.
+fn clock(seconds: f64) -> String {
+    let seconds = seconds as u64;
+    format!("{}:{:02}", seconds / 60, seconds % 60)
+}
+
+fn language(named: Option<&str>) -> CliResult<Option<String>> {
+    let Some(named) = named else { return Ok(None) };
+    let known = spoken_language(named).ok_or_else(|| {
+        Failure::usage(format!("'{named}' is not a language of ISO 639-1"))
+            .hint("write en, de, es and the like, or leave it out: the model detects it")
+    })?;
+    Ok(Some(known.to_owned()))
+}
+
+/// Reads the recording, which a server or a worker gets as it is.
+fn read(file: &Path) -> CliResult<Bytes> {
+    let too_large =
+        || Failure::usage(format!("the recording has more than {FILE_BYTES_MAX} bytes"));
+    let mut bytes = Vec::new();
+    let read = if file == Path::new("-") {
+        if io::stdin().is_terminal() {
+            return Err(Failure::usage("stdin is a terminal and contains no sound")
+                .hint("name a file, pipe one into hob hear -, or use --live"));
+        }
+        io::stdin().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
+    } else {
+        let opened = File::open(file);
+        opened.and_then(|opened| opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+    };
+    let read =
+        read.map_err(|error| Failure::usage(format!("cannot read {}: {error}", file.display())))?;
+    if read as u64 > FILE_BYTES_MAX { Err(too_large()) } else { Ok(Bytes::from(bytes)) }
+}
+
+/// A transcript may be written to a terminal, sound may not.
+fn output(args: &HearArgs) -> CliResult<Sink> {
+    if args.output == Path::new("-") { Ok(Sink::Stdout) } else { Sink::open(&args.output) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_and_times_are_written_for_people() {
+        let took = Duration::from_millis(1500);
+        assert_eq!(figures(15.0, took), "15.0 s of sound in 1.5 s, RTF 0.10");
+        assert_eq!(figures(0.0, took), "0.0 s of sound in 1.5 s");
+        assert_eq!((clock(75.2), clock(3600.0)), ("1:15".to_owned(), "60:00".to_owned()));
+    }
+
+    #[test]
+    fn a_language_is_a_code_with_or_without_a_region() {
+        assert_eq!(language(Some("de-AT")), Ok(Some("de".to_owned())));
+        let unknown = language(Some("klingon")).expect_err("no code");
+        assert!(unknown.sentence.contains("'klingon'"), "{unknown}");
+    }
+}

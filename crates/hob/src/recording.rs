@@ -1,0 +1,171 @@
+//! Records from the microphone through an installed program. hob links no audio library, because sound input differs
+//! between systems, and each system has a program for it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::failure::{CliResult, Exit, Failure};
+use crate::programs;
+
+/// Bytes of one piece: 50 ms of samples of 2 bytes at 16 kHz.
+const PIECE_BYTES: usize = 1600;
+
+/// A program that writes samples (16 bits, little-endian, mono, 16 kHz) to standard output, and its arguments.
+#[derive(Debug)]
+struct KnownRecorder {
+    name: &'static str,
+    args: &'static [&'static str],
+}
+
+/// In the order to try.
+const KNOWN: [KnownRecorder; 6] = [
+    KnownRecorder {
+        name: "parecord",
+        args: &["--raw", "--rate=16000", "--channels=1", "--format=s16le", "--latency-msec=50"],
+    },
+    KnownRecorder {
+        name: "pw-record",
+        args: &["--raw", "--rate=16000", "--channels=1", "--format=s16", "-"],
+    },
+    KnownRecorder {
+        name: "arecord",
+        args: &["-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", "16000"],
+    },
+    KnownRecorder {
+        name: "rec",
+        args: &["-q", "-t", "raw", "-r", "16000", "-e", "signed", "-b", "16", "-c", "1", "-"],
+    },
+    KnownRecorder {
+        name: "ffmpeg",
+        args: &[
+            "-loglevel",
+            "error",
+            "-nostdin",
+            "-f",
+            DEFAULT_INPUT.0,
+            "-i",
+            DEFAULT_INPUT.1,
+            "-ac",
+            "1",
+            "-ar",
+            "16000",
+            "-f",
+            "s16le",
+            "pipe:1",
+        ],
+    },
+    KnownRecorder {
+        name: "gst-launch-1.0",
+        args: &[
+            "-q",
+            "autoaudiosrc",
+            "!",
+            "audioconvert",
+            "!",
+            "audioresample",
+            "!",
+            "audio/x-raw,format=S16LE,rate=16000,channels=1",
+            "!",
+            "fdsink",
+            "fd=1",
+        ],
+    },
+];
+
+/// ffmpeg's device for the microphone: its format and its name.
+const DEFAULT_INPUT: (&str, &str) =
+    if cfg!(target_os = "macos") { ("avfoundation", ":default") } else { ("alsa", "default") };
+
+/// A running recorder. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    name: &'static str,
+    child: Child,
+    output: ChildStdout,
+}
+
+impl Recorder {
+    /// Starts the first installed program, or `named`.
+    ///
+    /// # Errors
+    /// No program that records is installed, or it does not start.
+    pub(crate) fn start(path: &OsStr) -> CliResult<Recorder> {
+        let found = KNOWN
+            .iter()
+            .find_map(|known| Some((known, programs::find(Path::new(known.name), path)?)));
+        let Some((known, program)) = found else {
+            let names = KNOWN.map(|known| known.name).join(", ");
+            let sentence = format!("no program that records sound is installed ({names})");
+            return Err(Failure::new(Exit::Engine, sentence)
+                .hint("install one, or pipe a recording into `hob hear -`"));
+        };
+        Recorder::spawn(known, &program)
+    }
+
+    fn spawn(known: &'static KnownRecorder, program: &PathBuf) -> CliResult<Recorder> {
+        let name = known.name;
+        let failed = |reason: &dyn std::fmt::Display| {
+            Failure::new(Exit::Engine, format!("cannot start {name}: {reason}"))
+        };
+        let mut child = Command::new(program)
+            .args(known.args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| failed(&error))?;
+        let output = child.stdout.take().ok_or_else(|| failed(&"it has no output"))?;
+        Ok(Recorder { name, child, output })
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The samples as they arrive. Ends when the program ends, or with `stop`.
+    pub(crate) fn samples(
+        self,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> BoxStream<'static, Vec<f32>> {
+        let Recorder { child, output, .. } = self;
+        stream::unfold((output, Vec::new(), child), async |(mut output, mut half, child)| {
+            let mut bytes = vec![0; PIECE_BYTES];
+            let read = output.read(&mut bytes).await.ok().filter(|read| *read > 0)?;
+            half.extend_from_slice(&bytes[..read]);
+            let (pairs, rest) = half.as_chunks::<2>();
+            let sample = |pair: &[u8; 2]| f32::from(i16::from_le_bytes(*pair)) / 32768.0;
+            let samples: Vec<f32> = pairs.iter().map(sample).collect();
+            let rest = rest.to_vec();
+            Some((samples, (output, rest, child)))
+        })
+        .take_until(Box::pin(stop))
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn samples_of_a_program_arrive_until_it_ends() {
+        const SHELL: KnownRecorder =
+            KnownRecorder { name: "sh", args: &["-c", "printf '\\000\\100\\000'; printf '\\300'"] };
+        static KNOWN_SHELL: KnownRecorder = SHELL;
+        let recorder = Recorder::spawn(&KNOWN_SHELL, &PathBuf::from("/bin/sh")).expect("a shell");
+        let samples: Vec<Vec<f32>> = recorder.samples(std::future::pending()).collect().await;
+        assert_eq!(samples.concat(), [0.5, -0.5]);
+    }
+
+    #[test]
+    fn a_machine_without_recorders_gets_their_names() {
+        let failure = Recorder::start(OsStr::new("/nowhere")).expect_err("no program");
+        assert!(failure.sentence.contains("parecord, pw-record, arecord"), "{failure}");
+    }
+}

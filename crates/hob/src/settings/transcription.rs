@@ -1,0 +1,59 @@
+//! The settings of the transcription model.
+//! A path on the command line is relative to the working folder; a path in the file is relative to the file.
+
+use std::num::NonZeroU16;
+
+use hob_core::KeepAlive;
+
+use super::{DEFAULT_TRANSCRIPTION, Environment, ModelChoice, Overrides, Threads};
+use crate::config::{KeepAliveText, LoadAt, LoadedConfig, TranscriptionSection};
+
+const DEFAULT_REQUESTS_MAX: u16 = 16;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TranscriptionSettings {
+    pub(crate) model: ModelChoice,
+    /// The user has chosen another model than the default one, so it is an error if it is missing.
+    pub(crate) is_chosen: bool,
+    pub(crate) threads: Threads,
+    pub(crate) keep_alive: KeepAlive,
+    pub(crate) load: LoadAt,
+    pub(crate) requests_max: NonZeroU16,
+}
+
+impl TranscriptionSettings {
+    pub(super) fn resolve(
+        flags: &Overrides,
+        environment: &Environment,
+        written: &LoadedConfig,
+    ) -> TranscriptionSettings {
+        let file = &written.config.transcription;
+        let folders = &environment.folders;
+        let model = match (&flags.hear_model, &file.model) {
+            (Some(typed), _) => ModelChoice::new(typed, |path| folders.working.join(path)),
+            (None, Some(named)) => ModelChoice::new(named, |path| written.resolve(path, folders)),
+            (None, None) => ModelChoice::Named(DEFAULT_TRANSCRIPTION.to_owned()),
+        };
+        TranscriptionSettings {
+            is_chosen: model != ModelChoice::Named(DEFAULT_TRANSCRIPTION.to_owned()),
+            model,
+            threads: Threads::new(file.threads.unwrap_or(0)),
+            keep_alive: file.keep_alive.map_or(KeepAlive::Forever, |written| written.0),
+            // Not every user transcribes, and a load takes less than a second.
+            load: file.load.unwrap_or(LoadAt::FirstRequest),
+            requests_max: file
+                .requests_max
+                .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_REQUESTS_MAX - 1)),
+        }
+    }
+
+    pub(super) fn as_written(&self) -> TranscriptionSection {
+        TranscriptionSection {
+            model: Some(self.model.as_written()),
+            threads: Some(self.threads.as_written()),
+            keep_alive: Some(KeepAliveText(self.keep_alive)),
+            load: Some(self.load),
+            requests_max: Some(self.requests_max),
+        }
+    }
+}

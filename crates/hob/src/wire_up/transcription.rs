@@ -1,0 +1,107 @@
+//! Builds the transcription model: finds its files, and prepares a worker process.
+//! `hob-engines` implements the worker.
+
+use std::sync::Arc;
+
+use hob_core::budget::Bytes;
+use hob_core::fit::Pool;
+use hob_core::{Admission, LoadTimes, ModelLifecycle, RegisteredModel, TranscriptModel, task};
+use hob_engines::supervisor::WorkerCommand;
+use hob_engines::transcription::vad::SileroVad;
+use hob_engines::transcription::whisper::Whisper;
+use hob_engines::transcription::{TranscriptionWorker, serve_transcription};
+use hob_engines::worker::become_worker;
+
+use super::chat::SPIN_COUNT;
+use super::memory::{Memory, Need};
+use super::own_program;
+use crate::app::App;
+use crate::failure::{CliResult, Exit, Failure};
+use crate::model_store::{ModelStore, StoredTranscription};
+use crate::settings::{TranscriptionSettings, speech_threads};
+use crate::worker_args::TranscriptionWorkerArgs;
+
+/// Seconds of work per second of sound, until the first answers correct the guess.
+const RTF_GUESS: f64 = 0.15;
+
+/// The transcription model of this hob, in its worker process.
+#[derive(Clone, Debug)]
+pub(crate) struct Hearing {
+    pub(crate) name: String,
+    pub(crate) worker: Arc<TranscriptionWorker>,
+}
+
+impl Hearing {
+    /// With the memory for itself.
+    ///
+    /// # Errors
+    /// See [`Hearing::start_in`].
+    pub(crate) fn start(app: &App<'_>) -> CliResult<Hearing> {
+        Hearing::start_in(&Memory::new(app.settings.memory.max_bytes()), app)
+    }
+
+    /// Finds the model and supervises a worker for it; the process starts when it is loaded.
+    /// Called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// The model is not installed, or its file is no Whisper model.
+    pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> CliResult<Hearing> {
+        let settings = &app.settings.transcription;
+        let stored = ModelStore::open(app).transcription(&settings.model)?;
+        let estimated = Bytes::from([(Pool::Ram, stored.memory_bytes)]);
+        let model_memory = memory.of_model(&stored.name, Need { estimated, is_pinned: false });
+        let mut options = TranscriptionWorker::options();
+        options.load_guess = LoadTimes::guess(stored.file_bytes);
+        options.predicted_bytes = Some(stored.memory_bytes);
+        options.room = Some(Arc::new(model_memory.clone()));
+        let worker = TranscriptionWorker::start(command(settings, &stored)?, options);
+        let worker = Arc::new(worker);
+        model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
+        ModelLifecycle::keep_alive(&*worker, settings.keep_alive);
+        Ok(Hearing { name: stored.name, worker })
+    }
+
+    /// The model as the registry has it.
+    pub(crate) fn registered(
+        &self,
+        settings: &TranscriptionSettings,
+    ) -> RegisteredModel<task::Transcription> {
+        let admission = Admission::new(settings.requests_max.get().into(), RTF_GUESS);
+        let model = Arc::clone(&self.worker) as Arc<dyn TranscriptModel>;
+        RegisteredModel {
+            lifecycle: Some(Arc::clone(&self.worker) as Arc<dyn ModelLifecycle>),
+            ..RegisteredModel::new(&self.name, model, admission)
+        }
+    }
+}
+
+fn command(
+    settings: &TranscriptionSettings,
+    stored: &StoredTranscription,
+) -> CliResult<WorkerCommand> {
+    Ok(WorkerCommand::new(own_program()?)
+        .env("GOMP_SPINCOUNT", SPIN_COUNT)
+        .arg("worker")
+        .arg("hear")
+        .arg("--model")
+        .arg(&stored.weights)
+        .arg("--vad")
+        .arg(&stored.vad)
+        .arg("--threads")
+        .arg(settings.threads.wished().to_string()))
+}
+
+/// The whole of `hob worker hear`: returns when the hob that started it closes the socket.
+pub(crate) fn work_transcription(args: &TranscriptionWorkerArgs) -> CliResult<()> {
+    let socket = become_worker().map_err(|_| {
+        Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand")
+            .hint("`hob hear` and `hob serve` do")
+    })?;
+    let load = || {
+        let threads = speech_threads(args.threads) as u32;
+        let whisper = Whisper::load(&args.model, threads).map_err(|error| error.to_string())?;
+        let vad = SileroVad::load(&args.vad).map_err(|error| error.to_string())?;
+        Ok::<_, String>((whisper, vad))
+    };
+    serve_transcription(socket, load).map_err(|error| Failure::new(Exit::Engine, error))
+}

@@ -1,0 +1,43 @@
+//! `hob bench stt`: a set of its own, and two servers that hear the same clips.
+
+use hob_bench::mock::{MockServer, Script};
+use hob_bench::record::RecordStore;
+
+use crate::{User, stderr, stdout};
+
+/// A machine that is too busy to measure says so by its code, and prints the figures all the same.
+const BUSY_OR_NOT: [i32; 2] = [0, 5];
+
+#[test]
+fn two_servers_transcribe_the_same_sentences() {
+    let user = User::new();
+    let mock = |script: &str| {
+        let times = "itl_ms=0,audio_rtf=0,audio_ms_per_char=10";
+        let script = Script::default().with(&format!("{times},{script}")).expect("a script");
+        MockServer::start_local(script).expect("a mock")
+    };
+    let mocks = (mock("ttft_ms=40"), mock("ttft_ms=5,heard=hello"));
+    let (base, new) = (mocks.0.url(), mocks.1.url());
+    user.write("mine.txt", "Hello, world.\n\n");
+    let args = ["bench", "stt", "--target", &base, "--spoken", "mine.txt", "--noise", "10"];
+    let few = ["--runs-min", "2", "--runs-max", "2", "--compare", &new];
+    let said = stdout(&user.hob(&[&args[..], &few].concat()).assert().code(&BUSY_OR_NOT[..]));
+    let rows =
+        ["spoken at 10 dB", "50.0 %", "0, 1, 0", "mock spoke them", "final text", "word errors"];
+    for expected in rows {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let records = RecordStore::new(user.path("work/bench/records")).read().expect("records");
+    assert_eq!(records.records.len(), 4, "clean and noisy, of two servers");
+
+    let rows = [
+        (["--set", "none.yaml"], "none.yaml"),
+        (["--noise", "200"], "expected decibels from -20 to 100"),
+        (["--spoken", "none.txt"], "none.txt"),
+    ];
+    for (wrong, expected) in rows {
+        let args = [&["bench", "stt", "--target", &base][..], &wrong].concat();
+        let said = stderr(&user.hob(&args).assert().code(2));
+        assert!(said.contains(expected), "{said}");
+    }
+}
