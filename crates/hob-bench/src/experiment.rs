@@ -6,8 +6,7 @@ mod concurrency;
 mod side_by_side;
 
 pub use concurrency::{gain, scaling_verdict};
-use side_by_side::transcription_side_by_side;
-pub use side_by_side::{OtherServer, side_by_side};
+pub use side_by_side::side_by_side;
 
 use crate::chat::{ChatSession, ChatWorkload, Shape, ThinkingChoice};
 use crate::cold::StartOptions;
@@ -19,7 +18,8 @@ pub use crate::session::RunSize;
 use crate::speech::{Seen, SpeechSession, SpeechWorkload, Streaming, TEXTS};
 use crate::sweep::ContextOptions;
 use crate::timeline::SoundFormat;
-use crate::transcription::{TranscriptionSession, TranscriptionWorkload};
+use crate::transcription::TranscriptionWorkload;
+pub use crate::workbench::OtherServer;
 use crate::workbench::Workbench;
 
 /// A workload, and what varies from cell to cell.
@@ -105,31 +105,9 @@ impl Experiment {
                 cells::speech(bench, &mut session, &self.axis, self.run_size.rounds)
             }
             (axis, Workload::Transcription(workload)) => {
-                let sets = workload.sets(&bench.asker())?;
                 let arrivals = if let Axis::Load(arrivals) = axis { &arrivals[..] } else { &[] };
-                let cells = workload.cells(&sets, arrivals, self.run_size.rounds);
-                let mut session = TranscriptionSession::new(bench.asker());
-                cells::one_by_one(bench, &mut session, &cells, |_| ())
+                workload.measure(bench, arrivals, self.run_size.rounds)
             }
-        }
-    }
-
-    /// Measures every cell on two servers in turns, and stores a record of each; the second server's follows the first's.
-    /// Only transcription is measured so; [`side_by_side`] is for chat. Other experiments measure the first server.
-    ///
-    /// # Errors
-    /// See [`Experiment::measure`].
-    pub fn measure_both(
-        &self,
-        bench: &mut Workbench<'_>,
-        other: &OtherServer,
-    ) -> Result<Vec<Record>, BenchError> {
-        match (&self.workload, &self.axis) {
-            (Workload::Transcription(workload), Axis::Load(arrivals)) => {
-                let load = (workload, &arrivals[..], self.run_size.rounds);
-                transcription_side_by_side(bench, other, load)
-            }
-            _ => self.measure(bench),
         }
     }
 

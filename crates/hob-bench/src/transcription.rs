@@ -5,23 +5,28 @@ mod cell;
 mod clips;
 mod normalise;
 mod request;
+mod section;
 mod spoken;
 mod wav;
 mod word_errors;
 
 use std::sync::Arc;
 
-pub use cell::Cell;
+use jiff::Timestamp;
+
 pub use clips::{Clip, ClipError, ClipSet};
 pub use normalise::{NORMALISER, normalised_words};
 pub use spoken::{SENTENCES, SpokenClips};
 pub use word_errors::WordErrors;
 
+use cell::{Cell, TranscriptionSession};
+
 use crate::drive::Arrivals;
 use crate::record::Record;
 use crate::runs::BenchError;
+use crate::session::{Session as _, keep, run_in_turns};
 use crate::speech::Streaming;
-use crate::workbench::Asker;
+use crate::workbench::{OtherServer, Workbench};
 
 /// Clips to transcribe, and how to ask for their text.
 #[derive(Clone, Debug)]
@@ -30,36 +35,62 @@ pub struct TranscriptionWorkload {
     /// Added noise in dB below the speech; None is the clip as it is.
     pub noise: Vec<Option<f64>>,
     pub streaming: Vec<Streaming>,
+    /// A second server that gets the same clips in turns, in the order A B B A.
+    pub other: Option<Box<OtherServer>>,
 }
 
 /// Where the clips come from.
 #[derive(Clone, Debug)]
 pub enum ClipSource {
     Set(Arc<ClipSet>),
+    /// The first server speaks them.
     Spoken(SpokenClips),
 }
 
 impl TranscriptionWorkload {
-    /// The built-in sentences without noise.
-    pub fn spoken() -> TranscriptionWorkload {
-        let clips = ClipSource::Spoken(SpokenClips::default());
-        TranscriptionWorkload { clips, noise: vec![None], streaming: vec![Streaming::Declined] }
+    /// These clips as they are, for one server that sends each text as a whole.
+    pub fn new(clips: ClipSource) -> TranscriptionWorkload {
+        let (noise, streaming) = (vec![None], vec![Streaming::Declined]);
+        TranscriptionWorkload { clips, noise, streaming, other: None }
     }
 
-    /// The clips in each noise. Spoken clips are made now.
+    /// Measures every noise, asked for in every way, for each number of users. With a second server there are two records
+    /// of each cell, the first server's first.
     ///
     /// # Errors
-    /// The server does not speak.
-    pub(crate) fn sets(&self, asker: &Asker<'_>) -> Result<Vec<Arc<ClipSet>>, BenchError> {
+    /// The server does not speak the clips, or a record cannot be stored.
+    pub(crate) fn measure(
+        &self,
+        bench: &mut Workbench<'_>,
+        arrivals: &[Arrivals],
+        rounds: usize,
+    ) -> Result<Vec<Record>, BenchError> {
         let clean = match &self.clips {
             ClipSource::Set(set) => Arc::clone(set),
-            ClipSource::Spoken(spoken) => Arc::new(spoken.speak(&asker.target)?),
+            ClipSource::Spoken(spoken) => Arc::new(spoken.speak(&bench.target)?),
         };
-        let with = |noise: &Option<f64>| match noise {
-            Some(snr_db) => Arc::new(clean.with_noise(*snr_db)),
-            None => Arc::clone(&clean),
-        };
-        Ok(self.noise.iter().map(with).collect())
+        let mut session = TranscriptionSession::new(bench.asker(), self.other.as_deref());
+        let mut records = Vec::new();
+        for noise in &self.noise {
+            let noisy = noise.map(|snr_db| Arc::new(clean.with_noise(snr_db)));
+            let set = noisy.unwrap_or_else(|| Arc::clone(&clean));
+            for streaming in &self.streaming {
+                for users in arrivals.iter().map(Arrivals::connections) {
+                    if bench.is_stopped() {
+                        return Ok(records);
+                    }
+                    let cell = Cell::new(Arc::clone(&set), *streaming, (users, rounds));
+                    let cells = session.on_each_server(cell);
+                    let (name, started) = (session.name(&cells[0]), Timestamp::now());
+                    let runs = run_in_turns(bench, &name, &mut session, &cells)?;
+                    for (cell, runs) in cells.iter().zip(&runs) {
+                        let subject = (cell, runs, started);
+                        keep(bench, &mut session, subject, &mut records, |_| ())?;
+                    }
+                }
+            }
+        }
+        Ok(records)
     }
 
     /// Limits the workload to the noise and delivery of one record.
@@ -68,40 +99,5 @@ impl TranscriptionWorkload {
         self.noise = vec![stt.snr_db];
         let is_streamed = stt.stream == Some(true);
         self.streaming = vec![if is_streamed { Streaming::Requested } else { Streaming::Declined }];
-    }
-
-    /// Every noise, asked for in every way, for each number of users.
-    pub(crate) fn cells(
-        &self,
-        sets: &[Arc<ClipSet>],
-        arrivals: &[Arrivals],
-        rounds: usize,
-    ) -> Vec<Cell> {
-        let mut cells = Vec::new();
-        for set in sets {
-            let sha256 = set.sha256();
-            for streaming in &self.streaming {
-                cells.extend(arrivals.iter().map(|arrivals| Cell {
-                    set: Arc::clone(set),
-                    sha256: sha256.clone(),
-                    streaming: *streaming,
-                    users: arrivals.connections(),
-                    rounds,
-                }));
-            }
-        }
-        cells
-    }
-}
-
-/// A transcription model on one server.
-#[derive(Debug)]
-pub struct TranscriptionSession<'a> {
-    asker: Asker<'a>,
-}
-
-impl<'a> TranscriptionSession<'a> {
-    pub(crate) fn new(asker: Asker<'a>) -> TranscriptionSession<'a> {
-        TranscriptionSession { asker }
     }
 }

@@ -28,6 +28,13 @@ pub struct Workbench<'a> {
     pub keep: &'a mut Keep<'a>,
 }
 
+/// The server that the workbench's own server is compared with.
+#[derive(Clone, Debug)]
+pub struct OtherServer {
+    pub target: Target,
+    pub context: Context,
+}
+
 /// Stores a record with its samples.
 pub type Keep<'a> = dyn FnMut(&Record, &[RawSample]) -> Result<(), RecordError> + 'a;
 

@@ -69,7 +69,8 @@ fn set() -> ClipSet {
 }
 
 fn workload(noise: Vec<Option<f64>>, streaming: Vec<Streaming>) -> TranscriptionWorkload {
-    TranscriptionWorkload { clips: ClipSource::Set(Arc::new(set())), noise, streaming }
+    let clips = ClipSource::Set(Arc::new(set()));
+    TranscriptionWorkload { noise, streaming, ..TranscriptionWorkload::new(clips) }
 }
 
 fn experiment(workload: TranscriptionWorkload, users: &[usize]) -> Experiment {
@@ -148,10 +149,7 @@ fn a_server_can_speak_the_clips_itself() {
         sentences: vec!["Hello, world!".to_owned(), "Hello?".to_owned()],
         ..SpokenClips::default()
     };
-    let mine = TranscriptionWorkload {
-        clips: ClipSource::Spoken(spoken),
-        ..TranscriptionWorkload::spoken()
-    };
+    let mine = TranscriptionWorkload::new(ClipSource::Spoken(spoken));
     let records = measured(&mock, |bench| experiment(mine, &[1]).measure(bench)).expect("cells");
     let stt = records[0].stt.as_ref().expect("transcription");
     assert_eq!((stt.synthetic_by.as_deref(), stt.audio_s), (Some("mock"), Some(0.19)));
@@ -165,8 +163,9 @@ fn two_servers_get_the_same_clips_in_turns() {
     let (base, new) = (mock(&format!("ttft_ms=60,itl_ms=0,{HEARD}")), mock("ttft_ms=20,itl_ms=0"));
     let target = Target::find(&new.url(), None, None, None).expect("a server");
     let other = OtherServer { target, context: Context { seed: 7, ..Context::default() } };
-    let cells = experiment(workload(vec![None], vec![Streaming::Declined]), &[1]);
-    let records = measured(&base, |bench| cells.measure_both(bench, &other));
+    let mut both = workload(vec![None], vec![Streaming::Declined]);
+    both.other = Some(Box::new(other));
+    let records = measured(&base, |bench| experiment(both, &[1]).measure(bench));
     let records = records.expect("two records");
     assert_eq!(records[0].workload.prompts_sha256, records[1].workload.prompts_sha256);
     let stt = records.into_iter().map(|record| record.stt.expect("one"));

@@ -52,7 +52,7 @@ pub(super) fn speech(
     by_users(bench, session, (axis, &cells), with_users)
 }
 
-pub(super) fn one_by_one<S: Session>(
+fn one_by_one<S: Session>(
     bench: &mut Workbench<'_>,
     session: &mut S,
     cells: &[S::Cell],

@@ -10,17 +10,8 @@ use crate::drive::Arrivals;
 use crate::record::{Record, sha256_hex};
 use crate::runs::{BenchError, CellSummary, Context, Run, Runs};
 use crate::session::{RunSize, Session, keep, run_in_turns};
-use crate::target::Target;
 use crate::terms::Metric;
-use crate::transcription::{TranscriptionSession, TranscriptionWorkload};
-use crate::workbench::{Asker, Workbench};
-
-/// The server that the workbench's own server is compared with.
-#[derive(Clone, Debug)]
-pub struct OtherServer {
-    pub target: Target,
-    pub context: Context,
-}
+use crate::workbench::{Asker, OtherServer, Workbench};
 
 /// Measures every cell on the workbench's own server and on `other`. Returns two records of each cell.
 ///
@@ -59,108 +50,6 @@ pub fn side_by_side(
         }
     }
     Ok(records)
-}
-
-/// Like [`side_by_side`], with clips to transcribe: both servers get the same. The workbench's own server speaks them
-/// if they are spoken.
-///
-/// # Errors
-/// The server does not speak, or a record cannot be stored.
-pub(super) fn transcription_side_by_side(
-    bench: &mut Workbench<'_>,
-    other: &OtherServer,
-    (workload, arrivals, rounds): (&TranscriptionWorkload, &[Arrivals], usize),
-) -> Result<Vec<Record>, BenchError> {
-    let asker = Asker { target: other.target.clone(), ..bench.asker() };
-    let sets = workload.sets(&bench.asker())?;
-    let sessions = [TranscriptionSession::new(bench.asker()), TranscriptionSession::new(asker)];
-    let mut both = Alternating { sessions, context: other.context.clone(), held: None, pairs: 0 };
-    let mut records = Vec::new();
-    for cell in workload.cells(&sets, arrivals, rounds) {
-        if bench.is_stopped() {
-            break;
-        }
-        let cells = [(0, cell.clone()), (1, cell)];
-        let (name, started) = (both.name(&cells[0]), Timestamp::now());
-        (both.held, both.pairs) = (None, 0);
-        let runs = run_in_turns(bench, &name, &mut both, &cells)?;
-        for (cell, runs) in cells.iter().zip(&runs) {
-            keep(bench, &mut both, (cell, runs, started), &mut records, |_| ())?;
-        }
-    }
-    Ok(records)
-}
-
-/// Two servers that get the same requests, in the order A B B A.
-struct Alternating<S> {
-    sessions: [S; 2],
-    /// Context of the second server.
-    context: Context,
-    /// The second server's run, if it was measured first.
-    held: Option<Run>,
-    pairs: usize,
-}
-
-impl<S: Session> Session for Alternating<S> {
-    /// The index of the server, and the cell.
-    type Cell = (usize, S::Cell);
-
-    fn name(&self, (server, cell): &Self::Cell) -> String {
-        self.sessions[*server].name(cell)
-    }
-
-    fn measure_run(
-        &mut self,
-        (server, cell): &Self::Cell,
-        calibration: Option<&Calibration>,
-    ) -> Result<Run, BenchError> {
-        if *server == 1 {
-            return match self.held.take() {
-                Some(run) => Ok(run),
-                None => self.sessions[1].measure_run(cell, calibration),
-            };
-        }
-        self.pairs += 1;
-        if self.pairs.is_multiple_of(2) {
-            self.held = Some(self.sessions[1].measure_run(cell, calibration)?);
-        }
-        self.sessions[0].measure_run(cell, calibration)
-    }
-
-    fn leading(&self, (server, cell): &Self::Cell) -> &'static [Metric] {
-        self.sessions[*server].leading(cell)
-    }
-
-    fn pace(&self, (server, cell): &Self::Cell, warm: &Run) -> Option<Pace> {
-        self.sessions[*server].pace(cell, warm)
-    }
-
-    fn summarise<'r>(
-        &mut self,
-        (server, cell): &Self::Cell,
-        runs: &'r Runs,
-        started: Timestamp,
-    ) -> CellSummary<'r> {
-        self.sessions[*server].summarise(cell, runs, started)
-    }
-
-    fn fill_in(
-        &self,
-        (server, cell): &Self::Cell,
-        runs: &Runs,
-        record: &mut Record,
-        earlier: &[Record],
-    ) {
-        self.sessions[*server].fill_in(cell, runs, record, earlier);
-    }
-
-    fn warmups_max(&self, (server, cell): &Self::Cell) -> usize {
-        self.sessions[*server].warmups_max(cell)
-    }
-
-    fn context(&self, (server, _): &Self::Cell) -> Option<&Context> {
-        (*server == 1).then_some(&self.context)
-    }
 }
 
 struct TwoServers<'a> {

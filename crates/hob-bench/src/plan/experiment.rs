@@ -12,7 +12,7 @@ use crate::record::{RecordKind, RecordedWorkload};
 use crate::speech::{Formats, SpeechWorkload, Streaming, Text};
 use crate::sweep::{AGAIN_MIN, ContextOptions, Room};
 use crate::timeline::SoundFormat;
-use crate::transcription::TranscriptionWorkload;
+use crate::transcription::{ClipSource, SpokenClips, TranscriptionWorkload};
 
 const ROUNDS: usize = 2;
 const SWEEP_ANSWER: u32 = 512;
@@ -46,7 +46,10 @@ impl Cell {
         };
         let (workload, rounds) = match self.kind {
             PlanKind::Tts | PlanKind::Stream => (Workload::Speech(self.speech()), 1),
-            PlanKind::Stt => (Workload::Transcription(TranscriptionWorkload::spoken()), 1),
+            PlanKind::Stt => {
+                let clips = ClipSource::Spoken(SpokenClips::default());
+                (Workload::Transcription(TranscriptionWorkload::new(clips)), 1)
+            }
             _ => (Workload::Chat(self.chat()), ROUNDS),
         };
         Experiment { workload, axis, run_size: RunSize { rounds, span_s: 0.0 } }

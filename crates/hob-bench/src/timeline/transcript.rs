@@ -28,124 +28,72 @@ pub struct TranscriptTimeline {
 /// The request failed, or its answer is not a transcript.
 pub fn transcript(exchange: &Exchange) -> Result<TranscriptTimeline, RequestFault> {
     let (mut answer, mut unread) = (HttpResponse::expected(), BytesMut::new());
-    let mut reading = Reading::default();
-    let mut head = None;
+    let (mut pieces, mut body) = (Pieces::new(PieceKind::Event, PIECE_BYTES_MAX), Vec::new());
+    // Events of a stream, each with the time when it was whole.
+    let mut events: Vec<(Duration, String)> = Vec::new();
+    let (mut head, mut last) = (None, Duration::ZERO);
     for (at, bytes) in exchange.recording.pieces() {
         unread.extend_from_slice(bytes);
-        let at = at.saturating_sub(exchange.sent);
-        let mut body = Vec::new();
+        last = at.saturating_sub(exchange.sent);
+        let before = body.len();
         let taken = answer.take(&mut unread, |bytes| body.extend_from_slice(bytes));
-        if answer.status != 0 {
-            head = head.or(Some(at));
-        }
-        if answer.status == 200 {
-            reading.take(at, &body)?;
-        }
-        if taken.is_err() {
+        head = head.or((answer.status != 0).then_some(last));
+        let is_whole = pieces.push(&body[before..]).is_ok() && taken.is_ok();
+        events.extend(std::iter::from_fn(|| pieces.next_piece()).map(|piece| (last, piece)));
+        if !is_whole {
             break;
         }
     }
+    events.extend(pieces.rest().map(|piece| (last, piece)));
     if exchange.end != End::Whole || answer.status != 200 {
         let fault = timeline(exchange, Protocol::OpenAi).fault;
         return Err(fault.unwrap_or(RequestFault::Garbage));
     }
-    let mut timeline = reading.end()?;
-    timeline.ttfb_ms = head.map_or(0.0, millis);
-    Ok(timeline)
+    let said = if events.is_empty() {
+        let parsed = parse_transcript(&String::from_utf8_lossy(&body));
+        let parsed = parsed.map_err(|fault| failed(&fault))?;
+        parsed.into_iter().map(|event| (last, event)).collect()
+    } else {
+        streamed(&events)?
+    };
+    Ok(TranscriptTimeline { ttfb_ms: head.map_or(0.0, millis), ..timed(said) })
 }
 
-#[derive(Debug)]
-struct Reading {
-    /// A body that is not events.
-    whole: Option<Vec<u8>>,
-    pieces: Pieces,
-    reader: TranscriptReader,
-    has_begun: bool,
-    has_event: bool,
-    /// When the last bytes arrived.
-    at: Duration,
-    timeline: TranscriptTimeline,
+fn streamed(
+    events: &[(Duration, String)],
+) -> Result<Vec<(Duration, TranscriptEvent)>, RequestFault> {
+    let (mut reader, mut said) = (TranscriptReader::default(), Vec::new());
+    let mut at = Duration::ZERO;
+    for (when, event) in events {
+        let mut parsed = Vec::new();
+        reader.read(event.trim(), &mut parsed).map_err(|misread| match misread {
+            Misread::Malformed => RequestFault::Garbage,
+            Misread::Failed(fault) => failed(&fault),
+        })?;
+        at = *when;
+        said.extend(parsed.into_iter().map(|event| (at, event)));
+    }
+    let mut rest = Vec::new();
+    reader.end(&mut rest).map_err(|fault| failed(&fault))?;
+    said.extend(rest.into_iter().map(|event| (at, event)));
+    Ok(said)
 }
 
-impl Default for Reading {
-    fn default() -> Reading {
-        Reading {
-            whole: None,
-            pieces: Pieces::new(PieceKind::Event, PIECE_BYTES_MAX),
-            reader: TranscriptReader::default(),
-            has_begun: false,
-            has_event: false,
-            at: Duration::ZERO,
-            timeline: TranscriptTimeline::default(),
-        }
-    }
-}
-
-impl Reading {
-    fn take(&mut self, at: Duration, body: &[u8]) -> Result<(), RequestFault> {
-        if body.is_empty() {
-            return Ok(());
-        }
-        self.at = at;
-        if !self.has_begun {
-            self.has_begun = true;
-            self.whole = body.trim_ascii_start().starts_with(b"{").then(Vec::new);
-        }
-        if let Some(whole) = &mut self.whole {
-            whole.extend_from_slice(body);
-            return Ok(());
-        }
-        self.pieces.push(body).map_err(|_| RequestFault::Garbage)?;
-        while let Some(piece) = self.pieces.next_piece() {
-            self.event(&piece)?;
-        }
-        Ok(())
-    }
-
-    fn event(&mut self, piece: &str) -> Result<(), RequestFault> {
-        self.has_event = true;
-        let mut events = Vec::new();
-        match self.reader.read(piece.trim(), &mut events) {
-            Ok(()) => self.add(events),
-            Err(Misread::Malformed) => return Err(RequestFault::Garbage),
-            Err(Misread::Failed(fault)) => return Err(failed(&fault)),
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, events: Vec<TranscriptEvent>) {
-        let at_ms = millis(self.at);
-        for event in events {
-            match event {
-                TranscriptEvent::Delta(text) => {
-                    if !text.trim().is_empty() {
-                        self.timeline.first_text_ms.get_or_insert(at_ms);
-                    }
-                    self.timeline.text.push_str(&text);
+fn timed(said: Vec<(Duration, TranscriptEvent)>) -> TranscriptTimeline {
+    let mut timeline = TranscriptTimeline::default();
+    for (at, event) in said {
+        match event {
+            TranscriptEvent::Delta(text) => {
+                if !text.trim().is_empty() {
+                    timeline.first_text_ms.get_or_insert(millis(at));
                 }
-                TranscriptEvent::Done(_) => self.timeline.final_text_ms = at_ms,
-                _ => {}
+                timeline.text.push_str(&text);
             }
+            TranscriptEvent::Done(_) => timeline.final_text_ms = millis(at),
+            _ => {}
         }
     }
-
-    fn end(mut self) -> Result<TranscriptTimeline, RequestFault> {
-        let mut events = Vec::new();
-        if let Some(whole) = self.whole.take() {
-            let parsed = parse_transcript(&String::from_utf8_lossy(&whole));
-            events = parsed.map_err(|fault| failed(&fault))?;
-        } else {
-            if let Some(piece) = self.pieces.rest() {
-                self.event(&piece)?;
-            }
-            if !self.has_event {
-                return Err(RequestFault::Garbage);
-            }
-            self.reader.end(&mut events).map_err(|fault| failed(&fault))?;
-        }
-        self.add(events);
-        Ok(self.timeline)
-    }
+    timeline
 }
 
 fn failed(fault: &Fault) -> RequestFault {

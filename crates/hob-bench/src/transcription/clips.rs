@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_saphyr::{budget, options};
 use sha2::{Digest as _, Sha256};
 
-use super::normalise::normalised_words;
+use super::normalise::{normalised_chars, normalised_words};
 use super::wav::Wav;
 use crate::record::{hex, sha256_hex};
 
@@ -58,8 +58,8 @@ pub enum ClipError {
     Wrong { file: String, line: u64, reason: String },
     #[error("{file}: {count} clips (expected 1 to {CLIPS_MAX})")]
     Count { file: String, count: usize },
-    #[error("{file}: {bytes} bytes (at most {max})", max = if *is_sound { SOUND_BYTES_MAX } else { FILE_BYTES_MAX })]
-    Long { file: String, bytes: u64, is_sound: bool },
+    #[error("{file}: {bytes} bytes, of which {bytes_max} fit")]
+    Long { file: String, bytes: u64, bytes_max: u64 },
     #[error("{file} is not a WAV file of 16-bit samples: convert it, for example with ffmpeg")]
     NotWav { file: String },
 }
@@ -96,7 +96,7 @@ impl ClipSet {
     /// A file cannot be read, is too long, or is no WAV of 16-bit samples.
     pub fn read(file: &Path) -> Result<ClipSet, ClipError> {
         let shown = file.display().to_string();
-        let bytes = read_up_to(file, FILE_BYTES_MAX, false)?;
+        let bytes = read_up_to(file, FILE_BYTES_MAX)?;
         let listed = parse(&shown, &String::from_utf8_lossy(&bytes))?;
         if !(1..=CLIPS_MAX).contains(&listed.len()) {
             return Err(ClipError::Count { file: shown, count: listed.len() });
@@ -105,7 +105,7 @@ impl ClipSet {
         let mut clips = Vec::with_capacity(listed.len());
         for clip in listed {
             let sound = file.with_file_name("").join(&clip.file);
-            let wav = Bytes::from(read_up_to(&sound, room, true)?);
+            let wav = Bytes::from(read_up_to(&sound, room)?);
             room -= wav.len() as u64;
             clips.push(clip.with_sound(wav)?);
         }
@@ -160,6 +160,11 @@ impl Clip {
             words: normalised_words(text, language),
         })
     }
+
+    /// The characters of the normalised text.
+    pub(super) fn chars(&self) -> Vec<char> {
+        normalised_chars(&self.words, &self.language)
+    }
 }
 
 impl ListedClip {
@@ -181,12 +186,12 @@ fn parse(file: &str, text: &str) -> Result<Vec<ListedClip>, ClipError> {
     })
 }
 
-fn read_up_to(file: &Path, bytes_max: u64, is_sound: bool) -> Result<Vec<u8>, ClipError> {
+fn read_up_to(file: &Path, bytes_max: u64) -> Result<Vec<u8>, ClipError> {
     let shown = || file.display().to_string();
     let failed = |source| ClipError::Io { file: shown(), source };
     let bytes = fs_err::metadata(file).map_err(failed)?.len();
     if bytes > bytes_max {
-        return Err(ClipError::Long { file: shown(), bytes, is_sound });
+        return Err(ClipError::Long { file: shown(), bytes, bytes_max });
     }
     fs_err::read(file).map_err(failed)
 }

@@ -15,55 +15,13 @@ const UNSPACED: [&str; 8] = ["zh", "ja", "th", "lo", "my", "km", "yue", "bo"];
 const FILLERS: [&str; 10] = ["hmm", "mm", "mhm", "mmm", "uh", "um", "uhm", "umm", "er", "erm"];
 
 /// Whole words, and what they stand for.
-const SHORT_FORMS: [(&str, &str); 36] = [
-    ("won't", "will not"),
-    ("can't", "can not"),
-    ("cannot", "can not"),
-    ("let's", "let us"),
-    ("ain't", "aint"),
-    ("y'all", "you all"),
-    ("wanna", "want to"),
-    ("gotta", "got to"),
-    ("gonna", "going to"),
-    ("i'ma", "i am going to"),
-    ("imma", "i am going to"),
-    ("woulda", "would have"),
-    ("coulda", "could have"),
-    ("shoulda", "should have"),
-    ("ma'am", "madam"),
-    ("mr", "mister"),
-    ("mrs", "missus"),
-    ("st", "saint"),
-    ("dr", "doctor"),
-    ("prof", "professor"),
-    ("capt", "captain"),
-    ("gov", "governor"),
-    ("ald", "alderman"),
-    ("gen", "general"),
-    ("sen", "senator"),
-    ("rep", "representative"),
-    ("pres", "president"),
-    ("rev", "reverend"),
-    ("hon", "honorable"),
-    ("asst", "assistant"),
-    ("assoc", "associate"),
-    ("lt", "lieutenant"),
-    ("col", "colonel"),
-    ("jr", "junior"),
-    ("sr", "senior"),
-    ("esq", "esquire"),
-];
-
+const SHORT_FORMS: &str = "won't=will not,can't=can not,cannot=can not,let's=let us,ain't=aint,y'all=you all,\
+    wanna=want to,gotta=got to,gonna=going to,i'ma=i am going to,imma=i am going to,woulda=would have,coulda=could have,\
+    shoulda=should have,ma'am=madam,mr=mister,mrs=missus,st=saint,dr=doctor,prof=professor,capt=captain,gov=governor,\
+    ald=alderman,gen=general,sen=senator,rep=representative,pres=president,rev=reverend,hon=honorable,asst=assistant,\
+    assoc=associate,lt=lieutenant,col=colonel,jr=junior,sr=senior,esq=esquire";
 /// Endings of words, and what they stand for.
-const ENDINGS: [(&str, &str); 7] = [
-    ("n't", "not"),
-    ("'re", "are"),
-    ("'s", "is"),
-    ("'d", "would"),
-    ("'ll", "will"),
-    ("'ve", "have"),
-    ("'m", "am"),
-];
+const ENDINGS: &str = "n't=not,'re=are,'s=is,'d=would,'ll=will,'ve=have,'m=am";
 
 /// The words that are compared. `language` is an ISO 639-1 code.
 pub fn normalised_words(text: &str, language: &str) -> Vec<String> {
@@ -145,16 +103,16 @@ fn separated(text: &str) -> String {
 }
 
 fn expanded(word: &str) -> Vec<String> {
-    let both = |text: &str| text.split(' ').map(str::to_owned).collect();
-    if let Some((_, long)) = SHORT_FORMS.iter().find(|(short, _)| *short == word) {
-        return both(long);
+    let mut pairs = SHORT_FORMS.split(',').filter_map(|pair| pair.split_once('='));
+    if let Some((_, long)) = pairs.find(|(short, _)| *short == word) {
+        return long.split(' ').map(str::to_owned).collect();
     }
-    for (ending, long) in ENDINGS {
-        if let Some(stem) = word.strip_suffix(ending).filter(|stem| !stem.is_empty()) {
-            return vec![stem.to_owned(), long.to_owned()];
-        }
+    let mut pairs = ENDINGS.split(',').filter_map(|pair| pair.split_once('='));
+    let parts = pairs.find_map(|(ending, long)| Some([word.strip_suffix(ending)?, long]));
+    match parts.filter(|[stem, _]| !stem.is_empty()) {
+        Some(parts) => parts.map(str::to_owned).into(),
+        None => vec![word.replace('\'', "")],
     }
-    vec![word.replace('\'', "")]
 }
 
 #[cfg(test)]

@@ -1,54 +1,14 @@
 //! Spelt numbers become digits: "twenty five dollars" and "$25" are the same words.
 //! Numbers that follow each other without a common meaning are joined, as in "nineteen ninety nine".
 
-const ONES: [&str; 20] = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-];
-const TENS: [&str; 8] =
-    ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
-const SCALES: [(&str, u64); 4] = [
-    ("thousand", 1_000),
-    ("million", 1_000_000),
-    ("billion", 1_000_000_000),
-    ("trillion", 1_000_000_000_000),
-];
+const ONES: &str = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen \
+    sixteen seventeen eighteen nineteen";
+const TENS: &str = "twenty thirty forty fifty sixty seventy eighty ninety";
+/// Each is a thousand times the one before.
+const SCALES: &str = "thousand million billion trillion";
 /// Ordinals that are not their number with `th`.
-const ORDINALS: [(&str, &str); 7] = [
-    ("first", "one"),
-    ("second", "two"),
-    ("third", "three"),
-    ("fifth", "five"),
-    ("eighth", "eight"),
-    ("ninth", "nine"),
-    ("twelfth", "twelve"),
-];
-const CURRENCIES: [(&str, char); 6] = [
-    ("dollar", '$'),
-    ("dollars", '$'),
-    ("pound", '£'),
-    ("pounds", '£'),
-    ("euro", '€'),
-    ("euros", '€'),
-];
+const ORDINALS: &str = "first=one=st second=two=nd third=three=rd fifth=five=th eighth=eight=th ninth=nine=th \
+    twelfth=twelve=th";
 
 /// What a word adds to a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,26 +153,20 @@ impl Part {
 }
 
 fn part(word: &str) -> Option<Part> {
-    let place = |words: &[&str]| words.iter().position(|known| *known == word);
-    place(&ONES)
-        .map(|value| Part::Ones(value as u64))
-        .or_else(|| place(&TENS).map(|value| Part::Tens(value as u64 * 10 + 20)))
+    let place = |words: &str| words.split(' ').position(|known| known == word);
+    let scale = |place: usize| (0..=place).fold(1, |scale, _| scale * 1000);
+    place(ONES)
+        .map(|ones| Part::Ones(ones as u64))
+        .or_else(|| place(TENS).map(|tens| Part::Tens(tens as u64 * 10 + 20)))
         .or_else(|| (word == "hundred").then_some(Part::Hundred))
-        .or_else(|| {
-            let scale = SCALES.iter().find(|(known, _)| *known == word);
-            scale.map(|(_, scale)| Part::Scale(*scale))
-        })
+        .or_else(|| place(SCALES).map(|place| Part::Scale(scale(place))))
 }
 
 /// An ordinal or a decade, and the ending that follows its digits.
 fn ordinal(word: &str) -> Option<(Part, String)> {
-    if let Some((_, cardinal)) = ORDINALS.iter().find(|(known, _)| *known == word) {
-        let ending = match *word.as_bytes() {
-            [b'f', b'i', b'r', ..] => "st",
-            [b's', ..] => "nd",
-            [b't', b'h', ..] => "rd",
-            _ => "th",
-        };
+    let mut irregular = ORDINALS.split(' ').filter_map(|row| row.split_once('='));
+    if let Some((_, rest)) = irregular.find(|(known, _)| *known == word) {
+        let (cardinal, ending) = rest.split_once('=')?;
         return Some((part(cardinal)?, ending.to_owned()));
     }
     let tens = |stem: &str| part(&format!("{stem}y")).filter(|part| matches!(part, Part::Tens(_)));
@@ -243,40 +197,26 @@ fn with_signs(words: &[String]) -> Vec<String> {
     let (mut found, mut at) = (Vec::new(), 0);
     while at < words.len() {
         let number = word(at);
-        if !is_number(number) {
-            found.push(number.to_owned());
-            at += 1;
-            continue;
-        }
-        let currency = CURRENCIES.iter().find(|(name, _)| *name == word(at + 1));
-        at += match (currency, word(at + 1)) {
-            (Some((_, sign)), _) => {
-                let (cents, taken) = cents(words, at + 2);
-                found.push(format!("{sign}{number}{cents}"));
-                2 + taken
-            }
-            (None, "percent") => {
-                found.push(format!("{number}%"));
-                2
-            }
-            (None, "per") if word(at + 2) == "cent" => {
-                found.push(format!("{number}%"));
-                3
-            }
-            (None, "cent" | "cents") => {
-                found.push(format!("¢{number}"));
-                2
-            }
-            _ if number.starts_with(is_currency) => {
-                let (cents, taken) = cents(words, at + 1);
-                found.push(format!("{number}{cents}"));
-                1 + taken
-            }
-            _ => {
-                found.push(number.to_owned());
-                1
-            }
+        let sign = match word(at + 1) {
+            "dollar" | "dollars" => "$",
+            "pound" | "pounds" => "£",
+            "euro" | "euros" => "€",
+            _ => "",
         };
+        let (written, taken) = match word(at + 1) {
+            _ if !is_number(number) => (number.to_owned(), 1),
+            "percent" => (format!("{number}%"), 2),
+            "per" if word(at + 2) == "cent" => (format!("{number}%"), 3),
+            "cent" | "cents" => (format!("¢{number}"), 2),
+            _ if !sign.is_empty() || number.starts_with(is_currency) => {
+                let unit = usize::from(!sign.is_empty());
+                let (cents, taken) = cents(words, at + 1 + unit);
+                (format!("{sign}{number}{cents}"), 1 + unit + taken)
+            }
+            _ => (number.to_owned(), 1),
+        };
+        found.push(written);
+        at += taken;
     }
     found
 }

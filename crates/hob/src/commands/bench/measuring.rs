@@ -153,7 +153,7 @@ pub(crate) struct Done {
 /// The records, and of `stream` a line for each cell that shows when its sound arrived.
 fn measured(
     args: &MeasuringArgs,
-    experiment: Experiment,
+    mut experiment: Experiment,
     other: Option<&ServerArgs>,
     (globals, printer): (&Globals, &Printer),
 ) -> CliResult<(Done, Vec<String>)> {
@@ -180,7 +180,9 @@ fn measured(
                 context: Context { engine, model, ..context.clone() },
             })
         };
-        let other = other.map(reach).transpose()?;
+        if let Workload::Transcription(workload) = &mut experiment.workload {
+            workload.other = other.map(reach).transpose()?.map(Box::new);
+        }
         let mut bench = Workbench {
             target,
             started,
@@ -197,15 +199,12 @@ fn measured(
             },
         };
         let is_stream = experiment.kind() == RecordKind::Stream;
-        let worked = match &other {
-            Some(other) => experiment.measure_both(&mut bench, other),
-            None => experiment.measure_and_show(&mut bench, &mut |record, arrivals| {
-                if is_stream {
-                    let line = tables::timeline(record, arrivals);
-                    drawing.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-                }
-            }),
-        };
+        let worked = experiment.measure_and_show(&mut bench, &mut |record, arrivals| {
+            if is_stream {
+                let line = tables::timeline(record, arrivals);
+                drawing.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            }
+        });
         if let Err(error) = &worked {
             let kept = bench.keep_failure(experiment.kind(), error);
             kept.map_err(|error| failure(error.into()))?;

@@ -112,8 +112,9 @@ impl MeasuringVerb for SttArgs {
         };
         let noise = [None].into_iter().chain(self.noise.iter().copied().map(Some)).collect();
         let users = users(&self.users)?.into_iter().map(|users| Arrivals::Closed { users });
+        let workload = TranscriptionWorkload { clips, noise, streaming, other: None };
         Ok(Experiment {
-            workload: Workload::Transcription(TranscriptionWorkload { clips, noise, streaming }),
+            workload: Workload::Transcription(workload),
             axis: Axis::Load(users.collect()),
             run_size: run_size(self.rounds, 0)?,
         })
