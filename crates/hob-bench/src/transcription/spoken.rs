@@ -1,5 +1,5 @@
 //! Clips that the server's own speech model speaks first, for measuring without recordings.
-//! Synthetic speech is clearer than people's, so its word errors say little about theirs; records name the model.
+//! A model may speak a sentence differently each time, so only servers that hear it in turns can be compared.
 
 use std::time::Duration;
 

@@ -32,8 +32,6 @@ use place::{Key, Place};
 /// The default path that answers 200 when a server is ready.
 pub(crate) const READY: &str = "/v1/models";
 pub(crate) const READY_S: u64 = 300;
-/// The transcription model of a hob that is started here.
-const OWN_TRANSCRIPTION: &str = "whisper-base";
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServerArgs {
@@ -197,7 +195,7 @@ impl ServerArgs {
         let own = match purpose {
             Purpose::Chat => self.own_chat(&app),
             Purpose::Speech => self.own_speech(&app)?,
-            Purpose::Transcription => self.own_transcription(),
+            Purpose::Transcription => self.own_transcription(&app)?,
         };
         let mut argv = vec!["serve".to_owned(), format!("--listen=127.0.0.1:{port}")];
         argv.extend(own.flag);
@@ -255,9 +253,14 @@ impl ServerArgs {
     }
 
     /// The speech model is loaded as well, because it speaks the clips where there is no set.
-    fn own_transcription(&self) -> Own {
-        let model = self.model.clone().unwrap_or_else(|| OWN_TRANSCRIPTION.to_owned());
-        Own { flag: None, weights: None, model, ready: None }
+    fn own_transcription(&self, app: &App<'_>) -> CliResult<Own> {
+        let typed = self.model.as_ref().map(|model| {
+            ModelChoice::new(model, |path| app.environment.folders.working.join(path))
+        });
+        let choice = typed.as_ref().unwrap_or(&app.settings.transcription.model);
+        let stored = ModelStore::open(app).transcription(choice)?;
+        let flag = Some(format!("--hear-model={}", choice.as_written()));
+        Ok(Own { flag, weights: Some(stored.weights), model: stored.name, ready: None })
     }
 
     fn places(&self) -> BTreeMap<String, String> {

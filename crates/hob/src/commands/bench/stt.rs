@@ -73,7 +73,8 @@ enum StreamName {
 
 const AFTER_HELP: &str = "\
 Without --set, the server's own speech model speaks twelve English sentences first. Such speech is clearer than
-people's, so its word errors are lower; the records say that it is synthetic.
+people's, so its word errors are lower; the records say that it is synthetic. A model may speak differently each time,
+so two servers hear the same only with --compare.
 
 A set lists its clips, with files relative to it. All but file and text may be left out:
   clips:
