@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -26,6 +28,10 @@ const GAP_MS_ASSUMED: f64 = 20.0;
 const ANSWER_BYTES: usize = 16 << 10;
 /// With this much sound in a run, so many warm-up runs are enough.
 const WARMUPS: [(f64, usize); 2] = [(120.0, 1), (20.0, 2)];
+
+/// A started server may list its models before it has loaded them. Its refusals are no figures.
+const LOAD_MAX: Duration = Duration::from_secs(300);
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// One combination of clips, delivery, users and server.
 #[derive(Clone, Debug)]
@@ -83,9 +89,18 @@ impl<'a> TranscriptionSession<'a> {
         let requests: Vec<Bytes> =
             clips.map(|clip| request::bytes(&asker.target, clip, cell.streaming)).collect();
         let count = requests.len() * cell.users * cell.rounds;
-        let jobs = requests.into_iter().cycle().take(count).collect();
+        let jobs: Vec<Bytes> = requests.into_iter().cycle().take(count).collect();
         let arrivals = Arrivals::Closed { users: cell.users };
-        Ok(decoded(&asker.drive(jobs, arrivals, ANSWER_BYTES)?, cell))
+        let begun = Instant::now();
+        loop {
+            let run = decoded(&asker.drive(jobs.clone(), arrivals, ANSWER_BYTES)?, cell);
+            let is_over = begun.elapsed() > LOAD_MAX || asker.stop.load(Ordering::Relaxed);
+            let mut faults = run.replies.iter().filter_map(|reply| reply.fault.as_deref());
+            if is_over || !faults.any(says_loading) {
+                return Ok(run);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
     }
 }
 
@@ -159,6 +174,10 @@ impl Session for TranscriptionSession<'_> {
     fn context(&self, cell: &Cell) -> Option<&Context> {
         self.other.as_ref().filter(|_| cell.server == 1)
     }
+}
+
+fn says_loading(fault: &str) -> bool {
+    fault.contains("answered 503") && fault.to_lowercase().contains("loading")
 }
 
 /// The figures of a run.
@@ -235,4 +254,23 @@ fn rows([words, chars]: [Option<WordErrors>; 2]) -> [(Metric, Option<f64>); 5] {
 
 fn known(rows: impl IntoIterator<Item = (Metric, Option<f64>)>) -> BTreeMap<Metric, f64> {
     rows.into_iter().filter_map(|(metric, figure)| Some((metric, figure?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_loads_its_model_is_not_a_server_that_fails() {
+        let rows = [
+            (503, "the model is still loading; try again in 4 s", true),
+            (503, "Loading model", true),
+            (503, "as the script says", false),
+            (500, "loading failed", false),
+        ];
+        for (status, message, expected) in rows {
+            let fault = RequestFault::Refused { status, message: message.to_owned() };
+            assert_eq!(says_loading(&fault.to_string()), expected, "{fault}");
+        }
+    }
 }
