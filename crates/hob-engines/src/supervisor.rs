@@ -21,7 +21,7 @@ use hob_core::load_times::retry_after;
 use hob_core::{KeepAlive, MemoryBroker, MemoryUse, ModelError, ModelState};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::worker::protocol::WorkerStats;
 use actor::{Actor, Command};
@@ -35,6 +35,10 @@ use status::{Phase, Status};
 
 /// Maximum commands that wait for the supervisor's task. A sender waits when there are more.
 const COMMANDS_MAX: usize = 8;
+
+/// A request waits for at most this many loads of its model. Another model may replace it again before
+/// the request opens its stream.
+const LOADS_MAX: usize = 3;
 
 /// Minimum of the time that a loading model is expected to take, so that clients do not ask too often.
 const READY_IN_MIN: Duration = Duration::from_millis(100);
@@ -219,6 +223,33 @@ impl Supervisor {
             Phase::Down { reason } => Err(self.lost(format!("it does not start: {reason}"))),
             Phase::Stopped => Err(self.lost("it was shut down".to_owned())),
         }
+    }
+
+    /// Opens a stream, and returns how long it waited for the model to load. It waits if the load is expected to take
+    /// at most `wait_max`, and refuses with the expected time otherwise (decision 6).
+    pub(crate) async fn open_loaded(
+        &self,
+        wait_max: Duration,
+    ) -> Result<(Arc<Session>, OpenStream, Duration), ModelError> {
+        let started = Instant::now();
+        for load in 0..LOADS_MAX {
+            match self.open() {
+                Ok((session, stream)) => {
+                    let waited = if load == 0 { Duration::ZERO } else { started.elapsed() };
+                    return Ok((session, stream, waited));
+                }
+                Err(ModelError::Loading { retry_after }) if retry_after <= wait_max => {
+                    match timeout_at(started + wait_max, self.load()).await {
+                        Ok(loaded) => loaded?,
+                        // Other models load first. The client gets the expected time after all.
+                        Err(_) => break,
+                    }
+                }
+                Err(refused) => return Err(refused),
+            }
+        }
+        let (session, stream) = self.open()?;
+        Ok((session, stream, started.elapsed()))
     }
 
     fn open_in(

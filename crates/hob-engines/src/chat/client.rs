@@ -1,13 +1,12 @@
 //! A chat worker as a `ChatModel`. Each request opens a stream in the worker, and dropping the answer
 //! cancels it. The first request for a model that is not loaded loads it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::chat::{ChatEvent, EmbedRequest, Embeddings};
 use hob_core::{ChatCard, ChatModel, ChatRequest, ChatStream, ModelError, ModelState};
-use tokio::time::timeout_at;
 
 use super::crashed_grammars::{Compiling, CrashedGrammars, Fingerprint};
 use super::protocol::{ChatOrder, ChatReport};
@@ -15,10 +14,6 @@ use crate::supervisor::session::{OpenStream, StreamReport};
 use crate::supervisor::{ModelWorker, Supervisor, SupervisorOptions, WorkerCommand};
 
 pub(super) const ENGINE: &str = "chat";
-
-/// A request waits for at most this many loads of its model. Another model may replace it again before
-/// the request opens its stream.
-const LOADS_MAX: usize = 3;
 
 #[derive(Clone, Debug)]
 pub struct ChatWorkerOptions {
@@ -65,26 +60,8 @@ impl ModelWorker<ChatClient> {
 
     /// Opens a stream, and returns how long it waited for the model to load.
     async fn open(&self) -> Result<(OpenStream, Duration), ModelError> {
-        let started = Instant::now();
-        let until = started + self.client.options.load_wait_max;
-        for load in 0..LOADS_MAX {
-            match self.supervisor.open() {
-                Ok((_, stream)) if load == 0 => return Ok((stream, Duration::ZERO)),
-                Ok((_, stream)) => return Ok((stream, started.elapsed())),
-                Err(ModelError::Loading { retry_after })
-                    if retry_after <= self.client.options.load_wait_max =>
-                {
-                    match timeout_at(until.into(), self.supervisor.load()).await {
-                        Ok(loaded) => loaded?,
-                        // Other models load first. The client gets the expected time after all.
-                        Err(_) => break,
-                    }
-                }
-                Err(refused) => return Err(refused),
-            }
-        }
-        let (_, stream) = self.supervisor.open()?;
-        Ok((stream, started.elapsed()))
+        let opened = self.supervisor.open_loaded(self.client.options.load_wait_max).await;
+        opened.map(|(_, stream, loading)| (stream, loading))
     }
 
     async fn begin(&self, request: ChatRequest) -> Result<ChatStream, ModelError> {

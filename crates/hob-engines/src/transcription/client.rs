@@ -1,6 +1,8 @@
 //! A transcription worker as a `TranscriptModel`. It refuses invalid requests before they reach the worker.
 //! Dropping the answer cancels it.
 
+use std::time::Duration;
+
 use futures::future::{BoxFuture, Fuse};
 use futures::stream::{self, Stream};
 use futures::{FutureExt, StreamExt};
@@ -17,6 +19,9 @@ use crate::supervisor::session::{OpenStream, OrderSender, StreamReport};
 use crate::supervisor::{ModelWorker, Supervisor, SupervisorOptions, WorkerCommand};
 
 pub(super) const ENGINE: &str = "transcription";
+
+/// A request waits for a load that is expected to take no longer than this, as a chat request does.
+const LOAD_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A transcription model in a worker process.
 pub type TranscriptionWorker = ModelWorker<TranscriptionClient>;
@@ -38,7 +43,7 @@ impl ModelWorker<TranscriptionClient> {
     }
 
     async fn begin(&self, request: TranscriptRequest) -> Result<TranscriptStream, ModelError> {
-        let (session, stream) = self.supervisor.open()?;
+        let (session, stream, _) = self.supervisor.open_loaded(LOAD_WAIT_MAX).await?;
         let about: AboutTranscription = postcard::from_bytes(&session.model.about)
             .map_err(|error| failed(format!("its description cannot be read: {error}")))?;
         check_language(request.language.as_deref(), &about)?;
