@@ -1,4 +1,4 @@
-// One name of the last hour as a row of the table: medians, 95th percentiles, and the number of measurements.
+// A row of the Now tab's table "Last hour": one requested name with its medians, 95th percentiles and counts.
 
 import { make, setText } from "./dom.js";
 import { msText } from "./now-text.js";

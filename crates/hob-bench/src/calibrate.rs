@@ -1,5 +1,5 @@
-//! Checks the client before it measures: it measures the built-in mock server at the same concurrency and pace.
-//! A client that cannot keep up would measure itself, so its figures are rejected.
+//! Checks hob's benchmark client before a measurement: it measures the built-in mock server, whose true times are known,
+//! under the same load. If the client cannot keep up, its figures would show its own delay, so they are rejected.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,21 +14,21 @@ use crate::mock::{MockServer, Script, ScriptError, Truth};
 use crate::record::{ErrorSpread, Selftest};
 use crate::timeline::{Figures, Protocol, figures, timeline};
 
-/// A smaller error is always allowed.
+/// An error up to this is always allowed, however short the time is.
 const ERROR_MS_MIN: f64 = 0.2;
 /// Allowed error as a share of the figure.
 const ERROR_SHARE: f64 = 0.01;
 /// Maximum processor time as a share of one core.
 const CPU_SHARE_MAX: f64 = 0.7;
 const DISPATCH_MS_MAX: f64 = 5.0;
-/// Allowed delay as a share of a gap, at the 95th percentile. Chunks that are read together seem to arrive together.
+/// Allowed delay of a chunk at the 95th percentile, as a share of the gap between chunks. A client that reads late sees several chunks at once.
 const LATE_SHARE: f64 = 0.5;
 const LATE_MS_MIN: f64 = 10.0;
 const LATE_PART: f64 = 0.95;
-/// Least share of the mock server's tokens per second that the client must follow.
+/// Minimum share of the mock server's chunks per second that the client must read.
 const FOLLOWED_MIN: f64 = 0.9;
 const REQUESTS_MIN: usize = 6;
-/// Further checks if the first one fails. A slow client fails again; a short delay of the machine passes.
+/// Maximum checks, the first one included. A slow client fails each of them; a short delay of the machine does not last.
 const CHECKS_MAX: usize = 3;
 const BYTES_PER_CHUNK: usize = 256;
 
@@ -46,7 +46,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A pace like that of a run with these medians, which takes a few seconds.
+    /// A load with these medians, limited so that the check takes only a few seconds.
     pub fn like(users: usize, ttft_ms: f64, tpot_ms: f64) -> Pace {
         let itl_ms = tpot_ms.clamp(0.5, 50.0);
         let ttft_ms = ttft_ms.clamp(5.0, 200.0);
@@ -81,7 +81,7 @@ pub struct Calibration {
     pub requests: usize,
 }
 
-/// Why this client cannot measure at this load now.
+/// A limit that the client exceeds, so that it cannot measure this load now.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Limit {
     #[error(
@@ -100,7 +100,7 @@ pub enum Limit {
     Throughput { followed: f64, sent: f64 },
 }
 
-/// The check could not be made.
+/// Why the check could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
     #[error("cannot start the mock server: {0}")]
@@ -115,7 +115,7 @@ pub enum CalibrateError {
     Unread { failed: usize, requests: usize },
 }
 
-/// Measures a mock server in this process. If the client fails, it is checked again, up to three times; the last result counts.
+/// Measures a mock server in this process. If the client fails, it is checked again; the last of at most three results counts.
 ///
 /// # Errors
 /// The mock server cannot be started, or its answers are incomplete.

@@ -1,4 +1,4 @@
-//! A chat model on a server: shapes of prompts, new or cached, with thinking and without.
+//! Measures a chat model of a server, with prompts of different shapes: new or cached, with thinking or without.
 //! A session first finds out which request fields the server accepts, and then sends the prompts of each cell.
 
 mod cell;
@@ -24,7 +24,7 @@ use crate::timeline::RequestFault;
 use crate::workbench::Asker;
 
 const ANSWER_BYTES_PER_TOKEN: usize = 320;
-/// Spare context for prompts that get longer than planned; the minimum also holds the probes.
+/// Context in addition to prompt and answer, because a prompt may get more tokens than planned. ROOM_TOKENS_MIN is enough for the probes.
 const SPARE_TOKENS: u32 = 64;
 const SPARE_PART: u32 = 64;
 const ROOM_TOKENS_MIN: u32 = 1024;
@@ -59,7 +59,7 @@ pub enum Prompts {
     Cold,
     /// All prompts are equal.
     Cached,
-    /// The latest new prompt, this many times.
+    /// The latest new prompt, sent again this many times.
     Again(usize),
 }
 
@@ -79,7 +79,7 @@ pub enum ThinkingMode {
         thinks: bool,
     },
     Off(ThinkingSwitch),
-    /// No switch turns it off.
+    /// Thinking was to be off, and no switch of this server turns it off.
     CannotDisable,
 }
 
@@ -90,7 +90,7 @@ pub struct ChatSession<'a> {
     chat: ChatWorkload,
     run_size: RunSize,
     measure: TokenRate,
-    /// By the number of tools in a request: tokens of the template, which may be cached even for a new prompt.
+    /// Tokens of the chat template, for each number of tools. A server may have them cached even for a new prompt.
     templates: BTreeMap<u32, u32>,
     ignores_eos: bool,
     thinks: bool,
@@ -147,7 +147,7 @@ impl<'a> ChatSession<'a> {
         Ok(session)
     }
 
-    /// Every shape with all arrivals, and every way of thinking.
+    /// One cell for each combination of shape, arrivals and thinking mode.
     pub(crate) fn cells(&self, arrivals: &[Arrivals]) -> Vec<Cell> {
         let (thinkings, prompts) = (self.thinkings(), self.chat.prompts);
         let mut cells = Vec::new();
@@ -177,8 +177,8 @@ impl<'a> ChatSession<'a> {
         }
     }
 
-    /// Like [`ChatSession::prepare`], with a context for the longest shape. Some servers allocate it per request: they then cut no
-    /// prompt and do not reload the model for each shape.
+    /// Like [`ChatSession::prepare`], with a context for the longest shape. Some servers allocate the
+    /// context for each request. With the longest one from the start, they cut no prompt, and do not reload the model between shapes.
     ///
     /// # Errors
     /// See [`ChatSession::prepare`].

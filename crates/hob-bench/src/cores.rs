@@ -1,5 +1,5 @@
-//! Does the same work for many items on all cores, and returns the results in order.
-//! Used for folders of records: a thousand records take half a second of one core.
+//! A parallel map: runs a function for each item on up to eight threads, and returns the results in order.
+//! It is used for folders of records: on one core, a thousand records take half a second.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

@@ -54,11 +54,11 @@ impl TranscriptionWorkload {
         TranscriptionWorkload { clips, noise, streaming, other: None }
     }
 
-    /// Measures every noise, asked for in every way, for each number of users. With a second server there are two records
+    /// Measures each noise level, streamed and whole as configured, for each number of users. With a second server there are two records
     /// of each cell, the first server's first.
     ///
     /// # Errors
-    /// The server does not speak the clips, or a record cannot be stored.
+    /// The server cannot speak the sentences, or a record cannot be stored.
     pub(crate) fn measure(
         &self,
         bench: &mut Workbench<'_>,

@@ -11,8 +11,8 @@ use futures::stream::BoxStream;
 use crate::chat::Reading;
 use crate::{ModelError, ModelState, Trace};
 
-/// A transcription model. The rules of [`crate::SpeechModel`] hold: the future rejects, failures are
-/// items of the stream, and dropping stops the work.
+/// A transcription model. As for [`crate::SpeechModel`]: the future fails if the request is rejected, the
+/// stream yields later failures as items, and dropping either stops the work.
 pub trait TranscriptModel: Send + Sync {
     /// What the model would do with a request now.
     fn state(&self) -> ModelState;
@@ -103,7 +103,7 @@ pub struct SoundFile {
 }
 
 impl Sound {
-    /// Sample rate of the samples; speech models are trained with it.
+    /// The sample rate that transcription models expect.
     pub const RATE_HZ: u32 = 16_000;
 
     /// Seconds of sound. For a file, a guess that assumes uncompressed sound; 0 for live sound.
@@ -175,14 +175,12 @@ impl Timestamps {
     }
 }
 
-/// One step of a transcript. The deltas joined are its text. Segments and words repeat parts of it
-/// with their times.
+/// One event of a transcript. All deltas together are its text. Segments and words repeat pieces of that text, with times.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum TranscriptEvent {
     Delta(String),
-    /// What follows the deltas as far as the model understands it now. The next event may replace it. Only for
-    /// live sound.
+    /// The text after the deltas, as the model understands it now. Only for live sound. The next event may replace it.
     Interim(String),
     Segment(Segment),
     Word(HeardWord),

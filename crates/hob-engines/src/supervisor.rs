@@ -1,5 +1,5 @@
 //! The supervisor keeps one worker process alive while its model is needed, and reports its state.
-//! It knows processes and frames. The model's client interprets the reports of a stream.
+//! It knows processes and frames. It does not know what a model's reports mean; the model's client does.
 
 mod actor;
 mod backoff;
@@ -36,11 +36,10 @@ use status::{Phase, Status};
 /// Maximum commands that wait for the supervisor's task. A sender waits when there are more.
 const COMMANDS_MAX: usize = 8;
 
-/// A request waits for at most this many loads of its model. Another model may replace it again before
-/// the request opens its stream.
+/// How many loads of its model one request waits for. Between a load and the request's stream, the model may have to make room for another one.
 const LOADS_MAX: usize = 3;
 
-/// Minimum of the time that a loading model is expected to take, so that clients do not ask too often.
+/// Least remaining load time that clients are given, so that they do not ask too often.
 const READY_IN_MIN: Duration = Duration::from_millis(100);
 
 /// One model's worker process, started when wanted, restarted when lost, ended when dropped.
@@ -78,7 +77,7 @@ impl Supervisor {
         Supervisor { engine, commands, status, keep_alive, room, predicted_bytes, actor }
     }
 
-    /// Loads the model if it is not loaded, at once even when a restart waits for its time.
+    /// Loads the model if it is not loaded. It does not wait for the delay of a restart.
     ///
     /// # Errors
     /// Why this attempt failed. The supervisor tries again, after growing waits. While other models hold
@@ -112,8 +111,8 @@ impl Supervisor {
         }
     }
 
-    /// Ends the process if no stream is open, and returns when its memory is free. False: the model is in
-    /// use or is loading. No stream is cut off, because streams open under the same lock.
+    /// Ends the process if no stream is open, and returns when its memory is free. Returns false if the model
+    /// is in use or loading. It never ends a stream: streams are opened under the same lock.
     pub async fn unload_if_idle(&self) -> bool {
         let (answer, answered) = oneshot::channel();
         self.command(Command::UnloadIfIdle(answer)).await;
@@ -225,8 +224,8 @@ impl Supervisor {
         }
     }
 
-    /// Opens a stream, and returns how long it waited for the model to load. It waits if the load is expected to take
-    /// at most `wait_max`, and refuses with the expected time otherwise (decision 6).
+    /// Opens a stream, and returns how long it waited for the model to load. It waits if the expected load
+    /// time is at most `wait_max`. Otherwise it fails with that time (decision 6).
     pub(crate) async fn open_loaded(
         &self,
         wait_max: Duration,

@@ -1,5 +1,5 @@
 //! Bytes of an uploaded file → mono samples at 16 kHz: wav, flac, mp3, m4a, ogg, opus and webm, in any rate and layout.
-//! The content decides the format, never a name. Nothing is held decoded but the piece that comes next.
+//! The content decides the format, never a name. Only the next piece is held decoded.
 
 mod codec;
 mod mp4;
@@ -43,7 +43,7 @@ pub enum DecodeError {
         track::CHANNELS_MAX
     )]
     UnsupportedLayout { rate_hz: u32, channels: usize },
-    /// Nothing could be decoded. When some sound comes before the damage, the decoder returns that sound instead.
+    /// Nothing could be decoded. If some sound comes before the damage, the decoder returns that sound and no error.
     #[error("the sound is damaged at {at_s:.1} s: {detail}")]
     Damaged { at_s: f64, detail: String },
     #[error("the sound is longer than {seconds_max} s: send it in parts")]
@@ -126,7 +126,7 @@ impl SoundDecoder {
         }
     }
 
-    /// A new rate ends the sound of the old rate. Zero stands for the end.
+    /// Resamples a block. If its rate differs from the one before, the old resampler is emptied first. A rate of 0 means the end of the sound.
     fn resample(&mut self, rate_hz: u32, samples: &[f32]) -> Result<(), DecodeError> {
         if self.resampler.as_ref().is_some_and(|resampler| resampler.rate_hz() != rate_hz)
             && let Some(resampler) = self.resampler.take()
@@ -158,7 +158,7 @@ pub fn decode_all(bytes: Bytes, seconds_max: f64) -> Result<Vec<f32>, DecodeErro
     Ok(samples)
 }
 
-/// Turns a panic of a decoder into an error of this file. The server lives on.
+/// Turns a panic of a decoder into an error of this file, so that the process continues with other files.
 fn caught<T>(at_s: f64, work: impl FnOnce() -> Result<T, DecodeError>) -> Result<T, DecodeError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(DecodeError::Damaged {

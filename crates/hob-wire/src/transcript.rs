@@ -1,5 +1,5 @@
 //! `POST /v1/audio/transcriptions` and `/translations`: from a form, or from JSON, to a request with types.
-//! A form's fields become the JSON that they would have been, so that both are read by the same rules.
+//! A form's fields become the JSON that they would have been, so both go through one parser.
 
 mod form;
 mod formats;
@@ -52,7 +52,7 @@ pub(crate) struct TranscriptFields {
     model: Option<Name>,
     /// The spoken language as an ISO 639-1 code: `en`, `de`. A region is tolerated. Default: the model decides.
     language: Option<Name>,
-    /// Text as it may have gone before: names, spelling.
+    /// Text in the style of what comes before the sound: the model copies its names and spelling.
     prompt: Option<String>,
     /// From 0 to 1. Default: the model's.
     #[serde(default, deserialize_with = "number_within::<_, 0, 1>")]

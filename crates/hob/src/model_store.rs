@@ -211,7 +211,7 @@ impl ModelStore {
         Ok(removed?.freed_bytes)
     }
 
-    /// Reads every stored file again and compares its checksum.
+    /// Reads all files of a stored model again, and compares their checksums.
     pub(crate) fn verify(&self, name: &str) -> CliResult<()> {
         let cancel = AtomicBool::new(false);
         let mut unheard = |_| {};
@@ -243,7 +243,7 @@ impl ModelStore {
         self.catalog.find(&canonical(name)).ok()?.whisper_memory()
     }
 
-    /// The chosen transcription model. A file of the user's needs the speech detection of a stored model.
+    /// The chosen transcription model. If the user gave only a file of weights, Silero VAD is taken from any stored transcription model.
     pub(crate) fn transcription(&self, choice: &ModelChoice) -> CliResult<StoredTranscription> {
         let (name, weights, vad) = match choice {
             ModelChoice::Named(name) => {
@@ -280,7 +280,7 @@ impl ModelStore {
         })
     }
 
-    /// For an unknown name, "not installed" would be misleading: the error says that it is unknown.
+    /// Fails if hob does not know the name. The caller would otherwise say "not stored", as if it could be pulled.
     fn check_known(&self, name: &str) -> CliResult<()> {
         let is_named = named(name).is_some() || name.contains(['/', ':']);
         match self.catalog.find(&canonical(name)) {
@@ -301,7 +301,7 @@ impl ModelStore {
         self.store.meant(name)
     }
 
-    /// All stored models with their folders. A changed model gets a new folder.
+    /// The folder of each stored model, by name. When a model is stored again, its folder changes.
     pub(crate) fn forms(&self) -> BTreeMap<String, PathBuf> {
         self.store.forms().unwrap_or_default()
     }

@@ -7,7 +7,8 @@ use std::path::Path;
 /// The state of a listening socket in the kernel's table.
 const LISTENING: &str = "0A";
 
-/// "python3 (process 1234)"; `None` if the process belongs to another user or the system does not say.
+/// The program that listens on this address, as "python3 (process 1234)". `None` if it belongs to another user, or if the
+/// system does not say.
 pub(crate) fn of(address: SocketAddr) -> Option<String> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let inode = tables.iter().find_map(|table| {

@@ -82,7 +82,7 @@ const KNOWN: [KnownRecorder; 6] = [
 const DEFAULT_INPUT: (&str, &str) =
     if cfg!(target_os = "macos") { ("avfoundation", ":default") } else { ("alsa", "default") };
 
-/// A running recorder. It ends when this is dropped.
+/// A running program that records. Dropping this ends it.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     name: &'static str,
@@ -91,7 +91,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts the first installed program, or `named`.
+    /// Starts the first of `KNOWN` that is installed.
     ///
     /// # Errors
     /// No program that records is installed, or it does not start.

@@ -1,5 +1,5 @@
-//! A file that outgrows a sitting is a smell, and past the limit it needs a reason or a cut.
-//! One that is one thought may stay long: it is listed here with why.
+//! A file that is too long to read at once must be split, or be listed here with the reason why it stays long.
+//! A file on the list that is no longer too long is reported, too.
 
 use crate::tree::File;
 

@@ -1,5 +1,5 @@
-//! Finds out by requests: whether the model thinks, what turns thinking off, how many tokens a word has, and how long
-//! the template is. Nothing is derived from a model's name.
+//! Sends a few requests to find out whether the model thinks, what turns thinking off, how many tokens a word has, and
+//! how long the template is. A model's name decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ use crate::drive::Arrivals;
 use crate::runs::BenchError;
 use crate::timeline::{ChunkKind, RequestFault, Timeline, timeline};
 
-/// Number of successful probes that prove a switch.
+/// Probes without thinking in a row after which a switch counts as working.
 const SWITCH_PROBES: usize = 3;
 const PROBE_TOKENS: u32 = 48;
 /// Words of the two prompts that measure the tokens per word.
 const FEW_WORDS: u32 = 40;
 const MANY_WORDS: u32 = 240;
-/// A prompt may be this many times longer than the longest counted one.
+/// A rate is used for prompts up to this many times as long as the longest prompt that it was measured with.
 const LONGER_TIMES: u32 = 8;
 
 impl ChatSession<'_> {
@@ -99,7 +99,7 @@ impl ChatSession<'_> {
         Ok(templates)
     }
 
-    /// The first switch without any thinking in all probes.
+    /// The first switch with which all probes were answered without thinking.
     pub(super) fn find_switch(&mut self) -> Result<Option<ThinkingSwitch>, BenchError> {
         for switch in ThinkingSwitch::ALL {
             let mut proven = 0;

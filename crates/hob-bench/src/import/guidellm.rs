@@ -1,5 +1,5 @@
 //! Reads GuideLLM's report of version 2: every request with the times of its first and last token.
-//! Its `time_per_output_token_ms` includes the wait for the first token and is left out.
+//! It does not read `time_per_output_token_ms`, because that includes the wait for the first token.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -60,7 +60,7 @@ struct Info {
     timings: Timings,
 }
 
-/// Seconds since 1970.
+/// Times in seconds since 1970.
 #[derive(Debug, Deserialize)]
 struct Timings {
     targeted_start: Option<f64>,

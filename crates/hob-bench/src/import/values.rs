@@ -14,11 +14,12 @@ use crate::record::{RecordedModel, Spread};
 /// Fields that the reader of a format does not use.
 pub(super) type UnreadFields = BTreeMap<String, Value>;
 
-/// Minimum number of values for which the 95th and 99th percentiles have an interval with both ends.
+/// Minimum number of values for a 95th percentile whose interval has both ends.
 pub(super) const P95_NEEDS: usize = 72;
+/// The same for the 99th percentile.
 pub(super) const P99_NEEDS: usize = 368;
 
-/// The spread of values. It has no interval, because an interval needs runs and these are requests.
+/// The spread of values. It has no confidence interval: an interval needs runs, and these values are single requests.
 pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
     let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
     let n = values.len();

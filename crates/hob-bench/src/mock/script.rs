@@ -44,6 +44,7 @@ macro_rules! script {
 }
 
 script! {
+    /// Time to the first token.
     ttft_ms: f64 = 100.0, amount;
     itl_ms: f64 = 20.0, amount;
     /// Each token is up to this much earlier or later. The seed decides.
@@ -53,18 +54,20 @@ script! {
     tokens_per_chunk: u32 = 1, positive;
     /// How many of the answer's first tokens are thinking.
     reasoning_tokens: u32 = 0, parsed;
-    /// Thinking stands in the text between tags and is not counted apart, as from a server without a reasoning parser.
+    /// Thinking is part of the text, between tags, and is not counted separately: like a server without a reasoning parser.
     think_tags: bool = false, parsed;
     /// The only request field that turns thinking off.
     switch: Option<ThinkingSwitch> =
         Some(ThinkingSwitch::ReasoningEffort), |value| word(value, &SWITCHES);
+    /// Length of one pause in the middle of the answer; 0 for none.
     stall_ms: f64 = 0.0, amount;
     /// The stall comes before this token.
     stall_at: u32 = 32, parsed;
+    /// Begins a stream with an event that has only the role.
     role_first: bool = true, parsed;
     /// Number of events without text before the first token.
     empty_chunks: u32 = 0, parsed;
-    /// Sends comments between tokens.
+    /// Sends comment lines of server-sent events between tokens.
     comments: bool = false, parsed;
     usage: UsageSays = UsageSays::Late, |value| word(value, &USAGES);
     /// Reports which part of a prompt an earlier request had sent.
@@ -105,15 +108,15 @@ script! {
     /// The transcript of every recording: words with `_` between them, each of which takes `itl_ms`.
     heard: String = "hello_world".to_owned(), |value| Some(value.to_owned());
     seed: u64 = 7, parsed;
-    /// The server does not start with a longer context.
+    /// Tokens of context above which the server does not start.
     load_max: u32 = u32::MAX, positive;
-    /// A longer prompt ends the server.
+    /// Tokens of a prompt above which the server ends.
     prefill_max: u32 = u32::MAX, positive;
-    /// The server ends when prompt and answer together are longer.
+    /// Tokens of prompt and answer together above which the server ends.
     decode_max: u32 = u32::MAX, positive;
-    /// With a longer context the server is four times slower.
+    /// Tokens of context above which the server is four times slower.
     spill_max: u32 = u32::MAX, positive;
-    /// Reports its context length at `/props`.
+    /// Whether `/props` reports the context length.
     tells_context: bool = false, parsed;
     /// Cuts a prompt that is too long, without an error.
     truncates: bool = false, parsed;

@@ -22,7 +22,7 @@ const HALF_WIDTH_PCT_MAX: f64 = 5.0;
 const DISPATCH_MS_MAX: f64 = 5.0;
 const PSI_PCT_MAX: f64 = 10.0;
 const EXPIRES_DAYS: i64 = 90;
-/// With a larger share of answers in one piece there is no time per token.
+/// If a larger share of answers came in one piece, the measurement is invalid: it has no time per token.
 const NOT_STREAMED_SHARE_MAX: f64 = 0.05;
 /// Percentile of the sending delay.
 const LATE_PART: f64 = 0.95;
@@ -107,7 +107,7 @@ impl CellSummary<'_> {
         record.harness = Some(harness(self.runs, context));
         record.metrics = metrics(self.runs);
         record.count_source = self.count_source;
-        // A longest context is not a time: errors of the client affect only the times next to it.
+        // A longest context is not a time, so timing errors of the client do not make its record invalid.
         let is_time = self.kind != RecordKind::MaxContext;
         record.invalid_reasons = client_limits(self.runs).filter(|_| is_time).collect();
         record.invalid_reasons.extend(invalid(self.runs));
@@ -171,7 +171,7 @@ fn flagged(runs: &Runs, flag: Flag) -> usize {
     runs.answered().filter(|reply| reply.flags.contains(&flag)).count()
 }
 
-/// Whether requests of an open loop were sent late, which is the client's delay and not the server's.
+/// The reason to reject an open loop whose requests were sent late: that delay is the client's and not the server's.
 fn late(record: &Record) -> Option<String> {
     let late_ms = record.harness.as_ref()?.client.dispatch_ms?.p95;
     (late_ms > DISPATCH_MS_MAX).then(|| {

@@ -1,5 +1,5 @@
 //! A set of clips with their reference texts: read from a file, or spoken by the server's own speech model.
-//! Noisy versions are made here, the same for the same clip, so that their figures can be compared.
+//! It also adds noise. The noise of a clip is always the same, so that figures can be compared.
 
 use std::path::{Path, PathBuf};
 

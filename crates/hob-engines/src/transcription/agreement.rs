@@ -1,4 +1,4 @@
-//! The text of live sound that only grows: words on which two successive passes agree are kept.
+//! Decides which text of live sound is final: the words on which two successive passes agree. Final text is never changed.
 //! This is the LocalAgreement policy (Liu et al., Interspeech 2020).
 
 /// The words of one part of live sound while it is heard again and again.
@@ -20,7 +20,7 @@ pub(super) struct Agreed {
 }
 
 impl Agreement {
-    /// Takes the text of a pass over an unfinished part. The last word may be cut, so it is never kept.
+    /// Takes the text of a pass over an unfinished part. The last word may be incomplete, so it is never final.
     pub(super) fn pass(&mut self, text: &str) -> Agreed {
         let words = words(text);
         let agreed = words.iter().zip(&self.last).take_while(|(new, old)| same(new, old)).count();

@@ -1,5 +1,5 @@
 //! The messages of a transcription worker, beyond those that every worker understands.
-//! A file travels as its own bytes: the worker decodes it, so a decoder's fault ends no other process.
+//! The server sends a file undecoded. The worker decodes it, so a crash of a decoder cannot end the server.
 
 use hob_core::{TranscriptEvent, TranscriptTask};
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub struct BeginTranscript {
 /// From a transcription worker, about one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TranscriptReport {
-    /// The sound can be decoded, and its first turn has come. Comes before all events.
+    /// The sound can be decoded, and the engine begins with it. Sent once, before all events.
     Started,
     /// The sound cannot be decoded. Ends the stream.
     Refused(String),

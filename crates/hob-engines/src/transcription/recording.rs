@@ -1,5 +1,5 @@
 //! The state of one request inside the worker: its sound so far, and the parts that wait for the engine.
-//! SoundCutter are cut while the sound is read, so a long file is never in memory as samples.
+//! The sound is cut into parts while it is read, so a long file is never in memory as samples.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use super::transcriber::VoiceDetector;
 use super::vad::FRAME_SAMPLES;
 use super::whisper::{WhisperOptions, WhisperText, language_name};
 
-/// New sound after which an unfinished part of live sound is heard again.
+/// Seconds of new live sound after which the unfinished part is transcribed again. A smaller value shows text sooner and costs more computing.
 const INTERIM_S: f64 = 0.8;
 
 const RATE_HZ: f64 = Sound::RATE_HZ as f64;
@@ -29,13 +29,13 @@ pub(super) struct Recording<V> {
     rest: Vec<f32>,
     waiting: VecDeque<SoundPart>,
     samples_heard: u64,
-    /// The language of the first part with text. All later parts have it.
+    /// The requested language, or the one detected in the first part with text. It is used for all later parts.
     language: Option<String>,
     has_text: bool,
     pub(super) has_started: bool,
     has_ended: bool,
     agreement: Agreement,
-    /// Where the last pass over the unfinished part ended.
+    /// The sample at which the last pass over the unfinished part ended.
     heard_until: u64,
 }
 
@@ -246,7 +246,7 @@ impl<V: VoiceDetector> Recording<V> {
         events
     }
 
-    /// The transcript begins without a space.
+    /// Adds text. Leading spaces of the whole transcript are removed.
     fn add_delta(&mut self, delta: String, events: &mut Vec<TranscriptEvent>) {
         let delta = if self.has_text { delta } else { delta.trim_start().to_owned() };
         if !delta.is_empty() {

@@ -1,4 +1,4 @@
-//! Silero VAD v6: how likely 32 ms of sound are speech. The network is small, so it is computed here.
+//! Silero VAD v6 computes how likely 32 ms of sound are speech. The network is so small that this file computes it in plain Rust.
 //! The weights come from the published ONNX file, whose graph has a branch for 16 kHz.
 
 use std::fs;
@@ -13,19 +13,19 @@ use hob_models::onnx::{Graph, GraphError};
 pub const FRAME_SAMPLES: usize = 512;
 /// Samples of the frame before, which the network sees too.
 const CONTEXT: usize = 64;
-/// The end of the frame is reflected for so many samples.
+/// Samples after the frame, which are its last samples mirrored.
 const PAD: usize = 64;
 const FFT: usize = 256;
 const STRIDE: usize = 128;
 const BANDS: usize = FFT / 2 + 1;
 /// Spectra of one frame.
 const STEPS: usize = (CONTEXT + FRAME_SAMPLES + PAD - FFT) / STRIDE + 1;
-/// Size of the memory.
+/// Values of the LSTM's state.
 const STATE: usize = 128;
 /// A larger file is no VAD.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// The network and what it remembers of a recording. Clones share the weights and copy the memory.
+/// The network, and its state after the frames so far. Clones share the weights and copy the state.
 #[derive(Clone, Debug)]
 pub struct SileroVad {
     weights: Arc<Network>,
@@ -239,7 +239,7 @@ impl Convolution {
     }
 }
 
-/// In sixteen sums, which the compiler computes at once.
+/// Sixteen partial sums, so that the compiler can use vector instructions.
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 16;
     let (a_blocks, a_rest) = a.as_chunks::<LANES>();

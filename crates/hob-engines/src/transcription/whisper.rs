@@ -1,6 +1,6 @@
 //! Whisper on ggml: up to 30 s of sound in, text with times out.
-//! The encoder computes only the window that the sound needs. A result in doubt is computed again with the full
-//! window, which the model was trained with.
+//! The encoder computes only the window that the sound needs. If a result is doubtful, it computes the sound again with
+//! 30 s, the window of the model's training.
 
 mod decoder;
 mod encoder;
@@ -29,17 +29,17 @@ pub use tokens::language_name;
 pub use weights::LoadError as WhisperLoadError;
 
 const RATE_HZ: usize = Sound::RATE_HZ as usize;
-/// Longest sound of one call, which is the window of the training.
+/// Longest sound of one call in seconds: the window with which Whisper was trained.
 pub const SOUND_S_MAX: usize = 30;
-/// Shortest window. In shorter ones words begin to repeat.
+/// Shortest window in seconds. With shorter ones the model repeats words.
 const WINDOW_S_MIN: f64 = 10.0;
-/// Silence that the window has after the sound.
+/// Seconds of silence in the window after the sound.
 const MARGIN_S: f64 = 3.0;
-/// Positions of the encoder are a multiple of this, which suits the kernels.
+/// The number of positions is rounded up to a multiple of this, because ggml's kernels compute such sizes faster.
 const POSITIONS_STEP: usize = 16;
 /// Samples of one position: two frames.
 const POSITION_SAMPLES: usize = 2 * HOP;
-/// Temperatures of the passes after a doubted first one.
+/// Temperatures of the further passes, if the first one is doubtful.
 const TEMPERATURES: [f32; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
 
 /// A loaded model. One thread uses it.
@@ -247,7 +247,7 @@ impl Whisper {
         let mut prompt = Vec::new();
         if let Some(text) = options.prompt.as_deref().filter(|text| !text.trim().is_empty()) {
             let before = self.tokens.encode(&format!(" {}", text.trim()));
-            // Half of the context, as OpenAI's decoder keeps it.
+            // The prompt gets half of the context, as in OpenAI's decoder. Its beginning is dropped.
             let kept = before.len().saturating_sub(self.sizes.text_ctx / 2 - 1);
             prompt.push(self.tokens.previous());
             prompt.extend(&before[kept..]);

@@ -1,5 +1,5 @@
-//! Opus packets → mono samples at 48 kHz; the codec itself mixes stereo. Not at 16 kHz, which the codec also offers:
-//! its shortcut loses 7 dB of fidelity in packets that use both of its coders.
+//! Opus packets → mono samples at 48 kHz; the codec itself mixes stereo. The codec can also decode to 16 kHz directly,
+//! but that loses 7 dB in packets that use both of its coders (SILK and CELT).
 
 use opus_pure::{MAX_PACKET_SAMPLES, OpusDecoder, OpusMSDecoder, packet};
 

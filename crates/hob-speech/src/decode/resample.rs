@@ -92,7 +92,7 @@ impl Resampler {
     }
 }
 
-/// The block is even, because the centre of the filter would else lie between two samples, and all times would shift.
+/// The block length is even. With an odd one, the centre of the filter would be between two samples, and all times would shift.
 fn new_fft(rate_hz: u32) -> Result<Fft<f32>, DecodeError> {
     let even = 2 * rate_hz / common_divisor(rate_hz, DECODED_RATE_HZ);
     let block = (rate_hz / BLOCKS_PER_SECOND).next_multiple_of(even) as usize;

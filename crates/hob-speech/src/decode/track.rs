@@ -27,7 +27,7 @@ use super::{DECODED_RATE_HZ, DecodeError};
 pub(super) const RATE_HZ_MIN: u32 = 1_000;
 pub(super) const RATE_HZ_MAX: u32 = 768_000;
 pub(super) const CHANNELS_MAX: usize = 32;
-/// Bytes before the first header that may be something else. Larger values find "mp3" in the noise of pictures.
+/// Bytes that may come before the first header. With a larger value, the probe takes random bytes of pictures for mp3.
 const JUNK_BYTES_MAX: u32 = 64 * 1024;
 /// Packets in a row that give no sound. Then the rest of the file is taken for damaged.
 const SILENT_PACKETS_MAX: u32 = 10_000;
@@ -35,11 +35,11 @@ const SILENT_PACKETS_MAX: u32 = 10_000;
 const OTHER_PACKETS_MAX: u32 = 100_000;
 /// Shorter holes are rounded timestamps.
 const HOLE_S_MIN: f64 = 0.05;
-/// After damage, the hole is the damage, and only the rounding to milliseconds is left out.
+/// After a damaged packet the gap is known to be real, so only gaps from rounding to milliseconds are ignored.
 const DAMAGED_HOLE_S_MIN: f64 = 0.003;
 /// Vorbis gives no sound for its first block, which may be 8,192 samples long.
 const VORBIS_HOLE_S_MIN: f64 = 0.25;
-/// A longer jump is a timestamp that lies, or a stream that was joined from two.
+/// A longer gap is a wrong timestamp, or two streams that were joined.
 const HOLE_S_MAX: f64 = 3_600.0;
 /// Every MP3 encoder and decoder together delay by at least this many samples. Only files with an Info tag say more.
 const MP3_DELAY_SAMPLES: f64 = 1_057.0;
@@ -81,7 +81,7 @@ pub(super) struct SoundTrack {
     last_was_damaged: bool,
     /// The time of the first packet, by the container.
     first_s: Option<f64>,
-    /// Seconds that the decoder made, with what was cut.
+    /// Seconds of sound that the decoder returned, including what was cut off later.
     decoded_s: f64,
     heard_s: f64,
     rate_hz: u32,
@@ -287,7 +287,7 @@ impl SoundTrack {
 }
 
 /// Symphonia refuses files that are shorter than their headers say, unless it cannot know the length. Recordings and
-/// uploads that were stopped hard are such files. Whole MP4 files need seeking, since their index may come last.
+/// uploads that were interrupted are such files. Whole MP4 files need seeking, since their index may come last.
 fn source(bytes: &Bytes) -> Box<dyn MediaSource> {
     const MATROSKA: [u8; 4] = [0x1A, 0x45, 0xDF, 0xA3];
     let is_mp4 = bytes.get(4..8) == Some(b"ftyp");

@@ -1,5 +1,5 @@
-//! Transcription by other servers: the fields of the form that they are sent, and the answers they give.
-//! Some answer whole, some with events of OpenAI's, some with events of their own that hold only text.
+//! Transcription by other servers: the form fields that hob sends, and the answers that it reads.
+//! An answer is one JSON body, OpenAI's events, or events without a type that hold only text.
 
 use hob_core::{
     Fault, HeardWord, Segment, SoundFile, Transcribed, TranscriptEvent, TranscriptRequest,
@@ -10,18 +10,18 @@ use serde_json::Value;
 use super::Misread;
 use super::fault::reported;
 
-/// In which form a transcript is asked for. Not every server knows each of them.
+/// The format in which hob requests a transcript. Some servers do not support all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranscriptShape {
     /// With language, duration and times.
     Verbose,
     /// The text alone.
     Short,
-    /// The text, as it is understood.
+    /// The text in events, while the server transcribes.
     Events,
 }
 
-/// Below `/v1`.
+/// The path of the request, relative to `/v1`.
 pub fn transcript_path(task: TranscriptTask) -> &'static str {
     match task {
         TranscriptTask::Transcribe => "audio/transcriptions",
@@ -29,7 +29,7 @@ pub fn transcript_path(task: TranscriptTask) -> &'static str {
     }
 }
 
-/// The form's fields, the file excepted.
+/// All fields of the form except the file.
 pub fn transcript_fields(
     request: &TranscriptRequest,
     model: &str,
@@ -106,7 +106,7 @@ pub fn parse_transcript(body: &str) -> Result<Vec<TranscriptEvent>, Fault> {
 #[derive(Debug, Default)]
 pub struct TranscriptReader {
     has_text: bool,
-    /// Texts came without a type: such servers have no last event.
+    /// Whether an event without a type was read. Such servers send no last event, so the end of the stream is the end.
     is_plain: bool,
     is_over: bool,
 }
@@ -115,7 +115,7 @@ impl TranscriptReader {
     /// Adds what one event says.
     ///
     /// # Errors
-    /// [`Misread::Malformed`] may be skipped; a failure is the transcript's end.
+    /// After [`Misread::Malformed`] the caller may read the next event. Any other error ends the transcript.
     pub fn read(&mut self, data: &str, said: &mut Vec<TranscriptEvent>) -> Result<(), Misread> {
         if data == "[DONE]" {
             return self.end(said).map_err(Misread::Failed);

@@ -1,5 +1,5 @@
-//! `hob hear`: transcribes a file, stdin or the microphone, with an engine of its own or a server.
-//! The text goes to stdout while it is understood.
+//! `hob hear`: transcribes a file, stdin or the microphone, with a worker of its own or with a server.
+//! Text goes to stdout as soon as it is final.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -52,7 +52,7 @@ pub(crate) struct HearArgs {
     /// Translate to English
     #[arg(long)]
     translate: bool,
-    /// Text that may have come before: names, spelling, style
+    /// A text whose names, spelling and style the model imitates
     #[arg(long)]
     prompt: Option<String>,
     /// The time of each word (with --format json)
@@ -61,7 +61,7 @@ pub(crate) struct HearArgs {
     /// The transcription model: a name that `hob models` lists, or a Whisper file
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Use this server instead of an engine of this command
+    /// Use this server; without it, this command loads the model itself, even if a hob runs on this machine
     #[arg(long, value_name = "URL")]
     server: Option<String>,
 }
@@ -75,7 +75,7 @@ enum HearFormat {
     Srt,
     /// Subtitles for web pages
     Vtt,
-    /// Everything that is known, with times
+    /// OpenAI's verbose_json: text, language, segments with times, and words with --words
     Json,
 }
 
@@ -205,7 +205,7 @@ async fn write(
 ) -> CliResult<Exit> {
     let (task, language) = (request.task, request.language.clone());
     let asked = Instant::now();
-    // Text is written as it comes, unless the terminal shows the progress in the same place.
+    // On a terminal, the text itself shows the progress.
     let is_shown = args.format == HearFormat::Text && io::stdout().is_terminal();
     let progress = app.printer.spinner("listening");
     let mut events = hearing.worker.transcribe(request).await?;
@@ -284,7 +284,7 @@ fn read(file: &Path) -> CliResult<Bytes> {
     if read as u64 > FILE_BYTES_MAX { Err(too_large()) } else { Ok(Bytes::from(bytes)) }
 }
 
-/// A transcript may be written to a terminal, sound may not.
+/// Unlike sound, a transcript may be written to a terminal.
 fn output(args: &HearArgs) -> CliResult<Sink> {
     if args.output == Path::new("-") { Ok(Sink::Stdout) } else { Sink::open(&args.output) }
 }

@@ -52,7 +52,7 @@ enum Grouping {
     Alias,
     /// The model that answered
     Target,
-    /// chat, speech or embeddings
+    /// chat, speech, transcription or embeddings
     Route,
     /// The client's key
     Key,

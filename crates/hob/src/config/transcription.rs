@@ -1,5 +1,5 @@
 //! `[transcription]` of hob.toml.
-//! Its keys mean the same as those of `[chat]`.
+//! `[chat]` has keys of the same names with the same meaning.
 
 use std::num::NonZeroU16;
 

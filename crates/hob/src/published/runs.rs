@@ -39,7 +39,7 @@ pub(crate) struct Published {
     profile: EngineProfile,
 }
 
-/// Groups of runs: the runs of a group predict each other.
+/// Groups of runs. `hob fit validate` predicts runs of `Decode` from each other, and all other runs of a machine from those of `Decode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunGroup {
     /// On one device, with a short context.
@@ -158,7 +158,7 @@ fn merge_equal(rows: Vec<Published>) -> Vec<Published> {
     figures.into_iter().map(one).collect()
 }
 
-/// Ollama's own engine, which 0.30 replaced with llama.cpp's, computed recurrent layers in several kernels.
+/// Whether this version of Ollama still had its own engine, which computed recurrent layers in several kernels. Since 0.30 it runs llama.cpp.
 fn has_own_engine(record: &Record) -> bool {
     let version = record.engine.version.as_deref().unwrap_or("0");
     let numbers =

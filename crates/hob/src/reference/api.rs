@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::record::kind;
 use super::{MADE, row};
 
-/// A line `<!-- routes: NAME -->` stands where the routes of a group go, `<!-- types -->` where the types go, and
-/// `<!-- metrics -->` where the metrics go.
+/// In the template, the routes of a group replace `<!-- routes: NAME -->`, the types `<!-- types -->`, and the metrics
+/// `<!-- metrics -->`.
 const TEMPLATE: &str = include_str!("api.md");
 
 pub(crate) fn markdown() -> String {
@@ -83,7 +83,7 @@ fn route(page: &mut String, name: &str, operation: &Value) {
     }
 }
 
-/// A stream holds JSON texts of its types.
+/// What a route answers with: its type, or for a stream the media type and the types of its events.
 fn answer(media: &str, schema: &Value) -> String {
     let streamed = &schema["contentSchema"];
     match (streamed.is_object(), kind(if streamed.is_object() { streamed } else { schema })) {

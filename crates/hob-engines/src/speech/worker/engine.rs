@@ -94,7 +94,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         self.scheduler.add(stream);
     }
 
-    /// Ignores orders for a stream that has ended: the server sent them before it knew of the end.
+    /// Adds text to a stream. An order for a stream that has ended does nothing: the server sent it before it knew of the end.
     fn push(&mut self, stream: u32, piece: &str) {
         if let Some(voicing) = self.streams.get_mut(&stream) {
             self.units.push(&mut voicing.text, piece);
@@ -132,7 +132,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
 
     fn take(&mut self, turn: NextWindow) -> Result<(), ServeError> {
         let stream = turn.stream;
-        // Removed for the step, so that the engine's other fields can be borrowed.
+        // The stream's state is taken out during the step, so that the engine's other fields can be borrowed.
         let Some(mut voicing) = self.streams.remove(&stream) else {
             return Ok(());
         };

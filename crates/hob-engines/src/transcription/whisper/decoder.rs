@@ -6,7 +6,7 @@ use super::file::Sizes;
 use super::ggml::{Backends, Graph, Tensor, floats};
 use super::weights::{Attention, KeyValues, Weights};
 
-/// Which tokens of a step need logits: the last, and one more.
+/// The tokens to compute in one call of the decoder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step<'a> {
     pub(super) tokens: &'a [u32],
@@ -22,7 +22,8 @@ struct Decoding<'a, 'b> {
     step: Step<'b>,
 }
 
-/// The logits after each of `rows` (numbers of tokens of this step). `None` if the memory does not suffice.
+/// The logits after the tokens of this step whose indexes are in `rows`, one row after the other. `None` if there is not
+/// enough memory.
 pub(super) fn logits(
     weights: &Weights,
     sizes: &Sizes,
@@ -55,7 +56,7 @@ pub(super) fn logits(
     is_computed.then(|| floats(logits))
 }
 
-/// How much each token attends to each position, for each of `heads` (layer, head): tokens one after the other.
+/// The cross-attention scores before the softmax, for each `(layer, head)` of `heads`: one row of positions for each token.
 pub(super) fn attention(
     weights: &Weights,
     sizes: &Sizes,

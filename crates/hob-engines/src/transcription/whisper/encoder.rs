@@ -7,8 +7,8 @@ use super::weights::{Attention, Linear, Norm, Weights};
 
 pub(super) const EPSILON: f32 = 1e-5;
 
-/// Computes `mel` (bands by frames, two frames for each position), and fills the caches of the sound. False if the
-/// memory does not suffice.
+/// Encodes a spectrogram (bands by frames, two frames for each position), and writes the decoder's keys and
+/// values for the sound. Returns false if there is not enough memory.
 pub(super) fn encode(
     weights: &Weights,
     sizes: &Sizes,

@@ -1,5 +1,5 @@
 //! Reads a Whisper file in whisper.cpp's format: sizes, mel filters, vocabulary, tensors.
-//! The file may be damaged or lie, so every size is checked before memory is taken for it.
+//! A file may be damaged or malicious, so every size is checked before memory is allocated for it.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};

@@ -12,7 +12,7 @@ use llama_cpp_sys_2 as sys;
 /// Maximum nodes of a graph. Whisper large's decoder has about 2,000.
 const NODES_MAX: usize = 8192;
 
-/// Types of ggml that this engine makes itself. Files may hold others.
+/// A data type of ggml. The constants are the types that this engine creates; a file may contain others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Type(sys::ggml_type);
 
@@ -184,7 +184,7 @@ impl Backends {
         Some(Backends { sched, all })
     }
 
-    /// Bytes of weights on a graphics card count there.
+    /// Whether a graphics card computes, and so holds the weights.
     pub(super) fn has_card(&self) -> bool {
         self.all.len() > 1
     }
@@ -427,7 +427,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// Adds a result that is computed for its effect or read afterwards.
+    /// Adds a tensor that must be computed: its values are read afterwards, or it writes into a cache.
     pub(super) fn want(&self, a: Tensor<'a>) -> Tensor<'a> {
         // SAFETY: the tensor is of this graph.
         unsafe {
@@ -437,7 +437,7 @@ impl<'a> Graph<'a> {
         a
     }
 
-    /// Adds a result that is computed for its effect, before what is added later.
+    /// Adds a write into a cache that must happen before tensors that are added later.
     pub(super) fn first(&self, a: Tensor<'a>) {
         // SAFETY: the tensor is of this graph.
         unsafe { sys::ggml_build_forward_expand(self.raw, a.raw()) }

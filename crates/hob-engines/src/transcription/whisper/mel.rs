@@ -47,7 +47,7 @@ impl Mel {
     /// -1 to 1.
     pub(super) fn spectrogram(&self, samples: &[f32], frames: usize) -> Vec<f32> {
         let mut mel = vec![-10.0_f32; self.bands * frames];
-        // Later frames hear silence only.
+        // All later frames are silence, so they keep the lowest value.
         let sounding = (samples.len() + FRAME / 2).div_ceil(HOP).min(frames);
         let mut buffer = vec![Complex::new(0.0, 0.0); FRAME];
         let mut scratch = vec![Complex::new(0.0, 0.0); self.fft.get_inplace_scratch_len()];

@@ -1,5 +1,5 @@
 //! One pass of the decoder over a window, and the doubts about its result that call for another pass.
-//! The thresholds are OpenAI's, but for the rate of tokens.
+//! The thresholds are those of OpenAI's decoder, except the rate of tokens.
 
 use std::io::Write as _;
 
@@ -12,7 +12,7 @@ use super::{TranscribeError, Whisper};
 
 /// Mean log-probability below which a text is doubted.
 const LOGPROB_MIN: f32 = -1.0;
-/// Above it, and with a doubted text, nothing was said.
+/// If the probability of no speech is above this and the mean log-probability below LOGPROB_MIN, the window has no speech.
 const NO_SPEECH_MAX: f32 = 0.6;
 /// Silence gives "you" and "Thank you." with a probability of no speech above 0.9 and a mean log-probability of about
 /// -0.6 (measured with Whisper base).
@@ -22,7 +22,7 @@ const LOGPROB_OF_SILENCE: f32 = -0.5;
 const COMPRESSION_MAX: f32 = 2.4;
 /// Fast speech has 6 tokens per second.
 const TOKENS_PER_S_MAX: f64 = 8.0;
-/// Tokens beyond the rate that a short sound may have.
+/// Tokens in addition to the rate, so that a very short sound may have a few words.
 const TOKENS_FREE: f64 = 10.0;
 /// Times that a sequence of tokens must follow itself to be a loop.
 const LOOP_REPEATS: usize = 4;
@@ -42,7 +42,7 @@ pub(super) struct Pass {
 
 /// What a pass needs.
 pub(super) struct PassPlan<'a> {
-    /// Tokens before the answer, of which number `start` opens the transcript.
+    /// Tokens before the answer. The token at index `start` is "start of transcript".
     pub(super) prompt: Vec<u32>,
     pub(super) start: usize,
     pub(super) has_times: bool,
@@ -65,7 +65,7 @@ impl Pass {
         self.no_speech > NO_SPEECH_MAX || self.is_doubted(sound_s)
     }
 
-    /// The text may be wrong in a way that another pass can mend.
+    /// Whether the text may be wrong, so that another pass should be tried.
     pub(super) fn is_doubted(&self, sound_s: f64) -> bool {
         let limit = sound_s * TOKENS_PER_S_MAX + TOKENS_FREE;
         self.is_cut
@@ -88,7 +88,7 @@ pub(super) fn has_loop(tokens: &[u32]) -> bool {
     })
 }
 
-/// Bytes of a text for each byte of it that zlib needs.
+/// The length of a text divided by its length after zlib.
 pub(super) fn compression(text: &str) -> f32 {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
     // Writing to memory does not fail.

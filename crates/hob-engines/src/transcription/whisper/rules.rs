@@ -3,7 +3,7 @@
 
 use super::tokens::{TIMESTAMP_S, Tokens};
 
-/// Latest first timestamp.
+/// The first segment begins at the latest here.
 const FIRST_TIME_MAX_S: f64 = 1.0;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ impl Rules<'_> {
             }
         };
         tokens.non_speech.iter().copied().for_each(&mut forbid);
-        // All special tokens before the times, among them that for no times.
+        // All special tokens before the timestamp tokens, "no timestamps" included.
         (tokens.start()..tokens.first_timestamp()).for_each(&mut forbid);
         if said.is_empty() {
             tokens.encode(" ").into_iter().chain([tokens.end]).for_each(&mut forbid);

@@ -31,7 +31,9 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// `vocabulary` holds the tokens of text; the model has `size` tokens.
+    /// `vocabulary` holds the tokens of text; the model has `size` tokens. An English model has 50,256 text tokens, a
+    /// multilingual one 50,257. Then follow: end of text, start of transcript, the languages, translate, transcribe, start
+    /// of LM, previous text, no speech, no timestamps, and 1,501 timestamps.
     pub(super) fn new(mut vocabulary: Vec<Vec<u8>>, size: usize) -> Tokens {
         let is_multilingual = size >= 51_865;
         let end = 50_256 + u32::from(is_multilingual);
@@ -132,7 +134,7 @@ impl Tokens {
         String::from_utf8_lossy(&bytes).replace(char::REPLACEMENT_CHARACTER, "")
     }
 
-    /// The tokens of a text: pairs are merged in the order of their numbers, as in training.
+    /// The tokens of a text. The pair with the lowest token id is merged first, as in training.
     pub(super) fn encode(&self, text: &str) -> Vec<u32> {
         pieces(text).flat_map(|piece| self.encode_piece(piece.as_bytes())).collect()
     }

@@ -44,7 +44,8 @@ pub(super) struct KeyValues<'a> {
     pub(super) value: Tensor<'a>,
 }
 
-/// All tensors. They live in the stores, which this value owns, so `'static` never leaves this module's parent.
+/// All tensors. They point into `stores`. Their lifetime is written as `'static`, because a struct cannot borrow from its
+/// own field; no tensor is handed out of `whisper`.
 #[derive(Debug)]
 pub(super) struct Weights {
     pub(super) encoder_position: Tensor<'static>,
@@ -62,7 +63,6 @@ pub(super) struct Weights {
     stores: [Store; 2],
 }
 
-// SAFETY is not needed: `Weights` is moved as a whole with its stores, and one thread uses it.
 impl Weights {
     pub(super) fn load(
         file: &mut WhisperFile,

@@ -38,13 +38,14 @@ impl Whisper {
             decoder::attention(&self.weights, &self.sizes, &mut self.backends, step, &heads)
                 .ok_or(TranscribeError::Memory)?;
         let costs = costs(&found, all.len(), positions, sounding);
-        // The token before a text token predicts it.
+        // Each row of scores belongs to the token that predicts the next one, so the rows begin one token earlier.
         let rows = &costs[(opening - 1) * sounding..(all.len() - 1) * sounding];
         let starts = warp(rows, sounding);
         Ok(self.timed(language, &text, &starts, sounding))
     }
 
-    /// The heads that follow the sound, as published for each size; other models use all heads of the upper half.
+    /// The attention heads that follow the sound, as OpenAI published them for tiny, base and large-v3-turbo.
+    /// Other sizes use all heads of the upper half of the layers, which is less exact.
     fn alignment_heads(&self) -> Vec<(usize, usize)> {
         let (layers, heads) = (self.sizes.text_layers, self.sizes.text_heads);
         let known: &[(usize, usize)] = match (layers, heads, self.tokens.is_multilingual()) {
@@ -63,7 +64,7 @@ impl Whisper {
         known.to_vec()
     }
 
-    /// Joins tokens to words. `starts` holds the position where each token begins, and the last is the end.
+    /// Joins tokens into words with times. `starts` has the first position of each token, and one more for the end.
     fn timed(
         &self,
         language: &str,
@@ -98,7 +99,7 @@ impl Whisper {
         }
         for word in &mut words {
             word.word = word.word.trim().to_owned();
-            // The pause before a word belongs to no word.
+            // The alignment counts a pause as part of the word after it, so a word is cut to its last two seconds.
             word.start_s = word.start_s.max(word.end_s - WORD_S_MAX);
         }
         words.retain(|word| !word.word.is_empty());

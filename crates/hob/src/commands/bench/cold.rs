@@ -16,7 +16,7 @@ use crate::settings::DEFAULT_SPEECH;
 pub(crate) struct ColdArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
-    /// Where the weights are before each start; without it both places, or with --swap-with the swap
+    /// Where the weights are before each start [default: on disk, then in memory; with --swap-with: model_swap]
     #[arg(long, value_enum, value_name = "STATE", value_delimiter = ',')]
     state: Vec<StateName>,
     /// Another model of the same server, which answers in between: the time until the first model answers again

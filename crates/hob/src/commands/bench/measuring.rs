@@ -43,10 +43,10 @@ pub(crate) struct MeasuringArgs {
     /// The most runs of a cell
     #[arg(long, value_name = "N", default_value_t = 10)]
     runs_max: usize,
-    /// A cell that takes longer ends with the runs that it has
+    /// Time limit of a cell; it then ends with the runs that it has
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     budget_s: u64,
-    /// A server that sends nothing for so long has failed
+    /// Time after which a silent server counts as failed
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     silence_s: u64,
     /// The seed of the prompts, to repeat them; otherwise they are new each time, so that no cache has them
@@ -55,7 +55,7 @@ pub(crate) struct MeasuringArgs {
     /// Where records are kept
     #[arg(long, value_name = "FOLDER", default_value = RECORDS)]
     pub(crate) out: PathBuf,
-    /// Measure the cells of this kind that a plan names instead, of this --target where it is given
+    /// Measure the cells of this kind in this plan instead; with --target, only those of that target
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
     /// Fail instead of waiting for another measurement to end

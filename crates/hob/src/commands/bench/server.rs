@@ -39,13 +39,13 @@ pub(crate) struct ServerArgs {
     /// started and ended again
     #[arg(long, value_name = "NAME|URL", help_heading = "Target")]
     pub(crate) target: Option<String>,
-    /// Which of its models; not needed where there is only one
+    /// The model to measure; not needed if the server has only one
     #[arg(long, value_name = "NAME", help_heading = "Target")]
     pub(crate) model: Option<String>,
     /// The API of the server
     #[arg(long, value_enum, default_value_t = ApiName::Auto, help_heading = "Target")]
     pub(crate) api: ApiName,
-    /// The variable that holds its key; without it, its own in hob.toml, or for a hob hob's
+    /// The environment variable with the server's key [default: the upstream's key in hob.toml; for a hob, HOB_API_KEY]
     #[arg(long, value_name = "VARIABLE", help_heading = "Target")]
     pub(crate) key_env: Option<String>,
     /// The command line that starts the server. hob restarts the server after half of the runs, and stops
@@ -55,10 +55,10 @@ pub(crate) struct ServerArgs {
     /// The path that answers 200 when the server is ready
     #[arg(long, value_name = "PATH", default_value = READY, help_heading = "Target")]
     pub(crate) ready: String,
-    /// A server that is not ready after so long has failed
+    /// Time after which a server that is not ready counts as failed
     #[arg(long, value_name = "SECONDS", default_value_t = READY_S, help_heading = "Target")]
     pub(crate) ready_s: u64,
-    /// How long a context it is started with: what {ctx} stands for in its command line
+    /// Context length to start the server with; it replaces {ctx} in the command line
     #[arg(long, value_name = "TOKENS", help_heading = "Target")]
     pub(crate) context: Option<u64>,
     /// The file of its weights, which is hashed: figures of unknown weights stay unverified

@@ -16,7 +16,7 @@ use super::workload::{run_size, users};
 use crate::failure::{CliResult, Failure};
 
 const SENTENCES_MAX: usize = 500;
-/// Beyond this a noise cannot be heard, or nothing else can.
+/// Above the maximum the noise is inaudible; below the minimum the speech is.
 const SNR_DB_MAX: f64 = 100.0;
 const SNR_DB_MIN: f64 = -20.0;
 
@@ -29,7 +29,7 @@ pub(crate) struct SttArgs {
     /// Recordings: a YAML file that lists WAV files with their texts
     #[arg(long, value_name = "FILE", conflicts_with_all = ["spoken", "voice", "speech_model"])]
     set: Option<PathBuf>,
-    /// English sentences of your own, one a line, that the server's speech model speaks first
+    /// A text file with your own English sentences, one per line, which the server's speech model speaks first
     #[arg(long, value_name = "FILE")]
     spoken: Option<PathBuf>,
     /// The voices of spoken sentences, in turns; without it the first few that the server lists
@@ -38,10 +38,10 @@ pub(crate) struct SttArgs {
     /// The model that speaks; not needed where the server has only one
     #[arg(long, value_name = "NAME")]
     speech_model: Option<String>,
-    /// Also with white noise, so many dB below each clip
+    /// Also measure with white noise, this many decibels below the speech
     #[arg(long, value_name = "DB", value_delimiter = ',', value_parser = snr_db, allow_negative_numbers = true)]
     noise: Vec<f64>,
-    /// Whether to ask for the text in pieces, as a whole, or both one after the other
+    /// How to request the text: yes = in pieces, no = whole, both = first whole, then in pieces
     #[arg(long, value_enum, default_value_t = StreamName::No)]
     stream: StreamName,
     /// Users at once; each waits for its answer
