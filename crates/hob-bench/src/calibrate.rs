@@ -90,14 +90,20 @@ pub enum Limit {
     FirstToken { error_ms: f64, allowed_ms: f64 },
     #[error("the client's time per token is off by {error_ms:.3} ms (at most {allowed_ms:.3} ms)")]
     TokenTime { error_ms: f64, allowed_ms: f64 },
-    #[error("the client reads {late_ms:.0} ms late (at most {allowed_ms:.0} ms)")]
+    #[error(
+        "the client reads {late_ms:.0} ms late (at most {allowed_ms:.0} ms): stop other programs, or use fewer users"
+    )]
     LateReads { late_ms: f64, allowed_ms: f64 },
-    #[error("the client takes {percent:.0} % of a core (at most {max:.0} %)", max = CPU_SHARE_MAX * 100.0)]
+    #[error("the client takes {percent:.0} % of a core (at most {max:.0} %): use fewer users, or a machine of its own", max = CPU_SHARE_MAX * 100.0)]
     Busy { percent: f64 },
-    #[error("the client sends {late_ms:.1} ms late (at most {DISPATCH_MS_MAX} ms)")]
+    #[error(
+        "the client sends {late_ms:.1} ms late (at most {DISPATCH_MS_MAX} ms): stop other programs, or use fewer users"
+    )]
     LateDispatch { late_ms: f64 },
-    #[error("the client read {followed:.0} of {sent:.0} chunks per second")]
-    Throughput { followed: f64, sent: f64 },
+    #[error(
+        "the client read {read_per_s:.0} of {sent_per_s:.0} chunks per second: stop other programs, or use fewer users"
+    )]
+    Throughput { read_per_s: f64, sent_per_s: f64 },
 }
 
 /// Why the check could not be completed.
@@ -263,9 +269,9 @@ impl Calibration {
         if self.dispatch_p95_ms > DISPATCH_MS_MAX {
             limits.push(Limit::LateDispatch { late_ms: self.dispatch_p95_ms });
         }
-        let (followed, sent) = (self.chunks_per_s, self.chunks_per_s_true);
-        if followed < sent * FOLLOWED_MIN {
-            limits.push(Limit::Throughput { followed, sent });
+        let (read_per_s, sent_per_s) = (self.chunks_per_s, self.chunks_per_s_true);
+        if read_per_s < sent_per_s * FOLLOWED_MIN {
+            limits.push(Limit::Throughput { read_per_s, sent_per_s });
         }
         limits
     }
@@ -327,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_is_found_alone() {
+    fn each_exceeded_limit_is_reported_alone() {
         assert_eq!(clean().limits(), []);
         let rows = [
             (

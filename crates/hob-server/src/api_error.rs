@@ -43,7 +43,9 @@ pub(crate) enum ApiError {
     NoSpeechModel,
     #[error("this hob has no chat model; get one with `hob pull`")]
     NoChatModel,
-    #[error("this hob has no transcription model; use a model of another server: UPSTREAM/MODEL")]
+    #[error(
+        "this hob has no transcription model; get one with `hob pull whisper-base`, or use a model of another server: UPSTREAM/MODEL"
+    )]
     NoTranscriptModel,
     #[error("'{name}' is a {kind} model, and this needs a {wanted} model")]
     WrongKind { name: String, kind: &'static str, wanted: &'static str },

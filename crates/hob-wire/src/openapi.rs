@@ -203,7 +203,7 @@ impl Document {
         let form = &mut self.requests[name];
         form["properties"]["file"] = json!({
             "type": "string", "contentMediaType": "application/octet-stream",
-            "description": "The sound file, at most 100 MiB: flac, mp3, mp4, m4a, ogg, wav or webm. Its bytes say which.",
+            "description": "The sound file, at most 100 MiB: wav, flac, mp3, m4a, mp4, ogg, opus or webm. Its bytes say which.",
         });
         form["required"] = json!(["file"]);
         reference

@@ -38,7 +38,7 @@ First steps:
 
 Exit codes:
   0  success                                5  address in use, or server silent or busy
-  1  file, disk, or a bug in hob;           6  engine or player failed
+  1  file, disk, or a bug in hob;           6  engine, player or recorder failed
      a figure became worse (bench)          7  doctor found a problem
   2  command, request or configuration      8  nothing could be compared
   3  model missing or damaged             130  interrupted

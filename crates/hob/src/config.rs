@@ -112,7 +112,8 @@ pub(crate) struct ServerSection {
     /// Maximum characters of one speech request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text_chars_max: Option<NonZeroU32>,
-    /// Maximum speech requests at once. Further ones get `503` with `Retry-After`.
+    /// Maximum requests at once for each speech model. Further ones get `503` with `Retry-After`. `[chat]` and
+    /// `[transcription]` have limits of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requests_max: Option<NonZeroU16>,
 }

@@ -68,7 +68,7 @@ impl Exit {
             Exit::ModelMissing => "a model is not stored, or is damaged",
             Exit::Source => "no source delivered the model",
             Exit::Server => "the address is in use, or the server did not answer or is busy",
-            Exit::Engine => "the engine or the player failed",
+            Exit::Engine => "the engine, the player or the recorder failed",
             Exit::Unhealthy => "hob doctor found a problem",
             Exit::Regressed => "hob bench compare --fail-on-regression: a figure became worse",
             Exit::Incomparable => "no measurements could be compared",
@@ -159,7 +159,9 @@ impl From<ModelError> for Failure {
             ModelError::NoTemplate => (Exit::Usage, Some("choose another model with --model")),
             ModelError::OutOfMemory { .. } => (
                 Exit::Engine,
-                Some("lower chat.context_tokens, or change chat.kv_type or chat.model"),
+                Some(
+                    "choose a smaller model; for chat also a lower chat.context_tokens or another chat.kv_type",
+                ),
             ),
             ModelError::NoRoom { .. } => {
                 (Exit::Engine, Some("`hob ps` lists loaded models, and `hob unload` unloads one"))

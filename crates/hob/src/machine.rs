@@ -18,7 +18,7 @@ pub(crate) struct MachineArgs {
     /// Another machine: a profile's file, or the name of one that hob has (`hob fit machine --list`)
     #[arg(long, value_name = "FILE|NAME")]
     pub(crate) machine: Option<String>,
-    /// What is free, instead of what is found: gpu0=7.2GiB, ram=12GB; as often as there are pools
+    /// Free memory of a pool, instead of the detected amount: gpu0=7.2GiB or ram=12GB; repeatable
     #[arg(long, value_name = "POOL=SIZE")]
     pub(crate) pool: Vec<PoolOverride>,
 }

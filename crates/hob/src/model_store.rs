@@ -266,8 +266,11 @@ impl ModelStore {
         let stored = self.store.list().unwrap_or_default();
         let files = stored.iter().find_map(StoredModel::whisper_files);
         files.map(|files| files.vad).ok_or_else(|| {
-            Failure::new(Exit::ModelMissing, "no speech detection is stored")
-                .hint(format!("run `hob pull {DEFAULT_TRANSCRIPTION}`, which brings it"))
+            Failure::new(
+                Exit::ModelMissing,
+                "the model of Silero VAD, which finds speech in the sound, is not stored",
+            )
+            .hint(format!("run `hob pull {DEFAULT_TRANSCRIPTION}`, which also downloads it"))
         })
     }
 

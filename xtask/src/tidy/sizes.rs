@@ -7,19 +7,19 @@ use crate::tree::File;
 const LINES_MAX: usize = 600;
 
 /// A file over the limit, and why it stays.
-pub(crate) const LONG: [(&str, &str); 0] = [];
+pub(crate) const LONG_FILES: [(&str, &str); 0] = [];
 
 pub(crate) fn lengths(files: &[File], long: &[(&str, &str)]) -> Vec<String> {
     let listed = |path: &str| long.iter().any(|(known, _)| *known == path);
     let is_long = |file: &&File| file.is_rust() && file.text.lines().count() > LINES_MAX;
     let grown = files.iter().filter(is_long).filter(|file| !listed(&file.path)).map(|file| {
         let lines = file.text.lines().count();
-        format!("{}: {lines} lines, and the limit is {LINES_MAX}", file.path)
+        format!("{}: {lines} lines (at most {LINES_MAX}): split it, or list it in LONG_FILES with a reason", file.path)
     });
     let shrunk = long
         .iter()
         .filter(|(path, _)| !files.iter().filter(is_long).any(|file| file.path == *path))
-        .map(|(path, _)| format!("{path}: no longer long; take it off the list of long files"));
+        .map(|(path, _)| format!("{path}: no longer long; remove it from LONG_FILES"));
     grown.chain(shrunk).collect()
 }
 
@@ -39,8 +39,12 @@ mod tests {
         };
         check(&short, &[], &[]);
         check(&page, &[], &[]);
-        check(&long, &[], &["a.rs: 601 lines, and the limit is 600"]);
+        check(
+            &long,
+            &[],
+            &["a.rs: 601 lines (at most 600): split it, or list it in LONG_FILES with a reason"],
+        );
         check(&long, &reason, &[]);
-        check(&short, &reason, &["a.rs: no longer long; take it off the list of long files"]);
+        check(&short, &reason, &["a.rs: no longer long; remove it from LONG_FILES"]);
     }
 }

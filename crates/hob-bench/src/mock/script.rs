@@ -186,7 +186,20 @@ fn expected(name: &str) -> String {
         "usage" => USAGES.iter().map(|(word, _)| *word).collect(),
         "audio" => AUDIOS.iter().map(|(word, _)| *word).collect(),
         "fault" => MockFault::ALL.iter().map(|fault| fault.name()).collect(),
-        _ => return String::new(),
+        "tokens" | "tokens_per_chunk" | "context_tokens" | "coalesce" | "load_max"
+        | "prefill_max" | "decode_max" | "spill_max" => {
+            return " (expected a whole number above 0)".to_owned();
+        }
+        "reasoning_tokens" | "stall_at" | "empty_chunks" | "drop_at" | "slots" | "seed" => {
+            return " (expected a whole number)".to_owned();
+        }
+        "status" => return " (expected 200 to 599)".to_owned(),
+        "audio_chunk_ms" => return format!(" (expected a number from 1 to {MS_MAX})"),
+        "think_tags" | "role_first" | "comments" | "cache" | "split_utf8" | "crash" | "hang"
+        | "garbage" | "tells_context" | "truncates" => {
+            return " (expected true or false)".to_owned();
+        }
+        _ => return format!(" (expected a number from 0 to {MS_MAX})"),
     };
     format!(" (expected one of {})", words.join(", "))
 }
@@ -263,10 +276,11 @@ mod tests {
     fn a_wrong_pair_is_rejected_with_the_expected_values() {
         let rows = [
             ("ttft_ms", "'ttft_ms' is not a script setting (expected NAME=VALUE)"),
-            ("itl_ms=-1", "itl_ms cannot be '-1'"),
-            ("itl_ms=NaN", "itl_ms cannot be 'NaN'"),
-            ("tokens=0", "tokens cannot be '0'"),
-            ("status=42", "status cannot be '42'"),
+            ("itl_ms=-1", "itl_ms cannot be '-1' (expected a number from 0 to 3600000)"),
+            ("itl_ms=NaN", "itl_ms cannot be 'NaN' (expected a number from 0 to 3600000)"),
+            ("comments=yes", "comments cannot be 'yes' (expected true or false)"),
+            ("tokens=0", "tokens cannot be '0' (expected a whole number above 0)"),
+            ("status=42", "status cannot be '42' (expected 200 to 599)"),
             (
                 "audio=late",
                 "audio cannot be 'late' (expected one of streamed, hold_all, per_sentence)",
@@ -281,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_ends_where_its_memory_ends() {
+    fn the_mock_ends_at_its_prefill_and_decode_limits() {
         let script = Script::default().with("prefill_max=100,decode_max=110").unwrap();
         let rows = [(101, 1, Some(0)), (100, 10, None), (100, 11, Some(10)), (40, 64, None)];
         for (prompt, tokens, expected) in rows {

@@ -154,7 +154,7 @@ fn invalid(runs: &Runs) -> Vec<String> {
     let impossible = flagged(runs, Flag::CountsImpossible);
     if impossible > 0 {
         reasons.push(format!(
-            "the server's token count is impossible for {impossible} of {answers} answers: fewer than chunks, more than allowed, or more than characters"
+            "the server's token count is impossible for {impossible} of {answers} answers: it is below the number of chunks, above the token limit, or above the number of characters"
         ));
     }
     let whole = flagged(runs, Flag::NotStreamed);
@@ -175,7 +175,7 @@ fn flagged(runs: &Runs, flag: Flag) -> usize {
 fn late(record: &Record) -> Option<String> {
     let late_ms = record.harness.as_ref()?.client.dispatch_ms?.p95;
     (late_ms > DISPATCH_MS_MAX).then(|| {
-        format!("requests were sent {late_ms:.0} ms after they were due: this client was busy, or had no more connections")
+        format!("requests were sent {late_ms:.0} ms after they were due (at most {DISPATCH_MS_MAX} ms): this client was busy, or had no free connection")
     })
 }
 
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unchecked_client_invalidates_times_and_no_longest_context() {
+    fn an_unchecked_client_invalidates_times_but_not_a_longest_context() {
         let reply = Reply { figures: [(Metric::TtftMs, 5.0)].into(), ..Reply::default() };
         let run = Run { replies: vec![reply], ..Run::default() };
         let runs = Runs { runs: vec![run], ..Runs::default() };

@@ -56,11 +56,15 @@ pub enum ClipError {
     Io { file: String, source: std::io::Error },
     #[error("{file}:{line}: {reason}")]
     Wrong { file: String, line: u64, reason: String },
-    #[error("{file}: {count} clips (expected 1 to {CLIPS_MAX})")]
+    #[error("{file} lists {count} clips (expected 1 to {CLIPS_MAX})")]
     Count { file: String, count: usize },
-    #[error("{file}: {bytes} bytes, of which {bytes_max} fit")]
+    #[error(
+        "{file} has {bytes} bytes, and {bytes_max} bytes are left for it (a set file has at most 16 MiB, all its sounds together 1 GiB)"
+    )]
     Long { file: String, bytes: u64, bytes_max: u64 },
-    #[error("{file} is not a WAV file of 16-bit samples: convert it, for example with ffmpeg")]
+    #[error(
+        "{file} is not a WAV file of 16-bit samples; convert it: ffmpeg -i INPUT -ac 1 -c:a pcm_s16le OUTPUT.wav"
+    )]
     NotWav { file: String },
 }
 
@@ -251,9 +255,9 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_cannot_be_used_is_rejected_with_its_place() {
+    fn a_wrong_set_is_rejected_with_file_and_line() {
         let rows = [
-            ("clips: []\n", "0 clips (expected 1 to 5000)"),
+            ("clips: []\n", "lists 0 clips (expected 1 to 5000)"),
             ("clips:\n- {file: b.wav, text: a}\n", "b.wav is not a WAV file of 16-bit samples"),
             ("clips:\n- {file: c.wav, text: a}\n", "cannot read"),
             ("clips:\n- {file: wav/a.wav}\n", "few.yaml:2: missing field `text`"),
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_as_loud_as_said_and_repeats() {
+    fn noise_has_the_requested_level_and_is_repeatable() {
         let clip = Clip::new("a", tone().to_bytes(), "a", "en").expect("a clip");
         let clean =
             ClipSet { name: "few".to_owned(), clips: vec![clip], snr_db: None, synthetic_by: None };

@@ -162,7 +162,7 @@ impl Transcript {
 }
 
 fn refused(reason: String) -> ModelError {
-    ModelError::InvalidField { field: "file", reason }
+    ModelError::InvalidField { field: "file", reason: format!("cannot be decoded: {reason}") }
 }
 
 /// Sends the order to begin, the sound in pieces, and its end.

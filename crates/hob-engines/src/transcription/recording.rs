@@ -101,7 +101,9 @@ impl<V: VoiceDetector> Recording<V> {
             unread.extend(samples);
             let unread_s = unread.len() as f64 / RATE_HZ;
             if self.begin.is_live && unread_s > LIVE_UNREAD_S_MAX {
-                return Err(format!("it is {unread_s:.0} s behind the live sound"));
+                return Err(format!(
+                    "it is {unread_s:.0} s behind the live sound (at most {LIVE_UNREAD_S_MAX} s): use a smaller model, or let nothing else run"
+                ));
             }
         }
         Ok(())

@@ -41,7 +41,7 @@ pub enum VadError {
     #[error("the file of Silero VAD is damaged: {0}")]
     Graph(#[from] GraphError),
     #[error(
-        "the file has {bytes} bytes and Silero VAD at most {FILE_BYTES_MAX}: this is another file"
+        "the file has {bytes} bytes, and Silero VAD has at most {FILE_BYTES_MAX}: this is not Silero VAD"
     )]
     TooLarge { bytes: u64 },
     #[error("this is not Silero VAD: its '{0}' is missing or has another size")]

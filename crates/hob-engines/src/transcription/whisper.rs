@@ -85,7 +85,7 @@ pub enum TranscribeError {
     UnknownLanguage(String),
     #[error("a part has {0} samples, which is more than {SOUND_S_MAX} s")]
     TooLong(usize),
-    #[error("the memory does not suffice for the computation")]
+    #[error("there is not enough memory to transcribe; use a smaller model or unload others")]
     Memory,
     #[error("the request was cancelled")]
     Cancelled,

@@ -30,7 +30,7 @@ const EVENTS_MAX: usize = 4096;
 pub enum TranscriptionWorkerError {
     #[error("the model does not load: {0}")]
     Load(String),
-    #[error("the model loads but does not hear: {0}")]
+    #[error("the model loads but cannot transcribe: {0}")]
     WarmUp(String),
     #[error(transparent)]
     Inbox(#[from] InboxError),

@@ -98,8 +98,7 @@ async fn a_form_that_ends_too_early_is_refused() {
 #[tokio::test]
 async fn a_hob_that_does_not_listen_says_so() {
     let server = Server::start().await;
-    let message =
-        "this hob has no transcription model; use a model of another server: UPSTREAM/MODEL";
+    let message = "this hob has no transcription model; get one with `hob pull whisper-base`, or use a model of another server: UPSTREAM/MODEL";
     for fields in [&[][..], &[("model", "whisper-1")]] {
         let answer = server.ask(form_with(fields)).await;
         let expected = (503, "server_error", None, Some("no_target"), Some("false"), None);

@@ -12,7 +12,7 @@ fn check(file: &[u8], says: &str) {
 }
 
 #[test]
-fn an_empty_file() {
+fn an_empty_file_is_refused() {
     check(
         b"",
         "the file is empty: send a sound file (wav, flac, mp3, m4a, mp4, ogg, opus and webm are accepted)",
@@ -20,7 +20,7 @@ fn an_empty_file() {
 }
 
 #[test]
-fn files_that_are_not_sound() {
+fn files_that_are_not_sound_are_refused() {
     let text = "I am a text file that is called sound.mp3. ".repeat(5_000);
     let picture = [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice(), &[0; 3_000]].concat();
     let json = br#"{"model": "whisper-1", "file": "RIFF"}"#.to_vec();
@@ -35,7 +35,7 @@ fn files_that_are_not_sound() {
 }
 
 #[test]
-fn a_film_without_sound() {
+fn a_film_without_sound_is_refused() {
     check(
         include_bytes!("files/no-sound.mp4"),
         "the isomp4 file has no sound track: send a file with sound (wav, flac, mp3, m4a, mp4, ogg, opus and webm)",
@@ -43,7 +43,7 @@ fn a_film_without_sound() {
 }
 
 #[test]
-fn a_codec_that_hob_lacks() {
+fn a_codec_that_hob_lacks_is_refused() {
     check(
         include_bytes!("files/chirp-ac3.mkv"),
         "hob cannot decode the codec AC-3: convert the file, for example to wav, flac, mp3 or opus",
@@ -52,7 +52,7 @@ fn a_codec_that_hob_lacks() {
 
 #[test]
 #[cfg(not(feature = "aac"))]
-fn aac_that_is_not_built() {
+fn aac_that_is_not_built_is_refused() {
     check(
         include_bytes!("files/chirp-44100.m4a"),
         "hob cannot decode the codec AAC: convert the file, for example to wav, flac, mp3 or opus",
@@ -60,7 +60,7 @@ fn aac_that_is_not_built() {
 }
 
 #[test]
-fn layouts_that_are_no_sound() {
+fn layouts_that_are_no_sound_are_refused() {
     let silence = [0.0; 1_000];
     for (rate_hz, channels) in [(0, 1), (999, 2), (4_000_000_000, 1)] {
         let says = format!(
@@ -75,7 +75,7 @@ fn layouts_that_are_no_sound() {
 }
 
 #[test]
-fn a_file_with_a_header_only() {
+fn a_file_with_a_header_only_is_refused() {
     check(
         &wav(WavKind::S16, RATE_HZ, 1, &[]),
         "the wave file holds no samples: send a file with sound (wav, flac, mp3, m4a, mp4, ogg, opus and webm)",
@@ -87,7 +87,7 @@ fn a_file_with_a_header_only() {
 }
 
 #[test]
-fn a_file_that_is_too_long() {
+fn a_file_that_is_too_long_is_refused() {
     let file = wav(WavKind::S16, RATE_HZ, 1, &chirp(RATE_HZ, 2.5));
     let error = hob_speech::decode::decode_all(file.into(), 2.0).unwrap_err();
     assert_eq!(error, DecodeError::TooLong { seconds_max: 2.0 });

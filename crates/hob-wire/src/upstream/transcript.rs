@@ -84,13 +84,14 @@ pub fn sound_name(file: &SoundFile) -> (String, &'static str) {
 /// The body is not a transcript, or reports a failure of the server.
 pub fn parse_transcript(body: &str) -> Result<Vec<TranscriptEvent>, Fault> {
     let nonsense = |detail: String| Fault::Nonsense { detail };
-    let answer: Value = serde_json::from_str(body)
-        .map_err(|error| nonsense(format!("no JSON of a transcript: {error}")))?;
+    let answer: Value = serde_json::from_str(body).map_err(|error| {
+        nonsense(format!("the answer is not the JSON of a transcript: {error}"))
+    })?;
     if !answer["error"].is_null() {
         return Err(reported(&answer["error"]));
     }
     let Some(text) = answer["text"].as_str() else {
-        return Err(nonsense("a transcript without 'text'".to_owned()));
+        return Err(nonsense("the transcript has no field 'text'".to_owned()));
     };
     let mut events = Vec::new();
     if !text.is_empty() {

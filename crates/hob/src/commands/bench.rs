@@ -73,8 +73,8 @@ pub(crate) enum Verb {
 const AFTER_HELP: &str = "\
 Examples:
   hob bench llm --target http://127.0.0.1:8484   speed of a server with one user and with four
-  hob bench tts                        speed of hob's speech, and its tier
-  hob bench stream --target http://127.0.0.1:8880 --model kokoro   whether sound is sent while it is computed
+  hob bench tts                        speed of hob's speech
+  hob bench stream                     whether sound is sent while it is computed
   hob bench stt                        word errors and speed of transcription
   hob bench max-context                the longest context that fits here
   hob bench cold                       time to the first answer after a start

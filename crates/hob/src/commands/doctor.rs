@@ -21,7 +21,7 @@ use crate::signals::StopSignals;
 
 use check::{Check, Verdict};
 
-/// Check the installation: load each model, let it answer, run every part
+/// Check the installation: load each model and let it answer, and check the other parts
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct DoctorArgs {

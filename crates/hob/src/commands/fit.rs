@@ -92,14 +92,19 @@ enum FitVerb {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PurposeName {
+    /// Chat at a pleasant reading speed
     Chat,
+    /// Writing code
     Code,
+    /// Spoken conversation, which needs fast answers
     Voice,
+    /// Long documents
     Long,
 }
 
 const AFTER_HELP: &str = "\
-Memory is a sum of terms and speed a range; each says what it rests on (`hob fit explain basis`).
+hob predicts memory as a sum of terms and speed as a range, each with its source (`hob fit explain
+basis`).
 
 Examples:
   hob fit smollm2                      a model that hob has

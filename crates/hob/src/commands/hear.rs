@@ -34,7 +34,7 @@ const FILE_BYTES_MAX: u64 = 2 << 30;
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct HearArgs {
-    /// The sound file (wav, flac, mp3, m4a, ogg, opus, webm), or "-" for stdin
+    /// The sound file (wav, flac, mp3, m4a, mp4, ogg, opus, webm), or "-" for stdin
     #[arg(required_unless_present = "live")]
     file: Option<PathBuf>,
     /// Transcribe the microphone until Ctrl-C
@@ -55,7 +55,7 @@ pub(crate) struct HearArgs {
     /// A text whose names, spelling and style the model imitates
     #[arg(long)]
     prompt: Option<String>,
-    /// The time of each word (with --format json)
+    /// Add the time of each word; only with --format json
     #[arg(long)]
     words: bool,
     /// The transcription model: a name that `hob models` lists, or a Whisper file
@@ -69,6 +69,7 @@ pub(crate) struct HearArgs {
 /// How `hob hear` writes a transcript.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum HearFormat {
+    /// The text alone
     #[default]
     Text,
     /// Subtitles
@@ -99,6 +100,9 @@ impl HearFormat {
 }
 
 pub(crate) fn run(args: &HearArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
+    if args.words && args.format != HearFormat::Json {
+        return Err(Failure::usage("--words needs --format json: no other format has words"));
+    }
     let hear_model = args.model.clone().filter(|_| args.server.is_none());
     let flags = Overrides { hear_model, ..Overrides::default() };
     let app = App::open(globals, flags, printer)?;
@@ -207,7 +211,7 @@ async fn write(
     let asked = Instant::now();
     // On a terminal, the text itself shows the progress.
     let is_shown = args.format == HearFormat::Text && io::stdout().is_terminal();
-    let progress = app.printer.spinner("listening");
+    let progress = app.printer.spinner(if args.live { "listening" } else { "transcribing" });
     let mut events = hearing.worker.transcribe(request).await?;
     let mut answer = TranscriptAnswer::default();
     let mut heard_s = 0.0;
@@ -222,7 +226,7 @@ async fn write(
             }
             TranscriptEvent::Interim(text) => progress.set_message(text.trim().to_owned()),
             TranscriptEvent::Segment(segment) => {
-                progress.set_message(format!("{} heard", clock(segment.end_s)));
+                progress.set_message(format!("{} transcribed", clock(segment.end_s)));
             }
             TranscriptEvent::Done(done) => heard_s = done.duration_s,
             TranscriptEvent::Delta(_) | TranscriptEvent::Word(_) => {}
@@ -259,15 +263,17 @@ fn language(named: Option<&str>) -> CliResult<Option<String>> {
     let Some(named) = named else { return Ok(None) };
     let known = spoken_language(named).ok_or_else(|| {
         Failure::usage(format!("'{named}' is not a language of ISO 639-1"))
-            .hint("write en, de, es and the like, or leave it out: the model detects it")
+            .hint("use a two-letter code such as en, de or es, or leave --language out: the model then detects the language")
     })?;
     Ok(Some(known.to_owned()))
 }
 
 /// Reads the recording, which a server or a worker gets as it is.
 fn read(file: &Path) -> CliResult<Bytes> {
-    let too_large =
-        || Failure::usage(format!("the recording has more than {FILE_BYTES_MAX} bytes"));
+    let too_large = || {
+        Failure::usage("the recording is larger than 2 GiB")
+            .hint("cut it into parts, for example with ffmpeg -f segment")
+    };
     let mut bytes = Vec::new();
     let read = if file == Path::new("-") {
         if io::stdin().is_terminal() {
@@ -294,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_and_times_are_written_for_people() {
+    fn the_speed_and_clock_texts_are_readable() {
         let took = Duration::from_millis(1500);
         assert_eq!(figures(15.0, took), "15.0 s of sound in 1.5 s, RTF 0.10");
         assert_eq!(figures(0.0, took), "0.0 s of sound in 1.5 s");

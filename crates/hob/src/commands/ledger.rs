@@ -23,7 +23,7 @@ const LAST: u32 = 20;
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct LedgerArgs {
-    /// Only requests since: 30m, 24h, 7d, 4w, or a date such as 2026-11-01
+    /// Only requests of the last 30m, 24h, 7d or 4w, or since a date such as 2026-11-01
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
     /// Group requests, with medians and 95th percentiles
@@ -43,8 +43,8 @@ Examples:
   hob ledger --by target --since 24h
   hob ledger --since 7d --json
 
-A time to the first token or sound has waiting, loading and failing in it. 'warm' is a model that
-was in memory when the request came. A 95th percentile wants 20 requests.";
+The time to the first token or sound includes waiting, loading and failed attempts. 'warm' means that
+the model was in memory when the request came. A 95th percentile needs at least 20 requests.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Grouping {

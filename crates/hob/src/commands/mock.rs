@@ -33,9 +33,10 @@ pub(crate) struct MockArgs {
 }
 
 const AFTER_HELP: &str = "\
-A request can change the script: after a ~ in its model's name (mock~itl_ms=5,usage=nothing), or in the
-header x-mock. A prompt's tokens are its words. It answers /v1/chat/completions, /v1/completions,
-/v1/audio/speech, /api/chat, /api/generate, and lists of models; /truth returns what it sent and when.
+A request can change the script: after a ~ in its model's name (mock~itl_ms=5,usage=nothing), or in
+the header x-mock. A prompt's tokens are its words. It answers /v1/chat/completions, /v1/completions,
+/v1/audio/speech, /v1/audio/transcriptions, /api/chat, /api/generate, and lists of models; /truth
+returns what it sent and when.
 
 Examples:
   hob mock                                        100 ms, then 20 ms a token
@@ -43,7 +44,7 @@ Examples:
   hob mock --script slots=1                       one request after the other
   hob mock --script status=429                    every answer is status 429
   hob mock --script fault=cut-mid                 every connection ends after two words
-  hob mock --script prefill_max=4096              ends at a longer prompt, as if its memory were full";
+  hob mock --script prefill_max=4096              ends at a longer prompt, as without memory";
 
 pub(crate) fn run(args: &MockArgs, printer: &Printer) -> CliResult<Exit> {
     if args.names {

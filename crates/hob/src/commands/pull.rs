@@ -61,8 +61,8 @@ file against the SHA-256 of the hub, the registry or the catalog. It resumes an 
 download, and does not download stored files again. HF_TOKEN opens gated repositories.
 
 A name such as qwen3:8b means Q4_K_M of its repository on the hub (`hob models` lists them); with
-a quant it is qwen3:8b-q8_0. whisper-small, whisper-large-v3-turbo-q5_0 and others transcribe. hob looks in Ollama's registry for
-names that the hub does not have.
+a quant it is qwen3:8b-q8_0. Names such as whisper-small are transcription models. If the hub does
+not have a name, hob looks in Ollama's registry.
 
 Examples:
   hob pull

@@ -54,7 +54,7 @@ pub(crate) struct SayArgs {
     /// Also play the sound when it is written to a file
     #[arg(long)]
     play: bool,
-    /// Use this server instead of an engine of this command
+    /// Use this server; without it, this command loads the model itself, even if a hob runs here
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// CPU threads of the engine; 0 lets hob choose

@@ -52,7 +52,7 @@ enum What {
 const AFTER_HELP: &str = "\
 Examples:
   hob selftest gateway                every fault, alone and with a good target behind it
-  hob selftest gateway --alias fast   would `fast` survive them? Asks its targets, a few words each";
+  hob selftest gateway --alias fast   the same for the targets of `fast`, a few words each";
 
 /// Short, so that tests of silence do not take minutes.
 const TIMEOUTS: AttemptTimeouts = AttemptTimeouts {

@@ -51,7 +51,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "MODEL")]
     chat_model: Option<String>,
     /// The transcription model: a name that `hob models` lists, or a Whisper file
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long = "transcription-model", alias = "hear-model", value_name = "MODEL")]
     hear_model: Option<String>,
     /// Context length in tokens: prompt and answer together
     #[arg(long, value_name = "TOKENS")]

@@ -188,7 +188,7 @@ fn row(record: &Record, measured: Measured) -> Result<Published, String> {
     let engine = record.engine.name.as_deref().and_then(engine);
     let model = model(record, engine)?;
     let engine = engine.or_else(|| model.format.engines().first().copied());
-    let engine = engine.ok_or("no engine is known for it")?;
+    let engine = engine.ok_or("hob knows no engine that runs it")?;
     let target = record.workload.prompt_tokens.as_ref().and_then(|tokens| tokens.target);
     let context_tokens = target.and_then(|tokens| tokens.try_into().ok()).unwrap_or(CONTEXT_TOKENS);
     let kv = kv(engine);
@@ -206,7 +206,7 @@ fn row(record: &Record, measured: Measured) -> Result<Published, String> {
         Some(wanted) => wanted(plan.placement),
         None => plan.fits() && (plan.placement != Placement::Ram || !is_on_card),
     });
-    let plan = plan.ok_or("by hob's prediction it does not fit in the memory it was run in")?;
+    let plan = plan.ok_or("hob predicts that it does not fit into the memory in which it ran")?;
     let part = match plan.placement {
         Placement::Vram | Placement::Unified if record.kind == RecordKind::CtxSweep => {
             RunGroup::Curve

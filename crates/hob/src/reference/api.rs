@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_route_and_every_type_stands_on_the_page_once() {
+    fn every_route_and_type_has_one_heading_on_the_page() {
         let (page, document) = (markdown(), hob_wire::openapi());
         for (path, methods) in members(&document["paths"]) {
             for method in methods.as_object().expect("methods").keys() {

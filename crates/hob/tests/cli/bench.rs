@@ -188,7 +188,7 @@ fn the_longest_context_is_found_by_a_start_with_each() {
     };
     let ceiling = |launch: &str| {
         let args = ["bench", "max-context", "--target", &url, "--launch", launch, "--json"];
-        user.hob(&[&args[..], &["--lo", "2048", "--hi", "8192"]].concat()).assert()
+        user.hob(&[&args[..], &["--min", "2048", "--max", "8192"]].concat()).assert()
     };
     // The prompt is 256 tokens shorter than the context, and 64 are written behind it.
     let rows = [
@@ -347,7 +347,7 @@ fn a_text_is_spoken_and_timed() {
 
 #[test]
 fn who_fakes_streaming_is_told_so_and_that_is_no_failure() {
-    let more = ["--text", "medium", "--format", "mp3", "--asked", "yes"];
+    let more = ["--text", "medium", "--format", "mp3", "--stream", "yes"];
     let (user, args) = measured_mock("stream", "audio=hold_all,ttft_ms=200,audio_rtf=0.05", &more);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let said = stdout(&user.hob(&args).assert().success());

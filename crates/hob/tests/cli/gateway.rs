@@ -106,11 +106,13 @@ fn a_user_s_own_alias_is_rehearsed_with_its_own_targets() {
 }
 
 #[test]
-fn one_address_leads_to_a_server_of_every_kind() {
+fn one_address_leads_to_a_server_of_every_openai_or_ollama_kind() {
     let (_behind, there) = behind();
     let url = &there.url;
     let upstream = |kind: &str| format!("[upstream.{kind}]\nkind = \"{kind}\"\nurl = \"{url}\"\n");
-    let kinds = ["hob", "ollama", "openai", "llama-server", "vllm", "tabby", "openrouter"];
+    // Anthropic has neither completions nor embeddings.
+    let kinds =
+        ["hob", "ollama", "openai", "llama-server", "vllm", "sglang", "tabby", "openrouter"];
     let config: String = kinds.iter().map(|kind| upstream(kind)).collect();
     let dead = format!("[upstream.dead]\nurl = \"{CLOSED}\"\nkind = \"openai\"\n");
     let alias = "[alias.fast]\nto = [\"dead/gone\", \"ollama/any\"]\n";

@@ -39,7 +39,7 @@ fn word_errors_are_substituted_missing_and_added_words() {
 }
 
 #[test]
-fn what_is_said_is_heard_in_every_format() {
+fn speech_of_hob_is_transcribed_from_every_file_format_and_into_every_text_format() {
     let (user, home) = User::with_models();
     let said =
         "The train to Oxford leaves at seven in the morning, and the ticket costs twelve pounds.";
@@ -89,7 +89,7 @@ fn what_is_no_sound_is_refused_and_silence_is_empty() {
 }
 
 #[test]
-fn a_server_transcribes_and_names_its_model() {
+fn a_server_transcribes_within_the_memory_that_hob_predicted() {
     let (user, home) = User::with_models();
     user.hob(&["say", "-o", "a.wav", "Good evening, everyone."])
         .envs(home.clone())

@@ -40,8 +40,9 @@ fn hidden_verbs_are_not_advertised() {
 
 #[test]
 fn a_mistyped_command_exits_with_2() {
-    let rows: [(&[&str], &str); 8] = [
+    let rows: [(&[&str], &str); 9] = [
         (&[], "Usage:"),
+        (&["hear", "--words", "a.wav"], "--words needs --format json"),
         (&["sing"], "unrecognized subcommand 'sing'"),
         (&["say", "--voise", "x"], "a similar argument exists: '--voice"),
         (&["say", "-f", "midi", "hi"], "expected mp3, wav, pcm, opus, flac or aac"),

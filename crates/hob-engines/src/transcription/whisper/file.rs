@@ -48,10 +48,16 @@ pub(super) struct FileTensor {
 pub enum WhisperFileError {
     #[error("cannot read the file: {0}")]
     Io(#[from] io::Error),
-    #[error("this is no Whisper file in whisper.cpp's format: it begins with {found:#010x}")]
+    #[error(
+        "this is not a Whisper file in whisper.cpp's format: it begins with {found:#010x} (expected 0x67676d6c)"
+    )]
     NotWhisper { found: u32 },
     #[error("the file's {what} is {found}, and must be from {min} to {max}")]
     OutOfRange { what: &'static str, found: i64, min: i64, max: i64 },
+    #[error("the file's {what} is {found}, and must be {expected}")]
+    Unequal { what: &'static str, found: usize, expected: usize },
+    #[error("the file's {what} is {state}, which {heads} attention heads do not divide")]
+    Heads { what: &'static str, state: usize, heads: usize },
     #[error("the tensor '{name}' {reason}")]
     Tensor { name: String, reason: String },
     #[error("the file ends early: {0} tensors are missing")]
@@ -77,22 +83,14 @@ impl WhisperFile {
         let sizes = file.sizes()?;
         let mels = file.within("number of mel bands", 1, 256)?;
         let frequencies = file.within("number of frequencies", 1, 4096)?;
-        if mels != sizes.mels || frequencies != FREQUENCIES {
-            let (min, max) = (FREQUENCIES as i64, FREQUENCIES as i64);
-            let found = frequencies as i64;
-            return Err(WhisperFileError::OutOfRange {
-                what: "size of the mel filters",
-                found,
-                min,
-                max,
-            });
-        }
-        let (filters, _) = file.take(mels * frequencies * 4)?;
+        expect("number of mel filters", mels, sizes.mels)?;
+        expect("number of frequencies of a mel filter", frequencies, FREQUENCIES)?;
+        let filters = file.take(mels * frequencies * 4)?;
         let filters = Type::F32.to_floats(&filters, mels * frequencies).unwrap_or_default();
         let tokens = file.within("number of tokens", 1, sizes.vocab as i64)?;
         let vocabulary = (0..tokens).map(|_| {
             let length = file.within("length of a token", 0, 1024)?;
-            Ok(file.take(length)?.0)
+            file.take(length)
         });
         let vocabulary = vocabulary.collect::<Result<_, WhisperFileError>>()?;
         Ok((file, Head { sizes, filters, vocabulary }))
@@ -112,15 +110,9 @@ impl WhisperFile {
             mels: self.within("number of mel bands", 1, 256)?,
         };
         let _file_type = self.int()?;
-        let divides = |state: usize, heads: usize| state.is_multiple_of(heads);
-        if !divides(sizes.audio_state, sizes.audio_heads)
-            || !divides(sizes.text_state, sizes.text_heads)
-            || sizes.audio_state != sizes.text_state
-        {
-            let (found, min, max) =
-                (sizes.text_state as i64, sizes.audio_state as i64, sizes.audio_state as i64);
-            return Err(WhisperFileError::OutOfRange { what: "text state size", found, min, max });
-        }
+        expect("text state size", sizes.text_state, sizes.audio_state)?;
+        divide("audio state size", sizes.audio_state, sizes.audio_heads)?;
+        divide("text state size", sizes.text_state, sizes.text_heads)?;
         Ok(sizes)
     }
 
@@ -136,20 +128,18 @@ impl WhisperFile {
         for dim in &mut dims[..count] {
             *dim = self.within("size of a tensor", 1, 1 << 20)?;
         }
-        let name = String::from_utf8_lossy(&self.take(name_length)?.0).into_owned();
+        let name = String::from_utf8_lossy(&self.take(name_length)?).into_owned();
         let refused = |reason: String| WhisperFileError::Tensor { name: name.clone(), reason };
         let kind =
             Type::of_file(kind).ok_or_else(|| refused(format!("has the unknown type {kind}")))?;
         let row = kind.row_bytes(dims[0]);
         let row = row.ok_or_else(|| refused(format!("has rows of {} values", dims[0])))?;
-        let (bytes, is_whole) =
-            self.take(row * dims[1] * dims[2]).or_else(|error| match error {
-                WhisperFileError::Io(_) => Ok((Vec::new(), false)),
-                other => Err(other),
-            })?;
-        if !is_whole {
-            return Err(refused("is cut off: the file ends early".to_owned()));
-        }
+        let bytes = self.take(row * dims[1] * dims[2]).map_err(|error| match error {
+            WhisperFileError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                refused("is cut off: the file ends early".to_owned())
+            }
+            other => other,
+        })?;
         Ok(Some(FileTensor { name, kind, dims, bytes }))
     }
 
@@ -174,13 +164,27 @@ impl WhisperFile {
     }
 
     /// No memory is taken for more bytes than the file has.
-    fn take(&mut self, count: usize) -> Result<(Vec<u8>, bool), WhisperFileError> {
+    fn take(&mut self, count: usize) -> Result<Vec<u8>, WhisperFileError> {
         if count as u64 > self.bytes_left {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         let mut bytes = vec![0; count];
         self.reader.read_exact(&mut bytes)?;
         self.bytes_left -= count as u64;
-        Ok((bytes, true))
+        Ok(bytes)
     }
+}
+
+fn expect(what: &'static str, found: usize, expected: usize) -> Result<(), WhisperFileError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(WhisperFileError::Unequal { what, found, expected })
+}
+
+fn divide(what: &'static str, state: usize, heads: usize) -> Result<(), WhisperFileError> {
+    if state.is_multiple_of(heads) {
+        return Ok(());
+    }
+    Err(WhisperFileError::Heads { what, state, heads })
 }

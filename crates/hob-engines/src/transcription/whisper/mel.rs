@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_number_of_frames_and_an_empty_sound_are_fine() {
+    fn odd_frame_counts_and_empty_sound_give_finite_values() {
         for (samples, frames) in [(vec![], 3), (vec![0.5; 100], 1), (vec![0.5; 1000], 7)] {
             let mel = three_bands().spectrogram(&samples, frames);
             assert!(mel.len() == 3 * frames && mel.iter().all(|value| value.is_finite()));

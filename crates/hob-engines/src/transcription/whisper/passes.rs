@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn doubts_have_reasons() {
+    fn each_single_doubt_asks_for_another_pass() {
         let fine =
             Pass { tokens: vec![1, 2, 3], avg_logprob: -0.3, compression: 1.0, ..Pass::default() };
         assert!(!fine.is_doubted(2.0) && !fine.is_silence());
@@ -196,6 +196,7 @@ mod tests {
             Pass { compression: 3.0, ..fine.clone() },
             Pass { tokens: (0..40).collect(), ..fine.clone() },
             Pass { is_cut: true, ..fine.clone() },
+            Pass { tokens: [1, 2, 3].repeat(4), ..fine.clone() },
         ] {
             assert!(doubted.is_doubted(2.0), "{doubted:?}");
         }

@@ -145,7 +145,7 @@ fn every_option_leads_to_an_answer() {
 }
 
 #[test]
-fn requests_that_cannot_be_met_are_errors() {
+fn sound_that_is_too_long_an_unknown_language_and_a_cancel_are_errors() {
     let mut whisper = tiny();
     let plain = WhisperOptions::default();
     let too_long = whisper.transcribe(&vec![0.0; 480_001], &plain, &|| false);
@@ -158,14 +158,14 @@ fn requests_that_cannot_be_met_are_errors() {
 }
 
 #[test]
-fn a_file_that_is_damaged_or_lies_is_refused_with_the_reason() {
+fn a_damaged_or_false_file_is_refused_with_the_reason() {
     let check = |bytes: &[u8], expected: &str| {
         let (_folder, path) = written(bytes);
         let refused = Whisper::load(&path, 1).expect_err(expected).to_string();
         assert!(refused.contains(expected), "{refused}");
     };
-    check(b"", "no Whisper file");
-    check(b"GGUF is another format", "no Whisper file");
+    check(b"", "not a Whisper file");
+    check(b"GGUF is another format", "not a Whisper file");
     let whole = TinyFile::new().bytes();
     for cut in [20, 50, 1000, 70_000, whole.len() - 1] {
         let (_folder, path) = written(&whole[..cut]);
@@ -178,9 +178,9 @@ fn a_file_that_is_damaged_or_lies_is_refused_with_the_reason() {
     };
     check(&changed(1, -1), "vocabulary size is -1");
     check(&changed(2, 9000), "audio context is 9000");
-    check(&changed(4, 3), "text state size");
+    check(&changed(4, 3), "audio state size is 64, which 3 attention heads do not divide");
     check(&changed(5, 3), "tensors are missing");
-    check(&changed(10, 128), "size of the mel filters");
+    check(&changed(10, 128), "number of mel filters is 80, and must be 128");
     let mut other = TinyFile::new();
     other.tensors[2].1 = vec![1, 2 * STATE];
     check(&other.bytes(), "'encoder.conv1.bias' has the size");

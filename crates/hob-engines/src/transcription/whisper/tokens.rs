@@ -253,7 +253,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn notes_are_no_speech() {
+    fn music_symbols_are_suppressed() {
         let tokens = Tokens::new(small_vocabulary(), 51_865);
         let note = tokens.encode("♪")[0];
         assert!(tokens.non_speech.contains(&note) && tokens.non_speech.contains(&b'('.into()));

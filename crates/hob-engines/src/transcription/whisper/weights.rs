@@ -90,7 +90,9 @@ impl Weights {
             tensors.insert(name, tensor);
         }
         let (caches, own, cross) = caches(sizes, backends)?;
-        Weights::from(&Named(tensors), sizes, own, cross, [store, caches]).ok_or(LoadError::Memory)
+        Weights::from(&Named(tensors), sizes, own, cross, [store, caches])
+            // Unreachable: all names were checked above.
+            .ok_or_else(|| WhisperFileError::Incomplete(1).into())
     }
 
     fn from(
@@ -130,9 +132,11 @@ impl Weights {
 pub enum LoadError {
     #[error(transparent)]
     File(#[from] WhisperFileError),
-    #[error("the memory does not suffice for the weights")]
+    #[error(
+        "there is not enough memory for the model's weights; use a smaller model or unload others"
+    )]
     Memory,
-    #[error("ggml finds no CPU")]
+    #[error("this build of ggml has no CPU backend")]
     NoCpu,
 }
 
@@ -240,13 +244,16 @@ fn prepared(tensor: FileTensor, expected: [usize; 3]) -> Result<(Type, Vec<u8>),
     if wanted == kind {
         return Ok((kind, bytes));
     }
-    let floats =
-        kind.to_floats(&bytes, count).ok_or_else(|| refused("cannot be read".to_owned()))?;
+    let floats = kind
+        .to_floats(&bytes, count)
+        .ok_or_else(|| refused("has values that ggml cannot turn into floats".to_owned()))?;
     if wanted == Type::F32 {
         return Ok((wanted, floats.iter().flat_map(|value| value.to_le_bytes()).collect()));
     }
     let bytes = wanted.quantized(&floats, expected[0]);
-    Ok((wanted, bytes.ok_or_else(|| refused("cannot be converted".to_owned()))?))
+    let row = expected[0];
+    let refusal = || refused(format!("cannot be stored with 8 bits: its rows have {row} values"));
+    Ok((wanted, bytes.ok_or_else(refusal)?))
 }
 
 type Caches = (Store, Vec<KeyValues<'static>>, Vec<KeyValues<'static>>);

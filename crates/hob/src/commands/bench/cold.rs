@@ -42,9 +42,9 @@ pub(crate) struct ColdArgs {
 }
 
 const AFTER_HELP: &str = "\
-Each sample is a new process: load is the time from its start until it is ready, the first request is whole, and
-cold / warm divides it by the same request later. For page_cache_cold, hob drops the weights' file from memory before
-each start, checks that it is gone, and says so if not.
+Each sample is a new process. 'load' is the time from its start until it is ready. 'cold / warm' is
+the time of the first request divided by that of a later one. For page_cache_cold, hob drops the
+weights' file from memory before each start, checks that it is gone, and says so if not.
 
 Examples:
   hob bench cold                       the model that hob serve would load

@@ -66,9 +66,9 @@ Examples:
   hob bench compare http://127.0.0.1:8484 http://127.0.0.1:11434 --model-b qwen3:8b
 
 Records of several cells are matched by model and workload. Runs of one campaign that took turns are
-compared in pairs. All others were measured at different times, so a difference must be larger to count.
-Exit codes: 0; 1 with --fail-on-regression if the 95 % interval of a figure shows that it became worse;
-8 if nothing could be compared.";
+compared in pairs. All others were measured at different times, so a difference must be larger to
+count. Exit codes: 0; 1 with --fail-on-regression if the 95 % interval of a figure shows that it
+became worse; 8 if nothing could be compared.";
 
 /// Parses percent, from 0 to 1000.
 fn threshold(text: &str) -> Result<f64, String> {

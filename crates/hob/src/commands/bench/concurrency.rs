@@ -62,11 +62,13 @@ const AFTER_HELP: &str = "\
 Examples:
   hob bench concurrency                the model that hob serve would load
   hob bench concurrency --target http://127.0.0.1:8080 --users 2,3
-  hob bench concurrency --target http://127.0.0.1:11434 --model qwen3:8b --shape long_short --users 4
+  hob bench concurrency --target http://127.0.0.1:11434 --model qwen3:8b --shape long_short \\
+    --users 4
   hob bench concurrency --speech --users 3   its voice: the first sound of each user
 
-Times (×) are medians of pairs: a run of many users against the run of one user next to it. Scaling is the
-throughput of all users, divided by the throughput of one user times their number; under 0.6 they queue.";
+Times (×) are medians of pairs: a run of many users against the run of one user next to it. Scaling
+is the throughput of all users, divided by the throughput of one user times their number; under 0.6
+they queue.";
 
 const AFTER_BATCH_HELP: &str = "\
 Examples:

@@ -18,16 +18,16 @@ const LO_MIN: u64 = 512;
 pub(crate) struct MaxContextArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
-    /// The shortest context that is tried, and the first
-    #[arg(long, value_name = "TOKENS", default_value_t = 4096)]
+    /// The shortest context to try; the search begins with it
+    #[arg(long = "min", alias = "lo", value_name = "TOKENS", default_value_t = 4096)]
     lo: u64,
-    /// The longest that is tried
-    #[arg(long, value_name = "TOKENS", default_value_t = 262_144)]
+    /// The longest context to try
+    #[arg(long = "max", alias = "hi", value_name = "TOKENS", default_value_t = 262_144)]
     hi: u64,
     /// The step of the search
-    #[arg(long, value_name = "TOKENS", default_value_t = 256)]
+    #[arg(long = "step", alias = "granule", value_name = "TOKENS", default_value_t = 256)]
     granule: u64,
-    /// What a context has to be good for
+    /// When a context counts as working
     #[arg(long, value_enum, default_value_t = WhatName::Usable)]
     what: WhatName,
     /// Bytes that a token of context takes, if known: for the first guess
@@ -36,13 +36,13 @@ pub(crate) struct MaxContextArgs {
 }
 
 const AFTER_HELP: &str = "\
-Each attempt is a start of its own: the server before has ended and its port is closed. A context counts if the server
-reports it, or has counted a prompt that long. The longest has to work twice, and the next granule to fail. Reading a
-long prompt may take longer than --silence-s; raise it then.
+Each attempt is a start of its own: the server before has ended and its port is closed. A context
+counts if the server reports it, or has counted a prompt that long. The longest has to work twice,
+and the next step has to fail. Reading a long prompt may take longer than --silence-s; raise it then.
 
 Examples:
   hob bench max-context                the model that hob serve would load
-  hob bench max-context --lo 2048 --hi 32768 --what load
+  hob bench max-context --min 2048 --max 32768 --what load
   hob bench max-context --target http://127.0.0.1:8080 --launch \\
     'llama-server -m model.gguf --port 8080 --parallel 1 -c {ctx}'
   hob bench max-context --target http://127.0.0.1:11434 --model qwen3:8b --launch \\
@@ -65,7 +65,7 @@ impl MeasuringVerb for MaxContextArgs {
         let MaxContextArgs { lo, hi, granule, token_bytes, .. } = *self;
         if lo < LO_MIN || hi < lo || granule == 0 || u32::try_from(hi).is_err() {
             return Err(Failure::usage(format!(
-                "--lo {lo}, --hi {hi}, --granule {granule}; --lo is at least {LO_MIN}, --hi not below it, and --granule above 0"
+                "--min {lo}, --max {hi}, --step {granule}; --min is at least {LO_MIN}, --max not below it, and --step above 0"
             )));
         }
         if let Some(bytes) = token_bytes.filter(|bytes| !(bytes.is_finite() && *bytes > 0.0)) {

@@ -21,7 +21,7 @@ use crate::globals::Globals;
 use crate::printer::{Printer, table};
 use walk::{Walk, Walked};
 
-/// Measure everything that plans in YAML name, and go on where it was cut off
+/// Measure everything that a YAML plan lists; run it again to continue after an interruption
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct PlanArgs {
@@ -31,7 +31,7 @@ pub(crate) struct PlanArgs {
     /// Say what would be measured, and what is done; no server is asked
     #[arg(long)]
     dry_run: bool,
-    /// Say what is being measured into this folder, and what waits for its turn
+    /// Show what is being measured into this folder, and what waits
     #[arg(long, conflicts_with_all = ["plans", "dry_run"])]
     queue: bool,
     /// Fail instead of waiting for another measurement to end
@@ -52,18 +52,22 @@ A plan says which servers, which cells, how sure, and what it may take:
   name: nightly
   targets:
     - {name: here, url: \"http://127.0.0.1:8484\", api: hob}
-    - {name: llama, url: \"http://127.0.0.1:8099\", launch: \"llama-server -m {model}-{quant}.gguf --port 8099\"}
-  matrix: {kind: [llm], model: [qwen3-8b], quant: [Q4_K_M, Q8_0], shape: [short_short], concurrency: [1, 4]}
+    - name: llama
+      url: \"http://127.0.0.1:8099\"
+      launch: \"llama-server -m {model}-{quant}.gguf --port 8099\"
+  matrix:
+    {kind: [llm], model: [qwen3-8b], quant: [Q4_K_M, Q8_0], shape: [short_short], concurrency: [1, 4]}
   exclude: [{target: here, concurrency: 4}]
   runs: {min: 6, max: 10, half_width_pct: 2.5, server_starts: 2}
   budget: {cell_s: 900, total_s: 14400}
   on_fail: record
 
-A matrix for speech: {kind: [tts], text: [short, long], format: [pcm, mp3], voice: [af_heart, am_adam], concurrency: [1]}
+A matrix for speech:
+    {kind: [tts], text: [short, long], format: [pcm, mp3], voice: [af_heart], concurrency: [1]}
 
 Examples:
   hob bench plan bench/plans/nightly.yaml --dry-run
-  hob bench plan bench/plans/nightly.yaml      again, after it was cut off: what is done is not repeated";
+  hob bench plan bench/plans/nightly.yaml   run it again after an interruption: it continues";
 
 pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     if args.queue {

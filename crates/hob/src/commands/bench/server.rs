@@ -259,7 +259,7 @@ impl ServerArgs {
         });
         let choice = typed.as_ref().unwrap_or(&app.settings.transcription.model);
         let stored = ModelStore::open(app).transcription(choice)?;
-        let flag = Some(format!("--hear-model={}", choice.as_written()));
+        let flag = Some(format!("--transcription-model={}", choice.as_written()));
         Ok(Own { flag, weights: Some(stored.weights), model: stored.name, ready: None })
     }
 

@@ -10,7 +10,7 @@ use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::{VoiceArgs, run_size, text};
 use crate::failure::CliResult;
 
-/// Whether sound arrives while it is made: for one sentence, two, and a long text, raw and packed
+/// Whether a server sends sound while it computes: for one sentence, two, and a long text
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct StreamArgs {
@@ -23,7 +23,7 @@ pub(crate) struct StreamArgs {
     #[command(flatten)]
     voice: VoiceArgs,
     /// Whether to request streaming, to decline it, or both one after the other
-    #[arg(long, value_enum, default_value_t = AskedName::Both)]
+    #[arg(long = "stream", alias = "asked", value_enum, default_value_t = AskedName::Both)]
     asked: AskedName,
     /// Requests in a run
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -31,15 +31,18 @@ pub(crate) struct StreamArgs {
 }
 
 const AFTER_HELP: &str = "\
-A server may send its answer in pieces and still make all of it first. Then the first sound comes with the last, and a
-listener waits as long as for a file. If that happens in mp3 and not in pcm, the encoder holds the sound back.
+A server may send its answer in pieces and still make all of it first. Then the first sound comes
+with the last, and a listener waits as long as for a file. If that happens in mp3 and not in pcm,
+the encoder holds the sound back.
 
-The line under the table goes from the request to the last byte; its height shows how many bytes arrived.
+The line under the table goes from the request to the last byte; its height shows how many bytes
+arrived.
 
 Examples:
   hob bench stream                     the voice that hob serve would speak with
   hob bench stream --target http://127.0.0.1:8880 --model kokoro --voice af_heart
-  hob bench stream --target http://127.0.0.1:8880 --model tts-1 --voice alloy --format mp3 --asked yes";
+  hob bench stream --target http://127.0.0.1:8880 --model tts-1 --voice alloy --format mp3 \\
+    --stream yes";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum AskedName {

@@ -72,22 +72,28 @@ enum StreamName {
 }
 
 const AFTER_HELP: &str = "\
-Without --set, the server's own speech model speaks twelve English sentences first. Such speech is clearer than
-people's, so its word errors are lower; the records say that it is synthetic. A model may speak differently each time,
-so two servers hear the same only with --compare.
+Without --set, the server's own speech model first speaks twelve English sentences. Such speech is
+clearer than people's, so there are fewer word errors; the records say that it is synthetic. A model
+may speak a sentence differently each time. So two servers hear the same sound only with --compare.
 
-A set lists its clips, with files relative to it. All but file and text may be left out:
+A set is a YAML file; its sound files are relative to it. Only file and text are required:
   clips:
-  - {file: one.wav, text: \"Two tickets, please.\", language: en, speaker: ada, origin: own, noise: street}
+  - file: one.wav
+    text: \"Two tickets, please.\"
+    language: en
+    speaker: ada
+    origin: own
+    noise: street
 
-Times count from the last sample, which is the last part of the request. Before words are compared, both texts are
-written alike: small letters, no punctuation, no fillers, short forms in full, and English numbers in digits.
+Times count from the last sample, which is sent last. Before the words are compared, both texts are
+normalised: lower case, no punctuation, no fillers, short forms in full, English numbers in digits.
 
 Examples:
   hob bench stt                        the models that hob serve would hear and speak with
   hob bench stt --set clips.yaml --noise 20,10 --users 1,3
   hob bench stt --target http://127.0.0.1:8000 --model whisper-1 --set clips.yaml --stream both
-  hob bench stt --target http://127.0.0.1:8484 --model whisper-base --compare http://127.0.0.1:8000";
+  hob bench stt --target http://127.0.0.1:8484 --model whisper-base \\
+    --compare http://127.0.0.1:8000";
 
 impl MeasuringVerb for SttArgs {
     fn measuring(&mut self) -> &mut MeasuringArgs {

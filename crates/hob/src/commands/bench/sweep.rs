@@ -41,11 +41,13 @@ Examples:
   hob bench sweep                      the model that hob serve would load
   hob bench sweep --target http://127.0.0.1:8080 --context-tokens 4096,32768 --runs-max 6
   hob bench sweep --target http://127.0.0.1:11434 --model qwen3:8b --answer 128
-  hob bench sweep --target http://127.0.0.1:8080 --launch 'llama-server -m model.gguf -c {ctx} --port 8080'
+  hob bench sweep --target http://127.0.0.1:8080 --launch \\
+    'llama-server -m model.gguf -c {ctx} --port 8080'
 
-A server that is started here is restarted for each length. Where its command line has {ctx}, and --context does not
-say how much, it gets room for this length, so its memory is that of this length. Lengths beyond the limit that the
-server reports are left out. A length that it refuses ends the sweep with a record that says why.";
+A server that is started here is restarted for each length. If its command line has {ctx}, and
+--context does not say how much, it gets room for this length, so its memory is that of this length.
+Lengths beyond the limit that the server reports are left out. If the server refuses a length, the
+sweep ends with a record that says why.";
 
 impl MeasuringVerb for SweepArgs {
     fn measuring(&mut self) -> &mut MeasuringArgs {

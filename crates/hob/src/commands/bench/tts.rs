@@ -35,7 +35,8 @@ pub(crate) struct TtsArgs {
 }
 
 const AFTER_HELP: &str = "\
-Texts: short (12 characters), medium (49), long (210), first_sound (90), two_sentences (67), article (8700).
+Texts: short (12 characters), medium (49), long (210), first_sound (90), two_sentences (67), article
+(8700).
 The mean time of the first three decides the tier: 1 under 3 s, 2 under 7 s, 3 slower.
 
 Examples:

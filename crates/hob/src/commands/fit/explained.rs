@@ -11,6 +11,7 @@ use crate::printer::Printer;
 /// Explain a term of the answer, or all terms
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
+    /// The term, such as "KV cache"; without it, all terms
     term: Option<String>,
 }
 
@@ -28,5 +29,5 @@ fn unknown(term: &str) -> Failure {
     let terms = EXPLANATIONS.map(|known| known.term);
     let near = nearest(term, terms, 3);
     let hint = if near.is_empty() { terms.join(", ") } else { near.join(" or ") };
-    Failure::usage(format!("'{term}' is no word of an answer")).hint(format!("such as {hint}"))
+    Failure::usage(format!("'{term}' is not a term that hob explains")).hint(format!("try {hint}"))
 }
