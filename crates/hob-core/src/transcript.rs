@@ -226,6 +226,8 @@ pub struct Transcribed {
     pub language: Option<String>,
     /// Set if the model counts in tokens.
     pub usage: Option<TranscriptUsage>,
+    /// Why a part of the sound is missing, if the file is damaged.
+    pub damage: Option<String>,
 }
 
 /// Tokens that a transcript took.

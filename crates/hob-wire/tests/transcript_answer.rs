@@ -29,7 +29,7 @@ fn delta(text: &str) -> TranscriptEvent {
 
 fn done(usage: Option<TranscriptUsage>) -> TranscriptEvent {
     let language = Some("english".to_owned());
-    TranscriptEvent::Done(Transcribed { duration_s: 3661.5, language, usage })
+    TranscriptEvent::Done(Transcribed { duration_s: 3661.5, language, usage, damage: None })
 }
 
 fn answer(events: impl IntoIterator<Item = TranscriptEvent>) -> TranscriptAnswer {
@@ -113,6 +113,22 @@ fn silence_is_an_answer_too() {
     let verbose = answer.to_body(TranscriptFormat::VerboseJson, TranscriptTask::Translate, None);
     let expected = r#"{"task":"translate","language":"und","duration":2.0,"text":"","segments":[],"usage":{"type":"duration","seconds":2.0}}"#;
     assert_eq!(verbose, expected);
+}
+
+#[test]
+fn a_damaged_file_is_reported_in_each_form_of_json() {
+    let damage = Some("the file is damaged after 2.0 s".to_owned());
+    let done = Transcribed { duration_s: 2.0, damage, ..Transcribed::default() };
+    let answer = answer([delta("Hi"), TranscriptEvent::Done(done.clone())]);
+    let warning = r#""warning":"the file is damaged after 2.0 s"}"#;
+    for text in [
+        body(&answer, TranscriptFormat::Json),
+        body(&answer, TranscriptFormat::VerboseJson),
+        transcript_done("Hi", &done).trim_end().to_owned(),
+    ] {
+        assert!(text.ends_with(warning), "{text}");
+    }
+    assert_eq!(answer.warning(), Some("the file is damaged after 2.0 s"));
 }
 
 #[test]

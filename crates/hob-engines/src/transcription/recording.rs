@@ -264,6 +264,10 @@ impl<V: VoiceDetector> Recording<V> {
             duration_s: self.samples_heard as f64 / RATE_HZ,
             language: name.or_else(|| self.language.clone()),
             usage: None,
+            damage: match &self.source {
+                Source::File(decoder) => decoder.damage().map(ToString::to_string),
+                Source::Arriving(_) | Source::Samples(_) => None,
+            },
         }
     }
 }

@@ -97,7 +97,7 @@ fn a_wav_that_promises_more_than_it_holds_is_read_to_its_end() {
 }
 
 #[test]
-fn a_cut_wav_reports_where_it_ends() {
+fn a_cut_wav_is_heard_until_its_end() {
     let file = wav(WavKind::S16, RATE_HZ, 1, &chirp(RATE_HZ, 3.0));
     let (heard, _) = decode_with_damage(file[..44 + 2 * 40_000].to_vec());
     assert_eq!(heard.len(), 40_000);

@@ -85,9 +85,11 @@ impl TranscriptAnswer {
         language: Option<&str>,
     ) -> String {
         match format {
-            TranscriptFormat::Json => {
-                json(&Transcript { text: self.text.trim(), usage: self.usage() })
-            }
+            TranscriptFormat::Json => json(&Transcript {
+                text: self.text.trim(),
+                usage: self.usage(),
+                warning: self.warning(),
+            }),
             TranscriptFormat::Text => format!("{}\n", self.text.trim()),
             TranscriptFormat::Srt => self.srt(),
             TranscriptFormat::Vtt => self.vtt(),
@@ -110,7 +112,13 @@ impl TranscriptAnswer {
             segments: segments.map(|(segment, id)| wire_segment(segment, id)).collect(),
             words: (!self.words.is_empty()).then(|| words.collect()),
             usage: TranscriptUsage::Duration { seconds: rounded(self.done.duration_s) },
+            warning: self.warning(),
         })
+    }
+
+    /// Why a part of the sound is missing, if the file is damaged.
+    pub fn warning(&self) -> Option<&str> {
+        self.done.damage.as_deref()
     }
 
     fn usage(&self) -> TranscriptUsage {
@@ -165,7 +173,8 @@ pub fn transcript_delta(text: &str) -> String {
 /// `transcript.text.done`: the last event of a transcript that is whole. `text` is its deltas, joined.
 pub fn transcript_done(text: &str, done: &Transcribed) -> String {
     let usage = done.usage.map(|usage| tokens(usage.input_tokens, usage.output_tokens));
-    event(&json(&TranscriptDone { r#type: "transcript.text.done", text, usage }))
+    let warning = done.damage.as_deref();
+    event(&json(&TranscriptDone { r#type: "transcript.text.done", text, usage, warning }))
 }
 
 /// The last event of a transcript that broke off.
@@ -187,6 +196,9 @@ pub(crate) struct TranscriptDone<'a> {
     text: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<TranscriptUsage>,
+    /// Why a part of the sound is missing, if the file is damaged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'a str>,
 }
 
 /// A transcript in the format `json`.
@@ -194,6 +206,9 @@ pub(crate) struct TranscriptDone<'a> {
 pub(crate) struct Transcript<'a> {
     text: &'a str,
     usage: TranscriptUsage,
+    /// Why a part of the sound is missing, if the file is damaged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'a str>,
 }
 
 /// A transcript in the format `verbose_json`.
@@ -207,6 +222,9 @@ pub(crate) struct VerboseTranscript<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     words: Option<Vec<TranscriptWord<'a>>>,
     usage: TranscriptUsage,
+    /// Why a part of the sound is missing, if the file is damaged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'a str>,
 }
 
 /// A part of the speech with its times, in seconds. Strict clients want all of these fields.

@@ -212,6 +212,7 @@ fn transcribed(answer: &Value) -> Transcribed {
             }
             _ => None,
         },
+        damage: answer["warning"].as_str().map(str::to_owned),
     }
 }
 

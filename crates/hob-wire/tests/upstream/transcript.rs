@@ -77,7 +77,7 @@ fn a_whole_transcript_is_read_in_either_form() {
     assert_eq!((segment.end_s, &segment.tokens[..], segment.avg_logprob), (1.5, &[1, 2][..], -0.5));
     assert_eq!((word.word.as_str(), word.start_s), ("Hi", 0.25));
     let language = Some("english".to_owned());
-    let done = Transcribed { duration_s: 1.5, language, usage: None };
+    let done = Transcribed { duration_s: 1.5, language, ..Transcribed::default() };
     assert_eq!(*last, TranscriptEvent::Done(done));
 }
 

@@ -240,6 +240,9 @@ async fn write(
     };
     sink.write(rest.as_bytes())?;
     sink.finish()?;
+    if let Some(warning) = answer.warning() {
+        app.printer.note(format_args!("the text is incomplete: {warning}"));
+    }
     if !is_shown || !args.live {
         app.printer.note(figures(heard_s, asked.elapsed()));
     }

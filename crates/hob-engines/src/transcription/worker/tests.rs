@@ -166,6 +166,26 @@ fn speech_becomes_text_and_silence_becomes_none() {
 }
 
 #[test]
+fn the_damage_of_a_file_is_reported_with_its_text() {
+    let whole = include_bytes!("../../../../hob-speech/tests/decode/files/chirp-left.webm");
+    let mut damaged = whole.to_vec();
+    // Blocks of this file begin with their track and their time. The packet after it gets an invalid header.
+    let is_block = |at: &usize| whole[*at] == 0x81 && whole[*at + 3] == 0x80;
+    let blocks: Vec<usize> = (501..whole.len() - 8).filter(is_block).collect();
+    for &at in &blocks[blocks.len() / 3..blocks.len() * 2 / 3] {
+        damaged[at + 4..at + 6].copy_from_slice(&[0xFF, 0x00]);
+    }
+    let mut worker = Worker::ready();
+    for (stream, file, is_damaged) in [(1, whole.to_vec(), false), (2, damaged, true)] {
+        let orders = [begin(None, false), TranscriptOrder::File(file), TranscriptOrder::EndSound];
+        worker.send(stream, &orders);
+        let (events, _) = worker.events(stream);
+        let Some(TranscriptEvent::Done(done)) = events.last() else { panic!("{events:?}") };
+        assert_eq!(done.damage.is_some(), is_damaged, "{done:?}");
+    }
+}
+
+#[test]
 fn a_file_that_is_no_sound_is_refused() {
     let mut worker = Worker::ready();
     let text = TranscriptOrder::File(b"Dear reader, this is no sound.".to_vec());
