@@ -139,7 +139,7 @@ impl<'a> ChatSession<'a> {
             return Err(BenchError::Fault(fault));
         }
         session.thinks = thoughts(&probe) > 0;
-        session.measure = session.count_words()?;
+        session.measure = session.measure_token_rate()?;
         session.templates = session.measure_templates()?;
         if session.thinks && chat.thinking != ThinkingChoice::On {
             session.switch = session.find_switch()?;
@@ -149,7 +149,7 @@ impl<'a> ChatSession<'a> {
 
     /// One cell for each combination of shape, arrivals and thinking mode.
     pub(crate) fn cells(&self, arrivals: &[Arrivals]) -> Vec<Cell> {
-        let (thinkings, prompts) = (self.thinkings(), self.chat.prompts);
+        let (thinking_modes, prompts) = (self.thinking_modes(), self.chat.prompts);
         let mut cells = Vec::new();
         for shape in &self.chat.shapes {
             for arrivals in arrivals {
@@ -159,13 +159,13 @@ impl<'a> ChatSession<'a> {
                     thinking: *thinking,
                     prompts,
                 };
-                cells.extend(thinkings.iter().map(cell));
+                cells.extend(thinking_modes.iter().map(cell));
             }
         }
         cells
     }
 
-    pub(crate) fn thinkings(&self) -> Vec<ThinkingMode> {
+    pub(crate) fn thinking_modes(&self) -> Vec<ThinkingMode> {
         let as_is = ThinkingMode::AsIs { thinks: self.thinks };
         let off = self.switch.map_or(ThinkingMode::CannotDisable, ThinkingMode::Off);
         match (self.chat.thinking, self.thinks) {

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use client::ColdClient;
 
-use crate::calibrate::{Calibration, Pace};
+use crate::client_check::{ClientCheck, Pace};
 use crate::record::{
     Connection, CountSource, Doubt, Loop, Record, RecordKind, RecordedModel, RecordedWorkload,
 };
@@ -230,7 +230,7 @@ fn prepared(state: &State, weights: Option<&PathBuf>) -> Result<Option<f64>, Ben
 }
 
 impl Benchmark for Cold<'_, '_> {
-    fn measure_run(&mut self, _calibration: Option<&Calibration>) -> Result<Run, BenchError> {
+    fn measure_run(&mut self, _client_check: Option<&ClientCheck>) -> Result<Run, BenchError> {
         let mut run = self.begin()?;
         if run.replies.iter().any(Reply::has_failed) {
             return Ok(run);

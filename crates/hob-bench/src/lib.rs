@@ -2,11 +2,10 @@
 //! It also has a scripted mock server, and the self-test of a gateway against it.
 
 pub mod ask;
-pub mod calibrate;
 pub mod chat;
+pub mod client_check;
 pub mod cold;
 pub mod compare;
-mod cores;
 pub mod display;
 pub mod drive;
 pub mod experiment;
@@ -18,6 +17,7 @@ pub mod import;
 pub mod launch;
 pub mod max_context;
 pub mod mock;
+mod parallel;
 pub mod plan;
 pub mod process;
 mod question;

@@ -15,7 +15,7 @@ pub use attempt::PLACE;
 use attempt::{DECODED_TOKENS, FREE_TOKENS, Tested, Trial};
 pub use search::{Memory, Search, Span, Tried};
 
-use crate::calibrate::{Calibration, Pace, calibrate};
+use crate::client_check::{ClientCheck, Pace, check_client};
 use crate::question::Questions;
 use crate::record::{
     Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Label, Loop, MaxContext,
@@ -91,8 +91,8 @@ impl<'w> Found<'w> {
             self.search.add(tested.tried);
             (bench.tell)("context", self.step(&tested.attempt));
             self.tested.push(tested);
-            if self.runs.calibration.is_none() {
-                self.runs.calibration = self.calibrated(bench.stop);
+            if self.runs.client_check.is_none() {
+                self.runs.client_check = self.client_checked(bench.stop);
             }
         }
         self.runs.runs = self.runs();
@@ -106,11 +106,11 @@ impl<'w> Found<'w> {
     }
 
     /// Checks the client at the pace of the first successful attempt.
-    fn calibrated(&self, stop: &std::sync::atomic::AtomicBool) -> Option<Calibration> {
+    fn client_checked(&self, stop: &std::sync::atomic::AtomicBool) -> Option<ClientCheck> {
         let figures = &self.tested.last()?.reply.as_ref()?.figures;
         let ttft_ms = figures.get(&Metric::TtftMs)?;
         let tpot_ms = figures.get(&Metric::TpotMs).copied().unwrap_or(20.0);
-        calibrate(Pace::like(1, *ttft_ms, tpot_ms), stop).ok()
+        check_client(Pace::like(1, *ttft_ms, tpot_ms), stop).ok()
     }
 
     /// The runs of the longest context, because figures depend on it. Without a successful attempt: the last failure.

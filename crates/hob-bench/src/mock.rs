@@ -26,7 +26,7 @@ use tokio::sync::Notify;
 use exchange::{After, LastStream, MockExchange};
 pub use faults::{MockFault, WORDS};
 use request::MockRequest;
-pub use script::{AudioComes, Script, ScriptError, UsageSays, all_names};
+pub use script::{AudioDelivery, Script, ScriptError, UsageReport, all_names};
 use slots::MockSlots;
 use truth::Truths;
 pub use truth::{Truth, Written};

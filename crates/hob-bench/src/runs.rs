@@ -13,7 +13,7 @@ pub use cell_summary::{CellRecord, CellSummary, Context};
 pub(crate) use stop_rule::WARMUP_RUNS_MAX;
 pub use stop_rule::{Benchmark, Step, StopRule};
 
-use crate::calibrate::Calibration;
+use crate::client_check::ClientCheck;
 use crate::drive::{DriveError, Driven, Exchange};
 use crate::launch::LaunchError;
 use crate::record::{CountSource, RecordError};
@@ -174,7 +174,7 @@ pub struct Runs {
     pub runs: Vec<Run>,
     pub warmup_requests: usize,
     /// None if the server failed before the client could be checked at its pace.
-    pub calibration: Option<Calibration>,
+    pub client_check: Option<ClientCheck>,
     /// The user stopped the measurement.
     pub was_stopped: bool,
     /// Why the server did not restart for the other runs.

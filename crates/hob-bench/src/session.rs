@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use crate::calibrate::{Calibration, Pace};
+use crate::client_check::{ClientCheck, Pace};
 use crate::record::Record;
 use crate::runs::{BenchError, Benchmark, CellSummary, Context, Run, Runs, WARMUP_RUNS_MAX};
 use crate::terms::Metric;
@@ -33,7 +33,7 @@ pub(crate) trait Session {
     fn measure_run(
         &mut self,
         cell: &Self::Cell,
-        calibration: Option<&Calibration>,
+        client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError>;
 
     /// The figures that the stopping rule looks at.
@@ -111,19 +111,19 @@ impl<S: Session> Turns<'_, S> {
 
 impl<S: Session> Benchmark for Turns<'_, S> {
     /// If a cell fails, the other cells get no requests, and the failure counts for all.
-    fn measure_run(&mut self, calibration: Option<&Calibration>) -> Result<Run, BenchError> {
+    fn measure_run(&mut self, client_check: Option<&ClientCheck>) -> Result<Run, BenchError> {
         for (warmup, run) in self.warmups.iter_mut().zip(self.latest.drain(..)) {
             *warmup += run.replies.len();
         }
         for cell in &self.cells[..self.cells.len() - 1] {
-            let run = self.session.measure_run(cell, calibration)?;
+            let run = self.session.measure_run(cell, client_check)?;
             self.latest.push(run.clone());
             if run.has_failed() {
                 return Ok(run);
             }
         }
         let cell = &self.cells[self.cells.len() - 1];
-        self.session.measure_run(cell, calibration)
+        self.session.measure_run(cell, client_check)
     }
 
     fn leading(&self) -> &[Metric] {

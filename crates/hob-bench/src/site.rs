@@ -20,7 +20,7 @@ pub use production::{GAP_NEEDS, Production, Served};
 pub use queued::Queued;
 pub use write::write;
 
-use crate::cores::on_all;
+use crate::parallel::parallel_map;
 use crate::record::{RawSample, Record};
 
 /// Everything that the page shows.
@@ -87,7 +87,7 @@ pub fn build(material: &Material) -> Vec<PageFile> {
         file(&format!("{name}.html"), html)
     };
     files.extend(VIEWS.map(view));
-    files.extend(on_all(&material.records, |record| {
+    files.extend(parallel_map(&material.records, |record| {
         file(&format!("run/{}.js", record.id), data::run_js(material, record))
     }));
     files

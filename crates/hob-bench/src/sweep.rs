@@ -61,7 +61,7 @@ pub(crate) fn measure(
     let run_size = RunSize { rounds: 1, span_s: 0.0 };
     let mut session = ChatSession::prepare(bench.asker(), &chat, run_size)?;
     let mut records = Vec::new();
-    for thinking in session.thinkings() {
+    for thinking in session.thinking_modes() {
         let sweep = Sweep { options, thinking, lengths: &lengths };
         records.extend(sweep.measure(bench, &mut session)?);
     }
@@ -149,7 +149,7 @@ impl Sweep<'_> {
     ) -> Result<Found, BenchError> {
         let began = Timestamp::now();
         session.make_room(room(length, self.options.answer));
-        session.count_longer(length)?;
+        session.measure_token_rate_for(length)?;
         let name = format!("{length} tokens, new and cached");
         let runs = run_in_turns(bench, &name, session, &self.cells(length))?;
         let ended =

@@ -37,7 +37,7 @@ use status::{Phase, Status};
 const COMMANDS_MAX: usize = 8;
 
 /// How many loads of its model one request waits for. Between a load and the request's stream, the model may have to make room for another one.
-const LOADS_MAX: usize = 3;
+const LOADS_AWAITED_MAX: usize = 3;
 
 /// Least remaining load time that clients are given, so that they do not ask too often.
 const READY_IN_MIN: Duration = Duration::from_millis(100);
@@ -208,11 +208,11 @@ impl Supervisor {
                 if let Some(room) = &self.room {
                     room.look()?;
                 }
-                Err(self.load_later(&status))
+                Err(self.start_load(&status))
             }
-            Phase::Leaving => Err(self.load_later(&status)),
+            Phase::Leaving => Err(self.start_load(&status)),
             Phase::Waiting { shortage } => {
-                drop(self.load_later(&status));
+                drop(self.start_load(&status));
                 Err(status.no_room(shortage.clone()))
             }
             Phase::Loading { ready_at } => {
@@ -231,7 +231,7 @@ impl Supervisor {
         wait_max: Duration,
     ) -> Result<(Arc<Session>, OpenStream, Duration), ModelError> {
         let started = Instant::now();
-        for load in 0..LOADS_MAX {
+        for load in 0..LOADS_AWAITED_MAX {
             match self.open() {
                 Ok((session, stream)) => {
                     let waited = if load == 0 { Duration::ZERO } else { started.elapsed() };
@@ -264,13 +264,13 @@ impl Supervisor {
         match session.open() {
             Ok(stream) => Ok((Arc::clone(session), stream)),
             Err(NotOpened::Full) => Err(ModelError::Busy { retry_after: Duration::from_secs(1) }),
-            Err(NotOpened::Leaving) => Err(self.load_later(status)),
+            Err(NotOpened::Leaving) => Err(self.start_load(status)),
             Err(NotOpened::Lost(detail)) => Err(self.lost(detail)),
         }
     }
 
     /// Starts a load, or renews the wait for memory. Returns the error that says when to try again.
-    fn load_later(&self, status: &Status) -> ModelError {
+    fn start_load(&self, status: &Status) -> ModelError {
         // A full queue already holds a command, and the client's next attempt sends another.
         drop(self.commands.try_send(Command::Load));
         ModelError::Loading { retry_after: status.load_times.retry_after() }

@@ -13,7 +13,7 @@ use hob_core::{
     TranscriptRequest, TranscriptStream, TranscriptTask,
 };
 use hob_wire::{
-    Misread, PieceKind, Pieces, TranscriptReader, TranscriptShape, parse_transcript, sound_name,
+    Misread, PieceKind, Pieces, RequestedFormat, TranscriptReader, parse_transcript, sound_name,
     transcript_fields, transcript_path,
 };
 use hyper::header::CONTENT_TYPE;
@@ -44,12 +44,12 @@ impl UpstreamTranscription {
         let mut answered = self.post(&request, &file, shape).await;
         // Newer models of OpenAI's say only text, and say so.
         if let Err(Fault::Refused { message }) = &answered
-            && shape == TranscriptShape::Verbose
+            && shape == RequestedFormat::Verbose
             && !request.timestamps.any()
             && (message.contains(VERBOSE) || message.contains("response_format"))
         {
             served.leave_out(VERBOSE);
-            answered = self.post(&request, &file, TranscriptShape::Short).await;
+            answered = self.post(&request, &file, RequestedFormat::Short).await;
         }
         let response = answered.map_err(|fault| served.failed(fault))?;
         let answer = TranscriptAnswer::new(Arc::clone(served), response);
@@ -57,16 +57,16 @@ impl UpstreamTranscription {
     }
 
     /// Timestamps come only with the whole transcript; text comes in pieces for clients that stream.
-    fn shape(&self, request: &TranscriptRequest) -> TranscriptShape {
+    fn shape(&self, request: &TranscriptRequest) -> RequestedFormat {
         let is_streamed = request.reading == Reading::Streamed;
         if request.timestamps.any() {
-            TranscriptShape::Verbose
+            RequestedFormat::Verbose
         } else if is_streamed && request.task == TranscriptTask::Transcribe {
-            TranscriptShape::Events
+            RequestedFormat::Events
         } else if self.0.fields_left_out().iter().any(|field| field == VERBOSE) {
-            TranscriptShape::Short
+            RequestedFormat::Short
         } else {
-            TranscriptShape::Verbose
+            RequestedFormat::Verbose
         }
     }
 
@@ -74,7 +74,7 @@ impl UpstreamTranscription {
         &self,
         request: &TranscriptRequest,
         file: &SoundFile,
-        shape: TranscriptShape,
+        shape: RequestedFormat,
     ) -> Result<HttpResponse, Fault> {
         let UpstreamTranscription(served) = self;
         let without = served.fields_left_out();

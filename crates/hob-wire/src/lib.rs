@@ -67,7 +67,7 @@ pub use transcript::{
 pub use upstream::{
     AnthropicReader, FINISH_REPAIR, ListError, Mended, Misread, Observed, ObservedCounts,
     ObservedPart, ObservedText, OllamaReader, OpenAiReader, PieceKind, PieceTooLong, Pieces,
-    ServedModel, Status, TextKind, TranscriptReader, TranscriptShape, Unsendable, UpstreamDialect,
+    RequestedFormat, ServedModel, Status, TextKind, TranscriptReader, Unsendable, UpstreamDialect,
     UpstreamReader, UsageSource, anthropic_continues, anthropic_drops, anthropic_request, fault_of,
     fault_within, observe_ollama, observe_openai, ollama_embed_request, ollama_path,
     ollama_request, openai_embed_request, parse_anthropic_models, parse_llama_props,

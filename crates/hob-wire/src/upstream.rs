@@ -42,7 +42,7 @@ pub use request::{Unsendable, UpstreamDialect, upstream_path, upstream_request};
 pub use speech::{parse_voices, upstream_speech_request};
 pub(crate) use thought::ThoughtSplitter;
 pub use transcript::{
-    TranscriptReader, TranscriptShape, parse_transcript, sound_name, transcript_fields,
+    RequestedFormat, TranscriptReader, parse_transcript, sound_name, transcript_fields,
     transcript_path,
 };
 

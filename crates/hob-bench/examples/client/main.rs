@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use hob_bench::ask::ask;
-use hob_bench::calibrate::{Calibration, Pace, compare, drive_of};
+use hob_bench::client_check::{ClientCheck, Pace, compare, drive_of};
 use hob_bench::drive::Endpoint;
 use hob_bench::mock::{MockServer, Script, Truth};
 use serde_json::json;
@@ -94,23 +94,23 @@ fn measured(measure: &Measure) -> Result<()> {
     Ok(())
 }
 
-fn shown(calibration: &Calibration) -> serde_json::Value {
+fn shown(client_check: &ClientCheck) -> serde_json::Value {
     let part = |sample: &hob_core::statistics::Sample| sample.percentile(0.99).map(|at| at.value);
     json!({
-        "requests": calibration.requests,
-        "ttft_err_mean_ms": calibration.ttft_err_ms.mean(),
-        "ttft_err_p99_ms": part(&calibration.ttft_err_ms).or(calibration.ttft_err_ms.max()),
-        "tpot_err_mean_ms": calibration.tpot_err_ms.mean(),
-        "gap_err_p99_ms": part(&calibration.gap_err_ms),
-        "gap_p99_ms": part(&calibration.gaps_ms),
-        "gap_max_ms": calibration.gaps_ms.max(),
-        "stalls": calibration.stalls,
-        "chunks_per_s": calibration.chunks_per_s,
-        "chunks_per_s_true": calibration.chunks_per_s_true,
-        "cpu_s": calibration.cpu.as_secs_f64(),
-        "cpu_share": calibration.cpu_share,
-        "dispatch_p95_ms": calibration.dispatch_p95_ms,
+        "requests": client_check.requests,
+        "ttft_err_mean_ms": client_check.ttft_err_ms.mean(),
+        "ttft_err_p99_ms": part(&client_check.ttft_err_ms).or(client_check.ttft_err_ms.max()),
+        "tpot_err_mean_ms": client_check.tpot_err_ms.mean(),
+        "gap_err_p99_ms": part(&client_check.gap_err_ms),
+        "gap_p99_ms": part(&client_check.gaps_ms),
+        "gap_max_ms": client_check.gaps_ms.max(),
+        "stalls": client_check.stalls,
+        "chunks_per_s": client_check.chunks_per_s,
+        "chunks_per_s_true": client_check.chunks_per_s_true,
+        "cpu_s": client_check.cpu.as_secs_f64(),
+        "cpu_share": client_check.cpu_share,
+        "dispatch_p95_ms": client_check.dispatch_p95_ms,
         "rss_mb": process::rss_mb(),
-        "limits": calibration.limits().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "limits": client_check.limits().iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }

@@ -9,7 +9,7 @@ use super::{Cell, ChatSession, Prompts, ThinkingMode};
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::calibrate::{Calibration, Pace};
+use crate::client_check::{ClientCheck, Pace};
 use crate::drive::{Arrivals, Driven, Exchange};
 use crate::record::sha256_hex;
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs, WARMUP_RUNS_MAX};
@@ -33,7 +33,7 @@ impl Session for ChatSession<'_> {
     fn measure_run(
         &mut self,
         cell: &Cell,
-        calibration: Option<&Calibration>,
+        client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
         let prompts = self.next_prompts(*cell);
         let texts = prompts.iter().map(Prompt::text);
@@ -41,7 +41,7 @@ impl Session for ChatSession<'_> {
             Some((_, asked)) => asked.extend(texts),
             None => self.asked.push((*cell, texts.collect())),
         }
-        self.ask(*cell, &prompts, calibration)
+        self.ask(*cell, &prompts, client_check)
     }
 
     fn leading(&self, cell: &Cell) -> &'static [Metric] {
@@ -120,13 +120,13 @@ impl ChatSession<'_> {
         &self,
         cell: Cell,
         prompts: &[Prompt],
-        calibration: Option<&Calibration>,
+        client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
         let form = self.form_of(cell);
         let jobs: Vec<Bytes> =
             prompts.iter().enumerate().map(|(number, prompt)| form.bytes(prompt, number)).collect();
         let driven = self.drive(jobs, cell.arrivals, cell.shape.max_tokens)?;
-        Ok(self.decoded(cell, driven, calibration))
+        Ok(self.decoded(cell, driven, client_check))
     }
 
     fn requests(&self, cell: Cell) -> usize {
@@ -161,7 +161,7 @@ impl ChatSession<'_> {
         }
     }
 
-    fn decoded(&self, cell: Cell, driven: Driven, calibration: Option<&Calibration>) -> Run {
+    fn decoded(&self, cell: Cell, driven: Driven, client_check: Option<&ClientCheck>) -> Run {
         let protocol = self.asker.target.api.protocol();
         let tokens_max = Some(cell.shape.max_tokens);
         let answers: Vec<Answered<'_>> = driven
@@ -174,7 +174,7 @@ impl ChatSession<'_> {
             })
             .collect();
         let together = rates(&answers, cell);
-        let error_ms = calibration.and_then(|calibration| calibration.ttft_err_ms.median());
+        let error_ms = client_check.and_then(|client_check| client_check.ttft_err_ms.median());
         let mut replies: Vec<Reply> =
             answers.into_iter().map(|answer| answer.reply(cell, error_ms)).collect();
         if cell.shape.is_of_sweep() {

@@ -21,7 +21,7 @@ const PROBE_TOKENS: u32 = 48;
 const FEW_WORDS: u32 = 40;
 const MANY_WORDS: u32 = 240;
 /// A rate is used for prompts up to this many times as long as the longest prompt that it was measured with.
-const LONGER_TIMES: u32 = 8;
+const LONGER_FACTOR_MAX: u32 = 8;
 
 impl ChatSession<'_> {
     pub(super) fn probe(&mut self, switch: Option<ThinkingSwitch>) -> Result<Timeline, BenchError> {
@@ -49,7 +49,7 @@ impl ChatSession<'_> {
         self.ask_once(self.form(shape).bytes(&prompt, 0))
     }
 
-    pub(super) fn count_words(&mut self) -> Result<TokenRate, BenchError> {
+    pub(super) fn measure_token_rate(&mut self) -> Result<TokenRate, BenchError> {
         let mut counted = Vec::new();
         for words in [FEW_WORDS, MANY_WORDS] {
             let answer = self.ask_words(words, 0, words.into())?;
@@ -66,12 +66,12 @@ impl ChatSession<'_> {
     ///
     /// # Errors
     /// The requests cannot be sent.
-    pub(crate) fn count_longer(&mut self, prompt_tokens: u32) -> Result<(), BenchError> {
+    pub(crate) fn measure_token_rate_for(&mut self, prompt_tokens: u32) -> Result<(), BenchError> {
         let (known, wanted) = (self.measure.words_counted, self.measure.words(prompt_tokens));
-        if known == 0 || wanted / known <= LONGER_TIMES {
+        if known == 0 || wanted / known <= LONGER_FACTOR_MAX {
             return Ok(());
         }
-        let words = wanted / LONGER_TIMES;
+        let words = wanted / LONGER_FACTOR_MAX;
         let (few, many) = (
             self.ask_words(FEW_WORDS, 0, u64::MAX / 2)?.counts.prompt,
             self.ask_words(words, 0, words.into())?.counts.prompt,

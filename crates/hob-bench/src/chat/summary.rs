@@ -109,7 +109,7 @@ fn invalid(cell: Cell, runs: &Runs, cache: Cache) -> Vec<String> {
         reasons.push("thinking cannot be turned off".to_owned());
     }
     let is_counted = |reply: &Reply| reply.tokens.is_some_and(|tokens| tokens.cached.is_some());
-    if cache == Cache::Mixed && runs.calibration.is_some() && runs.answered().any(is_counted) {
+    if cache == Cache::Mixed && runs.client_check.is_some() && runs.answered().any(is_counted) {
         reasons.push("some prompts were cached and others were not".to_owned());
     }
     reasons.extend(cut(cell, runs));

@@ -4,8 +4,8 @@
 use hob_core::statistics::Chance;
 use jiff::Timestamp;
 
-use crate::calibrate::{Calibration, Pace};
 use crate::chat::{Cell, ChatSession, ChatWorkload, Prompt};
+use crate::client_check::{ClientCheck, Pace};
 use crate::drive::Arrivals;
 use crate::record::{Record, sha256_hex};
 use crate::runs::{BenchError, CellSummary, Context, Run, Runs};
@@ -83,12 +83,12 @@ impl Session for TwoServers<'_> {
     fn measure_run(
         &mut self,
         (server, cell): &(usize, Cell),
-        calibration: Option<&Calibration>,
+        client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
         if *server == 1 {
             return match std::mem::replace(&mut self.held, Held::Nothing) {
                 Held::Answers(run) => Ok(run),
-                Held::Prompts(prompts) => self.sessions[1].ask(*cell, &prompts, calibration),
+                Held::Prompts(prompts) => self.sessions[1].ask(*cell, &prompts, client_check),
                 Held::Nothing => Ok(Run::default()),
             };
         }
@@ -102,10 +102,10 @@ impl Session for TwoServers<'_> {
             .collect();
         self.pairs += 1;
         self.held = match self.pairs % 2 {
-            0 => Held::Answers(self.sessions[1].ask(*cell, &others, calibration)?),
+            0 => Held::Answers(self.sessions[1].ask(*cell, &others, client_check)?),
             _ => Held::Prompts(others),
         };
-        self.sessions[0].ask(*cell, &prompts, calibration)
+        self.sessions[0].ask(*cell, &prompts, client_check)
     }
 
     fn leading(&self, (_, cell): &(usize, Cell)) -> &'static [Metric] {

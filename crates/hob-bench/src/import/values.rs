@@ -15,9 +15,9 @@ use crate::record::{RecordedModel, Spread};
 pub(super) type UnreadFields = BTreeMap<String, Value>;
 
 /// Minimum number of values for a 95th percentile whose interval has both ends.
-pub(super) const P95_NEEDS: usize = 72;
+pub(super) const P95_VALUES_MIN: usize = 72;
 /// The same for the 99th percentile.
-pub(super) const P99_NEEDS: usize = 368;
+pub(super) const P99_VALUES_MIN: usize = 368;
 
 /// The spread of values. It has no confidence interval: an interval needs runs, and these values are single requests.
 pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
@@ -30,8 +30,8 @@ pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         n: Some(n as u64),
         min: extreme(f64::min),
         p50: Some(p50),
-        p95: sample.p95().filter(|_| n >= P95_NEEDS),
-        p99: rank(&values, 99).filter(|_| n >= P99_NEEDS),
+        p95: sample.p95().filter(|_| n >= P95_VALUES_MIN),
+        p99: rank(&values, 99).filter(|_| n >= P99_VALUES_MIN),
         max: extreme(f64::max),
         mean: Some(values.iter().sum::<f64>() / n as f64),
         ..Spread::default()

@@ -15,7 +15,7 @@ use super::faults::{FaultyAnswer, MockFault, Step};
 use super::protocol::Protocol;
 use super::request::MockRequest;
 use super::schedule::{AnswerShape, Part, ScheduledPart, schedule, with_counts_last};
-use super::script::{AudioComes, Script};
+use super::script::{AudioDelivery, Script};
 use super::slots::MockSlot;
 use super::sound::{self, Format};
 use super::truth::{Truth, Written};
@@ -162,10 +162,10 @@ impl MockExchange<'_> {
             others: slot.others,
             is_first: slot.is_first,
         };
-        let dies_at = self.script.dies_at(prompt_tokens, tokens);
+        let out_of_memory_at = self.script.out_of_memory_at(prompt_tokens, tokens);
         let is_spilled = self.script.context_tokens > self.script.spill_max;
         let script = Script {
-            drop_at: dies_at.or(self.script.drop_at),
+            drop_at: out_of_memory_at.or(self.script.drop_at),
             itl_ms: self.script.itl_ms * if is_spilled { SPILLED_TIMES } else { 1.0 },
             ..self.script.clone()
         };
@@ -175,7 +175,7 @@ impl MockExchange<'_> {
         } else {
             self.whole(protocol, &parts(&script, protocol, shape))?
         };
-        Ok(if dies_at.is_some() { After::Die } else { after })
+        Ok(if out_of_memory_at.is_some() { After::Die } else { after })
     }
 
     fn stream(&mut self, stream: &PreparedStream) -> io::Result<After> {
@@ -221,7 +221,7 @@ impl MockExchange<'_> {
             return self.reject(400, "response_format must be pcm, wav or mp3");
         };
         let text = request.text("input");
-        let whole = Script { audio: AudioComes::HoldAll, ..self.script.clone() };
+        let whole = Script { audio: AudioDelivery::HoldAll, ..self.script.clone() };
         let script = if request.wants_whole() { &whole } else { self.script };
         let pieces = sound::pieces(script, text, slot.is_first);
         let mut bytes = chunked_head(format.content_type());

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::script::{Script, UsageSays};
+use super::script::{Script, UsageReport};
 
 /// The properties of a request that decide its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ fn in_text(first: u32, thoughts: u32) -> Kind {
 
 fn end(script: &Script, shape: AnswerShape, thoughts: u32, parts: &mut Vec<ScheduledPart>) {
     let at = parts.last().map_or(Duration::ZERO, |part| part.at);
-    let times = if script.usage == UsageSays::Double { 2 } else { 1 };
+    let times = if script.usage == UsageReport::Double { 2 } else { 1 };
     let usage = Usage {
         prompt: shape.prompt_tokens,
         cached: shape.cached_tokens,
@@ -119,11 +119,13 @@ fn end(script: &Script, shape: AnswerShape, thoughts: u32, parts: &mut Vec<Sched
         reasoning: if script.think_tags { 0 } else { thoughts },
     };
     match script.usage {
-        UsageSays::Nothing => parts.push(ScheduledPart { at, part: Part::Finish { usage: None } }),
-        UsageSays::Last => {
+        UsageReport::Nothing => {
+            parts.push(ScheduledPart { at, part: Part::Finish { usage: None } })
+        }
+        UsageReport::Last => {
             parts.push(ScheduledPart { at, part: Part::Finish { usage: Some(usage) } })
         }
-        UsageSays::Late | UsageSays::Double => {
+        UsageReport::Late | UsageReport::Double => {
             parts.push(ScheduledPart { at, part: Part::Finish { usage: None } });
             parts.push(ScheduledPart { at, part: Part::Usage(usage) });
         }

@@ -29,7 +29,7 @@ macro_rules! script {
         impl Script {
             fn set(&mut self, name: &str, value: &str) -> Result<(), ScriptError> {
                 let unfit =
-                    || ScriptError::Unfit { name: name.to_owned(), value: value.to_owned() };
+                    || ScriptError::InvalidValue { name: name.to_owned(), value: value.to_owned() };
                 match name {
                     $(stringify!($name) => {
                         let parse: fn(&str) -> Option<$kind> = $parse;
@@ -69,7 +69,7 @@ script! {
     empty_chunks: u32 = 0, parsed;
     /// Sends comment lines of server-sent events between tokens.
     comments: bool = false, parsed;
-    usage: UsageSays = UsageSays::Late, |value| word(value, &USAGES);
+    usage: UsageReport = UsageReport::Late, |value| word(value, &USAGES);
     /// Reports which part of a prompt an earlier request had sent.
     cache: bool = false, parsed;
     /// Delay of the first token for each prompt token that is not cached.
@@ -97,7 +97,7 @@ script! {
     slots: u32 = 0, parsed;
     /// Each further request at the same time makes a token this much longer, as a fraction of `itl_ms`.
     crowding: f64 = 0.0, amount;
-    audio: AudioComes = AudioComes::Streamed, |value| word(value, &AUDIOS);
+    audio: AudioDelivery = AudioDelivery::Streamed, |value| word(value, &AUDIOS);
     audio_ms_per_char: f64 = 60.0, amount;
     /// Seconds of computing for each second of sound.
     audio_rtf: f64 = 0.1, amount;
@@ -124,7 +124,7 @@ script! {
 
 /// What the server reports about the number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UsageSays {
+pub enum UsageReport {
     /// In an event of its own after the last one, as OpenAI does.
     Late,
     /// With the event that has the finish reason.
@@ -137,7 +137,7 @@ pub enum UsageSays {
 
 /// When the sound of a text is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AudioComes {
+pub enum AudioDelivery {
     Streamed,
     /// All at once, when all of it is computed.
     HoldAll,
@@ -149,11 +149,11 @@ pub enum AudioComes {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
     #[error("'{pair}' is not a script setting (expected NAME=VALUE)")]
-    NoPair { pair: String },
+    NotAPair { pair: String },
     #[error("unknown script setting '{name}' (expected one of {})", all_names().join(", "))]
     Unknown { name: String },
     #[error("{name} cannot be '{value}'{}", expected(name))]
-    Unfit { name: String, value: String },
+    InvalidValue { name: String, value: String },
 }
 
 /// Every key of a script.
@@ -168,16 +168,16 @@ const SWITCHES: [(&str, Option<ThinkingSwitch>); 5] = [
     ("no_think", Some(ThinkingSwitch::NoThink)),
     ("none", None),
 ];
-const USAGES: [(&str, UsageSays); 4] = [
-    ("late", UsageSays::Late),
-    ("last", UsageSays::Last),
-    ("nothing", UsageSays::Nothing),
-    ("double", UsageSays::Double),
+const USAGES: [(&str, UsageReport); 4] = [
+    ("late", UsageReport::Late),
+    ("last", UsageReport::Last),
+    ("nothing", UsageReport::Nothing),
+    ("double", UsageReport::Double),
 ];
-const AUDIOS: [(&str, AudioComes); 3] = [
-    ("streamed", AudioComes::Streamed),
-    ("hold_all", AudioComes::HoldAll),
-    ("per_sentence", AudioComes::PerSentence),
+const AUDIOS: [(&str, AudioDelivery); 3] = [
+    ("streamed", AudioDelivery::Streamed),
+    ("hold_all", AudioDelivery::HoldAll),
+    ("per_sentence", AudioDelivery::PerSentence),
 ];
 
 fn expected(name: &str) -> String {
@@ -214,7 +214,7 @@ impl Script {
         for pair in pairs.split([',', ' ']).filter(|pair| !pair.is_empty()) {
             let (name, value) = pair
                 .split_once('=')
-                .ok_or_else(|| ScriptError::NoPair { pair: pair.to_owned() })?;
+                .ok_or_else(|| ScriptError::NotAPair { pair: pair.to_owned() })?;
             // The key of `switch` in older scripts.
             let name = if name.trim() == "lever" { "switch" } else { name.trim() };
             script.set(name, value.trim())?;
@@ -231,7 +231,7 @@ impl Script {
     }
 
     /// The token before which memory runs out, for an answer of `tokens` after a prompt of this length.
-    pub(super) fn dies_at(&self, prompt_tokens: u32, tokens: u32) -> Option<u32> {
+    pub(super) fn out_of_memory_at(&self, prompt_tokens: u32, tokens: u32) -> Option<u32> {
         if prompt_tokens > self.prefill_max {
             return Some(0);
         }
@@ -263,8 +263,12 @@ mod tests {
     #[test]
     fn pairs_change_the_fields_that_they_name() {
         let script = Script::default();
-        let expected =
-            Script { ttft_ms: 5.5, drop_at: Some(3), usage: UsageSays::Nothing, ..script.clone() };
+        let expected = Script {
+            ttft_ms: 5.5,
+            drop_at: Some(3),
+            usage: UsageReport::Nothing,
+            ..script.clone()
+        };
         assert_eq!(script.with("ttft_ms=5.5, drop_at=3,usage=nothing"), Ok(expected.clone()));
         assert_eq!(script.of_model("small~ttft_ms=5.5,drop_at=3,usage=nothing"), Ok(expected));
         assert_eq!(script.of_model("small"), Ok(script.clone()));
@@ -299,7 +303,7 @@ mod tests {
         let script = Script::default().with("prefill_max=100,decode_max=110").unwrap();
         let rows = [(101, 1, Some(0)), (100, 10, None), (100, 11, Some(10)), (40, 64, None)];
         for (prompt, tokens, expected) in rows {
-            assert_eq!(script.dies_at(prompt, tokens), expected, "{prompt} {tokens}");
+            assert_eq!(script.out_of_memory_at(prompt, tokens), expected, "{prompt} {tokens}");
         }
     }
 }

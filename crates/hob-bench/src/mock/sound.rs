@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusty_mp3::{Mp3Encode, encoder_header};
 
-use super::script::{AudioComes, Script};
+use super::script::{AudioDelivery, Script};
 
 /// Samples per second; every piece is 16-bit mono.
 pub(super) const RATE_HZ: u32 = 24_000;
@@ -67,9 +67,9 @@ pub(super) fn pieces(script: &Script, text: &str, is_first: bool) -> Vec<Piece> 
         Duration::from_secs_f64((start_ms + computed_ms * script.audio_rtf) / 1e3)
     };
     let ends = match script.audio {
-        AudioComes::Streamed => stepped(all_ms, script.audio_chunk_ms),
-        AudioComes::HoldAll => vec![all_ms],
-        AudioComes::PerSentence => sentence_ends(script, text),
+        AudioDelivery::Streamed => stepped(all_ms, script.audio_chunk_ms),
+        AudioDelivery::HoldAll => vec![all_ms],
+        AudioDelivery::PerSentence => sentence_ends(script, text),
     };
     let starts = std::iter::once(0.0).chain(ends.iter().copied());
     starts

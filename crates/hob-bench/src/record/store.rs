@@ -8,7 +8,7 @@ use fs_err as fs;
 use uuid::Uuid;
 
 use super::{RawSample, Record, RecordError, RecordKind, from_yaml, pack_samples, to_yaml};
-use crate::cores::on_all;
+use crate::parallel::parallel_map;
 
 /// Maximum length of a model's name in a file name.
 const MODEL_CHARS_MAX: usize = 48;
@@ -100,7 +100,7 @@ impl RecordStore {
         list(&self.folder, &mut files)?;
         files.sort();
         let mut found = Found::default();
-        let read = on_all(&files, |file| read_file(file));
+        let read = parallel_map(&files, |file| read_file(file));
         for (file, read) in files.iter().zip(read) {
             match read {
                 Ok(record) => {

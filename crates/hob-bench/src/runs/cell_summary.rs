@@ -18,14 +18,14 @@ use crate::timeline::Flag;
 const RUNS_MIN: usize = 6;
 const STARTS_MIN: u32 = 2;
 const HALF_WIDTH_PCT_MAX: f64 = 5.0;
-/// Maximum delay between due time and sending, at the percentile `LATE_PART`.
+/// Maximum delay between due time and sending, at the percentile `LATE_PERCENTILE`.
 const DISPATCH_MS_MAX: f64 = 5.0;
 const PSI_PCT_MAX: f64 = 10.0;
 const EXPIRES_DAYS: i64 = 90;
 /// If a larger share of answers came in one piece, the measurement is invalid: it has no time per token.
 const NOT_STREAMED_SHARE_MAX: f64 = 0.05;
 /// Percentile of the sending delay.
-const LATE_PART: f64 = 0.95;
+const LATE_PERCENTILE: f64 = 0.95;
 
 /// Machine, server, model and client of a measurement.
 #[derive(Clone, Debug, Default)]
@@ -134,8 +134,8 @@ fn status(runs: &Runs) -> Status {
 
 /// Why this client's times are wrong.
 fn client_limits(runs: &Runs) -> impl Iterator<Item = String> + '_ {
-    let limits = runs.calibration.iter().flat_map(crate::calibrate::Calibration::limits);
-    let is_unknown = runs.calibration.is_none() && runs.answered().next().is_some();
+    let limits = runs.client_check.iter().flat_map(crate::client_check::ClientCheck::limits);
+    let is_unknown = runs.client_check.is_none() && runs.answered().next().is_some();
     let unknown =
         is_unknown.then(|| "the client could not be checked with the mock server".to_owned());
     limits.map(|limit| limit.to_string()).chain(unknown)
@@ -185,7 +185,7 @@ fn harness(runs: &Runs, context: &Context) -> Harness {
     };
     let wall = seconds(|run| run.wall);
     let dispatch = runs.pooled(Metric::DispatchMs);
-    let late = dispatch.percentile(LATE_PART).map(|at| at.value).or(dispatch.max());
+    let late = dispatch.percentile(LATE_PERCENTILE).map(|at| at.value).or(dispatch.max());
     Harness {
         git: context.git.clone(),
         dirty: context.dirty,
@@ -197,7 +197,7 @@ fn harness(runs: &Runs, context: &Context) -> Harness {
             max_core_pct: (wall > 0.0).then(|| seconds(|run| run.cpu_busiest) / wall * 100.0),
             dispatch_ms: dispatch.median().zip(late).map(|(p50, p95)| Dispatch { p50, p95 }),
         },
-        selftest: runs.calibration.as_ref().map(crate::calibrate::Calibration::record),
+        selftest: runs.client_check.as_ref().map(crate::client_check::ClientCheck::record),
     }
 }
 

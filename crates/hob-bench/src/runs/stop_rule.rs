@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{BenchError, Run, Runs};
-use crate::calibrate::{Calibration, Pace, calibrate};
+use crate::client_check::{ClientCheck, Pace, check_client};
 use crate::launch::LaunchError;
 use crate::record::Attempt;
 use crate::terms::Metric;
@@ -41,7 +41,7 @@ pub enum Step<'a> {
     Warmed {
         run: usize,
     },
-    Calibrated(&'a Calibration),
+    ClientChecked(&'a ClientCheck),
     Ran {
         run: usize,
         half_width_pct: Option<f64>,
@@ -69,7 +69,7 @@ pub trait Benchmark {
     ///
     /// # Errors
     /// Requests cannot be sent. A failing server gives a run whose replies have faults.
-    fn measure_run(&mut self, calibration: Option<&Calibration>) -> Result<Run, BenchError>;
+    fn measure_run(&mut self, client_check: Option<&ClientCheck>) -> Result<Run, BenchError>;
 
     /// The figures of the stopping rule, the most important first.
     fn leading(&self) -> &[Metric];
@@ -100,7 +100,7 @@ impl StopRule {
     ) -> Result<Runs, BenchError> {
         let mut measurement = Measurement::new(self, subject, stop, tell);
         if let Some(warm) = measurement.warm_up()?.filter(|warm| !warm.has_failed()) {
-            measurement.calibrate(&warm);
+            measurement.check_client(&warm);
         }
         let mut start = 0;
         measurement.begun = Instant::now();
@@ -119,7 +119,7 @@ impl StopRule {
                     }
                 }
             }
-            let run = measurement.subject.measure_run(measurement.runs.calibration.as_ref())?;
+            let run = measurement.subject.measure_run(measurement.runs.client_check.as_ref())?;
             measurement.subject.counted(start);
             if measurement.add(Run { start, ..run }).is_break() {
                 break;
@@ -147,8 +147,8 @@ impl StopRule {
                     break;
                 }
             };
-            if measurement.runs.calibration.is_none() {
-                measurement.calibrate(&run);
+            if measurement.runs.client_check.is_none() {
+                measurement.check_client(&run);
             }
             if measurement.add(run).is_break() {
                 break;
@@ -218,10 +218,10 @@ impl<'c, 't, S: Benchmark> Measurement<'c, 't, S> {
     }
 
     /// Checks the client with a mock server that answers at the same pace.
-    fn calibrate(&mut self, warm: &Run) {
+    fn check_client(&mut self, warm: &Run) {
         let Some(pace) = self.subject.pace(warm) else { return };
-        self.runs.calibration = calibrate(pace, self.stop).ok();
-        self.runs.calibration.iter().for_each(|known| (self.tell)(Step::Calibrated(known)));
+        self.runs.client_check = check_client(pace, self.stop).ok();
+        self.runs.client_check.iter().for_each(|known| (self.tell)(Step::ClientChecked(known)));
     }
 
     /// Breaks if no further run is needed or useful.
@@ -280,7 +280,7 @@ mod tests {
     struct Slower(f64);
 
     impl Benchmark for Slower {
-        fn measure_run(&mut self, _: Option<&Calibration>) -> Result<Run, BenchError> {
+        fn measure_run(&mut self, _: Option<&ClientCheck>) -> Result<Run, BenchError> {
             self.0 *= 1.5;
             let figures = [(Metric::TtftMs, self.0)].into();
             Ok(Run { replies: vec![Reply { figures, ..Reply::default() }], ..Run::default() })

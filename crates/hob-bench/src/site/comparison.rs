@@ -14,7 +14,7 @@ use crate::compare::{
     THRESHOLD_UNPAIRED_PCT, aspects, compare, counts_tokens, has_direction, is_cache_unknown, runs,
     seed, unfit,
 };
-use crate::cores::on_all;
+use crate::parallel::parallel_map;
 use crate::record::{RawSample, Record};
 use crate::terms::Metric;
 
@@ -128,7 +128,7 @@ pub(super) fn rules(material: &Material, all: &[Run<'_>]) -> Rules {
         banner: [("paired", Pairing::Paired.banner()), ("unpaired", Pairing::Unpaired.banner())]
             .into(),
         same_prompts: SAME_PROMPTS,
-        pairs: on_all(shown, |[base, new]| {
+        pairs: parallel_map(shown, |[base, new]| {
             let sides = [base, new].map(|record| [sampled(material, record)]);
             compare(&sides[0], &sides[1], &CompareOptions::default())
         }),

@@ -10,8 +10,8 @@ use super::Material;
 use super::cells::Cells;
 use super::comparison::ComparedBy;
 use super::production::Gap;
-use crate::cores::on_all;
 use crate::families;
+use crate::parallel::parallel_map;
 use crate::record::{Doubt, Label, Record, Selftest, SourceType, slug};
 use crate::speech::Text;
 
@@ -73,7 +73,7 @@ pub(super) fn runs(material: &Material) -> Vec<Run<'_>> {
     let mut records: Vec<&Record> = material.records.iter().collect();
     records.sort_by_key(|record| std::cmp::Reverse((record.time.started, record.id)));
     let cells = Cells::of(&records);
-    on_all(&records, |record| run(record, material, &cells))
+    parallel_map(&records, |record| run(record, material, &cells))
 }
 
 fn run<'a>(record: &'a Record, material: &'a Material, cells: &Cells<'_>) -> Run<'a> {

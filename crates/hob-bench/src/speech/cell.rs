@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Asking, SpeechSession, Text};
-use crate::calibrate::{Calibration, Pace};
+use crate::client_check::{ClientCheck, Pace};
 use crate::drive::{Driven, Exchange};
 use crate::record::{Record, RecordKind, sha256_hex};
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
@@ -81,7 +81,7 @@ impl Session for SpeechSession<'_, '_> {
     fn measure_run(
         &mut self,
         cell: &Cell,
-        _calibration: Option<&Calibration>,
+        _client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
         let Cell { text, format, voice, asking, users, rounds, .. } = cell;
         let form = self.form(voice, *format, *asking);

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::normalise::normalised_chars;
 use super::{Clip, ClipSet, WordErrors, normalised_words, request};
-use crate::calibrate::{Calibration, Pace};
+use crate::client_check::{ClientCheck, Pace};
 use crate::drive::{Arrivals, Driven, Exchange};
 use crate::record::{Connection, Loop, Record, RecordKind, RecordedWorkload};
 use crate::runs::{BenchError, CellSummary, Context, Reply, Run, Runs, WARMUP_RUNS_MAX};
@@ -115,7 +115,7 @@ impl Session for TranscriptionSession<'_> {
     fn measure_run(
         &mut self,
         cell: &Cell,
-        _calibration: Option<&Calibration>,
+        _client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
         if let Some(run) = self.held.take().filter(|_| cell.server == 1) {
             return Ok(run);

@@ -3,7 +3,7 @@
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use hob_core::TranscriptRequest;
-use hob_wire::{TranscriptShape, transcript_fields, transcript_path};
+use hob_wire::{RequestedFormat, transcript_fields, transcript_path};
 
 use super::clips::Clip;
 use crate::ask::client_headers;
@@ -19,8 +19,8 @@ pub(super) fn bytes(target: &Target, clip: &Clip, streaming: Streaming) -> Bytes
     let request =
         TranscriptRequest { language: Some(clip.language.clone()), ..TranscriptRequest::default() };
     let shape = match streaming {
-        Streaming::Requested => TranscriptShape::Events,
-        Streaming::Declined => TranscriptShape::Short,
+        Streaming::Requested => RequestedFormat::Events,
+        Streaming::Declined => RequestedFormat::Short,
     };
     let field = |(name, value): (&str, String)| {
         format!(

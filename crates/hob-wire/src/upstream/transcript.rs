@@ -12,7 +12,7 @@ use super::fault::reported;
 
 /// The format in which hob requests a transcript. Some servers do not support all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TranscriptShape {
+pub enum RequestedFormat {
     /// With language, duration and times.
     Verbose,
     /// The text alone.
@@ -33,18 +33,18 @@ pub fn transcript_path(task: TranscriptTask) -> &'static str {
 pub fn transcript_fields(
     request: &TranscriptRequest,
     model: &str,
-    shape: TranscriptShape,
+    shape: RequestedFormat,
 ) -> Vec<(&'static str, String)> {
     let format = match shape {
-        TranscriptShape::Verbose => "verbose_json",
-        TranscriptShape::Short | TranscriptShape::Events => "json",
+        RequestedFormat::Verbose => "verbose_json",
+        RequestedFormat::Short | RequestedFormat::Events => "json",
     };
     let mut fields = vec![("model", model.to_owned()), ("response_format", format.to_owned())];
     let of_speaker = request.task == TranscriptTask::Transcribe;
     fields.extend(request.language.clone().filter(|_| of_speaker).map(|code| ("language", code)));
     fields.extend(request.prompt.clone().map(|prompt| ("prompt", prompt)));
     fields.extend(request.temperature.map(|degree| ("temperature", degree.to_string())));
-    if shape == TranscriptShape::Events {
+    if shape == RequestedFormat::Events {
         fields.push(("stream", "true".to_owned()));
     }
     let wished = [("segment", request.timestamps.segments), ("word", request.timestamps.words)];

@@ -7,7 +7,7 @@ use hob_core::{
     TranscriptUsage,
 };
 use hob_wire::{
-    Misread, TranscriptReader, TranscriptShape, parse_transcript, sound_name, transcript_fields,
+    Misread, RequestedFormat, TranscriptReader, parse_transcript, sound_name, transcript_fields,
     transcript_path,
 };
 
@@ -22,9 +22,9 @@ fn only_what_was_asked_for_is_sent() {
         let fields = transcript_fields(request, "w", shape).into_iter();
         fields.map(|(name, text)| format!("{name}={text}")).collect::<Vec<_>>().join("&")
     };
-    assert_eq!(fields(&plain, TranscriptShape::Short), "model=w&response_format=json");
+    assert_eq!(fields(&plain, RequestedFormat::Short), "model=w&response_format=json");
     let events = "model=w&response_format=json&stream=true";
-    assert_eq!(fields(&plain, TranscriptShape::Events), events);
+    assert_eq!(fields(&plain, RequestedFormat::Events), events);
     let mut all = TranscriptRequest {
         language: Some("de".to_owned()),
         prompt: Some("Herd".to_owned()),
@@ -34,9 +34,9 @@ fn only_what_was_asked_for_is_sent() {
     };
     let expected = "model=w&response_format=verbose_json&language=de&prompt=Herd&temperature=0.5&\
         timestamp_granularities[]=segment&timestamp_granularities[]=word";
-    assert_eq!(fields(&all, TranscriptShape::Verbose), expected);
+    assert_eq!(fields(&all, RequestedFormat::Verbose), expected);
     all.task = TranscriptTask::Translate;
-    assert!(!fields(&all, TranscriptShape::Verbose).contains("language"));
+    assert!(!fields(&all, RequestedFormat::Verbose).contains("language"));
     assert_eq!(transcript_path(all.task), "audio/translations");
 }
 

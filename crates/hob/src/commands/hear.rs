@@ -134,7 +134,7 @@ async fn hear(args: &HearArgs, app: &App<'_>) -> CliResult<Exit> {
         }
         None => {
             let sound = Sound::File(SoundFile { bytes, name: None });
-            return hear_here(args, app, args.request(sound, language), sink).await;
+            return transcribe_locally(args, app, args.request(sound, language), sink).await;
         }
     };
     sink.write(body.as_bytes())?;
@@ -157,7 +157,7 @@ async fn live(args: &HearArgs, app: &App<'_>, mut signals: StopSignals) -> CliRe
         signals.next().await;
     };
     tokio::select! {
-        heard = hear_here(args, app, request, sink) => heard,
+        heard = transcribe_locally(args, app, request, sink) => heard,
         () = stopping => Err(crate::signals::interrupted()),
     }
 }
@@ -182,7 +182,7 @@ impl HearArgs {
     }
 }
 
-async fn hear_here(
+async fn transcribe_locally(
     args: &HearArgs,
     app: &App<'_>,
     request: TranscriptRequest,

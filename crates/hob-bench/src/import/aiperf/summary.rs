@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::Imported;
-use super::super::values::{P95_NEEDS, P99_NEEDS, UnreadFields, model, time};
+use super::super::values::{P95_VALUES_MIN, P99_VALUES_MIN, UnreadFields, model, time};
 use super::{READ, scale};
 use crate::record::{CountSource, Loop, Record, RecordKind, RecordedWorkload, Spread};
 use crate::terms::Metric;
@@ -107,8 +107,8 @@ impl Figure {
             n: self.count,
             min: scaled(self.min),
             p50: scaled(self.p50),
-            p95: of_enough(self.p95, P95_NEEDS),
-            p99: of_enough(self.p99, P99_NEEDS),
+            p95: of_enough(self.p95, P95_VALUES_MIN),
+            p99: of_enough(self.p99, P99_VALUES_MIN),
             max: scaled(self.max),
             mean: scaled(self.avg),
             ..Spread::default()

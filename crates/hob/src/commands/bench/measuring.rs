@@ -401,7 +401,7 @@ pub(crate) fn progress(name: &str, step: Step<'_>, stop_rule: StopRule) -> Strin
         Step::Warmed { run } => format!("{name}: warming up, {run}"),
         Step::LeftOut { why } => format!("{name}: {why}"),
         Step::Restarted { .. } => format!("{name}: the server was started again"),
-        Step::Calibrated(calibration) => {
+        Step::ClientChecked(calibration) => {
             let error = calibration.ttft_err_ms.median().unwrap_or_default();
             let busy = calibration.cpu_share * 100.0;
             format!("{name}: this client is off by {error:.2} ms and takes {busy:.0} % of a core")

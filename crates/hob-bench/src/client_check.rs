@@ -15,16 +15,16 @@ use crate::record::{ErrorSpread, Selftest};
 use crate::timeline::{Figures, Protocol, figures, timeline};
 
 /// An error up to this is always allowed, however short the time is.
-const ERROR_MS_MIN: f64 = 0.2;
+const ALLOWED_ERROR_MS_MIN: f64 = 0.2;
 /// Allowed error as a share of the figure.
-const ERROR_SHARE: f64 = 0.01;
+const ALLOWED_ERROR_SHARE: f64 = 0.01;
 /// Maximum processor time as a share of one core.
 const CPU_SHARE_MAX: f64 = 0.7;
 const DISPATCH_MS_MAX: f64 = 5.0;
 /// Allowed delay of a chunk at the 95th percentile, as a share of the gap between chunks. A client that reads late sees several chunks at once.
-const LATE_SHARE: f64 = 0.5;
-const LATE_MS_MIN: f64 = 10.0;
-const LATE_PART: f64 = 0.95;
+const ALLOWED_LATE_SHARE: f64 = 0.5;
+const ALLOWED_LATE_MS_MIN: f64 = 10.0;
+const LATE_PERCENTILE: f64 = 0.95;
 /// Minimum share of the mock server's chunks per second that the client must read.
 const FOLLOWED_MIN: f64 = 0.9;
 const REQUESTS_MIN: usize = 6;
@@ -59,7 +59,7 @@ impl Pace {
 
 /// The client's errors, and the processor time that it took.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Calibration {
+pub struct ClientCheck {
     pub pace: Pace,
     /// Absolute error of each request's first token, compared with the mock server's own time stamps.
     pub ttft_err_ms: Sample,
@@ -108,7 +108,7 @@ pub enum Limit {
 
 /// Why the check could not be completed.
 #[derive(Debug, thiserror::Error)]
-pub enum CalibrateError {
+pub enum ClientCheckError {
     #[error("cannot start the mock server: {0}")]
     Mock(#[from] io::Error),
     #[error(transparent)]
@@ -125,7 +125,7 @@ pub enum CalibrateError {
 ///
 /// # Errors
 /// The mock server cannot be started, or its answers are incomplete.
-pub fn calibrate(pace: Pace, stop: &AtomicBool) -> Result<Calibration, CalibrateError> {
+pub fn check_client(pace: Pace, stop: &AtomicBool) -> Result<ClientCheck, ClientCheckError> {
     let mut known = check(pace, stop)?;
     for _ in 1..CHECKS_MAX {
         if known.limits().is_empty() {
@@ -137,7 +137,7 @@ pub fn calibrate(pace: Pace, stop: &AtomicBool) -> Result<Calibration, Calibrate
     Ok(known)
 }
 
-fn check(pace: Pace, stop: &AtomicBool) -> Result<Calibration, CalibrateError> {
+fn check(pace: Pace, stop: &AtomicBool) -> Result<ClientCheck, ClientCheckError> {
     let Pace { ttft_ms, itl_ms, tokens, stall_ms, .. } = pace;
     let pairs = format!(
         "ttft_ms={ttft_ms},itl_ms={itl_ms},tokens={tokens},stall_ms={stall_ms},stall_at={}",
@@ -182,7 +182,7 @@ pub fn compare(
     pace: Pace,
     driven: &Driven,
     truths: &[Truth],
-) -> Result<Calibration, CalibrateError> {
+) -> Result<ClientCheck, ClientCheckError> {
     let truths: BTreeMap<&str, &Truth> =
         truths.iter().map(|truth| (truth.id.as_str(), truth)).collect();
     let seen: Vec<(Figures, &Truth)> = driven
@@ -195,14 +195,14 @@ pub fn compare(
         .collect();
     let requests = driven.exchanges.len();
     if seen.is_empty() || seen.len() < requests {
-        return Err(CalibrateError::Unread { failed: requests - seen.len(), requests });
+        return Err(ClientCheckError::Unread { failed: requests - seen.len(), requests });
     }
     let errors = |of: fn(&Figures, &Truth) -> Vec<f64>| {
         Sample::new(seen.iter().flat_map(|(figures, truth)| of(figures, truth)))
     };
     let chunks: usize = seen.iter().map(|(figures, _)| figures.gaps_ms.len() + 1).sum();
     let true_s: f64 = seen.iter().map(|(_, truth)| last_us(truth) / 1e6).sum::<f64>();
-    Ok(Calibration {
+    Ok(ClientCheck {
         pace,
         ttft_err_ms: errors(|figures, truth| {
             truth.first_us().map(|us| (figures.ttft_ms - us / 1e3).abs()).into_iter().collect()
@@ -242,11 +242,11 @@ pub fn compare(
     })
 }
 
-impl Calibration {
+impl ClientCheck {
     /// Every limit that the client exceeds; empty if it may measure.
     pub fn limits(&self) -> Vec<Limit> {
         let mut limits = Vec::new();
-        let allowed = |figure_ms: f64| (figure_ms * ERROR_SHARE).max(ERROR_MS_MIN);
+        let allowed = |figure_ms: f64| (figure_ms * ALLOWED_ERROR_SHARE).max(ALLOWED_ERROR_MS_MIN);
         // A single request that the machine delayed affects only the 99th percentile, so the median decides.
         let error_ms = self.ttft_err_ms.median().unwrap_or(f64::INFINITY);
         let allowed_ms = allowed(self.pace.ttft_ms);
@@ -258,8 +258,8 @@ impl Calibration {
         if error_ms > allowed_ms {
             limits.push(Limit::TokenTime { error_ms, allowed_ms });
         }
-        let late_ms = part(&self.late_ms, LATE_PART);
-        let allowed_ms = (self.pace.itl_ms * LATE_SHARE).max(LATE_MS_MIN);
+        let late_ms = part(&self.late_ms, LATE_PERCENTILE);
+        let allowed_ms = (self.pace.itl_ms * ALLOWED_LATE_SHARE).max(ALLOWED_LATE_MS_MIN);
         if late_ms > allowed_ms {
             limits.push(Limit::LateReads { late_ms, allowed_ms });
         }
@@ -312,10 +312,10 @@ fn mean(values: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn clean() -> Calibration {
+    fn clean() -> ClientCheck {
         let pace =
             Pace { users: 4, requests: 2, ttft_ms: 100.0, itl_ms: 20.0, tokens: 64, stall_ms: 0.0 };
-        Calibration {
+        ClientCheck {
             pace,
             ttft_err_ms: Sample::new([0.1, 0.2]),
             tpot_err_ms: Sample::new([0.01, -0.01]),
@@ -337,23 +337,23 @@ mod tests {
         assert_eq!(clean().limits(), []);
         let rows = [
             (
-                Calibration { ttft_err_ms: Sample::new([3.0]), ..clean() },
+                ClientCheck { ttft_err_ms: Sample::new([3.0]), ..clean() },
                 "first tokens are off by 3.00 ms",
             ),
             (
-                Calibration { tpot_err_ms: Sample::new([-0.5]), ..clean() },
+                ClientCheck { tpot_err_ms: Sample::new([-0.5]), ..clean() },
                 "per token is off by 0.500 ms",
             ),
-            (Calibration { late_ms: Sample::new([80.0]), ..clean() }, "reads 80 ms late"),
-            (Calibration { cpu_share: 0.8, ..clean() }, "takes 80 % of a core"),
-            (Calibration { dispatch_p95_ms: 9.0, ..clean() }, "sends 9.0 ms late"),
-            (Calibration { chunks_per_s: 100.0, ..clean() }, "read 100 of 200 chunks"),
+            (ClientCheck { late_ms: Sample::new([80.0]), ..clean() }, "reads 80 ms late"),
+            (ClientCheck { cpu_share: 0.8, ..clean() }, "takes 80 % of a core"),
+            (ClientCheck { dispatch_p95_ms: 9.0, ..clean() }, "sends 9.0 ms late"),
+            (ClientCheck { chunks_per_s: 100.0, ..clean() }, "read 100 of 200 chunks"),
         ];
-        for (calibration, expected) in rows {
-            let limits = calibration.limits();
+        for (client_check, expected) in rows {
+            let limits = client_check.limits();
             assert_eq!(limits.len(), 1, "{limits:?}");
             assert!(limits[0].to_string().contains(expected), "{}", limits[0]);
-            assert!(!calibration.record().pass);
+            assert!(!client_check.record().pass);
         }
     }
 
@@ -361,10 +361,10 @@ mod tests {
     fn a_check_reads_every_chunk_and_sees_each_pause() {
         let pace =
             Pace { users: 2, requests: 2, ttft_ms: 5.0, itl_ms: 1.0, tokens: 16, stall_ms: 400.0 };
-        let got = calibrate(pace, &AtomicBool::new(false)).expect("a check");
+        let got = check_client(pace, &AtomicBool::new(false)).expect("a check");
         assert_eq!((got.requests, got.gaps_ms.count()), (4, 60));
         assert!(got.stalls >= 4 && got.gaps_ms.max() >= Some(390.0));
-        let stopped = calibrate(pace, &AtomicBool::new(true));
-        assert!(matches!(stopped, Err(CalibrateError::Unread { requests: 0, .. })));
+        let stopped = check_client(pace, &AtomicBool::new(true));
+        assert!(matches!(stopped, Err(ClientCheckError::Unread { requests: 0, .. })));
     }
 }

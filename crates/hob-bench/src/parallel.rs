@@ -7,7 +7,10 @@ use std::thread;
 /// More threads would wait for the disk or for each other.
 const THREADS_MAX: usize = 8;
 
-pub(crate) fn on_all<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(crate) fn parallel_map<T: Sync, R: Send>(
+    things: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     let cores = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     let next = AtomicUsize::new(0);
     // Each thread takes the next item when it is free, because some items take a hundred times as long as others.
@@ -37,7 +40,7 @@ mod tests {
         for count in [0, 1, 7, 100] {
             let numbers: Vec<usize> = (0..count).collect();
             assert_eq!(
-                on_all(&numbers, |number| number * 2),
+                parallel_map(&numbers, |number| number * 2),
                 numbers.iter().map(|n| n * 2).collect::<Vec<_>>()
             );
         }
