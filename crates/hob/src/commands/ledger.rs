@@ -43,8 +43,8 @@ Examples:
   hob ledger --by target --since 24h
   hob ledger --since 7d --json
 
-The time to the first token or sound includes waiting, loading and failed attempts. 'warm' means that
-the model was in memory when the request came. A 95th percentile needs at least 20 requests.";
+The time to the first token or sound includes waiting, loading and failed attempts. 'warm' means
+that the model was in memory when the request came. A 95th percentile needs at least 20 requests.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Grouping {

@@ -34,9 +34,9 @@ pub(crate) struct MockArgs {
 
 const AFTER_HELP: &str = "\
 A request can change the script: after a ~ in its model's name (mock~itl_ms=5,usage=nothing), or in
-the header x-mock. A prompt's tokens are its words. It answers /v1/chat/completions, /v1/completions,
-/v1/audio/speech, /v1/audio/transcriptions, /api/chat, /api/generate, and lists of models; /truth
-returns what it sent and when.
+the header x-mock. A prompt's tokens are its words. It answers /v1/chat/completions,
+/v1/completions, /v1/audio/speech, /v1/audio/transcriptions, /api/chat, /api/generate, and lists of
+models; /truth returns what it sent and when.
 
 Examples:
   hob mock                                        100 ms, then 20 ms a token

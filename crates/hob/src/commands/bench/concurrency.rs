@@ -75,10 +75,12 @@ Examples:
   hob bench batch                      the model that hob serve would load
   hob bench batch --target http://127.0.0.1:8080 --users 1,16,32
   hob bench batch --speech long        its voice: seconds of sound a second
-  hob bench batch --target http://127.0.0.1:8080 --launch 'llama-server -m model.gguf --port 8080 -np 8'
+  hob bench batch --target http://127.0.0.1:8080 --launch \\
+    'llama-server -m model.gguf --port 8080 -np 8'
 
-Memory is known of a server that is started here. It is restarted for each number of users, so the memory is that of so
-many. The gain is tokens a second, or seconds of sound a second, divided by those of one user: --users needs the 1.";
+Memory is known of a server that is started here. It is restarted for each number of users, so the
+memory is that of so many. The gain is tokens a second, or seconds of sound a second, divided by
+those of one user: --users needs the 1.";
 
 impl MeasuringVerb for ConcurrencyArgs {
     fn measuring(&mut self) -> &mut MeasuringArgs {

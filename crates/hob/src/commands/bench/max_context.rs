@@ -38,7 +38,8 @@ pub(crate) struct MaxContextArgs {
 const AFTER_HELP: &str = "\
 Each attempt is a start of its own: the server before has ended and its port is closed. A context
 counts if the server reports it, or has counted a prompt that long. The longest has to work twice,
-and the next step has to fail. Reading a long prompt may take longer than --silence-s; raise it then.
+and the next step has to fail. Reading a long prompt may take longer than --silence-s; raise it
+then.
 
 Examples:
   hob bench max-context                the model that hob serve would load

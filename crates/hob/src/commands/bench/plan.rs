@@ -56,7 +56,7 @@ A plan says which servers, which cells, how sure, and what it may take:
       url: \"http://127.0.0.1:8099\"
       launch: \"llama-server -m {model}-{quant}.gguf --port 8099\"
   matrix:
-    {kind: [llm], model: [qwen3-8b], quant: [Q4_K_M, Q8_0], shape: [short_short], concurrency: [1, 4]}
+    {kind: [llm], model: [qwen3-8b], quant: [Q4_K_M], shape: [short_short], concurrency: [1, 4]}
   exclude: [{target: here, concurrency: 4}]
   runs: {min: 6, max: 10, half_width_pct: 2.5, server_starts: 2}
   budget: {cell_s: 900, total_s: 14400}
