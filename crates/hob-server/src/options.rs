@@ -9,6 +9,7 @@ use crate::benchmark_files::Pages;
 use crate::fit_desk::FitDesk;
 use crate::keys::KeyOptions;
 use crate::ledger::Ledger;
+use crate::tls::Certificates;
 
 /// The server's options. Each size, count and time has a limit.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct ServerOptions {
     pub benchmarks: Option<Arc<dyn Pages>>,
     /// The source of answers on `/api/fit`; `None`: no such route.
     pub fit: Option<Arc<dyn FitDesk>>,
+    /// Certificates for encrypted connections; `None`: no connection is encrypted.
+    pub certificates: Option<Arc<dyn Certificates>>,
     /// API keys. Every request needs one, except lists, health, ready and the page. Empty:
     /// no request needs a key. [`crate::check_keys`] checks that they differ.
     pub keys: Vec<KeyOptions>,
@@ -72,6 +75,7 @@ impl Default for ServerOptions {
             ledger: None,
             benchmarks: None,
             fit: None,
+            certificates: None,
             keys: Vec::new(),
             allowed_hosts: Vec::new(),
             text_chars_max: 100_000,

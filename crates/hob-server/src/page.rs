@@ -35,7 +35,7 @@ pub(crate) async fn asset(request: Request) -> Result<Response, ApiError> {
     file(path.trim_start_matches('/'), &request)
 }
 
-fn file(name: &str, request: &Request) -> Result<Response, ApiError> {
+pub(crate) fn file(name: &str, request: &Request) -> Result<Response, ApiError> {
     let file = Web::get(name)
         .ok_or_else(|| ApiError::NoSuchPath { path: request.uri().path().to_owned() })?;
     let etag = etag(&file);

@@ -19,6 +19,7 @@ use crate::metrics::Metrics;
 use crate::observe::observe;
 use crate::options::ServerOptions;
 use crate::reloadable_state::ReloadableState;
+use crate::tls::explanation_routes;
 use crate::{
     benchmarks, chat, completions, embeddings, fit, lifecycle, lists, now, ollama, page, routes,
     speech, transcription,
@@ -51,6 +52,7 @@ pub(crate) fn router_with(
         .merge(now::routes())
         .merge(fit::routes(options.fit.as_ref()))
         .merge(benchmarks::routes(options.benchmarks.as_ref()))
+        .merge(options.certificates.as_ref().map(explanation_routes).unwrap_or_default())
         .fallback(page::asset)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(guard, check_names))

@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep, timeout};
@@ -24,6 +25,7 @@ use crate::metrics::Metrics;
 use crate::reloadable_state::ReloadableState;
 use crate::router::router_with;
 use crate::socket::Socket;
+use crate::tls::{Certificates, OpenedConnection, open, plain_remote_routes};
 
 /// Histograms keep raw samples until they are folded, also if `/metrics` is never requested.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
@@ -38,9 +40,17 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 struct Service {
     app: Router,
+    tls: Option<Tls>,
     header_time_max: Duration,
     stall_time_max: Duration,
     stop: CancellationToken,
+}
+
+#[derive(Clone)]
+struct Tls {
+    certificates: Arc<dyn Certificates>,
+    /// For connections without encryption from other machines.
+    plain_remote: Router,
 }
 
 /// Answers on `listener` until `shutdown` resolves; then lets running answers finish for
@@ -58,7 +68,12 @@ pub async fn serve(
     let metrics = Arc::new(Metrics::new());
     let cut_off = CancellationToken::new();
     let services = Services::new(&options, Arc::clone(&metrics), cut_off.clone());
+    let tls = options
+        .certificates
+        .clone()
+        .map(|certificates| Tls { plain_remote: plain_remote_routes(&certificates), certificates });
     let service = Service {
+        tls,
         header_time_max: options.header_time_max,
         stall_time_max: options.stall_time_max,
         stop: CancellationToken::new(),
@@ -110,17 +125,45 @@ async fn connection(socket: TcpStream, slot: ConnectionSlot, service: Service) {
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY was refused");
     }
-    let io = TokioIo::new(Socket::new(socket, service.stall_time_max));
+    let wrap = |socket| Socket::new(socket, service.stall_time_max);
+    let Some(tls) = &service.tls else {
+        return answer(wrap(socket), &service.app, &slot, &service).await;
+    };
+    let opening = timeout(service.header_time_max, open(socket, wrap, &*tls.certificates));
+    let opened = tokio::select! {
+        opened = opening => opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+        () = slot.close.cancelled() => return,
+        () = service.stop.cancelled() => return,
+    };
+    match opened {
+        Ok(OpenedConnection::Encrypted(stream)) => {
+            answer(*stream, &service.app, &slot, &service).await;
+        }
+        Ok(OpenedConnection::Plain(socket)) => answer(socket, &service.app, &slot, &service).await,
+        Ok(OpenedConnection::PlainRemote(socket)) => {
+            answer(socket, &tls.plain_remote, &slot, &service).await;
+        }
+        Err(error) => tracing::debug!(%error, "a connection could not be encrypted"),
+    }
+}
+
+/// Answers the requests of one connection.
+async fn answer(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    app: &Router,
+    slot: &ConnectionSlot,
+    service: &Service,
+) {
     let answering = service_fn(|request: hyper::Request<Incoming>| {
         let guard = slot.begin_request();
         let request = guard.while_read(request);
-        let answer = TowerToHyperService::new(service.app.clone()).call(request);
+        let answer = TowerToHyperService::new(app.clone()).call(request);
         async move { answer.await.map(|response| guard.until_written(response)) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(service.header_time_max)
-        .serve_connection(io, answering);
+        .serve_connection(TokioIo::new(stream), answering);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,

@@ -109,6 +109,16 @@ pub(crate) struct ServerSection {
     /// every name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_hosts: Option<Vec<String>>,
+    /// Encrypt connections, with certificates of an authority that hob makes for this machine. Programs on this machine
+    /// may still connect without encryption.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tls: Option<bool>,
+    /// Encrypt connections with this certificate: a PEM file with its chain, relative to this file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// The PEM file with the certificate's private key, relative to this file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Maximum characters of one speech request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text_chars_max: Option<NonZeroU32>,
@@ -233,7 +243,7 @@ mod tests {
     #[test]
     fn every_key_can_be_written_and_read_back() {
         let text = "home = \"models\"\n[server]\nlisten = \"9000\"\nallow_remote = true\n\
-            api_key_file = \"key\"\nallowed_hosts = [\"nas\"]\ntext_chars_max = 5\n\
+            api_key_file = \"key\"\nallowed_hosts = [\"nas\"]\ntls = true\ntls_certificate = \"a.crt\"\ntls_key = \"a.key\"\ntext_chars_max = 5\n\
             requests_max = 2\n[speech]\ndefault_voice = \"bm_fable\"\nthreads = 2\nespeak = \"\"\n\
             [chat]\nmodel = \"a.gguf\"\ncontext_tokens = 4096\nkv_type = \"q8_0\"\nthreads = 2\n\
             parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\ncpu_moe_layers = 2\nkeep_alive = \"5m\"\n\

@@ -6,6 +6,7 @@ mod benchmarks;
 mod bounded_file;
 mod build;
 mod capability;
+mod certificates;
 mod chatting;
 mod cli;
 mod commands;

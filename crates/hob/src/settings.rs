@@ -5,6 +5,7 @@ mod chat;
 mod environment;
 pub(crate) mod gateway;
 mod memory;
+mod tls;
 mod transcription;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use chat::{ChatSettings, DevSettings, ModelChoice};
 pub(crate) use environment::{Environment, VARIABLES};
 pub(crate) use memory::MemorySettings;
+pub(crate) use tls::TlsSettings;
 pub(crate) use transcription::TranscriptionSettings;
 
 use crate::bounded_file::read_text;
@@ -43,6 +45,9 @@ pub(crate) struct Overrides {
     pub(crate) listen: Option<Listen>,
     pub(crate) allow_remote: bool,
     pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) tls: bool,
+    pub(crate) tls_certificate: Option<PathBuf>,
+    pub(crate) tls_key: Option<PathBuf>,
     /// For the speech engine.
     pub(crate) threads: Option<u16>,
     pub(crate) chat_model: Option<String>,
@@ -71,6 +76,7 @@ pub(crate) struct ServerSettings {
     pub(crate) allow_remote: bool,
     pub(crate) api_key: KeySource,
     pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) tls: TlsSettings,
     pub(crate) text_chars_max: NonZeroU32,
     pub(crate) requests_max: NonZeroU16,
 }
@@ -217,6 +223,11 @@ impl Settings {
             KeySource::File(path) => Some(path.clone()),
             KeySource::None | KeySource::Environment(_) => None,
         };
+        let tls_files = match &self.server.tls {
+            TlsSettings::Files { certificate, key } => Some((certificate.clone(), key.clone())),
+            TlsSettings::Off | TlsSettings::LocalAuthority => None,
+        };
+        let (tls_certificate, tls_key) = tls_files.unzip();
         ConfigFile {
             home: Some(self.home.clone()),
             server: ServerSection {
@@ -224,6 +235,9 @@ impl Settings {
                 allow_remote: Some(self.server.allow_remote),
                 api_key_file,
                 allowed_hosts: Some(self.server.allowed_hosts.clone()),
+                tls: Some(self.server.tls != TlsSettings::Off),
+                tls_certificate,
+                tls_key,
                 text_chars_max: Some(self.server.text_chars_max),
                 requests_max: Some(self.server.requests_max),
             },
@@ -301,6 +315,7 @@ fn server(
         allow_remote: flags.allow_remote || file.allow_remote.unwrap_or(false),
         api_key: key_source(environment, written),
         allowed_hosts: hosts,
+        tls: TlsSettings::resolve(flags, environment, written)?,
         text_chars_max: file.text_chars_max.unwrap_or(at_least_one(DEFAULT_TEXT_CHARS_MAX)),
         requests_max: file
             .requests_max

@@ -7,6 +7,7 @@ mod fit_desk;
 mod gateway;
 mod memory;
 mod timing;
+mod tls;
 mod transcription;
 
 use std::path::{Path, PathBuf};
@@ -47,6 +48,7 @@ pub(crate) use timing::{
     CALIBRATION_TIME_MAX, TimingJob, decoding_threads, run_timing_worker, work_timing,
 };
 
+pub(crate) use tls::{certificates, network_address};
 pub(crate) use transcription::{Hearing, work_transcription};
 
 /// Seconds of work per second of sound, until the first answers correct the guess.

@@ -33,4 +33,5 @@ mod refusing_sound;
 mod server;
 mod speaking;
 mod stopping;
+mod tls;
 mod upstream_names;

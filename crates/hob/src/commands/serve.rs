@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,7 +28,7 @@ use crate::printer::Printer;
 use crate::pulled::PulledModels;
 use crate::reload::{ConfigWatcher, NewState};
 use crate::remote::Remote;
-use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings};
+use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings, TlsSettings};
 use crate::signals::{StopSignals, interrupted};
 use crate::wire_up::{self, Chat, Desk, Hearing, Memory, Speech};
 
@@ -44,6 +45,16 @@ pub(crate) struct ServeArgs {
     /// A host name under which browsers may call this server, besides localhost; repeatable
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
+    /// Encrypt connections, so that browsers of other devices allow the microphone; programs on this machine may still
+    /// use http
+    #[arg(long)]
+    tls: bool,
+    /// Encrypt with this certificate (PEM, with its chain) instead of one that hob makes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// The private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
     /// CPU threads of the speech engine; 0 lets hob choose
     #[arg(long, value_name = "N")]
     threads: Option<u16>,
@@ -64,6 +75,7 @@ Examples:
   hob serve --listen 127.0.0.1:9000
   hob serve --chat-model ~/models/qwen3-8b.gguf --context 16384
   HOB_API_KEY=… hob serve --listen 0.0.0.0:8484 --allow-host nas.lan
+  HOB_API_KEY=… hob serve --listen 0.0.0.0:8484 --tls
 
 Then open the address it prints, or:
   curl http://127.0.0.1:8484/v1/audio/speech --output hello.mp3 \\
@@ -75,6 +87,9 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Cli
         listen: args.listen,
         allow_remote: args.allow_remote,
         allowed_hosts: args.allow_host.clone(),
+        tls: args.tls,
+        tls_certificate: args.tls_certificate.clone(),
+        tls_key: args.tls_key.clone(),
         threads: args.threads,
         chat_model: args.chat_model.clone(),
         hear_model: args.hear_model.clone(),
@@ -88,6 +103,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Cli
 async fn serve(app: &App<'_>) -> CliResult<Exit> {
     let mut signals = StopSignals::listen()?;
     check_exposure(app)?;
+    let certificates = wire_up::certificates(app)?;
     let listener = bind(app.settings.server.listen.0, &app.settings).await?;
     let models = Models::start(app)?;
     let begun = models.renew(app, &app.written, &Gateway::default())?;
@@ -100,6 +116,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
     let options = ServerOptions {
         benchmarks: Some(Arc::clone(&pages) as Arc<dyn Pages>),
         fit: Some(Arc::new(Desk::new(app))),
+        certificates,
         keys: begun.keys,
         ledger: wire_up::open_ledger(app),
         default_chat: models.default_chat(),
@@ -344,6 +361,14 @@ fn announce(listener: &TcpListener, app: &App<'_>) -> CliResult<()> {
         .data(format_args!("hob listens on {0}/ (OpenAI clients: {0}/v1)", remote.base()))?;
     if !listen.ip().to_canonical().is_loopback() {
         app.printer.note(format_args!("other machines can connect to port {}", listen.port()));
+        if app.settings.server.tls != TlsSettings::Off
+            && let Some(address) = wire_up::network_address()
+        {
+            app.printer.note(format_args!(
+                "from this network: https://{}/",
+                SocketAddr::new(address, listen.port())
+            ));
+        }
     }
     Ok(())
 }

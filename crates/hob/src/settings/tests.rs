@@ -44,6 +44,7 @@ fn without_settings_the_defaults_apply() {
             allow_remote: false,
             api_key: KeySource::None,
             allowed_hosts: Vec::new(),
+            tls: TlsSettings::Off,
             text_chars_max: NonZeroU32::new(100_000).expect("not zero"),
             requests_max: NonZeroU16::new(16).expect("not zero"),
         },

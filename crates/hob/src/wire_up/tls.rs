@@ -1,0 +1,71 @@
+//! The certificates that the settings ask for, and what the user must know about them.
+//! A mistake in them is found before a model loads.
+
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::sync::Arc;
+
+use hob_server::Certificates;
+
+use crate::app::App;
+use crate::certificates::{CertificateFiles, LocalAuthority};
+use crate::failure::{CliResult, Failure};
+use crate::settings::TlsSettings;
+
+/// The folder of the authority, in hob's home.
+const FOLDER: &str = "tls";
+
+/// `None`: connections are not encrypted.
+pub(crate) fn certificates(app: &App<'_>) -> CliResult<Option<Arc<dyn Certificates>>> {
+    let unusable = |error| Failure::io("the certificate cannot be used", &error);
+    match &app.settings.server.tls {
+        TlsSettings::Off => Ok(None),
+        TlsSettings::Files { certificate, key } => {
+            let files = CertificateFiles::open(certificate.clone(), key.clone());
+            Ok(Some(Arc::new(files.map_err(unusable)?)))
+        }
+        TlsSettings::LocalAuthority => {
+            let folder = app.settings.home.join(FOLDER);
+            let mut authority = LocalAuthority::open(&folder, names(app)).map_err(unusable)?;
+            let rejected = authority.rejected_names().map_err(unusable)?;
+            for name in &rejected {
+                app.printer.note(format_args!(
+                    "hob's certificate authority was made without '{name}', so the certificate leaves it out; \
+                     delete {} to make a new authority, which every device must then trust again",
+                    folder.display()
+                ));
+            }
+            authority.drop_names(&rejected);
+            app.printer.note(format_args!(
+                "devices that trust hob's certificate authority open the page without a warning; the page /tls explains how. \
+                 Its SHA-256 fingerprint: {}",
+                authority.fingerprint()
+            ));
+            Ok(Some(Arc::new(authority)))
+        }
+    }
+}
+
+/// Under which names devices may reach this machine.
+fn names(app: &App<'_>) -> Vec<String> {
+    let own = sysinfo::System::host_name().map(|name| name.to_ascii_lowercase());
+    let own = own.filter(|name| name != "localhost");
+    let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
+    if let Some(own) = own {
+        let bare = own.split('.').next().unwrap_or(&own);
+        names.push(format!("{bare}.local"));
+        names.push(own);
+    }
+    let allowed = app.settings.server.allowed_hosts.iter().filter(|host| *host != "*");
+    names.extend(allowed.map(|host| host.to_ascii_lowercase()));
+    names.dedup();
+    names
+}
+
+/// The address of this machine in its network. Connecting a UDP socket chooses a route and sends nothing.
+pub(crate) fn network_address() -> Option<IpAddr> {
+    /// Reserved for documentation.
+    const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect(ELSEWHERE).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
+}
