@@ -73,7 +73,7 @@ impl Certificates for OneCertificate {
 async fn server(certificates: &Arc<OneCertificate>, header_time_max: Duration) -> Server {
     let certificates = Some(Arc::clone(certificates) as Arc<dyn Certificates>);
     let options = ServerOptions { certificates, header_time_max, ..ServerOptions::default() };
-    Server::start_with(StagedSpeech::default(), options).await
+    Server::start_with(StagedSpeech::new(), options).await
 }
 
 const LONG: Duration = Duration::from_secs(60);
@@ -95,7 +95,7 @@ async fn one_port_answers_encrypted_and_plain_requests_of_this_machine() {
 
 #[tokio::test]
 async fn without_certificates_there_is_no_explanation() {
-    let server = Server::start_with(StagedSpeech::default(), ServerOptions::default()).await;
+    let server = Server::start_with(StagedSpeech::new(), ServerOptions::default()).await;
     assert_eq!(server.get("/tls").await.status(), 404);
     assert_eq!(server.get("/tls/hob-authority.crt").await.status(), 404);
 }
@@ -104,7 +104,7 @@ async fn without_certificates_there_is_no_explanation() {
 async fn a_handshake_that_does_not_end_is_closed_and_others_are_served() {
     let certificates = OneCertificate::new();
     let server = server(&certificates, Duration::from_millis(200)).await;
-    // A silent connection, the beginning of a handshake, and a handshake that is none.
+    // A silent connection, the beginning of a handshake, and a damaged handshake.
     let mut stalled = Vec::new();
     for beginning in [&b""[..], &[0x16, 3, 1], &[0x16, 3, 1, 0, 5, 1, 2, 3, 4, 5]] {
         let mut socket = TcpStream::connect(server.address).await.expect("a connection");

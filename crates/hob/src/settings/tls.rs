@@ -1,4 +1,5 @@
 //! Whether connections are encrypted, and whose certificate is used.
+//! A certificate without its key is a mistake, so it is rejected before anything starts.
 
 use std::path::PathBuf;
 
