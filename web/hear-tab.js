@@ -223,7 +223,7 @@ function hasFiles(event) {
   return !page.panel.hidden && event.dataTransfer?.types.includes("Files");
 }
 
-/** The whole page takes files, because a browser opens a file that is dropped beside. */
+/** The whole page takes files, because a browser opens a file that is dropped elsewhere. */
 function onDrag(event) {
   if (!hasFiles(event)) return;
   event.preventDefault();
