@@ -2,7 +2,7 @@
 // Every time is on `performance.now()`; nothing here draws.
 
 import { ApiError, requestChat } from "./api.js";
-import { SseReader } from "./sse.js";
+import { eventsOf, parseEvent } from "./sse.js";
 
 // Including thinking. The limit stops a model that repeats itself forever.
 const ANSWER_MAX_CHARACTERS = 500_000;
@@ -39,7 +39,7 @@ export class Answer {
     try {
       const streamed = { ...request, stream: true, stream_options: { include_usage: true } };
       const response = await requestChat(streamed, this.#abort.signal);
-      await this.#receive(response.body.getReader());
+      await this.#receive(response);
       this.#end("finished");
     } catch (error) {
       this.#fail(error);
@@ -52,16 +52,10 @@ export class Answer {
     this.#abort.abort();
   }
 
-  async #receive(reader) {
-    const events = new SseReader();
-    for (;;) {
-      const { done, value } = await reader.read().catch(throwCutOff);
-      if (!this.active) return;
-      if (done) return throwCutOff();
-      for (const event of events.push(value)) {
-        if (event === "[DONE]") return;
-        this.#take(parse(event));
-      }
+  async #receive(response) {
+    for await (const event of eventsOf(response)) {
+      if (!this.active || event === "[DONE]") return;
+      this.#take(parseEvent(event));
     }
   }
 
@@ -114,17 +108,5 @@ export class Answer {
     this.error = error;
     this.#end("failed");
     this.#abort.abort(); // the server may still be generating
-  }
-}
-
-function throwCutOff() {
-  throw new ApiError("The answer was cut off: the connection closed before the end.");
-}
-
-function parse(event) {
-  try {
-    return JSON.parse(event);
-  } catch {
-    throw new Error("The server sent an event that is not JSON.");
   }
 }

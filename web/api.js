@@ -1,4 +1,4 @@
-// hob's HTTP API as the page uses it: models, voices, readiness, speech, chat, fit, and current activity.
+// hob's HTTP API as the page uses it: models, voices, readiness, speech, transcripts, chat, fit, and current activity.
 // Addresses are relative to the page, so it also works behind a proxy's path.
 
 /** An error that the server reported, or a failure to reach it. */
@@ -24,11 +24,11 @@ export async function listVoices() {
   return (await response.json()).voices;
 }
 
-/** @returns {Promise<{id: string, name: string, kind: string, state: string, capabilities: string[]}[]>} */
+/** @returns {Promise<{id: string, name: string, kind: string, state: string, capabilities: string[], languages: string[]}[]>} */
 export async function listModels() {
   const response = await send("v1/models", { cache: "no-store" });
   const { data } = await response.json();
-  return data.map(({ id, name = id, hob = {} }) => ({ id, name, kind: hob.kind, state: hob.state, capabilities: hob.capabilities ?? [] }));
+  return data.map(({ id, name = id, hob: { kind, state, capabilities = [], languages = [] } = {} }) => ({ id, name, kind, state, capabilities, languages }));
 }
 
 /** Requests that run, requests that ended, and times of the last hour. Fails after `timeoutMs`. */
@@ -74,6 +74,20 @@ export async function readiness() {
 export function requestSpeech({ text, voice, speed, format, stream = true, signal }) {
   const body = { model: "tts-1", input: text, voice, speed, response_format: format, stream };
   return post("v1/audio/speech", body, signal);
+}
+
+/**
+ * The events of a transcript with the times of segments and words. Throws an ApiError if the server refuses.
+ * @param {{file: File, model: string, language: string, isTranslated: boolean}} request an empty language is detected
+ */
+export function requestTranscript({ file, model, language, isTranslated }, signal) {
+  const body = new FormData();
+  body.append("file", file);
+  body.append("model", model);
+  body.append("language", language);
+  body.append("stream", "true");
+  for (const granularity of ["segment", "word"]) body.append("timestamp_granularities[]", granularity);
+  return send(`v1/audio/${isTranslated ? "translations" : "transcriptions"}`, { method: "POST", body, signal });
 }
 
 /** The stream of the answer, once the server has accepted the request. Throws an ApiError if it refuses. */

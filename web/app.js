@@ -1,17 +1,19 @@
-// The page has four tabs: speech, chat, which models fit, and current activity. Each tab wires its own part of the document.
+// The page has five tabs: speech, transcription, chat, which models fit, and current activity. Each tab wires its own part of the document.
 
 import { currentAnswer, showChat } from "./chat-tab.js";
 import { showFit } from "./fit-tab.js";
+import { currentTranscript, showHear } from "./hear-tab.js";
 import { showNow } from "./now-tab.js";
 import { currentSpeech } from "./current-speech.js";
 import "./speak-tab.js";
 import { startTabs } from "./tabs.js";
 
-const TITLES = { speak: "speech", chat: "chat", fit: "fit", now: "activity" };
+const TITLES = { speak: "speech", hear: "transcription", chat: "chat", fit: "fit", now: "activity" };
 
 // What the page shows, for browser tests and the console.
 window.hob = {
   get speech() { return currentSpeech(); },
+  get transcript() { return currentTranscript(); },
   get answer() { return currentAnswer(); },
 };
 
@@ -19,9 +21,11 @@ startTabs((name) => {
   document.title = `hob ${TITLES[name]}`;
   document.getElementById("does").textContent = TITLES[name];
   document.getElementById("model").hidden = name !== "speak";
+  document.getElementById("hear-state").hidden = name !== "hear";
   document.getElementById("chat-state").hidden = name !== "chat";
   document.getElementById("fit-state").hidden = name !== "fit";
   document.getElementById("now-state").hidden = name !== "now";
+  showHear(name === "hear");
   showChat(name === "chat");
   showFit(name === "fit");
   showNow(name === "now");

@@ -3,10 +3,10 @@
 
 import { Answer } from "./answer.js";
 import { askForKey } from "./api-key.js";
-import { ChatModels } from "./chat-models.js";
 import { startComposer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { setText } from "./dom.js";
+import { ModelMenu } from "./model-menu.js";
 import { beginSpeech, currentSpeech } from "./current-speech.js";
 import { chosenVoice } from "./speak-tab.js";
 import { TurnView } from "./turn-view.js";
@@ -23,7 +23,14 @@ const page = Object.fromEntries(
 );
 const conversation = new Conversation();
 const parts = { select: page["chat-model"], state: page["chat-state"], stateText: page["chat-state-text"] };
-const models = new ChatModels(parts, showModel);
+const wish = {
+  // A model without a chat template only completes texts.
+  suits: ({ kind, capabilities }) => kind === "chat" && capabilities.includes("chat"),
+  setting: "chatModel",
+  none: "No chat model yet",
+  cold: "is not loaded; the first message loads it",
+};
+const models = new ModelMenu(parts, wish, showModel);
 
 let views = [];
 let droppedTurns = 0;
@@ -158,7 +165,7 @@ function render() {
 function showModel() {
   page["no-model"].hidden = models.chosen !== null;
   page["effort-field"].hidden = !models.chosen?.capabilities.includes("thinking");
-  page["chat-panel"].dataset.voice = models.speaks ? "there" : "none";
+  page["chat-panel"].dataset.voice = models.all.some(({ kind }) => kind === "speech") ? "there" : "none";
   render();
 }
 

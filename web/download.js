@@ -1,4 +1,4 @@
-// Saves the recording, or requests the same text from hob in another format.
+// Saves the recording, or requests the same text from hob in another format. Other tabs save their files with it, too.
 
 import { requestSpeech } from "./api.js";
 import { wavBlob } from "./wav.js";
@@ -20,7 +20,7 @@ async function fileOf({ request, recording, recordedAs }, format) {
   return response.blob();
 }
 
-function save(blob, name) {
+export function save(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;

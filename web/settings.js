@@ -1,4 +1,4 @@
-// This browser remembers voice, speed and download format. It never stores the text, which may be private.
+// This browser remembers choices such as voice, speed, models and formats. It never stores a text, which may be private.
 // Without permission for storage, the settings hold for this page only.
 
 const ITEM = "hob.page";

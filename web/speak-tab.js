@@ -2,6 +2,7 @@
 // All state is in `recorded` and in the Speech. The screen is derived from them.
 
 import { askForKey } from "./api-key.js";
+import { clockText } from "./clock.js";
 import { listVoices } from "./api.js";
 import { countDown } from "./countdown.js";
 import { download } from "./download.js";
@@ -120,11 +121,6 @@ function renderFigures() {
   page.length.textContent = `${waveform.isComplete ? "" : "about "}${clockText(length)}`;
   const known = waveform.isComplete ? "Waveform of" : "Waveform, still filling, of about";
   page.waveform.setAttribute("aria-label", `${known} ${Math.round(length)} seconds`);
-}
-
-function clockText(seconds) {
-  const whole = Math.floor(seconds + 0.001);
-  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
 /** Screen readers announce changes only, so this may be called every frame. */

@@ -1,8 +1,33 @@
 // Reads server-sent events. The network may cut them anywhere: in a line, between CR and LF, inside a character.
 // It keeps only the data. Names, ids and comments are skipped.
 
+import { ApiError } from "./api.js";
+
 // An event of a chat has a few hundred bytes. A longer one is an error.
 const EVENT_MAX_CHARACTERS = 1 << 20;
+
+/** The data of each event of an answer, until the caller ends the loop. A body that ends earlier was cut off. */
+export async function* eventsOf(response) {
+  const reader = response.body.getReader();
+  const events = new SseReader();
+  for (;;) {
+    const { done, value } = await reader.read().catch(throwCutOff);
+    if (done) throwCutOff();
+    yield* events.push(value);
+  }
+}
+
+export function parseEvent(data) {
+  try {
+    return JSON.parse(data);
+  } catch {
+    throw new Error("The server sent an event that is not JSON.");
+  }
+}
+
+function throwCutOff() {
+  throw new ApiError("The answer was cut off: the connection closed before the end.");
+}
 
 export class SseReader {
   #decoder = new TextDecoder();

@@ -1,7 +1,7 @@
 // The voice list as a menu, grouped by language.
 // Languages come as BCP 47 tags; the browser knows their names.
 
-const languageNames = new Intl.DisplayNames(["en"], { type: "language" });
+import { languageName } from "./languages.js";
 
 export function fillVoices(select, voices, wanted) {
   const groups = new Map();
@@ -23,12 +23,4 @@ function group(language, voices) {
 
 function label({ name, gender }) {
   return gender ? `${name}, ${gender}` : name;
-}
-
-function languageName(language) {
-  try {
-    return languageNames.of(language);
-  } catch {
-    return language; // not a tag: already a name
-  }
 }

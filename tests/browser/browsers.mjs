@@ -17,12 +17,17 @@ export const LIMIT = { timeout: 300_000 };
 /** Of screens, in CSS pixels: a desk's and two phones'. */
 export const WIDTHS_PX = [1100, 390, 360];
 
+/** A name of the mock for which browsers do not allow the microphone. */
+export const OTHER_NAME = "hob.test";
+
 export const BROWSERS = {
   chromium: {
     browser: "chrome",
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     // No sandbox: tests run in containers, often as root.
-    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+    // A fake microphone that beeps, and a name that is no secure context.
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
+      `--host-resolver-rules=MAP ${OTHER_NAME} 127.0.0.1`],
   },
   firefox: {
     browser: "firefox",
@@ -30,6 +35,9 @@ export const BROWSERS = {
     extraPrefsFirefox: {
       // Without it the audio clock of a machine without a device never starts.
       "media.cubeb.force_mock_context": true,
+      "media.navigator.streams.fake": true,
+      "media.navigator.permission.disabled": true,
+      "network.dns.localDomains": OTHER_NAME,
       "browser.download.folderList": 2,
       "browser.download.useDownloadDir": true,
       "browser.download.alwaysOpenPanel": false,

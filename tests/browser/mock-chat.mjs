@@ -1,20 +1,17 @@
 // The mock's chat model: the prompt says what it answers and how it fails.
 // `[say]` is followed by the answer's text; `[think]`, `[stall]`, `[error]`, … choose how it comes.
 
-import { setTimeout as after } from "node:timers/promises";
-
-import { refuse, stall } from "./mock.mjs";
+import { event, inOddPieces, refuse, stall } from "./mock.mjs";
 
 const ANSWER = "The kettle is **on**. Sit down, and let the house do the rest: ☕ included.";
 const THOUGHT = "They are cold. A kettle helps.";
-// Odd on purpose: most pieces end inside a line, some inside a letter. A millisecond between them.
-const PIECE_BYTES = 37;
-const PACE_MS = 1;
 
 export const MODELS = [
   { id: "kokoro", hob: { kind: "speech", state: "warm", capabilities: ["speech"] } },
   { id: "untuned", hob: { kind: "chat", state: "warm", capabilities: ["completion", "embedding"] } },
   { id: "small", hob: { kind: "chat", state: "warm", capabilities: ["chat"] } },
+  { id: "whisper-base", hob: { kind: "transcription", state: "warm", capabilities: ["transcription"], languages: ["en", "de", "fr"] } },
+  { id: "whisper-tiny.en", hob: { kind: "transcription", state: "cold", capabilities: ["transcription"], languages: ["en"] } },
   { id: "thinker", hob: { kind: "chat", state: "cold", capabilities: ["chat", "thinking", "tools"] } },
 ].map((entry) => ({ object: "model", created: 1793491200, owned_by: "hob", ...entry }));
 
@@ -73,16 +70,4 @@ function words(text) {
 function chunk(delta, finish_reason = null, more = {}) {
   const choices = [{ index: 0, delta, logprobs: null, finish_reason }];
   return event({ id: "chatcmpl-mock", object: "chat.completion.chunk", created: 1, model: "small", choices, usage: null, ...more });
-}
-
-function event(data) {
-  return `data: ${JSON.stringify(data)}\r\n\r\n`;
-}
-
-async function inOddPieces(response, events) {
-  const bytes = Buffer.from(events);
-  for (let at = 0; at < bytes.length && !response.destroyed; at += PIECE_BYTES) {
-    response.write(bytes.subarray(at, at + PIECE_BYTES));
-    await after(PACE_MS);
-  }
 }

@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 
 import { MODELS, chat } from "./mock-chat.mjs";
 import { FIT_MACHINES, FIT_MODELS, fitFor } from "./mock-fit.mjs";
+import { hear } from "./mock-hear.mjs";
 import { EMPTY, nowFor } from "./mock-now.mjs";
 import { bytesOf, mp3Of, tone } from "./tone.mjs";
 
@@ -38,7 +39,8 @@ export async function startMock() {
     sound: { pcm: bytesOf(samples), mp3: mp3Of(samples) },
     requests: [],
     chats: [], // bodies of chat requests
-    busyTimes: 0, // so many chat requests are still refused
+    heard: [], // files to transcribe, with the other fields
+    busyTimes: 0, // so many requests for chat or a transcript are still refused
     models: MODELS,
     now: EMPTY, // what runs
     nowKey: false, // whether seeing it takes a key
@@ -65,6 +67,7 @@ async function answer(mock, request, response) {
   if (pathname === "/ready") return ready(mock, response);
   if (pathname === "/v1/models") return json(response, 200, { object: "list", data: mock.models });
   if (pathname === "/v1/audio/speech") return speech(mock, request, response);
+  if (/^\/v1\/audio\/(transcriptions|translations)$/.test(pathname)) return hear(mock, request, response);
   if (pathname === "/v1/chat/completions") return chat(mock, request, response);
   if (pathname === "/api/hob/now") return now(mock, request, response);
   if (pathname.startsWith("/api/fit") && mock.fits) return fit(mock, { request, pathname, query: searchParams }, response);
@@ -151,6 +154,23 @@ export async function stall({ events }) {
   const goOn = once(events, "go on");
   events.emit("stalled");
   await goOn;
+}
+
+/** A server-sent event. */
+export function event(data) {
+  return `data: ${JSON.stringify(data)}\r\n\r\n`;
+}
+
+// Odd on purpose: most pieces end inside a line, some inside a letter. A millisecond between them.
+const EVENT_PIECE_BYTES = 37;
+const EVENT_PACE_MS = 1;
+
+export async function inOddPieces(response, events) {
+  const bytes = Buffer.from(events);
+  for (let at = 0; at < bytes.length && !response.destroyed; at += EVENT_PIECE_BYTES) {
+    response.write(bytes.subarray(at, at + EVENT_PIECE_BYTES));
+    await after(EVENT_PACE_MS);
+  }
 }
 
 export function refuse(response, status, message) {

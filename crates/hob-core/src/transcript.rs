@@ -17,6 +17,11 @@ pub trait TranscriptModel: Send + Sync {
     /// What the model would do with a request now.
     fn state(&self) -> ModelState;
 
+    /// Codes of the spoken languages that the model understands. Empty: not known.
+    fn languages(&self) -> &[String] {
+        &[]
+    }
+
     fn transcribe(
         &self,
         request: TranscriptRequest,

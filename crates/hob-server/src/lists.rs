@@ -46,7 +46,7 @@ fn entry(context: &RequestContext, id: &str) -> Result<ModelEntry, ApiError> {
     }
     if context.find::<Transcription>(Some(id)).is_ok() {
         let resolved = context.resolve::<Transcription>(Some(id.to_owned()))?;
-        return Ok(plain_entry(id, &*resolved.model, ModelKind::Transcription));
+        return Ok(plain_entry(id, &*resolved.model, transcription(&resolved.model)));
     }
     let resolved = context.resolve::<Speech>(Some(id.to_owned()))?;
     Ok(plain_entry(id, &*resolved.model, ModelKind::Speech))
@@ -59,7 +59,7 @@ pub(crate) async fn delete_model(NamePath(id): NamePath) -> Json {
 
 /// `GET /audio/models`.
 pub(crate) async fn audio_models(context: RequestContext) -> Json {
-    let entries = entries_of::<Speech>(&context, ModelKind::Speech);
+    let entries = entries_of::<Speech>(&context, |_| ModelKind::Speech);
     json(hob_wire::audio_models(&shown_to(&context, entries)))
 }
 
@@ -143,15 +143,18 @@ fn entries(context: &RequestContext) -> Vec<ModelEntry> {
     let default = context.default_name::<Chat>();
     let mut chat: Vec<ModelEntry> = models.chain(aliases).chain(listed).collect();
     chat.sort_by_key(|entry| Some(entry.id.as_str()) != default);
-    let speech = entries_of::<Speech>(context, ModelKind::Speech);
-    let transcription = entries_of::<Transcription>(context, ModelKind::Transcription);
+    let speech = entries_of::<Speech>(context, |_| ModelKind::Speech);
+    let transcription = entries_of::<Transcription>(context, transcription);
     chat.into_iter().chain(speech).chain(transcription).collect()
 }
 
 /// The models of one kind and their aliases.
-fn entries_of<T: Registered>(context: &RequestContext, kind: ModelKind) -> Vec<ModelEntry> {
+fn entries_of<T: Registered>(
+    context: &RequestContext,
+    kind: impl Fn(&RegisteredModel<T>) -> ModelKind,
+) -> Vec<ModelEntry> {
     let registry = context.registry();
-    let entry = |id: &str, model: &RegisteredModel<T>| plain_entry(id, model, kind.clone());
+    let entry = |id: &str, model: &RegisteredModel<T>| plain_entry(id, model, kind(model));
     let models = registry.models::<T>().map(|model| entry(&model.name, model));
     let aliases = registry.aliases().filter_map(|(alias, name)| {
         let model = registry.models::<T>().find(|model| model.name == name)?;
@@ -162,6 +165,10 @@ fn entries_of<T: Registered>(context: &RequestContext, kind: ModelKind) -> Vec<M
 
 fn plain_entry(id: &str, model: &dyn AnyModel, kind: ModelKind) -> ModelEntry {
     ModelEntry { id: id.to_owned(), state: model.state(), kind }
+}
+
+fn transcription(model: &RegisteredModel<Transcription>) -> ModelKind {
+    ModelKind::Transcription { languages: model.model.languages().to_vec() }
 }
 
 fn chat_entry(id: &str, model: &RegisteredModel<Chat>) -> ModelEntry {

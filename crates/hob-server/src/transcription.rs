@@ -11,12 +11,12 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use hob_core::chat::Reading;
 use hob_core::{
-    Sound, SoundSeconds, Task, Trace, TranscriptEvent, TranscriptRequest, TranscriptTask,
-    Transcription,
+    Sound, SoundSeconds, Task, Timestamps, Trace, TranscriptEvent, TranscriptRequest,
+    TranscriptTask, Transcription,
 };
 use hob_wire::{
     TranscriptAnswer, WireError, WireTranscript, spoken_language, transcript_delta,
-    transcript_done, transcript_failed,
+    transcript_done, transcript_failed, transcript_segment, transcript_word,
 };
 use tokio::time::timeout;
 
@@ -111,7 +111,13 @@ async fn answer(request: Request, task: TranscriptTask) -> Result<Response, ApiE
     if is_streamed {
         let mut headers = answer.headers(EVENTS);
         insert_ignored(&mut headers, &body.ignored);
-        let transcript = StreamedTranscript { answer, text: String::new(), keep_alive_every };
+        let transcript = StreamedTranscript {
+            answer,
+            timestamps: body.timestamps,
+            text: String::new(),
+            segments: 0,
+            keep_alive_every,
+        };
         return Ok((headers, transcript.into_body()).into_response());
     }
     let mut transcript = TranscriptAnswer::default();
@@ -155,7 +161,10 @@ fn language(context: &RequestContext, asked: Option<&str>) -> Result<Option<Stri
 /// A transcript that is sent as events.
 struct StreamedTranscript {
     answer: Answer<Transcription>,
+    /// Models may return times that the client did not ask for.
+    timestamps: Timestamps,
     text: String,
+    segments: u32,
     keep_alive_every: Duration,
 }
 
@@ -168,20 +177,32 @@ impl StreamedTranscript {
         }))
     }
 
-    /// The next piece, and whether more may follow. Timestamps are not sent in streams.
+    /// The next piece, and whether more may follow.
     async fn piece(&mut self) -> (String, bool) {
         match timeout(self.keep_alive_every, self.answer.next()).await {
             Err(_) => (KEEP_ALIVE.to_owned(), true),
-            Ok(Ok(Some((_, TranscriptEvent::Delta(text))))) if !text.is_empty() => {
-                self.text.push_str(&text);
-                (transcript_delta(&text), true)
-            }
             Ok(Ok(Some((_, TranscriptEvent::Done(done))))) => {
                 (transcript_done(&self.text, &done), false)
             }
-            Ok(Ok(Some(_))) => (String::new(), true),
+            Ok(Ok(Some((_, event)))) => (self.wire_event(event), true),
             Ok(Ok(None)) => (String::new(), false),
             Ok(Err(error)) => (transcript_failed(&error.body()), false),
+        }
+    }
+
+    /// Empty for an event that this client does not get.
+    fn wire_event(&mut self, event: TranscriptEvent) -> String {
+        match event {
+            TranscriptEvent::Delta(text) if !text.is_empty() => {
+                self.text.push_str(&text);
+                transcript_delta(&text)
+            }
+            TranscriptEvent::Segment(segment) if self.timestamps.segments => {
+                self.segments += 1;
+                transcript_segment(&segment, self.segments - 1)
+            }
+            TranscriptEvent::Word(word) if self.timestamps.words => transcript_word(&word),
+            _ => String::new(),
         }
     }
 }

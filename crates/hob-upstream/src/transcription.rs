@@ -36,34 +36,38 @@ pub(crate) struct UpstreamTranscription(pub(crate) Arc<UpstreamModel>);
 impl UpstreamTranscription {
     async fn ask(&self, request: TranscriptRequest) -> Result<TranscriptStream, ModelError> {
         let UpstreamTranscription(served) = self;
-        if matches!(served.upstream.kind().await, UpstreamKind::Ollama | UpstreamKind::Anthropic) {
+        let kind = served.upstream.kind().await;
+        if matches!(kind, UpstreamKind::Ollama | UpstreamKind::Anthropic) {
             return Err(served.incapable("transcription"));
         }
         let file = file(&request.sound).ok_or_else(|| served.incapable("live sound"))?;
-        let shape = self.shape(&request);
+        let shape = self.shape(&request, kind);
         let mut answered = self.post(&request, &file, shape).await;
-        // Newer models of OpenAI's say only text, and say so.
+        // Newer models of OpenAI's say only text, and say so. Only a client that reads a whole transcript insists on times.
         if let Err(Fault::Refused { message }) = &answered
             && shape == RequestedFormat::Verbose
-            && !request.timestamps.any()
+            && (request.reading == Reading::Streamed || !request.timestamps.any())
             && (message.contains(VERBOSE) || message.contains("response_format"))
         {
             served.leave_out(VERBOSE);
-            answered = self.post(&request, &file, RequestedFormat::Short).await;
+            answered = self.post(&request, &file, self.shape(&request, kind)).await;
         }
         let response = answered.map_err(|fault| served.failed(fault))?;
         let answer = TranscriptAnswer::new(Arc::clone(served), response);
         Ok(answer.map_err(|fault| served.failed(fault))?.into_stream())
     }
 
-    /// Timestamps come only with the whole transcript; text comes in pieces for clients that stream.
-    fn shape(&self, request: &TranscriptRequest) -> RequestedFormat {
+    /// Text comes in pieces for clients that stream. Times come only with the whole transcript, except from hob.
+    fn shape(&self, request: &TranscriptRequest, kind: UpstreamKind) -> RequestedFormat {
         let is_streamed = request.reading == Reading::Streamed;
-        if request.timestamps.any() {
+        let is_verbose = !self.0.fields_left_out().iter().any(|field| field == VERBOSE);
+        if is_streamed && kind == UpstreamKind::Hob {
+            RequestedFormat::TimedEvents
+        } else if request.timestamps.any() && (is_verbose || !is_streamed) {
             RequestedFormat::Verbose
         } else if is_streamed && request.task == TranscriptTask::Transcribe {
             RequestedFormat::Events
-        } else if self.0.fields_left_out().iter().any(|field| field == VERBOSE) {
+        } else if !is_verbose {
             RequestedFormat::Short
         } else {
             RequestedFormat::Verbose

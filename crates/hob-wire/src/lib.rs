@@ -63,6 +63,7 @@ pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};
 pub use transcript::{
     FormField, TranscriptAnswer, TranscriptFormat, WireTranscript, parse_transcript_form,
     parse_transcript_json, spoken_language, transcript_delta, transcript_done, transcript_failed,
+    transcript_segment, transcript_word,
 };
 pub use upstream::{
     AnthropicReader, FINISH_REPAIR, ListError, Mended, Misread, Observed, ObservedCounts,

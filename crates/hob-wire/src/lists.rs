@@ -25,7 +25,10 @@ pub struct ModelEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelKind {
     Speech,
-    Transcription,
+    Transcription {
+        /// Codes of the spoken languages that the model understands. Empty: not known.
+        languages: Vec<String>,
+    },
     Chat {
         context_tokens: u32,
         /// hob's own names of what the model can do.
@@ -60,7 +63,7 @@ impl ModelKind {
     fn name(&self) -> &'static str {
         match self {
             ModelKind::Speech => "speech",
-            ModelKind::Transcription => "transcription",
+            ModelKind::Transcription { .. } => "transcription",
             ModelKind::Chat { .. } => "chat",
         }
     }
@@ -107,6 +110,9 @@ struct ModelDetails<'a> {
     /// `warm`, `cold`, `loading` or `down`.
     state: &'static str,
     capabilities: &'a [&'static str],
+    /// Codes of the spoken languages that a transcription model understands, if hob knows them.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    languages: &'a [String],
 }
 
 /// The answer of `GET /v1/audio/models`.
@@ -223,9 +229,13 @@ pub fn state_name(state: &ModelState) -> &'static str {
 }
 
 fn wire_model(entry: &ModelEntry) -> ListedModel<'_> {
+    let languages = match &entry.kind {
+        ModelKind::Transcription { languages } => &languages[..],
+        ModelKind::Speech | ModelKind::Chat { .. } => &[],
+    };
     let (context_length, capabilities): (_, &[&'static str]) = match &entry.kind {
         ModelKind::Speech => (None, &["speech"]),
-        ModelKind::Transcription => (None, &["transcription"]),
+        ModelKind::Transcription { .. } => (None, &["transcription"]),
         ModelKind::Chat { context_tokens, capabilities } => {
             (Some(*context_tokens).filter(|tokens| *tokens > 0), capabilities)
         }
@@ -240,6 +250,7 @@ fn wire_model(entry: &ModelEntry) -> ListedModel<'_> {
             kind: entry.kind.name(),
             state: state_name(&entry.state),
             capabilities,
+            languages,
         },
     }
 }
@@ -281,7 +292,7 @@ mod tests {
         let whisper = ModelEntry {
             id: "whisper".to_owned(),
             state: ModelState::Cold,
-            kind: ModelKind::Transcription,
+            kind: ModelKind::Transcription { languages: vec!["en".to_owned(), "de".to_owned()] },
         };
         let heart = Voice {
             id: "af_heart".to_owned(),
@@ -305,7 +316,7 @@ mod tests {
         insta::assert_snapshot!(answers.join("\n"), @r#"
         {"object":"list","data":[{"id":"kokoro","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"speech","state":"warm","capabilities":["speech"]}},{"id":"narrator","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"speech","state":"loading","capabilities":["speech"]}}]}
         {"id":"kokoro","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"speech","state":"warm","capabilities":["speech"]}}
-        {"id":"whisper","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"transcription","state":"cold","capabilities":["transcription"]}}
+        {"id":"whisper","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"transcription","state":"cold","capabilities":["transcription"],"languages":["en","de"]}}
         {"models":[{"id":"kokoro","name":"kokoro"},{"id":"narrator","name":"narrator"}]}
         {"object":"list","voices":[{"id":"af_heart","name":"Heart","language":"en-US","gender":"female"}]}
         {"voices":["af_heart"]}

@@ -1,6 +1,7 @@
 //! `POST /v1/audio/transcriptions` and `/translations`: from a form, or from JSON, to a request with types.
 //! A form's fields become the JSON that they would have been, so both go through one parser.
 
+mod events;
 mod form;
 mod formats;
 mod language;
@@ -16,11 +17,15 @@ use crate::WireError;
 use crate::fields::Fields;
 use crate::request_value::{Either, JsonKind, Name, number_within};
 
-pub use form::FormField;
-pub(crate) use formats::{Transcript, TranscriptDelta, TranscriptDone, VerboseTranscript};
-pub use formats::{
-    TranscriptAnswer, TranscriptFormat, transcript_delta, transcript_done, transcript_failed,
+pub(crate) use events::{
+    TranscriptDelta, TranscriptDone, TranscriptSegmentEvent, TranscriptWordEvent,
 };
+pub use events::{
+    transcript_delta, transcript_done, transcript_failed, transcript_segment, transcript_word,
+};
+pub use form::FormField;
+pub(crate) use formats::{Transcript, VerboseTranscript};
+pub use formats::{TranscriptAnswer, TranscriptFormat};
 pub use language::spoken_language;
 
 const FILE: &str = "file";
@@ -60,9 +65,9 @@ pub(crate) struct TranscriptFields {
     temperature: Option<f32>,
     /// Default: `json`.
     response_format: Option<TranscriptFormat>,
-    /// Which times `verbose_json` holds. Default: `segment`.
+    /// Which times `verbose_json` holds (default: `segment`), and which events with times a stream has (default: none).
     timestamp_granularities: Option<Vec<Granularity>>,
-    /// `true` sends server-sent events, with `json` and `text`, and not for translations. Default: `false`.
+    /// `true` sends server-sent events, with `json` and `text`. Default: `false`.
     stream: Option<bool>,
     /// How a server cuts the sound. It has no effect: hob's own engine always cuts at pauses (`server_vad`).
     chunking_strategy: Option<Either<Chunking, ChunkingObject>>,
@@ -170,9 +175,9 @@ fn parse(
     let mut ignored = Vec::new();
     let sent: TranscriptFields = fields.read()?;
     let format = sent.response_format.unwrap_or_default();
-    let is_streamed = is_streamed(sent.stream, task, format, &mut ignored)?;
+    let is_streamed = is_streamed(sent.stream, format)?;
     ignored.extend(sent.chunking_strategy.map(|_| "chunking_strategy".to_owned()));
-    let timestamps = timestamps(sent.timestamp_granularities, format, &mut ignored);
+    let timestamps = timestamps(sent.timestamp_granularities, (format, is_streamed), &mut ignored);
     ignored.extend(fields.into_unknown());
     let text = |name: Option<Name>| name.map(|name| name.0);
     Ok(WireTranscript {
@@ -189,52 +194,46 @@ fn parse(
     })
 }
 
-/// Only text can come in pieces. For translations, `stream` is an unknown field.
-fn is_streamed(
-    sent: Option<bool>,
-    task: TranscriptTask,
-    format: TranscriptFormat,
-    ignored: &mut Vec<String>,
-) -> Result<bool, WireError> {
-    const FIELD: &str = "stream";
-    match (sent.unwrap_or(false), task, format) {
-        (false, ..) => Ok(false),
-        (true, TranscriptTask::Translate, _) => {
-            ignored.push(FIELD.to_owned());
-            Ok(false)
-        }
-        (true, TranscriptTask::Transcribe, TranscriptFormat::Json | TranscriptFormat::Text) => {
-            Ok(true)
-        }
-        (true, TranscriptTask::Transcribe, _) => {
+/// Only text can come in pieces.
+fn is_streamed(sent: Option<bool>, format: TranscriptFormat) -> Result<bool, WireError> {
+    match (sent.unwrap_or(false), format) {
+        (false, _) => Ok(false),
+        (true, TranscriptFormat::Json | TranscriptFormat::Text) => Ok(true),
+        (true, _) => {
             let reason = format!("cannot be true when 'response_format' is '{}'", format.name());
-            Err(WireError::invalid(FIELD, reason))
+            Err(WireError::invalid("stream", reason))
         }
     }
 }
 
-/// Subtitles always have times, and only `verbose_json` lets the client choose which.
+/// Subtitles always have times. `verbose_json` and streams let the client choose which.
 fn timestamps(
     sent: Option<Vec<Granularity>>,
-    format: TranscriptFormat,
+    (format, is_streamed): (TranscriptFormat, bool),
     ignored: &mut Vec<String>,
 ) -> Timestamps {
     const FIELD: &str = "timestamp_granularities";
     let segments = Timestamps { segments: true, words: false };
     let without_effect = match format {
         TranscriptFormat::VerboseJson => {
-            let mut wanted = Timestamps::default();
-            for granularity in sent.unwrap_or_default() {
-                match granularity {
-                    Granularity::Word => wanted.words = true,
-                    Granularity::Segment => wanted.segments = true,
-                }
-            }
+            let wanted = wanted(sent);
             return if wanted.any() { wanted } else { segments };
         }
+        TranscriptFormat::Json | TranscriptFormat::Text if is_streamed => return wanted(sent),
         TranscriptFormat::Srt | TranscriptFormat::Vtt => segments,
         TranscriptFormat::Json | TranscriptFormat::Text => Timestamps::default(),
     };
     ignored.extend(sent.map(|_| FIELD.to_owned()));
     without_effect
+}
+
+fn wanted(sent: Option<Vec<Granularity>>) -> Timestamps {
+    let mut wanted = Timestamps::default();
+    for granularity in sent.unwrap_or_default() {
+        match granularity {
+            Granularity::Word => wanted.words = true,
+            Granularity::Segment => wanted.segments = true,
+        }
+    }
+    wanted
 }

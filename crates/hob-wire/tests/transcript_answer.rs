@@ -4,11 +4,11 @@
 use hob_core::{HeardWord, Segment, Transcribed, TranscriptEvent, TranscriptTask, TranscriptUsage};
 use hob_wire::{
     ErrorBody, TranscriptAnswer, TranscriptFormat, WireError, transcript_delta, transcript_done,
-    transcript_failed,
+    transcript_failed, transcript_segment, transcript_word,
 };
 
-fn segment(text: &str, start_s: f64, end_s: f64) -> TranscriptEvent {
-    TranscriptEvent::Segment(Segment {
+fn said(text: &str, start_s: f64, end_s: f64) -> Segment {
+    Segment {
         text: text.to_owned(),
         start_s,
         end_s,
@@ -16,11 +16,19 @@ fn segment(text: &str, start_s: f64, end_s: f64) -> TranscriptEvent {
         avg_logprob: -0.25,
         compression_ratio: 1.5,
         ..Segment::default()
-    })
+    }
+}
+
+fn segment(text: &str, start_s: f64, end_s: f64) -> TranscriptEvent {
+    TranscriptEvent::Segment(said(text, start_s, end_s))
+}
+
+fn heard(word: &str, start_s: f64, end_s: f64) -> HeardWord {
+    HeardWord { word: word.to_owned(), start_s, end_s }
 }
 
 fn word(word: &str, start_s: f64, end_s: f64) -> TranscriptEvent {
-    TranscriptEvent::Word(HeardWord { word: word.to_owned(), start_s, end_s })
+    TranscriptEvent::Word(heard(word, start_s, end_s))
 }
 
 fn delta(text: &str) -> TranscriptEvent {
@@ -146,16 +154,22 @@ fn events_are_as_clients_read_them() {
     insta::assert_snapshot!(
         [
             transcript_delta("Hel\"lo"),
+            transcript_segment(&said(" Hello", 0.5, 1.2504), 7),
+            transcript_word(&heard("Hello", 0.5, 1.24)),
             transcript_done("Hello", &Transcribed::default()),
-            transcript_done("Hello", &Transcribed { usage, ..Transcribed::default() }),
+            transcript_done("Hello", &Transcribed { duration_s: 1.5, language: Some("english".to_owned()), usage, damage: None }),
             transcript_failed(&error),
         ].concat(),
         @r#"
     data: {"type":"transcript.text.delta","delta":"Hel\"lo"}
 
+    data: {"type":"transcript.text.segment","id":"seg_7","start":0.5,"end":1.25,"text":" Hello"}
+
+    data: {"type":"transcript.text.word","word":"Hello","start":0.5,"end":1.24}
+
     data: {"type":"transcript.text.done","text":"Hello"}
 
-    data: {"type":"transcript.text.done","text":"Hello","usage":{"type":"tokens","input_tokens":1,"output_tokens":2,"total_tokens":3}}
+    data: {"type":"transcript.text.done","text":"Hello","language":"english","duration":1.5,"usage":{"type":"tokens","input_tokens":1,"output_tokens":2,"total_tokens":3}}
 
     data: {"type":"error","error":{"message":"'file' is missing","type":"invalid_request_error","param":"file","code":null}}
     "#

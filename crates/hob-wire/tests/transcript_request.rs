@@ -67,11 +67,15 @@ fn every_field_is_taken() {
 fn times_are_asked_for_by_the_formats_that_show_them() {
     const WORD: (&str, &str) = ("timestamp_granularities[]", "word");
     const SEGMENT: (&str, &str) = ("timestamp_granularities[]", "segment");
+    const STREAM: (&str, &str) = ("stream", "true");
     let ignored = ["timestamp_granularities"].as_slice();
     for (format, granularities, segments, words, named) in [
         ("json", &[][..], false, false, &[][..]),
         ("json", &[WORD], false, false, ignored),
         ("text", &[SEGMENT], false, false, ignored),
+        ("json", &[STREAM], false, false, &[]),
+        ("json", &[STREAM, WORD, SEGMENT], true, true, &[]),
+        ("text", &[STREAM, WORD], false, true, &[]),
         ("srt", &[], true, false, &[]),
         ("vtt", &[WORD], true, false, ignored),
         ("verbose_json", &[], true, false, &[]),
@@ -103,10 +107,10 @@ fn what_has_no_effect_is_named() {
 }
 
 #[test]
-fn a_translation_is_never_streamed() {
-    let asked = form_as(TranscriptTask::Translate, &[("stream", "true")]).expect("tolerated");
-    assert_eq!((asked.is_streamed, asked.ignored), (false, vec!["stream".to_owned()]));
-    assert_eq!(asked.task, TranscriptTask::Translate);
+fn a_translation_is_streamed_too() {
+    let asked = form_as(TranscriptTask::Translate, &[("stream", "true")]);
+    let task = TranscriptTask::Translate;
+    assert_eq!(asked, Ok(WireTranscript { task, is_streamed: true, ..plain() }));
 }
 
 #[test]
@@ -128,7 +132,8 @@ fn json_carries_the_file_inside() {
         "timestamp_granularities":["word"],"chunking_strategy":{"type":"server_vad"}}"#;
     let asked = parse_transcript_json(TranscriptTask::Transcribe, all.as_bytes()).expect("all");
     assert_eq!((asked.temperature, asked.is_streamed), (Some(1.0), true));
-    assert_eq!(asked.ignored, ["chunking_strategy", "timestamp_granularities"]);
+    assert_eq!(asked.timestamps, Timestamps { segments: false, words: true });
+    assert_eq!(asked.ignored, ["chunking_strategy"]);
 }
 
 fn said(refused: Result<WireTranscript, WireError>) -> (String, Option<String>) {

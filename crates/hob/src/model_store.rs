@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use hob_core::Voice;
 use hob_engines::speech::kokoro::voice_list;
+use hob_engines::transcription::whisper::languages;
 use hob_models::catalog::names::{NAMED, NamedRepo, canonical, named};
 use hob_models::catalog::{self, Purpose};
 use hob_models::find::USUAL_QUANT;
@@ -63,7 +64,7 @@ pub(crate) struct StoredSpeech {
     pub(crate) voices: Vec<Voice>,
 }
 
-/// A transcription model: its files, and the memory that its worker takes.
+/// A transcription model: its files, its languages, and the memory that its worker takes.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredTranscription {
     pub(crate) name: String,
@@ -71,6 +72,7 @@ pub(crate) struct StoredTranscription {
     pub(crate) vad: PathBuf,
     pub(crate) file_bytes: u64,
     pub(crate) memory_bytes: u64,
+    pub(crate) languages: Vec<String>,
 }
 
 impl StoredSpeech {
@@ -258,7 +260,8 @@ impl ModelStore {
         })?;
         let file_bytes = fs_err::metadata(&weights).map_or(0, |file| file.len());
         let memory_bytes = header.memory().total_bytes(1) + WORKER_BYTES;
-        Ok(StoredTranscription { name, weights, vad, file_bytes, memory_bytes })
+        let languages = languages(header.dims.vocab as usize).map(str::to_owned).collect();
+        Ok(StoredTranscription { name, weights, vad, file_bytes, memory_bytes, languages })
     }
 
     /// The speech detection of any stored transcription model.

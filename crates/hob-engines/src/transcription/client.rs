@@ -26,15 +26,21 @@ const LOAD_WAIT_MAX: Duration = Duration::from_secs(30);
 /// A transcription model in a worker process.
 pub type TranscriptionWorker = ModelWorker<TranscriptionClient>;
 
-/// What the requests of a transcription model need besides its process: nothing.
+/// What is known about a transcription model without its process.
 #[derive(Debug)]
-pub struct TranscriptionClient(());
+pub struct TranscriptionClient {
+    languages: Vec<String>,
+}
 
 impl ModelWorker<TranscriptionClient> {
-    /// Starts the supervisor, but no process. Must be called inside a tokio runtime.
-    pub fn start(command: WorkerCommand, options: SupervisorOptions) -> TranscriptionWorker {
+    /// Starts the supervisor, but no process. `languages` are the codes that lists show. Must be called inside a tokio runtime.
+    pub fn start(
+        command: WorkerCommand,
+        options: SupervisorOptions,
+        languages: Vec<String>,
+    ) -> TranscriptionWorker {
         let supervisor = Supervisor::start(command, options);
-        ModelWorker { supervisor, client: TranscriptionClient(()) }
+        ModelWorker { supervisor, client: TranscriptionClient { languages } }
     }
 
     /// Options with this engine's name.
@@ -70,6 +76,10 @@ impl ModelWorker<TranscriptionClient> {
 impl TranscriptModel for ModelWorker<TranscriptionClient> {
     fn state(&self) -> ModelState {
         self.supervisor.state()
+    }
+
+    fn languages(&self) -> &[String] {
+        &self.client.languages
     }
 
     fn transcribe(

@@ -25,7 +25,7 @@ use tokens::{TIMESTAMP_S, Tokens};
 use weights::Weights;
 
 pub use file::WhisperFileError;
-pub use tokens::language_name;
+pub use tokens::{language_name, languages};
 pub use weights::LoadError as WhisperLoadError;
 
 const RATE_HZ: usize = Sound::RATE_HZ as usize;

@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use hob_core::scripted::ScriptedTranscript;
 use hob_core::{
-    Admission, ModelError, ModelState, RegisteredModel, Segment, Transcribed, TranscriptEvent,
-    TranscriptModel, TranscriptRequest, TranscriptStream, Transcription,
+    Admission, HeardWord, ModelError, ModelState, RegisteredModel, Segment, Transcribed,
+    TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, Transcription,
 };
 use hob_server::ServerOptions;
 use tokio::sync::mpsc;
@@ -58,6 +58,10 @@ pub(crate) fn delta(text: &str) -> Event {
 pub(crate) fn segment(text: &str, start_s: f64, end_s: f64) -> Event {
     let text = text.to_owned();
     Ok(TranscriptEvent::Segment(Segment { text, start_s, end_s, ..Segment::default() }))
+}
+
+pub(crate) fn word(word: &str, start_s: f64, end_s: f64) -> Event {
+    Ok(TranscriptEvent::Word(HeardWord { word: word.to_owned(), start_s, end_s }))
 }
 
 pub(crate) fn done(duration_s: f64) -> Event {

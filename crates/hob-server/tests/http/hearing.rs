@@ -12,7 +12,8 @@ use serde_json::json;
 use crate::chatting::{datas, parsed};
 use crate::client::{no_hang, post};
 use crate::ears::{
-    FILE, StagedEars, delta, done, form, form_to, form_with, scripted, segment, serve, serve_with,
+    FILE, Part, StagedEars, delta, done, form, form_to, form_with, scripted, segment, serve,
+    serve_with, word,
 };
 use crate::ledger::rows;
 
@@ -123,10 +124,35 @@ async fn a_stream_comes_as_it_is_understood() {
     let rest: Vec<_> = datas(&rest).into_iter().map(parsed).collect();
     let expected = [
         json!({"type": "transcript.text.delta", "delta": " there"}),
-        json!({"type": "transcript.text.done", "text": "Hello there"}),
+        json!({"type": "transcript.text.done", "text": "Hello there", "duration": 1.0}),
     ];
     assert_eq!(rest, expected);
     assert_eq!(server.admission.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn a_stream_has_the_times_that_were_asked_for() {
+    let spoken = || {
+        Ok(vec![delta("Hello"), segment(" Hello", 0.0, 1.0), word("Hello", 0.25, 1.0), done(1.0)])
+    };
+    let timed = json!({"type": "transcript.text.segment", "id": "seg_0", "start": 0.0, "end": 1.0, "text": " Hello"});
+    let word = json!({"type": "transcript.text.word", "word": "Hello", "start": 0.25, "end": 1.0});
+    for (path, granularities, expected) in [
+        ("transcriptions", &["segment", "word"][..], vec![timed.clone(), word.clone()]),
+        ("transcriptions", &["word"], vec![word.clone()]),
+        ("transcriptions", &[], vec![]),
+        ("translations", &["segment"], vec![timed]),
+    ] {
+        let server = serve(scripted([spoken()])).await;
+        let stream: [Part<'_>; 2] = [FILE, ("stream", None, b"true")];
+        let wanted =
+            granularities.iter().map(|one| ("timestamp_granularities[]", None, one.as_bytes()));
+        let parts: Vec<_> = stream.into_iter().chain(wanted).collect();
+        let answer = server.ask(form_to(&format!("/v1/audio/{path}"), &parts)).await;
+        let events: Vec<_> = datas(answer.text()).into_iter().map(parsed).collect();
+        assert_eq!(events[1..events.len() - 1], expected, "{path} {granularities:?}");
+        assert_eq!(answer.header("x-hob-ignored"), None);
+    }
 }
 
 #[tokio::test]
@@ -161,7 +187,8 @@ async fn silence_is_an_answer() {
     let server = serve(scripted([Ok(vec![done(3.0)]), Ok(vec![done(3.0)])])).await;
     assert_eq!(server.ask(form(&[FILE])).await.json()["text"], "");
     let streamed = server.ask(form_with(&[("stream", "true")])).await;
-    assert_eq!(datas(streamed.text()), [r#"{"type":"transcript.text.done","text":""}"#]);
+    let done = r#"{"type":"transcript.text.done","text":"","duration":3.0}"#;
+    assert_eq!(datas(streamed.text()), [done]);
 }
 
 #[tokio::test]

@@ -5,13 +5,13 @@ use axum::body::Bytes;
 use futures::StreamExt;
 use hob_core::chat::Reading;
 use hob_core::{
-    Fault, ModelError, Sound, SoundFile, Timestamps, Trace, Transcribed, TranscriptEvent,
-    TranscriptRequest, TranscriptTask,
+    Fault, ModelError, Registry, Segment, Sound, SoundFile, Timestamps, Trace, Transcribed,
+    TranscriptEvent, TranscriptRequest, TranscriptTask,
 };
 use hob_core::{Resolve, Transcription};
-use hob_upstream::Gateway;
+use hob_upstream::{Gateway, GatewayOptions, UpstreamKind};
 
-use crate::stage::{End, Stage, chunked, status, two, whole};
+use crate::stage::{End, Stage, chunked, status, two, upstream, whole};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -120,6 +120,42 @@ async fn a_model_that_says_only_text_is_asked_for_that() {
     }
     let is_verbose = |asked: &crate::stage::Asked| asked.text().contains("verbose_json");
     assert_eq!(server.asked().iter().map(is_verbose).collect::<Vec<_>>(), [true, false, false]);
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_without_times_if_the_model_has_none() {
+    let message = r#"{"error":{"message":"response_format 'verbose_json' is not compatible with model 'm'."}}"#;
+    let events = chunked(EVENTS, &[HEL, LO, DONE], End::Well);
+    let server = Stage::of([status(400, message), events]).await;
+    let timestamps = Timestamps { segments: true, words: true };
+    let request = TranscriptRequest { timestamps, ..streamed() };
+    let heard = hear(&two(&server, &server), "a/m", request).await;
+    assert_eq!(heard, Ok(vec![delta("Hel"), delta("lo"), done(0.0)]));
+    let asked = server.asked().remove(1).text();
+    assert!(asked.contains("name=\"stream\"") && !asked.contains("granularities"), "{asked}");
+}
+
+#[tokio::test]
+async fn another_hob_streams_times_and_translations() {
+    let segment = b"data: {\"type\":\"transcript.text.segment\",\"id\":\"seg_0\",\"start\":0.5,\"end\":1,\"text\":\" Hello\"}\n\n";
+    let server = Stage::of([chunked(EVENTS, &[HEL, LO, segment, DONE], End::Well)]).await;
+    let upstreams = vec![upstream("a", UpstreamKind::Hob, &server.url)];
+    let options = GatewayOptions { upstreams, ..GatewayOptions::default() };
+    let gateway = Gateway::new(options, &Registry::default(), None).expect("a gateway");
+    let request = TranscriptRequest {
+        task: TranscriptTask::Translate,
+        timestamps: Timestamps { segments: true, words: false },
+        ..streamed()
+    };
+    let heard = hear(&gateway, "a/m", request).await.expect("a transcript");
+    let text = " Hello".to_owned();
+    let timed = Segment { text, start_s: 0.5, end_s: 1.0, ..Segment::default() };
+    assert_eq!(heard, [delta("Hel"), delta("lo"), Ok(TranscriptEvent::Segment(timed)), done(0.0)]);
+    let asked = server.asked().remove(0);
+    assert_eq!(asked.path, "/v1/audio/translations");
+    for part in ["name=\"stream\"\r\n\r\ntrue\r\n", "granularities[]\"\r\n\r\nsegment\r\n"] {
+        assert!(asked.text().contains(part), "{part}");
+    }
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ use crate::speech::SpeechFields;
 use crate::sse::{ErrorEvent, SpeechDelta, SpeechDone};
 use crate::transcript::{
     InputAudioFields, Transcript, TranscriptDelta, TranscriptDone, TranscriptFields,
-    VerboseTranscript,
+    TranscriptSegmentEvent, TranscriptWordEvent, VerboseTranscript,
 };
 
 macro_rules! schemas {
@@ -75,6 +75,13 @@ const CHAT_FIELDS: &[SchemaOf] = schemas![
 ];
 const COMPLETION_FIELDS: &[SchemaOf] =
     schemas![CompletionFields, AnswerFields, SamplingFields, OutputFields];
+const TRANSCRIPT_EVENTS: &[SchemaOf] = schemas![
+    TranscriptDelta,
+    TranscriptSegmentEvent,
+    TranscriptWordEvent,
+    TranscriptDone,
+    ErrorEvent
+];
 const OLLAMA_CHAT_FIELDS: &[SchemaOf] =
     schemas![OllamaChatFields, OllamaFields, LogprobFields, ToolFields];
 const OLLAMA_GENERATE_FIELDS: &[SchemaOf] =
@@ -95,11 +102,12 @@ operations! {
         "Writes down what is said in a sound file.",
         FormOrJson("TranscriptionRequest", schema!(TranscriptFields), schema!(InputAudioFields))
         => [Json(schema!(Transcript)), Json(schema!(VerboseTranscript)), Raw("text/plain"), Raw("text/vtt"),
-            Events(schemas![TranscriptDelta, TranscriptDone, ErrorEvent])];
+            Events(TRANSCRIPT_EVENTS)];
     TRANSLATIONS: Post "/v1/audio/translations" "createTranslation", Transcription, Model,
         "Writes down in English what is said in a sound file.",
         FormOrJson("TranscriptionRequest", schema!(TranscriptFields), schema!(InputAudioFields))
-        => [Json(schema!(Transcript)), Json(schema!(VerboseTranscript)), Raw("text/plain"), Raw("text/vtt")];
+        => [Json(schema!(Transcript)), Json(schema!(VerboseTranscript)), Raw("text/plain"), Raw("text/vtt"),
+            Events(TRANSCRIPT_EVENTS)];
     CHAT: Post "/v1/chat/completions" "createChatCompletion", Chat, Model,
         "Answers a conversation.",
         Body("ChatRequest", CHAT_FIELDS)

@@ -1,4 +1,4 @@
-//! A transcript as clients read it: JSON short and long, plain text, subtitles of two kinds, events.
+//! A whole transcript as clients read it: JSON short and long, plain text, subtitles of two kinds.
 //! A server that gives no times still gets its text into subtitles: one line, over the whole sound.
 
 use std::fmt;
@@ -7,9 +7,7 @@ use hob_core::{HeardWord, Segment, Transcribed, TranscriptEvent, TranscriptTask}
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ErrorBody;
 use crate::error::json;
-use crate::sse::{error_event, event};
 
 /// ISO 639's code for an unknown language.
 const UNDETERMINED: &str = "und";
@@ -99,11 +97,7 @@ impl TranscriptAnswer {
 
     fn verbose(&self, task: TranscriptTask, language: Option<&str>) -> String {
         let segments = self.segments.iter().zip(0..);
-        let words = self.words.iter().map(|word| TranscriptWord {
-            word: &word.word,
-            start: rounded(word.start_s),
-            end: rounded(word.end_s),
-        });
+        let words = self.words.iter().map(wire_word);
         json(&VerboseTranscript {
             task: task.name(),
             language: self.done.language.as_deref().or(language).unwrap_or(UNDETERMINED),
@@ -165,42 +159,6 @@ struct Cue<'a> {
     text: &'a str,
 }
 
-/// `transcript.text.delta`: more of the text.
-pub fn transcript_delta(text: &str) -> String {
-    event(&json(&TranscriptDelta { r#type: "transcript.text.delta", delta: text }))
-}
-
-/// `transcript.text.done`: the last event of a transcript that is whole. `text` is its deltas, joined.
-pub fn transcript_done(text: &str, done: &Transcribed) -> String {
-    let usage = done.usage.map(|usage| tokens(usage.input_tokens, usage.output_tokens));
-    let warning = done.damage.as_deref();
-    event(&json(&TranscriptDone { r#type: "transcript.text.done", text, usage, warning }))
-}
-
-/// The last event of a transcript that broke off.
-pub fn transcript_failed(error: &ErrorBody) -> String {
-    error_event(error)
-}
-
-/// An event with more of the text: `transcript.text.delta`.
-#[derive(JsonSchema, Serialize)]
-pub(crate) struct TranscriptDelta<'a> {
-    r#type: &'static str,
-    delta: &'a str,
-}
-
-/// The last event of a whole transcript: `transcript.text.done`.
-#[derive(JsonSchema, Serialize)]
-pub(crate) struct TranscriptDone<'a> {
-    r#type: &'static str,
-    text: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<TranscriptUsage>,
-    /// Why a part of the sound is missing, if the file is damaged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    warning: Option<&'a str>,
-}
-
 /// A transcript in the format `json`.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct Transcript<'a> {
@@ -244,7 +202,7 @@ struct TranscriptSegment<'a> {
 
 /// A word with its times, in seconds.
 #[derive(JsonSchema, Serialize)]
-struct TranscriptWord<'a> {
+pub(super) struct TranscriptWord<'a> {
     word: &'a str,
     start: f64,
     end: f64,
@@ -253,12 +211,12 @@ struct TranscriptWord<'a> {
 /// What a transcript counts as: seconds of sound, or tokens.
 #[derive(JsonSchema, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum TranscriptUsage {
+pub(super) enum TranscriptUsage {
     Duration { seconds: f64 },
     Tokens { input_tokens: u32, output_tokens: u32, total_tokens: u32 },
 }
 
-fn tokens(input_tokens: u32, output_tokens: u32) -> TranscriptUsage {
+pub(super) fn tokens(input_tokens: u32, output_tokens: u32) -> TranscriptUsage {
     let total_tokens = input_tokens.saturating_add(output_tokens);
     TranscriptUsage::Tokens { input_tokens, output_tokens, total_tokens }
 }
@@ -278,8 +236,12 @@ fn wire_segment(segment: &Segment, id: u32) -> TranscriptSegment<'_> {
     }
 }
 
+pub(super) fn wire_word(word: &HeardWord) -> TranscriptWord<'_> {
+    TranscriptWord { word: &word.word, start: rounded(word.start_s), end: rounded(word.end_s) }
+}
+
 /// To the millisecond: more is not known.
-fn rounded(seconds: f64) -> f64 {
+pub(super) fn rounded(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 

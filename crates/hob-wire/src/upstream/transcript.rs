@@ -19,6 +19,8 @@ pub enum RequestedFormat {
     Short,
     /// The text in events, while the server transcribes.
     Events,
+    /// The text with times, as it is understood. Only hob streams times.
+    TimedEvents,
 }
 
 /// The path of the request, relative to `/v1`.
@@ -37,18 +39,19 @@ pub fn transcript_fields(
 ) -> Vec<(&'static str, String)> {
     let format = match shape {
         RequestedFormat::Verbose => "verbose_json",
-        RequestedFormat::Short | RequestedFormat::Events => "json",
+        RequestedFormat::Short | RequestedFormat::Events | RequestedFormat::TimedEvents => "json",
     };
     let mut fields = vec![("model", model.to_owned()), ("response_format", format.to_owned())];
     let of_speaker = request.task == TranscriptTask::Transcribe;
     fields.extend(request.language.clone().filter(|_| of_speaker).map(|code| ("language", code)));
     fields.extend(request.prompt.clone().map(|prompt| ("prompt", prompt)));
     fields.extend(request.temperature.map(|degree| ("temperature", degree.to_string())));
-    if shape == RequestedFormat::Events {
+    if matches!(shape, RequestedFormat::Events | RequestedFormat::TimedEvents) {
         fields.push(("stream", "true".to_owned()));
     }
+    let has_times = matches!(shape, RequestedFormat::Verbose | RequestedFormat::TimedEvents);
     let wished = [("segment", request.timestamps.segments), ("word", request.timestamps.words)];
-    for (granularity, _) in wished.into_iter().filter(|(_, is_wished)| *is_wished) {
+    for (granularity, _) in wished.into_iter().filter(|(_, is_wished)| has_times && *is_wished) {
         fields.push(("timestamp_granularities[]", granularity.to_owned()));
     }
     fields
@@ -127,6 +130,8 @@ impl TranscriptReader {
         }
         match event["type"].as_str() {
             Some("transcript.text.delta") => self.heard(event["delta"].as_str(), said),
+            Some("transcript.text.segment") => said.push(TranscriptEvent::Segment(segment(&event))),
+            Some("transcript.text.word") => said.push(TranscriptEvent::Word(word(&event))),
             Some("transcript.text.done") if !self.is_over => {
                 if !self.has_text {
                     self.heard(event["text"].as_str(), said);

@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use hob_core::{
-    Fault, SoundFile, Timestamps, Transcribed, TranscriptEvent, TranscriptRequest, TranscriptTask,
-    TranscriptUsage,
+    Fault, HeardWord, Segment, SoundFile, Timestamps, Transcribed, TranscriptEvent,
+    TranscriptRequest, TranscriptTask, TranscriptUsage,
 };
 use hob_wire::{
     Misread, RequestedFormat, TranscriptReader, parse_transcript, sound_name, transcript_fields,
@@ -35,6 +35,12 @@ fn only_what_was_asked_for_is_sent() {
     let expected = "model=w&response_format=verbose_json&language=de&prompt=Herd&temperature=0.5&\
         timestamp_granularities[]=segment&timestamp_granularities[]=word";
     assert_eq!(fields(&all, RequestedFormat::Verbose), expected);
+    assert!(!fields(&all, RequestedFormat::Events).contains("granularities"));
+    assert!(
+        fields(&all, RequestedFormat::TimedEvents).ends_with(
+            "stream=true&timestamp_granularities[]=segment&timestamp_granularities[]=word"
+        )
+    );
     all.task = TranscriptTask::Translate;
     assert!(!fields(&all, RequestedFormat::Verbose).contains("language"));
     assert_eq!(transcript_path(all.task), "audio/translations");
@@ -114,6 +120,23 @@ fn events_are_read_as_servers_write_them() {
     let at_once = [r#"{"type":"transcript.text.done","text":"Hello"}"#];
     let nothing_more = TranscriptEvent::Done(Transcribed::default());
     assert_eq!(read(&at_once), Ok(vec![delta("Hello"), nothing_more.clone()]));
+    let hob = [
+        r#"{"type":"transcript.text.delta","delta":"Hi"}"#,
+        r#"{"type":"transcript.text.segment","id":"seg_0","start":0,"end":1.5,"text":" Hi"}"#,
+        r#"{"type":"transcript.text.word","word":"Hi","start":0.25,"end":0.5}"#,
+        r#"{"type":"transcript.text.done","text":"Hi","language":"english","duration":1.5}"#,
+    ];
+    let segment = Segment { text: " Hi".to_owned(), end_s: 1.5, ..Segment::default() };
+    let word = HeardWord { word: "Hi".to_owned(), start_s: 0.25, end_s: 0.5 };
+    let language = Some("english".to_owned());
+    let done = Transcribed { duration_s: 1.5, language, usage: None, damage: None };
+    let expected = [
+        delta("Hi"),
+        TranscriptEvent::Segment(segment),
+        TranscriptEvent::Word(word),
+        TranscriptEvent::Done(done),
+    ];
+    assert_eq!(read(&hob), Ok(expected.to_vec()));
     let plain = [r#"{"text":"Hel"}"#, r#"{"text":"lo"}"#];
     assert_eq!(read(&plain), Ok(vec![delta("Hel"), delta("lo"), nothing_more]));
 }

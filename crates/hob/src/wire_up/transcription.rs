@@ -54,8 +54,8 @@ impl Hearing {
         options.load_guess = LoadTimes::guess(stored.file_bytes);
         options.predicted_bytes = Some(stored.memory_bytes);
         options.room = Some(Arc::new(model_memory.clone()));
-        let worker = TranscriptionWorker::start(command(settings, &stored)?, options);
-        let worker = Arc::new(worker);
+        let command = command(settings, &stored)?;
+        let worker = Arc::new(TranscriptionWorker::start(command, options, stored.languages));
         model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
         ModelLifecycle::keep_alive(&*worker, settings.keep_alive);
         Ok(Hearing { name: stored.name, worker })

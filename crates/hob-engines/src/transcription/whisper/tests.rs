@@ -120,6 +120,16 @@ fn windows_are_trimmed_and_never_shorter_than_ten_seconds() {
 }
 
 #[test]
+fn the_number_of_tokens_tells_the_languages() {
+    for (size, count, last) in
+        [(51_864, 1, "en"), (51_865, 99, "su"), (51_866, 100, "yue"), (0, 1, "en")]
+    {
+        let codes: Vec<&str> = languages(size).collect();
+        assert_eq!((codes.len(), codes.last()), (count, Some(&last)), "{size}");
+    }
+}
+
+#[test]
 fn every_option_leads_to_an_answer() {
     let mut whisper = tiny();
     assert_eq!(whisper.languages().count(), 99);

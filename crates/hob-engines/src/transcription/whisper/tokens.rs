@@ -11,6 +11,21 @@ static LANGUAGES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
     include_str!("languages.csv").lines().filter_map(|line| line.split_once(',')).collect()
 });
 
+/// A model with so many tokens understands other languages than English.
+const MULTILINGUAL_TOKENS: usize = 51_865;
+
+/// The codes of the languages that a model with `size` tokens understands.
+pub fn languages(size: usize) -> impl Iterator<Item = &'static str> + use<> {
+    let count = if size >= MULTILINGUAL_TOKENS { language_tokens(size) } else { 1 };
+    LANGUAGES.iter().take(count).map(|(code, _)| *code)
+}
+
+/// Models for English alone have these tokens, too.
+fn language_tokens(size: usize) -> usize {
+    let others = 51_765 + usize::from(size >= MULTILINGUAL_TOKENS);
+    size.saturating_sub(others).min(LANGUAGES.len())
+}
+
 /// The name of a language in Whisper's answers: `en` is `english`.
 pub fn language_name(code: &str) -> Option<&'static str> {
     LANGUAGES.iter().find(|(known, _)| *known == code).map(|(_, name)| *name)
@@ -24,6 +39,8 @@ pub(super) struct Tokens {
     texts: Vec<Vec<u8>>,
     numbers: HashMap<Vec<u8>, u32>,
     is_multilingual: bool,
+    /// All tokens, with the special ones.
+    size: usize,
     languages: usize,
     pub(super) end: u32,
     /// Tokens that describe sounds and notes, not speech.
@@ -35,17 +52,17 @@ impl Tokens {
     /// multilingual one 50,257. Then follow: end of text, start of transcript, the languages, translate, transcribe, start
     /// of LM, previous text, no speech, no timestamps, and 1,501 timestamps.
     pub(super) fn new(mut vocabulary: Vec<Vec<u8>>, size: usize) -> Tokens {
-        let is_multilingual = size >= 51_865;
+        let is_multilingual = size >= MULTILINGUAL_TOKENS;
         let end = 50_256 + u32::from(is_multilingual);
         // Some files list special tokens, too.
         vocabulary.truncate(end as usize);
         let numbers = vocabulary.iter().cloned().zip(0..).collect();
-        let languages = size - 51_765 - usize::from(is_multilingual);
         let mut tokens = Tokens {
             texts: vocabulary,
             numbers,
             is_multilingual,
-            languages: languages.min(LANGUAGES.len()),
+            size,
+            languages: language_tokens(size),
             end,
             non_speech: Vec::new(),
         };
@@ -92,8 +109,7 @@ impl Tokens {
 
     /// The codes of the languages that the model understands.
     pub(super) fn languages(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let count = if self.is_multilingual { self.languages } else { 1 };
-        LANGUAGES.iter().take(count).map(|(code, _)| *code)
+        languages(self.size)
     }
 
     pub(super) fn language(&self, code: &str) -> Option<u32> {

@@ -1,4 +1,4 @@
-// The menu of chat models, and whether the chosen model is in memory.
+// The menu of one kind of models, and whether the chosen model is in memory.
 // Polls `/v1/models` every second while a model loads, otherwise every 30 s, and never while the tab is hidden.
 
 import { listModels } from "./api.js";
@@ -9,22 +9,28 @@ const LOADING_MS = 1_000;
 const AWAY_MS = 4_000;
 const SETTLED_MS = 30_000;
 
-export class ChatModels {
-  /** Whether a voice model can read answers aloud. */
-  speaks = false;
+export class ModelMenu {
+  /** Models of every kind. */
+  all = [];
 
   #models = [];
   #parts;
+  #wish;
   #onChange;
   #timer = 0;
   #isShown = false;
 
-  /** @param {{select: HTMLSelectElement, state: HTMLElement, stateText: HTMLElement}} parts */
-  constructor(parts, onChange) {
+  /**
+   * @param {{select: HTMLSelectElement, state: HTMLElement, stateText: HTMLElement}} parts
+   * @param {{suits: (model: object) => boolean, setting: string, none: string, cold: string}} wish which models the
+   * menu shows, the setting that remembers the choice, and the texts without a model and without a loaded one
+   */
+  constructor(parts, wish, onChange) {
     this.#parts = parts;
+    this.#wish = wish;
     this.#onChange = onChange;
     parts.select.addEventListener("change", () => {
-      remember({ chatModel: parts.select.value });
+      remember({ [wish.setting]: parts.select.value });
       this.#show();
     });
     document.addEventListener("visibilitychange", () => this.refresh());
@@ -51,9 +57,8 @@ export class ChatModels {
 
   async #update() {
     try {
-      const all = await listModels();
-      this.speaks = all.some(({ kind }) => kind === "speech");
-      this.#fill(all.filter(chats));
+      this.all = await listModels();
+      this.#fill(this.all.filter(this.#wish.suits));
       this.#show();
       return this.chosen?.state === "loading" ? LOADING_MS : SETTLED_MS;
     } catch (error) {
@@ -65,7 +70,7 @@ export class ChatModels {
   /** Changes the menu only if the models changed, because a change closes an open menu. */
   #fill(models) {
     const { select } = this.#parts;
-    const wanted = this.chosen?.id ?? recall().chatModel;
+    const wanted = this.chosen?.id ?? recall()[this.#wish.setting];
     const same = models.length === select.length && models.every(({ id }, index) => select.options[index].value === id);
     this.#models = models;
     if (same) return;
@@ -76,9 +81,13 @@ export class ChatModels {
 
   #show() {
     const { chosen } = this;
-    if (chosen) this.#setState(STATES[chosen.state]?.dot ?? "unknown", `${chosen.name} ${STATES[chosen.state]?.text ?? "is available"}`);
-    else this.#setState("down", "No chat model yet");
+    if (chosen) this.#setState(STATES[chosen.state]?.dot ?? "unknown", `${chosen.name} ${this.#stateText(chosen.state)}`);
+    else this.#setState("down", this.#wish.none);
     this.#onChange();
+  }
+
+  #stateText(state) {
+    return state === "cold" ? this.#wish.cold : STATES[state]?.text ?? "is available";
   }
 
   #setState(dot, text) {
@@ -87,14 +96,9 @@ export class ChatModels {
   }
 }
 
-/** A model without a chat template only completes texts. */
-function chats({ kind, capabilities }) {
-  return kind === "chat" && capabilities.includes("chat");
-}
-
 const STATES = {
   warm: { dot: "ready", text: "is loaded" },
-  cold: { dot: "cold", text: "is not loaded; the first message loads it" },
+  cold: { dot: "cold" },
   loading: { dot: "loading", text: "is loading" },
   down: { dot: "down", text: "failed to start" },
 };
