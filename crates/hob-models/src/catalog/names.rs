@@ -133,7 +133,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::known::tags;
+    use crate::known::KNOWN;
 
     #[test]
     fn each_of_a_model_s_names_leads_to_the_one_that_it_is_stored_under() {
@@ -179,13 +179,17 @@ mod tests {
         }
     }
 
-    /// A name that `hob fit` knows can be fetched with `hob pull`.
+    /// `hob fit` and `hob pull` mean the same model by a name.
     #[test]
     fn every_model_whose_dimensions_are_known_can_be_fetched_by_each_of_its_names() {
-        for tag in tags() {
-            let is_default = tag == "smollm2";
-            let is_own_mix = tag == "qwen3.5-opus-distill";
-            assert!(is_default || is_own_mix || named(tag).is_some(), "{tag}");
+        for known in KNOWN.iter() {
+            let is_tag = |name: &str| known.tags.iter().any(|(tag, _)| tag == name);
+            for (tag, _) in &known.tags {
+                let is_default = tag == "smollm2";
+                let is_own_mix = tag == "qwen3.5-opus-distill";
+                let is_same = named(tag).is_some_and(|found| is_tag(found.named.name));
+                assert!(is_default || is_own_mix || is_same, "{tag} is not {}", known.name);
+            }
         }
     }
 }
