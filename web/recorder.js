@@ -33,6 +33,7 @@ export class Recorder {
   #stream;
   #recorder;
   #audio = new AudioContext();
+  #source; // Firefox collects a node that only the graph refers to
   #analyser;
   #window = new Float32Array(WINDOW_SAMPLES);
   #startedAt = performance.now();
@@ -51,7 +52,9 @@ export class Recorder {
   constructor(stream) {
     this.#stream = stream;
     this.#analyser = new AnalyserNode(this.#audio, { fftSize: WINDOW_SAMPLES });
-    this.#audio.createMediaStreamSource(stream).connect(this.#analyser);
+    this.#source = this.#audio.createMediaStreamSource(stream);
+    this.#source.connect(this.#analyser);
+    this.#audio.resume();
     const [mimeType, extension] = FORMATS.find(([type]) => MediaRecorder.isTypeSupported(type)) ?? ["", "webm"];
     this.#recorder = new MediaRecorder(stream, { mimeType, audioBitsPerSecond: BITS_PER_SECOND });
     this.file = this.#record(extension);

@@ -30,12 +30,10 @@ async function untilRecorded(page, seconds) {
   }, {}, seconds);
 }
 
-const levelOf = (level) => new DOMMatrix(getComputedStyle(level.firstElementChild).transform).a;
-
 async function records(setting) {
   const { page, complaints } = await openHear(setting);
   await page.click("#hear-record");
-  await page.waitForFunction(`(${levelOf})(document.getElementById("hear-level")) > 0.2`);
+  await page.waitForFunction(() => new DOMMatrix(getComputedStyle(document.querySelector("#hear-level i")).transform).a > 0.2);
   await untilRecorded(page, 2);
   assert.equal(await textOf(page, "#hear-prompt"), "Recording.");
   assert.match(await textOf(page, "#hear-record"), /^Stop/);
