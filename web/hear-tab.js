@@ -26,7 +26,7 @@ const page = Object.fromEntries(
   ["model", "language", "translate", "translate-field", "no-model", "source", "prompt", "recording", "level", "recorded", "record",
     "record-text", "record-key", "choose", "file", "microphone-field", "microphone", "no-microphone", "error", "error-text", "retry", "result",
     "name", "audio", "unplayable", "progress", "at", "status", "length", "first", "audio-length", "time", "factor", "again", "copy", "save",
-    "format", "help", "lines", "tail", "state", "state-text", "panel"].map((id) => [id, element(`hear-${id}`)]),
+    "format", "warning", "help", "lines", "tail", "state", "state-text", "panel"].map((id) => [id, element(`hear-${id}`)]),
 );
 const parts = { select: page.model, state: page.state, stateText: page["state-text"] };
 const wish = {
@@ -151,6 +151,7 @@ function render() {
 function renderTranscript() {
   const { state, text, active } = transcript;
   setText(page.name, file.name);
+  setText(page.warning, transcript.warning ?? "");
   page.unplayable.hidden = !player.failed;
   page.audio.hidden = player.failed;
   setText(page.status, state === "finished" && text.trim() === "" ? "No speech was heard." : STATUS[state]);

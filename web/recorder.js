@@ -14,7 +14,7 @@ export function whyNoMicrophone() {
   const port = location.port ? `:${location.port}` : "";
   if (!window.isSecureContext) {
     return `The browser gives the microphone only to pages of this computer, or over HTTPS. Open http://localhost${port} on the computer that runs hob. `
-      + `From another one, run "ssh -L ${location.port || 80}:localhost:${location.port || 80} ${location.hostname}" and open http://localhost${port} there, or put hob behind HTTPS. Files work here, too.`;
+      + `From another one, run "ssh -L ${location.port || 80}:localhost:${location.port || 80} ${location.hostname}" and open http://localhost${port} there, or start hob with "hob serve --tls". Files work here, too.`;
   }
   if (!navigator.mediaDevices?.getUserMedia || !window.MediaRecorder) return "This browser cannot record. Files work here, too.";
   return null;

@@ -20,6 +20,8 @@ export class Transcript {
   closed = 0;
   language = null;
   durationS = null;
+  /** Which sound is missing, if the file is damaged. */
+  warning = null;
   error = null;
   askedAt = performance.now();
   firstTextAt = null;
@@ -122,10 +124,11 @@ export class Transcript {
     for (; left > 0 && this.#covered < this.text.length; this.#covered += 1) if (!SPACE.test(this.text[this.#covered])) left -= 1;
   }
 
-  #finish({ text, language = null, duration = null }) {
+  #finish({ text, language = null, duration = null, warning = null }) {
     if (this.text === "") this.#grow(text);
     this.language = language;
     this.durationS = duration;
+    this.warning = warning;
     this.#end("finished");
   }
 

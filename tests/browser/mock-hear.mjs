@@ -9,6 +9,7 @@ export const SEGMENTS = [
   { start: 1.5, end: 2.75, text: " The bread's rising, \"it\" is.", words: [["The", 1.5, 1.6], ["bread's", 1.6, 2], ["rising", 2, 2.4], ["it", 2.4, 2.5], ["is", 2.5, 2.7]] },
 ];
 export const TEXT = SEGMENTS.map(({ text }) => text).join("").trim();
+export const DAMAGE = "the file is damaged after 3.0 s";
 export const DURATION_S = 3;
 // As many lines and words as an hour of speech has.
 const LONG_SEGMENTS = 1_200;
@@ -40,7 +41,7 @@ async function transcribe(mock, name, response) {
   if (name.includes("[cut]")) return response.destroy();
   if (name.includes("[error]")) return response.end(event({ type: "error", error: { message: "the model's process died" } }));
   await inOddPieces(response, heard(name, rest));
-  response.end(done(TEXT));
+  response.end(done(TEXT, name.includes("[damaged]") ? DAMAGE : undefined));
 }
 
 /** Text, then its times, as hob's own engine sends them. */
@@ -55,8 +56,8 @@ function timed({ words, ...segment }) {
   return event({ type: "transcript.text.segment", id: "seg_0", ...segment }) + events.join("");
 }
 
-function done(text) {
-  return event({ type: "transcript.text.done", text, language: "english", duration: DURATION_S });
+function done(text, warning) {
+  return event({ type: "transcript.text.done", text, language: "english", duration: DURATION_S, warning });
 }
 
 /** Through another server a transcript comes whole: its text, all segments, then all words. */

@@ -6,6 +6,7 @@ import { test } from "node:test";
 
 import { LIMIT, openPage } from "./browsers.mjs";
 import { choose, linesOf, openHear, untilHeard } from "./hear-pilot.mjs";
+import { DAMAGE } from "./mock-hear.mjs";
 import { secondsLeft, textOf, untilText } from "./pilot.mjs";
 
 const BROKEN = "The answer was cut off: the connection closed before the end.";
@@ -18,6 +19,7 @@ export function hearFaultTests(setting) {
   test("a refusal of a file is shown in the server's words", LIMIT, () => fails(setting, "[refuse].mp3", "'file' is not a sound format that hob knows", 0));
   test("a busy server says when to come back, and the recording is still here", LIMIT, () => busy(setting));
   test("a file that is too large is not sent", LIMIT, () => tooLarge(setting));
+  test("a damaged file says which sound is missing", LIMIT, () => damaged(setting));
   test("silence says so", LIMIT, () => silence(setting));
   test("a key is asked for to transcribe, and used", LIMIT, () => apiKey(setting));
   test("without a transcription model the page says how to get one", LIMIT, () => noModel(setting));
@@ -96,6 +98,14 @@ async function tooLarge(setting) {
   });
   await untilText(page, "#hear-error-text", /^The file has 101 MiB, and hob takes at most 100 MiB\.$/);
   assert.equal(setting.mock.heard.length, asked);
+  await page.close();
+}
+
+async function damaged(setting) {
+  const { page } = await openHear(setting);
+  await choose(setting, page, "[damaged].mp3");
+  await untilHeard(page, "finished");
+  await untilText(page, "#hear-warning", new RegExp(`^${DAMAGE}$`));
   await page.close();
 }
 
