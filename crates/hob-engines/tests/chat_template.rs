@@ -14,6 +14,8 @@ const END: &str = "{% endif %}";
 fn chat_worker_program() -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
     let built = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
+    // A program of an earlier build would hide that its source is missing.
+    const _SOURCE: &str = include_str!("../examples/chat_worker.rs");
     let worker = built.join("examples/chat_worker");
     assert!(worker.exists(), "{} is missing: run `cargo test -p hob-engines`", worker.display());
     worker

@@ -1,0 +1,24 @@
+//! A chat worker process for the file that its argument names, as `hob worker chat` is one: for tests of
+//! whole processes.
+
+use hob_core::KvType;
+use hob_engines::chat::{
+    LlamaOptions, ServeChatError, ServeChatOptions, WeightStorage, serve_chat,
+};
+use hob_engines::worker::become_worker;
+
+fn main() -> Result<(), ServeChatError> {
+    let llama = LlamaOptions {
+        path: std::env::args().nth(1).unwrap_or_default().into(),
+        context_tokens: 256,
+        parallel: 1,
+        kv_type: KvType::F16,
+        threads: 1,
+        threads_batch: 1,
+        batch_tokens: 64,
+        gpu_layers: Some(0),
+        cpu_moe_layers: 0,
+        weights: WeightStorage::Mapped,
+    };
+    serve_chat(become_worker()?, &ServeChatOptions::new(llama))
+}
