@@ -123,7 +123,7 @@ fn words_are_explained_and_models_recommended() {
     let said = stdout(&fit(&user, &["explain", "kv cache"]).success());
     assert!(said.contains("What attention stores for each token"), "{said}");
     let unknown = stderr(&fit(&user, &["explain", "KV cash"]).code(2));
-    assert!(unknown.contains("such as KV cache"), "{unknown}");
+    assert!(unknown.contains("try KV cache"), "{unknown}");
     let args = ["--recommend", "--for", "code", "--machine", "rtx-4090"];
     let said = stdout(&fit(&user, &args).success());
     let row = said.lines().find(|line| line.contains("qwen3.5:27b")).expect("it is known");

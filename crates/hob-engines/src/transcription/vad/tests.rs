@@ -132,7 +132,7 @@ fn a_file_that_is_no_vad_is_refused() {
     let error = SileroVad::load(&path).expect_err("a large file");
     assert_eq!(
         error.to_string(),
-        "the file has 1073741824 bytes and Silero VAD at most 67108864: this is another file"
+        "the file has 1073741824 bytes, and Silero VAD has at most 67108864: this is not Silero VAD"
     );
 }
 
