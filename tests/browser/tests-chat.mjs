@@ -65,6 +65,9 @@ async function tabs(setting) {
   }));
   await page.focus("#tab-speak");
   await page.keyboard.press("ArrowRight");
+  await untilText(page, "#does", /^transcription$/);
+  assert.deepEqual(await shown(), { hash: "#hear", title: "hob transcription", selected: "true", panels: ["hear-panel"] });
+  await page.keyboard.press("ArrowRight");
   await untilText(page, "#does", /^chat$/);
   assert.deepEqual(await shown(), { hash: "#chat", title: "hob chat", selected: "true", panels: ["chat-panel"] });
   await page.keyboard.press("ArrowRight");
