@@ -43,9 +43,11 @@ impl ModelWorker<TranscriptionClient> {
         ModelWorker { supervisor, client: TranscriptionClient { languages } }
     }
 
-    /// Options with this engine's name.
+    /// Options with this engine's name. A large model takes minutes to load from a slow disk, and for half a minute of
+    /// sound on a busy CPU.
     pub fn options() -> SupervisorOptions {
-        SupervisorOptions::new(ENGINE)
+        let slow = Duration::from_secs(600);
+        SupervisorOptions { load_limit: slow, stall_limit: slow, ..SupervisorOptions::new(ENGINE) }
     }
 
     async fn begin(&self, request: TranscriptRequest) -> Result<TranscriptStream, ModelError> {

@@ -16,6 +16,9 @@ use super::whisper::{WhisperOptions, WhisperText, language_name};
 /// Seconds of new live sound after which the unfinished part is transcribed again. A smaller value shows text sooner and costs more computing.
 const INTERIM_S: f64 = 0.8;
 
+/// Pieces of at most a second that one turn reads. A file that is silent for hours would keep the engine otherwise.
+const TURN_PIECES_MAX: usize = 30;
+
 const RATE_HZ: f64 = Sound::RATE_HZ as f64;
 
 /// A request whose sound is being heard.
@@ -51,7 +54,7 @@ enum Source {
 /// What the engine should do next for a request.
 #[derive(Debug)]
 pub(super) enum Task {
-    /// Wait for more sound.
+    /// Wait for more sound, or for the next turn.
     Wait,
     Hear(SoundPart),
     /// Hear the part that is not finished, for text that may change.
@@ -130,9 +133,9 @@ impl<V: VoiceDetector> Recording<V> {
             || matches!(&self.source, Source::Samples(unread) if !unread.is_empty())
     }
 
-    /// Reads sound until a part is complete.
+    /// Reads sound until a part is complete, or for as long as a turn may take.
     pub(super) fn next_task(&mut self) -> Task {
-        loop {
+        for _ in 0..TURN_PIECES_MAX {
             if let Some(part) = self.waiting.pop_front() {
                 return Task::Hear(part);
             }
@@ -143,6 +146,7 @@ impl<V: VoiceDetector> Recording<V> {
                 Err(reason) => return Task::Refuse(reason),
             }
         }
+        Task::Wait
     }
 
     /// Reads up to a second. False if there is no more sound now.

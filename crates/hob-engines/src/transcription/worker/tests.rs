@@ -204,13 +204,34 @@ fn requests_take_turns_part_by_part() {
     let short = [begin(None, false), sound(1.0, 2.0), TranscriptOrder::EndSound];
     worker.send(1, &long);
     worker.send(2, &short);
-    let mut ended = Vec::new();
-    while ended.len() < 2 {
-        if let (stream, WorkerMessage::Common(Report::Done)) = worker.report() {
-            ended.push(stream);
-        }
-    }
-    assert_eq!(ended, [2, 1], "the short request does not wait for the long one");
+    assert_eq!(ended(&mut worker, 2), [2, 1], "the short request does not wait for the long one");
+}
+
+/// The next streams that are done.
+fn ended(worker: &mut Worker, count: usize) -> Vec<u32> {
+    let done = |report| match report {
+        (stream, WorkerMessage::Common(Report::Done)) => Some(stream),
+        _ => None,
+    };
+    std::iter::repeat_with(|| worker.report()).filter_map(done).take(count).collect()
+}
+
+#[test]
+fn hours_of_silence_do_not_keep_other_requests_waiting() {
+    let mut worker = Worker::ready();
+    // The engine is busy until both requests have arrived.
+    worker.send(3, &[begin(Some("hang"), false), sound(1.0, 2.0), TranscriptOrder::EndSound]);
+    assert_eq!(worker.report(), (3, WorkerMessage::Model(TranscriptReport::Started)));
+    let silence = (0..200).map(|_| sound(0.0, 4.0));
+    let long: Vec<_> = [begin(None, false)]
+        .into_iter()
+        .chain(silence)
+        .chain([TranscriptOrder::EndSound])
+        .collect();
+    worker.send(1, &long);
+    worker.send(2, &[begin(None, false), sound(1.0, 2.0), TranscriptOrder::EndSound]);
+    worker.send_common(3, &CommonOrder::Cancel);
+    assert_eq!(ended(&mut worker, 2), [2, 1]);
 }
 
 #[test]
