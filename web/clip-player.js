@@ -3,6 +3,9 @@
 
 import { currentSpeech } from "./current-speech.js";
 
+// Longer than any recording. Firefox counts in microseconds, and a much larger number does not fit.
+const BEYOND_THE_END_S = 1e6;
+
 export class ClipPlayer {
   /** The browser can play this recording. */
   playable = false;
@@ -69,7 +72,7 @@ export class ClipPlayer {
       this.#audio.currentTime = 0;
     };
     this.#audio.addEventListener("durationchange", back);
-    this.#audio.currentTime = Number.MAX_SAFE_INTEGER;
+    this.#audio.currentTime = BEYOND_THE_END_S;
   }
 
   /** A person who moves the player wants to hear on. */

@@ -4,8 +4,9 @@
 // Two hours of speech at this rate have 58 MB, and hob takes files of 100 MiB.
 const RECORDING_MAX_S = 2 * 3600;
 const BITS_PER_SECOND = 64_000;
-// The first that the browser can write. Safari has only MP4.
-const FORMATS = [["audio/webm;codecs=opus", "webm"], ["audio/ogg;codecs=opus", "ogg"], ["audio/mp4", "m4a"]];
+// The first that the browser can write. Firefox cannot seek in the WebM that it writes, but in its Ogg. Chromium writes
+// WebM, and Safari only MP4.
+const FORMATS = [["audio/ogg;codecs=opus", "ogg"], ["audio/webm;codecs=opus", "webm"], ["audio/mp4", "m4a"]];
 const QUIETEST_DB = -60;
 const WINDOW_SAMPLES = 1024;
 
