@@ -226,7 +226,21 @@ impl Scheduler {
         let missing_s =
             started().map(|playhead| (horizon_s - lead_s(playhead)).max(0.0)).sum::<f32>();
         let work_s = (missing_s + horizon_s) * self.cautious_rtf() * (1.0 + context_s / longest_s);
-        work_s <= horizon_s && started().all(|playhead| lead_s(playhead) >= self.start_s())
+        let lead_min_s = self.start_s() + self.lasting_lead_s(started().count() + 1);
+        work_s <= horizon_s && started().all(|playhead| lead_s(playhead) >= lead_min_s)
+    }
+
+    /// The lead with which this many listeners stay ahead: each plays a window while all of them get one. With less
+    /// lead, windows become shorter from turn to turn, and their context costs more than is played.
+    fn lasting_lead_s(&self, streams: usize) -> f32 {
+        let Pacing { longest_s, context_s, .. } = self.pacing;
+        let share = streams as f32 * self.cautious_rtf();
+        let longest_lead_s = share * (longest_s + context_s);
+        if share < 1.0 {
+            (share * context_s / (1.0 - share)).min(longest_lead_s)
+        } else {
+            longest_lead_s
+        }
     }
 
     /// Seconds of work until a new stream has the longest window as its lead, computed in windows of the first length.

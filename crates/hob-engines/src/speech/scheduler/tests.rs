@@ -46,7 +46,7 @@ fn the_next_stream_and_the_length_of_its_window() {
     check(0.4, &[None, None], Some((1, 0.15)));
     // A first sound goes before a later window of a stream with lead, and makes windows small.
     check(0.4, &[Some(6.0), None], Some((2, 0.15)));
-    check(0.1, &[Some(5.0), Some(0.6), None, None], Some((3, 0.15)));
+    check(0.1, &[Some(5.0), Some(0.7), None, None], Some((3, 0.15)));
     // A stream that cannot be kept ahead with the started ones waits in the queue.
     check(0.4, &[Some(5.0), None], Some((1, 2.0)));
     check(0.1, &[Some(5.0), Some(0.33), None, None], Some((2, 1.144)));
@@ -280,10 +280,11 @@ proptest! {
         let begin_s = 0.04;
         let mut machine = Machine::new(begin_s, rtf, &arrivals_s, 10.0);
         machine.run(100_000);
-        // Every first behind a window of everybody else, and all behind one that was running.
+        // Before each first sound, every other listener may get a short window, and the stream that started last gets
+        // one of the longest as its lead.
         let clients = arrivals_s.len() as f32;
-        let first_s = (0.15 + 0.125) * rtf;
-        let wait_s_max = clients * (begin_s + clients * first_s) + (2.0 + 0.125) * rtf;
+        let (first_s, longest_s) = ((0.15 + 0.125) * rtf, (2.0 + 0.125) * rtf);
+        let wait_s_max = clients * (begin_s + clients * first_s + longest_s);
         for stream in &machine.streams {
             prop_assert!(stream.left_s < 0.001);
             prop_assert!(stream.gap_s < 0.001, "a gap of {} s", stream.gap_s);
