@@ -30,7 +30,21 @@ const CUT_FIRST: usize = (4.0 * FRAMES_PER_SECOND) as usize;
 pub struct SoundPart {
     /// Number of samples before it.
     pub start_sample: u64,
+    /// Sample after its last speech, counted from the beginning of the recording.
+    pub speech_end: u64,
     pub samples: Vec<f32>,
+}
+
+impl SoundPart {
+    /// Sample after its last one.
+    pub fn end_sample(&self) -> u64 {
+        self.start_sample + self.samples.len() as u64
+    }
+
+    /// Whether both contain the same speech. The silence after it may differ.
+    pub fn says_the_same_as(&self, other: &SoundPart) -> bool {
+        (self.start_sample, self.speech_end) == (other.start_sample, other.speech_end)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,9 +128,13 @@ impl SoundCutter {
         self.cut_at((speech_end + MARGIN).min(self.probabilities.len()))
     }
 
-    /// Speech that is not complete: the number of samples before it, and its samples so far.
-    pub fn open_part(&self) -> Option<(u64, &[f32])> {
-        self.speech_end.map(|_| (self.start_sample, &self.samples[..]))
+    /// Speech that is not complete, if its samples so far are to be transcribed.
+    pub fn open_part(&self) -> Option<SoundPart> {
+        let speech_end =
+            self.speech_end.filter(|_| is_speech(self.probabilities.iter().copied()))?;
+        let speech_end = self.start_sample + (speech_end * FRAME_SAMPLES) as u64;
+        let (start_sample, samples) = (self.start_sample, self.samples.clone());
+        Some(SoundPart { start_sample, speech_end, samples })
     }
 
     /// Ends the part before this frame. The frames after it begin the next part. Returns `None` if the part has no speech.
@@ -126,8 +144,10 @@ impl SoundCutter {
         let samples = std::mem::replace(&mut self.samples, rest);
         let is_kept = is_speech(self.probabilities.drain(..end));
         self.start_sample += samples.len() as u64;
+        let speech_end = self.speech_end.map_or(end, |speech| speech.min(end));
         self.speech_end = self.speech_end.filter(|speech| *speech > end).map(|speech| speech - end);
-        is_kept.then_some(SoundPart { start_sample, samples })
+        let speech_end = start_sample + (speech_end * FRAME_SAMPLES) as u64;
+        is_kept.then_some(SoundPart { start_sample, speech_end, samples })
     }
 
     /// Where to cut a part that has become too long.
@@ -190,7 +210,7 @@ mod tests {
         let mut found: Vec<SoundPart> = Vec::new();
         for (number, probability) in probabilities.iter().enumerate() {
             found.extend(parts.push(&[number as f32; FRAME_SAMPLES], *probability));
-            let open = parts.open_part().map_or(0, |(_, samples)| samples.len());
+            let open = parts.samples.len();
             assert!(open <= PART_FRAMES_MAX * FRAME_SAMPLES, "{open} samples are held");
         }
         found.extend(parts.finish());
@@ -278,8 +298,25 @@ mod tests {
             assert_eq!(parts.open_part().is_some(), parts.probabilities.contains(&0.9));
             parts.push(&[0.0; FRAME_SAMPLES], probability);
         }
-        let (start, samples) = parts.open_part().expect("speech has begun");
-        assert_eq!((start as usize, samples.len()), (11 * FRAME_SAMPLES, 14 * FRAME_SAMPLES));
+        let open = parts.open_part().expect("speech has begun");
+        let frames = |samples: u64| samples as usize / FRAME_SAMPLES;
+        let ends = [open.start_sample, open.speech_end, open.end_sample()].map(frames);
+        assert_eq!(ends, [11, 25, 25]);
+        // The part that a pause completes says the same.
+        let later = sound(&[(0.0, 20)])
+            .into_iter()
+            .find_map(|probability| parts.push(&[0.0; FRAME_SAMPLES], probability));
+        let later = later.expect("a part");
+        assert!(later.says_the_same_as(&open) && later.end_sample() > open.end_sample());
+    }
+
+    #[test]
+    fn a_click_is_not_looked_at() {
+        let mut parts = SoundCutter::new(CutOptions::live());
+        for probability in sound(&[(0.0, 20), (0.7, 3), (0.0, 10)]) {
+            parts.push(&[0.0; FRAME_SAMPLES], probability);
+            assert_eq!(parts.open_part(), None);
+        }
     }
 
     fn speech_and_pauses() -> impl Strategy<Value = Vec<(f32, usize)>> {

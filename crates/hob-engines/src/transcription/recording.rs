@@ -19,6 +19,10 @@ const INTERIM_S: f64 = 0.8;
 /// Pieces of at most a second that one turn reads. A file that is silent for hours would keep the engine otherwise.
 const TURN_PIECES_MAX: usize = 30;
 
+/// Silence after which the speaker may have finished. The part is heard once more, and if no speech follows, this is
+/// its text. A longer silence ends the part.
+const PAUSE_S: f64 = 0.2;
+
 const RATE_HZ: f64 = Sound::RATE_HZ as f64;
 
 /// A request whose sound is being heard.
@@ -40,6 +44,8 @@ pub(super) struct Recording<V> {
     agreement: Agreement,
     /// The sample at which the last pass over the unfinished part ended.
     heard_until: u64,
+    /// A pass over the unfinished part in a pause, and its text.
+    guess: Option<(SoundPart, WhisperText)>,
 }
 
 /// Where the samples come from.
@@ -57,11 +63,22 @@ pub(super) enum Task {
     /// Wait for more sound, or for the next turn.
     Wait,
     Hear(SoundPart),
+    /// The part was heard before, in the pause that ended it.
+    Keep(SoundPart, WhisperText),
     /// Hear the part that is not finished, for text that may change.
-    Peek(SoundPart),
+    Peek(SoundPart, PeekReason),
     Finish,
     /// The sound cannot be read further.
     Refuse(String),
+}
+
+/// Why an unfinished part is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PeekReason {
+    /// The speaker goes on, and sees what was understood.
+    Progress,
+    /// The speaker may have finished.
+    Pause,
 }
 
 impl<V: VoiceDetector> Recording<V> {
@@ -85,6 +102,7 @@ impl<V: VoiceDetector> Recording<V> {
             has_ended: false,
             agreement: Agreement::default(),
             heard_until: 0,
+            guess: None,
         }
     }
 
@@ -137,7 +155,11 @@ impl<V: VoiceDetector> Recording<V> {
     pub(super) fn next_task(&mut self) -> Task {
         for _ in 0..TURN_PIECES_MAX {
             if let Some(part) = self.waiting.pop_front() {
-                return Task::Hear(part);
+                let guess = self.guess.take();
+                return match guess.filter(|(heard, _)| heard.says_the_same_as(&part)) {
+                    Some((_, text)) => Task::Keep(part, text),
+                    None => Task::Hear(part),
+                };
             }
             match self.read() {
                 Ok(true) => {}
@@ -194,15 +216,22 @@ impl<V: VoiceDetector> Recording<V> {
     }
 
     fn peek(&mut self) -> Task {
-        let Some((start_sample, samples)) = self.parts.open_part() else { return Task::Wait };
-        let until = start_sample + samples.len() as u64;
-        let new_s = until.saturating_sub(self.heard_until.max(start_sample)) as f64 / RATE_HZ;
-        if !self.begin.is_live || new_s < INTERIM_S {
+        let open = if self.begin.is_live { self.parts.open_part() } else { None };
+        let Some(part) = open else { return Task::Wait };
+        let until = part.end_sample();
+        let silence_s = (until - part.speech_end) as f64 / RATE_HZ;
+        let (reason, is_due) = if silence_s >= PAUSE_S {
+            let is_heard = self.guess.as_ref().is_some_and(|(one, _)| one.says_the_same_as(&part));
+            (PeekReason::Pause, !is_heard)
+        } else {
+            let new = until.saturating_sub(self.heard_until.max(part.start_sample));
+            (PeekReason::Progress, new as f64 / RATE_HZ >= INTERIM_S)
+        };
+        if !is_due {
             return Task::Wait;
         }
-        let samples = samples.to_vec();
         self.heard_until = until;
-        Task::Peek(SoundPart { start_sample, samples })
+        Task::Peek(part, reason)
     }
 
     pub(super) fn options(&self) -> WhisperOptions {
@@ -243,12 +272,18 @@ impl<V: VoiceDetector> Recording<V> {
     }
 
     /// The events of a part that is not complete.
-    pub(super) fn peeked(&mut self, text: &WhisperText) -> Vec<TranscriptEvent> {
+    pub(super) fn peeked(
+        &mut self,
+        part: SoundPart,
+        reason: PeekReason,
+        text: WhisperText,
+    ) -> Vec<TranscriptEvent> {
         let whole: String = text.segments.iter().map(|segment| segment.text.as_str()).collect();
         let agreed = self.agreement.pass(&whole);
         let mut events = Vec::new();
         self.add_delta(agreed.delta, &mut events);
         events.push(TranscriptEvent::Interim(agreed.interim));
+        self.guess = (reason == PeekReason::Pause).then_some((part, text));
         events
     }
 

@@ -6,6 +6,7 @@ mod decoder;
 mod encoder;
 mod file;
 mod ggml;
+mod kernel;
 mod mel;
 mod passes;
 mod rules;
@@ -159,7 +160,7 @@ impl Whisper {
         }
         let mut window = Window::trimmed(samples.len(), self.sizes.audio_ctx);
         self.encode(samples, window, cancelled)?;
-        let language = self.language(options, window)?;
+        let language = self.language(options, window, cancelled)?;
         let sound_s = samples.len() as f64 / RATE_HZ as f64;
         let temperature = options.temperature.unwrap_or(0.0);
         let mut plan = self.plan(options, &language, cancelled);
@@ -175,7 +176,7 @@ impl Whisper {
             return Ok(WhisperText { language, ..WhisperText::default() });
         }
         let words = if options.words {
-            self.words(&language, &pass.tokens, (window.positions, window.sounding))?
+            self.words(&language, &pass.tokens, window, cancelled)?
         } else {
             Vec::new()
         };
@@ -210,8 +211,7 @@ impl Whisper {
             return Err(TranscribeError::Cancelled);
         }
         let mel = self.mel.spectrogram(samples, window.positions * 2);
-        let is_computed = encoder::encode(&self.weights, &self.sizes, &mut self.backends, &mel);
-        if is_computed { Ok(()) } else { Err(TranscribeError::Memory) }
+        encoder::encode(&self.weights, &self.sizes, &mut self.backends, &mel, cancelled)
     }
 
     /// The named language, or the likeliest.
@@ -219,6 +219,7 @@ impl Whisper {
         &mut self,
         options: &WhisperOptions,
         window: Window,
+        cancelled: &dyn Fn() -> bool,
     ) -> Result<String, TranscribeError> {
         if let Some(named) = &options.language {
             let known = self.tokens.language(named);
@@ -230,9 +231,9 @@ impl Whisper {
             return Ok("en".to_owned());
         }
         let start = [self.tokens.start()];
-        let step = decoder::Step { tokens: &start, past: 0, positions: window.positions };
-        let logits = decoder::logits(&self.weights, &self.sizes, &mut self.backends, step, &[0])
-            .ok_or(TranscribeError::Memory)?;
+        let positions = window.positions;
+        let step = decoder::Step { tokens: &start, past: 0, positions, cancelled };
+        let logits = decoder::logits(&self.weights, &self.sizes, &mut self.backends, step, &[0])?;
         let languages = &logits[self.tokens.language_range()];
         let best = languages.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
         Ok(self.tokens.language_at(best.map_or(0, |(place, _)| place)).to_owned())

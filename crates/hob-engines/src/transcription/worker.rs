@@ -12,7 +12,7 @@ use hob_core::TranscriptEvent;
 
 use super::parts::SoundPart;
 use super::protocol::{AboutTranscription, AnyTranscriptOrder, TranscriptOrder, TranscriptReport};
-use super::recording::{Recording, Task};
+use super::recording::{PeekReason, Recording, Task};
 use super::transcriber::{Transcriber, VoiceDetector};
 use super::whisper::{WhisperOptions, WhisperText};
 use crate::frame::{Frame, FrameError};
@@ -82,8 +82,21 @@ struct PatientInbox {
 }
 
 impl PatientInbox {
-    /// Reads what has arrived. Whether `stream` was cancelled, or the server has gone.
+    /// Whether `stream` was cancelled, or the server has gone.
     fn has_left(&self, stream: u32) -> bool {
+        self.has_arrived(|to, order| {
+            to == stream && matches!(order, WorkerMessage::Common(CommonOrder::Cancel))
+        })
+    }
+
+    /// Whether the sound of some stream has ended, so that its listener waits for the text.
+    fn is_awaited(&self) -> bool {
+        let end = |_, order: &_| matches!(order, WorkerMessage::Model(TranscriptOrder::EndSound));
+        self.has_arrived(end)
+    }
+
+    /// Reads what has arrived. Whether there is such an order, or the server has gone.
+    fn has_arrived(&self, is_meant: impl Fn(u32, &AnyTranscriptOrder) -> bool) -> bool {
         let mut arrived = self.arrived.borrow_mut();
         while !matches!(arrived.back(), Some(Ok(None) | Err(_))) {
             match self.inbox.poll() {
@@ -94,8 +107,7 @@ impl PatientInbox {
             }
         }
         arrived.iter().any(|order| match order {
-            Ok(Some((to, WorkerMessage::Common(CommonOrder::Cancel)))) => *to == stream,
-            Ok(Some(_)) => false,
+            Ok(Some((to, order))) => is_meant(*to, order),
             Ok(None) | Err(_) => true,
         })
     }
@@ -195,11 +207,19 @@ impl<T: Transcriber, V: VoiceDetector> Engine<T, V> {
         }
         match task {
             Task::Wait | Task::Refuse(_) => Ok(()),
+            Task::Keep(part, text) => self.add(stream, |recording| recording.heard(&part, text)),
             Task::Hear(part) => {
-                self.hear(stream, &part, inbox, |recording, text| recording.heard(&part, text))
+                let has_left = || inbox.has_left(stream);
+                let Some(text) = self.text(stream, &part, &has_left)? else { return Ok(()) };
+                self.add(stream, |recording| recording.heard(&part, text))
             }
-            Task::Peek(part) => {
-                self.hear(stream, &part, inbox, |recording, text| recording.peeked(&text))
+            Task::Peek(part, reason) => {
+                // A listener waits for the last pass over sound that has ended. A pass in a pause may be that pass.
+                let is_over = || {
+                    inbox.has_left(stream) || reason == PeekReason::Progress && inbox.is_awaited()
+                };
+                let Some(text) = self.text(stream, &part, &is_over)? else { return Ok(()) };
+                self.add(stream, |recording| recording.peeked(part, reason, text))
             }
             Task::Finish => {
                 let done = TranscriptEvent::Done(recording.done());
@@ -209,28 +229,41 @@ impl<T: Transcriber, V: VoiceDetector> Engine<T, V> {
         }
     }
 
-    fn hear(
+    /// The text of a part. `None` if it was not needed any more: the reason is among the orders that have arrived.
+    fn text(
         &mut self,
         stream: u32,
         part: &SoundPart,
-        inbox: &PatientInbox,
-        events: impl FnOnce(&mut Recording<V>, WhisperText) -> Vec<TranscriptEvent>,
-    ) -> io::Result<()> {
-        let Some(recording) = self.streams.get_mut(&stream) else { return Ok(()) };
-        let has_left = || inbox.has_left(stream);
-        let heard = self.transcriber.transcribe(&part.samples, &recording.options(), &has_left);
+        is_over: &dyn Fn() -> bool,
+    ) -> io::Result<Option<WhisperText>> {
+        let Some(recording) = self.streams.get(&stream) else { return Ok(None) };
+        let heard = self.transcriber.transcribe(&part.samples, &recording.options(), is_over);
         self.parts_heard += 1;
         match heard {
-            // The cancel is among the orders that have arrived.
-            _ if inbox.has_left(stream) => Ok(()),
-            Ok(text) => {
-                for some in events(recording, text).chunks(EVENTS_MAX) {
-                    self.outlet.send(stream, &TranscriptReport::Events(some.to_vec()))?;
-                }
-                Ok(())
+            _ if is_over() => Ok(None),
+            Ok(text) => Ok(Some(text)),
+            Err(detail) => {
+                self.end(stream, &Report::failed(&detail))?;
+                Ok(None)
             }
-            Err(detail) => self.end(stream, &Report::failed(&detail)),
         }
+    }
+
+    fn add(
+        &mut self,
+        stream: u32,
+        text: impl FnOnce(&mut Recording<V>) -> Vec<TranscriptEvent>,
+    ) -> io::Result<()> {
+        let Some(recording) = self.streams.get_mut(&stream) else { return Ok(()) };
+        let events = text(recording);
+        self.send(stream, &events)
+    }
+
+    fn send(&mut self, stream: u32, events: &[TranscriptEvent]) -> io::Result<()> {
+        for some in events.chunks(EVENTS_MAX) {
+            self.outlet.send(stream, &TranscriptReport::Events(some.to_vec()))?;
+        }
+        Ok(())
     }
 
     fn refuse(&mut self, stream: u32, reason: String) -> io::Result<()> {

@@ -1,19 +1,21 @@
 //! The decoder: tokens in, the logits of the next token out.
 //! Keys and values of the text so far stay in a cache, so each token is computed once.
 
+use super::TranscribeError;
 use super::encoder::{linear, normed};
 use super::file::Sizes;
 use super::ggml::{Backends, Graph, Tensor, floats};
 use super::weights::{Attention, KeyValues, Weights};
 
 /// The tokens to compute in one call of the decoder.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Step<'a> {
     pub(super) tokens: &'a [u32],
     /// Tokens that are in the cache.
     pub(super) past: usize,
     /// Positions of the encoder's window.
     pub(super) positions: usize,
+    pub(super) cancelled: &'a dyn Fn() -> bool,
 }
 
 struct Decoding<'a, 'b> {
@@ -22,15 +24,15 @@ struct Decoding<'a, 'b> {
     step: Step<'b>,
 }
 
-/// The logits after the tokens of this step whose indexes are in `rows`, one row after the other. `None` if there is not
-/// enough memory.
+/// The logits after the tokens of this step whose indexes are in `rows`, one row after the other. An error if there is
+/// not enough memory, or if the request was cancelled.
 pub(super) fn logits(
     weights: &Weights,
     sizes: &Sizes,
     backends: &mut Backends,
     step: Step<'_>,
     rows: &[i32],
-) -> Option<Vec<f32>> {
+) -> Result<Vec<f32>, TranscribeError> {
     let graph = Graph::new();
     let tokens = graph.input_ints(step.tokens.len());
     let wanted = graph.input_ints(rows.len());
@@ -49,11 +51,11 @@ pub(super) fn logits(
     let x = graph.rows(normed(&graph, x, weights.decoder_norm), wanted);
     let logits = graph.want(graph.mul_mat(weights.token, x));
     let numbers: Vec<i32> = step.tokens.iter().map(|token| *token as i32).collect();
-    let is_computed = backends.compute(&graph, |inputs| {
+    backends.compute(&graph, step.cancelled, |inputs| {
         inputs.ints(tokens, &numbers);
         inputs.ints(wanted, rows);
-    });
-    is_computed.then(|| floats(logits))
+    })?;
+    Ok(floats(logits))
 }
 
 /// The cross-attention scores before the softmax, for each `(layer, head)` of `heads`: one row of positions for each token.
@@ -63,13 +65,13 @@ pub(super) fn attention(
     backends: &mut Backends,
     step: Step<'_>,
     heads: &[(usize, usize)],
-) -> Option<Vec<Vec<f32>>> {
+) -> Result<Vec<Vec<f32>>, TranscribeError> {
     let graph = Graph::new();
     let tokens = graph.input_ints(step.tokens.len());
     let decoding = Decoding { graph: &graph, sizes, step };
     let mut x = decoding.embedded(weights, tokens);
     let mut found: Vec<Option<Tensor<'_>>> = vec![None; heads.len()];
-    let last = heads.iter().map(|(layer, _)| *layer).max()?;
+    let last = heads.iter().map(|(layer, _)| *layer).max().unwrap_or(0);
     for (layer, block) in weights.decoder.iter().enumerate().take(last + 1) {
         x = decoding.own_attention(x, &block.attention, weights.own[layer]);
         let Some(cross) = &block.cross else { continue };
@@ -86,8 +88,8 @@ pub(super) fn attention(
         x = graph.add(x, linear(&graph, inner, down));
     }
     let numbers: Vec<i32> = step.tokens.iter().map(|token| *token as i32).collect();
-    let is_computed = backends.compute(&graph, |inputs| inputs.ints(tokens, &numbers));
-    is_computed.then(|| found.into_iter().flatten().map(floats).collect())
+    backends.compute(&graph, step.cancelled, |inputs| inputs.ints(tokens, &numbers))?;
+    Ok(found.into_iter().flatten().map(floats).collect())
 }
 
 impl<'a> Decoding<'a, '_> {

@@ -1,13 +1,18 @@
 //! The few parts of ggml that Whisper needs, with lifetimes: weights, graphs and the backends that compute them.
-//! All `unsafe` of the transcription engine is in this file.
+//! With `custom.rs` and `kernel.rs`, all `unsafe` of the transcription engine.
 
 #![expect(unsafe_code, reason = "ggml has a C interface")]
+
+mod custom;
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
 use llama_cpp_sys_2 as sys;
+
+use super::TranscribeError;
+use super::kernel::{self, Then};
 
 /// Maximum nodes of a graph. Whisper large's decoder has about 2,000.
 const NODES_MAX: usize = 8192;
@@ -21,6 +26,7 @@ impl Type {
     pub(super) const F16: Type = Type(sys::GGML_TYPE_F16);
     pub(super) const Q8_0: Type = Type(sys::GGML_TYPE_Q8_0);
     const I32: Type = Type(sys::GGML_TYPE_I32);
+    const I16: Type = Type(sys::GGML_TYPE_I16);
 
     /// The type with this number in a file, if it is one for weights: F32, F16, BF16, Q4_0 to Q8_0 and K-quants.
     pub(super) fn of_file(number: i32) -> Option<Type> {
@@ -88,6 +94,11 @@ impl Tensor<'_> {
     pub(super) fn dim(self, number: usize) -> usize {
         // SAFETY: the tensor lives as long as its store or graph.
         unsafe { self.0.as_ref() }.ne[number] as usize
+    }
+
+    pub(super) fn kind(self) -> Type {
+        // SAFETY: as above.
+        Type(unsafe { self.0.as_ref() }.type_)
     }
 
     fn stride(self, number: usize) -> usize {
@@ -189,18 +200,49 @@ impl Backends {
         self.all.len() > 1
     }
 
-    /// Computes the graph after `set_inputs` has filled its inputs. False if the memory does not suffice.
-    pub(super) fn compute(&mut self, graph: &Graph<'_>, set_inputs: impl FnOnce(&Inputs)) -> bool {
-        // SAFETY: the graph's tensors live as long as the graph. The scheduler forgets them at the next reset.
-        unsafe {
+    /// Computes the graph after `set_inputs` has filled its inputs. A CPU stops after the operation during which
+    /// `cancelled` becomes true; a graphics card computes the graph to its end.
+    ///
+    /// # Errors
+    /// [`TranscribeError::Memory`] and [`TranscribeError::Cancelled`].
+    pub(super) fn compute(
+        &mut self,
+        graph: &Graph<'_>,
+        cancelled: &dyn Fn() -> bool,
+        set_inputs: impl FnOnce(&Inputs),
+    ) -> Result<(), TranscribeError> {
+        // SAFETY: the graph's tensors live as long as the graph. The scheduler forgets them at the next reset. ggml calls
+        // `is_cancelled` on this thread during the computation only, so `cancelled` outlives its use.
+        let status = unsafe {
             sys::ggml_backend_sched_reset(self.sched);
             if !sys::ggml_backend_sched_alloc_graph(self.sched, graph.raw) {
-                return false;
+                return Err(TranscribeError::Memory);
             }
             set_inputs(&Inputs(()));
-            sys::ggml_backend_sched_graph_compute(self.sched, graph.raw) == sys::GGML_STATUS_SUCCESS
+            self.abort_if(Some(is_cancelled), (&raw const cancelled).cast_mut().cast());
+            let status = sys::ggml_backend_sched_graph_compute(self.sched, graph.raw);
+            self.abort_if(None, ptr::null_mut());
+            status
+        };
+        match status {
+            sys::GGML_STATUS_SUCCESS => Ok(()),
+            sys::GGML_STATUS_ABORTED => Err(TranscribeError::Cancelled),
+            _ => Err(TranscribeError::Memory),
         }
     }
+
+    fn abort_if(&self, callback: sys::ggml_abort_callback, data: *mut c_void) {
+        let Some(cpu) = self.all.last() else { return };
+        // SAFETY: the last backend is the CPU.
+        unsafe { sys::ggml_backend_cpu_set_abort_callback(*cpu, callback, data) }
+    }
+}
+
+/// Calls the closure to which `data` points.
+unsafe extern "C" fn is_cancelled(data: *mut c_void) -> bool {
+    // SAFETY: `compute` passes the address of such a reference, which lives until it returns.
+    let cancelled = unsafe { *data.cast::<&dyn Fn() -> bool>() };
+    cancelled()
 }
 
 impl Drop for Backends {
@@ -361,6 +403,61 @@ impl<'a> Graph<'a> {
         // SAFETY: as for the operations; there is no mask.
         tensor(unsafe {
             sys::ggml_soft_max_ext(self.context.raw(), a.raw(), ptr::null_mut(), by, 0.0)
+        })
+    }
+
+    /// The attention of each head: its width by positions by heads. The result has the heads before the positions.
+    pub(super) fn attention(
+        &self,
+        query: Tensor<'a>,
+        key: Tensor<'a>,
+        value: Tensor<'a>,
+        scale: f32,
+    ) -> Tensor<'a> {
+        let (query, key, value) = (query.raw(), key.raw(), value.raw());
+        let context = self.context.raw();
+        // SAFETY: as for the operations; there is no mask.
+        tensor(unsafe {
+            sys::ggml_flash_attn_ext(context, query, key, value, ptr::null_mut(), scale, 0.0, 0.0)
+        })
+    }
+
+    /// The rows of `x` in 16-bit integers, for [`Graph::product`].
+    pub(super) fn narrow(&self, x: Tensor<'a>) -> Tensor<'a> {
+        let size = [x.dim(0) + kernel::SCALE_VALUES, x.dim(1)];
+        self.custom(Type::I16, size, &mut [x.raw()], Some(custom::narrow))
+    }
+
+    /// A matrix in Q8_0 times narrow rows, plus the bias.
+    pub(super) fn product(
+        &self,
+        weight: Tensor<'a>,
+        rows: Tensor<'a>,
+        bias: Option<Tensor<'a>>,
+        then: Then,
+    ) -> Tensor<'a> {
+        let operation = match then {
+            Then::Nothing => custom::product,
+            Then::Gelu => custom::product_with_gelu,
+        };
+        let mut inputs = vec![weight.raw(), rows.raw()];
+        inputs.extend(bias.map(Tensor::raw));
+        self.custom(Type::F32, [weight.dim(1), rows.dim(1)], &mut inputs, Some(operation))
+    }
+
+    fn custom(
+        &self,
+        kind: Type,
+        [x, y]: [usize; 2],
+        inputs: &mut [*mut sys::ggml_tensor],
+        operation: sys::ggml_custom_op_t,
+    ) -> Tensor<'a> {
+        let (list, count) = (inputs.as_mut_ptr(), inputs.len() as i32);
+        let (context, nothing) = (self.context.raw(), ptr::null_mut());
+        let (x, y) = (x as i64, y as i64);
+        // SAFETY: as for the operations. ggml copies the list, and -1 means all threads.
+        tensor(unsafe {
+            sys::ggml_custom_4d(context, kind.0, x, y, 1, 1, list, count, operation, -1, nothing)
         })
     }
 

@@ -142,9 +142,8 @@ impl Whisper {
         plan: &PassPlan<'_>,
         rows: &[i32],
     ) -> Result<Vec<f32>, TranscribeError> {
-        let step = Step { tokens, past, positions: plan.positions };
+        let step = Step { tokens, past, positions: plan.positions, cancelled: plan.cancelled };
         decoder::logits(&self.weights, &self.sizes, &mut self.backends, step, rows)
-            .ok_or(TranscribeError::Memory)
     }
 
     /// The likeliest token, or a random one of the distribution.

@@ -4,7 +4,7 @@
 use hob_core::{HeardWord, TranscriptTask};
 
 use super::decoder::{self, Step};
-use super::{TranscribeError, Whisper};
+use super::{TranscribeError, Whisper, Window};
 
 /// Seconds of one position of the encoder.
 const POSITION_S: f64 = 0.02;
@@ -14,12 +14,13 @@ const MEDIAN: usize = 7;
 const WORD_S_MAX: f64 = 2.0;
 
 impl Whisper {
-    /// The words of text `tokens` in a window of `positions`, of which `sounding` have sound.
+    /// The words of text `tokens` in a window.
     pub(super) fn words(
         &mut self,
         language: &str,
         tokens: &[u32],
-        (positions, sounding): (usize, usize),
+        Window { positions, sounding }: Window,
+        cancelled: &dyn Fn() -> bool,
     ) -> Result<Vec<HeardWord>, TranscribeError> {
         let text: Vec<u32> =
             tokens.iter().copied().filter(|token| *token < self.tokens.end).collect();
@@ -33,10 +34,9 @@ impl Whisper {
         all.push(self.tokens.end);
         all.truncate(self.sizes.text_ctx);
         let heads = self.alignment_heads();
-        let step = Step { tokens: &all, past: 0, positions };
+        let step = Step { tokens: &all, past: 0, positions, cancelled };
         let found =
-            decoder::attention(&self.weights, &self.sizes, &mut self.backends, step, &heads)
-                .ok_or(TranscribeError::Memory)?;
+            decoder::attention(&self.weights, &self.sizes, &mut self.backends, step, &heads)?;
         let costs = costs(&found, all.len(), positions, sounding);
         // Each row of scores belongs to the token that predicts the next one, so the rows begin one token earlier.
         let rows = &costs[(opening - 1) * sounding..(all.len() - 1) * sounding];

@@ -24,7 +24,8 @@ impl VoiceDetector for Level {
     }
 }
 
-/// Hears one word for each second of speech. A prompt of "hang" computes until it is cancelled.
+/// Hears one word for each second of speech. A prompt of "hang" computes until it is cancelled, and "hang once" does so
+/// in its first pass.
 #[derive(Debug, Default)]
 struct Counter {
     calls: Cell<u32>,
@@ -43,7 +44,8 @@ impl Transcriber for Counter {
     ) -> Result<WhisperText, String> {
         self.calls.set(self.calls.get() + 1);
         match options.prompt.as_deref() {
-            Some("hang") => {
+            // The first call is the one with which the worker warms up.
+            Some(prompt @ ("hang" | "hang once")) if prompt == "hang" || self.calls.get() == 2 => {
                 while !cancelled() {
                     thread::yield_now();
                 }
@@ -282,6 +284,63 @@ fn live_text_only_grows_and_comes_before_the_end() {
     let (events, _) = worker.events(1);
     text.push_str(&deltas(&events));
     assert_eq!(text, "w0 w1 w2 w3");
+}
+
+/// How many parts the worker has heard.
+fn parts_heard(worker: &mut Worker) -> u64 {
+    worker.send_common(9, &CommonOrder::Ping);
+    match worker.report() {
+        (9, WorkerMessage::Common(Report::Stats(stats))) => stats.windows,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A worker that has heard two seconds of live speech and a short pause.
+fn in_a_pause() -> Worker {
+    let mut worker = Worker::ready();
+    let spoken =
+        TranscriptOrder::Samples([vec![1.0; 2 * RATE_HZ], vec![0.0; RATE_HZ * 3 / 10]].concat());
+    worker.send(1, &[begin(None, true), spoken]);
+    let started = worker.report();
+    assert_eq!(started, (1, WorkerMessage::Model(TranscriptReport::Started)));
+    let (_, WorkerMessage::Model(TranscriptReport::Events(events))) = worker.report() else {
+        panic!("no events")
+    };
+    assert_eq!(events, [TranscriptEvent::Interim(" w0 w1".to_owned())]);
+    worker
+}
+
+#[test]
+fn the_text_of_a_pause_is_final_if_no_speech_follows() {
+    for rest in [vec![sound(0.0, 0.1), TranscriptOrder::EndSound], vec![TranscriptOrder::EndSound]]
+    {
+        let mut worker = in_a_pause();
+        worker.send(1, &rest);
+        assert_eq!(deltas(&worker.events(1).0), "w0 w1");
+        assert_eq!(parts_heard(&mut worker), 1);
+    }
+}
+
+#[test]
+fn the_text_of_a_pause_is_dropped_if_speech_follows() {
+    let mut worker = in_a_pause();
+    worker.send(1, &[sound(1.0, 1.0), TranscriptOrder::EndSound]);
+    assert_eq!(deltas(&worker.events(1).0), "w0 w1 w2");
+}
+
+#[test]
+fn a_pass_over_unfinished_sound_ends_with_the_sound() {
+    for ended in [1, 2] {
+        let mut worker = Worker::ready();
+        worker.send(1, &[begin(Some("hang once"), true), sound(1.0, 2.0)]);
+        let started = worker.report();
+        assert_eq!(started, (1, WorkerMessage::Model(TranscriptReport::Started)));
+        // The end of another stream ends the pass too.
+        worker.send(2, &[begin(None, false), sound(1.0, 1.0)]);
+        worker.send(ended, &[TranscriptOrder::EndSound]);
+        let expected = if ended == 1 { "w0 w1" } else { "w0" };
+        assert_eq!(deltas(&worker.events(ended).0), expected);
+    }
 }
 
 #[test]
