@@ -1,8 +1,8 @@
 """Transcription by hob and by faster-whisper 1.2.1, on the same weights of Whisper base.
 
 Environment: HOB (the binary), HOB_HOME (a home with speech and transcription alone). `hob bench stt` sends the same
-clips to both in turns, so that a machine whose speed drifts slows both. hob's own voices speak the clips, and another
-run adds noise. Prints tables in Markdown.
+clips to both in turns, so that a machine whose speed drifts slows both. Eight of hob's voices speak 48 sentences; 12
+clips are recordings of people. Another run adds noise. Prints tables in Markdown.
 """
 
 import argparse
@@ -15,10 +15,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import urllib.request
+import wave
 
 from chat_client import Server
 
 ARTICLE = pathlib.Path(__file__).parents[2] / "crates/hob-bench/src/speech/article.txt"
+SENTENCES = pathlib.Path(__file__).parent / "utterances.txt"
+VOICES = ("af_heart", "am_michael", "bf_emma", "bm_george", "af_bella", "am_fenrir", "af_nicole", "bm_fable")
 MODEL = "whisper-base"
 
 
@@ -83,17 +87,63 @@ def begin(title):
     print(f"\n| {title} | hob | faster-whisper | ratio |\n|---|---|---|---|")
 
 
-def utterances(servers, folder, runs):
-    options = ["--noise", "10", "--runs-min", str(runs), "--runs-max", str(runs)]
-    clean, noisy = bench(servers, folder, *options)
-    begin(f"12 utterances of {span(clean[0])}, median of {runs} runs")
+def spoken(hob, folder):
+    """The sentences, which voices take in turns: (file, text, speaker)."""
+    for number, text in enumerate(SENTENCES.read_text().splitlines()):
+        voice = VOICES[number % len(VOICES)]
+        body = {"model": "kokoro", "input": text, "voice": voice, "response_format": "wav"}
+        asked = urllib.request.Request(f"http://127.0.0.1:{hob.port}/v1/audio/speech", json.dumps(body).encode(),
+                                       {"content-type": "application/json"})
+        with urllib.request.urlopen(asked) as answer:
+            sound = answer.read()
+        # A streamed header does not say how long the file is.
+        samples = sound[sound.index(b"data") + 8:]
+        yield write_wav(f"{folder}/spoken-{number}.wav", samples, 24_000), text, voice
+
+
+def recorded(recordings, folder):
+    """The recordings whose words their package states: (file, text, speaker)."""
+    for kind, texts in (("cards", "cards.transcription"), ("librivox", "transcription")):
+        for line in (recordings / kind / texts).read_text().splitlines():
+            text, name = line.removeprefix("<s>").split("</s>")
+            yield str(recordings / kind / f"{name.strip(' ()')}.wav"), text.strip(), kind
+    for name, text in (("goforward.raw", "go forward ten meters"), ("tidigits/dhd.2934z.raw", "two nine three four zero")):
+        file = recordings / name
+        yield write_wav(f"{folder}/{file.stem}.wav", file.read_bytes(), 16_000), text, name.split(".")[0]
+
+
+def write_wav(file, samples, rate_hz):
+    with wave.open(file, "wb") as written:
+        written.setparams((1, 2, rate_hz, 0, "NONE", None))
+        written.writeframes(samples)
+    return file
+
+
+def utterances(servers, folder, recordings, runs):
+    clips = [*spoken(servers[0], folder), *recorded(recordings, folder)]
+    listed = [{"file": file, "text": text, "speaker": speaker} for file, text, speaker in clips]
+    # JSON is YAML.
+    pathlib.Path(f"{folder}/utterances.yaml").write_text(json.dumps({"clips": listed}))
+    clean, noisy = bench(servers, folder, "--set", f"{folder}/utterances.yaml", "--noise", "10",
+                         "--runs-min", str(runs), "--runs-max", str(runs))
+    speakers = len({speaker for _, _, speaker in clips})
+    begin(f"{len(clips)} utterances of {span(clean[0])} by {speakers} speakers, median of {runs} runs")
     row("last sample to final text, ms", clean, figure("final_text_ms"))
-    if len({clip["audio_s"] < 3 for clip in clean[0]["stt"]["clips"]}) == 2:
-        row("those under 3 s, ms", clean, lambda record: by_length(record, True))
-        row("those of 3 s and more, ms", clean, lambda record: by_length(record, False))
+    row("those under 3 s, ms", clean, lambda record: by_length(record, True))
+    row("those of 3 s and more, ms", clean, lambda record: by_length(record, False))
     row("the same at 10 dB noise, ms", noisy, figure("final_text_ms"))
-    row("word errors, %", clean, percent, 1)
-    row("word errors at 10 dB, %", noisy, percent, 1)
+    for title, pair in (("", clean), (" at 10 dB", noisy)):
+        row(f"word errors{title}, %", pair, percent, 2)
+        row(f"those of {len(VOICES)} synthetic voices{title}, %", pair, lambda record: errors(record, VOICES), 2)
+        people = {speaker for _, _, speaker in clips} - set(VOICES)
+        row(f"those of {len(people)} people{title}, %", pair, lambda record: errors(record, people), 2)
+
+
+def errors(record, speakers):
+    """Word errors in percent, of these speakers' clips."""
+    clips = [clip for clip in record["stt"]["clips"] if clip["speaker"] in speakers]
+    wrong = sum(clip["wrong"] + clip["missing"] + clip["added"] for clip in clips)
+    return wrong * 100 / sum(clip["words"] for clip in clips)
 
 
 def span(record):
@@ -119,7 +169,8 @@ def long_file(servers, folder, runs):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("-n", type=int, default=6, help="counted runs of the utterances")
+    parser.add_argument("--recordings", type=pathlib.Path, help="test data of pocketsphinx")
+    parser.add_argument("-n", type=int, default=2, help="counted runs of the utterances; 0 leaves them out")
     parser.add_argument("--long", type=int, default=2, help="counted runs of the long recording; 0 leaves it out")
     parser.add_argument("--beam", type=int, default=1, help="beam size of faster-whisper; its own default is 5")
     args = parser.parse_args()
@@ -135,7 +186,8 @@ def main():
         try:
             servers[0].wait_until("/ready")
             servers[1].wait_until("/v1/models")
-            utterances(servers, folder, args.n)
+            if args.n:
+                utterances(servers, folder, args.recordings, args.n)
             if args.long:
                 long_file(servers, folder, args.long)
         finally:
