@@ -62,7 +62,7 @@ pub enum TargetError {
     Key { server: String, status: u16 },
     #[error("{server} has no list of models, neither of OpenAI nor of Ollama (status {status})")]
     NoApi { server: String, status: u16 },
-    #[error("{server} has several models; choose one with --model: {}", models.join(", "))]
+    #[error("{server} has several models: {}", models.join(", "))]
     WhichModel { server: String, models: Vec<String> },
     #[error("{server} has no model")]
     NoModel { server: String },

@@ -1,7 +1,8 @@
 //! Clips that the server's own speech model speaks first, for measuring without recordings.
 //! A model may speak a sentence differently each time, so only servers that hear it in turns can be compared.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::json;
@@ -20,6 +21,9 @@ const OWN: &str = "spoken";
 /// Voices that take turns if none is named.
 const VOICES_MAX: usize = 4;
 const SPEAK_WITHIN: Duration = Duration::from_secs(120);
+/// Time for the speech model to load, while the server answers 503, and the pause between attempts.
+const LOAD_WITHIN: Duration = Duration::from_secs(60);
+const RETRY_AFTER: Duration = Duration::from_millis(500);
 const MESSAGE_CHARS_MAX: usize = 200;
 
 /// Requests and remarks of 2 to 6 s, with numbers, money, dates and times.
@@ -83,8 +87,16 @@ impl SpokenClips {
 fn spoken(target: &Target, model: &str, voice: &str, text: &str) -> Result<Bytes, BenchError> {
     let body = json!({ "model": model, "input": text, "voice": voice, "response_format": "wav" });
     let (body, key) = (body.to_string(), target.key.as_deref());
-    let asked = ask(&target.endpoint, "/v1/audio/speech", key, Some(&body), SPEAK_WITHIN)
-        .map_err(TargetError::from)?;
+    let deadline = Instant::now() + LOAD_WITHIN;
+    let asked = loop {
+        let asked = ask(&target.endpoint, "/v1/audio/speech", key, Some(&body), SPEAK_WITHIN)
+            .map_err(TargetError::from)?;
+        // A server that has just started may still be loading the model.
+        if asked.status != 503 || Instant::now() >= deadline {
+            break asked;
+        }
+        thread::sleep(RETRY_AFTER);
+    };
     if asked.status != 200 {
         let message = String::from_utf8_lossy(&asked.body);
         let message = message.trim().chars().take(MESSAGE_CHARS_MAX).collect();

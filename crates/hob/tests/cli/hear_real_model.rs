@@ -76,16 +76,108 @@ fn what_is_no_sound_is_refused_and_silence_is_empty() {
         let said = stderr(&user.hob(&["hear", file]).envs(home.clone()).assert().code(2));
         assert!(said.contains(expected), "{file}: {said}");
     }
-    let samples = 16_000 * 4;
-    let mut silence =
-        b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x80\x3e\0\0\0\x7d\0\0\x02\0\x10\0data"
-            .to_vec();
-    silence.extend((samples * 2_u32).to_le_bytes());
-    silence.resize(silence.len() + samples as usize * 2, 0);
-    silence[4..8].copy_from_slice(&(samples * 2 + 36).to_le_bytes());
-    std::fs::write(user.path("work/silence.wav"), silence).expect("written");
-    let heard = user.hob(&["hear", "silence.wav"]).envs(home).assert().success();
-    assert_eq!(stdout(&heard).trim(), "");
+    for (name, sound) in unspoken() {
+        let file = format!("{name}.wav");
+        let samples: Vec<i16> = sound.iter().map(|sample| (sample * 32_767.0) as i16).collect();
+        std::fs::write(user.path(&format!("work/{file}")), wav(16_000, &samples)).expect("written");
+        let heard = user.hob(&["hear", &file]).envs(home.clone()).assert().success();
+        assert_eq!(stdout(&heard).trim(), "", "{name}");
+    }
+}
+
+/// Sounds in which nobody speaks: silence, the shortest of uploads, noise, chords, and clicks as of a keyboard.
+fn unspoken() -> [(&'static str, Vec<f32>); 5] {
+    let mut seed = 1_u32;
+    let mut noise = move || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        seed as f32 / u32::MAX as f32 * 2.0 - 1.0
+    };
+    let seconds = |length: f32| (0..(length * 16_000.0) as u32).map(|n| n as f32 / 16_000.0);
+    let chord = |t: f32| {
+        let root = [261.6, 220.0, 174.6, 196.0][(t * 2.0) as usize % 4];
+        let fade = (-3.0 * (t * 2.0).fract()).exp();
+        let tone = |ratio: f32| (t * root * ratio * std::f32::consts::TAU).sin();
+        0.2 * fade * (tone(1.0) + tone(1.26) + tone(1.5))
+    };
+    let click = |t: f32, noise: f32| 0.5 * noise * (-(t * 7.0).fract() * 40.0).exp();
+    [
+        ("silence", vec![0.0; 64_000]),
+        ("short", seconds(0.1).map(|t| (t * 1_400.0).sin() * 0.3).collect()),
+        ("noise", seconds(5.0).map(|_| 0.1 * noise()).collect()),
+        ("music", seconds(8.0).map(chord).collect()),
+        ("keyboard", seconds(5.0).map(|t| click(t, noise())).collect()),
+    ]
+}
+
+/// A WAV file of one channel.
+fn wav(rate_hz: u32, samples: &[i16]) -> Vec<u8> {
+    let data: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+    let length = data.len() as u32;
+    let rates = [rate_hz.to_le_bytes(), (rate_hz * 2).to_le_bytes()].concat();
+    let (format, sample) = (b"WAVEfmt \x10\0\0\0\x01\0\x01\0", b"\x02\0\x10\0data");
+    let sizes = [(length + 36).to_le_bytes(), length.to_le_bytes()];
+    [&b"RIFF"[..], &sizes[0], format, &rates, sample, &sizes[1], &data].concat()
+}
+
+/// Each has a number, a price, a date or a time.
+const FIGURES: [&str; 7] = [
+    "The ticket costs $14.50.",
+    "About 40% of the 1,250 visitors came by train.",
+    "My flight lands on March 21st, 2027.",
+    "She paid three hundred dollars for the repair.",
+    "The library was built in 1905.",
+    "Ask whether Monday at 9:30 is still free.",
+    "The chapter begins on page 128 and has forty-five pages.",
+];
+
+#[test]
+fn every_english_voice_is_understood() {
+    let (user, home) = User::with_models();
+    let voices = stdout(&user.hob(&["say", "--voices"]).envs(home.clone()).assert().success());
+    let names = voices.split_whitespace();
+    let english = |name: &&str| matches!(name.get(..3), Some("af_" | "am_" | "bf_" | "bm_"));
+    let names: Vec<&str> = names.filter(english).collect();
+    assert!(names.len() >= 28, "{voices}");
+    let mut served = Served::start(&user, &home);
+    served.note("kokoro is ready");
+    let (mut said, mut heard) = (String::new(), String::new());
+    for (voice, text) in names.into_iter().zip(FIGURES.into_iter().cycle()) {
+        let samples = served.samples(text, voice);
+        std::fs::write(user.path("work/a.wav"), wav(24_000, &samples)).expect("written");
+        let args = ["hear", "--server", &served.url, "a.wav"];
+        let text_heard = plain(&stdout(&user.hob(&args).assert().success()));
+        assert!(word_error_rate(&plain(text), &text_heard) < 0.4, "{voice}: {text_heard}");
+        said += &plain(text);
+        heard += &text_heard;
+    }
+    assert!(word_error_rate(&said, &heard) <= 0.06, "{heard}");
+}
+
+/// A number in words becomes digits, as Whisper may write either.
+fn plain(text: &str) -> String {
+    let number_words = [
+        ("half past nine", "9:30"),
+        ("one thousand two hundred and fifty", "1,250"),
+        ("forty percent", "40%"),
+        ("three hundred dollars", "$300"),
+        ("forty-five", "45"),
+        ("forty five", "45"),
+        ("o'clock", ""),
+    ];
+    let text = text.trim().to_lowercase() + " ";
+    number_words.iter().fold(text, |text, (words, digits)| text.replace(words, digits))
+}
+
+#[test]
+fn two_hundred_characters_are_heard_with_less_than_five_percent_of_errors() {
+    let (user, home) = User::with_models();
+    let said = "A small boat left the harbour before sunrise, and its crew watched the coast grow thin \
+                behind them. Nobody spoke for an hour. Then the cook came up with a pot of coffee, and \
+                the day could begin at last, cold and bright and very quiet.";
+    assert!(said.len() >= 210);
+    user.hob(&["say", "-o", "a.wav", said]).envs(home.clone()).assert().success();
+    let heard = stdout(&user.hob(&["hear", "a.wav"]).envs(home).assert().success());
+    assert!(word_error_rate(said, &heard) < 0.05, "{heard}");
 }
 
 #[test]

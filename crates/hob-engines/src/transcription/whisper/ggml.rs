@@ -398,14 +398,6 @@ impl<'a> Graph<'a> {
         tensor(unsafe { sys::ggml_permute(self.context.raw(), a.raw(), x, y, z, 3) })
     }
 
-    /// The softmax of `a` times `by`.
-    pub(super) fn scaled_softmax(&self, a: Tensor<'a>, by: f32) -> Tensor<'a> {
-        // SAFETY: as for the operations; there is no mask.
-        tensor(unsafe {
-            sys::ggml_soft_max_ext(self.context.raw(), a.raw(), ptr::null_mut(), by, 0.0)
-        })
-    }
-
     /// The attention of each head: its width by positions by heads. The result has the heads before the positions.
     pub(super) fn attention(
         &self,
