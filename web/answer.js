@@ -1,30 +1,25 @@
-// One answer of a chat model: sends the request, reads the stream, and keeps its text and times.
+// One answer of a chat model: sends the request, and keeps the text and times of its events.
 // Every time is on `performance.now()`; nothing here draws.
 
-import { ApiError, requestChat } from "./api.js";
-import { eventsOf, parseEvent } from "./sse.js";
+import { requestChat } from "./api.js";
+import { StreamedResult } from "./streamed-result.js";
 
 // Including thinking. The limit stops a model that repeats itself forever.
 const ANSWER_MAX_CHARACTERS = 500_000;
 
-export class Answer {
-  /** asking → thinking → answering → finished | stopped | failed */
-  state = "asking";
+/** States: asking → thinking → answering → finished | stopped | failed */
+export class Answer extends StreamedResult {
   text = "";
   thinking = "";
-  error = null;
   /** The finish reason: `stop`, `length`, … */
   finish = null;
   usage = null;
   timings = null;
-  askedAt = performance.now();
   firstTokenAt = null;
   thinkingFrom = null;
   thinkingUntil = null;
   /** Changes with each received piece. */
   version = 0;
-
-  #abort = new AbortController();
 
   get active() {
     return this.state === "asking" || this.state === "thinking" || this.state === "answering";
@@ -34,33 +29,11 @@ export class Answer {
     return this.text.length + this.thinking.length;
   }
 
-  /** Settles when the answer has finished, stopped or failed. Never throws. */
-  async run(request) {
-    try {
-      const streamed = { ...request, stream: true, stream_options: { include_usage: true } };
-      const response = await requestChat(streamed, this.#abort.signal);
-      await this.#receive(response);
-      this.#end("finished");
-    } catch (error) {
-      this.#fail(error);
-    }
+  send(request, signal) {
+    return requestChat({ ...request, stream: true, stream_options: { include_usage: true } }, signal);
   }
 
-  stop() {
-    if (!this.active) return;
-    this.#end("stopped");
-    this.#abort.abort();
-  }
-
-  async #receive(response) {
-    for await (const event of eventsOf(response)) {
-      if (!this.active || event === "[DONE]") return;
-      this.#take(parseEvent(event));
-    }
-  }
-
-  #take(chunk) {
-    if (chunk.error) throw new ApiError(chunk.error.message ?? "The model failed.");
+  take(chunk) {
     this.usage = chunk.usage ?? this.usage;
     this.timings = chunk.timings ?? this.timings;
     const choice = chunk.choices?.[0];
@@ -97,16 +70,9 @@ export class Answer {
     if (this.thinkingFrom !== null) this.thinkingUntil ??= performance.now();
   }
 
-  #end(state) {
+  end(state) {
     if (!this.active) return;
     this.#endThinking();
     this.state = state;
-  }
-
-  #fail(error) {
-    if (!this.active) return;
-    this.error = error;
-    this.#end("failed");
-    this.#abort.abort(); // the server may still be generating
   }
 }

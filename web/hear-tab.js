@@ -1,13 +1,12 @@
 // The Hear tab: one recording at a time, from a file or the microphone, and its transcript.
 // All state is in `recorder`, `file` and `transcript`. The screen is derived from them.
 
-import { askForKey } from "./api-key.js";
 import { ClipPlayer } from "./clip-player.js";
 import { copyText } from "./clipboard.js";
 import { clockText } from "./clock.js";
-import { countDown } from "./countdown.js";
 import { setText } from "./dom.js";
 import { save } from "./download.js";
+import { ErrorLine } from "./error-line.js";
 import { fillLanguages } from "./languages.js";
 import { ModelMenu } from "./model-menu.js";
 import { Recorder, listMicrophones, whyNoMicrophone } from "./recorder.js";
@@ -39,13 +38,13 @@ const wish = {
 const models = new ModelMenu(parts, wish, showModel);
 const player = new ClipPlayer(page.audio, { onTime: (seconds) => view.mark(seconds), onChange: render });
 const view = new TranscriptView(page.lines, page.tail, playWord);
+const errorLine = new ErrorLine({ line: page.error, text: page["error-text"], retry: page.retry });
 const noMicrophone = whyNoMicrophone();
 
 let recorder = null; // while it records
 let lastSoundAt = 0; // of the recorder
 let file = null;
 let transcript = null;
-let endCountdown = () => {};
 
 export function currentTranscript() {
   return transcript;
@@ -58,12 +57,12 @@ export function showHear(shown) {
 }
 
 async function record() {
-  clearError();
+  errorLine.clear();
   page.record.disabled = true; // while the browser asks
   try {
     recorder = await Recorder.start(page.microphone.value);
   } catch (error) {
-    return showError(error);
+    return errorLine.show(error);
   } finally {
     page.record.disabled = false;
   }
@@ -90,9 +89,9 @@ function drawRecording() {
 
 /** Replaces the transcript before. */
 async function hear(heard) {
-  clearError();
+  errorLine.clear();
   const mib = heard.size / 2 ** 20;
-  if (mib > FILE_MAX_MIB) return showError(new Error(`The file has ${Math.round(mib)} MiB, and hob takes at most ${FILE_MAX_MIB} MiB.`));
+  if (mib > FILE_MAX_MIB) return errorLine.show(new Error(`The file has ${Math.round(mib)} MiB, and hob takes at most ${FILE_MAX_MIB} MiB.`));
   transcript?.stop();
   if (heard !== file) player.load(heard);
   file = heard;
@@ -107,7 +106,7 @@ async function hear(heard) {
   models.refresh();
   await ending;
   models.refresh();
-  if (started === transcript && started.error) showError(started.error);
+  if (started === transcript && started.error) errorLine.show(started.error);
 }
 
 /** Draws until the transcript has ended and every line is on the page. */
@@ -184,20 +183,6 @@ function secondsText(seconds) {
   return seconds < 60 ? `${seconds.toFixed(seconds < 10 ? 2 : 1)} s` : clockText(seconds);
 }
 
-function clearError() {
-  endCountdown();
-  page.error.hidden = true;
-  page.retry.textContent = "";
-}
-
-function showError(error) {
-  clearError();
-  page["error-text"].textContent = error.message;
-  page.error.hidden = false;
-  if (error.status === 401) askForKey();
-  if (error.retryAfterS) endCountdown = countDown(page.retry, error.retryAfterS);
-}
-
 function showModel() {
   page["no-model"].hidden = models.chosen !== null;
   const languages = models.chosen?.languages ?? [];
@@ -215,9 +200,9 @@ async function fillMicrophones() {
 
 function take(files) {
   if (files.length === 0) return;
-  if (recorder) return showError(new Error("Stop the recording first."));
+  if (recorder) return errorLine.show(new Error("Stop the recording first."));
   hear(files[0]);
-  if (files.length > 1) showError(new Error(`hob hears one file at a time. It took the first: ${files[0].name}.`));
+  if (files.length > 1) errorLine.show(new Error(`hob hears one file at a time. It took the first: ${files[0].name}.`));
 }
 
 function hasFiles(event) {

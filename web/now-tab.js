@@ -3,8 +3,8 @@
 
 import { askForKey } from "./api-key.js";
 import { setText } from "./dom.js";
+import { HourRow } from "./now-hour-row.js";
 import { JobRow } from "./now-job.js";
-import { NameRow } from "./now-names.js";
 import { ModelRow, ServerRow } from "./now-things.js";
 import { NowWatch } from "./now-watch.js";
 import { Rows } from "./rows.js";
@@ -16,7 +16,7 @@ const state = element("now-state");
 
 const lists = {
   running: new Rows(element("running"), ({ id }) => id, () => new JobRow()),
-  names: new Rows(element("names"), ({ name }) => name, () => new NameRow()),
+  names: new Rows(element("names"), ({ name }) => name, () => new HourRow()),
   memory: new Rows(element("memory"), ({ kind, name }) => `${kind} ${name}`, () => new ModelRow()),
   servers: new Rows(element("servers"), ({ name }) => name, () => new ServerRow()),
   lately: new Rows(element("lately"), ({ id }) => id, () => new JobRow()),

@@ -1,11 +1,10 @@
 // The Speak tab: wires the form to one Speech at a time and draws its state.
 // All state is in `recorded` and in the Speech. The screen is derived from them.
 
-import { askForKey } from "./api-key.js";
 import { clockText } from "./clock.js";
 import { listVoices } from "./api.js";
-import { countDown } from "./countdown.js";
 import { download } from "./download.js";
+import { ErrorLine } from "./error-line.js";
 import { watchModel } from "./model-state.js";
 import { SPEEDS, recall, remember } from "./settings.js";
 import { beginSpeech, currentSpeech } from "./current-speech.js";
@@ -23,11 +22,11 @@ const page = Object.fromEntries(
     "retry", "waveform", "played", "length", "ttfa", "ahead", "gaps", "again", "download", "format", "status", "model",
     "model-text", "speak-panel"].map((id) => [id, element(id)]),
 );
+const errorLine = new ErrorLine({ line: page.error, text: page["error-text"], retry: page.retry });
 const waveform = new Waveform(page.waveform);
 
 let speech = null; // the speech of this tab that plays, or played last
 let recorded = null; // for "play again" and "download"
-let endCountdown = () => {};
 
 /** The chosen voice and speed. The Chat tab reads answers aloud with them, too. */
 export function chosenVoice() {
@@ -35,14 +34,14 @@ export function chosenVoice() {
 }
 
 function begin() {
-  clearError();
+  errorLine.clear();
   speech = beginSpeech(waveform);
   return speech;
 }
 
 async function speak() {
   const text = page.text.value;
-  if (text.trim() === "") return showError(new Error("There is no text to speak. Write something first."));
+  if (text.trim() === "") return errorLine.show(new Error("There is no text to speak. Write something first."));
   const started = begin();
   const request = { text, ...chosenVoice() };
   recorded = null;
@@ -57,7 +56,7 @@ async function speak() {
 async function playAgain() {
   const { recording, recordedAs } = recorded;
   const started = begin();
-  if (started.format !== recordedAs) return showError(new Error("This recording is for another player. Speak the text again."));
+  if (started.format !== recordedAs) return errorLine.show(new Error("This recording is for another player. Speak the text again."));
   waveform.begin(0);
   await follow(started, started.replay(recording));
 }
@@ -68,7 +67,7 @@ async function follow(started, ending) {
   render();
   await ending;
   if (speech !== started) return;
-  if (started.error) showError(started.error);
+  if (started.error) errorLine.show(started.error);
   setStatus(endText(started));
   render();
 }
@@ -84,7 +83,7 @@ function draw(started) {
   if (speech !== started) return;
   if (started.player === "mse") waveform.reach(started.scheduledSeconds);
   if (started.responseEndedAt !== null || !started.active) waveform.complete();
-  if (started.error && page.error.hidden) showError(started.error); // now, and not after the buffered sound
+  if (started.error && errorLine.hidden) errorLine.show(started.error); // now, and not after the buffered sound
   if (started.active) setStatus(nowText(started));
   render();
   waveform.draw(started.state === "finished" ? Infinity : started.playedSeconds);
@@ -128,25 +127,11 @@ function setStatus(text) {
   if (page.status.textContent !== text) page.status.textContent = text;
 }
 
-function clearError() {
-  endCountdown();
-  page.error.hidden = true;
-  page.retry.textContent = "";
-}
-
-function showError(error) {
-  clearError();
-  page["error-text"].textContent = error.message;
-  page.error.hidden = false;
-  if (error.status === 401) askForKey();
-  if (error.retryAfterS) endCountdown = countDown(page.retry, error.retryAfterS);
-}
-
 async function loadVoices() {
   try {
     fillVoices(page.voice, await listVoices(), recall().voice);
   } catch (error) {
-    showError(error);
+    errorLine.show(error);
   }
 }
 
@@ -154,9 +139,9 @@ async function save() {
   page.download.disabled = true;
   try {
     await download(recorded, page.format.value);
-    clearError();
+    errorLine.clear();
   } catch (error) {
-    showError(error);
+    errorLine.show(error);
   }
   render();
 }

@@ -1,17 +1,16 @@
-// One transcript: sends the file, reads the events, and keeps text, segments, words and times.
+// One transcript: sends the file, and keeps the text, segments, words and times of its events.
 // Every time is on `performance.now()`; nothing here draws.
 
-import { ApiError, requestTranscript } from "./api.js";
-import { eventsOf, parseEvent } from "./sse.js";
+import { requestTranscript } from "./api.js";
+import { StreamedResult } from "./streamed-result.js";
 
 // A day of speech. The limit stops a server that sends text forever.
 const TEXT_MAX_CHARACTERS = 1_500_000;
 const LETTER = /[\p{L}\p{N}]/u;
 const SPACE = /\s/;
 
-export class Transcript {
-  /** asking → hearing → finished | stopped | failed */
-  state = "asking";
+/** States: asking → hearing → finished | stopped | failed */
+export class Transcript extends StreamedResult {
   /** The text, with or without times. */
   text = "";
   /** @type {{start: number, end: number, text: string, words: {start: number, end: number, from: number, to: number}[]}[]} */
@@ -22,12 +21,9 @@ export class Transcript {
   durationS = null;
   /** Which sound is missing, if the file is damaged. */
   warning = null;
-  error = null;
-  askedAt = performance.now();
   firstTextAt = null;
   endedAt = null;
 
-  #abort = new AbortController();
   #filling = 0; // the segment of the last word
   #covered = 0; // characters of the text that closed segments contain
 
@@ -45,31 +41,11 @@ export class Transcript {
     return this.segments.at(-1)?.end ?? 0;
   }
 
-  /** Settles when the transcript has finished, stopped or failed. Never throws. */
-  async run(request) {
-    try {
-      await this.#receive(await requestTranscript(request, this.#abort.signal));
-    } catch (error) {
-      this.#fail(error);
-    }
+  send(file, signal) {
+    return requestTranscript(file, signal);
   }
 
-  stop() {
-    if (!this.active) return;
-    this.#end("stopped");
-    this.#abort.abort();
-  }
-
-  async #receive(response) {
-    for await (const event of eventsOf(response)) {
-      if (!this.active) return;
-      this.#take(parseEvent(event));
-      if (!this.active) return;
-    }
-  }
-
-  #take(event) {
-    if (event.error) throw new ApiError(event.error.message ?? "The model failed.");
+  take(event) {
     const takers = {
       "transcript.text.delta": () => this.#grow(event.delta),
       "transcript.text.segment": () => this.segments.push({ start: event.start, end: event.end, text: event.text, words: [] }),
@@ -129,21 +105,14 @@ export class Transcript {
     this.language = language;
     this.durationS = duration;
     this.warning = warning;
-    this.#end("finished");
+    this.end("finished");
   }
 
-  #end(state) {
+  end(state) {
     this.#close(this.segments.length);
     // Servers may write the text and the segments differently. The segments are complete.
     if (state === "finished" && this.segments.length > 0) this.#covered = this.text.length;
     this.endedAt = performance.now();
     this.state = state;
-  }
-
-  #fail(error) {
-    if (!this.active) return;
-    this.error = error;
-    this.#end("failed");
-    this.#abort.abort(); // the server may still be hearing
   }
 }

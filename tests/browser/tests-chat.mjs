@@ -2,18 +2,16 @@
 // Faults are in tests-chat-faults.
 
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp } from "node:fs/promises";
 import { once } from "node:events";
-import os from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
 import { ask, askAndWait, clickIn, lastTurn, openChat, paste, untilAnswer } from "./chat-pilot.mjs";
+import { checkLayout, screenshotFolder } from "./looks.mjs";
 import { textOf, untilSounding, untilState, untilText } from "./pilot.mjs";
 
-const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), "hob-chat-")));
-await mkdir(folder, { recursive: true });
+const folder = await screenshotFolder("chat");
 
 const RICH = `[think][say]### Tea for two
 
@@ -318,11 +316,7 @@ async function looksWhole(setting, width) {
   await shoot("chat-top");
   await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
   await shoot("chat-end");
-  const shape = await page.evaluate(() => ({
-    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-    dark: matchMedia("(prefers-color-scheme: dark)").matches,
-  }));
-  assert.deepEqual(shape, { overflow: 0, dark: scheme === "dark" });
+  await checkLayout(page, setting);
   assert.deepEqual(complaints, []);
   await page.evaluate(() => localStorage.clear());
   await page.close();

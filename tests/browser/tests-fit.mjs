@@ -1,18 +1,14 @@
 // The Fit tab: what is chosen is asked and written into the address, and what is answered is shown with its reasons.
 
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp } from "node:fs/promises";
-import os from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 
-import axe from "axe-core";
-
 import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
+import { checkAccessibility, checkLayout, screenshotFolder } from "./looks.mjs";
 import { textOf, untilText } from "./pilot.mjs";
 
-const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), "hob-fit-")));
-await mkdir(folder, { recursive: true });
+const folder = await screenshotFolder("fit");
 
 const QWEN = "#fit?model=Qwen3-8B&quant=Q4_K_M&machine=laptop%2C+RTX+4070";
 
@@ -206,12 +202,7 @@ async function open(setting) {
   for (const hash of [QWEN, "#fit"]) {
     const { page } = await openFit(setting, hash);
     await page.$$eval("#fit-answer details", (all) => all.forEach((one) => { one.open = true; }));
-    await page.evaluate(axe.source);
-    const violations = await page.evaluate(async () => {
-      const { violations: all } = await window.axe.run(document);
-      return all.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
-    });
-    assert.deepEqual(violations, [], hash);
+    await checkAccessibility(page, hash);
     await page.close();
   }
 }
@@ -221,11 +212,7 @@ async function looksWhole(setting, width) {
   for (const [name, hash] of [["card", QWEN], ["full", `${QWEN}&context=131072`], ["here", "#fit"]]) {
     const { page, complaints } = await openFit(setting, hash, { width, height: 1_000 });
     await page.screenshot({ path: path.join(folder, `fit-${name}-${setting.name}-${scheme}-${width}.png`), fullPage: true });
-    const shape = await page.evaluate(() => ({
-      overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-      dark: matchMedia("(prefers-color-scheme: dark)").matches,
-    }));
-    assert.deepEqual(shape, { overflow: 0, dark: scheme === "dark" });
+    await checkLayout(page, setting);
     assert.deepEqual(complaints, []);
     await page.close();
   }

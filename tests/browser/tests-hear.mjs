@@ -1,22 +1,18 @@
 // The Hear tab where all goes well: a file becomes lines with times, words play, and the text can be saved.
-// Screenshots go to SCREENSHOTS, or to a temporary folder, for a person to look at.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readFile, readdir } from "node:fs/promises";
-import os from "node:os";
+import { readFile, readdir } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
 
-import axe from "axe-core";
-
 import { LIMIT, WIDTHS_PX, inTheDark } from "./browsers.mjs";
 import { choose, drop, figures, linesOf, openHear, playingWord, untilHeard, untilPlaying } from "./hear-pilot.mjs";
+import { checkAccessibility, checkLayout, screenshotFolder } from "./looks.mjs";
 import { SEGMENTS, TEXT } from "./mock-hear.mjs";
 import { textOf, untilText } from "./pilot.mjs";
 
-const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), "hob-hear-")));
-await mkdir(folder, { recursive: true });
+const folder = await screenshotFolder("hear");
 
 const LINES = [["0:00", "Good morning."], ["0:01", "The bread's rising, \"it\" is."]];
 const SRT = "1\n00:00:00,000 --> 00:00:01,250\nGood morning.\n\n2\n00:00:01,500 --> 00:00:02,750\nThe bread's rising, \"it\" is.\n\n";
@@ -238,12 +234,7 @@ async function untimed(setting) {
 async function accessible(setting) {
   for (const open of [openHear, heardFile]) {
     const { page } = await open(setting);
-    await page.evaluate(axe.source);
-    const violations = await page.evaluate(async () => {
-      const { violations: all } = await window.axe.run(document);
-      return all.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
-    });
-    assert.deepEqual(violations, []);
+    await checkAccessibility(page);
     await page.close();
   }
 }
@@ -254,11 +245,7 @@ async function looksWhole(setting, width) {
   await (await page.$$(".word"))[3].click();
   await untilPlaying(page, "bread's");
   await page.screenshot({ path: path.join(folder, `hear-${setting.name}-${scheme}-${width}.png`), fullPage: true });
-  const shape = await page.evaluate(() => ({
-    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-    dark: matchMedia("(prefers-color-scheme: dark)").matches,
-  }));
-  assert.deepEqual(shape, { overflow: 0, dark: scheme === "dark" });
+  await checkLayout(page, setting);
   assert.deepEqual(complaints, []);
   await page.close();
 }

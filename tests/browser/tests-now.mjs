@@ -1,12 +1,11 @@
 // The Now tab: what it shows, that its rows stay the same rows, and that it polls only while it is visible.
 
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp } from "node:fs/promises";
-import os from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
+import { checkLayout, screenshotFolder } from "./looks.mjs";
 import { BUSY, EMPTY, job } from "./mock-now.mjs";
 import { textOf, untilText } from "./pilot.mjs";
 
@@ -14,8 +13,7 @@ import { textOf, untilText } from "./pilot.mjs";
 const EVERY_MS = 1_000;
 const AWAY_MS = [2_000, 4_000, 8_000, 16_000, 30_000];
 const EARLY_MS = 10;
-const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), "hob-now-")));
-await mkdir(folder, { recursive: true });
+const folder = await screenshotFolder("now");
 
 export function nowTests(setting) {
   test("an idle hob says what would be here", LIMIT, () => idle(setting));
@@ -226,11 +224,7 @@ async function looksWhole(setting, width) {
   for (const [name, now] of [["busy", BUSY], ["idle", EMPTY]]) {
     const { page, complaints } = await openNow(setting, now, { width, height: 1_000 });
     await page.screenshot({ path: path.join(folder, `now-${name}-${setting.name}-${scheme}-${width}.png`), fullPage: true });
-    const shape = await page.evaluate(() => ({
-      overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-      dark: matchMedia("(prefers-color-scheme: dark)").matches,
-    }));
-    assert.deepEqual(shape, { overflow: 0, dark: scheme === "dark" });
+    await checkLayout(page, setting);
     assert.deepEqual(complaints, []);
     await page.close();
   }

@@ -1,13 +1,11 @@
 // The page around the sound: voices, keyboard, memory, themes, small screens.
-// Screenshots go to SCREENSHOTS, or to a temporary folder, for a person to look at.
 
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp } from "node:fs/promises";
-import os from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
+import { checkLayout, screenshotFolder } from "./looks.mjs";
 import { clickSpeak, metrics, textOf, untilSounding, untilState, untilText, write } from "./pilot.mjs";
 
 const TEXT = "Morning. The bread is rising, the cat is out, and there is nothing to do before eight.";
@@ -16,8 +14,7 @@ const STATES = [
   [{ status: "loading", ready_in_s: 1.4 }, /loading, about 2 s/],
   [{ status: "down", ready_in_s: null, error: { message: "the model does not start: no memory" } }, /no memory/],
 ];
-const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), "hob-page-")));
-await mkdir(folder, { recursive: true });
+const folder = await screenshotFolder("page");
 
 export function pageTests(setting) {
   test("voices are there, grouped by language", LIMIT, () => voicesAreThere(setting));
@@ -111,11 +108,7 @@ async function looksWhole(setting, width) {
   await page.click("#speak-button");
   await page.waitForFunction(() => window.hob.speech?.playedSeconds > 1.2);
   await page.screenshot({ path: path.join(folder, `${setting.name}-${scheme}-${width}.png`) });
-  const shape = await page.evaluate(() => ({
-    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-    dark: matchMedia("(prefers-color-scheme: dark)").matches,
-  }));
-  assert.deepEqual(shape, { overflow: 0, dark: scheme === "dark" });
+  await checkLayout(page, setting);
   assert.equal((await metrics(page)).error, null);
   assert.deepEqual(complaints, []);
   await page.close();

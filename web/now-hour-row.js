@@ -3,7 +3,7 @@
 import { make, setText } from "./dom.js";
 import { msText } from "./now-text.js";
 
-export class NameRow {
+export class HourRow {
   element = make("tr");
   #name = make("th", { scope: "row" });
   #requests = new Cell();
@@ -23,7 +23,7 @@ export class NameRow {
     this.#warm.drawTimes(ttft_warm);
     this.#cold.drawTimes(ttft_cold);
     this.#total.drawTimes(total);
-    this.#rate.draw(rate.n === 0 ? "–" : rate.p50.toFixed(rate.p50 < 10 ? 1 : 0), ofText(rate.n));
+    this.#rate.draw(rate.n === 0 ? "–" : rate.p50.toFixed(rate.p50 < 10 ? 1 : 0), countText(rate.n));
   }
 }
 
@@ -31,26 +31,26 @@ export class NameRow {
 class Cell {
   element = make("td");
   #value = make("span", { className: "value" });
-  #more = make("span", { className: "more" });
-  #of = make("span", { className: "more" });
+  #extra = make("span", { className: "more" });
+  #count = make("span", { className: "more" });
 
   constructor() {
-    this.element.append(this.#value, this.#more, this.#of);
+    this.element.append(this.#value, this.#extra, this.#count);
   }
 
-  draw(value, more, of = "") {
+  draw(value, extra, count = "") {
     setText(this.#value, value);
-    setText(this.#more, more);
-    setText(this.#of, of);
+    setText(this.#extra, extra);
+    setText(this.#count, count);
   }
 
   drawTimes({ p50, p95, n }) {
     if (n === 0) this.draw("–", "");
-    else if (p95 === null) this.draw(msText(p50), ofText(n));
-    else this.draw(msText(p50), `p95 ${msText(p95)}`, ofText(n));
+    else if (p95 === null) this.draw(msText(p50), countText(n));
+    else this.draw(msText(p50), `p95 ${msText(p95)}`, countText(n));
   }
 }
 
-function ofText(n) {
+function countText(n) {
   return n === 0 ? "" : `of ${n.toLocaleString("en")}`;
 }
