@@ -11,7 +11,7 @@ use crate::http_response::HttpResponse;
 
 /// An answer in one piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct WholeResponse {
     pub status: u16,
     pub body: Vec<u8>,
 }
@@ -40,7 +40,7 @@ pub fn ask(
     key: Option<&str>,
     body: Option<&str>,
     silence: Duration,
-) -> Result<Asked, AskError> {
+) -> Result<WholeResponse, AskError> {
     let (host, prefix, shown) = (endpoint.authority(), &endpoint.prefix, client_headers(key));
     let request = match body {
         None => format!("GET {prefix}{path} HTTP/1.1\r\nhost: {host}\r\n{shown}\r\n"),
@@ -69,6 +69,6 @@ pub fn ask(
     let (mut answer, mut unread) = (HttpResponse::expected(), BytesMut::new());
     unread.extend_from_slice(&exchange.recording.bytes);
     let mut body = Vec::new();
-    answer.take(&mut unread, |bytes| body.extend_from_slice(bytes)).map_err(|_| unanswered())?;
-    Ok(Asked { status: answer.status, body })
+    answer.push(&mut unread, |bytes| body.extend_from_slice(bytes)).map_err(|_| unanswered())?;
+    Ok(WholeResponse { status: answer.status, body })
 }

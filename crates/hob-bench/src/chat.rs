@@ -14,9 +14,9 @@ pub use crate::thinking_switch::ThinkingSwitch;
 use probe::thoughts;
 pub(crate) use prompt::{Prompt, TokenRate};
 pub(crate) use request::RequestTemplate;
-pub use shape::{SHAPES, Shape, VERSION};
+pub use shape::{SHAPES, SHAPES_VERSION, Shape};
 
-use crate::drive::{Arrivals, Driven};
+use crate::drive::{Arrivals, DriveResult};
 use crate::runs::BenchError;
 use crate::session::RunSize;
 use crate::target::Api;
@@ -24,15 +24,15 @@ use crate::timeline::RequestFault;
 use crate::workbench::Asker;
 
 const ANSWER_BYTES_PER_TOKEN: usize = 320;
-/// Context in addition to prompt and answer, because a prompt may get more tokens than planned. ROOM_TOKENS_MIN is enough for the probes.
+/// Context in addition to prompt and answer, because a prompt may get more tokens than planned. CONTEXT_TOKENS_MIN is enough for the probes.
 const SPARE_TOKENS: u32 = 64;
-const SPARE_PART: u32 = 64;
-const ROOM_TOKENS_MIN: u32 = 1024;
+const SPARE_DIVISOR: u32 = 64;
+const CONTEXT_TOKENS_MIN: u32 = 1024;
 
 /// The context length that a prompt of `length` tokens and its answer need.
-pub fn room(length: u32, answer: u32) -> u32 {
-    let spare = SPARE_TOKENS + length / SPARE_PART;
-    length.saturating_add(answer).saturating_add(spare).max(ROOM_TOKENS_MIN)
+pub fn context_needed(length: u32, answer: u32) -> u32 {
+    let spare = SPARE_TOKENS + length / SPARE_DIVISOR;
+    length.saturating_add(answer).saturating_add(spare).max(CONTEXT_TOKENS_MIN)
 }
 
 /// The requests to a chat model.
@@ -89,14 +89,14 @@ pub struct ChatSession<'a> {
     asker: Asker<'a>,
     chat: ChatWorkload,
     run_size: RunSize,
-    measure: TokenRate,
+    token_rate: TokenRate,
     /// Tokens of the chat template, for each number of tools. A server may have them cached even for a new prompt.
-    templates: BTreeMap<u32, u32>,
+    template_tokens: BTreeMap<u32, u32>,
     ignores_eos: bool,
     thinks: bool,
     switch: Option<ThinkingSwitch>,
     /// Number of prompts so far.
-    made: u64,
+    prompts_made: u64,
     /// Context length to send with each request, for servers that need it.
     context_tokens: Option<u32>,
     /// The latest new prompt.
@@ -120,12 +120,12 @@ impl<'a> ChatSession<'a> {
             asker,
             chat: chat.clone(),
             run_size,
-            measure: TokenRate::guessed(),
-            templates: BTreeMap::new(),
+            token_rate: TokenRate::estimate(),
+            template_tokens: BTreeMap::new(),
             ignores_eos,
             thinks: false,
             switch: None,
-            made: 0,
+            prompts_made: 0,
             context_tokens: None,
             latest: None,
             asked: Vec::new(),
@@ -139,8 +139,8 @@ impl<'a> ChatSession<'a> {
             return Err(BenchError::Fault(fault));
         }
         session.thinks = thoughts(&probe) > 0;
-        session.measure = session.measure_token_rate()?;
-        session.templates = session.measure_templates()?;
+        session.token_rate = session.measure_token_rate()?;
+        session.template_tokens = session.measure_templates()?;
         if session.thinks && chat.thinking != ThinkingChoice::On {
             session.switch = session.find_switch()?;
         }
@@ -182,28 +182,29 @@ impl<'a> ChatSession<'a> {
     ///
     /// # Errors
     /// See [`ChatSession::prepare`].
-    pub(crate) fn with_room(
+    pub(crate) fn prepare_with_context(
         asker: Asker<'a>,
         chat: &ChatWorkload,
         run_size: RunSize,
     ) -> Result<ChatSession<'a>, BenchError> {
         let mut session = ChatSession::prepare(asker, chat, run_size)?;
-        let rooms = chat.shapes.iter().map(|shape| room(shape.prompt_tokens, shape.max_tokens));
-        session.context_tokens = rooms.max();
+        let contexts =
+            chat.shapes.iter().map(|shape| context_needed(shape.prompt_tokens, shape.max_tokens));
+        session.context_tokens = contexts.max();
         Ok(session)
     }
 
     /// Sends this context length with each further request.
-    pub(crate) fn make_room(&mut self, context_tokens: u32) {
+    pub(crate) fn set_context(&mut self, context_tokens: u32) {
         self.context_tokens = Some(context_tokens);
     }
 
     pub(crate) fn prompt(&mut self, shape: Shape) -> Prompt {
-        self.made += 1;
-        Prompt::new(shape, self.measure, self.asker.seed, self.made)
+        self.prompts_made += 1;
+        Prompt::new(shape, self.token_rate, self.asker.seed, self.prompts_made)
     }
 
-    fn form(&self, shape: Shape) -> RequestTemplate<'_> {
+    fn request_template(&self, shape: Shape) -> RequestTemplate<'_> {
         RequestTemplate {
             target: &self.asker.target,
             max_tokens: shape.max_tokens,
@@ -219,7 +220,7 @@ impl<'a> ChatSession<'a> {
         jobs: Vec<bytes::Bytes>,
         arrivals: Arrivals,
         tokens: u32,
-    ) -> Result<Driven, BenchError> {
+    ) -> Result<DriveResult, BenchError> {
         self.asker.drive(jobs, arrivals, tokens as usize * ANSWER_BYTES_PER_TOKEN)
     }
 }

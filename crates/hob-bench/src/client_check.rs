@@ -9,9 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use hob_core::statistics::Sample;
 
-use crate::drive::{Arrivals, Drive, DriveError, Driven, Endpoint, EndpointError, Patience};
+use crate::drive::{Arrivals, Drive, DriveError, DriveResult, Endpoint, EndpointError, Patience};
 use crate::mock::{MockServer, Script, ScriptError, Truth};
-use crate::record::{ErrorSpread, Selftest};
+use crate::record::{ErrorSpread, RecordedClientCheck};
 use crate::timeline::{Figures, Protocol, figures, timeline};
 
 /// An error up to this is always allowed, however short the time is.
@@ -26,7 +26,7 @@ const ALLOWED_LATE_SHARE: f64 = 0.5;
 const ALLOWED_LATE_MS_MIN: f64 = 10.0;
 const LATE_PERCENTILE: f64 = 0.95;
 /// Minimum share of the mock server's chunks per second that the client must read.
-const FOLLOWED_MIN: f64 = 0.9;
+const READ_SHARE_MIN: f64 = 0.9;
 const REQUESTS_MIN: usize = 6;
 /// Maximum checks, the first one included. A slow client fails each of them; a short delay of the machine does not last.
 const CHECKS_MAX: usize = 3;
@@ -34,10 +34,10 @@ const BYTES_PER_CHUNK: usize = 256;
 
 /// Load and pace of a check.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pace {
+pub struct CheckLoad {
     pub users: usize,
     /// Requests of each user.
-    pub requests: usize,
+    pub requests_per_user: usize,
     pub ttft_ms: f64,
     pub itl_ms: f64,
     pub tokens: u32,
@@ -45,22 +45,22 @@ pub struct Pace {
     pub stall_ms: f64,
 }
 
-impl Pace {
+impl CheckLoad {
     /// A load with these medians, limited so that the check takes only a few seconds.
-    pub fn like(users: usize, ttft_ms: f64, tpot_ms: f64) -> Pace {
+    pub fn with_medians(users: usize, ttft_ms: f64, tpot_ms: f64) -> CheckLoad {
         let itl_ms = tpot_ms.clamp(0.5, 50.0);
         let ttft_ms = ttft_ms.clamp(5.0, 200.0);
         let tokens = (800.0 / itl_ms).clamp(16.0, 256.0) as u32;
         // Enough requests for a median on a busy machine.
         let requests = REQUESTS_MIN.div_ceil(users).max(2);
-        Pace { users, requests, ttft_ms, itl_ms, tokens, stall_ms: 0.0 }
+        CheckLoad { users, requests_per_user: requests, ttft_ms, itl_ms, tokens, stall_ms: 0.0 }
     }
 }
 
 /// The client's errors, and the processor time that it took.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientCheck {
-    pub pace: Pace,
+    pub load: CheckLoad,
     /// Absolute error of each request's first token, compared with the mock server's own time stamps.
     pub ttft_err_ms: Sample,
     /// Signed error of each request's mean gap, which is the error of its time per token.
@@ -83,7 +83,7 @@ pub struct ClientCheck {
 
 /// A limit that the client exceeds, so that it cannot measure this load now.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum Limit {
+pub enum ExceededLimit {
     #[error(
         "the client's time stamps of first tokens are off by {error_ms:.2} ms (at most {allowed_ms:.2} ms)"
     )]
@@ -118,41 +118,42 @@ pub enum ClientCheckError {
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     #[error("{failed} of {requests} requests to the mock server failed")]
-    Unread { failed: usize, requests: usize },
+    RequestsFailed { failed: usize, requests: usize },
 }
 
 /// Measures a mock server in this process. If the client fails, it is checked again; the last of at most three results counts.
 ///
 /// # Errors
 /// The mock server cannot be started, or its answers are incomplete.
-pub fn check_client(pace: Pace, stop: &AtomicBool) -> Result<ClientCheck, ClientCheckError> {
-    let mut known = check(pace, stop)?;
+pub fn check_client(pace: CheckLoad, stop: &AtomicBool) -> Result<ClientCheck, ClientCheckError> {
+    let mut client_check = check(pace, stop)?;
     for _ in 1..CHECKS_MAX {
-        if known.limits().is_empty() {
+        if client_check.exceeded_limits().is_empty() {
             break;
         }
         let Ok(again) = check(pace, stop) else { break };
-        known = again;
+        client_check = again;
     }
-    Ok(known)
+    Ok(client_check)
 }
 
-fn check(pace: Pace, stop: &AtomicBool) -> Result<ClientCheck, ClientCheckError> {
-    let Pace { ttft_ms, itl_ms, tokens, stall_ms, .. } = pace;
+fn check(pace: CheckLoad, stop: &AtomicBool) -> Result<ClientCheck, ClientCheckError> {
+    let CheckLoad { ttft_ms, itl_ms, tokens, stall_ms, .. } = pace;
     let pairs = format!(
         "ttft_ms={ttft_ms},itl_ms={itl_ms},tokens={tokens},stall_ms={stall_ms},stall_at={}",
         tokens / 2
     );
     let script = Script::default().with(&pairs)?;
     let mock = MockServer::start_local(script)?;
-    let drive = drive_of(pace, &Endpoint::parse(&mock.url())?);
+    let drive = check_drive(pace, &Endpoint::parse(&mock.url())?);
     let driven = drive.run(stop)?;
     compare(pace, &driven, &mock.truths())
 }
 
 /// The requests of a check, for a mock server in another process.
-pub fn drive_of(pace: Pace, endpoint: &Endpoint) -> Drive {
-    let jobs = (0..pace.users * pace.requests).map(|number| job(endpoint, number)).collect();
+pub fn check_drive(pace: CheckLoad, endpoint: &Endpoint) -> Drive {
+    let jobs =
+        (0..pace.users * pace.requests_per_user).map(|number| job(endpoint, number)).collect();
     Drive {
         endpoint: endpoint.clone(),
         jobs,
@@ -179,13 +180,13 @@ fn job(endpoint: &Endpoint, number: usize) -> Bytes {
 /// # Errors
 /// Answers are missing or broken.
 pub fn compare(
-    pace: Pace,
-    driven: &Driven,
+    pace: CheckLoad,
+    driven: &DriveResult,
     truths: &[Truth],
 ) -> Result<ClientCheck, ClientCheckError> {
     let truths: BTreeMap<&str, &Truth> =
         truths.iter().map(|truth| (truth.id.as_str(), truth)).collect();
-    let seen: Vec<(Figures, &Truth)> = driven
+    let pairs: Vec<(Figures, &Truth)> = driven
         .exchanges
         .iter()
         .filter_map(|exchange| {
@@ -194,16 +195,16 @@ pub fn compare(
         })
         .collect();
     let requests = driven.exchanges.len();
-    if seen.is_empty() || seen.len() < requests {
-        return Err(ClientCheckError::Unread { failed: requests - seen.len(), requests });
+    if pairs.is_empty() || pairs.len() < requests {
+        return Err(ClientCheckError::RequestsFailed { failed: requests - pairs.len(), requests });
     }
     let errors = |of: fn(&Figures, &Truth) -> Vec<f64>| {
-        Sample::new(seen.iter().flat_map(|(figures, truth)| of(figures, truth)))
+        Sample::new(pairs.iter().flat_map(|(figures, truth)| of(figures, truth)))
     };
-    let chunks: usize = seen.iter().map(|(figures, _)| figures.gaps_ms.len() + 1).sum();
-    let true_s: f64 = seen.iter().map(|(_, truth)| last_us(truth) / 1e6).sum::<f64>();
+    let chunks: usize = pairs.iter().map(|(figures, _)| figures.gaps_ms.len() + 1).sum();
+    let true_s: f64 = pairs.iter().map(|(_, truth)| last_us(truth) / 1e6).sum::<f64>();
     Ok(ClientCheck {
-        pace,
+        load: pace,
         ttft_err_ms: errors(|figures, truth| {
             truth.first_us().map(|us| (figures.ttft_ms - us / 1e3).abs()).into_iter().collect()
         }),
@@ -236,62 +237,62 @@ pub fn compare(
         chunks_per_s_true: chunks as f64 / (true_s / pace.users as f64),
         cpu_share: driven.cpu.as_secs_f64() / driven.wall.as_secs_f64(),
         cpu: driven.cpu,
-        dispatch_p95_ms: part(&errors(|figures, _| vec![figures.dispatch_ms]), 0.95),
-        stalls: seen.iter().map(|(figures, _)| figures.stalls.count).sum(),
+        dispatch_p95_ms: percentile_or_max(&errors(|figures, _| vec![figures.dispatch_ms]), 0.95),
+        stalls: pairs.iter().map(|(figures, _)| figures.stalls.count).sum(),
         requests,
     })
 }
 
 impl ClientCheck {
     /// Every limit that the client exceeds; empty if it may measure.
-    pub fn limits(&self) -> Vec<Limit> {
+    pub fn exceeded_limits(&self) -> Vec<ExceededLimit> {
         let mut limits = Vec::new();
         let allowed = |figure_ms: f64| (figure_ms * ALLOWED_ERROR_SHARE).max(ALLOWED_ERROR_MS_MIN);
         // A single request that the machine delayed affects only the 99th percentile, so the median decides.
         let error_ms = self.ttft_err_ms.median().unwrap_or(f64::INFINITY);
-        let allowed_ms = allowed(self.pace.ttft_ms);
+        let allowed_ms = allowed(self.load.ttft_ms);
         if error_ms > allowed_ms {
-            limits.push(Limit::FirstToken { error_ms, allowed_ms });
+            limits.push(ExceededLimit::FirstToken { error_ms, allowed_ms });
         }
         let error_ms = self.tpot_err_ms.median().unwrap_or(f64::INFINITY).abs();
-        let allowed_ms = allowed(self.pace.itl_ms);
+        let allowed_ms = allowed(self.load.itl_ms);
         if error_ms > allowed_ms {
-            limits.push(Limit::TokenTime { error_ms, allowed_ms });
+            limits.push(ExceededLimit::TokenTime { error_ms, allowed_ms });
         }
-        let late_ms = part(&self.late_ms, LATE_PERCENTILE);
-        let allowed_ms = (self.pace.itl_ms * ALLOWED_LATE_SHARE).max(ALLOWED_LATE_MS_MIN);
+        let late_ms = percentile_or_max(&self.late_ms, LATE_PERCENTILE);
+        let allowed_ms = (self.load.itl_ms * ALLOWED_LATE_SHARE).max(ALLOWED_LATE_MS_MIN);
         if late_ms > allowed_ms {
-            limits.push(Limit::LateReads { late_ms, allowed_ms });
+            limits.push(ExceededLimit::LateReads { late_ms, allowed_ms });
         }
         if self.cpu_share > CPU_SHARE_MAX {
-            limits.push(Limit::Busy { percent: self.cpu_share * 100.0 });
+            limits.push(ExceededLimit::Busy { percent: self.cpu_share * 100.0 });
         }
         if self.dispatch_p95_ms > DISPATCH_MS_MAX {
-            limits.push(Limit::LateDispatch { late_ms: self.dispatch_p95_ms });
+            limits.push(ExceededLimit::LateDispatch { late_ms: self.dispatch_p95_ms });
         }
         let (read_per_s, sent_per_s) = (self.chunks_per_s, self.chunks_per_s_true);
-        if read_per_s < sent_per_s * FOLLOWED_MIN {
-            limits.push(Limit::Throughput { read_per_s, sent_per_s });
+        if read_per_s < sent_per_s * READ_SHARE_MIN {
+            limits.push(ExceededLimit::Throughput { read_per_s, sent_per_s });
         }
         limits
     }
 
     /// The check as a part of a record.
-    pub fn record(&self) -> Selftest {
-        Selftest {
+    pub fn record(&self) -> RecordedClientCheck {
+        RecordedClientCheck {
             ttft_err_ms: ErrorSpread {
                 p50: self.ttft_err_ms.median().unwrap_or_default(),
-                p99: part(&self.ttft_err_ms, 0.99),
+                p99: percentile_or_max(&self.ttft_err_ms, 0.99),
             },
-            gap_err_p99_ms: part(&self.gap_err_ms, 0.99),
+            gap_err_p99_ms: percentile_or_max(&self.gap_err_ms, 0.99),
             max_chunks_s: self.chunks_per_s,
-            pass: self.limits().is_empty(),
+            pass: self.exceeded_limits().is_empty(),
         }
     }
 }
 
 /// The percentile, or the maximum if there are too few values.
-fn part(sample: &Sample, part: f64) -> f64 {
+fn percentile_or_max(sample: &Sample, part: f64) -> f64 {
     sample.percentile(part).map(|at| at.value).or(sample.max()).unwrap_or_default()
 }
 
@@ -313,10 +314,16 @@ mod tests {
     use super::*;
 
     fn clean() -> ClientCheck {
-        let pace =
-            Pace { users: 4, requests: 2, ttft_ms: 100.0, itl_ms: 20.0, tokens: 64, stall_ms: 0.0 };
+        let pace = CheckLoad {
+            users: 4,
+            requests_per_user: 2,
+            ttft_ms: 100.0,
+            itl_ms: 20.0,
+            tokens: 64,
+            stall_ms: 0.0,
+        };
         ClientCheck {
-            pace,
+            load: pace,
             ttft_err_ms: Sample::new([0.1, 0.2]),
             tpot_err_ms: Sample::new([0.01, -0.01]),
             gap_err_ms: Sample::new([0.1]),
@@ -334,7 +341,7 @@ mod tests {
 
     #[test]
     fn each_exceeded_limit_is_reported_alone() {
-        assert_eq!(clean().limits(), []);
+        assert_eq!(clean().exceeded_limits(), []);
         let rows = [
             (
                 ClientCheck { ttft_err_ms: Sample::new([3.0]), ..clean() },
@@ -350,7 +357,7 @@ mod tests {
             (ClientCheck { chunks_per_s: 100.0, ..clean() }, "read 100 of 200 chunks"),
         ];
         for (client_check, expected) in rows {
-            let limits = client_check.limits();
+            let limits = client_check.exceeded_limits();
             assert_eq!(limits.len(), 1, "{limits:?}");
             assert!(limits[0].to_string().contains(expected), "{}", limits[0]);
             assert!(!client_check.record().pass);
@@ -359,12 +366,18 @@ mod tests {
 
     #[test]
     fn a_check_reads_every_chunk_and_sees_each_pause() {
-        let pace =
-            Pace { users: 2, requests: 2, ttft_ms: 5.0, itl_ms: 1.0, tokens: 16, stall_ms: 400.0 };
+        let pace = CheckLoad {
+            users: 2,
+            requests_per_user: 2,
+            ttft_ms: 5.0,
+            itl_ms: 1.0,
+            tokens: 16,
+            stall_ms: 400.0,
+        };
         let got = check_client(pace, &AtomicBool::new(false)).expect("a check");
         assert_eq!((got.requests, got.gaps_ms.count()), (4, 60));
         assert!(got.stalls >= 4 && got.gaps_ms.max() >= Some(390.0));
         let stopped = check_client(pace, &AtomicBool::new(true));
-        assert!(matches!(stopped, Err(ClientCheckError::Unread { requests: 0, .. })));
+        assert!(matches!(stopped, Err(ClientCheckError::RequestsFailed { requests: 0, .. })));
     }
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use client::ColdClient;
 
-use crate::client_check::{ClientCheck, Pace};
+use crate::client_check::{CheckLoad, ClientCheck};
 use crate::record::{
     Connection, CountSource, Doubt, Loop, Record, RecordKind, RecordedModel, RecordedWorkload,
 };
@@ -101,12 +101,12 @@ pub(crate) fn measure(
         if bench.is_stopped() {
             break;
         }
-        records.extend(one(bench, options, state)?);
+        records.extend(measure_start(bench, options, state)?);
     }
     Ok(records)
 }
 
-fn one(
+fn measure_start(
     bench: &mut Workbench<'_>,
     options: &StartOptions,
     state: &State,
@@ -115,7 +115,7 @@ fn one(
     let asker = bench.asker();
     let mut client = ColdClient::new(asker.clone(), &options.request);
     // Finds out which fields the server accepts, before the measurement.
-    let _first = client.ask()?;
+    let _first = client.ask_until_ready()?;
     let Workbench { started, stop_rule, stop, tell, .. } = bench;
     let cold_by = match state {
         State::ModelSwap { with } => {
@@ -180,13 +180,13 @@ impl<'s, 'a> Cold<'s, 'a> {
             ColdBy::Restart(started) => {
                 started.end()?;
                 self.resident.push(prepared(self.state, started.weights.as_ref())?);
-                started.again(self.stop)?;
+                started.restart(self.stop)?;
                 run.start = self.start;
                 self.start += 1;
                 run.together.insert(Metric::LoadMs, started.load().as_secs_f64() * 1e3);
             }
             ColdBy::Swap(other) => {
-                let answered = other.ask()?;
+                let answered = other.ask_until_ready()?;
                 if answered.has_failed() {
                     run.replies.push(answered);
                 }
@@ -235,7 +235,7 @@ impl Benchmark for Cold<'_, '_> {
         if run.replies.iter().any(Reply::has_failed) {
             return Ok(run);
         }
-        let first = self.client.ask()?;
+        let first = self.client.ask_until_ready()?;
         let (whole, noticed) = self.client.leading();
         let cold_ms = first.figures.get(&whole).copied();
         let noticed_ms = first.figures.get(&noticed).copied();
@@ -246,7 +246,7 @@ impl Benchmark for Cold<'_, '_> {
         }
         let mut warm_ms = Vec::new();
         for _ in 0..self.warm {
-            warm_ms.extend(self.client.ask()?.figures.get(&whole).copied());
+            warm_ms.extend(self.client.ask_until_ready()?.figures.get(&whole).copied());
         }
         let warm_ms = Sample::new(warm_ms).median();
         let is_swap = matches!(self.cold_by, ColdBy::Swap(_));
@@ -264,9 +264,13 @@ impl Benchmark for Cold<'_, '_> {
         &self.leading
     }
 
-    fn pace(&self, warm: &Run) -> Option<Pace> {
+    fn pace(&self, warm: &Run) -> Option<CheckLoad> {
         let ttft_ms = warm.figure(Metric::TtftMs).or(warm.figure(Metric::TtfaMs))?;
-        Some(Pace::like(1, ttft_ms, warm.figure(Metric::TpotMs).unwrap_or(TPOT_MS_ASSUMED)))
+        Some(CheckLoad::with_medians(
+            1,
+            ttft_ms,
+            warm.figure(Metric::TpotMs).unwrap_or(TPOT_MS_ASSUMED),
+        ))
     }
 }
 
@@ -296,9 +300,9 @@ fn summarise<'r>(
             connection: Some(Connection::Fresh),
             ..RecordedWorkload::default()
         },
-        leading,
+        stopping_metrics: leading,
         count_source: counts,
-        invalid: proof.wrong.into_iter().collect(),
+        more_invalid_reasons: proof.wrong.into_iter().collect(),
         doubts: doubts.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect(),
     }
 }

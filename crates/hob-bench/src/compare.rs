@@ -14,7 +14,7 @@ mod tests;
 pub use aspect::{
     Aspect, IfDifferent, SAME_PROMPTS, aspects, counts_tokens, is_cache_unknown, seed, unfit,
 };
-pub use figure::{ComparedMetric, MetricVerdict, RatioBasis, Rule, paired, paired_figures};
+pub use figure::{ComparedMetric, MetricVerdict, RatioBasis, Rule, compare_pairs, paired_figures};
 pub use noise::Noise;
 pub use report::{CompareReport, ComparedCell, ReportVerdict, USER_FIGURES, report};
 pub use runs::runs;
@@ -96,14 +96,14 @@ pub fn compare(
 ) -> Comparison {
     let pairing = pairing::pairing(base, new);
     let differences = aspect::differences(base, new, pairing);
-    let rule = Rule::of(pairing, options);
+    let rule = Rule::for_pairing(pairing, options);
     let figures = match differences.refusals.is_empty() {
         true => figure::figures(base, new, &rule, differences.counts_differ.as_deref()),
         false => Vec::new(),
     };
     Comparison {
-        base: Side::of(base),
-        new: Side::of(new),
+        base: Side::from_records(base),
+        new: Side::from_records(new),
         pairing,
         refusals: differences.refusals,
         marks: differences.marks,

@@ -18,7 +18,7 @@ use bytes::Bytes;
 pub use arrivals::Arrivals;
 pub use endpoint::{Endpoint, EndpointError};
 pub use recording::Recording;
-use user::{User, Worked};
+use user::{ThreadResult, User};
 
 /// Maximum number of connections, each with a thread. More measure badly: `docs/reference/performance.md`.
 pub const CONNECTIONS_MAX: usize = 1024;
@@ -92,7 +92,7 @@ pub enum End {
 
 /// The results of a drive, in the order of the jobs.
 #[derive(Clone, Debug, Default)]
-pub struct Driven {
+pub struct DriveResult {
     pub exchanges: Vec<Exchange>,
     /// From the start to the end of the last answer.
     pub wall: Duration,
@@ -117,7 +117,7 @@ impl Drive {
     ///
     /// # Errors
     /// The arrivals are impossible, or threads cannot be started. A failure of the server is an [`End`].
-    pub fn run(&self, stop: &AtomicBool) -> Result<Driven, DriveError> {
+    pub fn run(&self, stop: &AtomicBool) -> Result<DriveResult, DriveError> {
         let asked = self.arrivals.connections();
         if !(1..=CONNECTIONS_MAX).contains(&asked) {
             return Err(DriveError::Connections { asked });
@@ -131,21 +131,21 @@ impl Drive {
         self.drive(stop)
     }
 
-    fn drive(&self, stop: &AtomicBool) -> Result<Driven, DriveError> {
+    fn drive(&self, stop: &AtomicBool) -> Result<DriveResult, DriveError> {
         let users = self.arrivals.connections().min(self.jobs.len().max(1));
         let schedule = self.arrivals.schedule(self.jobs.len(), self.seed);
         let next = AtomicUsize::new(0);
         // None: some threads could not start, so the others end at once.
         let start: OnceLock<Option<Instant>> = OnceLock::new();
         let mut wall = Duration::ZERO;
-        let worked: io::Result<Vec<Worked>> = thread::scope(|scope| {
+        let worked: io::Result<Vec<ThreadResult>> = thread::scope(|scope| {
             let (connected, all_connected) = mpsc::sync_channel::<()>(0);
             let begin = |connected: mpsc::SyncSender<()>| {
                 thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, || {
                     let mut user = User::connect(self, stop);
                     drop(connected);
                     let start = *start.wait();
-                    start.map_or_else(Worked::default, |start| {
+                    start.map_or_else(ThreadResult::default, |start| {
                         user.work(start, schedule.as_deref(), &next)
                     })
                 })
@@ -169,7 +169,7 @@ impl Drive {
         let mut exchanges: Vec<Exchange> =
             worked.into_iter().flat_map(|user| user.exchanges).collect();
         exchanges.sort_by_key(|exchange| exchange.job);
-        Ok(Driven { exchanges, wall, cpu, cpu_busiest })
+        Ok(DriveResult { exchanges, wall, cpu, cpu_busiest })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::max_context::MaxContextOptions;
 use crate::record::{Arrival, Cache, Reasoning, Record, RecordKind};
 use crate::runs::BenchError;
 pub use crate::session::RunSize;
-use crate::speech::{Seen, SpeechSession, SpeechWorkload, Streaming, TEXTS};
+use crate::speech::{OnRecord, SpeechSession, SpeechWorkload, Streaming, TEXTS};
 use crate::sweep::ContextOptions;
 use crate::timeline::SoundFormat;
 use crate::transcription::TranscriptionWorkload;
@@ -87,7 +87,7 @@ impl Experiment {
     pub fn measure_and_show(
         &self,
         bench: &mut Workbench<'_>,
-        seen: &mut Seen<'_>,
+        seen: &mut OnRecord<'_>,
     ) -> Result<Vec<Record>, BenchError> {
         match (&self.axis, &self.workload) {
             (Axis::MaxContext(options), _) => crate::max_context::measure(bench, options),
@@ -96,7 +96,8 @@ impl Experiment {
                 crate::sweep::measure(bench, chat.thinking, options)
             }
             (_, Workload::Chat(chat)) => {
-                let mut session = ChatSession::with_room(bench.asker(), chat, self.run_size)?;
+                let mut session =
+                    ChatSession::prepare_with_context(bench.asker(), chat, self.run_size)?;
                 cells::chat(bench, &mut session, &self.axis)
             }
             (_, Workload::Speech(speech)) => {
@@ -160,7 +161,7 @@ fn arrivals_of(record: &Record) -> Arrivals {
 impl ChatWorkload {
     fn narrow_to(&mut self, record: &Record) {
         let workload = &record.workload;
-        if let Some(shape) = workload.shape.as_deref().and_then(Shape::named) {
+        if let Some(shape) = workload.shape.as_deref().and_then(Shape::by_name) {
             self.shapes = vec![shape];
         }
         if workload.cache == Some(Cache::Cached) && record.kind == RecordKind::Llm {
@@ -185,7 +186,7 @@ impl SpeechWorkload {
         } else if let Some(text) = TEXTS.into_iter().find(is_it) {
             self.texts = vec![text];
         }
-        if let Some(format) = tts.format.as_deref().and_then(SoundFormat::named) {
+        if let Some(format) = tts.format.as_deref().and_then(SoundFormat::by_name) {
             self.formats = crate::speech::Formats::All(vec![format]);
         }
         self.voices = tts.voice.clone().into_iter().collect();
@@ -201,7 +202,7 @@ mod tests {
     use crate::speech::{Formats, Text};
 
     fn speech() -> Experiment {
-        let texts = ["medium", "two_sentences", "long"].into_iter().filter_map(Text::named);
+        let texts = ["medium", "two_sentences", "long"].into_iter().filter_map(Text::by_name);
         let formats = Formats::Offered(vec![SoundFormat::Pcm, SoundFormat::Mp3]);
         let streaming = vec![Streaming::Requested, Streaming::Declined];
         let speech =

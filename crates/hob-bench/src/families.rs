@@ -61,7 +61,7 @@ const FAMILIES: [Family; 41] = [
 ];
 
 /// The family with the longest matching start, or none.
-pub fn of(model: &str) -> Option<&'static Family> {
+pub fn family_of_model(model: &str) -> Option<&'static Family> {
     // A maker before a slash is not part of the name.
     let name = model.rsplit('/').next().unwrap_or(model);
     // The dot is kept: Qwen3 with 5 billion parameters is not Qwen3.5.
@@ -93,7 +93,7 @@ mod tests {
             ("", None),
         ];
         for (name, expected) in rows {
-            assert_eq!(of(name).map(|family| family.name), expected, "{name}");
+            assert_eq!(family_of_model(name).map(|family| family.name), expected, "{name}");
         }
     }
 }

@@ -49,7 +49,7 @@ impl HttpResponse {
     ///
     /// # Errors
     /// The bytes are not an HTTP response.
-    pub(crate) fn take(
+    pub(crate) fn push(
         &mut self,
         unread: &mut BytesMut,
         mut body: impl FnMut(&[u8]),
@@ -156,7 +156,7 @@ mod tests {
             (HttpResponse::expected(), BytesMut::new(), Vec::new());
         for piece in pieces {
             unread.extend_from_slice(piece);
-            answer.take(&mut unread, |bytes| body.extend_from_slice(bytes))?;
+            answer.push(&mut unread, |bytes| body.extend_from_slice(bytes))?;
         }
         Ok((answer.status, body, answer.is_over(), unread.len()))
     }

@@ -103,7 +103,7 @@ pub fn complete(file: &str, imported: &mut [Imported], summary: &[u8]) -> Result
         serde_json::from_slice(summary).map_err(wrong_format)?;
     for one in imported {
         summary.complete(&mut one.record);
-        values::name_family(&mut one.record.model);
+        values::set_family(&mut one.record.model);
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ pub fn complete(file: &str, imported: &mut [Imported], summary: &[u8]) -> Result
 ///
 /// # Errors
 /// All records are stored already, or a file cannot be written.
-pub fn keep(
+pub fn store_imported(
     file: &str,
     imported: &[Imported],
     store: &RecordStore,
@@ -139,7 +139,7 @@ fn seal(imported: &mut Imported, sha256: &str, index: usize) {
         runs: record.confidence.runs,
         ..Confidence::default()
     };
-    values::name_family(&mut record.model);
+    values::set_family(&mut record.model);
 }
 
 /// Makes the id from the original, so that the same original has the same ids on every machine.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::ask::{Asked, ask};
+use crate::ask::{WholeResponse, ask};
 use crate::drive::Endpoint;
 use crate::process::{ProcessUsage, peak_bytes_of};
 
@@ -120,7 +120,7 @@ impl Launch {
         let mut running = Running::begin(&command, &self.endpoint).map_err(LaunchError::Start)?;
         loop {
             if let Some(status) = running.child.try_wait().map_err(LaunchError::Start)? {
-                return Err(running.ended(status));
+                return Err(running.end_error(status));
             }
             let asked = ask(&self.endpoint, &self.ready, None, None, ASK_WITHIN);
             let answers = asked.is_ok_and(|asked| READY.contains(&asked.status));
@@ -134,7 +134,7 @@ impl Launch {
             if begun.elapsed() > self.patience {
                 return Err(LaunchError::NotReady {
                     waited: begun.elapsed(),
-                    said: running.said(),
+                    said: running.last_output(),
                 });
             }
             thread::sleep(LOOK_EVERY);
@@ -147,7 +147,7 @@ impl Launch {
 fn loads(endpoint: &Endpoint) -> bool {
     let busy =
         |path| ask(endpoint, path, None, None, ASK_WITHIN).ok().filter(|asked| asked.status == 503);
-    let says_loading = |asked: Asked| {
+    let says_loading = |asked: WholeResponse| {
         let said: serde_json::Value = serde_json::from_slice(&asked.body).unwrap_or_default();
         said["status"] == "loading"
     };
@@ -180,17 +180,17 @@ impl Running {
     /// How the server ended; None while it runs.
     pub fn has_ended(&mut self) -> Option<LaunchError> {
         let status = self.child.try_wait().ok().flatten()?;
-        Some(self.ended(status))
+        Some(self.end_error(status))
     }
 
     /// Memory of the server and its children now, if known.
     pub fn resident_bytes(&self) -> Option<u64> {
-        ProcessUsage::of(self.child.id()).ok().map(|usage| usage.rss_bytes)
+        ProcessUsage::read(self.child.id()).ok().map(|usage| usage.rss_bytes)
     }
 
     /// Peak memory of the server and its children, if known.
     pub fn peak_bytes(&self) -> Option<u64> {
-        ProcessUsage::of(self.child.id()).ok().map(|usage| usage.peak_bytes)
+        ProcessUsage::read(self.child.id()).ok().map(|usage| usage.peak_bytes)
     }
 
     /// Peak memory of hob's speech worker alone.
@@ -229,10 +229,10 @@ impl Running {
         self.listeners.drain(..).for_each(|listener| drop(listener.join()));
     }
 
-    fn ended(&mut self, status: ExitStatus) -> LaunchError {
+    fn end_error(&mut self, status: ExitStatus) -> LaunchError {
         // The last output lines may still be in the pipe.
         self.terminate();
-        let said = self.said();
+        let said = self.last_output();
         let is_killed = status.signal() == Some(9) || status.code() == Some(128 + 9);
         let is_out_of_memory = is_killed || speaks_of_memory(&said);
         let how = match (status.code(), status.signal()) {
@@ -245,7 +245,7 @@ impl Running {
     }
 
     /// The last output lines, formatted for the end of an error message.
-    pub fn said(&self) -> String {
+    pub fn last_output(&self) -> String {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let lines: Vec<&str> = said.iter().map(String::as_str).collect();
         if lines.is_empty() { String::new() } else { format!("; it said:\n{}", lines.join("\n")) }
@@ -253,7 +253,7 @@ impl Running {
 
     /// Whether its output reports too little memory.
     pub fn speaks_of_memory(&self) -> bool {
-        speaks_of_memory(&self.said())
+        speaks_of_memory(&self.last_output())
     }
 }
 

@@ -12,10 +12,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub use attempt::PLACE;
-use attempt::{DECODED_TOKENS, FREE_TOKENS, Tested, Trial};
-pub use search::{Memory, Search, Span, Tried};
+use attempt::{AttemptOutcome, DECODED_TOKENS, FREE_TOKENS, Trial};
+pub use search::{AttemptResultAt, Memory, Search, Span};
 
-use crate::client_check::{ClientCheck, Pace, check_client};
+use crate::client_check::{CheckLoad, ClientCheck, check_client};
 use crate::question::Questions;
 use crate::record::{
     Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Label, Loop, MaxContext,
@@ -52,7 +52,7 @@ pub(crate) fn measure(
     options: &MaxContextOptions,
 ) -> Result<Vec<Record>, BenchError> {
     let begun = Timestamp::now();
-    let mut found = Found::new(options);
+    let mut found = MaxContextRun::new(options);
     found.search(bench)?;
     let summary = found.summarise(begun);
     let record = bench.close(summary, |record| found.fill_in(record))?;
@@ -61,17 +61,17 @@ pub(crate) fn measure(
 
 /// A search and its results so far.
 #[derive(Debug)]
-struct Found<'w> {
+struct MaxContextRun<'w> {
     options: &'w MaxContextOptions,
     search: Search,
-    tested: Vec<Tested>,
+    tested: Vec<AttemptOutcome>,
     runs: Runs,
 }
 
-impl<'w> Found<'w> {
-    fn new(options: &'w MaxContextOptions) -> Found<'w> {
+impl<'w> MaxContextRun<'w> {
+    fn new(options: &'w MaxContextOptions) -> MaxContextRun<'w> {
         let search = Search::new(options.span, options.bytes_per_token);
-        Found { options, search, tested: Vec::new(), runs: Runs::default() }
+        MaxContextRun { options, search, tested: Vec::new(), runs: Runs::default() }
     }
 
     fn search(&mut self, bench: &mut Workbench<'_>) -> Result<(), BenchError> {
@@ -100,8 +100,9 @@ impl<'w> Found<'w> {
     }
 
     fn step<'a>(&self, attempt: &'a Attempt) -> Step<'a> {
-        let Found { search, .. } = self;
-        let (lo_ok, hi_fail, left) = (search.longest_ok(), search.shortest_fail(), search.left());
+        let MaxContextRun { search, .. } = self;
+        let (lo_ok, hi_fail, left) =
+            (search.longest_ok(), search.shortest_fail(), search.attempts_left());
         Step::Tried { attempt, lo_ok, hi_fail, left }
     }
 
@@ -110,15 +111,16 @@ impl<'w> Found<'w> {
         let figures = &self.tested.last()?.reply.as_ref()?.figures;
         let ttft_ms = figures.get(&Metric::TtftMs)?;
         let tpot_ms = figures.get(&Metric::TpotMs).copied().unwrap_or(20.0);
-        check_client(Pace::like(1, *ttft_ms, tpot_ms), stop).ok()
+        check_client(CheckLoad::with_medians(1, *ttft_ms, tpot_ms), stop).ok()
     }
 
     /// The runs of the longest context, because figures depend on it. Without a successful attempt: the last failure.
     fn runs(&self) -> Vec<Run> {
         let longest = self.search.longest_ok();
-        let has_worked = |tested: &&Tested| tested.tried.result == AttemptResult::Ok;
-        let is_it = |tested: &&Tested| Some(tested.tried.ctx) == longest && has_worked(tested);
-        let of = |(start, tested): (u32, &Tested)| {
+        let has_worked = |tested: &&AttemptOutcome| tested.tried.result == AttemptResult::Ok;
+        let is_it =
+            |tested: &&AttemptOutcome| Some(tested.tried.ctx) == longest && has_worked(tested);
+        let of = |(start, tested): (u32, &AttemptOutcome)| {
             let mut run = Run { start, replies: Vec::new(), ..Run::default() };
             run.together.insert(Metric::LoadMs, tested.load.as_secs_f64() * 1e3);
             run.replies.extend(tested.reply.clone());
@@ -159,11 +161,11 @@ impl<'w> Found<'w> {
                 connection: Some(Connection::Fresh),
                 ..RecordedWorkload::default()
             },
-            leading: &[],
+            stopping_metrics: &[],
             count_source: replies()
                 .next()
                 .map(|_| if counted { CountSource::Usage } else { CountSource::Chunks }),
-            invalid: self.invalid(),
+            more_invalid_reasons: self.invalid(),
             doubts: doubts
                 .into_iter()
                 .filter_map(|(is_so, doubt)| is_so.then_some(doubt))
@@ -179,7 +181,7 @@ impl<'w> Found<'w> {
     }
 
     fn invalid(&self) -> Vec<String> {
-        let is_stale = |tested: &Tested| tested.tried.result == AttemptResult::Stale;
+        let is_stale = |tested: &AttemptOutcome| tested.tried.result == AttemptResult::Stale;
         let mut reasons = Vec::new();
         if self.tested.last().is_some_and(is_stale) {
             reasons.push(
@@ -192,7 +194,7 @@ impl<'w> Found<'w> {
 
     /// Fills in the fields of this kind of record.
     fn fill_in(&self, record: &mut Record) {
-        let Found { options, search, tested, .. } = self;
+        let MaxContextRun { options, search, tested, .. } = self;
         let (longest, fail) = (search.longest_ok(), search.shortest_fail());
         let started = search.tried().iter().filter(|tried| has_started(tried.result));
         record.engine.params.ctx = longest;
@@ -220,7 +222,7 @@ impl<'w> Found<'w> {
     /// All attempts with their final results.
     fn attempts(&self) -> Vec<Attempt> {
         let pairs = self.tested.iter().zip(self.search.tried());
-        let judged = |(tested, tried): (&Tested, &Tried)| Attempt {
+        let judged = |(tested, tried): (&AttemptOutcome, &AttemptResultAt)| Attempt {
             result: tried.result,
             ..tested.attempt.clone()
         };

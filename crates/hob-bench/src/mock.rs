@@ -29,7 +29,7 @@ use request::MockRequest;
 pub use script::{AudioDelivery, Script, ScriptError, UsageReport, all_names};
 use slots::MockSlots;
 use truth::Truths;
-pub use truth::{Truth, Written};
+pub use truth::{MockWrite, Truth};
 
 use crate::socket::Socket;
 
@@ -130,7 +130,7 @@ impl MockServer {
     }
 
     /// Number of faulty answers whose client left before the end.
-    pub fn gone(&self) -> usize {
+    pub fn disconnects(&self) -> usize {
         self.shared.counts.gone.load(Ordering::Relaxed)
     }
 

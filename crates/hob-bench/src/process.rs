@@ -21,11 +21,11 @@ impl ProcessUsage {
     ///
     /// # Errors
     /// There is no process with this id, or the system has no `/proc`.
-    pub fn of(pid: u32) -> io::Result<ProcessUsage> {
+    pub fn read(pid: u32) -> io::Result<ProcessUsage> {
         let mut usage = alone(pid)?;
         for child in children(pid)? {
             // A child may end meanwhile; it is then not counted.
-            if let Ok(more) = ProcessUsage::of(child) {
+            if let Ok(more) = ProcessUsage::read(child) {
                 usage.cpu += more.cpu;
                 usage.rss_bytes += more.rss_bytes;
                 usage.peak_bytes += more.peak_bytes;
@@ -139,6 +139,6 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn this_process_is_found() {
-        assert!(ProcessUsage::of(std::process::id()).unwrap().rss_bytes > 0);
+        assert!(ProcessUsage::read(std::process::id()).unwrap().rss_bytes > 0);
     }
 }

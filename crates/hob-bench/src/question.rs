@@ -27,13 +27,13 @@ pub(crate) struct Questions<'a> {
 
 /// A request's parsed answer.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct ParsedReply {
     exchange: Exchange,
     pub(crate) timeline: Timeline,
     pub(crate) figures: Option<Figures>,
 }
 
-impl Answered {
+impl ParsedReply {
     pub(crate) fn fault(&self) -> Option<&RequestFault> {
         self.timeline.fault.as_ref()
     }
@@ -54,7 +54,7 @@ impl<'a> Questions<'a> {
     }
 
     /// Sends a short request. If the server rejects `ignore_eos`, further requests do without it.
-    pub(crate) fn ask_short(&mut self, tokens: u32) -> Result<Answered, BenchError> {
+    pub(crate) fn ask_short(&mut self, tokens: u32) -> Result<ParsedReply, BenchError> {
         let prompt = self.prompt(FEW_WORDS);
         let answered = self.ask(&prompt, tokens)?;
         let may_be_eos =
@@ -82,12 +82,12 @@ impl<'a> Questions<'a> {
         self.measure.is_some_and(|measure| measure.words_counted > 0)
     }
 
-    pub(crate) fn ask(&self, prompt: &Prompt, tokens: u32) -> Result<Answered, BenchError> {
-        let request = self.form(tokens).bytes(prompt, 0);
+    pub(crate) fn ask(&self, prompt: &Prompt, tokens: u32) -> Result<ParsedReply, BenchError> {
+        let request = self.request_template(tokens).bytes(prompt, 0);
         let exchange = self.send(request, tokens)?;
         let timeline = timeline(&exchange, self.asker.target.api.protocol());
         let figures = figures(&timeline, Some(tokens));
-        Ok(Answered { exchange, timeline, figures })
+        Ok(ParsedReply { exchange, timeline, figures })
     }
 
     fn send(&self, request: Bytes, tokens: u32) -> Result<Exchange, BenchError> {
@@ -104,11 +104,11 @@ impl<'a> Questions<'a> {
             counted.extend(answered.timeline.counts.prompt.map(|tokens| (words, tokens)));
         }
         let measure = match counted[..] {
-            [few, many] => TokenRate::of_two(few, many),
+            [few, many] => TokenRate::from_two_prompts(few, many),
             _ => None,
         };
         self.measure = measure;
-        Ok(measure.unwrap_or_else(TokenRate::guessed))
+        Ok(measure.unwrap_or_else(TokenRate::estimate))
     }
 
     fn prompt(&mut self, words: u32) -> Prompt {
@@ -118,7 +118,7 @@ impl<'a> Questions<'a> {
         Prompt::of_rounds(words, &format!("{:06x}", chance.bits() & 0xFF_FFFF))
     }
 
-    fn form(&self, max_tokens: u32) -> RequestTemplate<'_> {
+    fn request_template(&self, max_tokens: u32) -> RequestTemplate<'_> {
         let (target, ignores_eos) = (&self.asker.target, self.ignores_eos);
         RequestTemplate {
             target,

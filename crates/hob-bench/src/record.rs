@@ -308,7 +308,7 @@ pub struct Harness {
     pub argv: Vec<String>,
     pub seed: u64,
     pub client: Client,
-    pub selftest: Option<Selftest>,
+    pub selftest: Option<RecordedClientCheck>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -341,17 +341,19 @@ pub struct Dispatch {
 /// The check of the client with the mock server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Selftest {
+pub struct RecordedClientCheck {
     pub ttft_err_ms: ErrorSpread,
     pub gap_err_p99_ms: f64,
     pub max_chunks_s: f64,
     pub pass: bool,
 }
 
-impl Selftest {
+impl RecordedClientCheck {
     /// The result in words.
     pub fn summary(&self) -> String {
-        let Selftest { ttft_err_ms: ErrorSpread { p50, p99 }, gap_err_p99_ms, pass, .. } = self;
+        let RecordedClientCheck {
+            ttft_err_ms: ErrorSpread { p50, p99 }, gap_err_p99_ms, pass, ..
+        } = self;
         let passed = if *pass { "passed" } else { "failed" };
         format!(
             "{passed}: off by {p50:.2} ms to the first token (99th percentile {p99:.2}), gaps by {gap_err_p99_ms:.2} ms"

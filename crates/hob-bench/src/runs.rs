@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use hob_core::statistics::Sample;
 
-pub use cell_summary::{CellRecord, CellSummary, Context};
+pub use cell_summary::{CellRecord, CellSummary, RecordContext};
 pub(crate) use stop_rule::WARMUP_RUNS_MAX;
 pub use stop_rule::{Benchmark, Step, StopRule};
 
 use crate::client_check::ClientCheck;
-use crate::drive::{DriveError, Driven, Exchange};
+use crate::drive::{DriveError, DriveResult, Exchange};
 use crate::launch::LaunchError;
 use crate::record::{CountSource, RecordError};
 use crate::target::TargetError;
@@ -73,7 +73,7 @@ pub struct Reply {
 
 impl Reply {
     /// The times of a request, without its answer.
-    pub(crate) fn of(exchange: &Exchange) -> Reply {
+    pub(crate) fn from_exchange(exchange: &Exchange) -> Reply {
         let Exchange { sched, sent, connect, .. } = *exchange;
         Reply { sched, sent, connect, ..Reply::default() }
     }
@@ -88,7 +88,7 @@ impl Reply {
             finish: timeline.finish.clone(),
             fault: timeline.fault.as_ref().map(ToString::to_string),
             was_stopped: timeline.fault == Some(RequestFault::Stopped),
-            ..Reply::of(exchange)
+            ..Reply::from_exchange(exchange)
         };
         let Some(figures) = figures else { return reply };
         Reply {
@@ -137,8 +137,8 @@ pub struct Run {
 }
 
 impl Run {
-    pub(crate) fn of(driven: &Driven, replies: Vec<Reply>) -> Run {
-        let Driven { cpu, cpu_busiest, wall, .. } = *driven;
+    pub(crate) fn from_drive(driven: &DriveResult, replies: Vec<Reply>) -> Run {
+        let DriveResult { cpu, cpu_busiest, wall, .. } = *driven;
         Run { replies, cpu, cpu_busiest, wall, ..Run::default() }
     }
 
@@ -146,11 +146,11 @@ impl Run {
     pub fn figure(&self, metric: Metric) -> Option<f64> {
         match metric {
             Metric::IcgMs => Sample::new(self.gaps_ms()).median(),
-            _ => self.together.get(&metric).copied().or_else(|| self.each(metric).median()),
+            _ => self.together.get(&metric).copied().or_else(|| self.per_request(metric).median()),
         }
     }
 
-    fn each(&self, metric: Metric) -> Sample {
+    fn per_request(&self, metric: Metric) -> Sample {
         Sample::new(self.replies.iter().filter_map(|reply| reply.figures.get(&metric).copied()))
     }
 

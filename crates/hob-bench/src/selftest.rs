@@ -108,7 +108,7 @@ pub async fn run(
     let mut results = Vec::new();
     for row in ROWS {
         for case in cases(row, backing) {
-            let result = one(&client, mock, row, case, backing).await;
+            let result = run_case(&client, mock, row, case, backing).await;
             on_result(&result);
             results.push(result);
         }
@@ -151,7 +151,7 @@ fn cases(row: &Row, backing: Backing) -> impl Iterator<Item = Case> {
     all.filter(concerns)
 }
 
-async fn one(
+async fn run_case(
     client: &Client,
     mock: &MockServer,
     row: &Row,
@@ -244,7 +244,7 @@ impl Special {
     async fn check(self, client: &Client, mock: &MockServer) -> Result<String, String> {
         let alias = format!("selftest-{}", self.name());
         match self {
-            Special::ClientGone => gone(client, mock, &alias, self.model()).await,
+            Special::ClientGone => check_disconnect(client, mock, &alias, self.model()).await,
             Special::SlowReader => slow(client, mock, &alias).await,
             Special::KeptConnection => {
                 for place in 0..20 {
@@ -259,16 +259,16 @@ impl Special {
     }
 }
 
-async fn gone(
+async fn check_disconnect(
     client: &Client,
     mock: &MockServer,
     alias: &str,
     model: &str,
 ) -> Result<String, String> {
-    let before = mock.gone();
+    let before = mock.disconnects();
     client.begin(alias).await?;
     let left = Instant::now();
-    while mock.gone() == before {
+    while mock.disconnects() == before {
         if left.elapsed() > GONE_MAX {
             return Err(format!("the server was still read after {} ms", GONE_MAX.as_millis()));
         }
@@ -283,7 +283,7 @@ async fn gone(
 
 async fn slow(client: &Client, mock: &MockServer, alias: &str) -> Result<String, String> {
     let before = mock.bytes();
-    let held = client.hold(alias).await?;
+    let held = client.send_unread(alias).await?;
     let mut taken = mock.bytes();
     // Waits until the gateway reads no more, at most a second.
     for _ in 0..20 {

@@ -73,7 +73,7 @@ impl StartedServer {
     ///
     /// # Errors
     /// The server does not end or does not start.
-    pub fn again(&mut self, stop: &AtomicBool) -> Result<(), LaunchError> {
+    pub fn restart(&mut self, stop: &AtomicBool) -> Result<(), LaunchError> {
         self.end()?;
         self.start(stop)
     }
@@ -91,7 +91,7 @@ impl StartedServer {
     /// # Errors
     /// Its port stays open.
     pub fn end(&mut self) -> Result<(), LaunchError> {
-        self.look();
+        self.update_peaks();
         self.running.take().map_or(Ok(()), Running::end)
     }
 
@@ -105,7 +105,7 @@ impl StartedServer {
     }
 
     /// Updates the peaks. The system records the peak of RAM; engines keep card memory until they end.
-    fn look(&mut self) {
+    fn update_peaks(&mut self) {
         let Some(running) = &self.running else { return };
         self.peak_bytes = self.peak_bytes.max(running.peak_bytes().unwrap_or(0));
         let speech_peak_bytes = running.speech_peak_bytes().unwrap_or(0);
@@ -115,7 +115,7 @@ impl StartedServer {
 
     /// Peak memory and load time over all starts.
     pub fn resources(&mut self) -> Resources {
-        self.look();
+        self.update_peaks();
         let mb = |bytes: u64| (bytes > 0).then(|| bytes as f64 / BYTES_PER_MB);
         Resources {
             rss_peak_mb: mb(self.peak_bytes),
@@ -159,7 +159,7 @@ impl Facts {
     }
 
     fn of_ollama(mut self, target: &Target) -> Facts {
-        let listed = asked(target, "/api/tags", None);
+        let listed = response_json(target, "/api/tags", None);
         let entries = listed["models"].as_array().cloned().unwrap_or_default();
         let is_this = |entry: &&Value| entry["name"].as_str() == Some(&target.model);
         let entry = entries.iter().find(is_this).cloned().unwrap_or_default();
@@ -167,7 +167,7 @@ impl Facts {
         self.model.sha256 =
             said(&entry["digest"]).map(|sha| sha.trim_start_matches("sha256:").to_owned());
         self.model.bytes = entry["size"].as_u64();
-        let shown = asked(target, "/api/show", Some(json!({ "model": target.model })));
+        let shown = response_json(target, "/api/show", Some(json!({ "model": target.model })));
         let details = &shown["details"];
         self.model.family = said(&details["family"]);
         self.model.format = said(&details["format"]);
@@ -177,7 +177,7 @@ impl Facts {
 
     /// The weights are hashed if their file is on this machine.
     fn of_llama_server(mut self, target: &Target) -> Facts {
-        let props = asked(target, "/props", None);
+        let props = response_json(target, "/props", None);
         let Some(file) = props["model_path"].as_str() else { return self };
         self.engine.name = self.engine.name.or_else(|| Some("llama.cpp".to_owned()));
         self.engine.params.ctx = props["default_generation_settings"]["n_ctx"].as_u64();
@@ -195,7 +195,7 @@ impl Facts {
     /// The file cannot be read; then nothing is added.
     pub fn add_file(&mut self, file: &Path) -> std::io::Result<()> {
         let (sha256, bytes) = hashed(file)?;
-        let listed = if ending(file) == "json" { Listed::read(file)? } else { None };
+        let listed = if ending(file) == "json" { WeightsInParts::read(file)? } else { None };
         self.model.sha256 = Some(sha256);
         self.model.bytes = Some(listed.as_ref().map_or(bytes, |listed| listed.bytes));
         let format = listed.map_or_else(|| Some(ending(file)), |listed| listed.format);
@@ -217,18 +217,18 @@ impl Facts {
 
 /// Weights in several files, from the list that hob stores with a model.
 #[derive(Debug, PartialEq, Eq)]
-struct Listed {
+struct WeightsInParts {
     bytes: u64,
     format: Option<String>,
 }
 
-impl Listed {
+impl WeightsInParts {
     /// None if the file is not such a list.
-    fn read(file: &Path) -> std::io::Result<Option<Listed>> {
+    fn read(file: &Path) -> std::io::Result<Option<WeightsInParts>> {
         let list: Value = serde_json::from_slice(&fs_err::read(file)?).unwrap_or_default();
         Ok(list["files"].as_array().map(|files| {
             let endings = files.iter().filter_map(|file| file["path"].as_str());
-            Listed {
+            WeightsInParts {
                 bytes: files.iter().filter_map(|file| file["bytes"].as_u64()).sum(),
                 format: endings
                     .map(|path| ending(Path::new(path)))
@@ -243,7 +243,7 @@ fn ending(file: &Path) -> String {
 }
 
 /// JSON null if there is no answer.
-fn asked(target: &Target, path: &str, body: Option<Value>) -> Value {
+fn response_json(target: &Target, path: &str, body: Option<Value>) -> Value {
     let body = body.map(|body| body.to_string());
     let asked = ask(&target.endpoint, path, target.key.as_deref(), body.as_deref(), ASK_WITHIN);
     let answered = asked.ok().filter(|asked| asked.status == 200);

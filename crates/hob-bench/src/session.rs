@@ -3,9 +3,9 @@
 
 use jiff::Timestamp;
 
-use crate::client_check::{ClientCheck, Pace};
+use crate::client_check::{CheckLoad, ClientCheck};
 use crate::record::Record;
-use crate::runs::{BenchError, Benchmark, CellSummary, Context, Run, Runs, WARMUP_RUNS_MAX};
+use crate::runs::{BenchError, Benchmark, CellSummary, RecordContext, Run, Runs, WARMUP_RUNS_MAX};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
@@ -40,7 +40,7 @@ pub(crate) trait Session {
     fn leading(&self, cell: &Self::Cell) -> &'static [Metric];
 
     /// A mock server's pace that is like this server's, from the warm-up.
-    fn pace(&self, cell: &Self::Cell, warm: &Run) -> Option<Pace>;
+    fn pace(&self, cell: &Self::Cell, warm: &Run) -> Option<CheckLoad>;
 
     /// Describes the runs of a cell for its record.
     fn summarise<'r>(
@@ -55,7 +55,7 @@ pub(crate) trait Session {
     }
 
     /// Called with each stored record.
-    fn kept(&mut self, _cell: &Self::Cell, _record: &Record) {}
+    fn on_stored(&mut self, _cell: &Self::Cell, _record: &Record) {}
 
     /// Maximum number of warm-up runs.
     fn warmups_max(&self, _cell: &Self::Cell) -> usize {
@@ -63,7 +63,7 @@ pub(crate) trait Session {
     }
 
     /// Server and client of this cell, if they differ from the workbench's.
-    fn context(&self, _cell: &Self::Cell) -> Option<&Context> {
+    fn context(&self, _cell: &Self::Cell) -> Option<&RecordContext> {
         None
     }
 }
@@ -130,7 +130,7 @@ impl<S: Session> Benchmark for Turns<'_, S> {
         self.session.leading(self.last())
     }
 
-    fn pace(&self, warm: &Run) -> Option<Pace> {
+    fn pace(&self, warm: &Run) -> Option<CheckLoad> {
         self.session.pace(self.last(), warm)
     }
 
@@ -150,7 +150,7 @@ impl<S: Session> Benchmark for Turns<'_, S> {
 ///
 /// # Errors
 /// The record cannot be stored.
-pub(crate) fn keep<S: Session>(
+pub(crate) fn store_record<S: Session>(
     bench: &mut Workbench<'_>,
     session: &mut S,
     (cell, runs, started): (&S::Cell, &Runs, Timestamp),
@@ -168,7 +168,7 @@ pub(crate) fn keep<S: Session>(
         bench.context = own;
     }
     if let Some(record) = kept? {
-        session.kept(cell, &record);
+        session.on_stored(cell, &record);
         records.push(record);
     }
     Ok(())

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 pub use gather::Others;
 use jiff::Timestamp;
-pub use production::{GAP_NEEDS, Production, Served};
+pub use production::{GAP_NEEDS, Production, ServedModelFigures};
 pub use queued::Queued;
 pub use write::write;
 

@@ -14,12 +14,12 @@ pub use cell::Cell;
 use cell::Evidence;
 pub use request::Asking;
 pub(crate) use request::Form;
-pub use summary::Seen;
+pub use summary::OnRecord;
 pub use text::{Sentences, TEXTS, Text, VERSION};
 pub use verdict::StreamingFinding;
 pub(crate) use voice::listed_voices;
 
-use crate::drive::{Arrivals, Driven};
+use crate::drive::{Arrivals, DriveResult};
 use crate::record::RecordKind;
 use crate::runs::BenchError;
 use crate::timeline::{PCM_RATE_HZ, RequestFault, SoundFault, SoundFormat, SoundTimeline, sound};
@@ -71,7 +71,7 @@ pub struct SpeechSession<'a, 's> {
     texts: Vec<Text>,
     streaming: Vec<Streaming>,
     /// Receives when the sound of each cell arrived.
-    pub(crate) seen: Option<&'s mut Seen<'s>>,
+    pub(crate) seen: Option<&'s mut OnRecord<'s>>,
     /// Evidence of each cell's latest run since its last record.
     evidence: Vec<(Cell, Evidence)>,
 }
@@ -191,18 +191,18 @@ impl<'a> SpeechSession<'a, '_> {
     fn listen(&self, offer: Offer) -> Result<Result<SoundTimeline, SoundFault>, BenchError> {
         let Offer { format, asking } = offer;
         let text = TEXTS[0];
-        let request = self.form(&self.voices[0], format, asking).bytes(text.words, 0);
+        let request = self.speech_form(&self.voices[0], format, asking).bytes(text.words, 0);
         let driven = self.drive(vec![request], 1, text)?;
         let stopped = Err(SoundFault::Answer(RequestFault::Stopped));
         let exchange = driven.exchanges.first();
         Ok(exchange.map_or(stopped, |exchange| sound(exchange, format, self.pcm_rate_hz)))
     }
 
-    fn form<'f>(&'f self, voice: &'f str, format: SoundFormat, asking: Asking) -> Form<'f> {
+    fn speech_form<'f>(&'f self, voice: &'f str, format: SoundFormat, asking: Asking) -> Form<'f> {
         Form { target: &self.asker.target, voice, format, asking }
     }
 
-    fn drive(&self, jobs: Vec<Bytes>, users: usize, text: Text) -> Result<Driven, BenchError> {
+    fn drive(&self, jobs: Vec<Bytes>, users: usize, text: Text) -> Result<DriveResult, BenchError> {
         let room = text.chars() * ANSWER_BYTES_PER_CHAR;
         self.asker.drive(jobs, Arrivals::Closed { users }, room)
     }

@@ -6,14 +6,14 @@ mod limit;
 use jiff::Timestamp;
 
 use crate::chat::{
-    Cell, ChatSession, ChatWorkload, Prompts, Shape, ThinkingChoice, ThinkingMode, room,
+    Cell, ChatSession, ChatWorkload, Prompts, Shape, ThinkingChoice, ThinkingMode, context_needed,
 };
 use crate::drive::Arrivals;
 use crate::launch::{LaunchError, Running};
 use crate::record::{Record, RecordKind, Status};
 use crate::runs::{BenchError, Reply, Run, Runs, Step};
 use crate::server::StartedServer;
-use crate::session::{RunSize, keep, run_in_turns};
+use crate::session::{RunSize, run_in_turns, store_record};
 use crate::workbench::Workbench;
 
 /// Least number of repetitions of a new prompt.
@@ -88,8 +88,8 @@ impl Sweep<'_> {
             }
             let began = Timestamp::now();
             if let Err(error) = self.grow(bench, *length) {
-                let failed = Found::not_started(*length, began, error)?;
-                records.extend(self.keep(bench, session, failed)?);
+                let failed = LengthResult::not_started(*length, began, error)?;
+                records.extend(self.store_length(bench, session, failed)?);
                 break;
             }
             let fits = limit::limit(&bench.target);
@@ -98,7 +98,7 @@ impl Sweep<'_> {
                 break;
             }
             let found = self.run(bench, session, *length)?;
-            let kept = self.keep(bench, session, found)?;
+            let kept = self.store_length(bench, session, found)?;
             let has_failed = kept.iter().any(|record| record.status != Status::Ok);
             records.extend(kept);
             if has_failed {
@@ -111,7 +111,7 @@ impl Sweep<'_> {
     /// Restarts a server that hob started with the context of this length.
     fn grow(&self, bench: &mut Workbench<'_>, length: u32) -> Result<(), BenchError> {
         let Some(started) = &mut bench.started else { return Ok(()) };
-        let needs = room(length, self.options.answer).to_string();
+        let needs = context_needed(length, self.options.answer).to_string();
         let is_filled =
             started.launch.command.contains("{ctx}") && self.options.room == Room::OfEach;
         let ctx = started.places.get_mut("ctx").filter(|_| is_filled);
@@ -146,37 +146,37 @@ impl Sweep<'_> {
         bench: &mut Workbench<'_>,
         session: &mut ChatSession<'_>,
         length: u32,
-    ) -> Result<Found, BenchError> {
+    ) -> Result<LengthResult, BenchError> {
         let began = Timestamp::now();
-        session.make_room(room(length, self.options.answer));
+        session.set_context(context_needed(length, self.options.answer));
         session.measure_token_rate_for(length)?;
         let name = format!("{length} tokens, new and cached");
         let runs = run_in_turns(bench, &name, session, &self.cells(length))?;
         let ended =
             bench.started.as_mut().and_then(StartedServer::running).and_then(Running::has_ended);
-        Ok(Found { length, began, runs, ended })
+        Ok(LengthResult { length, began, runs, ended })
     }
 
     /// Stores the cold cell first. If it failed, there is no cached cell.
-    fn keep(
+    fn store_length(
         &self,
         bench: &mut Workbench<'_>,
         session: &mut ChatSession<'_>,
-        found: Found,
+        found: LengthResult,
     ) -> Result<Vec<Record>, BenchError> {
-        let Found { length, began, runs, ended } = found;
+        let LengthResult { length, began, runs, ended } = found;
         let (mut kept, ctx) = (Vec::new(), started_with(bench));
         for (cell, runs) in self.cells(length).iter().zip(&runs) {
             let first: Option<&Record> = kept.first();
             let prompts_sha256 = first.and_then(|first| first.workload.prompts_sha256.clone());
-            keep(bench, session, (cell, runs, began), &mut kept, |record| {
+            store_record(bench, session, (cell, runs, began), &mut kept, |record| {
                 record.kind = RecordKind::CtxSweep;
                 record.workload.shape = Some(format!("ctx_{length}"));
                 record.workload.prompts_sha256 =
                     prompts_sha256.or(record.workload.prompts_sha256.take());
                 record.engine.params.ctx = ctx.or(record.engine.params.ctx);
                 if let (Some(ended), false) = (&ended, record.status == Status::Ok) {
-                    record.status = status(ended);
+                    record.status = status_of_end(ended);
                     record.invalid_reasons.push(ended.to_string());
                 }
             })?;
@@ -195,7 +195,7 @@ fn started_with(bench: &Workbench<'_>) -> Option<u64> {
     ctx.parse().ok()
 }
 
-fn status(ended: &LaunchError) -> Status {
+fn status_of_end(ended: &LaunchError) -> Status {
     match ended {
         LaunchError::Ended { is_out_of_memory: true, .. } => Status::Oom,
         LaunchError::NotReady { .. } => Status::Timeout,
@@ -204,7 +204,7 @@ fn status(ended: &LaunchError) -> Status {
 }
 
 /// The result of one length.
-struct Found {
+struct LengthResult {
     length: u32,
     began: Timestamp,
     /// Runs of new prompts, and of cached ones if the new ones were answered.
@@ -213,9 +213,13 @@ struct Found {
     ended: Option<LaunchError>,
 }
 
-impl Found {
+impl LengthResult {
     /// A server that does not start with this context is a result; a stop by the user is not.
-    fn not_started(length: u32, began: Timestamp, error: BenchError) -> Result<Found, BenchError> {
+    fn not_started(
+        length: u32,
+        began: Timestamp,
+        error: BenchError,
+    ) -> Result<LengthResult, BenchError> {
         let BenchError::Launch(error) = error else { return Err(error) };
         if matches!(error, LaunchError::Stopped | LaunchError::Unfilled { .. }) {
             return Err(error.into());
@@ -224,7 +228,7 @@ impl Found {
             Reply { fault: Some("the server did not start".to_owned()), ..Reply::default() };
         let run = Run { replies: vec![reply], ..Run::default() };
         let first = Runs { runs: vec![run], ..Runs::default() };
-        Ok(Found { length, began, runs: vec![first], ended: Some(error) })
+        Ok(LengthResult { length, began, runs: vec![first], ended: Some(error) })
     }
 }
 
@@ -236,7 +240,7 @@ mod tests {
     fn a_server_has_room_for_prompt_and_answer() {
         let rows = [(16, 16, 1024), (512, 512, 1096), (131_072, 512, 133_696)];
         for (length, answer, expected) in rows {
-            assert_eq!(room(length, answer), expected, "{length} and {answer}");
+            assert_eq!(context_needed(length, answer), expected, "{length} and {answer}");
         }
     }
 
@@ -247,11 +251,14 @@ mod tests {
             said: String::new(),
             is_out_of_memory,
         };
-        assert_eq!(status(&ended(true)), Status::Oom);
-        assert_eq!(status(&ended(false)), Status::Failed);
+        assert_eq!(status_of_end(&ended(true)), Status::Oom);
+        assert_eq!(status_of_end(&ended(false)), Status::Failed);
         let waited = std::time::Duration::from_secs(1);
-        assert_eq!(status(&LaunchError::NotReady { waited, said: String::new() }), Status::Timeout);
-        let stopped = Found::not_started(512, Timestamp::now(), LaunchError::Stopped.into());
+        assert_eq!(
+            status_of_end(&LaunchError::NotReady { waited, said: String::new() }),
+            Status::Timeout
+        );
+        let stopped = LengthResult::not_started(512, Timestamp::now(), LaunchError::Stopped.into());
         assert!(stopped.is_err(), "a stop is no result");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::ask::{AskError, Asked, ask};
+use crate::ask::{AskError, WholeResponse, ask};
 use crate::drive::{Endpoint, EndpointError};
 use crate::timeline::Protocol;
 
@@ -98,7 +98,7 @@ impl Target {
         };
         let is_hob = says_hob(&get);
         let (api, listed) = match (api, listed) {
-            (_, Asked { status: status @ (401 | 403), .. }) => {
+            (_, WholeResponse { status: status @ (401 | 403), .. }) => {
                 return Err(TargetError::Key { server, status });
             }
             (Some(api), listed) => (api, listed),
@@ -115,7 +115,7 @@ impl Target {
         };
         let version = version(&get, api);
         let (engine, version) = match api {
-            _ if is_hob => (Some("hob"), said(&get, "/health", "version")),
+            _ if is_hob => (Some("hob"), text_field(&get, "/health", "version")),
             Api::Hob => (None, None),
             Api::Ollama => (Some("ollama"), version),
             Api::OpenAi if version.is_some() => (None, version),
@@ -141,8 +141,9 @@ pub fn is_hob(url: &str) -> bool {
 }
 
 /// A server that answers 200 to everything is not a hob, so the bodies are checked too.
-fn says_hob(get: &impl Fn(&str) -> Result<Asked, AskError>) -> bool {
-    let json = |asked: &Asked| serde_json::from_slice::<Value>(&asked.body).unwrap_or_default();
+fn says_hob(get: &impl Fn(&str) -> Result<WholeResponse, AskError>) -> bool {
+    let json =
+        |asked: &WholeResponse| serde_json::from_slice::<Value>(&asked.body).unwrap_or_default();
     let health = get("/health").ok().filter(|asked| asked.status == 200);
     let says_version = health
         .as_ref()
@@ -156,13 +157,13 @@ fn says_hob(get: &impl Fn(&str) -> Result<Asked, AskError>) -> bool {
 }
 
 /// Ollama also has OpenAI's API, but counts tokens more exactly in its own.
-fn kind(get: &impl Fn(&str) -> Result<Asked, AskError>) -> Result<Api, AskError> {
+fn kind(get: &impl Fn(&str) -> Result<WholeResponse, AskError>) -> Result<Api, AskError> {
     let root = get("/")?;
     let is_ollama = root.status == 200 && root.body.starts_with(b"Ollama is running");
     Ok(if is_ollama { Api::Ollama } else { Api::OpenAi })
 }
 
-fn version(get: &impl Fn(&str) -> Result<Asked, AskError>, api: Api) -> Option<String> {
+fn version(get: &impl Fn(&str) -> Result<WholeResponse, AskError>, api: Api) -> Option<String> {
     let (path, field) = match api {
         // hob's `/api/version` is the version of the imitated Ollama.
         Api::Hob => ("/health", "version"),
@@ -170,11 +171,15 @@ fn version(get: &impl Fn(&str) -> Result<Asked, AskError>, api: Api) -> Option<S
         // llama-server's.
         Api::OpenAi => ("/props", "build_info"),
     };
-    said(get, path, field)
+    text_field(get, path, field)
 }
 
 /// A text field of an answer; None without a valid answer.
-fn said(get: &impl Fn(&str) -> Result<Asked, AskError>, path: &str, field: &str) -> Option<String> {
+fn text_field(
+    get: &impl Fn(&str) -> Result<WholeResponse, AskError>,
+    path: &str,
+    field: &str,
+) -> Option<String> {
     let asked = get(path).ok().filter(|asked| asked.status == 200)?;
     let said: Value = serde_json::from_slice(&asked.body).ok()?;
     let version = said[field].as_str()?.trim();
@@ -184,18 +189,18 @@ fn said(get: &impl Fn(&str) -> Result<Asked, AskError>, path: &str, field: &str)
 /// Name and version of another engine. `owned_by` decides first, because several engines and gateways have a `/version`. Without
 /// an owner, a version that starts with a digit means vLLM.
 fn introduced(
-    get: &impl Fn(&str) -> Result<Asked, AskError>,
+    get: &impl Fn(&str) -> Result<WholeResponse, AskError>,
     owner: Option<&str>,
 ) -> (Option<&'static str>, Option<String>) {
     let known = ENGINES.iter().find(|(owns, ..)| Some(*owns) == owner);
     if let Some((_, name, path)) = known {
-        return (Some(name), said(get, path, "version"));
+        return (Some(name), text_field(get, path, "version"));
     }
-    if let Some(version) = said(get, "/version", "version") {
+    if let Some(version) = text_field(get, "/version", "version") {
         let is_vllm = owner.is_none() && version.starts_with(|c: char| c.is_ascii_digit());
         return (is_vllm.then_some(VLLM), Some(version));
     }
-    let version = said(get, "/get_server_info", "version");
+    let version = text_field(get, "/get_server_info", "version");
     (version.is_some().then_some(SGLANG), version)
 }
 

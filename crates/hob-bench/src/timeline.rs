@@ -16,7 +16,7 @@ use hob_wire::{
 use crate::drive::{End, Exchange};
 use crate::http_response::HttpResponse;
 pub use figures::{Figures, Flag, Stalls, TokenCounts, figures, stalls};
-pub use sound::{Arrived, PCM_RATE_HZ, SoundFault, SoundFormat, SoundTimeline, sound};
+pub use sound::{ArrivalPoint, PCM_RATE_HZ, SoundFault, SoundFormat, SoundTimeline, sound};
 pub use transcript::{TranscriptTimeline, transcript};
 
 /// Maximum size of an event; no benchmarked server sends more.
@@ -97,7 +97,7 @@ pub struct Timeline {
 
 /// Parses the recording of a chat answer or a completion.
 pub fn timeline(exchange: &Exchange, protocol: Protocol) -> Timeline {
-    let mut reading = Reading::of(protocol);
+    let mut reading = Reading::new(protocol);
     let mut answer = HttpResponse::expected();
     let mut unread = BytesMut::new();
     let mut timeline = Timeline {
@@ -109,16 +109,16 @@ pub fn timeline(exchange: &Exchange, protocol: Protocol) -> Timeline {
         unread.extend_from_slice(bytes);
         let at = at.saturating_sub(exchange.sent);
         let mut body = Vec::new();
-        let taken = answer.take(&mut unread, |bytes| body.extend_from_slice(bytes));
+        let taken = answer.push(&mut unread, |bytes| body.extend_from_slice(bytes));
         if answer.status != 0 && timeline.head.is_none() {
             (timeline.head, timeline.status) = (Some(at), answer.status);
         }
-        reading.take(at, &body);
+        reading.push(at, &body);
         if taken.is_err() {
             break;
         }
     }
-    reading.rest();
+    reading.finish_last_piece();
     timeline.fault = fault(exchange, &timeline, &reading);
     let Reading { chunks, counts, finish, .. } = reading;
     Timeline { chunks, counts, finish, ..timeline }
@@ -177,7 +177,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(protocol: Protocol) -> Reading {
+    fn new(protocol: Protocol) -> Reading {
         let kind = match protocol {
             Protocol::OpenAi => PieceKind::Event,
             Protocol::Ollama => PieceKind::Line,
@@ -199,7 +199,7 @@ impl Reading {
         }
     }
 
-    fn take(&mut self, at: Duration, body: &[u8]) {
+    fn push(&mut self, at: Duration, body: &[u8]) {
         if body.is_empty() {
             return;
         }
@@ -219,7 +219,7 @@ impl Reading {
     }
 
     /// Parses a last piece without its end, or an answer that was not streamed.
-    fn rest(&mut self) {
+    fn finish_last_piece(&mut self) {
         if let Some(piece) = self.pieces.rest() {
             self.piece(&piece, true);
         }
@@ -241,11 +241,11 @@ impl Reading {
             Observed::Done => (self.has_end, self.is_answer) = (true, true),
             Observed::Malformed => self.has_garbage = true,
             Observed::Failed { message } => self.failed = Some(message),
-            Observed::Said(part) => self.part(part, is_first_of_read),
+            Observed::Said(part) => self.add_part(part, is_first_of_read),
         }
     }
 
-    fn part(&mut self, part: ObservedPart, is_first_of_read: bool) {
+    fn add_part(&mut self, part: ObservedPart, is_first_of_read: bool) {
         self.is_answer = true;
         self.counts = part.counts.or(self.counts);
         self.has_end |= part.is_last || part.finish.is_some();

@@ -24,7 +24,7 @@ use cell::{Cell, TranscriptionSession};
 use crate::drive::Arrivals;
 use crate::record::Record;
 use crate::runs::BenchError;
-use crate::session::{Session as _, keep, run_in_turns};
+use crate::session::{Session as _, run_in_turns, store_record};
 use crate::speech::Streaming;
 use crate::workbench::{OtherServer, Workbench};
 
@@ -84,8 +84,8 @@ impl TranscriptionWorkload {
                     let (name, started) = (session.name(&cells[0]), Timestamp::now());
                     let runs = run_in_turns(bench, &name, &mut session, &cells)?;
                     for (cell, runs) in cells.iter().zip(&runs) {
-                        let subject = (cell, runs, started);
-                        keep(bench, &mut session, subject, &mut records, |_| ())?;
+                        let measured = (cell, runs, started);
+                        store_record(bench, &mut session, measured, &mut records, |_| ())?;
                     }
                 }
             }

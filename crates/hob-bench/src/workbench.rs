@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
-use crate::drive::{Arrivals, Drive, Driven, Patience};
+use crate::drive::{Arrivals, Drive, DriveResult, Patience};
 use crate::host::noise;
 use crate::record::{Host, RawSample, Record, RecordError, RecordKind, RecordedWorkload};
-use crate::runs::{BenchError, Benchmark, CellRecord, CellSummary, Context, Runs, Step, StopRule};
+use crate::runs::{
+    BenchError, Benchmark, CellRecord, CellSummary, RecordContext, Runs, Step, StopRule,
+};
 use crate::server::StartedServer;
 use crate::target::Target;
 
@@ -18,7 +20,7 @@ pub struct Workbench<'a> {
     pub target: Target,
     /// None for a server that this program did not start.
     pub started: Option<StartedServer>,
-    pub context: Context,
+    pub context: RecordContext,
     pub stop_rule: StopRule,
     pub patience: Patience,
     pub stop: &'a AtomicBool,
@@ -32,7 +34,7 @@ pub struct Workbench<'a> {
 #[derive(Clone, Debug)]
 pub struct OtherServer {
     pub target: Target,
-    pub context: Context,
+    pub context: RecordContext,
 }
 
 /// Stores a record with its samples.
@@ -57,7 +59,7 @@ impl Asker<'_> {
         jobs: Vec<Bytes>,
         arrivals: Arrivals,
         answer_bytes: usize,
-    ) -> Result<Driven, BenchError> {
+    ) -> Result<DriveResult, BenchError> {
         let Asker { target, patience, seed, stop } = self;
         let endpoint = target.endpoint.clone();
         let drive =
@@ -92,7 +94,7 @@ impl<'a> Workbench<'a> {
     pub fn run(&mut self, name: &str, subject: &mut impl Benchmark) -> Result<Runs, BenchError> {
         let Workbench { stop_rule, stop, tell, started, .. } = self;
         let mut restart = || match started {
-            Some(started) => started.again(stop).map(|()| true).map_err(BenchError::from),
+            Some(started) => started.restart(stop).map(|()| true).map_err(BenchError::from),
             None => Ok(false),
         };
         stop_rule.run(subject, stop, &mut restart, &mut |step| tell(name, step))
@@ -132,7 +134,7 @@ impl<'a> Workbench<'a> {
         }
         let host = Host { noise: noise(), ..self.context.host.clone() };
         let CellRecord { mut record, samples } =
-            summary.into_record(&Context { host, ..self.context.clone() });
+            summary.into_record(&RecordContext { host, ..self.context.clone() });
         if let Some(started) = &mut self.started {
             record.resources = started.resources();
         }

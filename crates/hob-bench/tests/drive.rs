@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hob_bench::drive::{Arrivals, CONNECTIONS_MAX, Drive, DriveError, Driven, Endpoint, Patience};
+use hob_bench::drive::{
+    Arrivals, CONNECTIONS_MAX, Drive, DriveError, DriveResult, Endpoint, Patience,
+};
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::timeline::{Figures, Flag, Protocol, RequestFault, figures, timeline};
 
@@ -31,7 +33,7 @@ fn job(path: &str, number: usize) -> Bytes {
         .into()
 }
 
-fn drive(url: &str, path: &str, count: usize, arrivals: Arrivals) -> Driven {
+fn drive(url: &str, path: &str, count: usize, arrivals: Arrivals) -> DriveResult {
     let endpoint = Endpoint::parse(url).expect("as it was made");
     let jobs = (0..count).map(|number| job(path, number)).collect();
     let drive = Drive { endpoint, jobs, arrivals, seed: 7, patience: SHORT, answer_bytes: 1 << 16 };

@@ -8,11 +8,11 @@ use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{Record, RecordKind, Status, StreamVerdict};
-use hob_bench::runs::{BenchError, Context, StopRule};
+use hob_bench::runs::{BenchError, RecordContext, StopRule};
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, StreamingFinding, Text};
 use hob_bench::target::Target;
 use hob_bench::terms::Metric;
-use hob_bench::timeline::{Arrived, RequestFault, SoundFault, SoundFormat};
+use hob_bench::timeline::{ArrivalPoint, RequestFault, SoundFault, SoundFormat};
 use hob_bench::workbench::Workbench;
 use sha2::{Digest as _, Sha256};
 
@@ -30,7 +30,7 @@ fn measured(
     let mut bench = Workbench {
         target: Target::find(&mock.url(), None, None, None).expect("a server"),
         started: None,
-        context: Context { seed: 7, ..Context::default() },
+        context: RecordContext { seed: 7, ..RecordContext::default() },
         stop_rule: StopRule { runs_min: 2, runs_max: 2, ..StopRule::default() },
         patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
         stop: &stop,
@@ -46,7 +46,7 @@ fn measured(
 }
 
 fn texts(names: &[&str]) -> Vec<Text> {
-    names.iter().map(|name| Text::named(name).expect("a text")).collect()
+    names.iter().map(|name| Text::by_name(name).expect("a text")).collect()
 }
 
 fn only(format: SoundFormat) -> Formats {
@@ -95,7 +95,7 @@ fn a_text_is_timed_and_its_sound_is_known_by_its_hash() {
     let chars_s = record.metrics.figure(Metric::CharsS).expect("a figure");
     assert!(chars_s > 0.0 && chars_s <= 49.0 / 0.04, "{chars_s}");
 
-    let text = Text::named("medium").expect("a text").words;
+    let text = Text::by_name("medium").expect("a text").words;
     let body = format!(r#"{{"model":"mock","input":"{text}","response_format":"pcm"}}"#);
     let target = Target::find(&mock.url(), None, None, None).expect("a server");
     let within = Duration::from_secs(5);
@@ -139,7 +139,7 @@ fn several_users_make_more_sound_and_no_tier() {
 }
 
 /// A sentence and three, as MP3: so few bytes that no read is cut in two.
-fn watched(pairs: &str, streaming: Vec<Streaming>) -> (Vec<Record>, Vec<Vec<Arrived>>) {
+fn watched(pairs: &str, streaming: Vec<Streaming>) -> (Vec<Record>, Vec<Vec<ArrivalPoint>>) {
     let mock = mock(&format!("ttft_ms=200,audio_rtf=0.2,audio_ms_per_char=40,{pairs}"));
     let mut all = experiment(&["medium", "long"], only(SoundFormat::Mp3), Axis::Delivery);
     if let Workload::Speech(speech) = &mut all.workload {
@@ -160,7 +160,7 @@ fn verdicts(records: &[Record]) -> Vec<Option<StreamVerdict>> {
 fn who_holds_everything_back_fakes_it() {
     let (records, _) = watched("audio=hold_all", vec![Streaming::Requested]);
     assert_eq!(verdicts(&records), [Some(StreamVerdict::Fake); 2]);
-    assert!(matches!(StreamingFinding::of(&records), StreamingFinding::Fake { .. }));
+    assert!(matches!(StreamingFinding::from_records(&records), StreamingFinding::Fake { .. }));
 }
 
 #[test]
@@ -168,7 +168,10 @@ fn who_makes_sentence_by_sentence_is_told_from_who_fakes_it() {
     let (records, _) = watched("audio=per_sentence", vec![Streaming::Requested]);
     let expected = [Some(StreamVerdict::Fake), Some(StreamVerdict::Streaming)];
     assert_eq!(verdicts(&records), expected);
-    assert!(matches!(StreamingFinding::of(&records), StreamingFinding::BySentence { .. }));
+    assert!(matches!(
+        StreamingFinding::from_records(&records),
+        StreamingFinding::BySentence { .. }
+    ));
 }
 
 #[test]
@@ -177,8 +180,11 @@ fn who_streams_is_seen_to_do_so_and_who_was_asked_for_a_file_is_not_blamed() {
     let (records, seen) = watched("audio=streamed", both);
     let streaming = Some(StreamVerdict::Streaming);
     assert_eq!(verdicts(&records), [streaming, streaming, None, None]);
-    assert!(matches!(StreamingFinding::of(&records[..2]), StreamingFinding::Streaming { .. }));
-    assert_eq!(StreamingFinding::of(&records[2..]), StreamingFinding::Unmeasured);
+    assert!(matches!(
+        StreamingFinding::from_records(&records[..2]),
+        StreamingFinding::Streaming { .. }
+    ));
+    assert_eq!(StreamingFinding::from_records(&records[2..]), StreamingFinding::Unmeasured);
     // 8.4 s of sound in frames of 24 ms and 192 bytes, in pieces of 200 ms.
     let long = &seen[1];
     assert_eq!(long.last().map(|arrived| arrived.bytes), Some(350 * 192));

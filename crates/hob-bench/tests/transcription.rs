@@ -8,7 +8,7 @@ use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{Axis, Experiment, OtherServer, RunSize, Workload};
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{Record, RecordKind, Status, Stt};
-use hob_bench::runs::{BenchError, Context, StopRule};
+use hob_bench::runs::{BenchError, RecordContext, StopRule};
 use hob_bench::speech::Streaming;
 use hob_bench::target::Target;
 use hob_bench::terms::Metric;
@@ -30,7 +30,7 @@ fn measured(
     let mut bench = Workbench {
         target: Target::find(&mock.url(), None, None, None).expect("a server"),
         started: None,
-        context: Context { seed: 7, ..Context::default() },
+        context: RecordContext { seed: 7, ..RecordContext::default() },
         stop_rule: StopRule { runs_min: 2, runs_max: 2, ..StopRule::default() },
         patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
         stop: &stop,
@@ -162,7 +162,8 @@ fn a_server_can_speak_the_clips_itself() {
 fn two_servers_get_the_same_clips_in_turns() {
     let (base, new) = (mock(&format!("ttft_ms=60,itl_ms=0,{HEARD}")), mock("ttft_ms=20,itl_ms=0"));
     let target = Target::find(&new.url(), None, None, None).expect("a server");
-    let other = OtherServer { target, context: Context { seed: 7, ..Context::default() } };
+    let other =
+        OtherServer { target, context: RecordContext { seed: 7, ..RecordContext::default() } };
     let mut both = workload(vec![None], vec![Streaming::Declined]);
     both.other = Some(Box::new(other));
     let records = measured(&base, |bench| experiment(both, &[1]).measure(bench));

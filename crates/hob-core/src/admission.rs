@@ -115,7 +115,7 @@ impl<W> Admission<W> {
     pub fn backlog(&self) -> f64 {
         let load = lock(&self.shared);
         // Folded, because the sum of no floats is -0, and metrics would show that.
-        load.requests.values().fold(0.0, |all, request| all + load.left(request))
+        load.requests.values().fold(0.0, |all, request| all + load.remaining_work(request))
     }
 }
 
@@ -142,14 +142,14 @@ impl Pace {
 
 impl Load {
     /// Work that a request still needs. Finished requests tell how far expectations are off.
-    fn left(&self, request: &Request) -> f64 {
+    fn remaining_work(&self, request: &Request) -> f64 {
         (request.expected * self.produced / self.expected - request.produced).max(0.0)
     }
 
     /// Time until the first request in flight ends. Started requests share the model's time; the
     /// others come after them.
     fn retry_after(&self) -> Duration {
-        let left = |request: &Request| self.left(request);
+        let left = |request: &Request| self.remaining_work(request);
         let started = self.requests.values().filter(|request| request.has_started).map(left);
         let (sharing, least) =
             started.fold((0, f64::INFINITY), |(count, least), left| (count + 1, least.min(left)));
@@ -173,12 +173,12 @@ pub struct Permit<W> {
 
 impl<W: Work> Permit<W> {
     /// The model has begun to work on it.
-    pub fn started(&mut self) {
+    pub fn record_start(&mut self) {
         self.change(|request, _| request.has_started = true);
     }
 
     /// The model produced this much more.
-    pub fn produced(&mut self, work: W) {
+    pub fn record_output(&mut self, work: W) {
         let work = work.amount();
         self.change(|request, pace| {
             request.has_started = true;
@@ -188,7 +188,7 @@ impl<W: Work> Permit<W> {
     }
 
     /// The request waited for the model for `time`, until `now`. Measures how fast the model is.
-    pub fn waited(&mut self, time: Duration, now: Instant) {
+    pub fn record_wait(&mut self, time: Duration, now: Instant) {
         self.change(|request, pace| {
             request.is_timed = true;
             pace.waited(time, now);
@@ -248,17 +248,17 @@ mod tests {
     fn started_requests_share_the_model_and_the_others_come_after_them() {
         let admission = Admission::new(3, 0.5);
         let mut started = [10.0, 8.0].map(|s| admission.admit(SoundSeconds(s)).expect("admitted"));
-        started.iter_mut().for_each(Permit::started);
+        started.iter_mut().for_each(Permit::record_start);
         let _waits = admission.admit(SoundSeconds(1.0)).expect("admitted");
         assert_eq!(refused_s(&admission), 8.0, "twice 8 s of sound at 0.5");
-        started[1].produced(SoundSeconds(4.0));
+        started[1].record_output(SoundSeconds(4.0));
         assert_eq!(
             refused_s(&admission),
             4.0,
             "work without a reported wait does not change the pace"
         );
-        started[0].waited(Duration::ZERO, Instant::now());
-        started[0].produced(SoundSeconds(4.0));
+        started[0].record_wait(Duration::ZERO, Instant::now());
+        started[0].record_output(SoundSeconds(4.0));
         assert_eq!(refused_s(&admission), 2.0, "4 s made in no time are a faster model");
     }
 
@@ -266,9 +266,9 @@ mod tests {
     fn work_beyond_what_was_expected_is_no_debt() {
         let admission = Admission::new(1, 1.0);
         let mut permit = admission.admit(SoundSeconds(10.0)).expect("admitted");
-        permit.produced(SoundSeconds(4.0));
+        permit.record_output(SoundSeconds(4.0));
         assert_eq!(admission.backlog(), 6.0);
-        permit.produced(SoundSeconds(100.0));
+        permit.record_output(SoundSeconds(100.0));
         assert_eq!(admission.backlog(), 0.0);
     }
 
@@ -280,9 +280,9 @@ mod tests {
         // Both wait for the whole time, and each second of sound takes two.
         for second in (2..=160).step_by(2) {
             let now = begun + Duration::from_secs(second);
-            permits[0].waited(Duration::from_secs(2), now);
-            permits[1].waited(Duration::from_secs(2), now);
-            permits[0].produced(SoundSeconds(1.0));
+            permits[0].record_wait(Duration::from_secs(2), now);
+            permits[1].record_wait(Duration::from_secs(2), now);
+            permits[0].record_output(SoundSeconds(1.0));
         }
         let unit_s = lock(&admission.shared).pace.unit_s();
         assert!((unit_s - 2.0).abs() < 0.2, "{unit_s}");
@@ -293,7 +293,7 @@ mod tests {
         let admission = Admission::new(1, 1.0);
         for _ in 0..30 {
             let mut permit = admission.admit(SoundSeconds(10.0)).expect("admitted");
-            permit.produced(SoundSeconds(5.0));
+            permit.record_output(SoundSeconds(5.0));
             permit.finished();
         }
         let _held = admission.admit(SoundSeconds(10.0)).expect("admitted");
@@ -315,7 +315,7 @@ mod tests {
     fn one_short_chat_answer_changes_the_estimate_little() {
         let admission = Admission::new(1, 0.02);
         let mut permit = admission.admit(Tokens(256.0)).expect("admitted");
-        permit.produced(Tokens(5.0));
+        permit.record_output(Tokens(5.0));
         permit.finished();
         let _held = admission.admit(Tokens(256.0)).expect("admitted");
         assert!(admission.backlog() > 200.0, "{}", admission.backlog());

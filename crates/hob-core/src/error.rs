@@ -38,7 +38,7 @@ pub enum ModelError {
     )]
     OutOfMemory { needed_bytes: u64, available_bytes: u64 },
     /// Other models use the memory. `retry_after` is `None` if waiting does not help.
-    #[error("there is no room for the model: {shortage}{}", again(*retry_after))]
+    #[error("there is no room for the model: {shortage}{}", retry_hint(*retry_after))]
     NoRoom { shortage: Shortage, retry_after: Option<Duration> },
     #[error("the model is busy; try again in {} s", retry_after.as_secs().max(1))]
     Busy { retry_after: Duration },
@@ -56,7 +56,7 @@ pub enum ModelError {
     #[error("{target}: {fault}")]
     Upstream { target: String, fault: Fault },
     /// No target of an alias answered. `last` is the failure of the last target that was tried.
-    #[error("no target of '{alias}' answered{}", each(attempts))]
+    #[error("no target of '{alias}' answered{}", joined_messages(attempts))]
     Unanswered {
         alias: String,
         attempts: Vec<FailedAttempt>,
@@ -123,12 +123,12 @@ impl ModelError {
     }
 }
 
-fn again(retry_after: Option<Duration>) -> String {
+fn retry_hint(retry_after: Option<Duration>) -> String {
     retry_after
         .map_or_else(String::new, |time| format!("; try again in {} s", time.as_secs().max(1)))
 }
 
-fn each(attempts: &[FailedAttempt]) -> String {
+fn joined_messages(attempts: &[FailedAttempt]) -> String {
     let said: Vec<&str> = attempts.iter().map(|attempt| attempt.message.as_str()).collect();
     if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) }
 }

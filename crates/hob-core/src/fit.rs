@@ -19,7 +19,7 @@ mod validate;
 mod warnings;
 
 pub use alternatives::{Alternative, Toward, alternatives};
-pub use calibrate::{Implausible, TimedRun, fitted};
+pub use calibrate::{Implausible, TimedRun, fit_constants};
 pub use engines::{
     CacheTypes, Engine, EngineProfile, Format, HostReads, Mismatch, Scratch, Splits, Staging,
     Tower, UNFUSED_RECURRENT_US,

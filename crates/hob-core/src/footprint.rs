@@ -83,7 +83,7 @@ impl Footprint {
     ///
     /// # Errors
     /// The engine does not accept these KV types for this model.
-    pub fn of(
+    pub fn estimate(
         shape: &ModelShape,
         plan: &ContextPlan,
         repack: Repack,

@@ -36,7 +36,7 @@ impl LoadTimes {
         START_GUESS.saturating_add(Duration::from_millis(reading_ms))
     }
 
-    pub fn loaded(&mut self, took: Duration) {
+    pub fn record_load(&mut self, took: Duration) {
         if self.first.is_none() {
             self.first = Some(took);
             return;
@@ -83,9 +83,9 @@ mod tests {
     fn measured_loads_replace_the_estimate() {
         let mut times = LoadTimes::new(LoadTimes::guess(4_000_000_000));
         assert_eq!(times.expected(), s(10));
-        times.loaded(s(40));
+        times.record_load(s(40));
         assert_eq!(times.expected(), s(40));
-        times.loaded(s(3));
+        times.record_load(s(3));
         assert_eq!(times.expected(), s(3), "the first one came from the disk");
     }
 
@@ -93,10 +93,10 @@ mod tests {
     fn one_slow_load_in_ten_does_not_change_the_delay() {
         let mut times = LoadTimes::new(s(2));
         for took in [99, 1, 2, 3, 4, 5, 6, 7, 8, 9, 50] {
-            times.loaded(s(took));
+            times.record_load(s(took));
         }
         assert_eq!(times.expected(), s(9));
-        times.loaded(s(60));
+        times.record_load(s(60));
         assert_eq!(times.expected(), s(50), "the oldest was forgotten, and two were slow");
     }
 

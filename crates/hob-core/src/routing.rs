@@ -183,7 +183,7 @@ fn decision(retry: Retry, fall_back: FallBack, cool_down: CoolDown) -> RetryDeci
 mod tests {
     use super::*;
 
-    fn of(fault: Fault) -> RetryDecision {
+    fn for_fault(fault: Fault) -> RetryDecision {
         RetryDecision::after(&ModelError::upstream("a/b", fault))
     }
 
@@ -256,12 +256,12 @@ mod tests {
             (Fault::Refused { message: message() }, Retry::No, FallBack::No, CoolDown::No),
             (Fault::Circular { message: message() }, Retry::No, FallBack::No, CoolDown::No),
         ] {
-            assert_eq!(of(fault.clone()), decision(again, next, rest), "{fault}");
+            assert_eq!(for_fault(fault.clone()), decision(again, next, rest), "{fault}");
         }
         let spent = Fault::TimedOut { clock: Clock::Total, after: seconds(600) };
-        assert_eq!(of(spent).fall_back, FallBack::No);
+        assert_eq!(for_fault(spent).fall_back, FallBack::No);
         let silent = Fault::TimedOut { clock: Clock::FirstToken, after: seconds(45) };
-        assert_eq!(of(silent), decision(Retry::No, FallBack::Any, CoolDown::Counts));
+        assert_eq!(for_fault(silent), decision(Retry::No, FallBack::Any, CoolDown::Counts));
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl ScriptedChat {
     }
 
     /// The requests so far, in order.
-    pub fn asked(&self) -> Vec<ChatRequest> {
+    pub fn requests(&self) -> Vec<ChatRequest> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -201,7 +201,7 @@ impl ScriptedTranscript {
     }
 
     /// The requests so far, in order.
-    pub fn asked(&self) -> Vec<TranscriptRequest> {
+    pub fn requests(&self) -> Vec<TranscriptRequest> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -280,7 +280,7 @@ mod tests {
         let request = ChatRequest { tokens_max: Some(7), ..ChatRequest::default() };
         let events = block_on(chat.chat(request.clone())).expect("a script");
         assert_eq!(block_on(events.collect::<Vec<_>>()), [Ok(hello)]);
-        assert_eq!(chat.asked(), [request]);
+        assert_eq!(chat.requests(), [request]);
         let inputs = vec![EmbedInput::Text("hi".to_owned())];
         let embedded = block_on(chat.embed(EmbedRequest { inputs, ..EmbedRequest::default() }));
         assert_eq!(embedded, Ok(Embeddings { vectors: vec![vec![1.0]], prompt_tokens: 1 }));
@@ -291,6 +291,6 @@ mod tests {
             TranscriptRequest { prompt: Some("Ann".to_owned()), ..TranscriptRequest::default() };
         let events = block_on(ears.transcribe(request.clone())).expect("a script");
         assert_eq!(block_on(events.collect::<Vec<_>>()), [Ok(said)]);
-        assert_eq!(ears.asked(), [request]);
+        assert_eq!(ears.requests(), [request]);
     }
 }

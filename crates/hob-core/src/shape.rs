@@ -74,7 +74,7 @@ impl ModelShape {
     }
 
     /// What each layer keeps per token, with its window.
-    pub(crate) fn kept(&self) -> impl Iterator<Item = (KvShape, Option<u32>)> {
+    pub(crate) fn kv_layers(&self) -> impl Iterator<Item = (KvShape, Option<u32>)> {
         self.layers.iter().filter_map(|layer| layer.kv.map(|kv| (kv, layer.window_tokens)))
     }
 }

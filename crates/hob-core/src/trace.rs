@@ -127,7 +127,7 @@ fn attempt(target: &str, error: &ModelError, took: Duration) -> FailedAttempt {
 
 impl TraceData {
     /// Time lost on failed attempts and pauses.
-    pub fn lost(&self) -> Duration {
+    pub fn lost_time(&self) -> Duration {
         self.failures() + self.paused
     }
 
@@ -153,7 +153,7 @@ mod tests {
         let data = held.snapshot();
         assert_eq!((data.failed.len(), data.failed[0].kind), (1, "cut_off"));
         assert_eq!(data.failed[0].message, "gpu/q: the answer was cut off");
-        assert_eq!((data.lost(), data.has_begun), (Duration::from_millis(20), true));
+        assert_eq!((data.lost_time(), data.has_begun), (Duration::from_millis(20), true));
         assert_eq!(data.target.as_deref(), Some("local"));
     }
 
@@ -165,7 +165,7 @@ mod tests {
         trace.broke("gpu/q", &error, Duration::from_millis(900));
         trace.answers("gpu/q", Instant::now(), Duration::from_millis(80));
         let data = trace.snapshot();
-        assert_eq!((data.broken[0].kind, data.lost()), ("cut_off", Duration::ZERO));
+        assert_eq!((data.broken[0].kind, data.lost_time()), ("cut_off", Duration::ZERO));
         assert_eq!(data.target_first, Some(Duration::from_millis(5)));
         assert_eq!(data.target.as_deref(), Some("gpu/q"));
     }

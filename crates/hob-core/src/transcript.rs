@@ -112,7 +112,7 @@ impl Sound {
     pub const RATE_HZ: u32 = 16_000;
 
     /// Seconds of sound. For a file, a guess that assumes uncompressed sound; 0 for live sound.
-    pub fn about_s(&self) -> f64 {
+    pub fn estimated_s(&self) -> f64 {
         const BYTES_PER_SAMPLE: usize = 2;
         let samples = match self {
             Sound::Live(_) => 0,
@@ -266,6 +266,6 @@ mod tests {
         let samples = Sound::Samples(vec![0.0; 8000].into());
         let bytes = Bytes::from(vec![0; 32_000]);
         let file = Sound::File(SoundFile { bytes, name: None });
-        assert_eq!((samples.about_s(), file.about_s()), (0.5, 1.0));
+        assert_eq!((samples.estimated_s(), file.estimated_s()), (0.5, 1.0));
     }
 }

@@ -38,7 +38,7 @@ pub enum Turn {
 impl Turns {
     /// Puts a model into the queue, unless it is there already.
     pub fn wait(&mut self, model: &str, now: Instant) {
-        if self.place(model).is_none() {
+        if self.position(model).is_none() {
             let (model, since) = (model.to_owned(), now);
             let (needs, served) = (Vec::new(), BTreeMap::new());
             self.waiting.push(Waiting { model, since, needs, served });
@@ -47,7 +47,7 @@ impl Turns {
 
     /// Updates what the model waits for.
     pub fn needs(&mut self, model: &str, needs: Vec<String>) {
-        if let Some(place) = self.place(model) {
+        if let Some(place) = self.position(model) {
             self.waiting[place].needs = needs;
         }
     }
@@ -59,7 +59,7 @@ impl Turns {
 
     /// Whether this model may take memory from others. Models that have waited longer come first.
     pub fn may_take(&self, model: &str) -> bool {
-        self.place(model).is_none_or(|place| place == 0)
+        self.position(model).is_none_or(|place| place == 0)
     }
 
     /// Whether this model may use free memory. A model that has waited too long comes first here too; otherwise many
@@ -89,7 +89,7 @@ impl Turns {
         self.waiting.is_empty()
     }
 
-    fn place(&self, model: &str) -> Option<usize> {
+    fn position(&self, model: &str) -> Option<usize> {
         self.waiting.iter().position(|waiting| waiting.model == model)
     }
 }

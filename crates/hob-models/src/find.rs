@@ -269,7 +269,8 @@ impl Search<'_> {
 
     fn installed(&self, asked: &str) -> Result<Option<Described>, FindError> {
         let Some(store) = &self.finder.store else { return Ok(None) };
-        let found = store.find(&store.meant(asked)).ok().and_then(|stored| stored.chat_file());
+        let found =
+            store.find(&store.stored_name(asked)).ok().and_then(|stored| stored.chat_file());
         let Some(path) = found else { return Ok(None) };
         let mut found = self.path(&path)?;
         let is_other_quant = found.model.basis == Basis::Assumed;
@@ -277,7 +278,7 @@ impl Search<'_> {
             // A catalog name is also available in that quant.
             return Ok(None);
         }
-        found.model.name = store.meant(asked);
+        found.model.name = store.stored_name(asked);
         let file = found.file(&path);
         Ok(Some(found.at(Location::Installed(file))))
     }

@@ -168,7 +168,7 @@ impl Store {
 
     /// The stored name for any of a model's names. A repository without a quant means its only stored quant.
     /// A model that is not here gets its catalog name.
-    pub fn meant(&self, asked: &str) -> String {
+    pub fn stored_name(&self, asked: &str) -> String {
         let is_here = |name: &str| folders::is_plain(name) && self.model(name).exists();
         let canonical = names::canonical(asked);
         if is_here(asked) || is_here(&canonical) {
@@ -213,7 +213,7 @@ impl Store {
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn forms(&self) -> Result<BTreeMap<String, PathBuf>, StoreError> {
+    pub fn folders_by_name(&self) -> Result<BTreeMap<String, PathBuf>, StoreError> {
         let forms = self.names()?.into_iter().filter_map(|name| {
             let folder = self.form(&name).ok().flatten()?;
             Some((name, folder))

@@ -84,14 +84,14 @@ impl<T: Task> RequestTracker<T> {
     /// The model has started to work on this request.
     pub(crate) fn started(&mut self) {
         if let Some(permit) = &mut self.permit {
-            permit.started();
+            permit.record_start();
         }
     }
 
     /// The request waited for the model for `time`, until now.
     pub(crate) fn waited(&mut self, time: Duration) {
         if let Some(permit) = &mut self.permit {
-            permit.waited(time, Instant::now().into_std());
+            permit.record_wait(time, Instant::now().into_std());
         }
     }
 
@@ -111,7 +111,7 @@ impl<T: Task> RequestTracker<T> {
     pub(crate) fn produced(&mut self, work: T::Work) {
         self.in_flight.produced(work.amount());
         if let Some(permit) = &mut self.permit {
-            permit.produced(work);
+            permit.record_output(work);
         }
     }
 
@@ -141,7 +141,7 @@ impl<T: Task> RequestTracker<T> {
         }
         let waits = self.record.queue_ms.unwrap_or(0.0) + self.record.load_ms.unwrap_or(0.0);
         let waits = Duration::try_from_secs_f64(waits / 1e3).unwrap_or_default();
-        let others = trace.target_first? + trace.lost() + trace.queued + waits;
+        let others = trace.target_first? + trace.lost_time() + trace.queued + waits;
         self.first.map(|first| first.saturating_sub(others))
     }
 

@@ -106,7 +106,7 @@ async fn answer(request: Request, task: TranscriptTask) -> Result<Response, ApiE
     let (is_streamed, name) = (body.is_streamed, resolved.name);
     let endpoint = Endpoint::TRANSCRIPTION;
     let start = RequestStart { context, guards, endpoint, name, is_streamed };
-    let work = SoundSeconds(request.sound.about_s());
+    let work = SoundSeconds(request.sound.estimated_s());
     let mut answer = Answer::start(start, &resolved.model, work, vec![request]).await?;
     if is_streamed {
         let mut headers = answer.headers(EVENTS);

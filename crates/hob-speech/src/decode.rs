@@ -53,10 +53,10 @@ pub enum DecodeError {
 /// Decodes one file piece by piece. Holds the file's bytes, a packet, and at most about two seconds of samples.
 pub struct SoundDecoder {
     /// `None` after the last packet and after an error.
-    track: Option<SoundTrack>,
+    open_track: Option<SoundTrack>,
     resampler: Option<Resampler>,
     /// Samples at 16 kHz that no piece has carried yet.
-    ready: Vec<f32>,
+    resampled: Vec<f32>,
     pieces: u64,
     damage: Option<DecodeError>,
 }
@@ -76,24 +76,30 @@ impl SoundDecoder {
         if bytes.is_empty() {
             return Err(DecodeError::Empty);
         }
-        let track = caught(0.0, || SoundTrack::open(bytes))?;
+        let track = catch_panic(0.0, || SoundTrack::open(bytes))?;
         let ready = Vec::with_capacity(2 * PIECE_SAMPLES);
-        Ok(Self { track: Some(track), resampler: None, ready, pieces: 0, damage: None })
+        Ok(Self {
+            open_track: Some(track),
+            resampler: None,
+            resampled: ready,
+            pieces: 0,
+            damage: None,
+        })
     }
 
     /// Returns the next piece: one second at 16 kHz, mono, −1..=1, or what is left. `None` at the end.
     /// Fails only if no sound at all can be decoded. A file that is cut or damaged ends early, or has silence in place
     /// of the damage. [`SoundDecoder::damage`] then has the reason.
     pub fn next_piece(&mut self) -> Result<Option<Vec<f32>>, DecodeError> {
-        while self.ready.len() < PIECE_SAMPLES && self.track.is_some() {
+        while self.resampled.len() < PIECE_SAMPLES && self.open_track.is_some() {
             self.decode_block()?;
         }
-        if self.ready.is_empty() {
+        if self.resampled.is_empty() {
             return Ok(None);
         }
-        let rest = self.ready.split_off(self.ready.len().min(PIECE_SAMPLES));
+        let rest = self.resampled.split_off(self.resampled.len().min(PIECE_SAMPLES));
         self.pieces += 1;
-        Ok(Some(std::mem::replace(&mut self.ready, rest)))
+        Ok(Some(std::mem::replace(&mut self.resampled, rest)))
     }
 
     /// The first damage that was skipped, if any.
@@ -102,10 +108,10 @@ impl SoundDecoder {
     }
 
     fn decode_block(&mut self) -> Result<(), DecodeError> {
-        let Some(mut track) = self.track.take() else { return Ok(()) };
+        let Some(mut track) = self.open_track.take() else { return Ok(()) };
         let at_s = track.heard_s();
         // The decoders are libraries that read hostile bytes. After a panic, the track is dropped and never used again.
-        let outcome = caught(at_s, || {
+        let outcome = catch_panic(at_s, || {
             let block = track.next_block()?;
             let rate_hz = block.map_or(0, |block| block.rate_hz);
             self.resample(rate_hz, block.map_or(&[], |block| block.samples))?;
@@ -114,13 +120,13 @@ impl SoundDecoder {
         match outcome {
             Ok(Some(track)) => {
                 self.damage = track.damage().cloned();
-                self.track = Some(track);
+                self.open_track = Some(track);
                 Ok(())
             }
             Ok(None) => Ok(()),
             Err(damage @ DecodeError::Damaged { .. }) if at_s > 0.0 => {
                 self.damage = Some(damage);
-                caught(at_s, || self.resample(0, &[]))
+                catch_panic(at_s, || self.resample(0, &[]))
             }
             Err(error) => Err(error),
         }
@@ -131,7 +137,7 @@ impl SoundDecoder {
         if self.resampler.as_ref().is_some_and(|resampler| resampler.rate_hz() != rate_hz)
             && let Some(resampler) = self.resampler.take()
         {
-            resampler.finish(&mut self.ready)?;
+            resampler.finish(&mut self.resampled)?;
         }
         if rate_hz == 0 {
             return Ok(());
@@ -140,7 +146,7 @@ impl SoundDecoder {
             Some(resampler) => resampler,
             none => none.insert(Resampler::new(rate_hz)?),
         };
-        resampler.push(samples, &mut self.ready)
+        resampler.push(samples, &mut self.resampled)
     }
 }
 
@@ -159,7 +165,10 @@ pub fn decode_all(bytes: Bytes, seconds_max: f64) -> Result<Vec<f32>, DecodeErro
 }
 
 /// Turns a panic of a decoder into an error of this file, so that the process continues with other files.
-fn caught<T>(at_s: f64, work: impl FnOnce() -> Result<T, DecodeError>) -> Result<T, DecodeError> {
+fn catch_panic<T>(
+    at_s: f64,
+    work: impl FnOnce() -> Result<T, DecodeError>,
+) -> Result<T, DecodeError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(DecodeError::Damaged {
             at_s,

@@ -147,7 +147,7 @@ impl Target {
     }
 
     pub(crate) fn succeeded(&self) {
-        self.breaker().succeeded(Instant::now());
+        self.breaker().record_success(Instant::now());
     }
 
     /// Remembers the failure, and opens the circuit if that follows from it.
@@ -155,7 +155,7 @@ impl Target {
         let cool_down = RetryDecision::after(error).cool_down;
         let jitter = fastrand::f64().mul_add(2.0, -1.0);
         let failure = BreakerFailure { cool_down, probe, first_cool_down: first, jitter };
-        self.breaker().failed(Instant::now(), &failure);
+        self.breaker().record_failure(Instant::now(), &failure);
         if cool_down == CoolDown::No {
             return;
         }
@@ -166,7 +166,7 @@ impl Target {
     /// The client gave up, which says nothing about the target.
     pub(crate) fn abandoned(&self, probe: Option<Probe>) {
         if let Some(probe) = probe {
-            self.breaker().abandoned(probe);
+            self.breaker().abandon_probe(probe);
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hob_bench::record::{RecordError, RecordStore};
-use hob_bench::site::{self, GAP_NEEDS, Material, Others, Production, Served};
+use hob_bench::site::{self, GAP_NEEDS, Material, Others, Production, ServedModelFigures};
 use hob_server::Pages;
 use hob_server::ledger::{GroupBy, Outcome, Period, RequestRecord, read, summarise};
 use jiff::Timestamp;
@@ -111,7 +111,7 @@ fn production(entries: Vec<RequestRecord>) -> Production {
             .filter_map(|entry| entry.first_ms);
         let waits = hob_core::statistics::Sample::new(waits);
         let enough = waits.count() >= GAP_NEEDS;
-        served.extend(waits.p50().filter(|_| enough).map(|first_p50_ms| Served {
+        served.extend(waits.p50().filter(|_| enough).map(|first_p50_ms| ServedModelFigures {
             model: summary.name,
             requests: waits.count(),
             first_p50_ms,
@@ -163,7 +163,7 @@ mod tests {
             (1..=20).map(|ms| entry("many", f64::from(ms), Outcome::Complete)).collect();
         entries.extend((0..50).map(|_| entry("many", 9_000.0, Outcome::Failed)));
         entries.extend((0..19).map(|_| entry("few", 1.0, Outcome::Complete)));
-        let expected = Served {
+        let expected = ServedModelFigures {
             model: "many".to_owned(),
             requests: 20,
             first_p50_ms: 10.0,

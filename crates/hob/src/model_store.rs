@@ -35,7 +35,7 @@ const MB: u64 = 1_000_000;
 
 /// A model of the catalog, and whether it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Entry {
+pub(crate) struct StoreRow {
     pub(crate) name: String,
     /// `speech`, `chat` or `transcription`.
     pub(crate) kind: String,
@@ -44,14 +44,16 @@ pub(crate) struct Entry {
     pub(crate) licence: String,
     /// Where it came from, or where a download would look for it.
     pub(crate) source: String,
-    pub(crate) condition: Condition,
+    pub(crate) condition: StoreState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Condition {
-    NotHere,
-    Here,
+pub(crate) enum StoreState {
+    #[serde(rename = "not_here")]
+    NotStored,
+    #[serde(rename = "here")]
+    Stored,
     Damaged,
 }
 
@@ -118,73 +120,76 @@ impl ModelStore {
     }
 
     /// The models that hob uses by default, and all other stored models.
-    pub(crate) fn entries(&self) -> CliResult<Vec<Entry>> {
+    pub(crate) fn entries(&self) -> CliResult<Vec<StoreRow>> {
         // A store that cannot be read is an error, not an empty list.
         let stored = self.store.names()?;
-        let own = self.catalog.entries().iter().map(|entry| self.entry(entry));
+        let own = self.catalog.entries().iter().map(|entry| self.row_of_catalog(entry));
         let is_default = |name: &str| self.catalog.entries().iter().any(|entry| entry.name == name);
         let others = stored.iter().filter(|name| !is_default(name));
-        Ok(own.chain(others.map(|name| self.stored(name))).collect())
+        Ok(own.chain(others.map(|name| self.row_of_stored(name))).collect())
     }
 
     /// Like `entries`, with all models that `hob pull` knows by a short name.
-    pub(crate) fn all_entries(&self) -> CliResult<Vec<Entry>> {
+    pub(crate) fn all_entries(&self) -> CliResult<Vec<StoreRow>> {
         let mut entries = self.entries()?;
-        let is_listed = |entries: &[Entry], name: &str| entries.iter().any(|one| one.name == name);
+        let is_listed =
+            |entries: &[StoreRow], name: &str| entries.iter().any(|one| one.name == name);
         for further in self.catalog.further() {
             if !is_listed(&entries, &further.name) {
-                entries.push(self.entry(further));
+                entries.push(self.row_of_catalog(further));
             }
         }
         for named in NAMED.iter() {
             if canonical(named.name) == named.name && !is_listed(&entries, named.name) {
-                entries.push(fetchable(named));
+                entries.push(listed_for_download(named));
             }
         }
         Ok(entries)
     }
 
-    fn stored(&self, name: &str) -> Entry {
+    fn row_of_stored(&self, name: &str) -> StoreRow {
         if let Ok(entry) = self.catalog.find(name) {
-            return self.entry(entry);
+            return self.row_of_catalog(entry);
         }
-        let listed = Entry {
+        let listed = StoreRow {
             name: name.to_owned(),
             kind: Purpose::Chat.to_string(),
             bytes: 0,
             licence: String::new(),
             source: String::new(),
-            condition: Condition::Damaged,
+            condition: StoreState::Damaged,
         };
         let Ok(stored) = self.store.find(name) else { return listed };
         let licences: Vec<String> = stored.licences().iter().map(ToString::to_string).collect();
-        Entry {
+        StoreRow {
             bytes: stored.disk_bytes,
             licence: licences.join(", "),
             source: origin(&stored),
-            condition: Condition::Here,
+            condition: StoreState::Stored,
             ..listed
         }
     }
 
-    fn entry(&self, entry: &catalog::Entry) -> Entry {
+    fn row_of_catalog(&self, entry: &catalog::Entry) -> StoreRow {
         let licences: Vec<String> = entry.licences.iter().map(ToString::to_string).collect();
-        let listed = Entry {
+        let listed = StoreRow {
             name: entry.name.clone(),
             kind: entry.purpose.to_string(),
             bytes: entry.bytes(),
             licence: licences.join(", "),
             source: sources(entry),
-            condition: Condition::NotHere,
+            condition: StoreState::NotStored,
         };
         match self.store.find(&entry.name) {
-            Ok(stored) => Entry {
+            Ok(stored) => StoreRow {
                 bytes: stored.disk_bytes,
                 source: origin(&stored),
-                condition: Condition::Here,
+                condition: StoreState::Stored,
                 ..listed
             },
-            Err(StoreError::Damaged { .. }) => Entry { condition: Condition::Damaged, ..listed },
+            Err(StoreError::Damaged { .. }) => {
+                StoreRow { condition: StoreState::Damaged, ..listed }
+            }
             Err(_) => listed,
         }
     }
@@ -200,13 +205,13 @@ impl ModelStore {
     }
 
     /// The folder of all models.
-    pub(crate) fn place(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         self.store.root()
     }
 
     /// Deletes a model. Returns the freed bytes.
     pub(crate) fn remove(&self, name: &str) -> CliResult<u64> {
-        let removed = self.store.remove(&self.store.meant(name));
+        let removed = self.store.remove(&self.store.stored_name(name));
         if matches!(removed, Err(StoreError::Missing { .. })) {
             self.check_known(name)?;
         }
@@ -216,8 +221,8 @@ impl ModelStore {
     /// Reads all files of a stored model again, and compares their checksums.
     pub(crate) fn verify(&self, name: &str) -> CliResult<()> {
         let cancel = AtomicBool::new(false);
-        let mut unheard = |_| {};
-        let mut watch = Watch::new(&mut unheard, &cancel);
+        let mut ignore_progress = |_| {};
+        let mut watch = Watch::new(&mut ignore_progress, &cancel);
         Ok(self.store.verify(&self.store.find(name)?, &mut watch)?)
     }
 
@@ -250,7 +255,7 @@ impl ModelStore {
         let (name, weights, vad) = match choice {
             ModelChoice::Named(name) => {
                 let WhisperFiles { weights, vad } = self.whisper_files(name)?;
-                (self.store.meant(name), weights, vad)
+                (self.store.stored_name(name), weights, vad)
             }
             ModelChoice::File(path) => (choice.name(), path.clone(), self.any_vad()?),
         };
@@ -280,7 +285,7 @@ impl ModelStore {
     /// # Errors
     /// The model is not stored, or hob does not know the name.
     fn stored_or_known(&self, name: &str) -> CliResult<StoredModel> {
-        self.store.find(&self.store.meant(name)).or_else(|missing| {
+        self.store.find(&self.store.stored_name(name)).or_else(|missing| {
             self.check_known(name)?;
             Err(Failure::from(missing))
         })
@@ -303,13 +308,13 @@ impl ModelStore {
     }
 
     /// The name under which a model is stored, from any of its names.
-    pub(crate) fn meant(&self, name: &str) -> String {
-        self.store.meant(name)
+    pub(crate) fn stored_name(&self, name: &str) -> String {
+        self.store.stored_name(name)
     }
 
     /// The folder of each stored model, by name. When a model is stored again, its folder changes.
-    pub(crate) fn forms(&self) -> BTreeMap<String, PathBuf> {
-        self.store.forms().unwrap_or_default()
+    pub(crate) fn folders_by_name(&self) -> BTreeMap<String, PathBuf> {
+        self.store.folders_by_name().unwrap_or_default()
     }
 
     /// A stored chat model: its first file, and the checksum of that file.
@@ -325,18 +330,18 @@ impl ModelStore {
 }
 
 /// A model that is not stored, with the size that its dimensions predict.
-fn fetchable(named: &NamedRepo) -> Entry {
+fn listed_for_download(named: &NamedRepo) -> StoreRow {
     let usual = || {
         let (known, context_tokens) = known(named.name).ok()?;
         known.model(QuantMix::named(USUAL_QUANT).ok()?, context_tokens).ok()
     };
-    Entry {
+    StoreRow {
         name: named.name.to_owned(),
         kind: Purpose::Chat.to_string(),
         bytes: usual().map_or(0, |model| model.shape.weights.bytes()),
         licence: named.licence.to_owned(),
         source: format!("hub ({})", named.repo),
-        condition: Condition::NotHere,
+        condition: StoreState::NotStored,
     }
 }
 

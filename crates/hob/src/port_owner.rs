@@ -9,7 +9,7 @@ const LISTENING: &str = "0A";
 
 /// The program that listens on this address, as "python3 (process 1234)". `None` if it belongs to another user, or if the
 /// system does not say.
-pub(crate) fn of(address: SocketAddr) -> Option<String> {
+pub(crate) fn find(address: SocketAddr) -> Option<String> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let inode = tables.iter().find_map(|table| {
         let table = fs_err::read_to_string(table).ok()?;
@@ -19,7 +19,7 @@ pub(crate) fn of(address: SocketAddr) -> Option<String> {
     fs_err::read_dir("/proc").ok()?.flatten().find_map(|process| {
         let folder = process.path();
         let pid: u32 = folder.file_name()?.to_str()?.parse().ok()?;
-        holds(&folder, &wanted).then(|| format!("{} (process {pid})", name(&folder)))
+        has_open(&folder, &wanted).then(|| format!("{} (process {pid})", program_name(&folder)))
     })
 }
 
@@ -33,7 +33,7 @@ fn listening_inode(table: &str, port: u16) -> Option<String> {
     })
 }
 
-fn holds(process: &Path, wanted: &str) -> bool {
+fn has_open(process: &Path, wanted: &str) -> bool {
     let Ok(files) = fs_err::read_dir(process.join("fd")) else { return false };
     files
         .flatten()
@@ -41,7 +41,7 @@ fn holds(process: &Path, wanted: &str) -> bool {
         .any(|target| target == Path::new(wanted))
 }
 
-fn name(process: &Path) -> String {
+fn program_name(process: &Path) -> String {
     let name = fs_err::read_to_string(process.join("comm"));
     name.map_or_else(|_| "a program".to_owned(), |name| name.trim().to_owned())
 }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn this_process_is_found_holding_its_own_port() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let owner = of(listener.local_addr().expect("an address")).expect("an owner");
+        let owner = find(listener.local_addr().expect("an address")).expect("an owner");
         assert!(owner.contains(&format!("(process {})", std::process::id())), "{owner}");
     }
 }

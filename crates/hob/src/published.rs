@@ -7,13 +7,14 @@ mod runs;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use hob_core::fit::{Site, TimedRun, error_pct, fitted, mean, predicted_by};
+use hob_core::fit::{Site, TimedRun, error_pct, fit_constants, mean, predicted_by};
 use hob_core::machine::{Basis, Constants, Gpu, GpuMemory, Machine};
 
 use decode::rows_of;
 pub(crate) use decode::{Row, rows, sources};
 pub(crate) use runs::{
-    Measured, Published, RunGroup, engine, machine, model, published, published_records,
+    MeasuredRate, PublishedRun, RunGroup, engine, machine, model, predictable_runs,
+    published_records,
 };
 
 /// Fewer rows are not enough for a fit.
@@ -43,7 +44,8 @@ pub(crate) fn apply(machine: &mut Machine) -> Vec<Used> {
         let of_rows = rows.iter();
         let mut timed: Vec<TimedRun<'_>> = of_rows.clone().map(Row::timed).collect();
         let mut sources: BTreeSet<&str> = of_rows.map(|row| row.source).collect();
-        let of_runs = RUNS.iter().filter(|run| run.is_of(gpu, cpu)).filter_map(Published::timed);
+        let of_runs =
+            RUNS.iter().filter(|run| run.is_of(gpu, cpu)).filter_map(PublishedRun::timed_run);
         let before = timed.len();
         timed.extend(of_runs);
         if timed.len() > before {
@@ -52,7 +54,7 @@ pub(crate) fn apply(machine: &mut Machine) -> Vec<Used> {
         if timed.len() < ROWS_MIN {
             continue;
         }
-        let Ok(constants) = fitted(&timed) else { continue };
+        let Ok(constants) = fit_constants(&timed) else { continue };
         let constants = Constants { basis: Basis::Published, ..constants };
         let off = timed.iter().filter_map(|one| {
             Some(error_pct(predicted_by(one, &constants)?.tok_s, one.tok_s).abs())
@@ -86,14 +88,14 @@ fn is_same(published: &Gpu, here: &Gpu) -> bool {
 }
 
 /// Runs of `runs.yaml` on one device; parsed once, because the page asks often.
-static RUNS: LazyLock<Vec<Published>> = LazyLock::new(|| {
+static RUNS: LazyLock<Vec<PublishedRun>> = LazyLock::new(|| {
     let records = published_records().unwrap_or_default();
-    let (mut runs, _) = published(&records);
-    runs.retain(|run| run.part == RunGroup::Decode && run.is_exact());
+    let (mut runs, _) = predictable_runs(&records);
+    runs.retain(|run| run.group == RunGroup::Decode && run.is_exact());
     runs
 });
 
-impl Published {
+impl PublishedRun {
     /// Whether the run is of the same card, or of graphics that belong to the same processor.
     fn is_of(&self, gpu: &Gpu, cpu: Option<&str>) -> bool {
         let own = self.machine.gpus.first();

@@ -54,7 +54,7 @@ impl<'a> PulledModels<'a> {
         let choices =
             settings.models.values().map(|chat| &chat.model).chain([&settings.chat.model]);
         let stored = choices.filter_map(|choice| match choice {
-            ModelChoice::Named(name) => Some(store.meant(name)),
+            ModelChoice::Named(name) => Some(store.stored_name(name)),
             ModelChoice::File(_) => None,
         });
         // A name that the configuration gives to another model is taken too.
@@ -107,7 +107,7 @@ impl<'a> PulledModels<'a> {
 
     /// The removed models, and whether anything has changed.
     fn look(&self) -> (Vec<Pulled>, bool) {
-        let mut stored = self.store.forms();
+        let mut stored = self.store.folders_by_name();
         stored.retain(|name, _| !self.configured.contains(name));
         let mut models = self.models();
         let is_gone = |name: &String, one: &Pulled| stored.get(name) != Some(&one.folder);

@@ -9,18 +9,18 @@ const LINES_MAX: usize = 600;
 /// A file over the limit, and why it stays.
 pub(crate) const LONG_FILES: [(&str, &str); 0] = [];
 
-pub(crate) fn lengths(files: &[File], long: &[(&str, &str)]) -> Vec<String> {
+pub(crate) fn too_long(files: &[File], long: &[(&str, &str)]) -> Vec<String> {
     let listed = |path: &str| long.iter().any(|(known, _)| *known == path);
     let is_long = |file: &&File| file.is_rust() && file.text.lines().count() > LINES_MAX;
-    let grown = files.iter().filter(is_long).filter(|file| !listed(&file.path)).map(|file| {
+    let too_long_files = files.iter().filter(is_long).filter(|file| !listed(&file.path)).map(|file| {
         let lines = file.text.lines().count();
         format!("{}: {lines} lines (at most {LINES_MAX}): split it, or list it in LONG_FILES with a reason", file.path)
     });
-    let shrunk = long
+    let unneeded_entries = long
         .iter()
         .filter(|(path, _)| !files.iter().filter(is_long).any(|file| file.path == *path))
         .map(|(path, _)| format!("{path}: no longer long; remove it from LONG_FILES"));
-    grown.chain(shrunk).collect()
+    too_long_files.chain(unneeded_entries).collect()
 }
 
 #[cfg(test)]
@@ -35,7 +35,7 @@ mod tests {
         let reason = [("a.rs", "a table of the alphabet")];
 
         let check = |file: &File, list: &[(&str, &str)], expected: &[&str]| {
-            assert_eq!(lengths(std::slice::from_ref(file), list), expected);
+            assert_eq!(too_long(std::slice::from_ref(file), list), expected);
         };
         check(&short, &[], &[]);
         check(&page, &[], &[]);

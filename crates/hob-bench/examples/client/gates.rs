@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use hob_bench::drive::{Arrivals, Drive, Driven, End, Endpoint, Exchange, Patience};
+use hob_bench::drive::{Arrivals, Drive, DriveResult, End, Endpoint, Exchange, Patience};
 use hob_bench::timeline::{
     Figures, Flag, PCM_RATE_HZ, Protocol, SoundFormat, figures, sound, timeline,
 };
@@ -275,12 +275,18 @@ fn median(all: &[Figures], of: impl Fn(&Figures) -> f64) -> Result<f64> {
     Sample::new(all.iter().map(of)).median().context("answers")
 }
 
-fn chat(mock: &Mock, count: usize, arrivals: Arrivals) -> Result<Driven> {
+fn chat(mock: &Mock, count: usize, arrivals: Arrivals) -> Result<DriveResult> {
     let body = r#"{"model":"mock","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Say hello."}]}"#;
     drive(mock, "/v1/chat/completions", body, count, arrivals)
 }
 
-fn drive(mock: &Mock, path: &str, body: &str, count: usize, arrivals: Arrivals) -> Result<Driven> {
+fn drive(
+    mock: &Mock,
+    path: &str,
+    body: &str,
+    count: usize,
+    arrivals: Arrivals,
+) -> Result<DriveResult> {
     let endpoint = Endpoint::parse(&mock.url)?;
     let (host, length) = (endpoint.authority(), body.len());
     let job = Bytes::from(format!(

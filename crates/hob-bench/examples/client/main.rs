@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use hob_bench::ask::ask;
-use hob_bench::client_check::{ClientCheck, Pace, compare, drive_of};
+use hob_bench::client_check::{CheckLoad, ClientCheck, check_drive, compare};
 use hob_bench::drive::Endpoint;
 use hob_bench::mock::{MockServer, Script, Truth};
 use serde_json::json;
@@ -85,8 +85,9 @@ fn measured(measure: &Measure) -> Result<()> {
     let Measure { users, requests, ttft_ms, itl_ms, tokens, .. } = *measure;
     let endpoint = Endpoint::parse(&measure.url)?;
     ask(&endpoint, "/reset", None, None, PATIENCE)?;
-    let pace = Pace { users, requests, ttft_ms, itl_ms, tokens, stall_ms: 0.0 };
-    let driven = drive_of(pace, &endpoint).run(&AtomicBool::new(false))?;
+    let pace =
+        CheckLoad { users, requests_per_user: requests, ttft_ms, itl_ms, tokens, stall_ms: 0.0 };
+    let driven = check_drive(pace, &endpoint).run(&AtomicBool::new(false))?;
     let told = ask(&endpoint, "/truth", None, None, PATIENCE)?.body;
     let told: serde_json::Value = serde_json::from_slice(&told)?;
     let truths: Vec<Truth> = serde_json::from_value(told["requests"].clone())?;
@@ -111,6 +112,6 @@ fn shown(client_check: &ClientCheck) -> serde_json::Value {
         "cpu_share": client_check.cpu_share,
         "dispatch_p95_ms": client_check.dispatch_p95_ms,
         "rss_mb": process::rss_mb(),
-        "limits": client_check.limits().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "limits": client_check.exceeded_limits().iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }

@@ -110,7 +110,7 @@ pub(crate) fn run(load: &Load) -> Result<Block> {
     if let Some(Err(error)) = first.exchanges.first().map(|exchange| check(exchange, load.mode)) {
         bail!("{} does not answer: {error}", load.address);
     }
-    let usage = |pid: Option<u32>| pid.map(ProcessUsage::of).transpose();
+    let usage = |pid: Option<u32>| pid.map(ProcessUsage::read).transpose();
     let lasting = Duration::try_from_secs_f64(load.seconds)?;
     let requests_max = (load.seconds * REQUESTS_PER_S_MAX).ceil() as usize;
     let (drive, stop) = (drive(load, requests_max)?, AtomicBool::new(false));

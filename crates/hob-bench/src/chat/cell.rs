@@ -9,8 +9,8 @@ use super::{Cell, ChatSession, Prompts, ThinkingMode};
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::client_check::{ClientCheck, Pace};
-use crate::drive::{Arrivals, Driven, Exchange};
+use crate::client_check::{CheckLoad, ClientCheck};
+use crate::drive::{Arrivals, DriveResult, Exchange};
 use crate::record::sha256_hex;
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs, WARMUP_RUNS_MAX};
 use crate::session::Session;
@@ -48,7 +48,7 @@ impl Session for ChatSession<'_> {
         cell.leading()
     }
 
-    fn pace(&self, cell: &Cell, warm: &Run) -> Option<Pace> {
+    fn pace(&self, cell: &Cell, warm: &Run) -> Option<CheckLoad> {
         cell.pace(warm)
     }
 
@@ -86,10 +86,10 @@ impl Cell {
     }
 
     /// A mock server's pace that is like this server's.
-    pub(crate) fn pace(&self, warm: &Run) -> Option<Pace> {
+    pub(crate) fn pace(&self, warm: &Run) -> Option<CheckLoad> {
         let ttft_ms = warm.figure(Metric::TtftMs)?;
         let tpot_ms = warm.figure(Metric::TpotMs).unwrap_or(TPOT_MS_ASSUMED);
-        Some(Pace::like(self.users(), ttft_ms, tpot_ms))
+        Some(CheckLoad::with_medians(self.users(), ttft_ms, tpot_ms))
     }
 
     /// The cell's name in progress lines.
@@ -146,7 +146,7 @@ impl ChatSession<'_> {
             ThinkingMode::Off(switch) => Some(switch),
             ThinkingMode::AsIs { .. } | ThinkingMode::CannotDisable => None,
         };
-        RequestTemplate { switch, ..self.form(cell.shape) }
+        RequestTemplate { switch, ..self.request_template(cell.shape) }
     }
 
     fn next_prompt(&mut self, cell: Cell) -> Prompt {
@@ -157,20 +157,20 @@ impl ChatSession<'_> {
                 prompt
             }
             Prompts::Again(_) => self.latest.clone().unwrap_or_else(|| self.prompt(cell.shape)),
-            Prompts::Cached => Prompt::new(cell.shape, self.measure, self.asker.seed, 0),
+            Prompts::Cached => Prompt::new(cell.shape, self.token_rate, self.asker.seed, 0),
         }
     }
 
-    fn decoded(&self, cell: Cell, driven: Driven, client_check: Option<&ClientCheck>) -> Run {
+    fn decoded(&self, cell: Cell, driven: DriveResult, client_check: Option<&ClientCheck>) -> Run {
         let protocol = self.asker.target.api.protocol();
         let tokens_max = Some(cell.shape.max_tokens);
-        let answers: Vec<Answered<'_>> = driven
+        let answers: Vec<ParsedAnswer<'_>> = driven
             .exchanges
             .iter()
             .map(|exchange| {
                 let timeline = timeline(exchange, protocol);
                 let figures = figures(&timeline, tokens_max);
-                Answered { exchange, timeline, figures }
+                ParsedAnswer { exchange, timeline, figures }
             })
             .collect();
         let together = rates(&answers, cell);
@@ -180,7 +180,7 @@ impl ChatSession<'_> {
         if cell.shape.is_of_sweep() {
             replies.iter_mut().for_each(add_prompt_rate);
         }
-        Run { together, ..Run::of(&driven, replies) }
+        Run { together, ..Run::from_drive(&driven, replies) }
     }
 }
 
@@ -193,16 +193,16 @@ fn add_prompt_rate(reply: &mut Reply) {
 }
 
 /// One parsed answer.
-struct Answered<'a> {
+struct ParsedAnswer<'a> {
     exchange: &'a Exchange,
     timeline: Timeline,
     figures: Option<Figures>,
 }
 
-impl Answered<'_> {
+impl ParsedAnswer<'_> {
     /// `error_ms` is the client's own error, if it is known yet.
     fn reply(self, cell: Cell, error_ms: Option<f64>) -> Reply {
-        let Answered { exchange, timeline, mut figures } = self;
+        let ParsedAnswer { exchange, timeline, mut figures } = self;
         if let (Some(figures), Some(error_ms)) = (&mut figures, error_ms)
             && figures.prefill_tok_s.is_none()
         {
@@ -227,13 +227,13 @@ impl Answered<'_> {
 
 /// Tokens and answers per second while all users have a request running. In an open loop: from the first request to the
 /// last answer.
-fn rates(answers: &[Answered<'_>], cell: Cell) -> std::collections::BTreeMap<Metric, f64> {
+fn rates(answers: &[ParsedAnswer<'_>], cell: Cell) -> std::collections::BTreeMap<Metric, f64> {
     let full = match cell.arrivals {
         Arrivals::Closed { users } => users,
         Arrivals::Constant { .. } | Arrivals::Poisson { .. } => 1,
     };
     let mut sent: Vec<Duration> = answers.iter().map(|answer| answer.exchange.sent).collect();
-    let mut ends: Vec<Duration> = answers.iter().map(Answered::end).collect();
+    let mut ends: Vec<Duration> = answers.iter().map(ParsedAnswer::end).collect();
     sent.sort();
     ends.sort();
     let until = ends.len().checked_sub(full).and_then(|place| ends.get(place));
@@ -250,7 +250,7 @@ fn rates(answers: &[Answered<'_>], cell: Cell) -> std::collections::BTreeMap<Met
         let within = |at: Duration| (*from..=*until).contains(&(answer.exchange.sent + at));
         tokens += each * chunks.iter().filter(|chunk| within(chunk.at)).count() as f64;
     }
-    let is_over = |answer: &&Answered<'_>| answer.figures.is_some() && answer.end() <= *until;
+    let is_over = |answer: &&ParsedAnswer<'_>| answer.figures.is_some() && answer.end() <= *until;
     let requests = answers.iter().filter(is_over).count() as f64;
     [(Metric::ThroughputTokS, tokens / window_s), (Metric::RequestsS, requests / window_s)].into()
 }

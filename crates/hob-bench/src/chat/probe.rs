@@ -27,7 +27,7 @@ impl ChatSession<'_> {
     pub(super) fn probe(&mut self, switch: Option<ThinkingSwitch>) -> Result<Timeline, BenchError> {
         let shape = Shape { max_tokens: PROBE_TOKENS, ..SHAPES[4] };
         let prompt = self.prompt(shape);
-        let request = RequestTemplate { switch, ..self.form(shape) }.bytes(&prompt, 0);
+        let request = RequestTemplate { switch, ..self.request_template(shape) }.bytes(&prompt, 0);
         self.ask_once(request)
     }
 
@@ -41,25 +41,25 @@ impl ChatSession<'_> {
     }
 
     /// Requests one token after a prompt of this many words.
-    fn ask_words(&self, words: u32, tools: u32, seed: u64) -> Result<Timeline, BenchError> {
+    fn ask_with_words(&self, words: u32, tools: u32, seed: u64) -> Result<Timeline, BenchError> {
         let mut chance = Chance::seeded(self.asker.seed ^ seed);
         let nonce = format!("{:06x}", chance.bits() & 0xFF_FFFF);
         let prompt = Prompt::of_words(words, &nonce, &mut chance);
         let shape = Shape { max_tokens: 1, tools, ..SHAPES[0] };
-        self.ask_once(self.form(shape).bytes(&prompt, 0))
+        self.ask_once(self.request_template(shape).bytes(&prompt, 0))
     }
 
     pub(super) fn measure_token_rate(&mut self) -> Result<TokenRate, BenchError> {
         let mut counted = Vec::new();
         for words in [FEW_WORDS, MANY_WORDS] {
-            let answer = self.ask_words(words, 0, words.into())?;
+            let answer = self.ask_with_words(words, 0, words.into())?;
             counted.extend(answer.counts.prompt.map(|tokens| (words, tokens)));
         }
         let measure = match counted[..] {
-            [few, many] => TokenRate::of_two(few, many),
+            [few, many] => TokenRate::from_two_prompts(few, many),
             _ => None,
         };
-        Ok(measure.unwrap_or_else(TokenRate::guessed))
+        Ok(measure.unwrap_or_else(TokenRate::estimate))
     }
 
     /// Measures again for a prompt that is much longer than the counted ones, because the error grows with the number of words.
@@ -67,32 +67,32 @@ impl ChatSession<'_> {
     /// # Errors
     /// The requests cannot be sent.
     pub(crate) fn measure_token_rate_for(&mut self, prompt_tokens: u32) -> Result<(), BenchError> {
-        let (known, wanted) = (self.measure.words_counted, self.measure.words(prompt_tokens));
+        let (known, wanted) = (self.token_rate.words_counted, self.token_rate.words(prompt_tokens));
         if known == 0 || wanted / known <= LONGER_FACTOR_MAX {
             return Ok(());
         }
         let words = wanted / LONGER_FACTOR_MAX;
         let (few, many) = (
-            self.ask_words(FEW_WORDS, 0, u64::MAX / 2)?.counts.prompt,
-            self.ask_words(words, 0, words.into())?.counts.prompt,
+            self.ask_with_words(FEW_WORDS, 0, u64::MAX / 2)?.counts.prompt,
+            self.ask_with_words(words, 0, words.into())?.counts.prompt,
         );
         let both = few.zip(many);
-        let measure =
-            both.and_then(|(few, many)| TokenRate::of_two((FEW_WORDS, few), (words, many)));
-        self.measure = measure.unwrap_or(self.measure);
+        let measure = both
+            .and_then(|(few, many)| TokenRate::from_two_prompts((FEW_WORDS, few), (words, many)));
+        self.token_rate = measure.unwrap_or(self.token_rate);
         Ok(())
     }
 
     /// The template's tokens for each number of tools. If a server reports more cached tokens than this for a new prompt, its
     /// counts prove nothing, and 0 is used.
     pub(super) fn measure_templates(&self) -> Result<BTreeMap<u32, u32>, BenchError> {
-        let forms: BTreeSet<u32> = self.chat.shapes.iter().map(|shape| shape.tools).collect();
+        let tool_counts: BTreeSet<u32> = self.chat.shapes.iter().map(|shape| shape.tools).collect();
         let mut templates = BTreeMap::new();
-        for tools in forms {
-            let answer = self.ask_words(FEW_WORDS, tools, u64::MAX - u64::from(tools))?;
+        for tools in tool_counts {
+            let answer = self.ask_with_words(FEW_WORDS, tools, u64::MAX - u64::from(tools))?;
             let counts = answer.counts;
             let Some(prompt) = counts.prompt else { continue };
-            let before = self.measure.before(FEW_WORDS, prompt);
+            let before = self.token_rate.template_tokens(FEW_WORDS, prompt);
             let is_possible = counts.cached.is_none_or(|cached| cached <= before);
             templates.insert(tools, if is_possible { before } else { 0 });
         }

@@ -29,7 +29,7 @@ pub(crate) struct TokenRate {
 
 impl TokenRate {
     /// Computes the rate from two prompts, each as (words, tokens).
-    pub(crate) fn of_two(few: (u32, u32), many: (u32, u32)) -> Option<TokenRate> {
+    pub(crate) fn from_two_prompts(few: (u32, u32), many: (u32, u32)) -> Option<TokenRate> {
         let words = f64::from(many.0.checked_sub(few.0)?);
         let tokens = f64::from(many.1.checked_sub(few.1)?);
         let tokens_per_word = tokens / words;
@@ -41,12 +41,12 @@ impl TokenRate {
         })
     }
 
-    pub(crate) fn guessed() -> TokenRate {
+    pub(crate) fn estimate() -> TokenRate {
         TokenRate { tokens_per_word: TOKENS_PER_WORD, tokens_before: 0.0, words_counted: 0 }
     }
 
     /// Tokens of a prompt that do not belong to its words.
-    pub(crate) fn before(&self, words: u32, tokens: u32) -> u32 {
+    pub(crate) fn template_tokens(&self, words: u32, tokens: u32) -> u32 {
         (f64::from(tokens) - self.tokens_per_word * f64::from(words)).max(0.0).ceil() as u32
     }
 
@@ -102,25 +102,25 @@ mod tests {
     #[test]
     fn tokens_per_word_by_hand() {
         // 40 words have 70 tokens and 240 have 310: 1.2 per word, and 22 for the template.
-        let measure = TokenRate::of_two((40, 70), (240, 310)).expect("two");
+        let measure = TokenRate::from_two_prompts((40, 70), (240, 310)).expect("two");
         assert!((measure.tokens_per_word - 1.2).abs() < 1e-9);
         assert!((measure.tokens_before - 22.0).abs() < 1e-9);
         assert_eq!((measure.words(142), measure.words(5)), (100, 4));
         // A template with 100 more tokens.
-        assert_eq!((measure.before(40, 170), measure.before(40, 40)), (122, 0));
-        assert_eq!(TokenRate::of_two((40, 70), (240, 70)), None);
-        assert_eq!(TokenRate::of_two((240, 310), (40, 70)), None);
+        assert_eq!((measure.template_tokens(40, 170), measure.template_tokens(40, 40)), (122, 0));
+        assert_eq!(TokenRate::from_two_prompts((40, 70), (240, 70)), None);
+        assert_eq!(TokenRate::from_two_prompts((240, 310), (40, 70)), None);
     }
 
     #[test]
     fn prompts_repeat_and_differ_from_the_first_word_on() {
         for shape in SHAPES {
-            let prompt = |seed, number| Prompt::new(shape, TokenRate::guessed(), seed, number);
+            let prompt = |seed, number| Prompt::new(shape, TokenRate::estimate(), seed, number);
             assert_eq!(prompt(7, 1), prompt(7, 1));
             assert_ne!(prompt(7, 1).system, prompt(7, 2).system);
             assert_ne!(prompt(7, 1).system, prompt(8, 1).system);
         }
-        let words = Prompt::new(SHAPES[0], TokenRate::guessed(), 7, 1).user;
+        let words = Prompt::new(SHAPES[0], TokenRate::estimate(), 7, 1).user;
         assert_eq!(words.split(' ').count(), 58);
     }
 }

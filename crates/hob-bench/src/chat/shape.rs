@@ -2,7 +2,7 @@
 //! A change of a shape needs a new version, because results of different versions are not comparable.
 
 /// Version of all shapes.
-pub const VERSION: u32 = 1;
+pub const SHAPES_VERSION: u32 = 1;
 
 /// The planned size of a prompt and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Shape {
         self.name == SWEEP
     }
 
-    pub fn named(name: &str) -> Option<Shape> {
+    pub fn by_name(name: &str) -> Option<Shape> {
         SHAPES.into_iter().find(|shape| shape.name == name)
     }
 }

@@ -4,7 +4,7 @@
 use hob_core::statistics::Sample;
 use jiff::Timestamp;
 
-use super::{Cell, ChatSession, Prompts, Shape, ThinkingMode, VERSION};
+use super::{Cell, ChatSession, Prompts, SHAPES_VERSION, Shape, ThinkingMode};
 use crate::drive::Arrivals;
 use crate::record::{
     Arrival, Cache, Connection, CountSource, Doubt, Loop, PromptTokens, Reasoning, RecordKind,
@@ -51,9 +51,9 @@ impl ChatSession<'_> {
                 ignore_eos: Some(self.ignores_eos && all_reach_the_limit(runs)),
                 ..workload(cell, runs)
             },
-            leading: cell.leading(),
+            stopping_metrics: cell.leading(),
             count_source,
-            invalid: invalid(cell, runs, cache),
+            more_invalid_reasons: invalid(cell, runs, cache),
             doubts: doubts
                 .into_iter()
                 .filter_map(|(applies, doubt)| applies.then_some(doubt))
@@ -68,7 +68,7 @@ impl ChatSession<'_> {
             tokens.cached.zip(tokens.prompt)
         };
         let counts: Option<Vec<(u32, u32)>> = runs.answered().map(counts).collect();
-        let template = self.templates.get(&cell.shape.tools).copied().unwrap_or_default();
+        let template = self.template_tokens.get(&cell.shape.tools).copied().unwrap_or_default();
         let planned = match cell.prompts {
             Prompts::Cold => Cache::Cold,
             Prompts::Cached | Prompts::Again(_) => Cache::Cached,
@@ -112,13 +112,13 @@ fn invalid(cell: Cell, runs: &Runs, cache: Cache) -> Vec<String> {
     if cache == Cache::Mixed && runs.client_check.is_some() && runs.answered().any(is_counted) {
         reasons.push("some prompts were cached and others were not".to_owned());
     }
-    reasons.extend(cut(cell, runs));
+    reasons.extend(cut_prompt_reason(cell, runs));
     reasons
 }
 
 /// Whether the server cut prompts. A server with a shorter context may drop a part of a prompt without an error. Cached prompts are
 /// not checked, because some servers do not count them; real questions have no planned length.
-fn cut(cell: Cell, runs: &Runs) -> Option<String> {
+fn cut_prompt_reason(cell: Cell, runs: &Runs) -> Option<String> {
     let Shape { prompt_tokens, question, .. } = cell.shape;
     if cell.prompts != Prompts::Cold || question.is_some() {
         return None;
@@ -144,7 +144,7 @@ fn workload(cell: Cell, runs: &Runs) -> RecordedWorkload {
     };
     RecordedWorkload {
         shape: Some(shape.name.to_owned()),
-        version: Some(VERSION),
+        version: Some(SHAPES_VERSION),
         prompt_tokens: Some(PromptTokens {
             target: Some(shape.prompt_tokens.into()),
             min: whole(prompt.min()),
@@ -211,8 +211,8 @@ mod tests {
             thinking: ThinkingMode::AsIs { thinks: false },
             prompts: Prompts::Cold,
         };
-        let short_short = Shape::named("short_short").expect("a shape");
-        let question = Shape::named("quick_word").expect("a shape");
+        let short_short = Shape::by_name("short_short").expect("a shape");
+        let question = Shape::by_name("quick_word").expect("a shape");
         let rows = [
             (short_short, 128, "length", false, true),
             (short_short, 3, "stop", true, false),

@@ -51,7 +51,7 @@ impl<'a> ColdClient<'a> {
     }
 
     /// Repeats the request until there is an answer, or until the timeout.
-    pub(super) fn ask(&mut self) -> Result<Reply, BenchError> {
+    pub(super) fn ask_until_ready(&mut self) -> Result<Reply, BenchError> {
         let begun = Instant::now();
         loop {
             let waited = begun.elapsed();
@@ -83,7 +83,7 @@ impl<'a> ColdClient<'a> {
                 let driven = asker.drive(vec![request], one, SOUND_BYTES)?;
                 let exchange =
                     driven.exchanges.first().ok_or(BenchError::Fault(RequestFault::Stopped))?;
-                let reply = Reply::of(exchange);
+                let reply = Reply::from_exchange(exchange);
                 Ok(match sound(exchange, SoundFormat::Wav, PCM_RATE_HZ) {
                     Ok(sound) => {
                         let figures = [

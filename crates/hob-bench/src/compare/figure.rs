@@ -27,7 +27,7 @@ pub struct Rule {
 const SEED: u64 = 7;
 
 impl Rule {
-    pub fn of(pairing: Pairing, options: &CompareOptions) -> Rule {
+    pub fn for_pairing(pairing: Pairing, options: &CompareOptions) -> Rule {
         Rule {
             pairing,
             threshold_pct: options.threshold_pct.unwrap_or_else(|| pairing.threshold_pct()),
@@ -37,7 +37,9 @@ impl Rule {
     }
 
     fn threshold_pct(&self, metric: Metric) -> f64 {
-        self.noise.of(metric).map_or(self.threshold_pct, |noise| noise.max(self.threshold_pct))
+        self.noise
+            .noise_pct(metric)
+            .map_or(self.threshold_pct, |noise| noise.max(self.threshold_pct))
     }
 }
 
@@ -98,7 +100,7 @@ impl MetricVerdict {
         }
     }
 
-    fn of(finding: Finding, better: Better) -> MetricVerdict {
+    fn from_finding(finding: Finding, better: Better) -> MetricVerdict {
         match (finding, better) {
             (Finding::Same, _) => MetricVerdict::Same,
             (Finding::Less, Better::Less) | (Finding::More, Better::More) => MetricVerdict::Better,
@@ -114,11 +116,11 @@ pub fn paired_figures(
     rule: &Rule,
 ) -> Vec<ComparedMetric> {
     let comparable = pairs.iter().filter(|(metric, _)| has_direction(**metric));
-    comparable.map(|(metric, pairs)| paired(*metric, pairs, rule)).collect()
+    comparable.map(|(metric, pairs)| compare_pairs(*metric, pairs, rule)).collect()
 }
 
 /// Compares one metric from pairs of runs that were measured in turns. Fewer than eight pairs are inconclusive.
-pub fn paired(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> ComparedMetric {
+pub fn compare_pairs(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> ComparedMetric {
     let median = |of: fn(&(f64, f64)) -> f64| Sample::new(pairs.iter().map(of)).median();
     let medians = [median(|pair| pair.0), median(|pair| pair.1)];
     let blank = ComparedMetric::blank(metric, medians, rule, RatioBasis::Pairs);
@@ -155,12 +157,12 @@ pub(super) fn figures(
                 ComparedMetric::blank(*metric, medians, rule, RatioBasis::Medians)
                     .undecided(format!("not compared: {reason}"))
             }
-            _ => compared(*metric, base, new, rule),
+            _ => compare_metric(*metric, base, new, rule),
         })
         .collect()
 }
 
-fn compared(
+fn compare_metric(
     metric: Metric,
     base: &[SampledRecord],
     new: &[SampledRecord],
@@ -173,16 +175,16 @@ fn compared(
     if rule.pairing == Pairing::Paired {
         let pairs: Vec<(f64, f64)> =
             a[0].iter().filter_map(|(run, first)| Some((*first, *b[0].get(run)?))).collect();
-        return paired(metric, &pairs, rule);
+        return compare_pairs(metric, &pairs, rule);
     }
     let flat = |side: Vec<BTreeMap<u32, f64>>| -> Vec<f64> {
         side.into_iter().flat_map(BTreeMap::into_values).collect()
     };
-    unpaired(metric, &flat(a), &flat(b), rule)
+    compare_unpaired(metric, &flat(a), &flat(b), rule)
 }
 
 /// Compares one metric from the runs of each side, which were measured at different times.
-fn unpaired(metric: Metric, base: &[f64], new: &[f64], rule: &Rule) -> ComparedMetric {
+fn compare_unpaired(metric: Metric, base: &[f64], new: &[f64], rule: &Rule) -> ComparedMetric {
     let median = |side: &[f64]| Sample::new(side.iter().copied()).median();
     let blank = ComparedMetric::blank(metric, [median(base), median(new)], rule, RatioBasis::Runs);
     if let Some(zero) = blank.same_if_zeros(base.iter().chain(new).copied()) {
@@ -269,16 +271,16 @@ impl ComparedMetric {
         ComparedMetric { verdict, finding: verdict.word(self.metric), reason, ..self }
     }
 
-    fn with(mut self, ratio: &Ratio) -> ComparedMetric {
+    fn with_ratio(mut self, ratio: &Ratio) -> ComparedMetric {
         self.change_pct = Some(percent(ratio.times));
         self.change_ci95_pct = Some([percent(ratio.low), percent(ratio.high)]);
         self
     }
 
     fn decided(self, ratio: &Ratio) -> ComparedMetric {
-        let compared = self.with(ratio);
+        let compared = self.with_ratio(ratio);
         let finding = ratio.beyond(compared.threshold_pct / 100.0);
-        let verdict = MetricVerdict::of(finding, compared.metric.definition().better);
+        let verdict = MetricVerdict::from_finding(finding, compared.metric.definition().better);
         let reason = (verdict == MetricVerdict::Inconclusive).then(|| {
             "the interval includes both a difference that matters and no difference".to_owned()
         });

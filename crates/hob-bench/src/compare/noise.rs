@@ -40,7 +40,7 @@ impl Noise {
         Ok(())
     }
 
-    pub fn of(&self, metric: Metric) -> Option<f64> {
+    pub fn noise_pct(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
     }
 }

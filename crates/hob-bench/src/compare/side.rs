@@ -44,7 +44,7 @@ pub struct Side {
 }
 
 impl Side {
-    pub fn of(records: &[SampledRecord]) -> Side {
+    pub fn from_records(records: &[SampledRecord]) -> Side {
         let Some(record) =
             records.iter().map(|record| &record.record).min_by_key(|r| r.time.started)
         else {

@@ -19,7 +19,7 @@ const DRIFT: f64 = 0.03;
 
 /// An approximately normal value: the sum of 12 uniform values.
 fn normal(chance: &mut Chance) -> f64 {
-    (0..12).map(|_| chance.part()).sum::<f64>() - 6.0
+    (0..12).map(|_| chance.unit()).sum::<f64>() - 6.0
 }
 
 /// A measured run whose true value is `truth`.
@@ -48,7 +48,7 @@ fn in_turns(chance: &mut Chance, count: usize, truths: [f64; 2]) -> Vec<(f64, f6
 }
 
 fn rule(pairing: Pairing) -> Rule {
-    Rule::of(pairing, &CompareOptions::default())
+    Rule::for_pairing(pairing, &CompareOptions::default())
 }
 
 /// The metrics of one campaign. The second side takes `times` as long.
@@ -92,11 +92,11 @@ fn five_percent_more_time_per_token_is_detected() {
 fn seven_pairs_are_inconclusive() {
     let mut chance = Chance::seeded(1);
     let pairs = in_turns(&mut chance, 7, [20.0, 30.0]);
-    let compared = paired(Metric::TpotMs, &pairs, &rule(Pairing::Paired));
+    let compared = compare_pairs(Metric::TpotMs, &pairs, &rule(Pairing::Paired));
     assert_eq!(compared.verdict, MetricVerdict::Inconclusive);
     assert_eq!(compared.reason.as_deref(), Some("7 pairs of runs are too few (at least 8)"));
     assert!(!compared.is_compared());
-    let none = paired(Metric::TpotMs, &[], &rule(Pairing::Paired));
+    let none = compare_pairs(Metric::TpotMs, &[], &rule(Pairing::Paired));
     assert_eq!(none.reason.as_deref(), Some("there are no pairs"));
 }
 
@@ -104,13 +104,13 @@ fn seven_pairs_are_inconclusive() {
 fn a_smaller_time_is_faster_and_a_smaller_rate_is_slower() {
     let mut chance = Chance::seeded(2);
     let less = in_turns(&mut chance, 10, [100.0, 90.0]);
-    let word = |metric| paired(metric, &less, &rule(Pairing::Paired)).finding;
+    let word = |metric| compare_pairs(metric, &less, &rule(Pairing::Paired)).finding;
     assert_eq!(word(Metric::TtftMs), "faster");
     assert_eq!(word(Metric::ThroughputTokS), "slower");
     assert_eq!(word(Metric::Wer), "better");
     let neither = BTreeMap::from([(Metric::PromptTokens, less.clone())]);
     assert_eq!(paired_figures(&neither, &rule(Pairing::Paired)), [], "it has no direction");
-    let zeros = paired(Metric::SilenceMs, &[(0.0, 0.0); 8], &rule(Pairing::Paired));
+    let zeros = compare_pairs(Metric::SilenceMs, &[(0.0, 0.0); 8], &rule(Pairing::Paired));
     assert_eq!((zeros.verdict, zeros.change_pct), (MetricVerdict::Same, None));
 }
 
@@ -402,7 +402,7 @@ fn a_report_without_a_comparison_has_not_passed() {
 fn learned_noise_raises_the_threshold() {
     let noisy = [sampled(1, 8, 20.0), sampled(2, 8, 21.6)];
     let noise = Noise::learned(&noisy).expect("of one thing");
-    let learned = noise.of(Metric::TpotMs).expect("a figure");
+    let learned = noise.noise_pct(Metric::TpotMs).expect("a figure");
     assert!((8.0..12.0).contains(&learned), "{learned}");
     let wish = CompareOptions { noise, ..CompareOptions::default() };
     let found = report(&[sampled(3, 8, 20.0)], &[sampled(4, 8, 21.6)], &judging(&wish));

@@ -42,7 +42,7 @@ impl Arrivals {
             Arrivals::Closed { .. } => None,
             Arrivals::Constant { per_second, .. } => Some(times(&mut || 1.0 / per_second)),
             Arrivals::Poisson { per_second, .. } => {
-                Some(times(&mut || -(1.0 - chance.part()).ln() / per_second))
+                Some(times(&mut || -(1.0 - chance.unit()).ln() / per_second))
             }
         }
     }

@@ -56,10 +56,13 @@ impl Trust {
             .with_safe_default_protocol_versions()?
             .with_platform_verifier()?
             .with_no_client_auth();
-        Trust::with(host, config)
+        Trust::with_config(host, config)
     }
 
-    pub(super) fn with(host: &str, mut config: ClientConfig) -> Result<Trust, rustls::Error> {
+    pub(super) fn with_config(
+        host: &str,
+        mut config: ClientConfig,
+    ) -> Result<Trust, rustls::Error> {
         // A resumed handshake is shorter. All connections must take the same time.
         config.resumption = Resumption::disabled();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -79,7 +82,7 @@ impl Trust {
         while connection.is_handshaking() {
             match connection.complete_io(&mut socket) {
                 Ok(_) => {}
-                Err(error) if !is_pause(&error) => return Err(io::Error::other(meant(error))),
+                Err(error) if !is_pause(&error) => return Err(io::Error::other(tls_error(error))),
                 Err(_) if begun.elapsed() > within => {
                     return Err(io::Error::other(TlsError::Slow(within)));
                 }
@@ -90,7 +93,7 @@ impl Trust {
     }
 }
 
-fn meant(error: io::Error) -> TlsError {
+fn tls_error(error: io::Error) -> TlsError {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
         Some(rustls::Error::InvalidCertificate(reason)) => TlsError::Untrusted(reason.clone()),
@@ -111,7 +114,7 @@ impl Tls {
     }
 
     /// The plain text that has arrived; None if no TLS record is complete.
-    fn here(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    fn read_decrypted(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let mut filled = 0;
         loop {
             match self.connection.reader().read(&mut buffer[filled..]) {
@@ -148,7 +151,7 @@ impl Read for Tls {
     /// Returns everything of one socket read, because it has one time stamp.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            if let Some(bytes) = self.here(buffer)? {
+            if let Some(bytes) = self.read_decrypted(buffer)? {
                 return Ok(bytes);
             }
             if self.socket.fill_buf()?.is_empty() {

@@ -36,7 +36,7 @@ pub(super) struct User<'a> {
 
 /// The results of one thread.
 #[derive(Debug, Default)]
-pub(super) struct Worked {
+pub(super) struct ThreadResult {
     pub(super) exchanges: Vec<Exchange>,
     pub(super) cpu: Duration,
 }
@@ -63,7 +63,7 @@ impl<'a> User<'a> {
         start: Instant,
         schedule: Option<&[Duration]>,
         next: &AtomicUsize,
-    ) -> Worked {
+    ) -> ThreadResult {
         let mut exchanges = Vec::new();
         let before = thread_cpu();
         while !self.stop.load(Ordering::Relaxed) {
@@ -74,7 +74,7 @@ impl<'a> User<'a> {
             let due = schedule.map(|schedule| schedule[job]);
             exchanges.push(self.exchange(job, start, due));
         }
-        Worked { exchanges, cpu: thread_cpu().saturating_sub(before) }
+        ThreadResult { exchanges, cpu: thread_cpu().saturating_sub(before) }
     }
 
     fn exchange(&mut self, job: usize, start: Instant, due: Option<Duration>) -> Exchange {
@@ -96,7 +96,7 @@ impl<'a> User<'a> {
             end: End::Whole,
         };
         exchange.end = match reached {
-            Ok(()) => self.ask(job, start, &mut exchange.sent, &mut recording),
+            Ok(()) => self.send_job(job, start, &mut exchange.sent, &mut recording),
             Err(error) => End::Unreachable { cause: error.to_string() },
         };
         if exchange.end != End::Whole || hangs_up(&recording) {
@@ -116,7 +116,7 @@ impl<'a> User<'a> {
         }
     }
 
-    fn ask(
+    fn send_job(
         &mut self,
         job: usize,
         start: Instant,
@@ -152,7 +152,7 @@ impl<'a> User<'a> {
                     heard = at;
                     recording.push(at, &self.buffer[..bytes]);
                     unread.extend_from_slice(&self.buffer[..bytes]);
-                    if answer.take(&mut unread, |_| ()).is_err() {
+                    if answer.push(&mut unread, |_| ()).is_err() {
                         return End::Unreadable;
                     }
                     if answer.is_over() {

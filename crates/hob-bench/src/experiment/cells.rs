@@ -9,7 +9,7 @@ use crate::chat::{Cell as ChatCell, ChatSession};
 use crate::drive::Arrivals;
 use crate::record::{Record, RecordKind};
 use crate::runs::BenchError;
-use crate::session::{Session, keep, run_in_turns};
+use crate::session::{Session, run_in_turns, store_record};
 use crate::speech::{Cell as SpeechCell, SpeechSession};
 use crate::workbench::Workbench;
 
@@ -66,7 +66,7 @@ fn one_by_one<S: Session>(
         let name = format!("{}/{} {}", number + 1, cells.len(), session.name(cell));
         let started = Timestamp::now();
         let runs = run_in_turns(bench, &name, session, std::slice::from_ref(cell))?;
-        keep(bench, session, (cell, &runs[0], started), &mut records, &finish)?;
+        store_record(bench, session, (cell, &runs[0], started), &mut records, &finish)?;
     }
     Ok(records)
 }
@@ -117,7 +117,7 @@ fn batch<S: Session>(
         }
         let (name, started) = (session.name(cell), Timestamp::now());
         let runs = run_in_turns(bench, &name, session, std::slice::from_ref(cell))?;
-        keep(bench, session, (cell, &runs[0], started), records, |record| {
+        store_record(bench, session, (cell, &runs[0], started), records, |record| {
             record.kind = RecordKind::Batch
         })?;
     }

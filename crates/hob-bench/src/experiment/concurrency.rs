@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::record::{Record, RecordKind, Slowdown};
 use crate::runs::{BenchError, Runs};
-use crate::session::{Session, keep, run_in_turns};
+use crate::session::{Session, run_in_turns, store_record};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
@@ -39,13 +39,13 @@ pub(super) fn against_one_user<S: Session>(
     let runs = run_in_turns(bench, &name, session, pair)?;
     let before = records.len();
     let alone = Slowdown { n: 1, ..Slowdown::default() };
-    keep(bench, session, (&pair[0], &runs[0], started), records, |record| {
+    store_record(bench, session, (&pair[0], &runs[0], started), records, |record| {
         record.kind = RecordKind::Concurrency;
         record.slowdown = Some(alone);
     })?;
     let versus = records.get(before).map(|record| record.id);
     let many = Slowdown { versus, ..slowdown(&runs[0], &runs[1], users, bench.context.seed) };
-    keep(bench, session, (&pair[1], &runs[1], started), records, |record| {
+    store_record(bench, session, (&pair[1], &runs[1], started), records, |record| {
         record.kind = RecordKind::Concurrency;
         record.slowdown = Some(many);
     })

@@ -5,11 +5,11 @@ use hob_core::statistics::Chance;
 use jiff::Timestamp;
 
 use crate::chat::{Cell, ChatSession, ChatWorkload, Prompt};
-use crate::client_check::{ClientCheck, Pace};
+use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::Arrivals;
 use crate::record::{Record, sha256_hex};
-use crate::runs::{BenchError, CellSummary, Context, Run, Runs};
-use crate::session::{RunSize, Session, keep, run_in_turns};
+use crate::runs::{BenchError, CellSummary, RecordContext, Run, Runs};
+use crate::session::{RunSize, Session, run_in_turns, store_record};
 use crate::terms::Metric;
 use crate::workbench::{Asker, OtherServer, Workbench};
 
@@ -24,8 +24,8 @@ pub fn side_by_side(
 ) -> Result<Vec<Record>, BenchError> {
     let asker = Asker { target: other.target.clone(), ..bench.asker() };
     let sessions = [
-        ChatSession::with_room(bench.asker(), chat, run_size)?,
-        ChatSession::with_room(asker, chat, run_size)?,
+        ChatSession::prepare_with_context(bench.asker(), chat, run_size)?,
+        ChatSession::prepare_with_context(asker, chat, run_size)?,
     ];
     let [own, others] = [0, 1].map(|server: usize| sessions[server].cells(&[arrivals]));
     let mut records = Vec::new();
@@ -46,7 +46,7 @@ pub fn side_by_side(
         (both.asked, both.held, both.pairs) = (Vec::new(), Held::Nothing, 0);
         let runs = run_in_turns(bench, &name, &mut both, &cells)?;
         for (cell, runs) in cells.iter().zip(&runs) {
-            keep(bench, &mut both, (cell, runs, started), &mut records, |_| ())?;
+            store_record(bench, &mut both, (cell, runs, started), &mut records, |_| ())?;
         }
     }
     Ok(records)
@@ -55,7 +55,7 @@ pub fn side_by_side(
 struct TwoServers<'a> {
     sessions: [ChatSession<'a>; 2],
     /// Context of the second server.
-    context: Context,
+    context: RecordContext,
     chance: Chance,
     /// Words of all prompts, without the first word of each.
     asked: Vec<String>,
@@ -112,7 +112,7 @@ impl Session for TwoServers<'_> {
         cell.leading()
     }
 
-    fn pace(&self, (_, cell): &(usize, Cell), warm: &Run) -> Option<Pace> {
+    fn pace(&self, (_, cell): &(usize, Cell), warm: &Run) -> Option<CheckLoad> {
         cell.pace(warm)
     }
 
@@ -126,7 +126,7 @@ impl Session for TwoServers<'_> {
         self.sessions[*server].summarise(*cell, runs, started, prompts_sha256)
     }
 
-    fn context(&self, (server, _): &(usize, Cell)) -> Option<&Context> {
+    fn context(&self, (server, _): &(usize, Cell)) -> Option<&RecordContext> {
         (*server == 1).then_some(&self.context)
     }
 }

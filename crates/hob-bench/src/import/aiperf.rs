@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Imported;
-use super::values::{model, spread, us};
+use super::values::{micros, model, spread};
 use crate::record::{CountSource, RawSample, Record, RecordKind, RecordedTokens, RecordedWorkload};
 use crate::terms::Metric;
 
@@ -140,9 +140,9 @@ fn fill(record: &mut Record, lines: &[Line]) {
 }
 
 fn sample(line: &Line, first: i128) -> RawSample {
-    let one = |name: &str| values(line, name).first().and_then(|ms| us(ms / 1e3));
+    let one = |name: &str| values(line, name).first().and_then(|ms| micros(ms / 1e3));
     let count = |name: &str| values(line, name).first().map(|count| *count as u64);
-    let since = |from: Option<i128>, to: Option<i128>| us((to? - from?) as f64 / 1e9);
+    let since = |from: Option<i128>, to: Option<i128>| micros((to? - from?) as f64 / 1e9);
     let metadata = &line.metadata;
     RawSample {
         t_sched_us: since(Some(first), metadata.credit_issued_ns),
@@ -150,7 +150,10 @@ fn sample(line: &Line, first: i128) -> RawSample {
         ttft_us: one("time_to_first_token"),
         ttfat_us: one("time_to_first_output_token"),
         e2e_us: one("request_latency"),
-        gaps_us: values(line, "inter_chunk_latency").iter().filter_map(|ms| us(ms / 1e3)).collect(),
+        gaps_us: values(line, "inter_chunk_latency")
+            .iter()
+            .filter_map(|ms| micros(ms / 1e3))
+            .collect(),
         tokens: RecordedTokens {
             prompt: count("usage_prompt_tokens"),
             cached: count("usage_prompt_cache_read_tokens"),

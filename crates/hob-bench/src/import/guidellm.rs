@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Imported;
-use super::values::{UnreadFields, model, spread, unix_s, unread_fields, us};
+use super::values::{UnreadFields, micros, model, spread, timestamp_of_unix_s, unread_fields};
 use crate::record::{
     CountSource, Loop, RawSample, Record, RecordKind, RecordedTokens, RecordedWorkload,
 };
@@ -73,23 +73,23 @@ struct Timings {
 pub(super) fn read(report: Report) -> Result<Vec<Imported>, String> {
     let version = report.metadata.as_ref().and_then(|metadata| metadata.guidellm_version.clone());
     let name = text(&report.args, "/model").or_else(|| text(&report.args, "/backend_kwargs/model"));
-    let one = |benchmark: &Benchmark| {
+    let imported = |benchmark: &Benchmark| {
         let mut lossy = vec![
             "time_per_output_token_ms, which includes the wait for the first token".to_owned(),
         ];
         lossy.extend(unread_fields(&report.rest));
         lossy.extend(unread_fields(&benchmark.rest));
         let mut record = super::record(RecordKind::Llm, "guidellm", version.clone(), lossy);
-        let named = text(&benchmark.config, "/backend/model").or_else(|| name.clone());
-        record.model = model(named.as_deref().unwrap_or("unnamed"));
-        record.time.started = benchmark.start_time.and_then(unix_s);
-        record.time.ended = benchmark.end_time.and_then(unix_s);
+        let model_name = text(&benchmark.config, "/backend/model").or_else(|| name.clone());
+        record.model = model(model_name.as_deref().unwrap_or("unnamed"));
+        record.time.started = benchmark.start_time.and_then(timestamp_of_unix_s);
+        record.time.ended = benchmark.end_time.and_then(timestamp_of_unix_s);
         record.workload = workload(benchmark);
         record.count_source = Some(CountSource::Usage);
-        fill(&mut record, &benchmark.requests);
+        set_metrics(&mut record, &benchmark.requests);
         Imported { record, samples: samples(&benchmark.requests.successful) }
     };
-    Ok(report.benchmarks.iter().map(one).collect())
+    Ok(report.benchmarks.iter().map(imported).collect())
 }
 
 fn text(value: &Value, pointer: &str) -> Option<String> {
@@ -98,11 +98,12 @@ fn text(value: &Value, pointer: &str) -> Option<String> {
 
 fn workload(benchmark: &Benchmark) -> RecordedWorkload {
     let config = &benchmark.config;
-    let strategy = |name: &str| config.pointer(&format!("/strategy/{name}"));
-    let kind = strategy("type_").and_then(Value::as_str).unwrap_or_default();
-    let streams =
-        strategy("streams").and_then(Value::as_u64).and_then(|streams| u32::try_from(streams).ok());
-    let rate = strategy("rate").and_then(Value::as_f64);
+    let strategy_field = |name: &str| config.pointer(&format!("/strategy/{name}"));
+    let kind = strategy_field("type_").and_then(Value::as_str).unwrap_or_default();
+    let streams = strategy_field("streams")
+        .and_then(Value::as_u64)
+        .and_then(|streams| u32::try_from(streams).ok());
+    let rate = strategy_field("rate").and_then(Value::as_f64);
     let requests = &benchmark.requests;
     let n = requests.successful.len() + requests.errored.len() + requests.incomplete.len();
     RecordedWorkload {
@@ -122,7 +123,7 @@ fn shape(requests: &[Request]) -> Option<String> {
     Some(format!("{}/{}", median(|one| one.prompt_tokens)?, median(|one| one.output_tokens)?))
 }
 
-fn fill(record: &mut Record, requests: &Requests) {
+fn set_metrics(record: &mut Record, requests: &Requests) {
     let ok = &requests.successful;
     let ms = |from: fn(&Timings) -> Option<f64>, to: fn(&Timings) -> Option<f64>| {
         let each = ok.iter().map(|one| &one.info.timings);
@@ -158,13 +159,13 @@ fn samples(requests: &[Request]) -> Vec<RawSample> {
     let first = starts.reduce(f64::min).unwrap_or_default();
     let sample = |one: &Request| {
         let timings = &one.info.timings;
-        let since = |to: Option<f64>| us(to? - timings.request_start?);
+        let since = |to: Option<f64>| micros(to? - timings.request_start?);
         RawSample {
-            t_sched_us: timings.targeted_start.and_then(|at| us(at - first)),
+            t_sched_us: timings.targeted_start.and_then(|at| micros(at - first)),
             dispatch_us: timings
                 .request_start
                 .zip(timings.targeted_start)
-                .and_then(|(sent, due)| us(sent - due)),
+                .and_then(|(sent, due)| micros(sent - due)),
             ttft_us: since(timings.first_token_iteration),
             ttfat_us: since(timings.first_output_token_iteration),
             e2e_us: since(timings.last_token_iteration),

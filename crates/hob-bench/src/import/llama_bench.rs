@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use super::Imported;
-use super::values::{UnreadFields, model, spread, time, unread_fields};
+use super::values::{UnreadFields, model, parse_time, spread, unread_fields};
 use crate::record::{
     Accelerator, CountSource, Host, Params, PromptTokens, Record, RecordKind, RecordedEngine,
     RecordedModel, RecordedWorkload,
@@ -82,14 +82,15 @@ fn record(row: Row) -> Result<Record, String> {
     lossy.extend(unread_fields(&row.rest));
     let version = row.build_number.map(|number| format!("b{number}"));
     let mut record = super::record(kind(&row), "llama-bench", version.clone(), lossy);
-    record.time.started = row.test_time.as_deref().and_then(time);
+    record.time.started = row.test_time.as_deref().and_then(parse_time);
     record.host = host(&row);
     record.model = described(&row);
     record.workload = workload(&row);
     record.count_source = Some(CountSource::Engine);
     record.confidence.runs = u32::try_from(row.samples_ts.len()).ok().filter(|runs| *runs > 0);
     let figures = spread(row.samples_ts.iter().copied());
-    let figures = figures.or_else(|| row.avg_ts.map(|mean| super::values::mean(mean, None)));
+    let figures =
+        figures.or_else(|| row.avg_ts.map(|mean| super::values::spread_of_mean(mean, None)));
     let mut figures = figures.ok_or("a row has neither samples_ts nor avg_ts")?;
     figures.method = Some("engine".to_owned());
     record.metrics.spreads.insert(metric, figures);

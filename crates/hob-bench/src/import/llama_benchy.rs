@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use super::Imported;
-use super::values::{UnreadFields, model, spread, time, unread_fields};
+use super::values::{UnreadFields, model, parse_time, spread, unread_fields};
 use crate::record::{Cache, CountSource, Loop, PromptTokens, Record, RecordKind, RecordedWorkload};
 use crate::terms::Metric;
 
@@ -59,7 +59,7 @@ fn record(report: &Report, run: &Run) -> Record {
     lossy.extend(unread_fields(&run.rest));
     let kind = if run.context_size > 0 { RecordKind::CtxSweep } else { RecordKind::Llm };
     let mut record = super::record(kind, "llama-benchy", report.version.clone(), lossy);
-    record.time.started = report.timestamp.as_deref().and_then(time);
+    record.time.started = report.timestamp.as_deref().and_then(parse_time);
     record.model = model(report.model.as_deref().unwrap_or("unnamed"));
     record.count_source = Some(CountSource::Chunks);
     record.workload = workload(report, run);

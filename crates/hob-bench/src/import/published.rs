@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Imported;
-use super::values::{quant, time};
+use super::values::{parse_time, quant};
 use crate::record::{
     Accelerator, Host, PromptTokens, Record, RecordKind, RecordedModel, RecordedWorkload,
 };
@@ -117,7 +117,7 @@ fn record(rows: &[Row]) -> Record {
 
 /// The beginning of a day. A month alone gives nothing.
 fn time_of(date: &str) -> Option<jiff::Timestamp> {
-    date.parse::<jiff::civil::Date>().ok().and_then(|_| time(&format!("{date}T00:00:00")))
+    date.parse::<jiff::civil::Date>().ok().and_then(|_| parse_time(&format!("{date}T00:00:00")))
 }
 
 fn described(row: &Row) -> RecordedModel {

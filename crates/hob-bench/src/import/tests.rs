@@ -322,13 +322,13 @@ fn an_original_is_imported_once_and_an_interrupted_import_is_completed() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = RecordStore::new(folder.path().join("records"));
     let all = imported("llama_bench.json");
-    let files = keep("a.json", &all, &store).expect("kept");
+    let files = store_imported("a.json", &all, &store).expect("kept");
     assert_eq!(files.len(), 2);
     assert!(
-        matches!(keep("a.json", &all, &store), Err(ImportError::AlreadyImported { id, .. }) if id == all[0].record.id)
+        matches!(store_imported("a.json", &all, &store), Err(ImportError::AlreadyImported { id, .. }) if id == all[0].record.id)
     );
     std::fs::remove_file(&files[1]).expect("removed");
-    assert_eq!(keep("a.json", &all, &store).expect("completed"), files[1..]);
+    assert_eq!(store_imported("a.json", &all, &store).expect("completed"), files[1..]);
     let read = store.read().expect("a listing");
     assert!(read.skipped.is_empty() && read.records.len() == 2);
 }

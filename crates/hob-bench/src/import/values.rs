@@ -31,21 +31,21 @@ pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         min: extreme(f64::min),
         p50: Some(p50),
         p95: sample.p95().filter(|_| n >= P95_VALUES_MIN),
-        p99: rank(&values, 99).filter(|_| n >= P99_VALUES_MIN),
+        p99: nearest_rank(&values, 99).filter(|_| n >= P99_VALUES_MIN),
         max: extreme(f64::max),
         mean: Some(values.iter().sum::<f64>() / n as f64),
         ..Spread::default()
     })
 }
 
-fn rank(values: &[f64], percent: usize) -> Option<f64> {
+fn nearest_rank(values: &[f64], percent: usize) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
 }
 
 /// An average of `n` values.
-pub(super) fn mean(value: f64, n: Option<u64>) -> Spread {
+pub(super) fn spread_of_mean(value: f64, n: Option<u64>) -> Spread {
     Spread { n, mean: Some(value), ..Spread::default() }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn unread_fields(rest: &UnreadFields) -> Option<String> {
 }
 
 /// Parses a time. A time without a zone is in UTC.
-pub(super) fn time(text: &str) -> Option<Timestamp> {
+pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if let Ok(time) = text.parse() {
         return Some(time);
@@ -75,12 +75,12 @@ pub(super) fn time(text: &str) -> Option<Timestamp> {
 }
 
 /// Seconds since 1970.
-pub(super) fn unix_s(seconds: f64) -> Option<Timestamp> {
+pub(super) fn timestamp_of_unix_s(seconds: f64) -> Option<Timestamp> {
     Timestamp::from_nanosecond((seconds * 1e9) as i128).ok()
 }
 
 /// Converts seconds to microseconds. None for negative times.
-pub(super) fn us(seconds: f64) -> Option<u64> {
+pub(super) fn micros(seconds: f64) -> Option<u64> {
     (seconds.is_finite() && seconds >= 0.0).then(|| (seconds * 1e6).round() as u64)
 }
 
@@ -114,8 +114,8 @@ fn is_quant(part: &str) -> bool {
 }
 
 /// Sets family and release date from the model's name, where they are known.
-pub(super) fn name_family(model: &mut RecordedModel) {
-    if let Some(family) = families::of(&model.name) {
+pub(super) fn set_family(model: &mut RecordedModel) {
+    if let Some(family) = families::family_of_model(&model.name) {
         model.family.get_or_insert_with(|| family.name.to_owned());
         if let Some(released) = family.released {
             model.released.get_or_insert_with(|| released.to_owned());

@@ -5,7 +5,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Imported;
-use super::values::{UnreadFields, mean, model, spread, time, unread_fields, us};
+use super::values::{
+    UnreadFields, micros, model, parse_time, spread, spread_of_mean, unread_fields,
+};
 use crate::record::{
     Arrival, CountSource, Loop, PromptTokens, RawSample, Record, RecordKind, RecordedTokens,
     RecordedWorkload, Spread,
@@ -79,7 +81,7 @@ fn one(results: Results) -> Result<Imported, String> {
     lossy.extend(shape.map(|shape| format!("arrivals: gamma-distributed, burstiness {shape}")));
     lossy.extend(unread_fields(&results.rest));
     let mut record = super::record(RecordKind::Llm, "vllm bench serve", None, lossy);
-    record.time.started = results.date.as_deref().and_then(time);
+    record.time.started = results.date.as_deref().and_then(parse_time);
     record.time.ended = record.time.started.zip(results.duration).and_then(|(started, s)| {
         started.checked_add(jiff::SignedDuration::try_from_secs_f64(s).ok()?).ok()
     });
@@ -151,10 +153,10 @@ fn samples(results: &Results) -> Vec<RawSample> {
             results.start_times.get(at).copied().zip(first).map(|(start, first)| start - first);
         let error = results.errors.get(at).filter(|error| !error.is_empty());
         RawSample {
-            t_sched_us: started.and_then(us),
-            ttft_us: us(*ttft),
-            e2e_us: us(latency(results, at, *ttft)),
-            gaps_us: gaps.iter().copied().filter_map(us).collect(),
+            t_sched_us: started.and_then(micros),
+            ttft_us: micros(*ttft),
+            e2e_us: micros(latency(results, at, *ttft)),
+            gaps_us: gaps.iter().copied().filter_map(micros).collect(),
             tokens: RecordedTokens {
                 prompt: results.input_lens.get(at).copied(),
                 content: results.output_lens.get(at).copied(),
@@ -225,8 +227,9 @@ fn fill(record: &mut Record, results: &Results) {
     for (metric, detailed, median, average) in rows {
         let summary = (median.is_some() || average.is_some()).then(|| Spread {
             p50: median,
-            ..average
-                .map_or(Spread { n: requests, ..Spread::default() }, |value| mean(value, requests))
+            ..average.map_or(Spread { n: requests, ..Spread::default() }, |value| {
+                spread_of_mean(value, requests)
+            })
         });
         if let Some(figures) = detailed.or(summary) {
             record.metrics.spreads.insert(metric, figures);

@@ -8,11 +8,11 @@ use hob_machine::{Vram, ram, vram};
 
 use super::What;
 use super::reported_context::{Mismatch, mismatch, reported_context};
-use super::search::{Memory, Search, Tried};
+use super::search::{AttemptResultAt, Memory, Search};
 use super::symptom::{Stage, of_fault, of_launch};
-use super::trend::Pace;
+use super::trend::SpeedVerdict;
 use crate::launch::{LaunchError, Running, speaks_of_memory};
-use crate::question::{Answered, Questions};
+use crate::question::{ParsedReply, Questions};
 use crate::record::{Attempt, AttemptResult, ContextProof};
 use crate::runs::{BenchError, Reply};
 use crate::server::StartedServer;
@@ -47,8 +47,8 @@ pub(super) struct Trial<'t, 'a> {
 
 /// The result of an attempt.
 #[derive(Clone, Debug)]
-pub(super) struct Tested {
-    pub(super) tried: Tried,
+pub(super) struct AttemptOutcome {
+    pub(super) tried: AttemptResultAt,
     pub(super) attempt: Attempt,
     pub(super) proof: Option<ContextProof>,
     /// The answer to the last request.
@@ -68,7 +68,7 @@ struct Failure {
 
 /// A successful attempt.
 #[derive(Debug)]
-struct Worked {
+struct Success {
     reply: Reply,
     proof: Option<ContextProof>,
 }
@@ -76,12 +76,16 @@ struct Worked {
 impl Trial<'_, '_> {
     /// # Errors
     /// No request can be sent.
-    pub(super) fn attempt(&mut self, ctx: u64, search: &Search) -> Result<Tested, BenchError> {
+    pub(super) fn attempt(
+        &mut self,
+        ctx: u64,
+        search: &Search,
+    ) -> Result<AttemptOutcome, BenchError> {
         let begun = Instant::now();
         let came_to = self.came_to(ctx, search)?;
         let (memory, vram_mb, rss_mb) = self.memory();
         let (result, said, takes, reply, proof) = match came_to {
-            Ok(Worked { reply, proof }) => (AttemptResult::Ok, None, None, Some(reply), proof),
+            Ok(Success { reply, proof }) => (AttemptResult::Ok, None, None, Some(reply), proof),
             Err(Failure { result, said, takes, reply }) => {
                 (result, Some(said), takes, reply.map(|reply| *reply), None)
             }
@@ -90,8 +94,8 @@ impl Trial<'_, '_> {
             .as_ref()
             .and_then(|reply| reply.figures.get(&crate::terms::Metric::DecodeTokS).copied());
         let s = Some(begun.elapsed().as_secs_f64());
-        Ok(Tested {
-            tried: Tried { ctx, result, takes, memory, decode_tok_s },
+        Ok(AttemptOutcome {
+            tried: AttemptResultAt { ctx, result, takes, memory, decode_tok_s },
             attempt: Attempt { ctx, result, vram_mb, rss_mb, s, said: said.as_deref().map(brief) },
             proof,
             reply,
@@ -108,7 +112,7 @@ impl Trial<'_, '_> {
         &mut self,
         ctx: u64,
         search: &Search,
-    ) -> Result<Result<Worked, Failure>, BenchError> {
+    ) -> Result<Result<Success, Failure>, BenchError> {
         if let Err(failure) = self.begin(ctx) {
             return Ok(Err(failure));
         }
@@ -123,7 +127,7 @@ impl Trial<'_, '_> {
         }
         let proof = reported.map(|_| ContextProof::Reported);
         match self.what {
-            What::Load => Ok(Ok(Worked { reply: first.reply(), proof })),
+            What::Load => Ok(Ok(Success { reply: first.reply(), proof })),
             What::Usable => self.fill(ctx, proof, search),
         }
     }
@@ -134,7 +138,7 @@ impl Trial<'_, '_> {
             return Ok(());
         }
         self.started.places.insert(PLACE.to_owned(), ctx.to_string());
-        let begun = self.started.again(self.questions.asker().stop);
+        let begun = self.started.restart(self.questions.asker().stop);
         begun.map_err(|error| {
             let result = of_launch(&error, self.started.launch.endpoint.is_open());
             Failure { result, said: error.to_string(), takes: None, reply: None }
@@ -142,7 +146,7 @@ impl Trial<'_, '_> {
     }
 
     /// Sends a short request until the model is loaded. Some servers answer other requests before that.
-    fn wait_until_loaded(&mut self) -> Result<Answered, BenchError> {
+    fn wait_until_loaded(&mut self) -> Result<ParsedReply, BenchError> {
         let (begun, patience) = (Instant::now(), self.started.launch.patience);
         self.waited = Duration::ZERO;
         loop {
@@ -150,7 +154,7 @@ impl Trial<'_, '_> {
             let loads = matches!(answered.fault(), Some(RequestFault::Refused { status: 503, .. }))
                 && of_answer(&answered, Stage::Load) == AttemptResult::Failed;
             let is_over = begun.elapsed() > patience || self.is_stopped();
-            if !loads || is_over || self.ended().is_some() {
+            if !loads || is_over || self.end_error().is_some() {
                 return Ok(answered);
             }
             thread::sleep(LOOK_EVERY);
@@ -164,7 +168,7 @@ impl Trial<'_, '_> {
         ctx: u64,
         proof: Option<ContextProof>,
         search: &Search,
-    ) -> Result<Result<Worked, Failure>, BenchError> {
+    ) -> Result<Result<Success, Failure>, BenchError> {
         let tokens = u32::try_from(ctx.saturating_sub(FREE_TOKENS)).unwrap_or(u32::MAX);
         let prompt = self.questions.of_tokens(tokens)?;
         let mut filled = self.questions.ask(&prompt, DECODED_TOKENS)?;
@@ -194,10 +198,10 @@ impl Trial<'_, '_> {
             }));
         }
         let proof = proof.or(counted.map(|_| ContextProof::Filled));
-        Ok(Ok(Worked { reply: filled.reply(), proof }))
+        Ok(Ok(Success { reply: filled.reply(), proof }))
     }
 
-    fn failure(&mut self, answered: Answered, stage: Stage) -> Failure {
+    fn failure(&mut self, answered: ParsedReply, stage: Stage) -> Failure {
         let ended = self.ended_soon(answered.fault());
         let speaks = self.started.running().is_some_and(|running| running.speaks_of_memory());
         let result = answered
@@ -208,7 +212,7 @@ impl Trial<'_, '_> {
         Failure { result, said, takes: None, reply: Some(Box::new(answered.reply())) }
     }
 
-    fn ended(&mut self) -> Option<LaunchError> {
+    fn end_error(&mut self) -> Option<LaunchError> {
         self.started.running().and_then(Running::has_ended)
     }
 
@@ -218,7 +222,7 @@ impl Trial<'_, '_> {
         let is_lost =
             matches!(fault, Some(RequestFault::CutOff { .. } | RequestFault::Unreachable { .. }));
         loop {
-            let ended = self.ended();
+            let ended = self.end_error();
             if ended.is_some() || !is_lost || begun.elapsed() > END_WITHIN {
                 return ended;
             }
@@ -251,14 +255,14 @@ fn brief(said: &str) -> String {
     both.chars().take(SAID_CHARS_MAX).collect()
 }
 
-fn of_answer(answered: &Answered, stage: Stage) -> AttemptResult {
+fn of_answer(answered: &ParsedReply, stage: Stage) -> AttemptResult {
     answered.fault().map_or(AttemptResult::Ok, |fault| of_fault(fault, stage, None, false))
 }
 
 /// Whether it is slower than shorter contexts predict.
-fn is_slow(answered: &Answered, ctx: u64, search: &Search) -> bool {
+fn is_slow(answered: &ParsedReply, ctx: u64, search: &Search) -> bool {
     let speed = answered.figures.as_ref().and_then(|figures| figures.decode_tok_s);
-    speed.is_some_and(|speed| search.pace(ctx, speed) != Pace::Fine)
+    speed.is_some_and(|speed| search.speed_verdict(ctx, speed) != SpeedVerdict::Fine)
 }
 
 fn chunks_of(fault: &RequestFault) -> usize {

@@ -37,10 +37,10 @@ pub(super) fn reported_context(target: &Target) -> Option<ReportedContext> {
         Api::Ollama => &["/api/ps"],
         Api::OpenAi => &["/props", "/v1/models"],
     };
-    paths.iter().find_map(|path| in_answer(&asked(target, path), &target.model))
+    paths.iter().find_map(|path| in_answer(&response_json(target, path), &target.model))
 }
 
-fn asked(target: &Target, path: &str) -> Value {
+fn response_json(target: &Target, path: &str) -> Value {
     let asked = ask(&target.endpoint, path, target.key.as_deref(), None, ASK_WITHIN);
     let answered = asked.ok().filter(|asked| asked.status == 200);
     answered.and_then(|asked| serde_json::from_slice(&asked.body).ok()).unwrap_or_default()
@@ -91,7 +91,7 @@ pub(super) fn mismatch(ctx: u64, reported: ReportedContext, search: &Search) -> 
 mod tests {
     use AttemptResult::{Ok as Fine, Stale, Unsupported};
 
-    use super::super::search::{Span, Tried};
+    use super::super::search::{AttemptResultAt, Span};
     use super::*;
 
     #[test]
@@ -122,8 +122,13 @@ mod tests {
     #[test]
     fn a_server_must_report_the_context_of_its_start() {
         let span = Span { lo: 1024, hi: 65_536, granule: 256 };
-        let plain =
-            |ctx, result| Tried { ctx, result, takes: None, memory: None, decode_tok_s: None };
+        let plain = |ctx, result| AttemptResultAt {
+            ctx,
+            result,
+            takes: None,
+            memory: None,
+            decode_tok_s: None,
+        };
         let rows = [
             (8192, 8192, 1, Vec::new(), None, None),
             (8000, 8192, 1, Vec::new(), None, None),
@@ -142,7 +147,10 @@ mod tests {
                 16_384,
                 8192,
                 1,
-                vec![Tried { takes: Some(8192), ..plain(65_536, Unsupported) }, plain(8192, Fine)],
+                vec![
+                    AttemptResultAt { takes: Some(8192), ..plain(65_536, Unsupported) },
+                    plain(8192, Fine),
+                ],
                 Some(Unsupported),
                 Some(8192),
             ),

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::trend::{Judged, Pace, judged, pace};
+use super::trend::{JudgedAttempts, SpeedVerdict, judge_attempts, speed_verdict};
 use crate::record::AttemptResult;
 
 /// The longest context must work this often.
@@ -33,7 +33,7 @@ pub struct Memory {
 
 /// The result of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tried {
+pub struct AttemptResultAt {
     pub ctx: u64,
     pub result: AttemptResult,
     /// The maximum that the server reported.
@@ -48,30 +48,30 @@ pub struct Search {
     span: Span,
     /// Bytes per token of context, if the model's file gives them; otherwise they are learnt.
     bytes_per_token: Option<f64>,
-    tried: Vec<Tried>,
-    judged: Judged,
+    tried: Vec<AttemptResultAt>,
+    judged: JudgedAttempts,
 }
 
 impl Search {
     pub fn new(span: Span, bytes_per_token: Option<f64>) -> Search {
-        Search { span, bytes_per_token, tried: Vec::new(), judged: Judged::default() }
+        Search { span, bytes_per_token, tried: Vec::new(), judged: JudgedAttempts::default() }
     }
 
-    pub fn add(&mut self, tried: Tried) {
+    pub fn add(&mut self, tried: AttemptResultAt) {
         self.tried.push(tried);
         // Later attempts may show that an earlier one was too slow.
-        self.judged = judged(&self.tried);
+        self.judged = judge_attempts(&self.tried);
         for (one, result) in self.tried.iter_mut().zip(&self.judged.results) {
             one.result = *result;
         }
     }
 
     /// Judges the speed at a context.
-    pub(super) fn pace(&self, ctx: u64, decode_tok_s: f64) -> Pace {
-        pace(&self.judged.fine, ctx, 1.0 / decode_tok_s)
+    pub(super) fn speed_verdict(&self, ctx: u64, decode_tok_s: f64) -> SpeedVerdict {
+        speed_verdict(&self.judged.fine, ctx, 1.0 / decode_tok_s)
     }
 
-    pub fn tried(&self) -> &[Tried] {
+    pub fn tried(&self) -> &[AttemptResultAt] {
         &self.tried
     }
 
@@ -118,7 +118,7 @@ impl Search {
 
     /// The next context to try; None at the end of the search.
     pub fn next(&self) -> Option<u64> {
-        if let Some(again) = self.again() {
+        if let Some(again) = self.repeat_unclear() {
             return again;
         }
         match (self.longest_ok(), self.shortest_fail()) {
@@ -132,14 +132,14 @@ impl Search {
     }
 
     /// Estimated number of further attempts after this one.
-    pub fn left(&self) -> usize {
+    pub fn attempts_left(&self) -> usize {
         let width = self.top().saturating_sub(self.longest_ok().unwrap_or(self.span.lo));
         let halvings = (width / self.span.granule).max(1).ilog2() as usize;
         halvings + CONFIRMED_TIMES.saturating_sub(self.confirmed().max(1)) as usize
     }
 
     /// Repeats a context whose last attempt had no clear result, or gives up.
-    fn again(&self) -> Option<Option<u64>> {
+    fn repeat_unclear(&self) -> Option<Option<u64>> {
         let last = self.tried.last()?;
         let in_a_row = self.tried.iter().rev().take_while(|one| one.result == last.result).count();
         match last.result {
@@ -151,7 +151,7 @@ impl Search {
     }
 
     /// A first failure without a known cause may have been chance.
-    fn is_bound(&self, one: &Tried) -> bool {
+    fn is_bound(&self, one: &AttemptResultAt) -> bool {
         match one.result {
             AttemptResult::Ok | AttemptResult::Stale => false,
             AttemptResult::Failed => self.count(one.ctx, AttemptResult::Failed) > 1,
@@ -201,7 +201,7 @@ impl Search {
 
     /// Whether the end of the range may fit: memory is unknown or certainly sufficient.
     fn hi_is_worth_it(&self) -> bool {
-        match (self.window(), self.known().last()) {
+        match (self.window(), self.memory_by_context().last()) {
             (Some((from, _)), _) => from >= self.span.hi,
             // The used memory includes the weights, so a token takes less than this.
             (None, Some((ctx, memory))) => {
@@ -214,7 +214,7 @@ impl Search {
 
     /// Where the longest context is expected, if memory limits it.
     fn window(&self) -> Option<(u64, u64)> {
-        let known = self.known();
+        let known = self.memory_by_context();
         let (ctx, memory) = *known.last()?;
         let guess = ctx as f64 + memory.left_bytes as f64 / self.bytes_per_token(&known)?;
         let is_believed = self.tried.len() < BELIEVED_MAX;
@@ -232,7 +232,7 @@ impl Search {
     }
 
     /// Successful contexts with their memory, the shortest first.
-    fn known(&self) -> Vec<(u64, Memory)> {
+    fn memory_by_context(&self) -> Vec<(u64, Memory)> {
         let ok = self.tried.iter().filter(|one| one.result == AttemptResult::Ok);
         let mut known: Vec<_> = ok.filter_map(|one| Some((one.ctx, one.memory?))).collect();
         known.sort_by_key(|(ctx, _)| *ctx);

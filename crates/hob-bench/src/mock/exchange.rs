@@ -18,7 +18,7 @@ use super::schedule::{AnswerShape, Part, ScheduledPart, schedule, with_counts_la
 use super::script::{AudioDelivery, Script};
 use super::slots::MockSlot;
 use super::sound::{self, Format};
-use super::truth::{Truth, Written};
+use super::truth::{MockWrite, Truth};
 use super::{Shared, is_pause};
 use crate::socket::Socket;
 
@@ -217,7 +217,7 @@ impl MockExchange<'_> {
             "" => "mp3",
             name => name,
         };
-        let Some(format) = Format::named(name) else {
+        let Some(format) = Format::by_name(name) else {
             return self.reject(400, "response_format must be pcm, wav or mp3");
         };
         let text = request.text("input");
@@ -381,7 +381,7 @@ impl MockExchange<'_> {
             None => self.socket.write_all(bytes)?,
         }
         let due_us = micros(due + (self.started - self.received));
-        self.truth.writes.push(Written { at_us, due_us, tokens, bytes: bytes.len() });
+        self.truth.writes.push(MockWrite { at_us, due_us, tokens, bytes: bytes.len() });
         Ok(())
     }
 

@@ -141,7 +141,7 @@ pub(super) enum FaultyAnswer {
 }
 
 impl MockFault {
-    pub(super) fn of(name: &str) -> Option<MockFault> {
+    pub(super) fn by_name(name: &str) -> Option<MockFault> {
         MockFault::ALL.iter().copied().find(|fault| fault.name() == name)
     }
 

@@ -65,7 +65,7 @@ pub(super) struct ScheduledPart {
 }
 
 pub(super) fn schedule(script: &Script, shape: AnswerShape) -> Vec<ScheduledPart> {
-    let pace = Pace::of(script, shape);
+    let pace = TokenSchedule::of(script, shape);
     let first_at = pace.at(0);
     let mut parts = Vec::new();
     if script.role_first {
@@ -148,19 +148,19 @@ pub(super) fn with_counts_last(mut parts: Vec<ScheduledPart>) -> Vec<ScheduledPa
 }
 
 /// When each token is due.
-struct Pace<'a> {
+struct TokenSchedule<'a> {
     script: &'a Script,
     first_ms: f64,
     token_ms: f64,
 }
 
-impl Pace<'_> {
-    fn of(script: &Script, shape: AnswerShape) -> Pace<'_> {
+impl TokenSchedule<'_> {
+    fn of(script: &Script, shape: AnswerShape) -> TokenSchedule<'_> {
         let uncached =
             shape.prompt_tokens - shape.cached_tokens.unwrap_or(0).min(shape.prompt_tokens);
         let prefill_ms = f64::from(uncached) * script.prefill_us_per_token / 1e3;
         let cold_ms = if shape.is_first { script.cold_ms } else { 0.0 };
-        Pace {
+        TokenSchedule {
             script,
             first_ms: script.ttft_ms + prefill_ms + cold_ms,
             token_ms: script.itl_ms * (1.0 + script.crowding * f64::from(shape.others)),

@@ -45,10 +45,10 @@ macro_rules! script {
 
 script! {
     /// Time to the first token.
-    ttft_ms: f64 = 100.0, amount;
-    itl_ms: f64 = 20.0, amount;
+    ttft_ms: f64 = 100.0, number;
+    itl_ms: f64 = 20.0, number;
     /// Each token is up to this much earlier or later. The seed decides.
-    jitter_ms: f64 = 0.0, amount;
+    jitter_ms: f64 = 0.0, number;
     /// Length of an answer if the request sets no limit.
     tokens: u32 = 64, positive;
     tokens_per_chunk: u32 = 1, positive;
@@ -58,9 +58,9 @@ script! {
     think_tags: bool = false, parsed;
     /// The only request field that turns thinking off.
     switch: Option<ThinkingSwitch> =
-        Some(ThinkingSwitch::ReasoningEffort), |value| word(value, &SWITCHES);
+        Some(ThinkingSwitch::ReasoningEffort), |value| named_value(value, &SWITCHES);
     /// Length of one pause in the middle of the answer; 0 for none.
-    stall_ms: f64 = 0.0, amount;
+    stall_ms: f64 = 0.0, number;
     /// The stall comes before this token.
     stall_at: u32 = 32, parsed;
     /// Begins a stream with an event that has only the role.
@@ -69,11 +69,11 @@ script! {
     empty_chunks: u32 = 0, parsed;
     /// Sends comment lines of server-sent events between tokens.
     comments: bool = false, parsed;
-    usage: UsageReport = UsageReport::Late, |value| word(value, &USAGES);
+    usage: UsageReport = UsageReport::Late, |value| named_value(value, &USAGES);
     /// Reports which part of a prompt an earlier request had sent.
     cache: bool = false, parsed;
     /// Delay of the first token for each prompt token that is not cached.
-    prefill_us_per_token: f64 = 0.0, amount;
+    prefill_us_per_token: f64 = 0.0, number;
     /// A longer prompt is rejected.
     context_tokens: u32 = 1 << 20, positive;
     /// Number of chunks in one write.
@@ -90,21 +90,21 @@ script! {
     /// Sends bytes that are no answer.
     garbage: bool = false, parsed;
     /// Answers a chat request as this fault does, see [`MockFault`].
-    fault: Option<MockFault> = None, |value| MockFault::of(value).map(Some);
+    fault: Option<MockFault> = None, |value| MockFault::by_name(value).map(Some);
     /// Extra delay of the server's first request.
-    cold_ms: f64 = 0.0, amount;
+    cold_ms: f64 = 0.0, number;
     /// Requests that are answered at once; the others wait. 0: no limit.
     slots: u32 = 0, parsed;
     /// Each further request at the same time makes a token this much longer, as a fraction of `itl_ms`.
-    crowding: f64 = 0.0, amount;
-    audio: AudioDelivery = AudioDelivery::Streamed, |value| word(value, &AUDIOS);
-    audio_ms_per_char: f64 = 60.0, amount;
+    crowding: f64 = 0.0, number;
+    audio: AudioDelivery = AudioDelivery::Streamed, |value| named_value(value, &AUDIOS);
+    audio_ms_per_char: f64 = 60.0, number;
     /// Seconds of computing for each second of sound.
-    audio_rtf: f64 = 0.1, amount;
+    audio_rtf: f64 = 0.1, number;
     /// Length of the sound in one write.
-    audio_chunk_ms: f64 = 200.0, |value| amount(value).filter(|ms| *ms >= 1.0);
+    audio_chunk_ms: f64 = 200.0, |value| number(value).filter(|ms| *ms >= 1.0);
     /// Silence at the beginning.
-    audio_silence_ms: f64 = 0.0, amount;
+    audio_silence_ms: f64 = 0.0, number;
     /// The transcript of every recording: words with `_` between them, each of which takes `itl_ms`.
     heard: String = "hello_world".to_owned(), |value| Some(value.to_owned());
     seed: u64 = 7, parsed;
@@ -248,11 +248,11 @@ fn positive(value: &str) -> Option<u32> {
     parsed(value).filter(|count| *count > 0)
 }
 
-fn amount(value: &str) -> Option<f64> {
+fn number(value: &str) -> Option<f64> {
     parsed(value).filter(|amount| (0.0..=MS_MAX).contains(amount))
 }
 
-fn word<T: Copy>(value: &str, words: &[(&str, T)]) -> Option<T> {
+fn named_value<T: Copy>(value: &str, words: &[(&str, T)]) -> Option<T> {
     words.iter().find(|(word, _)| *word == value).map(|(_, meaning)| *meaning)
 }
 

@@ -29,7 +29,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    pub(super) fn named(name: &str) -> Option<Format> {
+    pub(super) fn by_name(name: &str) -> Option<Format> {
         match name {
             "pcm" => Some(Format::Pcm),
             "wav" => Some(Format::Wav),

@@ -19,12 +19,12 @@ pub struct Truth {
     pub cached_tokens: Option<u32>,
     /// Time that the request waited for a slot.
     pub waited_us: f64,
-    pub writes: Vec<Written>,
+    pub writes: Vec<MockWrite>,
 }
 
 /// One write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Written {
+pub struct MockWrite {
     /// When the write began.
     pub at_us: f64,
     /// When the write was due.
@@ -41,7 +41,7 @@ impl Truth {
     }
 
     /// Writes with tokens in them; for sound, all writes.
-    pub fn with_content(&self) -> impl Iterator<Item = &Written> {
+    pub fn with_content(&self) -> impl Iterator<Item = &MockWrite> {
         let has_tokens = self.writes.iter().any(|write| write.tokens > 0);
         self.writes.iter().filter(move |write| !has_tokens || write.tokens > 0)
     }
@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn the_first_write_with_tokens_counts() {
-        let write = |at_us, tokens| Written { at_us, due_us: at_us, tokens, bytes: 1 };
-        let truth = |writes: &[Written]| Truth { writes: writes.to_vec(), ..Truth::default() };
+        let write = |at_us, tokens| MockWrite { at_us, due_us: at_us, tokens, bytes: 1 };
+        let truth = |writes: &[MockWrite]| Truth { writes: writes.to_vec(), ..Truth::default() };
         assert_eq!(truth(&[write(1.0, 0), write(2.0, 1)]).first_us(), Some(2.0));
         assert_eq!(truth(&[write(1.0, 0), write(2.0, 0)]).first_us(), Some(1.0));
         assert_eq!(truth(&[]).first_us(), None);

@@ -56,7 +56,7 @@ impl Cell {
     }
 
     fn chat(&self) -> ChatWorkload {
-        let shape = self.shape.as_deref().and_then(Shape::named).unwrap_or(SHAPES[0]);
+        let shape = self.shape.as_deref().and_then(Shape::by_name).unwrap_or(SHAPES[0]);
         ChatWorkload {
             shapes: vec![shape],
             thinking: match self.thinking {
@@ -83,15 +83,16 @@ impl Cell {
                 (["short", "medium", "long"], SoundFormat::ALL.to_vec(), vec![Streaming::Requested])
             }
         };
-        let mut texts: Vec<Text> = self.text.iter().filter_map(|name| Text::named(name)).collect();
+        let mut texts: Vec<Text> =
+            self.text.iter().filter_map(|name| Text::by_name(name)).collect();
         if texts.is_empty() {
-            texts = usual.into_iter().filter_map(Text::named).collect();
+            texts = usual.into_iter().filter_map(Text::by_name).collect();
         }
         if is_stream {
             // A sentence is measured before the texts that are compared with it.
             texts.sort_by_key(|text| text.chars());
         }
-        let named = self.format.as_deref().and_then(SoundFormat::named);
+        let named = self.format.as_deref().and_then(SoundFormat::by_name);
         let formats = named.map_or(Formats::Offered(formats), |format| Formats::All(vec![format]));
         SpeechWorkload { texts, formats, voices: self.voice.iter().cloned().collect(), streaming }
     }
@@ -100,7 +101,7 @@ impl Cell {
     pub fn room(&self) -> Option<u64> {
         match self.kind {
             PlanKind::MaxContext => Some(MAX_CONTEXT.span.lo),
-            _ => self.context.map(|tokens| chat::room(tokens, SWEEP_ANSWER).into()),
+            _ => self.context.map(|tokens| chat::context_needed(tokens, SWEEP_ANSWER).into()),
         }
     }
 

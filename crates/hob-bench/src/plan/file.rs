@@ -376,9 +376,9 @@ impl Matrix {
         if let Some((name, _)) = self.labels.iter().find(|(_, values)| values.is_empty()) {
             return Some(format!("the label {name} has no value"));
         }
-        let shape = unknown("shape", &self.shape, |name| Shape::named(name).is_some());
-        let text = unknown("text", &self.text, |name| Text::named(name).is_some());
-        let is_format = |name: &str| SoundFormat::named(name).is_some();
+        let shape = unknown("shape", &self.shape, |name| Shape::by_name(name).is_some());
+        let text = unknown("text", &self.text, |name| Text::by_name(name).is_some());
+        let is_format = |name: &str| SoundFormat::by_name(name).is_some();
         shape.or(text).or(unknown("format of sound", &self.format, is_format))
     }
 }

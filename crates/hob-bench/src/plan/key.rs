@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::cells::Cell;
 use crate::record::{Host, Record, sha256_hex, with_former_names};
-use crate::runs::Context;
+use crate::runs::RecordContext;
 
 const HALF_CHARS: usize = 16;
 
@@ -24,7 +24,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    pub fn of(context: &Context) -> Facts {
+    pub fn from_context(context: &RecordContext) -> Facts {
         let Host { id_hash, .. } = &context.host;
         let version = env!("CARGO_PKG_VERSION");
         Facts {

@@ -21,7 +21,7 @@ pub struct RecordStore {
 
 /// The content of a folder: records, and errors of other files.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct StoredRecords {
     /// Each with its path relative to the folder.
     pub records: Vec<(PathBuf, Record)>,
     pub skipped: Vec<RecordError>,
@@ -41,8 +41,8 @@ impl RecordStore {
     /// # Errors
     /// The record exists already, or writing fails.
     pub fn put(&self, record: &Record, samples: &[RawSample]) -> Result<PathBuf, RecordError> {
-        let place = place(record);
-        let target = self.folder.join(&place);
+        let path = relative_path(record);
+        let target = self.folder.join(&path);
         let folder = target.parent().unwrap_or(&self.folder);
         let shown = target.display().to_string();
         if target.exists() {
@@ -80,7 +80,7 @@ impl RecordStore {
     /// # Errors
     /// The record does not exist, or writing fails.
     pub fn complete(&self, record: &Record, key: &str) -> Result<Record, RecordError> {
-        let target = self.folder.join(place(record));
+        let target = self.folder.join(relative_path(record));
         let shown = target.display().to_string();
         let kept = Record { cell_key: Some(key.to_owned()), ..read_file(&target)? };
         let folder = target.parent().unwrap_or(&self.folder);
@@ -95,17 +95,17 @@ impl RecordStore {
     ///
     /// # Errors
     /// The folder cannot be listed.
-    pub fn read(&self) -> Result<Found, RecordError> {
+    pub fn read(&self) -> Result<StoredRecords, RecordError> {
         let mut files = Vec::new();
         list(&self.folder, &mut files)?;
         files.sort();
-        let mut found = Found::default();
+        let mut found = StoredRecords::default();
         let read = parallel_map(&files, |file| read_file(file));
         for (file, read) in files.iter().zip(read) {
             match read {
                 Ok(record) => {
-                    let place = file.strip_prefix(&self.folder).unwrap_or(file).to_owned();
-                    found.records.push((place, record));
+                    let path = file.strip_prefix(&self.folder).unwrap_or(file).to_owned();
+                    found.records.push((path, record));
                 }
                 Err(error) => found.skipped.push(error),
             }
@@ -130,7 +130,7 @@ pub fn read_file(file: &Path) -> Result<Record, RecordError> {
 }
 
 /// `yyyy-mm/<date>-<host8>-<model>-<kind>-<id8>.yaml`.
-pub fn place(record: &Record) -> PathBuf {
+pub fn relative_path(record: &Record) -> PathBuf {
     let day = record.time.started.map(|time| time.to_string().chars().take(10).collect::<String>());
     let day = day.as_deref().unwrap_or("undated");
     let month = if day == "undated" { day } else { &day[..7] };

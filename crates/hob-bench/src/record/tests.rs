@@ -130,13 +130,13 @@ fn a_figure_that_is_not_a_number_is_not_written() {
 #[test]
 fn a_file_name_has_date_machine_model_kind_and_id() {
     assert_eq!(
-        place(&full()).to_str(),
+        relative_path(&full()).to_str(),
         Some("2026-11/2026-11-21-9f3d1c7b-qwen3-8b-llm-6b2d8c11.yaml")
     );
     let id = Uuid::nil();
     let unknown = Record::new(id, RecordKind::CtxSweep, Source::default());
     assert_eq!(
-        place(&unknown).to_str(),
+        relative_path(&unknown).to_str(),
         Some("undated/undated-nohost-unnamed-ctx_sweep-00000000.yaml")
     );
 }

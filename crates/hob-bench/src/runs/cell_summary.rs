@@ -29,7 +29,7 @@ const LATE_PERCENTILE: f64 = 0.95;
 
 /// Machine, server, model and client of a measurement.
 #[derive(Clone, Debug, Default)]
-pub struct Context {
+pub struct RecordContext {
     pub host: Host,
     pub engine: RecordedEngine,
     pub model: RecordedModel,
@@ -48,10 +48,10 @@ pub struct CellSummary<'a> {
     pub started: Timestamp,
     pub workload: RecordedWorkload,
     /// The figures of the stopping rule.
-    pub leading: &'a [Metric],
+    pub stopping_metrics: &'a [Metric],
     pub count_source: Option<CountSource>,
     /// Why the measurement is invalid, in addition to the reasons that all kinds share.
-    pub invalid: Vec<String>,
+    pub more_invalid_reasons: Vec<String>,
     /// Doubts that only this kind of measurement knows.
     pub doubts: Vec<Doubt>,
 }
@@ -63,7 +63,7 @@ pub struct CellRecord {
     pub samples: Vec<RawSample>,
 }
 
-impl Context {
+impl RecordContext {
     /// A record of a failed measurement, with the reason.
     pub fn failed(
         &self,
@@ -100,7 +100,7 @@ impl Context {
 
 impl CellSummary<'_> {
     /// Makes the record.
-    pub fn into_record(self, context: &Context) -> CellRecord {
+    pub fn into_record(self, context: &RecordContext) -> CellRecord {
         let mut record = context.record(self.kind);
         record.time = Span { started: Some(self.started), ended: Some(Timestamp::now()) };
         record.status = status(self.runs);
@@ -109,12 +109,12 @@ impl CellSummary<'_> {
         record.count_source = self.count_source;
         // A longest context is not a time, so timing errors of the client do not make its record invalid.
         let is_time = self.kind != RecordKind::MaxContext;
-        record.invalid_reasons = client_limits(self.runs).filter(|_| is_time).collect();
-        record.invalid_reasons.extend(invalid(self.runs));
-        record.invalid_reasons.extend(self.invalid);
+        record.invalid_reasons = client_faults(self.runs).filter(|_| is_time).collect();
+        record.invalid_reasons.extend(invalid_reasons(self.runs));
+        record.invalid_reasons.extend(self.more_invalid_reasons);
         let is_open = self.workload.rate.is_some();
-        record.invalid_reasons.extend(late(&record).filter(|_| is_open));
-        record.confidence = confidence(self.runs, self.leading, &record, self.doubts);
+        record.invalid_reasons.extend(late_dispatch_reason(&record).filter(|_| is_open));
+        record.confidence = confidence(self.runs, self.stopping_metrics, &record, self.doubts);
         record.workload = RecordedWorkload {
             requests: Some(self.runs.replies().count() as u64),
             warmup: Some(self.runs.warmup_requests as u64),
@@ -133,8 +133,9 @@ fn status(runs: &Runs) -> Status {
 }
 
 /// Why this client's times are wrong.
-fn client_limits(runs: &Runs) -> impl Iterator<Item = String> + '_ {
-    let limits = runs.client_check.iter().flat_map(crate::client_check::ClientCheck::limits);
+fn client_faults(runs: &Runs) -> impl Iterator<Item = String> + '_ {
+    let limits =
+        runs.client_check.iter().flat_map(crate::client_check::ClientCheck::exceeded_limits);
     let is_unknown = runs.client_check.is_none() && runs.answered().next().is_some();
     let unknown =
         is_unknown.then(|| "the client could not be checked with the mock server".to_owned());
@@ -142,7 +143,7 @@ fn client_limits(runs: &Runs) -> impl Iterator<Item = String> + '_ {
 }
 
 /// Why the measurement is invalid, with the first fault as an example.
-fn invalid(runs: &Runs) -> Vec<String> {
+fn invalid_reasons(runs: &Runs) -> Vec<String> {
     let mut reasons = Vec::new();
     let faults: Vec<&String> = runs.replies().filter_map(|reply| reply.fault.as_ref()).collect();
     if let Some(fault) = faults.first() {
@@ -172,14 +173,14 @@ fn flagged(runs: &Runs, flag: Flag) -> usize {
 }
 
 /// The reason to reject an open loop whose requests were sent late: that delay is the client's and not the server's.
-fn late(record: &Record) -> Option<String> {
+fn late_dispatch_reason(record: &Record) -> Option<String> {
     let late_ms = record.harness.as_ref()?.client.dispatch_ms?.p95;
     (late_ms > DISPATCH_MS_MAX).then(|| {
         format!("requests were sent {late_ms:.0} ms after they were due (at most {DISPATCH_MS_MAX} ms): this client was busy, or had no free connection")
     })
 }
 
-fn harness(runs: &Runs, context: &Context) -> Harness {
+fn harness(runs: &Runs, context: &RecordContext) -> Harness {
     let seconds = |time: fn(&super::Run) -> std::time::Duration| -> f64 {
         runs.runs.iter().map(|run| time(run).as_secs_f64()).sum()
     };
@@ -215,21 +216,21 @@ fn metrics(runs: &Runs) -> Metrics {
         count: runs.answered().map(|reply| reply.stalls.count as u64).sum(),
         worst_ms: runs.answered().map(|reply| reply.stalls.worst_ms).fold(0.0, f64::max),
     });
-    let is_silent = |reply: &&Reply| reply.flags.contains(&Flag::NoAnswer);
-    metrics.no_answer = Some(runs.replies().filter(is_silent).count() as u64);
+    let has_no_answer = |reply: &&Reply| reply.flags.contains(&Flag::NoAnswer);
+    metrics.no_answer = Some(runs.replies().filter(has_no_answer).count() as u64);
     metrics.errors = Some(runs.replies().filter(|reply| reply.has_failed()).count() as u64);
     metrics
 }
 
 /// None if the figure was not measured.
 fn spread(runs: &Sample, pooled: &Sample) -> Option<Spread> {
-    let part = |part: f64| pooled.percentile(part).map(|at| at.value);
+    let percentile = |share: f64| pooled.percentile(share).map(|at| at.value);
     Some(Spread {
         n: Some(pooled.count() as u64),
         min: pooled.min(),
         p50: Some(runs.median()?),
-        p95: part(0.95),
-        p99: part(0.99),
+        p95: percentile(0.95),
+        p99: percentile(0.99),
         max: pooled.max(),
         mean: pooled.mean(),
         ci95: runs.median_interval(),
@@ -264,8 +265,8 @@ fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>)
         let day = time.to_zoned(jiff::tz::TimeZone::UTC).date();
         day.saturating_add(jiff::Span::new().days(EXPIRES_DAYS))
     });
-    let is_hard = reasons.is_empty() && record.invalid_reasons.is_empty();
-    let label = if is_hard { Label::Verified } else { Label::Unverified };
+    let is_verified = reasons.is_empty() && record.invalid_reasons.is_empty();
+    let label = if is_verified { Label::Verified } else { Label::Unverified };
     let runs = u32::try_from(runs.runs.len()).ok();
     Confidence { label, reasons, runs, server_starts: Some(starts), ci_half_width_pct, expires }
 }
@@ -292,7 +293,7 @@ fn samples(runs: &Runs) -> Vec<RawSample> {
 fn sample(run: u32, start: u32, reply: &Reply) -> RawSample {
     let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let whole = |ms: f64| (ms * 1e3).round() as u64;
-    let of = |metric| reply.figures.get(&metric).copied().map(whole);
+    let micros_of = |metric| reply.figures.get(&metric).copied().map(whole);
     let tokens = reply.tokens;
     RawSample {
         run,
@@ -300,11 +301,13 @@ fn sample(run: u32, start: u32, reply: &Reply) -> RawSample {
         t_sched_us: Some(micros(reply.sched)),
         dispatch_us: Some(micros(reply.sent.saturating_sub(reply.sched))),
         connect_us: reply.connect.map(micros),
-        ttfb_us: of(Metric::TtfbMs),
-        ttft_us: of(Metric::TtftMs).or(of(Metric::FirstPartialMs)),
-        ttfat_us: of(Metric::TtfatMs),
-        ttfa_us: of(Metric::TtfaMs),
-        e2e_us: of(Metric::E2eMs).or(of(Metric::WallMs)).or(of(Metric::FinalTextMs)),
+        ttfb_us: micros_of(Metric::TtfbMs),
+        ttft_us: micros_of(Metric::TtftMs).or(micros_of(Metric::FirstPartialMs)),
+        ttfat_us: micros_of(Metric::TtfatMs),
+        ttfa_us: micros_of(Metric::TtfaMs),
+        e2e_us: micros_of(Metric::E2eMs)
+            .or(micros_of(Metric::WallMs))
+            .or(micros_of(Metric::FinalTextMs)),
         gaps_us: reply.gaps_ms.iter().map(|ms| whole(*ms)).collect(),
         tokens: RecordedTokens {
             prompt: tokens.and_then(|tokens| tokens.prompt.map(u64::from)),
@@ -329,16 +332,16 @@ mod tests {
             runs,
             started: Timestamp::UNIX_EPOCH,
             workload: RecordedWorkload::default(),
-            leading: &[],
+            stopping_metrics: &[],
             count_source: None,
-            invalid: Vec::new(),
+            more_invalid_reasons: Vec::new(),
             doubts: Vec::new(),
         };
-        summary.into_record(&Context::default()).record
+        summary.into_record(&RecordContext::default()).record
     }
 
     /// The record of answers of which some have this flag.
-    fn said_of(flag: Flag, flagged: usize, answers: usize) -> Record {
+    fn record_with_flag(flag: Flag, flagged: usize, answers: usize) -> Record {
         let reply = |at: usize| Reply {
             figures: [(Metric::TtftMs, 5.0)].into(),
             flags: (at < flagged).then_some(flag).into_iter().collect(),
@@ -351,17 +354,17 @@ mod tests {
 
     #[test]
     fn a_single_answer_in_one_piece_is_a_doubt_and_not_a_failure() {
-        let one = said_of(Flag::NotStreamed, 1, 384);
+        let one = record_with_flag(Flag::NotStreamed, 1, 384);
         assert_eq!(one.invalid_reasons, [""; 0]);
         assert!(one.confidence.reasons.contains(&Doubt::NotStreamed));
-        let many = said_of(Flag::NotStreamed, 20, 384);
+        let many = record_with_flag(Flag::NotStreamed, 20, 384);
         assert_eq!(
             many.invalid_reasons,
             ["20 of 384 answers came in one piece, so their pace is unknown"]
         );
-        let none = said_of(Flag::Coalesced, 20, 384);
+        let none = record_with_flag(Flag::Coalesced, 20, 384);
         assert!(!none.confidence.reasons.contains(&Doubt::NotStreamed));
-        let counted = said_of(Flag::CountsImpossible, 2, 384);
+        let counted = record_with_flag(Flag::CountsImpossible, 2, 384);
         assert!(counted.invalid_reasons[0].contains("for 2 of 384 answers"));
     }
 

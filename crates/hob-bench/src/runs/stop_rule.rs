@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{BenchError, Run, Runs};
-use crate::client_check::{ClientCheck, Pace, check_client};
+use crate::client_check::{CheckLoad, ClientCheck, check_client};
 use crate::launch::LaunchError;
 use crate::record::Attempt;
 use crate::terms::Metric;
@@ -75,7 +75,7 @@ pub trait Benchmark {
     fn leading(&self) -> &[Metric];
 
     /// A mock server's pace that is like this server's.
-    fn pace(&self, warm: &Run) -> Option<Pace>;
+    fn pace(&self, warm: &Run) -> Option<CheckLoad>;
 
     /// Called when the last run counts, with the number of the server's start.
     fn counted(&mut self, _start: u32) {}
@@ -164,7 +164,7 @@ impl StopRule {
     }
 
     /// Estimated time for the rest of the minimum number of runs.
-    fn left(&self, run: usize, taken: Duration) -> Option<Duration> {
+    fn time_left(&self, run: usize, taken: Duration) -> Option<Duration> {
         let left = u32::try_from(self.runs_min.checked_sub(run)?).ok().filter(|left| *left > 0)?;
         Some(taken / u32::try_from(run).ok().filter(|run| *run > 0)? * left)
     }
@@ -230,7 +230,7 @@ impl<'c, 't, S: Benchmark> Measurement<'c, 't, S> {
         self.runs.runs.push(run);
         let (number, taken) = (self.runs.runs.len(), self.begun.elapsed());
         let half_width_pct = self.runs.half_width_pct(self.subject.leading());
-        let left = self.stop_rule.left(number, taken);
+        let left = self.stop_rule.time_left(number, taken);
         (self.tell)(Step::Ran { run: number, half_width_pct, left });
         let is_narrow = number >= self.stop_rule.runs_min
             && half_width_pct.is_some_and(|pct| pct < self.stop_rule.half_width_pct);
@@ -290,7 +290,7 @@ mod tests {
             &[Metric::TtftMs]
         }
 
-        fn pace(&self, _: &Run) -> Option<Pace> {
+        fn pace(&self, _: &Run) -> Option<CheckLoad> {
             None
         }
     }

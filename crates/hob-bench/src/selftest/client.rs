@@ -40,9 +40,9 @@ impl Client {
         let received = async {
             match self.send(model, streams, extra).await {
                 Err(problem) => Received::Invalid(problem),
-                Ok(response) if !response.status().is_success() => refused(response).await,
-                Ok(response) if streams => streamed(response).await,
-                Ok(response) => whole(response).await,
+                Ok(response) if !response.status().is_success() => read_refusal(response).await,
+                Ok(response) if streams => read_stream(response).await,
+                Ok(response) => read_whole(response).await,
             }
         };
         let late = || Received::Invalid(format!("no answer within {} s", TIME_MAX.as_secs()));
@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// Requests an answer and reads none of it until it is dropped.
-    pub(super) async fn hold(&self, model: &str) -> Result<Response, String> {
+    pub(super) async fn send_unread(&self, model: &str) -> Result<Response, String> {
         self.send(model, true, "").await
     }
 
@@ -71,25 +71,25 @@ impl Client {
     }
 }
 
-async fn refused(response: Response) -> Received {
+async fn read_refusal(response: Response) -> Received {
     let status = response.status().as_u16();
     let wait = response.headers().get("retry-after");
     let retry_after = wait.and_then(|wait| wait.to_str().ok()?.parse().ok());
     let text = response.text().await.unwrap_or_default();
     match serde_json::from_str::<Value>(&text) {
         Ok(body) if body["error"]["message"].is_string() => {
-            Received::Refused { status, code: word(&body["error"]), retry_after }
+            Received::Refused { status, code: error_code(&body["error"]), retry_after }
         }
         _ => Received::Invalid(format!("status {status} without an error object")),
     }
 }
 
-fn word(error: &Value) -> String {
+fn error_code(error: &Value) -> String {
     let code = error["code"].as_str().or_else(|| error["type"].as_str());
     code.unwrap_or_default().to_owned()
 }
 
-async fn whole(response: Response) -> Received {
+async fn read_whole(response: Response) -> Received {
     let text = match response.text().await {
         Ok(text) => text,
         Err(error) => return Received::Invalid(format!("a body that broke off: {error}")),
@@ -107,14 +107,14 @@ async fn whole(response: Response) -> Received {
     }
 }
 
-async fn streamed(response: Response) -> Received {
+async fn read_stream(response: Response) -> Received {
     let body = match response.text().await {
         Ok(body) => body,
         Err(error) => return Received::Invalid(format!("a stream that broke off: {error}")),
     };
     let mut reading = Reading::default();
     for line in body.lines().filter_map(|line| line.strip_prefix("data: ")) {
-        if let Err(problem) = reading.take(line) {
+        if let Err(problem) = reading.add_line(line) {
             return Received::Invalid(problem);
         }
     }
@@ -131,7 +131,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn take(&mut self, line: &str) -> Result<(), String> {
+    fn add_line(&mut self, line: &str) -> Result<(), String> {
         if self.is_done || self.error.is_some() {
             return Err("an event after the end".to_owned());
         }
@@ -141,7 +141,7 @@ impl Reading {
         }
         let chunk: Value = serde_json::from_str(line).map_err(|_| "a line that is not JSON")?;
         if !chunk["error"].is_null() {
-            self.error = Some(word(&chunk["error"]));
+            self.error = Some(error_code(&chunk["error"]));
             return Ok(());
         }
         let id = chunk["id"].as_str().map(str::to_owned);

@@ -111,7 +111,7 @@ const fn given_up(fault: &'static str) -> Row {
 }
 
 /// The request itself is wrong: the gateway tries no fallback.
-const fn own(fault: &'static str, status: u16) -> Row {
+const fn request_fault(fault: &'static str, status: u16) -> Row {
     let refused = Expected::Refused { status, retry_after: None };
     Row { stream_backed: refused, whole_backed: refused, ..before(fault, status, 1) }
 }
@@ -126,7 +126,7 @@ pub const ROWS: &[Row] = &[
     waits("429", 429, 30),
     before("401", 502, 1),
     before("400-too-long", 400, 1),
-    own("400", 400),
+    request_fault("400", 400),
     Row { requests: Some(2), extra: r#","min_p":0.1"#, ..fine("400-min-p") },
     before("early-error", 502, 1),
     before("hang", 504, 1),

@@ -42,7 +42,7 @@ fn key(record: &Record) -> Option<Key> {
 
 impl<'a> Cells<'a> {
     /// Expects the newest record first.
-    pub(super) fn of(records: &[&'a Record]) -> Cells<'a> {
+    pub(super) fn from_records(records: &[&'a Record]) -> Cells<'a> {
         let mut cells: BTreeMap<Key, Vec<&'a Record>> = BTreeMap::new();
         for record in records {
             if let Some(key) = key(record) {

@@ -46,7 +46,7 @@ struct Values {
 }
 
 impl ComparedBy {
-    pub(super) fn of(record: &Record, samples: Option<&Vec<RawSample>>) -> ComparedBy {
+    pub(super) fn from_record(record: &Record, samples: Option<&Vec<RawSample>>) -> ComparedBy {
         let samples = samples.map_or(&[][..], Vec::as_slice);
         let values = |metric: Metric| {
             let spread = record.metrics.get(metric)?;
@@ -113,7 +113,7 @@ pub(super) fn rules(material: &Material, all: &[Run<'_>]) -> Rules {
         aspects(run.record).into_iter().map(|aspect| (aspect.what, aspect.if_different)).collect()
     };
     let records: Vec<&Record> = all.iter().map(|run| run.record).collect();
-    let pairs = Cells::of(&records).latest_pairs();
+    let pairs = Cells::from_records(&records).latest_pairs();
     let shown = &pairs[..pairs.len().min(PAIRS_MAX)];
     Rules {
         aspects: all.first().map_or_else(Vec::new, aspects_of),

@@ -27,7 +27,7 @@ impl Material {
         files.sort();
         for file in files {
             match BenchPlan::read(&file) {
-                Ok(plan) => self.queued.push(Queued::of(&plan, &self.records)),
+                Ok(plan) => self.queued.push(Queued::from_plan(&plan, &self.records)),
                 Err(error) => self.skipped.push(error.to_string()),
             }
         }

@@ -12,12 +12,12 @@ pub const GAP_NEEDS: usize = 20;
 /// The request log, summarised by model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Production {
-    pub served: Vec<Served>,
+    pub served: Vec<ServedModelFigures>,
 }
 
 /// Requests that one model answered in the last 30 days.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Served {
+pub struct ServedModelFigures {
     /// The name under which it is served.
     pub model: String,
     pub requests: usize,
@@ -30,7 +30,7 @@ pub struct Served {
 /// A figure of the bench, and the real requests of the same model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Gap<'a> {
-    pub(super) served: &'a Served,
+    pub(super) served: &'a ServedModelFigures,
     /// The metric of `warm_ms`.
     pub(super) metric: Metric,
     pub(super) warm_ms: f64,

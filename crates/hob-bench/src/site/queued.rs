@@ -19,7 +19,7 @@ pub struct Queued {
 }
 
 impl Queued {
-    pub fn of(plan: &BenchPlan, records: &[Record]) -> Queued {
+    pub fn from_plan(plan: &BenchPlan, records: &[Record]) -> Queued {
         let known = done(records);
         let is_done = |cell: &Cell| {
             let point = CellKey::point(cell);

@@ -12,7 +12,7 @@ use super::comparison::ComparedBy;
 use super::production::Gap;
 use crate::families;
 use crate::parallel::parallel_map;
-use crate::record::{Doubt, Label, Record, Selftest, SourceType, slug};
+use crate::record::{Doubt, Label, Record, RecordedClientCheck, SourceType, slug};
 use crate::speech::Text;
 
 const SLUG_CHARS_MAX: usize = 64;
@@ -72,13 +72,13 @@ enum RunLabel {
 pub(super) fn runs(material: &Material) -> Vec<Run<'_>> {
     let mut records: Vec<&Record> = material.records.iter().collect();
     records.sort_by_key(|record| std::cmp::Reverse((record.time.started, record.id)));
-    let cells = Cells::of(&records);
+    let cells = Cells::from_records(&records);
     parallel_map(&records, |record| run(record, material, &cells))
 }
 
 fn run<'a>(record: &'a Record, material: &'a Material, cells: &Cells<'_>) -> Run<'a> {
     let hardware = record.hardware();
-    let known_family = families::of(&record.model.name);
+    let known_family = families::family_of_model(&record.model.name);
     let is_stale = is_stale(record, material.built);
     let mut doubts = record.confidence.reasons.clone();
     if is_stale && !doubts.contains(&Doubt::Stale) {
@@ -112,7 +112,7 @@ fn run<'a>(record: &'a Record, material: &'a Material, cells: &Cells<'_>) -> Run
         is_of_tiers: is_of_tiers(record),
         has_samples: material.samples.contains_key(&record.id),
         seed: harness.map(|harness| harness.seed.to_string()),
-        selftest: selftest.map(Selftest::summary),
+        selftest: selftest.map(RecordedClientCheck::summary),
         scaling: record
             .slowdown
             .as_ref()
@@ -120,7 +120,7 @@ fn run<'a>(record: &'a Record, material: &'a Material, cells: &Cells<'_>) -> Run
             .map(crate::experiment::scaling_verdict),
         cell,
         before: before.flatten(),
-        compared_by: ComparedBy::of(record, material.samples.get(&record.id)),
+        compared_by: ComparedBy::from_record(record, material.samples.get(&record.id)),
     }
 }
 
@@ -139,7 +139,7 @@ fn is_stale(record: &Record, built: Option<Timestamp>) -> bool {
 
 /// Published runs name only the length of their text. Own runs name the text.
 fn is_of_tiers(record: &Record) -> bool {
-    let text = record.workload.shape.as_deref().and_then(Text::named);
+    let text = record.workload.shape.as_deref().and_then(Text::by_name);
     let is_alone = record.workload.concurrency.is_none_or(|users| users == 1);
     record.source.r#type == SourceType::Import || is_alone && text.is_some_and(Text::is_of_tiers)
 }

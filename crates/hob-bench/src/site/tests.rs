@@ -238,7 +238,7 @@ fn a_damaged_file_is_named_and_all_others_are_shown() {
 fn production_is_shown_next_to_the_benchmark() {
     let mut record = native(1, "kokoro", "s", 1.0);
     figure(&mut record, Metric::TtfaMs, 190.0);
-    let served = |requests| Served {
+    let served = |requests| ServedModelFigures {
         model: "kokoro".to_owned(),
         requests,
         first_p50_ms: 8_800.0,

@@ -6,14 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Asking, SpeechSession, Text};
-use crate::client_check::{ClientCheck, Pace};
-use crate::drive::{Driven, Exchange};
+use crate::client_check::{CheckLoad, ClientCheck};
+use crate::drive::{DriveResult, Exchange};
 use crate::record::{Record, RecordKind, sha256_hex};
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
 use crate::session::Session;
 use crate::terms::Metric;
 use crate::timeline::{
-    Arrived, RequestFault, SoundFault, SoundFormat, SoundTimeline, sound, stalls,
+    ArrivalPoint, RequestFault, SoundFault, SoundFormat, SoundTimeline, sound, stalls,
 };
 use jiff::Timestamp;
 
@@ -45,10 +45,10 @@ impl Cell {
 
     /// The mock server sends text instead of sound. The client's errors are the same, because it takes time stamps before it parses
     /// the bytes.
-    pub(crate) fn pace(&self, warm: &Run) -> Option<Pace> {
+    pub(crate) fn pace(&self, warm: &Run) -> Option<CheckLoad> {
         let ttfa_ms = warm.figure(Metric::TtfaMs)?;
         let gap_ms = warm.figure(Metric::IcgMs).unwrap_or(GAP_MS_ASSUMED);
-        Some(Pace::like(self.users, ttfa_ms, gap_ms))
+        Some(CheckLoad::with_medians(self.users, ttfa_ms, gap_ms))
     }
 
     /// The cell's name in progress lines.
@@ -68,7 +68,7 @@ pub(crate) struct Evidence {
     pub(super) sha256: String,
     pub(super) bytes: u64,
     pub(super) rate_hz: u32,
-    pub(super) arrivals: Vec<Arrived>,
+    pub(super) arrivals: Vec<ArrivalPoint>,
 }
 
 impl Session for SpeechSession<'_, '_> {
@@ -84,7 +84,7 @@ impl Session for SpeechSession<'_, '_> {
         _client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
         let Cell { text, format, voice, asking, users, rounds, .. } = cell;
-        let form = self.form(voice, *format, *asking);
+        let form = self.speech_form(voice, *format, *asking);
         let jobs: Vec<Bytes> =
             (0..users * rounds).map(|number| form.bytes(text.words, number)).collect();
         let driven = self.drive(jobs, *users, *text)?;
@@ -98,7 +98,7 @@ impl Session for SpeechSession<'_, '_> {
         cell.leading()
     }
 
-    fn pace(&self, cell: &Cell, warm: &Run) -> Option<Pace> {
+    fn pace(&self, cell: &Cell, warm: &Run) -> Option<CheckLoad> {
         cell.pace(warm)
     }
 
@@ -116,7 +116,7 @@ impl Session for SpeechSession<'_, '_> {
         record.tts = Some(cell.section(runs, evidence.map(|(_, evidence)| evidence), earlier));
     }
 
-    fn kept(&mut self, cell: &Cell, record: &Record) {
+    fn on_stored(&mut self, cell: &Cell, record: &Record) {
         let place = self.evidence.iter().position(|(other, _)| other == cell);
         let evidence = place.map(|place| self.evidence.swap_remove(place).1);
         let arrivals = evidence.map(|evidence| evidence.arrivals).unwrap_or_default();
@@ -127,7 +127,7 @@ impl Session for SpeechSession<'_, '_> {
 }
 
 /// The figures of a run, and the sound of its first request.
-fn decoded(driven: &Driven, cell: &Cell, pcm_rate_hz: u32) -> (Run, Option<Evidence>) {
+fn decoded(driven: &DriveResult, cell: &Cell, pcm_rate_hz: u32) -> (Run, Option<Evidence>) {
     let (mut replies, mut ends, mut audio_s, mut evidence) = (Vec::new(), Vec::new(), 0.0, None);
     for exchange in &driven.exchanges {
         let heard = sound(exchange, cell.format, pcm_rate_hz);
@@ -141,7 +141,7 @@ fn decoded(driven: &Driven, cell: &Cell, pcm_rate_hz: u32) -> (Run, Option<Evide
     let begun = driven.exchanges.iter().map(|exchange| exchange.sent).min();
     let span_s = begun.zip(ends.into_iter().max()).map(|(from, to)| (to - from).as_secs_f64());
     let together = span_s.filter(|span_s| *span_s > 0.0).map(|s| (Metric::RealTimeX, audio_s / s));
-    (Run { together: together.into_iter().collect(), ..Run::of(driven, replies) }, evidence)
+    (Run { together: together.into_iter().collect(), ..Run::from_drive(driven, replies) }, evidence)
 }
 
 impl Evidence {
@@ -153,7 +153,7 @@ impl Evidence {
 }
 
 fn reply(exchange: &Exchange, heard: Result<SoundTimeline, SoundFault>, chars: usize) -> Reply {
-    let reply = Reply::of(exchange);
+    let reply = Reply::from_exchange(exchange);
     let sound = match heard {
         Ok(sound) => sound,
         Err(fault) => {

@@ -10,10 +10,10 @@ use super::{Asking, Cell, Sentences, TEXTS, Text, VERSION};
 use crate::record::{Connection, Loop, Record, RecordedWorkload, StreamVerdict, Tts};
 use crate::runs::{CellSummary, Reply, Runs};
 use crate::terms::Metric;
-use crate::timeline::Arrived;
+use crate::timeline::ArrivalPoint;
 
 /// Receives each stored record of a cell, and the arrival times of its last run's sound.
-pub type Seen<'a> = dyn FnMut(&Record, &[Arrived]) + 'a;
+pub type OnRecord<'a> = dyn FnMut(&Record, &[ArrivalPoint]) + 'a;
 
 impl Cell {
     pub(crate) fn summarise<'r>(&self, runs: &'r Runs, started: Timestamp) -> CellSummary<'r> {
@@ -30,9 +30,9 @@ impl Cell {
                 connection: Some(Connection::Reused),
                 ..RecordedWorkload::default()
             },
-            leading: self.leading(),
+            stopping_metrics: self.leading(),
             count_source: None,
-            invalid: Vec::new(),
+            more_invalid_reasons: Vec::new(),
             doubts: Vec::new(),
         }
     }
@@ -55,7 +55,7 @@ impl Cell {
             ..Tts::default()
         };
         let alike: Vec<(Text, &Tts)> =
-            earlier.iter().filter_map(|record| like(record, self)).collect();
+            earlier.iter().filter_map(|record| alike_except_text(record, self)).collect();
         let wall_s = figure(Metric::WallMs).map(|ms| ms / 1e3);
         Tts {
             rate_hz: evidence.map(|evidence| evidence.rate_hz),
@@ -69,7 +69,7 @@ impl Cell {
             last_ms: figure(Metric::WallMs),
             chunks: Sample::new(runs.answered().map(reads)).median().map(|reads| reads as u64),
             spread: figure(Metric::Spread),
-            verdict: judged(self, runs, &alike),
+            verdict: stream_verdict(self, runs, &alike),
             underrun_ms: figure(Metric::UnderrunMs),
             tier: wall_s.and_then(|wall_s| tier(self, wall_s, &alike)),
             ..said
@@ -78,18 +78,18 @@ impl Cell {
 }
 
 /// The text and figures of a record that differs from this cell only in its text.
-fn like<'r>(record: &'r Record, cell: &Cell) -> Option<(Text, &'r Tts)> {
+fn alike_except_text<'r>(record: &'r Record, cell: &Cell) -> Option<(Text, &'r Tts)> {
     let (tts, workload) = (record.tts.as_ref()?, &record.workload);
     let is_alike = tts.voice.as_ref() == Some(&cell.voice)
         && tts.format.as_deref() == Some(cell.format.name())
         && tts.stream == cell.asking.is_streamed()
         && workload.concurrency.map(|users| users as usize) == Some(cell.users);
-    let text = Text::named(workload.shape.as_deref()?)?;
+    let text = Text::by_name(workload.shape.as_deref()?)?;
     is_alike.then_some((text, tts))
 }
 
 /// The streaming verdict. A request for the whole file gets one only if the server streams anyway.
-fn judged(cell: &Cell, runs: &Runs, alike: &[(Text, &Tts)]) -> Option<StreamVerdict> {
+fn stream_verdict(cell: &Cell, runs: &Runs, alike: &[(Text, &Tts)]) -> Option<StreamVerdict> {
     let figure = |metric| runs.sample(metric).median();
     let is_long_enough = |tts: &Tts| tts.verdict != Some(StreamVerdict::TooShort);
     let sentence = alike

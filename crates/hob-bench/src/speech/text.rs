@@ -59,13 +59,13 @@ const OWN: &str = "own";
 
 impl Text {
     /// A user's own text. It stays in memory until the program ends, because a command line has at most one.
-    pub fn own(words: &str) -> Text {
+    pub fn custom(words: &str) -> Text {
         let ends = words.trim_end_matches(['.', '?', '!']).contains(['.', '?', '!']);
         let sentences = if ends { Sentences::Several } else { Sentences::One };
         Text { name: OWN, words: Box::leak(words.into()), sentences }
     }
 
-    pub fn named(name: &str) -> Option<Text> {
+    pub fn by_name(name: &str) -> Option<Text> {
         TEXTS.into_iter().find(|text| text.name == name)
     }
 
@@ -110,11 +110,11 @@ mod tests {
 
     #[test]
     fn a_users_own_text_is_identified_by_its_hash() {
-        let text = Text::own("One. Two?");
+        let text = Text::custom("One. Two?");
         assert_eq!((text.name, text.chars(), text.sentences), ("own", 9, Sentences::Several));
-        assert_eq!(Text::own("One?!").sentences, Sentences::One);
-        assert_ne!(text.sha256(), Text::own("One. Two!").sha256());
-        assert!(Text::named("own").is_none(), "it is no text that can be asked for by name");
+        assert_eq!(Text::custom("One?!").sentences, Sentences::One);
+        assert_ne!(text.sha256(), Text::custom("One. Two!").sha256());
+        assert!(Text::by_name("own").is_none(), "it is no text that can be asked for by name");
     }
 
     #[test]

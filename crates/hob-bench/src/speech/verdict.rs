@@ -79,9 +79,9 @@ pub enum StreamingFinding {
 impl StreamingFinding {
     /// Judges records of one format, voice and request. The longest text decides, and a single sentence shows whether
     /// the server also streams within a sentence.
-    pub fn of<'r>(records: impl IntoIterator<Item = &'r Record>) -> StreamingFinding {
+    pub fn from_records<'r>(records: impl IntoIterator<Item = &'r Record>) -> StreamingFinding {
         let heard = records.into_iter().filter_map(|record| {
-            let text = Text::named(record.workload.shape.as_deref()?)?;
+            let text = Text::by_name(record.workload.shape.as_deref()?)?;
             Some((text, record.tts.as_ref()?))
         });
         let mut judged: Vec<(Text, &Tts)> =
@@ -238,7 +238,7 @@ mod tests {
                 .iter()
                 .map(|(text, verdict, ttfa_ms)| record(text, *verdict, *ttfa_ms, 1000.0))
                 .collect();
-            assert_eq!(StreamingFinding::of(&records).to_string(), expected);
+            assert_eq!(StreamingFinding::from_records(&records).to_string(), expected);
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn limit(target: &Target) -> Option<u32> {
     match target.api {
         // Ollama allocates the context per request, up to the length of training.
         Api::Ollama => {
-            trained(&asked(target, "/api/show", Some(json!({ "model": target.model })))?)
+            trained(&response_body(target, "/api/show", Some(json!({ "model": target.model })))?)
         }
         Api::OpenAi | Api::Hob => of_one(target).or_else(|| listed(target)),
     }
@@ -24,11 +24,11 @@ pub(super) fn limit(target: &Target) -> Option<u32> {
 
 /// llama-server's `/props` has the real length; its list of models has the length of training.
 fn of_one(target: &Target) -> Option<u32> {
-    parse_llama_props(&asked(target, "/props", None)?).ok()?.context_tokens
+    parse_llama_props(&response_body(target, "/props", None)?).ok()?.context_tokens
 }
 
 fn listed(target: &Target) -> Option<u32> {
-    let models = parse_openai_models(&asked(target, "/v1/models", None)?).ok()?;
+    let models = parse_openai_models(&response_body(target, "/v1/models", None)?).ok()?;
     models.into_iter().find(|model| model.id == target.model)?.context_tokens
 }
 
@@ -40,7 +40,7 @@ fn trained(shown: &[u8]) -> Option<u32> {
 }
 
 /// None without a valid answer.
-fn asked(target: &Target, path: &str, body: Option<Value>) -> Option<Vec<u8>> {
+fn response_body(target: &Target, path: &str, body: Option<Value>) -> Option<Vec<u8>> {
     let body = body.map(|body| body.to_string());
     let asked = ask(&target.endpoint, path, target.key.as_deref(), body.as_deref(), ASK_WITHIN);
     asked.ok().filter(|asked| asked.status == 200).map(|asked| asked.body)

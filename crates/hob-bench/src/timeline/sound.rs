@@ -37,7 +37,7 @@ impl SoundFormat {
         }
     }
 
-    pub fn named(name: &str) -> Option<SoundFormat> {
+    pub fn by_name(name: &str) -> Option<SoundFormat> {
         SoundFormat::ALL.into_iter().find(|format| format.name() == name)
     }
 }
@@ -67,7 +67,7 @@ pub struct SoundTimeline {
     pub audio_s: f64,
     pub rate_hz: u32,
     /// Each read with sound. A read returns everything that has arrived.
-    pub arrivals: Vec<Arrived>,
+    pub arrivals: Vec<ArrivalPoint>,
     pub gaps_ms: Vec<f64>,
     /// Greatest shortage of sound for a player that starts with the first sound.
     pub underrun_ms: f64,
@@ -77,7 +77,7 @@ pub struct SoundTimeline {
 
 /// When this many bytes of the answer had arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Arrived {
+pub struct ArrivalPoint {
     pub at_ms: f64,
     pub bytes: usize,
 }
@@ -123,7 +123,7 @@ pub fn sound(
         unread.extend_from_slice(bytes);
         let at = at.saturating_sub(exchange.sent);
         let before = body.len();
-        let taken = answer.take(&mut unread, |bytes| body.extend_from_slice(bytes));
+        let taken = answer.push(&mut unread, |bytes| body.extend_from_slice(bytes));
         if answer.status != 0 {
             head = head.or(Some(at));
         }
@@ -138,7 +138,7 @@ pub fn sound(
         let fault = timeline(exchange, Protocol::OpenAi).fault;
         return Err(SoundFault::Answer(fault.unwrap_or(RequestFault::Garbage)));
     }
-    let heard = Heard::in_body(&body, format, pcm_rate_hz)?;
+    let heard = AudibleRange::in_body(&body, format, pcm_rate_hz)?;
     let ttfb_ms = head.map_or(0.0, millis);
     timed(body, &arrivals, heard, ttfb_ms)
 }
@@ -146,7 +146,7 @@ pub fn sound(
 fn timed(
     body: Vec<u8>,
     arrivals: &[Arrival],
-    heard: Heard,
+    heard: AudibleRange,
     ttfb_ms: f64,
 ) -> Result<SoundTimeline, SoundFault> {
     let when = |bytes: usize| arrivals.iter().find(|arrival| arrival.end >= bytes);
@@ -169,7 +169,7 @@ fn timed(
 }
 
 /// The greatest difference between what a player that starts with the first sound has to play and what it has received.
-fn underrun_ms(arrivals: &[Arrival], heard: Heard, started: Duration) -> f64 {
+fn underrun_ms(arrivals: &[Arrival], heard: AudibleRange, started: Duration) -> f64 {
     let after = arrivals.windows(2).filter(|pair| pair[1].at > started);
     let starved = after.map(|pair| {
         let had_ms = (heard.played_s(pair[0].end) - heard.played_s(heard.audible)).max(0.0) * 1e3;
@@ -186,14 +186,14 @@ struct Arrival {
 }
 
 impl Arrival {
-    fn in_ms(&self) -> Arrived {
-        Arrived { at_ms: millis(self.at), bytes: self.end }
+    fn in_ms(&self) -> ArrivalPoint {
+        ArrivalPoint { at_ms: millis(self.at), bytes: self.end }
     }
 }
 
 /// Positions in the body, and the rate of the sound.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Heard {
+struct AudibleRange {
     /// The first byte of sound.
     begin: usize,
     /// Bytes up to the end of the first audible sample or frame.
@@ -202,12 +202,16 @@ struct Heard {
     bytes_per_s: f64,
 }
 
-impl Heard {
-    fn in_body(body: &[u8], format: SoundFormat, pcm_rate_hz: u32) -> Result<Heard, SoundFault> {
+impl AudibleRange {
+    fn in_body(
+        body: &[u8],
+        format: SoundFormat,
+        pcm_rate_hz: u32,
+    ) -> Result<AudibleRange, SoundFault> {
         match format {
-            SoundFormat::Pcm => Heard::in_samples(body, 0, pcm_rate_hz, 1),
-            SoundFormat::Wav => Heard::in_wav(body),
-            SoundFormat::Mp3 => Heard::in_mp3(body),
+            SoundFormat::Pcm => AudibleRange::in_samples(body, 0, pcm_rate_hz, 1),
+            SoundFormat::Wav => AudibleRange::in_wav(body),
+            SoundFormat::Mp3 => AudibleRange::in_mp3(body),
         }
     }
 
@@ -216,7 +220,7 @@ impl Heard {
         begin: usize,
         rate_hz: u32,
         channels: u16,
-    ) -> Result<Heard, SoundFault> {
+    ) -> Result<AudibleRange, SoundFault> {
         let samples = body.get(begin..).unwrap_or_default();
         if samples.len() < 2 {
             return Err(SoundFault::Empty);
@@ -227,10 +231,10 @@ impl Heard {
         };
         let place = pairs.position(loud).ok_or(SoundFault::Silence)?;
         let bytes_per_s = f64::from(rate_hz) * 2.0 * f64::from(channels.max(1));
-        Ok(Heard { begin, audible: begin + place * 2 + 2, rate_hz, bytes_per_s })
+        Ok(AudibleRange { begin, audible: begin + place * 2 + 2, rate_hz, bytes_per_s })
     }
 
-    fn in_wav(body: &[u8]) -> Result<Heard, SoundFault> {
+    fn in_wav(body: &[u8]) -> Result<AudibleRange, SoundFault> {
         let not_this = SoundFault::NotThis { expected: "WAV" };
         if body.is_empty() {
             return Err(SoundFault::Empty);
@@ -244,10 +248,10 @@ impl Heard {
         if number(34) != 16 || rate_hz == 0 {
             return Err(not_this);
         }
-        Heard::in_samples(body, data, rate_hz, number(22))
+        AudibleRange::in_samples(body, data, rate_hz, number(22))
     }
 
-    fn in_mp3(body: &[u8]) -> Result<Heard, SoundFault> {
+    fn in_mp3(body: &[u8]) -> Result<AudibleRange, SoundFault> {
         if body.is_empty() {
             return Err(SoundFault::Empty);
         }
@@ -255,7 +259,7 @@ impl Heard {
         let mp3::Mpeg { begin, audible_end, rate_hz, seconds } = mpeg;
         let audible = audible_end.ok_or(SoundFault::Silence)?;
         let bytes_per_s = (body.len() - begin) as f64 / seconds;
-        Ok(Heard { begin, audible, rate_hz, bytes_per_s })
+        Ok(AudibleRange { begin, audible, rate_hz, bytes_per_s })
     }
 
     fn played_s(&self, bytes: usize) -> f64 {

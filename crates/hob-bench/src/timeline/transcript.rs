@@ -36,7 +36,7 @@ pub fn transcript(exchange: &Exchange) -> Result<TranscriptTimeline, RequestFaul
         unread.extend_from_slice(bytes);
         last = at.saturating_sub(exchange.sent);
         let before = body.len();
-        let taken = answer.take(&mut unread, |bytes| body.extend_from_slice(bytes));
+        let taken = answer.push(&mut unread, |bytes| body.extend_from_slice(bytes));
         head = head.or((answer.status != 0).then_some(last));
         let is_whole = pieces.push(&body[before..]).is_ok() && taken.is_ok();
         events.extend(std::iter::from_fn(|| pieces.next_piece()).map(|piece| (last, piece)));

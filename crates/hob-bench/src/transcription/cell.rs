@@ -12,10 +12,10 @@ use jiff::Timestamp;
 
 use super::normalise::normalised_chars;
 use super::{Clip, ClipSet, WordErrors, normalised_words, request};
-use crate::client_check::{ClientCheck, Pace};
-use crate::drive::{Arrivals, Driven, Exchange};
+use crate::client_check::{CheckLoad, ClientCheck};
+use crate::drive::{Arrivals, DriveResult, Exchange};
 use crate::record::{Connection, Loop, Record, RecordKind, RecordedWorkload};
-use crate::runs::{BenchError, CellSummary, Context, Reply, Run, Runs, WARMUP_RUNS_MAX};
+use crate::runs::{BenchError, CellSummary, RecordContext, Reply, Run, Runs, WARMUP_RUNS_MAX};
 use crate::session::Session;
 use crate::speech::Streaming;
 use crate::terms::Metric;
@@ -64,7 +64,7 @@ impl Cell {
 pub(super) struct TranscriptionSession<'a> {
     askers: Vec<Asker<'a>>,
     /// Context of the second server.
-    other: Option<Context>,
+    other: Option<RecordContext>,
     /// The second server's run, if it was measured before the first server's.
     held: Option<Run>,
     pairs: usize,
@@ -109,7 +109,7 @@ impl Session for TranscriptionSession<'_> {
 
     fn name(&self, cell: &Cell) -> String {
         let streamed = if cell.streaming == Streaming::Requested { ", streamed" } else { "" };
-        format!("{} × {}{streamed}", cell.set.shape(), cell.users)
+        format!("{} × {}{streamed}", cell.set.workload_name(), cell.users)
     }
 
     fn measure_run(
@@ -133,8 +133,8 @@ impl Session for TranscriptionSession<'_> {
         &[Metric::FinalTextMs, Metric::FirstPartialMs]
     }
 
-    fn pace(&self, cell: &Cell, warm: &Run) -> Option<Pace> {
-        Some(Pace::like(cell.users, warm.figure(Metric::FinalTextMs)?, GAP_MS_ASSUMED))
+    fn pace(&self, cell: &Cell, warm: &Run) -> Option<CheckLoad> {
+        Some(CheckLoad::with_medians(cell.users, warm.figure(Metric::FinalTextMs)?, GAP_MS_ASSUMED))
     }
 
     fn summarise<'r>(
@@ -148,16 +148,16 @@ impl Session for TranscriptionSession<'_> {
             runs,
             started,
             workload: RecordedWorkload {
-                shape: Some(cell.set.shape()),
+                shape: Some(cell.set.workload_name()),
                 prompts_sha256: Some(cell.sha256.clone()),
                 r#loop: Some(Loop::Closed),
                 concurrency: u32::try_from(cell.users).ok(),
                 connection: Some(Connection::Reused),
                 ..RecordedWorkload::default()
             },
-            leading: self.leading(cell),
+            stopping_metrics: self.leading(cell),
             count_source: None,
-            invalid: Vec::new(),
+            more_invalid_reasons: Vec::new(),
             doubts: Vec::new(),
         }
     }
@@ -171,7 +171,7 @@ impl Session for TranscriptionSession<'_> {
         enough.map_or(WARMUP_RUNS_MAX, |(_, runs)| *runs)
     }
 
-    fn context(&self, cell: &Cell) -> Option<&Context> {
+    fn context(&self, cell: &Cell) -> Option<&RecordContext> {
         self.other.as_ref().filter(|_| cell.server == 1)
     }
 }
@@ -181,12 +181,12 @@ fn says_loading(fault: &str) -> bool {
 }
 
 /// The figures of a run.
-fn decoded(driven: &Driven, cell: &Cell) -> Run {
+fn decoded(driven: &DriveResult, cell: &Cell) -> Run {
     let (mut words, mut chars) = (WordErrors::default(), WordErrors::default());
     let (mut replies, mut ends, mut audio_s) = (Vec::new(), Vec::new(), 0.0);
     for exchange in &driven.exchanges {
         let clip = &cell.set.clips[exchange.job % cell.set.clips.len()];
-        let reply = Reply::of(exchange);
+        let reply = Reply::from_exchange(exchange);
         replies.push(match transcript(exchange) {
             Ok(heard) => {
                 let errors = errors(clip, &heard.text);
@@ -211,7 +211,7 @@ fn decoded(driven: &Driven, cell: &Cell) -> Run {
     let words = Some(words).filter(|words| words.words > 0);
     let chars = Some(chars).filter(|chars| chars.words > 0);
     let all = rows([words, chars]).into_iter().chain([(Metric::RealTimeX, speed)]);
-    Run { together: known(all), ..Run::of(driven, replies) }
+    Run { together: known(all), ..Run::from_drive(driven, replies) }
 }
 
 /// Errors in words and in characters; None for texts that are too long to be compared.

@@ -55,13 +55,13 @@ pub enum ClipError {
     #[error("cannot read {file}: {source}")]
     Io { file: String, source: std::io::Error },
     #[error("{file}:{line}: {reason}")]
-    Wrong { file: String, line: u64, reason: String },
+    Invalid { file: String, line: u64, reason: String },
     #[error("{file} lists {count} clips (expected 1 to {CLIPS_MAX})")]
     Count { file: String, count: usize },
     #[error(
         "{file} has {bytes} bytes, and {bytes_max} bytes are left for it (a set file has at most 16 MiB, all its sounds together 1 GiB)"
     )]
-    Long { file: String, bytes: u64, bytes_max: u64 },
+    TooLarge { file: String, bytes: u64, bytes_max: u64 },
     #[error(
         "{file} is not a WAV file of 16-bit samples; convert it: ffmpeg -i INPUT -ac 1 -c:a pcm_s16le OUTPUT.wav"
     )]
@@ -99,18 +99,18 @@ impl ClipSet {
     /// # Errors
     /// A file cannot be read, is too long, or is no WAV of 16-bit samples.
     pub fn read(file: &Path) -> Result<ClipSet, ClipError> {
-        let shown = file.display().to_string();
+        let file_name = file.display().to_string();
         let bytes = read_up_to(file, FILE_BYTES_MAX)?;
-        let listed = parse(&shown, &String::from_utf8_lossy(&bytes))?;
+        let listed = parse(&file_name, &String::from_utf8_lossy(&bytes))?;
         if !(1..=CLIPS_MAX).contains(&listed.len()) {
-            return Err(ClipError::Count { file: shown, count: listed.len() });
+            return Err(ClipError::Count { file: file_name, count: listed.len() });
         }
-        let mut room = SOUND_BYTES_MAX;
+        let mut bytes_left = SOUND_BYTES_MAX;
         let mut clips = Vec::with_capacity(listed.len());
         for clip in listed {
             let sound = file.with_file_name("").join(&clip.file);
-            let wav = Bytes::from(read_up_to(&sound, room)?);
-            room -= wav.len() as u64;
+            let wav = Bytes::from(read_up_to(&sound, bytes_left)?);
+            bytes_left -= wav.len() as u64;
             clips.push(clip.with_sound(wav)?);
         }
         let stem = file.file_stem().map_or("set".into(), |stem| stem.to_string_lossy());
@@ -132,18 +132,18 @@ impl ClipSet {
     }
 
     /// The name in records, with the added noise.
-    pub fn shape(&self) -> String {
+    pub fn workload_name(&self) -> String {
         let noise = self.snr_db.map_or(String::new(), |db| format!(" at {db} dB"));
         format!("{}{noise}", self.name)
     }
 
     /// The same clips with white noise.
     pub fn with_noise(&self, snr_db: f64) -> ClipSet {
-        let noisy = |(seed, clip): (u64, &Clip)| match Wav::read(&clip.wav) {
-            Some(wav) => Clip { wav: noisy(wav, snr_db, seed).to_bytes(), ..clip.clone() },
+        let with_noise = |(seed, clip): (u64, &Clip)| match Wav::read(&clip.wav) {
+            Some(wav) => Clip { wav: add_noise(wav, snr_db, seed).to_bytes(), ..clip.clone() },
             None => clip.clone(),
         };
-        let clips = (1..).zip(&self.clips).map(noisy).collect();
+        let clips = (1..).zip(&self.clips).map(with_noise).collect();
         ClipSet { clips, snr_db: Some(snr_db), ..self.clone() }
     }
 }
@@ -186,30 +186,30 @@ fn parse(file: &str, text: &str) -> Result<Vec<ListedClip>, ClipError> {
     set.map(|set| set.clips).map_err(|error| {
         let line = error.location().map_or(1, |place| place.line());
         let reason = error.to_string().replace(char::is_control, "\u{fffd}");
-        ClipError::Wrong { file: file.to_owned(), line, reason }
+        ClipError::Invalid { file: file.to_owned(), line, reason }
     })
 }
 
 fn read_up_to(file: &Path, bytes_max: u64) -> Result<Vec<u8>, ClipError> {
-    let shown = || file.display().to_string();
-    let failed = |source| ClipError::Io { file: shown(), source };
+    let file_name = || file.display().to_string();
+    let failed = |source| ClipError::Io { file: file_name(), source };
     let bytes = fs_err::metadata(file).map_err(failed)?.len();
     if bytes > bytes_max {
-        return Err(ClipError::Long { file: shown(), bytes, bytes_max });
+        return Err(ClipError::TooLarge { file: file_name(), bytes, bytes_max });
     }
     fs_err::read(file).map_err(failed)
 }
 
 /// Adds noise of a normal distribution. The same seed gives the same noise.
-fn noisy(wav: Wav, snr_db: f64, seed: u64) -> Wav {
+fn add_noise(wav: Wav, snr_db: f64, seed: u64) -> Wav {
     let squares = wav.samples.iter().map(|sample| f64::from(*sample).powi(2));
     let power = squares.sum::<f64>() / wav.samples.len().max(1) as f64;
     let level = (power / 10_f64.powf(snr_db / 10.0)).sqrt();
     let mut chance = Chance::seeded(seed);
     let mut normal = || {
-        // 1 − part is never 0, so its logarithm is finite.
-        let radius = (-2.0 * (1.0 - chance.part()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * chance.part()).cos()
+        // 1 − unit is never 0, so its logarithm is finite.
+        let radius = (-2.0 * (1.0 - chance.unit()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * chance.unit()).cos()
     };
     let samples = wav.samples.iter().map(|sample| (f64::from(*sample) + level * normal()) as i16);
     Wav { samples: samples.collect(), ..wav }
@@ -249,7 +249,7 @@ mod tests {
         let expected =
             [("2 please".to_owned(), "en", Some("ada")), ("zwei".to_owned(), "de", None)];
         assert_eq!(clips, expected);
-        assert_eq!((set.shape().as_str(), set.audio_s()), ("few", 2.0));
+        assert_eq!((set.workload_name().as_str(), set.audio_s()), ("few", 2.0));
         let other = ClipSet { clips: set.clips[..1].to_vec(), ..set.clone() };
         assert_ne!(set.sha256(), other.sha256());
     }
@@ -275,7 +275,7 @@ mod tests {
         let clean =
             ClipSet { name: "few".to_owned(), clips: vec![clip], snr_db: None, synthetic_by: None };
         let at_10 = clean.with_noise(10.0);
-        assert_eq!(at_10.shape(), "few at 10 dB");
+        assert_eq!(at_10.workload_name(), "few at 10 dB");
         assert_eq!(at_10, clean.with_noise(10.0));
         let noisy = Wav::read(&at_10.clips[0].wav).expect("a file");
         let difference = |(a, b): (&i16, &i16)| f64::from(a - b).powi(2);

@@ -22,7 +22,7 @@ fn asked(axis: Axis) -> Experiment {
 /// A sentence of the mock: a second of sound in 20 pieces.
 fn spoken(axis: Axis) -> Experiment {
     let speech = SpeechWorkload {
-        texts: vec![Text::named("medium").expect("a text")],
+        texts: vec![Text::by_name("medium").expect("a text")],
         formats: Formats::First(vec![SoundFormat::Pcm, SoundFormat::Wav]),
         voices: Vec::new(),
         streaming: vec![Streaming::Requested],

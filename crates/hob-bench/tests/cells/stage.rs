@@ -9,7 +9,7 @@ use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{RawSample, Record};
-use hob_bench::runs::{BenchError, Context, Step, StopRule};
+use hob_bench::runs::{BenchError, RecordContext, Step, StopRule};
 use hob_bench::target::{Api, Target};
 use hob_bench::workbench::Workbench;
 
@@ -76,7 +76,7 @@ fn kept_of(
     let mut bench = Workbench {
         target,
         started: None,
-        context: Context { seed: 7, ..Context::default() },
+        context: RecordContext { seed: 7, ..RecordContext::default() },
         stop_rule: StopRule { runs_min: runs, runs_max: runs, ..StopRule::default() },
         patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
         stop: &stop,

@@ -51,8 +51,8 @@ const SWEEPS: usize = 200;
 ///
 /// # Errors
 /// No run can be used, or the bandwidth efficiency is outside 20 to 105 %.
-pub fn fitted(rows: &[TimedRun<'_>]) -> Result<Constants, Implausible> {
-    let parts: Vec<Parts> = rows.iter().filter_map(Parts::of).collect();
+pub fn fit_constants(rows: &[TimedRun<'_>]) -> Result<Constants, Implausible> {
+    let parts: Vec<Parts> = rows.iter().filter_map(Parts::from_run).collect();
     let first = rows.first().ok_or(Implausible::Nothing)?;
     let site = first.estimate.layout.sites().first().copied();
     let site = site.filter(|_| !parts.is_empty()).ok_or(Implausible::Nothing)?;
@@ -111,9 +111,9 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(row: &TimedRun<'_>) -> Option<Parts> {
+    fn from_run(row: &TimedRun<'_>) -> Option<Parts> {
         let estimate = &row.estimate;
-        let known = estimate.known()?;
+        let known = estimate.site_facts()?;
         let [one @ SiteFacts { site, bandwidth, constants, .. }] = &known[..] else { return None };
         let layers = estimate.sum(*site, |_| 1.0);
         // With timed kernels the time of the weights is nearly known; otherwise their bytes are.
@@ -145,7 +145,7 @@ fn robust(rows: &[Parts], scale: &[f64; PARTS], strays: &[f64; PARTS]) -> [f64; 
     // With fewer runs an outlier cannot be recognised.
     let rounds = if rows.len() < JUDGES_MIN { 1 } else { ROUNDS };
     for _ in 0..rounds {
-        times = solved(rows, scale, strays, &trust);
+        times = least_squares(rows, scale, strays, &trust);
         let off = |row: &Parts| ((row.predicted_us(scale, &times) - row.us) / row.all_us).abs();
         // If all residuals are large, no single run is the outlier.
         let usual = Sample::new(rows.iter().map(off)).median().unwrap_or(0.0).max(TRUSTED);
@@ -155,7 +155,7 @@ fn robust(rows: &[Parts], scale: &[f64; PARTS], strays: &[f64; PARTS]) -> [f64; 
 }
 
 /// Least squares with factors of at least 0, by coordinate descent.
-fn solved(
+fn least_squares(
     rows: &[Parts],
     scale: &[f64; PARTS],
     strays: &[f64; PARTS],

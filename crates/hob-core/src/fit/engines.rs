@@ -133,7 +133,7 @@ pub enum Splits {
 /// A format and an engine, or an engine and a machine, that do not go together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    #[error("{engine} does not read {format}; {} would", listed(.instead))]
+    #[error("{engine} does not read {format}; {} would", joined_names(.instead))]
     Format { engine: Engine, format: Format, instead: Vec<Engine> },
     #[error("{engine} runs {format} on {needs}, and this machine has {has}")]
     Device { engine: Engine, format: Format, needs: String, has: String },
@@ -201,7 +201,7 @@ impl Engine {
         }
     }
 
-    pub fn named(name: &str) -> Option<Engine> {
+    pub fn by_name(name: &str) -> Option<Engine> {
         Engine::ALL.into_iter().find(|engine| engine.name().eq_ignore_ascii_case(name))
     }
 
@@ -331,7 +331,7 @@ fn names(vendors: &[Vendor]) -> String {
     format!("cards of {}", names.join(" and "))
 }
 
-fn listed(engines: &[Engine]) -> String {
+fn joined_names(engines: &[Engine]) -> String {
     let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
     names.join(", ")
 }

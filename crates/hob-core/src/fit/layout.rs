@@ -127,7 +127,7 @@ impl Layout {
     }
 
     /// The part of the model at one site: its layers, its weights, and the vocabulary if it computes the scores.
-    pub fn part(&self, shape: &ModelShape, site: Site) -> ModelShape {
+    pub fn shape_at_site(&self, shape: &ModelShape, site: Site) -> ModelShape {
         let homes = shape.layers.iter().zip(&self.homes);
         let weights = shape.weights.0.iter().filter(|group| self.site(group) == site).copied();
         ModelShape {

@@ -41,8 +41,8 @@ pub fn terms(
         sites.push(Site::Cpu);
     }
     for site in sites {
-        let part = layout.part(&model.shape, site);
-        let footprint = Footprint::of(&part, plan, repack(site, layout, &machine.cpu))?;
+        let part = layout.shape_at_site(&model.shape, site);
+        let footprint = Footprint::estimate(&part, plan, repack(site, layout, &machine.cpu))?;
         let vocab_size = model.shape.vocab_size;
         let footprint = as_engine_has_it(footprint, &part, plan, profile, (site, vocab_size));
         let pool = pool(machine, site);

@@ -17,13 +17,13 @@ impl SpeedEstimate<'_> {
     /// are unknown.
     pub fn prefill(&self, tokens: u32) -> Option<Rate> {
         let step = self.profile.step_tokens.min(tokens).max(1);
-        let known = self.known()?;
+        let known = self.site_facts()?;
         let gpu = known.iter().find(|known| known.site != Site::Cpu);
         // The CPU skips steps that the GPU takes over.
         let computes_here = |known: &SiteFacts, step: u32| {
             known.site != Site::Cpu || gpu.is_none() || step < OFFLOADED_TOKENS_MIN
         };
-        let mut certainty = Certainty::of(Basis::Prior);
+        let mut certainty = Certainty::from_basis(Basis::Prior);
         let mut terms = Vec::new();
         for (step, times) in [(step, tokens / step), (tokens % step, 1)] {
             let times = f64::from(times);

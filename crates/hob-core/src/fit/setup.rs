@@ -78,7 +78,7 @@ impl Setup {
                 };
                 let fits = |count: &u32| {
                     let setup = Setup { engine, layout: spread(*count), plan };
-                    setup.expected(machine, model).is_ok_and(|expected| expected.fits())
+                    setup.estimate(machine, model).is_ok_and(|expected| expected.fits())
                 };
                 let most = || (0..=layers + 1).rev().find(fits).unwrap_or(0);
                 spread(count.unwrap_or_else(most))
@@ -121,7 +121,7 @@ impl Setup {
     ///
     /// # Errors
     /// The engine does not accept these KV types for this model.
-    pub fn expected(&self, machine: &Machine, model: &Model) -> Result<SetupEstimate, Unsuitable> {
+    pub fn estimate(&self, machine: &Machine, model: &Model) -> Result<SetupEstimate, Unsuitable> {
         let Setup { engine, layout, plan } = self;
         let profile = engine.profile();
         let memory = terms(model, machine, layout, plan, &profile)?;
@@ -133,10 +133,14 @@ impl Setup {
     /// The same with the longest context that fits, or `None` if not even one step of the engine fits.
     ///
     /// # Errors
-    /// See [`Setup::expected`].
-    pub fn shortened(&self, machine: &Machine, model: &Model) -> Result<Option<Setup>, Unsuitable> {
+    /// See [`Setup::estimate`].
+    pub fn with_longest_context(
+        &self,
+        machine: &Machine,
+        model: &Model,
+    ) -> Result<Option<Setup>, Unsuitable> {
         let with = |plan: &ContextPlan| Setup { plan: *plan, ..self.clone() };
-        let fits = |plan: &ContextPlan| Ok(with(plan).expected(machine, model)?.fits());
+        let fits = |plan: &ContextPlan| Ok(with(plan).estimate(machine, model)?.fits());
         Ok(longest_context(&self.plan, fits)?.map(|plan| with(&plan)))
     }
 }

@@ -78,7 +78,7 @@ pub(super) struct Certainty {
 }
 
 impl Certainty {
-    pub(super) fn of(basis: Basis) -> Certainty {
+    pub(super) fn from_basis(basis: Basis) -> Certainty {
         Certainty { basis, steadiness: 1.0, spread: (0.0, 0.0) }
     }
 
@@ -94,8 +94,8 @@ impl SpeedEstimate<'_> {
     /// Speed after `context_tokens`. `None` if the memory bandwidth is unknown.
     pub fn decode(&self, context_tokens: u32) -> Option<Rate> {
         let mut terms = Vec::new();
-        let mut certainty = Certainty::of(Basis::Measured);
-        for known in self.known()? {
+        let mut certainty = Certainty::from_basis(Basis::Measured);
+        for known in self.site_facts()? {
             certainty.combine(&known);
             let SiteFacts { site, bandwidth, constants, .. } = &known;
             let weights_s = self.weights_s(&known);
@@ -121,7 +121,7 @@ impl SpeedEstimate<'_> {
     }
 
     /// `None` if a site's bandwidth is unknown.
-    pub(super) fn known(&self) -> Option<Vec<SiteFacts>> {
+    pub(super) fn site_facts(&self) -> Option<Vec<SiteFacts>> {
         let known = |site: Site| {
             let device = match site {
                 Site::Cpu => &self.machine.cpu.device,

@@ -390,24 +390,24 @@ fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
         tok_s: estimate(&known, index).decode(context_tokens).expect("known").tok_s,
     };
     let rows = [timed(0, 512), timed(0, 65_536), timed(1, 512), timed(1, 65_536)];
-    let found = fitted(&rows).expect("plausible");
+    let found = fit_constants(&rows).expect("plausible");
     let near = |got: f64, expected: f64, share: f64| (got / expected - 1.0).abs() < share;
     assert!(near(found.bandwidth_efficiency, truth.bandwidth_efficiency, 0.04), "{found:?}");
     assert!(near(found.kv_bandwidth_efficiency, truth.kv_bandwidth_efficiency, 0.1), "{found:?}");
     // Layers are a small part of each of these rows, so that they move a little.
     assert!(found.layer_us > truth.layer_us && found.layer_us < 40.0, "{found:?}");
-    let one = fitted(&rows[..1]).expect("plausible");
+    let one = fit_constants(&rows[..1]).expect("plausible");
     assert!(near(one.bandwidth_efficiency, truth.bandwidth_efficiency, 0.02), "{one:?}");
     // If two runs contradict each other, neither is left out.
     let slowed = TimedRun { tok_s: 0.8 * rows[1].tok_s, ..rows[1] };
-    let between = fitted(&[rows[0], slowed]).expect("plausible");
+    let between = fit_constants(&[rows[0], slowed]).expect("plausible");
     for row in [rows[0], slowed] {
         let predicted = predicted_by(&row, &between).expect("known").tok_s;
         assert!(near(predicted, row.tok_s, 0.2), "{predicted} and {}", row.tok_s);
     }
     let slow = TimedRun { tok_s: 2.0, ..rows[0] };
-    assert!(matches!(fitted(&[slow]), Err(Implausible::Reach { .. })));
-    assert_eq!(fitted(&[]), Err(Implausible::Nothing));
+    assert!(matches!(fit_constants(&[slow]), Err(Implausible::Reach { .. })));
+    assert_eq!(fit_constants(&[]), Err(Implausible::Nothing));
 }
 
 /// What four conversations of 4,096 tokens make of it.
@@ -427,7 +427,7 @@ fn a_model_that_is_set_up_takes_and_does_what_was_answered() {
         let assessed = assess(&machine, &model, &options).expect("an answer");
         let best = assessed.best().expect("it fits");
         let setup = set_up(&machine, &model, OffloadFlags::default());
-        let expected = setup.expected(&machine, &model).expect("it suits");
+        let expected = setup.estimate(&machine, &model).expect("it suits");
         assert_eq!((&setup.layout, &expected.uses), (&best.layout, &best.uses));
         assert_eq!(expected.decode, best.decode_requested);
         assert!(expected.fits());
@@ -441,7 +441,7 @@ fn the_engine_s_flags_match_the_counted_layout() {
     for (count, on_card) in [(0, 0), (1, 200_000_000), (2, 600_000_000), (99, 4_200_000_000)] {
         let setup = set_up(&machine, &dense(), layers(count));
         assert_eq!(setup.layout.gpu_layers(), count.min(11));
-        let expected = setup.expected(&machine, &dense()).expect("it suits");
+        let expected = setup.estimate(&machine, &dense()).expect("it suits");
         let weights = |term: &&MemoryTerm| term.name == "weights" && term.pool == Pool::Vram(0);
         let found = expected.memory.iter().find(weights).map_or(0, |term| term.bytes);
         assert_eq!(found, on_card, "{count}");
@@ -463,18 +463,21 @@ fn a_context_is_as_long_as_the_fullest_memory_allows() {
         let setup =
             set_up(&machine, &dense(), OffloadFlags { gpu_layers: Some(99), cpu_moe_layers: None });
         let wished = Setup { plan: ContextPlan { context_tokens: 80_000, ..setup.plan }, ..setup };
-        assert!(!wished.expected(&machine, &dense()).expect("it suits").fits());
-        let short = wished.shortened(&machine, &dense()).expect("it suits").expect("there is room");
+        assert!(!wished.estimate(&machine, &dense()).expect("it suits").fits());
+        let short = wished
+            .with_longest_context(&machine, &dense())
+            .expect("it suits")
+            .expect("there is room");
         let of = |context_tokens| Setup {
             plan: ContextPlan { context_tokens, ..short.plan },
             ..short.clone()
         };
-        let fits = |setup: Setup| setup.expected(&machine, &dense()).expect("it suits").fits();
+        let fits = |setup: Setup| setup.estimate(&machine, &dense()).expect("it suits").fits();
         assert!((1_024..80_000).contains(&short.plan.context_tokens), "{:?}", short.plan);
         assert!(fits(short.clone()) && !fits(of(short.plan.context_tokens + 1_024)));
     }
     let full = set_up(&bare(3), &dense(), OffloadFlags::default());
-    assert_eq!(full.shortened(&bare(3), &dense()), Ok(None));
+    assert_eq!(full.with_longest_context(&bare(3), &dense()), Ok(None));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Prediction errors on measured runs: each run is predicted from constants that were fitted to other runs.
 //! All runs must be of one device.
 
-use super::calibrate::{TimedRun, fitted};
+use super::calibrate::{TimedRun, fit_constants};
 use super::layout::Site;
 use super::speed::{Rate, SpeedEstimate};
 use crate::machine::{Constants, Machine};
@@ -11,7 +11,7 @@ pub fn left_out(rows: &[TimedRun<'_>]) -> Vec<Option<Rate>> {
     let predicted = |index: usize| {
         let mut others = rows.to_vec();
         let row = others.remove(index);
-        predicted_by(&row, &fitted(&others).ok()?)
+        predicted_by(&row, &fit_constants(&others).ok()?)
     };
     (0..rows.len()).map(predicted).collect()
 }
@@ -19,7 +19,7 @@ pub fn left_out(rows: &[TimedRun<'_>]) -> Vec<Option<Rate>> {
 /// For each run: the mean error, in percent, of all others if only that run is known.
 pub fn from_one(rows: &[TimedRun<'_>]) -> Vec<Option<f64>> {
     let error = |index: usize| {
-        let constants = fitted(&rows[index..=index]).ok()?;
+        let constants = fit_constants(&rows[index..=index]).ok()?;
         let others = rows.iter().enumerate().filter(|(other, _)| *other != index);
         let errors = others.filter_map(|(_, row)| {
             Some(error_pct(predicted_by(row, &constants)?.tok_s, row.tok_s).abs())

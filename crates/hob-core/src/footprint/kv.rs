@@ -101,7 +101,7 @@ impl KvTypes {
 
     /// Bytes of one token in the layers that keep the whole sequence.
     pub fn bytes_per_token(self, shape: &ModelShape) -> u64 {
-        let growing = shape.kept().filter(|(_, window)| window.is_none());
+        let growing = shape.kv_layers().filter(|(_, window)| window.is_none());
         growing.fold(0, |sum, (kv, _)| sum.saturating_add(self.bytes(kv)))
     }
 
@@ -110,7 +110,7 @@ impl KvTypes {
         if attention == Attention::Plain && values != KvType::F16 {
             return Err(Unsuitable::NeedsFlashAttention { values });
         }
-        shape.kept().try_for_each(|(kv, _)| {
+        shape.kv_layers().try_for_each(|(kv, _)| {
             if kv.value_length == 0 && keys != values {
                 return Err(Unsuitable::NotTheSame { keys, values });
             }
@@ -134,5 +134,5 @@ pub(super) fn bytes(shape: &ModelShape, plan: &ContextPlan) -> u64 {
         let cells = window.map_or(full_cells, |tokens| plan.window_cells(tokens));
         product(&[plan.kv.bytes(kv), cells.into(), streams.into()])
     };
-    shape.kept().fold(0, |sum, kept| sum.saturating_add(of_layer(kept)))
+    shape.kv_layers().fold(0, |sum, kept| sum.saturating_add(of_layer(kept)))
 }

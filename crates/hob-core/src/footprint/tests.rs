@@ -68,7 +68,7 @@ fn usual(context_tokens: u32, kv: KvType) -> ContextPlan {
 }
 
 fn footprint(shape: &ModelShape, plan: &ContextPlan) -> Footprint {
-    Footprint::of(shape, plan, REPACK).expect("suits")
+    Footprint::estimate(shape, plan, REPACK).expect("suits")
 }
 
 #[track_caller]
@@ -144,7 +144,9 @@ fn sequences_with_parts_of_their_own_are_each_padded() {
 
 fn context_that_fits(shape: &ModelShape, plan: &ContextPlan, available_bytes: u64) -> Option<u32> {
     let fits = |plan: &ContextPlan| {
-        Ok::<_, Unsuitable>(Footprint::of(shape, plan, REPACK)?.needed_bytes() <= available_bytes)
+        Ok::<_, Unsuitable>(
+            Footprint::estimate(shape, plan, REPACK)?.needed_bytes() <= available_bytes,
+        )
     };
     longest_context(plan, fits).expect("it suits").map(|plan| plan.context_tokens)
 }
@@ -152,7 +154,7 @@ fn context_that_fits(shape: &ModelShape, plan: &ContextPlan, available_bytes: u6
 #[test]
 fn a_setup_that_the_engine_refuses_is_rejected_with_the_reason() {
     let check = |shape: &ModelShape, plan: &ContextPlan, expected| {
-        assert_eq!(Footprint::of(shape, plan, REPACK), Err(expected));
+        assert_eq!(Footprint::estimate(shape, plan, REPACK), Err(expected));
     };
     let plain = ContextPlan { attention: Attention::Plain, ..usual(1_024, KvType::Q8_0) };
     let needs = Unsuitable::NeedsFlashAttention { values: KvType::Q8_0 };

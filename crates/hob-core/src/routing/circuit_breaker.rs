@@ -86,7 +86,7 @@ impl CircuitBreaker {
     }
 
     /// An answer was complete.
-    pub fn succeeded(&mut self, now: Instant) {
+    pub fn record_success(&mut self, now: Instant) {
         self.remember(now, true);
         self.consecutive_failures = 0;
         self.close();
@@ -99,7 +99,7 @@ impl CircuitBreaker {
         self.probe = None;
     }
 
-    pub fn failed(&mut self, now: Instant, failure: &BreakerFailure) {
+    pub fn record_failure(&mut self, now: Instant, failure: &BreakerFailure) {
         let BreakerFailure { cool_down, probe, first_cool_down, jitter } = *failure;
         let was_probe = self.end_probe(probe);
         match cool_down {
@@ -129,7 +129,7 @@ impl CircuitBreaker {
     }
 
     /// The client gave up during a probe, which says nothing about the target.
-    pub fn abandoned(&mut self, probe: Probe) {
+    pub fn abandon_probe(&mut self, probe: Probe) {
         self.end_probe(Some(probe));
     }
 
@@ -185,7 +185,7 @@ mod tests {
         BreakerFailure { cool_down, probe: None, first_cool_down: FIRST_COOL_DOWN, jitter: 0.0 }
     }
 
-    fn taken(breaker: &mut CircuitBreaker, now: Instant) -> Probe {
+    fn take_probe(breaker: &mut CircuitBreaker, now: Instant) -> Probe {
         match breaker.acquire(now) {
             BreakerState::HalfOpen(probe) => probe,
             other => panic!("no probe, but {other:?}"),
@@ -196,28 +196,30 @@ mod tests {
     fn three_failures_in_a_row_open_the_circuit_and_one_answer_closes_it() {
         let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
         for _ in 0..2 {
-            breaker.failed(start, &failure(CoolDown::Counts));
+            breaker.record_failure(start, &failure(CoolDown::Counts));
             assert_eq!(breaker.acquire(start), BreakerState::Closed);
         }
-        breaker.failed(start, &failure(CoolDown::Counts));
+        breaker.record_failure(start, &failure(CoolDown::Counts));
         assert_eq!(breaker.acquire(start), BreakerState::OpenUntil(start + seconds(5)));
         let later = start + seconds(5);
-        taken(&mut breaker, later);
+        take_probe(&mut breaker, later);
         assert!(matches!(breaker.acquire(later), BreakerState::OpenUntil(_)), "and only one");
-        breaker.succeeded(later);
+        breaker.record_success(later);
         assert_eq!(breaker.acquire(later), BreakerState::Closed);
     }
 
     #[test]
     fn a_failed_probe_doubles_the_cool_down_up_to_two_minutes() {
         let (mut breaker, mut now) = (CircuitBreaker::default(), Instant::now());
-        (0..3).for_each(|_| breaker.failed(now, &failure(CoolDown::Counts)));
+        (0..3).for_each(|_| breaker.record_failure(now, &failure(CoolDown::Counts)));
         for rest_s in [5, 10, 20, 40, 80, 120, 120] {
             assert_eq!(breaker.state(now), BreakerState::OpenUntil(now + seconds(rest_s)));
             now += seconds(rest_s);
-            let probe = taken(&mut breaker, now);
-            breaker
-                .failed(now, &BreakerFailure { probe: Some(probe), ..failure(CoolDown::Counts) });
+            let probe = take_probe(&mut breaker, now);
+            breaker.record_failure(
+                now,
+                &BreakerFailure { probe: Some(probe), ..failure(CoolDown::Counts) },
+            );
         }
     }
 
@@ -225,8 +227,8 @@ mod tests {
     fn half_of_six_failing_opens_it_too() {
         let (mut breaker, now) = (CircuitBreaker::default(), Instant::now());
         for _ in 0..3 {
-            breaker.succeeded(now);
-            breaker.failed(now, &failure(CoolDown::Counts));
+            breaker.record_success(now);
+            breaker.record_failure(now, &failure(CoolDown::Counts));
         }
         assert!(matches!(breaker.state(now), BreakerState::OpenUntil(_)));
     }
@@ -234,16 +236,16 @@ mod tests {
     #[test]
     fn one_outage_that_ends_many_answers_is_one_failure() {
         let (mut breaker, now) = (CircuitBreaker::default(), Instant::now());
-        (0..18).for_each(|_| breaker.failed(now, &failure(CoolDown::Counts)));
+        (0..18).for_each(|_| breaker.record_failure(now, &failure(CoolDown::Counts)));
         assert_eq!(breaker.state(now), BreakerState::OpenUntil(now + FIRST_COOL_DOWN));
     }
 
     #[test]
     fn an_answer_that_began_closes_the_circuit() {
         let (mut breaker, now) = (CircuitBreaker::default(), Instant::now());
-        (0..3).for_each(|_| breaker.failed(now, &failure(CoolDown::Counts)));
+        (0..3).for_each(|_| breaker.record_failure(now, &failure(CoolDown::Counts)));
         let later = now + FIRST_COOL_DOWN;
-        taken(&mut breaker, later);
+        take_probe(&mut breaker, later);
         breaker.close();
         assert_eq!(breaker.acquire(later), BreakerState::Closed);
     }
@@ -253,8 +255,8 @@ mod tests {
         let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
         for round in 0..6 {
             let now = start + seconds(40 * round);
-            breaker.succeeded(now);
-            breaker.failed(now, &failure(CoolDown::Counts));
+            breaker.record_success(now);
+            breaker.record_failure(now, &failure(CoolDown::Counts));
             assert_eq!(breaker.state(now), BreakerState::Closed, "round {round}");
         }
     }
@@ -262,38 +264,38 @@ mod tests {
     #[test]
     fn a_server_that_names_an_age_is_back_within_a_day() {
         let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
-        breaker.failed(start, &failure(CoolDown::For(Duration::MAX)));
+        breaker.record_failure(start, &failure(CoolDown::For(Duration::MAX)));
         assert_eq!(breaker.state(start), BreakerState::OpenUntil(start + NAMED_MAX));
     }
 
     #[test]
     fn a_named_time_is_kept_and_an_abandoned_probe_can_be_taken_again() {
         let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
-        breaker.failed(start, &failure(CoolDown::For(seconds(30))));
+        breaker.record_failure(start, &failure(CoolDown::For(seconds(30))));
         assert_eq!(breaker.state(start), BreakerState::OpenUntil(start + seconds(30)));
         let later = start + seconds(30);
-        let probe = taken(&mut breaker, later);
-        breaker.abandoned(probe);
-        let lost = taken(&mut breaker, later);
-        let found = taken(&mut breaker, later + PROBE_MAX);
+        let probe = take_probe(&mut breaker, later);
+        breaker.abandon_probe(probe);
+        let lost = take_probe(&mut breaker, later);
+        let found = take_probe(&mut breaker, later + PROBE_MAX);
         assert!(lost != found, "a lost probe does not lock it");
     }
 
     #[test]
     fn only_the_attempt_that_took_a_probe_ends_it() {
         let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
-        (0..3).for_each(|_| breaker.failed(start, &failure(CoolDown::Counts)));
+        (0..3).for_each(|_| breaker.record_failure(start, &failure(CoolDown::Counts)));
         let later = start + FIRST_COOL_DOWN;
-        let first = taken(&mut breaker, later);
+        let first = take_probe(&mut breaker, later);
         // Answers that began before the rest fail now.
-        breaker.failed(later, &failure(CoolDown::No));
-        breaker.failed(later, &failure(CoolDown::Counts));
+        breaker.record_failure(later, &failure(CoolDown::No));
+        breaker.record_failure(later, &failure(CoolDown::Counts));
         assert_eq!(breaker.state(later), BreakerState::OpenUntil(later + PROBE_MAX), "it goes on");
         let second_at = later + PROBE_MAX;
-        let second = taken(&mut breaker, second_at);
-        breaker.abandoned(first);
+        let second = take_probe(&mut breaker, second_at);
+        breaker.abandon_probe(first);
         assert_eq!(breaker.state(second_at), BreakerState::OpenUntil(second_at + PROBE_MAX));
-        breaker.failed(
+        breaker.record_failure(
             second_at,
             &BreakerFailure { probe: Some(second), ..failure(CoolDown::Counts) },
         );
@@ -307,12 +309,12 @@ mod tests {
     #[test]
     fn the_request_s_own_fault_does_not_count() {
         let (mut breaker, now) = (CircuitBreaker::default(), Instant::now());
-        (0..9).for_each(|_| breaker.failed(now, &failure(CoolDown::No)));
+        (0..9).for_each(|_| breaker.record_failure(now, &failure(CoolDown::No)));
         assert_eq!(
             (breaker.acquire(now), breaker.failed_recently(now)),
             (BreakerState::Closed, false)
         );
-        breaker.failed(now, &failure(CoolDown::Counts));
+        breaker.record_failure(now, &failure(CoolDown::Counts));
         assert!(breaker.failed_recently(now) && !breaker.failed_recently(now + RECENT));
     }
 }

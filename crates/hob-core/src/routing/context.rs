@@ -20,7 +20,11 @@ pub enum Fit {
 
 impl Fit {
     /// Whether the prompt and an answer of `tokens_max` fit; without a limit, an answer of one token.
-    pub fn of(request: &ChatRequest, tokens_max: Option<u32>, context_tokens: Option<u32>) -> Fit {
+    pub fn check(
+        request: &ChatRequest,
+        tokens_max: Option<u32>,
+        context_tokens: Option<u32>,
+    ) -> Fit {
         let Some(context) = context_tokens.filter(|tokens| *tokens > 0) else {
             return Fit::Perhaps;
         };
@@ -103,7 +107,7 @@ mod tests {
             (1000, None, Some(0), Fit::Perhaps),
         ] {
             assert_eq!(
-                Fit::of(&text(bytes, tokens_max), tokens_max, context),
+                Fit::check(&text(bytes, tokens_max), tokens_max, context),
                 fit,
                 "{bytes} {context:?}"
             );
@@ -115,7 +119,11 @@ mod tests {
         let prompt = Prompt::Tokens(vec![1; 500]);
         let request = ChatRequest { prompt, ..ChatRequest::default() };
         assert_eq!(tokens_of(&request), (500, 500));
-        assert_eq!(Fit::of(&request, None, Some(501)), Fit::Yes);
-        assert_eq!(Fit::of(&request, None, Some(500)), Fit::No, "there is no room for an answer");
+        assert_eq!(Fit::check(&request, None, Some(501)), Fit::Yes);
+        assert_eq!(
+            Fit::check(&request, None, Some(500)),
+            Fit::No,
+            "there is no room for an answer"
+        );
     }
 }

@@ -50,7 +50,7 @@ pub fn order(
             places.sort_by(|&a, &b| busy(&targets[a]).total_cmp(&busy(&targets[b])));
         }
         Strategy::Weighted => {
-            if let Some(chosen) = drawn(targets, chance) {
+            if let Some(chosen) = draw_by_weight(targets, chance) {
                 places.retain(|&place| place != chosen);
                 places.insert(0, chosen);
             }
@@ -63,7 +63,7 @@ fn busy(target: &TargetFacts) -> f64 {
     target.load + if target.failed_recently { FAILED_LOAD } else { 0.0 }
 }
 
-fn drawn(targets: &[TargetFacts], chance: f64) -> Option<usize> {
+fn draw_by_weight(targets: &[TargetFacts], chance: f64) -> Option<usize> {
     let total: f64 = targets.iter().map(|target| target.weight.max(0.0)).sum();
     let mut left = chance.clamp(0.0, 1.0) * total;
     targets.iter().position(|target| {

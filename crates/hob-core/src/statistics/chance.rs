@@ -20,7 +20,7 @@ impl Chance {
     }
 
     /// A number from 0 to below 1.
-    pub fn part(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
@@ -38,7 +38,7 @@ mod tests {
     fn a_seed_repeats_and_parts_are_spread() {
         let draw = |seed| {
             let mut chance = Chance::seeded(seed);
-            (0..1000).map(|_| chance.part()).collect::<Vec<f64>>()
+            (0..1000).map(|_| chance.unit()).collect::<Vec<f64>>()
         };
         assert!(draw(7) == draw(7) && draw(7) != draw(8));
         assert!(draw(7).iter().all(|part| (0.0..1.0).contains(part)));

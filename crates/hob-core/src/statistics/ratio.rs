@@ -90,7 +90,7 @@ mod tests {
 
     fn pairs(times: f64, spread: f64, n: usize, seed: u64) -> Vec<(f64, f64)> {
         let mut chance = Chance::seeded(seed);
-        let mut noisy = |value: f64| value * (1.0 + spread * (chance.part() - 0.5));
+        let mut noisy = |value: f64| value * (1.0 + spread * (chance.unit() - 0.5));
         (0..n).map(|_| (noisy(100.0), noisy(100.0 * times))).collect()
     }
 

@@ -117,7 +117,7 @@ mod tests {
     fn equal_sides_are_called_different_once_in_twenty() {
         let mut chance = Chance::seeded(7);
         let mut side = |times: f64| -> Vec<f64> {
-            (0..8).map(|_| times * (100.0 + 4.0 * (chance.part() - 0.5))).collect()
+            (0..8).map(|_| times * (100.0 + 4.0 * (chance.unit() - 0.5))).collect()
         };
         let (mut outside, mut found) = (0, 0);
         for _ in 0..1000 {

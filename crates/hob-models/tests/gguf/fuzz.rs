@@ -15,7 +15,7 @@ fn ask_everything(bytes: &[u8]) -> bool {
     let _ = (gguf.quantization(), gguf.parameters(), gguf.end_tokens(), gguf.sampling());
     let _ = (gguf.bos_token(), gguf.adds_bos(), gguf.fill_in(), gguf.name(), gguf.card(Some(9)));
     let Ok(shape) = gguf.shape() else { return false };
-    Footprint::of(&shape, &ContextPlan::single(4_096), Repack::None).is_ok()
+    Footprint::estimate(&shape, &ContextPlan::single(4_096), Repack::None).is_ok()
 }
 
 fn varied() -> SampleGguf {

@@ -176,7 +176,8 @@ fn gemma_3_27b_takes_what_was_published() {
     let gemma = shape(&header("gemma3", &keys.concat()));
     takes(&gemma, 81_920, 43_520, 23_040);
     let kv_bytes = |context_tokens| {
-        let footprint = Footprint::of(&gemma, &ContextPlan::single(context_tokens), Repack::None);
+        let footprint =
+            Footprint::estimate(&gemma, &ContextPlan::single(context_tokens), Repack::None);
         footprint.expect("suits").kv_bytes
     };
     assert_eq!(kv_bytes(131_072), 131_072 * 81_920 + 1_536 * 425_984);
@@ -184,7 +185,7 @@ fn gemma_3_27b_takes_what_was_published() {
     assert!((gib - 10.61).abs() < 0.005, "{gib} GiB");
     let plan = ContextPlan::single(131_072);
     let fits = |plan: &ContextPlan| {
-        Ok(Footprint::of(&gemma, plan, Repack::None)?.needed_bytes() <= 6 << 30)
+        Ok(Footprint::estimate(&gemma, plan, Repack::None)?.needed_bytes() <= 6 << 30)
     };
     let found = longest_context::<Unsuitable>(&plan, fits).expect("suits").expect("some fits");
     assert!((50_000..131_072).contains(&found.context_tokens), "{found:?}");

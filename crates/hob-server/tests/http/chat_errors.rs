@@ -121,7 +121,7 @@ async fn requests_that_the_model_cannot_serve_never_reach_it() {
         "this model cannot do what 'suffix' asks for: its vocabulary has no \
          fill-in-the-middle tokens",
     );
-    assert_eq!(model.asked(), []);
+    assert_eq!(model.requests(), []);
     assert_eq!(server.ask(post("/v1/completions", r#"{"prompt":"a"}"#)).await.status(), 200);
 }
 

@@ -38,7 +38,7 @@ async fn each_prompt_has_its_answers() {
         (Some("user"), Some("7"))
     );
     let asked: Vec<_> =
-        model.asked().into_iter().map(|asked| (asked.prompt, asked.sampling.seed)).collect();
+        model.requests().into_iter().map(|asked| (asked.prompt, asked.sampling.seed)).collect();
     let one = |text: &str, seed| (Prompt::Text(text.to_owned()), Some(seed));
     assert_eq!(asked, [one("1", 5), one("1", 6), one("2", 5), one("2", 6)]);
 }

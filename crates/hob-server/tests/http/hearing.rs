@@ -64,7 +64,7 @@ async fn a_file_becomes_a_request_and_its_text_an_answer() {
         reading: hob_core::chat::Reading::Whole,
         ..TranscriptRequest::default()
     };
-    assert_eq!(model.asked(), [asked]);
+    assert_eq!(model.requests(), [asked]);
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn json_and_translations_ask_for_the_same() {
     let fields = [FILE, ("response_format", None, b"verbose_json")];
     let answer = server.ask(form_to("/v1/audio/translations", &fields)).await;
     assert_eq!(answer.json()["task"], "translate");
-    let asked = model.asked();
+    let asked = model.requests();
     let tasks = [TranscriptTask::Transcribe, TranscriptTask::Translate];
     assert_eq!(asked.iter().map(|request| request.task).collect::<Vec<_>>(), tasks);
     assert_eq!(asked[1].timestamps, Timestamps { segments: true, words: false });

@@ -105,7 +105,7 @@ async fn chat_answers_in_lines() {
     assert_eq!(lines(&answer), expected);
     assert_eq!((answer.status(), answer.header("x-hob-target")), (200, Some("smol")));
     assert_eq!(answer.header("x-hob-ignored"), None);
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(model.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn a_context_continues_the_conversation_and_is_streamed_too() {
     let next = json!({"prompt": "Who am I?", "context": last["context"], "stream": false});
     let second = server.ask(post("/api/generate", next.to_string())).await;
     assert_eq!((second.status(), second.header("x-hob-ignored")), (200, None));
-    let asked = model.asked();
+    let asked = model.requests();
     let Prompt::Chat(conversation) = &asked[1].prompt else { panic!("no conversation") };
     let turns: Vec<&str> =
         conversation.messages.iter().map(|message| message.text.as_str()).collect();
@@ -193,7 +193,7 @@ async fn parameters_that_a_model_cannot_follow_are_dropped() {
     assert_eq!(answer.header("x-hob-ignored"), Some("options.num_ctx,think"));
     let body = r#"{"prompt":"Once","think":false,"options":{"num_ctx":64}}"#;
     assert_eq!(server.ask(post("/api/generate", body)).await.header("x-hob-ignored"), None);
-    let asked = model.asked();
+    let asked = model.requests();
     let once = Prompt::Text("Once".to_owned());
     assert_eq!((&asked[0].prompt, asked[0].thinking.effort), (&once, None));
     assert_eq!(asked[0].sampling.seed, Some(4));

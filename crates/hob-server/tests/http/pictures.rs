@@ -41,7 +41,7 @@ async fn a_model_that_reads_text_only_is_not_asked() {
             let is_said = error.contains("it accepts text only, and a message contains an image");
             assert!(refused.status() == 400 && is_said, "{path}: {error}");
         }
-        assert!(model.asked().is_empty());
+        assert!(model.requests().is_empty());
     }
 }
 
@@ -54,7 +54,7 @@ async fn a_model_that_sees_gets_them() {
     for (path, body) in ROUTES {
         assert_eq!(server.ask(post(path, body)).await.status(), 200, "{path}");
     }
-    for asked in model.asked() {
+    for asked in model.requests() {
         let Prompt::Chat(conversation) = &asked.prompt else { unreachable!("{asked:?}") };
         let image = &conversation.messages[0].images[0];
         assert_eq!((image.at, image.url.as_str()), ("What is it?".len(), URL));

@@ -34,7 +34,7 @@ impl PacketDecoder {
         checked_layout(params.sample_rate.unwrap_or(DECODED_RATE_HZ), channels.unwrap_or(1))?;
         let codecs = symphonia::default::get_codecs();
         let make = |params: &_| codecs.make_audio_decoder(params, &AudioDecoderOptions::default());
-        let decoder = make(params).or_else(|error| match low_complexity(params) {
+        let decoder = make(params).or_else(|error| match aac_lc_core(params) {
             Some(core) => make(&core),
             None => Err(error),
         });
@@ -60,7 +60,7 @@ impl PacketDecoder {
                 let (rate_hz, channels) = (buffer.spec().rate(), buffer.num_planes());
                 checked_layout(rate_hz, channels).map_err(|error| error.to_string())?;
                 buffer.copy_to_vec_interleaved(interleaved);
-                mix(interleaved, channels, mono);
+                append_mono(interleaved, channels, mono);
                 Ok(rate_hz)
             }
         }
@@ -68,7 +68,7 @@ impl PacketDecoder {
 }
 
 /// Appends the average of the channels. A sample that is not a number becomes silence.
-pub(super) fn mix(interleaved: &[f32], channels: usize, mono: &mut Vec<f32>) {
+pub(super) fn append_mono(interleaved: &[f32], channels: usize, mono: &mut Vec<f32>) {
     let finite = |sample: f32| if sample.is_finite() { sample } else { 0.0 };
     let share = 1.0 / channels as f32;
     mono.extend(interleaved.chunks_exact(channels).map(|frame| {
@@ -79,7 +79,7 @@ pub(super) fn mix(interleaved: &[f32], channels: usize, mono: &mut Vec<f32>) {
 
 /// HE-AAC is AAC-LC at half the rate, and data from which a decoder guesses the upper half of the spectrum. Speech
 /// recognition does without that half, so this returns the parameters of the AAC-LC core. `None` for other codecs.
-fn low_complexity(params: &AudioCodecParameters) -> Option<AudioCodecParameters> {
+fn aac_lc_core(params: &AudioCodecParameters) -> Option<AudioCodecParameters> {
     const LC: u16 = 2;
     const SBR: u16 = 5;
     const PARAMETRIC_STEREO: u16 = 29;

@@ -3,22 +3,22 @@
 
 /// The part of a track that is meant to be heard.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Edit {
+pub(super) struct HeardRange {
     pub(super) start_s: f64,
     /// `None` if the file does not know its length yet.
     pub(super) length_s: Option<f64>,
 }
 
 /// Finds the edit of the track with this number. `None` if the file has no such list, or a list with several cuts.
-pub(super) fn edit_of_track(file: &[u8], track_id: u32) -> Option<Edit> {
+pub(super) fn heard_range(file: &[u8], track_id: u32) -> Option<HeardRange> {
     let moov = child(file, b"moov")?;
-    let movie_scale = scale(child(moov, b"mvhd")?)?;
+    let movie_scale = ticks_per_second(child(moov, b"mvhd")?)?;
     let track = boxes(moov)
         .filter(|(kind, _)| *kind == b"trak")
-        .find(|(_, track)| child(track, b"tkhd").and_then(id) == Some(track_id))?
+        .find(|(_, track)| child(track, b"tkhd").and_then(id_of_track) == Some(track_id))?
         .1;
-    let media_scale = scale(child(child(track, b"mdia")?, b"mdhd")?)?;
-    let mut heard = entries(child(child(track, b"edts")?, b"elst")?)?
+    let media_scale = ticks_per_second(child(child(track, b"mdia")?, b"mdhd")?)?;
+    let mut heard = edit_entries(child(child(track, b"edts")?, b"elst")?)?
         .into_iter()
         .filter(|(_, media_time)| *media_time >= 0);
     let (length, start) = heard.next()?;
@@ -26,7 +26,7 @@ pub(super) fn edit_of_track(file: &[u8], track_id: u32) -> Option<Edit> {
         return None;
     }
     let length_s = (length > 0).then_some(length as f64 / movie_scale);
-    Some(Edit { start_s: start as f64 / media_scale, length_s })
+    Some(HeardRange { start_s: start as f64 / media_scale, length_s })
 }
 
 /// Whether the file has its index, but ends inside of its sound: an upload or a download that was stopped.
@@ -58,19 +58,19 @@ fn child<'a>(bytes: &'a [u8], kind: &[u8; 4]) -> Option<&'a [u8]> {
 }
 
 /// Ticks per second, of `mvhd` and `mdhd`. Version 1 has longer dates before them.
-fn scale(header: &[u8]) -> Option<f64> {
+fn ticks_per_second(header: &[u8]) -> Option<f64> {
     let at = if *header.first()? == 1 { 20 } else { 12 };
     let ticks = u32::from_be_bytes(*header.get(at..)?.first_chunk()?);
     (ticks > 0).then_some(f64::from(ticks))
 }
 
-fn id(track_header: &[u8]) -> Option<u32> {
+fn id_of_track(track_header: &[u8]) -> Option<u32> {
     let at = if *track_header.first()? == 1 { 20 } else { 12 };
     Some(u32::from_be_bytes(*track_header.get(at..)?.first_chunk()?))
 }
 
 /// Length in ticks of the movie, and start in ticks of the track, which is −1 for a pause.
-fn entries(list: &[u8]) -> Option<Vec<(u64, i64)>> {
+fn edit_entries(list: &[u8]) -> Option<Vec<(u64, i64)>> {
     const ENTRIES_MAX: usize = 64;
     let wide = *list.first()? == 1;
     let entry = if wide { 20 } else { 12 };

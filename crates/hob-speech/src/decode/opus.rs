@@ -26,7 +26,7 @@ enum Streams {
 impl OpusPackets {
     /// `head` is the identification header. Without one, the packets are taken for mono or stereo.
     pub(super) fn new(head: Option<&[u8]>) -> Result<Self, String> {
-        let head = head.map_or(Ok(Head::default()), Head::read)?;
+        let head = head.map_or(Ok(OpusHeader::default()), OpusHeader::read)?;
         let rate_hz = OPUS_RATE_HZ as i32;
         let decoder = if head.family == 0 || head.channels <= 2 {
             let mut decoder = OpusDecoder::new(rate_hz, 1).map_err(|e| e.to_string())?;
@@ -59,7 +59,7 @@ impl OpusPackets {
         }
         self.last_len = len;
         mono.clear();
-        let made = match &mut self.decoder {
+        let decoded_len = match &mut self.decoder {
             Streams::One(decoder) => {
                 mono.resize(len, 0.0);
                 decoder.decode(data, len, mono)
@@ -67,30 +67,30 @@ impl OpusPackets {
             Streams::Surround { decoder, channels } => {
                 self.scratch.clear();
                 self.scratch.resize(len * *channels, 0.0);
-                let made = decoder.decode(data, len, &mut self.scratch);
-                super::codec::mix(&self.scratch, *channels, mono);
-                made
+                let decoded_len = decoder.decode(data, len, &mut self.scratch);
+                super::codec::append_mono(&self.scratch, *channels, mono);
+                decoded_len
             }
         };
-        mono.truncate(made.map_err(|e| e.to_string())?);
+        mono.truncate(decoded_len.map_err(|e| e.to_string())?);
         Ok(())
     }
 }
 
-struct Head {
+struct OpusHeader {
     channels: u8,
     pre_skip: u16,
     gain_q8: i16,
     family: u8,
 }
 
-impl Default for Head {
+impl Default for OpusHeader {
     fn default() -> Self {
         Self { channels: 2, pre_skip: 0, gain_q8: 0, family: 0 }
     }
 }
 
-impl Head {
+impl OpusHeader {
     /// Version 0 is MP4's box, whose numbers are big-endian. Version 1 is the header of the other containers.
     fn read(bytes: &[u8]) -> Result<Self, String> {
         let Some(([b'O', b'p', b'u', b's', b'H', b'e', b'a', b'd', version, channels], rest)) =

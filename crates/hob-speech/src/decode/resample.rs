@@ -19,8 +19,8 @@ pub(super) struct Resampler {
     block: Vec<f32>,
     /// Output samples that are still the filter's delay.
     delay: usize,
-    taken: u64,
-    given: u64,
+    input_samples: u64,
+    output_samples: u64,
 }
 
 impl Resampler {
@@ -31,7 +31,15 @@ impl Resampler {
         };
         let delay = fft.as_ref().map_or(0, Fft::output_delay);
         let block = vec![0.0; fft.as_ref().map_or(0, Fft::output_frames_max)];
-        Ok(Self { rate_hz, fft, waiting: Vec::new(), block, delay, taken: 0, given: 0 })
+        Ok(Self {
+            rate_hz,
+            fft,
+            waiting: Vec::new(),
+            block,
+            delay,
+            input_samples: 0,
+            output_samples: 0,
+        })
     }
 
     pub(super) fn rate_hz(&self) -> u32 {
@@ -40,7 +48,7 @@ impl Resampler {
 
     /// Appends the output that is complete to `out`.
     pub(super) fn push(&mut self, samples: &[f32], out: &mut Vec<f32>) -> Result<(), DecodeError> {
-        self.taken += samples.len() as u64;
+        self.input_samples += samples.len() as u64;
         let Some(fft) = &self.fft else {
             out.extend_from_slice(samples);
             return Ok(());
@@ -61,9 +69,9 @@ impl Resampler {
         let Some(fft) = &self.fft else { return Ok(()) };
         let block_len = fft.input_frames_next();
         let rate = u64::from(self.rate_hz);
-        let end = (self.taken * u64::from(DECODED_RATE_HZ) + rate / 2) / rate;
+        let end = (self.input_samples * u64::from(DECODED_RATE_HZ) + rate / 2) / rate;
         let mut block = std::mem::take(&mut self.waiting);
-        while self.given < end {
+        while self.output_samples < end {
             block.resize(block_len, 0.0);
             self.convert(&block, end, out)?;
             block.clear();
@@ -83,10 +91,10 @@ impl Resampler {
             fft.process_into_buffer(&input, &mut output, None).map_err(|_| failed(self.rate_hz))?;
         let late = self.delay.min(made);
         self.delay -= late;
-        let room = usize::try_from(end - self.given).unwrap_or(usize::MAX);
+        let room = usize::try_from(end - self.output_samples).unwrap_or(usize::MAX);
         let heard = &self.block[late..made];
         let heard = &heard[..heard.len().min(room)];
-        self.given += heard.len() as u64;
+        self.output_samples += heard.len() as u64;
         out.extend(heard.iter().map(|sample| sample.clamp(-1.0, 1.0)));
         Ok(())
     }

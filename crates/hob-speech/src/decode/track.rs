@@ -1,5 +1,5 @@
 //! The sound track of a container: packets in order, each at its time.
-//! Cuts what an encoder put before and after the sound, and fills holes with silence, so that times stay true.
+//! Cuts what an encoder put before and after the sound, and fills gaps with silence, so that times stay true.
 
 use std::io::{Cursor, ErrorKind};
 use std::sync::LazyLock;
@@ -20,7 +20,7 @@ use symphonia::core::packet::Packet;
 use symphonia::core::units::{TimeBase, Timestamp};
 
 use super::codec::PacketDecoder;
-use super::mp4::{edit_of_track, is_cut};
+use super::mp4::{heard_range, is_cut};
 use super::{DECODED_RATE_HZ, DecodeError};
 
 /// Below 1 kHz there is no speech. The maximum is twice the highest rate of studio equipment.
@@ -33,14 +33,14 @@ const JUNK_BYTES_MAX: u32 = 64 * 1024;
 const SILENT_PACKETS_MAX: u32 = 10_000;
 /// Packets of other tracks in a row. A film has at most a few between two packets of sound.
 const OTHER_PACKETS_MAX: u32 = 100_000;
-/// Shorter holes are rounded timestamps.
-const HOLE_S_MIN: f64 = 0.05;
+/// Shorter gaps are rounded timestamps.
+const GAP_S_MIN: f64 = 0.05;
 /// After a damaged packet the gap is known to be real, so only gaps from rounding to milliseconds are ignored.
-const DAMAGED_HOLE_S_MIN: f64 = 0.003;
+const DAMAGED_GAP_S_MIN: f64 = 0.003;
 /// Vorbis gives no sound for its first block, which may be 8,192 samples long.
-const VORBIS_HOLE_S_MIN: f64 = 0.25;
+const VORBIS_GAP_S_MIN: f64 = 0.25;
 /// A longer gap is a wrong timestamp, or two streams that were joined.
-const HOLE_S_MAX: f64 = 3_600.0;
+const GAP_S_MAX: f64 = 3_600.0;
 /// Every MP3 encoder and decoder together delay by at least this many samples. Only files with an Info tag say more.
 const MP3_DELAY_SAMPLES: f64 = 1_057.0;
 /// The overlap of AAC's transform, which every encoder puts before the sound.
@@ -62,7 +62,7 @@ pub(super) struct Block<'a> {
 
 /// What an encoder puts before the sound.
 #[derive(Clone, Copy, Debug)]
-enum Lead {
+enum EncoderDelay {
     Seconds(f64),
     Samples(f64),
 }
@@ -74,10 +74,10 @@ pub(super) struct SoundTrack {
     time_base: Option<TimeBase>,
     decoder: PacketDecoder,
     /// Matroska's codec delay is known from the first timestamp, in milliseconds. Opus knows its delay exactly.
-    lead_from_timestamp: bool,
-    lead: Option<Lead>,
+    delay_from_timestamp: bool,
+    encoder_delay: Option<EncoderDelay>,
     length_s: Option<f64>,
-    hole_s_min: f64,
+    gap_s_min: f64,
     last_was_damaged: bool,
     /// The time of the first packet, by the container.
     first_s: Option<f64>,
@@ -86,7 +86,7 @@ pub(super) struct SoundTrack {
     heard_s: f64,
     rate_hz: u32,
     /// Samples of silence that are due before the packet that waits.
-    hole: u64,
+    gap_samples: u64,
     waiting: Option<Packet>,
     mono: Vec<f32>,
     damage: Option<DecodeError>,
@@ -97,38 +97,36 @@ impl SoundTrack {
         let stream = MediaSourceStream::new(source(&bytes), MediaSourceStreamOptions::default());
         let reader = PROBE
             .probe(&Hint::new(), stream, FormatOptions::default(), MetadataOptions::default())
-            .map_err(|error| unopened(error, bytes.len()))?;
+            .map_err(|error| open_error(error, bytes.len()))?;
         let format = reader.format_info().short_name;
-        let (track, decoder) = choose(reader.tracks(), format)?;
+        let (track, decoder) = first_decodable_track(reader.tracks(), format)?;
         let (id, time_base) = (track.id, track.time_base);
         let kind = reader.format_info().format;
-        let edit = if kind == FORMAT_ID_ISOMP4 { edit_of_track(&bytes, id) } else { None };
-        let lead = match (&decoder, kind) {
-            _ if let Some(edit) = edit => Some(Lead::Seconds(edit.start_s)),
-            (PacketDecoder::Opus(opus), _) => Some(Lead::Seconds(opus.pre_skip_s)),
-            (_, FORMAT_ID_MP3) if track.delay.is_none() => Some(Lead::Samples(MP3_DELAY_SAMPLES)),
-            _ if has_codec(track, CODEC_ID_AAC) => Some(Lead::Samples(AAC_DELAY_SAMPLES)),
+        let edit = if kind == FORMAT_ID_ISOMP4 { heard_range(&bytes, id) } else { None };
+        let encoder_delay = match (&decoder, kind) {
+            _ if let Some(edit) = edit => Some(EncoderDelay::Seconds(edit.start_s)),
+            (PacketDecoder::Opus(opus), _) => Some(EncoderDelay::Seconds(opus.pre_skip_s)),
+            (_, FORMAT_ID_MP3) if track.delay.is_none() => {
+                Some(EncoderDelay::Samples(MP3_DELAY_SAMPLES))
+            }
+            _ if has_codec(track, CODEC_ID_AAC) => Some(EncoderDelay::Samples(AAC_DELAY_SAMPLES)),
             _ => None,
         };
         Ok(Self {
             format,
             id,
             time_base,
-            lead_from_timestamp: kind == FORMAT_ID_MKV
+            delay_from_timestamp: kind == FORMAT_ID_MKV
                 && !matches!(decoder, PacketDecoder::Opus(_)),
-            lead,
+            encoder_delay,
             length_s: edit.and_then(|edit| edit.length_s),
-            hole_s_min: if has_codec(track, CODEC_ID_VORBIS) {
-                VORBIS_HOLE_S_MIN
-            } else {
-                HOLE_S_MIN
-            },
+            gap_s_min: if has_codec(track, CODEC_ID_VORBIS) { VORBIS_GAP_S_MIN } else { GAP_S_MIN },
             last_was_damaged: false,
             first_s: None,
             decoded_s: 0.0,
             heard_s: 0.0,
             rate_hz: DECODED_RATE_HZ,
-            hole: 0,
+            gap_samples: 0,
             waiting: None,
             mono: Vec::new(),
             damage: None,
@@ -149,7 +147,7 @@ impl SoundTrack {
     /// `None` at the end. Fails if the whole file gives no sample.
     pub(super) fn next_block(&mut self) -> Result<Option<Block<'_>>, DecodeError> {
         for _ in 0..SILENT_PACKETS_MAX {
-            if self.hole > 0 {
+            if self.gap_samples > 0 {
                 return Ok(Some(self.silence()));
             }
             if self.length_s.is_some_and(|length_s| self.heard_s >= length_s) {
@@ -159,8 +157,8 @@ impl SoundTrack {
                 Some(packet) => packet,
                 None => {
                     let Some(packet) = self.next_packet() else { break };
-                    self.measure_hole(&packet);
-                    if self.hole > 0 {
+                    self.find_gap(&packet);
+                    if self.gap_samples > 0 {
                         self.waiting = Some(packet);
                         continue;
                     }
@@ -200,19 +198,19 @@ impl SoundTrack {
     }
 
     /// Compares the packet's time with the sound that was decoded before it.
-    fn measure_hole(&mut self, packet: &Packet) {
+    fn find_gap(&mut self, packet: &Packet) {
         let Some(at_s) = self.seconds(packet.pts.get()) else { return };
         let first_s = *self.first_s.get_or_insert_with(|| {
-            if self.lead_from_timestamp && at_s < 0.0 {
-                self.lead = Some(Lead::Seconds(-at_s));
+            if self.delay_from_timestamp && at_s < 0.0 {
+                self.encoder_delay = Some(EncoderDelay::Seconds(-at_s));
             }
             at_s
         });
-        let hole_s = at_s - first_s - self.decoded_s;
-        let hole_s_min = if self.last_was_damaged { DAMAGED_HOLE_S_MIN } else { self.hole_s_min };
-        if (hole_s_min..=HOLE_S_MAX).contains(&hole_s) {
-            self.hole = (hole_s * f64::from(self.rate_hz)) as u64;
-        } else if !(-self.hole_s_min..=HOLE_S_MAX).contains(&hole_s) {
+        let gap_s = at_s - first_s - self.decoded_s;
+        let gap_s_min = if self.last_was_damaged { DAMAGED_GAP_S_MIN } else { self.gap_s_min };
+        if (gap_s_min..=GAP_S_MAX).contains(&gap_s) {
+            self.gap_samples = (gap_s * f64::from(self.rate_hz)) as u64;
+        } else if !(-self.gap_s_min..=GAP_S_MAX).contains(&gap_s) {
             self.first_s = Some(at_s - self.decoded_s);
         }
     }
@@ -221,10 +219,10 @@ impl SoundTrack {
         Some(self.time_base?.calc_time(Timestamp::new(ticks))?.as_secs_f64())
     }
 
-    /// At most one second of a hole.
+    /// At most one second of a gap.
     fn silence(&mut self) -> Block<'_> {
-        let samples = self.hole.min(self.rate_hz.into());
-        self.hole -= samples;
+        let samples = self.gap_samples.min(self.rate_hz.into());
+        self.gap_samples -= samples;
         let seconds = samples as f64 / f64::from(self.rate_hz);
         self.decoded_s += seconds;
         self.heard_s += seconds;
@@ -233,7 +231,7 @@ impl SoundTrack {
         Block { rate_hz: self.rate_hz, samples: &self.mono }
     }
 
-    /// Fills `mono`. Leaves it empty if the packet is damaged: its time then becomes a hole.
+    /// Fills `mono`. Leaves it empty if the packet is damaged: its time then becomes a gap.
     fn decode(&mut self, packet: &Packet) {
         match self.decoder.decode(packet, &mut self.mono) {
             Ok(rate_hz) => {
@@ -259,7 +257,7 @@ impl SoundTrack {
             // Symphonia's decoders have trimmed the packet.
             PacketDecoder::Symphonia { .. } => self.decoded_s += start_s + end_s,
         }
-        self.cut_lead(rate);
+        self.cut_encoder_delay(rate);
         if let Some(length_s) = self.length_s {
             let left = ((length_s - self.heard_s) * rate).round();
             self.mono.truncate(left.max(0.0) as usize);
@@ -267,16 +265,16 @@ impl SoundTrack {
         self.heard_s += self.mono.len() as f64 / rate;
     }
 
-    fn cut_lead(&mut self, rate: f64) {
-        let samples = match self.lead.take() {
+    fn cut_encoder_delay(&mut self, rate: f64) {
+        let samples = match self.encoder_delay.take() {
             None => return,
-            Some(Lead::Seconds(seconds)) => (seconds * rate).round(),
-            Some(Lead::Samples(samples)) => samples,
+            Some(EncoderDelay::Seconds(seconds)) => (seconds * rate).round(),
+            Some(EncoderDelay::Samples(samples)) => samples,
         };
         let cut = self.mono.len().min(samples.max(0.0) as usize);
         self.mono.drain(..cut);
         let left = samples - cut as f64;
-        self.lead = (left > 0.0).then_some(Lead::Samples(left));
+        self.encoder_delay = (left > 0.0).then_some(EncoderDelay::Samples(left));
     }
 
     /// Keeps the first damage, which is the one to look for.
@@ -297,7 +295,7 @@ fn source(bytes: &Bytes) -> Box<dyn MediaSource> {
 }
 
 /// The first sound track that hob can decode.
-fn choose<'a>(
+fn first_decodable_track<'a>(
     tracks: &'a [Track],
     format: &'static str,
 ) -> Result<(&'a Track, PacketDecoder), DecodeError> {
@@ -317,7 +315,7 @@ fn has_codec(track: &Track, codec: AudioCodecId) -> bool {
 }
 
 /// No format fits, or the header of the format that fits is damaged.
-fn unopened(error: Error, bytes: usize) -> DecodeError {
+fn open_error(error: Error, bytes: usize) -> DecodeError {
     match error {
         Error::Unsupported(detail) if detail.starts_with("core (probe)") => {
             DecodeError::NotSound { bytes }

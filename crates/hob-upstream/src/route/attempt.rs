@@ -257,7 +257,7 @@ fn observed<T: RouteTask>(
     let observe = move |event: &Result<T::Event, ModelError>| {
         let Ok(event) = event else { return };
         if let Some(permit) = &mut permit {
-            permit.produced(T::work_of(head, event));
+            permit.record_output(T::work_of(head, event));
         }
         if let Some(observer) = &mut observer {
             observer(event);

@@ -138,7 +138,7 @@ impl Route<Chat> {
         let able = self.with_abilities(&needs(request))?;
         let fitting = |tokens_max: Option<u32>| -> Vec<ChatCandidate> {
             let fits = |candidate: &&ChatCandidate| {
-                Fit::of(request, tokens_max, candidate.context_tokens()) != Fit::No
+                Fit::check(request, tokens_max, candidate.context_tokens()) != Fit::No
             };
             able.iter().filter(fits).cloned().collect()
         };
@@ -241,7 +241,7 @@ fn as_asked(request: &ChatRequest, candidate: &Candidate<Chat>) -> ChatRequest {
     let mut request = request.clone();
     candidate.apply_parameters(&mut request);
     let context = candidate.context_tokens();
-    if Fit::of(&request, request.tokens_max, context) == Fit::No {
+    if Fit::check(&request, request.tokens_max, context) == Fit::No {
         let (least, most) = tokens_of(&request);
         let context = u64::from(context.unwrap_or(u32::MAX));
         let prompt = if most < context { most } else { least };

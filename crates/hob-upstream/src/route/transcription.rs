@@ -35,12 +35,12 @@ impl RouteTask for Transcription {
     }
 
     fn expected_work(request: &TranscriptRequest) -> SoundSeconds {
-        SoundSeconds(request.sound.about_s())
+        SoundSeconds(request.sound.estimated_s())
     }
 
     /// The length of the recording.
     fn silent_work(request: &TranscriptRequest, _target: &Target) -> Duration {
-        Duration::try_from_secs_f64(request.sound.about_s()).unwrap_or_default()
+        Duration::try_from_secs_f64(request.sound.estimated_s()).unwrap_or_default()
     }
 
     fn is_streamed(request: &TranscriptRequest) -> bool {

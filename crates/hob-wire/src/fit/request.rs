@@ -110,7 +110,7 @@ fn kv(text: &str) -> Result<KvTypes, WireError> {
 
 fn engine(name: &str) -> Result<Engine, WireError> {
     let accepted = || Engine::ALL.map(Engine::name);
-    Engine::named(name).ok_or_else(|| WireError::not_one_of("engine", name, &accepted()))
+    Engine::by_name(name).ok_or_else(|| WireError::not_one_of("engine", name, &accepted()))
 }
 
 fn tok_s_min(floor: f64) -> Result<f64, WireError> {

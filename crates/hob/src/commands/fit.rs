@@ -145,7 +145,7 @@ fn kv(name: &str) -> Result<KvTypes, String> {
 
 fn engine(name: &str) -> Result<Engine, String> {
     let known = Engine::ALL.map(Engine::name).join(", ");
-    Engine::named(name.trim()).ok_or_else(|| format!("there are {known}"))
+    Engine::by_name(name.trim()).ok_or_else(|| format!("there are {known}"))
 }
 
 impl FitOptionArgs {

@@ -110,15 +110,15 @@ pub(crate) fn run(args: &HearArgs, globals: &Globals, printer: &Printer) -> CliR
         let mut signals = StopSignals::listen()?;
         if args.live {
             // Ctrl-C ends the sound, and the rest of the text still comes.
-            return live(args, &app, signals).await;
+            return transcribe_microphone(args, &app, signals).await;
         }
-        signals.or(hear(args, &app)).await
+        signals.or(transcribe_file(args, &app)).await
     })
 }
 
-async fn hear(args: &HearArgs, app: &App<'_>) -> CliResult<Exit> {
+async fn transcribe_file(args: &HearArgs, app: &App<'_>) -> CliResult<Exit> {
     let language = language(args.language.as_deref())?;
-    let bytes = read(args.file.as_deref().unwrap_or(Path::new("-")))?;
+    let bytes = read_recording(args.file.as_deref().unwrap_or(Path::new("-")))?;
     let mut sink = output(args)?;
     let body = match &args.server {
         Some(address) => {
@@ -142,7 +142,11 @@ async fn hear(args: &HearArgs, app: &App<'_>) -> CliResult<Exit> {
     Ok(Exit::Done)
 }
 
-async fn live(args: &HearArgs, app: &App<'_>, mut signals: StopSignals) -> CliResult<Exit> {
+async fn transcribe_microphone(
+    args: &HearArgs,
+    app: &App<'_>,
+    mut signals: StopSignals,
+) -> CliResult<Exit> {
     let language = language(args.language.as_deref())?;
     let sink = output(args)?;
     let recorder = Recorder::start(&app.environment.path)?;
@@ -193,14 +197,14 @@ async fn transcribe_locally(
     let loaded = ModelLifecycle::load(&*hearing.worker).await;
     loading.finish_and_clear();
     let heard = match loaded {
-        Ok(()) => write(args, app, &hearing, request, sink).await,
+        Ok(()) => transcribe_and_print(args, app, &hearing, request, sink).await,
         Err(error) => Err(error.into()),
     };
     hearing.worker.shutdown().await;
     heard
 }
 
-async fn write(
+async fn transcribe_and_print(
     args: &HearArgs,
     app: &App<'_>,
     hearing: &Hearing,
@@ -210,7 +214,7 @@ async fn write(
     let (task, language) = (request.task, request.language.clone());
     let asked = Instant::now();
     // On a terminal, the text itself shows the progress.
-    let is_shown = args.format == HearFormat::Text && io::stdout().is_terminal();
+    let is_on_terminal = args.format == HearFormat::Text && io::stdout().is_terminal();
     let progress = app.printer.spinner(if args.live { "listening" } else { "transcribing" });
     let mut events = hearing.worker.transcribe(request).await?;
     let mut answer = TranscriptAnswer::default();
@@ -243,14 +247,14 @@ async fn write(
     if let Some(warning) = answer.warning() {
         app.printer.note(format_args!("the text is incomplete: {warning}"));
     }
-    if !is_shown || !args.live {
-        app.printer.note(figures(heard_s, asked.elapsed()));
+    if !is_on_terminal || !args.live {
+        app.printer.note(speed_note(heard_s, asked.elapsed()));
     }
     Ok(Exit::Done)
 }
 
 /// "12.3 s of sound in 1.4 s, RTF 0.11".
-fn figures(heard_s: f64, took: Duration) -> String {
+fn speed_note(heard_s: f64, took: Duration) -> String {
     let took_s = took.as_secs_f64();
     let base = format!("{heard_s:.1} s of sound in {took_s:.1} s");
     if heard_s > 0.0 { format!("{base}, RTF {:.2}", took_s / heard_s) } else { base }
@@ -272,7 +276,7 @@ fn language(named: Option<&str>) -> CliResult<Option<String>> {
 }
 
 /// Reads the recording, which a server or a worker gets as it is.
-fn read(file: &Path) -> CliResult<Bytes> {
+fn read_recording(file: &Path) -> CliResult<Bytes> {
     let too_large = || {
         Failure::usage("the recording is larger than 2 GiB")
             .hint("cut it into parts, for example with ffmpeg -f segment")
@@ -305,8 +309,8 @@ mod tests {
     #[test]
     fn the_speed_and_clock_texts_are_readable() {
         let took = Duration::from_millis(1500);
-        assert_eq!(figures(15.0, took), "15.0 s of sound in 1.5 s, RTF 0.10");
-        assert_eq!(figures(0.0, took), "0.0 s of sound in 1.5 s");
+        assert_eq!(speed_note(15.0, took), "15.0 s of sound in 1.5 s, RTF 0.10");
+        assert_eq!(speed_note(0.0, took), "0.0 s of sound in 1.5 s");
         assert_eq!((clock(75.2), clock(3600.0)), ("1:15".to_owned(), "60:00".to_owned()));
     }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::app::{App, block_on};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::model_store::{Condition, Entry, ModelStore};
+use crate::model_store::{ModelStore, StoreRow, StoreState};
 use crate::printer::{Printer, stderr_line, table};
 use crate::remote::{Remote, RemoteModel, RemoteVoice};
 use crate::settings::Overrides;
@@ -47,7 +47,7 @@ struct RmArgs {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct ModelRow {
     #[serde(flatten)]
-    entry: Entry,
+    entry: StoreRow,
     /// The running server's state of the model, if a server answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
@@ -78,7 +78,7 @@ async fn lines(app: &App<'_>) -> CliResult<Vec<ModelRow>> {
     Ok(entries.into_iter().map(|entry| line(entry, &running)).collect())
 }
 
-fn line(entry: Entry, running: &[RemoteModel]) -> ModelRow {
+fn line(entry: StoreRow, running: &[RemoteModel]) -> ModelRow {
     let running = running.iter().find(|model| model.id == entry.name);
     ModelRow { state: running.map(|model| model.hob.state.clone()), entry }
 }
@@ -97,9 +97,9 @@ fn model_table(lines: &[ModelRow]) -> String {
             &size(entry),
             &entry.licence,
             match entry.condition {
-                Condition::Here => "yes",
-                Condition::NotHere => "no",
-                Condition::Damaged => "damaged",
+                StoreState::Stored => "yes",
+                StoreState::NotStored => "no",
+                StoreState::Damaged => "damaged",
             },
             loaded,
             &entry.source,
@@ -109,7 +109,7 @@ fn model_table(lines: &[ModelRow]) -> String {
 }
 
 /// The computed size, for a model that is not installed.
-fn size(entry: &Entry) -> String {
+fn size(entry: &StoreRow) -> String {
     match entry.bytes.div_ceil(MB) {
         0 => "?".to_owned(),
         megabytes => format!("{megabytes} MB"),
@@ -127,7 +127,7 @@ pub(crate) fn voice_table(voices: impl IntoIterator<Item = impl Into<RemoteVoice
 }
 
 fn remove(args: &RmArgs, store: &ModelStore, printer: &Printer) -> CliResult<Exit> {
-    if !args.yes && !agreed(&format!("delete {} from {}?", args.name, store.place().display()))? {
+    if !args.yes && !agreed(&format!("delete {} from {}?", args.name, store.root().display()))? {
         printer.note("nothing was deleted");
         return Ok(Exit::Done);
     }

@@ -403,7 +403,7 @@ async fn bind(listen: SocketAddr, settings: &Settings) -> CliResult<TcpListener>
 async fn taken(listen: SocketAddr, settings: &Settings) -> Failure {
     let key = settings.server.api_key.read().ok().flatten();
     let another_hob = Remote::here(listen, key).models().await.is_ok();
-    let owner = match (another_hob, port_owner::of(listen)) {
+    let owner = match (another_hob, port_owner::find(listen)) {
         (true, Some(owner)) => format!("another hob, {owner}"),
         (true, None) => "another hob".to_owned(),
         (false, Some(owner)) => owner,

@@ -67,7 +67,7 @@ impl ModelStore {
                 Ok(Download { entry, model: Some(model), notes, is_offline: false })
             }
             Err(error) if error.is_of_network() => {
-                self.here(&self.store.meant(&options.asked)).ok_or_else(|| not_found(error))
+                self.here(&self.store.stored_name(&options.asked)).ok_or_else(|| not_found(error))
             }
             Err(error) => Err(not_found(error)),
         }
@@ -113,7 +113,7 @@ impl ModelStore {
         }
         let parts: Vec<String> = entry.parts.iter().map(plan_of).collect();
         let megabytes = entry.bytes().div_ceil(MB);
-        let place = self.place().display();
+        let place = self.root().display();
         format!("{name}: {megabytes} MB into {place}\n{}", parts.join("\n"))
     }
 

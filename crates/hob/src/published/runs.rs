@@ -17,22 +17,22 @@ use hob_models::known;
 use crate::failure::{CliResult, Exit, Failure};
 
 /// Context of a run that states none, tokens.
-const CONTEXT_TOKENS: u32 = 1_024;
+const DEFAULT_CONTEXT_TOKENS: u32 = 1_024;
 
 /// The first version of Ollama that runs llama.cpp's server.
 const OLLAMA_WITH_LLAMA_CPP: [u32; 2] = [0, 30];
 
 /// A model whose published size differs more is a different model.
-const SIZE_OFF_MAX: f64 = 0.25;
+const SIZE_DIFFERENCE_MAX: f64 = 0.25;
 
 /// One run that can be predicted.
 #[derive(Clone, Debug)]
-pub(crate) struct Published {
+pub(crate) struct PublishedRun {
     pub(crate) machine: Machine,
-    pub(crate) what: String,
-    pub(crate) part: RunGroup,
+    pub(crate) label: String,
+    pub(crate) group: RunGroup,
     pub(crate) context_tokens: u32,
-    pub(crate) measured: Measured,
+    pub(crate) measured: MeasuredRate,
     model: Model,
     layout: Layout,
     kv: KvTypes,
@@ -52,7 +52,7 @@ pub(crate) enum RunGroup {
 
 /// Tokens per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Measured {
+pub(crate) enum MeasuredRate {
     At(f64),
     Range(Option<f64>, Option<f64>),
 }
@@ -69,24 +69,24 @@ impl RunGroup {
     }
 }
 
-impl Measured {
+impl MeasuredRate {
     pub(crate) fn bounds(self) -> [Option<f64>; 2] {
         match self {
-            Measured::At(tok_s) => [Some(tok_s), Some(tok_s)],
-            Measured::Range(low, high) => [low, high],
+            MeasuredRate::At(tok_s) => [Some(tok_s), Some(tok_s)],
+            MeasuredRate::Range(low, high) => [low, high],
         }
     }
 }
 
-impl Published {
+impl PublishedRun {
     /// Whether the run has one figure and not a range.
     pub(crate) fn is_exact(&self) -> bool {
-        matches!(self.measured, Measured::At(_))
+        matches!(self.measured, MeasuredRate::At(_))
     }
 
     /// `None` without a figure.
-    pub(crate) fn timed(&self) -> Option<TimedRun<'_>> {
-        let Published { machine, model, layout, kv, profile, context_tokens, .. } = self;
+    pub(crate) fn timed_run(&self) -> Option<TimedRun<'_>> {
+        let PublishedRun { machine, model, layout, kv, profile, context_tokens, .. } = self;
         let estimate = SpeedEstimate { model, machine, layout, kv: *kv, profile };
         let [low, high] = self.measured.bounds();
         let tok_s = low.zip(high).map(|(low, high)| f64::midpoint(low, high)).or(low).or(high)?;
@@ -94,20 +94,20 @@ impl Published {
     }
 
     /// Whether both runs have the same configuration. The engine's version is ignored.
-    fn is_same(&self, other: &Published) -> bool {
-        let model_and_quant = |row: &Published| -> Vec<String> {
-            row.what.splitn(3, ", ").take(2).map(str::to_owned).collect()
+    fn has_same_setup(&self, other: &PublishedRun) -> bool {
+        let model_and_quant = |row: &PublishedRun| -> Vec<String> {
+            row.label.splitn(3, ", ").take(2).map(str::to_owned).collect()
         };
-        let key = |row: &Published| (row.machine.name.clone(), row.context_tokens, row.part);
+        let key = |row: &PublishedRun| (row.machine.name.clone(), row.context_tokens, row.group);
         let is_alike = self.profile == other.profile && self.kv == other.kv;
         is_alike && key(self) == key(other) && model_and_quant(self) == model_and_quant(other)
     }
 
     /// The same run, published twice.
-    fn is_duplicate_of(&self, other: &Published) -> bool {
-        let key = |row: &Published| {
+    fn is_duplicate_of(&self, other: &PublishedRun) -> bool {
+        let key = |row: &PublishedRun| {
             let weights = row.model.shape.weights.bytes();
-            (row.machine.name.clone(), weights, row.context_tokens, row.part)
+            (row.machine.name.clone(), weights, row.context_tokens, row.group)
         };
         key(self) == key(other) && self.measured == other.measured
     }
@@ -120,15 +120,15 @@ pub(crate) fn published_records() -> CliResult<Vec<Record>> {
 }
 
 /// Also returns what cannot be predicted, and why.
-pub(crate) fn published(records: &[Record]) -> (Vec<Published>, Vec<String>) {
-    let (mut rows, mut left_out): (Vec<Published>, Vec<String>) = (Vec::new(), Vec::new());
-    let speeds = records.iter().filter_map(|record| Some((record, measured(record)?)));
+pub(crate) fn predictable_runs(records: &[Record]) -> (Vec<PublishedRun>, Vec<String>) {
+    let (mut rows, mut left_out): (Vec<PublishedRun>, Vec<String>) = (Vec::new(), Vec::new());
+    let speeds = records.iter().filter_map(|record| Some((record, measured_rate(record)?)));
     for (record, measured) in speeds {
-        match row(record, measured) {
+        match predictable_run(record, measured) {
             Ok(row) if rows.iter().any(|known| known.is_duplicate_of(&row)) => (),
             Ok(row) => rows.push(row),
             Err(why) => {
-                let why = format!("{}: {why}", what(record));
+                let why = format!("{}: {why}", label(record));
                 if !left_out.contains(&why) {
                     left_out.push(why);
                 }
@@ -139,27 +139,30 @@ pub(crate) fn published(records: &[Record]) -> (Vec<Published>, Vec<String>) {
 }
 
 /// Merges the runs of each configuration into one row with their median.
-fn merge_equal(rows: Vec<Published>) -> Vec<Published> {
-    let mut figures: Vec<(Published, Vec<f64>)> = Vec::new();
+fn merge_equal(rows: Vec<PublishedRun>) -> Vec<PublishedRun> {
+    let mut figures: Vec<(PublishedRun, Vec<f64>)> = Vec::new();
     for row in rows {
-        let Measured::At(tok_s) = row.measured else {
+        let MeasuredRate::At(tok_s) = row.measured else {
             figures.push((row, Vec::new()));
             continue;
         };
-        match figures.iter_mut().find(|(known, of)| !of.is_empty() && known.is_same(&row)) {
-            Some((_, of)) => of.push(tok_s),
+        match figures
+            .iter_mut()
+            .find(|(known, rates)| !rates.is_empty() && known.has_same_setup(&row))
+        {
+            Some((_, rates)) => rates.push(tok_s),
             None => figures.push((row, vec![tok_s])),
         }
     }
-    let one = |(row, of): (Published, Vec<f64>)| {
-        let median = Sample::new(of).median().map(Measured::At);
-        Published { measured: median.unwrap_or(row.measured), ..row }
+    let with_median = |(row, rates): (PublishedRun, Vec<f64>)| {
+        let median = Sample::new(rates).median().map(MeasuredRate::At);
+        PublishedRun { measured: median.unwrap_or(row.measured), ..row }
     };
-    figures.into_iter().map(one).collect()
+    figures.into_iter().map(with_median).collect()
 }
 
 /// Whether this version of Ollama still had its own engine, which computed recurrent layers in several kernels. Since 0.30 it runs llama.cpp.
-fn has_own_engine(record: &Record) -> bool {
+fn is_before_llama_cpp(record: &Record) -> bool {
     let version = record.engine.version.as_deref().unwrap_or("0");
     let numbers =
         version.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse::<u32>().ok());
@@ -167,20 +170,20 @@ fn has_own_engine(record: &Record) -> bool {
 }
 
 /// `None` for a run without a decode speed.
-fn measured(record: &Record) -> Option<Measured> {
+fn measured_rate(record: &Record) -> Option<MeasuredRate> {
     if !matches!(record.kind, RecordKind::Llm | RecordKind::CtxSweep) {
         return None;
     }
     let metrics = &record.metrics;
     let spread = metrics.get(Metric::DecodeTokS).or_else(|| metrics.get(Metric::GenTokS))?;
     match (spread.p50.or(spread.mean), spread.min, spread.max) {
-        (Some(tok_s), _, _) => Some(Measured::At(tok_s)),
+        (Some(tok_s), _, _) => Some(MeasuredRate::At(tok_s)),
         (None, None, None) => None,
-        (None, low, high) => Some(Measured::Range(low, high)),
+        (None, low, high) => Some(MeasuredRate::Range(low, high)),
     }
 }
 
-fn row(record: &Record, measured: Measured) -> Result<Published, String> {
+fn predictable_run(record: &Record, measured: MeasuredRate) -> Result<PublishedRun, String> {
     if record.engine.params.flash_attn == Some(false) {
         return Err("it ran without flash attention, which hob cannot predict".to_owned());
     }
@@ -190,7 +193,8 @@ fn row(record: &Record, measured: Measured) -> Result<Published, String> {
     let engine = engine.or_else(|| model.format.engines().first().copied());
     let engine = engine.ok_or("hob knows no engine that runs it")?;
     let target = record.workload.prompt_tokens.as_ref().and_then(|tokens| tokens.target);
-    let context_tokens = target.and_then(|tokens| tokens.try_into().ok()).unwrap_or(CONTEXT_TOKENS);
+    let context_tokens =
+        target.and_then(|tokens| tokens.try_into().ok()).unwrap_or(DEFAULT_CONTEXT_TOKENS);
     let kv = kv(engine);
     let options = FitOptions {
         context_tokens: Some(context_tokens),
@@ -207,7 +211,7 @@ fn row(record: &Record, measured: Measured) -> Result<Published, String> {
         None => plan.fits() && (plan.placement != Placement::Ram || !is_on_card),
     });
     let plan = plan.ok_or("hob predicts that it does not fit into the memory in which it ran")?;
-    let part = match plan.placement {
+    let group = match plan.placement {
         Placement::Vram | Placement::Unified if record.kind == RecordKind::CtxSweep => {
             RunGroup::Curve
         }
@@ -216,15 +220,15 @@ fn row(record: &Record, measured: Measured) -> Result<Published, String> {
     };
     let layout = plan.layout.clone();
     let recurrent_us = match engine {
-        Engine::Ollama if has_own_engine(record) => UNFUSED_RECURRENT_US,
+        Engine::Ollama if is_before_llama_cpp(record) => UNFUSED_RECURRENT_US,
         _ => engine.profile().recurrent_us,
     };
     let profile = EngineProfile { recurrent_us, ..engine.profile() };
-    let what = what(record);
-    Ok(Published { machine, what, part, context_tokens, measured, model, layout, kv, profile })
+    let label = label(record);
+    Ok(PublishedRun { machine, label, group, context_tokens, measured, model, layout, kv, profile })
 }
 
-fn what(record: &Record) -> String {
+fn label(record: &Record) -> String {
     let quant = record.model.quant.as_deref().unwrap_or("unknown quant");
     let engine = [record.engine.name.as_deref(), record.engine.version.as_deref()];
     let engine: Vec<&str> = engine.into_iter().flatten().collect();
@@ -256,7 +260,7 @@ fn digits_named(profile: &str, published_names: &str) -> Option<usize> {
 
 pub(crate) fn engine(name: &str) -> Option<Engine> {
     let first = name.split(',').next().unwrap_or(name);
-    Engine::named(first.trim())
+    Engine::by_name(first.trim())
 }
 
 /// If the publication names no quant, hob assumes the engine's usual one.
@@ -268,11 +272,14 @@ pub(crate) fn model(record: &Record, engine: Option<Engine>) -> Result<Model, St
     });
     let mix = QuantMix::named(published_quant).map_err(|error| error.to_string())?;
     let model = known.model(mix, context).map_err(|error| error.to_string())?;
-    let has_b = model.shape.weights.0.iter().map(|group| group.elements as f64).sum::<f64>() / 1e9;
+    let known_params_b =
+        model.shape.weights.0.iter().map(|group| group.elements as f64).sum::<f64>() / 1e9;
     match record.model.params_b {
-        Some(published_b) if (has_b / published_b - 1.0).abs() > SIZE_OFF_MAX => Err(format!(
-            "published with {published_b} billion parameters, but the model known by this name has {has_b:.1} billion"
-        )),
+        Some(published_b) if (known_params_b / published_b - 1.0).abs() > SIZE_DIFFERENCE_MAX => {
+            Err(format!(
+                "published with {published_b} billion parameters, but the model known by this name has {known_params_b:.1} billion"
+            ))
+        }
         _ => Ok(model),
     }
 }

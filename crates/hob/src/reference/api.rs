@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::record::kind;
-use super::{MADE, row};
+use super::record::type_text;
+use super::{GENERATED_NOTE, row};
 
 /// In the template, the routes of a group replace `<!-- routes: NAME -->`, the types `<!-- types -->`, and the metrics
 /// `<!-- metrics -->`.
@@ -18,7 +18,7 @@ pub(crate) fn markdown() -> String {
     for line in TEMPLATE.lines() {
         let inside = line.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
         match inside.map(|inside| inside.split_once(": ").unwrap_or((inside, ""))) {
-            Some(("made", _)) => page.push_str(MADE),
+            Some(("made", _)) => page.push_str(GENERATED_NOTE),
             Some(("routes", group)) => routes(&mut page, &document, group),
             Some(("types", _)) => types(&mut page, &document),
             Some(("metrics", _)) => metrics(&mut page),
@@ -70,13 +70,13 @@ fn route(page: &mut String, name: &str, operation: &Value) {
         table(page, &fields, &[]);
     }
     let bodies: Vec<String> = members(&operation["requestBody"]["content"])
-        .map(|(media, content)| format!("{} as `{media}`", kind(&content["schema"])))
+        .map(|(media, content)| format!("{} as `{media}`", type_text(&content["schema"])))
         .collect();
     if !bodies.is_empty() {
         let _infallible = write!(page, "\nTakes {}.\n", bodies.join(", or "));
     }
     let answers: Vec<String> = members(&operation["responses"]["200"]["content"])
-        .map(|(media, content)| answer(media, &content["schema"]))
+        .map(|(media, content)| answer_text(media, &content["schema"]))
         .collect();
     if !answers.is_empty() {
         let _infallible = write!(page, "\nAnswers with {}.\n", answers.join(", or "));
@@ -84,9 +84,9 @@ fn route(page: &mut String, name: &str, operation: &Value) {
 }
 
 /// What a route answers with: its type, or for a stream the media type and the types of its events.
-fn answer(media: &str, schema: &Value) -> String {
+fn answer_text(media: &str, schema: &Value) -> String {
     let streamed = &schema["contentSchema"];
-    match (streamed.is_object(), kind(if streamed.is_object() { streamed } else { schema })) {
+    match (streamed.is_object(), type_text(if streamed.is_object() { streamed } else { schema })) {
         (true, kinds) => format!("`{media}` of {kinds}"),
         (false, kinds) if kinds.is_empty() => format!("`{media}`"),
         (false, kinds) => kinds,
@@ -118,19 +118,19 @@ fn table(page: &mut String, fields: &Map<String, Value>, required: &[Value]) {
         let meaning = schema["description"].as_str().unwrap_or_default();
         let is_required = required.iter().any(|one| one == name);
         let field = if is_required { format!("`{name}` (always)") } else { format!("`{name}`") };
-        row(page, &[&field, &values(schema), meaning]);
+        row(page, &[&field, &values_or_type(schema), meaning]);
     }
 }
 
 /// The values of an enumeration, or the type.
-fn values(schema: &Value) -> String {
+fn values_or_type(schema: &Value) -> String {
     let named = schema["enum"].as_array();
     match named {
         Some(all) => {
             let all = all.iter().filter_map(Value::as_str).map(|value| format!("`{value}`"));
             all.collect::<Vec<_>>().join(", ")
         }
-        None => kind(schema),
+        None => type_text(schema),
     }
 }
 

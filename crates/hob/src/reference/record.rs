@@ -9,7 +9,7 @@ use hob_bench::record::Record;
 use hob_bench::terms::{SYMBOLS, definitions};
 use serde_json::Value;
 
-use super::{MADE, row};
+use super::{GENERATED_NOTE, row};
 
 const PREFACE: &str = "\
 One run is one YAML file, `<yyyy-mm>/<date>-<host>-<model>-<kind>-<id>.yaml`, and its raw samples are next to it as\n\
@@ -41,7 +41,7 @@ pub(crate) fn schema() -> Value {
 }
 
 pub(crate) fn markdown() -> String {
-    let mut page = format!("# Records\n\n{MADE}\n\n{PREFACE}");
+    let mut page = format!("# Records\n\n{GENERATED_NOTE}\n\n{PREFACE}");
     types(&mut page, "Record", &schema());
     figures(&mut page);
     page
@@ -49,7 +49,7 @@ pub(crate) fn markdown() -> String {
 
 /// `docs/reference/plan.md`.
 pub(crate) fn plan_markdown() -> String {
-    let mut page = format!("# Plans\n\n{MADE}\n\n{PLAN_PREFACE}");
+    let mut page = format!("# Plans\n\n{GENERATED_NOTE}\n\n{PLAN_PREFACE}");
     types(&mut page, "Plan", &schemars::schema_for!(BenchPlan).to_value());
     page
 }
@@ -80,7 +80,7 @@ fn describe(page: &mut String, name: &str, definition: &Value) {
             for (field, schema) in properties {
                 // A table row is one line.
                 let said = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
-                row(page, &[&format!("`{field}`"), &kind(schema), &said]);
+                row(page, &[&format!("`{field}`"), &type_text(schema), &said]);
             }
         }
         None => {
@@ -104,12 +104,12 @@ fn values(definition: &Value) -> Vec<(String, String)> {
     plain.map(|value| (text(value), String::new())).chain(described).collect()
 }
 
-pub(super) fn kind(schema: &Value) -> String {
+pub(super) fn type_text(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str() {
         return linked(name);
     }
     if let Some(all) = schema["anyOf"].as_array() {
-        return all.iter().map(kind).collect::<Vec<_>>().join(" or ");
+        return all.iter().map(type_text).collect::<Vec<_>>().join(" or ");
     }
     let types = match &schema["type"] {
         Value::Array(types) => types.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
@@ -117,10 +117,12 @@ pub(super) fn kind(schema: &Value) -> String {
         _ => Vec::new(),
     };
     let named = |one: &String| match one.as_str() {
-        "array" if schema["items"].is_object() => format!("list of {}", kind(&schema["items"])),
+        "array" if schema["items"].is_object() => {
+            format!("list of {}", type_text(&schema["items"]))
+        }
         "array" => "list".to_owned(),
         "object" if schema["additionalProperties"].is_object() => {
-            format!("table of {}", kind(&schema["additionalProperties"]))
+            format!("table of {}", type_text(&schema["additionalProperties"]))
         }
         "string" => schema["format"].as_str().unwrap_or("string").to_owned(),
         other => other.to_owned(),

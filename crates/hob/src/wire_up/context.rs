@@ -48,7 +48,7 @@ pub(super) fn set_up(
             longest(settings, model, machine, &choices)?
         }
     };
-    let expected = setup.expected(machine, model)?;
+    let expected = setup.estimate(machine, model)?;
     Ok((setup, expected))
 }
 
@@ -68,7 +68,7 @@ fn longest(
         let wished = Setup { plan: plan(settings, trained, sequences), ..short.clone() };
         let roomy = half_of_the_rest(machine, &short, model)?;
         // A model that fits with no context is rejected with the numbers when it is loaded.
-        let setup = wished.shortened(&roomy, model)?.unwrap_or(short);
+        let setup = wished.with_longest_context(&roomy, model)?.unwrap_or(short);
         let each = setup.plan.context_tokens / sequences;
         found = Some(setup);
         if each >= trained.min(CONTEXT_TOKENS_ENOUGH) {
@@ -82,7 +82,7 @@ fn longest(
 /// the rest. The other half is for other programs. Memory of cards is for models alone.
 fn half_of_the_rest(machine: &Machine, setup: &Setup, model: &Model) -> Result<Machine, FitError> {
     let least = ContextPlan { context_tokens: setup.plan.sequences, ..setup.plan };
-    let least = Setup { plan: least, ..setup.clone() }.expected(machine, model)?;
+    let least = Setup { plan: least, ..setup.clone() }.estimate(machine, model)?;
     let least_bytes = least.kept_bytes(Pool::Ram);
     let mut machine = machine.clone();
     let available = &mut machine.memory.available_bytes;

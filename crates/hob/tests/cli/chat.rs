@@ -118,7 +118,7 @@ fn an_answer_goes_to_stdout_and_what_it_took_to_stderr() {
     let (begins, ends) =
         ("41 tokens, 100 tokens/s, first token after ", " 45 tokens (30 cached)\n");
     assert!(took.starts_with(begins) && took.ends_with(ends), "{took}");
-    let [request] = &model.asked()[..] else { panic!("one request") };
+    let [request] = &model.requests()[..] else { panic!("one request") };
     assert_eq!(said(request), ["system: be brief", "user: Say hi."]);
     assert_eq!(request.sampling.temperature, Some(0.5));
 }
@@ -136,7 +136,7 @@ fn stdin_is_the_prompt_or_stands_behind_it() {
     chat(&[], "one?\n");
     chat(&["-"], "two?");
     chat(&["What is this?"], "three");
-    let asked: Vec<_> = model.asked().iter().flat_map(said).collect();
+    let asked: Vec<_> = model.requests().iter().flat_map(said).collect();
     assert_eq!(asked, ["user: one?\n", "user: two?", "user: What is this?\n\nthree"]);
     let nothing = user.hob(&["chat", "--server", &url]).write_stdin(" \n").assert().code(2);
     assert!(stderr(&nothing).contains("there is no prompt"));
@@ -172,7 +172,7 @@ fn programs_get_one_json_object() {
     assert_eq!(json["usage"]["total_tokens"], 86);
     assert_eq!(json["timings"]["tokens_per_second"], 100.0);
     assert!(json["timings"]["first_token_ms"].as_f64().expect("a time") > 0.0);
-    let [request] = &model.asked()[..] else { panic!("one request") };
+    let [request] = &model.requests()[..] else { panic!("one request") };
     assert!(matches!(request.output, OutputFormat::JsonSchema(_)), "{request:?}");
     assert_eq!((request.sampling.seed, request.tokens_max), (Some(7), Some(9)));
     assert_eq!(request.thinking.effort, Some(Effort::Low));
@@ -205,7 +205,7 @@ fn the_hob_that_runs_here_answers_without_being_named() {
     user.write("hob.toml", &format!("[server]\nlisten = \"{address}\"\n"));
     assert_eq!(stdout(&user.hob(&["chat", "hi"]).assert().success()), "1\n");
     assert_eq!(stdout(&user.hob(&["chat", "-m", "scripted", "hi"]).assert().success()), "2\n");
-    assert_eq!(model.asked().len(), 2);
+    assert_eq!(model.requests().len(), 2);
     // A model that this machine does not have is searched for here.
     for model in ["smollm2", "./none.gguf"] {
         let said = stderr(&user.hob(&["chat", "-m", model, "hi"]).assert().code(3));
@@ -277,7 +277,7 @@ fn a_conversation_at_a_terminal() {
     talk.press("\u{4}");
     let (status, shown) = talk.end();
     assert!(status.success(), "{shown}");
-    let asked: Vec<_> = model.asked().iter().map(said).collect();
+    let asked: Vec<_> = model.requests().iter().map(said).collect();
     let all = ["user: one?", "assistant: Hi", "user: one?"];
     assert_eq!(asked, [&all[..1], &all, &all].map(<[&str]>::to_vec));
     assert_eq!(names(&user.path("work")), ["talk.md"]);

@@ -78,7 +78,7 @@ fn trusting(certificate: CertificateDer<'static>) -> ClientConfig {
 fn endpoint(server: &Server) -> Endpoint {
     let config = trusting(server.certificate.clone());
     let url = format!("https://localhost:{}", server.port);
-    Endpoint::trusting(&url, |host| Trust::with(host, config)).expect("an address")
+    Endpoint::trusting(&url, |host| Trust::with_config(host, config)).expect("an address")
 }
 
 fn drive(endpoint: Endpoint, requests: usize) -> Vec<Exchange> {
@@ -211,14 +211,16 @@ fn an_untrusted_certificate_is_rejected_with_a_reason() {
     let stranger = made();
     let url = format!("https://localhost:{}", stranger.port);
     let other = trusting(made_elsewhere());
-    let unknown = Endpoint::trusting(&url, |host| Trust::with(host, other)).expect("an address");
+    let unknown =
+        Endpoint::trusting(&url, |host| Trust::with_config(host, other)).expect("an address");
     let said = refusal(unknown);
     assert!(said.starts_with("the server's certificate is not trusted ("), "{said}");
     assert!(said.contains("SSL_CERT_FILE"), "{said}");
     let namesake = made();
     let url = format!("https://127.0.0.1:{}", namesake.port);
     let config = trusting(namesake.certificate.clone());
-    let misnamed = Endpoint::trusting(&url, |host| Trust::with(host, config)).expect("an address");
+    let misnamed =
+        Endpoint::trusting(&url, |host| Trust::with_config(host, config)).expect("an address");
     let said = refusal(misnamed);
     assert!(said.starts_with("the server's certificate is not trusted"), "{said}");
     assert!(stranger.over.join().expect("a server").is_err(), "no request was sent");
@@ -245,7 +247,8 @@ fn a_server_without_tls_is_reported_within_the_timeout() {
         Ok(())
     });
     let url = format!("https://localhost:{port}");
-    let to = || Endpoint::trusting(&url, |host| Trust::with(host, trusting(made_elsewhere())));
+    let to =
+        || Endpoint::trusting(&url, |host| Trust::with_config(host, trusting(made_elsewhere())));
     let said = refusal(to().expect("an address"));
     assert!(said.starts_with("the TLS handshake failed: received"), "{said}");
     let said = refusal(to().expect("an address"));

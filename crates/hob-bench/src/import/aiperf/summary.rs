@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::Imported;
-use super::super::values::{P95_VALUES_MIN, P99_VALUES_MIN, UnreadFields, model, time};
+use super::super::values::{P95_VALUES_MIN, P99_VALUES_MIN, UnreadFields, model, parse_time};
 use super::{READ, scale};
 use crate::record::{CountSource, Loop, Record, RecordKind, RecordedWorkload, Spread};
 use crate::terms::Metric;
@@ -58,8 +58,8 @@ pub(in super::super) fn read(summary: &Summary) -> Result<Vec<Imported>, String>
     lossy.extend(unread(&summary.rest));
     let mut record =
         super::super::record(RecordKind::Llm, "aiperf", summary.aiperf_version.clone(), lossy);
-    record.time.started = summary.start_time.as_deref().and_then(time);
-    record.time.ended = summary.end_time.as_deref().and_then(time);
+    record.time.started = summary.start_time.as_deref().and_then(parse_time);
+    record.time.ended = summary.end_time.as_deref().and_then(parse_time);
     let requests = figure(&summary.rest, "request_count").and_then(|figure| figure.avg);
     record.workload =
         RecordedWorkload { requests: requests.map(|n| n as u64), ..RecordedWorkload::default() };

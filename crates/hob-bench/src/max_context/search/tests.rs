@@ -9,7 +9,7 @@ const PUBLISHED: Span = Span { lo: 131_072, hi: 262_144, granule: 256 };
 const TRUTH: u64 = 195_072;
 
 /// Runs a search to its end. `attempt` gives the result for a context and the number of the attempt.
-fn searched(search: Search, attempt: impl Fn(u64, usize) -> Tried) -> Search {
+fn searched(search: Search, attempt: impl Fn(u64, usize) -> AttemptResultAt) -> Search {
     let mut search = search;
     while let Some(ctx) = search.next() {
         let number = search.tried().len();
@@ -19,19 +19,19 @@ fn searched(search: Search, attempt: impl Fn(u64, usize) -> Tried) -> Search {
     search
 }
 
-fn plain(ctx: u64, result: AttemptResult) -> Tried {
-    Tried { ctx, result, takes: None, memory: None, decode_tok_s: None }
+fn plain(ctx: u64, result: AttemptResult) -> AttemptResultAt {
+    AttemptResultAt { ctx, result, takes: None, memory: None, decode_tok_s: None }
 }
 
-fn until(truth: u64, ctx: u64) -> Tried {
+fn until(truth: u64, ctx: u64) -> AttemptResultAt {
     plain(ctx, if ctx <= truth { Ok } else { OomLoad })
 }
 
 /// A card with published memory figures: a fixed amount for each token, and less usable memory than it reports.
-fn card(ctx: u64) -> Tried {
+fn card(ctx: u64) -> AttemptResultAt {
     let taken_bytes = 4_480_000_000 + ctx * 12_800;
     let memory = Memory { taken_bytes, left_bytes: 7_090_000_000_u64.saturating_sub(taken_bytes) };
-    Tried { memory: Some(memory), ..until(TRUTH, ctx) }
+    AttemptResultAt { memory: Some(memory), ..until(TRUTH, ctx) }
 }
 
 fn ends(search: &Search) -> (Option<u64>, Option<u64>, u32) {
@@ -64,7 +64,7 @@ fn every_limit_is_found_even_if_memory_figures_are_wrong() {
                 let room = 1_000_000 + (truth as f64 * 100.0 * promised) as u64;
                 let left_bytes = room.saturating_sub(taken_bytes);
                 let memory = Some(Memory { taken_bytes, left_bytes });
-                Tried { memory, ..until(truth, ctx) }
+                AttemptResultAt { memory, ..until(truth, ctx) }
             });
             let fail = Some(truth + 256).filter(|fail| *fail <= span.hi);
             assert_eq!(ends(&search), (Some(truth), fail, 2), "{promised}");
@@ -110,7 +110,7 @@ fn the_reported_maximum_of_an_engine_is_tried_next() {
     let span = Span { lo: 1024, hi: 65_536, granule: 256 };
     let search = searched(Search::new(span, None), |ctx, _| {
         let takes = Some(8192).filter(|takes| ctx > *takes);
-        Tried { takes, ..plain(ctx, if takes.is_some() { Unsupported } else { Ok }) }
+        AttemptResultAt { takes, ..plain(ctx, if takes.is_some() { Unsupported } else { Ok }) }
     });
     let order: Vec<u64> = search.tried().iter().map(|one| one.ctx).collect();
     assert_eq!(order, [1024, 65_536, 8192, 8448, 8192]);
@@ -134,11 +134,11 @@ fn a_spill_is_found_by_comparison_with_shorter_contexts() {
     let speed = |ctx: u64, s: f64| Some(1.0 / (0.02 + ctx as f64 * 4e-7) / s);
     let search = searched(Search::new(span, None), |ctx, _| {
         let decode_tok_s = speed(ctx, if ctx <= 40_000 { 1.0 } else { 10.0 });
-        Tried { decode_tok_s, ..plain(ctx, Ok) }
+        AttemptResultAt { decode_tok_s, ..plain(ctx, Ok) }
     });
     assert_eq!((search.longest_ok(), search.limited_by()), (Some(39_936), Some(Spill)));
     // Each token is slower, because of attention, but nothing spills.
-    let slow = searched(Search::new(span, None), |ctx, _| Tried {
+    let slow = searched(Search::new(span, None), |ctx, _| AttemptResultAt {
         decode_tok_s: speed(ctx, 1.0),
         ..plain(ctx, Ok)
     });
@@ -151,7 +151,7 @@ fn every_context_works_or_none_does() {
     let all = searched(Search::new(PUBLISHED, None), |ctx, _| until(u64::MAX, ctx));
     assert_eq!((ends(&all), all.tried().len()), ((Some(262_144), None, 2), 3));
     let roomy = |ctx| Memory { taken_bytes: 1000 + ctx, left_bytes: 1_000_000 };
-    let easy = searched(Search::new(PUBLISHED, None), |ctx, _| Tried {
+    let easy = searched(Search::new(PUBLISHED, None), |ctx, _| AttemptResultAt {
         memory: Some(roomy(ctx)),
         ..until(u64::MAX, ctx)
     });
@@ -166,7 +166,7 @@ fn the_estimated_number_of_attempts_never_grows() {
     let mut left = Vec::new();
     while let Some(ctx) = search.next() {
         search.add(until(TRUTH, ctx));
-        left.push(search.left());
+        left.push(search.attempts_left());
     }
     assert_eq!(left.last(), Some(&0));
     assert!(left.is_sorted_by(|before, after| before >= after), "{left:?}");

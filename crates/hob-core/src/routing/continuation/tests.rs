@@ -7,13 +7,13 @@ use super::*;
 use crate::JsonText;
 use crate::chat::{Conversation, Message, Tool};
 
-fn asked(role: Role) -> ChatRequest {
+fn chat_request(role: Role) -> ChatRequest {
     let messages = vec![Message::new(role, "Hi")];
     let conversation = Conversation { messages, ..Conversation::default() };
     ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
 }
 
-fn said(request: &ChatRequest, events: &[ChatEvent]) -> AnswerSoFar {
+fn answer_so_far(request: &ChatRequest, events: &[ChatEvent]) -> AnswerSoFar {
     let mut said = AnswerSoFar::new(request);
     events.iter().for_each(|event| said.add(event));
     said
@@ -25,7 +25,7 @@ fn text(text: &str) -> ChatEvent {
 
 #[test]
 fn only_plain_text_is_gone_on_with() {
-    let user = || asked(Role::User);
+    let user = || chat_request(Role::User);
     let forced = || {
         let tool =
             Tool { name: "add".to_owned(), description: None, parameters: None, strict: false };
@@ -45,7 +45,7 @@ fn only_plain_text_is_gone_on_with() {
         (user(), vec![text("Hel"), thought()], false),
         (user(), vec![text("Hel"), call()], false),
         (user(), vec![text(&"x".repeat(SAID_BYTES_MAX)), text("y")], false),
-        (asked(Role::Assistant), vec![text("Hel")], false),
+        (chat_request(Role::Assistant), vec![text("Hel")], false),
         (forced(), vec![text("Hel")], false),
         (ChatRequest { output: OutputFormat::JsonObject, ..user() }, vec![text("{")], false),
         (ChatRequest { logprobs: Some(0), ..user() }, vec![text("Hel")], false),
@@ -56,14 +56,14 @@ fn only_plain_text_is_gone_on_with() {
         ),
         (ChatRequest { prompt: Prompt::Text("Hi".to_owned()), ..user() }, vec![text("Hel")], false),
     ] {
-        let rest = said(&request, &events).rest_of(&request);
+        let rest = answer_so_far(&request, &events).rest_of(&request);
         assert_eq!(rest.is_some(), goes_on, "{request:?} {events:?}");
     }
 }
 
 #[test]
 fn the_text_so_far_counts_against_the_limit() {
-    let limited = |tokens| ChatRequest { tokens_max: Some(tokens), ..asked(Role::User) };
+    let limited = |tokens| ChatRequest { tokens_max: Some(tokens), ..chat_request(Role::User) };
     for (limit, events, left) in [
         (10, vec![text("a"), text("b")], Some(8)),
         (10, vec![ChatEvent::Reasoning("Hm".to_owned()), text("b")], Some(8)),
@@ -72,18 +72,18 @@ fn the_text_so_far_counts_against_the_limit() {
         (1, vec![text("a"), text("b")], None),
     ] {
         let request = limited(limit);
-        let rest = said(&request, &events).rest_of(&request);
+        let rest = answer_so_far(&request, &events).rest_of(&request);
         assert_eq!(rest.and_then(|rest| rest.tokens_max), left, "{events:?}");
     }
-    let request = asked(Role::User);
-    let rest = said(&request, &[text("Hel")]).rest_of(&request).expect("it is plain");
+    let request = chat_request(Role::User);
+    let rest = answer_so_far(&request, &[text("Hel")]).rest_of(&request).expect("it is plain");
     assert_eq!((rest.partial.as_deref(), rest.tokens_max), (Some("Hel"), None));
 }
 
 #[test]
 fn usage_is_the_client_s_prompt_and_both_parts_of_the_answer() {
     let events = [ChatEvent::Reasoning("Hm".to_owned()), text("a"), text("b")];
-    let pieces = said(&asked(Role::User), &events).pieces();
+    let pieces = answer_so_far(&chat_request(Role::User), &events).pieces();
     let rest =
         Usage { prompt_tokens: 12, cached_tokens: 11, completion_tokens: 4, reasoning_tokens: 0 };
     let whole =

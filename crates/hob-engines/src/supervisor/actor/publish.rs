@@ -66,7 +66,7 @@ impl Actor {
     pub(super) fn publish_ready(&self, session: &Arc<Session>, started: Instant) -> Instant {
         let now = Instant::now();
         self.status.send_modify(|status| {
-            status.load_times.loaded(now - started);
+            status.load_times.record_load(now - started);
             status.refusal = None;
             status.load_took = Some(now - started);
             status.loads += 1;

@@ -25,7 +25,7 @@ fn short_names_are_fetched_from_the_repository_that_the_catalog_has_for_them() {
         assert_eq!(pulled.model.name(), name, "{asked}");
         let file = pulled.model.chat_file().expect("a chat model");
         assert_eq!(&read(&file), bytes, "{asked}");
-        assert_eq!(stage.store.meant(asked), name);
+        assert_eq!(stage.store.stored_name(asked), name);
     }
     let source = &stage.store.find("qwen3:8b").expect("stored").manifest.sources[0].source;
     assert_eq!(*source, format!("Hugging Face Qwen/Qwen3-8B-GGUF at {}", &COMMIT[..8]));
@@ -105,10 +105,10 @@ fn of_a_repository_the_only_quant_that_is_here_is_meant() {
     let (usual, eight) = (model(), other());
     stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &usual), ("m-Q8_0.gguf", &eight)]);
     stage.fetch("o/m:Q8_0");
-    assert_eq!(stage.store.meant("o/m"), "o/m:Q8_0");
+    assert_eq!(stage.store.stored_name("o/m"), "o/m:Q8_0");
     stage.fetch("o/m");
-    assert_eq!(stage.store.meant("o/m"), "o/m", "two are here");
-    assert_eq!(stage.store.meant("hf:o/m:Q8_0"), "o/m:Q8_0");
+    assert_eq!(stage.store.stored_name("o/m"), "o/m", "two are here");
+    assert_eq!(stage.store.stored_name("hf:o/m:Q8_0"), "o/m:Q8_0");
 }
 
 #[test]

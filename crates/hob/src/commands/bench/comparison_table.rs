@@ -65,16 +65,16 @@ fn undecided(figures: &[ComparedMetric]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use hob_bench::compare::{CompareOptions, Pairing, Rule, paired};
+    use hob_bench::compare::{CompareOptions, Pairing, Rule, compare_pairs};
     use hob_bench::terms::Metric;
 
     use super::*;
 
     #[test]
     fn a_reason_is_printed_once_with_all_its_figures() {
-        let rule = Rule::of(Pairing::Paired, &CompareOptions::default());
-        let few =
-            [Metric::TtftMs, Metric::TpotMs].map(|metric| paired(metric, &[(1.0, 2.0)], &rule));
+        let rule = Rule::for_pairing(Pairing::Paired, &CompareOptions::default());
+        let few = [Metric::TtftMs, Metric::TpotMs]
+            .map(|metric| compare_pairs(metric, &[(1.0, 2.0)], &rule));
         let [line] = &undecided(&few)[..] else { panic!("one line") };
         let titles =
             format!("{}, {}: ", few[0].metric.definition().title, few[1].metric.definition().title);

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hob_bench::import::{ImportError, ImportFormat, Imported, complete, import, keep};
-use hob_bench::record::{RecordStore, place};
+use hob_bench::import::{ImportError, ImportFormat, Imported, complete, import, store_imported};
+use hob_bench::record::{RecordStore, relative_path};
 use serde::Serialize;
 
 use super::RECORDS;
@@ -97,7 +97,7 @@ fn one(args: &ImportArgs, file: &Path, store: &RecordStore) -> CliResult<Vec<Imp
         complete(&name, &mut imported, &summary).map_err(|error| refused(&error))?;
     }
     if !args.dry_run {
-        keep(&name, &imported, store).map_err(|error| refused(&error))?;
+        store_imported(&name, &imported, store).map_err(|error| refused(&error))?;
     }
     Ok(imported)
 }
@@ -147,7 +147,7 @@ fn shown(file: &Path, store: &RecordStore, imported: &Imported) -> ImportedJson 
     let record = &imported.record;
     ImportedJson {
         original: file.display().to_string(),
-        record: store.folder().join(place(record)).display().to_string(),
+        record: store.folder().join(relative_path(record)).display().to_string(),
         id: record.id.to_string(),
         kind: record.kind.name(),
         model: record.model.name.clone(),

@@ -11,7 +11,7 @@ use hob_bench::drive::Patience;
 use hob_bench::experiment::{Experiment, OtherServer, Workload};
 use hob_bench::host::host;
 use hob_bench::record::{RawSample, Record, RecordError, RecordKind, RecordStore, Status};
-use hob_bench::runs::{Context, Step, StopRule};
+use hob_bench::runs::{RecordContext, Step, StopRule};
 use hob_bench::server::Facts;
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
@@ -177,7 +177,7 @@ fn measured(
             let Facts { engine, model } = facts;
             Ok::<_, Failure>(OtherServer {
                 target,
-                context: Context { engine, model, ..context.clone() },
+                context: RecordContext { engine, model, ..context.clone() },
             })
         };
         if let Workload::Transcription(workload) = &mut experiment.workload {
@@ -339,8 +339,8 @@ fn with_option(words: Vec<String>, option: &str, value: &str) -> Vec<String> {
 }
 
 /// Where and with what it is measured.
-pub(crate) fn context(facts: Facts, argv: Vec<String>, seed: Option<u64>) -> Context {
-    Context {
+pub(crate) fn context(facts: Facts, argv: Vec<String>, seed: Option<u64>) -> RecordContext {
+    RecordContext {
         host: host(),
         engine: facts.engine,
         model: facts.model,

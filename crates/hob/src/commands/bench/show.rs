@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hob_bench::display;
-use hob_bench::record::{Label, Record, RecordStore, Selftest};
+use hob_bench::record::{Label, Record, RecordStore, RecordedClientCheck};
 
 use super::RECORDS;
 use crate::failure::{CliResult, Exit, Failure};
@@ -93,7 +93,7 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
         ("shape", record.workload.shape.clone().unwrap_or_default()),
         ("conc.", record.workload.concurrency.map_or_else(String::new, |users| users.to_string())),
         ("stalls", display::stalls(record)),
-        ("client", selftest.map_or_else(String::new, Selftest::summary)),
+        ("client", selftest.map_or_else(String::new, RecordedClientCheck::summary)),
         ("failed", record.invalid_reasons.join("; ")),
         ("lost", record.source.lossy.join("; ")),
     ];

@@ -42,8 +42,8 @@ pub(crate) struct SttArgs {
     #[arg(long, value_name = "DB", value_delimiter = ',', value_parser = snr_db, allow_negative_numbers = true)]
     noise: Vec<f64>,
     /// How to request the text: yes = in pieces, no = whole, both = first whole, then in pieces
-    #[arg(long, value_enum, default_value_t = StreamName::No)]
-    stream: StreamName,
+    #[arg(long, value_enum, default_value_t = StreamChoice::No)]
+    stream: StreamChoice,
     /// Users at once; each waits for its answer
     #[arg(
         long,
@@ -65,7 +65,7 @@ pub(crate) struct SttArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum StreamName {
+enum StreamChoice {
     Yes,
     No,
     Both,
@@ -113,9 +113,9 @@ impl MeasuringVerb for SttArgs {
             }),
         };
         let streaming = match self.stream {
-            StreamName::Yes => vec![Streaming::Requested],
-            StreamName::No => vec![Streaming::Declined],
-            StreamName::Both => vec![Streaming::Declined, Streaming::Requested],
+            StreamChoice::Yes => vec![Streaming::Requested],
+            StreamChoice::No => vec![Streaming::Declined],
+            StreamChoice::Both => vec![Streaming::Declined, Streaming::Requested],
         };
         let noise = [None].into_iter().chain(self.noise.iter().copied().map(Some)).collect();
         let users = users(&self.users)?.into_iter().map(|users| Arrivals::Closed { users });

@@ -2,7 +2,7 @@
 //! New and cached prompts are separate rows: reading a prompt and finding it are two figures.
 
 use clap::Args;
-use hob_bench::chat::{ChatWorkload, Prompts, room};
+use hob_bench::chat::{ChatWorkload, Prompts, context_needed};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::sweep::{AGAIN_MIN, ContextOptions, Room};
 
@@ -82,6 +82,6 @@ impl MeasuringVerb for SweepArgs {
         let Axis::Context(options) = &experiment.axis else { return None };
         let shortest = options.lengths.iter().min()?;
         let typed = self.measuring.server.context;
-        Some(typed.unwrap_or_else(|| room(*shortest, options.answer).into()))
+        Some(typed.unwrap_or_else(|| context_needed(*shortest, options.answer).into()))
     }
 }

@@ -84,12 +84,12 @@ pub(super) fn users(users: &[usize]) -> CliResult<Vec<usize>> {
 
 pub(super) fn shape(name: &str) -> Result<Shape, String> {
     let known = SHAPES.map(|shape| shape.name).join(", ");
-    Shape::named(name.trim()).ok_or_else(|| format!("known shapes: {known}"))
+    Shape::by_name(name.trim()).ok_or_else(|| format!("known shapes: {known}"))
 }
 
 pub(super) fn text(name: &str) -> Result<Text, String> {
     let known = TEXTS.map(|text| text.name).join(", ");
-    Text::named(name.trim()).ok_or_else(|| format!("known texts: {known}"))
+    Text::by_name(name.trim()).ok_or_else(|| format!("known texts: {known}"))
 }
 
 /// The text is named by its file, because records keep the command line and no text.
@@ -104,11 +104,11 @@ pub(super) fn own_text(file: &str) -> Result<Text, String> {
             let chars = long.chars().count();
             Err(format!("the text has {chars} characters, and the limit is {TEXT_CHARS_MAX}"))
         }
-        words => Ok(Text::own(words)),
+        words => Ok(Text::custom(words)),
     }
 }
 
 fn format(name: &str) -> Result<SoundFormat, String> {
     let known = SoundFormat::ALL.map(SoundFormat::name).join(", ");
-    SoundFormat::named(name.trim()).ok_or_else(|| format!("known formats: {known}"))
+    SoundFormat::by_name(name.trim()).ok_or_else(|| format!("known formats: {known}"))
 }

@@ -248,7 +248,7 @@ mod tests {
             if let (Ok(check), Some((_, part))) = (check, expected) {
                 assert!(check.found.contains(part), "{check}");
             }
-            assert_eq!(model.asked()[0].tokens_max, Some(TOKENS_MAX));
+            assert_eq!(model.requests()[0].tokens_max, Some(TOKENS_MAX));
         }
         let full = ModelError::OutOfMemory { needed_bytes: 2, available_bytes: 1 };
         let failure = answer(&ScriptedChat::new([]), &Memory(Err(full))).await.map(drop);

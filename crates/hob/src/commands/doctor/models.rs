@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::Check;
 use crate::app::App;
-use crate::model_store::{Condition, Entry, ModelStore};
+use crate::model_store::{ModelStore, StoreRow, StoreState};
 
 pub(super) fn checks(app: &App<'_>) -> Vec<Check> {
     let store = ModelStore::open(app);
@@ -15,8 +15,8 @@ pub(super) fn checks(app: &App<'_>) -> Vec<Check> {
     }
 }
 
-fn check(entry: &Entry, store: &ModelStore) -> Check {
-    if entry.condition == Condition::NotHere {
+fn check(entry: &StoreRow, store: &ModelStore) -> Check {
+    if entry.condition == StoreState::NotStored {
         let to_do = format!("hob pull {}", entry.name);
         return Check::fail(&entry.name, "it is not stored", to_do);
     }

@@ -93,7 +93,8 @@ pub(super) async fn port(app: &App<'_>) -> Check {
                 Check::ok("port", format!("a hob with {count} models listens on {listen}"))
             }
             Err(_) => {
-                let owner = port_owner::of(listen).unwrap_or_else(|| "another program".to_owned());
+                let owner =
+                    port_owner::find(listen).unwrap_or_else(|| "another program".to_owned());
                 let to_do = "stop it, or set server.listen to another port";
                 Check::fail("port", format!("{listen} is in use by {owner}"), to_do)
             }

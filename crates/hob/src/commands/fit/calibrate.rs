@@ -20,7 +20,7 @@ use crate::app::{App, block_on};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::machine::{here, kept, measure};
-use crate::model_store::{Condition, ModelStore};
+use crate::model_store::{ModelStore, StoreState};
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
@@ -136,7 +136,7 @@ fn count_of_types(kernels: &[Timed]) -> usize {
 fn installed(app: &App<'_>, count: usize) -> Vec<Installed> {
     let store = ModelStore::open(app);
     let entries = store.entries().unwrap_or_default();
-    let here = entries.iter().filter(|entry| entry.condition == Condition::Here);
+    let here = entries.iter().filter(|entry| entry.condition == StoreState::Stored);
     let files =
         here.filter_map(|entry| Some((entry.name.clone(), store.chat_file(&entry.name).ok()?.0)));
     let mut models: Vec<Installed> = files

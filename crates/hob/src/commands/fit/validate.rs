@@ -5,7 +5,9 @@ mod ceilings;
 mod classes;
 
 use clap::Args;
-use hob_core::fit::{Rate, TimedRun, error_pct, fitted, from_one, left_out, mean, predicted_by};
+use hob_core::fit::{
+    Rate, TimedRun, error_pct, fit_constants, from_one, left_out, mean, predicted_by,
+};
 use hob_core::machine::Basis;
 use serde::Serialize;
 
@@ -13,7 +15,7 @@ use self::ceilings::Ceiling;
 use self::classes::Class;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::{Printer, narrow, table};
-use crate::published::{Measured, Published, RunGroup, published, published_records};
+use crate::published::{MeasuredRate, PublishedRun, RunGroup, predictable_runs, published_records};
 
 /// Wider columns wrap.
 const MACHINE_CHARS: u16 = 17;
@@ -81,7 +83,7 @@ pub(super) fn run(args: &ValidateArgs, printer: &Printer) -> CliResult<Exit> {
 
 fn report() -> CliResult<Report> {
     let records = published_records()?;
-    let (published, left_out) = published(&records);
+    let (published, left_out) = predictable_runs(&records);
     let (ceilings, untold) = ceilings::ceilings(&records);
     let mut machines: Vec<&str> = published.iter().map(|row| row.machine.name.as_str()).collect();
     machines.sort_unstable();
@@ -94,7 +96,7 @@ fn report() -> CliResult<Report> {
         left_out: left_out.into_iter().chain(untold).collect(),
     };
     for machine in machines {
-        let here: Vec<&Published> =
+        let here: Vec<&PublishedRun> =
             published.iter().filter(|row| row.machine.name == machine).collect();
         of_machine(&here, &mut report);
     }
@@ -102,13 +104,13 @@ fn report() -> CliResult<Report> {
 }
 
 /// Rows on one device are predicted from each other; other rows of the machine from all of these.
-fn of_machine(here: &[&Published], report: &mut Report) {
-    let (fitting, others): (Vec<&Published>, Vec<&Published>) =
-        here.iter().partition(|row| row.part == RunGroup::Decode && row.is_exact());
-    let timed: Vec<TimedRun<'_>> = fitting.iter().filter_map(|row| row.timed()).collect();
+fn of_machine(here: &[&PublishedRun], report: &mut Report) {
+    let (fitting, others): (Vec<&PublishedRun>, Vec<&PublishedRun>) =
+        here.iter().partition(|row| row.group == RunGroup::Decode && row.is_exact());
+    let timed: Vec<TimedRun<'_>> = fitting.iter().filter_map(|row| row.timed_run()).collect();
     let rates = left_out(&timed);
-    let constants = fitted(&timed).ok();
-    let by_all = |row: &&Published| predicted_by(&row.timed()?, constants.as_ref()?);
+    let constants = fit_constants(&timed).ok();
+    let by_all = |row: &&PublishedRun| predicted_by(&row.timed_run()?, constants.as_ref()?);
     let mut lines: Vec<Prediction> =
         fitting.iter().zip(&rates).map(|(row, rate)| line(row, rate.as_ref())).collect();
     lines.extend(others.iter().map(|row| line(row, by_all(row).as_ref())));
@@ -122,13 +124,13 @@ fn of_machine(here: &[&Published], report: &mut Report) {
     report.lines.extend(lines);
 }
 
-fn line(row: &Published, rates: Option<&Rate>) -> Prediction {
+fn line(row: &PublishedRun, rates: Option<&Rate>) -> Prediction {
     let predicted = rates.map(|rate| rate.tok_s);
-    let prior = row.timed().and_then(|timed| timed.estimate.decode(timed.context_tokens));
+    let prior = row.timed_run().and_then(|timed| timed.estimate.decode(timed.context_tokens));
     Prediction {
         machine: row.machine.name.clone(),
-        what: row.what.clone(),
-        part: row.part.name(),
+        what: row.label.clone(),
+        part: row.group.name(),
         context_tokens: row.context_tokens,
         measured: row.measured.bounds(),
         prior: prior.filter(|rate| rate.basis != Basis::Calibrated).map(|rate| rate.tok_s),
@@ -137,7 +139,7 @@ fn line(row: &Published, rates: Option<&Rate>) -> Prediction {
     }
 }
 
-fn off(tok_s: f64, measured: Measured) -> f64 {
+fn off(tok_s: f64, measured: MeasuredRate) -> f64 {
     match measured.bounds() {
         [Some(low), _] if tok_s < low => error_pct(tok_s, low),
         [_, Some(high)] if tok_s > high => error_pct(tok_s, high),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hob_bench::drive::Patience;
 use hob_bench::plan::{BenchPlan, Cell, CellKey, Facts, OnFail, PlanApi, PlanTarget, cells};
 use hob_bench::record::{Record, RecordStore};
-use hob_bench::runs::{BenchError, Context, StopRule};
+use hob_bench::runs::{BenchError, RecordContext, StopRule};
 use hob_bench::workbench::Workbench;
 
 use super::super::measuring::{context, keep, progress, purpose};
@@ -161,7 +161,7 @@ impl<'a> Walk<'a> {
             }
         };
         let context = self.context(cell, facts.clone(), argv);
-        let key = CellKey::new(cell, &Facts::of(&context));
+        let key = CellKey::new(cell, &Facts::from_context(&context));
         if self.known.contains(&key.to_string()) {
             self.reached = Some((words_of(&server, cell), Reached { target, started, facts }));
             return Ok(Fate::DoneBefore);
@@ -205,7 +205,7 @@ impl<'a> Walk<'a> {
         &mut self,
         cell: &Cell,
         name: &str,
-        (context, error): (&Context, &BenchError),
+        (context, error): (&RecordContext, &BenchError),
         mut records: Vec<Record>,
     ) -> CliResult<Fate> {
         if let BenchError::Record(error) = error {
@@ -224,9 +224,14 @@ impl<'a> Walk<'a> {
         Ok(Fate::Measured(records))
     }
 
-    fn context(&self, cell: &Cell, facts: hob_bench::server::Facts, argv: Vec<String>) -> Context {
+    fn context(
+        &self,
+        cell: &Cell,
+        facts: hob_bench::server::Facts,
+        argv: Vec<String>,
+    ) -> RecordContext {
         let mut context = context(facts, argv, self.plan.seed);
-        let Context { engine, model, .. } = &mut context;
+        let RecordContext { engine, model, .. } = &mut context;
         engine.backend = cell.backend.clone().or(engine.backend.take());
         model.quant = cell.quant.clone().or(model.quant.take());
         if model.name.is_empty() {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use hob_bench::record::{Record, StreamVerdict, Tts};
 use hob_bench::speech::StreamingFinding;
 use hob_bench::terms::Metric;
-use hob_bench::timeline::{Arrived, SoundFormat};
+use hob_bench::timeline::{ArrivalPoint, SoundFormat};
 use hob_core::statistics::Sample;
 
 use super::{
@@ -72,7 +72,7 @@ pub(super) fn stream(records: &[Record]) -> String {
 }
 
 /// When the bytes of a cell arrived, and which cell it is.
-pub(crate) fn timeline(record: &Record, arrivals: &[Arrived]) -> String {
+pub(crate) fn timeline(record: &Record, arrivals: &[ArrivalPoint]) -> String {
     format!("{}  {}", drawn(arrivals), called(record))
 }
 
@@ -150,7 +150,7 @@ fn called(record: &Record) -> String {
 }
 
 /// Each column is as high as bytes came in its time.
-fn drawn(arrivals: &[Arrived]) -> String {
+fn drawn(arrivals: &[ArrivalPoint]) -> String {
     let last_ms = arrivals.last().map_or(0.0, |arrived| arrived.at_ms);
     let (mut columns, mut before) = ([0; WIDTH], 0);
     for arrived in arrivals {
@@ -182,7 +182,9 @@ fn found(records: &[Record]) -> Vec<String> {
     }
     let findings: Vec<_> = sets
         .iter()
-        .map(|(format, voice, set)| (format, voice, StreamingFinding::of(set.iter().copied())))
+        .map(|(format, voice, set)| {
+            (format, voice, StreamingFinding::from_records(set.iter().copied()))
+        })
         .collect();
     let sentence = |(format, voice, finding): &(&String, &String, StreamingFinding)| {
         format!("{format} by {voice}: {finding}")
@@ -207,8 +209,8 @@ fn on_encoder(raw: StreamingFinding, packed: StreamingFinding) -> Option<&'stati
 mod tests {
     use super::*;
 
-    fn arrivals(rows: &[(f64, usize)]) -> Vec<Arrived> {
-        rows.iter().map(|(at_ms, bytes)| Arrived { at_ms: *at_ms, bytes: *bytes }).collect()
+    fn arrivals(rows: &[(f64, usize)]) -> Vec<ArrivalPoint> {
+        rows.iter().map(|(at_ms, bytes)| ArrivalPoint { at_ms: *at_ms, bytes: *bytes }).collect()
     }
 
     #[test]

@@ -106,7 +106,7 @@ async fn converse(
     let mut signals = StopSignals::listen().expect("signals");
     let ended = session.converse(&mut hands, &mut signals).await;
     let (markdown, totals) = (session.history.markdown(), session.totals);
-    let requests = model.asked();
+    let requests = model.requests();
     let asked = requests.iter().map(|request| said(&request.prompt)).collect();
     ChatResult { ended, asked, requests, markdown, totals }
 }

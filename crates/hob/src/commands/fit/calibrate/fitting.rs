@@ -2,7 +2,8 @@
 //! Kernels show the rates of cores and memory; models show the extra time of layers and caches.
 
 use hob_core::fit::{
-    self, Engine, EngineProfile, Implausible, Layout, Model, Site, SpeedEstimate, constants, fitted,
+    self, Engine, EngineProfile, Implausible, Layout, Model, Site, SpeedEstimate, constants,
+    fit_constants,
 };
 use hob_core::footprint::KvTypes;
 use hob_core::machine::{Basis, Constants, Fact, Kernel, Machine};
@@ -71,7 +72,7 @@ impl Figures {
         let both = || rows.iter().zip(&layouts);
         if !rows.is_empty() {
             let timed = both().map(|(row, layout)| row.timed(&machine, layout, &profile));
-            let constants = fitted(&timed.collect::<Vec<_>>())?;
+            let constants = fit_constants(&timed.collect::<Vec<_>>())?;
             machine.cpu.device.constants = Some(constants);
         }
         let checked = both().filter_map(|(row, layout)| {
