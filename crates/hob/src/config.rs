@@ -34,6 +34,7 @@ use crate::bounded_file::read_text;
 use crate::failure::{CliResult, Failure};
 use crate::folders::Folders;
 use crate::listen::Listen;
+use problems::ParsedFile;
 
 /// Bytes of a configuration.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
@@ -181,16 +182,28 @@ pub(crate) fn fingerprint(path: &Path) -> Option<Fingerprint> {
 impl LoadedConfig {
     /// Reads the named file, or that of the working folder, or that of the user.
     pub(crate) fn read(named: Option<&Path>, folders: &Folders) -> CliResult<LoadedConfig> {
+        let (loaded, problems) = LoadedConfig::read_with_problems(named, folders)?;
+        Failure::together(problems).map_or(Ok(loaded), Err)
+    }
+
+    /// Like [`LoadedConfig::read`], but leaves out the keys that are wrong, and also returns these problems in the order of the file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn read_with_problems(
+        named: Option<&Path>,
+        folders: &Folders,
+    ) -> CliResult<(LoadedConfig, Vec<Failure>)> {
         let Some(path) = named.map(Path::to_path_buf).or_else(|| find(folders)) else {
-            return Ok(LoadedConfig::default());
+            return Ok((LoadedConfig::default(), Vec::new()));
         };
         let seen = fingerprint(&path);
         let text = read_text(&path, CONFIG_BYTES_MAX).map_err(|error| {
             Failure::usage(format!("cannot read the configuration: {error}"))
                 .hint("give another file with --config, or none: every setting has a default")
         })?;
-        let config = parse(&text, &path)?;
-        Ok(LoadedConfig { config, path: Some(path), text, seen })
+        let ParsedFile { config, problems } = problems::parse(&text, &path);
+        Ok((LoadedConfig { config, path: Some(path), text, seen }, problems))
     }
 
     /// The file and line of a key such as `alias.fast.to`, or of the nearest table around it.
@@ -222,19 +235,14 @@ fn find(folders: &Folders) -> Option<PathBuf> {
     [Some(working), users].into_iter().flatten().find(|path| path.is_file())
 }
 
-/// # Errors
-/// All mistakes in the file.
-fn parse(text: &str, path: &Path) -> CliResult<ConfigFile> {
-    let found = problems::found(text, path);
-    match Failure::together(found.problems) {
-        Some(failure) => Err(failure),
-        None => Ok(found.config),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(text: &str, path: &Path) -> CliResult<ConfigFile> {
+        let ParsedFile { config, problems } = problems::parse(text, path);
+        Failure::together(problems).map_or(Ok(config), Err)
+    }
 
     fn refused(text: &str) -> String {
         parse(text, Path::new("hob.toml")).expect_err("a refusal").sentence

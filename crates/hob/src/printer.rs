@@ -138,6 +138,11 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
+/// "1 model", "2 models".
+pub(crate) fn count_text(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 /// A table without borders, which other programs can read too.
 pub(crate) fn table(header: impl Into<comfy_table::Row>) -> Table {
     let mut table = Table::new();

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::benchmarks::material;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::printer::Printer;
+use crate::printer::{Printer, count_text};
 use crate::settings::Overrides;
 
 /// Make a page of benchmark results
@@ -84,10 +84,7 @@ pub(crate) fn run(args: &SiteArgs, globals: &Globals, printer: &Printer) -> CliR
     site::write(&args.out, &files)
         .map_err(|error| Failure::io("the page cannot be written", &error))?;
     let index = args.out.join("index.html");
-    let runs = match material.records.len() {
-        1 => "1 run".to_owned(),
-        count => format!("{count} runs"),
-    };
+    let runs = count_text(material.records.len(), "run");
     printer.data(format_args!("{runs}, {} files: {}", files.len(), index.display()))?;
     Ok(Exit::Done)
 }

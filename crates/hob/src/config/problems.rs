@@ -21,7 +21,7 @@ pub(super) struct ParsedFile {
 }
 
 /// Looks for unknown keys first, because "did you mean" helps more than a type error that follows from one.
-pub(super) fn found(text: &str, path: &Path) -> ParsedFile {
+pub(super) fn parse(text: &str, path: &Path) -> ParsedFile {
     let mut problems = keys::unknown(text, path);
     problems.truncate(PROBLEMS_MAX);
     let mut rest = text.to_owned();
@@ -81,19 +81,19 @@ fn without(text: &str, span: Range<usize>) -> String {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Vec<String> {
-        let found = found(text, Path::new("h.toml"));
-        found.problems.into_iter().map(|failure| failure.sentence).collect()
+    fn sentences(text: &str) -> Vec<String> {
+        let parsed = parse(text, Path::new("h.toml"));
+        parsed.problems.into_iter().map(|failure| failure.sentence).collect()
     }
 
     #[test]
     fn every_problem_is_found_and_no_other() {
         let text = "[server]\nlisen = \"x\"\nlisten = 8484\ntext_chars_max = -1\n\n[sever]\nx = 1\n\n\
             [alias.a]\nto = [\n  \"b\",\n  5,\n]\nstrategy = \"best\"\n\n[chat]\nkv_type = \"q5\"\n";
-        let said = said(text);
+        let sentences = sentences(text);
         let positions = ["2:1", "3:10", "4:18", "6:2", "12:3", "14:12", "17:11"];
-        assert_eq!(said.len(), positions.len(), "{said:#?}");
-        for (sentence, position) in said.iter().zip(positions) {
+        assert_eq!(sentences.len(), positions.len(), "{sentences:#?}");
+        for (sentence, position) in sentences.iter().zip(positions) {
             assert!(
                 sentence.starts_with(&format!("h.toml:{position}: ")),
                 "{position}: {sentence}"
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn a_text_that_is_no_toml_is_one_problem() {
-        assert_eq!(said("[server]\nlisten = \n[chat]\n").len(), 1);
-        assert_eq!(said("[server]\nlisten = \"1\"\n"), Vec::<String>::new());
+        assert_eq!(sentences("[server]\nlisten = \n[chat]\n").len(), 1);
+        assert_eq!(sentences("[server]\nlisten = \"1\"\n"), Vec::<String>::new());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::app::{App, Reach};
 use crate::config::{KeySection, LoadedConfig};
 use crate::failure::{CliResult, Failure};
 use crate::model_store::ModelStore;
+use crate::printer::count_text;
 use crate::settings::DEFAULT_SPEECH;
 use crate::settings::gateway::{gateway as settled, quoted, secret};
 use crate::settings::{Environment, Secret};
@@ -86,8 +87,8 @@ fn check_length(key: &Secret, reach: Reach) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "has {chars} characters, and on an address that other machines reach a key needs at least \
-         {KEY_CHARS_MIN}"
+        "has {}, and on an address that other machines reach a key needs at least {KEY_CHARS_MIN}",
+        count_text(chars, "character")
     ))
 }
 

@@ -134,6 +134,28 @@ fn another_gateway_s_file_becomes_hob_toml_and_no_file_is_lost() {
 }
 
 #[test]
+fn wrong_values_and_unknown_names_are_in_one_report_in_file_order() {
+    let user = User::new();
+    user.write(
+        "hob.toml",
+        "[server]\nlisten = 8484\n[upstream.x]\nurl = 5\n[alias.f]\nto = [\"nowhere/m\"]\n\
+         retries = -1\n[keys.l]\nsecret = \"env:NOPE\"\n[chat]\nthreads = \"two\"\n",
+    );
+    let report = stderr(&user.hob(&["config", "check"]).assert().code(2));
+    let parts = [
+        "6 problems:",
+        "hob.toml:2:10: ",
+        "hob.toml:4:7: ",
+        "hob.toml:6:1: alias 'f' leads to 'nowhere/m'",
+        "hob.toml:7:11: ",
+        "hob.toml:8:7: keys.l.secret: the environment variable NOPE is not set",
+        "hob.toml:11:11: ",
+    ];
+    let places: Vec<Option<usize>> = parts.iter().map(|part| report.find(part)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in:\n{report}");
+}
+
+#[test]
 fn everything_that_is_wrong_is_said_at_once() {
     let user = User::new();
     user.write(

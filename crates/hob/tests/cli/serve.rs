@@ -30,11 +30,11 @@ fn a_short_key_does_not_protect_an_open_address() {
     };
     let said = serve("0.0.0.0:0", "HOB_API_KEY");
     assert!(
-        said.contains("the API key has 1 characters") && said.contains("at least 16"),
+        said.contains("the API key has 1 character,") && said.contains("at least 16"),
         "{said}"
     );
     let said = serve("0.0.0.0:0", "UNUSED");
-    assert!(said.contains("keys.laptop.secret: has 1 characters"), "{said}");
+    assert!(said.contains("keys.laptop.secret: has 1 character,"), "{said}");
     let checked = user.hob(&["config", "check"]).env("KEY", "y").assert();
     checked.success();
 }

@@ -1,6 +1,8 @@
 //! `hob config check`: reports everything that would stop `hob serve` or that it would leave out, all at once.
 //! Each table is checked on its own, so that one mistake hides no other.
 
+use std::collections::BTreeSet;
+
 use hob_core::{Resolve, task};
 use hob_models::Gguf;
 use hob_upstream::{Gateway, GatewayError, GatewayOptions, TargetOptions, UpstreamError};
@@ -22,24 +24,62 @@ const STAND_IN_URL: &str = "http://127.0.0.1:9";
 
 pub(super) fn run(globals: &Globals, printer: &Printer) -> CliResult<()> {
     let environment = Environment::read();
-    let mut written = LoadedConfig::read(globals.config.as_deref(), &environment.folders)?;
+    let (mut written, in_text) =
+        LoadedConfig::read_with_problems(globals.config.as_deref(), &environment.folders)?;
     let flags = Overrides { home: globals.home.clone(), ..Overrides::default() };
     let mut problems = Vec::new();
     let wrong = models(&flags, &environment, &written);
     let (wrong, failures): (Vec<String>, Vec<Failure>) = wrong.into_iter().unzip();
     written.config.model.retain(|name, _| !wrong.contains(name));
     problems.extend(failures);
-    let settings = Settings::resolve(&flags, &environment, &written)?;
+    let settings = match Settings::resolve(&flags, &environment, &written) {
+        Ok(settings) => settings,
+        Err(failure) => {
+            problems.push(failure);
+            return Failure::together(in_file_order(&written, in_text, problems))
+                .map_or(Ok(()), Err);
+        }
+    };
     let app = App { environment, written, settings, printer };
     problems.extend(files(&app));
     problems.extend(names(&app, &wrong));
-    if let Some(failure) = Failure::together(problems) {
+    if let Some(failure) = Failure::together(in_file_order(&app.written, in_text, problems)) {
         return Err(failure);
     }
     match &app.written.path {
         Some(path) => app.printer.data(format_args!("{} is right", path.display())),
         None => app.printer.data("no hob.toml found; all settings have their defaults"),
     }
+}
+
+/// Joins the problems of the text and of its meaning. A key that could not be read is missing for the checks of the meaning, so
+/// their problems with a whole table are left out if the text of that table has a problem, too.
+fn in_file_order(
+    written: &LoadedConfig,
+    in_text: Vec<Failure>,
+    in_meaning: Vec<Failure>,
+) -> Vec<Failure> {
+    let position = |failure: &Failure| line_and_column(written, &failure.sentence);
+    let head_of = |line: usize| {
+        let lines = written.text.lines().take(line).enumerate();
+        lines.filter(|(_, line)| line.trim_start().starts_with('[')).last().map(|(at, _)| at + 1)
+    };
+    let broken_tables: BTreeSet<usize> =
+        in_text.iter().filter_map(|failure| head_of(position(failure)?.0)).collect();
+    let follows = |failure: &Failure| {
+        position(failure).is_some_and(|(line, _)| broken_tables.contains(&line))
+    };
+    let independent = in_meaning.into_iter().filter(|failure| !follows(failure));
+    let mut problems: Vec<Failure> = independent.chain(in_text).collect();
+    problems.sort_by_key(|failure| position(failure).unwrap_or((usize::MAX, 0)));
+    problems
+}
+
+/// The position at the beginning of a message, `hob.toml:3:7: `.
+fn line_and_column(written: &LoadedConfig, sentence: &str) -> Option<(usize, usize)> {
+    let path = written.path.as_ref()?.display().to_string();
+    let mut numbers = sentence.strip_prefix(&path)?.strip_prefix(':')?.splitn(3, ':');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
 /// Checks the `[model.NAME]` tables.

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::failure::CliResult;
 use crate::playback::Player;
 use crate::port_owner;
+use crate::printer::count_text;
 use crate::remote::Remote;
 use crate::settings::Espeak;
 
@@ -90,7 +91,8 @@ pub(super) async fn port(app: &App<'_>) -> Check {
         Ok(_) => Check::ok("port", format!("{listen} is free")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => match models(app).await {
             Ok(count) => {
-                Check::ok("port", format!("a hob with {count} models listens on {listen}"))
+                let models = count_text(count, "model");
+                Check::ok("port", format!("a hob with {models} listens on {listen}"))
             }
             Err(_) => {
                 let owner =

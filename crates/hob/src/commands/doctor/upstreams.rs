@@ -7,6 +7,7 @@ use hob_core::routing::{Reachable, UpstreamView};
 
 use super::Check;
 use crate::app::App;
+use crate::printer::count_text;
 use crate::remote::Remote;
 use crate::wire_up;
 
@@ -33,8 +34,9 @@ fn reached(upstream: &UpstreamView) -> Check {
     let UpstreamView { name, kind, url, models, .. } = upstream;
     match &upstream.reachable {
         Reachable::Yes { took, .. } => {
-            let (count, took) = (models.len(), took.unwrap_or_default().as_millis());
-            Check::ok(name, format!("{kind} at {url}, {count} models, listed in {took} ms"))
+            let took = took.unwrap_or_default().as_millis();
+            let models = count_text(models.len(), "model");
+            Check::ok(name, format!("{kind} at {url}, {models}, listed in {took} ms"))
         }
         Reachable::Unlisted { reason, .. } => {
             let to_do = "hob still uses it; check its key and kind in hob.toml";
