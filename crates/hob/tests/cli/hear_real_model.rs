@@ -85,7 +85,7 @@ fn what_is_no_sound_is_refused_and_silence_is_empty() {
     }
 }
 
-/// Sounds in which nobody speaks: silence, the shortest of uploads, noise, chords, and clicks as of a keyboard.
+/// Sounds without speech: silence, the shortest of uploads, noise, chords, and clicks as of a keyboard.
 fn unspoken() -> [(&'static str, Vec<f32>); 5] {
     let mut seed = 1_u32;
     let mut noise = move || {
