@@ -158,7 +158,7 @@ fn tile_sums(weights: &[i16], rows: &[i16], stride: usize) -> [[i32; CHANNELS]; 
 /// x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))), which is x · σ(2 · √(2/π) · (x + 0.044715 x³)).
 #[inline]
 fn gelu(x: f32) -> f32 {
-    let doubled = x * (1.595_769_1 + 0.071_354_82 * x * x);
+    let doubled = x * (1.595_769 + 0.071_354_82 * x * x);
     x / (1.0 + exp(-doubled))
 }
 
