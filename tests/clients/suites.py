@@ -1,7 +1,7 @@
-"""Starts two hob servers, runs each suite against the server that it needs, and adds up the results.
+"""Starts hob servers, runs each suite against the server that it needs, and adds up the results.
 
-One server gives fixed answers and requires a key. The tests of openai's source package use it. The other server
-runs the real small model. All traffic stays on loopback.
+One server gives fixed answers and requires a key. The tests of openai's source package use it. Another server
+runs the real small model, and a third one speaks and hears over Wyoming. All traffic stays on loopback.
 """
 
 import contextlib
@@ -24,8 +24,18 @@ HERE = pathlib.Path(__file__).parent
 KEY = "My API Key"
 CONFORMANCE = '[chat]\nload = "first_request"\n[dev]\nmock_unknown_models = true\n'
 REAL = '[chat]\nmodel = "smollm2"\nkeep_alive = "forever"\n'
+# Home Assistant is another machine, so hob must not need more than its defaults for it.
+WYOMING = """[chat]
+load = "first_request"
+[wyoming]
+enabled = true
+speech_port = {speech}
+transcription_port = {transcription}
+[alias.narrator]
+to = ["kokoro"]
+"""
 # Time limits that end a hanging test. They are long because the machine may be busy.
-SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300}
+SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300, "wyoming": 600}
 START_SECONDS_MAX = 300
 
 
@@ -110,18 +120,22 @@ def main(sources, wanted):
     with tempfile.TemporaryDirectory() as folder:
         try:
             # Starts one after the other. If both create the request log of a new home at once, one may find it locked.
-            for name, config, key in [("conformance", CONFORMANCE, KEY), ("real", REAL, None)]:
+            ports = {"speech": free_port(), "transcription": free_port()}
+            wyoming = WYOMING.format(**ports)
+            for name, config, key in [("conformance", CONFORMANCE, KEY), ("real", REAL, None), ("wyoming", wyoming, None)]:
                 servers.append(Hob(name, config, folder, key))
                 servers[-1].wait()
             environment = os.environ | {
                 "TMPDIR": folder, "TEST_API_BASE_URL": f"{servers[0].url}/v1", "HOB_KEYED_URL": servers[0].url,
-                "HOB_KEY": KEY, "HOB_URL": servers[1].url,
+                "HOB_KEY": KEY, "HOB_URL": servers[1].url, "HOB_WYOMING_URL": servers[2].url,
+                "HOB_WYOMING_SPEECH": str(ports["speech"]), "HOB_WYOMING_TRANSCRIPTION": str(ports["transcription"]),
             }
             suites = {
                 "official": lambda: run_official(sources, environment),
                 "python": lambda: run_pytest("python", ["real/test_openai.py", "real/test_openapi.py", "real/test_valid.py"], environment),
                 "ollama": lambda: run_pytest("ollama", ["real/test_ollama.py"], environment),
                 "javascript": lambda: run_node("javascript", ["openai.test.mjs"], environment),
+                "wyoming": lambda: run_pytest("wyoming", ["real/test_wyoming.py"], environment),
             }
             for name in wanted or suites:
                 started = time.monotonic()

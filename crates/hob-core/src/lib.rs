@@ -55,6 +55,7 @@ pub use task::{
 };
 pub use trace::{FailedAttempt, Trace};
 pub use transcript::{
-    HeardWord, LiveSound, Segment, Sound, SoundFile, Timestamps, Transcribed, TranscriptEvent,
-    TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptTask, TranscriptUsage,
+    HeardWord, LiveSound, PcmLayout, Segment, Sound, SoundFile, Timestamps, Transcribed,
+    TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptTask,
+    TranscriptUsage,
 };

@@ -107,6 +107,15 @@ pub struct SoundFile {
     pub name: Option<String>,
 }
 
+/// The layout of raw samples, of which 8-bit ones are unsigned and all others are signed and little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PcmLayout {
+    pub rate_hz: u32,
+    /// Bytes of one sample of one channel.
+    pub bytes: usize,
+    pub channels: usize,
+}
+
 impl Sound {
     /// The sample rate that transcription models expect.
     pub const RATE_HZ: u32 = 16_000;

@@ -7,8 +7,9 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hob_core::{Clock, Fault, ModelError, UnknownModel};
+use hob_speech::decode::DecodeError;
 use hob_speech::encode::EncodeError;
-use hob_wire::{ErrorBody, ErrorKind, WireError};
+use hob_wire::{ErrorBody, ErrorKind, WireError, WyomingError};
 
 use crate::fit_desk::Unanswerable;
 use crate::keys::KeyRefusal;
@@ -37,6 +38,13 @@ pub(crate) enum ApiError {
     Model(#[from] ModelError),
     #[error(transparent)]
     Encode(#[from] EncodeError),
+    #[error(transparent)]
+    Wyoming(#[from] WyomingError),
+    /// Raw sound of a Wyoming client.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    #[error("'{event}' does not belong here: {why}")]
+    UnexpectedEvent { event: &'static str, why: &'static str },
     #[error("no model is called '{}'{}", .0.name, known(&.0.near))]
     UnknownModel(UnknownModel),
     #[error("this hob has no speech model; get one with `hob pull`")]
@@ -84,6 +92,8 @@ pub(crate) enum ApiError {
     BodyTooLarge { bytes_max: usize },
     #[error("the body did not arrive within {} s", time_max.as_secs())]
     BodyTooSlow { time_max: Duration },
+    #[error("the client sent nothing for {} s in the middle of a request", time_max.as_secs())]
+    ClientSilent { time_max: Duration },
     #[error(
         "the request came through {hops} servers like this one; an upstream of theirs points back \
          at them"
@@ -166,6 +176,9 @@ impl ApiError {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             ApiError::Wire(_)
+            | ApiError::Wyoming(_)
+            | ApiError::Decode(_)
+            | ApiError::UnexpectedEvent { .. }
             | ApiError::WrongKind { .. }
             | ApiError::NotNamed
             | ApiError::NotOurs { .. }
@@ -201,9 +214,9 @@ impl ApiError {
             }
             ApiError::HeadersTooLarge { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             ApiError::Loop { .. } => StatusCode::LOOP_DETECTED,
-            ApiError::BodyTooSlow { .. } | ApiError::BodyBelowMinRate { .. } => {
-                StatusCode::REQUEST_TIMEOUT
-            }
+            ApiError::BodyTooSlow { .. }
+            | ApiError::ClientSilent { .. }
+            | ApiError::BodyBelowMinRate { .. } => StatusCode::REQUEST_TIMEOUT,
             ApiError::NotJson { .. } | ApiError::NeitherFormNorJson { .. } => {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE
             }

@@ -9,6 +9,7 @@ use futures::stream::{self, BoxStream, SelectAll};
 use futures::{StreamExt, TryFutureExt};
 use hob_core::{ModelError, Registered, RegisteredModel, Started, Timeouts};
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use crate::api_error::ApiError;
 use crate::context::{Limits, RequestContext};
@@ -86,7 +87,17 @@ pub(crate) struct Answer<T: AnswerTask> {
     /// not start again.
     waiting_since: Option<Instant>,
     event_time_max: Option<Duration>,
+    input: Input,
     was_warm: bool,
+}
+
+/// The text or sound of a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Input {
+    Complete,
+    /// It arrives while the model works. The token is cancelled when it is complete. Until then a pause is the
+    /// client's: no time limit of the model counts. Waits of such a request do not tell how fast the model is.
+    Arriving(CancellationToken),
 }
 
 impl<T: AnswerTask> Answer<T> {
@@ -100,7 +111,21 @@ impl<T: AnswerTask> Answer<T> {
         start: RequestStart,
         model: &Arc<RegisteredModel<T>>,
         work: T::Work,
+        requests: Vec<T::Request>,
+    ) -> Result<Answer<T>, ApiError> {
+        Answer::start_with(start, model, work, requests, Input::Complete).await
+    }
+
+    /// Starts an answer whose input may still be arriving.
+    ///
+    /// # Errors
+    /// See [`Answer::start`].
+    pub(crate) async fn start_with(
+        start: RequestStart,
+        model: &Arc<RegisteredModel<T>>,
+        work: T::Work,
         mut requests: Vec<T::Request>,
+        input: Input,
     ) -> Result<Answer<T>, ApiError> {
         let mut tracker = RequestTracker::new(start, model);
         for request in &mut requests {
@@ -125,6 +150,7 @@ impl<T: AnswerTask> Answer<T> {
             open,
             waiting_since: None,
             event_time_max,
+            input,
             was_warm,
         };
         answer.push(0, events);
@@ -220,10 +246,15 @@ impl<T: AnswerTask> Answer<T> {
         self.tracker.context.trace.snapshot().queued
     }
 
-    async fn receive(&mut self) -> Result<Option<(u32, T::Event)>, ApiError> {
-        if self.open == 0 {
-            return Ok(None);
-        }
+    /// The next event, unless the input is complete before it.
+    async fn while_input_arrives(&mut self) -> Option<Result<Option<Choice<T>>, ApiError>> {
+        let Input::Arriving(complete) = &self.input else { return None };
+        let next = complete.run_until_cancelled(self.events.next());
+        let since = (Instant::now(), None);
+        bounded::<T, _>(&self.tracker.context, since, next).await.transpose()
+    }
+
+    async fn next_in_time(&mut self) -> Result<Option<Choice<T>>, ApiError> {
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
         let next = bounded::<T, _>(
             &self.tracker.context,
@@ -232,7 +263,20 @@ impl<T: AnswerTask> Answer<T> {
         );
         let next = next.await;
         self.waiting_since = None;
-        self.tracker.waited(since.elapsed());
+        if let Input::Complete = self.input {
+            self.tracker.waited(since.elapsed());
+        }
+        next
+    }
+
+    async fn receive(&mut self) -> Result<Option<(u32, T::Event)>, ApiError> {
+        if self.open == 0 {
+            return Ok(None);
+        }
+        let next = match self.while_input_arrives().await {
+            Some(next) => next,
+            None => self.next_in_time().await,
+        };
         let (choice, event) = match next? {
             None if T::HAS_LAST => return Err(cut_off::<T>().into()),
             None => {

@@ -43,6 +43,7 @@ mod tls;
 mod tracker;
 mod transcription;
 mod upload;
+mod wyoming;
 
 pub use benchmark_files::Pages;
 pub use fit_desk::{FitDesk, Unanswerable};
@@ -51,5 +52,6 @@ pub use metrics::{METRICS, MetricType, ServerMetric};
 pub use options::{Exposed, ServerOptions, check_exposure};
 pub use reloadable_state::ReloadableState;
 pub use router::router;
-pub use serve::serve;
+pub use serve::{Listeners, serve};
 pub use tls::Certificates;
+pub use wyoming::{WyomingPort, WyomingService};

@@ -40,8 +40,7 @@ pub(crate) async fn observe(
     mut request: Request,
     next: Next,
 ) -> Response {
-    static LAST_ID: AtomicU64 = AtomicU64::new(0);
-    let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
+    let id = next_id();
     let context = RequestContext::new(id, request.headers(), state.config(), Arc::clone(&services));
     request.extensions_mut().insert(context.clone());
     let route = route_of(&request);
@@ -68,6 +67,12 @@ pub(crate) async fn observe(
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response
+}
+
+/// The number of a new request.
+pub(crate) fn next_id() -> u64 {
+    static LAST_ID: AtomicU64 = AtomicU64::new(0);
+    LAST_ID.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// The route's pattern, not the path: paths can contain anything, and would create endless metrics.

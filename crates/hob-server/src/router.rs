@@ -32,14 +32,15 @@ pub fn router(
     listen: IpAddr,
 ) -> Router {
     let (metrics, cut_off) = (Arc::new(Metrics::new()), CancellationToken::new());
-    router_with(state.into(), options, listen, Services::new(options, metrics, cut_off))
+    let services = Services::new(options, metrics, cut_off);
+    router_with(state.into(), options, listen, Arc::new(services))
 }
 
 pub(crate) fn router_with(
     state: ReloadableState,
     options: &ServerOptions,
     listen: IpAddr,
-    services: Services,
+    services: Arc<Services>,
 ) -> Router {
     state.begin(&options.keys, options.ledger.clone());
     let guard = Arc::new(Guard::new(listen, &options.allowed_hosts));
@@ -56,7 +57,7 @@ pub(crate) fn router_with(
         .fallback(page::asset)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(guard, check_names))
-        .layer(from_fn_with_state((state, Arc::new(services)), observe))
+        .layer(from_fn_with_state((state, services), observe))
 }
 
 /// Open WebUI and probes call these without a key. With a key, they show what the key is for.

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream, select_all};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -26,6 +28,7 @@ use crate::reloadable_state::ReloadableState;
 use crate::router::router_with;
 use crate::socket::Socket;
 use crate::tls::{Certificates, OpenedConnection, open, plain_remote_routes};
+use crate::wyoming::{WyomingDoor, WyomingPort, wyoming_connection};
 
 /// Histograms keep raw samples until they are folded, also if `/metrics` is never requested.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
@@ -36,7 +39,27 @@ const LAST_WORD_TIME_MAX: Duration = Duration::from_millis(500);
 /// Pause before the next try if the system has no free socket (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What every connection needs.
+/// The addresses on which a server answers.
+#[derive(Debug)]
+pub struct Listeners {
+    pub http: TcpListener,
+    pub wyoming: Vec<WyomingPort>,
+}
+
+impl From<TcpListener> for Listeners {
+    fn from(http: TcpListener) -> Listeners {
+        Listeners { http, wyoming: Vec::new() }
+    }
+}
+
+/// What serves the connections of one listener.
+#[derive(Clone)]
+enum Door {
+    Http(Service),
+    Wyoming(Arc<WyomingDoor>),
+}
+
+/// What every HTTP connection needs.
 #[derive(Clone)]
 struct Service {
     app: Router,
@@ -53,21 +76,22 @@ struct Tls {
     plain_remote: Router,
 }
 
-/// Answers on `listener` until `shutdown` resolves; then lets running answers finish for
+/// Answers on all listeners until `shutdown` resolves; then lets running answers finish for
 /// `options.drain_time_max` and cuts off the rest, which their clients see as an error.
 ///
 /// # Errors
-/// The listener has no address, which means that it was not bound.
+/// The HTTP listener has no address, which means that it was not bound.
 pub async fn serve(
-    listener: TcpListener,
+    listeners: impl Into<Listeners>,
     state: impl Into<ReloadableState>,
     options: ServerOptions,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    let listen = listener.local_addr()?.ip();
+    let (Listeners { http, wyoming }, state) = (listeners.into(), state.into());
+    let listen = http.local_addr()?.ip();
     let metrics = Arc::new(Metrics::new());
-    let cut_off = CancellationToken::new();
-    let services = Services::new(&options, Arc::clone(&metrics), cut_off.clone());
+    let (cut_off, stop) = (CancellationToken::new(), CancellationToken::new());
+    let services = Arc::new(Services::new(&options, Arc::clone(&metrics), cut_off.clone()));
     let tls = options
         .certificates
         .clone()
@@ -76,31 +100,54 @@ pub async fn serve(
         tls,
         header_time_max: options.header_time_max,
         stall_time_max: options.stall_time_max,
-        stop: CancellationToken::new(),
-        app: router_with(state.into(), &options, listen, services),
+        stop: stop.clone(),
+        app: router_with(state.clone(), &options, listen, Arc::clone(&services)),
     };
     let limit = ConnectionLimit::new(options.connections_max);
     let mut connections = JoinSet::new();
     let mut upkeep = interval(METRICS_UPKEEP);
     tokio::pin!(shutdown);
-    // This future outlives one turn of the loop: an accepted connection that waits for its slot must not be dropped.
-    let mut accepting = Box::pin(accept(&listener, &limit));
+    let wyoming = wyoming.into_iter().map(|WyomingPort { listener, service, model }| {
+        let (state, services) = (state.clone(), Arc::clone(&services));
+        let (stall_time_max, stop) = (options.stall_time_max, stop.clone());
+        let door = WyomingDoor { service, model, state, services, stall_time_max, stop };
+        (listener, Door::Wyoming(Arc::new(door)))
+    });
+    let doors = [(http, Door::Http(service))].into_iter().chain(wyoming);
+    // A stream keeps an accepted connection that waits for its slot, also over turns of the loop.
+    let mut accepting = select_all(doors.map(|(listener, door)| accepted(listener, door, &limit)));
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             Some(_) = connections.join_next() => {}
             _ = upkeep.tick() => metrics.fold(),
-            (socket, slot) = &mut accepting => {
-                connections.spawn(connection(socket, slot, service.clone()));
-                accepting = Box::pin(accept(&listener, &limit));
+            Some((socket, slot, door)) = accepting.next() => {
+                match door {
+                    Door::Http(service) => connections.spawn(connection(socket, slot, service)),
+                    Door::Wyoming(door) => {
+                        connections.spawn(wyoming_connection(socket, slot, door))
+                    }
+                };
             }
         }
     }
     drop(accepting);
-    drop(listener);
-    service.stop.cancel();
+    stop.cancel();
     drain(connections, options.drain_time_max, &cut_off).await;
     Ok(())
+}
+
+/// All connections of one listener.
+fn accepted<'a>(
+    listener: TcpListener,
+    door: Door,
+    limit: &'a Arc<ConnectionLimit>,
+) -> BoxStream<'a, (TcpStream, ConnectionSlot, Door)> {
+    let next = move |(listener, door): (TcpListener, Door)| async move {
+        let (socket, slot) = accept(&listener, limit).await;
+        Some(((socket, slot, door.clone()), (listener, door)))
+    };
+    stream::unfold((listener, door), next).boxed()
 }
 
 /// Accepts the next connection and waits for a slot for it. One connection waits here, the others in the kernel.
@@ -110,7 +157,13 @@ async fn accept(
 ) -> (TcpStream, ConnectionSlot) {
     loop {
         match listener.accept().await {
-            Ok((socket, _)) => return (socket, limit.take().await),
+            Ok((socket, _)) => {
+                // Small chunks must leave at once. A socket that refuses the option is only slower.
+                if let Err(error) = socket.set_nodelay(true) {
+                    tracing::debug!(%error, "TCP_NODELAY was refused");
+                }
+                return (socket, limit.take().await);
+            }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 limit.make_room();
@@ -121,10 +174,6 @@ async fn accept(
 }
 
 async fn connection(socket: TcpStream, slot: ConnectionSlot, service: Service) {
-    // Small chunks must leave at once. A socket that refuses the option is only slower.
-    if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY was refused");
-    }
     let wrap = |socket| Socket::new(socket, service.stall_time_max);
     let Some(tls) = &service.tls else {
         return answer(wrap(socket), &service.app, &slot, &service).await;

@@ -20,7 +20,7 @@ use crate::speech_plan::WHOLE_SOUND_S_MAX;
 /// Samples that are encoded in one step on an async thread: half a second at 24 kHz, which costs a few
 /// milliseconds in the slowest format. Moving every piece to another thread would cost more. Between
 /// pieces the runtime can run other tasks.
-const ENCODED_AT_ONCE: usize = 12_000;
+pub(crate) const ENCODED_AT_ONCE: usize = 12_000;
 
 /// What an answer has so far.
 #[derive(Default)]

@@ -1,7 +1,9 @@
 //! Turns a speech request into one for a model: voice, language, format, expected length.
 //! Everything that can be rejected without the model is rejected here, before admission.
 
-use hob_core::{Direction, ModelError, RegisteredModel, Speech, SpeechRequest, SpeechText, Trace};
+use hob_core::{
+    Direction, ModelError, RegisteredModel, Speech, SpeechRequest, SpeechText, Speed, Trace,
+};
 use hob_speech::encode::AudioFormat;
 use hob_wire::{Delivery, WireError, WireSpeech, language_agrees, voice_among};
 
@@ -68,6 +70,19 @@ pub(crate) fn plan(
         input_chars: chars as u64,
     };
     Ok(Plan { request, answer, sound_s })
+}
+
+/// The request for a text that is still being written.
+pub(crate) fn arriving_request(
+    model: &RegisteredModel<Speech>,
+    text: SpeechText,
+    asked: Option<String>,
+    language: Option<&str>,
+) -> Result<SpeechRequest, ApiError> {
+    let voice = voice(model, asked)?;
+    check_language(model, &voice, language)?;
+    let instructions = instructions(model.model.direction(), None, &mut Vec::new())?;
+    Ok(SpeechRequest { text, voice, speed: Speed::NORMAL, instructions, trace: Trace::default() })
 }
 
 fn check_text(text: &str, chars_max: usize) -> Result<usize, ModelError> {

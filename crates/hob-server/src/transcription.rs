@@ -145,7 +145,10 @@ fn model_request(
 }
 
 /// Test suites of clients send languages that do not exist, and expect an answer nevertheless.
-fn language(context: &RequestContext, asked: Option<&str>) -> Result<Option<String>, WireError> {
+pub(crate) fn language(
+    context: &RequestContext,
+    asked: Option<&str>,
+) -> Result<Option<String>, WireError> {
     let Some(asked) = asked else { return Ok(None) };
     if context.registry().answers_unknown() {
         return Ok(Some(asked.to_owned()));

@@ -1,15 +1,18 @@
 //! Bytes of an uploaded file → mono samples at 16 kHz: wav, flac, mp3, m4a, ogg, opus and webm, in any rate and layout.
-//! The content decides the format, never a name. Only the next piece is held decoded.
+//! The content decides the format, never a name. Only the next piece is held decoded. `pcm.rs` decodes raw samples.
 
 mod codec;
 mod mp4;
 mod opus;
+mod pcm;
 mod resample;
 mod track;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
+
+pub use pcm::PcmDecoder;
 
 use resample::Resampler;
 use track::SoundTrack;
@@ -43,6 +46,8 @@ pub enum DecodeError {
         track::CHANNELS_MAX
     )]
     UnsupportedLayout { rate_hz: u32, channels: usize },
+    #[error("a sample of raw sound has {bytes} bytes (expected 1 to 4)")]
+    UnsupportedSampleSize { bytes: usize },
     /// Nothing could be decoded. If some sound comes before the damage, the decoder returns that sound and no error.
     #[error("the sound is damaged at {at_s:.1} s: {detail}")]
     Damaged { at_s: f64, detail: String },

@@ -17,10 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::routing::{FallBack, RetryDecision, RouteView, TargetStatus, TargetView, order};
-use hob_core::{ModelError, ModelState, Trace};
+use hob_core::{ModelError, ModelState, Started, Trace};
 use tokio::time::{Instant, sleep};
 
 use crate::options::AliasOptions;
+use crate::target::Source;
 
 pub(crate) use candidate::Candidate;
 pub(crate) use task::RouteTask;
@@ -51,6 +52,28 @@ impl<T: RouteTask> Route<T> {
         let candidates: Vec<_> = candidates.into_iter().map(Arc::new).collect();
         let card = T::card(&candidates);
         Arc::new(Route { options, candidates, card })
+    }
+
+    /// The only target, if it is a local model. Input that is still arriving goes straight to it: there is no other
+    /// target that would have to read it again.
+    fn only_local(&self) -> Option<&Candidate<T>> {
+        let [candidate] = &self.candidates[..] else { return None };
+        matches!(candidate.target.source, Source::Local(_)).then(|| &**candidate)
+    }
+
+    /// Starts a request whose input is still arriving. No time limit counts, because the writer or speaker may pause.
+    async fn start_arriving(
+        &self,
+        candidate: &Candidate<T>,
+        mut request: T::Request,
+    ) -> Result<Started<T>, ModelError> {
+        let (trace, asked) = (T::trace_mut(&mut request).clone(), Instant::now());
+        trace.asking(&candidate.target.name, candidate.is_warm());
+        let started = T::start(&candidate.model, request).await;
+        started.inspect_err(|error| {
+            candidate.target.failed(error, None, self.options.cool_down);
+            trace.failed(&candidate.target.name, error, asked.elapsed());
+        })
     }
 
     fn total(&self) -> Duration {

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::chat::Reading;
 use hob_core::{
-    Fault, ModelError, ModelState, Sound, SoundFile, TranscriptEvent, TranscriptModel,
+    Fault, LiveSound, ModelError, ModelState, Sound, SoundFile, TranscriptEvent, TranscriptModel,
     TranscriptRequest, TranscriptStream, TranscriptTask,
 };
 use hob_wire::{
@@ -24,6 +24,8 @@ use crate::upstream_model::UpstreamModel;
 
 /// Bytes of one event.
 const PIECE_BYTES_MAX: usize = 8 << 20;
+/// Seconds of live sound that are collected.
+const LIVE_S_MAX: usize = 600;
 /// Malformed events that are skipped.
 const MALFORMED_MAX: u32 = 3;
 /// Left out for models that return text only.
@@ -40,7 +42,7 @@ impl UpstreamTranscription {
         if matches!(kind, UpstreamKind::Ollama | UpstreamKind::Anthropic) {
             return Err(served.incapable("transcription"));
         }
-        let file = file(&request.sound).ok_or_else(|| served.incapable("live sound"))?;
+        let file = file(&request.sound).await?;
         let shape = self.shape(&request, kind);
         let mut answered = self.post(&request, &file, shape).await;
         // Newer models of OpenAI's say only text, and say so. Only a client that reads a whole transcript insists on times.
@@ -95,13 +97,31 @@ fn form(file: &SoundFile) -> Form {
     Form::new().file("file", &name, kind, file.bytes.clone())
 }
 
-/// Samples are sent as a WAV file. `None` for live sound, which has no end yet.
-fn file(sound: &Sound) -> Option<SoundFile> {
-    match sound {
-        Sound::File(file) => Some(file.clone()),
-        Sound::Samples(samples) => Some(SoundFile { bytes: wav(samples), name: None }),
-        Sound::Live(_) => None,
+/// Samples are sent as a WAV file; live sound too, when it is complete.
+async fn file(sound: &Sound) -> Result<SoundFile, ModelError> {
+    let bytes = match sound {
+        Sound::File(file) => return Ok(file.clone()),
+        Sound::Samples(samples) => wav(samples),
+        Sound::Live(live) => wav(&whole_sound(live).await?),
+    };
+    Ok(SoundFile { bytes, name: None })
+}
+
+/// Collects live sound, because other servers accept files only.
+pub(crate) async fn whole_sound(live: &LiveSound) -> Result<Vec<f32>, ModelError> {
+    let Some(mut pieces) = live.take() else {
+        let detail = "the live sound was sent to another model before".to_owned();
+        return Err(ModelError::EngineFailed { engine: "transcription", detail });
+    };
+    let mut whole = Vec::new();
+    while let Some(samples) = pieces.next().await {
+        whole.extend(samples);
+        if whole.len() > LIVE_S_MAX * Sound::RATE_HZ as usize {
+            let reason = format!("is longer than {LIVE_S_MAX} s of live sound");
+            return Err(ModelError::InvalidField { field: "file", reason });
+        }
     }
+    Ok(whole)
 }
 
 fn wav(samples: &[f32]) -> Bytes {

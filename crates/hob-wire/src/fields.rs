@@ -102,6 +102,11 @@ impl<'a> Fields<'a> {
         Fields(members.into_iter().map(|(name, value)| (name, Field::Value(value))).collect())
     }
 
+    /// Adds the fields of `other`, which win over fields of the same name.
+    pub(crate) fn replace_by(&mut self, other: Fields<'a>) {
+        self.0.extend(other.0);
+    }
+
     /// Takes the fields of `T` and leaves the others. One body may hold the fields of several types.
     ///
     /// # Errors

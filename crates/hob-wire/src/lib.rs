@@ -24,6 +24,7 @@ mod speech;
 mod sse;
 mod transcript;
 mod upstream;
+mod wyoming;
 
 pub use chat::{CallShape, ChatAnswer, ChatChunks, ChatDelivery, UsageChunk, WireChat, parse_chat};
 pub use completions::{CompletionAnswer, CompletionChunks, Echo, WireCompletion, parse_completion};
@@ -76,4 +77,8 @@ pub use upstream::{
     parse_openai_models, parse_openai_vectors, parse_tabby_model, parse_transcript, parse_voices,
     sound_name, transcript_fields, transcript_path, upstream_path, upstream_request,
     upstream_speech_request,
+};
+pub use wyoming::{
+    SpeechProgram, TranscriptionProgram, WyomingAnswer, WyomingDecoder, WyomingError, WyomingEvent,
+    WyomingInfo, WyomingTranscribe, WyomingVoice,
 };

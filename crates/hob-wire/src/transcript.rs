@@ -26,6 +26,7 @@ pub use events::{
 pub use form::FormField;
 pub(crate) use formats::{Transcript, VerboseTranscript};
 pub use formats::{TranscriptAnswer, TranscriptFormat};
+pub(crate) use language::language_codes;
 pub use language::spoken_language;
 
 const FILE: &str = "file";

@@ -11,6 +11,7 @@ mod problems;
 mod time;
 mod transcription;
 mod words;
+mod wyoming;
 
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
@@ -29,6 +30,7 @@ pub(crate) use memory::{BytesText, MemorySection};
 pub(crate) use time::TimeText;
 pub(crate) use transcription::TranscriptionSection;
 pub(crate) use words::{EffortName, KindName, StrategyName};
+pub(crate) use wyoming::WyomingSection;
 
 use crate::bounded_file::read_text;
 use crate::failure::{CliResult, Failure};
@@ -62,6 +64,9 @@ pub(crate) struct ConfigFile {
     /// The transcription model.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) transcription: TranscriptionSection,
+    /// Ports for Home Assistant.
+    #[serde(skip_serializing_if = "is_default")]
+    pub(crate) wyoming: WyomingSection,
     /// The memory that all local models share.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) memory: MemorySection,
@@ -257,7 +262,8 @@ mod tests {
             parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\ncpu_moe_layers = 2\nkeep_alive = \"5m\"\n\
             load = \"first_request\"\nthinking_tokens_max = 100\nanswer_tokens_max = 900\nrequests_max = 3\n\
             pinned = true\n[transcription]\nmodel = \"a.bin\"\nthreads = 2\nkeep_alive = \"5m\"\nload = \"first_request\"\n\
-            requests_max = 3\n[memory]\nmax = \"6GB\"\n[model.NAME]\nmodel = \"b.gguf\"\n[ledger]\nenabled = false\ndays = 7\n[dev]\nmock_unknown_models = true\n\
+            requests_max = 3\n[wyoming]\nenabled = true\nlisten = \"::1\"\nspeech_port = 1\ntranscription_port = 2\n\
+            speech_model = \"a\"\ntranscription_model = \"b\"\nannounce = false\n[memory]\nmax = \"6GB\"\n[model.NAME]\nmodel = \"b.gguf\"\n[ledger]\nenabled = false\ndays = 7\n[dev]\nmock_unknown_models = true\n\
             [defaults]\nconnect_timeout = \"1s\"\nfirst_token_timeout = \"45s\"\nidle_timeout = \"250ms\"\ntotal_timeout = \"10m\"\n\
             load_timeout = \"5m\"\n[upstream.NAME]\nkind = \"ollama\"\nurl = \"http://a\"\n\
             key = \"env:A\"\nconnect_timeout = \"2s\"\nfirst_token_timeout = \"46s\"\nidle_timeout = \"31s\"\nslots = 4\n\

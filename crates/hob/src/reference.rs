@@ -55,13 +55,14 @@ pub(crate) fn config_markdown() -> CliResult<String> {
 }
 
 /// Tables in the order of the page: what most users need comes first.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "",
     "server",
     "speech",
     "chat",
     "transcription",
     "model.NAME",
+    "wyoming",
     "memory",
     "upstream.NAME",
     "alias.NAME",

@@ -130,6 +130,8 @@ impl ConfigWatcher<'_> {
             ("[server]", old.server != new.server),
             ("[speech]", old.speech != new.speech),
             ("[chat]", old.chat != new.chat),
+            ("[transcription]", old.transcription != new.transcription),
+            ("[wyoming]", old.wyoming != new.wyoming),
             ("[memory]", old.memory != new.memory),
             ("[model]", old.model != new.model),
             ("[ledger]", old.ledger != new.ledger),

@@ -7,6 +7,7 @@ pub(crate) mod gateway;
 mod memory;
 mod tls;
 mod transcription;
+mod wyoming;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,6 +19,7 @@ pub(crate) use environment::{Environment, VARIABLES};
 pub(crate) use memory::MemorySettings;
 pub(crate) use tls::TlsSettings;
 pub(crate) use transcription::TranscriptionSettings;
+pub(crate) use wyoming::WyomingSettings;
 
 use crate::bounded_file::read_text;
 use crate::config::{ConfigFile, LedgerSection, LoadedConfig, ServerSection, SpeechSection};
@@ -52,6 +54,7 @@ pub(crate) struct Overrides {
     pub(crate) threads: Option<u16>,
     pub(crate) chat_model: Option<String>,
     pub(crate) hear_model: Option<String>,
+    pub(crate) wyoming: bool,
     pub(crate) context_tokens: Option<NonZeroU32>,
 }
 
@@ -63,6 +66,7 @@ pub(crate) struct Settings {
     pub(crate) speech: SpeechSettings,
     pub(crate) chat: ChatSettings,
     pub(crate) transcription: TranscriptionSettings,
+    pub(crate) wyoming: WyomingSettings,
     pub(crate) memory: MemorySettings,
     /// Further chat models by name.
     pub(crate) models: BTreeMap<String, ChatSettings>,
@@ -199,9 +203,11 @@ impl Settings {
         written: &LoadedConfig,
     ) -> CliResult<Settings> {
         let chat = ChatSettings::resolve(flags, environment, written);
+        let server = server(flags, environment, written)?;
         Ok(Settings {
             home: home(flags, environment, written)?,
-            server: server(flags, environment, written)?,
+            wyoming: WyomingSettings::resolve(flags, written, &server),
+            server,
             speech: speech(flags, environment, written),
             transcription: TranscriptionSettings::resolve(flags, environment, written),
             memory: MemorySettings::resolve(written),
@@ -244,6 +250,7 @@ impl Settings {
             speech: self.speech.as_written(),
             chat: self.chat.as_written(),
             transcription: self.transcription.as_written(),
+            wyoming: self.wyoming.as_written(),
             memory: self.memory.as_written(),
             model: self
                 .models

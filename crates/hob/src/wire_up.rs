@@ -1,6 +1,7 @@
 //! Builds a server from the settings: workers, a registry, and the parts of the other crates.
 //! Decides nothing itself: the settings determine what is built.
 
+mod announcement;
 mod chat;
 mod context;
 mod fit_desk;
@@ -9,6 +10,7 @@ mod memory;
 mod timing;
 mod tls;
 mod transcription;
+mod wyoming;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,6 +52,7 @@ pub(crate) use timing::{
 
 pub(crate) use tls::{certificates, network_address};
 pub(crate) use transcription::{Hearing, work_transcription};
+pub(crate) use wyoming::{announce_wyoming, check_wyoming_exposure, wyoming_ports};
 
 /// Seconds of work per second of sound, until the first answers correct the guess.
 const RTF_GUESS: f64 = 0.3;

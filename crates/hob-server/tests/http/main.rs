@@ -35,3 +35,7 @@ mod speaking;
 mod stopping;
 mod tls;
 mod upstream_names;
+mod wyoming;
+mod wyoming_hearing;
+mod wyoming_limits;
+mod wyoming_speaking;

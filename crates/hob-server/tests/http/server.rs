@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hob_core::{Admission, RegisteredModel, Registry, SoundSeconds, Speech, Work};
-use hob_server::{ServerOptions, serve};
+use hob_server::{Listeners, ServerOptions, WyomingPort, serve};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -73,12 +73,24 @@ impl Server {
         model: Arc<StagedSpeech>,
         admission: Admission<W>,
     ) -> Server {
+        Server::start_ports(registry, options, model, admission, Vec::new()).await
+    }
+
+    /// With ports for Wyoming, too.
+    pub(crate) async fn start_ports<W: Work>(
+        registry: Registry,
+        options: ServerOptions,
+        model: Arc<StagedSpeech>,
+        admission: Admission<W>,
+        wyoming: Vec<WyomingPort>,
+    ) -> Server {
         let admission = ModelLoad::of(admission);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();
         let mut running = JoinSet::new();
-        running.spawn(serve(listener, registry, options, async move {
+        let listeners = Listeners { http: listener, wyoming };
+        running.spawn(serve(listeners, registry, options, async move {
             // An error means that the test has ended, so the server stops too.
             stopped.await.unwrap_or_default();
         }));

@@ -11,13 +11,12 @@ use hob_core::{
     SpeechRequest, SpeechStream, SpeechText, Voice,
 };
 use hob_wire::voice_among;
-use tokio::time::Instant;
 
 use super::attempt::Ask;
 use super::task::{AnswerEnd, EventRole, RouteTask};
 use super::{AliasModel, Candidate, Route};
 use crate::speech::{UpstreamSpeech, whole_text};
-use crate::target::{Source, Target};
+use crate::target::Target;
 use crate::upstream_model::UpstreamModel;
 
 /// English at the voice's own speed, to estimate the length of an answer.
@@ -82,18 +81,10 @@ impl Route<Speech> {
         Ok(SpeechStream::new(started.head, started.events))
     }
 
-    /// Arriving text goes straight to a single local model: there is no other target that would have to
-    /// read it again. No time limit counts, because the writer of the text may pause.
     async fn speak_arriving(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
-        let [candidate] = &self.candidates[..] else { return self.speak(request).await };
-        let Source::Local(_) = candidate.target.source else { return self.speak(request).await };
-        let (trace, asked) = (request.trace.clone(), Instant::now());
-        trace.asking(&candidate.target.name, candidate.is_warm());
-        let spoken = candidate.model.speak(request).await;
-        spoken.inspect_err(|error| {
-            candidate.target.failed(error, None, self.options.cool_down);
-            trace.failed(&candidate.target.name, error, asked.elapsed());
-        })
+        let Some(local) = self.only_local() else { return self.speak(request).await };
+        let started = self.start_arriving(local, request).await?;
+        Ok(SpeechStream::new(started.head, started.events))
     }
 }
 

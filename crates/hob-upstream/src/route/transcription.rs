@@ -8,15 +8,15 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::chat::Reading;
 use hob_core::{
-    ModelError, ModelState, SoundSeconds, TranscriptEvent, TranscriptModel, TranscriptRequest,
-    TranscriptStream, Transcription,
+    ModelError, ModelState, Sound, SoundSeconds, TranscriptEvent, TranscriptModel,
+    TranscriptRequest, TranscriptStream, Transcription,
 };
 
 use super::attempt::Ask;
 use super::task::{AnswerEnd, EventRole, RouteTask};
 use super::{AliasModel, Candidate, Route};
 use crate::target::Target;
-use crate::transcription::UpstreamTranscription;
+use crate::transcription::{UpstreamTranscription, whole_sound};
 use crate::upstream_model::UpstreamModel;
 
 impl RouteTask for Transcription {
@@ -68,22 +68,36 @@ impl RouteTask for Transcription {
     }
 }
 
+impl Route<Transcription> {
+    async fn hear(&self, mut request: TranscriptRequest) -> Result<TranscriptStream, ModelError> {
+        if let Sound::Live(live) = &request.sound {
+            if let Some(local) = self.only_local() {
+                return Ok(self.start_arriving(local, request).await?.events);
+            }
+            // Sound that one target has heard cannot be heard again by the next.
+            request.sound = Sound::Samples(whole_sound(live).await?.into());
+        }
+        let same = |_: &Candidate<Transcription>| request.clone();
+        let ask = Ask::new(&request.trace, self.ends(), &same);
+        let candidates = self.ordered(self.candidates.clone(), 0);
+        Ok(self.ask(candidates, &ask).await?.into_started().events)
+    }
+}
+
 impl TranscriptModel for AliasModel<Transcription> {
     fn state(&self) -> ModelState {
         self.0.state()
+    }
+
+    /// The languages of the first target.
+    fn languages(&self) -> &[String] {
+        self.0.candidates.first().map_or(&[], |candidate| candidate.model.languages())
     }
 
     fn transcribe(
         &self,
         request: TranscriptRequest,
     ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
-        let route = &self.0;
-        async move {
-            let same = |_: &Candidate<Transcription>| request.clone();
-            let ask = Ask::new(&request.trace, route.ends(), &same);
-            let candidates = route.ordered(route.candidates.clone(), 0);
-            Ok(route.ask(candidates, &ask).await?.into_started().events)
-        }
-        .boxed()
+        self.0.hear(request).boxed()
     }
 }

@@ -1,17 +1,22 @@
 //! Transcription: the requests to other servers, their answers, and which target answers when one fails.
 //! `hob-wire` parses the answers and tests their fields.
 
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
 use axum::body::Bytes;
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream;
+use futures::{FutureExt, StreamExt};
 use hob_core::chat::Reading;
 use hob_core::{
-    Fault, ModelError, Registry, Segment, Sound, SoundFile, Timestamps, Trace, Transcribed,
-    TranscriptEvent, TranscriptRequest, TranscriptTask,
+    Admission, Fault, LiveSound, ModelError, ModelState, RegisteredModel, Registry, Resolve,
+    Segment, Sound, SoundFile, Timestamps, Trace, Transcribed, TranscriptEvent, TranscriptModel,
+    TranscriptRequest, TranscriptStream, TranscriptTask, Transcription,
 };
-use hob_core::{Resolve, Transcription};
 use hob_upstream::{Gateway, GatewayOptions, UpstreamKind};
 
-use crate::stage::{End, Stage, chunked, status, two, upstream, whole};
+use crate::stage::{End, Stage, alias, chunked, status, two, upstream, whole};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -93,6 +98,85 @@ async fn samples_go_on_as_a_wav() {
     let form = server.asked().remove(0).body;
     let wav = b"WAVEfmt \x10\0\0\0\x01\0\x01\0\x80\x3e\0\0\0\x7d\0\0\x02\0\x10\0data\x04\0\0\0\xff\x7f\x01\x80";
     assert!(form.windows(wav.len()).any(|window| window == wav), "{form:?}");
+}
+
+#[tokio::test]
+async fn live_sound_goes_on_as_a_wav_when_it_is_complete() {
+    let server = Stage::of([whole(JSON, HI), whole(JSON, HI), whole(JSON, HI)]).await;
+    let gateway = two(&server, &server);
+    let live = |pieces: Vec<Vec<f32>>| {
+        let sound = Sound::Live(LiveSound::new(stream::iter(pieces).boxed()));
+        TranscriptRequest { sound, ..recording() }
+    };
+    for name in ["a/m", "any"] {
+        let request = live(vec![vec![1.0], vec![], vec![-1.0]]);
+        hear(&gateway, name, request).await.expect("a transcript");
+    }
+    for asked in server.asked() {
+        let samples = b"data\x04\0\0\0\xff\x7f\x01\x80";
+        assert!(asked.body.windows(samples.len()).any(|window| window == samples));
+    }
+    let endless = stream::repeat(vec![0.0; 1 << 20]).boxed();
+    let request = TranscriptRequest { sound: Sound::Live(LiveSound::new(endless)), ..recording() };
+    let refused = hear(&gateway, "any", request).await.expect_err("too long");
+    assert!(refused.to_string().contains("longer than 600 s"), "{refused}");
+    let taken = live(vec![vec![0.0]]);
+    hear(&gateway, "a/m", taken.clone()).await.expect("a transcript");
+    let refused = hear(&gateway, "a/m", taken).await.expect_err("heard before");
+    assert!(refused.to_string().contains("sent to another model before"), "{refused}");
+}
+
+/// A local model that needs live sound, and has no time for anything else.
+struct Ears;
+
+impl TranscriptModel for Ears {
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn languages(&self) -> &[String] {
+        static LANGUAGES: LazyLock<Vec<String>> = LazyLock::new(|| vec!["en".to_owned()]);
+        &LANGUAGES
+    }
+
+    fn transcribe(
+        &self,
+        request: TranscriptRequest,
+    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
+        let pieces = match request.sound {
+            Sound::Live(live) => live.take(),
+            _ => None,
+        };
+        let pieces = pieces.expect("live sound, not collected, and not heard before");
+        let texts = pieces.map(|samples| delta(&samples.len().to_string()));
+        async { Ok(texts.chain(stream::iter([done(1.0)])).boxed()) }.boxed()
+    }
+}
+
+/// The speaker pauses for longer than any time limit of the alias.
+#[tokio::test(start_paused = true)]
+async fn a_single_local_model_hears_live_sound_as_it_comes() {
+    let mut registry = Registry::default();
+    let model: Arc<dyn TranscriptModel> = Arc::new(Ears);
+    registry.add(Arc::new(RegisteredModel::<Transcription>::new(
+        "own",
+        model,
+        Admission::new(1, 0.1),
+    )));
+    let mut route = alias("ears", &["own"]);
+    route.timeouts.first_token = Some(Duration::from_secs(1));
+    let options = GatewayOptions { aliases: vec![route], ..Default::default() };
+    let gateway = Gateway::new(options, &registry, None).expect("a gateway");
+    let pieces = stream::unfold(1, |n| async move {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        (n < 3).then(|| (vec![0.0; n], n + 1))
+    });
+    let sound = Sound::Live(LiveSound::new(pieces.boxed()));
+    let request = TranscriptRequest { sound, ..streamed() };
+    let heard = hear(&gateway, "ears", request).await;
+    assert_eq!(heard, Ok(vec![delta("1"), delta("2"), done(1.0)]));
+    let target = Resolve::<Transcription>::resolve(&gateway, "ears").expect("a name");
+    assert_eq!(target.model.languages(), ["en"]);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::time::Instant;
 use clap::Args;
 use futures::future::join_all;
 use hob_core::{Kind, ModelError, ModelLifecycle, RegisteredModel, Registry, task};
-use hob_server::{Pages, ReloadableState, ServerOptions};
+use hob_server::{Listeners, Pages, ReloadableState, ServerOptions};
 use hob_upstream::Gateway;
 use tokio::net::TcpListener;
 
@@ -42,6 +42,9 @@ pub(crate) struct ServeArgs {
     /// Allow other machines to connect without an API key
     #[arg(long)]
     allow_remote: bool,
+    /// Open ports for Home Assistant (Wyoming): 10200 for speech, 10300 for transcription
+    #[arg(long)]
+    wyoming: bool,
     /// A host name under which browsers may call this server, besides localhost; repeatable
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
@@ -93,6 +96,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Cli
         threads: args.threads,
         chat_model: args.chat_model.clone(),
         hear_model: args.hear_model.clone(),
+        wyoming: args.wyoming,
         context_tokens: args.context,
         home: None,
     };
@@ -104,9 +108,11 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
     let mut signals = StopSignals::listen()?;
     check_exposure(app)?;
     let certificates = wire_up::certificates(app)?;
+    wire_up::check_wyoming_exposure(app)?;
     let listener = bind(app.settings.server.listen.0, &app.settings).await?;
     let models = Models::start(app)?;
     let begun = models.renew(app, &app.written, &Gateway::default())?;
+    let wyoming = wire_up::wyoming_ports(app, &begun.registry).await?;
     // Opened last, so that a server that fails to start leaves no file behind.
     let has_keys = !begun.keys.is_empty();
     let pages = Arc::new(benchmarks(app));
@@ -123,6 +129,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         ..wire_up::server_options(&app.settings)
     };
     announce(&listener, app)?;
+    let announcement = wire_up::announce_wyoming(&wyoming, app)?;
     let live = ReloadableState::from(begun.registry);
     let renew = |written: &LoadedConfig, old: &Gateway| models.renew(app, written, old);
     let following = ConfigWatcher {
@@ -137,7 +144,8 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     // Resolves when the sender is used, and when it is dropped.
     let shutdown = async { drop(stopped.await) };
-    let serving = hob_server::serve(listener, live, options, shutdown);
+    let listeners = Listeners { http: listener, wyoming };
+    let serving = hob_server::serve(listeners, live, options, shutdown);
     let stopping = async {
         signals.next().await;
         app.printer.note("stopping; press Ctrl-C again to stop at once");
@@ -153,6 +161,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         never = following.follow() => match never {},
         never = models.pulled.follow() => match never {},
     }
+    drop(announcement);
     models.shutdown().await;
     Ok(Exit::Done)
 }

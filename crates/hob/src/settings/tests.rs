@@ -77,12 +77,34 @@ fn without_settings_the_defaults_apply() {
             load: LoadAt::FirstRequest,
             requests_max: NonZeroU16::new(16).expect("not zero"),
         },
+        wyoming: WyomingSettings {
+            is_enabled: false,
+            listen: [127, 0, 0, 1].into(),
+            speech_port: 10_200,
+            transcription_port: 10_300,
+            speech_model: None,
+            transcription_model: None,
+            announces: true,
+        },
         memory: MemorySettings { max: None },
         models: BTreeMap::new(),
         ledger: LedgerSettings { enabled: true, days: NonZeroU16::new(90).expect("not zero") },
         dev: DevSettings { mock_unknown_models: false },
     };
     assert_eq!(settings, expected);
+}
+
+#[test]
+fn the_wyoming_ports_are_where_the_server_is() {
+    let file = written("[server]\nlisten = \"0.0.0.0:1\"\n[wyoming]\nspeech_port = 7\n");
+    let flags = Overrides { wyoming: true, ..Overrides::default() };
+    let WyomingSettings { is_enabled, listen, speech_port, transcription_port, .. } =
+        settle(&flags, &environment(), &file).wyoming;
+    let expected = (true, "0.0.0.0".to_owned(), 7, 10_300);
+    assert_eq!((is_enabled, listen.to_string(), speech_port, transcription_port), expected);
+    let file = written("[server]\nlisten = \"0.0.0.0:1\"\n[wyoming]\nlisten = \"::1\"\n");
+    let wyoming = settle(&Overrides::default(), &environment(), &file).wyoming;
+    assert_eq!((wyoming.is_enabled, wyoming.listen.to_string()), (false, "::1".to_owned()));
 }
 
 #[test]

@@ -1,0 +1,270 @@
+//! One connection: events of the client in order, one request at a time, and answers in order.
+//! While a request runs, its input is read and a ping is answered. The next request waits for its end.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_wire::{WyomingAnswer, WyomingEvent, WyomingInfo, WyomingTranscribe, WyomingVoice};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+use super::event_reader::EventReader;
+use super::speech::{SpokenText, TextInput};
+use super::transcription::SoundInput;
+use super::{WyomingDoor, WyomingService, programs, speech, transcription};
+use crate::api_error::ApiError;
+use crate::connections::ConnectionSlot;
+use crate::context::RequestContext;
+
+/// Where answers go. Sending waits until the client reads.
+#[derive(Clone)]
+pub(super) struct Answers(mpsc::Sender<Vec<u8>>);
+
+impl Answers {
+    /// After the client has left, nothing is sent: then the whole connection is dropped.
+    pub(super) async fn send(&self, answer: WyomingAnswer<'_>) {
+        if self.0.send(answer.to_bytes()).await.is_err() {
+            tracing::trace!("the client has left");
+        }
+    }
+}
+
+/// Writes all answers, and closes the connection after the last one.
+pub(super) async fn write(
+    mut socket: impl AsyncWrite + Unpin,
+    mut unsent: mpsc::Receiver<Vec<u8>>,
+) -> io::Result<()> {
+    while let Some(bytes) = unsent.recv().await {
+        socket.write_all(&bytes).await?;
+        socket.flush().await?;
+    }
+    socket.shutdown().await
+}
+
+/// The text or sound of the running request.
+pub(super) trait RequestInput {
+    /// Takes an event of this request. Returns an event that belongs to the next one.
+    ///
+    /// # Errors
+    /// The event breaks a limit.
+    async fn take(&mut self, event: WyomingEvent) -> Result<Option<WyomingEvent>, ApiError>;
+
+    /// How long the client may send nothing. `None`: the input is complete.
+    fn silence_max(&self) -> Option<Duration>;
+}
+
+/// What ended the input of a request.
+enum FeedEnd {
+    ClientLeft,
+    NextRequest(WyomingEvent),
+}
+
+/// Whether the connection goes on.
+enum Next {
+    Event,
+    Close,
+}
+
+pub(super) struct Conversation<R> {
+    reader: EventReader<R>,
+    answers: Answers,
+    slot: ConnectionSlot,
+    door: Arc<WyomingDoor>,
+    /// The program that the client has chosen.
+    selected: Option<String>,
+    /// The latest `transcribe`, until its sound comes.
+    wish: WyomingTranscribe,
+    /// An event that waits for the end of the running request.
+    held: Option<WyomingEvent>,
+}
+
+impl<R: AsyncRead + Unpin> Conversation<R> {
+    pub(super) fn new(
+        socket: R,
+        answers: mpsc::Sender<Vec<u8>>,
+        slot: ConnectionSlot,
+        door: Arc<WyomingDoor>,
+    ) -> Conversation<R> {
+        Conversation {
+            reader: EventReader::new(socket, Arc::clone(&door.services)),
+            answers: Answers(answers),
+            slot,
+            door,
+            selected: None,
+            wish: WyomingTranscribe::default(),
+            held: None,
+        }
+    }
+
+    /// Ends when the client leaves, the server stops, or after an error. Home Assistant ignores errors, so it learns
+    /// of one by the end of the connection.
+    pub(super) async fn run(mut self) {
+        if let Err(error) = self.requests().await {
+            tracing::debug!(error = error.summary().as_str(), "a Wyoming connection ends");
+            self.answers.send(WyomingAnswer::Error(&error.body())).await;
+        }
+    }
+
+    async fn requests(&mut self) -> Result<(), ApiError> {
+        while let Some(event) = self.next_event().await? {
+            if let Next::Close = self.follow(event).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// `None` if the client has left, or the server stops.
+    async fn next_event(&mut self) -> Result<Option<WyomingEvent>, ApiError> {
+        if self.door.stop.is_cancelled() {
+            return Ok(None);
+        }
+        if let Some(held) = self.held.take() {
+            return Ok(Some(held));
+        }
+        let next = self.door.stop.run_until_cancelled(self.reader.next(None));
+        next.await.unwrap_or(Ok(None))
+    }
+
+    async fn follow(&mut self, event: WyomingEvent) -> Result<Next, ApiError> {
+        use WyomingService::{Speech, Transcription};
+        match (self.door.service, event) {
+            (_, WyomingEvent::SelectProgram { name }) => self.selected = Some(name),
+            (Speech, WyomingEvent::Synthesize { text, voice }) => {
+                return self.speak(Some(text), voice).await;
+            }
+            (Speech, WyomingEvent::SynthesizeStart { voice }) => {
+                return self.speak(None, voice).await;
+            }
+            (Transcription, WyomingEvent::Transcribe(wish)) => self.wish = wish,
+            (
+                Transcription,
+                event @ (WyomingEvent::AudioStart(_) | WyomingEvent::AudioChunk { .. }),
+            ) => return self.transcribe(event).await,
+            (Speech, WyomingEvent::Transcribe(_) | WyomingEvent::AudioStart(_)) => {
+                return Err(misplaced("transcribe", "this port is for speech"));
+            }
+            (
+                Transcription,
+                WyomingEvent::Synthesize { .. } | WyomingEvent::SynthesizeStart { .. },
+            ) => return Err(misplaced("synthesize", "this port is for transcription")),
+            (_, other) => self.small_talk(&other).await,
+        }
+        Ok(Next::Event)
+    }
+
+    /// Answers what needs no model, and ignores the rest: newer clients may send what hob does not know.
+    async fn small_talk(&self, event: &WyomingEvent) {
+        match event {
+            WyomingEvent::Describe => self.answers.send(WyomingAnswer::Info(&self.info())).await,
+            WyomingEvent::Ping { text } => {
+                self.answers.send(WyomingAnswer::Pong { text: text.as_deref() }).await;
+            }
+            other => tracing::debug!(kind = other.kind(), "ignored an event of a Wyoming client"),
+        }
+    }
+
+    fn info(&self) -> WyomingInfo {
+        programs::info(self.door.service, &self.door.context(), self.door.model.as_deref())
+    }
+
+    /// The name of the model: the request's own, or the client's choice, or the port's.
+    fn model_name(&self, asked: Option<String>) -> Option<String> {
+        asked.or_else(|| self.selected.clone()).or_else(|| self.door.model.clone())
+    }
+
+    async fn speak(&mut self, text: Option<String>, voice: WyomingVoice) -> Result<Next, ApiError> {
+        let context = self.door.context();
+        let (input, text) = match text {
+            Some(text) => (TextInput::whole(), SpokenText::Whole(text)),
+            None => TextInput::arriving(context.limits()),
+        };
+        let asked = (context.clone(), self.model_name(None));
+        let work = Box::pin(speech::speak(asked, (text, voice), self.answers.clone()));
+        self.run_request(&context, input, work).await
+    }
+
+    async fn transcribe(&mut self, first: WyomingEvent) -> Result<Next, ApiError> {
+        let context = self.door.context();
+        let mut wish = std::mem::take(&mut self.wish);
+        let model = self.model_name(wish.model.take());
+        let (input, sound) = SoundInput::new(context.limits().read_time_max);
+        self.held = Some(first);
+        let asked = (context.clone(), model);
+        let work = Box::pin(transcription::hear(asked, (wish, sound), self.answers.clone()));
+        self.run_request(&context, input, work).await
+    }
+
+    /// Runs a request to its end while its input arrives. Its work is dropped when the client leaves.
+    async fn run_request(
+        &mut self,
+        context: &RequestContext,
+        input: impl RequestInput,
+        work: impl Future<Output = Result<(), ApiError>>,
+    ) -> Result<Next, ApiError> {
+        let _busy = self.slot.begin_request();
+        let route = match self.door.service {
+            WyomingService::Speech => "wyoming/speech",
+            WyomingService::Transcription => "wyoming/transcription",
+        };
+        let done = self.attend(input, work).await;
+        let status = done.as_ref().map_or_else(|error| error.status().as_u16(), |_| 200);
+        context.services.metrics.request(route, status);
+        if let Err(error) = &done
+            && !context.services.in_flight.has(context.id)
+        {
+            let error = error.summary();
+            tracing::info!(id = context.id, route, error = error.as_str(), "request");
+        }
+        done
+    }
+
+    async fn attend(
+        &mut self,
+        input: impl RequestInput,
+        work: impl Future<Output = Result<(), ApiError>>,
+    ) -> Result<Next, ApiError> {
+        tokio::pin!(work);
+        let ended = tokio::select! {
+            // An answer that is complete is not broken by what follows it.
+            biased;
+            done = &mut work => return done.map(|()| Next::Event),
+            ended = self.feed(input) => ended?,
+        };
+        match ended {
+            FeedEnd::ClientLeft => Ok(Next::Close),
+            FeedEnd::NextRequest(event) => {
+                self.held = Some(event);
+                work.await.map(|()| Next::Event)
+            }
+        }
+    }
+
+    /// Reads the input of the running request, and what comes after it.
+    async fn feed(&mut self, mut input: impl RequestInput) -> Result<FeedEnd, ApiError> {
+        loop {
+            let event = match self.held.take() {
+                Some(held) => held,
+                None => match self.reader.next(input.silence_max()).await? {
+                    Some(event) => event,
+                    None => return Ok(FeedEnd::ClientLeft),
+                },
+            };
+            match event {
+                WyomingEvent::Describe | WyomingEvent::Ping { .. } | WyomingEvent::Unknown => {
+                    self.small_talk(&event).await;
+                }
+                event => {
+                    if let Some(next) = input.take(event).await? {
+                        return Ok(FeedEnd::NextRequest(next));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn misplaced(event: &'static str, why: &'static str) -> ApiError {
+    ApiError::UnexpectedEvent { event, why }
+}

@@ -1,0 +1,244 @@
+//! Transcription over Wyoming: raw sound is heard while the speaker speaks, and its text is sent as it grows.
+//! The client decides when the speaker has finished.
+
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt};
+use hob_core::chat::Reading;
+use hob_core::{
+    LiveSound, PcmLayout, Sound, SoundSeconds, Timestamps, Trace, TranscriptEvent,
+    TranscriptRequest, TranscriptTask, Transcription,
+};
+use hob_speech::decode::{DecodeError, PcmDecoder};
+use hob_wire::{WyomingAnswer, WyomingEvent, WyomingTranscribe};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::conversation::{Answers, RequestInput};
+use crate::api_error::ApiError;
+use crate::context::RequestContext;
+use crate::generic_answer::{Answer, Input};
+use crate::in_flight::Endpoint;
+use crate::request_body::RequestGuards;
+use crate::tracker::RequestStart;
+use crate::transcription::language;
+
+/// Pieces of at most one second that wait for the model.
+const PIECES_MAX: usize = 4;
+/// Maximum sound of one request.
+const SOUND_S_MAX: f64 = 600.0;
+/// Sound that comes faster than it was spoken reaches the model at most this far ahead of the clock. The
+/// engine rejects live sound when it falls a minute behind.
+const LEAD_S_MAX: f64 = 30.0;
+/// Expected sound of a request: a spoken command is shorter, and a dictation longer.
+const LIVE_SOUND_S: f64 = 10.0;
+
+/// The sound of a request, as the model gets it.
+pub(super) struct LiveInput {
+    pieces: mpsc::Receiver<Vec<f32>>,
+    complete: CancellationToken,
+}
+
+/// Takes the sound as it arrives, in whatever layout.
+pub(super) struct SoundInput {
+    /// `None`: the sound is complete.
+    pieces: Option<mpsc::Sender<Vec<f32>>>,
+    complete: CancellationToken,
+    decoder: Option<PcmDecoder>,
+    samples: u64,
+    started_at: Instant,
+    silence_max: Duration,
+}
+
+impl SoundInput {
+    pub(super) fn new(silence_max: Duration) -> (SoundInput, LiveInput) {
+        let (sender, pieces) = mpsc::channel(PIECES_MAX);
+        let complete = CancellationToken::new();
+        let input = SoundInput {
+            pieces: Some(sender),
+            complete: complete.clone(),
+            decoder: None,
+            samples: 0,
+            started_at: Instant::now(),
+            silence_max,
+        };
+        (input, LiveInput { pieces, complete })
+    }
+
+    /// Prepares for sound in this layout. A change of layout ends the sound in the old one.
+    async fn expect(&mut self, layout: PcmLayout) -> Result<(), ApiError> {
+        if self.decoder.as_ref().is_some_and(|decoder| decoder.layout() == layout) {
+            return Ok(());
+        }
+        let decoder = PcmDecoder::new(layout)?;
+        self.flush().await?;
+        self.decoder = Some(decoder);
+        Ok(())
+    }
+
+    async fn add(&mut self, sound: &[u8]) -> Result<(), ApiError> {
+        let Some(bytes_per_s) = self.decoder.as_ref().map(PcmDecoder::bytes_per_s) else {
+            return Ok(());
+        };
+        for second in sound.chunks(bytes_per_s) {
+            let Some(decoder) = &mut self.decoder else { break };
+            let samples = decoder.push(second)?;
+            self.send(samples).await?;
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), ApiError> {
+        match self.decoder.take() {
+            Some(decoder) => self.send(decoder.finish()?).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn send(&mut self, samples: Vec<f32>) -> Result<(), ApiError> {
+        let Some(pieces) = &self.pieces else { return Ok(()) };
+        self.samples += samples.len() as u64;
+        let sound_s = self.samples as f64 / f64::from(Sound::RATE_HZ);
+        if sound_s > SOUND_S_MAX {
+            return Err(DecodeError::TooLong { seconds_max: SOUND_S_MAX }.into());
+        }
+        let early_s = (sound_s - LEAD_S_MAX).max(0.0);
+        sleep_until(self.started_at + Duration::from_secs_f64(early_s)).await;
+        // A model that takes no more sound reports why.
+        if !samples.is_empty() && pieces.send(samples).await.is_err() {
+            self.pieces = None;
+        }
+        Ok(())
+    }
+}
+
+impl RequestInput for SoundInput {
+    async fn take(&mut self, event: WyomingEvent) -> Result<Option<WyomingEvent>, ApiError> {
+        if self.complete.is_cancelled() {
+            return Ok(Some(event));
+        }
+        match event {
+            WyomingEvent::AudioStart(layout) => self.expect(layout).await?,
+            WyomingEvent::AudioChunk { layout, sound } => {
+                self.expect(layout).await?;
+                self.add(&sound).await?;
+            }
+            WyomingEvent::AudioStop => {
+                self.flush().await?;
+                self.pieces = None;
+                self.complete.cancel();
+            }
+            other => {
+                let why = "the sound of a transcription is not complete";
+                return Err(ApiError::UnexpectedEvent { event: other.kind(), why });
+            }
+        }
+        Ok(None)
+    }
+
+    fn silence_max(&self) -> Option<Duration> {
+        (!self.complete.is_cancelled()).then_some(self.silence_max)
+    }
+}
+
+/// Transcribes a sound to its end.
+///
+/// # Errors
+/// The request is rejected, or its answer fails.
+pub(super) async fn hear(
+    (context, name): (RequestContext, Option<String>),
+    (wish, sound): (WyomingTranscribe, LiveInput),
+    answers: Answers,
+) -> Result<(), ApiError> {
+    let resolved = context.resolve::<Transcription>(name)?;
+    let LiveInput { pieces, complete } = sound;
+    let language = language(&context, wish.language.as_deref())?;
+    let request = model_request(wish.prompt, language.clone(), pieces);
+    let start = RequestStart {
+        context,
+        guards: RequestGuards::default(),
+        endpoint: Endpoint::TRANSCRIPTION,
+        name: resolved.name,
+        is_streamed: true,
+    };
+    let (work, input) = (SoundSeconds(LIVE_SOUND_S), Input::Arriving(complete));
+    let mut answer = Answer::start_with(start, &resolved.model, work, vec![request], input).await?;
+    let language = language.as_deref();
+    let mut text = String::new();
+    while let Some((_, event)) = answer.next().await? {
+        if let TranscriptEvent::Delta(piece) = event
+            && !piece.is_empty()
+        {
+            if text.is_empty() {
+                answers.send(WyomingAnswer::TranscriptStart { language }).await;
+            }
+            answers.send(WyomingAnswer::TranscriptChunk { text: &piece }).await;
+            text.push_str(&piece);
+        }
+    }
+    if text.is_empty() {
+        answers.send(WyomingAnswer::TranscriptStart { language }).await;
+    }
+    answers.send(WyomingAnswer::Transcript { text: text.trim(), language }).await;
+    answers.send(WyomingAnswer::TranscriptStop).await;
+    Ok(())
+}
+
+fn model_request(
+    prompt: Option<String>,
+    language: Option<String>,
+    pieces: mpsc::Receiver<Vec<f32>>,
+) -> TranscriptRequest {
+    let next = async |mut pieces: mpsc::Receiver<Vec<f32>>| Some((pieces.recv().await?, pieces));
+    TranscriptRequest {
+        sound: Sound::Live(LiveSound::new(stream::unfold(pieces, next).boxed())),
+        task: TranscriptTask::Transcribe,
+        language,
+        prompt,
+        temperature: None,
+        timestamps: Timestamps::default(),
+        reading: Reading::Streamed,
+        trace: Trace::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends so many seconds of sound at once to a model that takes all of it. Returns how long it took.
+    async fn sent(seconds: usize) -> Result<Duration, ApiError> {
+        let (mut input, LiveInput { mut pieces, complete }) =
+            SoundInput::new(Duration::from_secs(30));
+        let layout = PcmLayout { rate_hz: 16_000, bytes: 2, channels: 1 };
+        let begun = Instant::now();
+        let client = async {
+            for _ in 0..seconds {
+                let sound = vec![0; 32_000].into();
+                assert_eq!(input.take(WyomingEvent::AudioChunk { layout, sound }).await?, None);
+            }
+            assert_eq!(input.take(WyomingEvent::AudioStop).await?, None);
+            assert!(complete.is_cancelled());
+            Ok(begun.elapsed())
+        };
+        let model = async { while pieces.recv().await.is_some() {} };
+        tokio::select! {
+            result = client => result,
+            () = model => Err(ApiError::Stopping),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_recording_that_is_sent_at_once_reaches_the_model_at_the_pace_of_speech() {
+        let took_s = sent(50).await.expect("within the limits").as_secs_f64();
+        assert!((19.9..20.1).contains(&took_s), "30 s of 50 s are ahead of the clock: {took_s}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sound_without_an_end_is_refused() {
+        sent(600).await.expect("within the limits");
+        let error = sent(601).await.expect_err("too long");
+        assert_eq!(error.summary(), "the sound is longer than 600 s: send it in parts");
+    }
+}
