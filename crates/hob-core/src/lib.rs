@@ -24,6 +24,7 @@ pub mod statistics;
 pub mod task;
 pub mod trace;
 pub mod transcript;
+pub mod turn_taking;
 pub mod turns;
 pub mod weights;
 
@@ -59,3 +60,4 @@ pub use transcript::{
     TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptTask,
     TranscriptUsage,
 };
+pub use turn_taking::{TurnModel, TurnTaking, VOICE_FRAME_SAMPLES, VoiceDetector};

@@ -3,6 +3,7 @@
 
 mod kokoro;
 pub mod names;
+mod smart_turn;
 mod smollm2;
 mod whisper;
 
@@ -47,7 +48,8 @@ fn suggestion(near: &[String], known: &[String]) -> String {
 impl Catalog {
     /// The models that this version of hob knows.
     pub fn builtin() -> Catalog {
-        let entries = vec![kokoro::entry(), smollm2::entry(), whisper::entry()];
+        let entries =
+            vec![kokoro::entry(), smollm2::entry(), whisper::entry(), smart_turn::entry()];
         Catalog { entries, further: whisper::further().collect() }
     }
 
@@ -125,6 +127,8 @@ pub enum Purpose {
     Speech,
     Chat,
     Transcription,
+    /// Finds the end of a person's turn.
+    TurnTaking,
 }
 
 impl fmt::Display for Purpose {
@@ -133,6 +137,7 @@ impl fmt::Display for Purpose {
             Purpose::Speech => "speech",
             Purpose::Chat => "chat",
             Purpose::Transcription => "transcription",
+            Purpose::TurnTaking => "turn-taking",
         })
     }
 }
@@ -316,7 +321,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
         let catalog = Catalog::builtin();
-        let known = ["kokoro", "smollm2", "whisper-base"].map(str::to_owned).to_vec();
+        let known = ["kokoro", "smollm2", "whisper-base", "smart-turn"].map(str::to_owned).to_vec();
         let slip = catalog.find("kokro").expect_err("a slip");
         let near = vec!["kokoro".to_owned()];
         assert_eq!(slip, UnknownEntry { name: "kokro".into(), near, known: known.clone() });
@@ -325,7 +330,8 @@ mod tests {
         assert!(slip.to_string().contains("did you mean qwen3:"), "{slip}");
         let far = catalog.find("zzzzzz").expect_err("no such model");
         assert_eq!(far, UnknownEntry { name: "zzzzzz".into(), near: Vec::new(), known });
-        let listed = "it knows kokoro, smollm2, whisper-base and more: `hob models` lists them";
+        let listed =
+            "it knows kokoro, smollm2, whisper-base, smart-turn and more: `hob models` lists them";
         assert!(far.to_string().ends_with(listed), "{far}");
         let slip = catalog.find("whisper-smal").expect_err("a slip").to_string();
         assert!(slip.contains("did you mean whisper-small"), "{slip}");
@@ -384,6 +390,15 @@ mod tests {
             [SourceKind::Hub, SourceKind::Wheel]
         );
         assert_eq!(sources[0].files[0].pin, sources[1].files[0].pin);
+    }
+
+    #[test]
+    fn smart_turn_comes_with_its_speech_detection() {
+        let catalog = Catalog::builtin();
+        let turn = catalog.find("smart-turn").expect("smart-turn");
+        assert_eq!((turn.purpose, turn.bytes()), (Purpose::TurnTaking, 8_679_182 + 2_327_524));
+        let whisper = catalog.find("whisper-base").expect("whisper-base");
+        assert_eq!(turn.parts[1], whisper.parts[1], "one file of Silero VAD");
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod recipe;
 pub mod safetensors;
 mod store;
 mod transform;
+mod turn_taking;
 mod weights;
 mod whisper;
 
@@ -29,11 +30,12 @@ pub use progress::{Cancelled, Progress, PullStep, Watch};
 pub use pull::{PullError, PullOptions, PullOutcome, Pulled, Puller, SourceFailure};
 pub use recipe::{Dimensions, QuantMix, UnknownQuant};
 pub use store::{
-    Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel, WhisperFiles,
-    check_changed,
+    Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel, TurnTakingFiles,
+    WhisperFiles, check_changed,
 };
 pub use transform::{
     CHAT_MODEL_FILE, ChatTransform, KokoroTransform, RawFiles, Transform, TransformError,
-    WhisperTransform,
+    TurnTakingTransform, WhisperTransform,
 };
-pub use whisper::{WhisperDims, WhisperError, WhisperHeader, WhisperMemory};
+pub use turn_taking::NAME as TURN_TAKING_NAME;
+pub use whisper::{WhisperDims, WhisperError, WhisperHeader, WhisperMemory, mel_filters};

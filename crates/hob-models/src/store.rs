@@ -32,6 +32,7 @@ use crate::disk::{self, DiskError};
 use crate::gguf::{self, GgufError, PartName};
 use crate::progress::{Cancelled, PullStep, Watch};
 use crate::transform::{MODEL_FILE, WEIGHTS_FILE};
+use crate::turn_taking::TURN;
 use crate::whisper::VAD;
 
 pub(crate) use folders::is_plain;
@@ -94,11 +95,17 @@ impl StoredModel {
 
     /// The files of a transcription model; `None` for other models.
     pub fn whisper_files(&self) -> Option<WhisperFiles> {
-        let has = |path: &str| self.manifest.files.iter().any(|file| file.path == path);
-        (has(WEIGHTS_FILE) && has(VAD)).then(|| WhisperFiles {
-            weights: self.folder.join(WEIGHTS_FILE),
-            vad: self.folder.join(VAD),
-        })
+        Some(WhisperFiles { weights: self.file(WEIGHTS_FILE)?, vad: self.file(VAD)? })
+    }
+
+    /// The files of the models of turn taking; `None` for other models.
+    pub fn turn_taking_files(&self) -> Option<TurnTakingFiles> {
+        Some(TurnTakingFiles { turn: self.file(TURN)?, vad: self.file(VAD)? })
+    }
+
+    fn file(&self, path: &str) -> Option<PathBuf> {
+        let is_listed = self.manifest.files.iter().any(|file| file.path == path);
+        is_listed.then(|| self.folder.join(path))
     }
 
     /// What clients learn about a chat model, for a context of at most `tokens_asked`. `None` for other models.
@@ -118,6 +125,15 @@ impl StoredModel {
             file.path.strip_prefix("voices/").and_then(|path| path.strip_suffix(".bin"))
         })
     }
+}
+
+/// The files of the stored models of turn taking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnTakingFiles {
+    /// Smart Turn as an ONNX graph: hears whether a sentence is complete.
+    pub turn: PathBuf,
+    /// Silero VAD as an ONNX graph: hears speech.
+    pub vad: PathBuf,
 }
 
 /// The files of a stored transcription model.

@@ -3,6 +3,7 @@
 
 mod chat;
 mod kokoro;
+mod turn_taking;
 mod whisper;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use crate::progress::{Cancelled, Watch};
 pub(crate) use chat::MODEL_FILE;
 pub use chat::{ChatTransform, MODEL_FILE as CHAT_MODEL_FILE};
 pub use kokoro::KokoroTransform;
+pub use turn_taking::TurnTakingTransform;
 pub(crate) use whisper::WEIGHTS_FILE;
 pub use whisper::WhisperTransform;
 

@@ -19,6 +19,7 @@ mod vocabulary;
 pub(crate) use convert::{ConvertError, convert};
 pub use error::WhisperError;
 pub use header::{WhisperDims, WhisperHeader};
+pub use mel::filters as mel_filters;
 pub use memory::WhisperMemory;
 
 /// The first four bytes of a ggml file, read as a little-endian number: "ggml".

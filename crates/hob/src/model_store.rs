@@ -15,8 +15,9 @@ use hob_models::catalog::{self, Purpose};
 use hob_models::find::USUAL_QUANT;
 use hob_models::known::find as known;
 use hob_models::{
-    Catalog, Finder, Manifest, PullError, QuantMix, Store, StoreError, StoredModel, Watch,
-    WhisperFiles, WhisperHeader, WhisperMemory,
+    Catalog, Finder, Manifest, PullError, QuantMix, Store, StoreError, StoredModel,
+    TURN_TAKING_NAME, TurnTakingFiles, Watch, WhisperFiles, WhisperHeader, WhisperMemory,
+    check_changed,
 };
 use serde::Serialize;
 
@@ -37,7 +38,7 @@ const MB: u64 = 1_000_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct StoreRow {
     pub(crate) name: String,
-    /// `speech`, `chat` or `transcription`.
+    /// `speech`, `chat`, `transcription` or `turn-taking`.
     pub(crate) kind: String,
     /// Size on this disk, or of the download.
     pub(crate) bytes: u64,
@@ -195,8 +196,8 @@ impl ModelStore {
     }
 
     /// The models that hob uses by default.
-    pub(crate) fn defaults() -> [&'static str; 3] {
-        [DEFAULT_SPEECH, DEFAULT_CHAT, DEFAULT_TRANSCRIPTION]
+    pub(crate) fn defaults() -> [&'static str; 4] {
+        [DEFAULT_SPEECH, DEFAULT_CHAT, DEFAULT_TRANSCRIPTION, TURN_TAKING_NAME]
     }
 
     /// The source of a stored model.
@@ -267,6 +268,22 @@ impl ModelStore {
         let memory_bytes = header.memory().total_bytes(1) + WORKER_BYTES;
         let languages = languages(header.dims.vocab as usize).map(str::to_owned).collect();
         Ok(StoredTranscription { name, weights, vad, file_bytes, memory_bytes, languages })
+    }
+
+    /// The files of the models of turn taking.
+    pub(crate) fn turn_taking(&self) -> CliResult<TurnTakingFiles> {
+        let stored = self.store.find(TURN_TAKING_NAME)?;
+        check_changed(&stored.folder)?;
+        stored.turn_taking_files().ok_or_else(|| {
+            Failure::new(Exit::ModelMissing, format!("model '{TURN_TAKING_NAME}' lacks a file"))
+                .hint(format!("run `hob pull {TURN_TAKING_NAME}`"))
+        })
+    }
+
+    /// The speech detection that comes with the models of turn taking, or with a transcription model.
+    pub(crate) fn vad(&self) -> CliResult<PathBuf> {
+        let own = self.turn_taking().map(|files| files.vad);
+        own.or_else(|failure| self.any_vad().map_err(|_| failure))
     }
 
     /// The speech detection of any stored transcription model.

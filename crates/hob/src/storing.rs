@@ -8,8 +8,8 @@ use hob_core::Voice;
 use hob_engines::speech::kokoro::{Kokoro, KokoroOptions, files, voice_list};
 use hob_models::catalog::{Entry, Purpose};
 use hob_models::{
-    ChatTransform, KokoroTransform, PullStep, RawFiles, Transform, TransformError, Watch,
-    WhisperTransform,
+    ChatTransform, KokoroTransform, PullStep, RawFiles, Transform, TransformError,
+    TurnTakingTransform, Watch, WhisperTransform,
 };
 
 /// The steps for a model of the catalog, or one that was found elsewhere.
@@ -18,6 +18,7 @@ pub(crate) fn transform_for(entry: &Entry, threads: usize) -> Box<dyn Transform>
         Purpose::Speech => Box::new(StoreKokoro { threads }),
         Purpose::Chat => Box::new(ChatTransform),
         Purpose::Transcription => Box::new(WhisperTransform::of(entry)),
+        Purpose::TurnTaking => Box::new(TurnTakingTransform),
     }
 }
 
@@ -81,6 +82,7 @@ mod tests {
         let version = |name| transform_for(catalog.find(name).expect(name), 1).version();
         assert_eq!(version("kokoro"), KokoroTransform.version());
         assert_eq!(version("smollm2"), ChatTransform.version());
+        assert_eq!(version("smart-turn"), TurnTakingTransform.version());
         assert_eq!(version("whisper-base"), WhisperTransform::default().version());
     }
 }

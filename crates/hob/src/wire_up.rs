@@ -10,6 +10,7 @@ mod memory;
 mod timing;
 mod tls;
 mod transcription;
+mod turn_taking;
 mod wyoming;
 
 use std::path::{Path, PathBuf};
@@ -52,6 +53,7 @@ pub(crate) use timing::{
 
 pub(crate) use tls::{certificates, network_address};
 pub(crate) use transcription::{Hearing, work_transcription};
+pub(crate) use turn_taking::StoredTurnTaking;
 pub(crate) use wyoming::{announce_wyoming, check_wyoming_exposure, wyoming_ports};
 
 /// Seconds of work per second of sound, until the first answers correct the guess.

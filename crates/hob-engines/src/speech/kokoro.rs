@@ -68,6 +68,12 @@ pub enum LoadError {
     Damaged { path: PathBuf, reason: String },
 }
 
+impl LoadError {
+    fn damaged(path: &Path, reason: impl ToString) -> LoadError {
+        LoadError::Damaged { path: path.to_owned(), reason: reason.to_string() }
+    }
+}
+
 /// The loaded model.
 #[derive(Debug)]
 pub struct Kokoro {

@@ -3,13 +3,12 @@
 
 use std::collections::VecDeque;
 
-use hob_core::{Sound, Transcribed, TranscriptEvent};
+use hob_core::{Sound, Transcribed, TranscriptEvent, VoiceDetector};
 use hob_speech::decode::SoundDecoder;
 
 use super::agreement::Agreement;
 use super::parts::{CutOptions, SoundCutter, SoundPart};
 use super::protocol::{BeginTranscript, LIVE_UNREAD_S_MAX};
-use super::transcriber::VoiceDetector;
 use super::vad::FRAME_SAMPLES;
 use super::whisper::{WhisperOptions, WhisperText, language_name};
 

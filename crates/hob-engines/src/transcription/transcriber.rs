@@ -1,9 +1,6 @@
 //! What a transcription worker needs from its engine: text for one part of the sound.
 //! Whisper implements it, and a script in tests.
 
-use std::fmt::Debug;
-
-use super::vad::{FRAME_SAMPLES, SileroVad};
 use super::whisper::{Whisper, WhisperOptions, WhisperText};
 
 /// Turns parts of sound into text. One thread owns it.
@@ -21,18 +18,6 @@ pub trait Transcriber {
         options: &WhisperOptions,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<WhisperText, String>;
-}
-
-/// Says how likely a frame is speech. A clone hears another recording, from its beginning.
-pub trait VoiceDetector: Clone + Debug {
-    /// From 0 to 1.
-    fn probability(&mut self, frame: &[f32; FRAME_SAMPLES]) -> f32;
-}
-
-impl VoiceDetector for SileroVad {
-    fn probability(&mut self, frame: &[f32; FRAME_SAMPLES]) -> f32 {
-        SileroVad::probability(self, frame)
-    }
 }
 
 impl Transcriber for Whisper {

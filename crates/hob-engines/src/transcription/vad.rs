@@ -6,11 +6,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use hob_core::{VOICE_FRAME_SAMPLES, VoiceDetector};
 use hob_models::onnx::proto::{GraphProto, TensorProto};
 use hob_models::onnx::{Graph, GraphError};
 
 /// Samples of one frame: 32 ms at 16 kHz.
-pub const FRAME_SAMPLES: usize = 512;
+pub const FRAME_SAMPLES: usize = VOICE_FRAME_SAMPLES;
 /// Samples of the frame before, which the network sees too.
 const CONTEXT: usize = 64;
 /// Samples after the frame, which are its last samples mirrored.
@@ -144,6 +145,19 @@ impl SileroVad {
             self.cell[at] = cell;
             self.hidden[at] = sigmoid(show) * cell.tanh();
         }
+    }
+}
+
+impl VoiceDetector for SileroVad {
+    /// A shorter frame ends in silence.
+    fn probability(&mut self, frame: &[f32]) -> f32 {
+        let mut whole = [0.0; FRAME_SAMPLES];
+        whole.iter_mut().zip(frame).for_each(|(to, from)| *to = *from);
+        SileroVad::probability(self, &whole)
+    }
+
+    fn reset(&mut self) {
+        SileroVad::reset(self);
     }
 }
 

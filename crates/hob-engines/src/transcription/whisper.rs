@@ -7,7 +7,7 @@ mod encoder;
 mod file;
 mod ggml;
 mod kernel;
-mod mel;
+pub(crate) mod mel;
 mod passes;
 mod rules;
 mod tokens;

@@ -8,12 +8,12 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use hob_core::TranscriptEvent;
+use hob_core::{TranscriptEvent, VoiceDetector};
 
 use super::parts::SoundPart;
 use super::protocol::{AboutTranscription, AnyTranscriptOrder, TranscriptOrder, TranscriptReport};
 use super::recording::{PeekReason, Recording, Task};
-use super::transcriber::{Transcriber, VoiceDetector};
+use super::transcriber::Transcriber;
 use super::whisper::{WhisperOptions, WhisperText};
 use crate::frame::{Frame, FrameError};
 use crate::worker::protocol::{CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats};
@@ -43,7 +43,7 @@ pub enum TranscriptionWorkerError {
 ///
 /// # Errors
 /// See [`TranscriptionWorkerError`]. The supervisor also gets the reason of a failed load.
-pub fn serve_transcription<T: Transcriber, V: VoiceDetector, E: fmt::Display>(
+pub fn serve_transcription<T: Transcriber, V: VoiceDetector + Clone, E: fmt::Display>(
     socket: UnixStream,
     load: impl FnOnce() -> Result<(T, V), E>,
 ) -> Result<(), TranscriptionWorkerError> {
@@ -132,7 +132,7 @@ struct Engine<T, V> {
     parts_heard: u64,
 }
 
-impl<T: Transcriber, V: VoiceDetector> Engine<T, V> {
+impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
     /// Returns when the socket is closed, even if streams are open.
     fn run(mut self, inbox: &PatientInbox) -> Result<(), TranscriptionWorkerError> {
         loop {

@@ -85,6 +85,7 @@ fn of_catalog(asked: &str) -> Option<String> {
     match asked.strip_suffix(":latest").unwrap_or(&asked) {
         "smollm2" | "smollm2:135m" => Some("smollm2".to_owned()),
         "kokoro" => Some("kokoro".to_owned()),
+        "smart-turn" => Some("smart-turn".to_owned()),
         "whisper" => Some("whisper-base".to_owned()),
         name => {
             let size = name.strip_prefix("whisper:").or_else(|| name.strip_prefix("whisper-"))?;

@@ -132,7 +132,7 @@ fn tiny_in_a_wheel() -> Source {
 }
 
 /// Silero VAD 6.2: the same file in the project's repository and in its wheel.
-fn speech_detection() -> CatalogPart {
+pub(super) fn speech_detection() -> CatalogPart {
     let sha256 = "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3";
     let file = |at: &str| {
         let pin = pin(2_327_524, sha256);

@@ -12,8 +12,8 @@ const FACTOR: f64 = 6.4;
 const FACTOR_MELS: f64 = 27.0;
 const HIGHEST_HERTZ: f64 = 8_000.0;
 
-/// `bands` rows of 201 weights each.
-pub(super) fn filters(bands: u32) -> Vec<f32> {
+/// The filters of Whisper's spectrogram: `bands` rows of 201 weights each.
+pub fn filters(bands: u32) -> Vec<f32> {
     let highest = mel(HIGHEST_HERTZ);
     let step = highest / f64::from(bands + 1);
     let edges: Vec<f64> = (0..=bands).map(|edge| hertz(f64::from(edge) * step)).collect();

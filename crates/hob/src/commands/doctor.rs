@@ -8,6 +8,7 @@ mod machine;
 mod models;
 mod speech;
 mod tools;
+mod turn_taking;
 mod upstreams;
 
 use clap::Args;
@@ -81,6 +82,7 @@ async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> CliResult<Finding
     let (spoken, wav) = speech::engine(app).await;
     findings
         .with([spoken])?
+        .with([turn_taking::engine(app, wav.as_deref()).await])?
         .with(hearing::engine(app, wav).await)?
         .with(chat::checks(app).await)?
         .with(upstreams::checks(app).await)?

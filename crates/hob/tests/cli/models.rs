@@ -18,6 +18,10 @@ fn the_list_says_what_can_be_had() {
         let line = list.lines().find(|line| line.trim_start().starts_with(size)).expect(size);
         assert!(line.contains("transcription") && line.contains("MIT (weights)"), "{line}");
     }
+    let turns = json.as_array().expect("a list").iter().find(|entry| entry["name"] == "smart-turn");
+    let turns = turns.expect("smart-turn is listed");
+    assert_eq!(turns["kind"], "turn-taking");
+    assert_eq!(turns["licence"], "BSD-2-Clause (weights), MIT (speech detection)");
     assert_eq!(json[0].get("state"), None, "no server runs");
 }
 
@@ -25,7 +29,15 @@ fn the_list_says_what_can_be_had() {
 fn a_dry_run_names_every_source_and_writes_nothing() {
     let user = User::new();
     let plan = stdout(&user.hob(&["pull", "--dry-run"]).assert().success());
-    for part in ["kokoro: ", "graph", "voices", "whisper-base: ", "Hugging Face", "npm tarball"] {
+    for part in [
+        "kokoro: ",
+        "graph",
+        "voices",
+        "whisper-base: ",
+        "smart-turn: 12 MB",
+        "Hugging Face",
+        "npm tarball",
+    ] {
         assert!(plan.contains(part), "{plan}");
     }
     assert_eq!(names(&user.path("home")), Vec::<String>::new());
@@ -107,6 +119,8 @@ fn the_doctor_runs_every_part_and_says_which_one_is_missing() {
     assert_eq!(verdict("players"), "warn", "the PATH is empty");
     assert_eq!(verdict("kokoro"), "fail");
     assert_eq!(verdict("whisper-base"), "fail");
+    assert_eq!(verdict("smart-turn"), "fail");
+    assert_eq!(verdict("turn-taking"), "fail");
     assert_eq!(verdict("engine"), "fail");
     assert_eq!(verdict("chat model"), "fail");
     assert_eq!(verdict("model.big"), "fail");

@@ -1,78 +1,21 @@
 //! Runs the two stored graphs. The front turns tokens into contours; the vocoder turns a window of
 //! contours into samples.
-//! The only file whose code uses `rten`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use hob_core::Speed;
-use rten::{Model, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
-use rten_tensor::prelude::*;
-use rten_tensor::{NdTensorView, Tensor};
+use rten_tensor::NdTensorView;
 
 use super::LoadError;
 use super::contours::{Contours, FEATURES, HARMONICS, Window};
 use super::crop::Crop;
 use super::statistics::RunningStatistics;
+use crate::onnx_graph::{GraphFailure, NodeId, OnnxGraph};
 use crate::speech::synthesiser::SynthesisError;
-
-/// A graph with the threads it runs on.
-struct Graph {
-    model: Model,
-    options: RunOptions,
-}
-
-impl Graph {
-    fn load(path: &Path, threads: usize) -> Result<Graph, LoadError> {
-        let model = Model::load_file(path).map_err(|error| LoadError::Damaged {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        })?;
-        let pool = Arc::new(ThreadPool::with_num_threads(threads));
-        Ok(Graph { model, options: RunOptions::default().with_thread_pool(Some(pool)) })
-    }
-
-    fn node(&self, path: &Path, name: &str) -> Result<NodeId, LoadError> {
-        self.model.node_id(name).map_err(|error| LoadError::Damaged {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        })
-    }
-
-    fn nodes<const N: usize>(
-        &self,
-        path: &Path,
-        names: [&str; N],
-    ) -> Result<[NodeId; N], LoadError> {
-        let nodes: Vec<NodeId> =
-            names.iter().map(|name| self.node(path, name)).collect::<Result<_, _>>()?;
-        Ok(std::array::from_fn(|at| nodes[at]))
-    }
-
-    fn run<const N: usize>(
-        &self,
-        inputs: Vec<(NodeId, ValueOrView<'_>)>,
-        outputs: &[NodeId; N],
-    ) -> Result<[Vec<f32>; N], SynthesisError> {
-        let failed = |error: &dyn std::fmt::Display| SynthesisError::Graph(error.to_string());
-        let values = self
-            .model
-            .run(inputs, outputs, Some(self.options.clone()))
-            .map_err(|error| failed(&error))?;
-        let values: Vec<Vec<f32>> = values
-            .into_iter()
-            .map(|value: Value| Tensor::<f32>::try_from(value).map(|tensor| tensor.to_vec()))
-            .collect::<Result<_, _>>()
-            .map_err(|error| failed(&error))?;
-        values
-            .try_into()
-            .map_err(|_| failed(&"the graph returned a different number of outputs than expected"))
-    }
-}
 
 /// `tokens, style, speed → features, pitch, energy, durations`.
 pub(super) struct Front {
-    graph: Graph,
+    graph: OnnxGraph,
     inputs: [NodeId; 3],
     outputs: [NodeId; 4],
 }
@@ -85,9 +28,10 @@ impl std::fmt::Debug for Front {
 
 impl Front {
     pub(super) fn load(path: &Path, threads: usize) -> Result<Front, LoadError> {
-        let graph = Graph::load(path, threads)?;
-        let inputs = graph.nodes(path, ["tokens", "style", "speed"])?;
-        let outputs = graph.nodes(path, ["features", "pitch", "energy", "durations"])?;
+        let damaged = |failure| LoadError::damaged(path, failure);
+        let graph = OnnxGraph::load(path, threads).map_err(damaged)?;
+        let inputs = graph.nodes(["tokens", "style", "speed"]).map_err(damaged)?;
+        let outputs = graph.nodes(["features", "pitch", "energy", "durations"]).map_err(damaged)?;
         Ok(Front { graph, inputs, outputs })
     }
 
@@ -111,7 +55,7 @@ impl Front {
 
 /// `features, pitch, energy, phases, style, carried statistics, crops → audio, window statistics`.
 pub(super) struct Vocoder {
-    graph: Graph,
+    graph: OnnxGraph,
     inputs: [NodeId; 10],
     outputs: [NodeId; 3],
     channels: usize,
@@ -136,32 +80,27 @@ pub(super) struct Rendered {
 
 impl Vocoder {
     pub(super) fn load(path: &Path, threads: usize) -> Result<Vocoder, LoadError> {
-        let graph = Graph::load(path, threads)?;
-        let inputs = graph.nodes(
-            path,
-            [
-                "features",
-                "pitch",
-                "energy",
-                "phases",
-                "style",
-                "carried_mean",
-                "carried_variance",
-                "carried_share",
-                "crop_starts",
-                "crop_ends",
-            ],
-        )?;
-        let outputs = graph.nodes(path, ["audio", "window_mean", "window_variance"])?;
-        let shape = graph.model.node_info(inputs[5]).and_then(|node| node.shape());
-        let channels = match shape.as_deref() {
-            Some([_, rten::Dimension::Fixed(channels), _]) => *channels,
-            _ => {
-                return Err(LoadError::Damaged {
-                    path: path.to_owned(),
-                    reason: "it does not say how many channels it normalises".to_owned(),
-                });
-            }
+        let damaged = |failure| LoadError::damaged(path, failure);
+        let graph = OnnxGraph::load(path, threads).map_err(damaged)?;
+        let inputs = graph.nodes([
+            "features",
+            "pitch",
+            "energy",
+            "phases",
+            "style",
+            "carried_mean",
+            "carried_variance",
+            "carried_share",
+            "crop_starts",
+            "crop_ends",
+        ]);
+        let inputs = inputs.map_err(damaged)?;
+        let outputs = graph.nodes(["audio", "window_mean", "window_variance"]).map_err(damaged)?;
+        let &[_, Some(channels), _] = &graph.shape(inputs[5])[..] else {
+            return Err(LoadError::damaged(
+                path,
+                "it does not say how many channels it normalises",
+            ));
         };
         Ok(Vocoder { graph, inputs, outputs, channels })
     }
@@ -200,5 +139,11 @@ impl Vocoder {
         let [samples, mean, spread] = self.graph.run(inputs, &self.outputs)?;
         let variance = carried.own_variance(&mean, &spread, share[0]);
         Ok(Rendered { samples, kept_from: crop.samples_before, mean, variance })
+    }
+}
+
+impl From<GraphFailure> for SynthesisError {
+    fn from(failure: GraphFailure) -> SynthesisError {
+        SynthesisError::Graph(failure.to_string())
     }
 }

@@ -10,11 +10,11 @@ use rustfft::{Fft, FftPlanner};
 use super::file::FREQUENCIES;
 
 /// Samples of one frame.
-const FRAME: usize = 400;
+pub(crate) const FRAME: usize = 400;
 /// Samples from one frame to the next.
-pub(super) const HOP: usize = 160;
+pub(crate) const HOP: usize = 160;
 
-pub(super) struct Mel {
+pub(crate) struct Mel {
     filters: Vec<f32>,
     bands: usize,
     /// First and end frequency of each band's filter.
@@ -30,7 +30,7 @@ impl std::fmt::Debug for Mel {
 }
 
 impl Mel {
-    pub(super) fn new(filters: Vec<f32>, bands: usize) -> Mel {
+    pub(crate) fn new(filters: Vec<f32>, bands: usize) -> Mel {
         let span = |filter: &[f32]| {
             let first = filter.iter().position(|weight| *weight != 0.0).unwrap_or(0);
             let end = filter.iter().rposition(|weight| *weight != 0.0).map_or(0, |last| last + 1);
@@ -45,7 +45,7 @@ impl Mel {
 
     /// `frames` frames of `samples` followed by silence: band by band, each with all frames. The values are about
     /// -1 to 1.
-    pub(super) fn spectrogram(&self, samples: &[f32], frames: usize) -> Vec<f32> {
+    pub(crate) fn spectrogram(&self, samples: &[f32], frames: usize) -> Vec<f32> {
         let mut mel = vec![-10.0_f32; self.bands * frames];
         // All later frames are silence, so they keep the lowest value.
         let sounding = (samples.len() + FRAME / 2).div_ceil(HOP).min(frames);

@@ -10,7 +10,6 @@ use hob_core::{Segment, TranscriptTask};
 use super::*;
 use crate::frame::{FrameDecoder, FrameKind};
 use crate::transcription::protocol::BeginTranscript;
-use crate::transcription::vad::FRAME_SAMPLES;
 use crate::worker::protocol::{AnyReport, hello};
 
 const RATE_HZ: usize = 16_000;
@@ -19,9 +18,11 @@ const RATE_HZ: usize = 16_000;
 struct Level;
 
 impl VoiceDetector for Level {
-    fn probability(&mut self, frame: &[f32; FRAME_SAMPLES]) -> f32 {
-        frame.iter().sum::<f32>() / FRAME_SAMPLES as f32
+    fn probability(&mut self, frame: &[f32]) -> f32 {
+        frame.iter().sum::<f32>() / frame.len() as f32
     }
+
+    fn reset(&mut self) {}
 }
 
 /// Hears one word for each second of speech. A prompt of "hang" computes until it is cancelled, and "hang once" does so

@@ -1,0 +1,79 @@
+//! An ONNX graph on `rten`, with the threads that compute it.
+//! Inputs and outputs are found by name when the graph is loaded.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rten::{Model, RunOptions, ThreadPool, Value, ValueOrView};
+use rten_tensor::Tensor;
+use rten_tensor::prelude::*;
+
+pub(crate) use rten::NodeId;
+
+/// The engine's own words about a graph that does not load or does not run.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct GraphFailure(String);
+
+/// A graph with the threads it runs on.
+pub(crate) struct OnnxGraph {
+    model: Model,
+    options: RunOptions,
+}
+
+impl std::fmt::Debug for OnnxGraph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnnxGraph")
+    }
+}
+
+impl OnnxGraph {
+    pub(crate) fn load(path: &Path, threads: usize) -> Result<OnnxGraph, GraphFailure> {
+        let model = Model::load_file(path).map_err(GraphFailure::from_error)?;
+        let pool = Arc::new(ThreadPool::with_num_threads(threads));
+        Ok(OnnxGraph { model, options: RunOptions::default().with_thread_pool(Some(pool)) })
+    }
+
+    pub(crate) fn nodes<const N: usize>(
+        &self,
+        names: [&str; N],
+    ) -> Result<[NodeId; N], GraphFailure> {
+        let nodes = names.iter().map(|name| self.model.node_id(name));
+        let nodes: Vec<NodeId> =
+            nodes.collect::<Result<_, _>>().map_err(GraphFailure::from_error)?;
+        Ok(std::array::from_fn(|at| nodes[at]))
+    }
+
+    /// The dimensions of a node's value; `None` where the graph leaves one open.
+    pub(crate) fn shape(&self, node: NodeId) -> Vec<Option<usize>> {
+        let shape = self.model.node_info(node).and_then(|node| node.shape()).unwrap_or_default();
+        let fixed = |dimension: &rten::Dimension| match dimension {
+            rten::Dimension::Fixed(size) => Some(*size),
+            rten::Dimension::Symbolic(_) => None,
+        };
+        shape.iter().map(fixed).collect()
+    }
+
+    pub(crate) fn run<const N: usize>(
+        &self,
+        inputs: Vec<(NodeId, ValueOrView<'_>)>,
+        outputs: &[NodeId; N],
+    ) -> Result<[Vec<f32>; N], GraphFailure> {
+        let options = Some(self.options.clone());
+        let values = self.model.run(inputs, outputs, options).map_err(GraphFailure::from_error)?;
+        let floats = |value: Value| Tensor::<f32>::try_from(value).map(|tensor| tensor.to_vec());
+        let values: Vec<Vec<f32>> = values
+            .into_iter()
+            .map(floats)
+            .collect::<Result<_, _>>()
+            .map_err(GraphFailure::from_error)?;
+        let differ = "the graph returned a different number of outputs than expected";
+        values.try_into().map_err(|_| GraphFailure(differ.to_owned()))
+    }
+}
+
+impl GraphFailure {
+    fn from_error(error: impl std::fmt::Display) -> GraphFailure {
+        GraphFailure(error.to_string())
+    }
+}

@@ -1,0 +1,57 @@
+//! Tests on the real weights: are the probabilities those of ONNX Runtime, and are turns ended at the right place?
+//! They need the models and the oracle that `make test` installs, and say so if these are missing.
+
+mod agreement;
+mod clips;
+mod speaker;
+mod turn_ends;
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use super::{SmartTurn, SmartTurnError};
+
+/// The only folder of a model in the test home.
+fn stored(model: &str) -> PathBuf {
+    let models = setting("HOB_TEST_HOME").join("models").join(model);
+    let folder = std::fs::read_dir(&models)
+        .ok()
+        .and_then(|entries| entries.flatten().map(|entry| entry.path()).find(|path| path.is_dir()));
+    folder.unwrap_or_else(|| panic!("no model in {}: run `make models`", models.display()))
+}
+
+static SMART_TURN: LazyLock<SmartTurn> = LazyLock::new(|| {
+    SmartTurn::load(&stored("smart-turn").join("smart_turn.onnx"), 2)
+        .expect("the stored model loads")
+});
+
+#[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
+fn setting(name: &str) -> PathBuf {
+    let set = env::var_os(name).map(PathBuf::from);
+    set.unwrap_or_else(|| panic!("{name} is not set: `make test` sets it"))
+}
+
+#[test]
+fn a_file_that_is_not_smart_turn_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("smart_turn.onnx");
+    std::fs::write(&path, b"no graph at all").expect("written");
+    let silero = stored("smart-turn").join("silero_vad.onnx");
+    for file in [path, silero, folder.path().join("absent")] {
+        let error = SmartTurn::load(&file, 1).expect_err("no Smart Turn");
+        assert!(matches!(&error, SmartTurnError::Damaged { path, .. } if *path == file));
+        assert!(error.to_string().ends_with("pull the model again with `hob pull smart-turn`"));
+    }
+}
+
+#[test]
+fn only_the_last_8_seconds_count() {
+    let tone = |n: u32| (f64::from(n) * 0.05).sin() as f32 * 0.2;
+    let end: Vec<f32> = (0..128_000).map(tone).collect();
+    let longer = [vec![0.9; 50_000], end.clone()].concat();
+    let judged = |sound: &[f32]| SMART_TURN.probability(sound).expect("judged");
+    assert_eq!(judged(&longer).to_bits(), judged(&end).to_bits());
+    let silence = judged(&[0.0; 1000]);
+    assert!((0.0..=1.0).contains(&silence), "{silence}");
+}

@@ -1,0 +1,127 @@
+//! Sentences spoken by Kokoro, with pauses where a person would search for a word.
+//! Made for each run, so that no recording is in the repository.
+
+use hob_core::{Language, Speed};
+use hob_speech::decode::decode_all;
+use hob_speech::{Phonemizer, PhonemizerOptions, Reader};
+
+use super::stored;
+use crate::speech::kokoro::{Kokoro, KokoroOptions, SAMPLE_RATE_HZ};
+use crate::speech::synthesiser::Synthesiser;
+
+/// Marks a pause in a text.
+pub(super) const PAUSE: char = '|';
+/// Level of the room: white noise at -66 dB.
+const NOISE: f32 = 5e-4;
+/// Silence before and after the speech. The second is longer than any silence that a turn may contain.
+const LEAD_S: f32 = 0.5;
+const TAIL_S: f32 = 4.6;
+/// Quieter than this part of the loudest 10 ms is silence.
+const AUDIBLE: f32 = 0.01;
+
+#[derive(Debug)]
+pub(super) struct Speaker {
+    kokoro: Kokoro,
+    phonemizer: Phonemizer,
+}
+
+/// Speech in a quiet room, at 16 kHz.
+#[derive(Debug)]
+pub(super) struct Recording {
+    pub(super) samples: Vec<f32>,
+    /// Where the last sound of the voice ends.
+    pub(super) speech_end_s: f32,
+}
+
+impl Speaker {
+    pub(super) fn new() -> Speaker {
+        let kokoro = Kokoro::load(&stored("kokoro"), KokoroOptions { threads: 2 });
+        let phonemizer = Phonemizer::new(PhonemizerOptions::default());
+        Speaker { kokoro: kokoro.expect("the stored model loads"), phonemizer }
+    }
+
+    /// Speaks the text. Each [`PAUSE`] before a word becomes `pause_s` of silence.
+    pub(super) fn record(&mut self, text: &str, voice: &str, pause_s: f32) -> Recording {
+        let words: String = text.chars().filter(|c| *c != PAUSE).collect();
+        let before = text.match_indices(PAUSE).enumerate().map(|(pauses, (at, _))| at - pauses);
+        let pauses: Vec<usize> = before.collect();
+        let (voiced, starts) = self.speak(&words, voice);
+        let silence = |seconds: f32| vec![0.0; (seconds * SAMPLE_RATE_HZ as f32) as usize];
+        let mut sound = silence(LEAD_S);
+        let mut from = 0;
+        for pause in pauses {
+            let word = starts.iter().find(|(at, _)| *at >= pause).expect("a word after the pause");
+            let to = (word.1 * SAMPLE_RATE_HZ as f32) as usize;
+            sound.extend(faded(&voiced[from..to]));
+            sound.extend(silence(pause_s));
+            from = to;
+        }
+        sound.extend(faded(&voiced[from..]));
+        let speech_end_s = audible_end(&sound) as f32 / SAMPLE_RATE_HZ as f32;
+        sound.truncate(audible_end(&sound));
+        sound.extend(silence(TAIL_S));
+        in_a_room(&mut sound);
+        let samples = decode_all(wav(&sound).into(), 600.0).expect("a WAV file");
+        Recording { samples, speech_end_s }
+    }
+
+    /// The sound, and for each word its place in the text and the second where it begins.
+    fn speak(&mut self, text: &str, voice: &str) -> (Vec<f32>, Vec<(usize, f32)>) {
+        let mut reader = Reader::new(Language::AmericanEnglish);
+        reader.push(text);
+        reader.finish();
+        let (mut sound, mut starts) = (Vec::new(), Vec::new());
+        while let Some(unit) = reader.next_unit(&mut self.phonemizer) {
+            let begun = sound.len() as f32 / SAMPLE_RATE_HZ as f32;
+            let utterance = self.kokoro.begin(&unit, voice, Speed::NORMAL);
+            let mut utterance = utterance.expect("phonemes of the model");
+            let words = self.kokoro.words(&utterance);
+            starts.extend(words.iter().map(|word| (word.span.start, begun + word.start_s)));
+            loop {
+                let window = self.kokoro.render(&mut utterance, 30.0).expect("sound");
+                if window.is_empty() {
+                    break;
+                }
+                sound.extend(window);
+            }
+            sound.extend(vec![0.0; (unit.pause_after_ms * SAMPLE_RATE_HZ / 1000) as usize]);
+        }
+        (sound, starts)
+    }
+}
+
+/// With soft ends of 5 ms, so that a cut inside a sound is no click.
+fn faded(piece: &[f32]) -> Vec<f32> {
+    let length = (SAMPLE_RATE_HZ / 200) as usize;
+    let gain = |at: usize| (at.min(piece.len() - 1 - at) as f32 / length as f32).min(1.0);
+    piece.iter().enumerate().map(|(at, sample)| sample * gain(at)).collect()
+}
+
+/// The end of the last 10 ms that can be heard.
+fn audible_end(sound: &[f32]) -> usize {
+    let length = (SAMPLE_RATE_HZ / 100) as usize;
+    let power = |piece: &[f32]| piece.iter().map(|sample| sample * sample).sum::<f32>();
+    let loudest = sound.chunks(length).map(power).fold(0.0, f32::max);
+    let is_audible = |piece: &[f32]| power(piece) > loudest * AUDIBLE * AUDIBLE;
+    let last = sound.chunks(length).rposition(is_audible).unwrap_or(0);
+    ((last + 1) * length).min(sound.len())
+}
+
+fn in_a_room(sound: &mut [f32]) {
+    let mut random = fastrand::Rng::with_seed(1);
+    sound.iter_mut().for_each(|sample| *sample += (random.f32() - 0.5) * 2.0 * NOISE);
+}
+
+/// A WAV file of 32-bit floats, which hob's decoder resamples to 16 kHz.
+fn wav(sound: &[f32]) -> Vec<u8> {
+    let bytes = (sound.len() * 4) as u32;
+    let mut file = b"RIFF".to_vec();
+    file.extend((36 + bytes).to_le_bytes());
+    file.extend(b"WAVEfmt \x10\0\0\0\x03\0\x01\0");
+    file.extend(SAMPLE_RATE_HZ.to_le_bytes());
+    file.extend((SAMPLE_RATE_HZ * 4).to_le_bytes());
+    file.extend(b"\x04\0\x20\0data");
+    file.extend(bytes.to_le_bytes());
+    file.extend(sound.iter().flat_map(|sample| sample.to_le_bytes()));
+    file
+}

@@ -1,0 +1,93 @@
+//! The two models of turn taking, loaded into this process when the first session needs them.
+//! They have no worker process: see docs/decisions/0018-turns-are-judged-in-the-server.md.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hob_core::{ModelError, TurnModel, TurnTaking, VoiceDetector};
+use hob_engines::transcription::vad::SileroVad;
+use hob_engines::turn_taking::{SmartTurn, TurnJudge};
+use hob_models::TURN_TAKING_NAME;
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
+
+use crate::app::App;
+use crate::failure::{CliResult, Exit, Failure};
+use crate::model_store::ModelStore;
+
+/// A judgement is short, and other threads compute answers meanwhile.
+const THREADS: usize = 1;
+
+/// The stored models. A failed load is tried again by the next session.
+#[derive(Debug)]
+pub(crate) struct StoredTurnTaking {
+    store: ModelStore,
+    vad: OnceCell<SileroVad>,
+    judge: OnceCell<Arc<TurnJudge>>,
+}
+
+impl StoredTurnTaking {
+    pub(crate) fn new(app: &App<'_>) -> StoredTurnTaking {
+        StoredTurnTaking::of(ModelStore::open(app))
+    }
+
+    fn of(store: ModelStore) -> StoredTurnTaking {
+        StoredTurnTaking { store, vad: OnceCell::new(), judge: OnceCell::new() }
+    }
+
+    async fn load<T: Send + 'static>(
+        &self,
+        engine: &'static str,
+        load: impl FnOnce(&ModelStore) -> CliResult<T> + Send + 'static,
+    ) -> Result<T, ModelError> {
+        let store = self.store.clone();
+        let loaded = spawn_blocking(move || load(&store).map_err(|failure| failure.sentence)).await;
+        let loaded = loaded.unwrap_or_else(|panic| Err(panic.to_string()));
+        loaded.map_err(|detail| ModelError::EngineFailed { engine, detail })
+    }
+}
+
+impl TurnTaking for StoredTurnTaking {
+    fn voice_detector(&self) -> BoxFuture<'_, Result<Box<dyn VoiceDetector>, ModelError>> {
+        async move {
+            let load = |store: &ModelStore| SileroVad::load(&store.vad()?).map_err(damaged);
+            let vad = self.vad.get_or_try_init(|| self.load("speech detection", load)).await?;
+            Ok(Box::new(vad.clone()) as Box<dyn VoiceDetector>)
+        }
+        .boxed()
+    }
+
+    fn turn_model(&self) -> BoxFuture<'_, Result<Arc<dyn TurnModel>, ModelError>> {
+        async move {
+            let load = |store: &ModelStore| {
+                let model =
+                    SmartTurn::load(&store.turn_taking()?.turn, THREADS).map_err(damaged)?;
+                Ok(Arc::new(TurnJudge::start(model).map_err(damaged)?))
+            };
+            let judge = self.judge.get_or_try_init(|| self.load("turn detection", load)).await?;
+            Ok(Arc::clone(judge) as Arc<dyn TurnModel>)
+        }
+        .boxed()
+    }
+}
+
+fn damaged(error: impl fmt::Display) -> Failure {
+    Failure::new(Exit::Engine, error).hint(format!("run `hob pull {TURN_TAKING_NAME}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_missing_model_is_named_with_the_command_that_fetches_it() {
+        let home = tempfile::tempdir().expect("a folder");
+        let models = StoredTurnTaking::of(ModelStore::in_home(home.path()));
+        let turn = models.turn_model().await.map(drop).expect_err("nothing is stored");
+        assert!(turn.to_string().contains("`hob pull smart-turn`"), "{turn}");
+        let voice = models.voice_detector().await.map(drop).expect_err("nothing is stored");
+        assert!(voice.to_string().contains("`hob pull smart-turn`"), "{voice}");
+    }
+}
