@@ -14,6 +14,7 @@ pub mod lifecycle;
 pub mod load_times;
 pub mod machine;
 pub mod names;
+pub mod realtime;
 pub mod registry;
 pub mod reservation;
 pub mod routing;

@@ -5,7 +5,7 @@ use crate::tree::Crate;
 
 /// A crate and the crates of this workspace that it may depend on. `hob-agents` does not exist yet; its arrows
 /// are decided, so that its first line is written in the right place.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("hob-core", &[]),
     ("hob-wire", &["hob-core"]),
     // It asks the system: docs/decisions/0012-a-crate-of-its-own-probes-the-machine.md.
@@ -13,6 +13,8 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("hob-models", &["hob-core"]),
     ("hob-speech", &["hob-core"]),
     ("hob-agents", &["hob-core"]),
+    // A state machine without I/O, which the server drives.
+    ("hob-voice", &["hob-core"]),
     ("hob-upstream", &["hob-core", "hob-wire"]),
     ("hob-engines", &["hob-core", "hob-models", "hob-speech"]),
     ("hob-bench", &["hob-core", "hob-wire", "hob-machine"]),
@@ -37,7 +39,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
 ];
 
 /// A crate, a dependency that it must do without, and why.
-const STRANGERS: [(&str, &str, &str); 16] = [
+const STRANGERS: [(&str, &str, &str); 18] = [
     (
         "hob-core",
         "serde_json",
@@ -54,6 +56,8 @@ const STRANGERS: [(&str, &str, &str); 16] = [
     ("hob-speech", "rten", "what is said and how it is packed needs no engine"),
     ("hob-speech", "tokio", "text and codecs are plain functions"),
     ("hob-speech", "serde_json", "JSON is hob-wire's"),
+    ("hob-voice", "tokio", "the driver waits; a session is handed what happened and when"),
+    ("hob-voice", "serde_json", "JSON is hob-wire's"),
     ("hob-engines", "axum", "a worker speaks frames, not HTTP"),
     ("hob-engines", "anyhow", "libraries say who can act; anyhow does not"),
     ("hob-server", "rten", "it knows models by their traits only"),

@@ -1,0 +1,100 @@
+//! One item of a conversation: a message, a call of a tool, or the result of one.
+//! Items have an order, and ids that the client may choose.
+
+use std::fmt;
+
+use crate::chat::Role;
+
+/// An item, with an id that is unique in its conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RealtimeItem {
+    pub id: String,
+    pub status: ItemStatus,
+    pub body: ItemBody,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemStatus {
+    InProgress,
+    Completed,
+    /// Cut off.
+    Incomplete,
+}
+
+#[derive(Clone, PartialEq)]
+pub enum ItemBody {
+    /// A role other than [`Role::Tool`].
+    Message { role: Role, content: Vec<ItemContent> },
+    /// The model calls a tool of the client. Arguments may be incomplete while the item is in progress.
+    Call { call_id: String, name: String, arguments: String },
+    /// What the tool returned.
+    CallOutput { call_id: String, output: String },
+}
+
+/// A piece of a message.
+#[derive(Clone, PartialEq)]
+pub enum ItemContent {
+    /// Written by the user or the system.
+    InputText(String),
+    /// Spoken by the user. `transcript` is `None` until it is known.
+    InputAudio { transcript: Option<String> },
+    /// An `http:`, `https:` or `data:` address of an image.
+    InputImage { url: String, detail: Option<String> },
+    /// Written by the model.
+    OutputText(String),
+    /// Spoken by the model.
+    OutputAudio { transcript: String },
+}
+
+impl RealtimeItem {
+    /// The text of all contents, as a chat model reads it.
+    pub fn text(&self) -> String {
+        match &self.body {
+            ItemBody::Message { content, .. } => {
+                let texts = content.iter().filter_map(ItemContent::text);
+                texts.collect::<Vec<_>>().join("\n")
+            }
+            ItemBody::Call { arguments, .. } => arguments.clone(),
+            ItemBody::CallOutput { output, .. } => output.clone(),
+        }
+    }
+}
+
+impl ItemContent {
+    /// What was written or said, where it is known.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            ItemContent::InputText(text) | ItemContent::OutputText(text) => Some(text),
+            ItemContent::InputAudio { transcript } => transcript.as_deref(),
+            ItemContent::OutputAudio { transcript } => Some(transcript),
+            ItemContent::InputImage { .. } => None,
+        }
+    }
+}
+
+/// Keeps what was said out of logs.
+impl fmt::Debug for ItemBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ItemBody::Message { role, content } => {
+                write!(f, "Message({}, {content:?})", role.name())
+            }
+            ItemBody::Call { name, .. } => write!(f, "Call({name})"),
+            ItemBody::CallOutput { output, .. } => write!(f, "CallOutput({} bytes)", output.len()),
+        }
+    }
+}
+
+/// Keeps what was said out of logs.
+impl fmt::Debug for ItemContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            ItemContent::InputText(_) => "InputText",
+            ItemContent::InputAudio { .. } => "InputAudio",
+            ItemContent::InputImage { .. } => "InputImage",
+            ItemContent::OutputText(_) => "OutputText",
+            ItemContent::OutputAudio { .. } => "OutputAudio",
+        };
+        write!(f, "{kind}({} bytes)", self.text().map_or(0, str::len))
+    }
+}

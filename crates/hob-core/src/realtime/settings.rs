@@ -1,0 +1,191 @@
+//! The settings of a session. A session starts with the defaults, and the client changes them.
+//! The types have no absent fields: `hob-wire` merges a client's change into the settings in force.
+
+use std::time::Duration;
+
+use crate::Speed;
+use crate::chat::{Effort, Thinking, Tool, ToolChoice};
+
+/// All settings that are in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RealtimeSettings {
+    pub kind: SessionKind,
+    /// The chat model or alias. `None`: the server's default.
+    pub model: Option<String>,
+    /// The system message.
+    pub instructions: String,
+    pub output: OutputModality,
+    pub input_encoding: SoundEncoding,
+    pub noise_reduction: Option<NoiseReduction>,
+    /// What the client learns of its own words. A session transcribes speech also without it, because chat models read
+    /// text.
+    pub transcription: Option<InputTranscription>,
+    /// `None`: the client says when a turn ends.
+    pub turn_detection: Option<TurnDetection>,
+    pub output_encoding: SoundEncoding,
+    /// The speech model or alias. `None`: the server's default.
+    pub speech_model: Option<String>,
+    /// `None`: the server's default.
+    pub voice: Option<String>,
+    pub speed: Speed,
+    pub tools: Vec<Tool>,
+    pub tool_choice: ToolChoice,
+    /// Tokens of one response. `None`: no limit of the client's.
+    pub tokens_max: Option<u32>,
+    pub thinking: Thinking,
+}
+
+/// What a session has that sets nothing: spoken answers without thinking, and turns that end after half a second of
+/// silence.
+impl Default for RealtimeSettings {
+    fn default() -> RealtimeSettings {
+        RealtimeSettings {
+            kind: SessionKind::default(),
+            model: None,
+            instructions: String::new(),
+            output: OutputModality::default(),
+            input_encoding: SoundEncoding::default(),
+            noise_reduction: None,
+            transcription: None,
+            turn_detection: Some(TurnDetection::default()),
+            output_encoding: SoundEncoding::default(),
+            speech_model: None,
+            voice: None,
+            speed: Speed::NORMAL,
+            tools: Vec::new(),
+            tool_choice: ToolChoice::default(),
+            tokens_max: None,
+            // A person who waits for a voice hears nothing of what a model thinks.
+            thinking: Thinking { effort: Some(Effort::None), tokens_max: None },
+        }
+    }
+}
+
+/// OpenAI's values.
+impl Default for TurnDetection {
+    fn default() -> TurnDetection {
+        TurnDetection {
+            detector: SilenceDetection::Server {
+                threshold: 0.5,
+                prefix_padding: Duration::from_millis(300),
+                silence: Duration::from_millis(500),
+                idle_timeout: None,
+            },
+            creates_response: true,
+            interrupts_response: true,
+        }
+    }
+}
+
+/// What the session is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SessionKind {
+    /// The server answers.
+    #[default]
+    Conversation,
+    /// The server transcribes, and never answers.
+    Transcription,
+}
+
+/// The form of a response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutputModality {
+    Text,
+    /// Sound with its text.
+    #[default]
+    Audio,
+}
+
+/// How samples travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SoundEncoding {
+    /// 16-bit little-endian samples, mono, 24 kHz.
+    #[default]
+    Pcm16,
+    /// G.711 µ-law, 8 kHz.
+    Mulaw,
+    /// G.711 A-law, 8 kHz.
+    Alaw,
+}
+
+impl SoundEncoding {
+    pub fn sample_rate_hz(self) -> u32 {
+        match self {
+            SoundEncoding::Pcm16 => 24_000,
+            SoundEncoding::Mulaw | SoundEncoding::Alaw => 8_000,
+        }
+    }
+
+    pub fn bytes_per_sample(self) -> usize {
+        match self {
+            SoundEncoding::Pcm16 => 2,
+            SoundEncoding::Mulaw | SoundEncoding::Alaw => 1,
+        }
+    }
+}
+
+/// Where the microphone is. hob keeps the setting and does not filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoiseReduction {
+    NearField,
+    FarField,
+}
+
+/// How the client's speech becomes text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InputTranscription {
+    /// `None`: the server's default.
+    pub model: Option<String>,
+    /// ISO 639-1. `None`: the model detects it.
+    pub language: Option<String>,
+    /// Names and words that may come.
+    pub prompt: Option<String>,
+}
+
+/// How the server finds the end of a turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TurnDetection {
+    pub detector: SilenceDetection,
+    /// The end of a turn starts a response.
+    pub creates_response: bool,
+    /// Speech of the user ends the running response.
+    pub interrupts_response: bool,
+}
+
+/// What ends a turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SilenceDetection {
+    /// A silence of fixed length.
+    Server {
+        /// Speech is more likely than this: 0 to 1.
+        threshold: f32,
+        /// Sound that is kept before the first speech.
+        prefix_padding: Duration,
+        silence: Duration,
+        /// After this long without speech, the server speaks. Counted from the end of the last response's sound.
+        idle_timeout: Option<Duration>,
+    },
+    /// A model that hears whether the sentence is complete.
+    Semantic { eagerness: Eagerness },
+}
+
+/// How soon the server speaks when a sentence seems to be incomplete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Eagerness {
+    Low,
+    Medium,
+    High,
+    #[default]
+    Auto,
+}
+
+impl Eagerness {
+    /// The longest silence within a sentence that seems to be incomplete.
+    pub fn silence_max(self) -> Duration {
+        match self {
+            Eagerness::Low => Duration::from_secs(8),
+            Eagerness::Medium | Eagerness::Auto => Duration::from_secs(4),
+            Eagerness::High => Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Cuts the first clause off an answer that a model is still writing, so that it is heard early.
+//! All later text passes through: the speech model joins it to sentences, and strips Markdown.
+
+/// Characters of a first clause, at least. Voices sound bad if they say less alone.
+const CHARS_MIN: usize = 12;
+/// Letters and digits of a first clause, at least: about ten tokens of a voice. A CJK character counts twice.
+const LETTERS_MIN: usize = 10;
+/// Without punctuation, the first clause is cut at a space before this many characters.
+const CHARS_MAX: usize = 60;
+
+/// Text for the voice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SpokenPiece {
+    /// To be said at once.
+    FirstClause(String),
+    /// To be said when it makes a sentence.
+    More(String),
+}
+
+/// The state of one answer's text.
+#[derive(Debug, Default)]
+pub(crate) struct ClauseCutter {
+    held: String,
+    has_begun: bool,
+}
+
+impl ClauseCutter {
+    pub(crate) fn push(&mut self, text: &str) -> Vec<SpokenPiece> {
+        if self.has_begun {
+            return vec![SpokenPiece::More(text.to_owned())];
+        }
+        self.held.push_str(text);
+        let Some(end) = first_clause(&self.held) else {
+            return Vec::new();
+        };
+        self.has_begun = true;
+        let rest = self.held.split_off(end);
+        let first = SpokenPiece::FirstClause(std::mem::take(&mut self.held));
+        let more = (!rest.is_empty()).then_some(SpokenPiece::More(rest));
+        [first].into_iter().chain(more).collect()
+    }
+
+    /// The text has ended: what is still held.
+    pub(crate) fn finish(&mut self) -> Option<SpokenPiece> {
+        let held = std::mem::take(&mut self.held);
+        (!held.is_empty()).then_some(SpokenPiece::More(held))
+    }
+}
+
+/// The byte after the first clause.
+fn first_clause(text: &str) -> Option<usize> {
+    let mut letters = 0;
+    let mut last_space = None;
+    for (number, (at, c)) in text.char_indices().enumerate() {
+        letters += weight(c);
+        let is_long = number + 1 >= CHARS_MIN && letters >= LETTERS_MIN;
+        if is_long && ends_clause(text, at, c) {
+            return Some(at + c.len_utf8());
+        }
+        if is_long && c.is_whitespace() {
+            last_space = Some(at);
+        }
+        if number + 1 >= CHARS_MAX && last_space.is_some() {
+            return last_space;
+        }
+    }
+    None
+}
+
+fn weight(c: char) -> usize {
+    match c {
+        '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' => 2,
+        _ => usize::from(c.is_alphanumeric()),
+    }
+}
+
+/// A point or colon counts only before a space, because addresses, abbreviations and times contain them.
+fn ends_clause(text: &str, at: usize, c: char) -> bool {
+    let before_space = text[at + c.len_utf8()..].starts_with(char::is_whitespace);
+    let after_digit = text[..at].ends_with(|before: char| before.is_ascii_digit());
+    match c {
+        '，' | '、' | '；' | '：' | '。' | '！' | '？' | '．' => true,
+        ',' | ';' | '!' | '?' => before_space || !after_digit,
+        '.' | ':' => before_space,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<&str>) {
+        assert_eq!(first_clause(text).map(|end| &text[..end]), expected, "{text}");
+    }
+
+    #[test]
+    fn the_first_clause_ends_at_punctuation_after_twelve_characters() {
+        check("Well, yes, of course, it is.", Some("Well, yes, of course,"));
+        check("Good morning, Ann", Some("Good morning,"));
+        check("It costs 1,000,000 euros", None);
+        check("See http://example.org/a.html for", None);
+        check("It is half past nine. And", Some("It is half past nine."));
+        check("It is half past nine.", None);
+        check("今日はいい天気。", None);
+        check("今日はとてもいい天気です。", Some("今日はとてもいい天気です。"));
+    }
+
+    #[test]
+    fn a_long_text_without_punctuation_is_cut_at_a_space() {
+        check(
+            "the quick brown fox jumps over the lazy dog and runs far away into the woods",
+            Some("the quick brown fox jumps over the lazy dog and runs far"),
+        );
+        check(&"a".repeat(200), None);
+    }
+
+    #[test]
+    fn where_the_text_is_cut_into_pieces_changes_no_character() {
+        let text = "Good morning, dear Ann! How are you?";
+        for size in 1..text.len() {
+            let mut cutter = ClauseCutter::default();
+            let pieces: Vec<String> =
+                text.as_bytes().chunks(size).map(|c| String::from_utf8_lossy(c).into()).collect();
+            let mut said: Vec<_> = pieces.iter().flat_map(|piece| cutter.push(piece)).collect();
+            said.extend(cutter.finish());
+            let joined: String = said
+                .iter()
+                .map(|piece| match piece {
+                    SpokenPiece::FirstClause(text) | SpokenPiece::More(text) => text.as_str(),
+                })
+                .collect();
+            assert_eq!(joined, text);
+            assert_eq!(said[0], SpokenPiece::FirstClause("Good morning,".to_owned()));
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The items of a conversation in order, and what was heard of the spoken ones.
+//! It decides where an item goes and what a truncation keeps; which events follow is the session's matter.
+
+use std::time::Duration;
+
+use hob_core::realtime::{ItemBody, ItemContent, ItemPlace, RealtimeFault, RealtimeItem};
+
+use crate::faults::{invalid, item_not_found};
+use crate::limits::{ITEMS_MAX, TEXT_BYTES_MAX};
+use crate::spoken::SpokenText;
+
+#[derive(Debug, Default)]
+pub(crate) struct Conversation {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    item: RealtimeItem,
+    spoken: Option<SpokenText>,
+}
+
+impl Conversation {
+    pub(crate) fn items(&self) -> impl Iterator<Item = &RealtimeItem> {
+        self.entries.iter().map(|entry| &entry.item)
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Result<&RealtimeItem, RealtimeFault> {
+        self.items().find(|item| item.id == id).ok_or_else(|| item_not_found(id))
+    }
+
+    pub(crate) fn contains(&self, id: &str) -> bool {
+        self.get(id).is_ok()
+    }
+
+    pub(crate) fn last_id(&self) -> Option<String> {
+        self.entries.last().map(|entry| entry.item.id.clone())
+    }
+
+    pub(crate) fn id_before(&self, id: &str) -> Option<String> {
+        let at = self.place(id).ok()?;
+        self.entries[..at].last().map(|entry| entry.item.id.clone())
+    }
+
+    /// Inserts an item of the client.
+    pub(crate) fn insert(
+        &mut self,
+        item: RealtimeItem,
+        place: &ItemPlace,
+    ) -> Result<(), RealtimeFault> {
+        if self.contains(&item.id) {
+            let message = format!("the conversation already has an item '{}'", item.id);
+            return Err(invalid("item_already_exists", message, Some("item.id")));
+        }
+        self.check_count()?;
+        self.check_call(&item)?;
+        let at = match place {
+            ItemPlace::Last => self.entries.len(),
+            ItemPlace::First => 0,
+            ItemPlace::After(id) => self.place(id)? + 1,
+        };
+        self.entries.insert(at, Entry { item, spoken: None });
+        Ok(())
+    }
+
+    /// Appends an item of the session. Returns the oldest item if there was no room.
+    pub(crate) fn append(&mut self, item: RealtimeItem) -> Option<String> {
+        let is_full = self.entries.len() >= ITEMS_MAX;
+        let oldest = is_full.then(|| self.entries.remove(0).item.id);
+        self.entries.push(Entry { item, spoken: None });
+        oldest
+    }
+
+    /// Replaces an item that has changed, if the conversation still has it.
+    pub(crate) fn replace(&mut self, item: RealtimeItem, spoken: Option<SpokenText>) {
+        if let Ok(at) = self.place(&item.id) {
+            self.entries[at] = Entry { item, spoken };
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: &str) -> Result<(), RealtimeFault> {
+        let at = self.place(id)?;
+        self.entries.remove(at);
+        Ok(())
+    }
+
+    pub(crate) fn set_transcript(&mut self, id: &str, text: &str) {
+        if let Ok(at) = self.place(id)
+            && let ItemBody::Message { content, .. } = &mut self.entries[at].item.body
+        {
+            *content = vec![ItemContent::InputAudio { transcript: Some(text.to_owned()) }];
+        }
+    }
+
+    pub(crate) fn spoken(&self, id: &str) -> Option<&SpokenText> {
+        self.entries.iter().find(|entry| entry.item.id == id)?.spoken.as_ref()
+    }
+
+    /// Cuts a spoken item to the words of the first `heard` of its sound.
+    pub(crate) fn truncate(&mut self, id: &str, heard: Duration) -> Result<(), RealtimeFault> {
+        let at = self.place(id)?;
+        let entry = &mut self.entries[at];
+        let (Some(spoken), ItemBody::Message { content, .. }) =
+            (&entry.spoken, &mut entry.item.body)
+        else {
+            let message = format!("item '{id}' holds no sound of the assistant");
+            return Err(invalid("invalid_value", message, Some("item_id")));
+        };
+        if heard.as_millis() > spoken.length().as_millis() {
+            let (length, end) = (spoken.length().as_millis(), heard.as_millis());
+            let message = format!("the sound has {length} ms and cannot be cut at {end} ms");
+            return Err(invalid("invalid_value", message, Some("audio_end_ms")));
+        }
+        let transcript = spoken.text_heard(heard).to_owned();
+        *content = vec![ItemContent::OutputAudio { transcript }];
+        Ok(())
+    }
+
+    /// Checks that `bytes` more bytes of text fit.
+    pub(crate) fn check_text(&self, bytes: usize) -> Result<(), RealtimeFault> {
+        let text: usize = self.items().map(|item| item.text().len()).sum();
+        if text + bytes > TEXT_BYTES_MAX {
+            let message = format!(
+                "a conversation holds up to {TEXT_BYTES_MAX} bytes of text: delete items first"
+            );
+            return Err(invalid("conversation_full", message, None));
+        }
+        Ok(())
+    }
+
+    fn check_count(&self) -> Result<(), RealtimeFault> {
+        if self.entries.len() >= ITEMS_MAX {
+            let message =
+                format!("a conversation holds up to {ITEMS_MAX} items: delete items first");
+            return Err(invalid("conversation_full", message, None));
+        }
+        Ok(())
+    }
+
+    fn check_call(&self, item: &RealtimeItem) -> Result<(), RealtimeFault> {
+        let ItemBody::CallOutput { call_id: wanted, .. } = &item.body else {
+            return Ok(());
+        };
+        let is_call = |item: &RealtimeItem| matches!(&item.body, ItemBody::Call { call_id, .. } if call_id == wanted);
+        if self.items().any(is_call) {
+            return Ok(());
+        }
+        let message = format!("the conversation has no call '{wanted}'");
+        Err(invalid("call_not_found", message, Some("item.call_id")))
+    }
+
+    fn place(&self, id: &str) -> Result<usize, RealtimeFault> {
+        let place = self.entries.iter().position(|entry| entry.item.id == id);
+        place.ok_or_else(|| item_not_found(id))
+    }
+}

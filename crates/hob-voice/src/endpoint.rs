@@ -1,0 +1,136 @@
+//! Finds the beginning, the pauses and the end of a turn in the probabilities of a voice detector.
+//! It counts frames and knows nothing else: neither sound nor time of day.
+
+use std::time::Duration;
+
+use hob_core::{Sound, VOICE_FRAME_SAMPLES};
+
+const FRAME_MS: u64 = VOICE_FRAME_SAMPLES as u64 * 1_000 / Sound::RATE_HZ as u64;
+
+/// Speech below `threshold` minus this is silence.
+const HYSTERESIS: f32 = 0.15;
+const ONSET: Duration = Duration::from_millis(200);
+/// Speech this long interrupts the assistant. A cough is shorter.
+const BARGE_IN: Duration = Duration::from_millis(300);
+/// A silence this long may be the end of the turn.
+const PAUSE: Duration = Duration::from_millis(200);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndpointRules {
+    pub(crate) threshold: f32,
+    /// The silence that ends a turn.
+    pub(crate) silence: Duration,
+}
+
+/// What changed with a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Speech probably began, [`Endpoint::onset_samples`] ago.
+    Onset,
+    /// Speech goes on, so it is no cough.
+    Confirmed,
+    /// It was no speech.
+    Faded,
+    Pause,
+    Resume,
+    End,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Endpoint {
+    phase: Phase,
+    speech_frames: u32,
+    /// Frames since the last speech, once a frame was silent.
+    silent_frames: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Quiet,
+    /// Speech that is not confirmed.
+    Tentative,
+    Speaking,
+    Paused,
+}
+
+impl Endpoint {
+    pub(crate) fn hear(&mut self, probability: f32, rules: EndpointRules) -> Option<Step> {
+        let is_speech = probability >= rules.threshold;
+        let is_silence = probability < rules.threshold - HYSTERESIS;
+        match self.phase {
+            Phase::Quiet | Phase::Tentative => self.before_speech(is_speech, is_silence),
+            Phase::Speaking | Phase::Paused => {
+                self.count_silence(is_speech, is_silence);
+                self.during_speech(rules.silence)
+            }
+        }
+    }
+
+    /// Ends the doubt about speech that has begun.
+    pub(crate) fn confirm(&mut self) {
+        if self.phase == Phase::Tentative {
+            self.phase = Phase::Speaking;
+        }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.phase == Phase::Paused
+    }
+
+    /// Samples of the speech that makes an onset.
+    pub(crate) fn onset_samples() -> usize {
+        frames(ONSET) as usize * VOICE_FRAME_SAMPLES
+    }
+
+    pub(crate) fn silence(&self) -> Duration {
+        Duration::from_millis(FRAME_MS) * self.silent_frames
+    }
+
+    fn before_speech(&mut self, is_speech: bool, is_silence: bool) -> Option<Step> {
+        if is_silence {
+            let was_tentative = self.phase == Phase::Tentative;
+            *self = Endpoint::default();
+            return was_tentative.then_some(Step::Faded);
+        }
+        self.speech_frames += u32::from(is_speech || self.speech_frames > 0);
+        if self.phase == Phase::Quiet && self.speech_frames >= frames(ONSET) {
+            self.phase = Phase::Tentative;
+            return Some(Step::Onset);
+        }
+        if self.phase == Phase::Tentative && self.speech_frames >= frames(BARGE_IN) {
+            self.phase = Phase::Speaking;
+            return Some(Step::Confirmed);
+        }
+        None
+    }
+
+    fn count_silence(&mut self, is_speech: bool, is_silence: bool) {
+        if is_speech {
+            self.silent_frames = 0;
+        } else if is_silence || self.silent_frames > 0 {
+            self.silent_frames += 1;
+        }
+    }
+
+    fn during_speech(&mut self, silence: Duration) -> Option<Step> {
+        if self.silent_frames >= frames(silence) {
+            return Some(Step::End);
+        }
+        if self.phase == Phase::Speaking && self.silent_frames >= frames(PAUSE) {
+            self.phase = Phase::Paused;
+            return Some(Step::Pause);
+        }
+        if self.phase == Phase::Paused && self.silent_frames == 0 {
+            self.phase = Phase::Speaking;
+            return Some(Step::Resume);
+        }
+        None
+    }
+}
+
+/// The nearest number of frames, at least one.
+fn frames(time: Duration) -> u32 {
+    let frames = (time.as_millis() + u128::from(FRAME_MS) / 2) / u128::from(FRAME_MS);
+    u32::try_from(frames).unwrap_or(u32::MAX).max(1)
+}

@@ -1,0 +1,86 @@
+//! An estimate of what the client plays: it plays sound as it arrives, without a break.
+//! The estimate says whether the microphone may hear the assistant, and how much of an answer was heard.
+
+use std::time::{Duration, Instant};
+
+use crate::limits::{ECHO_TAIL, TRUNCATE_WAIT};
+
+#[derive(Debug, Default)]
+pub(crate) struct Playback {
+    ends_at: Option<Instant>,
+    /// The item of the conversation that was spoken last.
+    item_id: Option<String>,
+    truncation: Option<Truncation>,
+    has_begun: bool,
+}
+
+/// An item that was cut by an estimate. The client may still say better.
+#[derive(Clone, Debug)]
+pub(crate) struct Truncation {
+    pub(crate) item_id: String,
+    pub(crate) heard: Duration,
+    at: Instant,
+}
+
+impl Playback {
+    /// `item_id`: the item, if it belongs to the conversation.
+    pub(crate) fn add(&mut self, item_id: Option<&str>, length: Duration, now: Instant) {
+        self.has_begun = true;
+        self.ends_at = Some(self.ends_at.map_or(now, |end| end.max(now)) + length);
+        if item_id.is_some() && self.item_id.as_deref() != item_id {
+            self.item_id = item_id.map(str::to_owned);
+        }
+    }
+
+    /// Whether the session has sent any sound.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    pub(crate) fn is_playing(&self, now: Instant) -> bool {
+        self.ends_at.is_some_and(|end| end > now)
+    }
+
+    /// Whether the room may still be full of the assistant's sound.
+    pub(crate) fn echoes(&self, now: Instant) -> bool {
+        self.ends_at.is_some_and(|end| end + ECHO_TAIL > now)
+    }
+
+    /// Sound that the client has not played.
+    pub(crate) fn remaining(&self, now: Instant) -> Duration {
+        self.ends_at.map_or(Duration::ZERO, |end| end.saturating_duration_since(now))
+    }
+
+    pub(crate) fn item_id(&self) -> Option<&str> {
+        self.item_id.as_deref()
+    }
+
+    pub(crate) fn end(&self, now: Instant) -> Instant {
+        self.ends_at.map_or(now, |end| end.max(now))
+    }
+
+    /// The client stops playing.
+    pub(crate) fn stop(&mut self, now: Instant) {
+        self.ends_at = self.ends_at.map(|end| end.min(now));
+        self.item_id = None;
+    }
+
+    pub(crate) fn expect_truncation(&mut self, item_id: String, heard: Duration, now: Instant) {
+        self.truncation = Some(Truncation { item_id, heard, at: now + TRUNCATE_WAIT });
+    }
+
+    pub(crate) fn truncates_at(&self) -> Option<Instant> {
+        self.truncation.as_ref().map(|truncation| truncation.at)
+    }
+
+    pub(crate) fn take_truncation(&mut self) -> Option<Truncation> {
+        self.truncation.take()
+    }
+
+    /// The client has said what was heard of an item, or deleted it.
+    pub(crate) fn forget(&mut self, item_id: &str) {
+        if self.truncation.as_ref().is_some_and(|truncation| truncation.item_id == item_id) {
+            self.truncation = None;
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A session: takes inputs in order, and queues what its driver must do.
+//! `turns.rs` turns sound into transcripts, `answers.rs` transcripts into responses, `commands.rs` does what the client asks.
+
+mod answers;
+mod commands;
+mod turns;
+
+use std::time::Instant;
+
+use hob_core::VoiceDetector;
+use hob_core::realtime::{RealtimeEvent, RealtimeSettings};
+
+use crate::conversation::Conversation;
+use crate::faults::invalid;
+use crate::hearing::Hearing;
+use crate::interface::{SessionEffect, SessionInput, SessionOptions};
+use crate::limits::SESSION_MAX;
+use crate::listener::Listener;
+use crate::marks::TurnMarks;
+use crate::outbox::Outbox;
+use crate::playback::Playback;
+use crate::response::Response;
+use answers::Speculation;
+use turns::Turn;
+
+/// One session. After each input its effects are taken with [`VoiceSession::next_effect`].
+#[derive(Debug)]
+pub struct VoiceSession {
+    options: SessionOptions,
+    outbox: Outbox,
+    conversation: Conversation,
+    listener: Listener,
+    /// The sound that is not committed.
+    turn: Option<Turn>,
+    /// Transcripts of committed turns that are not complete.
+    hearings: Vec<Hearing>,
+    /// At most one of them belongs to the conversation.
+    responses: Vec<Response>,
+    speculation: Option<Speculation>,
+    /// A turn waits for its response, with its times.
+    due: Option<Option<TurnMarks>>,
+    playback: Playback,
+    idle_at: Option<Instant>,
+    now: Instant,
+    closes_at: Instant,
+    is_closed: bool,
+}
+
+impl VoiceSession {
+    /// Begins with [`RealtimeEvent::SessionCreated`].
+    pub fn new(
+        options: SessionOptions,
+        detector: Box<dyn VoiceDetector>,
+        now: Instant,
+    ) -> VoiceSession {
+        let mut outbox = Outbox::default();
+        outbox.send(RealtimeEvent::SessionCreated(Box::new(options.settings.clone())));
+        VoiceSession {
+            options,
+            outbox,
+            conversation: Conversation::default(),
+            listener: Listener::new(detector),
+            turn: None,
+            hearings: Vec::new(),
+            responses: Vec::new(),
+            speculation: None,
+            due: None,
+            playback: Playback::default(),
+            idle_at: None,
+            now,
+            closes_at: now + SESSION_MAX,
+            is_closed: false,
+        }
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &RealtimeSettings {
+        &self.options.settings
+    }
+
+    /// `now` never goes back.
+    pub fn handle(&mut self, input: SessionInput, now: Instant) {
+        if self.is_closed {
+            return;
+        }
+        self.now = now;
+        match input {
+            SessionInput::Command { command, event_id } => self.take_command(command, event_id),
+            SessionInput::Sound(samples) => self.take_sound(samples),
+            SessionInput::Transcript { stream, event } => self.take_transcript(stream, event),
+            SessionInput::Chat { stream, event } => self.take_chat(stream, event),
+            SessionInput::SpeechBegan { stream, sample_rate_hz } => {
+                self.with_stream(stream, |response, _, _| response.take_rate(sample_rate_hz));
+            }
+            SessionInput::Speech { stream, event } => {
+                self.with_stream(stream, |response, _, now| response.take_speech(event, now));
+            }
+            SessionInput::TurnJudged { turn, probability } => self.take_verdict(turn, probability),
+            SessionInput::Tick => {}
+        }
+        self.keep_time();
+        if !self.is_closed {
+            self.answer();
+        }
+    }
+
+    /// The next thing to do. `None`: wait for the next input.
+    pub fn next_effect(&mut self) -> Option<SessionEffect> {
+        self.outbox.take()
+    }
+
+    /// When to send [`SessionInput::Tick`].
+    pub fn deadline(&self) -> Option<Instant> {
+        let times = [
+            Some(self.closes_at),
+            self.playback.truncates_at(),
+            self.idle_at,
+            self.microphone_deadline(),
+        ];
+        times.into_iter().flatten().min().filter(|_| !self.is_closed)
+    }
+
+    fn keep_time(&mut self) {
+        let now = self.now;
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(Some(self.closes_at)) {
+            return self.close();
+        }
+        if is_due(self.microphone_deadline()) {
+            self.end_turn();
+        }
+        if is_due(self.idle_at) {
+            self.end_idleness();
+        }
+        if is_due(self.playback.truncates_at()) {
+            self.report_truncation();
+        }
+    }
+
+    fn close(&mut self) {
+        let message = format!("a session lasts up to {} h", SESSION_MAX.as_secs() / 3_600);
+        let expired = invalid("session_expired", message.clone(), None);
+        self.outbox.send(RealtimeEvent::Failed(expired));
+        self.drop_streams();
+        self.outbox.push(SessionEffect::Close { code: 1001, reason: message });
+        self.is_closed = true;
+    }
+}
+
+#[cfg(test)]
+mod tests;

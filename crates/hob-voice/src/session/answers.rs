@@ -1,0 +1,308 @@
+//! The responses of a session: when one begins, what it leaves in the conversation, and how speech ends it.
+//! An answer may be written before the turn is over. It is held back until then, or dropped.
+
+use std::time::{Duration, Instant};
+
+use hob_core::realtime::{
+    RealtimeEvent, RealtimeItem, ResponseStatus, SessionKind, SilenceDetection, StoppedBy,
+};
+use hob_core::{ChatEvent, ModelError};
+
+use super::VoiceSession;
+use super::turns::{ms, user_item};
+use crate::interface::{ChatStart, SessionEffect};
+use crate::limits::HELD_BYTES_MAX;
+use crate::marks::TurnMarks;
+use crate::outbox::Outbox;
+use crate::prompt::chat_request;
+use crate::response::{ChatState, Response, ResponsePlan};
+
+/// An answer to a turn that may not be over.
+#[derive(Debug)]
+pub(super) struct Speculation {
+    stream: u64,
+    events: Vec<ChatEvent>,
+    bytes: usize,
+}
+
+impl VoiceSession {
+    pub(super) fn take_chat(&mut self, stream: u64, event: Option<Result<ChatEvent, ModelError>>) {
+        if self.speculation.as_ref().is_some_and(|held| held.stream == stream) {
+            self.hold_back(event);
+        } else {
+            self.with_stream(stream, |response, outbox, now| {
+                response.take_chat(event, outbox, now);
+            });
+        }
+    }
+
+    /// Changes the response that a stream belongs to. A stream of none was dropped before.
+    pub(super) fn with_stream(
+        &mut self,
+        stream: u64,
+        change: impl FnOnce(&mut Response, &mut Outbox, Instant),
+    ) {
+        if let Some(at) = self.responses.iter().position(|response| response.has_stream(stream)) {
+            change(&mut self.responses[at], &mut self.outbox, self.now);
+            self.publish(at);
+        }
+    }
+
+    /// The response of the conversation.
+    pub(super) fn active(&self) -> Option<usize> {
+        self.responses.iter().position(|response| !response.plan.is_out_of_band)
+    }
+
+    /// Starts what can start: responses whose transcripts are known, and the answer to a turn.
+    pub(super) fn answer(&mut self) {
+        let is_speaking = self.turn.as_ref().is_some_and(|turn| turn.is_announced);
+        let is_free = self.hearings.is_empty() && self.active().is_none() && !is_speaking;
+        if is_free && let Some(marks) = self.due.take() {
+            self.create_response(self.plan(), marks);
+        }
+        for at in (0..self.responses.len()).rev() {
+            let response = &self.responses[at];
+            let is_ready = self.hearings.is_empty() || response.plan.input.is_some();
+            if response.chat == ChatState::Waiting && is_ready {
+                self.start_chat(at);
+            }
+        }
+    }
+
+    pub(super) fn plan(&self) -> ResponsePlan {
+        let settings = self.settings().clone();
+        ResponsePlan { settings, input: None, is_out_of_band: false, metadata: Vec::new() }
+    }
+
+    pub(super) fn create_response(&mut self, plan: ResponsePlan, marks: Option<TurnMarks>) {
+        if !plan.is_out_of_band {
+            self.idle_at = None;
+            self.due = None;
+        }
+        self.responses.push(Response::new(self.outbox.new_id("resp"), plan, marks));
+        self.publish(self.responses.len() - 1);
+    }
+
+    /// Computes the prompt while the user speaks.
+    pub(super) fn warm_prompt(&mut self) {
+        if self.settings().kind == SessionKind::Conversation {
+            let items: Vec<&RealtimeItem> = self.conversation.items().collect();
+            let request = chat_request(self.settings(), &items);
+            self.outbox.push(SessionEffect::WarmPrompt(Box::new(request)));
+        }
+    }
+
+    /// Answers a turn that is probably over.
+    pub(super) fn speculate(&mut self) {
+        let Some(turn) = self.turn.as_ref().filter(|turn| turn.is_announced) else {
+            return;
+        };
+        let is_due = turn.hearing.sound_ended && turn.hearing.is_answerable();
+        let is_free = self.active().is_none() && self.hearings.is_empty();
+        if !is_due || !is_free || !self.answers_turns() || self.speculation.is_some() {
+            return;
+        }
+        let item = user_item(&turn.hearing.item_id, Some(turn.hearing.text().to_owned()));
+        let items: Vec<&RealtimeItem> = self.conversation.items().chain([&item]).collect();
+        let request = chat_request(self.settings(), &items);
+        let (stream, model) = (self.outbox.new_stream(), self.settings().model.clone());
+        self.outbox.push(SessionEffect::StartChat(Box::new(ChatStart { stream, model, request })));
+        self.speculation = Some(Speculation { stream, events: Vec::new(), bytes: 0 });
+    }
+
+    /// The answer was to something that has changed.
+    pub(super) fn drop_speculation(&mut self) {
+        if let Some(held) = self.speculation.take() {
+            self.outbox.push(SessionEffect::Cancel { stream: held.stream });
+        }
+    }
+
+    /// Ends what the assistant says. What the client has not played was not heard.
+    pub(super) fn interrupt(&mut self, by: StoppedBy) {
+        let item_id = self.playback.item_id().map(str::to_owned);
+        let mut is_cut = self.playback.is_playing(self.now);
+        if let Some(at) = self.active() {
+            let answers_turns = self.answers_turns();
+            let response = &mut self.responses[at];
+            is_cut |= item_id.as_deref().is_some_and(|id| response.has_item(id));
+            // The turn has no answer if what interrupts it turns out to be noise.
+            if by == StoppedBy::Speech && answers_turns && response.is_empty() {
+                self.due = Some(response.marks.take());
+            }
+            response.stop(ResponseStatus::Cancelled(by));
+            self.publish(at);
+        }
+        let remaining = self.playback.remaining(self.now);
+        self.playback.stop(self.now);
+        if let Some(item_id) = item_id.filter(|_| is_cut) {
+            self.cut(item_id, remaining);
+        }
+    }
+
+    /// Silence has lasted for the idle timeout: the session speaks.
+    pub(super) fn end_idleness(&mut self) {
+        self.idle_at = None;
+        let Some(timeout) = self.idle_timeout() else {
+            return;
+        };
+        let item_id = self.outbox.new_id("item");
+        let audio_end_ms = ms(self.listener.position);
+        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let audio_start_ms = audio_end_ms.saturating_sub(timeout_ms);
+        let event =
+            RealtimeEvent::IdleTimeout { item_id: item_id.clone(), audio_start_ms, audio_end_ms };
+        self.outbox.send(event);
+        self.commit_item(user_item(&item_id, Some(String::new())));
+        self.due = Some(None);
+    }
+
+    /// The client did not say what was heard, so the estimate stays.
+    pub(super) fn report_truncation(&mut self) {
+        let Some(truncation) = self.playback.take_truncation() else {
+            return;
+        };
+        let (item_id, content_index) = (truncation.item_id, 0);
+        let audio_end_ms = u64::try_from(truncation.heard.as_millis()).unwrap_or(u64::MAX);
+        self.outbox.send(RealtimeEvent::ItemTruncated { item_id, content_index, audio_end_ms });
+    }
+
+    /// Sends what a response has produced, and keeps the conversation in step with it.
+    pub(super) fn publish(&mut self, at: usize) {
+        for effect in std::mem::take(&mut self.responses[at].effects) {
+            self.publish_effect(at, effect);
+        }
+        if self.responses[at].is_done() {
+            let response = self.responses.remove(at);
+            self.await_user(&response);
+        }
+    }
+
+    /// Appends an item and announces it. Returns the item before it.
+    pub(super) fn append_item(&mut self, item: RealtimeItem) -> Option<String> {
+        if let Some(item_id) = self.conversation.append(item.clone()) {
+            self.playback.forget(&item_id);
+            self.outbox.send(RealtimeEvent::ItemDeleted { item_id });
+        }
+        let previous_item_id = self.conversation.id_before(&item.id);
+        let previous = previous_item_id.clone();
+        self.outbox.send(RealtimeEvent::ItemAdded { item, previous_item_id });
+        previous
+    }
+
+    /// Drops all streams when the session ends.
+    pub(super) fn drop_streams(&mut self) {
+        self.drop_turn();
+        for hearing in std::mem::take(&mut self.hearings) {
+            self.cancel_hearing(&hearing);
+        }
+        while let Some(mut response) = self.responses.pop() {
+            response.stop(ResponseStatus::Cancelled(StoppedBy::Client));
+            for effect in response.effects {
+                self.outbox.push(effect);
+            }
+        }
+    }
+
+    fn hold_back(&mut self, event: Option<Result<ChatEvent, ModelError>>) {
+        let Some(held) = self.speculation.as_mut() else {
+            return;
+        };
+        match event {
+            Some(Ok(event)) => {
+                held.bytes += bytes(&event);
+                held.events.push(event);
+                if held.bytes > HELD_BYTES_MAX {
+                    self.drop_speculation();
+                }
+            }
+            None if matches!(held.events.last(), Some(ChatEvent::Done(_))) => {}
+            // The turn's end tries once more, and reports a failure.
+            Some(Err(_)) | None => self.speculation = None,
+        }
+    }
+
+    fn start_chat(&mut self, at: usize) {
+        let response = &mut self.responses[at];
+        if !response.plan.is_out_of_band
+            && let Some(held) = self.speculation.take()
+        {
+            response.chat = ChatState::Running(held.stream);
+            for event in held.events {
+                response.take_chat(Some(Ok(event)), &mut self.outbox, self.now);
+            }
+            return self.publish(at);
+        }
+        let settings = &response.plan.settings;
+        let items: Vec<&RealtimeItem> = match &response.plan.input {
+            Some(items) => items.iter().collect(),
+            None => self.conversation.items().collect(),
+        };
+        let (stream, request) = (self.outbox.new_stream(), chat_request(settings, &items));
+        let model = settings.model.clone();
+        response.chat = ChatState::Running(stream);
+        self.outbox.push(SessionEffect::StartChat(Box::new(ChatStart { stream, model, request })));
+    }
+
+    fn publish_effect(&mut self, at: usize, effect: SessionEffect) {
+        let SessionEffect::Send(event) = effect else {
+            return self.outbox.push(effect);
+        };
+        self.outbox.send(event.clone());
+        let is_out_of_band = self.responses[at].plan.is_out_of_band;
+        match event {
+            RealtimeEvent::AudioDelta { at: part, samples, sample_rate_hz } => {
+                let item_id = (!is_out_of_band).then_some(part.item_id.as_str());
+                let length = samples.len() as f64 / f64::from(sample_rate_hz);
+                self.playback.add(item_id, Duration::from_secs_f64(length), self.now);
+            }
+            RealtimeEvent::OutputItemAdded { item, .. } if !is_out_of_band => {
+                self.append_item(item);
+            }
+            RealtimeEvent::OutputItemDone { item, .. } if !is_out_of_band => {
+                let spoken = self.responses[at].spoken(&item.id).cloned();
+                self.conversation.replace(item.clone(), spoken);
+                let previous_item_id = self.conversation.id_before(&item.id);
+                self.outbox.send(RealtimeEvent::ItemDone { item, previous_item_id });
+            }
+            _ => {}
+        }
+    }
+
+    /// Cuts a spoken item to what the client has played of it.
+    fn cut(&mut self, item_id: String, remaining: Duration) {
+        let Some(spoken) = self.conversation.spoken(&item_id) else {
+            return;
+        };
+        let heard = spoken.length().saturating_sub(remaining);
+        if self.conversation.truncate(&item_id, heard).is_ok() {
+            self.playback.expect_truncation(item_id, heard, self.now);
+        }
+    }
+
+    /// The idle time begins when the client has played a complete answer.
+    fn await_user(&mut self, response: &Response) {
+        let was_said =
+            matches!(response.status, ResponseStatus::Completed | ResponseStatus::Incomplete);
+        if was_said && !response.plan.is_out_of_band {
+            let end = self.playback.end(self.now);
+            self.idle_at = self.idle_timeout().map(|timeout| end + timeout);
+        }
+    }
+
+    fn idle_timeout(&self) -> Option<Duration> {
+        match self.settings().turn_detection?.detector {
+            SilenceDetection::Server { idle_timeout, .. } => idle_timeout,
+            SilenceDetection::Semantic { .. } => None,
+        }
+    }
+}
+
+fn bytes(event: &ChatEvent) -> usize {
+    match event {
+        ChatEvent::Text(text) | ChatEvent::Reasoning(text) => text.len(),
+        ChatEvent::ToolArguments { piece, .. } => piece.len(),
+        ChatEvent::ToolCall { .. } | ChatEvent::Logprobs(_) | ChatEvent::Done(_) => {
+            size_of::<ChatEvent>()
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Conversations as a user meets them, one behaviour each.
+//! A turn ends after 16 silent frames (500 ms), and its first pause after 6.
+
+use std::time::Duration;
+
+use hob_core::chat::Role;
+use hob_core::realtime::{
+    Eagerness, ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeItem,
+    ResponseOptions, SessionKind, SilenceDetection, TurnDetection,
+};
+use hob_core::{ChatEvent, ModelError, SpeechEvent, TranscriptEvent, WordTiming};
+
+use super::{Script, done};
+use crate::session::{SessionInput, SessionOptions};
+
+fn manual(options: &mut SessionOptions) {
+    options.settings.turn_detection = None;
+}
+
+fn semantic(options: &mut SessionOptions) {
+    let detector = SilenceDetection::Semantic { eagerness: Eagerness::High };
+    options.settings.turn_detection = Some(TurnDetection { detector, ..TurnDetection::default() });
+}
+
+fn text_item(id: &str, text: &str) -> RealtimeCommand {
+    let content = vec![ItemContent::InputText(text.to_owned())];
+    let body = ItemBody::Message { role: Role::User, content };
+    let item = RealtimeItem { id: id.to_owned(), status: ItemStatus::Completed, body };
+    RealtimeCommand::CreateItem { item: Box::new(item), place: ItemPlace::Last }
+}
+
+fn respond() -> RealtimeCommand {
+    RealtimeCommand::CreateResponse(Box::default())
+}
+
+#[test]
+fn an_answer_is_written_during_the_pause_and_spoken_after_the_turn() {
+    let mut script = Script::new(|_| {});
+    script.speak(20).check(&["start transcript 1", "speech started item_1 0", "warm []"]);
+    script.silence(6).check(&["end sound 1"]);
+    script.heard_text(1, " Hello").check(&["start chat 2 [user: Hello]"]);
+    script.write(2, "Good morning, Ann. How").check(&[]);
+    script.silence(10).check(&[
+        "speech stopped item_1 1152",
+        "committed item_1",
+        "added item_1",
+        "done item_1",
+        "heard 'Hello'",
+        "transcript 'Hello'",
+        "created resp_2",
+        "added item_3",
+        "start speech 3",
+        "say 3 'Good morning,'",
+        "say 3 ''",
+        "say 3 ' Ann. How'",
+    ]);
+    script.write(2, " are you?").finish(2).check(&["say 3 ' are you?'", "end text 3"]);
+    script.now += Duration::from_millis(40);
+    script.sound(3, 210).check(&[
+        "spoken 'Good morning, Ann. How are you?'",
+        "audio 2400",
+        "audio 2400",
+        "measured 512 0 0 0 40",
+    ]);
+    script.end_speech(3).check(&[
+        "audio 240",
+        "output item_3 Completed",
+        "done item_3",
+        "resp_2 Completed",
+    ]);
+}
+
+#[test]
+fn speech_after_a_pause_drops_what_was_speculative() {
+    let mut script = Script::new(|_| {});
+    script.speak(20).silence(6).heard_text(1, " Hello").write(2, "Good morning, Ann.");
+    script.log.clear();
+    script.speak(10).check(&["cancel 2", "start transcript 3"]);
+    assert_eq!(script.heard[&3], 36 * 512);
+    script.silence(16).heard_text(3, " Hello again").check(&[
+        "end sound 3",
+        "speech stopped item_1 1664",
+        "committed item_1",
+        "added item_1",
+        "done item_1",
+        "heard 'Hello again'",
+        "transcript 'Hello again'",
+        "created resp_2",
+        "start chat 4 [user: Hello again]",
+    ]);
+}
+
+#[test]
+fn live_text_is_shown_once_although_the_transcript_starts_over() {
+    let mut script = Script::new(|_| {});
+    let delta = |stream, text: &str| {
+        let event = Some(Ok(TranscriptEvent::Delta(text.to_owned())));
+        SessionInput::Transcript { stream, event }
+    };
+    script.speak(20).feed(delta(1, " Well")).silence(6).speak(1);
+    script.log.clear();
+    script.feed(delta(2, " Well")).feed(delta(2, " done")).check(&["heard ' done'"]);
+}
+
+#[test]
+fn tool_calls_wait_for_the_end_of_the_turn() {
+    let mut script = Script::new(|_| {});
+    script.speak(20).silence(6).heard_text(1, " Light");
+    script.log.clear();
+    let (id, name) = ("call_a".to_owned(), "light".to_owned());
+    for event in [
+        ChatEvent::ToolCall { index: 0, id, name },
+        ChatEvent::ToolArguments { index: 0, piece: "{}".to_owned() },
+        done(hob_core::chat::FinishReason::ToolCalls),
+    ] {
+        script.feed(SessionInput::Chat { stream: 2, event: Some(Ok(event)) });
+    }
+    script.check(&[]);
+    script.silence(10);
+    let calls = ["added item_3", "call light {}", "output item_3 Completed", "done item_3"];
+    let from = script.log.iter().position(|line| line == "created resp_2").unwrap();
+    assert_eq!(script.log[from + 1..], [&calls[..], &["resp_2 Completed"]].concat());
+}
+
+#[test]
+fn a_sentence_that_seems_complete_ends_the_turn_at_once() {
+    let mut script = Script::new(semantic);
+    script.speak(20).silence(6).check(&[
+        "start transcript 1",
+        "speech started item_1 0",
+        "warm []",
+        "end sound 1",
+        "judge 2: 13312",
+    ]);
+    let verdict = |turn, probability| SessionInput::TurnJudged { turn, probability };
+    script.feed(verdict(1, 0.9)).feed(verdict(2, 0.5)).check(&[]);
+    script.speak(1).silence(6);
+    script.log.clear();
+    script.feed(verdict(2, 0.9)).check(&[]);
+    script.feed(verdict(4, 0.9));
+    assert_eq!(script.log[0], "speech stopped item_1 1056");
+}
+
+#[test]
+fn an_incomplete_sentence_waits_for_the_longest_silence() {
+    let mut script = Script::new(semantic);
+    script.speak(20).silence(62);
+    assert!(!script.log.iter().any(|line| line.starts_with("speech stopped")));
+    script.silence(1);
+    assert!(script.log.iter().any(|line| line.starts_with("speech stopped")));
+}
+
+#[test]
+fn noise_and_failed_transcripts_get_no_answer() {
+    let end = ["speech stopped item_1 1152", "committed item_1", "added item_1", "done item_1"];
+    let mut script = Script::new(|_| {});
+    script.speak(20).silence(16);
+    script.log.clear();
+    script.heard_text(1, " [BLANK_AUDIO]").check(&["transcript ''"]);
+    let mut script = Script::new(|_| {});
+    script.speak(20).silence(6);
+    script.log.clear();
+    let event = Some(Err(ModelError::EmptyText));
+    script.feed(SessionInput::Transcript { stream: 1, event }).silence(10);
+    script.check(&[&end[..], &["transcript failed item_1"]].concat());
+}
+
+/// An answer of 1 s with times of its words, of which 400 ms were played.
+fn speaking() -> Script {
+    let mut script = Script::new(|_| {});
+    script.ask().write(2, "Good morning, dear Ann.");
+    let word = |span: std::ops::Range<usize>, end_s| WordTiming { span, start_s: 0.0, end_s };
+    let words = vec![word(0..4, 0.2), word(5..12, 0.5)];
+    script.feed(SessionInput::Speech { stream: 3, event: Some(Ok(SpeechEvent::Words(words))) });
+    script.sound(3, 1_000).wait(400);
+    script.log.clear();
+    script
+}
+
+#[test]
+fn speech_of_the_user_ends_the_answer_and_keeps_what_was_heard() {
+    let mut script = speaking();
+    script.speak(9).check(&[
+        "start transcript 4",
+        "speech started item_4 1152",
+        "cancel 2",
+        "cancel 3",
+        "output item_3 Incomplete",
+        "done item_3",
+        "resp_2 Cancelled(Speech)",
+        "warm [user: Hello | assistant: Good morning,]",
+    ]);
+    script.sound(3, 100).write(2, "more").check(&[]);
+    script.wait(1_999).check(&[]);
+    script.wait(1);
+    assert_eq!(script.log.last().map(String::as_str), Some("truncated item_3 688"));
+}
+
+#[test]
+fn the_client_knows_best_what_was_heard() {
+    let mut script = speaking();
+    script.speak(9);
+    script.log.clear();
+    let truncate = |audio_end_ms| RealtimeCommand::TruncateItem {
+        id: "item_3".to_owned(),
+        content_index: 0,
+        audio_end_ms,
+    };
+    script.command(truncate(1_001)).check(&["error invalid_value"]);
+    script.command(truncate(300)).check(&["truncated item_3 300"]);
+    let retrieve = RealtimeCommand::RetrieveItem { id: "item_3".to_owned() };
+    script.command(retrieve).check(&["retrieved 'Good'"]);
+    script.wait(1_500).check(&[]);
+}
+
+#[test]
+fn a_cough_does_not_end_the_answer_but_a_word_does() {
+    let mut script = speaking();
+    script.speak(7).silence(1).check(&["start transcript 4", "cancel 4"]);
+    script.speak(6);
+    let event = Some(Ok(TranscriptEvent::Interim("stop".to_owned())));
+    script.feed(SessionInput::Transcript { stream: 5, event });
+    assert!(script.log.contains(&"resp_2 Cancelled(Speech)".to_owned()), "{:?}", script.log);
+}
+
+#[test]
+fn without_echo_cancellation_the_session_does_not_hear_itself() {
+    let mut script = Script::new(|options| options.client_cancels_echo = false);
+    script.ask().write(2, "Good morning, dear Ann.").sound(3, 500);
+    script.log.clear();
+    script.speak(20).check(&[]);
+    script.silence(10).speak(6);
+    assert_eq!(script.log[0], "start transcript 4");
+}
+
+#[test]
+fn the_client_ends_turns_without_turn_detection() {
+    let mut script = Script::new(manual);
+    script.command(RealtimeCommand::CommitInput).check(&["error input_audio_buffer_commit_empty"]);
+    script.speak(2).check(&["start transcript 1", "warm []"]);
+    script.command(RealtimeCommand::CommitInput).command(respond()).check(&[
+        "end sound 1",
+        "committed item_1",
+        "added item_1",
+        "done item_1",
+        "created resp_2",
+    ]);
+    script.heard_text(1, " Hello").check(&[
+        "heard 'Hello'",
+        "transcript 'Hello'",
+        "start chat 2 [user: Hello]",
+    ]);
+    script.command(respond()).check(&["error conversation_already_has_active_response"]);
+    let cancel = || RealtimeCommand::CancelResponse { id: None };
+    script.command(cancel()).check(&["cancel 2", "resp_2 Cancelled(Client)"]);
+    script.command(cancel()).check(&["error response_cancel_not_active"]);
+    script.speak(2).command(RealtimeCommand::ClearInput);
+    assert_eq!(script.log.split_off(2), ["cancel 3", "cleared"]);
+}
+
+#[test]
+fn items_have_an_order_and_ids_of_their_own() {
+    let mut script = Script::new(manual);
+    script.command(text_item("one", "a")).check(&["added one", "done one"]);
+    script.command(text_item("one", "a")).check(&["error item_already_exists"]);
+    script.command(text_item("", "b")).check(&["added item_1", "done item_1"]);
+    script.command(text_item("item_1", "c")).check(&["error item_already_exists"]);
+    let delete = || RealtimeCommand::DeleteItem { id: "one".to_owned() };
+    script.command(delete()).check(&["deleted one"]);
+    script.command(delete()).check(&["error item_not_found"]);
+    script.command(respond()).check(&["created resp_2", "start chat 1 [user: b]"]);
+}
+
+#[test]
+fn four_responses_may_run_outside_the_conversation() {
+    let mut script = Script::new(manual);
+    let options = ResponseOptions { is_out_of_band: true, ..ResponseOptions::default() };
+    for _ in 0..4 {
+        script.command(RealtimeCommand::CreateResponse(Box::new(options.clone())));
+    }
+    script.log.clear();
+    script.command(RealtimeCommand::CreateResponse(Box::new(options)));
+    script.check(&["error too_many_responses"]);
+    script.write(1, "aside").check(&["start speech 5"]);
+}
+
+#[test]
+fn a_failed_model_fails_its_response_and_the_session_goes_on() {
+    let mut script = Script::new(|_| {});
+    script.ask().write(2, "Good morning, Ann.");
+    script.log.clear();
+    let detail = "it broke".to_owned();
+    let event = Some(Err(ModelError::EngineFailed { engine: "speech", detail }));
+    script.feed(SessionInput::Speech { stream: 3, event });
+    assert_eq!(script.log[..3], ["cancel 2", "output item_3 Incomplete", "done item_3"]);
+    assert!(script.log[3].starts_with("resp_2 Failed("), "{:?}", script.log);
+    script.log.clear();
+    script.command(respond()).check(&["created resp_4", "start chat 4 [user: Hello]"]);
+}
+
+#[test]
+fn the_voice_is_fixed_after_the_first_sound() {
+    let mut script = speaking();
+    let settings = || script.session.settings().clone();
+    let mut changed = Box::new(settings());
+    changed.voice = Some("am_adam".to_owned());
+    let mut same = Box::new(settings());
+    same.instructions = "Be brief.".to_owned();
+    script.command(RealtimeCommand::Update(changed)).check(&["error cannot_update_voice"]);
+    script.command(RealtimeCommand::Update(same)).check(&["session updated"]);
+}
+
+#[test]
+fn after_a_long_silence_the_session_speaks() {
+    let mut script = Script::new(|options| {
+        let detection = options.settings.turn_detection.as_mut().unwrap();
+        if let SilenceDetection::Server { idle_timeout, .. } = &mut detection.detector {
+            *idle_timeout = Some(Duration::from_secs(5));
+        }
+    });
+    script.ask().write(2, "Good morning, Ann.").finish(2).sound(3, 1_000).end_speech(3);
+    script.log.clear();
+    script.wait(5_999).check(&[]);
+    script.wait(1).check(&[
+        "idle item_4",
+        "committed item_4",
+        "added item_4",
+        "done item_4",
+        "created resp_5",
+        "start chat 4 [user: Hello | assistant: Good morning, Ann. | user: (silence)]",
+    ]);
+}
+
+#[test]
+fn a_transcription_session_never_answers() {
+    let mut script = Script::new(|options| options.settings.kind = SessionKind::Transcription);
+    script.speak(20).silence(16).heard_text(1, " Hello");
+    assert_eq!(script.log.pop().as_deref(), Some("transcript 'Hello'"));
+    assert!(!script.log.iter().any(|line| line.contains("chat") || line.contains("warm")));
+    script.log.clear();
+    script.command(respond()).check(&["error invalid_session_type"]);
+}
+
+#[test]
+fn a_turn_ends_when_the_microphone_falls_silent() {
+    let mut script = Script::new(|_| {});
+    script.speak(20).wait(1_999);
+    script.log.clear();
+    script.wait(1);
+    assert_eq!(script.log[..2], ["speech stopped item_1 640", "end sound 1"]);
+}

@@ -1,0 +1,477 @@
+//! The turns of a session: sound becomes turns, and turns become transcripts.
+//! A pause may be the end. All that ends early there is dropped when the user speaks on.
+
+use std::time::{Duration, Instant};
+
+use hob_core::chat::Role;
+use hob_core::realtime::{
+    ItemBody, ItemContent, ItemStatus, RealtimeEvent, RealtimeFault, RealtimeItem, ResponseStatus,
+    SessionKind, SilenceDetection, StoppedBy, TurnDetection,
+};
+use hob_core::{ModelError, Sound, TranscriptEvent};
+
+use super::VoiceSession;
+use crate::endpoint::{Endpoint, EndpointRules, Step};
+use crate::faults::{failure, invalid};
+use crate::hearing::Hearing;
+use crate::interface::{SessionEffect, TranscriptStart};
+use crate::limits::{
+    JUDGED_SOUND_MAX, MICROPHONE_WAIT, PREFIX_MAX, TRANSCRIPTS_MAX, TURN_SOUND_MAX,
+};
+use crate::listener::Hears;
+use crate::marks::TurnMarks;
+use crate::outbox::Outbox;
+use crate::response::{ChatState, Response};
+
+/// `semantic_vad` has no settings for these.
+const SEMANTIC_THRESHOLD: f32 = 0.5;
+const SEMANTIC_PREFIX: Duration = Duration::from_millis(300);
+/// A sentence is complete when the turn model is surer than this.
+const COMPLETE: f32 = 0.5;
+
+/// Sound that is not committed.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) hearing: Hearing,
+    /// Where in the session its sound begins.
+    pub(super) start: u64,
+    pub(super) sound: Vec<f32>,
+    /// The client was sent `SpeechStarted`.
+    pub(super) is_announced: bool,
+    /// The question to the turn model that is open.
+    judgement: Option<u64>,
+    last_sound: Instant,
+    is_full: bool,
+}
+
+impl VoiceSession {
+    pub(super) fn take_sound(&mut self, samples: Vec<f32>) {
+        match self.settings().turn_detection {
+            None => self.record(samples),
+            Some(detection) => {
+                for frame in self.listener.frames(&samples) {
+                    self.take_frame(frame, detection);
+                }
+            }
+        }
+    }
+
+    pub(super) fn take_transcript(
+        &mut self,
+        stream: u64,
+        event: Option<Result<TranscriptEvent, ModelError>>,
+    ) {
+        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.hearing.stream == stream) {
+            turn.hearing.take(event);
+            self.follow_transcript();
+        } else if let Some(at) = self.hearings.iter().position(|other| other.stream == stream) {
+            self.hearings[at].take(event);
+            self.show_transcripts();
+        }
+    }
+
+    pub(super) fn take_verdict(&mut self, turn: u64, probability: f32) {
+        let is_open = self.turn.as_ref().is_some_and(|open| open.judgement == Some(turn));
+        if is_open && self.listener.endpoint.is_paused() && probability > COMPLETE {
+            self.end_turn();
+        }
+    }
+
+    pub(super) fn microphone_deadline(&self) -> Option<Instant> {
+        self.settings().turn_detection?;
+        self.turn.as_ref().map(|turn| turn.last_sound + MICROPHONE_WAIT)
+    }
+
+    /// Commits what was said, as if silence had ended the turn.
+    pub(super) fn end_turn(&mut self) {
+        let silence = self.listener.endpoint.silence();
+        let Some(turn) = self.turn.take() else {
+            return;
+        };
+        self.listener.reset();
+        if !turn.is_announced {
+            return self.cancel_hearing(&turn.hearing);
+        }
+        self.stop_speech(&turn);
+        let speech_end = self.now.checked_sub(silence).unwrap_or(self.now);
+        let marks = TurnMarks::new(speech_end, self.now);
+        let answer = self.answers_turns().then_some(marks);
+        self.commit(turn, answer);
+    }
+
+    pub(super) fn commit_input(&mut self) -> Result<(), RealtimeFault> {
+        let detects = self.settings().turn_detection.is_some();
+        match self.turn.take() {
+            Some(turn) if detects && turn.is_announced => {
+                self.turn = Some(turn);
+                self.end_turn();
+            }
+            Some(turn) if !detects => self.commit(turn, None),
+            turn => {
+                self.turn = turn;
+                let message = "the input buffer has no sound to commit";
+                return Err(invalid("input_audio_buffer_commit_empty", message, None));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn clear_input(&mut self) {
+        self.drop_turn();
+        self.outbox.send(RealtimeEvent::InputCleared);
+    }
+
+    /// Drops the sound that is not committed.
+    pub(super) fn drop_turn(&mut self) {
+        self.drop_speculation();
+        self.listener.reset();
+        self.listener.take_partial();
+        if let Some(turn) = self.turn.take() {
+            self.cancel_hearing(&turn.hearing);
+            if turn.is_announced {
+                self.stop_speech(&turn);
+            }
+        }
+    }
+
+    /// The settings have changed from or to `None`: the sound in hand goes on under the new rule.
+    pub(super) fn change_detection(&mut self) {
+        self.idle_at = None;
+        self.listener.reset();
+        let partial = self.listener.take_partial();
+        if self.settings().turn_detection.is_none() {
+            self.end_detection();
+            if !partial.is_empty() {
+                self.record(partial);
+            }
+        } else if let Some(turn) = self.turn.take() {
+            self.cancel_hearing(&turn.hearing);
+            self.listener.position = turn.start;
+            self.take_sound(turn.sound);
+        }
+    }
+
+    /// The client now ends the turn that the session has begun.
+    fn end_detection(&mut self) {
+        let Some(mut turn) = self.turn.take() else {
+            return;
+        };
+        if std::mem::take(&mut turn.is_announced) {
+            self.stop_speech(&turn);
+        }
+        let must_restart = turn.hearing.sound_ended;
+        self.turn = Some(turn);
+        if must_restart {
+            self.restart_transcript();
+        }
+    }
+
+    pub(super) fn answers_turns(&self) -> bool {
+        let settings = self.settings();
+        let creates = settings.turn_detection.is_some_and(|detection| detection.creates_response);
+        settings.kind == SessionKind::Conversation && creates
+    }
+
+    /// Announces a committed user item.
+    pub(super) fn commit_item(&mut self, item: RealtimeItem) {
+        let (item_id, previous_item_id) = (item.id.clone(), self.conversation.last_id());
+        self.outbox.send(RealtimeEvent::InputCommitted { item_id, previous_item_id });
+        let previous_item_id = self.append_item(item.clone());
+        self.outbox.send(RealtimeEvent::ItemDone { item, previous_item_id });
+    }
+
+    pub(super) fn drop_hearing(&mut self, item_id: &str) {
+        if let Some(at) = self.hearings.iter().position(|hearing| hearing.item_id == item_id) {
+            let hearing = self.hearings.remove(at);
+            self.cancel_hearing(&hearing);
+        }
+    }
+
+    pub(super) fn cancel_hearing(&mut self, hearing: &Hearing) {
+        if hearing.outcome().is_none() {
+            self.outbox.push(SessionEffect::Cancel { stream: hearing.stream });
+        }
+    }
+
+    /// Sound that the client will commit.
+    fn record(&mut self, samples: Vec<f32>) {
+        if self.turn.is_none() {
+            self.begin_turn(self.listener.position, Vec::new());
+            self.warm_prompt();
+        }
+        self.listener.pass(&samples);
+        let Some(turn) = self.turn.as_mut() else {
+            return;
+        };
+        if turn.sound.len() + samples.len() <= samples_in(TURN_SOUND_MAX) {
+            return self.add_sound(samples);
+        }
+        if !std::mem::replace(&mut turn.is_full, true) {
+            let minutes = TURN_SOUND_MAX.as_secs() / 60;
+            let message = format!(
+                "the input buffer holds up to {minutes} minutes: commit or clear it; later sound is dropped"
+            );
+            let full = invalid("input_audio_buffer_full", message, Some("audio"));
+            self.outbox.send(RealtimeEvent::Failed(full));
+        }
+    }
+
+    fn take_frame(&mut self, frame: Vec<f32>, detection: TurnDetection) {
+        let is_echo = !self.options.client_cancels_echo && self.playback.echoes(self.now);
+        let hears = if is_echo { Hears::Echo } else { Hears::User };
+        let step = self.listener.hear(&frame, rules(detection), hears);
+        if self.turn.is_some() {
+            self.add_sound(frame);
+        } else {
+            let kept = prefix(detection) + Endpoint::onset_samples();
+            self.listener.remember(&frame, kept);
+        }
+        match step {
+            Some(Step::Onset) => self.begin_speech(detection),
+            Some(Step::Confirmed) => self.announce(),
+            Some(Step::Faded) => self.forget_speech(),
+            Some(Step::Pause) => self.pause(detection),
+            Some(Step::Resume) => self.resume(),
+            Some(Step::End) => self.end_turn(),
+            None => self.limit_turn(),
+        }
+    }
+
+    fn limit_turn(&mut self) {
+        let limit = samples_in(TURN_SOUND_MAX);
+        if self.turn.as_ref().is_some_and(|turn| turn.sound.len() >= limit) {
+            self.end_turn();
+        }
+    }
+
+    fn begin_speech(&mut self, detection: TurnDetection) {
+        let sound = self.listener.take_recent(prefix(detection) + Endpoint::onset_samples());
+        let start = self.listener.position.saturating_sub(sound.len() as u64);
+        self.begin_turn(start, sound);
+        let may_interrupt = self.active().is_some() || self.playback.is_playing(self.now);
+        if !(may_interrupt && detection.interrupts_response) {
+            self.listener.endpoint.confirm();
+            self.announce();
+        }
+    }
+
+    fn begin_turn(&mut self, start: u64, sound: Vec<f32>) {
+        let stream = self.outbox.new_stream();
+        let is_shown = self.settings().transcription.is_some();
+        let hearing = Hearing::new(stream, self.outbox.new_id("item"), is_shown);
+        let (is_announced, judgement, is_full) = (false, None, false);
+        let last_sound = self.now;
+        self.turn =
+            Some(Turn { hearing, start, sound, is_announced, judgement, last_sound, is_full });
+        self.start_transcript();
+    }
+
+    /// Starts a stream with the turn's sound so far.
+    fn start_transcript(&mut self) {
+        let options = self.settings().transcription.clone().unwrap_or_default();
+        let Some(turn) = &self.turn else {
+            return;
+        };
+        let stream = turn.hearing.stream;
+        self.outbox.push(SessionEffect::StartTranscript(TranscriptStart { stream, options }));
+        if !turn.sound.is_empty() {
+            self.outbox.push(SessionEffect::Hear { stream, samples: turn.sound.clone() });
+        }
+    }
+
+    /// What was heard was no speech.
+    fn forget_speech(&mut self) {
+        if let Some(turn) = self.turn.take() {
+            self.cancel_hearing(&turn.hearing);
+            self.listener.remember(&turn.sound, turn.sound.len());
+        }
+    }
+
+    /// The client learns that the user speaks.
+    fn announce(&mut self) {
+        let Some(turn) = self.turn.as_mut() else {
+            return;
+        };
+        turn.is_announced = true;
+        let (item_id, audio_start_ms) = (turn.hearing.item_id.clone(), ms(turn.start));
+        self.outbox.send(RealtimeEvent::SpeechStarted { item_id, audio_start_ms });
+        self.idle_at = None;
+        let detection = self.settings().turn_detection;
+        if detection.is_some_and(|detection| detection.interrupts_response) {
+            self.interrupt(StoppedBy::Speech);
+        }
+        if self.answers_turns() {
+            self.warm_prompt();
+        }
+    }
+
+    fn add_sound(&mut self, samples: Vec<f32>) {
+        let Some(turn) = self.turn.as_mut() else {
+            return;
+        };
+        turn.last_sound = self.now;
+        turn.sound.extend_from_slice(&samples);
+        if !turn.hearing.sound_ended && turn.hearing.outcome().is_none() {
+            self.outbox.push(SessionEffect::Hear { stream: turn.hearing.stream, samples });
+        }
+    }
+
+    /// The user may have finished.
+    fn pause(&mut self, detection: TurnDetection) {
+        let Some(turn) = self.turn.as_mut() else {
+            return;
+        };
+        end_sound(&mut turn.hearing, &mut self.outbox);
+        if let SilenceDetection::Semantic { .. } = detection.detector {
+            let question = self.outbox.new_stream();
+            turn.judgement = Some(question);
+            let from = turn.sound.len().saturating_sub(samples_in(JUDGED_SOUND_MAX));
+            let samples = turn.sound[from..].to_vec();
+            self.outbox.push(SessionEffect::JudgeTurn { turn: question, samples });
+        }
+        self.speculate();
+    }
+
+    /// The user had not finished.
+    fn resume(&mut self) {
+        self.drop_speculation();
+        if let Some(turn) = self.turn.as_mut() {
+            turn.judgement = None;
+        }
+        self.restart_transcript();
+    }
+
+    fn restart_transcript(&mut self) {
+        if let Some(mut turn) = self.turn.take() {
+            self.cancel_hearing(&turn.hearing);
+            turn.hearing.restart(self.outbox.new_stream());
+            self.turn = Some(turn);
+            self.start_transcript();
+        }
+    }
+
+    /// The transcript of the open turn has changed.
+    fn follow_transcript(&mut self) {
+        let detects = self.settings().turn_detection.is_some();
+        let Some(turn) = self.turn.as_mut() else {
+            return;
+        };
+        let is_new = detects && !turn.is_announced && turn.hearing.has_words();
+        if is_new {
+            self.listener.endpoint.confirm();
+            self.announce();
+        }
+        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.is_announced)
+            && !turn.hearing.sound_ended
+        {
+            show_delta(&mut turn.hearing, &mut self.outbox);
+        }
+        self.speculate();
+    }
+
+    fn stop_speech(&mut self, turn: &Turn) {
+        let item_id = turn.hearing.item_id.clone();
+        let audio_end_ms = ms(turn.start + turn.sound.len() as u64);
+        self.outbox.send(RealtimeEvent::SpeechStopped { item_id, audio_end_ms });
+    }
+
+    fn commit(&mut self, turn: Turn, answer: Option<TurnMarks>) {
+        let mut hearing = turn.hearing;
+        end_sound(&mut hearing, &mut self.outbox);
+        hearing.sound_s = turn.sound.len() as f64 / f64::from(Sound::RATE_HZ);
+        hearing.answer = answer;
+        self.commit_item(user_item(&hearing.item_id, None));
+        self.hearings.push(hearing);
+        if self.hearings.len() > TRANSCRIPTS_MAX {
+            self.outbox.push(SessionEffect::Cancel { stream: self.hearings[0].stream });
+            self.hearings[0].fail(ModelError::Busy { retry_after: Duration::from_secs(1) });
+        }
+        self.show_transcripts();
+    }
+
+    /// Sends what is new of committed turns, and concludes those that are complete.
+    fn show_transcripts(&mut self) {
+        for mut hearing in std::mem::take(&mut self.hearings) {
+            show_delta(&mut hearing, &mut self.outbox);
+            match hearing.outcome().cloned() {
+                None => self.hearings.push(hearing),
+                Some(Ok(())) => self.complete_transcript(hearing),
+                Some(Err(error)) => self.fail_transcript(hearing, &error),
+            }
+        }
+    }
+
+    fn complete_transcript(&mut self, hearing: Hearing) {
+        let transcript = hearing.text().to_owned();
+        self.conversation.set_transcript(&hearing.item_id, &transcript);
+        if let Some(mut marks) = hearing.answer.filter(|_| !transcript.is_empty()) {
+            marks.transcript = Some(self.now);
+            self.due = Some(Some(marks));
+        }
+        if hearing.is_shown {
+            let (item_id, sound_s) = (hearing.item_id, hearing.sound_s);
+            self.outbox.send(RealtimeEvent::TranscriptCompleted { item_id, transcript, sound_s });
+        }
+    }
+
+    fn fail_transcript(&mut self, hearing: Hearing, error: &ModelError) {
+        let fault = failure(error);
+        self.outbox.send(if hearing.is_shown {
+            RealtimeEvent::TranscriptFailed { item_id: hearing.item_id, fault: fault.clone() }
+        } else {
+            RealtimeEvent::Failed(fault.clone())
+        });
+        let waits = |response: &Response| response.chat == ChatState::Waiting;
+        while let Some(at) = self.responses.iter().position(waits) {
+            self.responses[at].stop(ResponseStatus::Failed(fault.clone()));
+            self.publish(at);
+        }
+    }
+}
+
+/// An item of the user's speech.
+pub(super) fn user_item(id: &str, transcript: Option<String>) -> RealtimeItem {
+    let content = vec![ItemContent::InputAudio { transcript }];
+    let body = ItemBody::Message { role: Role::User, content };
+    RealtimeItem { id: id.to_owned(), status: ItemStatus::Completed, body }
+}
+
+pub(super) fn ms(samples: u64) -> u64 {
+    samples * 1_000 / u64::from(Sound::RATE_HZ)
+}
+
+fn show_delta(hearing: &mut Hearing, outbox: &mut Outbox) {
+    if let Some(delta) = hearing.next_delta() {
+        let item_id = hearing.item_id.clone();
+        outbox.send(RealtimeEvent::TranscriptDelta { item_id, delta });
+    }
+}
+
+fn end_sound(hearing: &mut Hearing, outbox: &mut Outbox) {
+    if !hearing.sound_ended && hearing.outcome().is_none() {
+        outbox.push(SessionEffect::EndSound { stream: hearing.stream });
+    }
+    hearing.sound_ended = true;
+}
+
+fn rules(detection: TurnDetection) -> EndpointRules {
+    match detection.detector {
+        SilenceDetection::Server { threshold, silence, .. } => EndpointRules { threshold, silence },
+        SilenceDetection::Semantic { eagerness } => {
+            EndpointRules { threshold: SEMANTIC_THRESHOLD, silence: eagerness.silence_max() }
+        }
+    }
+}
+
+/// Samples that are kept before speech.
+fn prefix(detection: TurnDetection) -> usize {
+    let prefix = match detection.detector {
+        SilenceDetection::Server { prefix_padding, .. } => prefix_padding,
+        SilenceDetection::Semantic { .. } => SEMANTIC_PREFIX,
+    };
+    samples_in(prefix.min(PREFIX_MAX))
+}
+
+fn samples_in(time: Duration) -> usize {
+    (time.as_secs_f64() * f64::from(Sound::RATE_HZ)) as usize
+}
