@@ -132,7 +132,7 @@ def main(sources, wanted):
             }
             suites = {
                 "official": lambda: run_official(sources, environment),
-                "python": lambda: run_pytest("python", ["real/test_openai.py", "real/test_openapi.py", "real/test_valid.py"], environment),
+                "python": lambda: run_pytest("python", ["real/test_openai.py", "real/test_realtime.py", "real/test_openapi.py", "real/test_valid.py"], environment),
                 "ollama": lambda: run_pytest("ollama", ["real/test_ollama.py"], environment),
                 "javascript": lambda: run_node("javascript", ["openai.test.mjs"], environment),
                 "wyoming": lambda: run_pytest("wyoming", ["real/test_wyoming.py"], environment),

@@ -145,6 +145,13 @@ pub(crate) enum ApiError {
     /// The key is valid, but not for this request, or not now.
     #[error(transparent)]
     Key(#[from] KeyRefusal),
+    #[error(
+        "{sessions_max} realtime sessions are open, which is the limit; try again in {} s",
+        retry_after.as_secs()
+    )]
+    SessionsFull { sessions_max: usize, retry_after: Duration },
+    #[error("this route takes a WebSocket: {detail}")]
+    NoWebSocket { detail: String },
     #[error("this hob is stopping, and the answer was not finished in time")]
     Stopping,
 }
@@ -208,7 +215,9 @@ impl ApiError {
             | ApiError::NoChatModel
             | ApiError::NoTranscriptModel
             | ApiError::BodiesFull { .. }
+            | ApiError::SessionsFull { .. }
             | ApiError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            ApiError::NoWebSocket { .. } => StatusCode::UPGRADE_REQUIRED,
             ApiError::BodyTooLarge { .. } | ApiError::FieldTooLarge { .. } => {
                 StatusCode::PAYLOAD_TOO_LARGE
             }
@@ -321,6 +330,7 @@ impl ApiError {
             }
             ApiError::NoKey | ApiError::WrongKey => Some("invalid_api_key"),
             ApiError::Key(refusal) => Some(refusal.code()),
+            ApiError::SessionsFull { .. } => Some("sessions_full"),
             ApiError::Stopping => Some("server_stopping"),
             ApiError::Loop { .. } => Some("loop_detected"),
             _ => None,
@@ -335,6 +345,7 @@ impl ApiError {
 
     fn retry(&self) -> Retry {
         match self {
+            ApiError::SessionsFull { retry_after, .. } => Retry::After(*retry_after),
             ApiError::Model(error) if wait_of(error).is_some() => {
                 wait_of(error).map_or(Retry::Unknown, Retry::After)
             }

@@ -2,6 +2,7 @@
 //! configuration that was in force when the request arrived. All other layers use this context.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::extract::FromRequestParts;
@@ -17,10 +18,13 @@ use crate::keys::{Caller, Keys};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
+use crate::realtime_desk::RealtimeDesk;
 use crate::reloadable_state::Configuration;
 
 /// Number of hob servers that the request has passed through. Two that point at each other would forward it for ever.
 const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
+/// Before the key in a subprotocol.
+const INSECURE_KEY: &[u8] = b"openai-insecure-api-key.";
 /// The user agent of `hob bench`.
 const BENCH: &[u8] = b"hob-bench/";
 
@@ -59,6 +63,7 @@ pub(crate) struct Services {
     pub(crate) cut_off: CancellationToken,
     /// Returns freed memory to the system.
     pub(crate) give_back: fn(),
+    pub(crate) realtime: RealtimeDesk,
 }
 
 /// Limits of one request.
@@ -110,6 +115,7 @@ impl Services {
             bodies: BodyMemory::new(options.bodies_bytes_max),
             cut_off,
             give_back: options.give_back,
+            realtime: RealtimeDesk::new(options),
         }
     }
 }
@@ -132,6 +138,33 @@ impl RequestContext {
             config,
             services,
         }
+    }
+
+    /// The context of a request that a realtime session makes for the same caller, with the configuration that is in
+    /// force now.
+    ///
+    /// # Errors
+    /// The caller's key is gone.
+    pub(crate) fn again(&self, config: Arc<Configuration>) -> Result<RequestContext, ApiError> {
+        let caller = match self.caller.key() {
+            Some(name) => Caller::new(Some(config.keys.named(name).ok_or(ApiError::WrongKey)?)),
+            None => Caller::default(),
+        };
+        Ok(RequestContext {
+            id: next_id(),
+            received_at: Instant::now(),
+            caller,
+            trace: Trace::begin(self.trace.hops()),
+            config,
+            ..self.clone()
+        })
+    }
+
+    /// The same request from the holder of this key.
+    pub(crate) fn on_behalf_of(self, key: Option<&str>) -> Result<RequestContext, ApiError> {
+        let holder = key.map(|name| self.config.keys.named(name).ok_or(ApiError::WrongKey));
+        let caller = Caller::new(holder.transpose()?);
+        Ok(RequestContext { caller, credential: Credential::Known, ..self })
     }
 
     pub(crate) fn of(extensions: &Extensions) -> RequestContext {
@@ -178,12 +211,21 @@ fn caller(keys: &Keys, headers: &HeaderMap) -> (Caller, Credential) {
     (Caller::new(holder), credential)
 }
 
-/// The key, in OpenAI's header, else in Anthropic's, else in Azure's.
-fn presented(headers: &HeaderMap) -> Option<&[u8]> {
+/// The key, in OpenAI's header, else in Anthropic's, else in Azure's, else among the subprotocols of a WebSocket, which
+/// are all that a page can choose.
+pub(crate) fn presented(headers: &HeaderMap) -> Option<&[u8]> {
     const BARE: [HeaderName; 2] =
         [HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
     let bare = || BARE.iter().find_map(|name| headers.get(name));
-    bearer(headers).or_else(|| bare().map(|value: &HeaderValue| value.as_bytes().trim_ascii()))
+    bearer(headers)
+        .or_else(|| bare().map(|value: &HeaderValue| value.as_bytes().trim_ascii()))
+        .or_else(|| subprotocols(headers).find_map(|name| name.strip_prefix(INSECURE_KEY)))
+}
+
+/// The subprotocols that a WebSocket's client offers.
+pub(crate) fn subprotocols(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let lines = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).into_iter();
+    lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
@@ -200,4 +242,10 @@ fn hops(headers: &HeaderMap) -> u32 {
 
 fn is_bench(headers: &HeaderMap) -> bool {
     headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(BENCH))
+}
+
+/// The number of a new request.
+pub(crate) fn next_id() -> u64 {
+    static LAST_ID: AtomicU64 = AtomicU64::new(0);
+    LAST_ID.fetch_add(1, Ordering::Relaxed) + 1
 }

@@ -129,6 +129,13 @@ impl Keys {
     }
 }
 
+impl Keys {
+    /// The holder with this name, which is no secret.
+    pub(crate) fn named(&self, name: &str) -> Option<&Arc<KeyHolder>> {
+        self.0.iter().find(|holder| holder.name == name)
+    }
+}
+
 /// Spent tokens by key name.
 fn spent_on_day_of(now: Duration, ledger: &Ledger) -> BTreeMap<String, u64> {
     let midnight = budget::midnight_before(now);

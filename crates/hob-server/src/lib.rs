@@ -30,6 +30,8 @@ mod observe;
 mod ollama;
 mod options;
 mod page;
+mod realtime;
+mod realtime_desk;
 mod reloadable_state;
 mod request_body;
 mod router;

@@ -34,6 +34,7 @@ const HEARD: &str = "hob_transcript_audio_ms_total";
 const TRANSCRIPT_IN_FLIGHT: &str = "hob_transcript_in_flight";
 const TRANSCRIPT_IN_FLIGHT_MAX: &str = "hob_transcript_in_flight_max";
 const TRANSCRIPT_BACKLOG: &str = "hob_transcript_backlog_seconds";
+const TURN_STAGES: &str = "hob_turn_stage_seconds";
 const LEDGER_LOST: &str = "hob_ledger_lost_total";
 const KEY_REFUSED: &str = "hob_key_refused_total";
 const FALLBACKS: &str = "hob_fallbacks_total";
@@ -58,6 +59,8 @@ impl Metrics {
             .set_buckets_for_metric(Matcher::Full(TTFA.to_owned()), &TTFA_BUCKETS_S)
             .expect("there are buckets")
             .set_buckets_for_metric(Matcher::Full(TTFT.to_owned()), &TTFT_BUCKETS_S)
+            .expect("there are buckets")
+            .set_buckets_for_metric(Matcher::Full(TURN_STAGES.to_owned()), &TTFA_BUCKETS_S)
             .expect("there are buckets");
         let recorder = builder.build_recorder();
         with_local_recorder(&recorder, table::describe);
@@ -67,6 +70,11 @@ impl Metrics {
     pub(crate) fn request(&self, route: &str, status: u16) {
         let labels = [("route", route.to_owned()), ("status", status.to_string())];
         with_local_recorder(&self.0, || counter!(REQUESTS, &labels).increment(1));
+    }
+
+    /// Records one stage of a turn of a realtime session.
+    pub(crate) fn turn_stage(&self, stage: &'static str, time: Duration) {
+        with_local_recorder(&self.0, || histogram!(TURN_STAGES, "stage" => stage).record(time));
     }
 
     /// Counts a request with a valid key that was refused, by the key's name.

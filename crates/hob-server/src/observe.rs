@@ -2,7 +2,6 @@
 //! Logs never contain the text of requests or answers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, MatchedPath, Path, Request, State};
@@ -13,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use hob_wire::operations::NOW;
 
 use crate::api_error::{ApiError, RefusedKey};
-use crate::context::{RequestContext, Services};
+use crate::context::{RequestContext, Services, next_id};
 use crate::reloadable_state::ReloadableState;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -67,12 +66,6 @@ pub(crate) async fn observe(
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response
-}
-
-/// The number of a new request.
-pub(crate) fn next_id() -> u64 {
-    static LAST_ID: AtomicU64 = AtomicU64::new(0);
-    LAST_ID.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// The route's pattern, not the path: paths can contain anything, and would create endless metrics.

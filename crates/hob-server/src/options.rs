@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_core::TurnTaking;
+
 use crate::benchmark_files::Pages;
 use crate::fit_desk::FitDesk;
 use crate::keys::KeyOptions;
@@ -12,7 +14,7 @@ use crate::ledger::Ledger;
 use crate::tls::Certificates;
 
 /// The server's options. Each size, count and time has a limit.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ServerOptions {
     /// The speech model for requests that name none, or one of OpenAI's; `None`: the registry's first.
     pub default_speech: Option<String>,
@@ -29,6 +31,14 @@ pub struct ServerOptions {
     pub fit: Option<Arc<dyn FitDesk>>,
     /// Certificates for encrypted connections; `None`: no connection is encrypted.
     pub certificates: Option<Arc<dyn Certificates>>,
+    /// The models that find the end of a person's turn; `None`: only clients that end their turns themselves get
+    /// realtime sessions.
+    pub turn_taking: Option<Arc<dyn TurnTaking>>,
+    /// Realtime sessions at the same time.
+    pub sessions_max: usize,
+    /// Whether a session hears its client while the client plays an answer. If not, no echo is taken for speech, and
+    /// an answer cannot be interrupted by voice.
+    pub listens_while_speaking: bool,
     /// API keys. Every request needs one, except lists, health, ready and the page. Empty:
     /// no request needs a key. [`crate::check_keys`] checks that they differ.
     pub keys: Vec<KeyOptions>,
@@ -66,6 +76,16 @@ pub struct ServerOptions {
     pub drain_time_max: Duration,
 }
 
+impl std::fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerOptions")
+            .field("default_speech", &self.default_speech)
+            .field("default_chat", &self.default_chat)
+            .field("default_transcript", &self.default_transcript)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Default for ServerOptions {
     fn default() -> ServerOptions {
         ServerOptions {
@@ -76,6 +96,9 @@ impl Default for ServerOptions {
             benchmarks: None,
             fit: None,
             certificates: None,
+            turn_taking: None,
+            sessions_max: 4,
+            listens_while_speaking: true,
             keys: Vec::new(),
             allowed_hosts: Vec::new(),
             text_chars_max: 100_000,

@@ -21,8 +21,8 @@ use crate::options::ServerOptions;
 use crate::reloadable_state::ReloadableState;
 use crate::tls::explanation_routes;
 use crate::{
-    benchmarks, chat, completions, embeddings, fit, lifecycle, lists, now, ollama, page, routes,
-    speech, transcription,
+    benchmarks, chat, completions, embeddings, fit, lifecycle, lists, now, ollama, page, realtime,
+    routes, speech, transcription,
 };
 
 /// All routes, as [`crate::serve`] answers them on the address `listen`.
@@ -49,6 +49,7 @@ pub(crate) fn router_with(
         .merge(keyed_routes(&state.config().registry))
         .merge(ollama::routes())
         .merge(lifecycle::routes())
+        .merge(realtime::routes(state.clone()))
         .merge(routes::routes())
         .merge(now::routes())
         .merge(fit::routes(options.fit.as_ref()))

@@ -96,6 +96,7 @@ pub async fn serve(
         .certificates
         .clone()
         .map(|certificates| Tls { plain_remote: plain_remote_routes(&certificates), certificates });
+    let sessions = services.realtime.places();
     let service = Service {
         tls,
         header_time_max: options.header_time_max,
@@ -133,6 +134,7 @@ pub async fn serve(
     }
     drop(accepting);
     stop.cancel();
+    sessions.stop(LAST_WORD_TIME_MAX).await;
     drain(connections, options.drain_time_max, &cut_off).await;
     Ok(())
 }
@@ -198,7 +200,7 @@ async fn connection(socket: TcpStream, slot: ConnectionSlot, service: Service) {
 
 /// Answers the requests of one connection.
 async fn answer(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     app: &Router,
     slot: &ConnectionSlot,
     service: &Service,
@@ -212,7 +214,8 @@ async fn answer(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(service.header_time_max)
-        .serve_connection(TokioIo::new(stream), answering);
+        .serve_connection(TokioIo::new(stream), answering)
+        .with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,

@@ -95,7 +95,10 @@ fn check_text(text: &str, chars_max: usize) -> Result<usize, ModelError> {
 
 /// The model's own names come first. One of OpenAI's names means a similar voice, if the model has one.
 /// Any other name goes to the model, whose error lists the nearest names.
-fn voice(model: &RegisteredModel<Speech>, asked: Option<String>) -> Result<String, WireError> {
+pub(crate) fn voice(
+    model: &RegisteredModel<Speech>,
+    asked: Option<String>,
+) -> Result<String, WireError> {
     let voices = model.model.voices();
     match asked {
         Some(name) => Ok(voice_among(voices, &name).map(str::to_owned).unwrap_or(name)),

@@ -17,8 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::conversation::Conversation;
 use crate::connections::ConnectionSlot;
-use crate::context::{RequestContext, Services};
-use crate::observe::next_id;
+use crate::context::{RequestContext, Services, next_id};
 use crate::reloadable_state::ReloadableState;
 use crate::socket::Socket;
 

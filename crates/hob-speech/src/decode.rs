@@ -13,8 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bytes::Bytes;
 
 pub use pcm::PcmDecoder;
+pub(crate) use resample::Resampler;
 
-use resample::Resampler;
 use track::SoundTrack;
 
 /// The sample rate of decoded sound, in Hz: what speech recognition models read.
@@ -149,7 +149,7 @@ impl SoundDecoder {
         }
         let resampler = match &mut self.resampler {
             Some(resampler) => resampler,
-            none => none.insert(Resampler::new(rate_hz)?),
+            none => none.insert(Resampler::new(rate_hz, DECODED_RATE_HZ)?),
         };
         resampler.push(samples, &mut self.resampled)
     }

@@ -31,8 +31,8 @@ pub(crate) use logprobs::{ChosenToken, chosen, clamped, lossy};
 pub(crate) use messages::{CALLS_MAX, FunctionCall, MESSAGES_MAX};
 pub(crate) use output::{OutputFields, output};
 pub(crate) use sampling::SamplingFields;
-pub(crate) use thinking::{Switch, ThinkingFields, effort_of};
-pub(crate) use tools::{ToolFields, tools};
+pub(crate) use thinking::{Level, Switch, ThinkingFields, effort_of};
+pub(crate) use tools::{Choice, ChoiceObject, FunctionField, ToolFields, flat_tools, tools};
 pub(crate) use usage::{ChatTimings, ChatUsage, Ended, PromptShare};
 
 /// A parsed request. Its names are not yet checked against a model.

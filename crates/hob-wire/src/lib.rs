@@ -18,6 +18,7 @@ mod openai_answer;
 mod openapi;
 pub mod operations;
 mod parameters;
+mod realtime;
 mod request_value;
 mod routes;
 mod speech;
@@ -41,8 +42,8 @@ pub use lists::{
     voice_ids, voices,
 };
 pub use names::{
-    is_default_speech_model, is_default_transcript_model, language_agrees, local_speech_model,
-    local_voice, openai_voices, voice_among,
+    is_default_realtime_model, is_default_speech_model, is_default_transcript_model,
+    language_agrees, local_speech_model, local_voice, openai_voices, voice_among,
 };
 pub use now::{
     AliasView, EndView, FailedView, Made, NowView, QueueView, QueuedView, RequestView, Stage, now,
@@ -58,6 +59,10 @@ pub use ollama::{
 pub use openai_answer::{AnswerChunks, AnswerHead, CollectedAnswer};
 pub use openapi::openapi;
 pub use parameters::Parameters;
+pub use realtime::{
+    ClientInput, ClientSecret, RealtimeDialect, RealtimeWriter, SOUND_BYTES_MAX, WireClientSecret,
+    parse_client_event, parse_client_secret, parse_realtime_query, realtime_fault,
+};
 pub use routes::{route, upstreams};
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};

@@ -66,10 +66,23 @@ pub fn local_speech_model(name: &str) -> Option<&'static str> {
     (model == "kokoro" || KOKORO.contains(&model)).then_some("kokoro")
 }
 
+/// Whether a name means "the chat model that you have", where a realtime session names its model.
+pub fn is_default_realtime_model(name: &str) -> bool {
+    const BASES: [&str; 4] =
+        ["gpt-realtime", "gpt-4o-realtime-preview", "gpt-4o-mini-realtime-preview", "gpt-audio"];
+    BASES.iter().any(|base| is_dated(name, base))
+}
+
 /// Whether a name means "the transcription model that you have".
 pub fn is_default_transcript_model(name: &str) -> bool {
-    const BASES: [&str; 4] =
-        ["whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-transcribe"];
+    const BASES: [&str; 6] = [
+        "whisper-1",
+        "gpt-4o-transcribe",
+        "gpt-4o-mini-transcribe",
+        "gpt-transcribe",
+        "gpt-live-transcribe",
+        "gpt-realtime-whisper",
+    ];
     BASES.iter().any(|base| is_dated(name, base))
 }
 
@@ -132,6 +145,10 @@ mod tests {
         {
             assert!(is_default_speech_model(name), "{name}");
         }
+        for name in ["gpt-realtime", "gpt-realtime-mini-2025-10-06", "gpt-4o-realtime-preview"] {
+            assert!(is_default_realtime_model(name), "{name}");
+        }
+        assert!(!is_default_realtime_model("gpt-4o"));
         for name in ["whisper-1", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-2025-12-15"] {
             assert!(is_default_transcript_model(name), "{name}");
             assert!(!is_default_speech_model(name), "{name}");

@@ -111,7 +111,9 @@ impl Document {
     fn responses(&mut self, operation: &Operation) -> Value {
         let mut responses = Map::new();
         let is_offered = !matches!(operation.answers, [OperationAnswer::NotOffered]);
-        if is_offered {
+        if let [OperationAnswer::Socket(client, server)] = operation.answers {
+            responses.insert("101".to_owned(), self.socket(*client, *server));
+        } else if is_offered {
             let content = self.content(operation.answers);
             responses.insert(
                 "200".to_owned(),
@@ -148,7 +150,7 @@ impl Document {
                     ("text/event-stream", self.texts(of, "each `data:` line"))
                 }
                 OperationAnswer::Lines(of) => ("application/x-ndjson", self.texts(of, "each line")),
-                OperationAnswer::NotOffered => continue,
+                OperationAnswer::Socket(..) | OperationAnswer::NotOffered => continue,
             };
             match content.get_mut(media) {
                 None => {
@@ -162,6 +164,15 @@ impl Document {
             }
         }
         Value::Object(content)
+    }
+
+    /// OpenAPI has no word for a WebSocket: its answer is a switch of protocols, and an extension has the client's events.
+    fn socket(&mut self, client: SchemaOf, server: SchemaOf) -> Value {
+        json!({
+            "description": "A WebSocket. Each text is one event as JSON.",
+            "content": {"application/json": {"schema": server(&mut self.write).to_value()}},
+            "x-client-events": {"schema": client(&mut self.read).to_value()},
+        })
     }
 
     /// OpenAPI 3.1 has no word for a stream of JSON texts, and JSON Schema has one for a text that holds JSON.

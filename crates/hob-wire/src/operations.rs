@@ -34,6 +34,7 @@ pub enum OperationMethod {
 pub(crate) enum OperationGroup {
     Speech,
     Transcription,
+    Realtime,
     Chat,
     Ollama,
     Memory,
@@ -81,6 +82,8 @@ pub(crate) enum OperationAnswer {
     Lines(&'static [SchemaOf]),
     /// Bytes or text of this media type.
     Raw(&'static str),
+    /// A WebSocket. Each text of the client is of the first type, each of the server of the second.
+    Socket(SchemaOf, SchemaOf),
     /// Always an error with this status: Ollama's routes that hob does not offer.
     NotOffered,
 }
@@ -100,6 +103,7 @@ impl OperationGroup {
         match self {
             OperationGroup::Speech => "Speech",
             OperationGroup::Transcription => "Transcription",
+            OperationGroup::Realtime => "Realtime",
             OperationGroup::Chat => "Chat",
             OperationGroup::Ollama => "Ollama",
             OperationGroup::Memory => "Memory",

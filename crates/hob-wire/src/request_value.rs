@@ -4,13 +4,13 @@
 use std::marker::PhantomData;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer, StringDeserializer};
 use serde::de::{
     DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
     Visitor,
 };
 use serde::forward_to_deserialize_any;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::WireError;
@@ -246,7 +246,7 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
 }
 
 /// A short text that names something: at most 256 characters.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(try_from = "String")]
 #[schemars(inline)]
 pub(crate) struct Name(pub(crate) String);
@@ -263,7 +263,8 @@ impl TryFrom<String> for Name {
 }
 
 /// A field that clients write in one of two kinds of JSON: a text or a list, a flag or an object.
-#[derive(Clone, Debug, JsonSchema)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[serde(untagged)]
 #[schemars(untagged, inline)]
 pub(crate) enum Either<A, B> {
     First(A),

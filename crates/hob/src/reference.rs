@@ -55,12 +55,13 @@ pub(crate) fn config_markdown() -> CliResult<String> {
 }
 
 /// Tables in the order of the page: what most users need comes first.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "",
     "server",
     "speech",
     "chat",
     "transcription",
+    "realtime",
     "model.NAME",
     "wyoming",
     "memory",

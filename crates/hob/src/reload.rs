@@ -131,6 +131,7 @@ impl ConfigWatcher<'_> {
             ("[speech]", old.speech != new.speech),
             ("[chat]", old.chat != new.chat),
             ("[transcription]", old.transcription != new.transcription),
+            ("[realtime]", old.realtime != new.realtime),
             ("[wyoming]", old.wyoming != new.wyoming),
             ("[memory]", old.memory != new.memory),
             ("[model]", old.model != new.model),

@@ -5,6 +5,7 @@ mod chat;
 mod environment;
 pub(crate) mod gateway;
 mod memory;
+mod realtime;
 mod tls;
 mod transcription;
 mod wyoming;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use chat::{ChatSettings, DevSettings, ModelChoice};
 pub(crate) use environment::{Environment, VARIABLES};
 pub(crate) use memory::MemorySettings;
+pub(crate) use realtime::RealtimeSettings;
 pub(crate) use tls::TlsSettings;
 pub(crate) use transcription::TranscriptionSettings;
 pub(crate) use wyoming::WyomingSettings;
@@ -66,6 +68,7 @@ pub(crate) struct Settings {
     pub(crate) speech: SpeechSettings,
     pub(crate) chat: ChatSettings,
     pub(crate) transcription: TranscriptionSettings,
+    pub(crate) realtime: RealtimeSettings,
     pub(crate) wyoming: WyomingSettings,
     pub(crate) memory: MemorySettings,
     /// Further chat models by name.
@@ -210,6 +213,7 @@ impl Settings {
             server,
             speech: speech(flags, environment, written),
             transcription: TranscriptionSettings::resolve(flags, environment, written),
+            realtime: RealtimeSettings::resolve(written),
             memory: MemorySettings::resolve(written),
             models: memory::models(&chat, environment, written)?,
             chat,
@@ -250,6 +254,7 @@ impl Settings {
             speech: self.speech.as_written(),
             chat: self.chat.as_written(),
             transcription: self.transcription.as_written(),
+            realtime: self.realtime.as_written(),
             wyoming: self.wyoming.as_written(),
             memory: self.memory.as_written(),
             model: self

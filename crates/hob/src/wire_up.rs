@@ -143,6 +143,8 @@ pub(crate) fn server_options(settings: &Settings) -> ServerOptions {
         text_chars_max: settings.server.text_chars_max.get() as usize,
         connections_max: connections(raise_limit(), ServerOptions::default().connections_max),
         give_back: hob_engines::memory::give_back,
+        sessions_max: usize::from(settings.realtime.sessions_max.get()),
+        listens_while_speaking: settings.realtime.listen_while_speaking,
         ..ServerOptions::default()
     }
 }

@@ -19,7 +19,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("hob-engines", &["hob-core", "hob-models", "hob-speech"]),
     ("hob-bench", &["hob-core", "hob-wire", "hob-machine"]),
     // It encodes: docs/decisions/0001-the-server-encodes-audio.md.
-    ("hob-server", &["hob-core", "hob-wire", "hob-speech", "hob-agents"]),
+    ("hob-server", &["hob-core", "hob-wire", "hob-speech", "hob-voice", "hob-agents"]),
     (
         "hob",
         &[

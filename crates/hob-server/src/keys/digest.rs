@@ -53,12 +53,12 @@ impl KeyDigest {
         if of_nothing.into() { Err(NotADigest::OfNothing) } else { Ok(digest) }
     }
 
-    pub(super) fn of_bytes(key: &[u8]) -> KeyDigest {
+    pub(crate) fn of_bytes(key: &[u8]) -> KeyDigest {
         KeyDigest(Sha256::digest(key).into())
     }
 
     /// Takes the same time wherever the digests differ.
-    pub(super) fn is(&self, other: &KeyDigest) -> Choice {
+    pub(crate) fn is(&self, other: &KeyDigest) -> Choice {
         self.0.ct_eq(&other.0)
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 pub struct RequestRecord {
     /// When its headers were read, in milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// `chat`, `speech`, `transcription` or `embeddings`.
+    /// `chat`, `speech`, `transcription`, `embeddings`, or `realtime` for a turn of a spoken conversation, whose models
+    /// have rows of their own.
     pub route: String,
     /// The requested name.
     pub alias: String,
@@ -48,6 +49,8 @@ pub struct RequestRecord {
     pub thought_anyway: bool,
     /// hob counted the tokens, because the target did not report them.
     pub counted_here: bool,
+    /// The parts of the time to the first sound of a realtime turn.
+    pub turn_stages: Option<String>,
 }
 
 /// How a request ended.

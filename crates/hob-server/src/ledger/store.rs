@@ -19,7 +19,12 @@ const VERSION: u32 = STEPS.len() as u32;
 const VERSION_WITH_KEY: u32 = 2;
 
 /// The upgrade from each version to the next. Released steps never change, because files with those versions exist.
-const STEPS: [&str; 3] = [TABLE, "ALTER TABLE requests ADD COLUMN key TEXT;", WAY];
+const STEPS: [&str; 4] = [
+    TABLE,
+    "ALTER TABLE requests ADD COLUMN key TEXT;",
+    WAY,
+    "ALTER TABLE requests ADD COLUMN turn_stages TEXT;",
+];
 
 /// How long to wait while another program locks the file.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
@@ -63,9 +68,9 @@ const INSERT: &str = "
     INSERT INTO requests (started_unix_ms, route, alias, target, is_streamed, is_warm, load_ms,
         queue_ms, first_ms, total_ms, predicted_ms, prompt_tokens, cached_tokens,
         completion_tokens, reasoning_tokens, audio_ms, outcome, error, key, attempts, overhead_ms,
-        thought_anyway, counted_here)
+        thought_anyway, counted_here, turn_stages)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-        ?20, ?21, ?22, ?23)";
+        ?20, ?21, ?22, ?23, ?24)";
 
 /// All columns that the file has: reading does not upgrade a file.
 const SELECT: &str = "
@@ -269,6 +274,7 @@ fn insert_one(
         entry.overhead_ms,
         entry.thought_anyway,
         entry.counted_here,
+        entry.turn_stages,
     ])
 }
 
@@ -298,6 +304,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
         thought_anyway: since(row, "thought_anyway")?.unwrap_or(false),
         counted_here: since(row, "counted_here")?.unwrap_or(false),
         key: since(row, "key")?,
+        turn_stages: since(row, "turn_stages")?,
     })
 }
 

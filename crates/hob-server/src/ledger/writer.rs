@@ -184,6 +184,7 @@ mod tests {
             overhead_ms: Some(0.25),
             thought_anyway: true,
             counted_here: true,
+            turn_stages: Some("endpoint 250.0".to_owned()),
         }
     }
 
@@ -275,7 +276,7 @@ mod tests {
         let connection = rusqlite::Connection::open(&newer).expect("a file");
         connection.pragma_update(None, "user_version", 99).expect("set");
         let refused = Ledger::open(&newer, DAY).expect_err("newer").to_string();
-        assert!(refused.ends_with("is of version 99, and this hob knows 3"), "{refused}");
+        assert!(refused.ends_with("is of version 99, and this hob knows 4"), "{refused}");
         assert!(read(&newer, Period::default()).is_err());
     }
 

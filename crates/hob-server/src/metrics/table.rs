@@ -55,7 +55,7 @@ const fn histogram(name: &'static str, meaning: &'static str) -> ServerMetric {
 }
 
 /// In the order of the reference page.
-pub const METRICS: [ServerMetric; 25] = [
+pub const METRICS: [ServerMetric; 26] = [
     counter(REQUESTS, &["route", "status"], "HTTP requests"),
     counter(
         KEY_REFUSED,
@@ -108,6 +108,12 @@ pub const METRICS: [ServerMetric; 25] = [
         &["target"],
         "Time until hob tries a failed target again; 0 if it may be tried now",
     ),
+    ServerMetric {
+        name: TURN_STAGES,
+        kind: MetricType::Histogram,
+        labels: &["stage"],
+        meaning: "Stages of a realtime session's turn, from the end of the user's speech to the first sound",
+    },
     counter(LEDGER_LOST, &[], "Rows that the ledger could not store"),
 ];
 

@@ -55,6 +55,7 @@ fn what_is_rendered_is_in_the_table() {
         ..TraceData::default()
     };
     metrics.fallbacks("alias", &trace);
+    metrics.turn_stage("stt", Duration::from_millis(120));
     let mut registry = Registry::default();
     let chat = Arc::new(FixedChat::default());
     registry.add(Arc::new(RegisteredModel::<Chat>::new("c", chat, Admission::new(1, 1.0))));

@@ -27,6 +27,7 @@ mod ollama;
 mod one_path;
 mod openapi;
 mod pictures;
+mod realtime;
 mod refusals;
 mod refusing;
 mod refusing_sound;

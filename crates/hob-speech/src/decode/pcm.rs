@@ -3,10 +3,10 @@
 
 use hob_core::PcmLayout;
 
-use super::DecodeError;
 use super::codec::append_mono;
 use super::resample::Resampler;
 use super::track::checked_layout;
+use super::{DECODED_RATE_HZ, DecodeError};
 
 /// Integers of 8 to 32 bits.
 const SAMPLE_BYTES: std::ops::RangeInclusive<usize> = 1..=4;
@@ -34,7 +34,11 @@ impl PcmDecoder {
         if !SAMPLE_BYTES.contains(&bytes) {
             return Err(DecodeError::UnsupportedSampleSize { bytes });
         }
-        Ok(PcmDecoder { layout, resampler: Resampler::new(rate_hz)?, rest: Vec::new() })
+        Ok(PcmDecoder {
+            layout,
+            resampler: Resampler::new(rate_hz, DECODED_RATE_HZ)?,
+            rest: Vec::new(),
+        })
     }
 
     pub fn layout(&self) -> PcmLayout {

@@ -1,17 +1,18 @@
-//! Any rate → 16 kHz, with the filter's delay taken out, so that every sample keeps its time.
-//! At 16 kHz the samples pass through unchanged.
+//! Any rate → any other, with the filter's delay taken out, so that every sample keeps its time.
+//! With two equal rates the samples pass through unchanged.
 
 use rubato::audioadapter_buffers::direct::SequentialSlice;
 use rubato::{Fft, FixedSync, Resampler as _};
 
-use super::{DECODED_RATE_HZ, DecodeError};
+use super::DecodeError;
 
 /// Blocks of 40 ms: the filter's transition band is then about 100 Hz wide, and a block is quick to compute.
 const BLOCKS_PER_SECOND: u32 = 25;
 
 /// Resamples one run of sound with one rate.
-pub(super) struct Resampler {
+pub(crate) struct Resampler {
     rate_hz: u32,
+    to_hz: u32,
     /// `None` if there is nothing to convert.
     fft: Option<Fft<f32>>,
     /// Input that does not fill a block yet.
@@ -24,15 +25,13 @@ pub(super) struct Resampler {
 }
 
 impl Resampler {
-    pub(super) fn new(rate_hz: u32) -> Result<Self, DecodeError> {
-        let fft = match rate_hz {
-            DECODED_RATE_HZ => None,
-            _ => Some(new_fft(rate_hz)?),
-        };
+    pub(crate) fn new(rate_hz: u32, to_hz: u32) -> Result<Self, DecodeError> {
+        let fft = if rate_hz == to_hz { None } else { Some(new_fft(rate_hz, to_hz)?) };
         let delay = fft.as_ref().map_or(0, Fft::output_delay);
         let block = vec![0.0; fft.as_ref().map_or(0, Fft::output_frames_max)];
         Ok(Self {
             rate_hz,
+            to_hz,
             fft,
             waiting: Vec::new(),
             block,
@@ -42,12 +41,12 @@ impl Resampler {
         })
     }
 
-    pub(super) fn rate_hz(&self) -> u32 {
+    pub(crate) fn rate_hz(&self) -> u32 {
         self.rate_hz
     }
 
     /// Appends the output that is complete to `out`.
-    pub(super) fn push(&mut self, samples: &[f32], out: &mut Vec<f32>) -> Result<(), DecodeError> {
+    pub(crate) fn push(&mut self, samples: &[f32], out: &mut Vec<f32>) -> Result<(), DecodeError> {
         self.input_samples += samples.len() as u64;
         let Some(fft) = &self.fft else {
             out.extend_from_slice(samples);
@@ -65,11 +64,11 @@ impl Resampler {
     }
 
     /// Appends the rest. The sound has then as many seconds as it had before, to the nearest sample.
-    pub(super) fn finish(mut self, out: &mut Vec<f32>) -> Result<(), DecodeError> {
+    pub(crate) fn finish(mut self, out: &mut Vec<f32>) -> Result<(), DecodeError> {
         let Some(fft) = &self.fft else { return Ok(()) };
         let block_len = fft.input_frames_next();
         let rate = u64::from(self.rate_hz);
-        let end = (self.input_samples * u64::from(DECODED_RATE_HZ) + rate / 2) / rate;
+        let end = (self.input_samples * u64::from(self.to_hz) + rate / 2) / rate;
         let mut block = std::mem::take(&mut self.waiting);
         while self.output_samples < end {
             block.resize(block_len, 0.0);
@@ -101,10 +100,10 @@ impl Resampler {
 }
 
 /// The block length is even. With an odd one, the centre of the filter would be between two samples, and all times would shift.
-fn new_fft(rate_hz: u32) -> Result<Fft<f32>, DecodeError> {
-    let even = 2 * rate_hz / common_divisor(rate_hz, DECODED_RATE_HZ);
+fn new_fft(rate_hz: u32, to_hz: u32) -> Result<Fft<f32>, DecodeError> {
+    let even = 2 * rate_hz / common_divisor(rate_hz, to_hz);
     let block = (rate_hz / BLOCKS_PER_SECOND).next_multiple_of(even) as usize;
-    Fft::new(rate_hz as usize, DECODED_RATE_HZ as usize, block, 1, FixedSync::Both)
+    Fft::new(rate_hz as usize, to_hz as usize, block, 1, FixedSync::Both)
         .map_err(|_| failed(rate_hz))
 }
 

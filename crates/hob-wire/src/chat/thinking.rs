@@ -4,7 +4,7 @@
 use hob_core::JsonText;
 use hob_core::chat::{Effort, Message, Role, Thinking};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::WireError;
@@ -32,7 +32,7 @@ pub(crate) struct ThinkingFields {
 
 /// A level of thinking.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Level(Effort);
+pub(crate) struct Level(pub(crate) Effort);
 
 impl<'de> Deserialize<'de> for Level {
     fn deserialize<D: Deserializer<'de>>(value: D) -> Result<Level, D::Error> {
@@ -42,6 +42,12 @@ impl<'de> Deserialize<'de> for Level {
             let got: String = name.chars().take(32).collect();
             serde::de::Error::custom(format_args!("must be one of {names}, and is '{got}'"))
         })
+    }
+}
+
+impl Serialize for Level {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name())
     }
 }
 

@@ -41,24 +41,31 @@ struct ToolField {
 
 /// A function that a model may call.
 #[derive(Deserialize, JsonSchema)]
-struct FunctionField {
-    name: Name,
-    description: Option<String>,
+pub(crate) struct FunctionField {
+    pub(crate) name: Name,
+    pub(crate) description: Option<String>,
     /// A JSON Schema of the arguments.
-    parameters: Option<Map<String, Value>>,
+    pub(crate) parameters: Option<Map<String, Value>>,
     /// `true` refuses a schema with keywords that hob cannot enforce.
-    strict: Option<bool>,
+    pub(crate) strict: Option<bool>,
 }
 
-type Choice = Either<String, ChoiceObject>;
+pub(crate) type Choice = Either<String, ChoiceObject>;
 
 /// A choice of tools: one function by its name, or several of which one may or must be called.
 #[derive(Deserialize, JsonSchema)]
-struct ChoiceObject {
+pub(crate) struct ChoiceObject {
     r#type: Option<ChoiceType>,
     function: Option<FunctionName>,
     name: Option<Name>,
     allowed_tools: Option<AllowedTools>,
+}
+
+impl ChoiceObject {
+    /// This function must be called.
+    pub(crate) fn named(name: Name) -> ChoiceObject {
+        ChoiceObject { r#type: None, function: None, name: Some(name), allowed_tools: None }
+    }
 }
 
 impl JsonKind for ChoiceObject {
@@ -135,6 +142,19 @@ pub(crate) fn tools(sent: ToolFields, ignored: &mut Vec<String>) -> Result<Offer
         }
     };
     offer.choose(choice)?.checked()
+}
+
+/// Tools of a realtime session, which have no object around the function.
+pub(crate) fn flat_tools(
+    sent: Vec<FunctionField>,
+    choice: Option<Choice>,
+) -> Result<(Vec<Tool>, ToolChoice), WireError> {
+    let read = |index: usize, function: FunctionField| {
+        tool(function).map_err(|error| error.within(&format!("tools[{index}]")))
+    };
+    let tools = list("tools", Some(sent), read)?.unwrap_or_default();
+    let offer = Offer::new(tools, true, CallShape::ToolCalls).choose(choice)?.checked()?;
+    Ok((offer.tools, offer.choice))
 }
 
 /// An empty list is no list.

@@ -4,9 +4,9 @@
 use schemars::SchemaGenerator;
 
 use super::OperationAccess::{Keyed, Model, Open};
-use super::OperationAnswer::{Events, Json, Lines, NotOffered, Raw};
+use super::OperationAnswer::{Events, Json, Lines, NotOffered, Raw, Socket};
 use super::OperationGroup::{
-    Chat, Fit, Memory, Ollama, Pages, Requests, Speech, State, Transcription,
+    Chat, Fit, Memory, Ollama, Pages, Realtime, Requests, Speech, State, Transcription,
 };
 use super::OperationInput::{Flag, FormOrJson, Json as Body, Nothing, Query};
 use super::OperationMethod::{Delete, Get, Post};
@@ -26,6 +26,9 @@ use crate::ollama::{
     OllamaCard, OllamaChatFields, OllamaEmbedFields, OllamaEmbedding, OllamaEmbeddings,
     OllamaFailure, OllamaFields, OllamaGenerateFields, OllamaLine, OllamaNamedFields, OllamaPs,
     OllamaStatus, OllamaTags, OllamaVersion,
+};
+use crate::realtime::{
+    ClientSecretFields, RealtimeClientEvent, RealtimeQueryFields, RealtimeServerEvent, SecretAnswer,
 };
 use crate::routes::{AliasRoute, UpstreamList};
 use crate::speech::SpeechFields;
@@ -108,6 +111,13 @@ operations! {
         FormOrJson("TranscriptionRequest", schema!(TranscriptFields), schema!(InputAudioFields))
         => [Json(schema!(Transcript)), Json(schema!(VerboseTranscript)), Raw("text/plain"), Raw("text/vtt"),
             Events(TRANSCRIPT_EVENTS)];
+    REALTIME: Get "/v1/realtime" "connectRealtime", Realtime, Model,
+        "Opens a spoken conversation over a WebSocket.",
+        Query(schema!(RealtimeQueryFields))
+        => [Socket(schema!(RealtimeClientEvent), schema!(RealtimeServerEvent))];
+    CLIENT_SECRETS: Post "/v1/realtime/client_secrets" "createClientSecret", Realtime, Keyed,
+        "Makes a short-lived secret that opens realtime sessions, so that a page needs no key.",
+        Body("ClientSecretRequest", schemas![ClientSecretFields]) => [Json(schema!(SecretAnswer))];
     CHAT: Post "/v1/chat/completions" "createChatCompletion", Chat, Model,
         "Answers a conversation.",
         Body("ChatRequest", CHAT_FIELDS)

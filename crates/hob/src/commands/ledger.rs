@@ -52,7 +52,7 @@ enum Grouping {
     Alias,
     /// The model that answered
     Target,
-    /// chat, speech, transcription or embeddings
+    /// chat, speech, transcription, embeddings or realtime
     Route,
     /// The client's key
     Key,
@@ -253,6 +253,7 @@ fn entry_json(entry: &RequestRecord) -> Value {
         "overhead_ms": entry.overhead_ms,
         "thought_anyway": entry.thought_anyway,
         "counted_here": entry.counted_here,
+        "turn_stages": entry.turn_stages,
     })
 }
 

@@ -30,7 +30,7 @@ use crate::reload::{ConfigWatcher, NewState};
 use crate::remote::Remote;
 use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings, TlsSettings};
 use crate::signals::{StopSignals, interrupted};
-use crate::wire_up::{self, Chat, Desk, Hearing, Memory, Speech};
+use crate::wire_up::{self, Chat, Desk, Hearing, Memory, Speech, StoredTurnTaking};
 
 /// Serve the web page and the OpenAI-compatible API until Ctrl-C
 #[derive(Debug, Args)]
@@ -125,6 +125,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         certificates,
         keys: begun.keys,
         ledger: wire_up::open_ledger(app),
+        turn_taking: Some(Arc::new(StoredTurnTaking::new(app))),
         default_chat: models.default_chat(),
         ..wire_up::server_options(&app.settings)
     };

@@ -81,6 +81,15 @@ fn route(page: &mut String, name: &str, operation: &Value) {
     if !answers.is_empty() {
         let _infallible = write!(page, "\nAnswers with {}.\n", answers.join(", or "));
     }
+    let socket = &operation["responses"]["101"];
+    if socket.is_object() {
+        let client = type_text(&socket["x-client-events"]["schema"]);
+        let server = type_text(&socket["content"]["application/json"]["schema"]);
+        let _infallible = write!(
+            page,
+            "\nEach text of the client is a {client}, and each of the server a {server}.\n"
+        );
+    }
 }
 
 /// What a route answers with: its type, or for a stream the media type and the types of its events.
@@ -98,15 +107,13 @@ fn types(page: &mut String, document: &Value) {
         let meaning = schema["description"].as_str().unwrap_or_default();
         let _infallible = write!(page, "\n### {name}\n\n{meaning}\n");
         let required = schema["required"].as_array().cloned().unwrap_or_default();
-        match schema["properties"].as_object() {
-            Some(fields) => table(page, fields, &required),
-            None => {
-                let forms = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
-                for form in forms.into_iter().flatten() {
-                    if let Some(fields) = form["properties"].as_object() {
-                        table(page, fields, form["required"].as_array().map_or(&[], Vec::as_slice));
-                    }
-                }
+        if let Some(fields) = schema["properties"].as_object() {
+            table(page, fields, &required);
+        }
+        let forms = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
+        for form in forms.into_iter().flatten() {
+            if let Some(fields) = form["properties"].as_object() {
+                table(page, fields, form["required"].as_array().map_or(&[], Vec::as_slice));
             }
         }
     }

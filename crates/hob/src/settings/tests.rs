@@ -77,6 +77,10 @@ fn without_settings_the_defaults_apply() {
             load: LoadAt::FirstRequest,
             requests_max: NonZeroU16::new(16).expect("not zero"),
         },
+        realtime: RealtimeSettings {
+            sessions_max: NonZeroU16::new(4).expect("not zero"),
+            listen_while_speaking: true,
+        },
         wyoming: WyomingSettings {
             is_enabled: false,
             listen: [127, 0, 0, 1].into(),

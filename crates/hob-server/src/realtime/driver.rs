@@ -1,0 +1,398 @@
+//! Drives one session: reads the socket, runs the effects of its state machine, and writes its events.
+//! One task owns all of it, so the end of the task ends every stage.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::ws::{Message, WebSocket};
+use futures::StreamExt;
+use futures::stream::SplitStream;
+use hob_core::TurnModel;
+use hob_core::realtime::{
+    RealtimeEvent, RealtimeFault, RealtimeResponse, RealtimeSettings, ResponseStatus, SoundEncoding,
+};
+use hob_speech::decode::DecodeError;
+use hob_speech::live::{LiveSoundReader, LiveSoundWriter};
+use hob_voice::{SessionEffect, SessionInput, SessionOptions, VoiceSession};
+use hob_wire::{ClientInput, RealtimeDialect, RealtimeWriter, parse_client_event};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until, timeout};
+
+use super::EVENT_BYTES_MAX;
+use super::outgoing::{ClientStalled, Outbound, Outgoing, outgoing};
+use super::stages::Stages;
+use super::turn_log::{MeasuredTurn, TurnLog};
+use super::warm_up::{WarmTurnTaking, warm_up};
+use crate::api_error::ApiError;
+use crate::context::RequestContext;
+use crate::realtime_desk::Place;
+use crate::reloadable_state::ReloadableState;
+
+const PING_EVERY: Duration = Duration::from_secs(20);
+/// How long a client may take to answer the last message.
+const FAREWELL_TIME_MAX: Duration = Duration::from_secs(1);
+/// Sound in one event: 100 ms.
+const SOUND_PIECES_PER_SECOND: usize = 10;
+
+/// Codes of RFC 6455.
+const GOING_AWAY: u16 = 1001;
+const POLICY_VIOLATION: u16 = 1008;
+const TOO_BIG: u16 = 1009;
+const INTERNAL_ERROR: u16 = 1011;
+
+/// What a session starts with.
+pub(super) struct Opening {
+    pub(super) context: RequestContext,
+    pub(super) state: ReloadableState,
+    pub(super) settings: RealtimeSettings,
+    pub(super) dialect: RealtimeDialect,
+    pub(super) id: String,
+}
+
+/// Why a session ends.
+enum Ending {
+    /// The client closed, or is gone.
+    Client,
+    Stalled,
+    /// The server closes.
+    Closed(u16, String),
+}
+
+impl From<ClientStalled> for Ending {
+    fn from(_: ClientStalled) -> Ending {
+        Ending::Stalled
+    }
+}
+
+/// Runs a session to its end. The place is free when the last message has left.
+pub(super) async fn converse(socket: WebSocket, opening: Opening, place: Place) {
+    let (sink, mut source) = socket.split();
+    let (outbound, writer) = outgoing();
+    let id = opening.context.id;
+    let turns = TurnLog::new(&opening.context, opening.settings.model.clone());
+    tracing::info!(id, session = opening.id.as_str(), "a realtime session began");
+    let driving = async {
+        let ending = drive(&mut source, &outbound, opening, &place).await;
+        let (code, reason) = match ending {
+            Ending::Client => (1000, String::new()),
+            Ending::Stalled => (POLICY_VIOLATION, "the client reads nothing".to_owned()),
+            Ending::Closed(code, reason) => (code, reason),
+        };
+        // A client that is gone needs no last word.
+        let _gone = outbound.send(Outgoing::Close { code, reason }).await;
+        drop(outbound);
+        code
+    };
+    let ((), code) = tokio::join!(writer.run(sink, &turns), driving);
+    let farewell = async { while let Some(Ok(_)) = source.next().await {} };
+    let _silent = timeout(FAREWELL_TIME_MAX, farewell).await;
+    tracing::info!(id, code, "a realtime session ended");
+}
+
+async fn drive(
+    source: &mut SplitStream<WebSocket>,
+    outbound: &Outbound,
+    opening: Opening,
+    place: &Place,
+) -> Ending {
+    let Opening { context, state, settings, dialect, id } = opening;
+    let mut writer = RealtimeWriter::new(id, dialect);
+    let warm = tokio::select! {
+        warm = warm_up(&context, &settings) => warm,
+        () = place.stop.cancelled() => return stopping(),
+        () = outbound.closed() => return Ending::Client,
+    };
+    let WarmTurnTaking { detector, turn_model } = match warm {
+        Ok(warm) => warm,
+        Err(error) => return not_loaded(&error, outbound, &mut writer).await,
+    };
+    let options = SessionOptions {
+        settings,
+        client_cancels_echo: context.services.realtime.listens_while_speaking,
+        judges_turns: turn_model.is_some(),
+    };
+    let mut driver = Driver {
+        session: VoiceSession::new(options, detector, Instant::now()),
+        stages: Stages::default(),
+        sounds: Sounds::default(),
+        reader: None,
+        context,
+        state,
+        dialect,
+        writer,
+        outbound,
+        turn_model,
+    };
+    match driver.run(source, place).await {
+        Ok(never) => match never {},
+        Err(ending) => ending,
+    }
+}
+
+fn stopping() -> Ending {
+    Ending::Closed(GOING_AWAY, "this hob is stopping".to_owned())
+}
+
+async fn not_loaded(error: &ApiError, outbound: &Outbound, writer: &mut RealtimeWriter) -> Ending {
+    let code = Some("model_load_error".to_owned());
+    let fault = RealtimeFault { code, ..RealtimeFault::from(error.body()) };
+    if let Some(event) = writer.event(RealtimeEvent::Failed(fault))
+        && outbound.send(Outgoing::Event(event)).await.is_err()
+    {
+        return Ending::Stalled;
+    }
+    Ending::Closed(INTERNAL_ERROR, "a model of the session did not load".to_owned())
+}
+
+struct Driver<'a> {
+    session: VoiceSession,
+    stages: Stages,
+    sounds: Sounds,
+    reader: Option<LiveSoundReader>,
+    context: RequestContext,
+    state: ReloadableState,
+    dialect: RealtimeDialect,
+    writer: RealtimeWriter,
+    outbound: &'a Outbound,
+    turn_model: Option<Arc<dyn TurnModel>>,
+}
+
+enum Never {}
+
+impl Driver<'_> {
+    async fn run(
+        &mut self,
+        source: &mut SplitStream<WebSocket>,
+        place: &Place,
+    ) -> Result<Never, Ending> {
+        let mut pings = pings();
+        loop {
+            self.do_effects().await?;
+            let deadline = self.session.deadline().map(tokio::time::Instant::from_std);
+            let is_timed = deadline.is_some();
+            let deadline = deadline.unwrap_or_else(tokio::time::Instant::now);
+            let has_stages = !self.stages.is_empty();
+            let keeps_up = self.stages.keeps_up();
+            tokio::select! {
+                message = source.next(), if keeps_up => match message {
+                    Some(Ok(message)) => self.receive(message).await?,
+                    Some(Err(error)) => return Err(unreceived(&error)),
+                    None => return Err(Ending::Client),
+                },
+                Some(input) = self.stages.next(), if has_stages => self.handle(input),
+                () = sleep_until(deadline), if is_timed => self.handle(SessionInput::Tick),
+                _ = pings.tick() => self.outbound.send(Outgoing::Ping).await?,
+                () = self.outbound.closed() => return Err(Ending::Stalled),
+                () = place.stop.cancelled() => return Err(stopping()),
+            }
+        }
+    }
+
+    fn handle(&mut self, input: SessionInput) {
+        self.session.handle(input, Instant::now());
+    }
+
+    async fn receive(&mut self, message: Message) -> Result<(), Ending> {
+        let input = match &message {
+            Message::Text(text) => {
+                parse_client_event(text.as_bytes(), self.dialect, self.session.settings())
+            }
+            Message::Binary(_) => Err(RealtimeFault {
+                kind: "invalid_request_error".to_owned(),
+                code: Some("invalid_message".to_owned()),
+                message: "a message must be text with one event as JSON, and is binary".to_owned(),
+                ..RealtimeFault::default()
+            }),
+            Message::Ping(_) | Message::Pong(_) => return Ok(()),
+            Message::Close(_) => return Err(Ending::Client),
+        };
+        match input {
+            Ok(ClientInput::Sound(bytes)) => {
+                let samples = self.read_sound(&bytes).map_err(|error| unreadable(&error))?;
+                self.handle(SessionInput::Sound(samples));
+            }
+            Ok(ClientInput::Command { command, event_id }) => {
+                self.handle(SessionInput::Command { command, event_id });
+            }
+            Err(fault) => self.send(RealtimeEvent::Failed(fault)).await?,
+        }
+        Ok(())
+    }
+
+    /// The first sound, and sound in another encoding, begin with a reader of their own.
+    fn read_sound(&mut self, bytes: &[u8]) -> Result<Vec<f32>, DecodeError> {
+        let encoding = self.session.settings().input_encoding;
+        let kept = self.reader.take().filter(|reader| reader.encoding() == encoding);
+        let mut reader = kept.map_or_else(|| LiveSoundReader::new(encoding), Ok)?;
+        let samples = reader.read(bytes);
+        self.reader = Some(reader);
+        samples
+    }
+
+    async fn do_effects(&mut self) -> Result<(), Ending> {
+        while let Some(effect) = self.session.next_effect() {
+            let failure = match effect {
+                SessionEffect::Send(event) => {
+                    self.send(event).await?;
+                    None
+                }
+                SessionEffect::Hear { stream, samples } => self.stages.hear(stream, samples),
+                SessionEffect::Say { stream, text } => self.stages.say(stream, text),
+                SessionEffect::Close { code, reason } => return Err(Ending::Closed(code, reason)),
+                SessionEffect::TurnMeasured { stages, audible_at } => {
+                    let turn = MeasuredTurn { stages, audible_at };
+                    self.outbound.send(Outgoing::Measured(turn)).await?;
+                    None
+                }
+                other => {
+                    self.start_or_end(other);
+                    None
+                }
+            };
+            if let Some(failure) = failure {
+                self.handle(failure);
+            }
+        }
+        Ok(())
+    }
+
+    fn start_or_end(&mut self, effect: SessionEffect) {
+        let context = || self.context.again(self.state.config());
+        match effect {
+            SessionEffect::StartTranscript(start) => self.stages.transcribe(context(), start),
+            SessionEffect::StartChat(start) => self.stages.chat(context(), *start),
+            SessionEffect::StartSpeech(start) => self.stages.speak(context(), start),
+            SessionEffect::WarmPrompt(request) => {
+                if let Ok(context) = context() {
+                    let model = self.session.settings().model.clone();
+                    self.stages.warm(&context, model, *request);
+                }
+            }
+            SessionEffect::JudgeTurn { turn, samples } => {
+                if let Some(model) = &self.turn_model {
+                    self.stages.judge(Arc::clone(model), turn, samples);
+                }
+            }
+            SessionEffect::EndSound { stream } => self.stages.end_sound(stream),
+            SessionEffect::EndText { stream } => self.stages.end_text(stream),
+            SessionEffect::Cancel { stream } => {
+                self.stages.cancel(stream);
+            }
+            SessionEffect::Send(_)
+            | SessionEffect::Hear { .. }
+            | SessionEffect::Say { .. }
+            | SessionEffect::Close { .. }
+            | SessionEffect::TurnMeasured { .. } => {}
+        }
+    }
+
+    async fn send(&mut self, event: RealtimeEvent) -> Result<(), Ending> {
+        match &event {
+            RealtimeEvent::ResponseCreated(response) => self.sounds.begin(response),
+            RealtimeEvent::AudioDelta { at, samples, sample_rate_hz } => {
+                let bytes = self.sounds.write(&at.response_id, samples, *sample_rate_hz);
+                let bytes = bytes.map_err(|error| unreadable(&error))?;
+                return self.send_sound(at, &bytes).await;
+            }
+            RealtimeEvent::AudioDone { at } => {
+                let bytes = self.sounds.finish(&at.response_id);
+                let bytes = bytes.map_err(|error| unreadable(&error))?;
+                self.send_sound(at, &bytes).await?;
+            }
+            RealtimeEvent::ResponseDone(response) => {
+                self.sounds.end(&response.id);
+                if matches!(response.status, ResponseStatus::Cancelled(_)) {
+                    self.outbound.cancel(&response.id);
+                }
+            }
+            _ => {}
+        }
+        if let Some(event) = self.writer.event(event) {
+            self.outbound.send(Outgoing::Event(event)).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_sound(
+        &mut self,
+        at: &hob_core::realtime::ContentRef,
+        bytes: &[u8],
+    ) -> Result<(), Ending> {
+        let encoding = self.sounds.encoding(&at.response_id);
+        let bytes_max = encoding.sample_rate_hz() as usize * encoding.bytes_per_sample()
+            / SOUND_PIECES_PER_SECOND;
+        for piece in bytes.chunks(bytes_max) {
+            let event = self.writer.sound(at.clone(), piece);
+            let response_id = at.response_id.clone();
+            self.outbound.send(Outgoing::Sound { response_id, event }).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A connection that breaks needs no last word; a message that is too long gets one. The library has no type for it.
+fn unreceived(error: &axum::Error) -> Ending {
+    if error.to_string().contains("too long") {
+        let mib = EVENT_BYTES_MAX >> 20;
+        return Ending::Closed(TOO_BIG, format!("an event may have up to {mib} MiB"));
+    }
+    Ending::Client
+}
+
+/// Rates of models and of clients are fixed, so this is a mistake of hob.
+fn unreadable(error: &DecodeError) -> Ending {
+    tracing::error!(%error, "sound of a realtime session could not be converted");
+    Ending::Closed(INTERNAL_ERROR, "the sound could not be converted".to_owned())
+}
+
+/// A ping that was missed is not made up for.
+fn pings() -> Interval {
+    let mut pings = interval(PING_EVERY);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pings.reset();
+    pings
+}
+
+/// The sound of running responses, each in its own encoding.
+#[derive(Default)]
+struct Sounds(HashMap<String, ResponseSound>);
+
+struct ResponseSound {
+    encoding: SoundEncoding,
+    /// Begins with the first sound, whose rate is the model's.
+    writer: Option<LiveSoundWriter>,
+}
+
+impl Sounds {
+    fn begin(&mut self, response: &RealtimeResponse) {
+        let sound = ResponseSound { encoding: response.encoding, writer: None };
+        self.0.insert(response.id.clone(), sound);
+    }
+
+    fn encoding(&self, response_id: &str) -> SoundEncoding {
+        self.0.get(response_id).map(|sound| sound.encoding).unwrap_or_default()
+    }
+
+    fn write(
+        &mut self,
+        response_id: &str,
+        samples: &[f32],
+        rate_hz: u32,
+    ) -> Result<Vec<u8>, DecodeError> {
+        let Some(sound) = self.0.get_mut(response_id) else { return Ok(Vec::new()) };
+        let writer = match &mut sound.writer {
+            Some(writer) => writer,
+            none => none.insert(LiveSoundWriter::new(sound.encoding, rate_hz)?),
+        };
+        writer.write(samples)
+    }
+
+    fn finish(&mut self, response_id: &str) -> Result<Vec<u8>, DecodeError> {
+        let writer = self.0.get_mut(response_id).and_then(|sound| sound.writer.take());
+        writer.map_or(Ok(Vec::new()), LiveSoundWriter::finish)
+    }
+
+    fn end(&mut self, response_id: &str) {
+        self.0.remove(response_id);
+    }
+}

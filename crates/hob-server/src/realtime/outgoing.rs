@@ -1,0 +1,122 @@
+//! What leaves for the client: a bounded queue, and the writer that empties it into the socket.
+//! Sound of a response that was cancelled meanwhile is dropped here, so that a barge-in is heard at once.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use bytes::Bytes;
+use futures::SinkExt as _;
+use futures::stream::SplitSink;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::timeout;
+
+use super::turn_log::{MeasuredTurn, TurnLog};
+
+/// Events that wait for the socket.
+const EVENTS_MAX: usize = 256;
+/// A client that reads nothing for so long is disconnected.
+const STALL_TIME_MAX: Duration = Duration::from_secs(10);
+/// Cancelled responses whose sound may still wait in the queue.
+const CANCELLED_MAX: usize = 32;
+
+/// One message for the client.
+#[derive(Debug)]
+pub(super) enum Outgoing {
+    Event(String),
+    /// Sound of a response.
+    Sound {
+        response_id: String,
+        event: String,
+    },
+    Ping,
+    /// The first audible sample of a turn's answer has been sent. No message.
+    Measured(MeasuredTurn),
+    /// The last message.
+    Close {
+        code: u16,
+        reason: String,
+    },
+}
+
+/// The client read nothing for too long, or is gone.
+#[derive(Debug)]
+pub(super) struct ClientStalled;
+
+/// The end of the queue that the driver fills.
+#[derive(Debug)]
+pub(super) struct Outbound {
+    queue: Sender<Outgoing>,
+    cancelled: Cancelled,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Cancelled(Arc<Mutex<VecDeque<String>>>);
+
+/// The end of the queue that the socket empties.
+#[derive(Debug)]
+pub(super) struct SocketWriter {
+    queue: Receiver<Outgoing>,
+    cancelled: Cancelled,
+}
+
+pub(super) fn outgoing() -> (Outbound, SocketWriter) {
+    let (sender, receiver) = channel(EVENTS_MAX);
+    let cancelled = Cancelled::default();
+    let outbound = Outbound { queue: sender, cancelled: cancelled.clone() };
+    (outbound, SocketWriter { queue: receiver, cancelled })
+}
+
+impl Outbound {
+    pub(super) async fn send(&self, message: Outgoing) -> Result<(), ClientStalled> {
+        let sent = timeout(STALL_TIME_MAX, self.queue.send(message)).await;
+        sent.map_err(|_| ClientStalled)?.map_err(|_| ClientStalled)
+    }
+
+    /// Drops the sound of this response that still waits.
+    pub(super) fn cancel(&self, response_id: &str) {
+        let mut all = self.cancelled.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= CANCELLED_MAX {
+            all.pop_front();
+        }
+        all.push_back(response_id.to_owned());
+    }
+
+    /// Resolves when the writer has given up the client.
+    pub(super) async fn closed(&self) {
+        self.queue.closed().await;
+    }
+}
+
+impl Cancelled {
+    fn has(&self, response_id: &str) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().any(|cancelled| cancelled == response_id)
+    }
+}
+
+impl SocketWriter {
+    /// Ends after the last message, or when the client reads nothing.
+    pub(super) async fn run(mut self, mut socket: SplitSink<WebSocket, Message>, turns: &TurnLog) {
+        while let Some(message) = self.queue.recv().await {
+            let is_last = matches!(message, Outgoing::Close { .. });
+            let message = match message {
+                Outgoing::Sound { response_id, .. } if self.cancelled.has(&response_id) => continue,
+                Outgoing::Event(event) | Outgoing::Sound { event, .. } => Message::text(event),
+                Outgoing::Ping => Message::Ping(Bytes::new()),
+                Outgoing::Measured(turn) => {
+                    turns.write(&turn, Instant::now());
+                    continue;
+                }
+                Outgoing::Close { code, reason } => {
+                    Message::Close(Some(CloseFrame { code, reason: reason.into() }))
+                }
+            };
+            let sent = timeout(STALL_TIME_MAX, socket.send(message)).await;
+            if !matches!(sent, Ok(Ok(()))) || is_last {
+                return;
+            }
+        }
+    }
+}

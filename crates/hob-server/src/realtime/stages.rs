@@ -1,0 +1,389 @@
+//! The running streams of a session: transcripts, chats and speech, each on the path of all answers.
+//! Cancelling a stream drops it, and with it the work behind it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use futures::future::BoxFuture;
+use futures::stream::{AbortHandle, BoxStream, SelectAll, abortable};
+use futures::{FutureExt, StreamExt, stream};
+use hob_core::chat::Reading;
+use hob_core::{
+    Chat, ChatRequest, LiveSound, ModelError, ModelState, Sound, SoundSeconds, Speech,
+    SpeechRequest, SpeechText, Task, Trace, TranscriptRequest, Transcription, TurnModel,
+};
+use hob_voice::{ChatStart, SessionInput, SpeechStart, TranscriptStart};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::chat_name;
+use crate::api_error::ApiError;
+use crate::chat::check;
+use crate::chat_answer;
+use crate::context::RequestContext;
+use crate::generic_answer::{Answer, AnswerTask};
+use crate::in_flight::Endpoint;
+use crate::request_body::RequestGuards;
+use crate::speech_plan::voice;
+use crate::tracker::RequestStart;
+
+/// Pieces of sound or text that wait for one model.
+const PIECES_MAX: usize = 4_096;
+/// Samples that wait for transcription models: 60 s. Beyond this the socket is not read.
+const UNREAD_SAMPLES_MAX: usize = 60 * Sound::RATE_HZ as usize;
+/// Expected seconds of speech of one answer, for admission.
+const SPEECH_GUESS: SoundSeconds = SoundSeconds(5.0);
+
+/// See the head of this file.
+#[derive(Default)]
+pub(super) struct Stages {
+    inputs: SelectAll<BoxStream<'static, SessionInput>>,
+    running: HashMap<u64, RunningStage>,
+    warming: Option<AbortHandle>,
+    unread_samples: Arc<AtomicUsize>,
+}
+
+struct RunningStage {
+    abort: AbortHandle,
+    feed: StageFeed,
+}
+
+/// What the driver gives to a running stream.
+enum StageFeed {
+    Nothing,
+    Sound(Option<Sender<UnreadSound>>),
+    Text { pieces: Option<Sender<String>>, chars: Arc<AtomicU32> },
+}
+
+/// Samples that count as unread until they are taken or dropped.
+struct UnreadSound {
+    samples: Vec<f32>,
+    unread: Arc<AtomicUsize>,
+}
+
+impl Stages {
+    /// The next event of any stream. `None`: none runs.
+    pub(super) async fn next(&mut self) -> Option<SessionInput> {
+        let input = self.inputs.next().await?;
+        if let Some(stream) = ended(&input) {
+            self.running.remove(&stream);
+        }
+        Some(input)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.inputs.is_empty()
+    }
+
+    /// Whether models keep up with the client's sound.
+    pub(super) fn keeps_up(&self) -> bool {
+        self.unread_samples.load(Ordering::Relaxed) < UNREAD_SAMPLES_MAX
+    }
+
+    pub(super) fn transcribe(
+        &mut self,
+        context: Result<RequestContext, ApiError>,
+        start: TranscriptStart,
+    ) {
+        let (sound, heard) = channel(PIECES_MAX);
+        let opening = async move { open_transcript(context?, start.options, heard).await };
+        let stream = start.stream;
+        let wrap = move |event| match event {
+            StageEvent::Began(()) => None,
+            StageEvent::Next(event) => Some(SessionInput::Transcript { stream, event }),
+        };
+        self.run(stream, StageFeed::Sound(Some(sound)), events(opening, None, wrap));
+    }
+
+    pub(super) fn chat(&mut self, context: Result<RequestContext, ApiError>, start: ChatStart) {
+        let stream = start.stream;
+        // The prompt is about to be computed anyway.
+        self.stop_warming();
+        let opening = async move { open_chat(context?, start).await };
+        let wrap = move |event| match event {
+            StageEvent::Began(()) => None,
+            StageEvent::Next(event) => Some(SessionInput::Chat { stream, event }),
+        };
+        self.run(stream, StageFeed::Nothing, events(opening, None, wrap));
+    }
+
+    pub(super) fn speak(&mut self, context: Result<RequestContext, ApiError>, start: SpeechStart) {
+        let stream = start.stream;
+        let (pieces, text) = channel(PIECES_MAX);
+        let chars = Arc::new(AtomicU32::new(0));
+        let opening = async move { open_speech(context?, start, text).await };
+        let wrap = move |event| match event {
+            StageEvent::Began(sample_rate_hz) => {
+                Some(SessionInput::SpeechBegan { stream, sample_rate_hz })
+            }
+            StageEvent::Next(event) => Some(SessionInput::Speech { stream, event }),
+        };
+        let feed = StageFeed::Text { pieces: Some(pieces), chars: Arc::clone(&chars) };
+        self.run(stream, feed, events(opening, Some(chars), wrap));
+    }
+
+    /// Computes a prompt on an idle model of this hob. It is no request of the user, so nothing counts it.
+    pub(super) fn warm(
+        &mut self,
+        context: &RequestContext,
+        model: Option<String>,
+        request: ChatRequest,
+    ) {
+        self.stop_warming();
+        let Ok(resolved) = context.resolve::<Chat>(chat_name(context, model)) else { return };
+        let model = resolved.model;
+        let is_ours = model.lifecycle.is_some() && model.state() == ModelState::Ready;
+        if !is_ours || model.admission.in_flight() > 0 {
+            return;
+        }
+        let request = ChatRequest { tokens_max: Some(0), ..request };
+        let computed = async move {
+            if let Ok(mut events) = model.model.chat(request).await {
+                while events.next().await.is_some() {}
+            }
+        };
+        let warming = computed.into_stream().filter_map(async |()| None);
+        let (warming, abort) = abortable(warming);
+        self.inputs.push(warming.boxed());
+        self.warming = Some(abort);
+    }
+
+    pub(super) fn judge(&mut self, model: Arc<dyn TurnModel>, turn: u64, samples: Vec<f32>) {
+        let judged = async move {
+            let probability = model.probability(samples).await.unwrap_or_else(|error| {
+                tracing::warn!(error = error.summary().as_str(), "a turn was not judged");
+                0.0
+            });
+            SessionInput::TurnJudged { turn, probability }
+        };
+        self.inputs.push(judged.into_stream().boxed());
+    }
+
+    /// Gives sound to a transcript.
+    pub(super) fn hear(&mut self, stream: u64, samples: Vec<f32>) -> Option<SessionInput> {
+        let Some(StageFeed::Sound(Some(sound))) = self.feed(stream) else { return None };
+        let sound = sound.clone();
+        let sent = sound.try_send(UnreadSound::new(samples, &self.unread_samples));
+        sent.err().and_then(|_| {
+            let full = ModelError::EngineFailed {
+                engine: "transcription",
+                detail: "it does not read the sound".to_owned(),
+            };
+            self.cancel(stream)
+                .then_some(SessionInput::Transcript { stream, event: Some(Err(full)) })
+        })
+    }
+
+    pub(super) fn end_sound(&mut self, stream: u64) {
+        if let Some(StageFeed::Sound(sound)) = self.feed(stream) {
+            *sound = None;
+        }
+    }
+
+    /// Gives text to a speech stream.
+    pub(super) fn say(&mut self, stream: u64, text: String) -> Option<SessionInput> {
+        let Some(StageFeed::Text { pieces: Some(pieces), chars }) = self.feed(stream) else {
+            return None;
+        };
+        chars.fetch_add(text.chars().count() as u32, Ordering::Relaxed);
+        let sent = pieces.try_send(text);
+        sent.err().and_then(|_| {
+            let full = ModelError::EngineFailed {
+                engine: "speech",
+                detail: "it does not read the text".to_owned(),
+            };
+            self.cancel(stream).then_some(SessionInput::Speech { stream, event: Some(Err(full)) })
+        })
+    }
+
+    pub(super) fn end_text(&mut self, stream: u64) {
+        if let Some(StageFeed::Text { pieces, .. }) = self.feed(stream) {
+            *pieces = None;
+        }
+    }
+
+    /// Whether the stream was running.
+    pub(super) fn cancel(&mut self, stream: u64) -> bool {
+        let running = self.running.remove(&stream);
+        running.inspect(|stage| stage.abort.abort()).is_some()
+    }
+
+    fn feed(&mut self, stream: u64) -> Option<&mut StageFeed> {
+        self.running.get_mut(&stream).map(|stage| &mut stage.feed)
+    }
+
+    fn run(&mut self, stream: u64, feed: StageFeed, inputs: BoxStream<'static, SessionInput>) {
+        let (inputs, abort) = abortable(inputs);
+        self.inputs.push(inputs.boxed());
+        self.running.insert(stream, RunningStage { abort, feed });
+    }
+
+    fn stop_warming(&mut self) {
+        if let Some(warming) = self.warming.take() {
+            warming.abort();
+        }
+    }
+}
+
+/// The stream that has ended with this event.
+fn ended(input: &SessionInput) -> Option<u64> {
+    match input {
+        SessionInput::Transcript { stream, event: None | Some(Err(_)) }
+        | SessionInput::Chat { stream, event: None | Some(Err(_)) }
+        | SessionInput::Speech { stream, event: None | Some(Err(_)) } => Some(*stream),
+        _ => None,
+    }
+}
+
+async fn open_transcript(
+    context: RequestContext,
+    options: hob_core::realtime::InputTranscription,
+    heard: Receiver<UnreadSound>,
+) -> Result<Answer<Transcription>, ApiError> {
+    let resolved = context.resolve::<Transcription>(options.model)?;
+    let request = TranscriptRequest {
+        sound: Sound::Live(LiveSound::new(received(heard).map(UnreadSound::take).boxed())),
+        language: options.language,
+        prompt: options.prompt,
+        reading: Reading::Streamed,
+        ..TranscriptRequest::default()
+    };
+    let start = request_start(context, Endpoint::TRANSCRIPTION, resolved.name)?;
+    Answer::start(start, &resolved.model, SoundSeconds(0.0), vec![request]).await
+}
+
+async fn open_chat(context: RequestContext, start: ChatStart) -> Result<Answer<Chat>, ApiError> {
+    let resolved = context.resolve::<Chat>(chat_name(&context, start.model))?;
+    check(&resolved.model, &start.request)?;
+    let requests = vec![start.request];
+    let start = request_start(context, Endpoint::CHAT, resolved.name)?;
+    chat_answer::ChatStart { start, model: resolved.model, requests }.start().await
+}
+
+async fn open_speech(
+    context: RequestContext,
+    start: SpeechStart,
+    text: Receiver<String>,
+) -> Result<Answer<Speech>, ApiError> {
+    let resolved = context.resolve::<Speech>(start.model)?;
+    let request = SpeechRequest {
+        text: SpeechText::Arriving(received(text).boxed()),
+        voice: voice(&resolved.model, start.voice)?,
+        speed: start.speed,
+        instructions: None,
+        trace: Trace::default(),
+    };
+    let start = request_start(context, Endpoint::SPEECH, resolved.name)?;
+    Answer::start(start, &resolved.model, SPEECH_GUESS, vec![request]).await
+}
+
+/// Each stage counts as a request of its caller.
+fn request_start(
+    context: RequestContext,
+    endpoint: Endpoint,
+    name: Option<String>,
+) -> Result<RequestStart, ApiError> {
+    let guards = RequestGuards::acquire(&context)?;
+    Ok(RequestStart { context, guards, endpoint, name, is_streamed: true })
+}
+
+fn received<T: Send + 'static>(
+    mut queue: Receiver<T>,
+) -> impl stream::Stream<Item = T> + Send + 'static {
+    stream::poll_fn(move |cx| queue.poll_recv(cx))
+}
+
+/// A step of an answer.
+enum StageEvent<T: Task> {
+    Began(T::Head),
+    /// `None`: the end.
+    Next(Option<Result<T::Event, ModelError>>),
+}
+
+enum StageState<T: AnswerTask> {
+    Opening(BoxFuture<'static, Result<Answer<T>, ApiError>>),
+    Open(Box<Answer<T>>),
+    Ended,
+}
+
+/// The events of one answer, which ends with `None` or an error. `chars` counts the text that is spoken.
+fn events<T: AnswerTask>(
+    opening: impl Future<Output = Result<Answer<T>, ApiError>> + Send + 'static,
+    chars: Option<Arc<AtomicU32>>,
+    wrap: impl Fn(StageEvent<T>) -> Option<SessionInput> + Send + Sync + 'static,
+) -> BoxStream<'static, SessionInput> {
+    let steps = stream::unfold(StageState::Opening(opening.boxed()), move |state| {
+        let chars = chars.clone();
+        async move {
+            match state {
+                StageState::Opening(opening) => Some(match opening.await {
+                    Ok(answer) => {
+                        (StageEvent::Began(answer.head), StageState::Open(Box::new(answer)))
+                    }
+                    Err(error) => (failed::<T>(error), StageState::Ended),
+                }),
+                StageState::Open(answer) => Some(step(answer, chars.as_deref()).await),
+                StageState::Ended => None,
+            }
+        }
+    });
+    steps.filter_map(move |step| std::future::ready(wrap(step))).boxed()
+}
+
+async fn step<T: AnswerTask>(
+    mut answer: Box<Answer<T>>,
+    chars: Option<&AtomicU32>,
+) -> (StageEvent<T>, StageState<T>) {
+    let next = answer.next().await;
+    if let Some(chars) = chars {
+        answer.tracker.record.prompt_tokens = chars.load(Ordering::Relaxed);
+    }
+    match next {
+        Ok(Some((_, event))) => {
+            if !T::HAS_LAST {
+                answer.content_started();
+            }
+            (StageEvent::Next(Some(Ok(event))), StageState::Open(answer))
+        }
+        Ok(None) => {
+            if !T::HAS_LAST {
+                answer.tracker.complete();
+            }
+            (StageEvent::Next(None), StageState::Ended)
+        }
+        Err(error) => (failed::<T>(error), StageState::Ended),
+    }
+}
+
+/// A session knows failures of models only.
+fn failed<T: AnswerTask>(error: ApiError) -> StageEvent<T> {
+    let is_clients = !error.status().is_server_error();
+    let error = match error {
+        ApiError::Model(error) => error,
+        other if is_clients => ModelError::InvalidField {
+            field: "session",
+            reason: format!("cannot be used: {other}"),
+        },
+        other => ModelError::EngineFailed { engine: T::NAME, detail: other.to_string() },
+    };
+    StageEvent::Next(Some(Err(error)))
+}
+
+impl UnreadSound {
+    fn new(samples: Vec<f32>, unread: &Arc<AtomicUsize>) -> UnreadSound {
+        unread.fetch_add(samples.len(), Ordering::Relaxed);
+        UnreadSound { samples, unread: Arc::clone(unread) }
+    }
+
+    fn take(mut self) -> Vec<f32> {
+        let samples = std::mem::take(&mut self.samples);
+        self.unread.fetch_sub(samples.len(), Ordering::Relaxed);
+        samples
+    }
+}
+
+impl Drop for UnreadSound {
+    fn drop(&mut self) {
+        self.unread.fetch_sub(self.samples.len(), Ordering::Relaxed);
+    }
+}

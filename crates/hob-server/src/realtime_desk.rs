@@ -1,0 +1,37 @@
+//! What all realtime sessions of a server share: the models of turn taking, the places, and the secrets of pages.
+//! It knows neither requests nor sockets.
+
+mod places;
+mod secrets;
+
+use std::sync::Arc;
+
+use hob_core::TurnTaking;
+
+pub(crate) use places::{Place, Places};
+pub(crate) use secrets::{Secret, Secrets};
+
+use crate::options::ServerOptions;
+
+/// What sessions share.
+pub(crate) struct RealtimeDesk {
+    pub(crate) turn_taking: Option<Arc<dyn TurnTaking>>,
+    pub(crate) listens_while_speaking: bool,
+    pub(crate) places: Arc<Places>,
+    pub(crate) secrets: Secrets,
+}
+
+impl RealtimeDesk {
+    pub(crate) fn new(options: &ServerOptions) -> RealtimeDesk {
+        RealtimeDesk {
+            turn_taking: options.turn_taking.clone(),
+            listens_while_speaking: options.listens_while_speaking,
+            places: Arc::new(Places::new(options.sessions_max)),
+            secrets: Secrets::default(),
+        }
+    }
+
+    pub(crate) fn places(&self) -> Arc<Places> {
+        Arc::clone(&self.places)
+    }
+}

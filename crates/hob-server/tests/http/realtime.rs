@@ -1,0 +1,511 @@
+//! Spoken conversations over a real WebSocket, with scripted models and a detector that hears loudness.
+//! What follows what is `hob-voice`'s, and tested there; here it is sockets, keys, places and the end of everything.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+use futures::{FutureExt, SinkExt};
+use hob_core::chat::Role;
+use hob_core::scripted::ScriptedChat;
+use hob_core::{
+    Admission, Chat, ChatEvent, ModelError, ModelState, RegisteredModel, Registry, Sound, Speech,
+    SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText, Transcribed,
+    TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, Transcription,
+    TurnModel, TurnTaking, Voice, VoiceDetector,
+};
+use hob_server::{KeyDigest, KeyOptions, ServerOptions};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::chat_model;
+use crate::client::{no_hang, post_with};
+use crate::model::StagedSpeech;
+use crate::server::Server;
+
+const SAID: &str = "Switch on the light.";
+const ANSWER: &str = "The light is on now.";
+
+/// Hears loudness.
+struct Loudness;
+
+impl VoiceDetector for Loudness {
+    fn probability(&mut self, frame: &[f32]) -> f32 {
+        let loudest = frame.iter().fold(0.0f32, |loudest, sample| loudest.max(sample.abs()));
+        f32::from(u8::from(loudest > 0.1))
+    }
+
+    fn reset(&mut self) {}
+}
+
+struct Turns;
+
+impl TurnTaking for Turns {
+    fn voice_detector(&self) -> BoxFuture<'_, Result<Box<dyn VoiceDetector>, ModelError>> {
+        async { Ok(Box::new(Loudness) as Box<dyn VoiceDetector>) }.boxed()
+    }
+
+    fn turn_model(&self) -> BoxFuture<'_, Result<Arc<dyn TurnModel>, ModelError>> {
+        async { Err(ModelError::NotBuilt { engine: "turn detection" }) }.boxed()
+    }
+}
+
+/// Writes the same text when the sound has ended.
+struct Ears;
+
+impl TranscriptModel for Ears {
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn transcribe(
+        &self,
+        request: TranscriptRequest,
+    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
+        async move {
+            let Sound::Live(live) = request.sound else {
+                unreachable!("a session's sound is live")
+            };
+            let heard = async move {
+                let mut samples = 0;
+                let mut sound = live.take().expect("the first reader");
+                while let Some(piece) = sound.next().await {
+                    samples += piece.len();
+                }
+                let duration_s = samples as f64 / f64::from(Sound::RATE_HZ);
+                let done = Transcribed { duration_s, ..Transcribed::default() };
+                stream::iter([
+                    Ok(TranscriptEvent::Delta(SAID.to_owned())),
+                    Ok(TranscriptEvent::Done(done)),
+                ])
+            };
+            Ok(heard.into_stream().flatten().boxed())
+        }
+        .boxed()
+    }
+}
+
+/// Makes a quarter of a second of sound for each piece of text.
+struct Mouth(Vec<Voice>);
+
+impl SpeechModel for Mouth {
+    fn voices(&self) -> &[Voice] {
+        &self.0
+    }
+
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
+        async move {
+            let SpeechText::Arriving(text) = request.text else { unreachable!("the text arrives") };
+            let spoken = text.filter(|piece| std::future::ready(!piece.is_empty()));
+            let sound = spoken.map(|_| Ok(SpeechEvent::Audio(vec![0.25; 6_000])));
+            Ok(SpeechStream::new(24_000, sound))
+        }
+        .boxed()
+    }
+}
+
+fn answers(count: usize) -> Vec<Result<Vec<chat_model::Event>, ModelError>> {
+    let one = || Ok(vec![Ok(ChatEvent::Text(ANSWER.to_owned())), chat_model::done(7)]);
+    (0..count).map(|_| one()).collect()
+}
+
+struct Stage {
+    server: Server,
+    chat: Arc<ScriptedChat>,
+}
+
+async fn stage_with(options: ServerOptions) -> Stage {
+    let chat = Arc::new(ScriptedChat::new(answers(20)));
+    let mut registry = Registry::default();
+    let admission = Admission::new(8, 0.5);
+    let model: Arc<dyn hob_core::ChatModel> = chat.clone();
+    registry.add(Arc::new(RegisteredModel::<Chat>::new("smol", model, Admission::new(8, 0.1))));
+    let mouth = Arc::new(Mouth(hob_wire::openai_voices()));
+    let mouth = RegisteredModel::<Speech>::new("kokoro", mouth, Admission::new(8, 0.5));
+    registry.add(Arc::new(mouth));
+    let ears = RegisteredModel::<Transcription>::new("whisper", Arc::new(Ears), admission.clone());
+    registry.add(Arc::new(ears));
+    let options = ServerOptions {
+        default_speech: Some("kokoro".to_owned()),
+        default_transcript: Some("whisper".to_owned()),
+        ..options
+    };
+    let voice = Arc::new(StagedSpeech::new());
+    Stage { server: Server::start_registry(registry, options, voice, admission).await, chat }
+}
+
+fn options() -> ServerOptions {
+    ServerOptions { turn_taking: Some(Arc::new(Turns)), ..ServerOptions::default() }
+}
+
+struct Talker {
+    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    protocol: Option<String>,
+}
+
+impl Stage {
+    async fn try_open(&self, path: &str, headers: &[(&str, &str)]) -> Result<Talker, Error> {
+        let url = format!("ws://{}{path}", self.server.address);
+        let mut request = url.into_client_request().expect("a request");
+        for (name, value) in headers {
+            let name: axum::http::HeaderName = name.parse().expect("a name");
+            request.headers_mut().insert(name, value.parse().expect("a value"));
+        }
+        let (socket, answer) = no_hang(connect_async(request)).await?;
+        let protocol = answer.headers().get("sec-websocket-protocol");
+        let protocol = protocol.map(|name| name.to_str().expect("text").to_owned());
+        Ok(Talker { socket, protocol })
+    }
+
+    async fn open(&self) -> Talker {
+        self.try_open("/v1/realtime?model=gpt-realtime", &[]).await.expect("a session")
+    }
+
+    /// The status and the header `retry-after` of a refusal.
+    async fn refused(&self, headers: &[(&str, &str)]) -> (u16, Option<String>) {
+        match self.try_open("/v1/realtime", headers).await.map(drop) {
+            Err(Error::Http(answer)) => {
+                let retry = answer.headers().get("retry-after");
+                let retry = retry.map(|value| value.to_str().expect("text").to_owned());
+                (answer.status().as_u16(), retry)
+            }
+            other => unreachable!("{other:?}"),
+        }
+    }
+}
+
+impl Talker {
+    async fn send(&mut self, event: Value) {
+        let sent = self.socket.send(Message::text(event.to_string()));
+        no_hang(sent).await.expect("an open socket");
+    }
+
+    async fn next(&mut self) -> Value {
+        loop {
+            match no_hang(self.socket.next()).await.expect("an event").expect("no error") {
+                Message::Text(text) => return serde_json::from_str(&text).expect("JSON"),
+                Message::Ping(_) | Message::Pong(_) => {}
+                other => unreachable!("{other:?}"),
+            }
+        }
+    }
+
+    /// Events to the first of this type, which is the last of them.
+    async fn until(&mut self, last: &str) -> Vec<Value> {
+        let mut events = Vec::new();
+        loop {
+            let event = self.next().await;
+            let is_last = event["type"] == last;
+            events.push(event);
+            if is_last {
+                return events;
+            }
+        }
+    }
+
+    /// The code with which the server closes.
+    async fn close_code(&mut self) -> u16 {
+        loop {
+            match no_hang(self.socket.next()).await.expect("a message").expect("no error") {
+                Message::Close(frame) => return frame.expect("a reason").code.into(),
+                _ => continue,
+            }
+        }
+    }
+
+    /// Sound at 24 kHz, in pieces whose bytes are odd.
+    async fn say(&mut self, level: i16, seconds: f64) {
+        let samples = (24_000.0 * seconds) as usize;
+        let wave = (0..samples).map(|n| if n % 40 < 20 { level } else { -level });
+        let bytes: Vec<u8> = wave.flat_map(i16::to_le_bytes).collect();
+        for piece in bytes.chunks(4_801) {
+            let audio = STANDARD.encode(piece);
+            self.send(json!({"type": "input_audio_buffer.append", "audio": audio})).await;
+        }
+    }
+
+    async fn write(&mut self, text: &str) {
+        let content = json!([{"type": "input_text", "text": text}]);
+        let item = json!({"type": "message", "role": "user", "content": content});
+        self.send(json!({"type": "conversation.item.create", "item": item})).await;
+    }
+}
+
+fn types(events: &[Value]) -> Vec<&str> {
+    let mut types: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
+    types.dedup();
+    types
+}
+
+fn joined(events: &[Value], of: &str) -> String {
+    let of_type = events.iter().filter(|event| event["type"] == of);
+    of_type.filter_map(|event| event["delta"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_spoken_turn_is_transcribed_answered_and_spoken() {
+    let stage = stage_with(options()).await;
+    let mut talker = stage.open().await;
+    let created = talker.next().await;
+    assert_eq!(created["type"], "session.created");
+    assert_eq!(created["session"]["audio"]["input"]["turn_detection"]["interrupt_response"], true);
+    talker
+        .send(json!({"type": "session.update", "session": {
+            "audio": {"input": {"transcription": {"model": "whisper-1"}}, "output": {"voice": "ash"}},
+        }}))
+        .await;
+    assert_eq!(talker.next().await["type"], "session.updated");
+    talker.say(12_000, 1.0).await;
+    talker.say(0, 1.0).await;
+    let events = talker.until("response.done").await;
+    let types = types(&events);
+    let at = |name: &str| {
+        types.iter().position(|other| *other == name).unwrap_or_else(|| panic!("{name}: {types:?}"))
+    };
+    for pair in [
+        "input_audio_buffer.speech_started",
+        "input_audio_buffer.speech_stopped",
+        "input_audio_buffer.committed",
+        "conversation.item.added",
+        "response.created",
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_audio.delta",
+        "response.output_audio.done",
+        "response.output_audio_transcript.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.done",
+    ]
+    .windows(2)
+    {
+        assert!(at(pair[0]) < at(pair[1]), "{pair:?} {types:?}");
+    }
+    let said = events.iter().find(|event| event["transcript"] == SAID);
+    assert!(said.is_some_and(|event| event["usage"]["type"] == "duration"), "{types:?}");
+    assert_eq!(joined(&events, "response.output_audio_transcript.delta").trim(), ANSWER);
+    let sound: usize = events
+        .iter()
+        .filter(|event| event["type"] == "response.output_audio.delta")
+        .map(|event| {
+            STANDARD.decode(event["delta"].as_str().expect("base64")).expect("base64").len()
+        })
+        .sum();
+    assert!(sound >= 12_000 && sound.is_multiple_of(2), "{sound}");
+    let done = events.last().expect("the last");
+    assert_eq!(done["response"]["status"], "completed", "{done}");
+    let asked = stage.chat.requests();
+    let hob_core::chat::Prompt::Chat(conversation) = &asked.last().expect("a request").prompt
+    else {
+        panic!("a conversation");
+    };
+    let last = conversation.messages.last().expect("a message");
+    assert_eq!((last.role, last.text.as_str()), (Role::User, SAID));
+}
+
+#[tokio::test]
+async fn a_written_turn_can_be_answered_as_text_alone() {
+    let stage = stage_with(options()).await;
+    let mut talker = stage.open().await;
+    talker.until("session.created").await;
+    talker.write("Hello").await;
+    talker.until("conversation.item.done").await;
+    let response = json!({"output_modalities": ["text"]});
+    talker.send(json!({"type": "response.create", "response": response})).await;
+    let events = talker.until("response.done").await;
+    assert_eq!(joined(&events, "response.output_text.delta"), ANSWER);
+    assert!(!types(&events).contains(&"response.output_audio.delta"));
+}
+
+#[tokio::test]
+async fn a_beta_client_reads_its_own_names() {
+    let stage = stage_with(options()).await;
+    let beta = [("openai-beta", "realtime=v1")];
+    let mut talker = stage.try_open("/v1/realtime", &beta).await.expect("a session");
+    let created = talker.next().await;
+    assert_eq!(created["session"]["input_audio_format"], "pcm16");
+    talker.write("Hello").await;
+    talker.send(json!({"type": "response.create"})).await;
+    let events = talker.until("response.done").await;
+    let types = types(&events);
+    for name in
+        ["conversation.item.created", "response.audio.delta", "response.audio_transcript.done"]
+    {
+        assert!(types.contains(&name), "{name}: {types:?}");
+    }
+    assert!(
+        !types.iter().any(|name| name.contains("output_audio")
+            || name.ends_with("item.added") && name.starts_with("conversation")),
+        "{types:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_bad_event_gets_an_error_and_the_socket_stays_open() {
+    let stage = stage_with(options()).await;
+    let mut talker = stage.open().await;
+    talker.until("session.created").await;
+    let semantic = json!({"audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}});
+    for (event, param) in [
+        (json!({"type": "session.dance", "event_id": "mine"}), "type"),
+        (
+            json!({"type": "response.create", "event_id": "mine", "response": {"audio": 7}}),
+            "response.audio",
+        ),
+        (
+            json!({"type": "conversation.item.delete", "item_id": "nothing", "event_id": "mine"}),
+            "item_id",
+        ),
+    ] {
+        talker.send(event).await;
+        let error = talker.next().await;
+        assert_eq!(
+            (error["type"].as_str(), error["error"]["event_id"].as_str()),
+            (Some("error"), Some("mine"))
+        );
+        assert_eq!(error["error"]["param"], param, "{error}");
+    }
+    talker.send(json!({"type": "session.update", "session": semantic})).await;
+    assert_eq!(talker.next().await["type"], "error", "no model judges turns");
+    talker.send(json!({"type": "response.cancel"})).await;
+    assert_eq!(talker.next().await["error"]["code"], "response_cancel_not_active");
+    no_hang(talker.socket.send(Message::binary(vec![1, 2]))).await.expect("an open socket");
+    assert_eq!(talker.next().await["error"]["code"], "invalid_message");
+    talker.send(json!({"type": "session.update", "session": {}})).await;
+    assert_eq!(talker.next().await["type"], "session.updated");
+}
+
+#[tokio::test]
+async fn an_event_that_is_too_long_closes_the_session_with_its_code() {
+    let stage = stage_with(options()).await;
+    let mut talker = stage.open().await;
+    talker.until("session.created").await;
+    let sent = talker.socket.send(Message::text("x".repeat(22 << 20)));
+    // The server may close before it has read everything.
+    let _closed = no_hang(sent).await;
+    assert_eq!(talker.close_code().await, 1009);
+}
+
+fn key() -> ServerOptions {
+    let key = KeyOptions::new("laptop", KeyDigest::of("secret").expect("a key"));
+    ServerOptions { keys: vec![key], ..options() }
+}
+
+#[tokio::test]
+async fn a_key_opens_sessions_in_a_header_in_a_subprotocol_and_as_a_secret() {
+    let stage = stage_with(key()).await;
+    assert_eq!(stage.refused(&[]).await.0, 401);
+    assert_eq!(stage.refused(&[("authorization", "Bearer wrong")]).await.0, 401);
+    let wrong = [("sec-websocket-protocol", "realtime, openai-insecure-api-key.wrong")];
+    assert_eq!(stage.refused(&wrong).await.0, 401);
+
+    let bearer = [("authorization", "Bearer secret")];
+    stage
+        .try_open("/v1/realtime", &bearer)
+        .await
+        .expect("a session")
+        .until("session.created")
+        .await;
+
+    let protocols = [("sec-websocket-protocol", "realtime, openai-insecure-api-key.secret")];
+    let mut talker = stage.try_open("/v1/realtime", &protocols).await.expect("a session");
+    assert_eq!(talker.protocol.as_deref(), Some("realtime"));
+    talker.until("session.created").await;
+
+    let body = json!({"expires_after": {"anchor": "created_at", "seconds": 10}, "session": {"type": "realtime", "instructions": "Hi"}});
+    let request = post_with(
+        "/v1/realtime/client_secrets",
+        "authorization: Bearer secret\r\n",
+        body.to_string(),
+    );
+    let answer = stage.server.ask(request).await;
+    assert_eq!(answer.status(), 200);
+    let secret: Value = answer.json();
+    let bearer = format!("Bearer {}", secret["value"].as_str().expect("a value"));
+    let mut talker =
+        stage.try_open("/v1/realtime", &[("authorization", &bearer)]).await.expect("a session");
+    assert_eq!(talker.next().await["session"]["instructions"], "Hi");
+}
+
+#[tokio::test]
+async fn sessions_beyond_capacity_are_refused_before_the_upgrade() {
+    let stage = stage_with(ServerOptions { sessions_max: 1, ..options() }).await;
+    let mut talker = stage.open().await;
+    talker.until("session.created").await;
+    let (status, retry_after) = stage.refused(&[]).await;
+    assert_eq!(status, 503);
+    let retry_after: u64 = retry_after.expect("a time").parse().expect("seconds");
+    assert!((1..=60).contains(&retry_after), "{retry_after}");
+    talker.socket.close(None).await.expect("an open socket");
+    while let Some(Ok(_)) = no_hang(talker.socket.next()).await {}
+    // The place is free when the server has ended the session, which a closed socket does not prove.
+    let opened = async {
+        loop {
+            if let Ok(talker) = stage.try_open("/v1/realtime", &[]).await {
+                return talker;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    Box::pin(no_hang(opened)).await.until("session.created").await;
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_load_is_an_error_and_a_close() {
+    let stage = stage_with(ServerOptions::default()).await;
+    let mut talker = stage.open().await;
+    let error = talker.next().await;
+    assert_eq!(error["error"]["code"], "model_load_error", "{error}");
+    assert_eq!(talker.close_code().await, 1011);
+}
+
+#[tokio::test]
+async fn an_unknown_model_is_refused_before_the_upgrade() {
+    let stage = stage_with(options()).await;
+    match stage.try_open("/v1/realtime?model=nobody", &[]).await.map(drop) {
+        Err(Error::Http(answer)) => assert_eq!(answer.status().as_u16(), 404),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_stops_says_so() {
+    let mut stage = stage_with(options()).await;
+    let mut talker = stage.open().await;
+    talker.until("session.created").await;
+    stage.server.ask_to_stop();
+    assert_eq!(talker.close_code().await, 1001);
+    drop(talker);
+    stage.server.stopped().await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_in_mid_turn_leaves_nothing_in_flight() {
+    let stage = stage_with(options()).await;
+    let mut talker = stage.open().await;
+    talker.until("session.created").await;
+    talker.say(12_000, 1.0).await;
+    talker.until("input_audio_buffer.speech_started").await;
+    let busy = async {
+        while stage.server.admission.in_flight() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    no_hang(busy).await;
+    drop(talker);
+    let idle = async {
+        while stage.server.admission.in_flight() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    no_hang(idle).await;
+}

@@ -1,0 +1,396 @@
+//! Events of a session as JSON, in the client's dialect. Every event gets an id of its own.
+//! Trap: the content of an item is `output_audio` or `output_text`, and the part of an event is `audio` or `text`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hob_core::realtime::{ContentRef, OutputPart, RealtimeEvent};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::RealtimeDialect;
+use super::item::ShownItem;
+use super::response::{RealtimeError, ShownResponse};
+use super::secret::session_object_of;
+use crate::error::json;
+
+/// Writes the events of one session.
+#[derive(Debug)]
+pub struct RealtimeWriter {
+    dialect: RealtimeDialect,
+    session_id: String,
+    events: u64,
+}
+
+/// An event of the server.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct RealtimeServerEvent {
+    event_id: String,
+    #[serde(flatten)]
+    body: ServerEventBody,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[serde(tag = "type")]
+#[schemars(inline)]
+enum ServerEventBody {
+    #[serde(rename = "session.created")]
+    SessionCreated(SessionEvent),
+    #[serde(rename = "session.updated")]
+    SessionUpdated(SessionEvent),
+    #[serde(rename = "input_audio_buffer.speech_started")]
+    SpeechStarted { item_id: String, audio_start_ms: u64 },
+    #[serde(rename = "input_audio_buffer.speech_stopped")]
+    SpeechStopped { item_id: String, audio_end_ms: u64 },
+    #[serde(rename = "input_audio_buffer.timeout_triggered")]
+    TimeoutTriggered { item_id: String, audio_start_ms: u64, audio_end_ms: u64 },
+    #[serde(rename = "input_audio_buffer.committed")]
+    Committed { item_id: String, previous_item_id: Option<String> },
+    #[serde(rename = "input_audio_buffer.cleared")]
+    Cleared {},
+    #[serde(rename = "conversation.item.added")]
+    ItemAdded(ItemEvent),
+    #[serde(rename = "conversation.item.done")]
+    ItemDone(ItemEvent),
+    /// In the older dialect, instead of `added` and `done`.
+    #[serde(rename = "conversation.item.created")]
+    ItemCreated(ItemEvent),
+    #[serde(rename = "conversation.item.retrieved")]
+    ItemRetrieved { item: ShownItem },
+    #[serde(rename = "conversation.item.truncated")]
+    ItemTruncated { item_id: String, content_index: usize, audio_end_ms: u64 },
+    #[serde(rename = "conversation.item.deleted")]
+    ItemDeleted { item_id: String },
+    #[serde(rename = "conversation.item.input_audio_transcription.delta")]
+    TranscriptDelta { item_id: String, content_index: usize, delta: String },
+    #[serde(rename = "conversation.item.input_audio_transcription.completed")]
+    TranscriptCompleted {
+        item_id: String,
+        content_index: usize,
+        transcript: String,
+        usage: HeardUsage,
+    },
+    #[serde(rename = "conversation.item.input_audio_transcription.failed")]
+    TranscriptFailed { item_id: String, content_index: usize, error: RealtimeError },
+    #[serde(rename = "response.created")]
+    ResponseCreated { response: ShownResponse },
+    #[serde(rename = "response.output_item.added")]
+    OutputItemAdded(OutputItemEvent),
+    #[serde(rename = "response.output_item.done")]
+    OutputItemDone(OutputItemEvent),
+    #[serde(rename = "response.content_part.added")]
+    PartAdded(PartEvent),
+    #[serde(rename = "response.content_part.done")]
+    PartDone(PartEvent),
+    #[serde(rename = "response.output_text.delta")]
+    TextDelta(DeltaEvent),
+    #[serde(rename = "response.text.delta")]
+    BetaTextDelta(DeltaEvent),
+    #[serde(rename = "response.output_text.done")]
+    TextDone(TextDoneEvent),
+    #[serde(rename = "response.text.done")]
+    BetaTextDone(TextDoneEvent),
+    #[serde(rename = "response.output_audio_transcript.delta")]
+    SpokenTextDelta(DeltaEvent),
+    #[serde(rename = "response.audio_transcript.delta")]
+    BetaSpokenTextDelta(DeltaEvent),
+    #[serde(rename = "response.output_audio_transcript.done")]
+    SpokenTextDone(SpokenTextDoneEvent),
+    #[serde(rename = "response.audio_transcript.done")]
+    BetaSpokenTextDone(SpokenTextDoneEvent),
+    /// The delta is sound in base64.
+    #[serde(rename = "response.output_audio.delta")]
+    AudioDelta(DeltaEvent),
+    #[serde(rename = "response.audio.delta")]
+    BetaAudioDelta(DeltaEvent),
+    #[serde(rename = "response.output_audio.done")]
+    AudioDone(PlaceOfContent),
+    #[serde(rename = "response.audio.done")]
+    BetaAudioDone(PlaceOfContent),
+    #[serde(rename = "response.function_call_arguments.delta")]
+    ArgumentsDelta {
+        response_id: String,
+        item_id: String,
+        output_index: usize,
+        call_id: String,
+        delta: String,
+    },
+    #[serde(rename = "response.function_call_arguments.done")]
+    ArgumentsDone {
+        response_id: String,
+        item_id: String,
+        output_index: usize,
+        call_id: String,
+        name: String,
+        arguments: String,
+    },
+    #[serde(rename = "response.done")]
+    ResponseDone { response: ShownResponse },
+    #[serde(rename = "error")]
+    Error { error: RealtimeError },
+}
+
+/// The whole session, with an id.
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct SessionEvent {
+    session: Value,
+}
+
+/// An item and the item before it.
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct ItemEvent {
+    item: ShownItem,
+    previous_item_id: Option<String>,
+}
+
+/// An item of a response.
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct OutputItemEvent {
+    response_id: String,
+    output_index: usize,
+    item: ShownItem,
+}
+
+/// Where a piece of output belongs.
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct PlaceOfContent {
+    response_id: String,
+    item_id: String,
+    output_index: usize,
+    content_index: usize,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct PartEvent {
+    #[serde(flatten)]
+    at: PlaceOfContent,
+    part: ShownOutputPart,
+}
+
+/// A part of an item, without its sound.
+#[derive(JsonSchema, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(inline)]
+enum ShownOutputPart {
+    Text { text: String },
+    Audio { transcript: String },
+}
+
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct DeltaEvent {
+    #[serde(flatten)]
+    at: PlaceOfContent,
+    delta: String,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct TextDoneEvent {
+    #[serde(flatten)]
+    at: PlaceOfContent,
+    text: String,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct SpokenTextDoneEvent {
+    #[serde(flatten)]
+    at: PlaceOfContent,
+    transcript: String,
+}
+
+/// What a transcript took: seconds of sound.
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct HeardUsage {
+    r#type: &'static str,
+    seconds: f64,
+}
+
+impl RealtimeWriter {
+    /// The session's id is in its events.
+    pub fn new(session_id: String, dialect: RealtimeDialect) -> RealtimeWriter {
+        RealtimeWriter { dialect, session_id, events: 0 }
+    }
+
+    /// The text of an event. `None`: the client's dialect has no such event, or it is sound, which
+    /// [`RealtimeWriter::sound`] writes.
+    pub fn event(&mut self, event: RealtimeEvent) -> Option<String> {
+        let body = self.body(event)?;
+        Some(self.write(body))
+    }
+
+    /// The event of sound in the response's encoding.
+    pub fn sound(&mut self, at: ContentRef, bytes: &[u8]) -> String {
+        let event = DeltaEvent { at: at.into(), delta: STANDARD.encode(bytes) };
+        self.write(match self.dialect {
+            RealtimeDialect::Ga => ServerEventBody::AudioDelta(event),
+            RealtimeDialect::Beta => ServerEventBody::BetaAudioDelta(event),
+        })
+    }
+
+    fn write(&mut self, body: ServerEventBody) -> String {
+        self.events += 1;
+        let event_id =
+            format!("event_{}_{}", self.session_id.trim_start_matches("sess_"), self.events);
+        json(&RealtimeServerEvent { event_id, body })
+    }
+
+    fn body(&self, event: RealtimeEvent) -> Option<ServerEventBody> {
+        use RealtimeDialect::{Beta, Ga};
+        use ServerEventBody as Body;
+        let dialect = self.dialect;
+        let session = |settings: &_| SessionEvent {
+            session: session_object_of(settings, &self.session_id, dialect),
+        };
+        let shown = |item| ShownItem::of(item, dialect);
+        // Speech of the user is the only part of its item.
+        let content_index = 0;
+        Some(match event {
+            RealtimeEvent::SessionCreated(set) => Body::SessionCreated(session(&set)),
+            RealtimeEvent::SessionUpdated(set) => Body::SessionUpdated(session(&set)),
+            RealtimeEvent::SpeechStarted { item_id, audio_start_ms } => {
+                Body::SpeechStarted { item_id, audio_start_ms }
+            }
+            RealtimeEvent::SpeechStopped { item_id, audio_end_ms } => {
+                Body::SpeechStopped { item_id, audio_end_ms }
+            }
+            RealtimeEvent::IdleTimeout { item_id, audio_start_ms, audio_end_ms } => {
+                Body::TimeoutTriggered { item_id, audio_start_ms, audio_end_ms }
+            }
+            RealtimeEvent::InputCommitted { item_id, previous_item_id } => {
+                Body::Committed { item_id, previous_item_id }
+            }
+            RealtimeEvent::InputCleared => Body::Cleared {},
+            RealtimeEvent::ItemAdded { item, previous_item_id } => {
+                let event = ItemEvent { item: shown(item), previous_item_id };
+                // Clients that know both would add the item twice.
+                match dialect {
+                    Ga => Body::ItemAdded(event),
+                    Beta => Body::ItemCreated(event),
+                }
+            }
+            RealtimeEvent::ItemDone { item, previous_item_id } => match dialect {
+                Ga => Body::ItemDone(ItemEvent { item: shown(item), previous_item_id }),
+                Beta => return None,
+            },
+            RealtimeEvent::ItemRetrieved { item } => Body::ItemRetrieved { item: shown(item) },
+            RealtimeEvent::ItemTruncated { item_id, content_index, audio_end_ms } => {
+                Body::ItemTruncated { item_id, content_index, audio_end_ms }
+            }
+            RealtimeEvent::ItemDeleted { item_id } => Body::ItemDeleted { item_id },
+            RealtimeEvent::TranscriptDelta { item_id, delta } => {
+                Body::TranscriptDelta { item_id, content_index, delta }
+            }
+            RealtimeEvent::TranscriptCompleted { item_id, transcript, sound_s } => {
+                let usage = HeardUsage { r#type: "duration", seconds: sound_s };
+                Body::TranscriptCompleted { item_id, content_index, transcript, usage }
+            }
+            RealtimeEvent::TranscriptFailed { item_id, fault } => {
+                Body::TranscriptFailed { item_id, content_index, error: fault.into() }
+            }
+            RealtimeEvent::ResponseCreated(response) => {
+                Body::ResponseCreated { response: ShownResponse::of(response, dialect) }
+            }
+            RealtimeEvent::ResponseDone(response) => {
+                Body::ResponseDone { response: ShownResponse::of(response, dialect) }
+            }
+            RealtimeEvent::Failed(fault) => Body::Error { error: fault.into() },
+            RealtimeEvent::AudioDelta { .. } => return None,
+            other => self.output(other)?,
+        })
+    }
+
+    /// Events of a response's output.
+    fn output(&self, event: RealtimeEvent) -> Option<ServerEventBody> {
+        use RealtimeDialect::{Beta, Ga};
+        use ServerEventBody as Body;
+        let dialect = self.dialect;
+        Some(match event {
+            RealtimeEvent::OutputItemAdded { response_id, output_index, item } => {
+                let item = ShownItem::of(item, dialect);
+                Body::OutputItemAdded(OutputItemEvent { response_id, output_index, item })
+            }
+            RealtimeEvent::OutputItemDone { response_id, output_index, item } => {
+                let item = ShownItem::of(item, dialect);
+                Body::OutputItemDone(OutputItemEvent { response_id, output_index, item })
+            }
+            RealtimeEvent::PartAdded { at, part } => {
+                Body::PartAdded(PartEvent { at: at.into(), part: part.into() })
+            }
+            RealtimeEvent::PartDone { at, part } => {
+                Body::PartDone(PartEvent { at: at.into(), part: part.into() })
+            }
+            RealtimeEvent::TextDelta { at, delta } => {
+                let event = DeltaEvent { at: at.into(), delta };
+                match dialect {
+                    Ga => Body::TextDelta(event),
+                    Beta => Body::BetaTextDelta(event),
+                }
+            }
+            RealtimeEvent::TextDone { at, text } => {
+                let event = TextDoneEvent { at: at.into(), text };
+                match dialect {
+                    Ga => Body::TextDone(event),
+                    Beta => Body::BetaTextDone(event),
+                }
+            }
+            RealtimeEvent::SpokenTextDelta { at, delta } => {
+                let event = DeltaEvent { at: at.into(), delta };
+                match dialect {
+                    Ga => Body::SpokenTextDelta(event),
+                    Beta => Body::BetaSpokenTextDelta(event),
+                }
+            }
+            RealtimeEvent::SpokenTextDone { at, transcript } => {
+                let event = SpokenTextDoneEvent { at: at.into(), transcript };
+                match dialect {
+                    Ga => Body::SpokenTextDone(event),
+                    Beta => Body::BetaSpokenTextDone(event),
+                }
+            }
+            RealtimeEvent::AudioDone { at } => match dialect {
+                Ga => Body::AudioDone(at.into()),
+                Beta => Body::BetaAudioDone(at.into()),
+            },
+            RealtimeEvent::ArgumentsDelta { at, call_id, delta } => Body::ArgumentsDelta {
+                response_id: at.response_id,
+                item_id: at.item_id,
+                output_index: at.output_index,
+                call_id,
+                delta,
+            },
+            RealtimeEvent::ArgumentsDone { at, call_id, name, arguments } => Body::ArgumentsDone {
+                response_id: at.response_id,
+                item_id: at.item_id,
+                output_index: at.output_index,
+                call_id,
+                name,
+                arguments,
+            },
+            _ => return None,
+        })
+    }
+}
+
+impl From<ContentRef> for PlaceOfContent {
+    fn from(at: ContentRef) -> PlaceOfContent {
+        let ContentRef { response_id, item_id, output_index, content_index } = at;
+        PlaceOfContent { response_id, item_id, output_index, content_index }
+    }
+}
+
+impl From<OutputPart> for ShownOutputPart {
+    fn from(part: OutputPart) -> ShownOutputPart {
+        match part {
+            OutputPart::Text(text) => ShownOutputPart::Text { text },
+            OutputPart::Audio { transcript } => ShownOutputPart::Audio { transcript },
+        }
+    }
+}

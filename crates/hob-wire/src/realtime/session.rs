@@ -1,0 +1,484 @@
+//! The settings of a session as JSON: the same types are read from a client and written back to it.
+//! A change is merged into the settings in force as JSON (`merge.rs`), and the result is read as a whole.
+
+use std::time::Duration;
+
+use hob_core::Speed;
+use hob_core::chat::{Thinking, Tool, ToolChoice};
+use hob_core::realtime::{
+    Eagerness, InputTranscription, NoiseReduction, OutputModality, RealtimeSettings, SessionKind,
+    SilenceDetection, SoundEncoding, TurnDetection,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, choice_of, offer, tools_of};
+use crate::chat::Level;
+use crate::request_value::{Either, JsonKind, Name, count_within, number_within};
+use crate::{WireError, spoken_language};
+
+/// The bounds of the times of a turn detection, in milliseconds.
+const PADDING_MS_MAX: u32 = 10_000;
+const SILENCE_MS_MAX: u32 = 60_000;
+const IDLE_MS_MIN: u32 = 100;
+const IDLE_MS_MAX: u32 = 600_000;
+
+/// All settings of a session. A change of the client is merged into them: what it leaves out stays, and `null` clears.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+pub(crate) struct RealtimeSession {
+    /// `realtime`: the server answers. `transcription`: the server transcribes and never answers.
+    r#type: Option<SessionType>,
+    /// The chat model. Default: the server's default, also for `gpt-realtime`.
+    model: Option<Name>,
+    /// The system message.
+    instructions: Option<String>,
+    /// `["audio"]`: sound with its text. `["text"]`: text alone.
+    output_modalities: Option<Vec<Modality>>,
+    audio: Option<SessionAudio>,
+    /// Functions that the model may call and the client runs, at most 128.
+    tools: Option<Vec<RealtimeTool>>,
+    /// `none`, `auto`, `required`, or a function.
+    tool_choice: Option<Either<String, RealtimeChoice>>,
+    /// Most tokens of one response, or `inf`.
+    max_output_tokens: Option<TokenLimit>,
+    /// How much the model thinks before it answers. Default: not at all, because the user waits.
+    reasoning: Option<RealtimeReasoning>,
+}
+
+/// The sound of a session.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+struct SessionAudio {
+    input: Option<InputAudioSettings>,
+    output: Option<OutputAudioSettings>,
+}
+
+/// The sound that the client sends.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+struct InputAudioSettings {
+    format: Option<FormatField>,
+    /// hob keeps the setting and does not filter.
+    noise_reduction: Option<NoiseField>,
+    /// Sends the client what it said as text. A session transcribes speech also without it.
+    transcription: Option<TranscriptionField>,
+    /// `null`: the client says when a turn ends.
+    turn_detection: Option<TurnField>,
+}
+
+/// The sound that the server sends.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+pub(super) struct OutputAudioSettings {
+    pub(super) format: Option<FormatField>,
+    /// A voice of the speech model, or one of OpenAI's names.
+    pub(super) voice: Option<VoiceField>,
+    /// The speech model. An addition of hob; default: the server's default.
+    #[serde(default)]
+    model: Option<Name>,
+    /// From 0.25 to 4; 1 is the voice's own speed.
+    speed: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum SessionType {
+    Realtime,
+    Transcription,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum Modality {
+    Text,
+    Audio,
+}
+
+pub(super) type FormatField = Either<String, AudioFormatField>;
+
+/// How samples travel: PCM of 16 bits at 24 kHz, or G.711 at 8 kHz.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+pub(super) struct AudioFormatField {
+    /// `audio/pcm`, `audio/pcmu` or `audio/pcma`.
+    r#type: FormatType,
+    /// Samples a second: 24000 for `audio/pcm`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<u32>,
+}
+
+impl JsonKind for AudioFormatField {
+    const KIND: &'static str = "an object";
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[schemars(inline)]
+enum FormatType {
+    #[serde(rename = "audio/pcm")]
+    Pcm,
+    #[serde(rename = "audio/pcmu")]
+    Pcmu,
+    #[serde(rename = "audio/pcma")]
+    Pcma,
+}
+
+/// Where the microphone is.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[schemars(inline)]
+struct NoiseField {
+    r#type: NoiseType,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum NoiseType {
+    NearField,
+    FarField,
+}
+
+/// How the client's speech becomes text.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+struct TranscriptionField {
+    /// The transcription model. Default: the server's default, also for OpenAI's names.
+    model: Option<Name>,
+    /// A code of ISO 639-1, such as `en`. Default: the model detects it.
+    language: Option<Name>,
+    /// Names and words that may come.
+    prompt: Option<String>,
+}
+
+/// What ends a turn of the user.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+struct TurnField {
+    /// `server_vad`: a silence of fixed length. `semantic_vad`: a model that hears whether the sentence is complete.
+    r#type: Option<TurnType>,
+    /// The end of a turn starts a response. Default: `true`.
+    create_response: Option<bool>,
+    /// Speech of the user ends the running response. Default: `true`.
+    interrupt_response: Option<bool>,
+    /// Speech is more likely than this: 0 to 1. Default: 0.5.
+    #[serde(default, deserialize_with = "number_within::<_, 0, 1>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<f32>,
+    /// Sound that is kept before the first speech. Default: 300.
+    #[serde(default, deserialize_with = "count_within::<_, 0, PADDING_MS_MAX>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefix_padding_ms: Option<u32>,
+    /// The silence that ends a turn. Default: 500.
+    #[serde(default, deserialize_with = "count_within::<_, 0, SILENCE_MS_MAX>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    silence_duration_ms: Option<u32>,
+    /// After this long without speech, the server speaks.
+    #[serde(default, deserialize_with = "count_within::<_, IDLE_MS_MIN, IDLE_MS_MAX>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle_timeout_ms: Option<u32>,
+    /// How soon the server speaks when a sentence seems to be incomplete: `low` waits longest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eagerness: Option<EagernessName>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum TurnType {
+    #[default]
+    ServerVad,
+    SemanticVad,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum EagernessName {
+    Low,
+    Medium,
+    High,
+    Auto,
+}
+
+pub(super) type VoiceField = Either<Name, VoiceObject>;
+
+/// A voice as an object.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[schemars(inline)]
+pub(super) struct VoiceObject {
+    id: Name,
+}
+
+impl JsonKind for VoiceObject {
+    const KIND: &'static str = "an object";
+}
+
+/// How much a model thinks.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[schemars(inline)]
+pub(super) struct RealtimeReasoning {
+    effort: Option<Level>,
+}
+
+/// The settings as an object.
+pub(super) fn session_of(settings: &RealtimeSettings) -> RealtimeSession {
+    let input = InputAudioSettings {
+        format: Some(format_of(settings.input_encoding)),
+        noise_reduction: settings.noise_reduction.map(noise_of),
+        transcription: settings.transcription.as_ref().map(transcription_of),
+        turn_detection: settings.turn_detection.as_ref().map(turn_of),
+    };
+    let output = OutputAudioSettings {
+        format: Some(format_of(settings.output_encoding)),
+        voice: settings.voice.clone().map(|voice| Either::First(Name(voice))),
+        model: settings.speech_model.clone().map(Name),
+        speed: Some(f64::from(settings.speed.rate())),
+    };
+    RealtimeSession {
+        r#type: Some(match settings.kind {
+            SessionKind::Conversation => SessionType::Realtime,
+            SessionKind::Transcription => SessionType::Transcription,
+        }),
+        model: settings.model.clone().map(Name),
+        instructions: Some(settings.instructions.clone()),
+        output_modalities: Some(vec![modality_of(settings.output)]),
+        audio: Some(SessionAudio { input: Some(input), output: Some(output) }),
+        tools: Some(tools_of(&settings.tools)),
+        tool_choice: Some(choice_of(&settings.tool_choice)),
+        max_output_tokens: Some(TokenLimit(settings.tokens_max)),
+        reasoning: Some(RealtimeReasoning { effort: settings.thinking.effort.map(Level) }),
+    }
+}
+
+impl RealtimeSession {
+    /// The settings that the object stands for. `before` has those that have no JSON.
+    ///
+    /// # Errors
+    /// A value is not possible. The error names its field.
+    pub(super) fn settings(self, before: &RealtimeSettings) -> Result<RealtimeSettings, WireError> {
+        let SessionAudio { input, output } = self.audio.unwrap_or_default();
+        let input =
+            input.unwrap_or_default().checked().map_err(|error| error.within("audio.input"))?;
+        let output =
+            output.unwrap_or_default().checked().map_err(|error| error.within("audio.output"))?;
+        let (tools, tool_choice): (Vec<Tool>, ToolChoice) =
+            offer(self.tools.unwrap_or_default(), self.tool_choice)?;
+        Ok(RealtimeSettings {
+            kind: match self.r#type {
+                Some(SessionType::Transcription) => SessionKind::Transcription,
+                Some(SessionType::Realtime) | None => SessionKind::Conversation,
+            },
+            model: self.model.map(|name| name.0),
+            instructions: self.instructions.unwrap_or_default(),
+            output: self.output_modalities.map_or(Ok(OutputModality::Audio), modality)?,
+            input_encoding: input.encoding,
+            noise_reduction: input.noise_reduction,
+            transcription: input.transcription,
+            turn_detection: input.turn_detection,
+            output_encoding: output.encoding,
+            speech_model: output.model,
+            voice: output.voice,
+            speed: output.speed,
+            tools,
+            tool_choice,
+            tokens_max: self.max_output_tokens.and_then(|limit| limit.0),
+            thinking: thinking(self.reasoning, before.thinking),
+        })
+    }
+}
+
+struct CheckedInput {
+    encoding: SoundEncoding,
+    noise_reduction: Option<NoiseReduction>,
+    transcription: Option<InputTranscription>,
+    turn_detection: Option<TurnDetection>,
+}
+
+impl InputAudioSettings {
+    fn checked(self) -> Result<CheckedInput, WireError> {
+        Ok(CheckedInput {
+            encoding: encoding(self.format)?.unwrap_or_default(),
+            noise_reduction: self.noise_reduction.map(|noise| match noise.r#type {
+                NoiseType::NearField => NoiseReduction::NearField,
+                NoiseType::FarField => NoiseReduction::FarField,
+            }),
+            transcription: self.transcription.map(transcription).transpose()?,
+            turn_detection: self.turn_detection.map(turn_detection),
+        })
+    }
+}
+
+struct CheckedOutput {
+    encoding: SoundEncoding,
+    model: Option<String>,
+    voice: Option<String>,
+    speed: Speed,
+}
+
+impl OutputAudioSettings {
+    fn checked(self) -> Result<CheckedOutput, WireError> {
+        let speed = self.speed.map_or(Ok(Speed::NORMAL), |rate| {
+            let invalid =
+                |_| WireError::invalid("speed", format!("must be from 0.25 to 4, and is {rate}"));
+            Speed::new(rate as f32).map_err(invalid)
+        })?;
+        Ok(CheckedOutput {
+            encoding: encoding(self.format)?.unwrap_or_default(),
+            model: self.model.map(|name| name.0),
+            voice: self.voice.map(voice),
+            speed,
+        })
+    }
+}
+
+/// The word of older clients, or an object.
+pub(super) fn encoding(format: Option<FormatField>) -> Result<Option<SoundEncoding>, WireError> {
+    let format = match format {
+        None => return Ok(None),
+        Some(Either::First(word)) => {
+            let found = BETA_FORMATS.iter().find(|(name, _)| *name == word);
+            let (_, encoding) = found.ok_or_else(|| {
+                WireError::not_one_of("format", &word, &BETA_FORMATS.map(|(name, _)| name))
+            })?;
+            return Ok(Some(*encoding));
+        }
+        Some(Either::Second(format)) => format,
+    };
+    match (format.r#type, format.rate) {
+        (FormatType::Pcm, Some(rate)) if rate != SoundEncoding::Pcm16.sample_rate_hz() => {
+            let reason = format!("must be 24000 for audio/pcm, and is {rate}");
+            Err(WireError::invalid("format.rate", reason))
+        }
+        (FormatType::Pcm, _) => Ok(Some(SoundEncoding::Pcm16)),
+        (FormatType::Pcmu, _) => Ok(Some(SoundEncoding::Mulaw)),
+        (FormatType::Pcma, _) => Ok(Some(SoundEncoding::Alaw)),
+    }
+}
+
+/// The names of formats before they were objects.
+pub(super) const BETA_FORMATS: [(&str, SoundEncoding); 3] = [
+    ("pcm16", SoundEncoding::Pcm16),
+    ("g711_ulaw", SoundEncoding::Mulaw),
+    ("g711_alaw", SoundEncoding::Alaw),
+];
+
+pub(super) fn format_of(encoding: SoundEncoding) -> FormatField {
+    let (r#type, rate) = match encoding {
+        SoundEncoding::Pcm16 => (FormatType::Pcm, Some(encoding.sample_rate_hz())),
+        SoundEncoding::Mulaw => (FormatType::Pcmu, None),
+        SoundEncoding::Alaw => (FormatType::Pcma, None),
+    };
+    Either::Second(AudioFormatField { r#type, rate })
+}
+
+pub(super) fn voice(sent: VoiceField) -> String {
+    match sent {
+        Either::First(Name(id)) | Either::Second(VoiceObject { id: Name(id) }) => id,
+    }
+}
+
+/// One of both: the sound has its text with it.
+pub(super) fn modality(sent: Vec<Modality>) -> Result<OutputModality, WireError> {
+    match sent[..] {
+        [Modality::Text] => Ok(OutputModality::Text),
+        [Modality::Audio] => Ok(OutputModality::Audio),
+        _ => {
+            let reason = r#"must be ["audio"] or ["text"]; sound has its text with it"#;
+            Err(WireError::invalid("output_modalities", reason))
+        }
+    }
+}
+
+pub(super) fn modality_of(output: OutputModality) -> Modality {
+    match output {
+        OutputModality::Text => Modality::Text,
+        OutputModality::Audio => Modality::Audio,
+    }
+}
+
+pub(super) fn thinking(sent: Option<RealtimeReasoning>, before: Thinking) -> Thinking {
+    let effort = sent.and_then(|reasoning| reasoning.effort);
+    Thinking { effort: effort.map(|Level(effort)| effort), ..before }
+}
+
+fn noise_of(noise: NoiseReduction) -> NoiseField {
+    let r#type = match noise {
+        NoiseReduction::NearField => NoiseType::NearField,
+        NoiseReduction::FarField => NoiseType::FarField,
+    };
+    NoiseField { r#type }
+}
+
+fn transcription(sent: TranscriptionField) -> Result<InputTranscription, WireError> {
+    let language = sent.language.map(|Name(asked)| {
+        spoken_language(&asked).map(str::to_owned).ok_or_else(|| {
+            let asked: String = asked.chars().take(32).collect();
+            let reason = format!("must be a language of ISO 639-1, such as 'en', and is '{asked}'");
+            WireError::invalid("transcription.language", reason)
+        })
+    });
+    Ok(InputTranscription {
+        model: sent.model.map(|name| name.0),
+        language: language.transpose()?,
+        prompt: sent.prompt,
+    })
+}
+
+fn transcription_of(set: &InputTranscription) -> TranscriptionField {
+    TranscriptionField {
+        model: set.model.clone().map(Name),
+        language: set.language.clone().map(Name),
+        prompt: set.prompt.clone(),
+    }
+}
+
+fn turn_detection(sent: TurnField) -> TurnDetection {
+    let ms = |ms: u32| Duration::from_millis(ms.into());
+    let detector = match sent.r#type.unwrap_or_default() {
+        TurnType::ServerVad => SilenceDetection::Server {
+            threshold: sent.threshold.unwrap_or(0.5),
+            prefix_padding: ms(sent.prefix_padding_ms.unwrap_or(300)),
+            silence: ms(sent.silence_duration_ms.unwrap_or(500)),
+            idle_timeout: sent.idle_timeout_ms.map(ms),
+        },
+        TurnType::SemanticVad => SilenceDetection::Semantic {
+            eagerness: match sent.eagerness {
+                Some(EagernessName::Low) => Eagerness::Low,
+                Some(EagernessName::Medium) => Eagerness::Medium,
+                Some(EagernessName::High) => Eagerness::High,
+                Some(EagernessName::Auto) | None => Eagerness::Auto,
+            },
+        },
+    };
+    TurnDetection {
+        detector,
+        creates_response: sent.create_response.unwrap_or(true),
+        interrupts_response: sent.interrupt_response.unwrap_or(true),
+    }
+}
+
+fn turn_of(set: &TurnDetection) -> TurnField {
+    let ms = |time: Duration| u32::try_from(time.as_millis()).ok();
+    let field = TurnField {
+        create_response: Some(set.creates_response),
+        interrupt_response: Some(set.interrupts_response),
+        ..TurnField::default()
+    };
+    match set.detector {
+        SilenceDetection::Server { threshold, prefix_padding, silence, idle_timeout } => {
+            TurnField {
+                r#type: Some(TurnType::ServerVad),
+                threshold: Some(threshold),
+                prefix_padding_ms: ms(prefix_padding),
+                silence_duration_ms: ms(silence),
+                idle_timeout_ms: idle_timeout.and_then(ms),
+                ..field
+            }
+        }
+        SilenceDetection::Semantic { eagerness } => TurnField {
+            r#type: Some(TurnType::SemanticVad),
+            eagerness: Some(match eagerness {
+                Eagerness::Low => EagernessName::Low,
+                Eagerness::Medium => EagernessName::Medium,
+                Eagerness::High => EagernessName::High,
+                Eagerness::Auto => EagernessName::Auto,
+            }),
+            ..field
+        },
+    }
+}

@@ -1,0 +1,19 @@
+//! `[realtime]` of hob.toml.
+//! A session itself may change everything else: see `session.update` in the API.
+
+use std::num::NonZeroU16;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RealtimeSection {
+    /// Maximum spoken conversations at once. Further ones get `503` with `Retry-After`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sessions_max: Option<NonZeroU16>,
+    /// Listen also while an answer is played, so that a person can interrupt it. Turn it off for clients whose
+    /// microphone hears their own loudspeaker: hob would answer itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) listen_while_speaking: Option<bool>,
+}
