@@ -125,6 +125,12 @@ bench-speech: build ## compare the time to first sound with another server, on t
 bench-hear: build ## compare transcription with faster-whisper, on the same weights
 	HOB=$(abspath $(HOB)) bench/peers/hear
 
+.PHONY: bench-voice
+bench-voice: build ## measure how soon a spoken question is answered, also for two people at once and when they interrupt
+	$(HOB) pull
+	$(HOB) bench voice --users 1,2
+	$(HOB) bench voice --interrupt
+
 .PHONY: bench-chat
 bench-chat: build ## compare chat with llama-server: same weights, flags and prompts
 	HOB=$(abspath $(HOB)) bench/peers/chat

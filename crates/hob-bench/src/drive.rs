@@ -16,8 +16,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 pub use arrivals::Arrivals;
+pub(crate) use endpoint::Line;
 pub use endpoint::{Endpoint, EndpointError};
 pub use recording::Recording;
+pub(crate) use user::thread_cpu;
 use user::{ThreadResult, User};
 
 /// Maximum number of connections, each with a thread. More measure badly: `docs/reference/performance.md`.

@@ -19,6 +19,7 @@ use crate::speech::{OnRecord, SpeechSession, SpeechWorkload, Streaming, TEXTS};
 use crate::sweep::ContextOptions;
 use crate::timeline::SoundFormat;
 use crate::transcription::TranscriptionWorkload;
+use crate::voice::VoiceWorkload;
 pub use crate::workbench::OtherServer;
 use crate::workbench::Workbench;
 
@@ -35,6 +36,7 @@ pub enum Workload {
     Chat(ChatWorkload),
     Speech(SpeechWorkload),
     Transcription(TranscriptionWorkload),
+    Voice(VoiceWorkload),
 }
 
 /// What varies from cell to cell.
@@ -63,6 +65,7 @@ impl Experiment {
             (Axis::Load(_), Workload::Chat(_)) => RecordKind::Llm,
             (Axis::Load(_), Workload::Speech(_)) => RecordKind::Tts,
             (_, Workload::Transcription(_)) => RecordKind::Stt,
+            (_, Workload::Voice(_)) => RecordKind::Voice,
             (Axis::Delivery, _) => RecordKind::Stream,
             (Axis::Concurrency(_), _) => RecordKind::Concurrency,
             (Axis::Batch(_), _) => RecordKind::Batch,
@@ -109,6 +112,10 @@ impl Experiment {
                 let arrivals = if let Axis::Load(arrivals) = axis { &arrivals[..] } else { &[] };
                 workload.measure(bench, arrivals, self.run_size.rounds)
             }
+            (axis, Workload::Voice(workload)) => {
+                let arrivals = if let Axis::Load(arrivals) = axis { &arrivals[..] } else { &[] };
+                workload.measure(bench, arrivals, self.run_size.rounds)
+            }
         }
     }
 
@@ -121,6 +128,7 @@ impl Experiment {
                 speech.narrow_to(record, matches!(self.axis, Axis::Delivery))
             }
             Workload::Transcription(workload) => workload.narrow_to(record),
+            Workload::Voice(workload) => workload.narrow_to(record),
         }
         match &mut self.axis {
             Axis::Load(arrivals) => *arrivals = vec![arrivals_of(record)],

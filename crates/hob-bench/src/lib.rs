@@ -35,4 +35,5 @@ pub mod terms;
 mod thinking_switch;
 pub mod timeline;
 pub mod transcription;
+pub mod voice;
 pub mod workbench;

@@ -78,6 +78,11 @@ metrics! {
     ContentTokens "content_tokens", "answer tokens", "tok", Neither, "Tokens of the answer.", "N − reasoning";
     QueueMs "queue_ms", "queue", "ms", Less, "Waiting time inside the server, as the server reports it.", "";
     TtfaMs "ttfa_ms", "first sound", "ms", Less, "Until the first audible sample (above −50 dBFS). In a voice run it counts from the last sample of the question.", "t(sample > −50 dBFS) − t_send";
+    EndpointMs "endpoint_ms", "end of turn", "ms", Less, "From the last sound of a question until the server says that it is over.", "speech_stopped − t(last voiced sample)";
+    TranscriptMs "transcript_ms", "transcript", "ms", Less, "From the end of a turn until its transcript arrives; 0 if it was there before.", "transcription.completed − speech_stopped";
+    FirstTextMs "first_text_ms", "first text", "ms", Less, "From the transcript until the model writes the first text of its answer; 0 if it was written before.", "output_item.added − transcription.completed";
+    FirstVoiceMs "first_voice_ms", "first voice", "ms", Less, "From the first text of an answer to its first audible sample.", "t(audible) − output_item.added";
+    BargeInMs "barge_in_ms", "interruption", "ms", Less, "From the first sound of a person who interrupts until the client stops the voice.", "speech_started − t(first voiced sample)";
     WallMs "wall_ms", "time to speak", "ms", Less, "From sending a text to the last byte of its sound.", "a_last − t_send";
     AudioS "audio_s", "sound", "s", Neither, "Length of the sound.", "samples / rate";
     Rtf "rtf", "real-time factor", "", Less, "Time to speak or to transcribe, divided by the length of the sound.", "wall / audio";

@@ -17,6 +17,7 @@ use jiff::Timestamp;
 pub use clips::{Clip, ClipError, ClipSet};
 pub use normalise::{NORMALISER, normalised_words};
 pub use spoken::{SENTENCES, SpokenClips};
+pub(crate) use wav::Wav;
 pub use word_errors::WordErrors;
 
 use cell::{Cell, TranscriptionSession};

@@ -89,7 +89,7 @@ impl Endpoint {
         addresses.is_ok_and(|mut addresses| addresses.any(is_open))
     }
 
-    pub(super) fn connect(&self, within: Duration) -> io::Result<Line> {
+    pub(crate) fn connect(&self, within: Duration) -> io::Result<Line> {
         let mut refused = io::Error::from(io::ErrorKind::NotFound);
         for address in (self.host.as_str(), self.port).to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, within) {
@@ -113,18 +113,29 @@ impl Endpoint {
 
 /// A connection. Reads time out regularly, so a waiting thread can check whether to stop.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(crate) enum Line {
     Plain(Socket),
     Tls(Box<Tls>),
 }
 
 impl Line {
     /// See [`Socket::read_delay`]; with TLS, of the last encrypted bytes.
-    pub(super) fn read_delay(&self) -> Duration {
+    pub(crate) fn read_delay(&self) -> Duration {
         match self {
             Line::Plain(socket) => socket.read_delay(),
             Line::Tls(tls) => tls.read_delay(),
         }
+    }
+}
+
+impl Line {
+    /// How long a read waits at most. Not zero.
+    pub(crate) fn set_read_timeout(&self, time: Duration) -> io::Result<()> {
+        let stream = match self {
+            Line::Plain(socket) => socket.stream(),
+            Line::Tls(tls) => tls.stream(),
+        };
+        stream.set_read_timeout(Some(time))
     }
 }
 

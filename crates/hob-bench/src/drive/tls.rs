@@ -2,6 +2,7 @@
 //! The operating system decides which certificates are trusted, as for every other server that hob connects to.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -103,7 +104,7 @@ fn tls_error(error: io::Error) -> TlsError {
 
 /// An encrypted connection.
 #[derive(Debug)]
-pub(super) struct Tls {
+pub(crate) struct Tls {
     connection: ClientConnection,
     socket: BufReader<Socket>,
 }
@@ -111,6 +112,10 @@ pub(super) struct Tls {
 impl Tls {
     pub(super) fn read_delay(&self) -> Duration {
         self.socket.get_ref().read_delay()
+    }
+
+    pub(super) fn stream(&self) -> &TcpStream {
+        self.socket.get_ref().stream()
     }
 
     /// The plain text that has arrived; None if no TLS record is complete.

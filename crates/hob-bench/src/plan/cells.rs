@@ -70,7 +70,7 @@ enum Axis {
 }
 
 impl PlanKind {
-    pub const ALL: [PlanKind; 9] = [
+    pub const ALL: [PlanKind; 10] = [
         PlanKind::Llm,
         PlanKind::Sweep,
         PlanKind::MaxContext,
@@ -79,6 +79,7 @@ impl PlanKind {
         PlanKind::Tts,
         PlanKind::Stream,
         PlanKind::Stt,
+        PlanKind::Voice,
         PlanKind::Cold,
     ];
 
@@ -92,6 +93,7 @@ impl PlanKind {
             PlanKind::Tts => "tts",
             PlanKind::Stream => "stream",
             PlanKind::Stt => "stt",
+            PlanKind::Voice => "voice",
             PlanKind::Cold => "cold",
         }
     }
@@ -102,12 +104,12 @@ impl PlanKind {
     }
 
     fn has(self, axis: Axis) -> bool {
-        use PlanKind::{Batch, Concurrency, Llm, Stt, Sweep, Tts};
+        use PlanKind::{Batch, Concurrency, Llm, Stt, Sweep, Tts, Voice};
         match axis {
             Axis::Any => true,
             Axis::Thinking => matches!(self, Llm | Sweep | Concurrency | Batch),
             Axis::Shape => matches!(self, Llm | Concurrency | Batch),
-            Axis::Concurrency => matches!(self, Llm | Concurrency | Batch | Tts | Stt),
+            Axis::Concurrency => matches!(self, Llm | Concurrency | Batch | Tts | Stt | Voice),
             Axis::Context => self == Sweep,
             Axis::Cache => self == Llm,
             Axis::Sound => self.is_spoken(),

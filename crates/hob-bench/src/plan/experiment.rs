@@ -13,6 +13,7 @@ use crate::speech::{Formats, SpeechWorkload, Streaming, Text};
 use crate::sweep::{AGAIN_MIN, ContextOptions, Room};
 use crate::timeline::SoundFormat;
 use crate::transcription::{ClipSource, SpokenClips, TranscriptionWorkload};
+use crate::voice::VoiceWorkload;
 
 const ROUNDS: usize = 2;
 const SWEEP_ANSWER: u32 = 512;
@@ -29,7 +30,7 @@ impl Cell {
     pub fn experiment(&self, has_weights: bool) -> Experiment {
         let users = self.users();
         let axis = match self.kind {
-            PlanKind::Llm | PlanKind::Tts | PlanKind::Stt => {
+            PlanKind::Llm | PlanKind::Tts | PlanKind::Stt | PlanKind::Voice => {
                 Axis::Load(vec![Arrivals::Closed { users }])
             }
             PlanKind::Stream => Axis::Delivery,
@@ -49,6 +50,10 @@ impl Cell {
             PlanKind::Stt => {
                 let clips = ClipSource::Spoken(SpokenClips::default());
                 (Workload::Transcription(TranscriptionWorkload::new(clips)), 1)
+            }
+            PlanKind::Voice => {
+                let questions = ClipSource::Spoken(SpokenClips::default());
+                (Workload::Voice(VoiceWorkload::new(questions)), 1)
             }
             _ => (Workload::Chat(self.chat()), ROUNDS),
         };

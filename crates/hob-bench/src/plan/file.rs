@@ -142,6 +142,8 @@ pub enum PlanKind {
     Stream,
     /// The built-in sentences, spoken by the server's own speech model
     Stt,
+    /// The same sentences, spoken to the server in conversations
+    Voice,
     Cold,
 }
 

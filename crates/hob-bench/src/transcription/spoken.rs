@@ -58,7 +58,7 @@ impl SpokenClips {
     ///
     /// # Errors
     /// The server lists no voices, or has no speech as WAV.
-    pub(super) fn speak(&self, target: &Target) -> Result<ClipSet, BenchError> {
+    pub(crate) fn speak(&self, target: &Target) -> Result<ClipSet, BenchError> {
         let mut voices = self.voices.clone();
         if voices.is_empty() {
             voices = listed_voices(target);

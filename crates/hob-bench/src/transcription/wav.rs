@@ -11,14 +11,14 @@ const CHANNELS_MAX: u16 = 8;
 
 /// Decoded sound, its channels mixed into one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wav {
-    pub(super) rate_hz: u32,
-    pub(super) samples: Vec<i16>,
+pub(crate) struct Wav {
+    pub(crate) rate_hz: u32,
+    pub(crate) samples: Vec<i16>,
 }
 
 impl Wav {
     /// None if the bytes are no WAV of 16-bit samples, or have no sample.
-    pub(super) fn read(bytes: &[u8]) -> Option<Wav> {
+    pub(crate) fn read(bytes: &[u8]) -> Option<Wav> {
         if bytes.get(..4)? != b"RIFF" || bytes.get(8..12)? != b"WAVE" {
             return None;
         }
@@ -53,12 +53,12 @@ impl Wav {
         (!samples.is_empty()).then_some(Wav { rate_hz, samples })
     }
 
-    pub(super) fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.samples.len() as f64 / f64::from(self.rate_hz)
     }
 
     /// A file with one channel.
-    pub(super) fn to_bytes(&self) -> Bytes {
+    pub(crate) fn to_bytes(&self) -> Bytes {
         let data = u32::try_from(self.samples.len() * 2).unwrap_or(u32::MAX);
         let mut file = Vec::with_capacity(HEADER_BYTES + self.samples.len() * 2);
         file.extend_from_slice(b"RIFF");

@@ -20,6 +20,7 @@ mod sweep;
 mod tables;
 mod tts;
 mod two_servers;
+mod voice;
 mod workload;
 
 use clap::{Args, Parser, Subcommand};
@@ -51,6 +52,7 @@ pub(crate) enum Verb {
     Tts(Box<tts::TtsArgs>),
     Stream(Box<stream::StreamArgs>),
     Stt(Box<stt::SttArgs>),
+    Voice(Box<voice::VoiceArgs>),
     #[command(alias = "ceiling")]
     MaxContext(Box<max_context::MaxContextArgs>),
     Cold(Box<cold::ColdArgs>),
@@ -118,6 +120,7 @@ impl Verb {
             Verb::Tts(args) => &mut **args,
             Verb::Stream(args) => &mut **args,
             Verb::Stt(args) => &mut **args,
+            Verb::Voice(args) => &mut **args,
             Verb::MaxContext(args) => &mut **args,
             Verb::Cold(args) => &mut **args,
             Verb::Sweep(args) => &mut **args,
@@ -134,6 +137,7 @@ impl Verb {
             Verb::Tts(_) => PlanKind::Tts,
             Verb::Stream(_) => PlanKind::Stream,
             Verb::Stt(_) => PlanKind::Stt,
+            Verb::Voice(_) => PlanKind::Voice,
             Verb::MaxContext(_) => PlanKind::MaxContext,
             Verb::Cold(_) => PlanKind::Cold,
             Verb::Sweep(_) => PlanKind::Sweep,

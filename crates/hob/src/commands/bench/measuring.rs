@@ -218,7 +218,7 @@ fn measured(
 
 pub(super) fn purpose(experiment: &Experiment) -> Purpose {
     match &experiment.workload {
-        Workload::Chat(_) => Purpose::Chat,
+        Workload::Chat(_) | Workload::Voice(_) => Purpose::Chat,
         Workload::Speech(_) => Purpose::Speech,
         Workload::Transcription(_) => Purpose::Transcription,
     }

@@ -3,6 +3,7 @@
 
 mod speech;
 mod transcription;
+mod voice;
 
 use hob_bench::display;
 use hob_bench::experiment::{gain, scaling_verdict};
@@ -40,7 +41,7 @@ pub(super) fn shown(kind: RecordKind, records: &[Record]) -> String {
         RecordKind::Tts => speech::tts(records),
         RecordKind::Stream => speech::stream(records),
         RecordKind::Stt => transcription::stt(records),
-        RecordKind::Voice => String::new(),
+        RecordKind::Voice => voice::voice(records),
     }
 }
 

@@ -1,0 +1,245 @@
+//! Measures one cell: every question in a session of its own, for one or more users at the same time.
+//! A session of its own makes turns alike: each has the same prompt, and no turn waits for the end of the answer before.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+
+use super::conversation::{Conversation, TurnMarks};
+use super::microphone::Question;
+use super::{Manner, VoiceFault, VoiceWorkload};
+use crate::client_check::{CheckLoad, ClientCheck};
+use crate::drive::thread_cpu;
+use crate::record::{Connection, Loop, Record, RecordKind, RecordedWorkload};
+use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
+use crate::session::Session;
+use crate::terms::Metric;
+use crate::transcription::{ClipSet, Wav};
+use crate::workbench::Asker;
+
+/// Sound arrives in pieces of 100 ms or less.
+const GAP_MS_ASSUMED: f64 = 50.0;
+/// When a person interrupts, counted from the first audible sample; turns take turns.
+const INTERRUPT_AFTER_MS: [u64; 4] = [150, 400, 700, 1_100];
+/// Questions of a run, which are many requests in a usual cell.
+const WARMUP_RUNS: usize = 1;
+
+/// Users who speak at the same time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cell {
+    pub(super) users: usize,
+    /// How often each user asks all questions in a run.
+    pub(super) rounds: usize,
+}
+
+/// All runs on one server.
+pub(super) struct VoiceRuns<'a> {
+    asker: Asker<'a>,
+    pub(super) workload: VoiceWorkload,
+    pub(super) set: Arc<ClipSet>,
+    questions: Vec<Option<Question>>,
+}
+
+/// One turn of a user.
+struct Turn {
+    sent: Instant,
+    connect: Duration,
+    outcome: Result<(TurnMarks, Option<Duration>), VoiceFault>,
+}
+
+impl<'a> VoiceRuns<'a> {
+    pub(super) fn new(
+        asker: Asker<'a>,
+        workload: VoiceWorkload,
+        set: &Arc<ClipSet>,
+    ) -> VoiceRuns<'a> {
+        let question = |wav: Wav| Question::new(&wav.samples, wav.rate_hz);
+        let questions = set.clips.iter().map(|clip| Wav::read(&clip.wav).and_then(question));
+        VoiceRuns { asker, workload, questions: questions.collect(), set: Arc::clone(set) }
+    }
+
+    /// One user's turns, and the processor time of its thread.
+    fn user(&self, user: usize, rounds: usize) -> (Vec<Turn>, Duration) {
+        let before = thread_cpu();
+        let count = self.questions.len();
+        // Users ask different questions at the same time.
+        let turns = (0..count * rounds).map(|number| self.turn((number + user) % count));
+        let mut all = Vec::new();
+        for turn in turns {
+            let is_stopped = matches!(turn.outcome, Err(VoiceFault::Stopped));
+            all.push(turn);
+            if is_stopped {
+                break;
+            }
+        }
+        (all, thread_cpu().saturating_sub(before))
+    }
+
+    fn turn(&self, number: usize) -> Turn {
+        let Asker { target, stop, .. } = &self.asker;
+        let began = Instant::now();
+        let VoiceWorkload { turn_end, voice, .. } = &self.workload;
+        let opened = Conversation::open(target, *turn_end, voice.as_deref(), stop);
+        let connect = began.elapsed();
+        let outcome = opened.and_then(|conversation| self.talk(conversation, number));
+        let sent = outcome.as_ref().map_or(began, |(marks, _)| marks.said.end);
+        Turn { sent, connect, outcome }
+    }
+
+    fn talk(
+        &self,
+        mut conversation: Conversation<'_>,
+        number: usize,
+    ) -> Result<(TurnMarks, Option<Duration>), VoiceFault> {
+        let question = |number: usize| {
+            let question = &self.questions[number % self.questions.len()];
+            question.as_ref().ok_or(VoiceFault::SilentQuestion)
+        };
+        let marks = conversation.ask(question(number)?)?;
+        let silent = match self.workload.manner {
+            Manner::Listens => None,
+            Manner::Interrupts => {
+                let after = INTERRUPT_AFTER_MS[number % INTERRUPT_AFTER_MS.len()];
+                let after = Duration::from_millis(after);
+                Some(conversation.interrupt(after, question(number + 1)?)?)
+            }
+        };
+        conversation.close();
+        Ok((marks, silent))
+    }
+}
+
+impl Session for VoiceRuns<'_> {
+    type Cell = Cell;
+
+    fn name(&self, cell: &Cell) -> String {
+        let interrupted = match self.workload.manner {
+            Manner::Listens => "",
+            Manner::Interrupts => ", interrupted",
+        };
+        let turn_end = self.workload.turn_end.name();
+        format!("{} × {}, {turn_end}{interrupted}", self.set.workload_name(), cell.users)
+    }
+
+    fn measure_run(
+        &mut self,
+        cell: &Cell,
+        _client_check: Option<&ClientCheck>,
+    ) -> Result<Run, BenchError> {
+        let began = Instant::now();
+        let this = &*self;
+        let turns: Vec<(Vec<Turn>, Duration)> = thread::scope(|scope| {
+            let users: Vec<_> = (0..cell.users)
+                .map(|user| scope.spawn(move || this.user(user, cell.rounds)))
+                .collect();
+            users.into_iter().filter_map(|user| user.join().ok()).collect()
+        });
+        let cpu_busiest = turns.iter().map(|(_, cpu)| *cpu).max().unwrap_or_default();
+        let cpu = turns.iter().map(|(_, cpu)| *cpu).sum();
+        let replies = turns.iter().flat_map(|(turns, _)| turns).map(|turn| turn.reply(began));
+        let replies = replies.collect();
+        Ok(Run { replies, cpu, cpu_busiest, wall: began.elapsed(), ..Run::default() })
+    }
+
+    fn leading(&self, _cell: &Cell) -> &'static [Metric] {
+        match self.workload.manner {
+            Manner::Listens => &[Metric::TtfaMs],
+            Manner::Interrupts => &[Metric::BargeInMs],
+        }
+    }
+
+    fn pace(&self, cell: &Cell, warm: &Run) -> Option<CheckLoad> {
+        Some(CheckLoad::with_medians(cell.users, warm.figure(Metric::TtfaMs)?, GAP_MS_ASSUMED))
+    }
+
+    fn summarise<'r>(
+        &mut self,
+        cell: &Cell,
+        runs: &'r Runs,
+        started: Timestamp,
+    ) -> CellSummary<'r> {
+        CellSummary {
+            kind: RecordKind::Voice,
+            runs,
+            started,
+            workload: RecordedWorkload {
+                shape: Some(format!(
+                    "{}, {}",
+                    self.set.workload_name(),
+                    self.workload.turn_end.name()
+                )),
+                prompts_sha256: Some(self.set.sha256()),
+                r#loop: Some(Loop::Closed),
+                concurrency: u32::try_from(cell.users).ok(),
+                connection: Some(Connection::Fresh),
+                ..RecordedWorkload::default()
+            },
+            stopping_metrics: self.leading(cell),
+            count_source: None,
+            more_invalid_reasons: Vec::new(),
+            doubts: Vec::new(),
+        }
+    }
+
+    fn fill_in(&self, _cell: &Cell, runs: &Runs, record: &mut Record, _earlier: &[Record]) {
+        record.voice = Some(super::section::section(runs));
+    }
+
+    fn warmups_max(&self, _cell: &Cell) -> usize {
+        WARMUP_RUNS
+    }
+}
+
+impl Turn {
+    fn reply(&self, began: Instant) -> Reply {
+        let sent = self.sent.saturating_duration_since(began);
+        let reply = Reply { sched: sent, sent, connect: Some(self.connect), ..Reply::default() };
+        match &self.outcome {
+            Ok((marks, silent)) => Reply { figures: figures(marks, *silent), ..reply },
+            Err(fault) => {
+                let was_stopped = matches!(fault, VoiceFault::Stopped);
+                Reply { fault: Some(fault.to_string()), was_stopped, ..reply }
+            }
+        }
+    }
+}
+
+fn figures(marks: &TurnMarks, silent: Option<Duration>) -> BTreeMap<Metric, f64> {
+    let ms = |from: Instant, to: Instant| (to - from).as_secs_f64() * 1e3;
+    let stages = [
+        (Metric::EndpointMs, ms(marks.said.end, marks.turn_end)),
+        (Metric::TranscriptMs, ms(marks.turn_end, marks.transcript)),
+        (Metric::FirstTextMs, ms(marks.transcript, marks.first_text)),
+        (Metric::FirstVoiceMs, ms(marks.first_text, marks.audible)),
+        (Metric::TtfaMs, ms(marks.said.end, marks.audible)),
+    ];
+    let silent = silent.map(|time| (Metric::BargeInMs, time.as_secs_f64() * 1e3));
+    stages.into_iter().chain(silent).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::voice::microphone::SaidAt;
+
+    #[test]
+    fn the_stages_of_a_turn_add_up_to_the_time_to_the_first_sound() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let marks = TurnMarks {
+            said: SaidAt { onset: at(0), end: at(1_000) },
+            turn_end: at(1_250),
+            transcript: at(1_260),
+            first_text: at(1_330),
+            audible: at(1_600),
+        };
+        let figures = figures(&marks, Some(Duration::from_millis(340)));
+        let stages =
+            [Metric::EndpointMs, Metric::TranscriptMs, Metric::FirstTextMs, Metric::FirstVoiceMs];
+        assert_eq!(stages.map(|stage| figures[&stage]), [250.0, 10.0, 70.0, 270.0]);
+        assert_eq!((figures[&Metric::TtfaMs], figures[&Metric::BargeInMs]), (600.0, 340.0));
+    }
+}

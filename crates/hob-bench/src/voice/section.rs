@@ -1,0 +1,51 @@
+//! The part of a record that only spoken conversations have: the stages of a turn, and the verdict.
+//! Times are medians of turns, not of runs: a run has few turns.
+
+use hob_core::statistics::Sample;
+
+use crate::record::{Spread, VoiceFigures, VoiceVerdict};
+use crate::runs::Runs;
+use crate::terms::Metric;
+
+/// The stages that a client sees, in their order.
+const STAGES: [(&str, Metric); 4] = [
+    ("endpoint", Metric::EndpointMs),
+    ("stt", Metric::TranscriptMs),
+    ("llm_ttfat", Metric::FirstTextMs),
+    ("tts_ttfa", Metric::FirstVoiceMs),
+];
+
+/// Half of the turns must be answered within this time.
+const PASS_MS_MAX: f64 = 1_500.0;
+
+pub(super) fn section(runs: &Runs) -> VoiceFigures {
+    let turns = runs.pooled(Metric::TtfaMs);
+    let verdict = |p50: f64| {
+        if p50 < PASS_MS_MAX { VoiceVerdict::Pass } else { VoiceVerdict::Fail }
+    };
+    let median = |metric| runs.pooled(metric).median();
+    let stages = STAGES.into_iter();
+    let stages = stages.filter_map(|(name, metric)| Some((name.to_owned(), median(metric)?)));
+    VoiceFigures {
+        turns: Some(turns.count() as u64),
+        ttfa_ms: Some(spread(&turns)),
+        stages_ms: stages.collect(),
+        verdict: turns.median().map(verdict),
+        barge_in_ms: median(Metric::BargeInMs),
+    }
+}
+
+fn spread(turns: &Sample) -> Spread {
+    let percentile = |share: f64| turns.percentile(share).map(|at| at.value);
+    Spread {
+        n: Some(turns.count() as u64),
+        min: turns.min(),
+        p50: turns.median(),
+        p95: percentile(0.95),
+        p99: percentile(0.99),
+        max: turns.max(),
+        mean: turns.mean(),
+        ci95: turns.median_interval(),
+        method: None,
+    }
+}

@@ -1,0 +1,45 @@
+//! The table of spoken conversations: how soon the answer is heard, and the stages of that time.
+//! The first figure includes all others except the interruption.
+
+use hob_bench::record::{Record, VoiceVerdict};
+use hob_bench::terms::Metric;
+
+use super::{BADGE, CLIENT, Column, ERRORS, MEMORY, NOTHING, SHAPE, USERS, ms, rows};
+
+const VOICE: [Column; 16] = [
+    ("server", |r| r.engine.name.clone().unwrap_or_default()),
+    ("model", |r| r.model.name.clone()),
+    ("questions", |r| SHAPE.1(r)),
+    USERS,
+    ("turns", |r| {
+        r.voice.as_ref().and_then(|v| v.turns).map_or(NOTHING.to_owned(), |n| n.to_string())
+    }),
+    ("first sound", |r| ms(r, Metric::TtfaMs, 0)),
+    ("95 %", |r| whole(r.metrics.get(Metric::TtfaMs).and_then(|spread| spread.p95))),
+    ("end of turn", |r| ms(r, Metric::EndpointMs, 0)),
+    ("transcript", |r| ms(r, Metric::TranscriptMs, 0)),
+    ("first text", |r| ms(r, Metric::FirstTextMs, 0)),
+    ("first voice", |r| ms(r, Metric::FirstVoiceMs, 0)),
+    ("interruption", |r| ms(r, Metric::BargeInMs, 0)),
+    MEMORY,
+    ERRORS,
+    CLIENT,
+    BADGE,
+];
+
+fn whole(ms: Option<f64>) -> String {
+    ms.map_or(NOTHING.to_owned(), |ms| format!("{ms:.0} ms"))
+}
+
+pub(super) fn voice(records: &[Record]) -> String {
+    let verdicts = records.iter().filter_map(|record| record.voice.as_ref()?.verdict);
+    let slow = verdicts.filter(|verdict| *verdict == VoiceVerdict::Fail).count();
+    let table = rows(&VOICE, records);
+    match slow {
+        0 => table,
+        _ => format!(
+            "{table}\n\nHalf of the answers begin later than 1.5 s: {slow} of {}.",
+            records.len()
+        ),
+    }
+}

@@ -1,0 +1,87 @@
+//! `hob bench voice`: how soon a server answers a spoken question.
+//! Its options become an `Experiment`; without recordings the server's own speech model asks the questions.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use hob_bench::drive::Arrivals;
+use hob_bench::experiment::{Axis, Experiment, Workload};
+use hob_bench::transcription::{ClipSet, ClipSource, SpokenClips};
+use hob_bench::voice::{Manner, TurnEnd, VoiceWorkload};
+
+use super::measuring::{MeasuringArgs, MeasuringVerb};
+use super::workload::{run_size, users};
+use crate::failure::{CliResult, Failure};
+
+/// How soon a server answers a spoken question: from its last sound to the first audible sample
+#[derive(Clone, Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct VoiceArgs {
+    #[command(flatten)]
+    measuring: MeasuringArgs,
+    /// Recorded questions: a YAML file that lists WAV files with their texts, as for `hob bench stt`
+    #[arg(long, value_name = "FILE")]
+    set: Option<PathBuf>,
+    /// The voice of the answers [default: the server's]
+    #[arg(long, value_name = "NAME")]
+    voice: Option<String>,
+    /// How the server finds the end of a question
+    #[arg(long, value_enum, default_value_t = TurnEndChoice::Semantic)]
+    turn_end: TurnEndChoice,
+    /// The silence that ends a question, with `--turn-end silence`
+    #[arg(long, value_name = "MS", default_value_t = 250, value_parser = clap::value_parser!(u32).range(100..=10_000))]
+    silence_ms: u32,
+    /// Interrupt each answer with the next question, and measure until the voice stops
+    #[arg(long)]
+    interrupt: bool,
+    /// People who talk at the same time, each in a session of their own
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
+    users: Vec<usize>,
+    /// How often each of them asks all questions in a run
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    rounds: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TurnEndChoice {
+    /// A model hears whether the sentence is complete
+    Semantic,
+    /// After a silence
+    Silence,
+}
+
+const AFTER_HELP: &str = "\
+Each question is a session of its own. Its sound is sent at the pace of a microphone, and times
+count from its last sample that is louder than -40 dB to the first sample of the answer that is. A
+question that the server takes for finished before its last word is an error.
+
+Examples:
+  hob bench voice                      the models that hob serve would hear, think and speak with
+  hob bench voice --turn-end silence --silence-ms 500 --users 1,2
+  hob bench voice --interrupt";
+
+impl MeasuringVerb for VoiceArgs {
+    fn measuring(&mut self) -> &mut MeasuringArgs {
+        &mut self.measuring
+    }
+
+    fn experiment(&self) -> CliResult<Experiment> {
+        let questions = match &self.set {
+            Some(file) => ClipSource::Set(Arc::new(ClipSet::read(file).map_err(Failure::usage)?)),
+            None => ClipSource::Spoken(SpokenClips::default()),
+        };
+        let turn_end = match self.turn_end {
+            TurnEndChoice::Semantic => TurnEnd::Semantic,
+            TurnEndChoice::Silence => TurnEnd::Silence { ms: self.silence_ms },
+        };
+        let manner = if self.interrupt { Manner::Interrupts } else { Manner::Listens };
+        let voice = self.voice.clone();
+        let users = users(&self.users)?.into_iter().map(|users| Arrivals::Closed { users });
+        Ok(Experiment {
+            workload: Workload::Voice(VoiceWorkload { questions, turn_end, voice, manner }),
+            axis: Axis::Load(users.collect()),
+            run_size: run_size(self.rounds, 0)?,
+        })
+    }
+}
