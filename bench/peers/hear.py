@@ -174,7 +174,8 @@ def main():
     parser.add_argument("--long", type=int, default=2, help="counted runs of the long recording; 0 leaves it out")
     parser.add_argument("--beam", type=int, default=1, help="beam size of faster-whisper; its own default is 5")
     args = parser.parse_args()
-    subprocess.run([os.environ["HOB"], "pull", "kokoro", MODEL], stdout=sys.stderr, check=True)
+    for model in ("kokoro", MODEL):
+        subprocess.run([os.environ["HOB"], "pull", model], stdout=sys.stderr, check=True)
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w") as log:
         peer_folder = pathlib.Path(folder) / "weights"
         peer_folder.mkdir()
