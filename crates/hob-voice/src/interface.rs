@@ -81,6 +81,7 @@ pub enum SessionEffect {
     },
     /// The answer to a turn becomes audible: the turn's times, for the request log.
     TurnMeasured {
+        response_id: String,
         stages: TurnStages,
         /// When the client can play the first audible sample.
         audible_at: Instant,

@@ -217,7 +217,9 @@ impl Response {
             && let Some(marks) = self.marks.take()
         {
             let stages = marks.stages(audible);
-            self.effects.push(SessionEffect::TurnMeasured { stages, audible_at: audible });
+            let response_id = self.id.clone();
+            let measured = SessionEffect::TurnMeasured { response_id, stages, audible_at: audible };
+            self.effects.push(measured);
         }
     }
 

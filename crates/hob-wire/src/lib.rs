@@ -60,8 +60,9 @@ pub use openai_answer::{AnswerChunks, AnswerHead, CollectedAnswer};
 pub use openapi::openapi;
 pub use parameters::Parameters;
 pub use realtime::{
-    ClientInput, ClientSecret, RealtimeDialect, RealtimeWriter, SOUND_BYTES_MAX, WireClientSecret,
-    parse_client_event, parse_client_secret, parse_realtime_query, realtime_fault,
+    ClientInput, ClientSecret, RealtimeDialect, RealtimeWriter, SOUND_BYTES_MAX, TurnStagesMs,
+    WireClientSecret, parse_client_event, parse_client_secret, parse_realtime_query,
+    realtime_fault, turn_stages_event,
 };
 pub use routes::{route, upstreams};
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};

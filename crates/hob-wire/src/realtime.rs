@@ -21,7 +21,7 @@ pub(crate) use client_event::{RealtimeClientEvent, RealtimeQueryFields};
 pub use secret::{ClientSecret, WireClientSecret, parse_client_secret};
 pub(crate) use secret::{ClientSecretFields, SecretAnswer};
 pub(crate) use server_event::RealtimeServerEvent;
-pub use server_event::RealtimeWriter;
+pub use server_event::{RealtimeWriter, TurnStagesMs, turn_stages_event};
 
 /// Which form of the events a client speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

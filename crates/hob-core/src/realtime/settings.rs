@@ -33,6 +33,8 @@ pub struct RealtimeSettings {
     /// Tokens of one response. `None`: no limit of the client's.
     pub tokens_max: Option<u32>,
     pub thinking: Thinking,
+    /// Whether the server sends the client the times of each turn.
+    pub reports_turn_stages: bool,
 }
 
 /// What a session has that sets nothing: spoken answers without thinking, and turns that end after half a second of
@@ -57,6 +59,7 @@ impl Default for RealtimeSettings {
             tokens_max: None,
             // A person who waits for a voice hears nothing of what a model thinks.
             thinking: Thinking { effort: Some(Effort::None), tokens_max: None },
+            reports_turn_stages: false,
         }
     }
 }

@@ -239,8 +239,9 @@ impl Driver<'_> {
                 SessionEffect::Hear { stream, samples } => self.stages.hear(stream, samples),
                 SessionEffect::Say { stream, text } => self.stages.say(stream, text),
                 SessionEffect::Close { code, reason } => return Err(Ending::Closed(code, reason)),
-                SessionEffect::TurnMeasured { stages, audible_at } => {
-                    let turn = MeasuredTurn { stages, audible_at };
+                SessionEffect::TurnMeasured { response_id, stages, audible_at } => {
+                    let is_reported = self.session.settings().reports_turn_stages;
+                    let turn = MeasuredTurn { response_id, stages, audible_at, is_reported };
                     self.outbound.send(Outgoing::Measured(turn)).await?;
                     None
                 }

@@ -31,7 +31,7 @@ pub(super) enum Outgoing {
         event: String,
     },
     Ping,
-    /// The first audible sample of a turn's answer has been sent. No message.
+    /// The first audible sample of a turn's answer has been sent. A message only for clients that want the times.
     Measured(MeasuredTurn),
     /// The last message.
     Close {
@@ -105,10 +105,10 @@ impl SocketWriter {
                 Outgoing::Sound { response_id, .. } if self.cancelled.has(&response_id) => continue,
                 Outgoing::Event(event) | Outgoing::Sound { event, .. } => Message::text(event),
                 Outgoing::Ping => Message::Ping(Bytes::new()),
-                Outgoing::Measured(turn) => {
-                    turns.write(&turn, Instant::now());
-                    continue;
-                }
+                Outgoing::Measured(turn) => match turns.write(&turn, Instant::now()) {
+                    Some(event) => Message::text(event),
+                    None => continue,
+                },
                 Outgoing::Close { code, reason } => {
                     Message::Close(Some(CloseFrame { code, reason: reason.into() }))
                 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::Chat;
 use hob_voice::TurnStages;
+use hob_wire::{TurnStagesMs, turn_stages_event};
 
 use super::chat_name;
 use crate::context::RequestContext;
@@ -24,9 +25,12 @@ pub(super) struct TurnLog {
 /// A turn whose first audible sample is on its way to the client.
 #[derive(Debug)]
 pub(super) struct MeasuredTurn {
+    pub(super) response_id: String,
     pub(super) stages: TurnStages,
     /// The time of the first audible sample, if it is played as soon as it is known.
     pub(super) audible_at: Instant,
+    /// Whether the client wants to know the times.
+    pub(super) is_reported: bool,
 }
 
 impl TurnLog {
@@ -38,8 +42,9 @@ impl TurnLog {
         TurnLog { context: context.clone(), alias, target }
     }
 
-    /// `sent_at`: when the first audible sample was handed to the socket.
-    pub(super) fn write(&self, turn: &MeasuredTurn, sent_at: Instant) {
+    /// `sent_at`: when the first audible sample was handed to the socket. Returns the event for the client, if it
+    /// wants one.
+    pub(super) fn write(&self, turn: &MeasuredTurn, sent_at: Instant) -> Option<String> {
         let stages = parts(&turn.stages, sent_at.saturating_duration_since(turn.audible_at));
         let metrics = &self.context.services.metrics;
         stages.iter().for_each(|(stage, time)| metrics.turn_stage(stage, *time));
@@ -53,6 +58,7 @@ impl TurnLog {
         {
             ledger.write(self.record(whole, shown));
         }
+        turn.is_reported.then(|| turn_stages_event(&turn.response_id, in_ms(&stages)))
     }
 
     fn record(&self, whole: Duration, stages: String) -> RequestRecord {
@@ -85,6 +91,12 @@ fn parts(stages: &TurnStages, transport: Duration) -> [(&'static str, Duration);
         ("tts_ttfa", stages.first_sound),
         ("transport", transport),
     ]
+}
+
+fn in_ms(stages: &[(&'static str, Duration); 6]) -> TurnStagesMs {
+    let [endpoint, stt, llm_ttfat, sentence, tts_ttfa, transport] =
+        stages.map(|(_, time)| (time.as_secs_f64() * 1e4).round() / 10.0);
+    TurnStagesMs { endpoint, stt, llm_ttfat, sentence, tts_ttfa, transport }
 }
 
 /// `endpoint 250.1, stt 12.0, …`, in milliseconds.

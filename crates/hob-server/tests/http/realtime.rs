@@ -260,6 +260,7 @@ async fn a_spoken_turn_is_transcribed_answered_and_spoken() {
     assert_eq!(created["session"]["audio"]["input"]["turn_detection"]["interrupt_response"], true);
     talker
         .send(json!({"type": "session.update", "session": {
+            "include": ["hob.turn_stages"],
             "audio": {"input": {"transcription": {"model": "whisper-1"}}, "output": {"voice": "ash"}},
         }}))
         .await;
@@ -290,6 +291,12 @@ async fn a_spoken_turn_is_transcribed_answered_and_spoken() {
     {
         assert!(at(pair[0]) < at(pair[1]), "{pair:?} {types:?}");
     }
+    let measured = events.iter().find(|event| event["type"] == "hob.turn_stages");
+    let measured = measured.expect("the times of the turn");
+    assert_eq!(measured["response_id"], events.last().expect("the last")["response"]["id"]);
+    let stages = measured["stages_ms"].as_object().expect("an object");
+    let whole: f64 = stages.values().filter_map(Value::as_f64).sum();
+    assert!(stages.len() == 6 && whole > 0.0, "{measured}");
     let said = events.iter().find(|event| event["transcript"] == SAID);
     assert!(said.is_some_and(|event| event["usage"]["type"] == "duration"), "{types:?}");
     assert_eq!(joined(&events, "response.output_audio_transcript.delta").trim(), ANSWER);

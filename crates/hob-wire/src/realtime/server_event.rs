@@ -126,8 +126,39 @@ enum ServerEventBody {
     },
     #[serde(rename = "response.done")]
     ResponseDone { response: ShownResponse },
+    /// How long the answer to a turn took until it became audible, and where the time went. An addition of hob, for
+    /// sessions with `"include": ["hob.turn_stages"]`.
+    #[serde(rename = "hob.turn_stages")]
+    TurnStages { response_id: String, stages_ms: TurnStagesMs },
     #[serde(rename = "error")]
     Error { error: RealtimeError },
+}
+
+/// The stages of a turn in milliseconds, from the end of the user's speech to the first audible sample of the answer.
+/// Each begins where the one before ends, so they add up to the whole.
+#[derive(Clone, Copy, Debug, Default, JsonSchema, PartialEq, Serialize)]
+#[schemars(inline)]
+pub struct TurnStagesMs {
+    /// Until the server was sure that the user had finished.
+    pub endpoint: f64,
+    /// Until the text of the speech was complete.
+    pub stt: f64,
+    /// Until the chat model's first text.
+    pub llm_ttfat: f64,
+    /// Until there was enough text to speak.
+    pub sentence: f64,
+    /// Until the first audible sample was synthesised.
+    pub tts_ttfa: f64,
+    /// Until that sample was handed to the socket.
+    pub transport: f64,
+}
+
+/// The event that tells the client the times of a turn. It is written when its last stage is known, which is after
+/// the events that a [`RealtimeWriter`] has written meanwhile.
+pub fn turn_stages_event(response_id: &str, stages_ms: TurnStagesMs) -> String {
+    let event_id = format!("event_stages_{}", response_id.trim_start_matches("resp_"));
+    let body = ServerEventBody::TurnStages { response_id: response_id.to_owned(), stages_ms };
+    json(&RealtimeServerEvent { event_id, body })
 }
 
 /// The whole session, with an id.

@@ -23,6 +23,9 @@ const SILENCE_MS_MAX: u32 = 60_000;
 const IDLE_MS_MIN: u32 = 100;
 const IDLE_MS_MAX: u32 = 600_000;
 
+/// The value of `include`, and the type of the event, that tells a client the times of each turn.
+pub(super) const TURN_STAGES: &str = "hob.turn_stages";
+
 /// All settings of a session. A change of the client is merged into them: what it leaves out stays, and `null` clears.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
 pub(crate) struct RealtimeSession {
@@ -43,6 +46,9 @@ pub(crate) struct RealtimeSession {
     max_output_tokens: Option<TokenLimit>,
     /// How much the model thinks before it answers. Default: not at all, because the user waits.
     reasoning: Option<RealtimeReasoning>,
+    /// What else the server reports: `hob.turn_stages`, an addition of hob. Other values are ignored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    include: Option<Vec<String>>,
 }
 
 /// The sound of a session.
@@ -242,6 +248,7 @@ pub(super) fn session_of(settings: &RealtimeSettings) -> RealtimeSession {
         tool_choice: Some(choice_of(&settings.tool_choice)),
         max_output_tokens: Some(TokenLimit(settings.tokens_max)),
         reasoning: Some(RealtimeReasoning { effort: settings.thinking.effort.map(Level) }),
+        include: settings.reports_turn_stages.then(|| vec![TURN_STAGES.to_owned()]),
     }
 }
 
@@ -278,6 +285,9 @@ impl RealtimeSession {
             tool_choice,
             tokens_max: self.max_output_tokens.and_then(|limit| limit.0),
             thinking: thinking(self.reasoning, before.thinking),
+            reports_turn_stages: self
+                .include
+                .is_some_and(|all| all.iter().any(|one| one == TURN_STAGES)),
         })
     }
 }

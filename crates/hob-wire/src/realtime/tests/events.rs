@@ -9,7 +9,7 @@ use hob_core::realtime::{
 };
 
 use super::golden;
-use crate::realtime::{RealtimeDialect, RealtimeWriter};
+use crate::realtime::{RealtimeDialect, RealtimeWriter, TurnStagesMs, turn_stages_event};
 
 fn item(id: &str, status: ItemStatus, body: ItemBody) -> RealtimeItem {
     RealtimeItem { id: id.to_owned(), status, body }
@@ -199,6 +199,22 @@ fn events_are_as_clients_read_them() {
 #[test]
 fn the_older_dialect_has_its_own_names() {
     golden("beta", include_str!("../testdata/beta_events.jsonl"), &written(RealtimeDialect::Beta));
+}
+
+#[test]
+fn the_times_of_a_turn_are_an_event_of_their_own() {
+    let stages = TurnStagesMs {
+        endpoint: 250.5,
+        stt: 10.0,
+        llm_ttfat: 60.0,
+        sentence: 80.0,
+        tts_ttfa: 120.0,
+        transport: 0.1,
+    };
+    assert_eq!(
+        turn_stages_event("resp_3", stages),
+        r#"{"event_id":"event_stages_3","type":"hob.turn_stages","response_id":"resp_3","stages_ms":{"endpoint":250.5,"stt":10.0,"llm_ttfat":60.0,"sentence":80.0,"tts_ttfa":120.0,"transport":0.1}}"#
+    );
 }
 
 #[test]
