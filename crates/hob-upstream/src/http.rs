@@ -8,6 +8,7 @@ mod connection;
 mod connector;
 mod form;
 mod pool;
+mod text_socket;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use connection::{Connection, SendError};
 use connector::Connector;
 pub(crate) use form::Form;
 use pool::ConnectionPool;
+pub use text_socket::{TextSocket, TextSocketError};
 
 /// One server and its connection pool.
 #[derive(Debug)]

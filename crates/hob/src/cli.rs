@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     bench, chat, config, docs, doctor, fit, hear, ledger, load, mock, models, ps, pull, route, say,
-    selftest, serve, site, unload, upstreams, worker,
+    selftest, serve, site, talk, unload, upstreams, worker,
 };
 use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
@@ -33,6 +33,7 @@ First steps:
   hob say \"Good evening.\"      read text aloud
   hob hear talk.mp3            transcribe a recording
   hob serve                    serve the web page and the OpenAI API
+  hob talk                     speak with the model that it serves
   hob fit --recommend          recommend models for this machine
   hob doctor                   check the installation
 
@@ -50,6 +51,7 @@ enum Verb {
     Chat(chat::ChatArgs),
     Say(say::SayArgs),
     Hear(hear::HearArgs),
+    Talk(talk::TalkArgs),
     Pull(pull::PullArgs),
     Models(models::ModelsArgs),
     Ps(ps::PsArgs),
@@ -110,6 +112,7 @@ fn dispatch(cli: Cli, printer: &Printer) -> CliResult<Exit> {
         Verb::Chat(args) => chat::run(&args, globals, printer),
         Verb::Say(args) => say::run(&args, globals, printer),
         Verb::Hear(args) => hear::run(&args, globals, printer),
+        Verb::Talk(args) => talk::run(&args, globals, printer),
         Verb::Pull(args) => pull::run(&args, globals, printer),
         Verb::Models(args) => models::run(&args, globals, printer),
         Verb::Ps(args) => ps::run(&args, globals, printer),

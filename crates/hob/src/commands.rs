@@ -19,6 +19,7 @@ pub(crate) mod say;
 pub(crate) mod selftest;
 pub(crate) mod serve;
 pub(crate) mod site;
+pub(crate) mod talk;
 pub(crate) mod unload;
 pub(crate) mod upstreams;
 pub(crate) mod worker;

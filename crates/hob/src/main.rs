@@ -38,6 +38,7 @@ mod sink;
 mod speaking;
 mod stdin_text;
 mod storing;
+mod talking;
 mod wire_up;
 mod worker_args;
 

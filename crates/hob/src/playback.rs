@@ -20,17 +20,28 @@ struct Known {
     name: &'static str,
     /// `{rate}` stands for the sample rate in Hz, `{file}` for a finished WAV file.
     args: &'static [&'static str],
+    /// What to add so that sound is heard soon after it is written. `None`: it cannot play while more is written.
+    live: Option<&'static [&'static str]>,
 }
 
 /// In the order to try. Programs that read raw samples from standard input come first, because
 /// sound then starts with the first samples; `afplay` needs a finished file.
 const KNOWN: [Known; 6] = [
-    Known { name: "paplay", args: &["--raw", "--rate={rate}", "--channels=1", "--format=s16le"] },
+    Known {
+        name: "paplay",
+        args: &["--raw", "--rate={rate}", "--channels=1", "--format=s16le"],
+        live: Some(&["--latency-msec=60"]),
+    },
     Known {
         name: "pw-play",
         args: &["--raw", "--rate={rate}", "--channels=1", "--format=s16", "-"],
+        live: Some(&["--latency=60ms"]),
     },
-    Known { name: "aplay", args: &["-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", "{rate}"] },
+    Known {
+        name: "aplay",
+        args: &["-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", "{rate}"],
+        live: Some(&["--buffer-time=80000"]),
+    },
     Known {
         name: "ffplay",
         args: &[
@@ -45,12 +56,14 @@ const KNOWN: [Known; 6] = [
             "-i",
             "pipe:0",
         ],
+        live: Some(&["-fflags", "nobuffer", "-flags", "low_delay", "-probesize", "32"]),
     },
     Known {
         name: "play",
         args: &["-q", "-t", "raw", "-r", "{rate}", "-e", "signed", "-b", "16", "-c", "1", "-"],
+        live: Some(&["--buffer", "1024"]),
     },
-    Known { name: "afplay", args: &["{file}"] },
+    Known { name: "afplay", args: &["{file}"], live: None },
 ];
 
 /// An installed player.
@@ -73,15 +86,17 @@ impl Player {
     /// # Errors
     /// No player is installed.
     pub(crate) fn first(path: &OsStr) -> CliResult<Player> {
-        Player::installed(path).into_iter().next().ok_or_else(|| {
-            let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
-            let names = names.join(", ");
-            Failure::new(
-                Exit::Engine,
-                format!("no program that plays sound is installed ({names})"),
-            )
-            .hint("install one, or write a file with -o hello.mp3")
-        })
+        Player::installed(path).into_iter().next().ok_or_else(|| none_of(|_| true))
+    }
+
+    /// The first that plays while more is written.
+    ///
+    /// # Errors
+    /// No such player is installed.
+    pub(crate) fn first_live(path: &OsStr) -> CliResult<Player> {
+        let is_live = |known: &Known| known.live.is_some();
+        let found = Player::installed(path).into_iter().find(|player| is_live(player.known));
+        found.ok_or_else(|| none_of(is_live))
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -93,15 +108,27 @@ impl Player {
         if self.known.args.contains(&"{file}") {
             return Ok(Playing::Whole { player: self, sample_rate_hz, samples: Vec::new() });
         }
-        Ok(Playing::Pipe(Box::new(self.pipe(sample_rate_hz, None)?)))
+        Ok(Playing::Pipe(Box::new(self.pipe(sample_rate_hz, None, &[])?)))
     }
 
-    fn pipe(&self, sample_rate_hz: u32, file: Option<TempPath>) -> CliResult<Pipe> {
+    /// Starts the program so that sound is heard soon after it is written, if the program can do that.
+    pub(crate) fn start_live(self, sample_rate_hz: u32) -> CliResult<Playing> {
+        let live = self.known.live.unwrap_or_default();
+        Ok(Playing::Pipe(Box::new(self.pipe(sample_rate_hz, None, live)?)))
+    }
+
+    fn pipe(
+        &self,
+        sample_rate_hz: u32,
+        file: Option<TempPath>,
+        more_args: &[&str],
+    ) -> CliResult<Pipe> {
         let name = self.known.name;
         let rate = sample_rate_hz.to_string();
         let path = file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
         let fill = |arg: &&str| arg.replace("{rate}", &rate).replace("{file}", &path);
         let mut child = Command::new(&self.program)
+            .args(more_args)
             .args(self.known.args.iter().map(fill))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -112,6 +139,14 @@ impl Player {
         let input = child.stdin.take();
         Ok(Pipe { name, child, input, encoder, _file: file })
     }
+}
+
+fn none_of(suits: impl Fn(&Known) -> bool) -> Failure {
+    let names: Vec<&str> =
+        KNOWN.iter().filter(|known| suits(known)).map(|known| known.name).collect();
+    let names = names.join(", ");
+    Failure::new(Exit::Engine, format!("no program that plays sound is installed ({names})"))
+        .hint("install one, or write a file with -o hello.wav")
 }
 
 /// Sound that is being played.
@@ -155,7 +190,7 @@ impl Playing {
             Playing::Pipe(pipe) => pipe.finish().await,
             Playing::Whole { player, sample_rate_hz, samples } => {
                 let file = wav_file(sample_rate_hz, &samples)?;
-                player.pipe(sample_rate_hz, Some(file))?.finish().await
+                player.pipe(sample_rate_hz, Some(file), &[])?.finish().await
             }
         }
     }
@@ -196,7 +231,7 @@ fn wav_file(sample_rate_hz: u32, samples: &[f32]) -> CliResult<TempPath> {
 fn stopped(name: &str, status: io::Result<ExitStatus>) -> Failure {
     let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
     Failure::new(Exit::Engine, format!("{name} stopped playing ({how})"))
-        .hint("check the sound device, or write a file with -o hello.mp3")
+        .hint("check the sound device, or write a file with -o hello.wav")
 }
 
 #[cfg(test)]
@@ -231,6 +266,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_live_player_is_asked_for_little_delay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fake(folder.path(), "afplay", "exit 1");
+        let none = Player::first_live(folder.path().as_os_str()).expect_err("it needs a file");
+        assert!(!none.sentence.contains("afplay"), "{none}");
+        let heard = folder.path().join("heard");
+        fake(folder.path(), "play", &format!("echo \"$@\" > {}; /bin/cat", heard.display()));
+        let player = Player::first_live(folder.path().as_os_str()).expect("a player");
+        player.start_live(24_000).expect("started").finish().await.expect("played");
+        let args = fs_err::read_to_string(heard).expect("arguments");
+        assert!(args.starts_with("--buffer 1024 -q -t raw -r 24000"), "{args}");
+    }
+
+    #[tokio::test]
     async fn a_player_of_files_gets_a_whole_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let heard = folder.path().join("heard");
@@ -245,7 +294,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let none = play(folder.path()).await.expect_err("none");
         assert_eq!(none.exit, Exit::Engine);
-        assert!(none.hint.unwrap_or_default().contains("-o hello.mp3"));
+        assert!(none.hint.unwrap_or_default().contains("-o hello.wav"));
         fake(folder.path(), "play", "exit 3");
         let failed = play(folder.path()).await.expect_err("failed");
         assert_eq!(failed.sentence, "play stopped playing (exit status: 3)");

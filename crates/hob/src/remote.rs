@@ -3,6 +3,7 @@
 
 mod chat;
 mod lifecycle;
+mod realtime;
 mod routes;
 mod speech;
 mod transcription;

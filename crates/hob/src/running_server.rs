@@ -23,19 +23,32 @@ impl ServerOption {
         app: &App<'_>,
         request: impl AsyncFnOnce(&Remote) -> CliResult<T>,
     ) -> CliResult<T> {
-        let key = app.settings.server.api_key.read()?;
-        let remote = match &self.server {
-            Some(address) => Remote::at(address, key),
-            None => Remote::here(app.settings.server.listen.0, key),
-        };
+        let remote = self.remote(app)?;
         let answered = block_on(async {
             let mut signals = StopSignals::listen()?;
             signals.or(request(&remote)).await
         });
-        answered.map_err(|failure| match failure.hint.is_some() && self.is_missing(&failure) {
+        answered.map_err(|failure| self.explained(failure))
+    }
+
+    /// The server to ask, and the key for it.
+    ///
+    /// # Errors
+    /// The file with the key cannot be read.
+    pub(crate) fn remote(&self, app: &App<'_>) -> CliResult<Remote> {
+        let key = app.settings.server.api_key.read()?;
+        Ok(match &self.server {
+            Some(address) => Remote::at(address, key),
+            None => Remote::here(app.settings.server.listen.0, key),
+        })
+    }
+
+    /// The failure of a request, with what to do when no server runs.
+    pub(crate) fn explained(&self, failure: Failure) -> Failure {
+        match failure.hint.is_some() && self.is_missing(&failure) {
             true => failure.hint("start a server with `hob serve`"),
             false => failure,
-        })
+        }
     }
 
     /// Whether no server runs on this machine, and the user named no other.

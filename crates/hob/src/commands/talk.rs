@@ -1,0 +1,90 @@
+//! `hob talk`: a spoken conversation with the models of a running server.
+//! This file reads the options; `talking` does the rest.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::app::{App, block_on};
+use crate::failure::{CliResult, Exit};
+use crate::globals::Globals;
+use crate::printer::Printer;
+use crate::running_server::ServerOption;
+use crate::settings::Overrides;
+use crate::signals::StopSignals;
+use crate::talking::{Conversation, SoundDevices, TalkOptions};
+
+const SYSTEM: &str =
+    "You are a friendly voice assistant. Answer in one to three short sentences of plain text.";
+
+/// Speak with a model, and hear its answers
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct TalkArgs {
+    /// The chat model: a name that `hob models` lists [default: the server's]
+    #[arg(short, long)]
+    model: Option<String>,
+    /// The voice of the answers [default: the server's]
+    #[arg(short, long, value_name = "NAME")]
+    voice: Option<String>,
+    /// The spoken language, such as en or de; without it the model detects it
+    #[arg(short, long)]
+    language: Option<String>,
+    /// The system message
+    #[arg(long, value_name = "TEXT", default_value = SYSTEM)]
+    system: String,
+    /// Let me interrupt answers by speaking; needs headphones, because the microphone stays on while an answer plays
+    #[arg(long)]
+    headphones: bool,
+    /// Say this sound file instead of what the microphone hears, and leave when it is answered
+    #[arg(short, long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Write the answers to this WAV file instead of playing them, with the pauses between them
+    #[arg(short, long, value_name = "FILE.wav")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerOption,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob talk
+  hob talk --headphones -v af_heart
+  hob talk -i question.wav -o answer.wav
+  hob talk --server http://nas:8484 -m qwen3
+
+Ctrl-C stops an answer; while none plays, it ends the conversation. Without --headphones the
+microphone is off while an answer plays, so that hob does not hear itself.";
+
+pub(crate) fn run(args: &TalkArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let talked = block_on(async {
+        let mut signals = StopSignals::listen()?;
+        let remote = args.server.remote(&app)?;
+        let opening = async {
+            let path = &app.environment.path;
+            let (input, output) = (args.input.as_deref(), args.output.as_deref());
+            let devices = SoundDevices::open(input, output, path)?;
+            let loading = printer.spinner("loading the server's models");
+            let socket = remote.realtime(args.model.as_deref()).await?;
+            let begun =
+                Conversation::begin(socket, &remote, args.options(), devices, printer).await;
+            loading.finish_and_clear();
+            begun
+        };
+        let conversation = signals.or(opening).await?;
+        conversation.run(&mut signals).await
+    });
+    talked.map_err(|failure| args.server.explained(failure))
+}
+
+impl TalkArgs {
+    fn options(&self) -> TalkOptions {
+        TalkOptions {
+            system: self.system.clone(),
+            voice: self.voice.clone(),
+            language: self.language.clone(),
+            is_half_duplex: !self.headphones,
+        }
+    }
+}

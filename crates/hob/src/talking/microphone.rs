@@ -1,0 +1,84 @@
+//! The sound of the person, from the microphone or from a file.
+//! A file is sent at the pace at which it was spoken, as from a microphone.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use hob_core::realtime::SoundEncoding;
+use hob_speech::decode::{DECODED_RATE_HZ, decode_all};
+use hob_speech::live::LiveSoundWriter;
+use tokio::time::MissedTickBehavior;
+
+use crate::failure::{CliResult, Exit, Failure};
+use crate::recording::Recorder;
+
+const FILE_BYTES_MAX: u64 = 256 << 20;
+const FILE_SECONDS_MAX: f64 = 3_600.0;
+/// What a file is sent in.
+const PIECE: Duration = Duration::from_millis(40);
+const PIECE_SAMPLES: usize = DECODED_RATE_HZ as usize * 40 / 1_000;
+
+/// Samples at 16 kHz as they are spoken, and their way to the encoding of a session.
+pub(super) struct Microphone {
+    pub(super) name: String,
+    /// A file ends, and it does not pick up the loudspeaker.
+    pub(super) is_file: bool,
+    samples: BoxStream<'static, Vec<f32>>,
+    writer: LiveSoundWriter,
+}
+
+impl Microphone {
+    /// # Errors
+    /// No program that records sound is installed.
+    pub(super) fn open(path: &OsStr) -> CliResult<Microphone> {
+        let recorder = Recorder::start(path)?;
+        let name = recorder.name().to_owned();
+        Microphone::new(name, false, recorder.samples(std::future::pending()))
+    }
+
+    /// # Errors
+    /// The file cannot be read, or is no sound.
+    pub(super) fn of_file(file: &Path) -> CliResult<Microphone> {
+        let mut bytes = Vec::new();
+        let read = fs_err::File::open(file)
+            .and_then(|opened| opened.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+        let name = file.display().to_string();
+        read.map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+        let samples = decode_all(Bytes::from(bytes), FILE_SECONDS_MAX)
+            .map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+        let mut clock = tokio::time::interval(PIECE);
+        clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        let pieces: Vec<Vec<f32>> = samples.chunks(PIECE_SAMPLES).map(<[f32]>::to_vec).collect();
+        let paced = stream::unfold((clock, pieces.into_iter()), async |(mut clock, mut pieces)| {
+            let piece = pieces.next()?;
+            clock.tick().await;
+            Some((piece, (clock, pieces)))
+        });
+        Microphone::new(name, true, paced.boxed())
+    }
+
+    fn new(
+        name: String,
+        is_file: bool,
+        samples: BoxStream<'static, Vec<f32>>,
+    ) -> CliResult<Microphone> {
+        let writer = LiveSoundWriter::new(SoundEncoding::Pcm16, DECODED_RATE_HZ);
+        let writer = writer.map_err(|error| Failure::new(Exit::Internal, error))?;
+        Ok(Microphone { name, is_file, samples, writer })
+    }
+
+    /// The next piece: 16 bits, 24 kHz. `None` at its end. Can be dropped while it waits.
+    ///
+    /// # Errors
+    /// The sample rate cannot be changed.
+    pub(super) async fn next(&mut self) -> CliResult<Option<Vec<u8>>> {
+        let Some(samples) = self.samples.next().await else { return Ok(None) };
+        let bytes = self.writer.write(&samples);
+        Ok(Some(bytes.map_err(|error| Failure::new(Exit::Internal, error))?))
+    }
+}

@@ -1,0 +1,79 @@
+//! `hob talk` with the real models that `make test` fetches. Questions and answers are sound files.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::real_server::Served;
+use crate::{User, stderr, stdout};
+
+#[test]
+fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
+    let (user, home) = User::with_models();
+    let mut served = Served::start(&user, &home);
+    served.note("smollm2 is ready");
+    let url = served.url.clone();
+    let say = ["say", "--server", &url, "-o", "q.wav", "What is the capital of France?"];
+    user.hob(&say).assert().success();
+    let talk = ["talk", "--server", &url, "-i", "q.wav", "-o", "a.wav"];
+    let talked = user.hob(&talk).assert().success();
+    let lines = stdout(&talked);
+    assert!(lines.contains("you: ") && lines.contains("capital of France"), "{lines}");
+    let answer = lines.lines().find_map(|line| line.strip_prefix("hob: ")).expect(&lines);
+    assert!(stderr(&talked).contains("answered after "), "{}", stderr(&talked));
+    // The file has the answer, after the silence of the question. A small model may answer in any language.
+    let wav = fs_err::read(user.path("work/a.wav")).expect("a file");
+    let (samples, _) = wav.get(44..).expect("a head").as_chunks::<2>();
+    let is_loud = |sample: &&[u8; 2]| i16::from_le_bytes(**sample).unsigned_abs() > 1_000;
+    let loud = samples.iter().filter(is_loud).count();
+    assert!(answer.len() > 3 && loud > 2_400, "{answer}: {loud} of {}", samples.len());
+    assert!(!samples.iter().take(24_000).any(|sample| is_loud(&sample)), "it answered too early");
+
+    let nosuch = ["talk", "--server", &url, "-v", "nosuch", "-i", "q.wav", "-o", "b.wav"];
+    let failed = stderr(&user.hob(&nosuch).assert().code(5));
+    assert!(failed.contains("the answer failed: ") && failed.contains("nosuch"), "{failed}");
+    assert!(!user.path("work/b.wav").exists());
+    let unknown = ["talk", "--server", &url, "-m", "nosuch", "-i", "q.wav", "-o", "b.wav"];
+    assert!(stderr(&user.hob(&unknown).assert().code(3)).contains("no model is called 'nosuch'"));
+
+    fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
+    let quiet = ["talk", "--server", &url, "-i", "silence.wav", "-o", "b.wav"];
+    let said = stderr(&user.hob(&quiet).assert().code(2));
+    assert!(said.contains("no speech was heard in silence.wav"), "{said}");
+
+    // Ctrl-C while no answer plays ends the conversation.
+    let mut talk = user.process(&quiet);
+    let mut talk = talk.stderr(Stdio::piped()).spawn().expect("hob");
+    let mut notes = BufReader::new(talk.stderr.take().expect("a pipe")).lines();
+    let ready = notes.by_ref().map_while(Result::ok).find(|note| note.contains("listening to"));
+    assert!(ready.is_some());
+    let sent = Command::new("/bin/kill").args(["-INT", &talk.id().to_string()]).status();
+    assert!(sent.expect("kill").success());
+    assert_eq!(talk.wait().expect("an end").code(), Some(0));
+    assert!(user.path("work/b.wav").exists(), "what was played is written");
+}
+
+#[test]
+fn without_server_microphone_or_sound_the_error_says_what_to_do() {
+    let user = User::new();
+    fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
+    let nowhere = ["talk", "--server", "127.0.0.1:1", "-i", "silence.wav", "-o", "a.wav"];
+    let said = stderr(&user.hob(&nowhere).assert().code(5));
+    assert!(said.contains("127.0.0.1:1 does not answer") && said.contains("hob serve"), "{said}");
+    let no_microphone = user.hob(&["talk", "-o", "a.wav"]).assert().code(6);
+    assert!(stderr(&no_microphone).contains("no program that records sound is installed"));
+    let no_player = user.hob(&["talk", "-i", "silence.wav"]).assert();
+    assert!(stderr(&no_player.code(6)).contains("no program that plays sound is installed"));
+    user.write("letter.wav", "Dear reader, this is no sound.");
+    let letter = user.hob(&["talk", "-i", "letter.wav", "-o", "a.wav"]).assert().code(2);
+    assert!(stderr(&letter).contains("letter.wav: "), "{}", stderr(&letter));
+}
+
+/// A WAV file with a second of silence: 16 bits, 16 kHz, mono.
+fn silence() -> Vec<u8> {
+    let samples = vec![0; 32_000];
+    let mut wav = b"RIFF\x24\x7d\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00".to_vec();
+    wav.extend([0x80, 0x3e, 0, 0, 0, 0x7d, 0, 0, 2, 0, 16, 0]);
+    wav.extend(b"data\x00\x7d\x00\x00");
+    wav.extend(samples);
+    wav
+}
