@@ -1,4 +1,4 @@
-// hob's HTTP API as the page uses it: models, voices, readiness, speech, transcripts, chat, fit, and current activity.
+// hob's API as the page uses it: models, voices, readiness, speech, transcripts, chat, conversations, fit, and current activity.
 // Addresses are relative to the page, so it also works behind a proxy's path.
 
 /** An error that the server reported, or a failure to reach it. */
@@ -93,6 +93,37 @@ export function requestTranscript({ file, model, language, isTranslated }, signa
 /** The stream of the answer, once the server has accepted the request. Throws an ApiError if it refuses. */
 export function requestChat(body, signal) {
   return post("v1/chat/completions", body, signal);
+}
+
+const NOT_OPENED = "hob did not open the conversation. It may already run as many conversations as it allows (`sessions_max`), "
+  + "or a proxy between this browser and hob may not forward WebSockets.";
+const UPGRADE_REQUIRED = 426;
+
+/** The WebSocket of a spoken conversation. Throws an ApiError if a browser cannot send the key. */
+export function openConversation(model) {
+  const url = new URL(conversationPath(model), document.baseURI);
+  url.protocol = url.protocol.replace("http", "ws");
+  const key = sessionStorage.getItem(KEY_ITEM);
+  try {
+    // A page cannot send a header with a WebSocket, so a subprotocol carries the key.
+    return new WebSocket(url, key ? ["realtime", `openai-insecure-api-key.${key}`] : ["realtime"]);
+  } catch {
+    throw new ApiError("This API key has a character that a browser cannot send with a WebSocket. Letters, digits, - and _ work.", { status: 401 });
+  }
+}
+
+/** Why a conversation did not open. The browser hides the status, so this asks again without a WebSocket. @returns {Promise<ApiError>} */
+export async function whyNoConversation(model) {
+  try {
+    await send(conversationPath(model), { cache: "no-store" });
+  } catch (error) {
+    if (error.status !== UPGRADE_REQUIRED) return error;
+  }
+  return new ApiError(NOT_OPENED);
+}
+
+function conversationPath(model) {
+  return `v1/realtime?${new URLSearchParams({ model })}`;
 }
 
 function post(path, body, signal) {

@@ -8,8 +8,9 @@ import { setText } from "./dom.js";
 import { save } from "./download.js";
 import { ErrorLine } from "./error-line.js";
 import { fillLanguages } from "./languages.js";
+import { MicrophoneMenu } from "./microphone-menu.js";
 import { ModelMenu } from "./model-menu.js";
-import { Recorder, listMicrophones, whyNoMicrophone } from "./recorder.js";
+import { Recorder, whyNoRecording } from "./recorder.js";
 import { recall, remember } from "./settings.js";
 import { transcriptFile } from "./subtitles.js";
 import { Transcript } from "./transcript.js";
@@ -39,7 +40,8 @@ const models = new ModelMenu(parts, wish, showModel);
 const player = new ClipPlayer(page.audio, { onTime: (seconds) => view.mark(seconds), onChange: render });
 const view = new TranscriptView(page.lines, page.tail, playWord);
 const errorLine = new ErrorLine({ line: page.error, text: page["error-text"], retry: page.retry });
-const noMicrophone = whyNoMicrophone();
+const noMicrophone = whyNoRecording();
+const microphones = new MicrophoneMenu(page.microphone, page["microphone-field"]);
 
 let recorder = null; // while it records
 let lastSoundAt = 0; // of the recorder
@@ -60,7 +62,7 @@ async function record() {
   errorLine.clear();
   page.record.disabled = true; // while the browser asks
   try {
-    recorder = await Recorder.start(page.microphone.value);
+    recorder = await Recorder.start(microphones.chosen);
   } catch (error) {
     return errorLine.show(error);
   } finally {
@@ -68,7 +70,7 @@ async function record() {
   }
   player.pause();
   lastSoundAt = performance.now();
-  fillMicrophones();
+  microphones.refresh();
   requestAnimationFrame(drawRecording);
   render();
   const recorded = await recorder.file;
@@ -190,14 +192,6 @@ function showModel() {
   page["translate-field"].hidden = languages.length === 1;
 }
 
-async function fillMicrophones() {
-  const microphones = await listMicrophones();
-  const chosen = page.microphone.value || recall().microphone;
-  page.microphone.replaceChildren(...microphones.map(({ id, name }) => new Option(name, id)));
-  if (microphones.some(({ id }) => id === chosen)) page.microphone.value = chosen;
-  page["microphone-field"].hidden = microphones.length < 2;
-}
-
 function take(files) {
   if (files.length === 0) return;
   if (recorder) return errorLine.show(new Error("Stop the recording first."));
@@ -237,9 +231,7 @@ function restore() {
   if (["srt", "vtt", "txt"].includes(hearFormat)) page.format.value = hearFormat;
   page["no-microphone"].hidden = noMicrophone === null;
   setText(page["no-microphone"], noMicrophone ?? "");
-  if (noMicrophone) return;
-  fillMicrophones();
-  navigator.mediaDevices.addEventListener("devicechange", fillMicrophones);
+  if (!noMicrophone) microphones.watch();
 }
 
 page.record.addEventListener("click", () => (busy() ? stop() : record()));
@@ -255,7 +247,6 @@ page.copy.addEventListener("click", () => copyText(page.copy, transcript.text.tr
 page.save.addEventListener("click", () => saveAs(page.format.value));
 page.format.addEventListener("change", () => remember({ hearFormat: page.format.value }));
 page.language.addEventListener("change", () => remember({ hearLanguage: page.language.value }));
-page.microphone.addEventListener("change", () => remember({ microphone: page.microphone.value }));
 
 restore();
 render();

@@ -115,6 +115,11 @@ export class PcmPlayer {
     return this.#stoppedAtS ?? Math.max(0, this.scheduledSeconds - this.#leadS());
   }
 
+  /** What has left the loudspeaker: without the sound that the device still holds. */
+  get heardSeconds() {
+    return Math.max(0, this.playedSeconds - (this.#context.outputLatency ?? 0));
+  }
+
   /** Sound is due and the browser, or a missing device, holds it back. */
   get heldBack() {
     return this.#cursor !== null && this.#context.state !== "running" && !this.#isOver();

@@ -12,6 +12,7 @@ import { MODELS, chat } from "./mock-chat.mjs";
 import { FIT_MACHINES, FIT_MODELS, fitFor } from "./mock-fit.mjs";
 import { hear } from "./mock-hear.mjs";
 import { EMPTY, nowFor } from "./mock-now.mjs";
+import { takeConversations, withoutWebSocket } from "./mock-talk.mjs";
 import { bytesOf, mp3Of, tone } from "./tone.mjs";
 
 const WEB = fileURLToPath(new URL("../../web/", import.meta.url));
@@ -47,12 +48,17 @@ export async function startMock() {
     fits: true, // whether it says what fits
     fitKey: false, // whether hearing it takes a key
     fitAsked: [], // questions of that
+    talkRefuses: false, // whether no conversation opens
+    talkKey: null, // the key that a conversation takes
+    talkWaits: false, // whether the test says when the models are loaded
+    talkJudges: true, // whether it has a model for the end of a turn
     states: [], // what `/ready` says, until a test takes it away; then ready
     events: new EventEmitter(),
   };
   const server = http.createServer((request, response) => {
     answer(mock, request, response).catch((error) => response.destroy(error));
   });
+  takeConversations(mock, server);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   mock.url = `http://127.0.0.1:${server.address().port}/`;
@@ -69,6 +75,7 @@ async function answer(mock, request, response) {
   if (pathname === "/v1/audio/speech") return speech(mock, request, response);
   if (/^\/v1\/audio\/(transcriptions|translations)$/.test(pathname)) return hear(mock, request, response);
   if (pathname === "/v1/chat/completions") return chat(mock, request, response);
+  if (pathname === "/v1/realtime") return withoutWebSocket(mock, request, response);
   if (pathname === "/api/hob/now") return now(mock, request, response);
   if (pathname.startsWith("/api/fit") && mock.fits) return fit(mock, { request, pathname, query: searchParams }, response);
   return file(pathname === "/" ? "/index.html" : pathname, response);

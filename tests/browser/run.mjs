@@ -20,6 +20,8 @@ import { pageTests } from "./tests-page.mjs";
 import { siteDrawnTests } from "./tests-site-drawn.mjs";
 import { siteTests } from "./tests-site.mjs";
 import { soundTests } from "./tests-sound.mjs";
+import { talkFaultTests } from "./tests-talk-faults.mjs";
+import { talkTests } from "./tests-talk.mjs";
 
 const mock = process.env.HOB_URL ? null : await startMock();
 const url = process.env.HOB_URL ?? mock.url;
@@ -47,6 +49,8 @@ for (const name of wanted) {
     hearTests(setting);
     hearFaultTests(setting);
     microphoneTests(setting);
+    talkTests(setting);
+    talkFaultTests(setting);
     nowTests(setting);
     fitTests(setting);
   });

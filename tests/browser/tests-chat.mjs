@@ -69,6 +69,9 @@ async function tabs(setting) {
   await untilText(page, "#does", /^chat$/);
   assert.deepEqual(await shown(), { hash: "#chat", title: "hob chat", selected: "true", panels: ["chat-panel"] });
   await page.keyboard.press("ArrowRight");
+  await untilText(page, "#does", /^conversation$/);
+  assert.deepEqual(await shown(), { hash: "#talk", title: "hob conversation", selected: "true", panels: ["talk-panel"] });
+  await page.keyboard.press("ArrowRight");
   await untilText(page, "#does", /^fit$/);
   assert.deepEqual(await shown(), { hash: "#fit", title: "hob fit", selected: "true", panels: ["fit-panel"] });
   await page.keyboard.press("ArrowRight");

@@ -1,0 +1,60 @@
+// One answer while it is played: sound goes in as it arrives, and what was heard can be told at any time.
+
+import { fromBase64 } from "./base64.js";
+import { SAMPLE_RATE_HZ, SampleReader } from "./pcm.js";
+import { PcmPlayer, openAudioClock } from "./player-pcm.js";
+
+// A WebSocket cannot be made to wait. More sound than this is not kept.
+const WAITING_MAX_S = 600;
+
+export class SpokenAnswer {
+  itemId;
+  contentIndex;
+  /** The user has not yet heard it to its end. */
+  active = true;
+
+  #player = new PcmPlayer(openAudioClock());
+  #samples = new SampleReader();
+  #receivedSamples = 0;
+
+  /** `onEnd` is called when the last sample was played, and not after `stop`. */
+  constructor({ item_id: itemId, content_index: contentIndex }, onEnd) {
+    this.itemId = itemId;
+    this.contentIndex = contentIndex;
+    this.#player.ended.then(() => {
+      if (!this.active) return;
+      this.active = false;
+      onEnd();
+    });
+  }
+
+  get isFull() {
+    return this.#player.bufferedSeconds > WAITING_MAX_S;
+  }
+
+  /** Milliseconds that have left the loudspeaker. Never more than were received. */
+  get heardMs() {
+    return Math.floor(1000 * Math.min(this.#player.heardSeconds, this.#receivedSamples / SAMPLE_RATE_HZ));
+  }
+
+  /** @param {string} sound in base64 */
+  feed(sound) {
+    if (!this.active) return;
+    const samples = this.#samples.push(fromBase64(sound));
+    this.#receivedSamples += samples.length;
+    this.#player.feed(samples);
+  }
+
+  /** No more will come. */
+  finish() {
+    this.#player.finish();
+  }
+
+  /** At once. @returns {number} milliseconds that were heard */
+  stop() {
+    const { heardMs } = this;
+    this.active = false;
+    this.#player.stop();
+    return heardMs;
+  }
+}
