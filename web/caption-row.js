@@ -4,7 +4,7 @@ import { make, setText } from "./dom.js";
 
 export class CaptionRow {
   element;
-  #name = make("h3", { className: "unseen" });
+  #name = make("span", { className: "unseen" });
   #text = make("p", { className: "caption-text" });
   #note = make("p", { className: "note" });
 
@@ -16,7 +16,7 @@ export class CaptionRow {
     this.element.dataset.who = who;
     // Screen readers wait for the whole line instead of reading it piece by piece.
     this.element.setAttribute("aria-busy", String(isOpen));
-    setText(this.#name, who === "user" ? "You" : "hob");
+    setText(this.#name, who === "user" ? "You:" : "hob:");
     setText(this.#text, text === "" && isOpen ? "…" : text);
     this.#text.hidden = text === "" && !isOpen;
     setText(this.#note, note);

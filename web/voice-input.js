@@ -57,6 +57,7 @@ export class VoiceInput {
     node.port.onmessage = ({ data }) => onPiece(new Uint8Array(data));
     // Its output is silence. A node without a way to the loudspeaker would not run.
     this.#source.connect(node).connect(this.#context.destination);
-    for (const track of this.#stream.getTracks()) track.addEventListener("ended", onLost);
+    // Not `addEventListener`: Firefox does not call such a listener of a track.
+    for (const track of this.#stream.getTracks()) track.onended = onLost;
   }
 }

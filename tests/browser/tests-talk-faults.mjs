@@ -110,7 +110,7 @@ async function lost(setting) {
   conversation.close();
   await endsWith(page, /^The connection to hob broke, so the conversation has ended\.$/);
   assert.equal(await page.evaluate(() => window.hob.talk.isSpeaking), false);
-  assert.deepEqual(await captionsOf(page), [["You", "Hello", ""], ["hob", "Good morning.", ""]]);
+  assert.deepEqual(await captionsOf(page), [["You:", "Hello", ""], ["hob:", "Good morning.", ""]]);
   await startTalking(setting, page, "#talk-again");
   await untilTalk(page, "talking");
   assert.deepEqual(await captionsOf(page), []);
@@ -146,7 +146,7 @@ async function failedAnswer(setting) {
   conversation.answers("Good", 0.3);
   conversation.endResponse({ status: "failed", status_details: { type: "failed", error: { type: "server_error", code: "x", message: "the model's process died" } } });
   await untilText(page, "#talk-error-text", /^The answer failed: the model's process died$/);
-  assert.deepEqual(await captionsOf(page), [["You", "Hello", ""], ["hob", "Good", "Incomplete."]]);
+  assert.deepEqual(await captionsOf(page), [["You:", "Hello", ""], ["hob:", "Good", "Incomplete."]]);
   await untilText(page, "#talk-status", /^Listening\.$/);
   await page.close();
 }
@@ -157,7 +157,7 @@ async function failedTranscript(setting) {
   const item_id = conversation.speechStarted();
   conversation.send({ type: "conversation.item.input_audio_transcription.failed", item_id, content_index: 0, error: { type: "server_error", code: "x", message: "no memory" } });
   await untilText(page, "#talk-lines", /no memory/);
-  assert.deepEqual(await captionsOf(page), [["You", "", "hob could not transcribe this: no memory"]]);
+  assert.deepEqual(await captionsOf(page), [["You:", "", "hob could not transcribe this: no memory"]]);
   await page.close();
 }
 
@@ -169,14 +169,16 @@ async function interruptedEarly(setting) {
   conversation.speechStarted();
   conversation.send({ type: "response.done", response: { id: "resp_1", status: "cancelled", status_details: { type: "cancelled", reason: "turn_detected" }, output: [{ id: "item_hob_1" }] } });
   await untilText(page, "#talk-lines", /Interrupted\./);
-  assert.deepEqual(await captionsOf(page), [["You", "Hello", ""], ["hob", "Well", "Interrupted."], ["You", "…", ""]]);
+  assert.deepEqual(await captionsOf(page), [["You:", "Hello", ""], ["hob:", "Well", "Interrupted."], ["You:", "…", ""]]);
   assert.deepEqual(conversation.received.map(({ type }) => type), ["session.update"]);
   await page.close();
 }
 
 async function tooSlow(setting) {
   const { page } = await openTalk(setting);
-  await page.evaluate(() => Object.defineProperty(WebSocket.prototype, "bufferedAmount", { get: () => window.unsent ?? 0 }));
+  await page.evaluate(() => {
+    Object.defineProperty(WebSocket.prototype, "bufferedAmount", { get: () => window.unsent ?? 0 });
+  });
   const conversation = await startTalking(setting, page);
   await conversation.sentSound(1);
   await page.evaluate(() => { window.unsent = 320_001; });

@@ -83,7 +83,7 @@ async function turn(setting) {
   await untilText(page, "#talk-status", /^Speaking\. Talk to interrupt\.$/);
   conversation.endAnswer(ANSWER);
   await untilCaptions(page, 2);
-  assert.deepEqual(await captionsOf(page), [["You", QUESTION, ""], ["hob", ANSWER, ""]]);
+  assert.deepEqual(await captionsOf(page), [["You:", QUESTION, ""], ["hob:", ANSWER, ""]]);
   await untilHeardMs(page, 500);
   await untilText(page, "#talk-status", /^Listening\.$/);
   const { heardMs } = await page.evaluate(() => ({ heardMs: window.hob.talk.heardMs }));
@@ -112,13 +112,13 @@ async function captions(setting) {
   await conversation.sentSound(1);
   const item_id = conversation.speechStarted();
   await untilCaptions(page, 1);
-  assert.deepEqual(await captionsOf(page), [["You", "…", ""]]);
+  assert.deepEqual(await captionsOf(page), [["You:", "…", ""]]);
   conversation.send({ type: "conversation.item.input_audio_transcription.delta", item_id, content_index: 0, delta: "What is" });
-  await untilText(page, "#talk-lines", /^YouWhat is$/);
+  await untilText(page, "#talk-lines", /^You:What is$/);
   const busy = () => page.$$eval("#talk-lines li", (all) => all.map((line) => line.ariaBusy));
   assert.deepEqual(await busy(), ["true"]);
   conversation.send({ type: "conversation.item.input_audio_transcription.completed", item_id, content_index: 0, transcript: " What is it? " });
-  await untilText(page, "#talk-lines", /^YouWhat is it\?$/);
+  await untilText(page, "#talk-lines", /^You:What is it\?$/);
   assert.deepEqual(await busy(), ["false"]);
   await page.close();
 }
@@ -139,7 +139,7 @@ async function bargeIn(setting) {
   conversation.send({ type: "response.output_audio.delta", response_id: "resp_1", item_id, output_index: 0, content_index: 0, delta: "AAAA" });
   conversation.send({ type: "response.done", response: { id: "resp_1", status: "cancelled", status_details: { type: "cancelled", reason: "turn_detected" }, output: [{ id: item_id }] } });
   await untilText(page, "#talk-status", /^Hearing you\.$/);
-  assert.deepEqual(await captionsOf(page), [["You", QUESTION, ""], ["hob", ANSWER, `Interrupted after ${(heardMs / 1000).toFixed(1)} s.`], ["You", "…", ""]]);
+  assert.deepEqual(await captionsOf(page), [["You:", QUESTION, ""], ["hob:", ANSWER, `Interrupted after ${(heardMs / 1000).toFixed(1)} s.`], ["You:", "…", ""]]);
   // The next answer sounds.
   conversation.hears("Stop.", "item_user_2");
   conversation.answers("Gladly.", 0.5);
@@ -281,7 +281,7 @@ async function leaves(setting) {
   assert.deepEqual(await tracksOf(page), ["ended"]);
   assert.equal(await page.evaluate(() => window.hob.talk.isSpeaking), false);
   await page.click("#tab-talk");
-  assert.deepEqual(await captionsOf(page), [["You", QUESTION, ""], ["hob", ANSWER, ""]]);
+  assert.deepEqual(await captionsOf(page), [["You:", QUESTION, ""], ["hob:", ANSWER, ""]]);
   await page.close();
 }
 
