@@ -95,7 +95,7 @@ export function requestChat(body, signal) {
   return post("v1/chat/completions", body, signal);
 }
 
-const NOT_OPENED = "hob did not open the conversation. It may already run as many conversations as it allows (`sessions_max`), "
+const NOT_OPENED = 'hob did not open the conversation. It may already run as many conversations as it allows ("sessions_max" in hob.toml), '
   + "or a proxy between this browser and hob may not forward WebSockets.";
 const UPGRADE_REQUIRED = 426;
 

@@ -1,4 +1,4 @@
-// One answer while it is played: sound goes in as it arrives, and what was heard can be told at any time.
+// One answer while it plays: takes sound as it arrives, and knows how much of it was heard.
 
 import { fromBase64 } from "./base64.js";
 import { SAMPLE_RATE_HZ, SampleReader } from "./pcm.js";

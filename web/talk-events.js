@@ -2,7 +2,8 @@
 
 import { SETTINGS_ID } from "./talk-settings.js";
 
-const NO_TURN_MODEL = "A turn ends after half a second of silence, because hob has no model that hears the end of a sentence. `hob pull smart-turn` downloads one.";
+const NO_TURN_MODEL = "hob has no model that hears the end of a sentence, so a turn ends after half a second of silence. "
+  + 'Run "hob pull smart-turn" to download one.';
 // The answer had just ended by itself.
 const HARMLESS = "response_cancel_not_active";
 

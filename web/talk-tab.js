@@ -104,6 +104,8 @@ function render() {
 }
 
 function renderTalk() {
+  // A screen reader that speaks while hob listens would be heard as the user.
+  page.status.ariaLive = talk.state === "talking" ? "off" : "polite";
   setText(page.notice, talk.notice);
   page.again.hidden = active();
   if (talk.error !== shownError) showError(talk.error);
@@ -160,7 +162,7 @@ function showModel() {
 
 async function loadVoices() {
   const { talkVoice, voice } = recall();
-  // Without a list, hob chooses the voice. The Speak tab shows why there is none.
+  // Without a list, hob chooses the voice. The Speak tab shows why the list is missing.
   const voices = await listVoices().catch(() => []);
   fillVoices(page.voice, voices, talkVoice ?? voice);
   render();
