@@ -15,7 +15,7 @@ import { drawStages } from "./stage-bar.js";
 import { Talk } from "./talk.js";
 import { fillVoices } from "./voices.js";
 
-// After this time without any sound, the page says so.
+// If a microphone gives no sound at all for this time, the page says so.
 const SILENT_MS = 3_000;
 // A reader this near to the end follows the captions.
 const AT_END_PX = 60;
@@ -44,7 +44,7 @@ const noMicrophone = whyNoMicrophone();
 let talk = null; // the conversation that runs, or the last one
 let shownError = null;
 let shownStages = null;
-let lastSoundAt = 0; // of the microphone
+let silentSince = 0; // infinite once the microphone was heard, because a user who listens is silent
 
 export function currentTalk() {
   return talk;
@@ -66,7 +66,7 @@ async function start() {
   currentSpeech()?.stop();
   const started = new Talk({ model: models.chosen.id, voice: page.voice.value }, () => started === talk && render());
   talk = started;
-  lastSoundAt = performance.now();
+  silentSince = performance.now();
   const starting = started.start(microphones.chosen);
   render();
   requestAnimationFrame(() => drawLevel(started));
@@ -83,7 +83,8 @@ function toggle() {
 function drawLevel(started) {
   if (started !== talk || !talk.active) return;
   const { level } = talk;
-  if (level > 0 || talk.state !== "talking") lastSoundAt = performance.now();
+  if (level > 0) silentSince = Infinity;
+  else if (talk.state !== "talking") silentSince = performance.now();
   page.level.firstElementChild.style.transform = `scaleX(${level})`;
   drawStatus();
   requestAnimationFrame(() => drawLevel(started));
@@ -104,8 +105,6 @@ function render() {
 }
 
 function renderTalk() {
-  // A screen reader that speaks while hob listens would be heard as the user.
-  page.status.ariaLive = talk.state === "talking" ? "off" : "polite";
   setText(page.notice, talk.notice);
   page.again.hidden = active();
   if (talk.error !== shownError) showError(talk.error);
@@ -133,7 +132,13 @@ function renderCaptions() {
 
 /** Screen readers announce changes only, so this may be called every frame. */
 function drawStatus() {
+  // hob would hear a screen reader as the user, so these texts are not read out while it listens.
+  page.status.ariaLive = talk?.state === "talking" && !isMute() ? "off" : "polite";
   setText(page.status, statusText());
+}
+
+function isMute() {
+  return performance.now() - silentSince > SILENT_MS;
 }
 
 function statusText() {
@@ -141,7 +146,7 @@ function statusText() {
   // A conversation that failed to start was none.
   if (!talk || (!talk.active && talk.captions.lines.length === 0)) return "Speak with a model, and interrupt it as you like.";
   if (talk.state !== "talking") return STATES[talk.state];
-  if (performance.now() - lastSoundAt > SILENT_MS) return "No sound comes from the microphone. Is it muted?";
+  if (isMute()) return "No sound comes from the microphone. Is it muted?";
   if (talk.isUserSpeaking) return "Hearing you.";
   if (talk.isSpeaking) return "Speaking. Talk to interrupt.";
   return talk.isAnswering ? "Thinking." : "Listening.";
@@ -180,7 +185,10 @@ page.again.addEventListener("click", () => {
   start();
 });
 page.voice.addEventListener("change", () => remember({ talkVoice: page.voice.value }));
-page.microphone.addEventListener("change", () => active() && talk.useMicrophone(microphones.chosen));
+page.microphone.addEventListener("change", () => {
+  silentSince = performance.now();
+  if (active()) talk.useMicrophone(microphones.chosen);
+});
 document.addEventListener("keydown", onKey);
 addEventListener("pagehide", () => talk?.end());
 page["no-microphone"].hidden = noMicrophone === null;

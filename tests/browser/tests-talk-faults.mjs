@@ -26,6 +26,7 @@ export function talkFaultTests(setting) {
   test("a user who leaves while the browser asks has no open microphone", LIMIT, () => leavesEarly(setting));
   test("a microphone that is unplugged ends the conversation", LIMIT, () => unplugged(setting));
   test("a muted microphone says so", LIMIT, () => muted(setting));
+  test("a user who is silent has no muted microphone", LIMIT, () => quiet(setting));
   test("over plain HTTP in a network, the page says how to talk", LIMIT, () => insecure(setting));
   test("without a chat model the page says how to get one", LIMIT, () => noModel(setting));
 }
@@ -257,6 +258,28 @@ async function muted(setting) {
   });
   await startTalking(setting, page);
   await untilText(page, "#talk-status", /^No sound comes from the microphone\. Is it muted\?$/);
+  await page.close();
+}
+
+async function quiet(setting) {
+  const { page } = await openTalk(setting);
+  await page.evaluate(() => {
+    navigator.mediaDevices.getUserMedia = async () => {
+      const context = new AudioContext();
+      const tone = new OscillatorNode(context);
+      const out = context.createMediaStreamDestination();
+      tone.connect(out);
+      tone.start();
+      window.hush = () => tone.stop();
+      return out.stream;
+    };
+  });
+  await startTalking(setting, page);
+  await page.waitForFunction(() => window.hob.talk.level > 0.5);
+  await page.evaluate(() => window.hush());
+  await page.waitForFunction(() => window.hob.talk.level === 0 && (window.silentAt ??= performance.now()) < performance.now() - 3_500);
+  assert.equal(await textOf(page, "#talk-status"), "Listening.");
+  assert.equal(await page.$eval("#talk-status", (status) => status.ariaLive), "off");
   await page.close();
 }
 
