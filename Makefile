@@ -49,7 +49,8 @@ build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics 
 test: models ## set up and run every test
 	cargo xtask test
 	cargo test --locked -p hob-speech --no-default-features --test encode
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-page test-clients
+	$(MAKE) --no-print-directory test-clients
+	$(MAKE) --no-print-directory test-page
 
 # The one debug build that all tests and checks share. Another selection of packages would enable other features of the
 # dependencies, and cargo would compile the whole workspace again for each selection.

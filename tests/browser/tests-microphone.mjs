@@ -78,6 +78,8 @@ async function several(setting) {
     };
   });
   await page.click("#hear-record");
+  // The menu may be filled before the recording has begun, and then Esc would end nothing.
+  await page.waitForSelector("#hear-recording:not([hidden])");
   await page.waitForSelector("#hear-microphone-field:not([hidden])");
   await page.keyboard.press("Escape");
   await untilHeard(page, "finished");
