@@ -35,6 +35,8 @@ const TICK: Duration = Duration::from_millis(20);
 /// After the end of a file: how long to wait for a turn to begin, and for an answer to it.
 const TURN_TIME_MAX: Duration = Duration::from_secs(3);
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+/// The code of the error of a server that cannot hear whether a sentence is complete.
+const NO_TURN_MODEL: &str = "turn_model_missing";
 /// Sound of the room that follows an answer.
 const ECHO_TIME: Duration = Duration::from_millis(200);
 
@@ -146,7 +148,7 @@ impl<'a> Conversation<'a> {
             last_event: Instant::now(),
             answers: 0,
         };
-        conversation.send(&session(&conversation.options)).await?;
+        conversation.send(&session(&conversation.options, "semantic_vad")).await?;
         let ready = timeout(READY_TIME_MAX, conversation.until_ready()).await;
         ready.unwrap_or_else(|_elapsed| {
             Err(Failure::new(Exit::Server, "the server did not load its models within 5 minutes"))
@@ -160,6 +162,10 @@ impl<'a> Conversation<'a> {
         loop {
             match self.next_event().await? {
                 TalkEvent::SessionUpdated => return Ok(()),
+                TalkEvent::Failed { error } if error.code.as_deref() == Some(NO_TURN_MODEL) => {
+                    self.printer.note("the server has no turn model, so a silence of half a second ends your turn");
+                    self.send(&session(&self.options, "server_vad")).await?;
+                }
                 TalkEvent::Failed { error } => return Err(Failure::usage(error.message)),
                 _ => {}
             }
@@ -386,7 +392,7 @@ async fn next_event(socket: &mut TextSocket, remote: &Remote) -> CliResult<TalkE
     serde_json::from_str(&text).map_err(unread)
 }
 
-fn session(options: &TalkOptions) -> Value {
+fn session(options: &TalkOptions, turn_detection: &str) -> Value {
     let format = json!({"type": "audio/pcm", "rate": RATE_HZ});
     let mut output = json!({"format": format});
     if let Some(voice) = &options.voice {
@@ -403,7 +409,7 @@ fn session(options: &TalkOptions) -> Value {
             "input": {
                 "format": format,
                 "transcription": transcription,
-                "turn_detection": {"type": "semantic_vad"},
+                "turn_detection": {"type": turn_detection},
             },
             "output": output,
         },

@@ -38,6 +38,7 @@ pub(super) enum TalkEvent {
 
 #[derive(Debug, Deserialize, PartialEq)]
 pub(super) struct EventError {
+    pub(super) code: Option<String>,
     pub(super) message: String,
 }
 
