@@ -139,14 +139,18 @@ impl Recorder {
             let read = output.read(&mut bytes).await.ok().filter(|read| *read > 0)?;
             half.extend_from_slice(&bytes[..read]);
             let (pairs, rest) = half.as_chunks::<2>();
-            let sample = |pair: &[u8; 2]| f32::from(i16::from_le_bytes(*pair)) / 32768.0;
-            let samples: Vec<f32> = pairs.iter().map(sample).collect();
+            let samples: Vec<f32> = samples_of(pairs).collect();
             let rest = rest.to_vec();
             Some((samples, (output, rest, child)))
         })
         .take_until(Box::pin(stop))
         .boxed()
     }
+}
+
+/// Samples of 16 bits, little-endian, as numbers from −1 to 1.
+pub(crate) fn samples_of(pairs: &[[u8; 2]]) -> impl Iterator<Item = f32> {
+    pairs.iter().map(|pair| f32::from(i16::from_le_bytes(*pair)) / 32768.0)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Remote;
 use crate::failure::CliResult;
 use crate::failure::REMOTE_ENGINE;
+use crate::recording::samples_of;
 
 /// The sample rate of `pcm` in OpenAI's API.
 const SAMPLE_RATE_HZ: u32 = 24_000;
@@ -52,7 +53,7 @@ fn samples(half_sample: &mut Option<u8>, bytes: &[u8]) -> Vec<f32> {
     let all: Vec<u8> = half_sample.take().into_iter().chain(bytes.iter().copied()).collect();
     let (pairs, rest) = all.as_chunks::<2>();
     *half_sample = rest.first().copied();
-    pairs.iter().map(|pair| f32::from(i16::from_le_bytes(*pair)) / 32768.0).collect()
+    samples_of(pairs).collect()
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use hob_speech::encode::{AudioFormat, Encoder, Length};
 
-use crate::failure::{CliResult, Failure};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::playback::{Player, Playing};
+use crate::recording::samples_of;
 use crate::sink::Sink;
 
 /// Samples a second, of the server and of the player.
@@ -73,11 +74,12 @@ impl Loudspeaker {
         if self.item.as_ref().is_none_or(|(id, _)| id != item_id) {
             self.item = Some((item_id.to_owned(), 0));
         }
-        let (pairs, _) = bytes.as_chunks::<2>();
-        let sample = |pair: &[u8; 2]| f32::from(i16::from_le_bytes(*pair)) / 32768.0;
-        self.waiting.extend(pairs.iter().map(sample));
+        self.waiting.extend(samples_of(bytes.as_chunks::<2>().0));
         match self.waiting.len() as u64 > samples_in(WAITING_TIME_MAX) {
-            true => Err(Failure::usage("the answer is longer than ten minutes")),
+            true => Err(Failure::new(
+                Exit::Server,
+                "more than ten minutes of an answer wait to be played",
+            )),
             false => Ok(()),
         }
     }

@@ -46,9 +46,12 @@ impl Microphone {
     pub(super) fn of_file(file: &Path) -> CliResult<Microphone> {
         let mut bytes = Vec::new();
         let read = fs_err::File::open(file)
-            .and_then(|opened| opened.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+            .and_then(|opened| opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
         let name = file.display().to_string();
-        read.map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+        let read = read.map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+        if read as u64 > FILE_BYTES_MAX {
+            return Err(Failure::usage(format!("{name} is larger than 256 MiB")));
+        }
         let samples = decode_all(Bytes::from(bytes), FILE_SECONDS_MAX)
             .map_err(|error| Failure::usage(format!("{name}: {error}")))?;
         let mut clock = tokio::time::interval(PIECE);
