@@ -45,6 +45,12 @@ pub struct Reader {
     /// At least one sentence was read.
     begun: bool,
     done: bool,
+    /// The pieces after the first pause, while what was written before it is not read. It is wanted at once, so that the
+    /// voice begins early, and these must not make a longer sentence of it.
+    after_pause: Vec<String>,
+    ends_after_pause: bool,
+    /// The first pause is over. Text after a later one makes a sentence with what is unread.
+    has_paused: bool,
 }
 
 impl Reader {
@@ -63,11 +69,17 @@ impl Reader {
             ready: VecDeque::new(),
             begun: false,
             done: false,
+            after_pause: Vec::new(),
+            ends_after_pause: false,
+            has_paused: false,
         }
     }
 
     /// Adds text, cut anywhere between characters. An empty piece means that the writer pauses.
     pub fn push(&mut self, piece: &str) {
+        if self.paused && !self.has_paused {
+            return self.after_pause.push(piece.to_owned());
+        }
         self.paused = piece.is_empty();
         let last = self.text.chars().next_back();
         let middle_of_word =
@@ -81,6 +93,10 @@ impl Reader {
 
     /// No more text will come.
     pub fn finish(&mut self) {
+        if !self.after_pause.is_empty() {
+            self.ends_after_pause = true;
+            return;
+        }
         self.ended = true;
         self.waiting = false;
     }
@@ -88,6 +104,22 @@ impl Reader {
     /// Returns the next unit. `None` means that more text is needed, or, if [`Reader::is_done`], that the text has
     /// ended.
     pub fn next_unit(&mut self, phonemizer: &mut Phonemizer) -> Option<SpokenUnit> {
+        self.unit_so_far(phonemizer)
+            .or_else(|| self.goes_on_after_pause().then(|| self.unit_so_far(phonemizer))?)
+    }
+
+    /// Adds the text after the first pause. False without such text.
+    fn goes_on_after_pause(&mut self) -> bool {
+        let pieces = std::mem::take(&mut self.after_pause);
+        self.has_paused |= !pieces.is_empty();
+        pieces.iter().for_each(|piece| self.push(piece));
+        if std::mem::take(&mut self.ends_after_pause) {
+            self.finish();
+        }
+        !pieces.is_empty()
+    }
+
+    fn unit_so_far(&mut self, phonemizer: &mut Phonemizer) -> Option<SpokenUnit> {
         if self.waiting || self.done {
             return None;
         }

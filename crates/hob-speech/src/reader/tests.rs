@@ -89,6 +89,19 @@ fn a_writer_that_pauses_is_not_waited_for() {
 }
 
 #[test]
+fn text_after_the_first_pause_makes_no_longer_sentence_of_what_was_before_it() {
+    let mut reader = Reader::new(Language::AmericanEnglish);
+    for piece in ["Good morning, my dear friend,", "", " I am", " glad. And you?"] {
+        reader.push(piece);
+    }
+    reader.finish();
+    let heard: Vec<String> = rest(&mut reader).into_iter().map(|unit| unit.phonemes).collect();
+    let first = phonemes("Good morning, my dear friend,");
+    assert_eq!(heard, [first, phonemes("I am glad. And you?")].concat());
+    assert!(reader.is_done());
+}
+
+#[test]
 fn a_unit_that_is_too_short_joins_the_next_one() {
     assert_eq!(words("No. I would rather not."), [["No", "I", "would", "rather", "not"]]);
     assert_eq!(words("I would rather not. No."), [["I", "would", "rather", "not", "No"]]);
