@@ -24,7 +24,7 @@ pub struct LiveSoundWriter {
 
 impl LiveSoundReader {
     pub fn new(encoding: SoundEncoding) -> Result<LiveSoundReader, DecodeError> {
-        let resampler = Resampler::new(encoding.sample_rate_hz(), DECODED_RATE_HZ)?;
+        let resampler = Resampler::live(encoding.sample_rate_hz(), DECODED_RATE_HZ)?;
         Ok(LiveSoundReader { encoding, half: None, resampler })
     }
 
@@ -68,7 +68,7 @@ impl LiveSoundReader {
 impl LiveSoundWriter {
     /// `rate_hz` is the model's.
     pub fn new(encoding: SoundEncoding, rate_hz: u32) -> Result<LiveSoundWriter, DecodeError> {
-        let resampler = Resampler::new(rate_hz, encoding.sample_rate_hz())?;
+        let resampler = Resampler::live(rate_hz, encoding.sample_rate_hz())?;
         Ok(LiveSoundWriter { encoding, resampler })
     }
 

@@ -19,8 +19,8 @@ const INTERIM_S: f64 = 0.8;
 const TURN_PIECES_MAX: usize = 30;
 
 /// Silence after which the speaker may have finished. The part is heard once more, and if no speech follows, this is
-/// its text. A longer silence ends the part.
-const PAUSE_S: f64 = 0.2;
+/// its text. A longer silence ends the part. It is shorter than the pause after which a conversation asks for the text.
+const PAUSE_S: f64 = 0.096;
 
 const RATE_HZ: f64 = Sound::RATE_HZ as f64;
 

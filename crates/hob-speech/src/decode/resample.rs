@@ -8,6 +8,8 @@ use super::DecodeError;
 
 /// Blocks of 40 ms: the filter's transition band is then about 100 Hz wide, and a block is quick to compute.
 const BLOCKS_PER_SECOND: u32 = 25;
+/// Blocks of 10 ms: the transition band is 400 Hz wide, and a sample waits at most 15 ms.
+const LIVE_BLOCKS_PER_SECOND: u32 = 100;
 
 /// Resamples one run of sound with one rate.
 pub(crate) struct Resampler {
@@ -26,7 +28,16 @@ pub(crate) struct Resampler {
 
 impl Resampler {
     pub(crate) fn new(rate_hz: u32, to_hz: u32) -> Result<Self, DecodeError> {
-        let fft = if rate_hz == to_hz { None } else { Some(new_fft(rate_hz, to_hz)?) };
+        Resampler::with_blocks(rate_hz, to_hz, BLOCKS_PER_SECOND)
+    }
+
+    /// For sound that is used as it arrives.
+    pub(crate) fn live(rate_hz: u32, to_hz: u32) -> Result<Self, DecodeError> {
+        Resampler::with_blocks(rate_hz, to_hz, LIVE_BLOCKS_PER_SECOND)
+    }
+
+    fn with_blocks(rate_hz: u32, to_hz: u32, per_second: u32) -> Result<Self, DecodeError> {
+        let fft = if rate_hz == to_hz { None } else { Some(new_fft(rate_hz, to_hz, per_second)?) };
         let delay = fft.as_ref().map_or(0, Fft::output_delay);
         let block = vec![0.0; fft.as_ref().map_or(0, Fft::output_frames_max)];
         Ok(Self {
@@ -100,9 +111,9 @@ impl Resampler {
 }
 
 /// The block length is even. With an odd one, the centre of the filter would be between two samples, and all times would shift.
-fn new_fft(rate_hz: u32, to_hz: u32) -> Result<Fft<f32>, DecodeError> {
+fn new_fft(rate_hz: u32, to_hz: u32, per_second: u32) -> Result<Fft<f32>, DecodeError> {
     let even = 2 * rate_hz / common_divisor(rate_hz, to_hz);
-    let block = (rate_hz / BLOCKS_PER_SECOND).next_multiple_of(even) as usize;
+    let block = (rate_hz / per_second).next_multiple_of(even) as usize;
     Fft::new(rate_hz as usize, to_hz as usize, block, 1, FixedSync::Both)
         .map_err(|_| failed(rate_hz))
 }

@@ -1,5 +1,5 @@
-//! Multiplication of matrices in 16-bit integers. ggml's 8-bit kernels are fast with a dot-product unit (VNNI); on a
-//! processor that has AVX2 alone, these kernels take half the time and round less.
+//! Multiplication of matrices in 16-bit integers. On a processor with AVX2 alone these kernels take half the time of
+//! ggml's 8-bit kernels. With a dot-product unit (VNNI), a short utterance still takes 18 % less. They round less.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -46,12 +46,9 @@ pub(super) struct Product<'a> {
 /// Whether these kernels are faster than ggml's on this processor.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn is_faster() -> bool {
-    let has_units = is_x86_feature_detected!("avx2")
+    is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
-        && is_x86_feature_detected!("f16c");
-    let has_dot_products =
-        is_x86_feature_detected!("avx512vnni") || is_x86_feature_detected!("avxvnni");
-    has_units && !has_dot_products
+        && is_x86_feature_detected!("f16c")
 }
 
 #[cfg(not(target_arch = "x86_64"))]
