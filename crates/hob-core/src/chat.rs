@@ -103,8 +103,20 @@ pub enum Reading {
     /// As a stream: text that was sent cannot be withdrawn.
     #[default]
     Streamed,
+    /// As a stream that a reader lets wait, to have the cores for other work: hob's own models are then at most
+    /// [`Reading::EVENTS_AHEAD_MAX`] events ahead of the reader.
+    Paced,
     /// As one body: an answer that breaks off can be made again by another target.
     Whole,
+}
+
+impl Reading {
+    /// With two, a model never waits for a reader that reads at once.
+    pub const EVENTS_AHEAD_MAX: u32 = 2;
+
+    pub fn is_streamed(self) -> bool {
+        self != Reading::Whole
+    }
 }
 
 /// The input of the model.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::chat::Reading;
 use hob_core::{
     Fault, LiveSound, ModelError, ModelState, Sound, SoundFile, TranscriptEvent, TranscriptModel,
     TranscriptRequest, TranscriptStream, TranscriptTask,
@@ -48,7 +47,7 @@ impl UpstreamTranscription {
         // Newer models of OpenAI's say only text, and say so. Only a client that reads a whole transcript insists on times.
         if let Err(Fault::Refused { message }) = &answered
             && shape == RequestedFormat::Verbose
-            && (request.reading == Reading::Streamed || !request.timestamps.any())
+            && (request.reading.is_streamed() || !request.timestamps.any())
             && (message.contains(VERBOSE) || message.contains("response_format"))
         {
             served.leave_out(VERBOSE);
@@ -61,7 +60,7 @@ impl UpstreamTranscription {
 
     /// Text comes in pieces for clients that stream. Times come only with the whole transcript, except from hob.
     fn shape(&self, request: &TranscriptRequest, kind: UpstreamKind) -> RequestedFormat {
-        let is_streamed = request.reading == Reading::Streamed;
+        let is_streamed = request.reading.is_streamed();
         let is_verbose = !self.0.fields_left_out().iter().any(|field| field == VERBOSE);
         if is_streamed && kind == UpstreamKind::Hob {
             RequestedFormat::TimedEvents

@@ -65,6 +65,14 @@ pub enum SessionEffect {
     /// Computes the beginning of a prompt that will come, so that its answer begins sooner. Without an answer.
     WarmPrompt(Box<ChatRequest>),
     StartChat(Box<ChatStart>),
+    /// Reads no more of an answer until [`SessionEffect::GoOnWithChat`]: its first clause is about to be heard, and the
+    /// voice needs the cores.
+    HoldChat {
+        stream: u64,
+    },
+    GoOnWithChat {
+        stream: u64,
+    },
     StartSpeech(SpeechStart),
     /// More text for a running speech stream. An empty piece lets the model speak what it has.
     Say {

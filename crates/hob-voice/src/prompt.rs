@@ -2,7 +2,7 @@
 //! Templates want turns in alternation and a result for each call, so neighbours are joined and open calls left out.
 
 use hob_core::chat::{
-    ChatRequest, Conversation as Dialogue, Effort, Image, JsonText, Message, Prompt, Role,
+    ChatRequest, Conversation as Dialogue, Effort, Image, JsonText, Message, Prompt, Reading, Role,
     Thinking, ToolCall,
 };
 use hob_core::realtime::{ItemBody, ItemContent, RealtimeItem, RealtimeSettings};
@@ -23,6 +23,7 @@ pub(crate) fn chat_request(settings: &RealtimeSettings, items: &[&RealtimeItem])
         prompt: Prompt::Chat(dialogue),
         tokens_max: settings.tokens_max,
         thinking: thinking(settings.thinking),
+        reading: Reading::Paced,
         ..ChatRequest::default()
     }
 }

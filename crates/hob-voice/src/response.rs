@@ -41,6 +41,8 @@ pub(crate) struct Response {
     message: Option<usize>,
     text: String,
     voice: Option<Voice>,
+    /// The chat stream that waits for the first sound.
+    held: Option<u64>,
     /// The model's numbers of its calls, and their output indexes.
     calls: Vec<(u32, usize)>,
     completion: Option<Completion>,
@@ -67,6 +69,7 @@ impl Response {
             message: None,
             text: String::new(),
             voice: None,
+            held: None,
             calls: Vec::new(),
             completion: None,
         };
@@ -138,6 +141,7 @@ impl Response {
             Some(Ok(SpeechEvent::Words(words))) => voice.take_words(words, &mut self.effects),
             Some(Ok(SpeechEvent::Audio(samples))) => {
                 voice.take_samples(&samples, now, &mut self.effects);
+                self.go_on_with_chat();
             }
             // Markup alone is nothing to say.
             None | Some(Err(ModelError::EmptyText)) if voice.text_ended => self.end_speech(now),
@@ -196,11 +200,30 @@ impl Response {
             Some(voice) => {
                 voice.write(piece, &mut self.effects);
                 self.mark_clause(now);
+                self.hold_chat();
             }
             None => {
                 let (at, delta) = (self.message_ref(), piece.to_owned());
                 self.send(RealtimeEvent::TextDelta { at, delta });
             }
+        }
+    }
+
+    /// Lets the model wait once the voice has something to say.
+    fn hold_chat(&mut self) {
+        let is_due = self.voice.as_ref().is_some_and(Voice::is_about_to_begin);
+        if let ChatState::Running(stream) = self.chat
+            && is_due
+            && self.held.is_none()
+        {
+            self.held = Some(stream);
+            self.effects.push(SessionEffect::HoldChat { stream });
+        }
+    }
+
+    fn go_on_with_chat(&mut self) {
+        if let Some(stream) = self.held.take() {
+            self.effects.push(SessionEffect::GoOnWithChat { stream });
         }
     }
 

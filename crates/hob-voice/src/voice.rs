@@ -57,6 +57,11 @@ impl Voice {
         &self.spoken.text[..self.shown]
     }
 
+    /// The speech model has the first clause, and has not said anything.
+    pub(crate) fn is_about_to_begin(&self) -> bool {
+        !self.spoken.text.is_empty() && self.spoken.samples == 0 && !self.has_ended
+    }
+
     pub(crate) fn write(&mut self, text: &str, effects: &mut Vec<SessionEffect>) {
         for piece in self.cutter.push(text) {
             self.say(piece, effects);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::chat::{ChatEvent, EmbedRequest, Embeddings};
+use hob_core::chat::{ChatEvent, EmbedRequest, Embeddings, Reading};
 use hob_core::{ChatCard, ChatModel, ChatRequest, ChatStream, ModelError, ModelState};
 
 use super::crashed_grammars::{Compiling, CrashedGrammars, Fingerprint};
@@ -72,7 +72,10 @@ impl ModelWorker<ChatClient> {
         fingerprint
             .map_or(Ok(()), |fingerprint| self.client.crashed_grammars.check(fingerprint))?;
         let (mut stream, loading) = self.open().await?;
-        let credit = self.client.options.unread_events_max;
+        let credit = match request.reading {
+            Reading::Paced => Reading::EVENTS_AHEAD_MAX,
+            Reading::Streamed | Reading::Whole => self.client.options.unread_events_max,
+        };
         let trace = request.trace.clone();
         let request = Box::new(request);
         stream.orders().send(&ChatOrder::Chat { request, credit }).await?;

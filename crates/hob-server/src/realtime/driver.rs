@@ -262,6 +262,8 @@ impl Driver<'_> {
         match effect {
             SessionEffect::StartTranscript(start) => self.stages.transcribe(context(), start),
             SessionEffect::StartChat(start) => self.stages.chat(context(), *start),
+            SessionEffect::HoldChat { stream } => self.stages.read_chat(stream, false),
+            SessionEffect::GoOnWithChat { stream } => self.stages.read_chat(stream, true),
             SessionEffect::StartSpeech(start) => self.stages.speak(context(), start),
             SessionEffect::WarmPrompt(request) => {
                 if let Ok(context) = context() {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{AbortHandle, BoxStream, SelectAll, abortable};
@@ -15,6 +16,8 @@ use hob_core::{
 };
 use hob_voice::{ChatStart, SessionInput, SpeechStart, TranscriptStart};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::chat_name;
 use crate::api_error::ApiError;
@@ -31,6 +34,8 @@ use crate::tracker::RequestStart;
 const PIECES_MAX: usize = 4_096;
 /// Samples that wait for transcription models: 60 s. Beyond this the socket is not read.
 const UNREAD_SAMPLES_MAX: usize = 60 * Sound::RATE_HZ as usize;
+/// How long an answer waits for the first sound of its voice.
+const HOLD_MAX: Duration = Duration::from_secs(1);
 /// Expected seconds of speech of one answer, for admission.
 const SPEECH_GUESS: SoundSeconds = SoundSeconds(5.0);
 
@@ -50,9 +55,13 @@ struct RunningStage {
 
 /// What the driver gives to a running stream.
 enum StageFeed {
-    Nothing,
     Sound(Option<Sender<UnreadSound>>),
-    Text { pieces: Option<Sender<String>>, chars: Arc<AtomicU32> },
+    Text {
+        pieces: Option<Sender<String>>,
+        chars: Arc<AtomicU32>,
+    },
+    /// Whether the answer is read.
+    Gate(watch::Sender<bool>),
 }
 
 /// Samples that count as unread until they are taken or dropped.
@@ -104,7 +113,15 @@ impl Stages {
             StageEvent::Began(()) => None,
             StageEvent::Next(event) => Some(SessionInput::Chat { stream, event }),
         };
-        self.run(stream, StageFeed::Nothing, events(opening, None, wrap));
+        let (gate, is_open) = watch::channel(true);
+        self.run(stream, StageFeed::Gate(gate), gated(events(opening, None, wrap), is_open));
+    }
+
+    /// Reads a chat stream, or lets it wait.
+    pub(super) fn read_chat(&mut self, stream: u64, is_read: bool) {
+        if let Some(StageFeed::Gate(gate)) = self.feed(stream) {
+            gate.send_replace(is_read);
+        }
     }
 
     pub(super) fn speak(&mut self, context: Result<RequestContext, ApiError>, start: SpeechStart) {
@@ -291,6 +308,19 @@ fn received<T: Send + 'static>(
     mut queue: Receiver<T>,
 ) -> impl stream::Stream<Item = T> + Send + 'static {
     stream::poll_fn(move |cx| queue.poll_recv(cx))
+}
+
+/// A stream that is read while the gate is open.
+fn gated(
+    inputs: BoxStream<'static, SessionInput>,
+    gate: watch::Receiver<bool>,
+) -> BoxStream<'static, SessionInput> {
+    let read = stream::unfold((inputs, gate), |(mut inputs, mut gate)| async move {
+        // A voice that has nothing to say yet does not stop the answer, and a gate without a stage is about to be dropped.
+        let _open = timeout(HOLD_MAX, gate.wait_for(|is_open| *is_open)).await.is_ok();
+        Some((inputs.next().await?, (inputs, gate)))
+    });
+    read.boxed()
 }
 
 /// A step of an answer.

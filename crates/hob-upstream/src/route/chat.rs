@@ -58,7 +58,7 @@ impl RouteTask for Chat {
     }
 
     fn is_streamed(request: &ChatRequest) -> bool {
-        request.reading == Reading::Streamed
+        request.reading.is_streamed()
     }
 
     fn role(event: &ChatEvent) -> EventRole {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_core::chat::Reading;
 use hob_core::{
     ModelError, ModelState, Sound, SoundSeconds, TranscriptEvent, TranscriptModel,
     TranscriptRequest, TranscriptStream, Transcription,
@@ -44,7 +43,7 @@ impl RouteTask for Transcription {
     }
 
     fn is_streamed(request: &TranscriptRequest) -> bool {
-        request.reading == Reading::Streamed
+        request.reading.is_streamed()
     }
 
     fn role(event: &TranscriptEvent) -> EventRole {

@@ -75,7 +75,7 @@ impl Script {
     }
 
     fn speak(&mut self, frames: u32) -> &mut Script {
-        self.frames(0.9, frames)
+        self.frames(0.8, frames)
     }
 
     fn silence(&mut self, frames: u32) -> &mut Script {
@@ -152,6 +152,8 @@ fn shown(effect: SessionEffect) -> Option<String> {
         SessionEffect::StartChat(start) => {
             format!("start chat {} {}", start.stream, dialogue(&start.request))
         }
+        SessionEffect::HoldChat { stream } => format!("hold {stream}"),
+        SessionEffect::GoOnWithChat { stream } => format!("go on {stream}"),
         SessionEffect::StartSpeech(start) => format!("start speech {}", start.stream),
         SessionEffect::Say { stream, text } => format!("say {stream} '{text}'"),
         SessionEffect::EndText { stream } => format!("end text {stream}"),

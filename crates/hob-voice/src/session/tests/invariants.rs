@@ -79,6 +79,9 @@ impl Seen {
             SessionEffect::Say { stream, .. } | SessionEffect::EndText { stream } => {
                 assert_eq!(self.streams.get(&stream), Some(&Kind::Speech));
             }
+            SessionEffect::HoldChat { stream } | SessionEffect::GoOnWithChat { stream } => {
+                assert!(self.started.contains(&stream));
+            }
             SessionEffect::Cancel { stream } => {
                 assert!(self.started.contains(&stream));
                 self.streams.remove(&stream);

@@ -53,6 +53,7 @@ fn an_answer_is_written_during_the_pause_and_spoken_after_the_turn() {
         "say 3 'Good morning,'",
         "say 3 ''",
         "say 3 ' Ann. How'",
+        "hold 2",
     ]);
     script.write(2, " are you?").finish(2).check(&["say 3 ' are you?'", "end text 3"]);
     script.now += Duration::from_millis(40);
@@ -60,6 +61,7 @@ fn an_answer_is_written_during_the_pause_and_spoken_after_the_turn() {
         "spoken 'Good morning, Ann. How are you?'",
         "audio 2400",
         "audio 2400",
+        "go on 2",
         "measured 512 0 0 0 40",
     ]);
     script.end_speech(3).check(&[
@@ -129,16 +131,44 @@ fn a_sentence_that_seems_complete_ends_the_turn_at_once() {
         "start transcript 1",
         "speech started item_1 0",
         "warm []",
+        "judge 2: 12288",
         "end sound 1",
-        "judge 2: 13312",
     ]);
     let verdict = |turn, probability| SessionInput::TurnJudged { turn, probability };
     script.feed(verdict(1, 0.9)).feed(verdict(2, 0.5)).check(&[]);
-    script.speak(1).silence(6);
+    script.speak(1).silence(8);
     script.log.clear();
     script.feed(verdict(2, 0.9)).check(&[]);
     script.feed(verdict(4, 0.9));
-    assert_eq!(script.log[0], "speech stopped item_1 1056");
+    assert_eq!(script.log[0], "speech stopped item_1 1120");
+}
+
+#[test]
+fn a_verdict_that_comes_early_counts_after_a_quarter_of_a_second() {
+    let verdict = |turn| SessionInput::TurnJudged { turn, probability: 0.9 };
+    let mut script = Script::new(semantic);
+    script.speak(20).silence(4);
+    script.log.clear();
+    script.feed(verdict(2)).silence(3).check(&["end sound 1"]);
+    script.silence(1);
+    assert_eq!(script.log[0], "speech stopped item_1 896");
+    // Speech before that: the next silence has a question of its own.
+    let mut script = Script::new(semantic);
+    script.speak(20).silence(4).feed(verdict(2)).speak(5);
+    script.log.clear();
+    script.silence(8).check(&["judge 3: 16896", "end sound 1"]);
+}
+
+#[test]
+fn a_longer_silence_asks_again_and_wants_a_surer_answer() {
+    let verdict = |turn, probability| SessionInput::TurnJudged { turn, probability };
+    let mut script = Script::new(semantic);
+    script.speak(20).silence(30).feed(verdict(2, 0.4));
+    script.log.clear();
+    script.silence(1).check(&["judge 3: 26112"]);
+    script.feed(verdict(3, 0.8)).check(&[]);
+    script.feed(verdict(3, 0.95));
+    assert_eq!(script.log[0], "speech stopped item_1 1632");
 }
 
 #[test]
@@ -194,6 +224,22 @@ fn speech_of_the_user_ends_the_answer_and_keeps_what_was_heard() {
     script.wait(1_999).check(&[]);
     script.wait(1);
     assert_eq!(script.log.last().map(String::as_str), Some("truncated item_3 688"));
+}
+
+#[test]
+fn a_clear_voice_interrupts_at_once_and_an_unclear_one_after_300_ms() {
+    let begins = ["start transcript 4", "speech started item_4 1152"];
+    let mut script = speaking();
+    script.frames(0.95, 2).check(&[]);
+    script.frames(0.95, 1);
+    assert_eq!(script.log[..2], begins);
+    let mut script = speaking();
+    script.frames(0.95, 2).speak(6).check(&begins[..1]);
+    script.speak(1);
+    assert_eq!(script.log[0], begins[1]);
+    // A sound that ends before does not interrupt.
+    let mut script = speaking();
+    script.frames(0.95, 2).frames(0.6, 2).silence(20).check(&[]);
 }
 
 #[test]
