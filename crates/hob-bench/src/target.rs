@@ -74,6 +74,14 @@ impl Target {
         spoken_by(&Endpoint::parse(url).ok()?, key)
     }
 
+    /// The only model of a kind, such as `chat`, on a server that lists the kinds of its models, as hob does.
+    pub fn only_of_kind(url: &str, key: Option<&str>, kind: &str) -> Option<String> {
+        let endpoint = Endpoint::parse(url).ok()?;
+        let asked = ask(&endpoint, "/v1/models", key, None, PATIENCE).ok()?;
+        let listed = models_of_kind(&asked.body, kind);
+        <[String; 1]>::try_from(listed).ok().filter(|_| asked.status == 200).map(|[model]| model)
+    }
+
     /// See [`Target::spoken`].
     pub fn speech_model(&self) -> Option<String> {
         spoken_by(&self.endpoint, self.key.as_deref())
@@ -227,6 +235,13 @@ fn only(server: String, models: Vec<String>) -> Result<String, TargetError> {
     }
 }
 
+fn models_of_kind(body: &[u8], kind: &str) -> Vec<String> {
+    let listed: Value = serde_json::from_slice(body).unwrap_or_default();
+    let entries = listed["data"].as_array().into_iter().flatten();
+    let of_kind = entries.filter(|entry| entry["hob"]["kind"] == kind);
+    of_kind.filter_map(|entry| entry["id"].as_str().map(str::to_owned)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,6 +251,9 @@ mod tests {
         assert_eq!(models(br#"{"data":[{"id":"a"},{"id":"b"}]}"#), ["a", "b"]);
         assert_eq!(models(br#"{"models":[{"name":"c:1"}]}"#), ["c:1"]);
         assert_eq!(models(b"<html>"), [""; 0]);
+        let kinds = br#"{"data":[{"id":"a","hob":{"kind":"chat"}},{"id":"b","hob":{"kind":"speech"}},{"id":"c"}]}"#;
+        assert_eq!(models_of_kind(kinds, "chat"), ["a"]);
+        assert_eq!(models_of_kind(b"<html>", "chat"), [""; 0]);
     }
 
     #[test]

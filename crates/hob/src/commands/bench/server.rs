@@ -82,6 +82,17 @@ pub(crate) enum Purpose {
     Transcription,
 }
 
+impl Purpose {
+    /// The kind of model, as hob lists it.
+    fn kind(self) -> &'static str {
+        match self {
+            Purpose::Chat => "chat",
+            Purpose::Speech => "speech",
+            Purpose::Transcription => "transcription",
+        }
+    }
+}
+
 /// The address and protocol, in the library's types. No request has been sent yet.
 #[derive(Debug)]
 pub(crate) struct ServerPlan {
@@ -307,7 +318,8 @@ impl ServerPlan {
         };
         let key = key.as_ref().map(Secret::expose);
         let spoken = || (self.purpose == Purpose::Speech).then(|| Target::spoken(&self.url, key));
-        let model = self.model.clone().or_else(|| spoken().flatten());
+        let of_kind = || Target::only_of_kind(&self.url, key, self.purpose.kind());
+        let model = self.model.clone().or_else(|| spoken().flatten()).or_else(of_kind);
         let target = Target::find(&self.url, self.api, model.as_deref(), key)?;
         let mut facts = Facts::reported(&target);
         facts.engine.argv = self.argv;
