@@ -27,7 +27,7 @@ fn question(messages: Value) -> Value {
 
 #[test]
 fn the_second_turn_of_a_conversation_reuses_the_cache() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["smollm2"]);
     let served = ready(&user, &home);
     let asked = json!([{"role": "user", "content": "Say hello to Anna."}]);
     let first = served.chat(&question(asked.clone())).expect("an answer");
@@ -49,7 +49,7 @@ fn the_second_turn_of_a_conversation_reuses_the_cache() {
 
 #[test]
 fn a_prompt_that_does_not_fit_is_refused_with_both_numbers() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["smollm2"]);
     let served = ready(&user, &home);
     let long = "word ".repeat(20_000);
     let body = question(json!([{"role": "user", "content": long}]));
@@ -67,7 +67,7 @@ fn a_prompt_that_does_not_fit_is_refused_with_both_numbers() {
 
 #[test]
 fn a_schema_is_kept_by_the_real_model_whatever_the_budget() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["smollm2"]);
     let served = ready(&user, &home);
     let schema = json!({
         "type": "object", "additionalProperties": false, "required": ["city", "people"],
@@ -91,7 +91,7 @@ fn a_schema_is_kept_by_the_real_model_whatever_the_budget() {
 
 #[test]
 fn eight_answers_end_with_an_error_when_their_worker_is_killed_and_the_next_request_works() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["smollm2", "kokoro"]);
     let served = ready(&user, &home);
     let speech = served.ask(&"The sea is calm tonight. ".repeat(20), "af_heart").expect("sound");
     let mut speech = speech.into_reader();
@@ -149,7 +149,7 @@ fn last_line(served: &Served, text: &str) -> String {
 
 #[test]
 fn a_model_is_unloaded_and_comes_back_for_the_next_question() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["smollm2"]);
     let served = ready(&user, &home);
     let url = served.url.trim_end_matches('/');
     user.hob(&["unload", "smollm2", "--server", url]).assert().success();

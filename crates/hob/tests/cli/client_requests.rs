@@ -109,7 +109,7 @@ fn entity(number: usize) -> String {
 
 #[test]
 fn home_assistant_s_tools_and_entities_fit() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["smollm2"]);
     let served = ready(&user, &home);
     let entities: String = (1..=40).map(entity).collect();
     let system = format!(

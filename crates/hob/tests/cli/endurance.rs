@@ -23,7 +23,7 @@ fn likeness(a: &[i16], b: &[i16]) -> f64 {
 
 #[test]
 fn two_clients_at_once_hear_their_own_text_to_the_last_sample() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["kokoro"]);
     let mut served = Served::start(&user, &home);
     served.note("kokoro is ready");
     let alone = [served.samples(SEA, "af_heart"), served.samples(TRAIN, "bm_fable")];
@@ -47,7 +47,7 @@ fn two_clients_at_once_hear_their_own_text_to_the_last_sample() {
 
 #[test]
 fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["kokoro"]);
     let mut served = Served::start(&user, &home);
     served.note("kokoro is ready");
     let mut body = served.ask(&SEA.repeat(40), "af_heart").expect("an answer").into_reader();
@@ -70,7 +70,7 @@ fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced() {
 
 #[test]
 fn five_hundred_clients_who_leave_are_not_worked_for() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["kokoro"]);
     let mut served = Served::start(&user, &home);
     served.note("kokoro is ready");
     let leave = |clients: std::ops::Range<u64>| {
@@ -102,7 +102,7 @@ fn five_hundred_clients_who_leave_are_not_worked_for() {
 
 #[test]
 fn another_program_decodes_every_format_to_the_same_length() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["kokoro"]);
     let mut served = Served::start(&user, &home);
     served.note("kokoro is ready");
     let samples = served.samples(TRAIN, "af_heart").len();

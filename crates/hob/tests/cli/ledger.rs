@@ -2,8 +2,6 @@
 //! The server has real models and its own home, so no other program writes there.
 
 use std::ffi::OsString;
-use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,15 +9,6 @@ use serde_json::{Value, json};
 
 use crate::real_server::Served;
 use crate::{User, stderr, stdout};
-
-/// A home with the models of the test home and nothing else.
-fn user_of_the_models() -> (User, [(&'static str, OsString); 1]) {
-    let (user, [(name, models)]) = User::with_models();
-    let home = user.path("hob");
-    std::fs::create_dir(&home).expect("a folder");
-    symlink(Path::new(&models).join("models"), home.join("models")).expect("a link");
-    (user, [(name, home.into())])
-}
 
 fn ledger(user: &User, home: &[(&'static str, OsString); 1], args: &[&str]) -> String {
     let mut command = user.hob(&[&["ledger"], args].concat());
@@ -41,7 +30,7 @@ fn rows(user: &User, home: &[(&'static str, OsString); 1], count: usize) -> Vec<
 
 #[test]
 fn rows_outlive_a_server_that_is_killed() {
-    let (user, home) = user_of_the_models();
+    let (user, home) = User::with_only(&["kokoro", "smollm2"]);
     let mut served = Served::start(&user, &home);
     served.note("smollm2 is ready");
     let hi = json!([{"role": "user", "content": "Say hello to Anna."}]);
@@ -94,7 +83,7 @@ fn rows_outlive_a_server_that_is_killed() {
 
 #[test]
 fn a_ledger_that_is_none_is_left_alone_and_can_be_done_without() {
-    let (user, home) = user_of_the_models();
+    let (user, home) = User::with_only(&["kokoro", "smollm2"]);
     let file = user.path("hob/ledger.sqlite3");
     std::fs::write(&file, "a diary ".repeat(100)).expect("written");
     let mut served = Served::start(&user, &home);

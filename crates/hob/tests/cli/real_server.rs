@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 use crate::User;
@@ -14,6 +16,19 @@ impl User {
         let home = std::env::var_os("HOB_TEST_HOME");
         let home = home.expect("HOB_TEST_HOME is not set: `make test` sets it");
         (User::new(), [("HOB_HOME", home)])
+    }
+
+    /// A user of a new home with these models of the test home. A server of fewer models starts sooner.
+    pub(crate) fn with_only(models: &[&str]) -> (User, [(&'static str, OsString); 1]) {
+        let (user, [(name, home)]) = User::with_models();
+        let stored = user.path("hob/models");
+        std::fs::create_dir_all(&stored).expect("a folder");
+        for model in models {
+            let of_test_home = Path::new(&home).join("models").join(model);
+            symlink(of_test_home, stored.join(model)).expect("a link");
+        }
+        let home = user.path("hob").into_os_string();
+        (user, [(name, home)])
     }
 }
 

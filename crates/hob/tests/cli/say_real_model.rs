@@ -106,7 +106,7 @@ fn a_server_gets_ready_speaks_and_takes_its_workers_with_it() {
 
 #[test]
 fn a_second_hob_reports_that_the_first_is_running() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["kokoro"]);
     let mut served = Served::start(&user, &home);
     served.note("loading kokoro");
     let address = served.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
@@ -122,7 +122,7 @@ fn a_second_hob_reports_that_the_first_is_running() {
 #[test]
 fn a_model_takes_no_more_memory_than_was_predicted() {
     let (context_tokens, kv, parallel) = (1_024, "q8_0", 2);
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["smollm2"]);
     let chat = format!(
         "[chat]\nmodel = \"smollm2\"\ncontext_tokens = {context_tokens}\nkv_type = \"{kv}\"\n\
          parallel = {parallel}\n"
@@ -149,7 +149,7 @@ fn a_model_takes_no_more_memory_than_was_predicted() {
 
 #[test]
 fn an_empty_answer_through_an_alias_is_an_answer() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["smollm2"]);
     user.write("hob.toml", "[alias.a]\nto = [\"smollm2\"]\n");
     let mut served = Served::start(&user, &home);
     served.note("smollm2 is ready");
