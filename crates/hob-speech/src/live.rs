@@ -141,6 +141,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn sound_waits_for_no_more_than_15_ms() {
+        let mut reader = LiveSoundReader::new(SoundEncoding::Pcm16).expect("a reader");
+        let heard: usize =
+            (0..5).map(|_| reader.read(&[0; 2 * 480]).expect("samples of 20 ms").len()).sum();
+        assert!(heard >= 16 * (100 - 15), "{heard} samples of 100 ms");
+    }
+
     proptest! {
         #[test]
         fn where_the_bytes_are_cut_does_not_matter(bytes: Vec<u8>, cuts: Vec<u8>) {

@@ -33,7 +33,7 @@ pub(crate) struct EndpointRules {
 /// What changed with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Speech probably began, at most [`Endpoint::onset_samples`] ago. It is no cough if `is_sure`.
+    /// Speech probably began, at most [`Endpoint::onset_samples`] ago. If `is_sure`, it may interrupt.
     Onset {
         is_sure: bool,
     },

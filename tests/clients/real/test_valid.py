@@ -1,12 +1,8 @@
-"""Checks that every constrained answer is valid: at temperature 1, with any seed and few tokens.
-
-Environment: HOB_CONSTRAINED_ANSWERS, how many (63: each kind with each token limit, three times).
-"""
+"""Checks that 200 of 200 constrained answers are valid: at temperature 1, with any seed and few tokens."""
 
 import collections
 import concurrent.futures
 import json
-import os
 
 import jsonschema
 import openai
@@ -14,13 +10,13 @@ import openai
 from conftest import MODEL
 from schemas import FORMATS, TOOLS, parameters_of
 
-REQUESTS = int(os.environ.get("HOB_CONSTRAINED_ANSWERS", "63"))
+REQUESTS = 200
 AT_ONCE = 4
 # Token limits as multiples of the smallest sufficient number: tight, medium, generous.
 BUDGETS = (1, 1.5, 3)
 
 
-def test_all_constrained_answers_are_valid(client):
+def test_200_of_200_answers_are_valid(client):
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         answers = list(pool.map(lambda seed: ask(client, seed), range(REQUESTS)))
     wrong = [f"seed {seed}, {kind}: {why}" for seed, (kind, why, _) in enumerate(answers) if why]

@@ -310,14 +310,18 @@ fn received<T: Send + 'static>(
     stream::poll_fn(move |cx| queue.poll_recv(cx))
 }
 
-/// A stream that is read while the gate is open.
+/// A stream that is read while the gate is open. After [`HOLD_MAX`] it is read anyway, to its end: a voice that has
+/// nothing to say must not stop the answer.
 fn gated(
     inputs: BoxStream<'static, SessionInput>,
     gate: watch::Receiver<bool>,
 ) -> BoxStream<'static, SessionInput> {
-    let read = stream::unfold((inputs, gate), |(mut inputs, mut gate)| async move {
-        // A voice that has nothing to say yet does not stop the answer, and a gate without a stage is about to be dropped.
-        let _open = timeout(HOLD_MAX, gate.wait_for(|is_open| *is_open)).await.is_ok();
+    let read = stream::unfold((inputs, Some(gate)), |(mut inputs, mut gate)| async move {
+        if let Some(waited_for) = &mut gate
+            && timeout(HOLD_MAX, waited_for.wait_for(|is_open| *is_open)).await.is_err()
+        {
+            gate = None;
+        }
         Some((inputs.next().await?, (inputs, gate)))
     });
     read.boxed()
@@ -415,5 +419,29 @@ impl UnreadSound {
 impl Drop for UnreadSound {
     fn drop(&mut self) {
         self.unread.fetch_sub(self.samples.len(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_waits_for_its_voice_once_and_not_for_each_word() {
+        let ticks = || stream::iter((0..5).map(|_| SessionInput::Tick)).boxed();
+        let (gate, is_open) = watch::channel(false);
+        let begun = Instant::now();
+        let mut read = gated(ticks(), is_open);
+        assert!(read.next().await.is_some());
+        assert_eq!(begun.elapsed(), HOLD_MAX);
+        assert_eq!((read.count().await, begun.elapsed()), (4, HOLD_MAX));
+        drop(gate);
+        // The first sound opens the gate before that.
+        let (gate, is_open) = watch::channel(false);
+        let (begun, read) = (Instant::now(), gated(ticks(), is_open));
+        gate.send_replace(true);
+        assert_eq!((read.count().await, begun.elapsed()), (5, Duration::ZERO));
     }
 }
