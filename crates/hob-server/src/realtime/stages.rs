@@ -26,6 +26,7 @@ use crate::chat_answer;
 use crate::context::RequestContext;
 use crate::generic_answer::{Answer, AnswerTask};
 use crate::in_flight::Endpoint;
+use crate::lifecycle::load_if_ours;
 use crate::request_body::RequestGuards;
 use crate::speech_plan::voice;
 use crate::tracker::RequestStart;
@@ -290,6 +291,8 @@ async fn open_speech(
         instructions: None,
         trace: Trace::default(),
     };
+    // A speech model that is not loaded refuses requests, because clients can repeat them. Here, the answer would end.
+    load_if_ours(resolved.model.lifecycle.as_ref(), None, context.limits()).await?;
     let start = request_start(context, Endpoint::SPEECH, resolved.name)?;
     Answer::start(start, &resolved.model, SPEECH_GUESS, vec![request]).await
 }

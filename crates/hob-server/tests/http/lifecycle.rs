@@ -76,6 +76,9 @@ impl ModelLifecycle for StagedLifecycle {
     fn load(&self) -> BoxFuture<'_, Loaded> {
         self.record(LifecycleCall::Load);
         async {
+            if self.state() == ModelState::Ready {
+                return Ok(());
+            }
             *locked(&self.state) = ModelState::Loading { ready_in: Duration::from_millis(1500) };
             let loaded = self.loads.lock().await.recv().await.expect("an end");
             *locked(&self.state) =

@@ -2,6 +2,7 @@
 //! What follows what is `hob-voice`'s, and tested there; here it is sockets, keys, places and the end of everything.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,20 +12,22 @@ use futures::{FutureExt, SinkExt};
 use hob_core::chat::Role;
 use hob_core::scripted::ScriptedChat;
 use hob_core::{
-    Admission, Chat, ChatEvent, ModelError, ModelState, RegisteredModel, Registry, Sound, Speech,
-    SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText, Transcribed,
-    TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, Transcription,
-    TurnModel, TurnTaking, Voice, VoiceDetector,
+    Admission, Chat, ChatEvent, MemoryUse, ModelError, ModelLifecycle, ModelState, RegisteredModel,
+    Registry, Sound, Speech, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText,
+    Transcribed, TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream,
+    Transcription, TurnModel, TurnTaking, Voice, VoiceDetector,
 };
 use hob_server::{KeyDigest, KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::chat_model;
 use crate::client::{no_hang, post_with};
+use crate::lifecycle::{Loaded, StagedLifecycle};
 use crate::model::StagedSpeech;
 use crate::server::Server;
 
@@ -91,19 +94,26 @@ impl TranscriptModel for Ears {
 }
 
 /// Makes a quarter of a second of sound for each piece of text.
-struct Mouth(Vec<Voice>);
+struct Mouth {
+    voices: Vec<Voice>,
+    /// While it is not ready, the model refuses.
+    lifecycle: Arc<StagedLifecycle>,
+}
 
 impl SpeechModel for Mouth {
     fn voices(&self) -> &[Voice] {
-        &self.0
+        &self.voices
     }
 
     fn state(&self) -> ModelState {
-        ModelState::Ready
+        self.lifecycle.state()
     }
 
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
         async move {
+            if let ModelState::Loading { .. } | ModelState::Cold = self.state() {
+                return Err(ModelError::Loading { retry_after: Duration::from_secs(1) });
+            }
             let SpeechText::Arriving(text) = request.text else { unreachable!("the text arrives") };
             let spoken = text.filter(|piece| std::future::ready(!piece.is_empty()));
             let sound = spoken.map(|_| Ok(SpeechEvent::Audio(vec![0.25; 6_000])));
@@ -121,6 +131,8 @@ fn answers(count: usize) -> Vec<Result<Vec<chat_model::Event>, ModelError>> {
 struct Stage {
     server: Server,
     chat: Arc<ScriptedChat>,
+    voice: Arc<StagedLifecycle>,
+    voice_loads: mpsc::Sender<Loaded>,
 }
 
 async fn stage_with(options: ServerOptions) -> Stage {
@@ -129,9 +141,12 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let admission = Admission::new(8, 0.5);
     let model: Arc<dyn hob_core::ChatModel> = chat.clone();
     registry.add(Arc::new(RegisteredModel::<Chat>::new("smol", model, Admission::new(8, 0.1))));
-    let mouth = Arc::new(Mouth(hob_wire::openai_voices()));
-    let mouth = RegisteredModel::<Speech>::new("kokoro", mouth, Admission::new(8, 0.5));
-    registry.add(Arc::new(mouth));
+    let (lifecycle, voice_loads) = StagedLifecycle::new();
+    lifecycle.occupy(ModelState::Ready, MemoryUse::default());
+    let mouth = Mouth { voices: hob_wire::openai_voices(), lifecycle: Arc::clone(&lifecycle) };
+    let mouth = RegisteredModel::<Speech>::new("kokoro", Arc::new(mouth), Admission::new(8, 0.5));
+    let held = Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>;
+    registry.add(Arc::new(RegisteredModel { lifecycle: Some(held), ..mouth }));
     let ears = RegisteredModel::<Transcription>::new("whisper", Arc::new(Ears), admission.clone());
     registry.add(Arc::new(ears));
     let options = ServerOptions {
@@ -140,7 +155,8 @@ async fn stage_with(options: ServerOptions) -> Stage {
         ..options
     };
     let voice = Arc::new(StagedSpeech::new());
-    Stage { server: Server::start_registry(registry, options, voice, admission).await, chat }
+    let server = Server::start_registry(registry, options, voice, admission).await;
+    Stage { server, chat, voice: lifecycle, voice_loads }
 }
 
 fn options() -> ServerOptions {
@@ -331,6 +347,20 @@ async fn a_written_turn_can_be_answered_as_text_alone() {
     let events = talker.until("response.done").await;
     assert_eq!(joined(&events, "response.output_text.delta"), ANSWER);
     assert!(!types(&events).contains(&"response.output_audio.delta"));
+}
+
+#[tokio::test]
+async fn an_answer_waits_for_a_voice_that_starts_again() {
+    let stage = stage_with(options()).await;
+    let mut talker = stage.open().await;
+    talker.until("session.created").await;
+    stage.voice.occupy(ModelState::Cold, MemoryUse::default());
+    stage.voice_loads.send(Ok(())).await.expect("a server");
+    talker.write("Hello").await;
+    talker.send(json!({"type": "response.create"})).await;
+    let events = talker.until("response.done").await;
+    assert_eq!(events.last().expect("the last")["response"]["status"], "completed", "{events:?}");
+    assert!(types(&events).contains(&"response.output_audio.delta"), "{events:?}");
 }
 
 #[tokio::test]
