@@ -61,6 +61,11 @@ test-build:
 
 .PHONY: models
 models: test-build ## download the models that the tests use
+	$(MAKE) --no-print-directory downloads
+
+# Needs test-build.
+.PHONY: downloads
+downloads:
 	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull
 
 .PHONY: test-page
