@@ -20,7 +20,7 @@ LISTEN ?= 127.0.0.1:8484
 # Compiles ggml for the vector instructions of this machine. Without these settings ggml uses AVX2 at most.
 # For a binary that runs on other machines: make build PORTABLE=yes
 CPU := $(if $(PORTABLE),,$(shell grep -m1 '^flags' /proc/cpuinfo 2>/dev/null))
-units = $(foreach pair,avx512f:AVX512 avx512_vbmi:AVX512_VBMI avx512_vnni:AVX512_VNNI \
+units = $(foreach pair,avx512f:AVX512 avx512vbmi:AVX512_VBMI avx512_vnni:AVX512_VNNI \
   avx512_bf16:AVX512_BF16 avx_vnni:AVX_VNNI,\
   $(if $(filter $(firstword $(subst :, ,$(pair))),$(CPU)),GGML_$(lastword $(subst :, ,$(pair)))))
 $(foreach unit,$(units),$(eval export $(unit) := ON))
