@@ -105,6 +105,11 @@ tidy: test-build ## check the project's own rules, and whether generated docs ar
 docs: ## regenerate the generated reference pages
 	cargo xtask docs
 
+.PHONY: voice-statistics
+voice-statistics: models ## measure the voices again; needed after a change of the stored speech model
+	$(TARGET)/debug/examples/measure_voices $(HOB_TEST_HOME)/models/kokoro/* \
+	  crates/hob-engines/src/speech/kokoro/voice_statistics.bin
+
 .PHONY: deny
 deny: $(DENY) ## check licences, sources and (if their database can be reached) advisories
 	cargo fetch --locked --quiet

@@ -13,7 +13,7 @@ use crate::onnx::proto::{DATA_FLOAT, DATA_INT64, ValueInfoProto};
 use crate::onnx::{Graph, GraphError};
 
 /// Increases with every change of the stored form, so that a newer hob makes it again.
-pub const TRANSFORM_VERSION: u32 = 3;
+pub const TRANSFORM_VERSION: u32 = 4;
 
 /// Where the graph is split: the text's features, stretched to one column per frame.
 const FEATURES: &str = "/encoder/MatMul_1_output_0";

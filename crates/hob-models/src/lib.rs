@@ -35,7 +35,7 @@ pub use store::{
 };
 pub use transform::{
     CHAT_MODEL_FILE, ChatTransform, KokoroTransform, RawFiles, Transform, TransformError,
-    TurnTakingTransform, WhisperTransform,
+    TurnTakingTransform, WhisperTransform, transform_for,
 };
 pub use turn_taking::NAME as TURN_TAKING_NAME;
 pub use whisper::{WhisperDims, WhisperError, WhisperHeader, WhisperMemory, mel_filters};

@@ -9,6 +9,7 @@ mod whisper;
 use std::path::{Path, PathBuf};
 
 use crate::DiskError;
+use crate::catalog::{Entry, Purpose};
 use crate::progress::{Cancelled, Watch};
 
 pub(crate) use chat::MODEL_FILE;
@@ -45,6 +46,16 @@ pub enum TransformError {
     Disk(#[from] DiskError),
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
+}
+
+/// The transformation for a model of the catalog, or one that was found elsewhere.
+pub fn transform_for(entry: &Entry) -> Box<dyn Transform> {
+    match entry.purpose {
+        Purpose::Speech => Box::new(KokoroTransform),
+        Purpose::Chat => Box::new(ChatTransform),
+        Purpose::Transcription => Box::new(WhisperTransform::of(entry)),
+        Purpose::TurnTaking => Box::new(TurnTakingTransform),
+    }
 }
 
 /// The published files, each verified.
@@ -112,6 +123,17 @@ impl TransformError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Catalog;
+
+    #[test]
+    fn each_purpose_is_stored_in_its_own_form() {
+        let catalog = Catalog::builtin();
+        let version = |name| transform_for(catalog.find(name).expect(name)).version();
+        assert_eq!(version("kokoro"), KokoroTransform.version());
+        assert_eq!(version("smollm2"), ChatTransform.version());
+        assert_eq!(version("smart-turn"), TurnTakingTransform.version());
+        assert_eq!(version("whisper-base"), WhisperTransform::default().version());
+    }
 
     #[test]
     fn raw_files_give_only_what_was_verified() {

@@ -37,7 +37,6 @@ mod signals;
 mod sink;
 mod speaking;
 mod stdin_text;
-mod storing;
 mod talking;
 mod wire_up;
 mod worker_args;

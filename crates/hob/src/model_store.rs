@@ -24,9 +24,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::finding::finder;
-use crate::settings::{
-    DEFAULT_CHAT, DEFAULT_SPEECH, DEFAULT_TRANSCRIPTION, ModelChoice, speech_threads,
-};
+use crate::settings::{DEFAULT_CHAT, DEFAULT_SPEECH, DEFAULT_TRANSCRIPTION, ModelChoice};
 
 pub(crate) use download::{Download, DownloadOptions};
 
@@ -91,7 +89,6 @@ pub(crate) struct ModelStore {
     catalog: Catalog,
     finder: Finder,
     default_voice: String,
-    threads: usize,
 }
 
 impl ModelStore {
@@ -101,7 +98,6 @@ impl ModelStore {
             catalog: Catalog::builtin(),
             finder: finder(app),
             default_voice: app.settings.speech.default_voice.clone(),
-            threads: speech_threads(app.settings.speech.threads.wished()),
         }
     }
 
@@ -117,7 +113,7 @@ impl ModelStore {
             store: Some(store.clone()),
             limits: hob_models::FetchLimits::default(),
         };
-        ModelStore { store, catalog, finder, default_voice: "af_heart".to_owned(), threads: 1 }
+        ModelStore { store, catalog, finder, default_voice: "af_heart".to_owned() }
     }
 
     /// The models that hob uses by default, and all other stored models.

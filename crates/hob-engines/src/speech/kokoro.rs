@@ -48,8 +48,6 @@ pub mod files {
     pub const VOCODER: &str = "vocoder.onnx";
     pub const VOCABULARY: &str = "vocab.json";
     pub const VOICES: &str = "voices";
-    /// The statistics of each voice, made by [`super::Kokoro::calibrate`].
-    pub const STATISTICS: &str = "statistics";
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,12 +116,16 @@ impl Kokoro {
         self.vocabulary.keys().copied()
     }
 
-    /// Measures the statistics that a voice's utterances start from: the bytes of its file under
-    /// [`files::STATISTICS`]. About ten seconds of speech are synthesised for it.
+    /// Measures the statistics that a voice's utterances start from, as they stand in
+    /// `voice_statistics.bin`. About ten seconds of speech are synthesised for it.
     ///
     /// # Errors
     /// The voice is unknown, or the graph failed.
     pub fn calibrate(&mut self, voice: &str) -> Result<Vec<u8>, SynthesisError> {
+        Ok(self.measure(voice)?.to_bytes())
+    }
+
+    fn measure(&mut self, voice: &str) -> Result<VoiceStatistics, SynthesisError> {
         let mut statistics = VoiceStatistics::empty(self.vocoder.channels());
         for phonemes in statistics::CALIBRATION {
             let tokens = self.tokens(phonemes)?;
@@ -134,7 +136,7 @@ impl Kokoro {
             let rendered = self.vocoder.run(&whole, &style, &own)?;
             statistics.push(&rendered.mean, &rendered.variance, whole.frames);
         }
-        Ok(statistics.to_bytes())
+        Ok(statistics)
     }
 
     /// The whole unit in one window that is normalised by itself, as the published graph does:
@@ -192,7 +194,8 @@ impl Synthesiser for Kokoro {
         let tokens = self.tokens(&unit.phonemes)?;
         let ids = tokens.len() - 2;
         let style = self.voices.style(voice, ids)?;
-        let statistics = self.voices.statistics(voice, self.vocoder.channels())?;
+        let statistics = VoiceStatistics::of(voice, self.vocoder.channels())
+            .ok_or_else(|| SynthesisError::UnknownVoice(voice.to_owned()))?;
         let contours = self.front.run(&tokens, &style, within_model(speed))?;
         let plan = WindowPlan::new(contours.durations(), &unit.phonemes);
         let mut words = plan.words(&unit.words, contours.durations());

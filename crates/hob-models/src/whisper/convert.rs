@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Seek, Write};
 use std::path::Path;
 
+use half::f16;
+
 use super::ctranslate2::CTranslate2Model;
 use super::layout::{Layout, Numbers, Placed};
 use super::{FREQUENCIES, MAGIC, WhisperDims, WhisperError, mel, vocabulary};
@@ -109,44 +111,5 @@ fn is_zero(number: &[u8]) -> bool {
 /// 16-bit floats as 32-bit floats.
 fn widened(numbers: &[u8]) -> Vec<u8> {
     let (numbers, _) = numbers.as_chunks();
-    numbers.iter().flat_map(|number| single(u16::from_le_bytes(*number)).to_le_bytes()).collect()
-}
-
-fn single(half: u16) -> f32 {
-    /// Difference of the exponents' biases, 127 and 15.
-    const BIAS: u32 = 127 - 15;
-    /// The unit of subnormal numbers, 2^-24.
-    const SMALLEST: f32 = 1.0 / 16_777_216.0;
-    let half = u32::from(half);
-    let (sign, exponent, fraction) = (half >> 15, (half >> 10) & 0x1f, half & 0x3ff);
-    let magnitude = match exponent {
-        0 => (fraction as f32 * SMALLEST).to_bits(),
-        0x1f => (0xff << 23) | (fraction << 13),
-        _ => ((exponent + BIAS) << 23) | (fraction << 13),
-    };
-    f32::from_bits((sign << 31) | magnitude)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sixteen_bits_keep_their_value() {
-        let rows = [
-            (0x0000, 0.0),
-            (0x0001, 5.960_464_5e-8),
-            (0x03ff, 6.097_555e-5),
-            (0x0400, 6.103_515_6e-5),
-            (0x3555, 0.333_251_95),
-            (0x3c00, 1.0),
-            (0xc000, -2.0),
-            (0x7bff, 65_504.0),
-            (0xfc00, f32::NEG_INFINITY),
-        ];
-        for (half, expected) in rows {
-            assert_eq!(single(half), expected, "{half:#x}");
-        }
-        assert!(single(0x8000).is_sign_negative() && single(0x7e00).is_nan());
-    }
+    numbers.iter().flat_map(|number| f16::from_le_bytes(*number).to_f32().to_le_bytes()).collect()
 }

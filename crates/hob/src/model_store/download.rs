@@ -10,13 +10,12 @@ use hob_models::catalog::names::canonical;
 use hob_models::catalog::{self, CatalogPart, Purpose};
 use hob_models::{
     Fetcher, FindError, Located, Progress, PullOptions, PullOutcome, Pulled, Puller, SourceKind,
-    Watch,
+    Watch, transform_for,
 };
 
 use super::{MB, ModelStore};
 use crate::failure::{CliResult, Failure};
 use crate::finding;
-use crate::storing::transform_for;
 
 /// What the user asked to download.
 #[derive(Clone, Debug)]
@@ -145,7 +144,7 @@ impl ModelStore {
         let (hub, token) = (self.finder.hub.clone(), self.finder.token.clone());
         let fetcher = Fetcher { hub, token, ..Fetcher::default() };
         let puller = Puller { store: &self.store, fetcher: &fetcher, options: &options };
-        let storing = transform_for(entry, self.threads);
+        let storing = transform_for(entry);
         Ok(puller.pull(entry, &*storing, &mut watch)?)
     }
 }

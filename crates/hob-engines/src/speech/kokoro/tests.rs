@@ -3,6 +3,7 @@
 
 mod agreement;
 mod distance;
+mod voice_statistics;
 mod windows;
 
 use std::env;

@@ -1,15 +1,13 @@
-//! Voices on disk: a style per length of text, and the statistics that were measured when stored.
-//! Read when first asked for and kept: a voice is half a megabyte and a third of one.
+//! Voices on disk: a style per length of text, and the names by which voices are known.
+//! Only the row for one length is read, because a voice is half a megabyte.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use hob_core::{Gender, Language, Voice};
 
-use super::statistics::VoiceStatistics;
 use super::{LoadError, TOKENS_MAX, files};
 use crate::speech::synthesiser::SynthesisError;
 
@@ -22,18 +20,17 @@ const STYLE_MAX: f32 = 16.0;
 #[derive(Debug)]
 pub(super) struct Voices {
     folder: PathBuf,
-    statistics: HashMap<String, Arc<VoiceStatistics>>,
 }
 
 impl Voices {
     pub(super) fn new(model: &Path) -> Voices {
-        Voices { folder: model.to_owned(), statistics: HashMap::new() }
+        Voices { folder: model.join(files::VOICES) }
     }
 
     /// The style for a text of `tokens` tokens: row `tokens − 1` of 510.
     pub(super) fn style(&self, voice: &str, tokens: usize) -> Result<Vec<f32>, SynthesisError> {
         let row = tokens.clamp(1, TOKENS_MAX) - 1;
-        let path = self.path(files::VOICES, voice)?;
+        let path = self.path(voice)?;
         let bytes = read_row(&path, row).map_err(|error| unreadable(&path, &error))?;
         let style: Vec<f32> =
             bytes.as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect();
@@ -43,28 +40,11 @@ impl Voices {
         }
     }
 
-    pub(super) fn statistics(
-        &mut self,
-        voice: &str,
-        channels: usize,
-    ) -> Result<Arc<VoiceStatistics>, SynthesisError> {
-        if let Some(statistics) = self.statistics.get(voice) {
-            return Ok(Arc::clone(statistics));
-        }
-        let path = self.path(files::STATISTICS, voice)?;
-        let bytes = fs::read(&path).map_err(|error| unreadable(&path, &error))?;
-        let statistics = VoiceStatistics::from_bytes(&bytes, channels)
-            .ok_or_else(|| unreadable(&path, &io::ErrorKind::InvalidData.into()))?;
-        let statistics = Arc::new(statistics);
-        self.statistics.insert(voice.to_owned(), Arc::clone(&statistics));
-        Ok(statistics)
-    }
-
     /// A name is a file name only if it looks like a voice, so that it cannot lead elsewhere.
-    fn path(&self, kind: &str, voice: &str) -> Result<PathBuf, SynthesisError> {
+    fn path(&self, voice: &str) -> Result<PathBuf, SynthesisError> {
         let is_plain = voice.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        let path = self.folder.join(kind).join(format!("{voice}.bin"));
-        if !is_plain || !self.folder.join(files::VOICES).join(format!("{voice}.bin")).exists() {
+        let path = self.folder.join(format!("{voice}.bin"));
+        if !is_plain || !path.exists() {
             return Err(SynthesisError::UnknownVoice(voice.to_owned()));
         }
         Ok(path)

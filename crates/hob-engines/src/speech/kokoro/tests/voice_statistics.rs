@@ -1,0 +1,44 @@
+//! Do the statistics in `voice_statistics.bin` belong to the stored model and its voices?
+
+use super::{kokoro, stored};
+use crate::speech::kokoro::statistics::VoiceStatistics;
+use crate::speech::kokoro::voice_list;
+
+/// Mean squared difference of the means, in units of the variance.
+fn distance(a: &VoiceStatistics, b: &VoiceStatistics) -> f32 {
+    let (a, b) = (a.running(), b.running());
+    let squares = a.mean().iter().zip(b.mean()).zip(a.variance());
+    let squares = squares.map(|((a, b), variance)| (a - b) * (a - b) / (variance + 1e-5));
+    squares.sum::<f32>() / a.mean().len() as f32
+}
+
+#[test]
+fn every_voice_that_can_be_spoken_has_statistics_and_they_are_its_own() {
+    const MEASURED: &str = "bm_fable";
+    let mut kokoro = kokoro();
+    let channels = kokoro.vocoder.channels();
+    let voices = voice_list(&stored()).expect("a list");
+    let spoken = voices.iter().filter(|voice| voice.language.is_spoken());
+    let known = spoken.map(|voice| (&voice.id, VoiceStatistics::of(&voice.id, channels)));
+    let known: Vec<_> =
+        known.map(|(id, known)| (id, known.unwrap_or_else(|| panic!("{id} has none")))).collect();
+    assert_eq!(known.len(), 28);
+
+    // Two processors differ by far less than two voices do.
+    let measured = kokoro.measure(MEASURED).expect("measured");
+    let mut distances: Vec<_> =
+        known.iter().map(|(id, known)| (distance(known, &measured), *id)).collect();
+    distances.sort_by(|a, b| a.0.total_cmp(&b.0));
+    println!("{distances:?}");
+    let [own, next, ..] = distances[..] else { panic!("no distances") };
+    assert_eq!(own.1, MEASURED);
+    assert!(own.0 < next.0 / 10.0, "{own:?}, {next:?}: run `make voice-statistics`");
+}
+
+#[test]
+fn an_unknown_voice_and_another_vocoder_have_no_statistics() {
+    let channels = kokoro().vocoder.channels();
+    assert!(VoiceStatistics::of("af_heart", channels).is_some());
+    assert_eq!(VoiceStatistics::of("af_hear", channels), None);
+    assert_eq!(VoiceStatistics::of("af_heart", channels - 1), None);
+}
