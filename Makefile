@@ -12,6 +12,8 @@ export HOB_ORACLE ?= $(CACHE)/oracle
 ifeq ($(CI),true)
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 export CARGO_TERM_COLOR = never
+# Nothing is compiled a second time.
+export CARGO_INCREMENTAL = 0
 endif
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOB := $(TARGET)/release/hob

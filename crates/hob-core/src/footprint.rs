@@ -142,6 +142,11 @@ impl ContextPlan {
         }
     }
 
+    /// Tokens of one sequence's cache.
+    pub(crate) fn cells_of_sequence(&self) -> u64 {
+        self.cells().0.into()
+    }
+
     /// Cells of one stream in a sliding-window layer: the window of every sequence in the pool, and the current step.
     fn window_cells(&self, window_tokens: u32) -> u32 {
         if self.windows == Windows::Whole {

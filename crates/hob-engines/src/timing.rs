@@ -30,6 +30,8 @@ pub enum Timed {
     Prompt { quant: String, threads: u32, flop_s: f64 },
     /// A model, one token at a time.
     Decode { context_tokens: u32, threads: u32, tok_s: f64, median_tok_s: f64 },
+    /// A model that reads a prompt of so many tokens in one step.
+    Prefill { prompt_tokens: u32, tok_s: f64 },
 }
 
 /// Whether the caller wants more figures.

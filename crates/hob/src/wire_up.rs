@@ -48,7 +48,8 @@ pub(crate) use fit_desk::Desk;
 pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins};
 pub(crate) use memory::Memory;
 pub(crate) use timing::{
-    CALIBRATION_TIME_MAX, TimingJob, decoding_threads, run_timing_worker, work_timing,
+    CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, run_timing_worker,
+    work_timing,
 };
 
 pub(crate) use tls::{certificates, network_address};

@@ -84,4 +84,7 @@ pub(crate) struct TimingWorkerArgs {
     /// Tokens of the longer of two contexts
     #[arg(long, default_value_t = 1024)]
     pub(crate) context: u32,
+    /// Time the model on the graphics card instead of the CPU
+    #[arg(long)]
+    pub(crate) on_card: bool,
 }

@@ -5,11 +5,18 @@ use super::Model;
 use super::engines::{EngineProfile, Scratch, Staging, Tower};
 use super::layout::{Layout, Pool, Site, pool};
 use crate::footprint::{ContextPlan, Footprint, Unsuitable, overhead_bytes};
-use crate::machine::{Basis, Cpu, Machine};
+use crate::machine::{Basis, Cpu, Gpu, GpuApi, GpuMemory, Machine};
 use crate::shape::ModelShape;
 use crate::weights::{Part, Repack};
 
 const F16_BYTES: u64 = 2;
+/// What CUDA and its libraries take in the process that uses a card: 396 MB of a chat worker on an H100 (driver 580).
+const CUDA_PROCESS_BYTES: u64 = 420_000_000;
+/// What the driver takes on a card for data centres. It has more processors, and each has memory of its own: 592 MiB on an
+/// H100 at each of six contexts.
+const CUDA_LARGE_BYTES: u64 = 620 << 20;
+/// Cards for data centres have at least as much memory; cards for PCs have less.
+const CUDA_LARGE_CARD_BYTES: u64 = 39 << 30;
 /// Gate, up, and their product.
 const FEED_FORWARD_ROWS: u64 = 3;
 
@@ -44,7 +51,10 @@ pub fn terms(
         let part = layout.shape_at_site(&model.shape, site);
         let footprint = Footprint::estimate(&part, plan, repack(site, layout, &machine.cpu))?;
         let vocab_size = model.shape.vocab_size;
-        let footprint = as_engine_has_it(footprint, &part, plan, profile, (site, vocab_size));
+        let mut footprint = as_engine_has_it(footprint, &part, plan, profile, (site, vocab_size));
+        let driver_bytes = driver_bytes(machine, layout, site);
+        footprint.overhead_bytes = footprint.overhead_bytes.max(driver_bytes.on_card);
+        footprint.overhead_bytes += driver_bytes.in_process;
         let pool = pool(machine, site);
         let named = footprint.terms().into_iter().zip(EXPLAINED);
         terms.extend(named.filter(|((_, bytes), _)| *bytes > 0).map(
@@ -85,9 +95,10 @@ fn as_engine_has_it(
         Site::Gpu(_) => profile.runtime_bytes,
     };
     if part.layers.is_empty() && part.vocab_size == 0 {
-        // A site without layers only passes on rows of the embedding.
-        let rows = u64::from(plan.step_tokens) * u64::from(part.embedding_length);
-        footprint.compute_bytes = rows * 2 * F16_BYTES;
+        // A site without layers only passes on rows of the embedding, and which tokens see which.
+        let step = u64::from(plan.step_tokens);
+        let rows = step * u64::from(part.embedding_length);
+        footprint.compute_bytes = (rows * 2 + step * plan.cells_of_sequence()) * F16_BYTES;
     } else if profile.scratch == Scratch::FeedForwardInF16 {
         let elements = u64::from(profile.step_tokens) * u64::from(part.feed_forward_length);
         footprint.compute_bytes = FEED_FORWARD_ROWS.saturating_mul(elements) * F16_BYTES;
@@ -97,6 +108,34 @@ fn as_engine_has_it(
         footprint.compute_bytes = footprint.compute_bytes.saturating_add(staged);
     }
     footprint
+}
+
+/// What a card's driver takes, where the layout uses it.
+struct DriverBytes {
+    on_card: u64,
+    in_process: u64,
+}
+
+fn driver_bytes(machine: &Machine, layout: &Layout, site: Site) -> DriverBytes {
+    let is_cuda = |gpu: &&Gpu| gpu.api == GpuApi::Cuda;
+    let card = |site: &Site| match site {
+        Site::Cpu => None,
+        Site::Gpu(number) => machine.gpus.get(*number).filter(is_cuda),
+    };
+    let is_large = |gpu: &Gpu| match gpu.memory {
+        GpuMemory::Own { total_bytes, .. } => total_bytes >= CUDA_LARGE_CARD_BYTES,
+        GpuMemory::Unified { .. } => false,
+    };
+    match site {
+        Site::Cpu => {
+            let has_cuda = layout.sites().iter().any(|site| card(site).is_some());
+            DriverBytes { on_card: 0, in_process: if has_cuda { CUDA_PROCESS_BYTES } else { 0 } }
+        }
+        Site::Gpu(_) => {
+            let on_card = if card(&site).is_some_and(is_large) { CUDA_LARGE_BYTES } else { 0 };
+            DriverBytes { on_card, in_process: 0 }
+        }
+    }
 }
 
 /// The widest layer, unpacked as a whole.

@@ -131,7 +131,10 @@ impl SpeedEstimate<'_> {
             let constants = constants(self.machine, site);
             let basis = constants.basis.max(fact.basis);
             // Constants that were fitted with a data sheet's bandwidth stay as certain as they are.
-            let sure = if constants.basis == Basis::Published { Basis::Published } else { basis };
+            let sure = match constants.basis {
+                Basis::Published | Basis::Calibrated => constants.basis,
+                _ => basis,
+            };
             let spread = spread(self.machine, site, sure);
             Some(SiteFacts { site, bandwidth: fact.value, constants, basis: sure, spread })
         };

@@ -1,4 +1,5 @@
-//! Measures how fast a model decodes after a short and after a long context, without sampling.
+//! Measures how fast a model decodes after a short and after a long context, without sampling, and, on a card, how
+//! fast it reads a prompt.
 //! Each context has its own sequence, so that their runs can alternate.
 
 use std::time::{Duration, Instant};
@@ -12,6 +13,8 @@ const SHORT_TOKENS: u32 = 64;
 /// Number of tokens of one run.
 const RUN_TOKENS: u32 = 16;
 const RUNS: usize = 5;
+/// Prompts that a card reads. The first ones also compile or load its kernels.
+const PROMPTS: usize = 5;
 /// Beyond it the context is as long as it has become.
 const FILL_TIME: Duration = Duration::from_secs(3);
 /// So few at first that a slow machine is stopped in time, and twice as many after each step that took no longer than this.
@@ -28,7 +31,8 @@ pub enum PaceError {
     Decode(#[from] DecodeFailed),
 }
 
-/// Behind [`SHORT_TOKENS`] and behind as many as there is time for, up to `long_tokens`.
+/// Behind [`SHORT_TOKENS`] and behind as many as there is time for, up to `long_tokens`. A model on a card also
+/// reads prompts; how fast the CPU reads them is known from its kernels.
 ///
 /// # Errors
 /// The model does not load or does not compute.
@@ -39,6 +43,7 @@ pub fn time_model(
 ) -> Result<(), PaceError> {
     let threads = options.threads;
     let context_tokens = long_tokens.max(SHORT_TOKENS) + RUN_TOKENS;
+    let is_on_card = options.gpu_layers != Some(0);
     let options = LlamaOptions { parallel: 2, context_tokens, ..options };
     let llama = Llama::load(options, |_| ())?;
     let mut decoder = llama.decoder()?;
@@ -59,10 +64,34 @@ pub fn time_model(
         let (tok_s, median_tok_s) = (undisturbed.recip(), median.recip());
         let timed = Timed::Decode { context_tokens, threads, tok_s, median_tok_s };
         if hear(timed) == Heard::NoMore {
-            break;
+            return Ok(());
         }
     }
+    if is_on_card {
+        hear(read_prompts(&mut decoder, context_tokens)?);
+    }
     Ok(())
+}
+
+/// The fastest of a few prompts, each read in one step.
+fn read_prompts(decoder: &mut impl Decoder, tokens_max: u32) -> Result<Timed, DecodeFailed> {
+    let step_max = u32::try_from(decoder.batch_tokens()).unwrap_or(u32::MAX);
+    let prompt_tokens = tokens_max.min(step_max).max(1);
+    let mut best = f64::INFINITY;
+    for _ in 0..PROMPTS {
+        decoder.truncate(0, 0);
+        let batch: Vec<BatchToken> = (0..prompt_tokens)
+            .map(|position| token(position, 0, position + 1 == prompt_tokens))
+            .collect();
+        let started = Instant::now();
+        decoder.decode(&batch)?;
+        best = best.min(started.elapsed().as_secs_f64());
+    }
+    Ok(Timed::Prefill { prompt_tokens, tok_s: f64::from(prompt_tokens) / best })
+}
+
+fn token(position: u32, slot: usize, wants_logits: bool) -> BatchToken {
+    BatchToken { id: TOKEN + position % TOKEN, position, slot, wants_logits }
 }
 
 /// How many tokens there are.
@@ -72,13 +101,8 @@ fn filled(decoder: &mut impl Decoder, slot: usize, wished: u32) -> Result<u32, D
     let (mut tokens, mut step) = (0, FILL_STEP_TOKENS.min(step_max));
     while tokens < wished && (tokens < SHORT_TOKENS || started.elapsed() < FILL_TIME) {
         let end = wished.min(tokens.saturating_add(step));
-        let token = |position| BatchToken {
-            id: TOKEN + position % TOKEN,
-            position,
-            slot,
-            wants_logits: position + 1 == end,
-        };
-        let batch: Vec<BatchToken> = (tokens..end).map(token).collect();
+        let batch: Vec<BatchToken> =
+            (tokens..end).map(|position| token(position, slot, position + 1 == end)).collect();
         let before = Instant::now();
         decoder.decode(&batch)?;
         tokens = end;

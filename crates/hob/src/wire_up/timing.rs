@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use hob_core::KvType;
+use hob_core::fit::Site;
 use hob_engines::chat::LlamaOptions;
 use hob_engines::timing::{Heard, Threads, Timed, time_kernels, time_model};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -20,7 +21,11 @@ use crate::worker_args::TimingWorkerArgs;
 
 /// Time limit of a whole calibration.
 pub(crate) const CALIBRATION_TIME_MAX: Duration = Duration::from_secs(28);
+/// Each model on a card has this much more time: 4 GB take seconds to load.
+pub(crate) const CARD_TIME_MAX: Duration = Duration::from_secs(30);
 const BATCH_TOKENS: u32 = 512;
+/// More than any model has.
+const ALL_LAYERS: u32 = 9_999;
 
 /// What to time.
 #[derive(Clone, Debug)]
@@ -32,6 +37,7 @@ pub(crate) enum TimingJob<'a> {
     Model {
         path: &'a Path,
         context_tokens: u32,
+        site: Site,
     },
 }
 
@@ -55,8 +61,9 @@ pub(crate) async fn run_timing_worker(
         .kill_on_drop(true);
     match job {
         TimingJob::Kernels { quant_count } => command.arg("--types").arg(quant_count.to_string()),
-        TimingJob::Model { path, context_tokens } => {
-            command.arg("--model").arg(path).arg("--context").arg(context_tokens.to_string())
+        TimingJob::Model { path, context_tokens, site } => {
+            command.arg("--model").arg(path).arg("--context").arg(context_tokens.to_string());
+            command.args((*site != Site::Cpu).then_some("--on-card"))
         }
     };
     let failed = |error| Failure::io("the timing worker does not start", &error);
@@ -88,7 +95,7 @@ pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
         threads,
         threads_batch,
         batch_tokens: BATCH_TOKENS,
-        gpu_layers: Some(0),
+        gpu_layers: if args.on_card { Some(ALL_LAYERS) } else { Some(0) },
         cpu_moe_layers: 0,
         weights: weights(path),
     };

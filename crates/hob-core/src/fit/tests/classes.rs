@@ -94,3 +94,24 @@ fn an_unmeasured_processor_is_doubted_if_its_graphics_are_slower() {
     machine.cpu.device.constants = Some(calibrated);
     assert!(!codes(&machine).contains(&"unmeasured_processor"));
 }
+
+#[test]
+fn a_driver_takes_memory_on_its_card_and_in_the_process() {
+    let taken = |machine: &Machine, site: Site| -> u64 {
+        let model = dense();
+        let layout = Layout::whole(&model.shape, site);
+        let profile = Engine::Hob.profile();
+        let plan = ContextPlan::single(4_096);
+        let terms = terms(&model, machine, &layout, &plan, &profile).expect("it suits");
+        let of_process = terms.iter().filter(|term| term.name == "process and vocabulary");
+        of_process.map(|term| term.bytes).sum()
+    };
+    let mut vulkan = with_card(64, 8.0);
+    vulkan.gpus[0].api = GpuApi::Vulkan;
+    let alone = taken(&bare(64), Site::Cpu);
+    // A card that is not used takes nothing.
+    assert_eq!(taken(&with_card(64, 8.0), Site::Cpu), alone);
+    assert_eq!(taken(&vulkan, Site::Gpu(0)), alone + (400 << 20));
+    assert_eq!(taken(&with_card(64, 8.0), Site::Gpu(0)), alone + (400 << 20) + 420_000_000);
+    assert_eq!(taken(&with_card(64, 85.0), Site::Gpu(0)), alone + (620 << 20) + 420_000_000);
+}

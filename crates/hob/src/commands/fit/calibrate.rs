@@ -1,5 +1,6 @@
 //! `hob fit calibrate`: times the embedded engine on this machine, in half a minute.
-//! Times memory, then kernels, then stored models. Keeps the result unless the machine was too busy.
+//! Times memory, then kernels, then stored models on the CPU and on the card. Keeps the result unless the machine was
+//! too busy.
 
 mod fitting;
 
@@ -8,7 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use hob_core::fit::{Implausible, Model};
+use hob_core::fit::{Implausible, Model, Site};
+use hob_core::machine::{Basis, Gpu, GpuMemory};
+use hob_engines::chat::has_card_kernels;
 use hob_engines::timing::{Timed, engine_version};
 use hob_machine::{FactRow, MachineFacts, Stamp};
 use hob_models::Gguf;
@@ -24,7 +27,9 @@ use crate::model_store::{ModelStore, StoreState};
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
-use crate::wire_up::{CALIBRATION_TIME_MAX, TimingJob, decoding_threads, run_timing_worker};
+use crate::wire_up::{
+    CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, run_timing_worker,
+};
 use fitting::{Checked, Figures};
 
 /// Time the embedded engine on this machine, so that predictions for it are more accurate
@@ -43,8 +48,9 @@ pub(crate) struct CalibrateArgs {
 }
 
 const AFTER_HELP: &str = "\
-Takes up to half a minute and uses all cores; let nothing else run. The result is stored in
-machine.toml of hob's home, for this processor and this version of the engine.";
+Takes up to half a minute and uses all cores; with a graphics card, up to a minute more. Let nothing
+else run. The result is stored in machine.toml of hob's home, for this processor, this card and this
+version of the engine.";
 
 const TYPES: usize = 22;
 const TYPES_QUICK: usize = 6;
@@ -113,15 +119,58 @@ async fn timed(args: &CalibrateArgs, app: &App<'_>) -> CliResult<(MachineFacts, 
     }
     let mut figures = Figures::new(memory, kernels, decoding_threads());
     let count = if args.quick { 1 } else { MODELS };
-    for Installed { path, model, .. } in installed(app, count) {
+    for Installed { path, model, .. } in installed(app, count, MODEL_BYTES_MAX) {
         spinner.set_message(format!("timing {}", model.name));
-        let job = TimingJob::Model { path: &path, context_tokens: CONTEXT_TOKENS };
-        figures.add(model, run_timing_worker(&job, until).await?);
+        let site = Site::Cpu;
+        let job = TimingJob::Model { path: &path, context_tokens: CONTEXT_TOKENS, site };
+        figures.add(site, model, run_timing_worker(&job, until).await?);
+    }
+    let date = jiff::Zoned::now().date().to_string();
+    let stamp = Stamp { engine_version: engine_version(), date };
+    if let Some((number, room_bytes)) = card(&known.machine.gpus, app.printer) {
+        for Installed { path, model, .. } in installed(app, count, room_bytes.min(MODEL_BYTES_MAX))
+        {
+            spinner.set_message(format!("timing {} on the card", model.name));
+            let site = Site::Gpu(number);
+            let job = TimingJob::Model { path: &path, context_tokens: CONTEXT_TOKENS, site };
+            figures.add(
+                site,
+                model,
+                run_timing_worker(&job, Instant::now() + CARD_TIME_MAX).await?,
+            );
+        }
+        known.gpu_stamps[number] = figures.has(Site::Gpu(number)).then(|| stamp.clone());
     }
     spinner.finish_and_clear();
-    let date = jiff::Zoned::now().date().to_string();
-    known.cpu_stamp = Some(Stamp { engine_version: engine_version(), date });
+    known.cpu_stamp = Some(stamp);
     Ok((known, figures))
+}
+
+/// The card on which the engine computes, and how large a model it holds for sure.
+fn card(gpus: &[Gpu], printer: &Printer) -> Option<(usize, u64)> {
+    let has_own = gpus.iter().any(|gpu| matches!(gpu.memory, GpuMemory::Own { .. }));
+    let is_used = |gpu: &Gpu| !has_own || matches!(gpu.memory, GpuMemory::Own { .. });
+    let used: Vec<(usize, &Gpu)> =
+        gpus.iter().enumerate().filter(|(_, gpu)| is_used(gpu)).collect();
+    if !has_card_kernels() || used.is_empty() {
+        return None;
+    }
+    let [(number, gpu)] = used[..] else {
+        printer.note("the cards are not timed: models are spread over all of them, so one alone cannot be timed");
+        return None;
+    };
+    if gpu.device.bandwidth.is_none() {
+        printer.note(format_args!(
+            "{} is not timed, because its memory bandwidth is unknown: state it in machine.toml",
+            gpu.name
+        ));
+        return None;
+    }
+    let free_bytes = match gpu.memory {
+        GpuMemory::Own { free_bytes, .. } => free_bytes,
+        GpuMemory::Unified { limit_bytes } => limit_bytes,
+    };
+    Some((number, free_bytes / 2))
 }
 
 fn count_of_types(kernels: &[Timed]) -> usize {
@@ -132,8 +181,8 @@ fn count_of_types(kernels: &[Timed]) -> usize {
     kernels.iter().filter_map(name).collect::<BTreeSet<_>>().len()
 }
 
-/// The smallest and the largest model that fit into the time.
-fn installed(app: &App<'_>, count: usize) -> Vec<Installed> {
+/// The smallest and the largest model of at most `bytes_max`.
+fn installed(app: &App<'_>, count: usize, bytes_max: u64) -> Vec<Installed> {
     let store = ModelStore::open(app);
     let entries = store.entries().unwrap_or_default();
     let here = entries.iter().filter(|entry| entry.condition == StoreState::Stored);
@@ -143,7 +192,7 @@ fn installed(app: &App<'_>, count: usize) -> Vec<Installed> {
         .filter_map(|(name, path)| {
             let model = Gguf::open(&path).ok()?.model(&name).ok()?;
             let bytes = model.shape.weights.bytes();
-            (bytes <= MODEL_BYTES_MAX).then_some(Installed { path, model, bytes })
+            (bytes <= bytes_max).then_some(Installed { path, model, bytes })
         })
         .collect();
     models.sort_by_key(|one| one.bytes);
@@ -154,18 +203,21 @@ fn installed(app: &App<'_>, count: usize) -> Vec<Installed> {
 }
 
 fn shown(known: &MachineFacts, checked: &[Checked]) -> String {
-    let is_timed =
-        |row: &FactRow| row.name.starts_with("processor ") || row.name.contains("bandwidth");
+    let is_timed = |row: &FactRow| {
+        let of_card = row.name.starts_with("gpu") && row.basis == Some(Basis::Calibrated);
+        row.name.starts_with("processor ") || row.name.contains("bandwidth") || of_card
+    };
     let facts = facts(known.rows().into_iter().filter(is_timed));
     if checked.is_empty() {
         return format!("{facts}\nno model is here to check it with: `hob pull` fetches one");
     }
-    let mut table = table(["MODEL", "CONTEXT", "TIMED TOK/S", "PREDICTED", "BEFORE"]);
-    for Checked { model, context_tokens, timed, predicted, before } in checked {
+    let mut table = table(["MODEL", "ON", "CONTEXT", "TIMED TOK/S", "PREDICTED", "BEFORE"]);
+    for Checked { model, device, context_tokens, timed, predicted, before } in checked {
         let percent = |rate: f64| format!("{rate:.1} ({:+.0} %)", 100.0 * (rate / timed - 1.0));
         let context = context_tokens.to_string();
         table.add_row([
             model,
+            device,
             &context,
             &format!("{timed:.1}"),
             &percent(*predicted),

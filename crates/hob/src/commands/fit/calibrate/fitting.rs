@@ -1,5 +1,5 @@
 //! Turns timings into constants, and decides whether to believe them. Pure: times nothing.
-//! Kernels show the rates of cores and memory; models show the extra time of layers and caches.
+//! Kernels show the rates of cores and memory; models show the extra time of layers and caches, and all of a card's.
 
 use hob_core::fit::{
     self, Engine, EngineProfile, Implausible, Layout, Model, Site, SpeedEstimate, constants,
@@ -26,13 +26,22 @@ pub(super) struct Figures {
     memory: Measured,
     kernels: Vec<Timed>,
     threads: u32,
-    models: Vec<(Model, Vec<Timed>)>,
+    models: Vec<TimedModel>,
+}
+
+/// A model's timings on one device.
+struct TimedModel {
+    site: Site,
+    model: Model,
+    timed: Vec<Timed>,
 }
 
 /// A model's timed speed, and its prediction with and without this calibration.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Checked {
     pub(super) model: String,
+    /// `CPU` or `GPU 0`.
+    pub(super) device: String,
     pub(super) context_tokens: u32,
     pub(super) timed: f64,
     pub(super) predicted: f64,
@@ -44,8 +53,13 @@ impl Figures {
         Figures { memory, kernels, threads, models: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, model: Model, timed: Vec<Timed>) {
-        self.models.push((model, timed));
+    pub(super) fn add(&mut self, site: Site, model: Model, timed: Vec<Timed>) {
+        self.models.push(TimedModel { site, model, timed });
+    }
+
+    /// Whether a model was timed on this device.
+    pub(super) fn has(&self, site: Site) -> bool {
+        !self.rows(site).is_empty()
     }
 
     /// The machine with fitted constants, and how well they predict each model.
@@ -63,31 +77,68 @@ impl Figures {
         self.raise_bandwidth(&mut known);
         let mut before = known.machine.clone();
         before.cpu.device.constants = None;
-        let mut machine = known.machine.clone();
-        machine.cpu.device.constants = Some(self.of_kernels(&before));
-        let profile = Engine::Hob.profile();
-        let rows = self.rows();
-        let layouts: Vec<Layout> =
-            rows.iter().map(|row| Layout::whole(&row.model.shape, Site::Cpu)).collect();
-        let both = || rows.iter().zip(&layouts);
-        if !rows.is_empty() {
-            let timed = both().map(|(row, layout)| row.timed(&machine, layout, &profile));
-            let constants = fit_constants(&timed.collect::<Vec<_>>())?;
-            machine.cpu.device.constants = Some(constants);
+        before.gpus.iter_mut().for_each(|gpu| gpu.device.constants = None);
+        known.machine.cpu.device.constants = Some(self.of_kernels(&before));
+        let mut checked = self.fit_site(Site::Cpu, &mut known.machine, &before)?;
+        for number in 0..before.gpus.len() {
+            checked.extend(self.fit_site(Site::Gpu(number), &mut known.machine, &before)?);
         }
+        Ok((known, checked))
+    }
+
+    /// Fits the constants of one device to the models that were timed on it, if there are any.
+    fn fit_site(
+        &self,
+        site: Site,
+        machine: &mut Machine,
+        before: &Machine,
+    ) -> Result<Vec<Checked>, Implausible> {
+        let profile = Engine::Hob.profile();
+        let rows = self.rows(site);
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let layouts: Vec<Layout> =
+            rows.iter().map(|row| Layout::whole(&row.model.shape, site)).collect();
+        let both = || rows.iter().zip(&layouts);
+        let timed = both().map(|(row, layout)| row.timed(machine, layout, &profile));
+        let mut constants = fit_constants(&timed.collect::<Vec<_>>())?;
+        let device = match site {
+            Site::Cpu => &mut machine.cpu.device,
+            Site::Gpu(number) => {
+                constants.prefill_flops = self.card_flops(site, before).or(constants.prefill_flops);
+                &mut machine.gpus[number].device
+            }
+        };
+        device.constants = Some(constants);
         let checked = both().filter_map(|(row, layout)| {
             let rate = |machine| row.estimate(machine, layout, &profile).decode(row.context_tokens);
             Some(Checked {
                 model: row.model.name.clone(),
+                device: site.to_string(),
                 context_tokens: row.context_tokens,
                 timed: row.tok_s,
-                predicted: rate(&machine)?.tok_s,
-                before: rate(&before)?.tok_s,
+                predicted: rate(machine)?.tok_s,
+                before: rate(before)?.tok_s,
             })
         });
-        let checked = checked.collect();
-        known.machine.cpu.device.constants = machine.cpu.device.constants;
-        Ok((known, checked))
+        Ok(checked.collect())
+    }
+
+    /// Operations per second of a card with a prompt: the prior, times how much faster the largest model read its
+    /// prompt than predicted. Small models do not keep a card busy.
+    fn card_flops(&self, site: Site, before: &Machine) -> Option<f64> {
+        let of_site = self.models.iter().filter(|timed| timed.site == site);
+        let largest = of_site.max_by_key(|timed| timed.model.shape.weights.bytes())?;
+        let (tokens, tok_s) = largest.timed.iter().find_map(|timed| match timed {
+            Timed::Prefill { prompt_tokens, tok_s } => Some((*prompt_tokens, *tok_s)),
+            _ => None,
+        })?;
+        let layout = Layout::whole(&largest.model.shape, site);
+        let row = Row { model: &largest.model, context_tokens: tokens, tok_s };
+        let profile = Engine::Hob.profile();
+        let predicted = row.estimate(before, &layout, &profile).prefill(tokens)?.tok_s;
+        Some(constants(before, site).prefill_flops? * tok_s / predicted)
     }
 
     /// Reasons not to keep the result; empty if there are none.
@@ -105,8 +156,8 @@ impl Figures {
                 "the machine was too busy: {disturbed} of {count} kernels were disturbed"
             ));
         }
-        let runs = self.models.iter().flat_map(|(_, timed)| timed).filter_map(share);
-        if runs.clone().any(|share| share < MEDIAN_SHARE_MIN) {
+        let mut runs = self.shares();
+        if runs.any(|share| share < MEDIAN_SHARE_MIN) {
             doubts.push("the machine was too busy: a model's runs lie far apart".to_owned());
         }
         let error = |rate: fn(&Checked) -> f64| {
@@ -201,13 +252,20 @@ impl Figures {
 
     /// Steadiness of the most disturbed model.
     fn steadiness(&self) -> f64 {
-        let runs = self.models.iter().flat_map(|(_, timed)| timed).filter_map(share);
+        let on_cpu = self.models.iter().filter(|timed| timed.site == Site::Cpu);
+        let runs = on_cpu.flat_map(|model| &model.timed).filter_map(share);
         runs.fold(1.0, f64::min)
     }
 
-    fn rows(&self) -> Vec<Row<'_>> {
+    /// The median as a share of the best, of each model's speeds.
+    fn shares(&self) -> impl Iterator<Item = f64> {
+        self.models.iter().flat_map(|model| &model.timed).filter_map(share)
+    }
+
+    fn rows(&self, site: Site) -> Vec<Row<'_>> {
         let mut rows = Vec::new();
-        for (model, timed) in &self.models {
+        for TimedModel { model, timed, .. } in self.models.iter().filter(|timed| timed.site == site)
+        {
             for timed in timed {
                 if let Timed::Decode { context_tokens, tok_s, .. } = timed {
                     rows.push(Row { model, context_tokens: *context_tokens, tok_s: *tok_s });
@@ -251,7 +309,7 @@ fn share(timed: &Timed) -> Option<f64> {
     match timed {
         Timed::Kernel { bytes_s, median_bytes_s, .. } => Some(median_bytes_s / bytes_s),
         Timed::Decode { tok_s, median_tok_s, .. } => Some(median_tok_s / tok_s),
-        Timed::Prompt { .. } => None,
+        Timed::Prompt { .. } | Timed::Prefill { .. } => None,
     }
 }
 

@@ -69,8 +69,12 @@ fn truth() -> Machine {
 }
 
 fn rates(machine: &Machine, model: &Model, slowed: f64) -> Vec<Timed> {
+    rates_on(Site::Cpu, machine, model, slowed)
+}
+
+fn rates_on(site: Site, machine: &Machine, model: &Model, slowed: f64) -> Vec<Timed> {
     let profile = Engine::Hob.profile();
-    let layout = Layout::whole(&model.shape, Site::Cpu);
+    let layout = Layout::whole(&model.shape, site);
     let estimate = SpeedEstimate {
         model,
         machine,
@@ -83,7 +87,45 @@ fn rates(machine: &Machine, model: &Model, slowed: f64) -> Vec<Timed> {
         let median_tok_s = slowed * tok_s;
         Timed::Decode { context_tokens, threads: THREADS, tok_s, median_tok_s }
     };
-    vec![of(64), of(4_096)]
+    let prefill = estimate.prefill(512);
+    let prefill = prefill.map(|rate| Timed::Prefill { prompt_tokens: 512, tok_s: rate.tok_s });
+    [of(64), of(4_096)].into_iter().chain(prefill).collect()
+}
+
+#[test]
+fn a_card_is_fitted_to_the_models_that_were_timed_on_it() {
+    let known = profile::builtin("rtx-3090").expect("a profile");
+    let mut truth = known.machine.clone();
+    let usual = constants(&truth, Site::Gpu(0));
+    let expected = Constants {
+        bandwidth_efficiency: 0.8 * usual.bandwidth_efficiency,
+        prefill_flops: usual.prefill_flops.map(|flops| 1.3 * flops),
+        ..usual.clone()
+    };
+    truth.gpus[0].device.constants = Some(expected.clone());
+    let mut figures = Figures::new(memory(60e9, 59e9), kernels(), THREADS);
+    for name in ["qwen3:0.6b", "qwen3:8b"] {
+        let model = model(name);
+        let rates = rates_on(Site::Gpu(0), &truth, &model, 0.98);
+        figures.add(Site::Gpu(0), model, rates);
+    }
+    let (fitted, checked) = figures.fitted(&known).expect("plausible");
+    let got = fitted.machine.gpus[0].device.constants.clone().expect("constants");
+    let ratio = |got: f64, expected: f64| got / expected;
+    let flops = ratio(got.prefill_flops.expect("known"), expected.prefill_flops.expect("known"));
+    assert!((flops - 1.0).abs() < 0.02, "{flops}");
+    let reach = ratio(got.bandwidth_efficiency, expected.bandwidth_efficiency);
+    assert!((reach - 1.0).abs() < 0.05, "{reach}");
+    assert_eq!(got.basis, Basis::Calibrated);
+    assert_eq!(checked.len(), 4);
+    for row in &checked {
+        assert_eq!(row.device, "GPU 0");
+        assert!((row.predicted / row.timed - 1.0).abs() < 0.05, "{row:?}");
+        assert!((row.before / row.timed - 1.0).abs() > 0.05, "{row:?}");
+    }
+    assert!(!figures.has(Site::Cpu) && figures.has(Site::Gpu(0)));
+    let cpu = fitted.machine.cpu.device.constants.expect("constants of the kernels");
+    assert_eq!(cpu.basis, Basis::Prior);
 }
 
 fn known_machine() -> MachineFacts {
@@ -98,7 +140,7 @@ fn the_fit_returns_the_true_constants() {
     for (name, slowed) in [("qwen3:0.6b", 0.9), ("qwen3:8b", 0.97)] {
         let model = model(name);
         let rates = rates(&truth(), &model, slowed);
-        figures.add(model, rates);
+        figures.add(Site::Cpu, model, rates);
     }
     let (known, checked) = figures.fitted(&known_machine()).expect("plausible");
     let constants = known.machine.cpu.device.constants.expect("constants");
@@ -125,7 +167,7 @@ fn kernels_that_were_timed_while_the_machine_was_slower_spoil_no_context() {
     let mut figures = Figures::new(memory(90e9, 85e9), slower.collect(), THREADS);
     let model = model("qwen3:0.6b");
     let rates = rates(&truth(), &model, 1.0);
-    figures.add(model, rates);
+    figures.add(Site::Cpu, model, rates);
     let (_, checked) = figures.fitted(&known_machine()).expect("plausible");
     for row in &checked {
         assert!((row.predicted / row.timed - 1.0).abs() < 0.08, "{row:?}");
@@ -169,7 +211,7 @@ fn a_busy_machine_is_doubted() {
     let small = model("qwen3:0.6b");
     let uneven = rates(&truth(), &small, 0.5);
     let mut apart = Figures::new(memory(90e9, 85e9), kernels(), THREADS);
-    apart.add(small, uneven);
+    apart.add(Site::Cpu, small, uneven);
     let beside_others = vec![kernel("Q8_0", THREADS, 5e9), kernel("Q8_0", 1, 8e9)];
     let rows = [
         (Figures::new(memory(90e9, 40e9), kernels(), THREADS), "copies of memory"),
@@ -183,6 +225,7 @@ fn a_busy_machine_is_doubted() {
     }
     let checked = |predicted: f64| Checked {
         model: "a model".to_owned(),
+        device: "CPU".to_owned(),
         context_tokens: 64,
         timed: 10.0,
         predicted,
