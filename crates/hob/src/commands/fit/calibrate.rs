@@ -139,7 +139,9 @@ async fn timed(args: &CalibrateArgs, app: &App<'_>) -> CliResult<(MachineFacts, 
                 run_timing_worker(&job, Instant::now() + CARD_TIME_MAX).await?,
             );
         }
-        known.gpu_stamps[number] = figures.has(Site::Gpu(number)).then(|| stamp.clone());
+        if figures.has(Site::Gpu(number)) {
+            known.gpu_stamps[number] = Some(stamp.clone());
+        }
     }
     spinner.finish_and_clear();
     known.cpu_stamp = Some(stamp);
