@@ -74,10 +74,15 @@ downloads:
 test-page: test-build ## run the page's tests in Chromium and Firefox
 	$(TARGET)/debug/examples/page_of_many 1000 $(TARGET)/page-of-many
 	cd tests/browser && npm ci --silent --no-audit --no-fund
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-page-in-chromium test-page-in-firefox
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
+	  test-page-in-firefox test-page-in-chromium test-site-in-firefox test-site-in-chromium
 
+# The longest comes first.
 test-page-in-%:
-	cd tests/browser && BROWSERS=$* SITE=$(abspath $(TARGET))/page-of-many/site npm test
+	cd tests/browser && BROWSERS=$* npm test
+
+test-site-in-%:
+	cd tests/browser && BROWSERS=$* TESTS=site SITE=$(abspath $(TARGET))/page-of-many/site npm test
 
 .PHONY: test-clients
 test-clients: test-build ## test with official clients: openai (Python, JavaScript), ollama
@@ -137,6 +142,14 @@ bench-speech: build ## compare the time to first sound with another server, on t
 .PHONY: bench-hear
 bench-hear: build ## compare transcription with faster-whisper, on the same weights
 	HOB=$(abspath $(HOB)) bench/peers/hear
+
+.PHONY: bench-vad
+bench-vad: build ## measure how often noise is taken for speech, and how much speech is missed
+	HOB=$(abspath $(HOB)) bench/vad
+
+.PHONY: bench-together
+bench-together: build ## measure how much chat, speech and transcription slow each other down
+	HOB=$(abspath $(HOB)) python3 bench/together.py
 
 .PHONY: bench-voice
 bench-voice: build ## measure how soon a spoken question is answered, also for two people at once and when they interrupt

@@ -26,13 +26,14 @@ import { talkTests } from "./tests-talk.mjs";
 const mock = process.env.HOB_URL ? null : await startMock();
 const url = process.env.HOB_URL ?? mock.url;
 const wanted = process.env.BROWSERS?.split(",") ?? ["chromium", "firefox"];
+const isPageWanted = process.env.TESTS !== "site";
 
 after(() => mock?.close());
 
 // A folder that was built before. The tests cannot build one.
 const site = process.env.SITE;
 
-for (const name of wanted) {
+for (const name of isPageWanted ? wanted : []) {
   describe(name, () => {
     // One browser for all its tests: starting one takes seconds, a page milliseconds.
     const setting = { name, url, mock };
