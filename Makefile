@@ -70,6 +70,7 @@ models: test-build ## download the models that the tests use
 downloads:
 	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull
 
+# Of the four jobs, the longest starts first.
 .PHONY: test-page
 test-page: test-build ## run the page's tests in Chromium and Firefox
 	$(TARGET)/debug/examples/page_of_many 1000 $(TARGET)/page-of-many
@@ -77,7 +78,6 @@ test-page: test-build ## run the page's tests in Chromium and Firefox
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
 	  test-page-in-firefox test-page-in-chromium test-site-in-firefox test-site-in-chromium
 
-# The longest comes first.
 test-page-in-%:
 	cd tests/browser && BROWSERS=$* npm test
 

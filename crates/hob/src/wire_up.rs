@@ -46,7 +46,7 @@ use memory::Need;
 pub(crate) use chat::{Chat, ChatFile, work_chat};
 pub(crate) use fit_desk::Desk;
 pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins};
-pub(crate) use memory::Memory;
+pub(crate) use memory::{Memory, used_cards};
 pub(crate) use timing::{
     CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, run_timing_worker,
     work_timing,

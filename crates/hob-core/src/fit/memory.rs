@@ -50,11 +50,15 @@ pub fn terms(
     for site in sites {
         let part = layout.shape_at_site(&model.shape, site);
         let footprint = Footprint::estimate(&part, plan, repack(site, layout, &machine.cpu))?;
-        let vocab_size = model.shape.vocab_size;
-        let mut footprint = as_engine_has_it(footprint, &part, plan, profile, (site, vocab_size));
-        let driver_bytes = driver_bytes(machine, layout, site);
-        footprint.overhead_bytes = footprint.overhead_bytes.max(driver_bytes.on_card);
-        footprint.overhead_bytes += driver_bytes.in_process;
+        let mut footprint = as_engine_has_it(footprint, &part, plan, profile);
+        footprint.overhead_bytes = match site {
+            // The vocabulary stays in the process, wherever the scores are computed.
+            Site::Cpu => {
+                overhead_bytes(model.shape.vocab_size, plan.sequences)
+                    + driver_process_bytes(machine, layout)
+            }
+            Site::Gpu(number) => card_bytes(&machine.gpus[number], profile),
+        };
         let pool = pool(machine, site);
         let named = footprint.terms().into_iter().zip(EXPLAINED);
         terms.extend(named.filter(|((_, bytes), _)| *bytes > 0).map(
@@ -83,17 +87,11 @@ fn as_engine_has_it(
     part: &ModelShape,
     plan: &ContextPlan,
     profile: &EngineProfile,
-    (site, vocab_size): (Site, u32),
 ) -> Footprint {
     if profile.tower == Tower::LeftOut {
         let tower = part.weights.sum(|group| group.part == Part::Tower);
         footprint.weights_bytes = footprint.weights_bytes.saturating_sub(tower);
     }
-    footprint.overhead_bytes = match site {
-        // The vocabulary stays in the process, wherever the scores are computed.
-        Site::Cpu => overhead_bytes(vocab_size, plan.sequences),
-        Site::Gpu(_) => profile.runtime_bytes,
-    };
     if part.layers.is_empty() && part.vocab_size == 0 {
         // A site without layers only passes on rows of the embedding, and which tokens see which.
         let step = u64::from(plan.step_tokens);
@@ -110,31 +108,24 @@ fn as_engine_has_it(
     footprint
 }
 
-/// What a card's driver takes, where the layout uses it.
-struct DriverBytes {
-    on_card: u64,
-    in_process: u64,
+/// What the driver takes in the process, if the layout uses a card.
+fn driver_process_bytes(machine: &Machine, layout: &Layout) -> u64 {
+    let has_cuda = layout.sites().iter().any(|site| match site {
+        Site::Cpu => false,
+        Site::Gpu(number) => machine.gpus[*number].api == GpuApi::Cuda,
+    });
+    if has_cuda { CUDA_PROCESS_BYTES } else { 0 }
 }
 
-fn driver_bytes(machine: &Machine, layout: &Layout, site: Site) -> DriverBytes {
-    let is_cuda = |gpu: &&Gpu| gpu.api == GpuApi::Cuda;
-    let card = |site: &Site| match site {
-        Site::Cpu => None,
-        Site::Gpu(number) => machine.gpus.get(*number).filter(is_cuda),
-    };
-    let is_large = |gpu: &Gpu| match gpu.memory {
-        GpuMemory::Own { total_bytes, .. } => total_bytes >= CUDA_LARGE_CARD_BYTES,
-        GpuMemory::Unified { .. } => false,
-    };
-    match site {
-        Site::Cpu => {
-            let has_cuda = layout.sites().iter().any(|site| card(site).is_some());
-            DriverBytes { on_card: 0, in_process: if has_cuda { CUDA_PROCESS_BYTES } else { 0 } }
+/// What engine and driver take on a card besides the model.
+fn card_bytes(gpu: &Gpu, profile: &EngineProfile) -> u64 {
+    match gpu.memory {
+        GpuMemory::Own { total_bytes, .. }
+            if gpu.api == GpuApi::Cuda && total_bytes >= CUDA_LARGE_CARD_BYTES =>
+        {
+            profile.runtime_bytes.max(CUDA_LARGE_BYTES)
         }
-        Site::Gpu(_) => {
-            let on_card = if card(&site).is_some_and(is_large) { CUDA_LARGE_BYTES } else { 0 };
-            DriverBytes { on_card, in_process: 0 }
-        }
+        _ => profile.runtime_bytes,
     }
 }
 

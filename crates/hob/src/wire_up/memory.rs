@@ -143,12 +143,18 @@ impl Facts {
 /// The part of this machine that models may use: without cards if this build has no kernels for them, and with
 /// the memory limit.
 pub(super) fn usable(mut machine: Machine, max_bytes: Option<u64>) -> Machine {
-    let has_own = machine.gpus.iter().any(is_own);
-    // Engines ignore integrated graphics if there is a separate card.
-    machine.gpus.retain(|gpu| has_card_kernels() && (is_own(gpu) || !has_own));
+    machine.gpus = used_cards(&machine.gpus).map(|(_, gpu)| gpu.clone()).collect();
     let available = &mut machine.memory.available_bytes;
     *available = max_bytes.map_or(*available, |max| max.min(*available));
     machine
+}
+
+/// The cards on which this build computes, with their numbers. Engines ignore integrated graphics if there is a separate
+/// card.
+pub(crate) fn used_cards(gpus: &[Gpu]) -> impl Iterator<Item = (usize, &Gpu)> {
+    let has_own = gpus.iter().any(is_own);
+    let is_used = move |gpu: &Gpu| has_card_kernels() && (is_own(gpu) || !has_own);
+    gpus.iter().enumerate().filter(move |(_, gpu)| is_used(gpu))
 }
 
 fn is_own(gpu: &Gpu) -> bool {

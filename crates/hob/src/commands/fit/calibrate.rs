@@ -11,7 +11,6 @@ use std::time::Duration;
 use clap::Args;
 use hob_core::fit::{Implausible, Model, Site};
 use hob_core::machine::{Basis, Gpu, GpuMemory};
-use hob_engines::chat::has_card_kernels;
 use hob_engines::timing::{Timed, engine_version};
 use hob_machine::{FactRow, MachineFacts, Stamp};
 use hob_models::Gguf;
@@ -28,7 +27,7 @@ use crate::printer::{Printer, table};
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
 use crate::wire_up::{
-    CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, run_timing_worker,
+    CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, run_timing_worker, used_cards,
 };
 use fitting::{Checked, Figures};
 
@@ -150,16 +149,14 @@ async fn timed(args: &CalibrateArgs, app: &App<'_>) -> CliResult<(MachineFacts, 
 
 /// The card on which the engine computes, and how large a model it holds for sure.
 fn card(gpus: &[Gpu], printer: &Printer) -> Option<(usize, u64)> {
-    let has_own = gpus.iter().any(|gpu| matches!(gpu.memory, GpuMemory::Own { .. }));
-    let is_used = |gpu: &Gpu| !has_own || matches!(gpu.memory, GpuMemory::Own { .. });
-    let used: Vec<(usize, &Gpu)> =
-        gpus.iter().enumerate().filter(|(_, gpu)| is_used(gpu)).collect();
-    if !has_card_kernels() || used.is_empty() {
-        return None;
-    }
-    let [(number, gpu)] = used[..] else {
-        printer.note("the cards are not timed: models are spread over all of them, so one alone cannot be timed");
-        return None;
+    let used: Vec<(usize, &Gpu)> = used_cards(gpus).collect();
+    let (number, gpu) = match used[..] {
+        [] => return None,
+        [one] => one,
+        _ => {
+            printer.note("the cards are not timed: models are spread over all of them, so one alone cannot be timed");
+            return None;
+        }
     };
     if gpu.device.bandwidth.is_none() {
         printer.note(format_args!(
