@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use hob_bench::record::{
     Accelerator, Cache, CountSource, Doubt, Harness, Label, PromptTokens, RawSample, Record,
-    RecordKind, RecordStore, RecordedTokens, Source, Spread,
+    RecordKind, RecordSource, RecordStore, RecordedTokens, Spread,
 };
 use hob_bench::site::{self, Material, Others};
 use hob_bench::terms::Metric;
@@ -109,8 +109,8 @@ fn record(at: u64) -> Record {
     let started = 1_780_000_000 + (at * 3600) as i64;
     let id = Builder::from_unix_timestamp_millis(started as u64 * 1000, &[(at % 251) as u8; 10])
         .into_uuid();
-    let source =
-        Source { tool: "hob".to_owned(), version: Some("0.1.0".to_owned()), ..Source::default() };
+    let version = Some("0.1.0".to_owned());
+    let source = RecordSource { tool: "hob".to_owned(), version, ..RecordSource::default() };
     let mut record = Record::new(id, RecordKind::Llm, source);
     record.time.started = Timestamp::from_second(started).ok();
     record.harness = Some(Harness {

@@ -206,7 +206,7 @@ impl SpeechWorkload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Source, Tts};
+    use crate::record::{RecordSource, Tts};
     use crate::speech::{Formats, Text};
 
     fn speech() -> Experiment {
@@ -224,7 +224,8 @@ mod tests {
         for (stream, expected) in
             [(Some(false), Streaming::Declined), (Some(true), Streaming::Requested)]
         {
-            let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Stream, Source::default());
+            let mut record =
+                Record::new(uuid::Uuid::nil(), RecordKind::Stream, RecordSource::default());
             record.tts = Some(Tts {
                 chars: Some(67),
                 format: Some("mp3".to_owned()),

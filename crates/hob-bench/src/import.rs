@@ -22,8 +22,8 @@ use thiserror::Error;
 use uuid::{Builder, Uuid};
 
 use crate::record::{
-    Confidence, Doubt, Label, RawSample, Record, RecordError, RecordKind, RecordStore, Source,
-    SourceType, sha256_hex,
+    Confidence, Doubt, Label, RawSample, Record, RecordError, RecordKind, RecordSource,
+    RecordStore, SourceType, sha256_hex,
 };
 
 /// Published runs, transcribed. They are part of the program, so that the page can show them for comparison.
@@ -156,7 +156,12 @@ fn id_of(sha256: &str, index: usize, started: Option<Timestamp>) -> Uuid {
 
 /// A record of a program's result. `lossy` lists what the record cannot keep. The id is set later.
 fn record(kind: RecordKind, tool: &str, version: Option<String>, lossy: Vec<String>) -> Record {
-    let source =
-        Source { r#type: SourceType::Import, tool: tool.to_owned(), version, sha256: None, lossy };
+    let source = RecordSource {
+        r#type: SourceType::Import,
+        tool: tool.to_owned(),
+        version,
+        sha256: None,
+        lossy,
+    };
     Record::new(Uuid::nil(), kind, source)
 }

@@ -13,13 +13,13 @@ use jiff::Timestamp;
 
 pub use attempt::PLACE;
 use attempt::{AttemptOutcome, DECODED_TOKENS, FREE_TOKENS, Trial};
-pub use search::{AttemptResultAt, Memory, Search, Span};
+pub use search::{AttemptResultAt, Search, ServerMemory, Span};
 
 use crate::client_check::{CheckLoad, ClientCheck, check_client};
 use crate::question::Questions;
 use crate::record::{
     Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Label, Loop, MaxContext,
-    PromptTokens, Record, RecordKind, RecordedWorkload, Status, VramUse,
+    PromptTokens, Record, RecordKind, RecordedWorkload, RunStatus, VramUse,
 };
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs, Step};
 use crate::terms::Metric;
@@ -232,8 +232,8 @@ impl<'w> MaxContextRun<'w> {
     /// A longest context is verified by repeated attempts at it and at the next longer one, not by an interval.
     fn judge(&self, record: &mut Record) {
         record.status = match (record.status, self.search.limited_by()) {
-            (Status::Failed, Some(AttemptResult::Timeout)) => Status::Timeout,
-            (Status::Failed, Some(result)) if is_out_of_memory(result) => Status::Oom,
+            (RunStatus::Failed, Some(AttemptResult::Timeout)) => RunStatus::Timeout,
+            (RunStatus::Failed, Some(result)) if is_out_of_memory(result) => RunStatus::Oom,
             (status, _) => status,
         };
         let is_sure = self.search.is_confirmed() && !self.runs.was_stopped;

@@ -50,12 +50,12 @@ pub struct Record {
     pub content_hash: String,
     /// The record that this one corrects
     pub supersedes: Option<Uuid>,
-    pub status: Status,
+    pub status: RunStatus,
     /// Why the measurement is invalid, in sentences
     pub invalid_reasons: Vec<String>,
     pub kind: RecordKind,
     pub confidence: Confidence,
-    pub source: Source,
+    pub source: RecordSource,
     pub time: Span,
     /// Null for an imported run
     pub harness: Option<Harness>,
@@ -82,14 +82,14 @@ pub struct Record {
 
 impl Record {
     /// A record without results.
-    pub fn new(id: Uuid, kind: RecordKind, source: Source) -> Record {
+    pub fn new(id: Uuid, kind: RecordKind, source: RecordSource) -> Record {
         Record {
             schema: SCHEMA.to_owned(),
             id,
             cell_key: None,
             content_hash: String::new(),
             supersedes: None,
-            status: Status::Ok,
+            status: RunStatus::Ok,
             invalid_reasons: Vec::new(),
             kind,
             confidence: Confidence::default(),
@@ -115,7 +115,7 @@ impl Record {
 
     /// Whether the measurement completed and is valid.
     pub fn is_valid(&self) -> bool {
-        self.status == Status::Ok && self.invalid_reasons.is_empty()
+        self.status == RunStatus::Ok && self.invalid_reasons.is_empty()
     }
 
     /// The last eight digits, which are random. The first digits are the time and are alike in a campaign.
@@ -129,7 +129,7 @@ impl Record {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum RunStatus {
     Ok,
     Failed,
     Oom,
@@ -269,7 +269,7 @@ impl Doubt {
 /// The program that measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Source {
+pub struct RecordSource {
     pub r#type: SourceType,
     /// The program that measured, or `published`
     pub tool: String,

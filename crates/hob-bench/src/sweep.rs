@@ -10,7 +10,7 @@ use crate::chat::{
 };
 use crate::drive::Arrivals;
 use crate::launch::{LaunchError, Running};
-use crate::record::{Record, RecordKind, Status};
+use crate::record::{Record, RecordKind, RunStatus};
 use crate::runs::{BenchError, Reply, Run, Runs, Step};
 use crate::server::StartedServer;
 use crate::session::{RunSize, run_in_turns, store_record};
@@ -99,7 +99,7 @@ impl Sweep<'_> {
             }
             let found = self.run(bench, session, *length)?;
             let kept = self.store_length(bench, session, found)?;
-            let has_failed = kept.iter().any(|record| record.status != Status::Ok);
+            let has_failed = kept.iter().any(|record| record.status != RunStatus::Ok);
             records.extend(kept);
             if has_failed {
                 break;
@@ -175,7 +175,7 @@ impl Sweep<'_> {
                 record.workload.prompts_sha256 =
                     prompts_sha256.or(record.workload.prompts_sha256.take());
                 record.engine.params.ctx = ctx.or(record.engine.params.ctx);
-                if let (Some(ended), false) = (&ended, record.status == Status::Ok) {
+                if let (Some(ended), false) = (&ended, record.status == RunStatus::Ok) {
                     record.status = status_of_end(ended);
                     record.invalid_reasons.push(ended.to_string());
                 }
@@ -195,11 +195,11 @@ fn started_with(bench: &Workbench<'_>) -> Option<u64> {
     ctx.parse().ok()
 }
 
-fn status_of_end(ended: &LaunchError) -> Status {
+fn status_of_end(ended: &LaunchError) -> RunStatus {
     match ended {
-        LaunchError::Ended { is_out_of_memory: true, .. } => Status::Oom,
-        LaunchError::NotReady { .. } => Status::Timeout,
-        _ => Status::Failed,
+        LaunchError::Ended { is_out_of_memory: true, .. } => RunStatus::Oom,
+        LaunchError::NotReady { .. } => RunStatus::Timeout,
+        _ => RunStatus::Failed,
     }
 }
 
@@ -251,12 +251,12 @@ mod tests {
             said: String::new(),
             is_out_of_memory,
         };
-        assert_eq!(status_of_end(&ended(true)), Status::Oom);
-        assert_eq!(status_of_end(&ended(false)), Status::Failed);
+        assert_eq!(status_of_end(&ended(true)), RunStatus::Oom);
+        assert_eq!(status_of_end(&ended(false)), RunStatus::Failed);
         let waited = std::time::Duration::from_secs(1);
         assert_eq!(
             status_of_end(&LaunchError::NotReady { waited, said: String::new() }),
-            Status::Timeout
+            RunStatus::Timeout
         );
         let stopped = LengthResult::not_started(512, Timestamp::now(), LaunchError::Stopped.into());
         assert!(stopped.is_err(), "a stop is no result");

@@ -7,7 +7,7 @@ use hob_bench::ask::ask;
 use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::mock::{MockServer, Script};
-use hob_bench::record::{Record, RecordKind, Status, StreamVerdict};
+use hob_bench::record::{Record, RecordKind, RunStatus, StreamVerdict};
 use hob_bench::runs::{BenchError, RecordContext, StopRule};
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, StreamingFinding, Text};
 use hob_bench::target::Target;
@@ -80,7 +80,7 @@ fn a_text_is_timed_and_its_sound_is_known_by_its_hash() {
     let mock = mock("ttft_ms=20,audio_rtf=0.2,audio_ms_per_char=40,audio_silence_ms=100");
     let records = spoken(&mock, &["medium"], only(SoundFormat::Pcm)).expect("a cell");
     let [record] = &records[..] else { panic!("one cell") };
-    assert_eq!((record.kind, record.status), (RecordKind::Tts, Status::Ok));
+    assert_eq!((record.kind, record.status), (RecordKind::Tts, RunStatus::Ok));
     let tts = record.tts.clone().expect("speech");
     // 49 characters of 40 ms each, after 100 ms of silence.
     assert_eq!((tts.chars, tts.audio_s, tts.rate_hz), (Some(49), Some(2.06), Some(24_000)));

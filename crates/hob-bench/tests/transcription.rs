@@ -7,7 +7,7 @@ use std::time::Duration;
 use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{Axis, Experiment, OtherServer, RunSize, Workload};
 use hob_bench::mock::{MockServer, Script};
-use hob_bench::record::{Record, RecordKind, Status, Stt};
+use hob_bench::record::{Record, RecordKind, RunStatus, Stt};
 use hob_bench::runs::{BenchError, RecordContext, StopRule};
 use hob_bench::speech::Streaming;
 use hob_bench::target::Target;
@@ -88,7 +88,7 @@ fn word_errors_and_times_are_those_of_the_script() {
     let records = measured(&mock, |bench| cells.measure(bench)).expect("cells");
     assert_eq!(records.len(), 2);
     for record in &records {
-        assert_eq!((record.kind, record.status), (RecordKind::Stt, Status::Ok));
+        assert_eq!((record.kind, record.status), (RecordKind::Stt, RunStatus::Ok));
         let stt = record.stt.as_ref().expect("transcription");
         // Two of six words are wrong in the second clip, and one of seven is missing in the third.
         assert_eq!((stt.utterances, stt.wer), (Some(3), Some(3.0 / 19.0)));
@@ -181,7 +181,7 @@ fn a_server_that_fails_gives_no_figures() {
     let mock = mock("status=503");
     let cells = experiment(workload(vec![None], vec![Streaming::Declined]), &[1]);
     let records = measured(&mock, |bench| cells.measure(bench)).expect("a record");
-    assert_eq!(records[0].status, Status::Failed);
+    assert_eq!(records[0].status, RunStatus::Failed);
     assert_eq!(records[0].stt.as_ref().map(|stt| stt.wer), Some(None));
     let reason = &records[0].invalid_reasons[0];
     assert!(reason.contains("requests failed: the server answered 503"), "{reason}");

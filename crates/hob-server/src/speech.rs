@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::future::ready;
 use futures::stream::{self, Stream, StreamExt};
 use hob_core::{SoundSeconds, Speech};
-use hob_wire::{Delivery, SpeechUsage, error_event, parse_speech, speech_delta, speech_done};
+use hob_wire::{SpeechDelivery, SpeechUsage, error_event, parse_speech, speech_delta, speech_done};
 
 use crate::api_error::ApiError;
 use crate::generic_answer::Answer;
@@ -28,7 +28,7 @@ pub(crate) async fn speak(request: Request) -> Result<Response, ApiError> {
     let resolved = context.resolve::<Speech>(body.model.take())?;
     let Plan { request, answer: shape, sound_s } = plan(context.limits(), &resolved.model, body)?;
     guards.reserve_tokens(shape.input_chars)?;
-    let is_streamed = shape.delivery != Delivery::Whole;
+    let is_streamed = shape.delivery != SpeechDelivery::Whole;
     let (endpoint, name) = (Endpoint::SPEECH, resolved.name);
     let start = RequestStart { context, guards, endpoint, name, is_streamed };
     let work = SoundSeconds(sound_s);
@@ -38,7 +38,7 @@ pub(crate) async fn speak(request: Request) -> Result<Response, ApiError> {
 }
 
 async fn respond(sound: Sound, shape: &AnswerShape) -> Result<Response, ApiError> {
-    if shape.delivery == Delivery::Whole {
+    if shape.delivery == SpeechDelivery::Whole {
         let (file, answer) = sound.into_file(shape.format).await?;
         return Ok((headers(&answer, shape), file).into_response());
     }
@@ -46,8 +46,8 @@ async fn respond(sound: Sound, shape: &AnswerShape) -> Result<Response, ApiError
     let first = encoded.next().await?.unwrap_or_default();
     let headers = headers(encoded.answer(), shape);
     let body = match shape.delivery {
-        Delivery::Events => Body::from_stream(events(first, encoded, shape.input_chars)),
-        Delivery::Stream | Delivery::Whole => Body::from_stream(bytes(first, encoded)),
+        SpeechDelivery::Events => Body::from_stream(events(first, encoded, shape.input_chars)),
+        SpeechDelivery::Stream | SpeechDelivery::Whole => Body::from_stream(bytes(first, encoded)),
     };
     Ok((headers, body).into_response())
 }
@@ -83,8 +83,8 @@ fn events(
 
 fn headers(answer: &Answer<Speech>, shape: &AnswerShape) -> HeaderMap {
     let mut headers = answer.headers(match shape.delivery {
-        Delivery::Events => EVENTS,
-        Delivery::Stream | Delivery::Whole => shape.format.content_type(),
+        SpeechDelivery::Events => EVENTS,
+        SpeechDelivery::Stream | SpeechDelivery::Whole => shape.format.content_type(),
     });
     insert_text(&mut headers, VOICE, &shape.voice);
     insert_ignored(&mut headers, &shape.ignored);

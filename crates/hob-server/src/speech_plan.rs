@@ -5,7 +5,7 @@ use hob_core::{
     Direction, ModelError, RegisteredModel, Speech, SpeechRequest, SpeechText, Speed, Trace,
 };
 use hob_speech::encode::AudioFormat;
-use hob_wire::{Delivery, WireError, WireSpeech, language_agrees, voice_among};
+use hob_wire::{SpeechDelivery, WireError, WireSpeech, language_agrees, voice_among};
 
 use crate::api_error::ApiError;
 use crate::context::Limits;
@@ -29,7 +29,7 @@ pub(crate) struct Plan {
 pub(crate) struct AnswerShape {
     pub(crate) voice: String,
     pub(crate) format: AudioFormat,
-    pub(crate) delivery: Delivery,
+    pub(crate) delivery: SpeechDelivery,
     pub(crate) volume: f32,
     pub(crate) ignored: Vec<String>,
     pub(crate) input_chars: u64,
@@ -49,7 +49,7 @@ pub(crate) fn plan(
     let voice = voice(model, wire.voice)?;
     check_language(model, &voice, wire.language.as_deref())?;
     let sound_s = chars as f64 / CHARS_PER_SECOND / f64::from(wire.speed.rate());
-    if wire.delivery == Delivery::Whole {
+    if wire.delivery == SpeechDelivery::Whole {
         check_whole(sound_s)?;
     }
     let mut ignored = wire.ignored;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hob_core::routing::RetryBudget;
 use hob_core::{Clock, Fault, Voice};
-use hob_wire::{Status, fault_of};
+use hob_wire::{HttpFailure, fault_of};
 use hyper::Uri;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use tokio::sync::Notify;
@@ -185,7 +185,7 @@ impl Upstream {
         if response.status().is_success() {
             return Ok(response);
         }
-        let status = Status {
+        let status = HttpFailure {
             code: response.status().as_u16(),
             retry_after: retry_after(response.headers()),
         };

@@ -65,7 +65,7 @@ pub use realtime::{
     realtime_fault, turn_stages_event,
 };
 pub use routes::{route, upstreams};
-pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};
+pub use speech::{SpeechDelivery, WireSpeech, ignored_header, parse_speech};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};
 pub use transcript::{
     FormField, TranscriptAnswer, TranscriptFormat, WireTranscript, parse_transcript_form,
@@ -73,16 +73,16 @@ pub use transcript::{
     transcript_segment, transcript_word,
 };
 pub use upstream::{
-    AnthropicReader, FINISH_REPAIR, ListError, Mended, Misread, Observed, ObservedCounts,
-    ObservedPart, ObservedText, OllamaReader, OpenAiReader, PieceKind, PieceTooLong, Pieces,
-    RequestedFormat, ServedModel, Status, TextKind, TranscriptReader, Unsendable, UpstreamDialect,
-    UpstreamReader, UsageSource, anthropic_continues, anthropic_drops, anthropic_request, fault_of,
-    fault_within, observe_ollama, observe_openai, ollama_embed_request, ollama_path,
-    ollama_request, openai_embed_request, parse_anthropic_models, parse_llama_props,
-    parse_ollama_ps, parse_ollama_show, parse_ollama_tags, parse_ollama_vectors,
-    parse_openai_models, parse_openai_vectors, parse_tabby_model, parse_transcript, parse_voices,
-    sound_name, transcript_fields, transcript_path, upstream_path, upstream_request,
-    upstream_speech_request,
+    AnthropicReader, FINISH_REPAIR, HttpFailure, ListError, Mended, Misread, Observed,
+    ObservedCounts, ObservedPart, ObservedText, OllamaReader, OpenAiReader, PieceKind,
+    PieceTooLong, Pieces, RequestedFormat, ServedModel, TextKind, TranscriptReader, Unsendable,
+    UpstreamDialect, UpstreamReader, UsageSource, anthropic_continues, anthropic_drops,
+    anthropic_request, fault_of, fault_within, observe_ollama, observe_openai,
+    ollama_embed_request, ollama_path, ollama_request, openai_embed_request,
+    parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
+    parse_ollama_tags, parse_ollama_vectors, parse_openai_models, parse_openai_vectors,
+    parse_tabby_model, parse_transcript, parse_voices, sound_name, transcript_fields,
+    transcript_path, upstream_path, upstream_request, upstream_speech_request,
 };
 pub use wyoming::{
     SpeechProgram, TranscriptionProgram, WyomingAnswer, WyomingDecoder, WyomingError, WyomingEvent,

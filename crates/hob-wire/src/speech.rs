@@ -29,7 +29,7 @@ pub struct WireSpeech {
     /// One of the accepted formats.
     pub format: &'static str,
     pub speed: Speed,
-    pub delivery: Delivery,
+    pub delivery: SpeechDelivery,
     pub instructions: Option<String>,
     /// A code that must agree with the voice: [`crate::language_agrees`].
     pub language: Option<String>,
@@ -54,7 +54,7 @@ impl fmt::Debug for WireSpeech {
 
 /// How the sound travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub enum SpeechDelivery {
     /// Bytes of the file as they come to be.
     Stream,
     /// The same bytes as server-sent events.
@@ -161,12 +161,12 @@ fn speed(rate: Option<f64>) -> Result<Speed, WireError> {
     speed.map_err(|_| WireError::within(out_of_range("0.25", 4, rate), "speed"))
 }
 
-fn delivery(sent: &SpeechFields) -> Result<Delivery, WireError> {
+fn delivery(sent: &SpeechFields) -> Result<SpeechDelivery, WireError> {
     let events = sent.stream_format == Some(StreamFormat::Sse);
     match (events, sent.stream.unwrap_or(true)) {
-        (false, true) => Ok(Delivery::Stream),
-        (false, false) => Ok(Delivery::Whole),
-        (true, true) => Ok(Delivery::Events),
+        (false, true) => Ok(SpeechDelivery::Stream),
+        (false, false) => Ok(SpeechDelivery::Whole),
+        (true, true) => Ok(SpeechDelivery::Events),
         (true, false) => {
             Err(WireError::invalid("stream", "cannot be false when 'stream_format' is 'sse'"))
         }

@@ -26,7 +26,7 @@ pub(crate) use calls::CallReader;
 pub use embeddings::{
     ollama_embed_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
 };
-pub use fault::{Status, fault_of, fault_within};
+pub use fault::{HttpFailure, fault_of, fault_within};
 pub use finish::FINISH_REPAIR;
 pub use lists::{
     ListError, ServedModel, parse_anthropic_models, parse_llama_props, parse_ollama_ps,

@@ -2,7 +2,7 @@
 //! The text itself never appears in an error.
 
 use hob_core::Speed;
-use hob_wire::{Delivery, WireError, WireSpeech, ignored_header, parse_speech};
+use hob_wire::{SpeechDelivery, WireError, WireSpeech, ignored_header, parse_speech};
 
 const FORMATS: [&str; 3] = ["mp3", "wav", "pcm"];
 
@@ -17,7 +17,7 @@ fn plain() -> WireSpeech {
         voice: None,
         format: "mp3",
         speed: Speed::NORMAL,
-        delivery: Delivery::Stream,
+        delivery: SpeechDelivery::Stream,
         instructions: None,
         language: None,
         volume: 1.0,
@@ -43,7 +43,7 @@ fn every_field_arrives() {
         voice: Some("nova".to_owned()),
         format: "wav",
         speed: Speed::new(1.5).expect("a speed"),
-        delivery: Delivery::Whole,
+        delivery: SpeechDelivery::Whole,
         instructions: Some("softly".to_owned()),
         language: Some("en-us".to_owned()),
         volume: 0.5,
@@ -56,12 +56,12 @@ fn every_field_arrives() {
 #[test]
 fn sound_travels_as_was_asked() {
     for (fields, expected) in [
-        ("", Delivery::Stream),
-        (r#","stream":true"#, Delivery::Stream),
-        (r#","stream":false"#, Delivery::Whole),
-        (r#","stream_format":"audio","stream":false"#, Delivery::Whole),
-        (r#","stream_format":"sse""#, Delivery::Events),
-        (r#","stream_format":"sse","stream":true"#, Delivery::Events),
+        ("", SpeechDelivery::Stream),
+        (r#","stream":true"#, SpeechDelivery::Stream),
+        (r#","stream":false"#, SpeechDelivery::Whole),
+        (r#","stream_format":"audio","stream":false"#, SpeechDelivery::Whole),
+        (r#","stream_format":"sse""#, SpeechDelivery::Events),
+        (r#","stream_format":"sse","stream":true"#, SpeechDelivery::Events),
     ] {
         let wire = parse(format!(r#"{{"input":"Hi"{fields}}}"#)).expect("a request");
         assert_eq!(wire.delivery, expected, "{fields}");

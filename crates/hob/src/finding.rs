@@ -1,4 +1,4 @@
-//! Finds a model for `hob fit` and `hob pull`: in the store, Ollama's folder, the hub and Ollama's registry.
+//! Finds a model for `hob fit` and `hob pull`: in the store, Ollama's folder, Hugging Face and Ollama's registry.
 //! Both commands use this, so that a name means the same for both. `hob-models` does the search.
 
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub(crate) fn failure(error: FindError) -> Failure {
     match error {
         error if error.is_of_network() => Failure::new(Exit::Source, error),
         FindError::Private { .. } | FindError::Gated { .. } => Failure::new(Exit::Source, error)
-            .hint("set HF_TOKEN; it is sent to the hub and to no other host"),
+            .hint("set HF_TOKEN; it is sent to Hugging Face and to no other host"),
         error => Failure::usage(error),
     }
 }

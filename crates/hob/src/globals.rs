@@ -12,7 +12,8 @@ pub(crate) struct Globals {
     /// configuration folder]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
-    /// The folder of models (also HOB_HOME)
+    /// The folder of models, request log and calibration (also HOB_HOME) [default: hob's folder in the
+    /// user's data folder]
     #[arg(long, global = true, value_name = "FOLDER", help_heading = "Global options")]
     pub(crate) home: Option<PathBuf>,
     /// Print only errors on stderr

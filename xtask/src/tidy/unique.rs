@@ -34,10 +34,9 @@ pub(crate) fn shared_types(files: &[File]) -> Vec<String> {
         .collect()
 }
 
-/// Public types at the level of a module; `pub(crate)` ones are the crate's own matter.
+/// Public types at the level of a file. Those that are `pub(crate)` or inside of a module, such as the tests, do not count.
 fn declared(text: &str) -> impl Iterator<Item = &str> {
-    let body = text.split("#[cfg(test)]\nmod ").next().unwrap_or(text);
-    body.lines().filter_map(|line| {
+    text.lines().filter_map(|line| {
         let rest = KINDS.iter().find_map(|kind| line.strip_prefix(kind))?;
         rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
     })
@@ -67,7 +66,8 @@ mod tests {
         check("pub struct Plan {", "pub enum Plan {", &[complaint]);
         check("pub struct Plan {", "pub(crate) struct Plan {", &[]);
         check("pub struct Plan {", "pub struct BenchPlan {", &[]);
-        check("pub struct Plan;", "#[cfg(test)]\nmod tests {\npub struct Plan;\n}", &[]);
+        check("pub struct Plan;", "#[cfg(test)]\nmod tests {\n    pub struct Plan;\n}", &[]);
+        check("pub struct Plan {", "#[cfg(test)]\nmod tests;\npub enum Plan {", &[complaint]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::{Pairing, SampledRecord};
-use crate::record::{Cache, Record, RecordKind, Status};
+use crate::record::{Cache, Record, RecordKind, RunStatus};
 use crate::terms::Metric;
 
 /// Longer values, such as checksums, are not shown.
@@ -97,7 +97,7 @@ pub fn unfit(record: &Record) -> Option<String> {
     if let Some(reason) = record.invalid_reasons.first() {
         return Some(format!("is not a valid measurement: {reason}"));
     }
-    if record.status != Status::Ok {
+    if record.status != RunStatus::Ok {
         return Some("did not complete".to_owned());
     }
     (record.workload.cache == Some(Cache::Mixed))

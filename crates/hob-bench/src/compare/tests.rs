@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::record::{
-    Cache, CountSource, Harness, RawSample, Reasoning, Record, RecordKind, RecordedTokens, Source,
-    Spread, Status,
+    Cache, CountSource, Harness, RawSample, Reasoning, Record, RecordKind, RecordSource,
+    RecordedTokens, RunStatus, Spread,
 };
 
 /// Standard deviation of a run as a share of its value, as on a quiet machine with a variable clock speed.
@@ -138,7 +138,7 @@ fn sampled(id: u128, runs: usize, tpot_ms: f64) -> SampledRecord {
         }
     };
     let samples: Vec<RawSample> = (0..runs as u32).map(|run| sample(run, &mut chance)).collect();
-    let source = Source { tool: "hob".to_owned(), ..Source::default() };
+    let source = RecordSource { tool: "hob".to_owned(), ..RecordSource::default() };
     let mut record = Record::new(Uuid::from_u128(id), RecordKind::Llm, source);
     record.model.name = "m".to_owned();
     record.host.id_hash = Some("here".to_owned());
@@ -235,7 +235,7 @@ fn incomparable_records_are_refused_with_a_reason() {
         ),
         (|r| r.workload.concurrency = Some(4), "different number of users: 1 and 4"),
         (|r| r.workload.cache = Some(Cache::Cached), "different cache: cold and cached"),
-        (|r| r.status = Status::Oom, "00000002 did not complete"),
+        (|r| r.status = RunStatus::Oom, "00000002 did not complete"),
         (
             |r| r.invalid_reasons = vec!["the client was late".to_owned()],
             "00000002 is not a valid measurement: the client was late",
@@ -352,7 +352,7 @@ fn a_report_counts_only_proven_regressions_and_has_a_summary() {
     let mut crashed = sampled(7, 8, 20.0);
     crashed.record.workload.shape = Some("agentic".to_owned());
     let with_other = [base.clone(), vec![crashed.clone()]].concat();
-    crashed.record.status = Status::Oom;
+    crashed.record.status = RunStatus::Oom;
     let half = [same.clone(), vec![crashed]].concat();
     let partly = report(&with_other, &half, &judging(&CompareOptions::default())).summary;
     assert!(partly.ends_with("undecided; 1 cell not compared)"), "{partly}");

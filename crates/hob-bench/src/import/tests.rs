@@ -3,7 +3,7 @@
 mod real;
 
 use super::*;
-use crate::record::{AttemptResult, Cache, CountSource, Loop, RecordKind, Status};
+use crate::record::{AttemptResult, Cache, CountSource, Loop, RecordKind, RunStatus};
 use crate::terms::Metric;
 
 const ORIGINALS: [(ImportFormat, &str, &str); 7] = [
@@ -244,7 +244,7 @@ fn every_published_run_is_part_of_a_record() {
     assert_eq!(kokoro[0].metrics.figure(Metric::WallMs), Some(80.0));
     assert_eq!(kokoro[3].tts.as_ref().and_then(|tts| tts.tier), Some(1));
     let outetts = find(RecordKind::Tts, "OuteTTS 1.0 0.6B").next().expect("the one that failed");
-    assert_eq!((outetts.status, outetts.invalid_reasons.len()), (Status::Failed, 1));
+    assert_eq!((outetts.status, outetts.invalid_reasons.len()), (RunStatus::Failed, 1));
 
     let ceiling = find(RecordKind::MaxContext, "Qwen3.5-9B").find_map(|record| {
         record.max_context.as_ref().filter(|ceiling| !ceiling.attempts.is_empty())

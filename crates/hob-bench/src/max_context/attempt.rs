@@ -8,7 +8,7 @@ use hob_machine::{Vram, ram, vram};
 
 use super::What;
 use super::reported_context::{Mismatch, mismatch, reported_context};
-use super::search::{AttemptResultAt, Memory, Search};
+use super::search::{AttemptResultAt, Search, ServerMemory};
 use super::symptom::{Stage, of_fault, of_launch};
 use super::trend::SpeedVerdict;
 use crate::launch::{LaunchError, Running, speaks_of_memory};
@@ -231,17 +231,18 @@ impl Trial<'_, '_> {
     }
 
     /// Memory use on the card if there is much of it, otherwise in RAM; and both in MB for the record.
-    fn memory(&mut self) -> (Option<Memory>, Option<f64>, Option<f64>) {
+    fn memory(&mut self) -> (Option<ServerMemory>, Option<f64>, Option<f64>) {
         let resident = self.started.running().and_then(|running| running.resident_bytes());
         let card = vram().filter(|card| card.used_bytes > CARD_BYTES_MIN);
         let mb = |bytes: u64| bytes as f64 / BYTES_PER_MB;
-        let on_card = card.map(|Vram { used_bytes, total_bytes }| Memory {
+        let on_card = card.map(|Vram { used_bytes, total_bytes }| ServerMemory {
             taken_bytes: used_bytes,
             left_bytes: total_bytes.saturating_sub(used_bytes),
         });
-        let in_machine = resident
-            .zip(ram())
-            .map(|(taken_bytes, ram)| Memory { taken_bytes, left_bytes: ram.available_bytes });
+        let in_machine = resident.zip(ram()).map(|(taken_bytes, ram)| ServerMemory {
+            taken_bytes,
+            left_bytes: ram.available_bytes,
+        });
         (on_card.or(in_machine), card.map(|card| mb(card.used_bytes)), resident.map(mb))
     }
 }

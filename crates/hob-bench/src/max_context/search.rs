@@ -26,7 +26,7 @@ pub struct Span {
 
 /// Memory that the server used, and memory that was free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct ServerMemory {
     pub taken_bytes: u64,
     pub left_bytes: u64,
 }
@@ -38,7 +38,7 @@ pub struct AttemptResultAt {
     pub result: AttemptResult,
     /// The maximum that the server reported.
     pub takes: Option<u64>,
-    pub memory: Option<Memory>,
+    pub memory: Option<ServerMemory>,
     pub decode_tok_s: Option<f64>,
 }
 
@@ -222,7 +222,7 @@ impl Search {
     }
 
     /// Bytes per token, from the shortest and the longest success.
-    fn bytes_per_token(&self, known: &[(u64, Memory)]) -> Option<f64> {
+    fn bytes_per_token(&self, known: &[(u64, ServerMemory)]) -> Option<f64> {
         let learnt = known.first().zip(known.last()).and_then(|(short, long)| {
             let tokens = long.0.checked_sub(short.0).filter(|tokens| *tokens > 0)?;
             let bytes = long.1.taken_bytes.checked_sub(short.1.taken_bytes)?;
@@ -232,7 +232,7 @@ impl Search {
     }
 
     /// Successful contexts with their memory, the shortest first.
-    fn memory_by_context(&self) -> Vec<(u64, Memory)> {
+    fn memory_by_context(&self) -> Vec<(u64, ServerMemory)> {
         let ok = self.tried.iter().filter(|one| one.result == AttemptResult::Ok);
         let mut known: Vec<_> = ok.filter_map(|one| Some((one.ctx, one.memory?))).collect();
         known.sort_by_key(|(ctx, _)| *ctx);

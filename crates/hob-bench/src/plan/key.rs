@@ -79,7 +79,7 @@ fn half(what: &impl Serialize) -> String {
 mod tests {
     use super::super::file::BenchPlan;
     use super::*;
-    use crate::record::{RecordKind, Source, Status};
+    use crate::record::{RecordKind, RecordSource, RunStatus};
 
     #[test]
     fn keys_differ_by_point_and_by_setup() {
@@ -123,16 +123,17 @@ mod tests {
     #[test]
     fn only_valid_records_are_done() {
         let record = |key: &str, status, reasons: &[&str]| {
-            let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Llm, Source::default());
+            let mut record =
+                Record::new(uuid::Uuid::nil(), RecordKind::Llm, RecordSource::default());
             (record.cell_key, record.status) = (Some(key.to_owned()), status);
             record.invalid_reasons = reasons.iter().map(|reason| (*reason).to_owned()).collect();
             record
         };
         let records = [
-            record("a", Status::Ok, &[]),
-            record("b", Status::Failed, &[]),
-            record("c", Status::Ok, &["the client was too slow"]),
-            record("d", Status::Aborted, &[]),
+            record("a", RunStatus::Ok, &[]),
+            record("b", RunStatus::Failed, &[]),
+            record("c", RunStatus::Ok, &["the client was too slow"]),
+            record("d", RunStatus::Aborted, &[]),
         ];
         assert_eq!(done(&records).into_iter().collect::<Vec<_>>(), ["a"]);
     }

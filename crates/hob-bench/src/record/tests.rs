@@ -134,7 +134,7 @@ fn a_file_name_has_date_machine_model_kind_and_id() {
         Some("2026-11/2026-11-21-9f3d1c7b-qwen3-8b-llm-6b2d8c11.yaml")
     );
     let id = Uuid::nil();
-    let unknown = Record::new(id, RecordKind::CtxSweep, Source::default());
+    let unknown = Record::new(id, RecordKind::CtxSweep, RecordSource::default());
     assert_eq!(
         relative_path(&unknown).to_str(),
         Some("undated/undated-nohost-unnamed-ctx_sweep-00000000.yaml")

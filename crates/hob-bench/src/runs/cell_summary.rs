@@ -9,8 +9,8 @@ use super::{BenchError, Reply, Runs};
 use crate::launch::LaunchError;
 use crate::record::{
     Client, ClientImpl, Confidence, CountSource, Dispatch, Doubt, Harness, Host, Label, Metrics,
-    RawSample, Record, RecordKind, RecordedEngine, RecordedModel, RecordedTokens, RecordedWorkload,
-    Source, SourceType, Span, Spread, Stall, Status,
+    RawSample, Record, RecordKind, RecordSource, RecordedEngine, RecordedModel, RecordedTokens,
+    RecordedWorkload, RunStatus, SourceType, Span, Spread, Stall,
 };
 use crate::terms::Metric;
 use crate::timeline::Flag;
@@ -74,9 +74,9 @@ impl RecordContext {
         let mut record = self.record(kind);
         record.time = Span { started: Some(Timestamp::now()), ended: Some(Timestamp::now()) };
         record.status = match error {
-            BenchError::Launch(LaunchError::Ended { is_out_of_memory: true, .. }) => Status::Oom,
-            BenchError::Launch(LaunchError::NotReady { .. }) => Status::Timeout,
-            _ => Status::Failed,
+            BenchError::Launch(LaunchError::Ended { is_out_of_memory: true, .. }) => RunStatus::Oom,
+            BenchError::Launch(LaunchError::NotReady { .. }) => RunStatus::Timeout,
+            _ => RunStatus::Failed,
         };
         record.invalid_reasons = vec![error.to_string()];
         record.workload = workload;
@@ -84,11 +84,11 @@ impl RecordContext {
     }
 
     fn record(&self, kind: RecordKind) -> Record {
-        let source = Source {
+        let source = RecordSource {
             r#type: SourceType::Native,
             tool: "hob".to_owned(),
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-            ..Source::default()
+            ..RecordSource::default()
         };
         let mut record = Record::new(Uuid::now_v7(), kind, source);
         record.host = self.host.clone();
@@ -124,11 +124,11 @@ impl CellSummary<'_> {
     }
 }
 
-fn status(runs: &Runs) -> Status {
+fn status(runs: &Runs) -> RunStatus {
     match (runs.was_stopped, runs.answered().next()) {
-        (true, _) => Status::Aborted,
-        (false, None) => Status::Failed,
-        (false, Some(_)) => Status::Ok,
+        (true, _) => RunStatus::Aborted,
+        (false, None) => RunStatus::Failed,
+        (false, Some(_)) => RunStatus::Ok,
     }
 }
 
@@ -375,7 +375,7 @@ mod tests {
             let times = (0..24).map(|at| if at % 2 == 0 { 100.0 + f64::from(at) } else { high_ms });
             let run = Run { replies: times.map(reply).collect(), ..Run::default() };
             let runs = Runs { runs: vec![run], ..Runs::default() };
-            let record = Record::new(Uuid::nil(), RecordKind::Llm, Source::default());
+            let record = Record::new(Uuid::nil(), RecordKind::Llm, RecordSource::default());
             confidence(&runs, &[Metric::TtftMs], &record, Vec::new()).reasons
         };
         assert!(doubts(900.0).contains(&Doubt::Bimodal));

@@ -4,13 +4,13 @@
 use super::*;
 use crate::import::{PUBLISHED, import};
 use crate::record::{
-    Cache, Doubt, Harness, Label, RecordKind, RecordStore, Source, Spread, Status,
+    Cache, Doubt, Harness, Label, RecordKind, RecordSource, RecordStore, RunStatus, Spread,
 };
 use crate::terms::Metric;
 use uuid::Uuid;
 
 fn native(id: u128, model: &str, shape: &str, tok_s: f64) -> Record {
-    let source = Source { tool: "hob".to_owned(), ..Source::default() };
+    let source = RecordSource { tool: "hob".to_owned(), ..RecordSource::default() };
     let mut record = Record::new(Uuid::from_u128(id), RecordKind::Llm, source);
     record.model.name = model.to_owned();
     record.model.family = Some("Qwen3".to_owned());
@@ -313,7 +313,7 @@ fn a_run_on_another_machine_or_of_another_workload_is_not_compared() {
     assert_eq!(pairs(|_| {}), 1);
     assert_eq!(pairs(|record| record.host.id_hash = Some("there".to_owned())), 0);
     assert_eq!(pairs(|record| record.workload.concurrency = Some(4)), 0);
-    assert_eq!(pairs(|record| record.status = Status::Failed), 0);
+    assert_eq!(pairs(|record| record.status = RunStatus::Failed), 0);
 }
 
 #[test]

@@ -164,7 +164,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::record::{RecordKind, Source};
+    use crate::record::{RecordKind, RecordSource};
 
     #[test]
     fn the_verdict_on_one_text() {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn record(text: &str, verdict: StreamVerdict, ttfa_ms: f64, last_ms: f64) -> Record {
-        let mut record = Record::new(Uuid::nil(), RecordKind::Stream, Source::default());
+        let mut record = Record::new(Uuid::nil(), RecordKind::Stream, RecordSource::default());
         record.workload.shape = Some(text.to_owned());
         record.tts = Some(Tts {
             verdict: Some(verdict),

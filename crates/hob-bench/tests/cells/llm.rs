@@ -4,7 +4,7 @@ use crate::stage::{experiment, kept, measured, mock};
 use hob_bench::chat::{Prompts, ThinkingSwitch};
 use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment};
-use hob_bench::record::{Cache, CountSource, Doubt, Reasoning, RecordKind, Status};
+use hob_bench::record::{Cache, CountSource, Doubt, Reasoning, RecordKind, RunStatus};
 use hob_bench::runs::BenchError;
 use hob_bench::target::{Api, Target, TargetError};
 use hob_bench::terms::Metric;
@@ -16,7 +16,7 @@ fn cold_prompts_are_proven_to_be_cold() {
         let got = measured(&mock(""), Some(api), &experiment(Prompts::Cold), 2).expect("cells");
         let [(record, samples)] = &got[..] else { panic!("one cell") };
         assert_eq!(record.workload.reasoning, None);
-        assert_eq!((record.status, samples.len()), (Status::Ok, 8));
+        assert_eq!((record.status, samples.len()), (RunStatus::Ok, 8));
         let workload = &record.workload;
         assert_eq!((workload.cache, workload.cache_verified), (Some(Cache::Cold), Some(true)));
         // As many words as make the tokens that the shape wants; a token is a word here.
@@ -102,7 +102,7 @@ fn a_server_that_fails_before_the_first_run_leaves_a_record_of_that() {
     });
     let got = got.expect("records");
     let [record] = &got.records[..] else { panic!("{:?}", got.records) };
-    assert_eq!((record.kind, record.status), (RecordKind::Llm, Status::Failed));
+    assert_eq!((record.kind, record.status), (RecordKind::Llm, RunStatus::Failed));
     assert!(record.invalid_reasons[0].contains("500"), "{:?}", record.invalid_reasons);
     let none = kept(&mock("status=500"), 1, |bench| {
         Ok(bench.keep_failure(RecordKind::Llm, &BenchError::NoWeights)?.into_iter().collect())

@@ -4,7 +4,7 @@
 use crate::stage::{kept, mock};
 use hob_bench::chat::{ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload, gain, scaling_verdict};
-use hob_bench::record::{Record, RecordKind, Status};
+use hob_bench::record::{Record, RecordKind, RunStatus};
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, Text};
 use hob_bench::terms::Metric;
 use hob_bench::timeline::SoundFormat;
@@ -46,7 +46,7 @@ fn users_of_one_place_wait_for_each_other() {
     let [one, three] = &got.records[..] else { panic!("two records") };
     // The two take turns, so both have the same number of runs.
     assert_eq!(got.requests(), [3 * 2, 3 * 6]);
-    assert_eq!((one.kind, one.status), (RecordKind::Concurrency, Status::Ok));
+    assert_eq!((one.kind, one.status), (RecordKind::Concurrency, RunStatus::Ok));
     assert_eq!((one.workload.concurrency, three.workload.concurrency), (Some(1), Some(3)));
     assert_ne!(one.workload.prompts_sha256, three.workload.prompts_sha256);
     let alone = one.slowdown.clone().expect("a section");

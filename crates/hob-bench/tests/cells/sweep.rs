@@ -4,7 +4,7 @@
 use crate::stage::{Kept, kept, mock};
 use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
-use hob_bench::record::{Cache, Record, RecordKind, Status};
+use hob_bench::record::{Cache, Record, RecordKind, RunStatus};
 use hob_bench::sweep::{ContextOptions, Room};
 use hob_bench::terms::Metric;
 
@@ -51,7 +51,7 @@ fn what_is_new_and_what_is_known_are_two_records() {
     // Two runs, of one request and of two.
     assert_eq!(got.requests(), [2, 4, 2, 4]);
     let [_, _, cold, cached] = &got.records[..] else { panic!("four records") };
-    assert_eq!((cold.kind, cold.status), (RecordKind::CtxSweep, Status::Ok));
+    assert_eq!((cold.kind, cold.status), (RecordKind::CtxSweep, RunStatus::Ok));
     let tokens = cold.workload.prompt_tokens.expect("a count");
     assert_eq!((tokens.target, tokens.p50), (Some(2048), Some(2048)));
     let figure = |record: &Record, metric| record.metrics.figure(metric);
@@ -77,7 +77,7 @@ fn a_length_that_is_refused_ends_the_sweep_with_a_record() {
     });
     let got = got.expect("cells");
     let ended = got.records.last().expect("a record");
-    assert_eq!((got.records.len(), ended.status), (3, Status::Failed));
+    assert_eq!((got.records.len(), ended.status), (3, RunStatus::Failed));
     assert_eq!(ended.workload.shape.as_deref(), Some("ctx_4096"));
     let why = ended.invalid_reasons.join(" ");
     assert!(why.contains("12 more do not fit into 1000"), "{why}");
@@ -88,7 +88,7 @@ fn a_length_that_is_refused_ends_the_sweep_with_a_record() {
 fn a_length_that_the_server_cannot_hold_is_not_asked() {
     let got = swept("context_tokens=1000,tells_context=true", &[16_384, 512, 4096]);
     assert_eq!(got.records.len(), 2);
-    assert!(got.records.iter().all(|record| record.status == Status::Ok));
+    assert!(got.records.iter().all(|record| record.status == RunStatus::Ok));
     let said =
         "left out: 4096, 16384; the server's context has 1000 tokens, of which the answer takes 12";
     assert_eq!(got.left_out, [said]);

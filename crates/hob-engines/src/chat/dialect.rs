@@ -96,12 +96,12 @@ pub enum CallForm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolsOffered {
     pub names: Vec<String>,
-    pub delivery: Delivery,
+    pub delivery: ArgumentDelivery,
 }
 
 /// When the parser returns arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub enum ArgumentDelivery {
     /// As they arrive. Only for answers that a grammar constrains, because returned arguments cannot be taken back if the
     /// JSON turns out to be invalid.
     Streamed,

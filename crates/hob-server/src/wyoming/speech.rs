@@ -12,7 +12,9 @@ use hob_core::{
     SpeechText, Speed,
 };
 use hob_speech::encode::{AudioFormat, Encoder, Length};
-use hob_wire::{Delivery, WireSpeech, WyomingAnswer, WyomingEvent, WyomingVoice, language_agrees};
+use hob_wire::{
+    SpeechDelivery, WireSpeech, WyomingAnswer, WyomingEvent, WyomingVoice, language_agrees,
+};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -212,7 +214,7 @@ fn wire(input: String, voice: Option<String>, language: Option<String>) -> WireS
         voice,
         format: AudioFormat::Pcm.name(),
         speed: Speed::NORMAL,
-        delivery: Delivery::Stream,
+        delivery: SpeechDelivery::Stream,
         instructions: None,
         language,
         volume: 1.0,

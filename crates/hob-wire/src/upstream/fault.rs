@@ -11,7 +11,7 @@ const MESSAGE_CHARS_MAX: usize = 500;
 
 /// What came instead of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct HttpFailure {
     /// The HTTP status.
     pub code: u16,
     /// The server's `Retry-After`.
@@ -19,14 +19,14 @@ pub struct Status {
 }
 
 /// Reads an error from a status and its body.
-pub fn fault_of(status: Status, body: &[u8]) -> Fault {
+pub fn fault_of(status: HttpFailure, body: &[u8]) -> Fault {
     let said = serde_json::from_slice::<Value>(body).ok();
     let said = said.as_ref().map(Said::of).unwrap_or_default();
     let message = said.message.unwrap_or_else(|| without_words(status.code));
     if let Some(fault) = too_long(&said.code, &message, said.numbers) {
         return fault;
     }
-    let Status { code, retry_after } = status;
+    let HttpFailure { code, retry_after } = status;
     match code {
         401 | 403 => Fault::KeyRefused { message },
         402 => Fault::NoCredit { message },
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     fn of(code: u16, body: &str) -> Fault {
-        fault_of(Status { code, retry_after: Some(Duration::from_secs(7)) }, body.as_bytes())
+        fault_of(HttpFailure { code, retry_after: Some(Duration::from_secs(7)) }, body.as_bytes())
     }
 
     #[test]

@@ -111,7 +111,7 @@ Examples:
   hob fit qwen3:30b-a3b --quant Q4_K_M one that it knows the dimensions of
   hob fit model.gguf --context 32768 --kv q8_0
   hob fit whisper-small --parallel 2   the memory of a transcription model
-  hob fit owner/name:Q4_K_M            one of the hub: only its header is fetched
+  hob fit owner/name:Q4_K_M            of Hugging Face: only its header is fetched
   hob fit --recommend --for code
   hob fit explain \"KV cache\"";
 

@@ -33,7 +33,7 @@ pub(crate) const BAR: &str = "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_se
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct PullArgs {
-    /// What to fetch: a name, owner/name:QUANT of the hub, hf:owner/name/file.gguf, an Ollama tag, an address, or a
+    /// What to fetch: a name, owner/name:QUANT of Hugging Face, hf:owner/name/file.gguf, an Ollama tag, an address, or a
     /// GGUF file; without it, the models that hob uses by default
     #[arg(value_name = "MODEL")]
     model: Option<String>,
@@ -57,12 +57,12 @@ pub(crate) struct PullArgs {
 const AFTER_HELP: &str = "\
 hob reads the header of the file before it downloads the weights. It reports a model that its
 engine does not load, a disk that is too small, and a memory that is too small. hob checks each
-file against the SHA-256 of the hub, the registry or the catalog. It resumes an interrupted
+file against the SHA-256 of Hugging Face, the registry or the catalog. It resumes an interrupted
 download, and does not download stored files again. HF_TOKEN opens gated repositories.
 
-A name such as qwen3:8b means Q4_K_M of its repository on the hub (`hob models` lists them); with
-a quant it is qwen3:8b-q8_0. Names such as whisper-small are transcription models. If the hub does
-not have a name, hob looks in Ollama's registry.
+A name such as qwen3:8b means Q4_K_M of its repository on Hugging Face (`hob models` lists them);
+with a quant it is qwen3:8b-q8_0. Names such as whisper-small are transcription models. If Hugging
+Face does not have a name, hob looks in Ollama's registry.
 
 Examples:
   hob pull

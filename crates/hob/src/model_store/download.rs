@@ -160,7 +160,7 @@ fn plan_of(part: &CatalogPart) -> String {
 fn not_found(error: FindError) -> Failure {
     match error {
         FindError::Unknown { .. } => finding::failure(error)
-            .hint("`hob models` lists names; hob pull also takes owner/name:Q4_K_M of the hub, Ollama's tags, addresses and files"),
+            .hint("`hob models` lists names; hob pull also takes owner/name:Q4_K_M of Hugging Face, Ollama's tags, addresses and files"),
         error => finding::failure(error),
     }
 }

@@ -57,7 +57,7 @@ pub(crate) enum ModelChoice {
 
 impl ModelChoice {
     /// A text is a path if such a file exists, or if it looks like a path. Anything else is a name, also with
-    /// slashes: models of the hub are called `owner/name:QUANT`.
+    /// slashes: models of Hugging Face are called `owner/name:QUANT`.
     pub(crate) fn new(written: &str, resolve: impl Fn(&Path) -> PathBuf) -> ModelChoice {
         let path = Path::new(written);
         let ends = path.extension().is_some_and(|ending| {

@@ -1,7 +1,7 @@
 //! `hob bench import`, `hob bench show` and `hob site build`: from another program's file to a page.
 
 use hob_bench::mock::{MockServer, Script};
-use hob_bench::record::{Record, RecordKind, RecordStore, Source, Spread, new_id};
+use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, Spread, new_id};
 use hob_bench::terms::Metric;
 
 use crate::{User, names, stderr, stdout};
@@ -368,7 +368,7 @@ fn free_port() -> u16 {
 
 /// A run of so many tokens per second, kept without samples: only intervals that are apart say something.
 fn kept(user: &User, users: u32, tok_s: f64) -> String {
-    let source = Source { tool: "hob".to_owned(), ..Source::default() };
+    let source = RecordSource { tool: "hob".to_owned(), ..RecordSource::default() };
     let mut record = Record::new(new_id(), RecordKind::Llm, source);
     record.model.name = "m".to_owned();
     record.workload.shape = Some("short_short".to_owned());

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Row, plain};
 use crate::record::{
-    Attempt, AttemptResult, MaxContext, Record, RecordKind, Spread, Status, StreamVerdict, Tts,
+    Attempt, AttemptResult, MaxContext, Record, RecordKind, RunStatus, Spread, StreamVerdict, Tts,
     VoiceFigures, VramUse,
 };
 use crate::terms::Metric;
@@ -135,7 +135,7 @@ fn speech(record: &mut Record, row: &Row) {
 }
 
 fn failed(record: &mut Record, row: &Row) {
-    record.status = Status::Failed;
+    record.status = RunStatus::Failed;
     record
         .invalid_reasons
         .push(row.note.clone().unwrap_or_else(|| "published as failed".to_owned()));

@@ -30,7 +30,8 @@ fn until(truth: u64, ctx: u64) -> AttemptResultAt {
 /// A card with published memory figures: a fixed amount for each token, and less usable memory than it reports.
 fn card(ctx: u64) -> AttemptResultAt {
     let taken_bytes = 4_480_000_000 + ctx * 12_800;
-    let memory = Memory { taken_bytes, left_bytes: 7_090_000_000_u64.saturating_sub(taken_bytes) };
+    let memory =
+        ServerMemory { taken_bytes, left_bytes: 7_090_000_000_u64.saturating_sub(taken_bytes) };
     AttemptResultAt { memory: Some(memory), ..until(TRUTH, ctx) }
 }
 
@@ -63,7 +64,7 @@ fn every_limit_is_found_even_if_memory_figures_are_wrong() {
                 let taken_bytes = 1_000_000 + ctx * 100;
                 let room = 1_000_000 + (truth as f64 * 100.0 * promised) as u64;
                 let left_bytes = room.saturating_sub(taken_bytes);
-                let memory = Some(Memory { taken_bytes, left_bytes });
+                let memory = Some(ServerMemory { taken_bytes, left_bytes });
                 AttemptResultAt { memory, ..until(truth, ctx) }
             });
             let fail = Some(truth + 256).filter(|fail| *fail <= span.hi);
@@ -150,7 +151,7 @@ fn a_spill_is_found_by_comparison_with_shorter_contexts() {
 fn every_context_works_or_none_does() {
     let all = searched(Search::new(PUBLISHED, None), |ctx, _| until(u64::MAX, ctx));
     assert_eq!((ends(&all), all.tried().len()), ((Some(262_144), None, 2), 3));
-    let roomy = |ctx| Memory { taken_bytes: 1000 + ctx, left_bytes: 1_000_000 };
+    let roomy = |ctx| ServerMemory { taken_bytes: 1000 + ctx, left_bytes: 1_000_000 };
     let easy = searched(Search::new(PUBLISHED, None), |ctx, _| AttemptResultAt {
         memory: Some(roomy(ctx)),
         ..until(u64::MAX, ctx)

@@ -5,7 +5,7 @@ use std::mem;
 
 use serde::de::IgnoredAny;
 
-use super::{CallForm, Delivery, ToolsOffered};
+use super::{ArgumentDelivery, CallForm, ToolsOffered};
 
 /// Maximum bytes of a function name. OpenAI's API allows 64 characters.
 const NAME_BYTES_MAX: usize = 256;
@@ -206,7 +206,7 @@ impl CallReader {
             _ => return Err(NotACall),
         };
         self.value.push(c);
-        let streams = self.offered.delivery == Delivery::Streamed
+        let streams = self.offered.delivery == ArgumentDelivery::Streamed
             && self.progress == Progress::Unannounced
             && self.name.is_some()
             && self.is_arguments_key()

@@ -4,8 +4,8 @@
 mod properties;
 
 use super::{
-    AnswerParser, AnswerPart, CallForm, Delivery, DescribedBy, Dialect, HARMONY, HERMES, LLAMA3,
-    MISTRAL_ARRAY, MISTRAL_NAMED, ToolDialect, ToolsOffered, forms,
+    AnswerParser, AnswerPart, ArgumentDelivery, CallForm, DescribedBy, Dialect, HARMONY, HERMES,
+    LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED, ToolDialect, ToolsOffered, forms,
 };
 
 const QWEN3: &str = include_str!("../template/testdata/templates/qwen3.jinja");
@@ -20,7 +20,7 @@ fn dialect(tools: ToolDialect) -> Dialect {
     Dialect { thinking: Some(thinking), tools, described_by: DescribedBy::Template }
 }
 
-fn offered(delivery: Delivery) -> Option<ToolsOffered> {
+fn offered(delivery: ArgumentDelivery) -> Option<ToolsOffered> {
     Some(ToolsOffered { names: vec!["clock".to_owned(), "weather".to_owned()], delivery })
 }
 
@@ -71,7 +71,7 @@ fn parsed(
 
 /// The same pieces at once, letter by letter, streamed and whole.
 fn check_with(dialect: Dialect, starts_in_thinking: bool, answer: &str, expect: &[AnswerPart]) {
-    for delivery in [Delivery::Whole, Delivery::Streamed] {
+    for delivery in [ArgumentDelivery::Whole, ArgumentDelivery::Streamed] {
         let parser = || AnswerParser::new(&dialect, starts_in_thinking, offered(delivery));
         assert_eq!(parsed(parser(), [answer]), expect, "{delivery:?}, at once: {answer}");
         let letters = answer.chars().map(|c| c.to_string());
@@ -248,7 +248,7 @@ fn broken_arguments_are_text_when_they_are_checked_first() {
         r#"<tool_call>{"name": "clock", "arguments": {"a": 1"#,
         r#"<tool_call>{"name": "clock", "arguments": {"a": 1], "b": 2}}"#,
     ] {
-        let parser = AnswerParser::new(&dialect(HERMES), false, offered(Delivery::Whole));
+        let parser = AnswerParser::new(&dialect(HERMES), false, offered(ArgumentDelivery::Whole));
         assert_eq!(parsed(parser, [answer]), [text(answer)]);
     }
 }
@@ -256,7 +256,8 @@ fn broken_arguments_are_text_when_they_are_checked_first() {
 #[test]
 fn arguments_that_are_cut_off_were_given_out_as_far_as_they_came() {
     let cut = |answer: &str| {
-        let parser = AnswerParser::new(&dialect(HERMES), false, offered(Delivery::Streamed));
+        let parser =
+            AnswerParser::new(&dialect(HERMES), false, offered(ArgumentDelivery::Streamed));
         parsed(parser, [answer])
     };
     let arguments = r#"{"a": "b"#;
@@ -274,7 +275,7 @@ fn arguments_that_are_cut_off_were_given_out_as_far_as_they_came() {
 
 #[test]
 fn pieces_leave_as_soon_as_they_are_certain() {
-    let mut parser = AnswerParser::new(&dialect(HERMES), true, offered(Delivery::Streamed));
+    let mut parser = AnswerParser::new(&dialect(HERMES), true, offered(ArgumentDelivery::Streamed));
     let mut pushed = |text: &str| parser.push(text);
     assert_eq!(pushed("Hm"), [reasoning("Hm")]);
     assert_eq!(pushed(". <"), [reasoning(".")]);
@@ -299,14 +300,14 @@ fn without_tools_nothing_is_held_for_them() {
     let mut parser = AnswerParser::new(&dialect(HERMES), false, None);
     assert_eq!(parser.push("A <tool_call>"), [text("A <tool_call>")]);
     assert_eq!(parser.push("\n"), [text("\n")]);
-    let none = ToolsOffered { names: Vec::new(), delivery: Delivery::Whole };
+    let none = ToolsOffered { names: Vec::new(), delivery: ArgumentDelivery::Whole };
     let mut parser = AnswerParser::new(&dialect(LLAMA3), false, Some(none));
     assert_eq!(parser.push("{"), [text("{")]);
 }
 
 #[test]
 fn the_parser_says_where_it_is() {
-    let mut parser = AnswerParser::new(&dialect(HERMES), false, offered(Delivery::Whole));
+    let mut parser = AnswerParser::new(&dialect(HERMES), false, offered(ArgumentDelivery::Whole));
     let mut at = |text: &str| {
         parser.push(text);
         (parser.is_thinking(), parser.is_calling())

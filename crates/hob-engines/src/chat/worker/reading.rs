@@ -17,7 +17,7 @@ use crate::chat::constraint::{
     AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Ready, SchemaLimits,
     TokenBytes, ToolRules, Vocabulary,
 };
-use crate::chat::dialect::{AnswerParser, Delivery, Dialect, ThinkingMarks, ToolsOffered};
+use crate::chat::dialect::{AnswerParser, ArgumentDelivery, Dialect, ThinkingMarks, ToolsOffered};
 use crate::chat::llama::Llama;
 use crate::chat::protocol::Refusal;
 use crate::chat::sampler::{History, Sampler, SamplerDefaults};
@@ -355,7 +355,7 @@ fn offered(conversation: &Conversation) -> Option<ToolsOffered> {
     }
     let names = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
     // The grammar holds from a call's first letter on.
-    Some(ToolsOffered { names, delivery: Delivery::Streamed })
+    Some(ToolsOffered { names, delivery: ArgumentDelivery::Streamed })
 }
 
 fn vocabulary(tokens: &TokenTable) -> Result<Vocabulary, ReadingError> {

@@ -78,9 +78,9 @@ Examples:
   hob bench batch --target http://127.0.0.1:8080 --launch \\
     'llama-server -m model.gguf --port 8080 -np 8'
 
-Memory is known of a server that is started here. It is restarted for each number of users, so the
-memory is that of so many. The gain is tokens a second, or seconds of sound a second, divided by
-those of one user: --users needs the 1.";
+With --launch, hob starts the server again for each number of users, and also measures its memory.
+The gain is the tokens per second (or seconds of sound per second) of all users together, divided by
+those of one user. So --users must contain 1.";
 
 impl MeasuringVerb for ConcurrencyArgs {
     fn measuring(&mut self) -> &mut MeasuringArgs {

@@ -10,7 +10,7 @@ use clap::Args;
 use hob_bench::drive::Patience;
 use hob_bench::experiment::{Experiment, OtherServer, Workload};
 use hob_bench::host::host;
-use hob_bench::record::{RawSample, Record, RecordError, RecordKind, RecordStore, Status};
+use hob_bench::record::{RawSample, Record, RecordError, RecordKind, RecordStore, RunStatus};
 use hob_bench::runs::{RecordContext, Step, StopRule};
 use hob_bench::server::Facts;
 use hob_bench::terms::Metric;
@@ -429,7 +429,7 @@ pub(crate) fn progress(name: &str, step: Step<'_>, stop_rule: StopRule) -> Strin
 
 /// That a context has an end is a finding, if there is anything before it.
 fn is_an_end(record: &Record, all: &[Record]) -> bool {
-    let is_measured = |record: &Record| record.status == Status::Ok;
+    let is_measured = |record: &Record| record.status == RunStatus::Ok;
     record.kind == RecordKind::CtxSweep && !is_measured(record) && all.iter().any(is_measured)
 }
 
@@ -464,7 +464,7 @@ fn doubts(records: &[Record], printer: &Printer) {
 
 #[cfg(test)]
 mod tests {
-    use hob_bench::record::{Harness, Source};
+    use hob_bench::record::{Harness, RecordSource};
     use uuid::Uuid;
 
     use super::*;
@@ -489,15 +489,15 @@ mod tests {
     #[test]
     fn what_came_to_nothing_corrects_nothing() {
         let old = {
-            let mut old = Record::new(Uuid::from_u128(1), RecordKind::Llm, Source::default());
+            let mut old = Record::new(Uuid::from_u128(1), RecordKind::Llm, RecordSource::default());
             old.model.quant = Some("Q4_K_M".to_owned());
             old
         };
-        let again = Record::new(Uuid::from_u128(2), RecordKind::Llm, Source::default());
+        let again = Record::new(Uuid::from_u128(2), RecordKind::Llm, RecordSource::default());
         let corrected = correction(&old, &again);
         assert_eq!(corrected.supersedes, Some(old.id));
         assert_eq!(corrected.model.quant, old.model.quant, "as the plan said");
-        let aborted = Record { status: Status::Aborted, ..again.clone() };
+        let aborted = Record { status: RunStatus::Aborted, ..again.clone() };
         let refused = Record { invalid_reasons: vec!["it was cut".to_owned()], ..again };
         for spoilt in [aborted, refused] {
             assert_eq!(correction(&old, &spoilt).supersedes, None, "{spoilt:?}");
@@ -508,7 +508,7 @@ mod tests {
     fn a_rerun_can_be_run_again() {
         let typed = words("hob bench llm --target http://127.0.0.1:1 --shape quick_word --users 1");
         let harness = Harness { argv: typed, ..Harness::default() };
-        let source = Source::default();
+        let source = RecordSource::default();
         let mut unverified = Record::new(Uuid::nil(), RecordKind::Llm, source);
         unverified.harness = Some(harness);
         let rerun = Rerun {

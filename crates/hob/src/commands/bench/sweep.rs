@@ -44,10 +44,10 @@ Examples:
   hob bench sweep --target http://127.0.0.1:8080 --launch \\
     'llama-server -m model.gguf -c {ctx} --port 8080'
 
-A server that is started here is restarted for each length. If its command line has {ctx}, and
---context does not say how much, it gets room for this length, so its memory is that of this length.
-Lengths beyond the limit that the server reports are left out. If the server refuses a length, the
-sweep ends with a record that says why.";
+With --launch, hob starts the server again for each length. In its command line hob replaces {ctx}
+with --context, or else with the tokens that this length needs, so that the measured memory belongs
+to this length. hob leaves out lengths above the limit that the server reports. If the server
+refuses a length, the sweep ends with a record that has the reason.";
 
 impl MeasuringVerb for SweepArgs {
     fn measuring(&mut self) -> &mut MeasuringArgs {

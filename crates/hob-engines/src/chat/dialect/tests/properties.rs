@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::{
-    AnswerParser, AnswerPart, Delivery, Dialect, HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY,
+    AnswerParser, AnswerPart, ArgumentDelivery, Dialect, HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY,
     MISTRAL_NAMED, ToolDialect, dialect, offered, parsed,
 };
 
@@ -45,8 +45,8 @@ fn tools() -> impl Strategy<Value = ToolDialect> {
     prop::sample::select(vec![HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED, HARMONY])
 }
 
-fn delivery() -> impl Strategy<Value = Delivery> {
-    prop::sample::select(vec![Delivery::Whole, Delivery::Streamed])
+fn delivery() -> impl Strategy<Value = ArgumentDelivery> {
+    prop::sample::select(vec![ArgumentDelivery::Whole, ArgumentDelivery::Streamed])
 }
 
 fn answer() -> impl Strategy<Value = String> {
@@ -83,7 +83,7 @@ proptest! {
 
     #[test]
     fn calls_delivered_whole_have_valid_json_arguments(tools in tools(), answer in answer()) {
-        let pieces = parsed(AnswerParser::new(&dialect(tools), false, offered(Delivery::Whole)), [&answer]);
+        let pieces = parsed(AnswerParser::new(&dialect(tools), false, offered(ArgumentDelivery::Whole)), [&answer]);
         let mut calls = 0;
         for (at, piece) in pieces.iter().enumerate() {
             let AnswerPart::CallBegins { index, name } = piece else { continue };
@@ -100,7 +100,7 @@ proptest! {
 
     #[test]
     fn arbitrary_text_does_not_panic(answer: String, starts_in_thinking: bool) {
-        let parser = AnswerParser::new(&dialect(HERMES), starts_in_thinking, offered(Delivery::Streamed));
+        let parser = AnswerParser::new(&dialect(HERMES), starts_in_thinking, offered(ArgumentDelivery::Streamed));
         parsed(parser, [answer]);
     }
 }

@@ -7,7 +7,7 @@ use super::*;
 use crate::chat::constraint::{
     AnswerRules, CallCount, Constrainer, SchemaLimits, TokenBytes, ToolRules, Vocabulary,
 };
-use crate::chat::dialect::{Delivery, Dialect, HERMES, ToolsOffered};
+use crate::chat::dialect::{ArgumentDelivery, Dialect, HERMES, ToolsOffered};
 use crate::chat::sampler::SamplerDefaults;
 use crate::chat::tokens::Token;
 
@@ -171,7 +171,8 @@ fn calls_are_reported_with_their_ids_and_arguments() {
         AnswerRules { output: &OutputFormat::Text, strict: true, tools: Some(tools_wanted) };
     let constraint = constrainer().compile(&wanted, 200).expect("a tool");
     let dialect = Dialect::of("");
-    let offered = ToolsOffered { names: vec!["now".to_owned()], delivery: Delivery::Streamed };
+    let offered =
+        ToolsOffered { names: vec!["now".to_owned()], delivery: ArgumentDelivery::Streamed };
     let parser = Some(AnswerParser::new(&dialect, false, Some(offered)));
     let said = say(AnswerPlan { constraint, parser, ..plan(200) }, "");
     assert_eq!(said.calls, [("now".to_owned(), "{}".to_owned())], "{said:?}");

@@ -55,13 +55,13 @@ pub(super) fn stt(records: &[Record]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hob_bench::record::{LanguageErrors, RecordKind, Source};
+    use hob_bench::record::{LanguageErrors, RecordKind, RecordSource};
 
     use super::*;
 
     #[test]
     fn errors_are_shown_by_language_and_synthetic_clips_are_named() {
-        let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Stt, Source::default());
+        let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Stt, RecordSource::default());
         record.workload.shape = Some("few".to_owned());
         let errors = |wer| LanguageErrors { utterances: 1, wer: Some(wer), cer: None };
         record.stt = Some(Stt {
