@@ -13,6 +13,8 @@ use hob_core::nearest;
 
 use crate::Sha256;
 
+pub(crate) use smollm2::SMOLLM2;
+
 /// Number of names that an error suggests.
 const SUGGESTIONS_MAX: usize = 3;
 /// During a pull of packages or of a model that is transformed, the packages, the raw files and the stored form exist
@@ -105,13 +107,13 @@ pub struct Entry {
 impl Entry {
     /// Bytes of all files on disk, with the first source of each part.
     pub fn bytes(&self) -> u64 {
-        self.parts.iter().filter_map(|part| part.sources.first()).map(Source::bytes).sum()
+        self.parts.iter().filter_map(|part| part.sources.first()).map(DownloadSource::bytes).sum()
     }
 
     /// Maximum bytes on the disk during a pull of the entry.
     pub fn pull_bytes_max(&self) -> u64 {
         let bytes = |part: &CatalogPart| {
-            let bytes = part.sources.first().map_or(0, Source::bytes);
+            let bytes = part.sources.first().map_or(0, DownloadSource::bytes);
             let is_packed = part.sources.iter().any(|source| !source.origin.packages().is_empty());
             match is_packed || self.purpose == Purpose::Speech {
                 true => bytes.saturating_mul(PULL_COPIES_MAX),
@@ -161,17 +163,17 @@ impl fmt::Display for Licence {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogPart {
     pub name: String,
-    pub sources: Vec<Source>,
+    pub sources: Vec<DownloadSource>,
 }
 
 /// A place that has all files of a part. Bytes may differ between sources, so each source pins its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct DownloadSource {
     pub origin: Origin,
     pub files: Vec<SourceFile>,
 }
 
-impl Source {
+impl DownloadSource {
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.pin.bytes).sum()
     }
@@ -187,7 +189,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for DownloadSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
             Origin::Hub { repo, revision } => {
@@ -354,7 +356,7 @@ mod tests {
         }
     }
 
-    fn sound_source(source: &Source) {
+    fn sound_source(source: &DownloadSource) {
         let mut paths = HashSet::new();
         for file in &source.files {
             assert!(paths.insert(&file.path), "{} twice", file.path);
@@ -386,7 +388,7 @@ mod tests {
         assert_eq!(smollm2.bytes(), 98_362_432);
         let sources = &smollm2.parts[0].sources;
         assert_eq!(
-            sources.iter().map(Source::kind).collect::<Vec<_>>(),
+            sources.iter().map(DownloadSource::kind).collect::<Vec<_>>(),
             [SourceKind::Hub, SourceKind::Wheel]
         );
         assert_eq!(sources[0].files[0].pin, sources[1].files[0].pin);
@@ -435,7 +437,7 @@ mod tests {
     fn sources_of_one_part_that_share_a_path_share_the_bytes_here() {
         let catalog = Catalog::builtin();
         let voices = &catalog.find("kokoro").expect("kokoro").parts[2];
-        let pins = |source: &Source| -> Vec<_> {
+        let pins = |source: &DownloadSource| -> Vec<_> {
             source.files.iter().map(|file| (file.path.clone(), file.pin)).collect()
         };
         assert_eq!(pins(&voices.sources[0]), pins(&voices.sources[1]));

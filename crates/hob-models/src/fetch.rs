@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::DiskError;
 use crate::Sha256;
-use crate::catalog::{Origin, Package, Source, SourceFile};
+use crate::catalog::{DownloadSource, Origin, Package, SourceFile};
 use crate::progress::{Cancelled, PullStep, Watch};
 
 pub(crate) use desk::Desk;
@@ -136,7 +136,7 @@ impl Fetcher {
     /// Fetches and verifies the files of `source` that are still missing.
     pub(crate) fn fetch(
         &self,
-        source: &Source,
+        source: &DownloadSource,
         desk: &Desk,
         watch: &mut Watch<'_>,
     ) -> Result<(), FetchError> {
@@ -173,7 +173,7 @@ impl Fetcher {
     pub(crate) fn take(
         &self,
         from: &Path,
-        source: &Source,
+        source: &DownloadSource,
         desk: &Desk,
         watch: &mut Watch<'_>,
     ) -> Result<(), FetchError> {
@@ -183,7 +183,7 @@ impl Fetcher {
 
     fn download(
         &self,
-        source: &Source,
+        source: &DownloadSource,
         missing: &[&SourceFile],
         desk: &Desk,
         watch: &mut Watch<'_>,

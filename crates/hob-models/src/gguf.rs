@@ -3,6 +3,7 @@
 
 mod architecture;
 mod card;
+mod eight_bits;
 pub(crate) mod error;
 mod facts;
 pub(crate) mod keys;
@@ -21,6 +22,7 @@ use std::path::Path;
 use source::Source;
 
 pub use card::card;
+pub(crate) use eight_bits::{EightBitsError, with_eight_bits};
 pub use error::GgufError;
 pub(crate) use error::shown;
 pub use facts::FillIn;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::catalog::{CatalogPart, Entry, Source, SourceKind};
+use crate::catalog::{CatalogPart, DownloadSource, Entry, SourceKind};
 use crate::disk::{self, DiskError, make_folder, room_for};
 use crate::fetch::{Desk, FetchError, Fetcher};
 use crate::progress::{Cancelled, Watch};
@@ -102,14 +102,14 @@ impl From<DiskError> for PullError {
 /// A part with all its raw files.
 struct Gathered<'e> {
     part: &'e str,
-    source: &'e Source,
+    source: &'e DownloadSource,
     label: String,
     fetched: bool,
 }
 
 /// A source to try, or a place of the user that may have that source's files.
 struct Way<'e> {
-    source: &'e Source,
+    source: &'e DownloadSource,
     from: Option<&'e Path>,
 }
 
@@ -223,7 +223,7 @@ impl Puller<'_> {
             .iter()
             .filter_map(|source| from.map(|path| Way { source, from: Some(path) }));
         let only = &self.options.only;
-        let wanted = |source: &&Source| only.is_empty() || only.contains(&source.kind());
+        let wanted = |source: &&DownloadSource| only.is_empty() || only.contains(&source.kind());
         let asked = part.sources.iter().filter(wanted).map(|source| Way { source, from: None });
         match from {
             Some(path) if path.is_dir() => given.collect(),

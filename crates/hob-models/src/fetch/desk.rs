@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::FetchError;
 use crate::Sha256;
-use crate::catalog::{Package, Pin, Source, SourceFile};
+use crate::catalog::{DownloadSource, Package, Pin, SourceFile};
 use crate::disk::{DiskError, clear, make_folder, settle};
 use crate::progress::{PullStep, Watch};
 
@@ -58,7 +58,7 @@ impl Desk {
     /// when the right file arrives.
     pub(crate) fn missing<'s>(
         &self,
-        source: &'s Source,
+        source: &'s DownloadSource,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<&'s SourceFile>, FetchError> {
         watch.begin(PullStep::Verifying, Some(source.bytes()));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::packages::Arrived;
 use super::{Desk, FetchError, npm, packages};
-use crate::catalog::{Origin, Package, Source, SourceFile};
+use crate::catalog::{DownloadSource, Origin, Package, SourceFile};
 use crate::disk::DiskError;
 use crate::progress::{PullStep, Watch};
 
@@ -15,7 +15,7 @@ use crate::progress::{PullStep, Watch};
 /// [`FetchError::NotThere`] names the first missing file; [`FetchError::Checksum`] the first with other bytes.
 pub(super) fn take(
     from: &Path,
-    source: &Source,
+    source: &DownloadSource,
     missing: &[&SourceFile],
     desk: &Desk,
     watch: &mut Watch<'_>,

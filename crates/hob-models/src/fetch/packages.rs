@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::archive::{self, Wanted};
 use super::{Desk, FetchError};
-use crate::catalog::{Package, Piece, Source, SourceFile};
+use crate::catalog::{DownloadSource, Package, Piece, SourceFile};
 use crate::disk::DiskError;
 use crate::progress::{PullStep, Watch};
 
@@ -22,7 +22,7 @@ pub(super) enum Arrived {
 
 /// Calls `bring` for each package that a missing file needs, one after the other.
 pub(super) fn fetch(
-    source: &Source,
+    source: &DownloadSource,
     missing: &[&SourceFile],
     desk: &Desk,
     watch: &mut Watch<'_>,
@@ -50,7 +50,7 @@ pub(super) fn fetch(
     desk.accept(missing, watch)
 }
 
-fn needed<'s>(source: &'s Source, missing: &[&SourceFile]) -> Vec<(usize, &'s Package)> {
+fn needed<'s>(source: &'s DownloadSource, missing: &[&SourceFile]) -> Vec<(usize, &'s Package)> {
     let is_needed =
         |index| missing.iter().flat_map(|file| &file.pieces).any(|piece| piece.package == index);
     source.origin.packages().iter().enumerate().filter(|(index, _)| is_needed(*index)).collect()

@@ -61,7 +61,7 @@ pub enum FindError {
     #[error("{at} is not a manifest of Ollama: {detail}")]
     NoManifest { at: String, detail: String },
     #[error("hob knows no model '{asked}'{}", match near.is_empty() {
-        true => "; give a file, an address, or owner/name on the hub".to_owned(),
+        true => "; give a file, an address, or owner/name on Hugging Face".to_owned(),
         false => format!("; did you mean {}?", near.join(" or ")),
     })]
     Unknown { asked: String, near: Vec<String> },

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::Sha256;
 use crate::catalog::{
-    CatalogPart, Entry, Licence, Origin, Piece, Pin, Purpose, Source, SourceFile, names,
+    CatalogPart, DownloadSource, Entry, Licence, Origin, Piece, Pin, Purpose, SourceFile, names,
 };
 use crate::store::is_plain;
 use crate::transform::MODEL_FILE;
@@ -95,7 +95,7 @@ fn check(found: &Described) -> Result<(), FindError> {
 }
 
 /// The hub's statement about a file wins over what was read before.
-fn source(files: &[FoundFile], remote: &Remote) -> Result<Source, FindError> {
+fn source(files: &[FoundFile], remote: &Remote) -> Result<DownloadSource, FindError> {
     let mut origin = None;
     let mut sources = Vec::new();
     for (index, file) in files.iter().enumerate() {
@@ -105,7 +105,7 @@ fn source(files: &[FoundFile], remote: &Remote) -> Result<Source, FindError> {
         sources.push(SourceFile { path, pin: pinned.pin, pieces });
         origin.get_or_insert(pinned.origin);
     }
-    Ok(Source { origin: origin.unwrap_or(Origin::Address), files: sources })
+    Ok(DownloadSource { origin: origin.unwrap_or(Origin::Address), files: sources })
 }
 
 struct Pinned {
@@ -151,7 +151,7 @@ fn stored_file(index: usize, count: usize) -> String {
 }
 
 /// A version that changes with any file.
-fn version(source: &Source) -> String {
+fn version(source: &DownloadSource) -> String {
     let said: Vec<String> = source.files.iter().map(|file| format!("{:?}", file.pin)).collect();
     Sha256::of(said.join("\n").as_bytes()).to_string()[..VERSION_DIGITS].to_owned()
 }

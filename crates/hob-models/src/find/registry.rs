@@ -33,7 +33,7 @@ fn read(
     let gguf = source_files.gguf(&blob)?.ok_or_else(missing)?;
     if let Some((from, to)) = own_name(&gguf) {
         let detail = format!(
-            "its file calls the architecture '{from}', which only Ollama loads; look on the hub for a file of '{to}'"
+            "its file calls the architecture '{from}', which only Ollama loads; look on Hugging Face for a file of '{to}'"
         );
         return Err(FindError::NoManifest { at, detail });
     }

@@ -63,6 +63,8 @@ pub struct TensorType {
 impl TensorType {
     pub const F16: TensorType =
         TensorType { id: 1, name: "F16", block_elements: 1, block_bytes: 2 };
+    pub(crate) const Q8_0: TensorType =
+        TensorType { id: 8, name: "Q8_0", block_elements: 32, block_bytes: 34 };
 
     pub fn named(name: &str) -> Option<TensorType> {
         let (id, ..) = TYPES.iter().find(|(_, known, ..)| *known == name)?;

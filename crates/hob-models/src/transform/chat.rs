@@ -1,25 +1,41 @@
 //! Stored form of a chat model: `model.gguf` as published, or its parts `model-00001-of-00003.gguf` …
-//! Nothing is changed, but a file whose header cannot be read is never stored.
+//! Only hob's default model is changed. A file whose header cannot be read is never stored.
 
 use std::path::Path;
 
 use super::{RawFiles, Transform, TransformError};
-use crate::gguf::Gguf;
+use crate::catalog::{Entry, SMOLLM2};
+use crate::gguf::{EightBitsError, Gguf, with_eight_bits};
 use crate::progress::{PullStep, Watch};
 
 /// Increases with every change of the stored form.
 const TRANSFORM_VERSION: u32 = 1;
+const EIGHT_BITS_VERSION: u32 = 2;
 
 /// Name of the file among the raw files and in the stored form.
 pub const MODEL_FILE: &str = "model.gguf";
 
 /// The transformation of a chat model.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ChatTransform;
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChatTransform {
+    /// Q4_1 becomes Q8_0.
+    has_eight_bits: bool,
+}
+
+impl ChatTransform {
+    /// For a model of one file.
+    pub const EIGHT_BITS: ChatTransform = ChatTransform { has_eight_bits: true };
+
+    /// The default model is only published as Q4_1 where hob finds it. Other models stay as they are, because the user chose
+    /// their quant. No other model can have the default model's name.
+    pub fn of(entry: &Entry) -> ChatTransform {
+        ChatTransform { has_eight_bits: entry.name == SMOLLM2 }
+    }
+}
 
 impl Transform for ChatTransform {
     fn version(&self) -> u32 {
-        TRANSFORM_VERSION
+        if self.has_eight_bits { EIGHT_BITS_VERSION } else { TRANSFORM_VERSION }
     }
 
     fn apply(
@@ -33,6 +49,14 @@ impl Transform for ChatTransform {
         let first = files.first().copied().unwrap_or(MODEL_FILE);
         let refused = |error| TransformError::refused(first, error);
         Gguf::open(&raw.path(first)?).and_then(|gguf| gguf.shape()).map_err(refused)?;
+        if self.has_eight_bits {
+            let rewritten = with_eight_bits(&raw.path(MODEL_FILE)?, &out.join(MODEL_FILE), watch);
+            return rewritten.map_err(|error| match error {
+                EightBitsError::Gguf(error) => TransformError::refused(MODEL_FILE, error),
+                EightBitsError::Disk(error) => error.into(),
+                EightBitsError::Cancelled(cancelled) => cancelled.into(),
+            });
+        }
         files.iter().try_for_each(|file| raw.place(file, &out.join(file)))
     }
 }
@@ -44,20 +68,24 @@ mod tests {
     use super::*;
     use crate::gguf::sample::SampleGguf;
 
-    fn apply(file: &[u8], out: &Path) -> Result<(), TransformError> {
+    fn apply(transform: ChatTransform, file: &[u8], out: &Path) -> Result<(), TransformError> {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join(MODEL_FILE), file).expect("a file");
         let raw = RawFiles::new(folder.path().to_path_buf(), vec![MODEL_FILE.to_owned()]);
         let cancel = AtomicBool::new(false);
-        ChatTransform.apply(&raw, out, &mut Watch::new(&mut |_| {}, &cancel))
+        transform.apply(&raw, out, &mut Watch::new(&mut |_| {}, &cancel))
     }
 
     #[test]
     fn a_file_that_the_engine_would_load_is_stored_as_it_is() {
         let out = tempfile::tempdir().expect("a folder");
         let file = SampleGguf::llama().bytes();
-        assert_eq!(apply(&file, out.path()), Ok(()));
-        assert_eq!(std::fs::read(out.path().join(MODEL_FILE)).expect("stored"), file);
+        let stored = || std::fs::read(out.path().join(MODEL_FILE)).expect("stored");
+        assert_eq!(apply(ChatTransform::default(), &file, out.path()), Ok(()));
+        assert_eq!(stored(), file);
+        // Its tensors are floats, so only the file type changes.
+        assert_eq!(apply(ChatTransform::EIGHT_BITS, &file, out.path()), Ok(()));
+        assert_eq!(stored().iter().zip(&file).filter(|(now, before)| now != before).count(), 1);
     }
 
     #[test]
@@ -72,7 +100,9 @@ mod tests {
         ];
         for (file, expected) in cases {
             let out = tempfile::tempdir().expect("a folder");
-            let refused = apply(&file, out.path()).expect_err("refused").to_string();
+            let refused = apply(ChatTransform::default(), &file, out.path())
+                .expect_err("refused")
+                .to_string();
             assert!(refused.contains(MODEL_FILE) && refused.contains(expected), "{refused}");
             assert_eq!(std::fs::read_dir(out.path()).expect("a folder").count(), 0);
         }

@@ -81,7 +81,7 @@ impl Stage {
         let fetcher = Fetcher { hub, token, limits: Stage::limits(), ..Fetcher::default() };
         let options = PullOptions::default();
         let puller = Puller { store: &self.store, fetcher: &fetcher, options: &options };
-        puller.pull(&located.entry, &ChatTransform, &mut Watch::new(&mut tell, &cancel))
+        puller.pull(&located.entry, &ChatTransform::default(), &mut Watch::new(&mut tell, &cancel))
     }
 
     pub(crate) fn fetch(&self, asked: &str) -> Pulled {

