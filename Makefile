@@ -50,9 +50,15 @@ build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics 
 .PHONY: test
 test: models ## set up and run every test
 	cargo xtask test
-	cargo test --locked -p hob-speech --no-default-features --test encode
-	$(MAKE) --no-print-directory test-clients
-	$(MAKE) --no-print-directory test-page
+	$(MAKE) --no-print-directory test-without-aac
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target $(PAGE_JOBS) test-clients
+
+# Other features of hob-speech, so its dependencies are compiled again. Fast to build is better here than fast to run.
+.PHONY: test-without-aac
+test-without-aac:
+	cargo test --locked -p hob-speech --no-default-features --test encode \
+	  --config 'profile.dev.package.hob-speech.opt-level=0' --config 'profile.dev.package.symphonia-core.opt-level=0' \
+	  --config 'profile.dev.package.rustfft.opt-level=0' --config 'profile.dev.package.serde_json.opt-level=0' refusals
 
 # The one debug build that all tests and checks share. Another selection of packages would enable other features of the
 # dependencies, and cargo would compile the whole workspace again for each selection.
@@ -70,18 +76,22 @@ models: test-build ## download the models that the tests use
 downloads:
 	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull
 
-# Of the four jobs, the longest starts first.
+# The longest starts first.
+PAGE_JOBS := test-page-in-firefox test-page-in-chromium test-site-in-firefox test-site-in-chromium
+
 .PHONY: test-page
-test-page: test-build ## run the page's tests in Chromium and Firefox
+test-page: ## run the page's tests in Chromium and Firefox
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(PAGE_JOBS)
+
+.PHONY: page-ready
+page-ready: test-build
 	$(TARGET)/debug/examples/page_of_many 1000 $(TARGET)/page-of-many
 	cd tests/browser && npm ci --silent --no-audit --no-fund
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target \
-	  test-page-in-firefox test-page-in-chromium test-site-in-firefox test-site-in-chromium
 
-test-page-in-%:
+test-page-in-%: page-ready
 	cd tests/browser && BROWSERS=$* npm test
 
-test-site-in-%:
+test-site-in-%: page-ready
 	cd tests/browser && BROWSERS=$* TESTS=site SITE=$(abspath $(TARGET))/page-of-many/site npm test
 
 .PHONY: test-clients
@@ -93,7 +103,11 @@ test-open-webui: test-build ## test hob with a real Open WebUI in Chromium; not 
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/open-webui/run
 
 .PHONY: check
-check: fmt clippy tidy deny ## check format, lints, the project's own rules and licences
+check: clippy check-files ## check format, lints, the project's own rules and licences
+
+# All checks that do not compile.
+.PHONY: check-files
+check-files: fmt tidy deny
 
 .PHONY: fmt
 fmt:

@@ -1,3 +1,9 @@
-# Read by the build of llama.cpp (see .cargo/config.toml). The crate llama-cpp-2 asks for llama.cpp's common library in
-# every build. hob uses nothing of it, and compiling it would take half of the time.
+# Read by the build of llama.cpp (see .cargo/config.toml), once in each of its projects. The crate llama-cpp-2 asks for llama.cpp's
+# common library in every build. hob uses nothing of it, and compiling it would take half of the time.
 set(LLAMA_BUILD_COMMON OFF CACHE BOOL "" FORCE)
+# In tests only ggml must be fast: it does all the arithmetic. cargo names its profile to build scripts.
+if("$ENV{PROFILE}" STREQUAL "debug" AND PROJECT_NAME STREQUAL "llama.cpp")
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
+elseif("$ENV{PROFILE}" STREQUAL "debug" AND PROJECT_NAME STREQUAL "ggml")
+  set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
+endif()
