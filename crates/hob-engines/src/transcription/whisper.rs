@@ -166,6 +166,10 @@ impl Whisper {
         let mut plan = self.plan(options, &language, cancelled);
         (plan.positions, plan.sound_s, plan.temperature) = (window.positions, sound_s, temperature);
         let mut pass = self.pass(&plan)?;
+        if pass.is_unsure() && !pass.is_silence() && temperature <= 0.0 {
+            plan.has_beams = true;
+            pass = self.pass(&plan)?;
+        }
         if pass.needs_full_window(sound_s) && !pass.is_silence() {
             window = window.full(self.sizes.audio_ctx);
             self.encode(samples, window, cancelled)?;
@@ -232,7 +236,7 @@ impl Whisper {
         }
         let start = [self.tokens.start()];
         let positions = window.positions;
-        let step = decoder::Step { tokens: &start, past: 0, positions, cancelled };
+        let step = decoder::Step { tokens: &start, past: 0, branches: None, positions, cancelled };
         let logits = decoder::logits(&self.weights, &self.sizes, &mut self.backends, step, &[0])?;
         let languages = &logits[self.tokens.language_range()];
         let best = languages.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
@@ -263,6 +267,7 @@ impl Whisper {
             start,
             has_times: options.segments,
             temperature: 0.0,
+            has_beams: false,
             positions: 0,
             sound_s: 0.0,
             cancelled,

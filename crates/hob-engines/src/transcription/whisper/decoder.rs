@@ -11,17 +11,30 @@ use super::weights::{Attention, KeyValues, Weights};
 #[derive(Clone, Copy)]
 pub(super) struct Step<'a> {
     pub(super) tokens: &'a [u32],
-    /// Tokens that are in the cache.
+    /// Tokens that are in the cache, of all branches.
     pub(super) past: usize,
+    /// `None`: each token follows the one before.
+    pub(super) branches: Option<&'a Branches>,
     /// Positions of the encoder's window.
     pub(super) positions: usize,
     pub(super) cancelled: &'a dyn Fn() -> bool,
+}
+
+/// Tokens of one step that continue different texts. The cache holds the texts as a tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Branches {
+    /// Tokens before each of these in its own text.
+    pub(super) depth: usize,
+    /// For each token, minus infinity for what it does not see: one value for each token of the cache and of this step.
+    pub(super) mask: Vec<f32>,
 }
 
 struct Decoding<'a, 'b> {
     graph: &'b Graph<'a>,
     sizes: &'b Sizes,
     step: Step<'b>,
+    /// The depth of each token, and the mask.
+    branches: Option<(Tensor<'a>, Tensor<'a>)>,
 }
 
 /// The logits after the tokens of this step whose indexes are in `rows`, one row after the other. An error if there is
@@ -36,7 +49,11 @@ pub(super) fn logits(
     let graph = Graph::new();
     let tokens = graph.input_ints(step.tokens.len());
     let wanted = graph.input_ints(rows.len());
-    let decoding = Decoding { graph: &graph, sizes, step };
+    let count = step.tokens.len();
+    let branches = step
+        .branches
+        .map(|_| (graph.input_ints(count), graph.input_floats(step.past + count, count)));
+    let decoding = Decoding { graph: &graph, sizes, step, branches };
     let mut x = decoding.embedded(weights, tokens);
     for (layer, block) in weights.decoder.iter().enumerate() {
         x = decoding.own_attention(x, &block.attention, weights.own[layer]);
@@ -54,6 +71,10 @@ pub(super) fn logits(
     backends.compute(&graph, step.cancelled, |inputs| {
         inputs.ints(tokens, &numbers);
         inputs.ints(wanted, rows);
+        if let (Some((depths, mask)), Some(branches)) = (branches, step.branches) {
+            inputs.ints(depths, &vec![branches.depth as i32; count]);
+            inputs.floats(mask, &branches.mask);
+        }
     })?;
     Ok(floats(logits))
 }
@@ -68,7 +89,7 @@ pub(super) fn attention(
 ) -> Result<Vec<Vec<f32>>, TranscribeError> {
     let graph = Graph::new();
     let tokens = graph.input_ints(step.tokens.len());
-    let decoding = Decoding { graph: &graph, sizes, step };
+    let decoding = Decoding { graph: &graph, sizes, step, branches: None };
     let mut x = decoding.embedded(weights, tokens);
     let mut found: Vec<Option<Tensor<'_>>> = vec![None; heads.len()];
     let last = heads.iter().map(|(layer, _)| *layer).max().unwrap_or(0);
@@ -94,6 +115,10 @@ pub(super) fn attention(
 
 impl<'a> Decoding<'a, '_> {
     fn embedded(&self, weights: &Weights, tokens: Tensor<'a>) -> Tensor<'a> {
+        if let Some((depths, _)) = self.branches {
+            let places = self.graph.rows(weights.decoder_position, depths);
+            return self.graph.add(self.graph.rows(weights.token, tokens), places);
+        }
         let (state, count) = (self.sizes.text_state, self.step.tokens.len());
         let place = self.graph.view(
             weights.decoder_position,
@@ -121,26 +146,27 @@ impl<'a> Decoding<'a, '_> {
         attention: &Attention<'a>,
         cache: KeyValues<'a>,
     ) -> Tensor<'a> {
-        let Decoding { graph, sizes, step } = self;
+        let Decoding { graph, sizes, step, branches } = self;
         let (state, count, past) = (sizes.text_state, step.tokens.len(), step.past);
+        let cached_max = sizes.text_cached_max();
         let all = past + count;
         let inner = normed(graph, x, attention.norm);
         let query = self.heads(linear(graph, inner, attention.query));
         let key = graph.mul_mat(attention.key.weight, inner);
         graph.first(graph.copy(key, graph.view(cache.key, (state, count), state, past * state)));
         let value = graph.transpose(linear(graph, inner, attention.value));
-        let room = graph.view(cache.value, (count, state), sizes.text_ctx, past);
+        let room = graph.view(cache.value, (count, state), cached_max, past);
         graph.first(graph.copy(value, room));
         let (width, heads) = (self.width(), sizes.text_heads);
         let key = graph.view3(cache.key, (width, all, heads), (state, width), 0);
-        let value = graph.view3(
-            cache.value,
-            (all, width, heads),
-            (sizes.text_ctx, sizes.text_ctx * width),
-            0,
-        );
+        let value =
+            graph.view3(cache.value, (all, width, heads), (cached_max, cached_max * width), 0);
         let scores = graph.scale(graph.mul_mat(key, query), 1.0 / (width as f32).sqrt());
-        let scores = if count > 1 { graph.mask_future(scores, past) } else { scores };
+        let scores = match branches {
+            Some((_, mask)) => graph.add(scores, *mask),
+            None if count > 1 => graph.mask_future(scores, past),
+            None => scores,
+        };
         self.mixed(x, attention, graph.softmax(scores), value)
     }
 
@@ -151,7 +177,7 @@ impl<'a> Decoding<'a, '_> {
         attention: &Attention<'a>,
         cache: KeyValues<'a>,
     ) -> (Tensor<'a>, Tensor<'a>) {
-        let Decoding { graph, sizes, step } = self;
+        let Decoding { graph, sizes, step, .. } = self;
         let (state, width, positions) = (sizes.text_state, self.width(), step.positions);
         let query = self.heads(linear(graph, normed(graph, x, attention.norm), attention.query));
         let key = graph.view3(cache.key, (width, positions, sizes.text_heads), (state, width), 0);
@@ -181,7 +207,7 @@ impl<'a> Decoding<'a, '_> {
         scores: Tensor<'a>,
         value: Tensor<'a>,
     ) -> Tensor<'a> {
-        let Decoding { graph, sizes, step } = self;
+        let Decoding { graph, sizes, step, .. } = self;
         let mixed = graph.permute(graph.mul_mat(value, scores), [0, 2, 1]);
         let mixed = graph.reshape(graph.cont(mixed), sizes.text_state, step.tokens.len(), 1);
         graph.add(x, linear(graph, mixed, attention.out))

@@ -24,6 +24,13 @@ pub(super) struct Sizes {
     pub(super) mels: usize,
 }
 
+impl Sizes {
+    /// Tokens that the decoder's cache has room for: a prompt of half the context, and five texts of half the context.
+    pub(super) fn text_cached_max(&self) -> usize {
+        3 * self.text_ctx
+    }
+}
+
 /// Everything but the tensors.
 #[derive(Debug)]
 pub(super) struct Head {

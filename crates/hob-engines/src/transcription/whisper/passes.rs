@@ -6,12 +6,14 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use super::decoder::{self, Step};
+use super::decoder::{self, Branches, Step};
 use super::rules::{Rules, log_sum};
 use super::{TranscribeError, Whisper};
 
 /// Mean log-probability below which a text is doubted.
 const LOGPROB_MIN: f32 = -1.0;
+/// Mean log-probability below which several texts are followed.
+const UNSURE_LOGPROB: f32 = -0.3;
 /// If the probability of no speech is above this and the mean log-probability below LOGPROB_MIN, the window has no speech.
 const NO_SPEECH_MAX: f32 = 0.6;
 /// Silence gives "you" and "Thank you." with a probability of no speech above 0.9 and a mean log-probability of about
@@ -24,6 +26,8 @@ const COMPRESSION_MAX: f32 = 2.4;
 const TOKENS_PER_S_MAX: f64 = 8.0;
 /// Tokens in addition to the rate, so that a very short sound may have a few words.
 const TOKENS_FREE: f64 = 10.0;
+/// Texts that are followed at the same time, as in OpenAI's decoder.
+const BEAMS: usize = 5;
 /// Times that a sequence of tokens must follow itself to be a loop.
 const LOOP_REPEATS: usize = 4;
 
@@ -47,10 +51,48 @@ pub(super) struct PassPlan<'a> {
     pub(super) start: usize,
     pub(super) has_times: bool,
     pub(super) temperature: f32,
+    /// Follow several texts.
+    pub(super) has_beams: bool,
     pub(super) positions: usize,
     /// Seconds of sound.
     pub(super) sound_s: f64,
     pub(super) cancelled: &'a dyn Fn() -> bool,
+}
+
+impl<'a> PassPlan<'a> {
+    /// Texts to follow. Random tokens need no more than one.
+    fn beams(&self) -> usize {
+        if self.has_beams && self.temperature <= 0.0 { BEAMS } else { 1 }
+    }
+
+    fn step<'s>(&self, tokens: &'s [u32], past: usize, branches: Option<&'s Branches>) -> Step<'s>
+    where
+        'a: 's,
+    {
+        Step { tokens, past, branches, positions: self.positions, cancelled: self.cancelled }
+    }
+}
+
+/// One of the texts that a pass follows.
+#[derive(Clone, Debug, Default)]
+struct Beam {
+    said: Vec<u32>,
+    /// Where its tokens are in the decoder's cache, without the prompt.
+    cached: Vec<usize>,
+    /// Sum over its tokens, the end included.
+    logprob: f32,
+}
+
+impl Beam {
+    fn with(mut self, token: u32) -> Beam {
+        self.said.push(token);
+        self
+    }
+
+    /// Log-probability of each token. Sums would prefer short texts.
+    fn mean(&self) -> f32 {
+        self.logprob / (self.said.len() + 1) as f32
+    }
 }
 
 impl Pass {
@@ -58,6 +100,11 @@ impl Pass {
     pub(super) fn is_silence(&self) -> bool {
         self.no_speech > NO_SPEECH_MAX && self.avg_logprob < LOGPROB_MIN
             || self.no_speech > NO_SPEECH_SURE && self.avg_logprob < LOGPROB_OF_SILENCE
+    }
+
+    /// Another text may be likelier.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.avg_logprob < UNSURE_LOGPROB
     }
 
     /// The text of a short window may differ from that of the full one.
@@ -97,36 +144,47 @@ pub(super) fn compression(text: &str) -> f32 {
 }
 
 impl Whisper {
+    /// Decodes one window. With beams it follows the likeliest texts at the same time (beam search): the likeliest next token is
+    /// often not part of the likeliest text, above all in noise.
     pub(super) fn pass(&mut self, plan: &PassPlan<'_>) -> Result<Pass, TranscribeError> {
-        let room = self.sizes.text_ctx / 2;
+        let beams = plan.beams();
+        let (prompt_len, room) = (plan.prompt.len(), self.sizes.text_ctx / 2);
+        let room = room.min((self.sizes.text_cached_max() - prompt_len) / beams);
         let limit = (plan.sound_s * TOKENS_PER_S_MAX * 2.0 + 2.0 * TOKENS_FREE) as usize;
-        let (mut said, mut logprob_sum) = (Vec::new(), 0.0);
-        let mut past = plan.prompt.len();
-        let rows = [plan.start as i32, past as i32 - 1];
-        let mut both = self.step(&plan.prompt, 0, plan, &rows)?;
+        let rows = [plan.start as i32, prompt_len as i32 - 1];
+        let mut both = self.logits(plan.step(&plan.prompt, 0, None), &rows)?;
         let mut logits = both.split_off(self.sizes.vocab);
         let no_speech = both[self.tokens.no_speech() as usize] - log_sum(&both);
-        let is_cut = loop {
-            let rules = Rules { tokens: &self.tokens, has_times: plan.has_times };
-            rules.apply(&mut logits, &said);
-            let token = self.choose(&logits, plan.temperature);
-            logprob_sum += logits[token as usize] - log_sum(&logits);
-            if token == self.tokens.end {
-                break false;
-            }
-            said.push(token);
-            if said.len() >= room.min(limit) || has_loop(&said) {
-                break true;
+        let mut past = prompt_len;
+        let mut live = vec![Beam::default()];
+        let mut ended: Vec<Beam> = Vec::new();
+        let best = loop {
+            live = self.continued(&live, &mut logits, plan, &mut ended);
+            // A text that goes on only becomes less likely.
+            let is_decided = |first: &Beam| ended.iter().any(|beam| beam.logprob >= first.logprob);
+            let Some(first) = live.first().filter(|first| !is_decided(first)) else { break None };
+            if first.said.len() >= room.min(limit) || has_loop(&first.said) {
+                break Some(first.clone());
             }
             if (plan.cancelled)() {
                 return Err(TranscribeError::Cancelled);
             }
-            logits = self.step(&[token], past, plan, &[0])?;
-            past += 1;
+            let tokens: Vec<u32> =
+                live.iter().filter_map(|beam| beam.said.last().copied()).collect();
+            let rows: Vec<i32> = (0..tokens.len() as i32).collect();
+            for (beam, at) in live.iter_mut().zip(past..) {
+                beam.cached.push(at);
+            }
+            let branches = (beams > 1).then(|| branches(&live, prompt_len, past + tokens.len()));
+            logits = self.logits(plan.step(&tokens, past, branches.as_ref()), &rows)?;
+            past += tokens.len();
         };
+        let is_cut = best.is_some();
+        let best = best.or_else(|| ended.into_iter().max_by(|a, b| a.mean().total_cmp(&b.mean())));
+        let Beam { said, logprob, .. } = best.unwrap_or_default();
         let text = self.tokens.text(&said);
         Ok(Pass {
-            avg_logprob: logprob_sum / (said.len() + 1) as f32,
+            avg_logprob: logprob / (said.len() + 1) as f32,
             no_speech: no_speech.exp(),
             temperature: plan.temperature,
             compression: compression(&text),
@@ -135,23 +193,55 @@ impl Whisper {
         })
     }
 
-    fn step(
+    /// The likeliest texts that are one token longer, the likeliest first. Those that have come to their end move to `ended`.
+    fn continued(
         &mut self,
-        tokens: &[u32],
-        past: usize,
+        live: &[Beam],
+        logits: &mut [f32],
         plan: &PassPlan<'_>,
-        rows: &[i32],
-    ) -> Result<Vec<f32>, TranscribeError> {
-        let step = Step { tokens, past, positions: plan.positions, cancelled: plan.cancelled };
+        ended: &mut Vec<Beam>,
+    ) -> Vec<Beam> {
+        let beams = plan.beams();
+        let mut found: Vec<(f32, usize, u32)> = Vec::new();
+        for (index, (beam, logits)) in
+            live.iter().zip(logits.chunks_mut(self.sizes.vocab)).enumerate()
+        {
+            let rules = Rules { tokens: &self.tokens, has_times: plan.has_times };
+            rules.apply(logits, &beam.said);
+            let sum = log_sum(logits);
+            let tokens = match plan.temperature > 0.0 {
+                true => vec![self.random_token(logits, plan.temperature)],
+                // One may be the end.
+                false => likeliest(logits, beams + 1),
+            };
+            found.extend(
+                tokens
+                    .into_iter()
+                    .map(|token| (beam.logprob + logits[token as usize] - sum, index, token)),
+            );
+        }
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut longer = Vec::new();
+        for (logprob, index, token) in found {
+            let beam = Beam { logprob, ..live[index].clone() };
+            if token == self.tokens.end {
+                ended.push(beam);
+            } else {
+                longer.push(beam.with(token));
+            }
+            if longer.len() == beams {
+                break;
+            }
+        }
+        longer
+    }
+
+    fn logits(&mut self, step: Step<'_>, rows: &[i32]) -> Result<Vec<f32>, TranscribeError> {
         decoder::logits(&self.weights, &self.sizes, &mut self.backends, step, rows)
     }
 
-    /// The likeliest token, or a random one of the distribution.
-    fn choose(&mut self, logits: &[f32], temperature: f32) -> u32 {
-        if temperature <= 0.0 {
-            let best = logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
-            return best.map_or(self.tokens.end, |(token, _)| token as u32);
-        }
+    /// A random token of the distribution at this temperature.
+    fn random_token(&mut self, logits: &[f32], temperature: f32) -> u32 {
         let scaled: Vec<f32> = logits.iter().map(|logit| logit / temperature).collect();
         let sum = log_sum(&scaled);
         let mut left = self.random.f32();
@@ -163,6 +253,34 @@ impl Whisper {
         }
         self.tokens.end
     }
+}
+
+/// The tokens with the largest logits, the largest first. Of equal ones, the first in the vocabulary comes first.
+fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
+    let mut best: Vec<(f32, u32)> = Vec::with_capacity(count + 1);
+    for (token, logit) in logits.iter().enumerate() {
+        if best.len() == count && best.last().is_some_and(|(least, _)| logit <= least) {
+            continue;
+        }
+        if *logit > f32::NEG_INFINITY {
+            let at = best.partition_point(|(better, _)| better >= logit);
+            best.insert(at, (*logit, token as u32));
+            best.truncate(count);
+        }
+    }
+    best.into_iter().map(|(_, token)| token).collect()
+}
+
+/// What each text of the next step sees: the prompt and its own tokens.
+fn branches(live: &[Beam], prompt_len: usize, width: usize) -> Branches {
+    let mut mask = vec![f32::NEG_INFINITY; live.len() * width];
+    for (row, beam) in mask.chunks_mut(width).zip(live) {
+        row[..prompt_len].fill(0.0);
+        beam.cached.iter().for_each(|at| row[*at] = 0.0);
+    }
+    // All have the same length. The last token of each is the one to compute.
+    let said = live.first().map_or(1, |beam| beam.said.len());
+    Branches { depth: prompt_len + said - 1, mask }
 }
 
 #[cfg(test)]
@@ -183,6 +301,28 @@ mod tests {
         ] {
             assert_eq!(has_loop(&tokens), expected, "{tokens:?}");
         }
+    }
+
+    #[test]
+    fn the_likeliest_tokens_come_in_order() {
+        let logits = [0.5, 2.0, f32::NEG_INFINITY, 2.0, -1.0];
+        assert_eq!(likeliest(&logits, 3), [1, 3, 0]);
+        assert_eq!(likeliest(&logits, 9), [1, 3, 0, 4], "what is forbidden never comes");
+    }
+
+    #[test]
+    fn a_text_sees_the_prompt_and_itself() {
+        let hidden = f32::NEG_INFINITY;
+        let beam = |cached: &[usize]| Beam {
+            said: vec![7; cached.len()],
+            cached: cached.to_vec(),
+            logprob: 0.0,
+        };
+        // A prompt of two tokens, and two texts that share their first token.
+        let branches = branches(&[beam(&[2, 3]), beam(&[2, 4])], 2, 5);
+        assert_eq!(branches.depth, 3);
+        assert_eq!(branches.mask[..5], [0.0, 0.0, 0.0, 0.0, hidden]);
+        assert_eq!(branches.mask[5..], [0.0, 0.0, 0.0, hidden, 0.0]);
     }
 
     #[test]

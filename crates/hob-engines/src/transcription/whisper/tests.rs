@@ -155,6 +155,36 @@ fn every_option_leads_to_an_answer() {
 }
 
 #[test]
+fn a_text_among_others_is_decoded_as_if_it_were_alone() {
+    let mut whisper = tiny();
+    let never = || false;
+    let sound = tone(1.0);
+    let window = Window::trimmed(sound.len(), 1500);
+    whisper.encode(&sound, window, &never).expect("encoded");
+    let mut last_logits = |tokens: &[u32], past: usize, branches: Option<&decoder::Branches>| {
+        let positions = window.positions;
+        let step = decoder::Step { tokens, past, branches, positions, cancelled: &never };
+        let rows = [tokens.len() as i32 - 1];
+        decoder::logits(&whisper.weights, &whisper.sizes, &mut whisper.backends, step, &rows)
+            .expect("logits")
+    };
+    let hidden = f32::NEG_INFINITY;
+    let alone = last_logits(&[50_258, 50_259, 9, 7], 0, None);
+    last_logits(&[50_258, 50_259], 0, None);
+    // Two texts with one more token each, then two that both continue the second of them.
+    let first = [0.0, 0.0, 0.0, hidden, 0.0, 0.0, hidden, 0.0].to_vec();
+    last_logits(&[5, 9], 2, Some(&decoder::Branches { depth: 2, mask: first }));
+    let second = [0.0, 0.0, hidden, 0.0, 0.0, hidden, 0.0, 0.0, hidden, 0.0, hidden, 0.0].to_vec();
+    let together = last_logits(&[6, 7], 4, Some(&decoder::Branches { depth: 3, mask: second }));
+    let distance = |others: &[f32]| {
+        let pairs = alone.iter().zip(others);
+        pairs.map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max)
+    };
+    let other = last_logits(&[50_258, 50_259, 5, 7], 0, None);
+    assert!(distance(&together) < 0.02 * distance(&other), "{}", distance(&together));
+}
+
+#[test]
 fn sound_that_is_too_long_an_unknown_language_and_a_cancel_are_errors() {
     let mut whisper = tiny();
     let plain = WhisperOptions::default();

@@ -267,7 +267,7 @@ fn caches(sizes: &Sizes, backends: &Backends) -> Result<Caches, LoadError> {
             .map(|layer| KeyValues { key: one(layer), value: one(layer) })
             .collect()
     };
-    let own = of(sizes.text_ctx);
+    let own = of(sizes.text_cached_max());
     let cross = of(sizes.audio_ctx);
     if store.allocate(backends) { Ok((store, own, cross)) } else { Err(LoadError::Memory) }
 }

@@ -34,7 +34,7 @@ impl Whisper {
         all.push(self.tokens.end);
         all.truncate(self.sizes.text_ctx);
         let heads = self.alignment_heads();
-        let step = Step { tokens: &all, past: 0, positions, cancelled };
+        let step = Step { tokens: &all, past: 0, branches: None, positions, cancelled };
         let found =
             decoder::attention(&self.weights, &self.sizes, &mut self.backends, step, &heads)?;
         let costs = costs(&found, all.len(), positions, sounding);
