@@ -29,7 +29,7 @@ pub struct Resident {
 
 /// The memory that models may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct MemoryBudget {
     /// Free bytes with all loaded models in place. A pool that is missing here counts as large enough.
     pub available: Bytes,
     /// The user's limit on system memory for all models together, if set.
@@ -38,7 +38,7 @@ pub struct Budget {
 
 /// Whether there is room.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum RoomDecision {
     Room,
     /// There is room after unloading these models, none of which is in use.
     Evict(Vec<String>),
@@ -69,18 +69,18 @@ pub struct Shortage {
 pub struct Holder {
     pub name: String,
     pub bytes: u64,
-    pub tie: Tie,
+    pub kept_by: KeptBy,
 }
 
 /// What keeps a model in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tie {
+pub enum KeptBy {
     Pinned,
     Answering,
     /// Used or loaded a moment ago.
-    Fresh,
-    /// Not in use.
-    Idle,
+    RecentUse,
+    /// Not in use, so it may be unloaded.
+    Nothing,
 }
 
 impl Resident {
@@ -88,35 +88,36 @@ impl Resident {
         self.bytes.get(&pool).copied().unwrap_or(0)
     }
 
-    pub fn tie(&self) -> Tie {
+    pub fn kept_by(&self) -> KeptBy {
         match self {
-            Resident { is_pinned: true, .. } => Tie::Pinned,
-            Resident { in_flight: 1.., .. } => Tie::Answering,
-            Resident { idle_for, .. } if *idle_for < SETTLED => Tie::Fresh,
-            Resident { .. } => Tie::Idle,
+            Resident { is_pinned: true, .. } => KeptBy::Pinned,
+            Resident { in_flight: 1.., .. } => KeptBy::Answering,
+            Resident { idle_for, .. } if *idle_for < SETTLED => KeptBy::RecentUse,
+            Resident { .. } => KeptBy::Nothing,
         }
     }
 }
 
-impl Budget {
-    pub fn answer(&self, needed: &Bytes, residents: &[Resident]) -> Answer {
+impl MemoryBudget {
+    pub fn answer(&self, needed: &Bytes, residents: &[Resident]) -> RoomDecision {
         let without = |leaving: &[&Resident]| self.lacking(needed, residents, leaving);
         let fits = |leaving: &[&Resident]| without(leaving).is_none();
-        let may_leave =
-            |tie: &dyn Fn(Tie) -> bool| residents.iter().filter(|one| tie(one.tie())).collect();
-        let Some(lacking) = without(&[]) else { return Answer::Room };
-        if let Some(leaving) = fewest(may_leave(&|tie| tie == Tie::Idle), fits) {
-            return Answer::Evict(names(&leaving));
+        let may_leave = |meant: &dyn Fn(KeptBy) -> bool| {
+            residents.iter().filter(|one| meant(one.kept_by())).collect()
+        };
+        let Some(lacking) = without(&[]) else { return RoomDecision::Room };
+        if let Some(leaving) = fewest(may_leave(&|kept_by| kept_by == KeptBy::Nothing), fits) {
+            return RoomDecision::Evict(names(&leaving));
         }
         let shortage = shortage(lacking, residents);
-        if let Some(awaited) = fewest(may_leave(&|tie| tie != Tie::Pinned), fits) {
-            return Answer::Wait { until_idle: names(&awaited), shortage };
+        if let Some(awaited) = fewest(may_leave(&|kept_by| kept_by != KeptBy::Pinned), fits) {
+            return RoomDecision::Wait { until_idle: names(&awaited), shortage };
         }
         let all: Vec<&Resident> = residents.iter().collect();
         match without(&all) {
-            None => Answer::Refused(shortage),
+            None => RoomDecision::Refused(shortage),
             Some(Lacking { needed_bytes, available_bytes, .. }) => {
-                Answer::TooLarge { needed_bytes, available_bytes }
+                RoomDecision::TooLarge { needed_bytes, available_bytes }
             }
         }
     }
@@ -168,7 +169,7 @@ fn shortage(lacking: Lacking, residents: &[Resident]) -> Shortage {
     let Lacking { pool, needed_bytes, available_bytes } = lacking;
     let holder = |one: &Resident| {
         let bytes = one.bytes_of(pool);
-        (bytes > 0).then(|| Holder { name: one.name.clone(), bytes, tie: one.tie() })
+        (bytes > 0).then(|| Holder { name: one.name.clone(), bytes, kept_by: one.kept_by() })
     };
     Shortage {
         pool,
@@ -225,12 +226,12 @@ impl fmt::Display for Shortage {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let megabytes = self.bytes.div_ceil(1_000_000);
-        let tie = match self.tie {
-            Tie::Pinned => ", pinned",
-            Tie::Answering => ", answering",
-            Tie::Fresh | Tie::Idle => "",
+        let reason = match self.kept_by {
+            KeptBy::Pinned => ", pinned",
+            KeptBy::Answering => ", answering",
+            KeptBy::RecentUse | KeptBy::Nothing => "",
         };
-        write!(f, "{} ({megabytes} MB{tie})", self.name)
+        write!(f, "{} ({megabytes} MB{reason})", self.name)
     }
 }
 

@@ -11,6 +11,7 @@ pub mod fit;
 pub mod footprint;
 pub mod language;
 pub mod lifecycle;
+pub mod load_queue;
 pub mod load_times;
 pub mod machine;
 pub mod names;
@@ -26,11 +27,10 @@ pub mod task;
 pub mod trace;
 pub mod transcript;
 pub mod turn_taking;
-pub mod turns;
 pub mod weights;
 
 pub use admission::{Admission, Busy, Permit};
-pub use budget::{Budget, Shortage};
+pub use budget::{MemoryBudget, Shortage};
 pub use chat::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, JsonText,
     KeepAlive,

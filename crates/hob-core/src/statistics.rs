@@ -9,7 +9,7 @@ mod sides;
 mod student;
 
 pub use chance::Chance;
-pub use order::{Budget, Percentile, budget, wilson95};
+pub use order::Percentile;
 pub use ratio::{Finding, PAIRS_MIN, Ratio};
 pub use sides::RUNS_MIN;
 

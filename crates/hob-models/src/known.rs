@@ -45,13 +45,13 @@ pub struct KnownModel {
     /// Elements of the vision or audio tower, which files store in 16 bits.
     #[serde(default)]
     pub tower_elements: u64,
-    pub good_for: Vec<Purpose>,
+    pub good_for: Vec<UseCase>,
 }
 
-/// The purpose of a model.
+/// What a person wants a model for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Purpose {
+pub enum UseCase {
     Chat,
     Code,
     /// Short answers with a fast start.

@@ -12,15 +12,15 @@ const HYSTERESIS: f32 = 0.15;
 const ONSET: Duration = Duration::from_millis(200);
 /// Speech this long interrupts the assistant. A cough is shorter.
 const BARGE_IN: Duration = Duration::from_millis(300);
-/// The detector is as sure as this of voices. The likeliest frame of 23 noises had 0.72.
+/// Above this probability a frame is certainly a voice. The highest probability in 23 noises was 0.72.
 const SURE: f32 = 0.9;
-/// Speech that is sure for so long begins a turn and interrupts: a person who is talked over notices 200 ms.
+/// Certain speech of this length begins a turn and interrupts the assistant. People notice a delay of 200 ms.
 const SURE_ONSET: Duration = Duration::from_millis(96);
-/// After a silence this long the turn model is asked, so that its answer is there when the silence is a pause.
+/// After a silence this long the turn model is asked. Its answer is then there after [`PAUSE`].
 const LULL: Duration = Duration::from_millis(130);
 /// A silence this long may be the end of the turn.
 const PAUSE: Duration = Duration::from_millis(200);
-/// After a silence this long the turn model is asked again: the silence itself says that the sentence is complete.
+/// After a silence this long the turn model is asked again, because a long silence makes an end more likely.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug)]

@@ -30,14 +30,14 @@ pub struct VoiceSession {
     outbox: Outbox,
     conversation: Conversation,
     listener: Listener,
-    /// The sound that is not committed.
+    /// The turn that the person has not finished.
     turn: Option<Turn>,
     /// Transcripts of committed turns that are not complete.
     hearings: Vec<Hearing>,
     /// At most one of them belongs to the conversation.
     responses: Vec<Response>,
     speculation: Option<Speculation>,
-    /// A turn waits for its response, with its times.
+    /// `Some` if a finished turn waits for its response; inside are the times of the turn, if it was spoken.
     due: Option<Option<TurnMarks>>,
     playback: Playback,
     idle_at: Option<Instant>,

@@ -81,11 +81,11 @@ pub enum UsageSource {
     Counted,
 }
 
-/// Why a piece of an answer was not understood.
+/// Why a piece of an answer could not be read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Misread {
-    /// No JSON, or none of an answer.
+    /// Not JSON, or JSON that is not part of an answer.
     Malformed,
-    /// The server says that it failed.
+    /// The server reports an error.
     Failed(Fault),
 }

@@ -4,7 +4,7 @@
 use hob_core::fit::{Assessment, FitOptions, Model, Placement, Plan, Warning, assess};
 use hob_core::machine::Machine;
 use hob_models::QuantMix;
-use hob_models::known::{KNOWN, KnownModel, Purpose};
+use hob_models::known::{KNOWN, KnownModel, UseCase};
 
 /// Since then, models of a given size have become as good as models of twice their size each year (a rough rule).
 const FIRST_YEAR: f64 = 2023.0;
@@ -26,14 +26,14 @@ pub(crate) fn suggest_smaller_model(
 
 /// Estimates how good the answers of a model are, in billions of dense parameters of 2023: a mixture of experts counts as the
 /// geometric mean of all its parameters and of those that a token passes through.
-pub(crate) fn capability(known: &KnownModel, model: &Model, purpose: Option<Purpose>) -> f64 {
+pub(crate) fn capability(known: &KnownModel, model: &Model, purpose: Option<UseCase>) -> f64 {
     let groups = || model.shape.weights.0.iter();
     let all: f64 = groups().map(|group| group.elements as f64).sum();
     let share = model.shape.experts_share();
     let read = |group| model.shape.weights.read_share(group, share);
     let active: f64 = groups().map(|group| group.elements as f64 * read(group)).sum();
     let year = f64::from(known.released / 100) + f64::from(known.released % 100) / 12.0;
-    let is_tuned = purpose == Some(Purpose::Code) && known.name.contains("Coder");
+    let is_tuned = purpose == Some(UseCase::Code) && known.name.contains("Coder");
     let tuned = if is_tuned { TUNED_FOR_CODE } else { 1.0 };
     (all * active).sqrt() / 1e9 * 2_f64.powf(year - FIRST_YEAR) * tuned
 }

@@ -34,14 +34,14 @@ fn pinned(name: &str, megabytes: u64) -> Resident {
     Resident { is_pinned: true, ..idle(name, megabytes, 999) }
 }
 
-fn with(available: u64, max: Option<u64>) -> Budget {
-    Budget { available: ram(available), max_bytes: max.map(|max| max * MB) }
+fn with(available: u64, max: Option<u64>) -> MemoryBudget {
+    MemoryBudget { available: ram(available), max_bytes: max.map(|max| max * MB) }
 }
 
-fn evicted(budget: Budget, needed: u64, residents: &[Resident]) -> Vec<String> {
+fn evicted(budget: MemoryBudget, needed: u64, residents: &[Resident]) -> Vec<String> {
     match budget.answer(&ram(needed), residents) {
-        Answer::Evict(names) => names,
-        Answer::Room => Vec::new(),
+        RoomDecision::Evict(names) => names,
+        RoomDecision::Room => Vec::new(),
         other => panic!("{other:?}"),
     }
 }
@@ -49,9 +49,9 @@ fn evicted(budget: Budget, needed: u64, residents: &[Resident]) -> Vec<String> {
 #[test]
 fn no_model_is_evicted_while_there_is_room() {
     let residents = [idle("a", 100, 10)];
-    assert_eq!(with(500, None).answer(&ram(500), &residents), Answer::Room);
-    assert_eq!(with(500, Some(600)).answer(&ram(500), &residents), Answer::Room);
-    assert_eq!(with(0, None).answer(&ram(0), &[]), Answer::Room);
+    assert_eq!(with(500, None).answer(&ram(500), &residents), RoomDecision::Room);
+    assert_eq!(with(500, Some(600)).answer(&ram(500), &residents), RoomDecision::Room);
+    assert_eq!(with(0, None).answer(&ram(0), &[]), RoomDecision::Room);
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn a_limit_counts_in_addition_to_free_memory() {
     let residents = [idle("a", 300, 10)];
     assert_eq!(evicted(with(9000, Some(500)), 300, &residents), ["a"]);
     let alone = with(9000, Some(500)).answer(&ram(501), &residents);
-    assert_eq!(alone, Answer::TooLarge { needed_bytes: 501 * MB, available_bytes: 500 * MB });
+    assert_eq!(alone, RoomDecision::TooLarge { needed_bytes: 501 * MB, available_bytes: 500 * MB });
 }
 
 #[test]
 fn a_model_in_use_is_waited_for_and_named() {
     let residents = [answering("a", 300), pinned("b", 50), idle("c", 10, 60)];
-    let Answer::Wait { until_idle, shortage } = with(100, None).answer(&ram(400), &residents)
+    let RoomDecision::Wait { until_idle, shortage } = with(100, None).answer(&ram(400), &residents)
     else {
         panic!("a wait")
     };
@@ -90,45 +90,54 @@ fn a_model_in_use_is_waited_for_and_named() {
 fn a_model_that_was_loaded_just_now_is_left_to_those_who_waited_for_it() {
     let fresh = Resident { idle_for: Duration::from_millis(299), ..idle("a", 300, 0) };
     let answer = with(100, None).answer(&ram(400), &[fresh]);
-    assert!(matches!(answer, Answer::Wait { until_idle, .. } if until_idle == ["a"]));
+    assert!(matches!(answer, RoomDecision::Wait { until_idle, .. } if until_idle == ["a"]));
 }
 
 #[test]
 fn pinned_models_stay_and_the_refusal_says_so() {
     let answer = with(100, None).answer(&ram(400), &[pinned("a", 300), idle("b", 50, 9)]);
-    let Answer::Refused(shortage) = answer else { panic!("{answer:?}") };
-    let held: Vec<Tie> = shortage.held.iter().map(|holder| holder.tie).collect();
-    assert_eq!(held, [Tie::Pinned, Tie::Idle]);
+    let RoomDecision::Refused(shortage) = answer else { panic!("{answer:?}") };
+    let held: Vec<KeptBy> = shortage.held.iter().map(|holder| holder.kept_by).collect();
+    assert_eq!(held, [KeptBy::Pinned, KeptBy::Nothing]);
     let answer = with(100, None).answer(&ram(451), &[pinned("a", 300), idle("b", 50, 9)]);
-    assert_eq!(answer, Answer::TooLarge { needed_bytes: 451 * MB, available_bytes: 450 * MB });
+    assert_eq!(
+        answer,
+        RoomDecision::TooLarge { needed_bytes: 451 * MB, available_bytes: 450 * MB }
+    );
 }
 
 #[test]
 fn a_card_s_memory_is_counted_apart_from_the_system_s() {
-    let budget = Budget { available: both(900 * MB, 100 * MB), max_bytes: Some(1_000 * MB) };
+    let budget = MemoryBudget { available: both(900 * MB, 100 * MB), max_bytes: Some(1_000 * MB) };
     let on_card = |name: &str, vram: u64, seconds| Resident {
         bytes: both(20 * MB, vram * MB),
         ..idle(name, 0, seconds)
     };
     let residents = [on_card("small", 50, 90), on_card("large", 300, 10), idle("in-ram", 80, 99)];
     let needs = |vram: u64| both(30 * MB, vram * MB);
-    assert_eq!(budget.answer(&needs(100), &residents), Answer::Room);
+    assert_eq!(budget.answer(&needs(100), &residents), RoomDecision::Room);
     let evicted = budget.answer(&needs(120), &residents);
-    assert_eq!(evicted, Answer::Evict(vec!["small".to_owned()]), "who holds nothing there stays");
-    let too_large = Answer::TooLarge { needed_bytes: 451 * MB, available_bytes: 450 * MB };
+    assert_eq!(
+        evicted,
+        RoomDecision::Evict(vec!["small".to_owned()]),
+        "who holds nothing there stays"
+    );
+    let too_large = RoomDecision::TooLarge { needed_bytes: 451 * MB, available_bytes: 450 * MB };
     assert_eq!(budget.answer(&needs(451), &residents), too_large);
     let busy = residents.map(|one| Resident { in_flight: 1, ..one });
-    let Answer::Wait { shortage, .. } = budget.answer(&needs(120), &busy) else { panic!("a wait") };
+    let RoomDecision::Wait { shortage, .. } = budget.answer(&needs(120), &busy) else {
+        panic!("a wait")
+    };
     assert_eq!(
         shortage.to_string(),
         "about 120 MB are needed and 100 MB are free on GPU 0; in memory are small (50 MB, answering), \
          large (300 MB, answering)"
     );
-    let silent = Budget { available: ram(900), max_bytes: None };
-    assert_eq!(silent.answer(&needs(9_000), &busy), Answer::Room, "the driver will say");
-    let limited = Budget { available: Bytes::new(), max_bytes: Some(10 * MB) };
+    let silent = MemoryBudget { available: ram(900), max_bytes: None };
+    assert_eq!(silent.answer(&needs(9_000), &busy), RoomDecision::Room, "the driver will say");
+    let limited = MemoryBudget { available: Bytes::new(), max_bytes: Some(10 * MB) };
     assert!(
-        matches!(limited.answer(&needs(1), &[]), Answer::TooLarge { .. }),
+        matches!(limited.answer(&needs(1), &[]), RoomDecision::TooLarge { .. }),
         "a limit holds alone"
     );
 }
@@ -153,18 +162,18 @@ proptest! {
         max_bytes in proptest::option::of(0..200u64),
         (ram_needed, vram_needed) in (0..250u64, 0..250u64),
     ) {
-        let budget = Budget { available: both(in_ram, in_vram), max_bytes };
+        let budget = MemoryBudget { available: both(in_ram, in_vram), max_bytes };
         let needed = both(ram_needed, vram_needed);
         let fits_without = |gone: &[&Resident]| budget.lacking(&needed, &all, gone).is_none();
-        let of = |tie: fn(Tie) -> bool| -> Vec<&Resident> {
-            all.iter().filter(|one| tie(one.tie())).collect()
+        let of = |meant: fn(KeptBy) -> bool| -> Vec<&Resident> {
+            all.iter().filter(|one| meant(one.kept_by())).collect()
         };
-        let idle = of(|tie| tie == Tie::Idle);
-        let loose = of(|tie| tie != Tie::Pinned);
+        let idle = of(|kept_by| kept_by == KeptBy::Nothing);
+        let loose = of(|kept_by| kept_by != KeptBy::Pinned);
         let everybody = of(|_| true);
         match budget.answer(&needed, &all) {
-            Answer::Room => prop_assert!(fits_without(&[])),
-            Answer::Evict(names) => {
+            RoomDecision::Room => prop_assert!(fits_without(&[])),
+            RoomDecision::Evict(names) => {
                 let gone: Vec<&Resident> =
                     all.iter().filter(|one| names.contains(&one.name)).collect();
                 for one in &gone {
@@ -177,9 +186,9 @@ proptest! {
                     prop_assert!(!fits_without(&fewer), "{} could have stayed", one.name);
                 }
             }
-            Answer::Wait { .. } => prop_assert!(!fits_without(&idle) && fits_without(&loose)),
-            Answer::Refused(_) => prop_assert!(!fits_without(&loose) && fits_without(&everybody)),
-            Answer::TooLarge { .. } => prop_assert!(!fits_without(&everybody)),
+            RoomDecision::Wait { .. } => prop_assert!(!fits_without(&idle) && fits_without(&loose)),
+            RoomDecision::Refused(_) => prop_assert!(!fits_without(&loose) && fits_without(&everybody)),
+            RoomDecision::TooLarge { .. } => prop_assert!(!fits_without(&everybody)),
         }
     }
 }

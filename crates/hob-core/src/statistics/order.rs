@@ -5,8 +5,6 @@ use super::{Sample, binomial};
 
 /// Probability in each tail of a 95 % interval.
 const TAIL: f64 = 0.025;
-/// A budget is decided if chance explains the result less often than this.
-const BUDGET_CHANCE: f64 = 0.01;
 
 /// A percentile and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,14 +12,6 @@ pub struct Percentile {
     pub value: f64,
     pub low: f64,
     pub high: f64,
-}
-
-/// Whether the number of late values still meets a budget for a percentile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Budget {
-    Kept,
-    Missed,
-    Undecided,
 }
 
 impl Sample {
@@ -81,33 +71,6 @@ impl Sample {
     }
 }
 
-/// Compares a budget with `late` of `n` values over the limit of this percentile. For 0.95, one in twenty may be
-/// late.
-pub fn budget(late: usize, n: usize, part: f64) -> Budget {
-    let allowed = 1.0 - part;
-    let at_least = if late == 0 { 1.0 } else { 1.0 - binomial::cdf(late - 1, n, allowed) };
-    if binomial::cdf(late, n, allowed) <= BUDGET_CHANCE && late < n {
-        Budget::Kept
-    } else if at_least <= BUDGET_CHANCE {
-        Budget::Missed
-    } else {
-        Budget::Undecided
-    }
-}
-
-/// The 95 % interval of a share (Wilson). The whole range if `n` is 0.
-pub fn wilson95(hits: usize, n: usize) -> [f64; 2] {
-    const Z: f64 = 1.959_963_984_540_054;
-    if n == 0 {
-        return [0.0, 1.0];
-    }
-    let (n, share) = (n as f64, hits as f64 / n as f64);
-    let centre = share + Z * Z / (2.0 * n);
-    let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-    let scale = 1.0 + Z * Z / n;
-    [((centre - half) / scale).max(0.0), ((centre + half) / scale).min(1.0)]
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
@@ -142,31 +105,6 @@ mod tests {
         assert!(many.low > 197_900.0 && many.high < 198_100.0);
     }
 
-    #[test]
-    fn budgets_by_the_table() {
-        let rows = [(0, 7, 0.5), (4, 19, 0.5), (25, 72, 0.5), (0, 44, 0.9), (1, 64, 0.9)];
-        let more = [(0, 90, 0.95), (1, 130, 0.95), (0, 459, 0.99), (1, 662, 0.99)];
-        for (late, n, part) in rows.into_iter().chain(more) {
-            assert_eq!(budget(late, n, part), Budget::Kept, "{late} of {n} at {part}");
-        }
-        for (late, n, part) in [(0, 6, 0.5), (0, 43, 0.9), (0, 89, 0.95), (0, 458, 0.99)] {
-            assert_eq!(budget(late, n, part), Budget::Undecided, "{late} of {n} at {part}");
-        }
-        assert_eq!(budget(10, 20, 0.95), Budget::Missed);
-        assert_eq!(budget(7, 7, 0.5), Budget::Missed);
-        assert_eq!(budget(0, 0, 0.5), Budget::Undecided);
-    }
-
-    #[test]
-    fn shares_by_hand() {
-        // Ten hits of ten: 10 / (10 + z²).
-        let [low, high] = wilson95(10, 10);
-        assert!((low - 0.722_467).abs() < 1e-5 && high > 0.999_999);
-        assert_eq!(wilson95(0, 0), [0.0, 1.0]);
-        let [low, high] = wilson95(5, 10);
-        assert!((low - 0.236_593).abs() < 1e-5 && (high - 0.763_407).abs() < 1e-5);
-    }
-
     proptest! {
         #[test]
         fn the_median_lies_within_its_interval(values in vec(-1e6_f64..1e6, 6..80)) {
@@ -174,21 +112,6 @@ mod tests {
             let [low, high] = sample.median_interval().expect("enough");
             let median = sample.median().expect("some");
             prop_assert!(low <= median && median <= high);
-        }
-
-        #[test]
-        fn a_share_lies_within_its_interval(n in 1_usize..500, hits in 0_usize..500) {
-            let hits = hits.min(n);
-            let [low, high] = wilson95(hits, n);
-            let share = hits as f64 / n as f64;
-            prop_assert!(low <= share + 1e-9 && share <= high + 1e-9);
-        }
-
-        #[test]
-        fn more_late_ones_never_help(n in 1_usize..300, late in 0_usize..300) {
-            let late = late.min(n - 1);
-            let kept = |late| budget(late, n, 0.95) == Budget::Kept;
-            prop_assert!(kept(late) || !kept(late + 1));
         }
     }
 }

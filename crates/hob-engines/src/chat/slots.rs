@@ -1,8 +1,6 @@
 //! The slots of a decoder and the tokens in their caches. Chooses the slot where a new prompt has the least
 //! to compute. Pure: it returns what to cut and copy, and its caller does it.
 
-use std::ops::Range;
-
 /// Copying another slot's cache moves all of its memory. It takes as long as a few tokens: about 20 ms, where
 /// a token takes 4 ms (SmolLM2 on two cores).
 const COPY_TOKENS_MIN: usize = 16;
@@ -96,10 +94,6 @@ impl Slots {
     pub fn cached_tokens(&self, slot: usize) -> usize {
         self.slots[slot].cached.len()
     }
-
-    pub fn indices(&self) -> Range<usize> {
-        0..self.slots.len()
-    }
 }
 
 impl Slot {
@@ -122,6 +116,8 @@ fn longest(shared: &[usize]) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
 
     fn slots(cached: &[Range<u32>]) -> Slots {

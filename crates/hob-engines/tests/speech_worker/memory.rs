@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
-use hob_core::budget::{Holder, Tie};
+use hob_core::budget::{Holder, KeptBy};
 use hob_core::fit::Pool;
 use hob_core::{MemoryBroker, MemoryDecision, MemoryRequest, ModelState, Shortage, SpeechModel};
 use hob_engines::speech::scripted::expected;
@@ -31,7 +31,7 @@ enum Says {
 }
 
 fn shortage() -> Shortage {
-    let held = vec![Holder { name: "other".to_owned(), bytes: 7, tie: Tie::Answering }];
+    let held = vec![Holder { name: "other".to_owned(), bytes: 7, kept_by: KeptBy::Answering }];
     Shortage { pool: Pool::Ram, needed_bytes: 9, available_bytes: 3, held }
 }
 

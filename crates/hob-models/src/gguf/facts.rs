@@ -45,22 +45,6 @@ impl Gguf {
         self.token("bos")
     }
 
-    /// Tokens that end an answer: end of text, of turn, of message.
-    pub fn end_tokens(&self) -> Vec<u32> {
-        let mut tokens = Vec::new();
-        for token in ["eos", "eot", "eom"].into_iter().filter_map(|name| self.token(name)) {
-            if !tokens.contains(&token) {
-                tokens.push(token);
-            }
-        }
-        tokens
-    }
-
-    /// Whether prompts begin with the BOS token; `None` if the header does not state it.
-    pub fn adds_bos(&self) -> Option<bool> {
-        self.scalar("tokenizer.ggml.add_bos_token")?.flag()
-    }
-
     pub fn fill_in(&self) -> Option<FillIn> {
         Some(FillIn {
             prefix: self.token("fim_pre")?,

@@ -96,13 +96,12 @@ fn special_tokens_and_recommended_sampling_are_read() {
             .f32("general.sampling.top_p", 7.0)
             .u32("general.sampling.top_k", 20),
     );
-    assert_eq!((gguf.bos_token(), gguf.adds_bos()), (Some(1), Some(true)));
-    assert_eq!(gguf.end_tokens(), [2, 7]);
+    assert_eq!(gguf.bos_token(), Some(1));
     assert_eq!(gguf.fill_in(), Some(FillIn { prefix: 10, suffix: 11, middle: 12 }));
     let expected = Sampling { temperature: Some(0.5), top_k: Some(20), ..Sampling::default() };
     assert_eq!(gguf.sampling(), expected, "a top_p of 7 is out of range");
     let bare = read(&SampleGguf::llama());
-    assert_eq!((bare.adds_bos(), bare.fill_in()), (None, None));
+    assert_eq!(bare.fill_in(), None);
 }
 
 #[test]

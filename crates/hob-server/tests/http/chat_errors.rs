@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::budget::{Holder, Tie};
+use hob_core::budget::{Holder, KeptBy};
 use hob_core::fit::Pool;
 use hob_core::scripted::ScriptedChat;
 use hob_core::{Admission, ChatCard, ModelError, Registry, Shortage};
@@ -37,8 +37,8 @@ fn check(answer: &Answer, expected: ChatRow, message: &str) {
 }
 
 fn no_room(retry_after: Option<Duration>) -> ModelError {
-    let (name, tie) = ("other".to_owned(), Tie::Answering);
-    let held = vec![Holder { name, bytes: 4_000_000_000, tie }];
+    let (name, kept_by) = ("other".to_owned(), KeptBy::Answering);
+    let held = vec![Holder { name, bytes: 4_000_000_000, kept_by }];
     let (needed_bytes, available_bytes) = (9_000_000_000, 6_000_000_000);
     let shortage = Shortage { pool: Pool::Ram, needed_bytes, available_bytes, held };
     ModelError::no_room(shortage, retry_after)

@@ -1,5 +1,5 @@
-//! What a piece of an answer says, as it stands: for measuring, where nothing may be mended.
-//! A server that does not say how many tokens there were has said nothing, and not zero.
+//! Reads a piece of an upstream's answer exactly as it was sent. The benchmark uses it, so nothing is corrected or filled in.
+//! If a server reports no number of tokens, the number is unknown and not zero.
 
 use hob_core::ChatEvent;
 use serde_json::Value;
@@ -16,28 +16,28 @@ const NS_PER_MS: f64 = 1e6;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Observed {
     Said(ObservedPart),
-    /// The mark behind the last piece.
+    /// `[DONE]`, which ends a stream.
     Done,
-    /// No JSON, or none of an answer.
+    /// Not JSON, or JSON that is not part of an answer.
     Malformed,
-    /// The server says that it failed.
+    /// The server reports an error.
     Failed {
         message: String,
     },
 }
 
-/// What a piece says, often only one thing of these.
+/// The content of a piece. Most pieces have only one of these.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedPart {
     /// Bytes of thinking, of text and of calls.
     pub thought: usize,
     pub content: usize,
     pub calls: usize,
-    /// The text itself, of which an [`ObservedText`] says whether it is thinking.
+    /// The text itself. [`ObservedText`] separates thinking from it.
     pub text: String,
     pub finish: Option<String>,
     pub counts: ObservedCounts,
-    /// It is the last, by its own words.
+    /// The server marked it as the last piece.
     pub is_last: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct ObservedCounts {
 }
 
 impl ObservedCounts {
-    /// These, and where they say nothing what was said before.
+    /// These counts; a missing one is taken from `before`.
     pub fn or(self, before: ObservedCounts) -> ObservedCounts {
         ObservedCounts {
             prompt: self.prompt.or(before.prompt),

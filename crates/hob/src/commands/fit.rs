@@ -15,7 +15,7 @@ use hob_core::footprint::{KvType, KvTypes};
 use hob_core::machine::Machine;
 use hob_models::QuantMix;
 use hob_models::find::typed;
-use hob_models::known::Purpose;
+use hob_models::known::UseCase;
 use hob_wire::FitAnswer;
 
 use crate::app::App;
@@ -49,7 +49,7 @@ pub(crate) struct FitArgs {
     /// Rank the models that hob knows for this machine
     #[arg(long, conflicts_with_all = ["model", "quant"])]
     recommend: bool,
-    /// Purpose of the ranked models
+    /// What the ranked models are for
     #[arg(long = "for", value_enum, value_name = "PURPOSE", requires = "recommend")]
     purpose: Option<PurposeName>,
     /// Exit with 1 if the model does not fit with the requested context and speed
@@ -161,12 +161,12 @@ impl FitOptionArgs {
 }
 
 impl PurposeName {
-    fn purpose(self) -> Purpose {
+    fn purpose(self) -> UseCase {
         match self {
-            PurposeName::Chat => Purpose::Chat,
-            PurposeName::Code => Purpose::Code,
-            PurposeName::Voice => Purpose::Voice,
-            PurposeName::Long => Purpose::Long,
+            PurposeName::Chat => UseCase::Chat,
+            PurposeName::Code => UseCase::Code,
+            PurposeName::Voice => UseCase::Voice,
+            PurposeName::Long => UseCase::Long,
         }
     }
 }

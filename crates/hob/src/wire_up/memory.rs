@@ -1,5 +1,5 @@
 //! The memory of all workers (the system's and that of cards). Each worker asks here before it is loaded. This file gathers facts
-//! and carries out decisions: `hob_core::budget` decides which models to unload, `hob_core::turns` which loads next.
+//! and carries out decisions: `hob_core::budget` decides which models to unload, `hob_core::load_queue` which loads next.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_core::budget::{Answer, Bytes, Resident, Tie};
+use hob_core::budget::{Bytes, KeptBy, Resident, RoomDecision};
 use hob_core::fit::{Engine, Pool};
+use hob_core::load_queue::{LoadQueue, StartDecision};
 use hob_core::machine::{Gpu, GpuMemory, Machine};
-use hob_core::turns::{Turn, Turns};
 use hob_core::{
-    Budget, MemoryBroker, MemoryDecision, MemoryRequest, MemoryReservation, ModelError,
+    MemoryBroker, MemoryBudget, MemoryDecision, MemoryRequest, MemoryReservation, ModelError,
     ModelLifecycle, ModelState, Shortage,
 };
 use hob_engines::chat::has_card_kernels;
@@ -37,7 +37,7 @@ pub(crate) struct Memory {
 #[derive(Default)]
 struct Shared {
     models: BTreeMap<String, Member>,
-    turns: Turns,
+    queue: LoadQueue,
     /// The model that is being loaded. Only one at a time, because two would count the same free bytes.
     loading: Option<String>,
 }
@@ -101,7 +101,7 @@ impl Memory {
     }
 
     fn facts(&self, name: &str, shared: &mut Shared) -> Facts {
-        let budget = Budget { available: (self.available)(), max_bytes: self.max_bytes };
+        let budget = MemoryBudget { available: (self.available)(), max_bytes: self.max_bytes };
         let residents = shared.residents(name);
         Facts { budget, needed: shared.needed(name), residents }
     }
@@ -109,13 +109,13 @@ impl Memory {
 
 /// All facts for a decision.
 struct Facts {
-    budget: Budget,
+    budget: MemoryBudget,
     needed: Bytes,
     residents: Vec<Resident>,
 }
 
 impl Facts {
-    fn answer(&self) -> Answer {
+    fn answer(&self) -> RoomDecision {
         self.budget.answer(&self.needed, &self.residents)
     }
 
@@ -124,16 +124,16 @@ impl Facts {
     }
 
     fn is_answering(&self, name: &str) -> bool {
-        self.residents.iter().any(|one| one.name == name && one.tie() == Tie::Answering)
+        self.residents.iter().any(|one| one.name == name && one.kept_by() == KeptBy::Answering)
     }
 
     /// # Errors
     /// There is no room, and waiting does not help.
     fn check(&self) -> Result<(), ModelError> {
         match self.answer() {
-            Answer::Room | Answer::Evict(_) | Answer::Wait { .. } => Ok(()),
-            Answer::Refused(shortage) => Err(ModelError::no_room(shortage, None)),
-            Answer::TooLarge { needed_bytes, available_bytes } => {
+            RoomDecision::Room | RoomDecision::Evict(_) | RoomDecision::Wait { .. } => Ok(()),
+            RoomDecision::Refused(shortage) => Err(ModelError::no_room(shortage, None)),
+            RoomDecision::TooLarge { needed_bytes, available_bytes } => {
                 Err(ModelError::OutOfMemory { needed_bytes, available_bytes })
             }
         }
@@ -262,26 +262,26 @@ impl ModelMemory {
         let facts = self.memory.facts(&self.name, &mut shared);
         let later = || LoadCheck::Found(MemoryDecision::Later(facts.shortage()));
         match facts.answer() {
-            Answer::Room if shared.turns.may_use_free(&self.name, Instant::now()) => {
+            RoomDecision::Room if shared.queue.may_use_free(&self.name, Instant::now()) => {
                 LoadCheck::Found(MemoryDecision::Granted(self.reserve(&mut shared)))
             }
-            Answer::Room => later(),
-            Answer::Evict(names) => {
-                shared.turns.needs(&self.name, names.clone());
-                if !shared.turns.may_take(&self.name) {
+            RoomDecision::Room => later(),
+            RoomDecision::Evict(names) => {
+                shared.queue.needs(&self.name, names.clone());
+                if !shared.queue.may_take(&self.name) {
                     return later();
                 }
                 let leaving = names.iter().filter_map(|name| shared.lifecycle(name)).collect();
                 tracing::info!(model = self.name, leaving = names.join(", "), "making room");
                 LoadCheck::Evict { reservation: self.reserve(&mut shared), leaving }
             }
-            Answer::Wait { until_idle, .. } => {
+            RoomDecision::Wait { until_idle, .. } => {
                 let is_answered = until_idle.iter().any(|name| facts.is_answering(name));
-                shared.turns.needs(&self.name, until_idle);
+                shared.queue.needs(&self.name, until_idle);
                 // A model that was used a moment ago can be unloaded a moment later.
                 if is_answered { later() } else { LoadCheck::Found(MemoryDecision::Soon) }
             }
-            Answer::Refused(_) | Answer::TooLarge { .. } => match facts.check() {
+            RoomDecision::Refused(_) | RoomDecision::TooLarge { .. } => match facts.check() {
                 Err(refusal) => LoadCheck::Found(MemoryDecision::Never(refusal)),
                 Ok(()) => LoadCheck::Found(MemoryDecision::Soon),
             },
@@ -291,7 +291,7 @@ impl ModelMemory {
     /// Checks whether enough memory is free now that other models were unloaded.
     fn look_again(&self, reservation: MemoryReservation) -> MemoryDecision {
         let facts = self.memory.facts(&self.name, &mut self.memory.shared());
-        if facts.answer() == Answer::Room {
+        if facts.answer() == RoomDecision::Room {
             MemoryDecision::Granted(reservation)
         } else {
             MemoryDecision::Soon
@@ -324,15 +324,15 @@ impl MemoryBroker for ModelMemory {
     }
 
     fn queue(&self) -> Box<dyn MemoryRequest> {
-        self.memory.shared().turns.wait(&self.name, Instant::now());
+        self.memory.shared().queue.wait(&self.name, Instant::now());
         Box::new(Waiting(self.clone()))
     }
 
     fn begin(&self) -> bool {
-        let turn = self.memory.shared().turns.begin(&self.name, Instant::now());
+        let turn = self.memory.shared().queue.begin(&self.name, Instant::now());
         match turn {
-            Turn::Goes => true,
-            Turn::Over { next } => {
+            StartDecision::Allowed => true,
+            StartDecision::Wait { next } => {
                 tracing::debug!(model = self.name, next, "it has had its turn");
                 false
             }
@@ -351,7 +351,7 @@ impl MemoryRequest for Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.memory.shared().turns.leave(&self.0.name);
+        self.0.memory.shared().queue.leave(&self.0.name);
     }
 }
 

@@ -255,7 +255,7 @@ impl Whisper {
     }
 }
 
-/// The tokens with the largest logits, the largest first. Of equal ones, the first in the vocabulary comes first.
+/// The tokens with the largest logits, the largest first. Equal ones keep the order of the vocabulary.
 fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
     let mut best: Vec<(f32, u32)> = Vec::with_capacity(count + 1);
     for (token, logit) in logits.iter().enumerate() {

@@ -6,7 +6,7 @@ use hob_core::fit::{
 };
 use hob_core::machine::{Basis, Machine};
 use hob_models::QuantMix;
-use hob_models::known::{KNOWN, KnownModel, Purpose};
+use hob_models::known::{KNOWN, KnownModel, UseCase};
 use hob_models::recipe::GOOD_QUANTS;
 use hob_wire::FitAnswer;
 use serde::Serialize;
@@ -28,13 +28,13 @@ pub(super) struct Need {
 impl Need {
     /// People read up to 10 tokens per second, and speech must stay ahead of its listener. The user's own options
     /// win.
-    pub(super) fn of(purpose: Option<Purpose>, options: &FitOptions) -> Need {
+    pub(super) fn of(purpose: Option<UseCase>, options: &FitOptions) -> Need {
         let (purpose, tok_s_min, context_tokens) = match purpose {
             None => ("anything", 10.0, 8_192),
-            Some(Purpose::Chat) => ("chat", 10.0, 8_192),
-            Some(Purpose::Code) => ("code", 10.0, 16_384),
-            Some(Purpose::Voice) => ("voice", 25.0, 4_096),
-            Some(Purpose::Long) => ("long contexts", 5.0, 65_536),
+            Some(UseCase::Chat) => ("chat", 10.0, 8_192),
+            Some(UseCase::Code) => ("code", 10.0, 16_384),
+            Some(UseCase::Voice) => ("voice", 25.0, 4_096),
+            Some(UseCase::Long) => ("long contexts", 5.0, 65_536),
         };
         Need {
             purpose,
@@ -94,7 +94,7 @@ impl Ranked {
 pub(super) fn ranked(
     machine: &Machine,
     options: &FitOptions,
-    purpose: Option<Purpose>,
+    purpose: Option<UseCase>,
 ) -> Vec<Ranked> {
     let suits =
         |known: &&KnownModel| purpose.is_none_or(|purpose| known.good_for.contains(&purpose));
@@ -120,7 +120,7 @@ fn best_quant(
     machine: &Machine,
     options: &FitOptions,
     known: &'static KnownModel,
-    (need, purpose): (Need, Option<Purpose>),
+    (need, purpose): (Need, Option<UseCase>),
 ) -> Option<Ranked> {
     let options = FitOptions { context_tokens: Some(need.context_tokens), ..options.clone() };
     let in_quant = |quant: &str| {
@@ -238,7 +238,7 @@ fn why(ranked: &Ranked) -> String {
 mod tests {
     use super::*;
 
-    fn on(machine: &str, purpose: Option<Purpose>) -> Vec<Ranked> {
+    fn on(machine: &str, purpose: Option<UseCase>) -> Vec<Ranked> {
         let known = hob_machine::profile::builtin(machine).expect("it is part of hob");
         let mut machine = known.machine;
         crate::published::apply(&mut machine);
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn suitable_models_come_first_ordered_by_capability() {
         for machine in ["rtx-4070-laptop", "ryzen-5800u", "n100"] {
-            let found = on(machine, Some(Purpose::Chat));
+            let found = on(machine, Some(UseCase::Chat));
             let suits: Vec<bool> = found.iter().map(Ranked::suits).collect();
             assert!(suits.iter().rev().is_sorted(), "{machine}: {suits:?}");
             let count = suits.iter().filter(|suits| **suits).count();
@@ -266,10 +266,10 @@ mod tests {
 
     #[test]
     fn a_model_measured_as_fast_on_a_machine_is_recommended_there() {
-        let chat = on("ryzen-5800u", Some(Purpose::Chat));
+        let chat = on("ryzen-5800u", Some(UseCase::Chat));
         let moe = &chat[place(&chat, "qwen3:30b-a3b")];
         assert!(moe.suits(), "{}", why(moe));
-        let code = on("ryzen-5800u", Some(Purpose::Code));
+        let code = on("ryzen-5800u", Some(UseCase::Code));
         let coder = place(&code, "qwen3-coder:30b-a3b");
         assert!(coder < place(&code, "qwen2.5-coder:1.5b"), "{}", shown(&code, code[0].need));
         assert!(code[0].capability > 10.0 && code[0].suits(), "{}", why(&code[0]));
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_long_context_is_had_with_a_quantized_cache_before_it_is_not_had() {
-        let long = on("rtx-4070-laptop", Some(Purpose::Long));
+        let long = on("rtx-4070-laptop", Some(UseCase::Long));
         let first = long[0].plan().expect("a plan");
         assert!(long[0].suits() && first.context_tokens >= 65_536, "{first:?}");
         let is_quantized = |one: &Ranked| {
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_model_is_offered_in_the_quant_that_it_was_trained_in() {
-        let found = on("m4-pro-48gb", Some(Purpose::Chat));
+        let found = on("m4-pro-48gb", Some(UseCase::Chat));
         assert_eq!(found[place(&found, "gpt-oss:20b")].model.quant, "MXFP4");
         assert_ne!(found[0].known.tags[0].0, "mixtral:8x7b");
         assert!(place(&found, "qwen3.6:35b-a3b") < place(&found, "mixtral:8x7b"));

@@ -238,7 +238,7 @@ async fn a_pinned_model_stays_and_waiting_does_not_help() {
     else {
         panic!("it is pinned")
     };
-    assert_eq!(shortage.held[0].tie, Tie::Pinned);
+    assert_eq!(shortage.held[0].kept_by, KeptBy::Pinned);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Fair turns between models that do not fit into memory together. Requests of the loaded model go first, up to
+//! The order in which models load that do not fit into memory together. Requests of the loaded model go first, up to
 //! a limit (AABBCC, not ABCABC). Pure: callers pass the time.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The models that wait for memory, longest wait first; each is in it once.
 #[derive(Clone, Debug, Default)]
-pub struct Turns {
+pub struct LoadQueue {
     waiting: Vec<Waiting>,
 }
 
@@ -27,15 +27,15 @@ struct Waiting {
 
 /// Whether another request may start on a loaded model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turn {
-    Goes,
-    /// The model has had its turn. It must wait until the next model has had one.
-    Over {
+pub enum StartDecision {
+    Allowed,
+    /// It waits until the model `next` was loaded, which has waited long enough.
+    Wait {
         next: String,
     },
 }
 
-impl Turns {
+impl LoadQueue {
     /// Puts a model into the queue, unless it is there already.
     pub fn wait(&mut self, model: &str, now: Instant) {
         if self.position(model).is_none() {
@@ -70,19 +70,19 @@ impl Turns {
     }
 
     /// Asks to start another request of a loaded model, and counts it.
-    pub fn begin(&mut self, model: &str, now: Instant) -> Turn {
+    pub fn begin(&mut self, model: &str, now: Instant) -> StartDecision {
         let wants = |waiting: &&mut Waiting| waiting.needs.iter().any(|need| need == model);
         let over = self.waiting.iter_mut().filter(wants).find(|waiting| {
             let served = waiting.served.get(model).copied().unwrap_or_default();
             served >= SERVED_MAX || now.saturating_duration_since(waiting.since) >= WAIT_MAX
         });
         if let Some(next) = over {
-            return Turn::Over { next: next.model.clone() };
+            return StartDecision::Wait { next: next.model.clone() };
         }
         for waiting in self.waiting.iter_mut().filter(wants) {
             *waiting.served.entry(model.to_owned()).or_default() += 1;
         }
-        Turn::Goes
+        StartDecision::Allowed
     }
 
     pub fn is_empty(&self) -> bool {

@@ -8,7 +8,7 @@ use super::*;
 /// are there from the start, in this order.
 fn play(requests: &str, answer: Duration) -> String {
     let mut now = Instant::now();
-    let (mut turns, mut loaded) = (Turns::default(), requests[..1].to_owned());
+    let (mut turns, mut loaded) = (LoadQueue::default(), requests[..1].to_owned());
     let mut waiting: VecDeque<&str> = requests.split("").filter(|name| !name.is_empty()).collect();
     let mut answered = String::new();
     while !waiting.is_empty() {
@@ -20,13 +20,13 @@ fn play(requests: &str, answer: Duration) -> String {
         }
         let next = waiting.iter().position(|model| *model == loaded);
         match next.map(|next| (next, turns.begin(&loaded, now))) {
-            Some((next, Turn::Goes)) => {
+            Some((next, StartDecision::Allowed)) => {
                 waiting.remove(next);
                 answered.push_str(&loaded);
                 now += answer;
             }
             // Drained, as answers end one after another here: the first in the queue is loaded.
-            Some((_, Turn::Over { .. })) | None => {
+            Some((_, StartDecision::Wait { .. })) | None => {
                 let next = waiting.iter().find(|model| **model != loaded && turns.may_take(model));
                 loaded = (*next.expect("somebody waits")).to_owned();
                 turns.leave(&loaded);
@@ -59,21 +59,21 @@ fn a_slow_model_has_half_a_minute_and_then_makes_room() {
 #[test]
 fn a_model_continues_while_its_memory_is_not_needed() {
     let now = Instant::now();
-    let mut turns = Turns::default();
+    let mut turns = LoadQueue::default();
     turns.wait("B", now);
     turns.needs("B", vec!["A".to_owned()]);
     let later = now + WAIT_MAX;
-    assert_eq!(turns.begin("A", later), Turn::Over { next: "B".to_owned() });
-    assert_eq!(turns.begin("speech", later), Turn::Goes);
+    assert_eq!(turns.begin("A", later), StartDecision::Wait { next: "B".to_owned() });
+    assert_eq!(turns.begin("speech", later), StartDecision::Allowed);
     turns.leave("B");
-    assert_eq!(turns.begin("A", later), Turn::Goes);
+    assert_eq!(turns.begin("A", later), StartDecision::Allowed);
     assert!(turns.is_empty());
 }
 
 #[test]
 fn free_memory_is_for_all_until_one_model_has_waited_too_long() {
     let now = Instant::now();
-    let mut turns = Turns::default();
+    let mut turns = LoadQueue::default();
     turns.wait("large", now);
     turns.wait("large", now + Duration::from_secs(20));
     turns.wait("small", now);
