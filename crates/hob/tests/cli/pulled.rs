@@ -115,7 +115,7 @@ fn a_failed_pull_says_what_to_do_and_has_its_own_exit_code() {
 
 /// The weights of the real small model, from the test home.
 fn weights(home: &[(&'static str, std::ffi::OsString); 1]) -> PathBuf {
-    let form = std::path::Path::new(&home[0].1).join("models/smollm2/1.0-t1/model.gguf");
+    let form = std::path::Path::new(&home[0].1).join("models/smollm2/1.0-t2/model.gguf");
     assert!(form.is_file(), "{}", form.display());
     form
 }
