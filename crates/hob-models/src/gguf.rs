@@ -3,7 +3,6 @@
 
 mod architecture;
 mod card;
-mod eight_bits;
 pub(crate) mod error;
 mod facts;
 pub(crate) mod keys;
@@ -22,7 +21,6 @@ use std::path::Path;
 use source::Source;
 
 pub use card::card;
-pub(crate) use eight_bits::{EightBitsError, with_eight_bits};
 pub use error::GgufError;
 pub(crate) use error::shown;
 pub use facts::FillIn;
@@ -138,6 +136,11 @@ impl Gguf {
         self.needed_bytes.saturating_sub(self.file_bytes)
     }
 
+    /// Bytes before the data, without the padding.
+    pub(crate) fn header_bytes(&self) -> u64 {
+        self.header_bytes
+    }
+
     pub fn tensors(&self) -> &[Tensor] {
         &self.tensors
     }
@@ -185,7 +188,7 @@ impl Gguf {
         needed_bytes.ok_or_else(|| GgufError::overflow(last))
     }
 
-    fn alignment(&self) -> Result<u64, GgufError> {
+    pub(crate) fn alignment(&self) -> Result<u64, GgufError> {
         const KEY: &str = "general.alignment";
         match self.value(KEY) {
             None => Ok(ALIGNMENT_BYTES),

@@ -2,6 +2,7 @@
 //! The transformation of each model is in the model's own file.
 
 mod chat;
+mod eight_bits;
 mod kokoro;
 mod turn_taking;
 mod whisper;

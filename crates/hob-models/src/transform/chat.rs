@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
+use super::eight_bits::with_eight_bits;
 use super::{RawFiles, Transform, TransformError};
 use crate::catalog::{Entry, SMOLLM2};
-use crate::gguf::{EightBitsError, Gguf, with_eight_bits};
+use crate::gguf::Gguf;
 use crate::progress::{PullStep, Watch};
 
 /// Increases with every change of the stored form.
@@ -48,14 +49,11 @@ impl Transform for ChatTransform {
         let files: Vec<&str> = raw.paths().collect();
         let first = files.first().copied().unwrap_or(MODEL_FILE);
         let refused = |error| TransformError::refused(first, error);
-        Gguf::open(&raw.path(first)?).and_then(|gguf| gguf.shape()).map_err(refused)?;
+        let gguf = Gguf::open(&raw.path(first)?).map_err(refused)?;
+        gguf.shape().map_err(refused)?;
         if self.has_eight_bits {
-            let rewritten = with_eight_bits(&raw.path(MODEL_FILE)?, &out.join(MODEL_FILE), watch);
-            return rewritten.map_err(|error| match error {
-                EightBitsError::Gguf(error) => TransformError::refused(MODEL_FILE, error),
-                EightBitsError::Disk(error) => error.into(),
-                EightBitsError::Cancelled(cancelled) => cancelled.into(),
-            });
+            let (from, to) = (raw.path(MODEL_FILE)?, out.join(MODEL_FILE));
+            return with_eight_bits(&gguf, &from, &to, watch);
         }
         files.iter().try_for_each(|file| raw.place(file, &out.join(file)))
     }

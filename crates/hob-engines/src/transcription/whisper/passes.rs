@@ -148,8 +148,10 @@ impl Whisper {
     /// often not part of the likeliest text, above all in noise.
     pub(super) fn pass(&mut self, plan: &PassPlan<'_>) -> Result<Pass, TranscribeError> {
         let beams = plan.beams();
-        let (prompt_len, room) = (plan.prompt.len(), self.sizes.text_ctx / 2);
-        let room = room.min((self.sizes.text_cached_max() - prompt_len) / beams);
+        let prompt_len = plan.prompt.len();
+        let cached_each = (self.sizes.text_cached_max() - prompt_len) / beams;
+        // A long prompt leaves less than half of the context.
+        let room = (self.sizes.text_ctx / 2).min(self.sizes.text_ctx - prompt_len).min(cached_each);
         let limit = (plan.sound_s * TOKENS_PER_S_MAX * 2.0 + 2.0 * TOKENS_FREE) as usize;
         let rows = [plan.start as i32, prompt_len as i32 - 1];
         let mut both = self.logits(plan.step(&plan.prompt, 0, None), &rows)?;

@@ -155,6 +155,18 @@ fn every_option_leads_to_an_answer() {
 }
 
 #[test]
+fn the_longest_prompt_and_the_longest_text_fit_into_the_context() {
+    let options = WhisperOptions {
+        language: Some("en".to_owned()),
+        prompt: Some("hello world ".repeat(300)),
+        // Random tokens do not repeat, so the text ends at its limit.
+        temperature: Some(1.0),
+        ..WhisperOptions::default()
+    };
+    tiny().transcribe(&tone(30.0), &options, &|| false).expect("an answer");
+}
+
+#[test]
 fn a_text_among_others_is_decoded_as_if_it_were_alone() {
     let mut whisper = tiny();
     let never = || false;
