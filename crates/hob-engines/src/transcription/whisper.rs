@@ -38,6 +38,8 @@ const WINDOW_S_MIN: f64 = 10.0;
 const MARGIN_S: f64 = 3.0;
 /// The number of positions is rounded up to a multiple of this, because ggml's kernels compute such sizes faster.
 const POSITIONS_STEP: usize = 16;
+/// Sound longer than this in seconds is always decoded with times. Without them Whisper leaves out sentences where speakers change.
+const UNTIMED_S_MAX: f64 = 10.0;
 /// Samples of one position: two frames.
 const POSITION_SAMPLES: usize = 2 * HOP;
 /// Temperatures of the further passes, if the first one is doubtful.
@@ -163,8 +165,8 @@ impl Whisper {
         let language = self.language(options, window, cancelled)?;
         let sound_s = samples.len() as f64 / RATE_HZ as f64;
         let temperature = options.temperature.unwrap_or(0.0);
-        let mut plan = self.plan(options, &language, cancelled);
-        (plan.positions, plan.sound_s, plan.temperature) = (window.positions, sound_s, temperature);
+        let mut plan = self.plan(options, &language, sound_s, cancelled);
+        (plan.positions, plan.temperature) = (window.positions, temperature);
         let mut pass = self.pass(&plan)?;
         if pass.is_unsure() && !pass.is_silence() && temperature <= 0.0 {
             plan.has_beams = true;
@@ -247,6 +249,7 @@ impl Whisper {
         &self,
         options: &WhisperOptions,
         language: &str,
+        sound_s: f64,
         cancelled: &'a dyn Fn() -> bool,
     ) -> PassPlan<'a> {
         let mut prompt = Vec::new();
@@ -259,17 +262,18 @@ impl Whisper {
         }
         let start = prompt.len();
         prompt.extend(self.tokens.opening(language, options.task));
-        if !options.segments {
+        let has_times = options.segments || sound_s > UNTIMED_S_MAX;
+        if !has_times {
             prompt.push(self.tokens.no_timestamps());
         }
         PassPlan {
             prompt,
             start,
-            has_times: options.segments,
+            has_times,
             temperature: 0.0,
             has_beams: false,
             positions: 0,
-            sound_s: 0.0,
+            sound_s,
             cancelled,
         }
     }

@@ -40,22 +40,25 @@ fn word_errors_are_substituted_missing_and_added_words() {
 
 #[test]
 fn speech_of_hob_is_transcribed_from_every_file_format_and_into_every_text_format() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
+    let served = Served::start(&user, &home);
+    let with_server =
+        |args: &[&str]| user.hob(&[args, &["--server", &served.url]].concat()).assert().success();
     let said =
         "The train to Oxford leaves at seven in the morning, and the ticket costs twelve pounds.";
     for format in ["wav", "mp3", "opus", "flac"] {
         let file = format!("a.{format}");
-        user.hob(&["say", "-o", &file, said]).envs(home.clone()).assert().success();
-        let heard = user.hob(&["hear", &file]).envs(home.clone()).assert().success();
+        with_server(&["say", "-o", &file, said]);
+        let heard = with_server(&["hear", &file]);
         // Whisper may write numbers in digits.
         let text = stdout(&heard).replace('7', "seven").replace("£12", "twelve pounds");
         assert!(word_error_rate(said, &text) < 0.1, "{format}: {text}");
         assert!(stderr(&heard).contains(" s of sound in "), "{}", stderr(&heard));
     }
-    let subtitles = user.hob(&["hear", "-f", "srt", "a.wav"]).envs(home.clone()).assert().success();
+    // Without a server the command starts the engine itself.
+    let subtitles = user.hob(&["hear", "-f", "srt", "a.wav"]).envs(home).assert().success();
     assert!(stdout(&subtitles).starts_with("1\n00:00:00,000 --> "), "{}", stdout(&subtitles));
-    let args = ["hear", "-f", "json", "--words", "-l", "en", "a.wav"];
-    let json = stdout(&user.hob(&args).envs(home).assert().success());
+    let json = stdout(&with_server(&["hear", "-f", "json", "--words", "-l", "en", "a.wav"]));
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["language"], "english");
     let words = json["words"].as_array().expect("words");
@@ -140,14 +143,22 @@ fn every_english_voice_is_understood() {
     assert!(names.len() >= 28, "{voices}");
     let mut served = Served::start(&user, &home);
     served.note("kokoro is ready");
+    let pause = vec![0_i16; 12_000];
     let (mut said, mut heard) = (String::new(), String::new());
-    for (voice, text) in names.into_iter().zip(FIGURES.into_iter().cycle()) {
-        let samples = served.samples(text, voice);
+    // In one recording, because Whisper used to leave out sentences where speakers change.
+    for voices in names.chunks(FIGURES.len()) {
+        let samples = voices
+            .iter()
+            .zip(FIGURES)
+            .flat_map(|(voice, text)| [served.samples(text, voice), pause.clone()].concat());
+        let samples: Vec<i16> = samples.collect();
         std::fs::write(user.path("work/a.wav"), wav(24_000, &samples)).expect("written");
         let args = ["hear", "--server", &served.url, "a.wav"];
         let text_heard = plain(&stdout(&user.hob(&args).assert().success()));
-        assert!(word_error_rate(&plain(text), &text_heard) < 0.4, "{voice}: {text_heard}");
-        said += &plain(text);
+        let text = plain(&FIGURES[..voices.len()].join(" "));
+        // One voice that is not understood is a seventh of the words.
+        assert!(word_error_rate(&text, &text_heard) < 0.1, "{voices:?}: {text_heard}");
+        said += &text;
         heard += &text_heard;
     }
     assert!(word_error_rate(&said, &heard) <= 0.06, "{heard}");

@@ -37,6 +37,8 @@ pub(super) struct Pass {
     /// Text tokens and times, without the opening and the end.
     pub(super) tokens: Vec<u32>,
     pub(super) avg_logprob: f32,
+    /// The same without the times, which are less certain than the text.
+    text_logprob: f32,
     pub(super) no_speech: f32,
     pub(super) temperature: f32,
     pub(super) compression: f32,
@@ -81,6 +83,9 @@ struct Beam {
     cached: Vec<usize>,
     /// Sum over its tokens, the end included.
     logprob: f32,
+    /// Number of its times, and the sum over them.
+    times: usize,
+    times_logprob: f32,
 }
 
 impl Beam {
@@ -93,6 +98,10 @@ impl Beam {
     fn mean(&self) -> f32 {
         self.logprob / (self.said.len() + 1) as f32
     }
+
+    fn text_mean(&self) -> f32 {
+        (self.logprob - self.times_logprob) / (self.said.len() - self.times + 1) as f32
+    }
 }
 
 impl Pass {
@@ -104,7 +113,7 @@ impl Pass {
 
     /// Another text may be likelier.
     pub(super) fn is_unsure(&self) -> bool {
-        self.avg_logprob < UNSURE_LOGPROB
+        self.text_logprob < UNSURE_LOGPROB
     }
 
     /// The text of a short window may differ from that of the full one.
@@ -183,14 +192,15 @@ impl Whisper {
         };
         let is_cut = best.is_some();
         let best = best.or_else(|| ended.into_iter().max_by(|a, b| a.mean().total_cmp(&b.mean())));
-        let Beam { said, logprob, .. } = best.unwrap_or_default();
-        let text = self.tokens.text(&said);
+        let best = best.unwrap_or_default();
+        let text = self.tokens.text(&best.said);
         Ok(Pass {
-            avg_logprob: logprob / (said.len() + 1) as f32,
+            avg_logprob: best.mean(),
+            text_logprob: best.text_mean(),
             no_speech: no_speech.exp(),
             temperature: plan.temperature,
             compression: compression(&text),
-            tokens: said,
+            tokens: best.said,
             is_cut,
         })
     }
@@ -225,7 +235,11 @@ impl Whisper {
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut longer = Vec::new();
         for (logprob, index, token) in found {
-            let beam = Beam { logprob, ..live[index].clone() };
+            let mut beam = Beam { logprob, ..live[index].clone() };
+            if token >= self.tokens.first_timestamp() {
+                beam.times += 1;
+                beam.times_logprob += logprob - live[index].logprob;
+            }
             if token == self.tokens.end {
                 ended.push(beam);
             } else {
@@ -318,13 +332,25 @@ mod tests {
         let beam = |cached: &[usize]| Beam {
             said: vec![7; cached.len()],
             cached: cached.to_vec(),
-            logprob: 0.0,
+            ..Beam::default()
         };
         // A prompt of two tokens, and two texts that share their first token.
         let branches = branches(&[beam(&[2, 3]), beam(&[2, 4])], 2, 5);
         assert_eq!(branches.depth, 3);
         assert_eq!(branches.mask[..5], [0.0, 0.0, 0.0, 0.0, hidden]);
         assert_eq!(branches.mask[5..], [0.0, 0.0, 0.0, hidden, 0.0]);
+    }
+
+    #[test]
+    fn times_do_not_make_a_text_unsure() {
+        let beam = Beam {
+            said: vec![7; 9],
+            logprob: -5.0,
+            times: 4,
+            times_logprob: -4.4,
+            ..Beam::default()
+        };
+        assert_eq!((beam.mean(), beam.text_mean()), (-0.5, -0.1));
     }
 
     #[test]
