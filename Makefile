@@ -65,6 +65,11 @@ test-without-aac:
 .PHONY: test-build
 test-build:
 	scripts/bootstrap --test
+	$(MAKE) --no-print-directory test-programs
+
+# Needs what `scripts/bootstrap` installs.
+.PHONY: test-programs
+test-programs:
 	cargo test --locked --workspace --no-run
 
 .PHONY: models
@@ -157,6 +162,10 @@ bench-speech: build ## compare the time to first sound with another server, on t
 bench-hear: build ## compare transcription with faster-whisper, on the same weights
 	HOB=$(abspath $(HOB)) bench/peers/hear
 
+.PHONY: bench-languages
+bench-languages: build ## compare how well hob and faster-whisper detect, transcribe and translate five languages
+	HOB=$(abspath $(HOB)) bench/languages
+
 .PHONY: bench-vad
 bench-vad: build ## measure how often noise is taken for speech, and how much speech is missed
 	HOB=$(abspath $(HOB)) bench/vad
@@ -170,6 +179,10 @@ bench-voice: build ## measure how soon a spoken question is answered, also for t
 	$(HOB) pull
 	$(HOB) bench voice --users 1,2
 	$(HOB) bench voice --interrupt
+
+.PHONY: bench-voice-peers
+bench-voice-peers: build ## compare a spoken question and its answer with faster-whisper, llama-server and fastkokoro joined by hand
+	HOB=$(abspath $(HOB)) bench/peers/voice
 
 .PHONY: bench-chat
 bench-chat: build ## compare chat with llama-server: same weights, flags and prompts

@@ -29,6 +29,7 @@ mod real_server;
 mod say;
 mod say_real_model;
 mod serve;
+mod shallow_model;
 mod talk_real_model;
 mod terminal;
 

@@ -178,9 +178,11 @@ fn an_empty_answer_through_an_alias_is_an_answer() {
 
 #[test]
 fn an_alias_with_a_model_of_its_own_is_rehearsed() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["kokoro"]);
+    user.shallow_model("smollm2.gguf");
+    let own = "[chat]\nmodel = \"smollm2.gguf\"\n";
     let dead = "[upstream.dead]\nkind = \"openai\"\nurl = \"http://127.0.0.1:1\"\n";
-    user.write("hob.toml", &format!("{dead}[alias.fast]\nto = [\"dead/x\", \"smollm2\"]\n"));
+    user.write("hob.toml", &format!("{own}{dead}[alias.fast]\nto = [\"dead/x\", \"smollm2\"]\n"));
     let mut command = user.hob(&["selftest", "gateway", "--alias", "fast"]);
     let told = command.envs(home.clone()).assert().success();
     assert!(stderr(&told).contains(" hold"), "{}", stdout(&told));
