@@ -65,7 +65,7 @@ export function fitFor(query) {
     alternatives: onCard ? alternatives(quant, plan.placement) : [],
     longest: Object.keys(KV_BYTES).map((type) => ({ kv_k: type.split("/")[0], kv_v: type.split("/").at(-1), max: maxOf(type), limited_by: pool })),
     constants: [
-      { name: "bandwidth", device: pool, value: onCard ? 256e9 : null, unit: "bytes/s", basis: onCard ? "said" : null, source: onCard ? "its maker" : null, engine_version: null, date: null },
+      { name: "bandwidth", device: pool, value: onCard ? 256e9 : null, unit: "bytes/s", basis: onCard ? "stated" : null, source: onCard ? "its maker" : null, engine_version: null, date: null },
       { name: "layer", device: pool, value: 10, unit: "us", basis: "prior", source: null, engine_version: null, date: null },
     ],
   };

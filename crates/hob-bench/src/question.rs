@@ -2,7 +2,7 @@
 //! Each prompt starts with a new word, so no cache can contain it.
 
 use bytes::Bytes;
-use hob_core::statistics::Chance;
+use hob_core::statistics::SeededRandom;
 
 use crate::chat::{Prompt, RequestTemplate, TokenRate};
 use crate::drive::{Arrivals, Exchange};
@@ -114,7 +114,7 @@ impl<'a> Questions<'a> {
     fn prompt(&mut self, words: u32) -> Prompt {
         self.made += 1;
         let mut chance =
-            Chance::seeded(self.asker.seed ^ self.made.wrapping_mul(0xA076_1D64_78BD_642F));
+            SeededRandom::new(self.asker.seed ^ self.made.wrapping_mul(0xA076_1D64_78BD_642F));
         Prompt::of_rounds(words, &format!("{:06x}", chance.bits() & 0xFF_FFFF))
     }
 

@@ -28,16 +28,16 @@ pub struct ContextOptions {
     pub answer: u32,
     /// Repetitions of each new prompt, which find it cached.
     pub cached: usize,
-    pub room: Room,
+    pub context: ServerContext,
 }
 
 /// The context of a server that hob starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum ServerContext {
     /// The same for all lengths.
     AsStarted,
     /// Restarts with the `{ctx}` that each length needs, so that memory is measured for each length.
-    OfEach,
+    ForEachLength,
 }
 
 /// Measures each length, the shortest first, and stores its records. It ends at the server's reported limit, or at the first
@@ -112,8 +112,8 @@ impl Sweep<'_> {
     fn grow(&self, bench: &mut Workbench<'_>, length: u32) -> Result<(), BenchError> {
         let Some(started) = &mut bench.started else { return Ok(()) };
         let needs = context_needed(length, self.options.answer).to_string();
-        let is_filled =
-            started.launch.command.contains("{ctx}") && self.options.room == Room::OfEach;
+        let is_filled = started.launch.command.contains("{ctx}")
+            && self.options.context == ServerContext::ForEachLength;
         let ctx = started.places.get_mut("ctx").filter(|_| is_filled);
         let has_grown = ctx.is_some_and(|ctx| std::mem::replace(ctx, needs.clone()) != needs);
         let is_first = Some(&length) == self.lengths.first();

@@ -39,7 +39,7 @@ pub struct MemoryBudget {
 /// Whether there is room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoomDecision {
-    Room,
+    Fits,
     /// There is room after unloading these models, none of which is in use.
     Evict(Vec<String>),
     /// There would be room without these models, but they are in use.
@@ -105,7 +105,7 @@ impl MemoryBudget {
         let may_leave = |meant: &dyn Fn(KeptBy) -> bool| {
             residents.iter().filter(|one| meant(one.kept_by())).collect()
         };
-        let Some(lacking) = without(&[]) else { return RoomDecision::Room };
+        let Some(lacking) = without(&[]) else { return RoomDecision::Fits };
         if let Some(leaving) = fewest(may_leave(&|kept_by| kept_by == KeptBy::Nothing), fits) {
             return RoomDecision::Evict(names(&leaving));
         }

@@ -57,8 +57,8 @@ pub use task::{
 };
 pub use trace::{FailedAttempt, Trace};
 pub use transcript::{
-    HeardWord, LiveSound, PcmLayout, Segment, Sound, SoundFile, Timestamps, Transcribed,
-    TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptTask,
+    HeardWord, LiveSound, PcmLayout, Segment, Sound, SoundFile, Timestamps, TranscriptEvent,
+    TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptSummary, TranscriptTask,
     TranscriptUsage,
 };
 pub use turn_taking::{TurnModel, TurnTaking, VOICE_FRAME_SAMPLES, VoiceDetector};

@@ -22,7 +22,7 @@ pub enum Basis {
     /// Fitted to published runs of this very device.
     Published,
     /// Stated by a person or a profile.
-    Said,
+    Stated,
     /// Fitted to published runs of the device's class.
     Prior,
     /// Unknown; a usual value is used.
@@ -100,7 +100,7 @@ impl Basis {
             Basis::Measured => "measured",
             Basis::Calibrated => "calibrated",
             Basis::Published => "published",
-            Basis::Said => "said",
+            Basis::Stated => "stated",
             Basis::Prior => "prior",
             Basis::Assumed => "assumed",
         }

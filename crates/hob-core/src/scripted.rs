@@ -14,8 +14,8 @@ use crate::chat::{
 };
 use crate::{
     Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest,
-    SpeechStream, Transcribed, TranscriptEvent, TranscriptModel, TranscriptRequest,
-    TranscriptStream, Voice,
+    SpeechStream, TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream,
+    TranscriptSummary, Voice,
 };
 
 /// The result of one call: a refusal, or these items in order.
@@ -235,7 +235,10 @@ impl TranscriptModel for FixedTranscript {
         _request: TranscriptRequest,
     ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
         let text = TranscriptEvent::Delta(FIXED_TEXT.to_owned());
-        let done = TranscriptEvent::Done(Transcribed { duration_s: 1.0, ..Transcribed::default() });
+        let done = TranscriptEvent::Done(TranscriptSummary {
+            duration_s: 1.0,
+            ..TranscriptSummary::default()
+        });
         async move { Ok(stream::iter([Ok(text), Ok(done)]).boxed()) }.boxed()
     }
 }

@@ -2,15 +2,15 @@
 //! With too few measurements there is no percentile.
 
 mod binomial;
-mod chance;
 mod order;
 mod ratio;
+mod seeded_random;
 mod sides;
 mod student;
 
-pub use chance::Chance;
 pub use order::Percentile;
 pub use ratio::{Finding, PAIRS_MIN, Ratio};
+pub use seeded_random::SeededRandom;
 pub use sides::RUNS_MIN;
 
 /// Minimum number of values in which two groups can be distinguished.

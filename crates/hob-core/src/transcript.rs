@@ -199,7 +199,7 @@ pub enum TranscriptEvent {
     Segment(Segment),
     Word(HeardWord),
     /// The last event of a complete transcript.
-    Done(Transcribed),
+    Done(TranscriptSummary),
 }
 
 /// A piece of text, with its times and the model's confidence.
@@ -233,7 +233,7 @@ pub struct HeardWord {
 /// What is known about a complete transcript.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Transcribed {
+pub struct TranscriptSummary {
     /// Duration of the sound.
     pub duration_s: f64,
     /// The spoken language, as the model names it.

@@ -34,13 +34,6 @@ pub enum Timed {
     Prefill { prompt_tokens: u32, tok_s: f64 },
 }
 
-/// Whether the caller wants more figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
-    Yes,
-    NoMore,
-}
-
 /// The best of several, because noise only takes away, and the one in the middle, which says how noisy it was.
 fn best_and_median(seconds: &mut [f64]) -> Option<(f64, f64)> {
     seconds.sort_by(f64::total_cmp);
@@ -49,6 +42,8 @@ fn best_and_median(seconds: &mut [f64]) -> Option<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use super::*;
 
     #[test]
@@ -64,7 +59,7 @@ mod tests {
         let threads = Threads { decode: 2, prefill: 3 };
         kernels::time_all(&["Q4_K", "Q8_0", "IQ2_XXS"], threads, small, &mut |timed| {
             heard.push(timed);
-            Heard::Yes
+            ControlFlow::Continue(())
         });
         let kernels = heard.iter().filter_map(|timed| match timed {
             Timed::Kernel { quant, threads, bytes_s, .. } if *bytes_s > 0.0 => {
@@ -82,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn who_hears_no_more_ends_it() {
+    fn the_caller_can_end_it() {
         let mut count = 0;
         let small = kernels::Sizes { weight_bytes: 1 << 20, rows: 64, columns: 32 };
         let threads = Threads { decode: 1, prefill: 1 };
         kernels::time_all(&["F16", "Q8_0"], threads, small, &mut |_| {
             count += 1;
-            Heard::NoMore
+            ControlFlow::Break(())
         });
         assert_eq!(count, 1);
     }

@@ -193,7 +193,7 @@ impl MachineFile {
             Some(source) => format!("profile {name}: {source}"),
             None => format!("profile {name}"),
         };
-        let provenance = Provenance::new(Basis::Said, source);
+        let provenance = Provenance::new(Basis::Stated, source);
         let machine = self.machine(name, &provenance)?;
         let stamp = |part: &Option<ConstantsPart>| part.as_ref().and_then(ConstantsPart::stamp);
         let cpu_stamp = stamp(&self.cpu.constants);

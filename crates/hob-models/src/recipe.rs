@@ -1,5 +1,5 @@
 //! Computes the tensors of a model from its dimensions, in the types that a quant would give them. Used for
-//! dimensions that the user gives with `--shape`, published configurations, and quants without a file.
+//! dimensions that the user gives with `--dimensions`, published configurations, and quants without a file.
 //! Norms and biases are left out: under 0.1 % of a model.
 
 mod layers;

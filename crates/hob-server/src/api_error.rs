@@ -11,7 +11,7 @@ use hob_speech::decode::DecodeError;
 use hob_speech::encode::EncodeError;
 use hob_wire::{ErrorBody, ErrorKind, WireError, WyomingError};
 
-use crate::fit_desk::Unanswerable;
+use crate::fit_service::Unanswerable;
 use crate::keys::KeyRefusal;
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");

@@ -18,7 +18,7 @@ use crate::keys::{Caller, Keys};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
-use crate::realtime_desk::RealtimeDesk;
+use crate::realtime_shared::RealtimeShared;
 use crate::reloadable_state::Configuration;
 
 /// Number of hob servers that the request has passed through. Two that point at each other would forward it for ever.
@@ -63,7 +63,7 @@ pub(crate) struct Services {
     pub(crate) cut_off: CancellationToken,
     /// Returns freed memory to the system.
     pub(crate) give_back: fn(),
-    pub(crate) realtime: RealtimeDesk,
+    pub(crate) realtime: RealtimeShared,
 }
 
 /// Limits of one request.
@@ -115,7 +115,7 @@ impl Services {
             bodies: BodyMemory::new(options.bodies_bytes_max),
             cut_off,
             give_back: options.give_back,
-            realtime: RealtimeDesk::new(options),
+            realtime: RealtimeShared::new(options),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! `/api/fit`: whether a model fits on a machine, and how fast it would be.
-//! [`FitDesk`] has the machines and models. This file decides which caller may ask about which model.
+//! [`FitService`] has the machines and models. This file decides which caller may ask about which model.
 
 use std::sync::Arc;
 
@@ -16,67 +16,70 @@ use hob_wire::{
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::fit_desk::FitDesk;
+use crate::fit_service::FitService;
 use crate::guard::check_key;
 use crate::headers::{JSON, answer_headers, insert_ignored};
 use crate::request_body::read_command;
 
-type Desk = Extension<Arc<dyn FitDesk>>;
+type Service = Extension<Arc<dyn FitService>>;
 
-/// Without a desk there are no routes.
-pub(crate) fn routes(desk: Option<&Arc<dyn FitDesk>>) -> Router {
-    let Some(desk) = desk else { return Router::new() };
+/// Without a service there are no routes.
+pub(crate) fn routes(service: Option<&Arc<dyn FitService>>) -> Router {
+    let Some(service) = service else { return Router::new() };
     Router::new()
         .at(&operations::FIT_BY_QUERY, by_address)
         .at(&operations::FIT, by_body)
         .at(&operations::FIT_MACHINES, machines)
         .at(&operations::FIT_MODELS, models)
-        .layer(Extension(Arc::clone(desk)))
+        .layer(Extension(Arc::clone(service)))
         .route_layer(from_fn(check_key))
 }
 
 /// `GET /api/fit`: parameters in the address, so that it can be shared.
 async fn by_address(
     context: RequestContext,
-    desk: Desk,
+    service: Service,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let Query(pairs) = query.map_err(|rejected| {
         WireError::invalid("query", format!("cannot be read: {}", rejected.body_text()))
     })?;
-    answer(&context, desk, parse_fit_query(&pairs)?).await
+    answer(&context, service, parse_fit_query(&pairs)?).await
 }
 
 /// `POST /api/fit`.
-async fn by_body(desk: Desk, request: Request) -> Result<Response, ApiError> {
+async fn by_body(service: Service, request: Request) -> Result<Response, ApiError> {
     let (context, body) = read_command(request, parse_fit).await?;
-    answer(&context, desk, body).await
+    answer(&context, service, body).await
 }
 
 async fn answer(
     context: &RequestContext,
-    Extension(desk): Desk,
+    Extension(service): Service,
     request: FitRequest,
 ) -> Result<Response, ApiError> {
     // A caller learns only about names that its key may use.
-    if !desk.is_published(&request.model) {
+    if !service.is_published(&request.model) {
         context.caller.check(&request.model)?;
     }
     let mut headers = answer_headers(JSON);
     insert_ignored(&mut headers, &request.ignored);
-    let answered = blocking(move || desk.assess(&request)).await??;
+    let answered = blocking(move || service.assess(&request)).await??;
     Ok((headers, answered.to_json()).into_response())
 }
 
 /// `GET /api/fit/machines`.
-async fn machines(Extension(desk): Desk) -> Result<Response, ApiError> {
-    let names = blocking(move || desk.machines()).await?;
+async fn machines(Extension(service): Service) -> Result<Response, ApiError> {
+    let names = blocking(move || service.machines()).await?;
     Ok(json(fit_machines(&names)))
 }
 
 /// `GET /api/fit/models`: the installed models that this caller may use.
-async fn models(Extension(desk): Desk, context: RequestContext) -> Result<Response, ApiError> {
-    let mut models = blocking(move || desk.models()).await?;
+async fn models(
+    Extension(service): Service,
+    context: RequestContext,
+) -> Result<Response, ApiError> {
+    let mut models = blocking(move || service.models()).await?;
     models.retain(|model| !model.installed || context.caller.allows(&model.name));
     Ok(json(fit_models(&models)))
 }

@@ -18,7 +18,7 @@ use hob_core::{
     Transcription,
 };
 use hob_wire::{
-    ResidenceWish, ResidentEntry, loading_line, operations, parse_residence, resident, residents,
+    ResidenceRequest, ResidentEntry, loading_line, operations, parse_residence, resident, residents,
 };
 use tokio::time::timeout;
 
@@ -156,7 +156,7 @@ async fn unload_now(request: Request) -> Result<Response, ApiError> {
     Ok(loaded(&held, &command))
 }
 
-async fn read(request: Request) -> Result<(RequestContext, ResidenceWish, Resident), ApiError> {
+async fn read(request: Request) -> Result<(RequestContext, ResidenceRequest, Resident), ApiError> {
     let (context, command) = read_command(request, parse_residence).await?;
     context.caller.check(&command.model)?;
     let held = find(&context, &command.model)?;
@@ -176,7 +176,7 @@ fn find(context: &RequestContext, name: &str) -> Result<Resident, ApiError> {
     Resident::new(model.name(), &*model).ok_or_else(|| ApiError::NotOurs { name: name.to_owned() })
 }
 
-fn loaded(held: &Resident, wish: &ResidenceWish) -> Response {
+fn loaded(held: &Resident, wish: &ResidenceRequest) -> Response {
     let mut headers = answer_headers(JSON);
     insert_ignored(&mut headers, &wish.ignored);
     (headers, resident(&held.entry())).into_response()
@@ -198,7 +198,7 @@ struct LoadProgress {
     loading: LoadFuture,
 }
 
-fn with_progress(progress: LoadProgress, wish: &ResidenceWish) -> Response {
+fn with_progress(progress: LoadProgress, wish: &ResidenceRequest) -> Response {
     let mut headers = answer_headers(LINES);
     insert_ignored(&mut headers, &wish.ignored);
     let first = stream::iter([Ok::<_, Infallible>(progress.line())]);

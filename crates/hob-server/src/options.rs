@@ -8,7 +8,7 @@ use std::time::Duration;
 use hob_core::TurnTaking;
 
 use crate::benchmark_files::Pages;
-use crate::fit_desk::FitDesk;
+use crate::fit_service::FitService;
 use crate::keys::KeyOptions;
 use crate::ledger::Ledger;
 use crate::tls::Certificates;
@@ -28,7 +28,7 @@ pub struct ServerOptions {
     /// The pages below `/benchmarks`; `None`: no pages.
     pub benchmarks: Option<Arc<dyn Pages>>,
     /// The source of answers on `/api/fit`; `None`: no such route.
-    pub fit: Option<Arc<dyn FitDesk>>,
+    pub fit: Option<Arc<dyn FitService>>,
     /// Certificates for encrypted connections; `None`: no connection is encrypted.
     pub certificates: Option<Arc<dyn Certificates>>,
     /// The models that find the end of a person's turn; `None`: only clients that end their turns themselves get

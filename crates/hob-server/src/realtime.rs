@@ -31,7 +31,7 @@ use crate::context::{RequestContext, presented, subprotocols};
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::check_key;
 use crate::headers::{JSON, answer_headers};
-use crate::realtime_desk::Secret;
+use crate::realtime_shared::Secret;
 use crate::reloadable_state::ReloadableState;
 use crate::request_body::read_command;
 

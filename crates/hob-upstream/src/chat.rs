@@ -11,7 +11,7 @@ use hob_core::{
     ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError, ModelState,
 };
 use hob_wire::{
-    AnthropicReader, OllamaReader, OpenAiReader, PieceKind, Unsendable, UpstreamReader,
+    AnthropicReader, OllamaReader, OpenAiReader, PieceKind, UnsupportedField, UpstreamReader,
     anthropic_continues, anthropic_drops, anthropic_request, ollama_embed_request, ollama_path,
     ollama_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
     upstream_path, upstream_request,
@@ -61,7 +61,7 @@ impl UpstreamChat {
         let kind = upstream.kind().await;
         let request = self.with_allowed_thinking(request);
         let call = self.call(&request, kind);
-        let call = call.map_err(|Unsendable { field }| self.served.incapable(field))?;
+        let call = call.map_err(|UnsupportedField { field }| self.served.incapable(field))?;
         let trace = request.trace.clone();
         let hops = trace.hops();
         trace.note(|way| way.dropped.clone_from(&call.dropped));
@@ -92,7 +92,11 @@ impl UpstreamChat {
         request
     }
 
-    fn call(&self, request: &ChatRequest, kind: UpstreamKind) -> Result<UpstreamCall, Unsendable> {
+    fn call(
+        &self,
+        request: &ChatRequest,
+        kind: UpstreamKind,
+    ) -> Result<UpstreamCall, UnsupportedField> {
         let UpstreamModel { upstream, model, .. } = &*self.served;
         match kind {
             UpstreamKind::Anthropic => Ok(UpstreamCall {
@@ -130,7 +134,10 @@ impl UpstreamChat {
         let (path, body) = match kind {
             UpstreamKind::Ollama => {
                 let body = ollama_embed_request(&request, model, num_ctx);
-                ("/api/embed", body.map_err(|Unsendable { field }| self.served.incapable(field))?)
+                (
+                    "/api/embed",
+                    body.map_err(|UnsupportedField { field }| self.served.incapable(field))?,
+                )
             }
             UpstreamKind::Anthropic => return Err(self.served.incapable("embeddings")),
             _ => ("embeddings", openai_embed_request(&request, model)),

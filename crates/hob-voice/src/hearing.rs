@@ -122,7 +122,7 @@ fn is_words(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::Transcribed;
+    use hob_core::TranscriptSummary;
 
     use super::*;
 
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(hearing.next_delta(), None);
         hearing.take(delta("od morning"));
         assert_eq!(hearing.next_delta().as_deref(), Some(" morning"));
-        hearing.take(Some(Ok(TranscriptEvent::Done(Transcribed::default()))));
+        hearing.take(Some(Ok(TranscriptEvent::Done(TranscriptSummary::default()))));
         assert_eq!(hearing.text(), "Good morning");
     }
 }

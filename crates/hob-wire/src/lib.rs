@@ -35,7 +35,7 @@ pub use fit::{
     FitAnswer, FitModel, FitRequest, fit_machines, fit_models, parse_fit, parse_fit_query,
 };
 pub use lifecycle::{
-    ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents,
+    ResidenceRequest, ResidentEntry, loading_line, parse_residence, resident, residents,
 };
 pub use lists::{
     ModelEntry, ModelKind, audio_models, deleted_model, model, models, readiness, state_name,
@@ -50,8 +50,8 @@ pub use now::{
     request,
 };
 pub use ollama::{
-    OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaModel, OllamaNamed, OllamaRequest,
-    OllamaResident, OllamaShape, OllamaWish, is_tag_of, ollama_embedding, ollama_embeddings,
+    OllamaAction, OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaModel, OllamaNamed,
+    OllamaRequest, OllamaResident, OllamaShape, is_tag_of, ollama_embedding, ollama_embeddings,
     ollama_error, ollama_loaded, ollama_ps, ollama_show, ollama_success, ollama_tags,
     ollama_unloaded, ollama_version, parse_ollama_chat, parse_ollama_embed,
     parse_ollama_embeddings, parse_ollama_generate, parse_ollama_named, tagged,
@@ -75,9 +75,9 @@ pub use transcript::{
 pub use upstream::{
     AnthropicReader, FINISH_REPAIR, HttpFailure, ListError, Mended, Misread, Observed,
     ObservedCounts, ObservedPart, ObservedText, OllamaReader, OpenAiReader, PieceKind,
-    PieceTooLong, Pieces, RequestedFormat, ServedModel, TextKind, TranscriptReader, Unsendable,
-    UpstreamDialect, UpstreamReader, UsageSource, anthropic_continues, anthropic_drops,
-    anthropic_request, fault_of, fault_within, observe_ollama, observe_openai,
+    PieceTooLong, Pieces, RequestedFormat, ServedModel, TextKind, TranscriptReader,
+    UnsupportedField, UpstreamDialect, UpstreamReader, UsageSource, anthropic_continues,
+    anthropic_drops, anthropic_request, fault_of, fault_within, observe_ollama, observe_openai,
     ollama_embed_request, ollama_path, ollama_request, openai_embed_request,
     parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
     parse_ollama_tags, parse_ollama_vectors, parse_openai_models, parse_openai_vectors,

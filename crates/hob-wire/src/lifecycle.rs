@@ -27,7 +27,7 @@ pub struct ResidentEntry {
 
 /// What `/api/hob/load` and `/api/hob/unload` are asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ResidenceWish {
+pub struct ResidenceRequest {
     pub model: String,
     pub keep_alive: Option<KeepAlive>,
     /// Whether the answer reports the progress in lines, or only the end.
@@ -51,11 +51,11 @@ pub(crate) struct ResidenceFields {
 
 /// # Errors
 /// [`WireError`], naming the field and what it takes.
-pub fn parse_residence(body: &[u8]) -> Result<ResidenceWish, WireError> {
+pub fn parse_residence(body: &[u8]) -> Result<ResidenceRequest, WireError> {
     let mut fields = Fields::parse(body)?;
     let ResidenceFields { model, keep_alive, stream } = fields.read()?;
     let is_told = stream.unwrap_or(false);
-    Ok(ResidenceWish { model: model.0, keep_alive, is_told, ignored: fields.into_unknown() })
+    Ok(ResidenceRequest { model: model.0, keep_alive, is_told, ignored: fields.into_unknown() })
 }
 
 /// The answer of `GET /api/hob/ps`.

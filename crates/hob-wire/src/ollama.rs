@@ -30,10 +30,10 @@ pub(crate) use lists::{OllamaCard, OllamaPs, OllamaTags, OllamaVersion};
 pub use lists::{
     OllamaModel, OllamaResident, ollama_ps, ollama_show, ollama_tags, ollama_version, tagged,
 };
-pub(crate) use request::{OllamaChatFields, OllamaFields, OllamaGenerateFields};
 pub use request::{
-    OllamaDelivery, OllamaRequest, OllamaWish, parse_ollama_chat, parse_ollama_generate,
+    OllamaAction, OllamaDelivery, OllamaRequest, parse_ollama_chat, parse_ollama_generate,
 };
+pub(crate) use request::{OllamaChatFields, OllamaFields, OllamaGenerateFields};
 pub use tag::is_tag_of;
 pub(crate) use time::rfc3339;
 

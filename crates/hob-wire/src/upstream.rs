@@ -38,7 +38,7 @@ pub use observe::{
 pub use ollama::{OllamaReader, ollama_path, ollama_request};
 pub use pieces::{PieceKind, PieceTooLong, Pieces};
 pub use reader::OpenAiReader;
-pub use request::{Unsendable, UpstreamDialect, upstream_path, upstream_request};
+pub use request::{UnsupportedField, UpstreamDialect, upstream_path, upstream_request};
 pub use speech::{parse_voices, upstream_speech_request};
 pub(crate) use thought::ThoughtSplitter;
 pub use transcript::{

@@ -4,7 +4,9 @@
 use std::time::{Duration, SystemTime};
 
 use hob_core::{KeepAlive, MemoryUse, ModelState};
-use hob_wire::{ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents};
+use hob_wire::{
+    ResidenceRequest, ResidentEntry, loading_line, parse_residence, resident, residents,
+};
 
 fn entry(name: &str, state: ModelState) -> ResidentEntry {
     let kind = "speech";
@@ -56,7 +58,7 @@ fn a_wish_names_its_model() {
         ("{}", Err("'model' is missing")),
         (r#"{"model":1}"#, Err("'model' must be a string, and is a number")),
     ] {
-        let expected = expected.map(|(keep_alive, is_told)| ResidenceWish {
+        let expected = expected.map(|(keep_alive, is_told)| ResidenceRequest {
             model: "smol".to_owned(),
             keep_alive,
             is_told,

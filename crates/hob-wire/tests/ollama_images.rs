@@ -2,16 +2,16 @@
 //! A picture that the model would not see is never passed over in silence.
 
 use hob_core::chat::{Conversation, Image, Message, Prompt, Role};
-use hob_wire::{OllamaWish, parse_ollama_chat, parse_ollama_generate};
+use hob_wire::{OllamaAction, parse_ollama_chat, parse_ollama_generate};
 
 fn picture(at: usize, url: &str) -> Image {
     Image { at, url: url.to_owned(), detail: None }
 }
 
 /// The messages that a wish holds.
-fn messages(wish: OllamaWish) -> Vec<Message> {
+fn messages(wish: OllamaAction) -> Vec<Message> {
     match wish {
-        OllamaWish::Answer(request) => match request.prompt {
+        OllamaAction::Answer(request) => match request.prompt {
             Prompt::Chat(Conversation { messages, .. }) => messages,
             other => unreachable!("{other:?} is no conversation"),
         },

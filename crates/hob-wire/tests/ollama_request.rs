@@ -9,7 +9,7 @@ use hob_core::chat::{
 };
 use hob_core::{ChatEvent, ChatRequest, EmbedRequest, JsonText, KeepAlive};
 use hob_wire::{
-    OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaRequest, OllamaShape, OllamaWish, WireError,
+    OllamaAction, OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaRequest, OllamaShape, WireError,
     parse_ollama_chat, parse_ollama_embed, parse_ollama_embeddings, parse_ollama_generate,
     parse_ollama_named,
 };
@@ -27,11 +27,11 @@ fn asked(prompt: Prompt) -> ChatRequest {
     ChatRequest { prompt, ..ChatRequest::default() }
 }
 
-fn answer(prompt: Prompt) -> OllamaWish {
-    OllamaWish::Answer(Box::new(asked(prompt)))
+fn answer(prompt: Prompt) -> OllamaAction {
+    OllamaAction::Answer(Box::new(asked(prompt)))
 }
 
-fn request(wish: OllamaWish) -> OllamaRequest {
+fn request(wish: OllamaAction) -> OllamaRequest {
     let (model, delivery) = (Some("smol".to_owned()), OllamaDelivery::Lines);
     OllamaRequest { model, wish, delivery, context_tokens: None, ignored: Vec::new() }
 }
@@ -50,7 +50,7 @@ fn chat(fields: &str) -> Result<OllamaRequest, WireError> {
 fn chat_request(fields: &str) -> (ChatRequest, Vec<String>) {
     let request = chat(fields).expect(fields);
     match request.wish {
-        OllamaWish::Answer(asked) => (*asked, request.ignored),
+        OllamaAction::Answer(asked) => (*asked, request.ignored),
         other => unreachable!("{fields} make no request: {other:?}"),
     }
 }
@@ -280,12 +280,12 @@ fn a_context_is_the_conversation_before_the_prompt() {
 fn without_a_prompt_it_is_about_memory() {
     let minute = KeepAlive::For(Duration::from_secs(60));
     for (fields, wish) in [
-        ("", OllamaWish::Load(None)),
-        (r#","prompt":"","messages":[]"#, OllamaWish::Load(None)),
-        (r#","keep_alive":"1m""#, OllamaWish::Load(Some(minute))),
-        (r#","keep_alive":-1"#, OllamaWish::Load(Some(KeepAlive::Forever))),
-        (r#","keep_alive":0"#, OllamaWish::Unload),
-        (r#","keep_alive":"0s""#, OllamaWish::Unload),
+        ("", OllamaAction::Load(None)),
+        (r#","prompt":"","messages":[]"#, OllamaAction::Load(None)),
+        (r#","keep_alive":"1m""#, OllamaAction::Load(Some(minute))),
+        (r#","keep_alive":-1"#, OllamaAction::Load(Some(KeepAlive::Forever))),
+        (r#","keep_alive":0"#, OllamaAction::Unload),
+        (r#","keep_alive":"0s""#, OllamaAction::Unload),
     ] {
         let body = format!(r#"{{"model":"smol"{fields}}}"#);
         let generate = parse_ollama_generate(body.as_bytes()).map(|request| request.wish);

@@ -1,7 +1,9 @@
 //! Transcripts as clients read them, in every format, and as events.
 //! Byte for byte: players of subtitles and strict clients are both particular.
 
-use hob_core::{HeardWord, Segment, Transcribed, TranscriptEvent, TranscriptTask, TranscriptUsage};
+use hob_core::{
+    HeardWord, Segment, TranscriptEvent, TranscriptSummary, TranscriptTask, TranscriptUsage,
+};
 use hob_wire::{
     ErrorBody, TranscriptAnswer, TranscriptFormat, WireError, transcript_delta, transcript_done,
     transcript_failed, transcript_segment, transcript_word,
@@ -37,7 +39,7 @@ fn delta(text: &str) -> TranscriptEvent {
 
 fn done(usage: Option<TranscriptUsage>) -> TranscriptEvent {
     let language = Some("english".to_owned());
-    TranscriptEvent::Done(Transcribed { duration_s: 3661.5, language, usage, damage: None })
+    TranscriptEvent::Done(TranscriptSummary { duration_s: 3661.5, language, usage, damage: None })
 }
 
 fn answer(events: impl IntoIterator<Item = TranscriptEvent>) -> TranscriptAnswer {
@@ -108,7 +110,10 @@ fn tokens_are_told_where_the_model_counts_them() {
 
 #[test]
 fn silence_is_an_answer_too() {
-    let done = TranscriptEvent::Done(Transcribed { duration_s: 2.0, ..Transcribed::default() });
+    let done = TranscriptEvent::Done(TranscriptSummary {
+        duration_s: 2.0,
+        ..TranscriptSummary::default()
+    });
     let answer = answer([done]);
     for (format, expected) in [
         (TranscriptFormat::Json, r#"{"text":"","usage":{"type":"duration","seconds":2.0}}"#),
@@ -126,7 +131,7 @@ fn silence_is_an_answer_too() {
 #[test]
 fn a_damaged_file_is_reported_in_each_form_of_json() {
     let damage = Some("the file is damaged after 2.0 s".to_owned());
-    let done = Transcribed { duration_s: 2.0, damage, ..Transcribed::default() };
+    let done = TranscriptSummary { duration_s: 2.0, damage, ..TranscriptSummary::default() };
     let answer = answer([delta("Hi"), TranscriptEvent::Done(done.clone())]);
     let warning = r#""warning":"the file is damaged after 2.0 s"}"#;
     for text in [
@@ -141,7 +146,10 @@ fn a_damaged_file_is_reported_in_each_form_of_json() {
 
 #[test]
 fn text_without_times_is_one_line_of_subtitles() {
-    let done = TranscriptEvent::Done(Transcribed { duration_s: 2.0, ..Transcribed::default() });
+    let done = TranscriptEvent::Done(TranscriptSummary {
+        duration_s: 2.0,
+        ..TranscriptSummary::default()
+    });
     let answer = answer([delta("Hello"), done]);
     let expected = "1\n00:00:00,000 --> 00:00:02,000\nHello\n\n";
     assert_eq!(body(&answer, TranscriptFormat::Srt), expected);
@@ -156,8 +164,8 @@ fn events_are_as_clients_read_them() {
             transcript_delta("Hel\"lo"),
             transcript_segment(&said(" Hello", 0.5, 1.2504), 7),
             transcript_word(&heard("Hello", 0.5, 1.24)),
-            transcript_done("Hello", &Transcribed::default()),
-            transcript_done("Hello", &Transcribed { duration_s: 1.5, language: Some("english".to_owned()), usage, damage: None }),
+            transcript_done("Hello", &TranscriptSummary::default()),
+            transcript_done("Hello", &TranscriptSummary { duration_s: 1.5, language: Some("english".to_owned()), usage, damage: None }),
             transcript_failed(&error),
         ].concat(),
         @r#"

@@ -55,7 +55,7 @@ pub(crate) struct Overrides {
     /// For the speech engine.
     pub(crate) threads: Option<u16>,
     pub(crate) chat_model: Option<String>,
-    pub(crate) hear_model: Option<String>,
+    pub(crate) transcription_model: Option<String>,
     pub(crate) wyoming: bool,
     pub(crate) context_tokens: Option<NonZeroU32>,
 }

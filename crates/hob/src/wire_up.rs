@@ -4,7 +4,7 @@
 mod announcement;
 mod chat;
 mod context;
-mod fit_desk;
+mod fit_service;
 mod gateway;
 mod memory;
 mod timing;
@@ -44,7 +44,7 @@ use crate::worker_args::SpeechWorkerArgs;
 use memory::Need;
 
 pub(crate) use chat::{Chat, ChatFile, work_chat};
-pub(crate) use fit_desk::Desk;
+pub(crate) use fit_service::FitData;
 pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins};
 pub(crate) use memory::{Memory, used_cards};
 pub(crate) use timing::{
@@ -53,7 +53,7 @@ pub(crate) use timing::{
 };
 
 pub(crate) use tls::{certificates, network_address};
-pub(crate) use transcription::{Hearing, work_transcription};
+pub(crate) use transcription::{Transcription, work_transcription};
 pub(crate) use turn_taking::StoredTurnTaking;
 pub(crate) use wyoming::{announce_wyoming, check_wyoming_exposure, wyoming_ports};
 

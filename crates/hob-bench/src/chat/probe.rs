@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use hob_core::statistics::Chance;
+use hob_core::statistics::SeededRandom;
 
 use super::prompt::{Prompt, TokenRate};
 use super::request::RequestTemplate;
@@ -42,7 +42,7 @@ impl ChatSession<'_> {
 
     /// Requests one token after a prompt of this many words.
     fn ask_with_words(&self, words: u32, tools: u32, seed: u64) -> Result<Timeline, BenchError> {
-        let mut chance = Chance::seeded(self.asker.seed ^ seed);
+        let mut chance = SeededRandom::new(self.asker.seed ^ seed);
         let nonce = format!("{:06x}", chance.bits() & 0xFF_FFFF);
         let prompt = Prompt::of_words(words, &nonce, &mut chance);
         let shape = Shape { max_tokens: 1, tools, ..SHAPES[0] };

@@ -1,7 +1,7 @@
 //! Generates prompts of random words with a given number of tokens.
 //! The server's own counts tell how many tokens a word has, so no tokenizer is downloaded.
 
-use hob_core::statistics::Chance;
+use hob_core::statistics::SeededRandom;
 
 use super::shape::Shape;
 
@@ -66,7 +66,7 @@ pub(crate) struct Prompt {
 impl Prompt {
     /// Equal seed and number give the same prompt. Other prompts differ from the first word on.
     pub(crate) fn new(shape: Shape, measure: TokenRate, seed: u64, number: u64) -> Prompt {
-        let mut chance = Chance::seeded(seed ^ number.wrapping_mul(0xA076_1D64_78BD_642F));
+        let mut chance = SeededRandom::new(seed ^ number.wrapping_mul(0xA076_1D64_78BD_642F));
         let nonce = format!("{:06x}", chance.bits() & 0xFF_FFFF);
         if let Some(question) = shape.question {
             return Prompt { system: nonce, user: question.to_owned() };
@@ -75,7 +75,7 @@ impl Prompt {
     }
 
     /// A prompt of this many random words after the nonce.
-    pub(crate) fn of_words(words: u32, nonce: &str, chance: &mut Chance) -> Prompt {
+    pub(crate) fn of_words(words: u32, nonce: &str, chance: &mut SeededRandom) -> Prompt {
         let words: Vec<&str> = (0..words).map(|_| WORDS[chance.below(WORDS.len())]).collect();
         Prompt { system: nonce.to_owned(), user: words.join(" ") }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hob_core::statistics::{Chance, Sample};
+use hob_core::statistics::{Sample, SeededRandom};
 use uuid::Uuid;
 
 use super::*;
@@ -18,17 +18,17 @@ const RUN_NOISE: f64 = 0.012;
 const DRIFT: f64 = 0.03;
 
 /// An approximately normal value: the sum of 12 uniform values.
-fn normal(chance: &mut Chance) -> f64 {
+fn normal(chance: &mut SeededRandom) -> f64 {
     (0..12).map(|_| chance.unit()).sum::<f64>() - 6.0
 }
 
 /// A measured run whose true value is `truth`.
-fn measured_run(chance: &mut Chance, truth: f64, drift: f64) -> f64 {
+fn measured_run(chance: &mut SeededRandom, truth: f64, drift: f64) -> f64 {
     truth * (1.0 + drift) * (1.0 + RUN_NOISE * normal(chance))
 }
 
 /// Runs in the order A B B A, as pairs.
-fn in_turns(chance: &mut Chance, count: usize, truths: [f64; 2]) -> Vec<(f64, f64)> {
+fn in_turns(chance: &mut SeededRandom, count: usize, truths: [f64; 2]) -> Vec<(f64, f64)> {
     (0..count)
         .map(|at| {
             let drift = DRIFT * at as f64 / count as f64;
@@ -53,7 +53,7 @@ fn rule(pairing: Pairing) -> Rule {
 
 /// The metrics of one campaign. The second side takes `times` as long.
 fn campaign(seed: u64, times: f64) -> Vec<ComparedMetric> {
-    let mut chance = Chance::seeded(seed);
+    let mut chance = SeededRandom::new(seed);
     let figures = [(Metric::TtftMs, 80.0), (Metric::TpotMs, 20.0)];
     let pairs: BTreeMap<Metric, Vec<(f64, f64)>> = figures
         .into_iter()
@@ -90,7 +90,7 @@ fn five_percent_more_time_per_token_is_detected() {
 
 #[test]
 fn seven_pairs_are_inconclusive() {
-    let mut chance = Chance::seeded(1);
+    let mut chance = SeededRandom::new(1);
     let pairs = in_turns(&mut chance, 7, [20.0, 30.0]);
     let compared = compare_pairs(Metric::TpotMs, &pairs, &rule(Pairing::Paired));
     assert_eq!(compared.verdict, MetricVerdict::Inconclusive);
@@ -102,7 +102,7 @@ fn seven_pairs_are_inconclusive() {
 
 #[test]
 fn a_smaller_time_is_faster_and_a_smaller_rate_is_slower() {
-    let mut chance = Chance::seeded(2);
+    let mut chance = SeededRandom::new(2);
     let less = in_turns(&mut chance, 10, [100.0, 90.0]);
     let word = |metric| compare_pairs(metric, &less, &rule(Pairing::Paired)).finding;
     assert_eq!(word(Metric::TtftMs), "faster");
@@ -116,9 +116,9 @@ fn a_smaller_time_is_faster_and_a_smaller_rate_is_slower() {
 
 /// A record with its samples, for runs whose true value is known.
 fn sampled(id: u128, runs: usize, tpot_ms: f64) -> SampledRecord {
-    let mut chance = Chance::seeded(id as u64);
+    let mut chance = SeededRandom::new(id as u64);
     let tokens = 64;
-    let sample = |run: u32, chance: &mut Chance| {
+    let sample = |run: u32, chance: &mut SeededRandom| {
         let gap = (measured_run(chance, tpot_ms, 0.0) * 1e3) as u64;
         let ttft = (measured_run(chance, 80.0, 0.0) * 1e3) as u64;
         RawSample {

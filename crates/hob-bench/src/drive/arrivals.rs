@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hob_core::statistics::Chance;
+use hob_core::statistics::SeededRandom;
 
 /// When the next request is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +28,7 @@ impl Arrivals {
 
     /// When each of `count` requests is due after the start; None for a closed loop.
     pub(super) fn schedule(&self, count: usize, seed: u64) -> Option<Vec<Duration>> {
-        let mut chance = Chance::seeded(seed);
+        let mut chance = SeededRandom::new(seed);
         let mut at_s = 0.0;
         let mut times = |step: &mut dyn FnMut() -> f64| {
             let next = |_| {

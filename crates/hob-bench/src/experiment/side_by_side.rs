@@ -1,7 +1,7 @@
 //! Measures two servers in turns with the same words, in the order A B B A, so other load affects both alike.
 //! Each cell gives two records of one campaign, which can be compared run by run.
 
-use hob_core::statistics::Chance;
+use hob_core::statistics::SeededRandom;
 use jiff::Timestamp;
 
 use crate::chat::{Cell, ChatSession, ChatWorkload, Prompt};
@@ -32,7 +32,7 @@ pub fn side_by_side(
     let mut both = TwoServers {
         sessions,
         context: other.context.clone(),
-        chance: Chance::seeded(bench.context.seed),
+        chance: SeededRandom::new(bench.context.seed),
         asked: Vec::new(),
         held: Held::Nothing,
         pairs: 0,
@@ -56,7 +56,7 @@ struct TwoServers<'a> {
     sessions: [ChatSession<'a>; 2],
     /// Context of the second server.
     context: RecordContext,
-    chance: Chance,
+    chance: SeededRandom,
     /// Words of all prompts, without the first word of each.
     asked: Vec<String>,
     held: Held,
@@ -95,7 +95,7 @@ impl Session for TwoServers<'_> {
         let prompts = self.sessions[0].next_prompts(*cell);
         self.asked.extend(prompts.iter().map(|prompt| prompt.user.clone()));
         // Both addresses may belong to one server, so another first word keeps the prompt out of its cache.
-        let nonce = |chance: &mut Chance| format!("{:06x}", chance.bits() & 0xFF_FFFF);
+        let nonce = |chance: &mut SeededRandom| format!("{:06x}", chance.bits() & 0xFF_FFFF);
         let others: Vec<Prompt> = prompts
             .iter()
             .map(|prompt| Prompt { system: nonce(&mut self.chance), user: prompt.user.clone() })

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hob_core::Transcribed;
+use hob_core::TranscriptSummary;
 use hob_wire::{transcript_delta, transcript_done};
 use serde_json::json;
 
@@ -266,7 +266,7 @@ impl MockExchange<'_> {
             push_chunk(&mut bytes, event.as_bytes());
             self.write(due, &std::mem::take(&mut bytes), 1)?;
         }
-        push_chunk(&mut bytes, transcript_done(&text, &Transcribed::default()).as_bytes());
+        push_chunk(&mut bytes, transcript_done(&text, &TranscriptSummary::default()).as_bytes());
         bytes.extend_from_slice(LAST_CHUNK.as_bytes());
         self.write(last, &bytes, 0)?;
         Ok(After::Keep)

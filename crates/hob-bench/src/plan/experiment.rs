@@ -10,7 +10,7 @@ use crate::experiment::{Axis, Experiment, RunSize, Workload};
 use crate::max_context::{MaxContextOptions, Span, What};
 use crate::record::{RecordKind, RecordedWorkload};
 use crate::speech::{Formats, SpeechWorkload, Streaming, Text};
-use crate::sweep::{AGAIN_MIN, ContextOptions, Room};
+use crate::sweep::{AGAIN_MIN, ContextOptions, ServerContext};
 use crate::timeline::SoundFormat;
 use crate::transcription::{ClipSource, SpokenClips, TranscriptionWorkload};
 use crate::voice::VoiceWorkload;
@@ -40,7 +40,7 @@ impl Cell {
                 lengths: self.context.into_iter().collect(),
                 answer: SWEEP_ANSWER,
                 cached: AGAIN_MIN,
-                room: Room::AsStarted,
+                context: ServerContext::AsStarted,
             }),
             PlanKind::MaxContext => Axis::MaxContext(MAX_CONTEXT),
             PlanKind::Cold => Axis::Start(start(has_weights)),

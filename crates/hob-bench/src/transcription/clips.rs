@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use hob_core::statistics::Chance;
+use hob_core::statistics::SeededRandom;
 use serde::Deserialize;
 use serde_saphyr::{budget, options};
 use sha2::{Digest as _, Sha256};
@@ -205,7 +205,7 @@ fn add_noise(wav: Wav, snr_db: f64, seed: u64) -> Wav {
     let squares = wav.samples.iter().map(|sample| f64::from(*sample).powi(2));
     let power = squares.sum::<f64>() / wav.samples.len().max(1) as f64;
     let level = (power / 10_f64.powf(snr_db / 10.0)).sqrt();
-    let mut chance = Chance::seeded(seed);
+    let mut chance = SeededRandom::new(seed);
     let mut normal = || {
         // 1 − unit is never 0, so its logarithm is finite.
         let radius = (-2.0 * (1.0 - chance.unit()).ln()).sqrt();

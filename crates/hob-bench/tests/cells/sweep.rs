@@ -5,12 +5,16 @@ use crate::stage::{Kept, kept, mock};
 use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::record::{Cache, Record, RecordKind, RunStatus};
-use hob_bench::sweep::{ContextOptions, Room};
+use hob_bench::sweep::{ContextOptions, ServerContext};
 use hob_bench::terms::Metric;
 
 fn experiment(lengths: &[u32]) -> Experiment {
-    let options =
-        ContextOptions { lengths: lengths.to_vec(), answer: 12, cached: 2, room: Room::OfEach };
+    let options = ContextOptions {
+        lengths: lengths.to_vec(),
+        answer: 12,
+        cached: 2,
+        context: ServerContext::ForEachLength,
+    };
     let chat =
         ChatWorkload { shapes: Vec::new(), thinking: ThinkingChoice::On, prompts: Prompts::Cold };
     Experiment {

@@ -41,7 +41,7 @@ fn with(available: u64, max: Option<u64>) -> MemoryBudget {
 fn evicted(budget: MemoryBudget, needed: u64, residents: &[Resident]) -> Vec<String> {
     match budget.answer(&ram(needed), residents) {
         RoomDecision::Evict(names) => names,
-        RoomDecision::Room => Vec::new(),
+        RoomDecision::Fits => Vec::new(),
         other => panic!("{other:?}"),
     }
 }
@@ -49,9 +49,9 @@ fn evicted(budget: MemoryBudget, needed: u64, residents: &[Resident]) -> Vec<Str
 #[test]
 fn no_model_is_evicted_while_there_is_room() {
     let residents = [idle("a", 100, 10)];
-    assert_eq!(with(500, None).answer(&ram(500), &residents), RoomDecision::Room);
-    assert_eq!(with(500, Some(600)).answer(&ram(500), &residents), RoomDecision::Room);
-    assert_eq!(with(0, None).answer(&ram(0), &[]), RoomDecision::Room);
+    assert_eq!(with(500, None).answer(&ram(500), &residents), RoomDecision::Fits);
+    assert_eq!(with(500, Some(600)).answer(&ram(500), &residents), RoomDecision::Fits);
+    assert_eq!(with(0, None).answer(&ram(0), &[]), RoomDecision::Fits);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_card_s_memory_is_counted_apart_from_the_system_s() {
     };
     let residents = [on_card("small", 50, 90), on_card("large", 300, 10), idle("in-ram", 80, 99)];
     let needs = |vram: u64| both(30 * MB, vram * MB);
-    assert_eq!(budget.answer(&needs(100), &residents), RoomDecision::Room);
+    assert_eq!(budget.answer(&needs(100), &residents), RoomDecision::Fits);
     let evicted = budget.answer(&needs(120), &residents);
     assert_eq!(
         evicted,
@@ -134,7 +134,7 @@ fn a_card_s_memory_is_counted_apart_from_the_system_s() {
          large (300 MB, answering)"
     );
     let silent = MemoryBudget { available: ram(900), max_bytes: None };
-    assert_eq!(silent.answer(&needs(9_000), &busy), RoomDecision::Room, "the driver will say");
+    assert_eq!(silent.answer(&needs(9_000), &busy), RoomDecision::Fits, "the driver will say");
     let limited = MemoryBudget { available: Bytes::new(), max_bytes: Some(10 * MB) };
     assert!(
         matches!(limited.answer(&needs(1), &[]), RoomDecision::TooLarge { .. }),
@@ -172,7 +172,7 @@ proptest! {
         let loose = of(|kept_by| kept_by != KeptBy::Pinned);
         let everybody = of(|_| true);
         match budget.answer(&needed, &all) {
-            RoomDecision::Room => prop_assert!(fits_without(&[])),
+            RoomDecision::Fits => prop_assert!(fits_without(&[])),
             RoomDecision::Evict(names) => {
                 let gone: Vec<&Resident> =
                     all.iter().filter(|one| names.contains(&one.name)).collect();

@@ -257,7 +257,7 @@ pub(super) fn spread(machine: &Machine, site: Site, basis: Basis) -> (f64, f64) 
     match basis {
         Basis::Measured | Basis::Calibrated => (0.10, 0.10),
         Basis::Published => (0.15, 0.15),
-        Basis::Said | Basis::Prior => of_class,
+        Basis::Stated | Basis::Prior => of_class,
         Basis::Assumed => (0.50, 0.50),
     }
 }

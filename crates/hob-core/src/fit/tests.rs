@@ -11,7 +11,7 @@ use crate::weights::{Part, Quant, Repack, WeightGroup, Weights};
 const GB: u64 = 1_000_000_000;
 
 fn fact(bytes_s: f64) -> Option<Fact<f64>> {
-    Some(Fact { value: bytes_s, basis: Basis::Said, source: "by hand".to_owned() })
+    Some(Fact { value: bytes_s, basis: Basis::Stated, source: "by hand".to_owned() })
 }
 
 /// A machine with 100 GB/s of RAM and no card.
@@ -38,7 +38,7 @@ fn card(free_gb: f64) -> Gpu {
         memory: GpuMemory::Own { total_bytes: free_bytes, free_bytes },
         driver: None,
         compute_capability: Some((8, 9)),
-        link: Some(Link { name: "PCIe 4.0 x8".to_owned(), bytes_s: 15e9, basis: Basis::Said }),
+        link: Some(Link { name: "PCIe 4.0 x8".to_owned(), bytes_s: 15e9, basis: Basis::Stated }),
         device: Device { bandwidth: fact(250e9), constants: None },
     }
 }

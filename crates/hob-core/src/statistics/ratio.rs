@@ -1,7 +1,7 @@
 //! The ratio of two quantities that were measured in pairs, side by side, with its interval.
 //! Uses logarithms, so that twice and half weigh the same, and a seeded bootstrap.
 
-use super::chance::Chance;
+use super::seeded_random::SeededRandom;
 use super::student;
 
 const RESAMPLES: usize = 10_000;
@@ -42,7 +42,7 @@ impl Ratio {
             return None;
         }
         let n = logs.len();
-        let mut chance = Chance::seeded(seed);
+        let mut chance = SeededRandom::new(seed);
         let mut means: Vec<f64> = (0..RESAMPLES)
             .map(|_| (0..n).map(|_| logs[chance.below(n)]).sum::<f64>() / n as f64)
             .collect();
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn pairs(times: f64, spread: f64, n: usize, seed: u64) -> Vec<(f64, f64)> {
-        let mut chance = Chance::seeded(seed);
+        let mut chance = SeededRandom::new(seed);
         let mut noisy = |value: f64| value * (1.0 + spread * (chance.unit() - 0.5));
         (0..n).map(|_| (noisy(100.0), noisy(100.0 * times))).collect()
     }

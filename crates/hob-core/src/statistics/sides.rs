@@ -87,7 +87,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::super::{Chance, Finding};
+    use super::super::{Finding, SeededRandom};
     use super::*;
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn equal_sides_are_called_different_once_in_twenty() {
-        let mut chance = Chance::seeded(7);
+        let mut chance = SeededRandom::new(7);
         let mut side = |times: f64| -> Vec<f64> {
             (0..8).map(|_| times * (100.0 + 4.0 * (chance.unit() - 0.5))).collect()
         };

@@ -3,12 +3,13 @@
 #![expect(unsafe_code, reason = "ggml's C functions have no safe wrapper for single operations")]
 
 use std::ffi::{CStr, c_void};
+use std::ops::ControlFlow;
 use std::ptr;
 use std::time::{Duration, Instant};
 
 use llama_cpp_sys_2 as sys;
 
-use super::{Heard, Timed, best_and_median};
+use super::{Timed, best_and_median};
 
 /// Elements of a row. A multiple of every block size.
 const WIDTH: i64 = 4096;
@@ -66,21 +67,25 @@ pub(super) struct Sizes {
 const SIZES: Sizes = Sizes { weight_bytes: 128 << 20, rows: 256, columns: 64 };
 
 /// The first `count` types, on all threads and on one.
-pub fn time_kernels(threads: Threads, count: usize, hear: &mut dyn FnMut(Timed) -> Heard) {
+pub fn time_kernels(
+    threads: Threads,
+    count: usize,
+    report: &mut dyn FnMut(Timed) -> ControlFlow<()>,
+) {
     let names: Vec<&str> = QUANTS.iter().take(count).map(|(name, _)| *name).collect();
-    time_all(&names, threads, SIZES, hear);
+    time_all(&names, threads, SIZES, report);
 }
 
 pub(super) fn time_all(
     names: &[&str],
     threads: Threads,
     sizes: Sizes,
-    hear: &mut dyn FnMut(Timed) -> Heard,
+    report: &mut dyn FnMut(Timed) -> ControlFlow<()>,
 ) {
     let Some(processor) = Processor::start() else { return };
     for (name, kind) in QUANTS.iter().filter(|(name, _)| names.contains(name)) {
         for timed in processor.figures(name, *kind, threads, sizes) {
-            if hear(timed) == Heard::NoMore {
+            if report(timed).is_break() {
                 return;
             }
         }

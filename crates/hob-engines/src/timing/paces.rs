@@ -2,9 +2,10 @@
 //! fast it reads a prompt.
 //! Each context has its own sequence, so that their runs can alternate.
 
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use super::{Heard, Timed};
+use super::Timed;
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
 use crate::chat::llama::{Llama, LlamaError, LlamaOptions};
 
@@ -39,7 +40,7 @@ pub enum PaceError {
 pub fn time_model(
     options: LlamaOptions,
     long_tokens: u32,
-    hear: &mut dyn FnMut(Timed) -> Heard,
+    report: &mut dyn FnMut(Timed) -> ControlFlow<()>,
 ) -> Result<(), PaceError> {
     let threads = options.threads;
     let context_tokens = long_tokens.max(SHORT_TOKENS) + RUN_TOKENS;
@@ -63,12 +64,12 @@ pub fn time_model(
         let context_tokens = context + RUN_TOKENS / 2;
         let (tok_s, median_tok_s) = (undisturbed.recip(), median.recip());
         let timed = Timed::Decode { context_tokens, threads, tok_s, median_tok_s };
-        if hear(timed) == Heard::NoMore {
+        if report(timed).is_break() {
             return Ok(());
         }
     }
     if is_on_card {
-        hear(read_prompts(&mut decoder, context_tokens)?);
+        let _last = report(read_prompts(&mut decoder, context_tokens)?);
     }
     Ok(())
 }

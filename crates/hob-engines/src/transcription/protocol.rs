@@ -63,7 +63,7 @@ pub struct AboutTranscription {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::{HeardWord, Transcribed};
+    use hob_core::{HeardWord, TranscriptSummary};
 
     use super::*;
     use crate::frame::{Frame, FrameKind};
@@ -87,7 +87,7 @@ mod tests {
             assert_eq!(frame.decode(), Ok(order));
         }
         let word = HeardWord { word: "Größe".to_owned(), start_s: 0.25, end_s: 0.5 };
-        let done = Transcribed { duration_s: 1.5, ..Transcribed::default() };
+        let done = TranscriptSummary { duration_s: 1.5, ..TranscriptSummary::default() };
         let events = vec![TranscriptEvent::Word(word), TranscriptEvent::Done(done)];
         let report = TranscriptReport::Events(events);
         let frame = Frame::new(FrameKind::Model, 1, &report).expect("small");

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use hob_core::{Sound, Transcribed, TranscriptEvent, VoiceDetector};
+use hob_core::{Sound, TranscriptEvent, TranscriptSummary, VoiceDetector};
 use hob_speech::decode::SoundDecoder;
 
 use super::agreement::Agreement;
@@ -295,10 +295,10 @@ impl<V: VoiceDetector> Recording<V> {
         }
     }
 
-    pub(super) fn done(&self) -> Transcribed {
+    pub(super) fn done(&self) -> TranscriptSummary {
         // OpenAI's answers name the language in English.
         let name = self.language.as_deref().and_then(language_name).map(str::to_owned);
-        Transcribed {
+        TranscriptSummary {
             duration_s: self.samples_heard as f64 / RATE_HZ,
             language: name.or_else(|| self.language.clone()),
             usage: None,

@@ -41,7 +41,7 @@ macro_rules! names {
     };
 }
 
-names!(BasisName of Basis: Measured, Calibrated, Published, Said, Prior, Assumed);
+names!(BasisName of Basis: Measured, Calibrated, Published, Stated, Prior, Assumed);
 names!(VendorName of Vendor: Nvidia, Amd, Intel, Apple, Other);
 names!(ApiName of GpuApi: Cuda, Rocm, Vulkan, Metal);
 
@@ -208,7 +208,7 @@ impl BandwidthPart {
         let Some(gb_s) = self.gb_s else { return Ok(None) };
         Ok(Some(Fact {
             value: figure(gb_s, "bandwidth.gb_s", name)?,
-            basis: self.basis.map_or(Basis::Said, Basis::from),
+            basis: self.basis.map_or(Basis::Stated, Basis::from),
             source: self.source.clone().unwrap_or_else(|| source.to_owned()),
         }))
     }

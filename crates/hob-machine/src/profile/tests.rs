@@ -21,7 +21,7 @@ fn every_built_in_one_is_whole() {
         assert!(machine.memory.available_bytes <= machine.memory.total_bytes, "{name}");
         assert!(machine.cpu.device.bandwidth.is_some() && machine.cpu.name.is_some(), "{name}");
         assert!(machine.gpus.iter().all(|gpu| gpu.device.bandwidth.is_some()), "{name}");
-        assert!(known.cpu.source.contains("profile") && known.cpu.basis == Basis::Said, "{name}");
+        assert!(known.cpu.source.contains("profile") && known.cpu.basis == Basis::Stated, "{name}");
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::packages::Arrived;
-use super::{Desk, FetchError, npm, packages};
+use super::{DownloadFolder, FetchError, npm, packages};
 use crate::catalog::{DownloadSource, Origin, Package, SourceFile};
 use crate::disk::DiskError;
 use crate::progress::{PullStep, Watch};
@@ -17,35 +17,35 @@ pub(super) fn take(
     from: &Path,
     source: &DownloadSource,
     missing: &[&SourceFile],
-    desk: &Desk,
+    folder: &DownloadFolder,
     watch: &mut Watch<'_>,
 ) -> Result<(), FetchError> {
     let paths: Option<Vec<PathBuf>> = missing.iter().map(|file| whole(from, file)).collect();
     if let Some(paths) = paths {
         watch.begin(PullStep::Fetching, Some(super::bytes_of(missing)));
         for (file, path) in missing.iter().zip(paths) {
-            copy(&path, &desk.partial(&file.path)?)?;
+            copy(&path, &folder.partial(&file.path)?)?;
             watch.item_done(file.pin.bytes);
         }
-        return desk.accept(missing, watch);
+        return folder.accept(missing, watch);
     }
     if source.origin.packages().is_empty() {
         let absent = missing.iter().find(|file| whole(from, file).is_none());
         return absent.map_or(Ok(()), |file| Err(not_there(from, &file.path)));
     }
-    packages::fetch(source, missing, desk, watch, |package, watch| {
+    packages::fetch(source, missing, folder, watch, |package, watch| {
         let found = archive(from, &source.origin, package);
         let path = found.ok_or_else(|| not_there(from, &package.to_string()))?;
-        let copied = desk.fresh_work("local")?.join("package");
+        let copied = folder.fresh_work("local")?.join("package");
         copy(&path, &copied)?;
-        Ok(Arrived::Archive(desk.keep_archive(package, &copied, watch)?))
+        Ok(Arrived::Archive(folder.keep_archive(package, &copied, watch)?))
     })
 }
 
 /// Copies files of this machine, each from its own path.
 pub(super) fn copied(
     missing: &[&SourceFile],
-    desk: &Desk,
+    folder: &DownloadFolder,
     watch: &mut Watch<'_>,
 ) -> Result<(), FetchError> {
     watch.begin(PullStep::Fetching, Some(super::bytes_of(missing)));
@@ -57,10 +57,10 @@ pub(super) fn copied(
             let name = from.file_name().unwrap_or_default().to_string_lossy();
             return Err(not_there(from.parent().unwrap_or(from), &name));
         }
-        copy(from, &desk.partial(&file.path)?)?;
+        copy(from, &folder.partial(&file.path)?)?;
         watch.item_done(file.pin.bytes);
     }
-    desk.accept(missing, watch)
+    folder.accept(missing, watch)
 }
 
 /// Finds a file by hob's name, by the source's name, or by its bare name. A single file is recognised by its length.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::packages::Arrived;
 use super::program::Run;
-use super::{Desk, FetchError, FetchLimits};
+use super::{DownloadFolder, FetchError, FetchLimits};
 use crate::catalog::Package;
 use crate::disk::DiskError;
 use crate::progress::Watch;
@@ -15,11 +15,11 @@ use crate::progress::Watch;
 pub(super) fn bring(
     npm: &Path,
     package: &Package,
-    desk: &Desk,
+    folder: &DownloadFolder,
     limits: FetchLimits,
     watch: &mut Watch<'_>,
 ) -> Result<Arrived, FetchError> {
-    let scratch = desk.fresh_work("npm")?;
+    let scratch = folder.fresh_work("npm")?;
     let into = scratch.join("into");
     std::fs::create_dir(&into).map_err(DiskError::at(&into))?;
     let name = npm.to_string_lossy();
@@ -30,7 +30,7 @@ pub(super) fn bring(
     if !tarball.is_file() {
         return Err(FetchError::NotThere { folder: into, file: tarball_name(package) });
     }
-    Ok(Arrived::Archive(desk.keep_archive(package, &tarball, watch)?))
+    Ok(Arrived::Archive(folder.keep_archive(package, &tarball, watch)?))
 }
 
 /// A cache of its own, so that the growth of the download can be measured.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::archive::{self, Wanted};
-use super::{Desk, FetchError};
+use super::{DownloadFolder, FetchError};
 use crate::catalog::{DownloadSource, Package, Piece, SourceFile};
 use crate::disk::DiskError;
 use crate::progress::{PullStep, Watch};
@@ -24,7 +24,7 @@ pub(super) enum Arrived {
 pub(super) fn fetch(
     source: &DownloadSource,
     missing: &[&SourceFile],
-    desk: &Desk,
+    folder: &DownloadFolder,
     watch: &mut Watch<'_>,
     mut bring: impl FnMut(&Package, &mut Watch<'_>) -> Result<Arrived, FetchError>,
 ) -> Result<(), FetchError> {
@@ -42,12 +42,12 @@ pub(super) fn fetch(
     }
     watch.begin(PullStep::Unpacking, Some(super::bytes_of(missing)));
     for (index, arrived) in arrived {
-        members.folders.push((index, unpacked(index, arrived, missing, desk, watch)?));
+        members.folders.push((index, unpacked(index, arrived, missing, folder, watch)?));
     }
     for file in missing {
-        members.join(file, &desk.partial(&file.path)?)?;
+        members.join(file, &folder.partial(&file.path)?)?;
     }
-    desk.accept(missing, watch)
+    folder.accept(missing, watch)
 }
 
 fn needed<'s>(source: &'s DownloadSource, missing: &[&SourceFile]) -> Vec<(usize, &'s Package)> {
@@ -61,14 +61,14 @@ fn unpacked(
     index: usize,
     arrived: Arrived,
     missing: &[&SourceFile],
-    desk: &Desk,
+    folder: &DownloadFolder,
     watch: &mut Watch<'_>,
 ) -> Result<PathBuf, FetchError> {
     let archive = match arrived {
         Arrived::Archive(archive) => archive,
         Arrived::Unpacked(folder) => return Ok(folder),
     };
-    let folder = desk.fresh_work(&format!("members-{index}"))?;
+    let folder = folder.fresh_work(&format!("members-{index}"))?;
     let pieces = |file: &&SourceFile| -> Vec<Wanted> {
         let of_this = file.pieces.iter().filter(|piece| piece.package == index);
         of_this

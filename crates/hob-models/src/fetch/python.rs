@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::packages::Arrived;
 use super::program::Run;
-use super::{Desk, FetchError, FetchLimits};
+use super::{DownloadFolder, FetchError, FetchLimits};
 use crate::catalog::Package;
 use crate::disk::DiskError;
 use crate::progress::Watch;
@@ -51,7 +51,7 @@ impl PythonClient {
 pub(super) fn bring(
     clients: &[PythonClient],
     package: &Package,
-    desk: &Desk,
+    folder: &DownloadFolder,
     limits: FetchLimits,
     watch: &mut Watch<'_>,
 ) -> Result<Arrived, FetchError> {
@@ -60,7 +60,7 @@ pub(super) fn bring(
         if failed.as_ref().is_some_and(|(_, pip)| *pip && client.is_pip()) {
             continue;
         }
-        match ask(client, package, desk, limits, watch) {
+        match ask(client, package, folder, limits, watch) {
             Err(error) if is_missing(&error) => {}
             Err(error) if error.is_the_sources() => failed = Some((error, client.is_pip())),
             settled => return settled,
@@ -82,11 +82,11 @@ fn is_missing(error: &FetchError) -> bool {
 fn ask(
     client: &PythonClient,
     package: &Package,
-    desk: &Desk,
+    folder: &DownloadFolder,
     limits: FetchLimits,
     watch: &mut Watch<'_>,
 ) -> Result<Arrived, FetchError> {
-    let scratch = desk.fresh_work("python")?;
+    let scratch = folder.fresh_work("python")?;
     let (into, temporary) = (scratch.join("into"), scratch.join("temporary"));
     for folder in [&into, &temporary] {
         std::fs::create_dir(folder).map_err(DiskError::at(folder))?;
@@ -101,9 +101,9 @@ fn ask(
     match client {
         PythonClient::Pip(_) => {
             let wheel = only_file(&into, package)?;
-            Ok(Arrived::Archive(desk.keep_archive(package, &wheel, watch)?))
+            Ok(Arrived::Archive(folder.keep_archive(package, &wheel, watch)?))
         }
-        PythonClient::Uv(_) => keep_unpacked(&into, package, desk),
+        PythonClient::Uv(_) => keep_unpacked(&into, package, folder),
     }
 }
 
@@ -142,8 +142,12 @@ fn only_file(folder: &Path, package: &Package) -> Result<PathBuf, FetchError> {
 }
 
 /// Moves the files out of the temporary folder, which the next package empties.
-fn keep_unpacked(into: &Path, package: &Package, desk: &Desk) -> Result<Arrived, FetchError> {
-    let kept = desk.fresh_work(&format!("unpacked-{}-{}", package.name, package.version))?;
+fn keep_unpacked(
+    into: &Path,
+    package: &Package,
+    folder: &DownloadFolder,
+) -> Result<Arrived, FetchError> {
+    let kept = folder.fresh_work(&format!("unpacked-{}-{}", package.name, package.version))?;
     std::fs::rename(into, &kept).map_err(DiskError::at(&kept))?;
     Ok(Arrived::Unpacked(kept))
 }

@@ -15,7 +15,7 @@ const TYPED: &str = "the typed shape";
 pub enum ShapeError {
     #[error("'{word}' is not key=number")]
     NoPair { word: String },
-    #[error("a shape has no '{key}'{}", match near.is_empty() {
+    #[error("there is no dimension '{key}'{}", match near.is_empty() {
         true => format!("; it has {}", keys().collect::<Vec<_>>().join(", ")),
         false => format!("; did you mean {}?", near.join(" or ")),
     })]

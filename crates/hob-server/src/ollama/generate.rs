@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use hob_core::chat::{Effort, Prompt, Role, Thinking};
 use hob_core::{Chat, ChatCard, ChatEvent, ChatRequest};
 use hob_wire::{
-    OllamaAnswer, OllamaDelivery, OllamaShape, OllamaWish, ollama_loaded, ollama_unloaded,
+    OllamaAction, OllamaAnswer, OllamaDelivery, OllamaShape, ollama_loaded, ollama_unloaded,
     parse_ollama_chat, parse_ollama_generate,
 };
 
@@ -45,14 +45,14 @@ async fn answer(request: Request, shape: OllamaShape) -> Result<Response, Ollama
     let model = resolved.model;
     let limits = *context.limits();
     let request = match body.wish {
-        OllamaWish::Answer(request) => *request,
-        OllamaWish::Load(keep_alive) => {
+        OllamaAction::Answer(request) => *request,
+        OllamaAction::Load(keep_alive) => {
             drop(guards);
             context.caller.count_request()?;
             load_if_ours(model.lifecycle.as_ref(), keep_alive, &limits).await?;
             return Ok(json(ollama_loaded(shape, &name, SystemTime::now())));
         }
-        OllamaWish::Unload => {
+        OllamaAction::Unload => {
             drop(guards);
             context.caller.count_request()?;
             unload_when_idle(&model, &limits).await?;

@@ -25,7 +25,7 @@ use super::turn_log::{MeasuredTurn, TurnLog};
 use super::warm_up::{WarmTurnTaking, warm_up};
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
-use crate::realtime_desk::Place;
+use crate::realtime_shared::Place;
 use crate::reloadable_state::ReloadableState;
 
 const PING_EVERY: Duration = Duration::from_secs(20);

@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use hob_core::scripted::ScriptedTranscript;
 use hob_core::{
-    Admission, HeardWord, ModelError, ModelState, RegisteredModel, Segment, Transcribed,
-    TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, Transcription,
+    Admission, HeardWord, ModelError, ModelState, RegisteredModel, Segment, TranscriptEvent,
+    TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptSummary, Transcription,
 };
 use hob_server::ServerOptions;
 use tokio::sync::mpsc;
@@ -65,7 +65,7 @@ pub(crate) fn word(word: &str, start_s: f64, end_s: f64) -> Event {
 }
 
 pub(crate) fn done(duration_s: f64) -> Event {
-    Ok(TranscriptEvent::Done(Transcribed { duration_s, ..Transcribed::default() }))
+    Ok(TranscriptEvent::Done(TranscriptSummary { duration_s, ..TranscriptSummary::default() }))
 }
 
 pub(crate) fn scripted(

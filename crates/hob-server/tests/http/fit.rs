@@ -1,4 +1,4 @@
-//! `/api/fit` from outside, with a `FitDesk` that knows two models and one machine.
+//! `/api/fit` from outside, with a `FitService` that knows two models and one machine.
 //! It always answers about the smaller model. The tests also check the questions that it received.
 
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use hob_core::machine::{Basis, Machine, Memory};
 use hob_core::shape::LayerShape;
 use hob_core::weights::Weights;
 use hob_core::{KvType, KvTypes, ModelShape};
-use hob_server::{FitDesk, KeyOptions, ServerOptions, Unanswerable};
+use hob_server::{FitService, KeyOptions, ServerOptions, Unanswerable};
 use hob_wire::{FitAnswer, FitModel, FitRequest};
 use serde_json::json;
 
@@ -21,9 +21,9 @@ const GB: u64 = 1_000_000_000;
 
 /// `qwen` is a known model, `mine` is a local file.
 #[derive(Debug, Default)]
-struct Desk(Mutex<Vec<FitRequest>>);
+struct ScriptedFit(Mutex<Vec<FitRequest>>);
 
-impl FitDesk for Desk {
+impl FitService for ScriptedFit {
     fn machines(&self) -> Vec<String> {
         vec!["this machine".to_owned(), "laptop".to_owned()]
     }
@@ -94,16 +94,16 @@ fn shape() -> ModelShape {
     }
 }
 
-async fn serve(options: ServerOptions) -> (Server, Arc<Desk>) {
-    let desk = Arc::new(Desk::default());
-    let fit = Some(Arc::clone(&desk) as Arc<dyn FitDesk>);
+async fn serve(options: ServerOptions) -> (Server, Arc<ScriptedFit>) {
+    let fit_service = Arc::new(ScriptedFit::default());
+    let fit = Some(Arc::clone(&fit_service) as Arc<dyn FitService>);
     let options = ServerOptions { fit, ..options };
-    (Server::start_with(StagedSpeech::new(), options).await, desk)
+    (Server::start_with(StagedSpeech::new(), options).await, fit_service)
 }
 
 #[tokio::test]
 async fn a_body_and_an_address_are_answered_alike() {
-    let (server, desk) = serve(ServerOptions::default()).await;
+    let (server, fit_service) = serve(ServerOptions::default()).await;
     let asked = r#"{"model": "qwen", "context_tokens": 4096, "kv": "q8_0/q4_0", "machine": "laptop", "colour": 1}"#;
     let by_body = server.ask(post("/api/fit", asked)).await;
     let by_address = server
@@ -120,7 +120,7 @@ async fn a_body_and_an_address_are_answered_alike() {
         sequences: 1,
         ..FitOptions::default()
     };
-    let asked = desk.0.lock().expect("no panic");
+    let asked = fit_service.0.lock().expect("no panic");
     assert!(
         asked.len() == 2 && asked.iter().all(|request| request.options == options),
         "{asked:?}"
@@ -187,12 +187,12 @@ async fn refusals_say_what_is_wrong() {
 #[tokio::test]
 async fn a_key_is_asked_for_and_decides_which_models_are_seen() {
     let phone = KeyOptions { aliases: Some(vec!["kokoro".to_owned()]), ..named("phone", PHONE) };
-    let (server, desk) = serve(with_keys([named("laptop", LAPTOP), phone])).await;
+    let (server, fit_service) = serve(with_keys([named("laptop", LAPTOP), phone])).await;
     for path in ["/api/fit?model=qwen", "/api/fit/machines", "/api/fit/models"] {
         assert_eq!(server.get(path).await.status(), 401, "{path}");
     }
     assert_eq!(server.ask(post("/api/fit", r#"{"model": "qwen"}"#)).await.status(), 401);
-    assert!(desk.0.lock().expect("no panic").is_empty());
+    assert!(fit_service.0.lock().expect("no panic").is_empty());
     for (key, model, status) in [
         (LAPTOP, "mine", 200),
         (LAPTOP, "qwen", 200),

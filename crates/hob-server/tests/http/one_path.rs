@@ -10,8 +10,8 @@ use futures::{FutureExt, StreamExt};
 use hob_core::{
     Admission, Chat, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest,
     Embeddings, ModelError, ModelState, RegisteredModel, Registry, Speech, SpeechEvent,
-    SpeechModel, SpeechRequest, SpeechStream, Timeouts, Tokens, Transcribed, TranscriptEvent,
-    TranscriptModel, TranscriptRequest, TranscriptStream, Transcription, Voice,
+    SpeechModel, SpeechRequest, SpeechStream, Timeouts, Tokens, TranscriptEvent, TranscriptModel,
+    TranscriptRequest, TranscriptStream, TranscriptSummary, Transcription, Voice,
 };
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
@@ -92,7 +92,10 @@ impl TranscriptModel for Slow {
         &self,
         _request: TranscriptRequest,
     ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
-        let done = TranscriptEvent::Done(Transcribed { duration_s: 1.0, ..Transcribed::default() });
+        let done = TranscriptEvent::Done(TranscriptSummary {
+            duration_s: 1.0,
+            ..TranscriptSummary::default()
+        });
         async { Ok(self.start(vec![Ok(done)]).await) }.boxed()
     }
 }

@@ -1,6 +1,8 @@
 //! Spoken conversations over a real WebSocket, with scripted models and a detector that hears loudness.
 //! What follows what is `hob-voice`'s, and tested there; here it is sockets, keys, places and the end of everything.
 
+mod killed;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use hob_core::scripted::ScriptedChat;
 use hob_core::{
     Admission, Chat, ChatEvent, MemoryUse, ModelError, ModelLifecycle, ModelState, RegisteredModel,
     Registry, Sound, Speech, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText,
-    Transcribed, TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream,
+    TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptSummary,
     Transcription, TurnModel, TurnTaking, Voice, VoiceDetector,
 };
 use hob_server::{KeyDigest, KeyOptions, ServerOptions};
@@ -81,7 +83,7 @@ impl TranscriptModel for Ears {
                     samples += piece.len();
                 }
                 let duration_s = samples as f64 / f64::from(Sound::RATE_HZ);
-                let done = Transcribed { duration_s, ..Transcribed::default() };
+                let done = TranscriptSummary { duration_s, ..TranscriptSummary::default() };
                 stream::iter([
                     Ok(TranscriptEvent::Delta(SAID.to_owned())),
                     Ok(TranscriptEvent::Done(done)),

@@ -9,8 +9,8 @@ use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use hob_core::{
     Admission, ModelError, ModelState, RegisteredModel, Sound, Speech, SpeechEvent, SpeechModel,
-    SpeechRequest, SpeechStream, SpeechText, Transcribed, TranscriptEvent, TranscriptModel,
-    TranscriptRequest, TranscriptStream, Transcription, Voice, WordTiming,
+    SpeechRequest, SpeechStream, SpeechText, TranscriptEvent, TranscriptModel, TranscriptRequest,
+    TranscriptStream, TranscriptSummary, Transcription, Voice, WordTiming,
 };
 use hob_server::{ServerOptions, WyomingPort, WyomingService};
 use serde_json::{Value, json};
@@ -84,7 +84,10 @@ impl TranscriptModel for EchoEars {
         });
         let done = stream::once(async move {
             let duration_s = counted.lock().expect("no panic").len() as f64 / 16e3;
-            Ok(TranscriptEvent::Done(Transcribed { duration_s, ..Transcribed::default() }))
+            Ok(TranscriptEvent::Done(TranscriptSummary {
+                duration_s,
+                ..TranscriptSummary::default()
+            }))
         });
         async { Ok(deltas.chain(done).boxed()) }.boxed()
     }

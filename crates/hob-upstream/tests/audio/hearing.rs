@@ -11,8 +11,8 @@ use futures::{FutureExt, StreamExt};
 use hob_core::chat::Reading;
 use hob_core::{
     Admission, Fault, LiveSound, ModelError, ModelState, RegisteredModel, Registry, Resolve,
-    Segment, Sound, SoundFile, Timestamps, Trace, Transcribed, TranscriptEvent, TranscriptModel,
-    TranscriptRequest, TranscriptStream, TranscriptTask, Transcription,
+    Segment, Sound, SoundFile, Timestamps, Trace, TranscriptEvent, TranscriptModel,
+    TranscriptRequest, TranscriptStream, TranscriptSummary, TranscriptTask, Transcription,
 };
 use hob_upstream::{Gateway, GatewayOptions, UpstreamKind};
 
@@ -53,7 +53,7 @@ fn delta(text: &str) -> Result<TranscriptEvent, ModelError> {
 }
 
 fn done(duration_s: f64) -> Result<TranscriptEvent, ModelError> {
-    Ok(TranscriptEvent::Done(Transcribed { duration_s, ..Transcribed::default() }))
+    Ok(TranscriptEvent::Done(TranscriptSummary { duration_s, ..TranscriptSummary::default() }))
 }
 
 #[tokio::test]

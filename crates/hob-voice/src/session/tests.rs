@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hob_core::chat::{Completion, FinishReason, Prompt, Timings, Usage};
 use hob_core::realtime::{InputTranscription, RealtimeCommand, RealtimeEvent, RealtimeSettings};
 use hob_core::{
-    ChatEvent, ChatRequest, SpeechEvent, Transcribed, TranscriptEvent, VOICE_FRAME_SAMPLES,
+    ChatEvent, ChatRequest, SpeechEvent, TranscriptEvent, TranscriptSummary, VOICE_FRAME_SAMPLES,
     VoiceDetector,
 };
 
@@ -92,9 +92,10 @@ impl Script {
     }
 
     fn heard_text(&mut self, stream: u64, text: &str) -> &mut Script {
-        for event in
-            [TranscriptEvent::Delta(text.to_owned()), TranscriptEvent::Done(Transcribed::default())]
-        {
+        for event in [
+            TranscriptEvent::Delta(text.to_owned()),
+            TranscriptEvent::Done(TranscriptSummary::default()),
+        ] {
             self.feed(SessionInput::Transcript { stream, event: Some(Ok(event)) });
         }
         self

@@ -15,7 +15,7 @@ const GB: u64 = 1_000_000_000;
 
 fn known(bytes_s: f64) -> Device {
     let source = "by hand".to_owned();
-    let bandwidth = Some(Fact { value: bytes_s, basis: Basis::Said, source });
+    let bandwidth = Some(Fact { value: bytes_s, basis: Basis::Stated, source });
     let constants = fitted(0.70, 0.60, 37.12e12);
     Device { bandwidth, constants: Some(Constants { recurrent_us: 120.0, ..constants }) }
 }
@@ -48,7 +48,7 @@ fn machine() -> Machine {
         memory: GpuMemory::Own { total_bytes: 8 * GB, free_bytes: 7 * GB },
         driver: Some("570.86".to_owned()),
         compute_capability: Some((8, 9)),
-        link: Some(Link { name: "PCIe 4.0 x8".to_owned(), bytes_s: 15e9, basis: Basis::Said }),
+        link: Some(Link { name: "PCIe 4.0 x8".to_owned(), bytes_s: 15e9, basis: Basis::Stated }),
         device: known(256e9),
     };
     Machine { name: "laptop".to_owned(), os: Some("linux".to_owned()), gpus: vec![card], ..bare() }

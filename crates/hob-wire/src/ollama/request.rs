@@ -25,7 +25,7 @@ use crate::request_value::Name;
 pub struct OllamaRequest {
     /// `None`: the default chat model.
     pub model: Option<String>,
-    pub wish: OllamaWish,
+    pub wish: OllamaAction,
     pub delivery: OllamaDelivery,
     /// `num_ctx`: tokens that the context is to hold at least.
     pub context_tokens: Option<u32>,
@@ -37,9 +37,9 @@ impl fmt::Debug for OllamaRequest {
     /// Says what kind of wish, never its text: texts do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let wish = match &self.wish {
-            OllamaWish::Answer(_) => "answer",
-            OllamaWish::Load(_) => "load",
-            OllamaWish::Unload => "unload",
+            OllamaAction::Answer(_) => "answer",
+            OllamaAction::Load(_) => "load",
+            OllamaAction::Unload => "unload",
         };
         f.debug_struct("OllamaRequest")
             .field("model", &self.model)
@@ -51,18 +51,18 @@ impl fmt::Debug for OllamaRequest {
 
 /// A request without a prompt is about memory only.
 #[derive(Clone, PartialEq)]
-pub enum OllamaWish {
+pub enum OllamaAction {
     Answer(Box<ChatRequest>),
     Load(Option<KeepAlive>),
     Unload,
 }
 
-impl fmt::Debug for OllamaWish {
+impl fmt::Debug for OllamaAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OllamaWish::Answer(_) => f.write_str("Answer(…)"),
-            OllamaWish::Load(wish) => f.debug_tuple("Load").field(wish).finish(),
-            OllamaWish::Unload => f.write_str("Unload"),
+            OllamaAction::Answer(_) => f.write_str("Answer(…)"),
+            OllamaAction::Load(wish) => f.debug_tuple("Load").field(wish).finish(),
+            OllamaAction::Unload => f.write_str("Unload"),
         }
     }
 }
@@ -221,7 +221,7 @@ fn finish(
     let logprobs = logprobs_wanted(&fields.read()?, &mut ignored);
     let context_tokens = options.context_tokens;
     let wish = match (prompt, sent.keep_alive) {
-        (Some(prompt), keep_alive) => OllamaWish::Answer(Box::new(ChatRequest {
+        (Some(prompt), keep_alive) => OllamaAction::Answer(Box::new(ChatRequest {
             prompt,
             sampling: options.sampling,
             tokens_max: options.tokens_max,
@@ -232,8 +232,8 @@ fn finish(
             keep_alive,
             ..ChatRequest::default()
         })),
-        (None, Some(KeepAlive::For(Duration::ZERO))) => OllamaWish::Unload,
-        (None, keep_alive) => OllamaWish::Load(keep_alive),
+        (None, Some(KeepAlive::For(Duration::ZERO))) => OllamaAction::Unload,
+        (None, keep_alive) => OllamaAction::Load(keep_alive),
     };
     ignored.extend(fields.into_unknown());
     Ok(OllamaRequest {

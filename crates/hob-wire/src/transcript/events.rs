@@ -1,7 +1,7 @@
 //! A transcript as server-sent events: text as it is understood, with times if the client asks for them, and the end.
 //! Types and fields are OpenAI's. Words, and the language and duration at the end, are hob's own; OpenAI's clients ignore them.
 
-use hob_core::{HeardWord, Segment, Transcribed};
+use hob_core::{HeardWord, Segment, TranscriptSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -79,7 +79,7 @@ pub fn transcript_word(word: &HeardWord) -> String {
 }
 
 /// `transcript.text.done`: the last event of a transcript that is whole. `text` is its deltas, joined.
-pub fn transcript_done(text: &str, done: &Transcribed) -> String {
+pub fn transcript_done(text: &str, done: &TranscriptSummary) -> String {
     event(&json(&TranscriptDone {
         r#type: "transcript.text.done",
         text,

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use hob_core::{HeardWord, Segment, Transcribed, TranscriptEvent, TranscriptTask};
+use hob_core::{HeardWord, Segment, TranscriptEvent, TranscriptSummary, TranscriptTask};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ pub struct TranscriptAnswer {
     text: String,
     segments: Vec<Segment>,
     words: Vec<HeardWord>,
-    done: Transcribed,
+    done: TranscriptSummary,
 }
 
 /// Says how much there is, never what: what people say does not belong in logs.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
 
-use super::Unsendable;
+use super::UnsupportedField;
 use super::fault::{reported, shortened};
 use super::lenient::{Count, Maybe, error_in};
 use super::request::keep_alive;
@@ -33,17 +33,17 @@ pub fn openai_embed_request(request: &EmbedRequest, model: &str) -> String {
 /// [`super::ollama_request`], because another value would load the model again.
 ///
 /// # Errors
-/// [`Unsendable`]: Ollama takes texts only.
+/// [`UnsupportedField`]: Ollama takes texts only.
 pub fn ollama_embed_request(
     request: &EmbedRequest,
     model: &str,
     num_ctx: Option<u32>,
-) -> Result<String, Unsendable> {
+) -> Result<String, UnsupportedField> {
     let texts = request.inputs.iter().map(|input| match input {
         EmbedInput::Text(text) => Ok(text.as_str()),
-        EmbedInput::Tokens(_) => Err(Unsendable { field: "input" }),
+        EmbedInput::Tokens(_) => Err(UnsupportedField { field: "input" }),
     });
-    let texts = texts.collect::<Result<Vec<&str>, Unsendable>>()?;
+    let texts = texts.collect::<Result<Vec<&str>, UnsupportedField>>()?;
     let options = num_ctx.map(|num_ctx| json!({ "num_ctx": num_ctx }));
     let fields = [
         ("model", Some(json!(model))),

@@ -33,7 +33,7 @@ pub enum UpstreamDialect {
 /// The request holds what this server has no word for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not supported by this model's server")]
-pub struct Unsendable {
+pub struct UnsupportedField {
     pub field: &'static str,
 }
 
@@ -50,13 +50,13 @@ pub fn upstream_path(request: &ChatRequest) -> &'static str {
 /// Without the fields that this server is known not to take.
 ///
 /// # Errors
-/// [`Unsendable`]: leaving it out would give another answer than was asked for.
+/// [`UnsupportedField`]: leaving it out would give another answer than was asked for.
 pub fn upstream_request(
     request: &ChatRequest,
     model: &str,
     dialect: UpstreamDialect,
     without: &[String],
-) -> Result<String, Unsendable> {
+) -> Result<String, UnsupportedField> {
     let mut body = extra(request, dialect);
     body.insert("model".to_owned(), json!(model));
     body.insert("stream".to_owned(), json!(true));
@@ -199,7 +199,7 @@ fn output(
     output: &OutputFormat,
     dialect: UpstreamDialect,
     body: &mut Map<String, Value>,
-) -> Result<(), Unsendable> {
+) -> Result<(), UnsupportedField> {
     let format = match output {
         OutputFormat::Text => return Ok(()),
         OutputFormat::JsonObject => json!({ "type": "json_object" }),
@@ -215,9 +215,9 @@ fn output(
                 body.insert("regex".to_owned(), json!(pattern));
                 return Ok(());
             }
-            _ => return Err(Unsendable { field: output.field() }),
+            _ => return Err(UnsupportedField { field: output.field() }),
         },
-        OutputFormat::Lark(_) => return Err(Unsendable { field: output.field() }),
+        OutputFormat::Lark(_) => return Err(UnsupportedField { field: output.field() }),
     };
     body.insert("response_format".to_owned(), format);
     Ok(())

@@ -2,7 +2,7 @@
 //! An answer is one JSON body, OpenAI's events, or events without a type that hold only text.
 
 use hob_core::{
-    Fault, HeardWord, Segment, SoundFile, Transcribed, TranscriptEvent, TranscriptRequest,
+    Fault, HeardWord, Segment, SoundFile, TranscriptEvent, TranscriptRequest, TranscriptSummary,
     TranscriptTask, TranscriptUsage,
 };
 use serde_json::Value;
@@ -161,7 +161,7 @@ impl TranscriptReader {
             return Err(Fault::CutOff);
         }
         self.is_over = true;
-        said.push(TranscriptEvent::Done(Transcribed::default()));
+        said.push(TranscriptEvent::Done(TranscriptSummary::default()));
         Ok(())
     }
 
@@ -202,13 +202,13 @@ fn word(entry: &Value) -> HeardWord {
     HeardWord { word, start_s: seconds("start"), end_s: seconds("end") }
 }
 
-fn transcribed(answer: &Value) -> Transcribed {
+fn transcribed(answer: &Value) -> TranscriptSummary {
     let usage = &answer["usage"];
     // Older servers write the duration as a text.
     let written = answer["duration"].as_str().and_then(|text| text.parse().ok());
     let duration = answer["duration"].as_f64().or(written).or_else(|| usage["seconds"].as_f64());
     let tokens = (count(&usage["input_tokens"]), count(&usage["output_tokens"]));
-    Transcribed {
+    TranscriptSummary {
         duration_s: duration.unwrap_or_default(),
         language: answer["language"].as_str().map(str::to_owned),
         usage: match tokens {

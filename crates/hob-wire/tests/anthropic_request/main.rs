@@ -9,7 +9,7 @@ use hob_core::chat::{
     ToolCall, ToolChoice,
 };
 use hob_core::{ChatRequest, JsonText};
-use hob_wire::{Unsendable, anthropic_drops, anthropic_request};
+use hob_wire::{UnsupportedField, anthropic_drops, anthropic_request};
 use serde_json::{Value, json};
 
 const OLD: &str = "claude-sonnet-4-5";

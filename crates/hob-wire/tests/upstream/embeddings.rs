@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use hob_core::chat::EmbedInput;
 use hob_core::{EmbedRequest, Embeddings, Fault, KeepAlive};
 use hob_wire::{
-    Unsendable, ollama_embed_request, openai_embed_request, parse_ollama_vectors,
+    UnsupportedField, ollama_embed_request, openai_embed_request, parse_ollama_vectors,
     parse_openai_vectors,
 };
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ fn requests_are_as_each_server_reads_them() {
     {"model":"m","input":["a","b"],"truncate":false,"dimensions":256,"keep_alive":60,"options":{"num_ctx":2048}}
     "#);
     let refused = ollama_embed_request(&tokens, "m", None);
-    assert_eq!(refused, Err(Unsendable { field: "input" }));
+    assert_eq!(refused, Err(UnsupportedField { field: "input" }));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use hob_core::chat::{
     ToolCall, ToolChoice,
 };
 use hob_core::{ChatRequest, JsonText, KeepAlive};
-use hob_wire::{Unsendable, ollama_path, ollama_request};
+use hob_wire::{UnsupportedField, ollama_path, ollama_request};
 use serde_json::{Value, json};
 
 fn chat(conversation: Conversation) -> ChatRequest {
@@ -156,7 +156,7 @@ fn tools_are_left_out_if_the_choice_is_none() {
     assert_eq!(sent(&with(ToolChoice::Auto))["tools"], offered);
     for choice in [ToolChoice::Required, ToolChoice::Named("say".to_owned())] {
         let refused = ollama_request(&with(choice.clone()), "m", None);
-        assert_eq!(refused, Err(Unsendable { field: "tool_choice" }));
+        assert_eq!(refused, Err(UnsupportedField { field: "tool_choice" }));
         let without = Conversation { tool_choice: choice, ..Conversation::default() };
         assert!(ollama_request(&chat(without), "m", None).is_ok(), "there is nothing to choose");
     }
@@ -206,6 +206,10 @@ fn unsupported_fields_are_refused() {
         (ChatRequest { output: OutputFormat::Lark("a".to_owned()), ..hi() }, "grammar"),
         (ChatRequest { prompt: Prompt::Tokens(vec![1]), ..hi() }, "prompt"),
     ] {
-        assert_eq!(ollama_request(&request, "m", None), Err(Unsendable { field }), "{request:?}");
+        assert_eq!(
+            ollama_request(&request, "m", None),
+            Err(UnsupportedField { field }),
+            "{request:?}"
+        );
     }
 }

@@ -8,7 +8,7 @@ use hob_core::chat::{
     ToolCall, ToolChoice,
 };
 use hob_core::{ChatRequest, JsonText, KeepAlive};
-use hob_wire::{Unsendable, UpstreamDialect, upstream_path, upstream_request};
+use hob_wire::{UnsupportedField, UpstreamDialect, upstream_path, upstream_request};
 use serde_json::{Value, json};
 
 use UpstreamDialect::{Hob, LlamaServer, OpenAi, OpenRouter, Tabby, Vllm};
@@ -305,7 +305,7 @@ fn what_an_answer_must_look_like_is_said_or_refused() {
         let request = ChatRequest { output: regex(), ..hi() };
         assert_eq!(
             upstream_request(&request, "m", dialect, &[]),
-            Err(Unsendable { field: "regex" }),
+            Err(UnsupportedField { field: "regex" }),
             "{dialect:?}"
         );
     }
@@ -313,7 +313,7 @@ fn what_an_answer_must_look_like_is_said_or_refused() {
         let request = ChatRequest { output: OutputFormat::Lark("a".to_owned()), ..hi() };
         assert_eq!(
             upstream_request(&request, "m", dialect, &[]),
-            Err(Unsendable { field: "grammar" }),
+            Err(UnsupportedField { field: "grammar" }),
             "{dialect:?}"
         );
     }

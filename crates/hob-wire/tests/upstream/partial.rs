@@ -4,7 +4,7 @@
 use hob_core::ChatRequest;
 use hob_core::chat::{Conversation, Effort, Message, Prompt, Role, Thinking};
 use hob_wire::{
-    Unsendable, UpstreamDialect, anthropic_continues, anthropic_request, ollama_request,
+    UnsupportedField, UpstreamDialect, anthropic_continues, anthropic_request, ollama_request,
     upstream_request,
 };
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn each_dialect_has_its_own_way_to_go_on_or_none() {
     }
     for dialect in [OpenAi, Hob] {
         let refused = upstream_request(&broken("Hel"), "m", dialect, &[]);
-        assert_eq!(refused, Err(Unsendable { field: "messages" }), "{dialect:?}");
+        assert_eq!(refused, Err(UnsupportedField { field: "messages" }), "{dialect:?}");
     }
 }
 

@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use hob_core::{
-    Fault, HeardWord, Segment, SoundFile, Timestamps, Transcribed, TranscriptEvent,
-    TranscriptRequest, TranscriptTask, TranscriptUsage,
+    Fault, HeardWord, Segment, SoundFile, Timestamps, TranscriptEvent, TranscriptRequest,
+    TranscriptSummary, TranscriptTask, TranscriptUsage,
 };
 use hob_wire::{
     Misread, RequestedFormat, TranscriptReader, parse_transcript, sound_name, transcript_fields,
@@ -68,10 +68,10 @@ fn a_file_is_called_by_its_bytes() {
 #[test]
 fn a_whole_transcript_is_read_in_either_form() {
     let short = parse_transcript(r#"{"text":"Hi","usage":{"type":"duration","seconds":2}}"#);
-    let done = |duration_s| Transcribed { duration_s, ..Transcribed::default() };
+    let done = |duration_s| TranscriptSummary { duration_s, ..TranscriptSummary::default() };
     assert_eq!(short, Ok(vec![delta("Hi"), TranscriptEvent::Done(done(2.0))]));
     let silence = parse_transcript(r#"{"text":""}"#);
-    assert_eq!(silence, Ok(vec![TranscriptEvent::Done(Transcribed::default())]));
+    assert_eq!(silence, Ok(vec![TranscriptEvent::Done(TranscriptSummary::default())]));
     let verbose = r#"{"task":"transcribe","language":"english","duration":"1.5","text":"Hi",
         "segments":[{"id":0,"start":0,"end":1.5,"text":" Hi","tokens":[1,2],"avg_logprob":-0.5}],
         "words":[{"word":"Hi","start":0.25,"end":0.5}]}"#;
@@ -83,7 +83,7 @@ fn a_whole_transcript_is_read_in_either_form() {
     assert_eq!((segment.end_s, &segment.tokens[..], segment.avg_logprob), (1.5, &[1, 2][..], -0.5));
     assert_eq!((word.word.as_str(), word.start_s), ("Hi", 0.25));
     let language = Some("english".to_owned());
-    let done = Transcribed { duration_s: 1.5, language, ..Transcribed::default() };
+    let done = TranscriptSummary { duration_s: 1.5, language, ..TranscriptSummary::default() };
     assert_eq!(*last, TranscriptEvent::Done(done));
 }
 
@@ -109,7 +109,7 @@ fn read(events: &[&str]) -> Result<Vec<TranscriptEvent>, Misread> {
 #[test]
 fn events_are_read_as_servers_write_them() {
     let usage = Some(TranscriptUsage { input_tokens: 3, output_tokens: 2 });
-    let done = Transcribed { usage, ..Transcribed::default() };
+    let done = TranscriptSummary { usage, ..TranscriptSummary::default() };
     let openai = [
         r#"{"type":"transcript.text.delta","delta":"Hel"}"#,
         r#"{"type":"transcript.text.delta","delta":"lo","logprobs":[]}"#,
@@ -118,7 +118,7 @@ fn events_are_read_as_servers_write_them() {
     ];
     assert_eq!(read(&openai), Ok(vec![delta("Hel"), delta("lo"), TranscriptEvent::Done(done)]));
     let at_once = [r#"{"type":"transcript.text.done","text":"Hello"}"#];
-    let nothing_more = TranscriptEvent::Done(Transcribed::default());
+    let nothing_more = TranscriptEvent::Done(TranscriptSummary::default());
     assert_eq!(read(&at_once), Ok(vec![delta("Hello"), nothing_more.clone()]));
     let hob = [
         r#"{"type":"transcript.text.delta","delta":"Hi"}"#,
@@ -129,7 +129,7 @@ fn events_are_read_as_servers_write_them() {
     let segment = Segment { text: " Hi".to_owned(), end_s: 1.5, ..Segment::default() };
     let word = HeardWord { word: "Hi".to_owned(), start_s: 0.25, end_s: 0.5 };
     let language = Some("english".to_owned());
-    let done = Transcribed { duration_s: 1.5, language, usage: None, damage: None };
+    let done = TranscriptSummary { duration_s: 1.5, language, usage: None, damage: None };
     let expected = [
         delta("Hi"),
         TranscriptEvent::Segment(segment),

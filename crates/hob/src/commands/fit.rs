@@ -38,7 +38,7 @@ pub(crate) struct FitArgs {
     model: Option<String>,
     /// Dimensions instead of a model, such as block_count=32,embedding_length=4096,head_count=32,…
     #[arg(long, value_name = "KEY=N,…", conflicts_with = "model")]
-    shape: Option<String>,
+    dimensions: Option<String>,
     /// Quant to assess, for a model without a file
     #[arg(long, value_name = "QUANT", value_parser = quant_mix)]
     quant: Option<QuantMix>,
@@ -256,8 +256,8 @@ fn failure(error: FitError) -> Failure {
 
 /// The model by name or typed dimensions, and the same in other quants.
 fn model(args: &FitArgs, app: &App<'_>, printer: &Printer) -> CliResult<(Model, Vec<Model>)> {
-    if let Some(shape) = &args.shape {
-        return typed(shape, args.quant).map_err(Failure::usage);
+    if let Some(dimensions) = &args.dimensions {
+        return typed(dimensions, args.quant).map_err(Failure::usage);
     }
     let name = args.model.as_deref().ok_or_else(|| {
         Failure::usage("which model?").hint("a name, a file, or --recommend for those that suit")

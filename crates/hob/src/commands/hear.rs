@@ -25,7 +25,7 @@ use crate::remote::{Remote, TranscriptInput};
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
 use crate::sink::{PipeState, Sink};
-use crate::wire_up::Hearing;
+use crate::wire_up::Transcription;
 
 /// Maximum bytes of a recording. More than six hours of compressed sound.
 const FILE_BYTES_MAX: u64 = 2 << 30;
@@ -103,8 +103,8 @@ pub(crate) fn run(args: &HearArgs, globals: &Globals, printer: &Printer) -> CliR
     if args.words && args.format != HearFormat::Json {
         return Err(Failure::usage("--words needs --format json: no other format has words"));
     }
-    let hear_model = args.model.clone().filter(|_| args.server.is_none());
-    let flags = Overrides { hear_model, ..Overrides::default() };
+    let transcription_model = args.model.clone().filter(|_| args.server.is_none());
+    let flags = Overrides { transcription_model, ..Overrides::default() };
     let app = App::open(globals, flags, printer)?;
     block_on(async {
         let mut signals = StopSignals::listen()?;
@@ -192,7 +192,7 @@ async fn transcribe_locally(
     request: TranscriptRequest,
     sink: Sink,
 ) -> CliResult<Exit> {
-    let hearing = Hearing::start(app)?;
+    let hearing = Transcription::start(app)?;
     let loading = app.printer.spinner(format_args!("loading {}", hearing.name));
     let loaded = ModelLifecycle::load(&*hearing.worker).await;
     loading.finish_and_clear();
@@ -207,7 +207,7 @@ async fn transcribe_locally(
 async fn transcribe_and_print(
     args: &HearArgs,
     app: &App<'_>,
-    hearing: &Hearing,
+    hearing: &Transcription,
     request: TranscriptRequest,
     mut sink: Sink,
 ) -> CliResult<Exit> {

@@ -30,7 +30,7 @@ use crate::reload::{ConfigWatcher, NewState};
 use crate::remote::Remote;
 use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings, TlsSettings};
 use crate::signals::{StopSignals, interrupted};
-use crate::wire_up::{self, Chat, Desk, Hearing, Memory, Speech, StoredTurnTaking};
+use crate::wire_up::{self, Chat, FitData, Memory, Speech, StoredTurnTaking, Transcription};
 
 /// Serve the web page and the OpenAI-compatible API until Ctrl-C
 #[derive(Debug, Args)]
@@ -66,7 +66,7 @@ pub(crate) struct ServeArgs {
     chat_model: Option<String>,
     /// The transcription model: a name that `hob models` lists, or a Whisper file
     #[arg(long = "transcription-model", alias = "hear-model", value_name = "MODEL")]
-    hear_model: Option<String>,
+    transcription_model: Option<String>,
     /// Context length in tokens: prompt and answer together
     #[arg(long, value_name = "TOKENS")]
     context: Option<NonZeroU32>,
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Cli
         tls_key: args.tls_key.clone(),
         threads: args.threads,
         chat_model: args.chat_model.clone(),
-        hear_model: args.hear_model.clone(),
+        transcription_model: args.transcription_model.clone(),
         wyoming: args.wyoming,
         context_tokens: args.context,
         home: None,
@@ -121,7 +121,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
     }
     let options = ServerOptions {
         benchmarks: Some(Arc::clone(&pages) as Arc<dyn Pages>),
-        fit: Some(Arc::new(Desk::new(app))),
+        fit: Some(Arc::new(FitData::new(app))),
         certificates,
         keys: begun.keys,
         ledger: wire_up::open_ledger(app),
@@ -181,7 +181,7 @@ fn benchmarks(app: &App<'_>) -> BenchmarkPages {
 pub(super) struct Models<'a> {
     speech: Option<Speech>,
     registered_speech: Option<Arc<RegisteredModel<task::Speech>>>,
-    hearing: Option<Hearing>,
+    hearing: Option<Transcription>,
     registered_hearing: Option<Arc<RegisteredModel<task::Transcription>>>,
     /// The model of `[chat]` first, if it is stored.
     chats: Vec<ServedChat>,
@@ -223,7 +223,7 @@ impl<'a> Models<'a> {
         let settings = &app.settings;
         let memory = Memory::new(settings.memory.max_bytes());
         let speech = present(Speech::start_in(&memory, app), app)?;
-        let hearing = Hearing::start_in(&memory, app);
+        let hearing = Transcription::start_in(&memory, app);
         let hearing =
             if settings.transcription.is_chosen { Some(hearing?) } else { present(hearing, app)? };
         let default = ServedChat::start(&memory, &settings.chat.model.name(), &settings.chat, app)?;
@@ -241,7 +241,8 @@ impl<'a> Models<'a> {
         }
         let registered = |speech: &Speech| Arc::new(speech.registered(settings));
         let registered_speech = speech.as_ref().map(registered);
-        let registered = |hearing: &Hearing| Arc::new(hearing.registered(&settings.transcription));
+        let registered =
+            |hearing: &Transcription| Arc::new(hearing.registered(&settings.transcription));
         let registered_hearing = hearing.as_ref().map(registered);
         Ok(Models {
             speech,
@@ -315,7 +316,7 @@ impl<'a> Models<'a> {
         {
             load(name, ModelLifecycle::load(&**worker), app).await;
         }
-        if let Some(Hearing { name, worker }) = &self.hearing
+        if let Some(Transcription { name, worker }) = &self.hearing
             && app.settings.transcription.load == LoadAt::Start
         {
             load(name, ModelLifecycle::load(&**worker), app).await;

@@ -113,7 +113,7 @@ fn machine(device: &'static str, api: &str) -> Option<Machine> {
             .and_then(|(one, two)| Some((one.parse().ok()?, two.parse().ok()?))),
         link: None,
         device: Device {
-            bandwidth: Some(Fact { value, basis: Basis::Said, source: "data sheet".to_owned() }),
+            bandwidth: Some(Fact { value, basis: Basis::Stated, source: "data sheet".to_owned() }),
             constants: None,
         },
     };

@@ -29,7 +29,7 @@ impl TranscriptionSettings {
     ) -> TranscriptionSettings {
         let file = &written.config.transcription;
         let folders = &environment.folders;
-        let model = match (&flags.hear_model, &file.model) {
+        let model = match (&flags.transcription_model, &file.model) {
             (Some(typed), _) => ModelChoice::new(typed, |path| folders.working.join(path)),
             (None, Some(named)) => ModelChoice::new(named, |path| written.resolve(path, folders)),
             (None, None) => ModelChoice::Named(DEFAULT_TRANSCRIPTION.to_owned()),

@@ -131,7 +131,7 @@ impl Facts {
     /// There is no room, and waiting does not help.
     fn check(&self) -> Result<(), ModelError> {
         match self.answer() {
-            RoomDecision::Room | RoomDecision::Evict(_) | RoomDecision::Wait { .. } => Ok(()),
+            RoomDecision::Fits | RoomDecision::Evict(_) | RoomDecision::Wait { .. } => Ok(()),
             RoomDecision::Refused(shortage) => Err(ModelError::no_room(shortage, None)),
             RoomDecision::TooLarge { needed_bytes, available_bytes } => {
                 Err(ModelError::OutOfMemory { needed_bytes, available_bytes })
@@ -262,10 +262,10 @@ impl ModelMemory {
         let facts = self.memory.facts(&self.name, &mut shared);
         let later = || LoadCheck::Found(MemoryDecision::Later(facts.shortage()));
         match facts.answer() {
-            RoomDecision::Room if shared.queue.may_use_free(&self.name, Instant::now()) => {
+            RoomDecision::Fits if shared.queue.may_use_free(&self.name, Instant::now()) => {
                 LoadCheck::Found(MemoryDecision::Granted(self.reserve(&mut shared)))
             }
-            RoomDecision::Room => later(),
+            RoomDecision::Fits => later(),
             RoomDecision::Evict(names) => {
                 shared.queue.needs(&self.name, names.clone());
                 if !shared.queue.may_take(&self.name) {
@@ -291,7 +291,7 @@ impl ModelMemory {
     /// Checks whether enough memory is free now that other models were unloaded.
     fn look_again(&self, reservation: MemoryReservation) -> MemoryDecision {
         let facts = self.memory.facts(&self.name, &mut self.memory.shared());
-        if facts.answer() == RoomDecision::Room {
+        if facts.answer() == RoomDecision::Fits {
             MemoryDecision::Granted(reservation)
         } else {
             MemoryDecision::Soon

@@ -2,6 +2,7 @@
 //! Native code runs in it alone, with the same threads as a chat worker.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use hob_core::KvType;
 use hob_core::fit::Site;
 use hob_engines::chat::LlamaOptions;
-use hob_engines::timing::{Heard, Threads, Timed, time_kernels, time_model};
+use hob_engines::timing::{Threads, Timed, time_kernels, time_model};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::Instant;
@@ -104,12 +105,12 @@ pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
 }
 
 /// Prints a figure on its own line. If the reader is gone, no more figures are needed.
-fn print_figure(timed: &Timed) -> Heard {
+fn print_figure(timed: &Timed) -> ControlFlow<()> {
     let line = serde_json::to_string(timed).unwrap_or_default();
     let mut stdout = std::io::stdout().lock();
     match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
-        Ok(()) => Heard::Yes,
-        Err(_) => Heard::NoMore,
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
     }
 }
 

@@ -26,18 +26,18 @@ const RTF_GUESS: f64 = 0.15;
 
 /// The transcription model of this hob, in its worker process.
 #[derive(Clone, Debug)]
-pub(crate) struct Hearing {
+pub(crate) struct Transcription {
     pub(crate) name: String,
     pub(crate) worker: Arc<TranscriptionWorker>,
 }
 
-impl Hearing {
+impl Transcription {
     /// With the memory for itself.
     ///
     /// # Errors
-    /// See [`Hearing::start_in`].
-    pub(crate) fn start(app: &App<'_>) -> CliResult<Hearing> {
-        Hearing::start_in(&Memory::new(app.settings.memory.max_bytes()), app)
+    /// See [`Transcription::start_in`].
+    pub(crate) fn start(app: &App<'_>) -> CliResult<Transcription> {
+        Transcription::start_in(&Memory::new(app.settings.memory.max_bytes()), app)
     }
 
     /// Finds the model and supervises a worker for it; the process starts when it is loaded.
@@ -45,7 +45,7 @@ impl Hearing {
     ///
     /// # Errors
     /// The model is not installed, or its file is no Whisper model.
-    pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> CliResult<Hearing> {
+    pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> CliResult<Transcription> {
         let settings = &app.settings.transcription;
         let stored = ModelStore::open(app).transcription(&settings.model)?;
         let estimated = Bytes::from([(Pool::Ram, stored.memory_bytes)]);
@@ -58,7 +58,7 @@ impl Hearing {
         let worker = Arc::new(TranscriptionWorker::start(command, options, stored.languages));
         model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
         ModelLifecycle::keep_alive(&*worker, settings.keep_alive);
-        Ok(Hearing { name: stored.name, worker })
+        Ok(Transcription { name: stored.name, worker })
     }
 
     /// The model as the registry has it.

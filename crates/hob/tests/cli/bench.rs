@@ -306,7 +306,7 @@ fn many_listen_to_one_voice() {
     let user = User::new();
     let (records, _) = measured(
         &user,
-        &["concurrency", "--speech", "short", "--format", "pcm", "--users", "2", "--rounds", "1"],
+        &["concurrency", "--speech", "short", "--format", "pcm", "--users", "2", "--requests", "1"],
         "slots=1",
     );
     assert_eq!(records.len(), 2);

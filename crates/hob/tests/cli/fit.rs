@@ -78,7 +78,7 @@ fn an_impossible_question_is_answered_with_one_sentence() {
         (&["qwen3:8b", "--min-tok-s", "nan"], 2, "'nan' is not a speed"),
         (&["qwen3:8b", "--min-tok-s", "-1"], 2, "unexpected argument '-1'"),
         (&["qwen3:8b", "--machine", "cray-1"], 2, "there is no profile \"cray-1\""),
-        (&["--shape", "block_count=1,heads=2"], 2, "a shape has no 'heads'"),
+        (&["--dimensions", "block_count=1,heads=2"], 2, "there is no dimension 'heads'"),
     ];
     for (args, code, expected) in rows {
         let said = stderr(&fit(&user, args).code(code));

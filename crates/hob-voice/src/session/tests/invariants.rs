@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hob_core::chat::FinishReason;
 use hob_core::realtime::{RealtimeCommand, RealtimeEvent, ResponseOptions, TurnDetection};
-use hob_core::{ChatEvent, ModelError, SpeechEvent, Transcribed, TranscriptEvent};
+use hob_core::{ChatEvent, ModelError, SpeechEvent, TranscriptEvent, TranscriptSummary};
 use proptest::prelude::*;
 
 use super::{Script, done};
@@ -178,7 +178,7 @@ fn input(act: Act, seen: &mut Seen) -> Option<SessionInput> {
         Act::Hear(number) => {
             let stream = seen.latest(Kind::Transcript)?;
             let said = ["", " Hello", " [noise]"].map(|text| TranscriptEvent::Delta(text.into()));
-            let done = TranscriptEvent::Done(Transcribed::default());
+            let done = TranscriptEvent::Done(TranscriptSummary::default());
             let (event, is_last) = step(number, said.into(), Some(done));
             (SessionInput::Transcript { stream, event }, stream, is_last)
         }

@@ -5,7 +5,7 @@ use hob_core::ChatRequest;
 use hob_core::chat::{Conversation, OutputFormat, Prompt, Role, Sampling, Tool, ToolChoice};
 use serde_json::{Map, Value, json};
 
-use super::super::Unsendable;
+use super::super::UnsupportedField;
 use super::super::request::{number, parsed, with_partial};
 use super::model::{ModelTraits, Samplers};
 use super::thinking::ThinkingPlan;
@@ -15,8 +15,8 @@ use super::turns::Turns;
 /// are not sent: Anthropic refuses what it does not know either.
 ///
 /// # Errors
-/// [`Unsendable`]: leaving it out would give another answer than was asked for.
-pub fn anthropic_request(request: &ChatRequest, model: &str) -> Result<String, Unsendable> {
+/// [`UnsupportedField`]: leaving it out would give another answer than was asked for.
+pub fn anthropic_request(request: &ChatRequest, model: &str) -> Result<String, UnsupportedField> {
     let traits = ModelTraits::of(model);
     let conversation = conversation(request)?;
     refuse(request, conversation, traits)?;
@@ -87,11 +87,11 @@ pub fn anthropic_drops(request: &ChatRequest, model: &str) -> Vec<&'static str> 
     left_out.map(|(name, _)| name).chain(thinking.unmet).collect()
 }
 
-fn conversation(request: &ChatRequest) -> Result<&Conversation, Unsendable> {
+fn conversation(request: &ChatRequest) -> Result<&Conversation, UnsupportedField> {
     match &request.prompt {
         Prompt::Chat(conversation) => Ok(conversation),
-        Prompt::Text(_) | Prompt::Tokens(_) => Err(Unsendable { field: "prompt" }),
-        Prompt::Infill { .. } => Err(Unsendable { field: "suffix" }),
+        Prompt::Text(_) | Prompt::Tokens(_) => Err(UnsupportedField { field: "prompt" }),
+        Prompt::Infill { .. } => Err(UnsupportedField { field: "suffix" }),
     }
 }
 
@@ -99,7 +99,7 @@ fn refuse(
     request: &ChatRequest,
     conversation: &Conversation,
     traits: ModelTraits,
-) -> Result<(), Unsendable> {
+) -> Result<(), UnsupportedField> {
     let is_schema = matches!(request.output, OutputFormat::JsonSchema(_));
     let is_text = request.output == OutputFormat::Text;
     let is_forced = matches!(conversation.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
@@ -114,7 +114,7 @@ fn refuse(
         ("tool_choice", is_forced && !conversation.tools.is_empty() && !traits.takes_forced_calls),
     ];
     match refused.into_iter().find(|(_, is_refused)| *is_refused) {
-        Some((field, _)) => Err(Unsendable { field }),
+        Some((field, _)) => Err(UnsupportedField { field }),
         None => Ok(()),
     }
 }

@@ -4,14 +4,14 @@
 use hob_core::chat::{Image, Message, Role, ToolCall};
 use serde_json::{Value, json};
 
-use super::super::Unsendable;
+use super::super::UnsupportedField;
 use super::super::request::parsed;
 
 /// hob adds this user message if a conversation does not begin with the user. Anthropic rejects an empty conversation
 /// and a blank text. Its models are trained on conversations that users begin.
 const OPENING: &str = "Begin.";
 
-const IMAGE_UNSUPPORTED: Unsendable = Unsendable { field: "image_url" };
+const IMAGE_UNSUPPORTED: UnsupportedField = UnsupportedField { field: "image_url" };
 
 /// A conversation's messages in Anthropic's form.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Turns {
 impl Turns {
     /// # Errors
     /// An image in a system or assistant message, or a data URL without base64.
-    pub(super) fn of(messages: &[Message]) -> Result<Turns, Unsendable> {
+    pub(super) fn of(messages: &[Message]) -> Result<Turns, UnsupportedField> {
         let mut system: Vec<&str> = Vec::new();
         let mut turns: Vec<Turn> = Vec::new();
         for message in messages {
@@ -97,7 +97,7 @@ fn alternating(mut turns: Vec<Turn>) -> Vec<Value> {
     turns.into_iter().map(Turn::into_message).collect()
 }
 
-fn add_tool_result(turn: &mut Turn, message: &Message) -> Result<(), Unsendable> {
+fn add_tool_result(turn: &mut Turn, message: &Message) -> Result<(), UnsupportedField> {
     let content = blocks(message)?;
     // Anthropic rejects a tool result without a call id. It becomes plain content.
     let Some(id) = &message.tool_call_id else {
@@ -113,7 +113,7 @@ fn add_tool_result(turn: &mut Turn, message: &Message) -> Result<(), Unsendable>
     Ok(())
 }
 
-fn add_assistant_message(turn: &mut Turn, message: &Message) -> Result<(), Unsendable> {
+fn add_assistant_message(turn: &mut Turn, message: &Message) -> Result<(), UnsupportedField> {
     if !message.images.is_empty() {
         return Err(IMAGE_UNSUPPORTED);
     }
@@ -136,7 +136,7 @@ fn call_id(id: &str) -> String {
 }
 
 /// Text and images in their original order.
-fn blocks(message: &Message) -> Result<Vec<Value>, Unsendable> {
+fn blocks(message: &Message) -> Result<Vec<Value>, UnsupportedField> {
     if message.images.is_empty() {
         return Ok(non_blank(&message.text).map(text).collect());
     }
@@ -163,7 +163,7 @@ fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-fn image_block(image: &Image) -> Result<Value, Unsendable> {
+fn image_block(image: &Image) -> Result<Value, UnsupportedField> {
     let source = match image.url.strip_prefix("data:") {
         None => json!({ "type": "url", "url": image.url }),
         Some(data) => {

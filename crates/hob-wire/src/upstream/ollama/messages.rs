@@ -4,22 +4,22 @@
 use hob_core::chat::{Message, Role};
 use serde_json::{Value, json};
 
-use crate::upstream::Unsendable;
+use crate::upstream::UnsupportedField;
 use crate::upstream::request::parsed;
 
 /// # Errors
 /// A picture that Ollama would have to fetch: it fetches none.
-pub(super) fn messages(conversation: &[Message]) -> Result<Vec<Value>, Unsendable> {
+pub(super) fn messages(conversation: &[Message]) -> Result<Vec<Value>, UnsupportedField> {
     let write = |(place, said): (usize, &Message)| message(said, &conversation[..place]);
     conversation.iter().enumerate().map(write).collect()
 }
 
-fn message(message: &Message, before: &[Message]) -> Result<Value, Unsendable> {
+fn message(message: &Message, before: &[Message]) -> Result<Value, UnsupportedField> {
     let mut shape = json!({ "role": message.role.name(), "content": message.text });
     if !message.images.is_empty() {
         let images = message.images.iter().map(|image| bare(&image.url));
         let images: Option<Vec<&str>> = images.collect();
-        shape["images"] = json!(images.ok_or(Unsendable { field: "messages" })?);
+        shape["images"] = json!(images.ok_or(UnsupportedField { field: "messages" })?);
     }
     if !message.tool_calls.is_empty() {
         let calls = message.tool_calls.iter().enumerate().map(|(index, call)| {

@@ -6,7 +6,7 @@ use hob_core::chat::{Conversation, Effort, OutputFormat, Prompt, Sampling, ToolC
 use serde_json::{Map, Value, json};
 
 use super::messages::messages;
-use crate::upstream::Unsendable;
+use crate::upstream::UnsupportedField;
 use crate::upstream::request::{keep_alive, number, parsed, seed, tool, with_partial};
 
 /// Where such a request goes, below the server's root.
@@ -21,12 +21,12 @@ pub fn ollama_path(request: &ChatRequest) -> &'static str {
 /// with; without one Ollama chooses.
 ///
 /// # Errors
-/// [`Unsendable`]: leaving it out would give another answer than was asked for.
+/// [`UnsupportedField`]: leaving it out would give another answer than was asked for.
 pub fn ollama_request(
     request: &ChatRequest,
     model: &str,
     num_ctx: Option<u32>,
-) -> Result<String, Unsendable> {
+) -> Result<String, UnsupportedField> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(model));
     prompt(request, &mut body)?;
@@ -54,7 +54,7 @@ pub fn ollama_request(
     Ok(Value::Object(body).to_string())
 }
 
-fn prompt(request: &ChatRequest, body: &mut Map<String, Value>) -> Result<(), Unsendable> {
+fn prompt(request: &ChatRequest, body: &mut Map<String, Value>) -> Result<(), UnsupportedField> {
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
     match &request.prompt {
         Prompt::Chat(conversation) => {
@@ -75,18 +75,18 @@ fn prompt(request: &ChatRequest, body: &mut Map<String, Value>) -> Result<(), Un
             put("prompt", json!(prefix));
             put("suffix", json!(suffix));
         }
-        Prompt::Tokens(_) => return Err(Unsendable { field: "prompt" }),
+        Prompt::Tokens(_) => return Err(UnsupportedField { field: "prompt" }),
     }
     Ok(())
 }
 
 /// Ollama leaves the choice to the model, always. Variables of a Jinja template are left out: Ollama
 /// renders one of its own, which has none of them.
-fn tools(conversation: &Conversation) -> Result<Vec<Value>, Unsendable> {
+fn tools(conversation: &Conversation) -> Result<Vec<Value>, UnsupportedField> {
     match &conversation.tool_choice {
         ToolChoice::None => Ok(Vec::new()),
         ToolChoice::Required | ToolChoice::Named(_) if !conversation.tools.is_empty() => {
-            Err(Unsendable { field: "tool_choice" })
+            Err(UnsupportedField { field: "tool_choice" })
         }
         ToolChoice::Auto | ToolChoice::Required | ToolChoice::Named(_) => {
             Ok(conversation.tools.iter().map(tool).collect())
@@ -120,16 +120,21 @@ fn effort_word(effort: Effort, model: &str) -> Value {
     }
 }
 
-fn format(output: &OutputFormat) -> Result<Option<Value>, Unsendable> {
+fn format(output: &OutputFormat) -> Result<Option<Value>, UnsupportedField> {
     match output {
         OutputFormat::Text => Ok(None),
         OutputFormat::JsonObject => Ok(Some(json!("json"))),
         OutputFormat::JsonSchema(schema) => Ok(Some(parsed(schema))),
-        OutputFormat::Regex(_) | OutputFormat::Lark(_) => Err(Unsendable { field: output.field() }),
+        OutputFormat::Regex(_) | OutputFormat::Lark(_) => {
+            Err(UnsupportedField { field: output.field() })
+        }
     }
 }
 
-fn options(request: &ChatRequest, num_ctx: Option<u32>) -> Result<Map<String, Value>, Unsendable> {
+fn options(
+    request: &ChatRequest,
+    num_ctx: Option<u32>,
+) -> Result<Map<String, Value>, UnsupportedField> {
     let Sampling {
         temperature,
         top_p,
@@ -143,10 +148,10 @@ fn options(request: &ChatRequest, num_ctx: Option<u32>) -> Result<Map<String, Va
         ignore_eos,
     } = &request.sampling;
     if !logit_bias.is_empty() {
-        return Err(Unsendable { field: "logit_bias" });
+        return Err(UnsupportedField { field: "logit_bias" });
     }
     if *ignore_eos == Some(true) {
-        return Err(Unsendable { field: "ignore_eos" });
+        return Err(UnsupportedField { field: "ignore_eos" });
     }
     let stop = (!request.stop.is_empty()).then(|| json!(request.stop));
     let options = [

@@ -8,7 +8,7 @@ use hob_core::chat::{Conversation, Message, Role};
 use serde_json::{Map, Value, json};
 
 use super::talk::message;
-use super::{Unsendable, UpstreamDialect};
+use super::{UnsupportedField, UpstreamDialect};
 
 /// The conversation, and what was said of its answer as its last message.
 pub(in crate::upstream) fn with_partial<'a>(
@@ -26,7 +26,7 @@ pub(super) fn go_on(
     partial: &str,
     dialect: UpstreamDialect,
     body: &mut Map<String, Value>,
-) -> Result<(), Unsendable> {
+) -> Result<(), UnsupportedField> {
     let last = match dialect {
         UpstreamDialect::LlamaServer | UpstreamDialect::OpenRouter => Some(said(partial)),
         UpstreamDialect::Vllm => {
@@ -39,7 +39,7 @@ pub(super) fn go_on(
             None
         }
         UpstreamDialect::OpenAi | UpstreamDialect::Hob => {
-            return Err(Unsendable { field: "messages" });
+            return Err(UnsupportedField { field: "messages" });
         }
     };
     if let (Some(last), Some(Value::Array(messages))) = (last, body.get_mut("messages")) {

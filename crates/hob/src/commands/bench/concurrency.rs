@@ -55,7 +55,7 @@ struct RequestArgs {
     voice: VoiceArgs,
     /// Requests of each user in a run
     #[arg(long, value_name = "N", default_value_t = 2)]
-    rounds: usize,
+    requests: usize,
 }
 
 const AFTER_HELP: &str = "\
@@ -120,6 +120,6 @@ impl RequestArgs {
                 prompts: Prompts::Cold,
             }),
         };
-        Ok(Experiment { workload, axis, run_size: run_size(self.rounds, 0)? })
+        Ok(Experiment { workload, axis, run_size: run_size(self.requests, 0)? })
     }
 }

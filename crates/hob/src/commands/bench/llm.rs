@@ -38,10 +38,10 @@ pub(crate) struct LlmArgs {
     cached: bool,
     /// Requests of each user in a run
     #[arg(long, value_name = "N", default_value_t = 2)]
-    rounds: usize,
+    requests: usize,
     /// Length of a run at a rate
     #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "rate")]
-    span_s: u16,
+    duration_s: u16,
 }
 
 const AFTER_HELP: &str = "\
@@ -79,7 +79,7 @@ impl MeasuringVerb for LlmArgs {
         Ok(Experiment {
             workload: Workload::Chat(ChatWorkload { shapes, thinking, prompts }),
             axis: Axis::Load(arrivals),
-            run_size: run_size(self.rounds, self.span_s)?,
+            run_size: run_size(self.requests, self.duration_s)?,
         })
     }
 }

@@ -28,8 +28,8 @@ pub(crate) struct MaxContextArgs {
     #[arg(long = "step", alias = "granule", value_name = "TOKENS", default_value_t = 256)]
     granule: u64,
     /// When a context counts as working
-    #[arg(long, value_enum, default_value_t = WhatName::Usable)]
-    what: WhatName,
+    #[arg(long, value_enum, default_value_t = Criterion::Usable)]
+    criterion: Criterion,
     /// Bytes that a token of context takes, if known: for the first guess
     #[arg(long, value_name = "BYTES")]
     token_bytes: Option<f64>,
@@ -38,19 +38,19 @@ pub(crate) struct MaxContextArgs {
 const AFTER_HELP: &str = "\
 Each attempt is a start of its own: the server before has ended and its port is closed. A context
 counts if the server reports it, or has counted a prompt that long. The longest has to work twice,
-and the next step has to fail. Reading a long prompt may take longer than --silence-s; raise it
+and the next step has to fail. Reading a long prompt may take longer than --timeout-s; raise it
 then.
 
 Examples:
   hob bench max-context                the model that hob serve would load
-  hob bench max-context --min 2048 --max 32768 --what load
+  hob bench max-context --min 2048 --max 32768 --criterion load
   hob bench max-context --target http://127.0.0.1:8080 --launch \\
     'llama-server -m model.gguf --port 8080 --parallel 1 -c {ctx}'
   hob bench max-context --target http://127.0.0.1:11434 --model qwen3:8b --launch \\
     'OLLAMA_CONTEXT_LENGTH={ctx} ollama serve'";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WhatName {
+enum Criterion {
     /// The server starts with it
     Load,
     /// It can be filled, and the model still answers
@@ -78,9 +78,9 @@ impl MeasuringVerb for MaxContextArgs {
             return Err(Failure::usage(format!("--launch does not contain {place}, the context"))
                 .hint("such as --launch 'llama-server -m model.gguf -c {ctx} --parallel 1'"));
         }
-        let what = match self.what {
-            WhatName::Load => What::Load,
-            WhatName::Usable => What::Usable,
+        let what = match self.criterion {
+            Criterion::Load => What::Load,
+            Criterion::Usable => What::Usable,
         };
         let span = Span { lo, hi, granule };
         let chat = ChatWorkload {

@@ -46,9 +46,9 @@ pub(crate) struct MeasuringArgs {
     /// Time limit of a cell; it then ends with the runs that it has
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     budget_s: u64,
-    /// Time after which a silent server counts as failed
+    /// Seconds without an answer after which the server counts as failed
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
-    silence_s: u64,
+    timeout_s: u64,
     /// The seed of the prompts, to repeat them; otherwise they are new each time, so that no cache has them
     #[arg(long)]
     seed: Option<u64>,
@@ -163,7 +163,7 @@ fn measured(
     let stop_rule = args.stop_rule()?;
     RecordStore::new(&args.out).prepare().map_err(|error| failure(error.into()))?;
     let (args, printer_there) = (args.clone(), *printer);
-    let patience = Patience { silence: Duration::from_secs(args.silence_s), ..Patience::default() };
+    let patience = Patience { silence: Duration::from_secs(args.timeout_s), ..Patience::default() };
     let argv = args.argv.clone().unwrap_or_else(typed);
     let (turn, name) = (Turn::of(args.no_wait), argv[..argv.len().min(3)].join(" "));
     let timelines = Arc::new(Mutex::new(Vec::new()));

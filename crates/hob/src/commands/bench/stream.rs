@@ -23,11 +23,11 @@ pub(crate) struct StreamArgs {
     #[command(flatten)]
     voice: VoiceArgs,
     /// Whether to request streaming, to decline it, or both one after the other
-    #[arg(long = "stream", alias = "asked", value_enum, default_value_t = AskedName::Both)]
-    asked: AskedName,
+    #[arg(long = "stream", alias = "asked", value_enum, default_value_t = StreamChoice::Both)]
+    asked: StreamChoice,
     /// Requests in a run
     #[arg(long, value_name = "N", default_value_t = 1)]
-    rounds: usize,
+    requests: usize,
 }
 
 const AFTER_HELP: &str = "\
@@ -45,7 +45,7 @@ Examples:
     --stream yes";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum AskedName {
+enum StreamChoice {
     Yes,
     No,
     Both,
@@ -62,14 +62,14 @@ impl MeasuringVerb for StreamArgs {
         texts.sort_by_key(|text| text.chars());
         let usual = Formats::Offered(vec![SoundFormat::Pcm, SoundFormat::Mp3]);
         let streaming = match self.asked {
-            AskedName::Yes => &[Streaming::Requested][..],
-            AskedName::No => &[Streaming::Declined],
-            AskedName::Both => &[Streaming::Requested, Streaming::Declined],
+            StreamChoice::Yes => &[Streaming::Requested][..],
+            StreamChoice::No => &[Streaming::Declined],
+            StreamChoice::Both => &[Streaming::Requested, Streaming::Declined],
         };
         Ok(Experiment {
             workload: Workload::Speech(self.voice.speech(&texts, usual, streaming)),
             axis: Axis::Delivery,
-            run_size: run_size(self.rounds, 0)?,
+            run_size: run_size(self.requests, 0)?,
         })
     }
 }

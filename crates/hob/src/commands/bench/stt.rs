@@ -54,8 +54,8 @@ pub(crate) struct SttArgs {
     )]
     users: Vec<usize>,
     /// How often each user sends all clips in a run
-    #[arg(long, alias = "repeats", value_name = "N", default_value_t = 1)]
-    rounds: usize,
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeats: usize,
     /// A second server, which is measured in turns with the first
     #[arg(long, value_name = "NAME|URL")]
     compare: Option<String>,
@@ -123,7 +123,7 @@ impl MeasuringVerb for SttArgs {
         Ok(Experiment {
             workload: Workload::Transcription(workload),
             axis: Axis::Load(users.collect()),
-            run_size: run_size(self.rounds, 0)?,
+            run_size: run_size(self.repeats, 0)?,
         })
     }
 

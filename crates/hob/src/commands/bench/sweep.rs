@@ -4,7 +4,7 @@
 use clap::Args;
 use hob_bench::chat::{ChatWorkload, Prompts, context_needed};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
-use hob_bench::sweep::{AGAIN_MIN, ContextOptions, Room};
+use hob_bench::sweep::{AGAIN_MIN, ContextOptions, ServerContext};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::ThinkingName;
@@ -30,7 +30,7 @@ pub(crate) struct SweepArgs {
     answer: u32,
     /// Requests with a cached prompt, after each with a new one
     #[arg(long, value_name = "N", default_value_t = AGAIN_MIN)]
-    again: usize,
+    cached_requests: usize,
     /// With thinking, without, or both where the model thinks
     #[arg(long, value_enum, default_value_t = ThinkingName::On)]
     thinking: ThinkingName,
@@ -62,17 +62,28 @@ impl MeasuringVerb for SweepArgs {
             let sentence = format!("--answer {}; a pace needs at least 2 tokens", self.answer);
             return Err(Failure::usage(sentence));
         }
-        if self.again < AGAIN_MIN {
-            return Err(Failure::usage(format!("--again {}; at least {AGAIN_MIN}", self.again)));
+        if self.cached_requests < AGAIN_MIN {
+            return Err(Failure::usage(format!(
+                "--cached-requests {}; at least {AGAIN_MIN}",
+                self.cached_requests
+            )));
         }
-        let room =
-            if self.measuring.server.context.is_none() { Room::OfEach } else { Room::AsStarted };
+        let context = if self.measuring.server.context.is_none() {
+            ServerContext::ForEachLength
+        } else {
+            ServerContext::AsStarted
+        };
         let thinking = self.thinking.into();
         let chat = ChatWorkload { shapes: Vec::new(), thinking, prompts: Prompts::Cold };
         let (lengths, answer) = (self.context_tokens.clone(), self.answer);
         Ok(Experiment {
             workload: Workload::Chat(chat),
-            axis: Axis::Context(ContextOptions { lengths, answer, cached: self.again, room }),
+            axis: Axis::Context(ContextOptions {
+                lengths,
+                answer,
+                cached: self.cached_requests,
+                context,
+            }),
             run_size: RunSize { rounds: 1, span_s: 0.0 },
         })
     }

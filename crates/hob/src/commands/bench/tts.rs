@@ -31,7 +31,7 @@ pub(crate) struct TtsArgs {
     users: Vec<usize>,
     /// Requests of each user in a run
     #[arg(long, value_name = "N", default_value_t = 1)]
-    rounds: usize,
+    requests: usize,
 }
 
 const AFTER_HELP: &str = "\
@@ -59,7 +59,7 @@ impl MeasuringVerb for TtsArgs {
         Ok(Experiment {
             workload: Workload::Speech(speech),
             axis: Axis::Load(users.collect()),
-            run_size: run_size(self.rounds, 0)?,
+            run_size: run_size(self.requests, 0)?,
         })
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct VoiceArgs {
     users: Vec<usize>,
     /// How often each of them asks all questions in a run
     #[arg(long, value_name = "N", default_value_t = 1)]
-    rounds: usize,
+    repeats: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -81,7 +81,7 @@ impl MeasuringVerb for VoiceArgs {
         Ok(Experiment {
             workload: Workload::Voice(VoiceWorkload { questions, turn_end, voice, manner }),
             axis: Axis::Load(users.collect()),
-            run_size: run_size(self.rounds, 0)?,
+            run_size: run_size(self.repeats, 0)?,
         })
     }
 }

@@ -65,11 +65,11 @@ impl VoiceArgs {
 ///
 /// # Errors
 /// There are none.
-pub(super) fn run_size(rounds: usize, span_s: u16) -> CliResult<RunSize> {
+pub(super) fn run_size(rounds: usize, duration_s: u16) -> CliResult<RunSize> {
     if rounds == 0 {
-        return Err(Failure::usage("--rounds is 0; each user sends at least 1 request"));
+        return Err(Failure::usage("each user must send at least 1 request in a run, not 0"));
     }
-    Ok(RunSize { rounds, span_s: span_s.into() })
+    Ok(RunSize { rounds, span_s: duration_s.into() })
 }
 
 /// Checks numbers of users.

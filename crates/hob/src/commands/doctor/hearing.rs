@@ -13,7 +13,7 @@ use super::Check;
 use super::speech::SENTENCE;
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
-use crate::wire_up::Hearing;
+use crate::wire_up::Transcription;
 
 const NAME: &str = "transcription";
 /// Longer than a cold disk and a slow processor take together.
@@ -23,7 +23,7 @@ const HEAR_TIME_MAX: Duration = Duration::from_secs(60);
 pub(super) async fn engine(app: &App<'_>, wav: Option<Vec<u8>>) -> Option<Check> {
     let wav = wav?;
     let looking = app.printer.spinner("loading the transcription engine");
-    let heard = match Hearing::start(app) {
+    let heard = match Transcription::start(app) {
         Ok(hearing) => {
             let heard = timeout(HEAR_TIME_MAX, hear(&hearing, wav)).await;
             hearing.worker.shutdown().await;
@@ -50,7 +50,7 @@ struct HearingResult {
     took: Duration,
 }
 
-async fn hear(hearing: &Hearing, wav: Vec<u8>) -> CliResult<HearingResult> {
+async fn hear(hearing: &Transcription, wav: Vec<u8>) -> CliResult<HearingResult> {
     let started = Instant::now();
     ModelLifecycle::load(&*hearing.worker).await?;
     let load = started.elapsed();

@@ -8,7 +8,7 @@ use hob_wire::{FitAnswer, FitModel, FitRequest};
 
 /// Machines and models by name. Calls may take a while, read headers and query the system, so they run
 /// on threads for blocking work.
-pub trait FitDesk: fmt::Debug + Send + Sync {
+pub trait FitService: fmt::Debug + Send + Sync {
     /// The names of machines; this machine first.
     fn machines(&self) -> Vec<String>;
 

@@ -15,7 +15,7 @@ use hob_models::gguf::GgufError;
 use hob_models::known::{self, KNOWN, KnownModel};
 use hob_models::recipe::variants;
 use hob_models::{Gguf, QuantMix};
-use hob_server::{FitDesk, Unanswerable};
+use hob_server::{FitService, Unanswerable};
 use hob_wire::{FitAnswer, FitModel, FitRequest};
 
 use crate::app::App;
@@ -31,7 +31,7 @@ const SEEN: Duration = Duration::from_secs(5);
 
 /// Machines and models that `/api/fit` can assess.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct FitData {
     store: ModelStore,
     /// By the names under which this hob serves them.
     configured: BTreeMap<String, ModelChoice>,
@@ -41,12 +41,12 @@ pub(crate) struct Desk {
     seen: Mutex<Option<(Instant, MachineFacts)>>,
 }
 
-impl Desk {
-    pub(crate) fn new(app: &App<'_>) -> Desk {
+impl FitData {
+    pub(crate) fn new(app: &App<'_>) -> FitData {
         let settings = &app.settings;
         let named = settings.models.iter().map(|(name, chat)| (name.clone(), chat.model.clone()));
         let own = (settings.chat.model.name(), settings.chat.model.clone());
-        Desk {
+        FitData {
             store: ModelStore::open(app),
             configured: named.chain([own]).collect(),
             max_bytes: settings.memory.max_bytes(),
@@ -170,7 +170,7 @@ impl Desk {
     }
 }
 
-impl FitDesk for Desk {
+impl FitService for FitData {
     fn machines(&self) -> Vec<String> {
         [HERE].into_iter().chain(profile::names()).map(str::to_owned).collect()
     }
@@ -245,8 +245,8 @@ mod tests {
         }
     }
 
-    /// A desk whose home has at most one file.
-    fn desk(file: Option<&[u8]>) -> (tempfile::TempDir, Desk) {
+    /// The service in a home with at most one file.
+    fn service(file: Option<&[u8]>) -> (tempfile::TempDir, FitData) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("mine.gguf");
         if let Some(bytes) = file {
@@ -255,31 +255,31 @@ mod tests {
         let configured = BTreeMap::from([("mine".to_owned(), ModelChoice::File(path))]);
         let (store, kept) =
             (ModelStore::in_home(folder.path()), MachineStore::in_home(folder.path()));
-        (folder, Desk { store, configured, max_bytes: None, kept, seen: Mutex::default() })
+        (folder, FitData { store, configured, max_bytes: None, kept, seen: Mutex::default() })
     }
 
     #[test]
     fn a_model_of_the_table_is_asked_for_by_any_of_its_names_in_any_quant() {
-        let (_folder, desk) = desk(None);
+        let (_folder, service) = service(None);
         for (name, quant, said) in [
             ("Qwen3-8B", None, ("Qwen3-8B", "Q4_K_M", Format::Gguf)),
             ("qwen3:8b", Some("q8_0"), ("Qwen3-8B", "Q8_0", Format::Gguf)),
             ("qwen3:8b", Some("AWQ"), ("Qwen3-8B", "AWQ", Format::Awq)),
         ] {
             let quant = quant.map(str::to_owned);
-            let (model, _) = desk.model(&FitRequest { quant, ..asked(name) }).expect("a model");
+            let (model, _) = service.model(&FitRequest { quant, ..asked(name) }).expect("a model");
             assert_eq!((&*model.name, &*model.quant, model.format), said);
         }
-        assert!(desk.is_published("qwen3:8b") && !desk.is_published("mine"));
-        let answer = desk.assess(&asked("SmolLM2-135M-Instruct")).expect("an answer");
+        assert!(service.is_published("qwen3:8b") && !service.is_published("mine"));
+        let answer = service.assess(&asked("SmolLM2-135M-Instruct")).expect("an answer");
         assert!(answer.verdict.contains("SmolLM2-135M-Instruct Q4_K_M"), "{}", answer.verdict);
     }
 
     #[test]
     fn every_model_that_is_listed_can_be_asked_about() {
-        let (_folder, desk) = desk(None);
-        for listed in desk.models() {
-            let (model, others) = desk.model(&asked(&listed.name)).expect("a model");
+        let (_folder, service) = service(None);
+        for listed in service.models() {
+            let (model, others) = service.model(&asked(&listed.name)).expect("a model");
             assert!(others.iter().all(|other| other.quant != model.quant), "{others:?}");
             assert_eq!(Some(model.shape.trained_context_tokens), listed.trained_context);
             assert_eq!((model.name, model.quant), (listed.name, listed.quant));
@@ -288,24 +288,25 @@ mod tests {
 
     #[test]
     fn every_machine_that_is_listed_can_be_asked_about() {
-        let (_folder, desk) = desk(None);
-        for machine in desk.machines() {
+        let (_folder, service) = service(None);
+        for machine in service.machines() {
             let request = FitRequest { machine: Some(machine), ..asked("SmolLM2-135M-Instruct") };
-            let answer = desk.assess(&request).expect("an answer");
+            let answer = service.assess(&request).expect("an answer");
             assert!(answer.fits, "{}", answer.verdict);
         }
-        assert_eq!(desk.machines()[0], HERE);
+        assert_eq!(service.machines()[0], HERE);
     }
 
     #[test]
     fn the_configuration_that_is_shown_names_the_file_that_is_here() {
-        let (folder, desk) = desk(Some(&hob_models::gguf::sample::SampleGguf::llama().bytes()));
-        let (model, _) = desk.model(&asked("mine")).expect("a model");
+        let (folder, service) =
+            service(Some(&hob_models::gguf::sample::SampleGguf::llama().bytes()));
+        let (model, _) = service.model(&asked("mine")).expect("a model");
         let path = folder.path().join("mine.gguf").display().to_string();
         assert_eq!(model.location, Location::File(path.clone()));
         let options = FitOptions { kv: Some(KvTypes::default()), ..FitOptions::default() };
-        let assessed = assess(&desk.here().machine, &model, &options).expect("an answer");
-        let flags = flags(&desk.here().machine, &model, &assessed.plans[0], 1);
+        let assessed = assess(&service.here().machine, &model, &options).expect("an answer");
+        let flags = flags(&service.here().machine, &model, &assessed.plans[0], 1);
         let hob = flags.iter().find(|flags| flags.engine == Engine::Hob).expect("hob's own");
         let table: toml::Table = hob.text.parse().expect("TOML");
         assert_eq!(table["chat"]["model"].as_str(), Some(&*path));
@@ -313,14 +314,14 @@ mod tests {
 
     #[test]
     fn no_more_is_free_than_hob_may_take() {
-        let (_folder, desk) = desk(None);
-        let desk = Desk { max_bytes: Some(1_000), ..desk };
-        assert_eq!(desk.here().machine.memory.available_bytes, 1_000);
+        let (_folder, service) = service(None);
+        let service = FitData { max_bytes: Some(1_000), ..service };
+        assert_eq!(service.here().machine.memory.available_bytes, 1_000);
     }
 
     #[test]
     fn an_unknown_model_is_an_error_with_the_known_ones() {
-        let (_folder, desk) = desk(Some(b"GGUF\x03"));
+        let (_folder, service) = service(Some(b"GGUF\x03"));
         let machine =
             |name: &str| FitRequest { machine: Some(name.to_owned()), ..asked("qwen3:8b") };
         let quant = |name: &str| FitRequest { quant: Some(name.to_owned()), ..asked("qwen3:8b") };
@@ -331,7 +332,7 @@ mod tests {
             (asked("mine"), "mine cannot be read: "),
         ];
         for (request, expected) in rows {
-            let said = desk.assess(&request).expect_err("a refusal").to_string();
+            let said = service.assess(&request).expect_err("a refusal").to_string();
             assert!(said.starts_with(expected), "{said}");
         }
     }

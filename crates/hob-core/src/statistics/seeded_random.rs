@@ -2,13 +2,13 @@
 //! SplitMix64, because it is ten lines long. Not for secrets.
 
 #[derive(Clone, Debug)]
-pub struct Chance {
+pub struct SeededRandom {
     state: u64,
 }
 
-impl Chance {
-    pub fn seeded(seed: u64) -> Chance {
-        Chance { state: seed }
+impl SeededRandom {
+    pub fn new(seed: u64) -> SeededRandom {
+        SeededRandom { state: seed }
     }
 
     pub fn bits(&mut self) -> u64 {
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn a_seed_repeats_and_parts_are_spread() {
         let draw = |seed| {
-            let mut chance = Chance::seeded(seed);
+            let mut chance = SeededRandom::new(seed);
             (0..1000).map(|_| chance.unit()).collect::<Vec<f64>>()
         };
         assert!(draw(7) == draw(7) && draw(7) != draw(8));

@@ -14,16 +14,16 @@ pub(crate) use secrets::{Secret, Secrets};
 use crate::options::ServerOptions;
 
 /// What sessions share.
-pub(crate) struct RealtimeDesk {
+pub(crate) struct RealtimeShared {
     pub(crate) turn_taking: Option<Arc<dyn TurnTaking>>,
     pub(crate) listens_while_speaking: bool,
     pub(crate) places: Arc<Places>,
     pub(crate) secrets: Secrets,
 }
 
-impl RealtimeDesk {
-    pub(crate) fn new(options: &ServerOptions) -> RealtimeDesk {
-        RealtimeDesk {
+impl RealtimeShared {
+    pub(crate) fn new(options: &ServerOptions) -> RealtimeShared {
+        RealtimeShared {
             turn_taking: options.turn_taking.clone(),
             listens_while_speaking: options.listens_while_speaking,
             places: Arc::new(Places::new(options.sessions_max)),

@@ -13,20 +13,20 @@ use crate::progress::{PullStep, Watch};
 
 /// The download folder of one model. The caller holds the model's lock.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct DownloadFolder {
     root: PathBuf,
     /// Raw files that were verified since this folder was opened.
     verified: RefCell<HashMap<String, Pin>>,
 }
 
-impl Desk {
-    pub(crate) fn open(root: PathBuf) -> Result<Desk, DiskError> {
-        let desk = Desk { root, verified: RefCell::default() };
-        clear(&desk.work())?;
-        for folder in [desk.raw(), desk.partials(), desk.packages(), desk.work()] {
+impl DownloadFolder {
+    pub(crate) fn open(root: PathBuf) -> Result<DownloadFolder, DiskError> {
+        let folder = DownloadFolder { root, verified: RefCell::default() };
+        clear(&folder.work())?;
+        for folder in [folder.raw(), folder.partials(), folder.packages(), folder.work()] {
             make_folder(&folder)?;
         }
-        Ok(desk)
+        Ok(folder)
     }
 
     pub(crate) fn raw(&self) -> PathBuf {
