@@ -79,7 +79,7 @@ fn graphics_of_a_processor_read_the_system_s_memory() {
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
     let gpu = "[[gpu]]\nname = \"x\"\nvendor = \"amd\"\napi = \"vulkan\"\n";
-    let constants = "[cpu.constants]\nbasis = \"said\"\nbandwidth_efficiency = 0.5\nkv_bandwidth_efficiency = 0.5\nlayer_us = 1.0\n";
+    let constants = "[cpu.constants]\nbasis = \"stated\"\nbandwidth_efficiency = 0.5\nkv_bandwidth_efficiency = 0.5\nlayer_us = 1.0\n";
     let rows = [
         (
             SMALL.replace("memory_gb", "memry_gb"),

@@ -162,7 +162,7 @@ mod tests {
     fn a_profile_is_shown_with_its_source_and_written_once() {
         let known = profile::builtin("rtx-4070-laptop").expect("a profile");
         let text = shown(&known);
-        for part in ["256.0 GB/s", "PCIe 4.0 x8", "8.6 GB, 8.2 GB free", "profile", "said"] {
+        for part in ["256.0 GB/s", "PCIe 4.0 x8", "8.6 GB, 8.2 GB free", "profile", "stated"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let value = serde_json::to_value(machine_json(&known)).expect("JSON");
