@@ -344,13 +344,13 @@ mod tests {
     #[test]
     fn times_do_not_make_a_text_unsure() {
         let beam = Beam {
-            said: vec![7; 9],
-            logprob: -5.0,
+            said: vec![7; 7],
+            logprob: -4.0,
             times: 4,
-            times_logprob: -4.4,
+            times_logprob: -3.5,
             ..Beam::default()
         };
-        assert_eq!((beam.mean(), beam.text_mean()), (-0.5, -0.1));
+        assert_eq!((beam.mean(), beam.text_mean()), (-0.5, -0.125));
     }
 
     #[test]
