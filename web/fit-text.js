@@ -38,7 +38,8 @@ export function wait(ms) {
 const BASES = {
   measured: "measured",
   calibrated: "calibrated here",
-  said: "from the data sheet",
+  published: "from published runs",
+  stated: "from the data sheet",
   prior: "typical for such devices",
   assumed: "assumed",
 };
