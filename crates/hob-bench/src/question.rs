@@ -113,9 +113,9 @@ impl<'a> Questions<'a> {
 
     fn prompt(&mut self, words: u32) -> Prompt {
         self.made += 1;
-        let mut chance =
+        let mut random =
             SeededRandom::new(self.asker.seed ^ self.made.wrapping_mul(0xA076_1D64_78BD_642F));
-        Prompt::of_rounds(words, &format!("{:06x}", chance.bits() & 0xFF_FFFF))
+        Prompt::of_rounds(words, &format!("{:06x}", random.bits() & 0xFF_FFFF))
     }
 
     fn request_template(&self, max_tokens: u32) -> RequestTemplate<'_> {

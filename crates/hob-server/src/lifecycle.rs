@@ -176,9 +176,9 @@ fn find(context: &RequestContext, name: &str) -> Result<Resident, ApiError> {
     Resident::new(model.name(), &*model).ok_or_else(|| ApiError::NotOurs { name: name.to_owned() })
 }
 
-fn loaded(held: &Resident, wish: &ResidenceRequest) -> Response {
+fn loaded(held: &Resident, request: &ResidenceRequest) -> Response {
     let mut headers = answer_headers(JSON);
-    insert_ignored(&mut headers, &wish.ignored);
+    insert_ignored(&mut headers, &request.ignored);
     (headers, resident(&held.entry())).into_response()
 }
 
@@ -198,9 +198,9 @@ struct LoadProgress {
     loading: LoadFuture,
 }
 
-fn with_progress(progress: LoadProgress, wish: &ResidenceRequest) -> Response {
+fn with_progress(progress: LoadProgress, request: &ResidenceRequest) -> Response {
     let mut headers = answer_headers(LINES);
-    insert_ignored(&mut headers, &wish.ignored);
+    insert_ignored(&mut headers, &request.ignored);
     let first = stream::iter([Ok::<_, Infallible>(progress.line())]);
     let rest = stream::unfold(Some(progress), async |progress| {
         let mut progress = progress?;

@@ -42,9 +42,9 @@ impl ChatSession<'_> {
 
     /// Requests one token after a prompt of this many words.
     fn ask_with_words(&self, words: u32, tools: u32, seed: u64) -> Result<Timeline, BenchError> {
-        let mut chance = SeededRandom::new(self.asker.seed ^ seed);
-        let nonce = format!("{:06x}", chance.bits() & 0xFF_FFFF);
-        let prompt = Prompt::of_words(words, &nonce, &mut chance);
+        let mut random = SeededRandom::new(self.asker.seed ^ seed);
+        let nonce = format!("{:06x}", random.bits() & 0xFF_FFFF);
+        let prompt = Prompt::of_words(words, &nonce, &mut random);
         let shape = Shape { max_tokens: 1, tools, ..SHAPES[0] };
         self.ask_once(self.request_template(shape).bytes(&prompt, 0))
     }

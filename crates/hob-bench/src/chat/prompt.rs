@@ -66,17 +66,17 @@ pub(crate) struct Prompt {
 impl Prompt {
     /// Equal seed and number give the same prompt. Other prompts differ from the first word on.
     pub(crate) fn new(shape: Shape, measure: TokenRate, seed: u64, number: u64) -> Prompt {
-        let mut chance = SeededRandom::new(seed ^ number.wrapping_mul(0xA076_1D64_78BD_642F));
-        let nonce = format!("{:06x}", chance.bits() & 0xFF_FFFF);
+        let mut random = SeededRandom::new(seed ^ number.wrapping_mul(0xA076_1D64_78BD_642F));
+        let nonce = format!("{:06x}", random.bits() & 0xFF_FFFF);
         if let Some(question) = shape.question {
             return Prompt { system: nonce, user: question.to_owned() };
         }
-        Prompt::of_words(measure.words(shape.prompt_tokens), &nonce, &mut chance)
+        Prompt::of_words(measure.words(shape.prompt_tokens), &nonce, &mut random)
     }
 
     /// A prompt of this many random words after the nonce.
-    pub(crate) fn of_words(words: u32, nonce: &str, chance: &mut SeededRandom) -> Prompt {
-        let words: Vec<&str> = (0..words).map(|_| WORDS[chance.below(WORDS.len())]).collect();
+    pub(crate) fn of_words(words: u32, nonce: &str, random: &mut SeededRandom) -> Prompt {
+        let words: Vec<&str> = (0..words).map(|_| WORDS[random.below(WORDS.len())]).collect();
         Prompt { system: nonce.to_owned(), user: words.join(" ") }
     }
 

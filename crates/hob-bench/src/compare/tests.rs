@@ -18,29 +18,29 @@ const RUN_NOISE: f64 = 0.012;
 const DRIFT: f64 = 0.03;
 
 /// An approximately normal value: the sum of 12 uniform values.
-fn normal(chance: &mut SeededRandom) -> f64 {
-    (0..12).map(|_| chance.unit()).sum::<f64>() - 6.0
+fn normal(random: &mut SeededRandom) -> f64 {
+    (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
 }
 
 /// A measured run whose true value is `truth`.
-fn measured_run(chance: &mut SeededRandom, truth: f64, drift: f64) -> f64 {
-    truth * (1.0 + drift) * (1.0 + RUN_NOISE * normal(chance))
+fn measured_run(random: &mut SeededRandom, truth: f64, drift: f64) -> f64 {
+    truth * (1.0 + drift) * (1.0 + RUN_NOISE * normal(random))
 }
 
 /// Runs in the order A B B A, as pairs.
-fn in_turns(chance: &mut SeededRandom, count: usize, truths: [f64; 2]) -> Vec<(f64, f64)> {
+fn in_turns(random: &mut SeededRandom, count: usize, truths: [f64; 2]) -> Vec<(f64, f64)> {
     (0..count)
         .map(|at| {
             let drift = DRIFT * at as f64 / count as f64;
             let [a, b] = truths;
             match at % 2 {
                 0 => {
-                    let first = measured_run(chance, a, drift);
-                    (first, measured_run(chance, b, drift))
+                    let first = measured_run(random, a, drift);
+                    (first, measured_run(random, b, drift))
                 }
                 _ => {
-                    let second = measured_run(chance, b, drift);
-                    (measured_run(chance, a, drift), second)
+                    let second = measured_run(random, b, drift);
+                    (measured_run(random, a, drift), second)
                 }
             }
         })
@@ -53,11 +53,11 @@ fn rule(pairing: Pairing) -> Rule {
 
 /// The metrics of one campaign. The second side takes `times` as long.
 fn campaign(seed: u64, times: f64) -> Vec<ComparedMetric> {
-    let mut chance = SeededRandom::new(seed);
+    let mut random = SeededRandom::new(seed);
     let figures = [(Metric::TtftMs, 80.0), (Metric::TpotMs, 20.0)];
     let pairs: BTreeMap<Metric, Vec<(f64, f64)>> = figures
         .into_iter()
-        .map(|(metric, truth)| (metric, in_turns(&mut chance, 8, [truth, truth * times])))
+        .map(|(metric, truth)| (metric, in_turns(&mut random, 8, [truth, truth * times])))
         .collect();
     paired_figures(&pairs, &rule(Pairing::Paired))
 }
@@ -90,8 +90,8 @@ fn five_percent_more_time_per_token_is_detected() {
 
 #[test]
 fn seven_pairs_are_inconclusive() {
-    let mut chance = SeededRandom::new(1);
-    let pairs = in_turns(&mut chance, 7, [20.0, 30.0]);
+    let mut random = SeededRandom::new(1);
+    let pairs = in_turns(&mut random, 7, [20.0, 30.0]);
     let compared = compare_pairs(Metric::TpotMs, &pairs, &rule(Pairing::Paired));
     assert_eq!(compared.verdict, MetricVerdict::Inconclusive);
     assert_eq!(compared.reason.as_deref(), Some("7 pairs of runs are too few (at least 8)"));
@@ -102,8 +102,8 @@ fn seven_pairs_are_inconclusive() {
 
 #[test]
 fn a_smaller_time_is_faster_and_a_smaller_rate_is_slower() {
-    let mut chance = SeededRandom::new(2);
-    let less = in_turns(&mut chance, 10, [100.0, 90.0]);
+    let mut random = SeededRandom::new(2);
+    let less = in_turns(&mut random, 10, [100.0, 90.0]);
     let word = |metric| compare_pairs(metric, &less, &rule(Pairing::Paired)).finding;
     assert_eq!(word(Metric::TtftMs), "faster");
     assert_eq!(word(Metric::ThroughputTokS), "slower");
@@ -116,11 +116,11 @@ fn a_smaller_time_is_faster_and_a_smaller_rate_is_slower() {
 
 /// A record with its samples, for runs whose true value is known.
 fn sampled(id: u128, runs: usize, tpot_ms: f64) -> SampledRecord {
-    let mut chance = SeededRandom::new(id as u64);
+    let mut random = SeededRandom::new(id as u64);
     let tokens = 64;
-    let sample = |run: u32, chance: &mut SeededRandom| {
-        let gap = (measured_run(chance, tpot_ms, 0.0) * 1e3) as u64;
-        let ttft = (measured_run(chance, 80.0, 0.0) * 1e3) as u64;
+    let sample = |run: u32, random: &mut SeededRandom| {
+        let gap = (measured_run(random, tpot_ms, 0.0) * 1e3) as u64;
+        let ttft = (measured_run(random, 80.0, 0.0) * 1e3) as u64;
         RawSample {
             run,
             t_sched_us: Some(0),
@@ -137,7 +137,7 @@ fn sampled(id: u128, runs: usize, tpot_ms: f64) -> SampledRecord {
             ..RawSample::default()
         }
     };
-    let samples: Vec<RawSample> = (0..runs as u32).map(|run| sample(run, &mut chance)).collect();
+    let samples: Vec<RawSample> = (0..runs as u32).map(|run| sample(run, &mut random)).collect();
     let source = RecordSource { tool: "hob".to_owned(), ..RecordSource::default() };
     let mut record = Record::new(Uuid::from_u128(id), RecordKind::Llm, source);
     record.model.name = "m".to_owned();

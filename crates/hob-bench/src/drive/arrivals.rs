@@ -28,7 +28,7 @@ impl Arrivals {
 
     /// When each of `count` requests is due after the start; None for a closed loop.
     pub(super) fn schedule(&self, count: usize, seed: u64) -> Option<Vec<Duration>> {
-        let mut chance = SeededRandom::new(seed);
+        let mut random = SeededRandom::new(seed);
         let mut at_s = 0.0;
         let mut times = |step: &mut dyn FnMut() -> f64| {
             let next = |_| {
@@ -42,7 +42,7 @@ impl Arrivals {
             Arrivals::Closed { .. } => None,
             Arrivals::Constant { per_second, .. } => Some(times(&mut || 1.0 / per_second)),
             Arrivals::Poisson { per_second, .. } => {
-                Some(times(&mut || -(1.0 - chance.unit()).ln() / per_second))
+                Some(times(&mut || -(1.0 - random.unit()).ln() / per_second))
             }
         }
     }

@@ -32,7 +32,7 @@ pub fn side_by_side(
     let mut both = TwoServers {
         sessions,
         context: other.context.clone(),
-        chance: SeededRandom::new(bench.context.seed),
+        random: SeededRandom::new(bench.context.seed),
         asked: Vec::new(),
         held: Held::Nothing,
         pairs: 0,
@@ -56,7 +56,7 @@ struct TwoServers<'a> {
     sessions: [ChatSession<'a>; 2],
     /// Context of the second server.
     context: RecordContext,
-    chance: SeededRandom,
+    random: SeededRandom,
     /// Words of all prompts, without the first word of each.
     asked: Vec<String>,
     held: Held,
@@ -95,10 +95,10 @@ impl Session for TwoServers<'_> {
         let prompts = self.sessions[0].next_prompts(*cell);
         self.asked.extend(prompts.iter().map(|prompt| prompt.user.clone()));
         // Both addresses may belong to one server, so another first word keeps the prompt out of its cache.
-        let nonce = |chance: &mut SeededRandom| format!("{:06x}", chance.bits() & 0xFF_FFFF);
+        let nonce = |random: &mut SeededRandom| format!("{:06x}", random.bits() & 0xFF_FFFF);
         let others: Vec<Prompt> = prompts
             .iter()
-            .map(|prompt| Prompt { system: nonce(&mut self.chance), user: prompt.user.clone() })
+            .map(|prompt| Prompt { system: nonce(&mut self.random), user: prompt.user.clone() })
             .collect();
         self.pairs += 1;
         self.held = match self.pairs % 2 {

@@ -205,11 +205,11 @@ fn add_noise(wav: Wav, snr_db: f64, seed: u64) -> Wav {
     let squares = wav.samples.iter().map(|sample| f64::from(*sample).powi(2));
     let power = squares.sum::<f64>() / wav.samples.len().max(1) as f64;
     let level = (power / 10_f64.powf(snr_db / 10.0)).sqrt();
-    let mut chance = SeededRandom::new(seed);
+    let mut random = SeededRandom::new(seed);
     let mut normal = || {
         // 1 − unit is never 0, so its logarithm is finite.
-        let radius = (-2.0 * (1.0 - chance.unit()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * chance.unit()).cos()
+        let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * random.unit()).cos()
     };
     let samples = wav.samples.iter().map(|sample| (f64::from(*sample) + level * normal()) as i16);
     Wav { samples: samples.collect(), ..wav }

@@ -42,9 +42,9 @@ impl Ratio {
             return None;
         }
         let n = logs.len();
-        let mut chance = SeededRandom::new(seed);
+        let mut random = SeededRandom::new(seed);
         let mut means: Vec<f64> = (0..RESAMPLES)
-            .map(|_| (0..n).map(|_| logs[chance.below(n)]).sum::<f64>() / n as f64)
+            .map(|_| (0..n).map(|_| logs[random.below(n)]).sum::<f64>() / n as f64)
             .collect();
         means.sort_by(f64::total_cmp);
         let tail = RESAMPLES / 40;
@@ -89,8 +89,8 @@ mod tests {
     use super::*;
 
     fn pairs(times: f64, spread: f64, n: usize, seed: u64) -> Vec<(f64, f64)> {
-        let mut chance = SeededRandom::new(seed);
-        let mut noisy = |value: f64| value * (1.0 + spread * (chance.unit() - 0.5));
+        let mut random = SeededRandom::new(seed);
+        let mut noisy = |value: f64| value * (1.0 + spread * (random.unit() - 0.5));
         (0..n).map(|_| (noisy(100.0), noisy(100.0 * times))).collect()
     }
 

@@ -37,8 +37,8 @@ mod tests {
     #[test]
     fn a_seed_repeats_and_parts_are_spread() {
         let draw = |seed| {
-            let mut chance = SeededRandom::new(seed);
-            (0..1000).map(|_| chance.unit()).collect::<Vec<f64>>()
+            let mut random = SeededRandom::new(seed);
+            (0..1000).map(|_| random.unit()).collect::<Vec<f64>>()
         };
         assert!(draw(7) == draw(7) && draw(7) != draw(8));
         assert!(draw(7).iter().all(|part| (0.0..1.0).contains(part)));

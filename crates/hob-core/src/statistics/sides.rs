@@ -54,8 +54,8 @@ fn rank(n: usize, m: usize) -> usize {
         return ((a * b / 2.0 - half).floor() as usize).max(1);
     }
     let mut below = 0.0;
-    let within = chances(n, m).into_iter().take_while(|chance| {
-        below += chance;
+    let within = chances(n, m).into_iter().take_while(|random| {
+        below += random;
         below <= TAIL
     });
     within.count().max(1)
@@ -69,11 +69,11 @@ fn chances(n: usize, m: usize) -> Vec<f64> {
         let mut row: Vec<Vec<f64>> = vec![vec![1.0]];
         for j in 1..=m {
             let (total, mut sum) = ((i + j) as f64, vec![0.0; i * j + 1]);
-            for (at, chance) in before[j].iter().enumerate() {
-                sum[at + j] += chance * i as f64 / total;
+            for (at, random) in before[j].iter().enumerate() {
+                sum[at + j] += random * i as f64 / total;
             }
-            for (at, chance) in row[j - 1].iter().enumerate() {
-                sum[at] += chance * j as f64 / total;
+            for (at, random) in row[j - 1].iter().enumerate() {
+                sum[at] += random * j as f64 / total;
             }
             row.push(sum);
         }
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn equal_sides_are_called_different_once_in_twenty() {
-        let mut chance = SeededRandom::new(7);
+        let mut random = SeededRandom::new(7);
         let mut side = |times: f64| -> Vec<f64> {
-            (0..8).map(|_| times * (100.0 + 4.0 * (chance.unit() - 0.5))).collect()
+            (0..8).map(|_| times * (100.0 + 4.0 * (random.unit() - 0.5))).collect()
         };
         let (mut outside, mut found) = (0, 0);
         for _ in 0..1000 {

@@ -68,7 +68,7 @@ fn unpacked(
         Arrived::Archive(archive) => archive,
         Arrived::Unpacked(folder) => return Ok(folder),
     };
-    let folder = folder.fresh_work(&format!("members-{index}"))?;
+    let members = folder.fresh_work(&format!("members-{index}"))?;
     let pieces = |file: &&SourceFile| -> Vec<Wanted> {
         let of_this = file.pieces.iter().filter(|piece| piece.package == index);
         of_this
@@ -76,8 +76,8 @@ fn unpacked(
             .collect()
     };
     let wanted: Vec<Wanted> = missing.iter().flat_map(pieces).collect();
-    archive::extract(&archive, &wanted, &folder, watch)?;
-    Ok(folder)
+    archive::extract(&archive, &wanted, &members, watch)?;
+    Ok(members)
 }
 
 struct Members {

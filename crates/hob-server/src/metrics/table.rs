@@ -79,7 +79,7 @@ pub const METRICS: [ServerMetric; 26] = [
     gauge(IN_FLIGHT_MAX, &["model"], "Maximum number of speech requests in flight"),
     gauge(BACKLOG, &["model"], "Audio that the speech requests in flight still need, in seconds"),
     counter(TRANSCRIPT_ANSWERS, &["model", "outcome"], "Transcripts that started"),
-    counter(HEARD, &["model"], "TranscriptSummary audio in milliseconds"),
+    counter(HEARD, &["model"], "Transcribed audio in milliseconds"),
     gauge(TRANSCRIPT_IN_FLIGHT, &["model"], "Transcriptions in flight"),
     gauge(TRANSCRIPT_IN_FLIGHT_MAX, &["model"], "Maximum number of transcriptions in flight"),
     gauge(

@@ -8,13 +8,26 @@ use crate::{User, stderr, stdout};
 
 /// The share of words that are wrong: substituted, missing or added.
 fn word_error_rate(said: &str, heard: &str) -> f64 {
+    let (said, row) = changes(said, heard, 1);
+    row[row.len() - 1] as f64 / said.max(1) as f64
+}
+
+/// The same for a text of which only a part says this: words before and after that part do not count.
+fn word_error_rate_within(said: &str, heard: &str) -> f64 {
+    let (said, row) = changes(said, heard, 0);
+    row.into_iter().min().unwrap_or(0) as f64 / said.max(1) as f64
+}
+
+/// The number of words said, and how many must change for each beginning of what was heard. A word before the first one said
+/// counts `before`.
+fn changes(said: &str, heard: &str, before: usize) -> (usize, Vec<usize>) {
     let words = |text: &str| -> Vec<String> {
         let text = text.to_lowercase().replace('-', " ");
         let cut = text.split_whitespace();
         cut.map(|word| word.chars().filter(|c| c.is_alphanumeric()).collect()).collect()
     };
     let (said, heard) = (words(said), words(heard));
-    let mut row: Vec<usize> = (0..=heard.len()).collect();
+    let mut row: Vec<usize> = (0..=heard.len()).map(|words| words * before).collect();
     for (line, word) in said.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], line + 1);
         for (column, other) in heard.iter().enumerate() {
@@ -23,7 +36,7 @@ fn word_error_rate(said: &str, heard: &str) -> f64 {
             row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
         }
     }
-    row[heard.len()] as f64 / said.len().max(1) as f64
+    (said.len(), row)
 }
 
 #[test]
@@ -35,6 +48,14 @@ fn word_errors_are_substituted_missing_and_added_words() {
         ("one", "", 1.0),
     ] {
         assert_eq!(word_error_rate(said, heard), expected, "{heard}");
+    }
+    for (heard, expected) in [
+        ("zero one two three four five", 0.0),
+        ("zero one too three four five", 0.25),
+        ("zero one two five six", 0.5),
+        ("five six", 1.0),
+    ] {
+        assert_eq!(word_error_rate_within("one two three four", heard), expected, "{heard}");
     }
 }
 
@@ -156,10 +177,11 @@ fn every_english_voice_is_understood() {
         std::fs::write(user.path("work/a.wav"), wav(24_000, &samples)).expect("written");
         let args = ["hear", "--server", &served.url, "a.wav"];
         let text_heard = plain(&stdout(&user.hob(&args).assert().success()));
-        let text = plain(&FIGURES[..voices.len()].join(" "));
-        // One voice that is not understood is a seventh of the words.
-        assert!(word_error_rate(&text, &text_heard) < 0.1, "{voices:?}: {text_heard}");
-        said += &text;
+        for (voice, text) in voices.iter().zip(FIGURES) {
+            let text = plain(text);
+            assert!(word_error_rate_within(&text, &text_heard) < 0.4, "{voice}: {text_heard}");
+            said += &text;
+        }
         heard += &text_heard;
     }
     assert!(word_error_rate(&said, &heard) <= 0.06, "{heard}");

@@ -83,8 +83,7 @@ struct Beam {
     cached: Vec<usize>,
     /// Sum over its tokens, the end included.
     logprob: f32,
-    /// Number of its times, and the sum over them.
-    times: usize,
+    /// The part of the sum that comes from times.
     times_logprob: f32,
 }
 
@@ -99,8 +98,10 @@ impl Beam {
         self.logprob / (self.said.len() + 1) as f32
     }
 
-    fn text_mean(&self) -> f32 {
-        (self.logprob - self.times_logprob) / (self.said.len() - self.times + 1) as f32
+    /// The same without the times: the tokens from `first_time` on.
+    fn text_mean(&self, first_time: u32) -> f32 {
+        let texts = self.said.iter().filter(|token| **token < first_time).count();
+        (self.logprob - self.times_logprob) / (texts + 1) as f32
     }
 }
 
@@ -196,7 +197,7 @@ impl Whisper {
         let text = self.tokens.text(&best.said);
         Ok(Pass {
             avg_logprob: best.mean(),
-            text_logprob: best.text_mean(),
+            text_logprob: best.text_mean(self.tokens.first_timestamp()),
             no_speech: no_speech.exp(),
             temperature: plan.temperature,
             compression: compression(&text),
@@ -237,7 +238,6 @@ impl Whisper {
         for (logprob, index, token) in found {
             let mut beam = Beam { logprob, ..live[index].clone() };
             if token >= self.tokens.first_timestamp() {
-                beam.times += 1;
                 beam.times_logprob += logprob - live[index].logprob;
             }
             if token == self.tokens.end {
@@ -344,13 +344,12 @@ mod tests {
     #[test]
     fn times_do_not_make_a_text_unsure() {
         let beam = Beam {
-            said: vec![7; 7],
+            said: vec![90, 7, 91, 91, 7, 7, 92],
             logprob: -4.0,
-            times: 4,
             times_logprob: -3.5,
             ..Beam::default()
         };
-        assert_eq!((beam.mean(), beam.text_mean()), (-0.5, -0.125));
+        assert_eq!((beam.mean(), beam.text_mean(90)), (-0.5, -0.125));
     }
 
     #[test]
