@@ -44,6 +44,7 @@ const noMicrophone = whyNoMicrophone();
 let talk = null; // the conversation that runs, or the last one
 let shownError = null;
 let shownStages = null;
+let areCaptionsDue = false;
 let silentSince = 0; // infinite once the microphone was heard, because a user who listens is silent
 
 export function currentTalk() {
@@ -108,7 +109,7 @@ function renderTalk() {
   setText(page.notice, talk.notice);
   page.again.hidden = active();
   if (talk.error !== shownError) showError(talk.error);
-  renderCaptions();
+  scheduleCaptions();
   page.stages.hidden = talk.stages === null;
   if (talk.stages !== shownStages && talk.stages) drawStages(stageView, talk.stages);
   shownStages = talk.stages;
@@ -120,8 +121,16 @@ function showError(error) {
   else errorLine.clear();
 }
 
+/** At most once per frame: each drawing measures the whole list, and events may arrive much faster. */
+function scheduleCaptions() {
+  if (areCaptionsDue) return;
+  areCaptionsDue = true;
+  requestAnimationFrame(renderCaptions);
+}
+
 /** Does not scroll while the reader is further up. */
 function renderCaptions() {
+  areCaptionsDue = false;
   const { lines } = talk.captions;
   page.captions.hidden = lines.length === 0;
   const { scrollHeight, scrollTop, clientHeight } = page.captions;

@@ -36,7 +36,9 @@ export function untilHeardMs(page, ms) {
 }
 
 /** Lines as they can be read: who, text, note. */
-export function captionsOf(page) {
+export async function captionsOf(page) {
+  // The page draws them once per frame.
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(drawn)));
   return page.$$eval("#talk-lines li", (all) => all.map((line) => [...line.children].map((part) => (part.hidden ? "" : part.textContent))));
 }
 
