@@ -65,7 +65,7 @@ pub enum Prompts {
 
 /// One combination of shape, load, thinking and cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cell {
+pub struct ChatCell {
     pub shape: Shape,
     pub arrivals: Arrivals,
     pub thinking: ThinkingMode,
@@ -102,7 +102,7 @@ pub struct ChatSession<'a> {
     /// The latest new prompt.
     latest: Option<Prompt>,
     /// Prompts of each cell since its last record.
-    asked: Vec<(Cell, Vec<String>)>,
+    asked: Vec<(ChatCell, Vec<String>)>,
 }
 
 impl<'a> ChatSession<'a> {
@@ -148,12 +148,12 @@ impl<'a> ChatSession<'a> {
     }
 
     /// One cell for each combination of shape, arrivals and thinking mode.
-    pub(crate) fn cells(&self, arrivals: &[Arrivals]) -> Vec<Cell> {
+    pub(crate) fn cells(&self, arrivals: &[Arrivals]) -> Vec<ChatCell> {
         let (thinking_modes, prompts) = (self.thinking_modes(), self.chat.prompts);
         let mut cells = Vec::new();
         for shape in &self.chat.shapes {
             for arrivals in arrivals {
-                let cell = |thinking: &ThinkingMode| Cell {
+                let cell = |thinking: &ThinkingMode| ChatCell {
                     shape: *shape,
                     arrivals: *arrivals,
                     thinking: *thinking,

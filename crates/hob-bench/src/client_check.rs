@@ -12,7 +12,7 @@ use hob_core::statistics::Sample;
 use crate::drive::{Arrivals, Drive, DriveError, DriveResult, Endpoint, EndpointError, Patience};
 use crate::mock::{MockServer, Script, ScriptError, Truth};
 use crate::record::{ErrorSpread, RecordedClientCheck};
-use crate::timeline::{Figures, Protocol, figures, timeline};
+use crate::timeline::{Protocol, RequestFigures, figures, timeline};
 
 /// An error up to this is always allowed, however short the time is.
 const ALLOWED_ERROR_MS_MIN: f64 = 0.2;
@@ -186,7 +186,7 @@ pub fn compare(
 ) -> Result<ClientCheck, ClientCheckError> {
     let truths: BTreeMap<&str, &Truth> =
         truths.iter().map(|truth| (truth.id.as_str(), truth)).collect();
-    let pairs: Vec<(Figures, &Truth)> = driven
+    let pairs: Vec<(RequestFigures, &Truth)> = driven
         .exchanges
         .iter()
         .filter_map(|exchange| {
@@ -198,7 +198,7 @@ pub fn compare(
     if pairs.is_empty() || pairs.len() < requests {
         return Err(ClientCheckError::RequestsFailed { failed: requests - pairs.len(), requests });
     }
-    let errors = |of: fn(&Figures, &Truth) -> Vec<f64>| {
+    let errors = |of: fn(&RequestFigures, &Truth) -> Vec<f64>| {
         Sample::new(pairs.iter().flat_map(|(figures, truth)| of(figures, truth)))
     };
     let chunks: usize = pairs.iter().map(|(figures, _)| figures.gaps_ms.len() + 1).sum();

@@ -15,7 +15,7 @@ pub use aspect::{
     Aspect, IfDifferent, SAME_PROMPTS, aspects, counts_tokens, is_cache_unknown, seed, unfit,
 };
 pub use figure::{ComparedMetric, MetricVerdict, RatioBasis, Rule, compare_pairs, paired_figures};
-pub use noise::Noise;
+pub use noise::NoiseFloor;
 pub use report::{CompareReport, ComparedCell, ReportVerdict, USER_FIGURES, report};
 pub use runs::runs;
 use serde::Serialize;
@@ -71,7 +71,7 @@ pub struct Comparison {
 
 /// Which figures a report has and judges.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Figures {
+pub enum MetricSelection {
     #[default]
     All,
     Only(Vec<Metric>),
@@ -82,8 +82,8 @@ pub struct CompareOptions {
     /// The least difference that matters, in percent. None: the default of the pairing.
     pub threshold_pct: Option<f64>,
     /// Raises the threshold of a figure.
-    pub noise: Noise,
-    pub figures: Figures,
+    pub noise: NoiseFloor,
+    pub figures: MetricSelection,
     /// Refuses records of two machines, whose difference is no regression.
     pub requires_same_machine: bool,
 }

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 pub use attempt::PLACE;
 use attempt::{AttemptOutcome, DECODED_TOKENS, FREE_TOKENS, Trial};
-pub use search::{AttemptResultAt, Search, ServerMemory, Span};
+pub use search::{AttemptResultAt, ContextRange, Search, ServerMemory};
 
 use crate::client_check::{CheckLoad, ClientCheck, check_client};
 use crate::question::Questions;
@@ -28,7 +28,7 @@ use crate::workbench::Workbench;
 /// The range of the search, and the requirement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaxContextOptions {
-    pub span: Span,
+    pub range: ContextRange,
     pub what: What,
     /// Bytes of memory for each token of context, if known; otherwise it is learnt.
     pub bytes_per_token: Option<f64>,
@@ -70,7 +70,7 @@ struct MaxContextRun<'w> {
 
 impl<'w> MaxContextRun<'w> {
     fn new(options: &'w MaxContextOptions) -> MaxContextRun<'w> {
-        let search = Search::new(options.span, options.bytes_per_token);
+        let search = Search::new(options.range, options.bytes_per_token);
         MaxContextRun { options, search, tested: Vec::new(), runs: Runs::default() }
     }
 
@@ -79,7 +79,7 @@ impl<'w> MaxContextRun<'w> {
         let Some(started) = &mut bench.started else {
             return Err(BenchError::NotStarted { what: "a search for the longest context" });
         };
-        let is_fresh = started.places.get(PLACE) == Some(&self.options.span.lo.to_string());
+        let is_fresh = started.places.get(PLACE) == Some(&self.options.range.lo.to_string());
         let mut trial =
             Trial { started, questions, what: self.options.what, is_fresh, waited: Duration::ZERO };
         while let Some(ctx) = self.search.next() {
@@ -201,7 +201,7 @@ impl<'w> MaxContextRun<'w> {
         record.max_context = Some(MaxContext {
             lo_ok: longest,
             hi_fail: fail,
-            granule: Some(options.span.granule),
+            granule: Some(options.range.granule),
             load: started.map(|tried| tried.ctx).max(),
             usable: longest.filter(|_| options.what == What::Usable),
             confirmed: Some(search.confirmed()),

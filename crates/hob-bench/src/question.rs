@@ -8,7 +8,7 @@ use crate::chat::{Prompt, RequestTemplate, TokenRate};
 use crate::drive::{Arrivals, Exchange};
 use crate::runs::{BenchError, Reply};
 use crate::target::Api;
-use crate::timeline::{Figures, RequestFault, Timeline, figures, timeline};
+use crate::timeline::{RequestFault, RequestFigures, Timeline, figures, timeline};
 use crate::workbench::Asker;
 
 /// Words of the two prompts that measure the tokens per word.
@@ -30,7 +30,7 @@ pub(crate) struct Questions<'a> {
 pub(crate) struct ParsedReply {
     exchange: Exchange,
     pub(crate) timeline: Timeline,
-    pub(crate) figures: Option<Figures>,
+    pub(crate) figures: Option<RequestFigures>,
 }
 
 impl ParsedReply {

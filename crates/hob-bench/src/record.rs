@@ -56,7 +56,7 @@ pub struct Record {
     pub kind: RecordKind,
     pub confidence: Confidence,
     pub source: RecordSource,
-    pub time: Span,
+    pub time: RunTime,
     /// Null for an imported run
     pub harness: Option<Harness>,
     pub host: Host,
@@ -94,7 +94,7 @@ impl Record {
             kind,
             confidence: Confidence::default(),
             source,
-            time: Span::default(),
+            time: RunTime::default(),
             harness: None,
             host: Host::default(),
             engine: RecordedEngine::default(),
@@ -291,7 +291,7 @@ pub enum SourceType {
 /// Time of the run; null if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Span {
+pub struct RunTime {
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
 }

@@ -19,7 +19,9 @@ use crate::launch::LaunchError;
 use crate::record::{CountSource, RecordError};
 use crate::target::TargetError;
 use crate::terms::Metric;
-use crate::timeline::{Figures, Flag, RequestFault, SoundFault, Stalls, Timeline, TokenCounts};
+use crate::timeline::{
+    Flag, RequestFault, RequestFigures, SoundFault, Stalls, Timeline, TokenCounts,
+};
 
 /// Why nothing can be measured.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +84,7 @@ impl Reply {
     pub(crate) fn in_words(
         exchange: &Exchange,
         timeline: &Timeline,
-        figures: Option<Figures>,
+        figures: Option<RequestFigures>,
     ) -> Reply {
         let reply = Reply {
             finish: timeline.finish.clone(),

@@ -134,21 +134,21 @@ fn vram_mb() -> Option<f64> {
 
 /// Engine and model of a server.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct ServerFacts {
     pub engine: RecordedEngine,
     pub model: RecordedModel,
 }
 
-impl Facts {
+impl ServerFacts {
     /// What the server reports. The caller adds facts from files or a command line.
-    pub fn reported(target: &Target) -> Facts {
+    pub fn reported(target: &Target) -> ServerFacts {
         let engine = RecordedEngine {
             name: target.engine.clone(),
             version: target.version.clone(),
             ..RecordedEngine::default()
         };
         let model = RecordedModel { name: target.model.clone(), ..RecordedModel::default() };
-        let facts = Facts { engine, model };
+        let facts = ServerFacts { engine, model };
         let mut facts = match target.api {
             Api::Ollama => facts.of_ollama(target),
             Api::OpenAi => facts.of_llama_server(target),
@@ -158,7 +158,7 @@ impl Facts {
         facts
     }
 
-    fn of_ollama(mut self, target: &Target) -> Facts {
+    fn of_ollama(mut self, target: &Target) -> ServerFacts {
         let listed = response_json(target, "/api/tags", None);
         let entries = listed["models"].as_array().cloned().unwrap_or_default();
         let is_this = |entry: &&Value| entry["name"].as_str() == Some(&target.model);
@@ -176,7 +176,7 @@ impl Facts {
     }
 
     /// The weights are hashed if their file is on this machine.
-    fn of_llama_server(mut self, target: &Target) -> Facts {
+    fn of_llama_server(mut self, target: &Target) -> ServerFacts {
         let props = response_json(target, "/props", None);
         let Some(file) = props["model_path"].as_str() else { return self };
         self.engine.name = self.engine.name.or_else(|| Some("llama.cpp".to_owned()));
@@ -283,14 +283,14 @@ mod tests {
             ("model", "abc", 3, None),
         ];
         for (name, content, bytes, format) in rows {
-            let (file, mut facts) = (folder.path().join(name), Facts::default());
+            let (file, mut facts) = (folder.path().join(name), ServerFacts::default());
             std::fs::write(&file, content).expect("a file");
             facts.add_file(&file).expect("it is there");
             let RecordedModel { bytes: got, format: named, sha256, .. } = &facts.model;
             assert_eq!((*got, named.as_deref()), (Some(bytes), format), "{name}");
             assert_eq!(*sha256, Some(hex(&Sha256::digest(content))), "{name}");
         }
-        assert!(Facts::default().add_file(&folder.path().join("none")).is_err());
+        assert!(ServerFacts::default().add_file(&folder.path().join("none")).is_err());
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
                 quant: said.map(str::to_owned).or_else(|| quant(name)),
                 ..RecordedModel::default()
             };
-            let mut facts = Facts { model, ..Facts::default() };
+            let mut facts = ServerFacts { model, ..ServerFacts::default() };
             let file = folder.path().join(file);
             std::fs::write(&file, "weights").expect("a file");
             facts.add_file(&file).expect("it is there");
@@ -330,6 +330,6 @@ mod tests {
             engine: None,
             version: None,
         };
-        assert_eq!(Facts::reported(&target).model.quant.as_deref(), Some("Q4_K_M"));
+        assert_eq!(ServerFacts::reported(&target).model.quant.as_deref(), Some("Q4_K_M"));
     }
 }

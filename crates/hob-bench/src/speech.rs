@@ -10,8 +10,8 @@ mod voice;
 
 use bytes::Bytes;
 
-pub use cell::Cell;
 use cell::Evidence;
+pub use cell::SpeechCell;
 pub use request::Asking;
 pub(crate) use request::Form;
 pub use summary::OnRecord;
@@ -73,7 +73,7 @@ pub struct SpeechSession<'a, 's> {
     /// Receives when the sound of each cell arrived.
     pub(crate) seen: Option<&'s mut OnRecord<'s>>,
     /// Evidence of each cell's latest run since its last record.
-    evidence: Vec<(Cell, Evidence)>,
+    evidence: Vec<(SpeechCell, Evidence)>,
 }
 
 /// A format, and how to request streaming in it.
@@ -112,13 +112,18 @@ impl<'a> SpeechSession<'a, '_> {
     }
 
     /// Every text in every voice and format. All texts of a format come before the next format, because they are compared.
-    pub(crate) fn cells(&self, kind: RecordKind, users: &[usize], rounds: usize) -> Vec<Cell> {
+    pub(crate) fn cells(
+        &self,
+        kind: RecordKind,
+        users: &[usize],
+        rounds: usize,
+    ) -> Vec<SpeechCell> {
         let mut cells = Vec::new();
         for voice in &self.voices {
             for offer in &self.offers {
                 for asking in self.streaming.iter().filter_map(|streaming| streaming.of(*offer)) {
                     for users in users {
-                        cells.extend(self.texts.iter().map(|text| Cell {
+                        cells.extend(self.texts.iter().map(|text| SpeechCell {
                             kind,
                             text: *text,
                             format: offer.format,

@@ -6,7 +6,8 @@ mod limit;
 use jiff::Timestamp;
 
 use crate::chat::{
-    Cell, ChatSession, ChatWorkload, Prompts, Shape, ThinkingChoice, ThinkingMode, context_needed,
+    ChatCell, ChatSession, ChatWorkload, Prompts, Shape, ThinkingChoice, ThinkingMode,
+    context_needed,
 };
 use crate::drive::Arrivals;
 use crate::launch::{LaunchError, Running};
@@ -129,11 +130,11 @@ impl Sweep<'_> {
     }
 
     /// A cell of new prompts, and a cell of repeated prompts.
-    fn cells(&self, length: u32) -> [Cell; 2] {
+    fn cells(&self, length: u32) -> [ChatCell; 2] {
         let (shape, arrivals) =
             (Shape::of_sweep(length, self.options.answer), Arrivals::Closed { users: 1 });
         let thinking = self.thinking;
-        [Prompts::Cold, Prompts::Again(self.options.cached)].map(|prompts| Cell {
+        [Prompts::Cold, Prompts::Again(self.options.cached)].map(|prompts| ChatCell {
             shape,
             arrivals,
             thinking,

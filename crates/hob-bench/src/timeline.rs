@@ -15,7 +15,7 @@ use hob_wire::{
 
 use crate::drive::{End, Exchange};
 use crate::http_response::HttpResponse;
-pub use figures::{Figures, Flag, Stalls, TokenCounts, figures, stalls};
+pub use figures::{Flag, RequestFigures, Stalls, TokenCounts, figures, stalls};
 pub use sound::{ArrivalPoint, PCM_RATE_HZ, SoundFault, SoundFormat, SoundTimeline, sound};
 pub use transcript::{TranscriptTimeline, transcript};
 

@@ -20,7 +20,7 @@ pub use spoken::{SENTENCES, SpokenClips};
 pub(crate) use wav::Wav;
 pub use word_errors::WordErrors;
 
-use cell::{Cell, TranscriptionSession};
+use cell::{TranscriptionCell, TranscriptionSession};
 
 use crate::drive::Arrivals;
 use crate::record::Record;
@@ -80,7 +80,8 @@ impl TranscriptionWorkload {
                     if bench.is_stopped() {
                         return Ok(records);
                     }
-                    let cell = Cell::new(Arc::clone(&set), *streaming, (users, rounds));
+                    let cell =
+                        TranscriptionCell::new(Arc::clone(&set), *streaming, (users, rounds));
                     let cells = session.on_each_server(cell);
                     let (name, started) = (session.name(&cells[0]), Timestamp::now());
                     let runs = run_in_turns(bench, &name, &mut session, &cells)?;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use cell::{Cell, VoiceRuns};
+use cell::{VoiceCell, VoiceRuns};
 
 use crate::drive::Arrivals;
 use crate::record::Record;
@@ -104,7 +104,7 @@ impl VoiceWorkload {
             if bench.is_stopped() {
                 break;
             }
-            let cells = [Cell { users, rounds }];
+            let cells = [VoiceCell { users, rounds }];
             let (name, started) = (session.name(&cells[0]), Timestamp::now());
             let runs = run_in_turns(bench, &name, &mut session, &cells)?;
             for runs in &runs {

@@ -9,7 +9,7 @@ use hob_bench::drive::{
     Arrivals, CONNECTIONS_MAX, Drive, DriveError, DriveResult, Endpoint, Patience,
 };
 use hob_bench::mock::{MockServer, Script};
-use hob_bench::timeline::{Figures, Flag, Protocol, RequestFault, figures, timeline};
+use hob_bench::timeline::{Flag, Protocol, RequestFault, RequestFigures, figures, timeline};
 
 const SHORT: Patience = Patience {
     connect: Duration::from_millis(500),
@@ -40,7 +40,7 @@ fn drive(url: &str, path: &str, count: usize, arrivals: Arrivals) -> DriveResult
     drive.run(&AtomicBool::new(false)).expect("as it was made")
 }
 
-fn one(pairs: &str) -> Result<Figures, RequestFault> {
+fn one(pairs: &str) -> Result<RequestFigures, RequestFault> {
     let mock = mock(pairs);
     let driven = drive(&mock.url(), "/v1/chat/completions", 1, Arrivals::Closed { users: 1 });
     let timeline = timeline(&driven.exchanges[0], Protocol::OpenAi);

@@ -11,24 +11,24 @@ use crate::budget::Shortage;
 
 /// One model's part in a memory that several share.
 pub trait MemoryBroker: fmt::Debug + Send + Sync {
-    /// Whether there can be room at all, as it looks now; asked before anybody waits for it.
+    /// Checks whether memory for the model can become free at all, before a request waits for it.
     ///
     /// # Errors
     /// A load would be refused, with the numbers.
-    fn look(&self) -> Result<(), ModelError>;
+    fn check_room(&self) -> Result<(), ModelError>;
 
-    /// Begins to wait; dropping what it returns gives the wait up.
+    /// Enters the queue for memory. Dropping the result leaves the queue.
     fn queue(&self) -> Box<dyn MemoryRequest>;
 
-    /// Whether another request may begin in this model, which is loaded. Not when it has had its turn
-    /// and others wait for its memory. Counts the request.
-    fn begin(&self) -> bool;
+    /// Whether the loaded model may begin another request, which is then counted. False if it has had its turn
+    /// and other models wait for its memory.
+    fn admit_request(&self) -> bool;
 }
 
 /// A model that waits for room.
 pub trait MemoryRequest: Send {
-    /// Looks again, and makes room where that is possible now.
-    fn ask(&mut self) -> BoxFuture<'_, MemoryDecision>;
+    /// Reserves the memory if it is free now, or if idle models can be unloaded for it.
+    fn try_reserve(&mut self) -> BoxFuture<'_, MemoryDecision>;
 }
 
 /// Memory that is reserved until the model is loaded and its use can be measured.

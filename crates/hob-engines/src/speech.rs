@@ -12,6 +12,6 @@ pub mod units;
 pub mod worker;
 
 pub use client::{SpeechWorker, SpeechWorkerOptions};
-pub use scheduler::Pacing;
+pub use scheduler::WindowLengths;
 pub use units::UnitSource;
 pub use worker::{ServeError, ServeOptions, WarmUp, serve_speech};

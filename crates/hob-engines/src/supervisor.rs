@@ -206,7 +206,7 @@ impl Supervisor {
             Phase::Ready(session) => self.open_in(session, &status),
             Phase::Cold => {
                 if let Some(room) = &self.room {
-                    room.look()?;
+                    room.check_room()?;
                 }
                 Err(self.start_load(&status))
             }
@@ -256,7 +256,7 @@ impl Supervisor {
         session: &Arc<Session>,
         status: &Status,
     ) -> Result<(Arc<Session>, OpenStream), ModelError> {
-        if self.room.as_ref().is_some_and(|room| !room.begin()) {
+        if self.room.as_ref().is_some_and(|room| !room.admit_request()) {
             // Another model loads first, and then this one.
             let both = status.load_times.expected() * 2;
             return Err(ModelError::Loading { retry_after: retry_after(both) });

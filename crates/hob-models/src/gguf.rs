@@ -25,7 +25,7 @@ pub use error::GgufError;
 pub(crate) use error::shown;
 pub use facts::FillIn;
 pub use parts::PartName;
-pub use tensor::{Tensor, TensorType};
+pub use tensor::{GgufTensor, TensorType};
 pub use value::{Scalar, Value};
 
 /// Real files have under 100 keys and under 4,000 tensors.
@@ -41,7 +41,7 @@ const ALIGNMENT_BYTES: u64 = 32;
 pub struct Gguf {
     version: u32,
     metadata: BTreeMap<String, Value>,
-    tensors: Vec<Tensor>,
+    tensors: Vec<GgufTensor>,
     header_bytes: u64,
     file_bytes: u64,
     /// End of the data according to the header.
@@ -99,11 +99,11 @@ impl Gguf {
     }
 
     /// A header that does not come from a file.
-    pub(crate) fn made(metadata: BTreeMap<String, Value>, tensors: Vec<Tensor>) -> Gguf {
+    pub(crate) fn made(metadata: BTreeMap<String, Value>, tensors: Vec<GgufTensor>) -> Gguf {
         Gguf { version: 3, metadata, tensors, header_bytes: 0, file_bytes: 0, needed_bytes: 0 }
     }
 
-    pub(crate) fn with_tensors(self, tensors: Vec<Tensor>) -> Gguf {
+    pub(crate) fn with_tensors(self, tensors: Vec<GgufTensor>) -> Gguf {
         let file_bytes = tensors.iter().fold(0, |sum: u64, t| sum.saturating_add(t.bytes));
         Gguf { tensors, file_bytes, needed_bytes: file_bytes, ..self }
     }
@@ -141,7 +141,7 @@ impl Gguf {
         self.header_bytes
     }
 
-    pub fn tensors(&self) -> &[Tensor] {
+    pub fn tensors(&self) -> &[GgufTensor] {
         &self.tensors
     }
 
@@ -242,7 +242,10 @@ fn metadata(
     Ok(metadata)
 }
 
-fn tensors(source: &mut Source<impl Read + Seek>, count: u64) -> Result<Vec<Tensor>, GgufError> {
+fn tensors(
+    source: &mut Source<impl Read + Seek>,
+    count: u64,
+) -> Result<Vec<GgufTensor>, GgufError> {
     let mut tensors = Vec::new();
     let mut names = HashSet::new();
     for _ in 0..count {

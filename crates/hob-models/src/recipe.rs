@@ -9,7 +9,7 @@ use hob_core::fit::Model;
 use hob_core::machine::Basis;
 use hob_core::weights::Weights;
 
-use crate::gguf::{Gguf, GgufError, Scalar, Tensor, Value};
+use crate::gguf::{Gguf, GgufError, GgufTensor, Scalar, Value};
 
 pub use quant_mix::{QuantMix, UnknownQuant};
 
@@ -115,7 +115,7 @@ pub fn variants(gguf: &Gguf, name: &str) -> Vec<Model> {
 /// # Errors
 /// A tensor cannot be stored in that quant.
 pub fn requantized(gguf: Gguf, mix: QuantMix) -> Result<Gguf, GgufError> {
-    let is_matrix = |tensor: &&Tensor| tensor.dims.len() > 1;
+    let is_matrix = |tensor: &&GgufTensor| tensor.dims.len() > 1;
     let matrices = gguf.tensors().iter().filter(is_matrix);
     let matrices = matrices
         .map(|tensor| layers::Matrix { name: tensor.name.clone(), dims: tensor.dims.clone() });

@@ -22,7 +22,7 @@ const HEADER_BYTES_MAX: u64 = 100_000_000;
 
 /// One tensor in the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tensor {
+pub struct SafetensorsTensor {
     pub name: String,
     pub dtype: String,
     pub dims: Vec<u64>,
@@ -32,7 +32,7 @@ pub struct Tensor {
 /// The header of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    pub tensors: Vec<Tensor>,
+    pub tensors: Vec<SafetensorsTensor>,
     /// End of the file according to the header.
     pub needed_bytes: u64,
 }
@@ -80,7 +80,7 @@ fn unreadable(error: io::Error) -> SafetensorsError {
 }
 
 /// All tensors, and the end of the last one.
-fn tensors(json: &[u8]) -> Result<(Vec<Tensor>, u64), SafetensorsError> {
+fn tensors(json: &[u8]) -> Result<(Vec<SafetensorsTensor>, u64), SafetensorsError> {
     let entries: entries::Entries = serde_json::from_slice(json)
         .map_err(|error| SafetensorsError::NotJson { detail: error.to_string() })?;
     let mut tensors = Vec::new();
@@ -93,17 +93,20 @@ fn tensors(json: &[u8]) -> Result<(Vec<Tensor>, u64), SafetensorsError> {
     Ok((tensors, end))
 }
 
-fn tensor(name: String, said: entries::Said) -> Result<(Tensor, u64), SafetensorsError> {
+fn tensor(
+    name: String,
+    entry: entries::TensorEntry,
+) -> Result<(SafetensorsTensor, u64), SafetensorsError> {
     let wrong = |reason| SafetensorsError::Tensor { name: shown(&name), reason };
-    let dtype = said.dtype.ok_or_else(|| wrong("has no dtype"))?;
-    let dims = said.shape.ok_or_else(|| wrong("has no shape"))?;
-    let offsets = said.data_offsets.ok_or_else(|| wrong("does not say where its data is"))?;
+    let dtype = entry.dtype.ok_or_else(|| wrong("has no dtype"))?;
+    let dims = entry.shape.ok_or_else(|| wrong("has no shape"))?;
+    let offsets = entry.data_offsets.ok_or_else(|| wrong("does not say where its data is"))?;
     let (start, end) = offsets;
     let bytes = end.checked_sub(start).ok_or_else(|| wrong("ends before it begins"))?;
-    Ok((Tensor { name, dtype: shown(&dtype), dims, bytes }, end))
+    Ok((SafetensorsTensor { name, dtype: shown(&dtype), dims, bytes }, end))
 }
 
-impl Tensor {
+impl SafetensorsTensor {
     /// `None` if the product overflows.
     pub fn numbers(&self) -> Option<u64> {
         self.dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(*dim))
@@ -128,7 +131,7 @@ mod tests {
             "a": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]},
             "b": {"dtype": "I32", "shape": [], "data_offsets": [12, 16]}}"#;
         let header = Header::read(&*file(json)).expect("a sound header");
-        let tensor = |name: &str, dtype: &str, dims: &[u64], bytes| Tensor {
+        let tensor = |name: &str, dtype: &str, dims: &[u64], bytes| SafetensorsTensor {
             name: name.into(),
             dtype: dtype.into(),
             dims: dims.into(),

@@ -5,7 +5,6 @@ mod clause;
 mod conversation;
 mod endpoint;
 mod faults;
-mod hearing;
 mod interface;
 mod limits;
 mod listener;
@@ -16,6 +15,7 @@ mod prompt;
 mod response;
 mod session;
 mod spoken;
+mod turn_transcript;
 mod voice;
 
 pub use interface::{

@@ -12,7 +12,6 @@ use hob_core::realtime::{RealtimeEvent, RealtimeSettings};
 
 use crate::conversation::Conversation;
 use crate::faults::invalid;
-use crate::hearing::Hearing;
 use crate::interface::{SessionEffect, SessionInput, SessionOptions};
 use crate::limits::SESSION_MAX;
 use crate::listener::Listener;
@@ -20,6 +19,7 @@ use crate::marks::TurnMarks;
 use crate::outbox::Outbox;
 use crate::playback::Playback;
 use crate::response::Response;
+use crate::turn_transcript::TurnTranscript;
 use answers::Speculation;
 use turns::Turn;
 
@@ -33,7 +33,7 @@ pub struct VoiceSession {
     /// The turn that the person has not finished.
     turn: Option<Turn>,
     /// Transcripts of committed turns that are not complete.
-    hearings: Vec<Hearing>,
+    transcripts: Vec<TurnTranscript>,
     /// At most one of them belongs to the conversation.
     responses: Vec<Response>,
     speculation: Option<Speculation>,
@@ -61,7 +61,7 @@ impl VoiceSession {
             conversation: Conversation::default(),
             listener: Listener::new(detector),
             turn: None,
-            hearings: Vec::new(),
+            transcripts: Vec::new(),
             responses: Vec::new(),
             speculation: None,
             due: None,

@@ -6,7 +6,7 @@ use hob_core::{ModelError, TranscriptEvent};
 use crate::marks::TurnMarks;
 
 #[derive(Debug)]
-pub(crate) struct Hearing {
+pub(crate) struct TurnTranscript {
     pub(crate) stream: u64,
     pub(crate) item_id: String,
     /// The stream has been given all its sound.
@@ -23,9 +23,9 @@ pub(crate) struct Hearing {
     has_interim: bool,
 }
 
-impl Hearing {
-    pub(crate) fn new(stream: u64, item_id: String, is_shown: bool) -> Hearing {
-        Hearing {
+impl TurnTranscript {
+    pub(crate) fn new(stream: u64, item_id: String, is_shown: bool) -> TurnTranscript {
+        TurnTranscript {
             stream,
             item_id,
             sound_ended: false,
@@ -141,16 +141,16 @@ mod tests {
 
     #[test]
     fn a_transcript_that_starts_over_shows_no_text_twice() {
-        let mut hearing = Hearing::new(1, "item_1".to_owned(), true);
+        let mut transcript = TurnTranscript::new(1, "item_1".to_owned(), true);
         let delta = |text: &str| Some(Ok(TranscriptEvent::Delta(text.to_owned())));
-        hearing.take(delta(" Good"));
-        assert_eq!(hearing.next_delta().as_deref(), Some("Good"));
-        hearing.restart(2);
-        hearing.take(delta(" Go"));
-        assert_eq!(hearing.next_delta(), None);
-        hearing.take(delta("od morning"));
-        assert_eq!(hearing.next_delta().as_deref(), Some(" morning"));
-        hearing.take(Some(Ok(TranscriptEvent::Done(TranscriptSummary::default()))));
-        assert_eq!(hearing.text(), "Good morning");
+        transcript.take(delta(" Good"));
+        assert_eq!(transcript.next_delta().as_deref(), Some("Good"));
+        transcript.restart(2);
+        transcript.take(delta(" Go"));
+        assert_eq!(transcript.next_delta(), None);
+        transcript.take(delta("od morning"));
+        assert_eq!(transcript.next_delta().as_deref(), Some(" morning"));
+        transcript.take(Some(Ok(TranscriptEvent::Done(TranscriptSummary::default()))));
+        assert_eq!(transcript.text(), "Good morning");
     }
 }

@@ -15,14 +15,14 @@ use crate::request_value::tokens;
 /// Checked when it was written, so that no request fails for it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
-    set: Said,
-    default: Said,
+    set: ParameterValues,
+    default: ParameterValues,
     drop: Vec<String>,
 }
 
-/// What part of a request says.
+/// Parameters of a request. Absent ones are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Said {
+struct ParameterValues {
     sampling: Sampling,
     tokens_max: Option<u32>,
     stop: Vec<String>,
@@ -53,7 +53,11 @@ impl Parameters {
     /// # Errors
     /// A parameter has a value that no request could have.
     pub fn parse(set: &str, default: &str, drop: Vec<String>) -> Result<Parameters, WireError> {
-        Ok(Parameters { set: Said::parse(set)?, default: Said::parse(default)?, drop })
+        Ok(Parameters {
+            set: ParameterValues::parse(set)?,
+            default: ParameterValues::parse(default)?,
+            drop,
+        })
     }
 
     /// Drops fields first, then sets fields, then fills absent fields with defaults. Among several aliases, the
@@ -63,11 +67,11 @@ impl Parameters {
             return;
         }
         several.iter().flat_map(|one| &one.drop).for_each(|name| leave_out(request, name));
-        let mut said = Said::default();
-        several.iter().rev().for_each(|one| said.fill_from(&one.set));
-        said.fill_from(&Said::of(request));
-        several.iter().rev().for_each(|one| said.fill_from(&one.default));
-        said.put(request);
+        let mut values = ParameterValues::default();
+        several.iter().rev().for_each(|one| values.fill_from(&one.set));
+        values.fill_from(&ParameterValues::of(request));
+        several.iter().rev().for_each(|one| values.fill_from(&one.default));
+        values.put(request);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -75,14 +79,14 @@ impl Parameters {
     }
 }
 
-impl Said {
-    fn parse(json: &str) -> Result<Said, WireError> {
+impl ParameterValues {
+    fn parse(json: &str) -> Result<ParameterValues, WireError> {
         let mut fields = Fields::parse(json.as_bytes())?;
         let mut ignored = Vec::new();
         let sent: AliasFields = fields.read()?;
         let mut sampling: SamplingFields = fields.read()?;
         let effort = sent.reasoning_effort.or(sent.think).map(effort_of);
-        Ok(Said {
+        Ok(ParameterValues {
             sampling: sampling.sampling(&mut ignored)?,
             tokens_max: sent.max_completion_tokens.or(sent.max_tokens),
             stop: sampling.stop()?,
@@ -92,8 +96,8 @@ impl Said {
         })
     }
 
-    fn of(request: &ChatRequest) -> Said {
-        Said {
+    fn of(request: &ChatRequest) -> ParameterValues {
+        ParameterValues {
             sampling: request.sampling.clone(),
             tokens_max: request.tokens_max,
             stop: request.stop.clone(),
@@ -104,7 +108,7 @@ impl Said {
     }
 
     /// Takes from `other` what is absent here.
-    fn fill_from(&mut self, other: &Said) {
+    fn fill_from(&mut self, other: &ParameterValues) {
         let (mine, theirs) = (&mut self.sampling, &other.sampling);
         mine.temperature = mine.temperature.or(theirs.temperature);
         mine.top_p = mine.top_p.or(theirs.top_p);
@@ -131,7 +135,7 @@ impl Said {
     }
 
     fn put(self, request: &mut ChatRequest) {
-        let Said { sampling, tokens_max, stop, thinking, keep_alive, extra } = self;
+        let ParameterValues { sampling, tokens_max, stop, thinking, keep_alive, extra } = self;
         let extra = (!extra.is_empty()).then(|| JsonText::parsed(Value::Object(extra).to_string()));
         request.sampling = sampling;
         request.tokens_max = tokens_max;

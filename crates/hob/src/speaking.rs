@@ -31,7 +31,7 @@ struct Outputs {
 
 /// Figures of the finished sound.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Figures {
+pub(crate) struct SoundFigures {
     pub(crate) sound_s: f64,
     pub(crate) first_audio: Duration,
     /// Time spent waiting for sound. Unknown with a player, because
@@ -39,7 +39,7 @@ pub(crate) struct Figures {
     pub(crate) waited: Option<Duration>,
 }
 
-impl Figures {
+impl SoundFigures {
     /// For people: "3.2 s of sound, the first after 112 ms, made 4.1 times as fast as it plays".
     pub(crate) fn sentence(&self) -> String {
         let first_ms = self.first_audio.as_millis();
@@ -102,7 +102,7 @@ pub(crate) async fn deliver(
     to: Destination,
     mut progress: Progress,
     asked: Instant,
-) -> CliResult<Figures> {
+) -> CliResult<SoundFigures> {
     let rate_hz = stream.sample_rate_hz;
     let mut outputs = Outputs::open(to, rate_hz)?;
     let mut waited = Duration::ZERO;
@@ -131,7 +131,7 @@ pub(crate) async fn deliver(
     // Stops the engine before waiting for the player, in case the reader left early.
     drop((stream, progress));
     outputs.finish().await?;
-    Ok(Figures { sound_s: seconds(samples_heard, rate_hz), first_audio, waited })
+    Ok(SoundFigures { sound_s: seconds(samples_heard, rate_hz), first_audio, waited })
 }
 
 fn seconds(samples: u64, rate_hz: u32) -> f64 {
@@ -185,7 +185,7 @@ mod tests {
     async fn to_file(
         folder: &std::path::Path,
         events: Vec<Result<SpeechEvent, ModelError>>,
-    ) -> CliResult<Figures> {
+    ) -> CliResult<SoundFigures> {
         let printer = Printer::new(Volume::ErrorsOnly);
         let sink = Sink::open(&folder.join("a.pcm")).expect("a sink");
         let to = Destination { file: Some((AudioFormat::Pcm, sink)), player: None };
@@ -228,9 +228,9 @@ mod tests {
     fn figures_say_only_what_was_measured() {
         let first_audio = Duration::from_millis(112);
         let waited = Some(Duration::from_millis(800));
-        let figures = Figures { sound_s: 3.2, first_audio, waited };
+        let figures = SoundFigures { sound_s: 3.2, first_audio, waited };
         assert_eq!(figures.sentence(), "3.2 s of sound, the first after 112 ms, RTF 0.25");
-        let played = Figures { waited: None, ..figures };
+        let played = SoundFigures { waited: None, ..figures };
         assert_eq!(played.sentence(), "3.2 s of sound, the first after 112 ms");
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use hob_bench::drive::{Arrivals, Drive, DriveResult, End, Endpoint, Exchange, Patience};
 use hob_bench::timeline::{
-    Figures, Flag, PCM_RATE_HZ, Protocol, SoundFormat, figures, sound, timeline,
+    Flag, PCM_RATE_HZ, Protocol, RequestFigures, SoundFormat, figures, sound, timeline,
 };
 use hob_core::statistics::Sample;
 use serde_json::{Value, json};
@@ -161,10 +161,10 @@ fn stall() -> Result<Vec<Row>> {
 
 /// C: four tokens in a chunk, with and without the server's counts.
 fn packed() -> Result<Vec<Row>> {
-    let tpot_ms = |figures: &Figures| figures.tpot_ms.unwrap_or(0.0);
+    let tpot_ms = |figures: &RequestFigures| figures.tpot_ms.unwrap_or(0.0);
     let counted = answers("tokens_per_chunk=4")?;
     let uncounted = answers("tokens_per_chunk=4,usage=nothing")?;
-    let is_flagged = |figures: &&Figures| figures.flags.contains(&Flag::CountsMissing);
+    let is_flagged = |figures: &&RequestFigures| figures.flags.contains(&Flag::CountsMissing);
     let flagged = uncounted.iter().filter(is_flagged).count() as f64 / uncounted.len() as f64;
     Ok(vec![
         row(
@@ -263,15 +263,15 @@ fn speech(mock: &Mock, text: &str) -> Result<hob_bench::timeline::SoundTimeline>
 }
 
 /// Figures of 16 answers to four users.
-fn answers(script: &str) -> Result<Vec<Figures>> {
+fn answers(script: &str) -> Result<Vec<RequestFigures>> {
     let mock = Mock::start(&format!("ttft_ms=100,itl_ms=20,{script}"))?;
     let driven = chat(&mock, 16, Arrivals::Closed { users: 4 })?;
     let figures = |exchange: &Exchange| figures(&timeline(exchange, Protocol::OpenAi), None);
-    let all: Option<Vec<Figures>> = driven.exchanges.iter().map(figures).collect();
+    let all: Option<Vec<RequestFigures>> = driven.exchanges.iter().map(figures).collect();
     all.context("an answer is broken")
 }
 
-fn median(all: &[Figures], of: impl Fn(&Figures) -> f64) -> Result<f64> {
+fn median(all: &[RequestFigures], of: impl Fn(&RequestFigures) -> f64) -> Result<f64> {
     Sample::new(all.iter().map(of)).median().context("answers")
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::prompt::Prompt;
 use super::request::RequestTemplate;
-use super::{Cell, ChatSession, Prompts, ThinkingMode};
+use super::{ChatCell, ChatSession, Prompts, ThinkingMode};
 use bytes::Bytes;
 use jiff::Timestamp;
 
@@ -15,7 +15,7 @@ use crate::record::sha256_hex;
 use crate::runs::{BenchError, CellSummary, Reply, Run, Runs, WARMUP_RUNS_MAX};
 use crate::session::Session;
 use crate::terms::Metric;
-use crate::timeline::{Figures, Flag, Timeline, figures, timeline};
+use crate::timeline::{Flag, RequestFigures, Timeline, figures, timeline};
 
 const OPEN_REQUESTS_MIN: usize = 8;
 /// Longer prompts warm up once: each takes minutes, and the first of them reads all weights.
@@ -24,15 +24,15 @@ const WARM_TOKENS_MAX: u32 = 8192;
 const TPOT_MS_ASSUMED: f64 = 20.0;
 
 impl Session for ChatSession<'_> {
-    type Cell = Cell;
+    type Cell = ChatCell;
 
-    fn name(&self, cell: &Cell) -> String {
+    fn name(&self, cell: &ChatCell) -> String {
         cell.name()
     }
 
     fn measure_run(
         &mut self,
-        cell: &Cell,
+        cell: &ChatCell,
         client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
         let prompts = self.next_prompts(*cell);
@@ -44,17 +44,17 @@ impl Session for ChatSession<'_> {
         self.ask(*cell, &prompts, client_check)
     }
 
-    fn leading(&self, cell: &Cell) -> &'static [Metric] {
+    fn leading(&self, cell: &ChatCell) -> &'static [Metric] {
         cell.leading()
     }
 
-    fn pace(&self, cell: &Cell, warm: &Run) -> Option<CheckLoad> {
+    fn pace(&self, cell: &ChatCell, warm: &Run) -> Option<CheckLoad> {
         cell.pace(warm)
     }
 
     fn summarise<'r>(
         &mut self,
-        cell: &Cell,
+        cell: &ChatCell,
         runs: &'r Runs,
         started: Timestamp,
     ) -> CellSummary<'r> {
@@ -64,12 +64,12 @@ impl Session for ChatSession<'_> {
         ChatSession::summarise(self, *cell, runs, started, prompts_sha256)
     }
 
-    fn warmups_max(&self, cell: &Cell) -> usize {
+    fn warmups_max(&self, cell: &ChatCell) -> usize {
         if cell.shape.prompt_tokens > WARM_TOKENS_MAX { 1 } else { WARMUP_RUNS_MAX }
     }
 }
 
-impl Cell {
+impl ChatCell {
     /// Maximum number of connections at the same time.
     pub fn users(&self) -> usize {
         self.arrivals.connections()
@@ -111,14 +111,14 @@ impl Cell {
 
 impl ChatSession<'_> {
     /// The prompts of one run.
-    pub(crate) fn next_prompts(&mut self, cell: Cell) -> Vec<Prompt> {
+    pub(crate) fn next_prompts(&mut self, cell: ChatCell) -> Vec<Prompt> {
         (0..self.requests(cell)).map(|_| self.next_prompt(cell)).collect()
     }
 
     /// Sends these prompts once.
     pub(crate) fn ask(
         &self,
-        cell: Cell,
+        cell: ChatCell,
         prompts: &[Prompt],
         client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
@@ -129,7 +129,7 @@ impl ChatSession<'_> {
         Ok(self.decoded(cell, driven, client_check))
     }
 
-    fn requests(&self, cell: Cell) -> usize {
+    fn requests(&self, cell: ChatCell) -> usize {
         if let Prompts::Again(times) = cell.prompts {
             return times;
         }
@@ -141,7 +141,7 @@ impl ChatSession<'_> {
         }
     }
 
-    fn form_of(&self, cell: Cell) -> RequestTemplate<'_> {
+    fn form_of(&self, cell: ChatCell) -> RequestTemplate<'_> {
         let switch = match cell.thinking {
             ThinkingMode::Off(switch) => Some(switch),
             ThinkingMode::AsIs { .. } | ThinkingMode::CannotDisable => None,
@@ -149,7 +149,7 @@ impl ChatSession<'_> {
         RequestTemplate { switch, ..self.request_template(cell.shape) }
     }
 
-    fn next_prompt(&mut self, cell: Cell) -> Prompt {
+    fn next_prompt(&mut self, cell: ChatCell) -> Prompt {
         match cell.prompts {
             Prompts::Cold => {
                 let prompt = self.prompt(cell.shape);
@@ -161,7 +161,12 @@ impl ChatSession<'_> {
         }
     }
 
-    fn decoded(&self, cell: Cell, driven: DriveResult, client_check: Option<&ClientCheck>) -> Run {
+    fn decoded(
+        &self,
+        cell: ChatCell,
+        driven: DriveResult,
+        client_check: Option<&ClientCheck>,
+    ) -> Run {
         let protocol = self.asker.target.api.protocol();
         let tokens_max = Some(cell.shape.max_tokens);
         let answers: Vec<ParsedAnswer<'_>> = driven
@@ -196,12 +201,12 @@ fn add_prompt_rate(reply: &mut Reply) {
 struct ParsedAnswer<'a> {
     exchange: &'a Exchange,
     timeline: Timeline,
-    figures: Option<Figures>,
+    figures: Option<RequestFigures>,
 }
 
 impl ParsedAnswer<'_> {
     /// `error_ms` is the client's own error, if it is known yet.
-    fn reply(self, cell: Cell, error_ms: Option<f64>) -> Reply {
+    fn reply(self, cell: ChatCell, error_ms: Option<f64>) -> Reply {
         let ParsedAnswer { exchange, timeline, mut figures } = self;
         if let (Some(figures), Some(error_ms)) = (&mut figures, error_ms)
             && figures.prefill_tok_s.is_none()
@@ -227,7 +232,7 @@ impl ParsedAnswer<'_> {
 
 /// Tokens and answers per second while all users have a request running. In an open loop: from the first request to the
 /// last answer.
-fn rates(answers: &[ParsedAnswer<'_>], cell: Cell) -> std::collections::BTreeMap<Metric, f64> {
+fn rates(answers: &[ParsedAnswer<'_>], cell: ChatCell) -> std::collections::BTreeMap<Metric, f64> {
     let full = match cell.arrivals {
         Arrivals::Closed { users } => users,
         Arrivals::Constant { .. } | Arrivals::Poisson { .. } => 1,

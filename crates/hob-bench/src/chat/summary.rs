@@ -4,7 +4,7 @@
 use hob_core::statistics::Sample;
 use jiff::Timestamp;
 
-use super::{Cell, ChatSession, Prompts, SHAPES_VERSION, Shape, ThinkingMode};
+use super::{ChatCell, ChatSession, Prompts, SHAPES_VERSION, Shape, ThinkingMode};
 use crate::drive::Arrivals;
 use crate::record::{
     Arrival, Cache, Connection, CountSource, Doubt, Loop, PromptTokens, Reasoning, RecordKind,
@@ -24,7 +24,7 @@ impl ChatSession<'_> {
     /// Describes the runs of a cell.
     pub(crate) fn summarise<'r>(
         &self,
-        cell: Cell,
+        cell: ChatCell,
         runs: &'r Runs,
         started: Timestamp,
         prompts_sha256: String,
@@ -62,7 +62,7 @@ impl ChatSession<'_> {
     }
 
     /// The cache state that the server's counts prove. For a cold prompt, up to the measured template may be cached.
-    fn cache(&self, cell: Cell, runs: &Runs) -> (Cache, bool) {
+    fn cache(&self, cell: ChatCell, runs: &Runs) -> (Cache, bool) {
         let counts = |reply: &Reply| {
             let tokens = reply.tokens?;
             tokens.cached.zip(tokens.prompt)
@@ -88,7 +88,7 @@ fn all_reach_the_limit(runs: &Runs) -> bool {
 }
 
 /// Whether answers are shorter than planned. The answer to a real question may have any length.
-fn has_short_answers(cell: Cell, runs: &Runs) -> bool {
+fn has_short_answers(cell: ChatCell, runs: &Runs) -> bool {
     let wanted = WHOLE_SHARE * f64::from(cell.shape.max_tokens);
     let is_short =
         |reply: &Reply| reply.tokens.is_some_and(|tokens| f64::from(tokens.completion) < wanted);
@@ -103,7 +103,7 @@ fn is_proven(planned: Cache, cached: u32, prompt: u32, template: u32) -> bool {
     }
 }
 
-fn invalid(cell: Cell, runs: &Runs, cache: Cache) -> Vec<String> {
+fn invalid(cell: ChatCell, runs: &Runs, cache: Cache) -> Vec<String> {
     let mut reasons = Vec::new();
     if cell.thinking == ThinkingMode::CannotDisable {
         reasons.push("thinking cannot be turned off".to_owned());
@@ -118,7 +118,7 @@ fn invalid(cell: Cell, runs: &Runs, cache: Cache) -> Vec<String> {
 
 /// Whether the server cut prompts. A server with a shorter context may drop a part of a prompt without an error. Cached prompts are
 /// not checked, because some servers do not count them; real questions have no planned length.
-fn cut_prompt_reason(cell: Cell, runs: &Runs) -> Option<String> {
+fn cut_prompt_reason(cell: ChatCell, runs: &Runs) -> Option<String> {
     let Shape { prompt_tokens, question, .. } = cell.shape;
     if cell.prompts != Prompts::Cold || question.is_some() {
         return None;
@@ -131,7 +131,7 @@ fn cut_prompt_reason(cell: Cell, runs: &Runs) -> Option<String> {
     })
 }
 
-fn workload(cell: Cell, runs: &Runs) -> RecordedWorkload {
+fn workload(cell: ChatCell, runs: &Runs) -> RecordedWorkload {
     let shape = cell.shape;
     let counted = |reply: &Reply| reply.tokens?.prompt.map(f64::from);
     let prompt = Sample::new(runs.answered().filter_map(counted));
@@ -205,7 +205,7 @@ mod tests {
             let run = crate::runs::Run { replies: vec![reply], ..Default::default() };
             Runs { runs: vec![run], ..Runs::default() }
         };
-        let cell = |shape| Cell {
+        let cell = |shape| ChatCell {
             shape,
             arrivals: Arrivals::Closed { users: 1 },
             thinking: ThinkingMode::AsIs { thinks: false },

@@ -7,7 +7,7 @@ use hob_core::statistics::{Finding, PAIRS_MIN, RUNS_MIN, Ratio, Sample};
 use serde::Serialize;
 
 use super::aspect::counts_tokens;
-use super::{CompareOptions, Noise, Pairing, SampledRecord, has_direction, runs};
+use super::{CompareOptions, NoiseFloor, Pairing, SampledRecord, has_direction, runs};
 use crate::record::Spread;
 use crate::terms::{Better, Metric};
 
@@ -18,7 +18,7 @@ pub struct Rule {
     /// Smallest difference that matters.
     pub threshold_pct: f64,
     /// How much equal runs differ. Replaces the threshold where it is larger.
-    pub noise: Noise,
+    pub noise: NoiseFloor,
     /// Seed of the bootstrap.
     pub seed: u64,
 }

@@ -8,15 +8,15 @@ use crate::terms::Metric;
 
 /// Noise of each figure in percent.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Noise(BTreeMap<Metric, f64>);
+pub struct NoiseFloor(BTreeMap<Metric, f64>);
 
-impl Noise {
+impl NoiseFloor {
     /// The largest ends of the 95 % intervals between any two of these records.
     ///
     /// # Errors
     /// Two records must not be compared; the error is the reason.
-    pub fn learned(same: &[SampledRecord]) -> Result<Noise, String> {
-        let mut noise = Noise::default();
+    pub fn learned(same: &[SampledRecord]) -> Result<NoiseFloor, String> {
+        let mut noise = NoiseFloor::default();
         for (at, first) in same.iter().enumerate() {
             for second in &same[at + 1..] {
                 noise.learn(first, second)?;

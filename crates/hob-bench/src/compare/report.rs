@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::aspect::{is_same_machine, required_equal};
 use super::{
-    CompareOptions, ComparedMetric, Comparison, Figures, MetricVerdict, SampledRecord, compare,
+    CompareOptions, ComparedMetric, Comparison, MetricSelection, MetricVerdict, SampledRecord,
+    compare,
 };
 use crate::display;
 use crate::record::{Reasoning, Record};
@@ -72,7 +73,7 @@ pub fn report(
     } else {
         matched(base, new)
     };
-    let cell = |(name, base, new): Cell| {
+    let cell = |(name, base, new): CellPair| {
         let mut comparison = compare(&base, &new, options);
         select(&mut comparison, &options.figures);
         let is_moved = !is_same_machine(&base[0].record, &new[0].record);
@@ -99,8 +100,8 @@ fn is_one_cell(side: &[SampledRecord]) -> bool {
 
 /// Keeps the selected figures. Time per token and its inverse are one fact, so the rate is dropped if there is a time:
 /// one change must not count twice.
-fn select(comparison: &mut Comparison, figures: &Figures) {
-    let Figures::Only(figures) = figures else { return };
+fn select(comparison: &mut Comparison, figures: &MetricSelection) {
+    let MetricSelection::Only(figures) = figures else { return };
     let has_pace = figures.contains(&Metric::TpotMs)
         && comparison.figures.iter().any(|figure| figure.metric == Metric::TpotMs);
     comparison.figures.retain(|figure| {
@@ -120,9 +121,9 @@ fn verdict(cells: &[ComparedCell]) -> ReportVerdict {
     }
 }
 
-type Cell = (String, Vec<SampledRecord>, Vec<SampledRecord>);
+type CellPair = (String, Vec<SampledRecord>, Vec<SampledRecord>);
 
-fn matched(base: &[SampledRecord], new: &[SampledRecord]) -> (Vec<Cell>, Vec<String>) {
+fn matched(base: &[SampledRecord], new: &[SampledRecord]) -> (Vec<CellPair>, Vec<String>) {
     let mut cells: BTreeMap<Vec<Option<String>>, [Vec<SampledRecord>; 2]> = BTreeMap::new();
     for (side, all) in [base, new].into_iter().enumerate() {
         for record in all {

@@ -165,7 +165,7 @@ fn without_samples(one: &SampledRecord) -> SampledRecord {
 
 /// The options of `--fail-on-regression`.
 fn judging(options: &CompareOptions) -> CompareOptions {
-    let figures = Figures::Only(USER_FIGURES.to_vec());
+    let figures = MetricSelection::Only(USER_FIGURES.to_vec());
     CompareOptions { figures, requires_same_machine: true, ..options.clone() }
 }
 
@@ -363,7 +363,7 @@ fn a_report_counts_only_proven_regressions_and_has_a_summary() {
             &base,
             &slow,
             &CompareOptions {
-                figures: Figures::Only(vec![Metric::TtftMs]),
+                figures: MetricSelection::Only(vec![Metric::TtftMs]),
                 ..CompareOptions::default()
             }
         )
@@ -401,7 +401,7 @@ fn a_report_without_a_comparison_has_not_passed() {
 #[test]
 fn learned_noise_raises_the_threshold() {
     let noisy = [sampled(1, 8, 20.0), sampled(2, 8, 21.6)];
-    let noise = Noise::learned(&noisy).expect("of one thing");
+    let noise = NoiseFloor::learned(&noisy).expect("of one thing");
     let learned = noise.noise_pct(Metric::TpotMs).expect("a figure");
     assert!((8.0..12.0).contains(&learned), "{learned}");
     let wish = CompareOptions { noise, ..CompareOptions::default() };
@@ -416,7 +416,7 @@ fn learned_noise_raises_the_threshold() {
     let mut other = sampled(5, 8, 20.0);
     other.record.workload.concurrency = Some(4);
     assert_eq!(
-        Noise::learned(&[sampled(1, 8, 20.0), other]),
+        NoiseFloor::learned(&[sampled(1, 8, 20.0), other]),
         Err("different number of users: 1 and 4".to_owned())
     );
 }

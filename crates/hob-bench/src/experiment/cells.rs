@@ -5,12 +5,12 @@ use jiff::Timestamp;
 
 use super::Axis;
 use super::concurrency::against_one_user;
-use crate::chat::{Cell as ChatCell, ChatSession};
+use crate::chat::{ChatCell, ChatSession};
 use crate::drive::Arrivals;
 use crate::record::{Record, RecordKind};
 use crate::runs::BenchError;
 use crate::session::{Session, run_in_turns, store_record};
-use crate::speech::{Cell as SpeechCell, SpeechSession};
+use crate::speech::{SpeechCell, SpeechSession};
 use crate::workbench::Workbench;
 
 pub(super) fn chat(

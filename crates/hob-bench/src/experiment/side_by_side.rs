@@ -4,7 +4,7 @@
 use hob_core::statistics::SeededRandom;
 use jiff::Timestamp;
 
-use crate::chat::{Cell, ChatSession, ChatWorkload, Prompt};
+use crate::chat::{ChatCell, ChatSession, ChatWorkload, Prompt};
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::drive::Arrivals;
 use crate::record::{Record, sha256_hex};
@@ -74,15 +74,15 @@ enum Held {
 
 impl Session for TwoServers<'_> {
     /// The index of the server, and the cell.
-    type Cell = (usize, Cell);
+    type Cell = (usize, ChatCell);
 
-    fn name(&self, (_, cell): &(usize, Cell)) -> String {
+    fn name(&self, (_, cell): &(usize, ChatCell)) -> String {
         cell.name()
     }
 
     fn measure_run(
         &mut self,
-        (server, cell): &(usize, Cell),
+        (server, cell): &(usize, ChatCell),
         client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
         if *server == 1 {
@@ -108,17 +108,17 @@ impl Session for TwoServers<'_> {
         self.sessions[0].ask(*cell, &prompts, client_check)
     }
 
-    fn leading(&self, (_, cell): &(usize, Cell)) -> &'static [Metric] {
+    fn leading(&self, (_, cell): &(usize, ChatCell)) -> &'static [Metric] {
         cell.leading()
     }
 
-    fn pace(&self, (_, cell): &(usize, Cell), warm: &Run) -> Option<CheckLoad> {
+    fn pace(&self, (_, cell): &(usize, ChatCell), warm: &Run) -> Option<CheckLoad> {
         cell.pace(warm)
     }
 
     fn summarise<'r>(
         &mut self,
-        (server, cell): &(usize, Cell),
+        (server, cell): &(usize, ChatCell),
         runs: &'r Runs,
         started: Timestamp,
     ) -> CellSummary<'r> {
@@ -126,7 +126,7 @@ impl Session for TwoServers<'_> {
         self.sessions[*server].summarise(*cell, runs, started, prompts_sha256)
     }
 
-    fn context(&self, (server, _): &(usize, Cell)) -> Option<&RecordContext> {
+    fn context(&self, (server, _): &(usize, ChatCell)) -> Option<&RecordContext> {
         (*server == 1).then_some(&self.context)
     }
 }

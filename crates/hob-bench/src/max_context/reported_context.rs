@@ -91,7 +91,7 @@ pub(super) fn mismatch(ctx: u64, reported: ReportedContext, search: &Search) -> 
 mod tests {
     use AttemptResult::{Ok as Fine, Stale, Unsupported};
 
-    use super::super::search::{AttemptResultAt, Span};
+    use super::super::search::{AttemptResultAt, ContextRange};
     use super::*;
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_server_must_report_the_context_of_its_start() {
-        let span = Span { lo: 1024, hi: 65_536, granule: 256 };
+        let range = ContextRange { lo: 1024, hi: 65_536, granule: 256 };
         let plain = |ctx, result| AttemptResultAt {
             ctx,
             result,
@@ -157,7 +157,7 @@ mod tests {
             (8192, 16_384, 1, vec![plain(16_384, Fine)], Some(Stale), None),
         ];
         for (ctx, tokens, slots, tried, expected, takes) in rows {
-            let mut search = Search::new(span, None);
+            let mut search = Search::new(range, None);
             tried.into_iter().for_each(|one| search.add(one));
             let got = mismatch(ctx, ReportedContext { tokens, slots }, &search);
             assert_eq!(got.as_ref().map(|other| other.result), expected, "{ctx} {tokens}");

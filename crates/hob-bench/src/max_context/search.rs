@@ -18,7 +18,7 @@ const BELIEVED_MAX: usize = 6;
 
 /// The range of the search in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct ContextRange {
     pub lo: u64,
     pub hi: u64,
     pub granule: u64,
@@ -45,7 +45,7 @@ pub struct AttemptResultAt {
 /// All attempts so far, and what follows from them.
 #[derive(Clone, Debug)]
 pub struct Search {
-    span: Span,
+    range: ContextRange,
     /// Bytes per token of context, if the model's file gives them; otherwise they are learnt.
     bytes_per_token: Option<f64>,
     tried: Vec<AttemptResultAt>,
@@ -53,8 +53,8 @@ pub struct Search {
 }
 
 impl Search {
-    pub fn new(span: Span, bytes_per_token: Option<f64>) -> Search {
-        Search { span, bytes_per_token, tried: Vec::new(), judged: JudgedAttempts::default() }
+    pub fn new(range: ContextRange, bytes_per_token: Option<f64>) -> Search {
+        Search { range, bytes_per_token, tried: Vec::new(), judged: JudgedAttempts::default() }
     }
 
     pub fn add(&mut self, tried: AttemptResultAt) {
@@ -90,7 +90,7 @@ impl Search {
     /// No context from here on is known to work.
     fn top(&self) -> u64 {
         let ends = [self.shortest_fail(), self.judged.doubtful];
-        let beyond = self.span.hi + self.span.granule;
+        let beyond = self.range.hi + self.range.granule;
         ends.into_iter().flatten().min().unwrap_or(beyond)
     }
 
@@ -113,7 +113,7 @@ impl Search {
     /// Whether the longest success and the shortest failure are neighbours.
     pub fn is_refuted(&self) -> bool {
         let ends = self.longest_ok().zip(self.shortest_fail());
-        ends.is_some_and(|(ok, fail)| fail - ok <= self.span.granule)
+        ends.is_some_and(|(ok, fail)| fail - ok <= self.range.granule)
     }
 
     /// The next context to try; None at the end of the search.
@@ -122,8 +122,8 @@ impl Search {
             return again;
         }
         match (self.longest_ok(), self.shortest_fail()) {
-            (None, Some(fail)) if fail <= self.span.lo => None,
-            (None, _) => Some(self.span.lo),
+            (None, Some(fail)) if fail <= self.range.lo => None,
+            (None, _) => Some(self.range.lo),
             (Some(ok), _) => {
                 let next = self.between(ok, self.top());
                 next.or_else(|| (!self.is_confirmed()).then_some(ok))
@@ -133,8 +133,8 @@ impl Search {
 
     /// Estimated number of further attempts after this one.
     pub fn attempts_left(&self) -> usize {
-        let width = self.top().saturating_sub(self.longest_ok().unwrap_or(self.span.lo));
-        let halvings = (width / self.span.granule).max(1).ilog2() as usize;
+        let width = self.top().saturating_sub(self.longest_ok().unwrap_or(self.range.lo));
+        let halvings = (width / self.range.granule).max(1).ilog2() as usize;
         halvings + CONFIRMED_TIMES.saturating_sub(self.confirmed().max(1)) as usize
     }
 
@@ -170,7 +170,7 @@ impl Search {
 
     /// A context between a success and a failure or the end of the range; None if they are neighbours.
     fn between(&self, ok: u64, top: u64) -> Option<u64> {
-        let Span { hi, granule, .. } = self.span;
+        let ContextRange { hi, granule, .. } = self.range;
         if ok >= hi || top - ok <= granule {
             return None;
         }
@@ -190,7 +190,7 @@ impl Search {
 
     /// The middle, rounded down to the granule.
     fn middle(&self, from: u64, until: u64) -> u64 {
-        let Span { lo, granule, .. } = self.span;
+        let ContextRange { lo, granule, .. } = self.range;
         let middle = from + (until - from) / 2;
         lo + middle.saturating_sub(lo) / granule * granule
     }
@@ -202,11 +202,11 @@ impl Search {
     /// Whether the end of the range may fit: memory is unknown or certainly sufficient.
     fn hi_is_worth_it(&self) -> bool {
         match (self.window(), self.memory_by_context().last()) {
-            (Some((from, _)), _) => from >= self.span.hi,
+            (Some((from, _)), _) => from >= self.range.hi,
             // The used memory includes the weights, so a token takes less than this.
             (None, Some((ctx, memory))) => {
                 let most = memory.taken_bytes as f64 / *ctx as f64;
-                *ctx as f64 + memory.left_bytes as f64 / most >= self.span.hi as f64
+                *ctx as f64 + memory.left_bytes as f64 / most >= self.range.hi as f64
             }
             (None, None) => true,
         }

@@ -14,7 +14,7 @@ const CONTEXT: [u32; 5] = [512, 4096, 16_384, 65_536, 131_072];
 
 /// A point of the matrix. None: the plan does not name a value, or the kind does not have the axis.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Cell {
+pub struct PlanCell {
     pub target: String,
     pub kind: PlanKind,
     pub model: Option<String>,
@@ -36,7 +36,7 @@ pub struct Cell {
     pub labels: BTreeMap<String, String>,
 }
 
-impl Cell {
+impl PlanCell {
     /// The cell's name in progress lines.
     pub fn name(&self) -> String {
         let said =
@@ -118,12 +118,12 @@ impl PlanKind {
 }
 
 /// All cells that are not excluded.
-pub fn cells(plan: &BenchPlan) -> Vec<Cell> {
+pub fn cells(plan: &BenchPlan) -> Vec<PlanCell> {
     let of_target = |name: &String| {
         let cells = matrix(&plan.matrix, name);
         cells.into_iter().filter(|cell| !plan.exclude.iter().any(|exclude| exclude.matches(cell)))
     };
-    let mut columns: Vec<std::collections::VecDeque<Cell>> =
+    let mut columns: Vec<std::collections::VecDeque<PlanCell>> =
         plan.targets.iter().map(|target| of_target(&target.name).collect()).collect();
     let mut cells = Vec::new();
     match plan.order {
@@ -137,11 +137,11 @@ pub fn cells(plan: &BenchPlan) -> Vec<Cell> {
     cells
 }
 
-fn matrix(matrix: &Matrix, target: &str) -> Vec<Cell> {
-    let mut cells: Vec<Cell> = matrix
+fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
+    let mut cells: Vec<PlanCell> = matrix
         .kind
         .iter()
-        .map(|kind| Cell {
+        .map(|kind| PlanCell {
             target: target.to_owned(),
             kind: *kind,
             model: None,
@@ -201,8 +201,13 @@ fn or<T: Clone>(said: &[T], usual: &[T]) -> Vec<T> {
 }
 
 /// Repeats each cell for every value, or keeps it if there are no values or its kind does not have the axis.
-fn spread<T: Clone>(cells: &mut Vec<Cell>, axis: Axis, values: &[T], set: impl Fn(&mut Cell, T)) {
-    let with = |cell: &Cell| {
+fn spread<T: Clone>(
+    cells: &mut Vec<PlanCell>,
+    axis: Axis,
+    values: &[T],
+    set: impl Fn(&mut PlanCell, T),
+) {
+    let with = |cell: &PlanCell| {
         if values.is_empty() || !cell.kind.has(axis) {
             return vec![cell.clone()];
         }
@@ -231,7 +236,7 @@ exclude: [{target: b, cache: cached}]
 
     fn names(plan: &str) -> Vec<String> {
         let plan = BenchPlan::parse("p", plan).expect("a plan");
-        cells(&plan).iter().map(Cell::name).collect()
+        cells(&plan).iter().map(PlanCell::name).collect()
     }
 
     #[test]
@@ -255,7 +260,7 @@ exclude: [{target: b, cache: cached}]
         let plan = plan.replace("{target: b, cache: cached}", "{labels: {power_cap_w: \"25\"}}");
         let plan = BenchPlan::parse("p", &plan.replace("[1, 2]", "[1]")).expect("a plan");
         let cells = cells(&plan);
-        let names: Vec<String> = cells.iter().map(Cell::name).collect();
+        let names: Vec<String> = cells.iter().map(PlanCell::name).collect();
         let at_15 = "llm short_short power_cap_w 15 × 1";
         assert_eq!(names, [format!("a {at_15}"), format!("b {at_15}")]);
         let command = "limit {power_cap_w} serve {model}";

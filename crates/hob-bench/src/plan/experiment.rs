@@ -1,13 +1,13 @@
 //! Turns a cell of a plan into an experiment, a command line, and the workload of its record.
 //! Values that a plan does not name have the defaults of the verb.
 
-use super::cells::Cell;
+use super::cells::PlanCell;
 use super::file::{PlanCache, PlanKind, PlanThinking};
 use crate::chat::{self, ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
 use crate::cold::{ColdRequest, StartOptions, State, WeightsFile};
 use crate::drive::Arrivals;
 use crate::experiment::{Axis, Experiment, RunSize, Workload};
-use crate::max_context::{MaxContextOptions, Span, What};
+use crate::max_context::{ContextRange, MaxContextOptions, What};
 use crate::record::{RecordKind, RecordedWorkload};
 use crate::speech::{Formats, SpeechWorkload, Streaming, Text};
 use crate::sweep::{AGAIN_MIN, ContextOptions, ServerContext};
@@ -20,12 +20,12 @@ const SWEEP_ANSWER: u32 = 512;
 /// Requests after the first one of each start.
 const COLD_WARM: usize = 3;
 const MAX_CONTEXT: MaxContextOptions = MaxContextOptions {
-    span: Span { lo: 4096, hi: 262_144, granule: 256 },
+    range: ContextRange { lo: 4096, hi: 262_144, granule: 256 },
     what: What::Usable,
     bytes_per_token: None,
 };
 
-impl Cell {
+impl PlanCell {
     /// The experiment of this cell. Only weights with a known file can be dropped from memory.
     pub fn experiment(&self, has_weights: bool) -> Experiment {
         let users = self.users();
@@ -105,7 +105,7 @@ impl Cell {
     /// The context length to start a server with; None if any will do.
     pub fn room(&self) -> Option<u64> {
         match self.kind {
-            PlanKind::MaxContext => Some(MAX_CONTEXT.span.lo),
+            PlanKind::MaxContext => Some(MAX_CONTEXT.range.lo),
             _ => self.context.map(|tokens| chat::context_needed(tokens, SWEEP_ANSWER).into()),
         }
     }

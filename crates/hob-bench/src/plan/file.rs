@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_saphyr::{budget, options};
 
-use super::cells::{Cell, cells};
+use super::cells::{PlanCell, cells};
 use crate::chat::Shape;
 use crate::record::{CREATOR, DRIVER, POWER_CAP};
 use crate::speech::Text;
@@ -331,8 +331,8 @@ impl BenchPlan {
 
 impl PlanTarget {
     /// Fills a cell's values into a text of this target. Other placeholders stay.
-    pub fn filled(text: &str, cell: &Cell) -> String {
-        let Cell { model, quant, backend, .. } = cell;
+    pub fn filled(text: &str, cell: &PlanCell) -> String {
+        let PlanCell { model, quant, backend, .. } = cell;
         let places = [("{model}", model), ("{quant}", quant), ("{backend}", backend)];
         let fill = |text: String, (place, value): (&str, &Option<String>)| match value {
             Some(value) => text.replace(place, value),
@@ -392,7 +392,7 @@ fn unknown(what: &str, names: &[String], is_known: impl Fn(&str) -> bool) -> Opt
 }
 
 impl Exclude {
-    pub(super) fn matches(&self, cell: &Cell) -> bool {
+    pub(super) fn matches(&self, cell: &PlanCell) -> bool {
         fn is<T: PartialEq>(excluded: Option<&T>, value: Option<&T>) -> bool {
             excluded.is_none_or(|excluded| Some(excluded) == value)
         }
@@ -412,7 +412,7 @@ impl Exclude {
             && self.labels.iter().all(|(name, value)| cell.labels.get(name) == Some(value))
     }
 
-    fn is_in_setup(&self, cell: &Cell) -> bool {
+    fn is_in_setup(&self, cell: &PlanCell) -> bool {
         let cap = self.power_cap_w.map(|watts| watts.to_string());
         let said = [(CREATOR, &self.creator), (POWER_CAP, &cap), (DRIVER, &self.driver)];
         let mut said = said.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::cells::Cell;
+use super::cells::PlanCell;
 use crate::record::{Host, Record, sha256_hex, with_former_names};
 use crate::runs::RecordContext;
 
@@ -14,7 +14,7 @@ const HALF_CHARS: usize = 16;
 
 /// What a figure depends on besides the matrix point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Facts {
+pub struct PlanFacts {
     pub engine: Option<String>,
     pub version: Option<String>,
     pub model_sha256: Option<String>,
@@ -23,11 +23,11 @@ pub struct Facts {
     pub host: Option<String>,
 }
 
-impl Facts {
-    pub fn from_context(context: &RecordContext) -> Facts {
+impl PlanFacts {
+    pub fn from_context(context: &RecordContext) -> PlanFacts {
         let Host { id_hash, .. } = &context.host;
         let version = env!("CARGO_PKG_VERSION");
-        Facts {
+        PlanFacts {
             engine: context.engine.name.clone(),
             version: context.engine.version.clone(),
             model_sha256: context.model.sha256.clone(),
@@ -42,12 +42,12 @@ impl Facts {
 pub struct CellKey(String);
 
 impl CellKey {
-    pub fn new(cell: &Cell, facts: &Facts) -> CellKey {
+    pub fn new(cell: &PlanCell, facts: &PlanFacts) -> CellKey {
         CellKey(format!("{}-{}", CellKey::point(cell), half(facts)))
     }
 
     /// The first half, which is known before any request.
-    pub fn point(cell: &Cell) -> String {
+    pub fn point(cell: &PlanCell) -> String {
         half(cell)
     }
 
@@ -85,7 +85,7 @@ mod tests {
     fn keys_differ_by_point_and_by_setup() {
         let text = "schema: bench-plan/1\nname: n\ntargets: [{name: a}]\nmatrix: {kind: [llm]}\n";
         let cells = super::super::cells(&BenchPlan::parse("p", text).expect("a plan"));
-        let facts = |version: &str| Facts {
+        let facts = |version: &str| PlanFacts {
             engine: Some("e".to_owned()),
             version: Some(version.to_owned()),
             model_sha256: None,

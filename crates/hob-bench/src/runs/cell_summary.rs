@@ -10,7 +10,7 @@ use crate::launch::LaunchError;
 use crate::record::{
     Client, ClientImpl, Confidence, CountSource, Dispatch, Doubt, Harness, Host, Label, Metrics,
     RawSample, Record, RecordKind, RecordSource, RecordedEngine, RecordedModel, RecordedTokens,
-    RecordedWorkload, RunStatus, SourceType, Span, Spread, Stall,
+    RecordedWorkload, RunStatus, RunTime, SourceType, Spread, Stall,
 };
 use crate::terms::Metric;
 use crate::timeline::Flag;
@@ -72,7 +72,7 @@ impl RecordContext {
         error: &BenchError,
     ) -> Record {
         let mut record = self.record(kind);
-        record.time = Span { started: Some(Timestamp::now()), ended: Some(Timestamp::now()) };
+        record.time = RunTime { started: Some(Timestamp::now()), ended: Some(Timestamp::now()) };
         record.status = match error {
             BenchError::Launch(LaunchError::Ended { is_out_of_memory: true, .. }) => RunStatus::Oom,
             BenchError::Launch(LaunchError::NotReady { .. }) => RunStatus::Timeout,
@@ -102,7 +102,7 @@ impl CellSummary<'_> {
     /// Makes the record.
     pub fn into_record(self, context: &RecordContext) -> CellRecord {
         let mut record = context.record(self.kind);
-        record.time = Span { started: Some(self.started), ended: Some(Timestamp::now()) };
+        record.time = RunTime { started: Some(self.started), ended: Some(Timestamp::now()) };
         record.status = status(self.runs);
         record.harness = Some(harness(self.runs, context));
         record.metrics = metrics(self.runs);

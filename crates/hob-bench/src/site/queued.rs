@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::plan::{BenchPlan, Cell, CellKey, cells, done};
+use crate::plan::{BenchPlan, CellKey, PlanCell, cells, done};
 use crate::record::Record;
 
 /// The rest of a plan.
@@ -15,13 +15,13 @@ pub struct Queued {
     /// Number of cells in the whole plan.
     pub all: usize,
     /// Cells without a record.
-    pub left: Vec<Cell>,
+    pub left: Vec<PlanCell>,
 }
 
 impl Queued {
     pub fn from_plan(plan: &BenchPlan, records: &[Record]) -> Queued {
         let known = done(records);
-        let is_done = |cell: &Cell| {
+        let is_done = |cell: &PlanCell| {
             let point = CellKey::point(cell);
             known.iter().any(|key| CellKey::is_of_point(key, &point))
         };

@@ -22,7 +22,7 @@ const GAP_MS_ASSUMED: f64 = 20.0;
 
 /// One combination of text, format, voice and users.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cell {
+pub struct SpeechCell {
     pub kind: RecordKind,
     pub text: Text,
     pub format: SoundFormat,
@@ -34,7 +34,7 @@ pub struct Cell {
     pub rounds: usize,
 }
 
-impl Cell {
+impl SpeechCell {
     /// The figures of the stopping rule: total time and first sound.
     pub fn leading(&self) -> &'static [Metric] {
         match self.kind {
@@ -53,7 +53,7 @@ impl Cell {
 
     /// The cell's name in progress lines.
     pub fn name(&self) -> String {
-        let Cell { text, format, voice, users, .. } = self;
+        let SpeechCell { text, format, voice, users, .. } = self;
         let asked = match self.asking {
             Asking::AsIs | Asking::Streamed => "",
             Asking::Whole => ", whole",
@@ -72,18 +72,18 @@ pub(crate) struct Evidence {
 }
 
 impl Session for SpeechSession<'_, '_> {
-    type Cell = Cell;
+    type Cell = SpeechCell;
 
-    fn name(&self, cell: &Cell) -> String {
+    fn name(&self, cell: &SpeechCell) -> String {
         cell.name()
     }
 
     fn measure_run(
         &mut self,
-        cell: &Cell,
+        cell: &SpeechCell,
         _client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
-        let Cell { text, format, voice, asking, users, rounds, .. } = cell;
+        let SpeechCell { text, format, voice, asking, users, rounds, .. } = cell;
         let form = self.speech_form(voice, *format, *asking);
         let jobs: Vec<Bytes> =
             (0..users * rounds).map(|number| form.bytes(text.words, number)).collect();
@@ -94,29 +94,29 @@ impl Session for SpeechSession<'_, '_> {
         Ok(run)
     }
 
-    fn leading(&self, cell: &Cell) -> &'static [Metric] {
+    fn leading(&self, cell: &SpeechCell) -> &'static [Metric] {
         cell.leading()
     }
 
-    fn pace(&self, cell: &Cell, warm: &Run) -> Option<CheckLoad> {
+    fn pace(&self, cell: &SpeechCell, warm: &Run) -> Option<CheckLoad> {
         cell.pace(warm)
     }
 
     fn summarise<'r>(
         &mut self,
-        cell: &Cell,
+        cell: &SpeechCell,
         runs: &'r Runs,
         started: Timestamp,
     ) -> CellSummary<'r> {
         cell.summarise(runs, started)
     }
 
-    fn fill_in(&self, cell: &Cell, runs: &Runs, record: &mut Record, earlier: &[Record]) {
+    fn fill_in(&self, cell: &SpeechCell, runs: &Runs, record: &mut Record, earlier: &[Record]) {
         let evidence = self.evidence.iter().find(|(other, _)| other == cell);
         record.tts = Some(cell.section(runs, evidence.map(|(_, evidence)| evidence), earlier));
     }
 
-    fn on_stored(&mut self, cell: &Cell, record: &Record) {
+    fn on_stored(&mut self, cell: &SpeechCell, record: &Record) {
         let place = self.evidence.iter().position(|(other, _)| other == cell);
         let evidence = place.map(|place| self.evidence.swap_remove(place).1);
         let arrivals = evidence.map(|evidence| evidence.arrivals).unwrap_or_default();
@@ -127,7 +127,7 @@ impl Session for SpeechSession<'_, '_> {
 }
 
 /// The figures of a run, and the sound of its first request.
-fn decoded(driven: &DriveResult, cell: &Cell, pcm_rate_hz: u32) -> (Run, Option<Evidence>) {
+fn decoded(driven: &DriveResult, cell: &SpeechCell, pcm_rate_hz: u32) -> (Run, Option<Evidence>) {
     let (mut replies, mut ends, mut audio_s, mut evidence) = (Vec::new(), Vec::new(), 0.0, None);
     for exchange in &driven.exchanges {
         let heard = sound(exchange, cell.format, pcm_rate_hz);

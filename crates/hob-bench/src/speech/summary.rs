@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::cell::Evidence;
 use super::verdict::{Came, verdict};
-use super::{Asking, Cell, Sentences, TEXTS, Text, VERSION};
+use super::{Asking, Sentences, SpeechCell, TEXTS, Text, VERSION};
 use crate::record::{Connection, Loop, Record, RecordedWorkload, StreamVerdict, Tts};
 use crate::runs::{CellSummary, Reply, Runs};
 use crate::terms::Metric;
@@ -15,7 +15,7 @@ use crate::timeline::ArrivalPoint;
 /// Receives each stored record of a cell, and the arrival times of its last run's sound.
 pub type OnRecord<'a> = dyn FnMut(&Record, &[ArrivalPoint]) + 'a;
 
-impl Cell {
+impl SpeechCell {
     pub(crate) fn summarise<'r>(&self, runs: &'r Runs, started: Timestamp) -> CellSummary<'r> {
         CellSummary {
             kind: self.kind,
@@ -78,7 +78,7 @@ impl Cell {
 }
 
 /// The text and figures of a record that differs from this cell only in its text.
-fn alike_except_text<'r>(record: &'r Record, cell: &Cell) -> Option<(Text, &'r Tts)> {
+fn alike_except_text<'r>(record: &'r Record, cell: &SpeechCell) -> Option<(Text, &'r Tts)> {
     let (tts, workload) = (record.tts.as_ref()?, &record.workload);
     let is_alike = tts.voice.as_ref() == Some(&cell.voice)
         && tts.format.as_deref() == Some(cell.format.name())
@@ -89,7 +89,7 @@ fn alike_except_text<'r>(record: &'r Record, cell: &Cell) -> Option<(Text, &'r T
 }
 
 /// The streaming verdict. A request for the whole file gets one only if the server streams anyway.
-fn stream_verdict(cell: &Cell, runs: &Runs, alike: &[(Text, &Tts)]) -> Option<StreamVerdict> {
+fn stream_verdict(cell: &SpeechCell, runs: &Runs, alike: &[(Text, &Tts)]) -> Option<StreamVerdict> {
     let figure = |metric| runs.sample(metric).median();
     let is_long_enough = |tts: &Tts| tts.verdict != Some(StreamVerdict::TooShort);
     let sentence = alike
@@ -108,7 +108,7 @@ fn stream_verdict(cell: &Cell, runs: &Runs, alike: &[(Text, &Tts)]) -> Option<St
 }
 
 /// The tier, known with the third of its texts, for one user only.
-fn tier(cell: &Cell, wall_s: f64, alike: &[(Text, &Tts)]) -> Option<u8> {
+fn tier(cell: &SpeechCell, wall_s: f64, alike: &[(Text, &Tts)]) -> Option<u8> {
     if !cell.text.is_of_tiers() || cell.users > 1 {
         return None;
     }

@@ -56,7 +56,7 @@ pub struct Stalls {
 
 /// Times are milliseconds since the request was sent, unless a field says otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct RequestFigures {
     pub ttfb_ms: f64,
     pub ttft_ms: f64,
     /// None if the answer is all thinking.
@@ -70,7 +70,7 @@ pub struct Figures {
     pub decode_tok_s: Option<f64>,
     pub reasoning_tok_s: Option<f64>,
     pub content_tok_s: Option<f64>,
-    /// From the prefill time that the engine reports. Without it, see [`Figures::prefill_estimate`].
+    /// From the prefill time that the engine reports. Without it, see [`RequestFigures::prefill_estimate`].
     pub prefill_tok_s: Option<f64>,
     pub gaps_ms: Vec<f64>,
     pub stalls: Stalls,
@@ -80,7 +80,7 @@ pub struct Figures {
 }
 
 /// None if the answer has a fault.
-pub fn figures(timeline: &Timeline, tokens_max: Option<u32>) -> Option<Figures> {
+pub fn figures(timeline: &Timeline, tokens_max: Option<u32>) -> Option<RequestFigures> {
     let (first, last) = (timeline.chunks.first()?, timeline.chunks.last()?);
     if timeline.fault.is_some() {
         return None;
@@ -103,7 +103,7 @@ pub fn figures(timeline: &Timeline, tokens_max: Option<u32>) -> Option<Figures> 
     if answer.is_none() && timeline.finish.as_deref() == Some("length") {
         flags.insert(Flag::NoAnswer);
     }
-    Some(Figures {
+    Some(RequestFigures {
         ttfb_ms: millis(timeline.head?),
         ttft_ms: millis(first.at),
         ttfat_ms: answer.map(|chunk| millis(chunk.at)),
@@ -124,7 +124,7 @@ pub fn figures(timeline: &Timeline, tokens_max: Option<u32>) -> Option<Figures> 
     })
 }
 
-impl Figures {
+impl RequestFigures {
     /// All known figures, by their names in records.
     pub fn by_name(&self) -> BTreeMap<Metric, f64> {
         let whole = |count: u32| Some(f64::from(count));

@@ -35,7 +35,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// One combination of clips, delivery, users and server.
 #[derive(Clone, Debug)]
-pub(super) struct Cell {
+pub(super) struct TranscriptionCell {
     pub(super) set: Arc<ClipSet>,
     /// The set's hash.
     pub(super) sha256: String,
@@ -48,14 +48,14 @@ pub(super) struct Cell {
     server: usize,
 }
 
-impl Cell {
+impl TranscriptionCell {
     pub(super) fn new(
         set: Arc<ClipSet>,
         streaming: Streaming,
         (users, rounds): (usize, usize),
-    ) -> Cell {
+    ) -> TranscriptionCell {
         let sha256 = set.sha256();
-        Cell { set, sha256, streaming, users, rounds, server: 0 }
+        TranscriptionCell { set, sha256, streaming, users, rounds, server: 0 }
     }
 }
 
@@ -78,12 +78,12 @@ impl<'a> TranscriptionSession<'a> {
         TranscriptionSession { askers, other, held: None, pairs: 0 }
     }
 
-    pub(super) fn on_each_server(&mut self, cell: Cell) -> Vec<Cell> {
+    pub(super) fn on_each_server(&mut self, cell: TranscriptionCell) -> Vec<TranscriptionCell> {
         (self.held, self.pairs) = (None, 0);
-        (0..self.askers.len()).map(|server| Cell { server, ..cell.clone() }).collect()
+        (0..self.askers.len()).map(|server| TranscriptionCell { server, ..cell.clone() }).collect()
     }
 
-    fn run(&self, cell: &Cell) -> Result<Run, BenchError> {
+    fn run(&self, cell: &TranscriptionCell) -> Result<Run, BenchError> {
         let asker = &self.askers[cell.server];
         let clips = cell.set.clips.iter();
         let requests: Vec<Bytes> =
@@ -105,16 +105,16 @@ impl<'a> TranscriptionSession<'a> {
 }
 
 impl Session for TranscriptionSession<'_> {
-    type Cell = Cell;
+    type Cell = TranscriptionCell;
 
-    fn name(&self, cell: &Cell) -> String {
+    fn name(&self, cell: &TranscriptionCell) -> String {
         let streamed = if cell.streaming == Streaming::Requested { ", streamed" } else { "" };
         format!("{} × {}{streamed}", cell.set.workload_name(), cell.users)
     }
 
     fn measure_run(
         &mut self,
-        cell: &Cell,
+        cell: &TranscriptionCell,
         _client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
         if let Some(run) = self.held.take().filter(|_| cell.server == 1) {
@@ -123,23 +123,23 @@ impl Session for TranscriptionSession<'_> {
         if cell.server == 0 && self.askers.len() > 1 {
             self.pairs += 1;
             if self.pairs.is_multiple_of(2) {
-                self.held = Some(self.run(&Cell { server: 1, ..cell.clone() })?);
+                self.held = Some(self.run(&TranscriptionCell { server: 1, ..cell.clone() })?);
             }
         }
         self.run(cell)
     }
 
-    fn leading(&self, _cell: &Cell) -> &'static [Metric] {
+    fn leading(&self, _cell: &TranscriptionCell) -> &'static [Metric] {
         &[Metric::FinalTextMs, Metric::FirstPartialMs]
     }
 
-    fn pace(&self, cell: &Cell, warm: &Run) -> Option<CheckLoad> {
+    fn pace(&self, cell: &TranscriptionCell, warm: &Run) -> Option<CheckLoad> {
         Some(CheckLoad::with_medians(cell.users, warm.figure(Metric::FinalTextMs)?, GAP_MS_ASSUMED))
     }
 
     fn summarise<'r>(
         &mut self,
-        cell: &Cell,
+        cell: &TranscriptionCell,
         runs: &'r Runs,
         started: Timestamp,
     ) -> CellSummary<'r> {
@@ -162,16 +162,22 @@ impl Session for TranscriptionSession<'_> {
         }
     }
 
-    fn fill_in(&self, cell: &Cell, runs: &Runs, record: &mut Record, _earlier: &[Record]) {
+    fn fill_in(
+        &self,
+        cell: &TranscriptionCell,
+        runs: &Runs,
+        record: &mut Record,
+        _earlier: &[Record],
+    ) {
         record.stt = Some(cell.section(runs));
     }
 
-    fn warmups_max(&self, cell: &Cell) -> usize {
+    fn warmups_max(&self, cell: &TranscriptionCell) -> usize {
         let enough = WARMUPS.iter().find(|(audio_s, _)| cell.set.audio_s() > *audio_s);
         enough.map_or(WARMUP_RUNS_MAX, |(_, runs)| *runs)
     }
 
-    fn context(&self, cell: &Cell) -> Option<&RecordContext> {
+    fn context(&self, cell: &TranscriptionCell) -> Option<&RecordContext> {
         self.other.as_ref().filter(|_| cell.server == 1)
     }
 }
@@ -181,7 +187,7 @@ fn says_loading(fault: &str) -> bool {
 }
 
 /// The figures of a run.
-fn decoded(driven: &DriveResult, cell: &Cell) -> Run {
+fn decoded(driven: &DriveResult, cell: &TranscriptionCell) -> Run {
     let (mut words, mut chars) = (WordErrors::default(), WordErrors::default());
     let (mut replies, mut ends, mut audio_s) = (Vec::new(), Vec::new(), 0.0);
     for exchange in &driven.exchanges {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hob_core::statistics::Sample;
 
-use super::cell::Cell;
+use super::cell::TranscriptionCell;
 use super::{Clip, NORMALISER};
 use crate::record::{LanguageErrors, Stt, TranscribedClip};
 use crate::runs::{Reply, Runs};
@@ -15,7 +15,7 @@ use crate::terms::Metric;
 /// Records of larger sets have totals only.
 const LISTED_MAX: usize = 500;
 
-impl Cell {
+impl TranscriptionCell {
     pub(super) fn section(&self, runs: &Runs) -> Stt {
         let figure = |metric| runs.sample(metric).median();
         let places = self.set.clips.iter().enumerate();

@@ -29,7 +29,7 @@ const WARMUP_RUNS: usize = 1;
 
 /// Users who speak at the same time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cell {
+pub(super) struct VoiceCell {
     pub(super) users: usize,
     /// How often each user asks all questions in a run.
     pub(super) rounds: usize,
@@ -113,9 +113,9 @@ impl<'a> VoiceRuns<'a> {
 }
 
 impl Session for VoiceRuns<'_> {
-    type Cell = Cell;
+    type Cell = VoiceCell;
 
-    fn name(&self, cell: &Cell) -> String {
+    fn name(&self, cell: &VoiceCell) -> String {
         let interrupted = match self.workload.manner {
             Manner::Listens => "",
             Manner::Interrupts => ", interrupted",
@@ -126,7 +126,7 @@ impl Session for VoiceRuns<'_> {
 
     fn measure_run(
         &mut self,
-        cell: &Cell,
+        cell: &VoiceCell,
         _client_check: Option<&ClientCheck>,
     ) -> Result<Run, BenchError> {
         let began = Instant::now();
@@ -144,20 +144,20 @@ impl Session for VoiceRuns<'_> {
         Ok(Run { replies, cpu, cpu_busiest, wall: began.elapsed(), ..Run::default() })
     }
 
-    fn leading(&self, _cell: &Cell) -> &'static [Metric] {
+    fn leading(&self, _cell: &VoiceCell) -> &'static [Metric] {
         match self.workload.manner {
             Manner::Listens => &[Metric::TtfaMs],
             Manner::Interrupts => &[Metric::BargeInMs],
         }
     }
 
-    fn pace(&self, cell: &Cell, warm: &Run) -> Option<CheckLoad> {
+    fn pace(&self, cell: &VoiceCell, warm: &Run) -> Option<CheckLoad> {
         Some(CheckLoad::with_medians(cell.users, warm.figure(Metric::TtfaMs)?, GAP_MS_ASSUMED))
     }
 
     fn summarise<'r>(
         &mut self,
-        cell: &Cell,
+        cell: &VoiceCell,
         runs: &'r Runs,
         started: Timestamp,
     ) -> CellSummary<'r> {
@@ -184,11 +184,11 @@ impl Session for VoiceRuns<'_> {
         }
     }
 
-    fn fill_in(&self, _cell: &Cell, runs: &Runs, record: &mut Record, _earlier: &[Record]) {
+    fn fill_in(&self, _cell: &VoiceCell, runs: &Runs, record: &mut Record, _earlier: &[Record]) {
         record.voice = Some(super::section::section(runs));
     }
 
-    fn warmups_max(&self, _cell: &Cell) -> usize {
+    fn warmups_max(&self, _cell: &VoiceCell) -> usize {
         WARMUP_RUNS
     }
 }

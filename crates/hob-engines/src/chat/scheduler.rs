@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Limits of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pacing {
+pub struct StepLimits {
     /// A step with prompts takes at most this many times as long as a step without, so that a long prompt
     /// does not stall running answers.
     pub stretch: f64,
@@ -19,10 +19,10 @@ pub struct Pacing {
     pub chunk_tokens_min: usize,
 }
 
-impl Default for Pacing {
-    fn default() -> Pacing {
+impl Default for StepLimits {
+    fn default() -> StepLimits {
         // A worst gap of 3 times the median is wanted, and a step's cost is known to about a fifth.
-        Pacing { stretch: 2.5, young_tokens: 4, chunk_tokens_min: 2 }
+        StepLimits { stretch: 2.5, young_tokens: 4, chunk_tokens_min: 2 }
     }
 }
 
@@ -58,8 +58,8 @@ pub struct StepPlan {
 
 /// Deals tokens to streams, and learns what they cost.
 #[derive(Clone, Debug)]
-pub struct Scheduler {
-    pacing: Pacing,
+pub struct TokenScheduler {
+    step_limits: StepLimits,
     batch_tokens: usize,
     /// Milliseconds of a pass over answers.
     answer_ms: Option<f64>,
@@ -69,9 +69,15 @@ pub struct Scheduler {
     overhead_ms: Option<f64>,
 }
 
-impl Scheduler {
-    pub fn new(pacing: Pacing, batch_tokens: usize) -> Scheduler {
-        Scheduler { pacing, batch_tokens, answer_ms: None, bulk_ms: None, overhead_ms: None }
+impl TokenScheduler {
+    pub fn new(step_limits: StepLimits, batch_tokens: usize) -> TokenScheduler {
+        TokenScheduler {
+            step_limits,
+            batch_tokens,
+            answer_ms: None,
+            bulk_ms: None,
+            overhead_ms: None,
+        }
     }
 
     /// What the next step computes; never more than `batch_tokens` in a pass.
@@ -98,17 +104,17 @@ impl Scheduler {
     fn chunk(&self, demands: &[Demand]) -> usize {
         let is_heard = demands
             .iter()
-            .any(|demand| demand.is_answering() && demand.said >= self.pacing.young_tokens);
+            .any(|demand| demand.is_answering() && demand.said >= self.step_limits.young_tokens);
         if !is_heard {
             return self.batch_tokens;
         }
         let (Some(answer_ms), Some(bulk_ms)) = (self.answer_ms, self.bulk_ms) else {
-            return self.pacing.chunk_tokens_min;
+            return self.step_limits.chunk_tokens_min;
         };
         // A pass of one token costs the same for a prompt and for an answer.
         let overhead_ms = self.overhead_ms.unwrap_or((answer_ms - bulk_ms).max(0.0));
-        let bearable = (answer_ms * (self.pacing.stretch - 1.0) - overhead_ms) / bulk_ms;
-        (bearable as usize).clamp(self.pacing.chunk_tokens_min, self.batch_tokens)
+        let bearable = (answer_ms * (self.step_limits.stretch - 1.0) - overhead_ms) / bulk_ms;
+        (bearable as usize).clamp(self.step_limits.chunk_tokens_min, self.batch_tokens)
     }
 
     /// Records the time of a pass over answers.
@@ -160,9 +166,9 @@ mod tests {
     }
 
     /// Answers cost 5 ms; prompts 1 ms a token, and 2 ms a pass.
-    fn scheduler() -> Scheduler {
-        let pacing = Pacing { stretch: 3.0, young_tokens: 4, chunk_tokens_min: 2 };
-        let mut scheduler = Scheduler::new(pacing, 512);
+    fn scheduler() -> TokenScheduler {
+        let step_limits = StepLimits { stretch: 3.0, young_tokens: 4, chunk_tokens_min: 2 };
+        let mut scheduler = TokenScheduler::new(step_limits, 512);
         scheduler.learn_answers(5 * MS);
         scheduler.learn_prompts(500, 500 * MS);
         scheduler.learn_prompts(8, 10 * MS);
@@ -191,7 +197,7 @@ mod tests {
 
     #[test]
     fn unknown_costs_are_measured_with_few_tokens() {
-        let mut scheduler = Scheduler::new(Pacing::default(), 512);
+        let mut scheduler = TokenScheduler::new(StepLimits::default(), 512);
         let demands = [answering(9), prompt(1100)];
         assert_eq!(scheduler.deal(&demands), step(&[0], &[(1, 2)]));
         scheduler.learn_answers(10 * MS);

@@ -23,7 +23,7 @@ use hob_core::chat::EmbedRequest;
 use super::decoder::{BatchToken, DecodeFailed, Decoder};
 use super::llama::{Llama, LlamaDecoder, LlamaError, LlamaOptions, vram_bytes_taken};
 use super::protocol::{AnyChatOrder, ChatOrder, Refusal, Vector};
-use super::scheduler::{Pacing, Scheduler};
+use super::scheduler::{StepLimits, TokenScheduler};
 use crate::frame::{Frame, FrameError};
 use crate::worker::protocol::Report;
 use crate::worker::{InboxError, Outlet, WorkerConnection};
@@ -41,7 +41,7 @@ const JOBS_MAX: usize = 64;
 #[derive(Clone, Debug)]
 pub struct ServeChatOptions {
     pub llama: LlamaOptions,
-    pub pacing: Pacing,
+    pub step_limits: StepLimits,
     /// Maximum requests that wait for a slot. Further requests are refused with a retry time.
     pub queue_max: usize,
     /// Maximum tokens of a text that is embedded.
@@ -58,7 +58,7 @@ impl ServeChatOptions {
     pub fn new(llama: LlamaOptions) -> ServeChatOptions {
         ServeChatOptions {
             llama,
-            pacing: Pacing::default(),
+            step_limits: StepLimits::default(),
             queue_max: 128,
             embed_tokens_max: 2048,
             thinking_tokens_max: None,
@@ -171,7 +171,7 @@ fn serve(
     connection: WorkerConnection<Incoming>,
     options: &ServeChatOptions,
 ) -> Result<(), ServeChatError> {
-    let scheduler = Scheduler::new(options.pacing, decoder.batch_tokens());
+    let scheduler = TokenScheduler::new(options.step_limits, decoder.batch_tokens());
     let (jobs, to_prepare) = sync_channel(JOBS_MAX);
     let (embed_jobs, to_embed) = sync_channel(JOBS_MAX);
     let (compile_jobs, to_compile) = sync_channel(JOBS_MAX);

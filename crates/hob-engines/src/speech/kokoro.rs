@@ -57,7 +57,7 @@ pub struct KokoroOptions {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub enum KokoroLoadError {
     #[error("{0}; pull the model again with `hob pull`")]
     Changed(#[from] StoreError),
     #[error("cannot read {path}: {source}")]
@@ -66,9 +66,9 @@ pub enum LoadError {
     Damaged { path: PathBuf, reason: String },
 }
 
-impl LoadError {
-    fn damaged(path: &Path, reason: impl ToString) -> LoadError {
-        LoadError::Damaged { path: path.to_owned(), reason: reason.to_string() }
+impl KokoroLoadError {
+    fn damaged(path: &Path, reason: impl ToString) -> KokoroLoadError {
+        KokoroLoadError::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }
 }
 
@@ -97,7 +97,7 @@ pub struct Utterance {
 impl Kokoro {
     /// # Errors
     /// A file is missing, unreadable or damaged.
-    pub fn load(folder: &Path, options: KokoroOptions) -> Result<Kokoro, LoadError> {
+    pub fn load(folder: &Path, options: KokoroOptions) -> Result<Kokoro, KokoroLoadError> {
         check_changed(folder)?;
         // Each takes a good part of a cold start, on one core.
         let (front, vocoder) = thread::scope(|scope| {

@@ -9,7 +9,7 @@ const COST_WEIGHT: f32 = 0.2;
 
 /// How long windows are, in seconds of sound.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pacing {
+pub struct WindowLengths {
     /// The shortest, on a machine that is fast enough.
     pub shortest_s: f32,
     /// The shortest on a machine that is too slow. A listener then waits once for a long window, instead of often for
@@ -25,9 +25,9 @@ pub struct Pacing {
     pub caution: f32,
 }
 
-impl Default for Pacing {
-    fn default() -> Pacing {
-        Pacing {
+impl Default for WindowLengths {
+    fn default() -> WindowLengths {
+        WindowLengths {
             shortest_s: 0.15,
             shortest_if_slow_s: 1.0,
             longest_s: 2.0,
@@ -47,8 +47,8 @@ pub struct NextWindow {
 
 /// Shares one engine among all streams.
 #[derive(Debug)]
-pub struct Scheduler {
-    pacing: Pacing,
+pub struct WindowScheduler {
+    window_lengths: WindowLengths,
     streams: BTreeMap<u32, Playhead>,
     cost: Cost,
 }
@@ -79,14 +79,18 @@ fn learn(running: &mut f32, measured: f32) {
     *running += COST_WEIGHT * (measured.min(2.0 * *running) - *running);
 }
 
-impl Scheduler {
-    pub fn new(pacing: Pacing) -> Scheduler {
-        Scheduler { pacing, streams: BTreeMap::new(), cost: Cost { begin_s: 0.1, render_rtf: 0.4 } }
+impl WindowScheduler {
+    pub fn new(window_lengths: WindowLengths) -> WindowScheduler {
+        WindowScheduler {
+            window_lengths,
+            streams: BTreeMap::new(),
+            cost: Cost { begin_s: 0.1, render_rtf: 0.4 },
+        }
     }
 
     /// Length of a stream's first window: the shortest that plays as long as the next one of this length takes to compute.
     pub fn first_window_s(&self) -> f32 {
-        let Pacing { shortest_s, shortest_if_slow_s, context_s, .. } = self.pacing;
+        let WindowLengths { shortest_s, shortest_if_slow_s, context_s, .. } = self.window_lengths;
         let share = self.cautious_rtf();
         if share < 1.0 {
             (context_s * share / (1.0 - share)).clamp(shortest_s, shortest_if_slow_s)
@@ -96,7 +100,7 @@ impl Scheduler {
     }
 
     fn cautious_rtf(&self) -> f32 {
-        self.pacing.caution * self.cost.render_rtf
+        self.window_lengths.caution * self.cost.render_rtf
     }
 
     pub fn add(&mut self, stream: u32) {
@@ -129,7 +133,7 @@ impl Scheduler {
     /// Records the cost of rendering a window of `sound_s` seconds.
     pub fn rendered(&mut self, sound_s: f32, cost: Duration) {
         if sound_s > 0.0 {
-            let computed_s = sound_s + self.pacing.context_s;
+            let computed_s = sound_s + self.window_lengths.context_s;
             learn(&mut self.cost.render_rtf, cost.as_secs_f32() / computed_s);
         }
     }
@@ -161,7 +165,8 @@ impl Scheduler {
         let window_s = self.window_s(lead_s(dry_at, now));
         // If every stream can get the longest window, turns have no advantage, so the oldest stream is completed
         // first.
-        let stream = if window_s < self.pacing.longest_s { stream } else { self.first_come()? };
+        let stream =
+            if window_s < self.window_lengths.longest_s { stream } else { self.first_come()? };
         Some(NextWindow { stream, window_s })
     }
 
@@ -170,8 +175,8 @@ impl Scheduler {
     fn window_s(&self, lead_s: f32) -> f32 {
         let ready = self.heard().filter(|(_, playhead)| playhead.ready_since.is_some());
         let share_s = lead_s / ready.count().max(1) as f32;
-        let fits_s = share_s / self.cautious_rtf() - self.pacing.context_s;
-        fits_s.max(self.first_window_s()).min(self.pacing.longest_s)
+        let fits_s = share_s / self.cautious_rtf() - self.window_lengths.context_s;
+        fits_s.max(self.first_window_s()).min(self.window_lengths.longest_s)
     }
 
     /// Streams whose listeners have received sound.
@@ -222,7 +227,7 @@ impl Scheduler {
         let lead_s = |playhead: &Playhead| {
             playhead.dry_at.map_or(0.0, |dry_at| lead_s(dry_at, now).max(0.0))
         };
-        let Pacing { horizon_s, longest_s, context_s, .. } = self.pacing;
+        let WindowLengths { horizon_s, longest_s, context_s, .. } = self.window_lengths;
         let missing_s =
             started().map(|playhead| (horizon_s - lead_s(playhead)).max(0.0)).sum::<f32>();
         let work_s = (missing_s + horizon_s) * self.cautious_rtf() * (1.0 + context_s / longest_s);
@@ -233,7 +238,7 @@ impl Scheduler {
     /// The lead with which this many listeners stay ahead: each plays a window while all of them get one. With less
     /// lead, windows become shorter from turn to turn, and their context costs more than is played.
     fn lasting_lead_s(&self, streams: usize) -> f32 {
-        let Pacing { longest_s, context_s, .. } = self.pacing;
+        let WindowLengths { longest_s, context_s, .. } = self.window_lengths;
         let share = streams as f32 * self.cautious_rtf();
         let longest_lead_s = share * (longest_s + context_s);
         if share < 1.0 {
@@ -245,7 +250,7 @@ impl Scheduler {
 
     /// Seconds of work until a new stream has the longest window as its lead, computed in windows of the first length.
     fn start_s(&self) -> f32 {
-        let Pacing { longest_s, context_s, .. } = self.pacing;
+        let WindowLengths { longest_s, context_s, .. } = self.window_lengths;
         let contexts = 1.0 + context_s / self.first_window_s();
         self.cost.begin_s + longest_s * contexts * self.cautious_rtf()
     }
@@ -264,7 +269,7 @@ impl Scheduler {
     /// A listener with less lead than this would run out of sound during another stream's first window.
     /// It covers the time of that window, and of the listener's own next window.
     fn margin_s(&self) -> f32 {
-        let first_s = self.first_window_s() + self.pacing.context_s;
+        let first_s = self.first_window_s() + self.window_lengths.context_s;
         2.0 * (self.cost.begin_s + self.cost.render_rtf * first_s)
     }
 }

@@ -14,7 +14,7 @@ use hob_core::{Language, Speed};
 use hob_speech::SpokenUnit;
 
 use super::protocol::{About, AnySpeechOrder};
-use super::scheduler::{Pacing, Scheduler};
+use super::scheduler::{WindowLengths, WindowScheduler};
 use super::synthesiser::{SynthesisError, Synthesiser};
 use super::units::UnitSource;
 use crate::frame::{Frame, FrameError};
@@ -24,7 +24,7 @@ use engine::Engine;
 
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    pub pacing: Pacing,
+    pub window_lengths: WindowLengths,
     /// Computed and discarded before the worker reports that it is ready.
     pub warm_up: Option<WarmUp>,
     /// An engine that still computes this long after the server has gone is aborted.
@@ -43,7 +43,7 @@ pub struct WarmUp {
 impl Default for ServeOptions {
     fn default() -> ServeOptions {
         ServeOptions {
-            pacing: Pacing::default(),
+            window_lengths: WindowLengths::default(),
             warm_up: None,
             orphan_limit: Duration::from_secs(30),
         }
@@ -76,7 +76,7 @@ pub fn serve_speech<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
 ) -> Result<(), ServeError> {
     let WorkerConnection { inbox, mut outlet } =
         WorkerConnection::start(&socket, decode, options.orphan_limit)?;
-    let scheduler = Scheduler::new(options.pacing);
+    let scheduler = WindowScheduler::new(options.window_lengths);
     let window_s = scheduler.first_window_s();
     let loaded = get_ready(&mut units, load, options.warm_up.as_ref(), window_s);
     let synthesiser = outlet.loaded(loaded)?;

@@ -27,7 +27,7 @@ use weights::Weights;
 
 pub use file::WhisperFileError;
 pub use tokens::{language_name, languages};
-pub use weights::LoadError as WhisperLoadError;
+pub use weights::WhisperLoadError;
 
 const RATE_HZ: usize = Sound::RATE_HZ as usize;
 /// Longest sound of one call in seconds: the window with which Whisper was trained.

@@ -72,7 +72,7 @@ struct StagedPlace(Arc<StagedRoom>);
 struct Seat(Arc<StagedRoom>);
 
 impl MemoryBroker for Seat {
-    fn look(&self) -> Result<(), ModelError> {
+    fn check_room(&self) -> Result<(), ModelError> {
         let says = self.0.says.lock().expect("not poisoned").last().copied();
         if matches!(says, Some(Says::Never)) { Err(too_large()) } else { Ok(()) }
     }
@@ -82,13 +82,13 @@ impl MemoryBroker for Seat {
         Box::new(StagedPlace(Arc::clone(&self.0)))
     }
 
-    fn begin(&self) -> bool {
+    fn admit_request(&self) -> bool {
         !self.0.is_over.load(Ordering::SeqCst)
     }
 }
 
 impl MemoryRequest for StagedPlace {
-    fn ask(&mut self) -> BoxFuture<'_, MemoryDecision> {
+    fn try_reserve(&mut self) -> BoxFuture<'_, MemoryDecision> {
         let asked = match self.0.next() {
             Says::Granted => MemoryDecision::Granted(Box::new(())),
             Says::Soon => MemoryDecision::Soon,

@@ -110,7 +110,7 @@ fn made(
 fn tensors(
     source_files: &FileSource<'_>,
     files: &[String],
-) -> Result<(Vec<safetensors::Tensor>, Vec<String>), FindError> {
+) -> Result<(Vec<safetensors::SafetensorsTensor>, Vec<String>), FindError> {
     let (mut tensors, mut notes) = (Vec::new(), Vec::new());
     for file in files {
         let missing = || match files {

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::Tensor;
+use super::GgufTensor;
 
 /// Maximum length of a name in a message.
 const SHOWN_CHARS_MAX: usize = 64;
@@ -71,11 +71,11 @@ impl GgufError {
         GgufError::Duplicate { what, name: shown(name) }
     }
 
-    pub(super) fn overflow(tensor: &Tensor) -> GgufError {
+    pub(super) fn overflow(tensor: &GgufTensor) -> GgufError {
         GgufError::Overflow { name: shown(&tensor.name) }
     }
 
-    pub(super) fn offset(tensor: &Tensor, expected: u64) -> GgufError {
+    pub(super) fn offset(tensor: &GgufTensor, expected: u64) -> GgufError {
         GgufError::Offset { name: shown(&tensor.name), offset: tensor.offset, expected }
     }
 

@@ -12,7 +12,7 @@ const NAME_BYTES_MAX: u64 = 63;
 const DIMENSIONS_MAX: u32 = 4;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tensor {
+pub struct GgufTensor {
     pub name: String,
     /// The length of a row comes first.
     pub dims: Vec<u64>,
@@ -22,7 +22,7 @@ pub struct Tensor {
     pub bytes: u64,
 }
 
-impl Tensor {
+impl GgufTensor {
     pub fn elements(&self) -> u64 {
         self.dims.iter().product()
     }
@@ -32,9 +32,9 @@ impl Tensor {
         name: String,
         dims: Vec<u64>,
         kind: TensorType,
-    ) -> Result<Tensor, GgufError> {
+    ) -> Result<GgufTensor, GgufError> {
         let bytes = bytes(&name, &dims, kind)?;
-        Ok(Tensor { name, dims, kind, offset: 0, bytes })
+        Ok(GgufTensor { name, dims, kind, offset: 0, bytes })
     }
 
     /// The same in a format without a GGUF type, with this many bits per weight.
@@ -43,11 +43,11 @@ impl Tensor {
         dims: Vec<u64>,
         quant: &'static str,
         bits: f64,
-    ) -> Result<Tensor, GgufError> {
-        let whole = Tensor::made(name, dims, TensorType::F16)?;
+    ) -> Result<GgufTensor, GgufError> {
+        let whole = GgufTensor::made(name, dims, TensorType::F16)?;
         let bytes = (whole.elements() as f64 * bits / 8.0).ceil() as u64;
         let kind = TensorType { id: u32::MAX, name: quant, block_elements: 1, block_bytes: 2 };
-        Ok(Tensor { kind, bytes, ..whole })
+        Ok(GgufTensor { kind, bytes, ..whole })
     }
 }
 
@@ -78,7 +78,7 @@ impl TensorType {
     }
 }
 
-pub(super) fn read(source: &mut Source<impl Read + Seek>) -> Result<Tensor, GgufError> {
+pub(super) fn read(source: &mut Source<impl Read + Seek>) -> Result<GgufTensor, GgufError> {
     let name = source.text("the name of a tensor", NAME_BYTES_MAX)?;
     let dims = dims(source, &name)?;
     let id = source.u32()?;
@@ -86,7 +86,7 @@ pub(super) fn read(source: &mut Source<impl Read + Seek>) -> Result<Tensor, Gguf
     let kind = TensorType::of(id).ok_or_else(unknown)?;
     let bytes = bytes(&name, &dims, kind)?;
     let offset = source.u64()?;
-    Ok(Tensor { name, dims, kind, offset, bytes })
+    Ok(GgufTensor { name, dims, kind, offset, bytes })
 }
 
 fn dims(source: &mut Source<impl Read + Seek>, name: &str) -> Result<Vec<u64>, GgufError> {

@@ -6,7 +6,7 @@ use hob_core::fit::Format;
 use hob_core::nearest;
 
 use super::layers::Matrix;
-use crate::gguf::{Gguf, GgufError, Tensor, TensorType};
+use crate::gguf::{Gguf, GgufError, GgufTensor, TensorType};
 
 /// How the weights of a model are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,7 +129,7 @@ impl QuantMix {
         self,
         gguf: &Gguf,
         tensors: Vec<Matrix>,
-    ) -> Result<Vec<Tensor>, GgufError> {
+    ) -> Result<Vec<GgufTensor>, GgufError> {
         let experts = gguf.architecture_number("expert_count")?;
         let layers = gguf.architecture_number("block_count")?;
         let is_tied = !tensors.iter().any(|tensor| tensor.name == "output.weight");
@@ -137,13 +137,13 @@ impl QuantMix {
         tensors.into_iter().map(|tensor| self.one(&place, tensor)).collect()
     }
 
-    fn one(self, place: &Place, matrix: Matrix) -> Result<Tensor, GgufError> {
+    fn one(self, place: &Place, matrix: Matrix) -> Result<GgufTensor, GgufError> {
         let Matrix { name, dims } = matrix;
         let row = dims.first().copied().unwrap_or(1);
         match self {
             QuantMix::Ggml { name: quant, most } => {
                 let wished = place.ggml(&name, row, quant, most);
-                Tensor::made(name, dims, wished)
+                GgufTensor::made(name, dims, wished)
             }
             QuantMix::Bits { name: quant, layers, output } => {
                 let bits = match name.as_str() {
@@ -151,7 +151,7 @@ impl QuantMix {
                     "token_embd.weight" | "output.weight" => output,
                     _ => layers,
                 };
-                Tensor::of_bits(name, dims, quant, bits)
+                GgufTensor::of_bits(name, dims, quant, bits)
             }
         }
     }

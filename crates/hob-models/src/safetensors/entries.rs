@@ -17,7 +17,7 @@ const METADATA: &str = "__metadata__";
 
 /// The header's entry for one tensor.
 #[derive(Deserialize)]
-pub(super) struct Said {
+pub(super) struct TensorEntry {
     pub(super) dtype: Option<String>,
     #[serde(default, deserialize_with = "dims")]
     pub(super) shape: Option<Vec<u64>>,
@@ -25,7 +25,7 @@ pub(super) struct Said {
 }
 
 /// In the order of the header.
-pub(super) struct Entries(pub(super) Vec<(String, Said)>);
+pub(super) struct Entries(pub(super) Vec<(String, TensorEntry)>);
 
 impl<'de> Deserialize<'de> for Entries {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {

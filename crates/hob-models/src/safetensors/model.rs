@@ -8,7 +8,7 @@ use hob_core::machine::Basis;
 use hob_core::weights::{Part, Quant};
 
 use super::task::task;
-use super::{Config, ConfigError, Quantization, Tensor};
+use super::{Config, ConfigError, Quantization, SafetensorsTensor};
 use crate::gguf::GgufError;
 use crate::weights::{Stored, grouped};
 
@@ -22,7 +22,7 @@ const TRELLIS_NUMBERS: u64 = 256;
 pub(crate) fn model(
     name: String,
     config: &Config,
-    tensors: &[Tensor],
+    tensors: &[SafetensorsTensor],
 ) -> Result<Model, ConfigError> {
     if tensors.is_empty() {
         return Err(GgufError::NoWeights.into());
@@ -43,7 +43,7 @@ pub(crate) fn model(
     Ok(Model { name, format, quant, shape, basis, location })
 }
 
-fn stored<'t>(tensor: &'t Tensor, quantization: Option<&Quantization>) -> Stored<'t> {
+fn stored<'t>(tensor: &'t SafetensorsTensor, quantization: Option<&Quantization>) -> Stored<'t> {
     let plain = (dtype(&tensor.dtype), tensor.numbers());
     let (quant, elements) = match quantization.and_then(|stored| packed(tensor, stored)) {
         Some((format, elements)) => (format.name(), elements),
@@ -60,7 +60,7 @@ fn stored<'t>(tensor: &'t Tensor, quantization: Option<&Quantization>) -> Stored
 }
 
 /// Weights in a packed tensor. 0 for scales, which belong to one; `None` if the tensor is not packed.
-fn packed(tensor: &Tensor, stored: &Quantization) -> Option<(Format, Option<u64>)> {
+fn packed(tensor: &SafetensorsTensor, stored: &Quantization) -> Option<(Format, Option<u64>)> {
     let word = tensor.name.rsplit('.').next().unwrap_or_default();
     let by_bits = || {
         let bits = stored.bits.filter(|bits| *bits > 0.0)?;
@@ -98,7 +98,7 @@ fn dtype(name: &str) -> &'static str {
 }
 
 /// The type with the most bytes.
-fn commonest(tensors: &[Tensor]) -> &'static str {
+fn commonest(tensors: &[SafetensorsTensor]) -> &'static str {
     let mut bytes = BTreeMap::<&str, u64>::new();
     for tensor in tensors {
         let sum = bytes.entry(dtype(&tensor.dtype)).or_default();
@@ -127,7 +127,8 @@ mod tests {
             4
         };
         let bytes = width * dims.iter().product::<u64>();
-        let tensor = Tensor { name: name.into(), dtype: dtype.into(), dims: dims.into(), bytes };
+        let tensor =
+            SafetensorsTensor { name: name.into(), dtype: dtype.into(), dims: dims.into(), bytes };
         packed(&tensor, &stored).and_then(|(_, elements)| elements)
     }
 

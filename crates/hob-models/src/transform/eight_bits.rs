@@ -9,7 +9,7 @@ use half::f16;
 
 use super::TransformError;
 use crate::disk::DiskError;
-use crate::gguf::{Gguf, Tensor, TensorType};
+use crate::gguf::{Gguf, GgufTensor, TensorType};
 use crate::progress::{PullStep, Watch};
 
 const Q4_1: u32 = 3;
@@ -71,13 +71,13 @@ pub(super) fn with_eight_bits(
 }
 
 /// Bytes of the list of tensors: name and its length, number of dimensions, dimensions, type, offset.
-fn list_bytes(tensors: &[Tensor]) -> u64 {
-    let bytes = |tensor: &Tensor| 8 + tensor.name.len() + 4 + 8 * tensor.dims.len() + 4 + 8;
+fn list_bytes(tensors: &[GgufTensor]) -> u64 {
+    let bytes = |tensor: &GgufTensor| 8 + tensor.name.len() + 4 + 8 * tensor.dims.len() + 4 + 8;
     tensors.iter().map(bytes).sum::<usize>() as u64
 }
 
-fn listed(tensor: &Tensor, offset: u64) -> Vec<u8> {
-    let Tensor { name, dims, .. } = tensor;
+fn listed(tensor: &GgufTensor, offset: u64) -> Vec<u8> {
+    let GgufTensor { name, dims, .. } = tensor;
     let mut entry = (name.len() as u64).to_le_bytes().to_vec();
     entry.extend(name.as_bytes());
     entry.extend((dims.len() as u32).to_le_bytes());
@@ -87,11 +87,11 @@ fn listed(tensor: &Tensor, offset: u64) -> Vec<u8> {
     entry
 }
 
-fn stored_kind(tensor: &Tensor) -> TensorType {
+fn stored_kind(tensor: &GgufTensor) -> TensorType {
     if tensor.kind.id == Q4_1 { TensorType::Q8_0 } else { tensor.kind }
 }
 
-fn stored_bytes(tensor: &Tensor) -> u64 {
+fn stored_bytes(tensor: &GgufTensor) -> u64 {
     let TensorType { block_elements, block_bytes, .. } = stored_kind(tensor);
     tensor.elements() / block_elements * block_bytes
 }

@@ -2,6 +2,6 @@
 //! Tests of time use local models and tokio's paused clock.
 
 mod gateway;
-mod hearing;
 mod speaking;
 mod stage;
+mod transcription;

@@ -56,13 +56,13 @@ impl VoiceSession {
     /// Starts what can start: responses whose transcripts are known, and the answer to a turn.
     pub(super) fn answer(&mut self) {
         let is_speaking = self.turn.as_ref().is_some_and(|turn| turn.is_announced);
-        let is_free = self.hearings.is_empty() && self.active().is_none() && !is_speaking;
+        let is_free = self.transcripts.is_empty() && self.active().is_none() && !is_speaking;
         if is_free && let Some(marks) = self.due.take() {
             self.create_response(self.plan(), marks);
         }
         for at in (0..self.responses.len()).rev() {
             let response = &self.responses[at];
-            let is_ready = self.hearings.is_empty() || response.plan.input.is_some();
+            let is_ready = self.transcripts.is_empty() || response.plan.input.is_some();
             if response.chat == ChatState::Waiting && is_ready {
                 self.start_chat(at);
             }
@@ -97,12 +97,12 @@ impl VoiceSession {
         let Some(turn) = self.turn.as_ref().filter(|turn| turn.is_announced) else {
             return;
         };
-        let is_due = turn.hearing.sound_ended && turn.hearing.is_answerable();
-        let is_free = self.active().is_none() && self.hearings.is_empty();
+        let is_due = turn.transcript.sound_ended && turn.transcript.is_answerable();
+        let is_free = self.active().is_none() && self.transcripts.is_empty();
         if !is_due || !is_free || !self.answers_turns() || self.speculation.is_some() {
             return;
         }
-        let item = user_item(&turn.hearing.item_id, Some(turn.hearing.text().to_owned()));
+        let item = user_item(&turn.transcript.item_id, Some(turn.transcript.text().to_owned()));
         let items: Vec<&RealtimeItem> = self.conversation.items().chain([&item]).collect();
         let request = chat_request(self.settings(), &items);
         let (stream, model) = (self.outbox.new_stream(), self.settings().model.clone());
@@ -192,8 +192,8 @@ impl VoiceSession {
     /// Drops all streams when the session ends.
     pub(super) fn drop_streams(&mut self) {
         self.drop_turn();
-        for hearing in std::mem::take(&mut self.hearings) {
-            self.cancel_hearing(&hearing);
+        for transcript in std::mem::take(&mut self.transcripts) {
+            self.cancel_transcript(&transcript);
         }
         while let Some(mut response) = self.responses.pop() {
             response.stop(ResponseStatus::Cancelled(StoppedBy::Client));

@@ -133,7 +133,7 @@ impl VoiceSession {
         self.check_at_rest(&id)?;
         self.conversation.remove(&id)?;
         self.drop_speculation();
-        self.drop_hearing(&id);
+        self.drop_transcript(&id);
         self.playback.forget(&id);
         self.outbox.send(RealtimeEvent::ItemDeleted { item_id: id });
         Ok(())

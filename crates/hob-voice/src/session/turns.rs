@@ -13,7 +13,6 @@ use hob_core::{ModelError, Sound, TranscriptEvent};
 use super::VoiceSession;
 use crate::endpoint::{Endpoint, EndpointRules, Step};
 use crate::faults::{failure, invalid};
-use crate::hearing::Hearing;
 use crate::interface::{SessionEffect, TranscriptStart};
 use crate::limits::{
     JUDGED_SOUND_MAX, MICROPHONE_WAIT, PREFIX_MAX, TRANSCRIPTS_MAX, TURN_SOUND_MAX,
@@ -22,6 +21,7 @@ use crate::listener::Hears;
 use crate::marks::TurnMarks;
 use crate::outbox::Outbox;
 use crate::response::{ChatState, Response};
+use crate::turn_transcript::TurnTranscript;
 
 /// `semantic_vad` has no settings for these.
 const SEMANTIC_THRESHOLD: f32 = 0.5;
@@ -36,7 +36,7 @@ const COMPLETE_SILENCE: Duration = Duration::from_millis(256);
 /// Sound that is not committed.
 #[derive(Debug)]
 pub(super) struct Turn {
-    pub(super) hearing: Hearing,
+    pub(super) transcript: TurnTranscript,
     /// Where in the session its sound begins.
     pub(super) start: u64,
     pub(super) sound: Vec<f32>,
@@ -67,11 +67,11 @@ impl VoiceSession {
         stream: u64,
         event: Option<Result<TranscriptEvent, ModelError>>,
     ) {
-        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.hearing.stream == stream) {
-            turn.hearing.take(event);
+        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.transcript.stream == stream) {
+            turn.transcript.take(event);
             self.follow_transcript();
-        } else if let Some(at) = self.hearings.iter().position(|other| other.stream == stream) {
-            self.hearings[at].take(event);
+        } else if let Some(at) = self.transcripts.iter().position(|other| other.stream == stream) {
+            self.transcripts[at].take(event);
             self.show_transcripts();
         }
     }
@@ -104,7 +104,7 @@ impl VoiceSession {
         };
         self.listener.reset();
         if !turn.is_announced {
-            return self.cancel_hearing(&turn.hearing);
+            return self.cancel_transcript(&turn.transcript);
         }
         self.stop_speech(&turn);
         let speech_end = self.now.checked_sub(silence).unwrap_or(self.now);
@@ -141,7 +141,7 @@ impl VoiceSession {
         self.listener.reset();
         self.listener.take_partial();
         if let Some(turn) = self.turn.take() {
-            self.cancel_hearing(&turn.hearing);
+            self.cancel_transcript(&turn.transcript);
             if turn.is_announced {
                 self.stop_speech(&turn);
             }
@@ -159,7 +159,7 @@ impl VoiceSession {
                 self.record(partial);
             }
         } else if let Some(turn) = self.turn.take() {
-            self.cancel_hearing(&turn.hearing);
+            self.cancel_transcript(&turn.transcript);
             self.listener.position = turn.start;
             self.take_sound(turn.sound);
         }
@@ -173,7 +173,7 @@ impl VoiceSession {
         if std::mem::take(&mut turn.is_announced) {
             self.stop_speech(&turn);
         }
-        let must_restart = turn.hearing.sound_ended;
+        let must_restart = turn.transcript.sound_ended;
         self.turn = Some(turn);
         if must_restart {
             self.restart_transcript();
@@ -194,16 +194,18 @@ impl VoiceSession {
         self.outbox.send(RealtimeEvent::ItemDone { item, previous_item_id });
     }
 
-    pub(super) fn drop_hearing(&mut self, item_id: &str) {
-        if let Some(at) = self.hearings.iter().position(|hearing| hearing.item_id == item_id) {
-            let hearing = self.hearings.remove(at);
-            self.cancel_hearing(&hearing);
+    pub(super) fn drop_transcript(&mut self, item_id: &str) {
+        if let Some(at) =
+            self.transcripts.iter().position(|transcript| transcript.item_id == item_id)
+        {
+            let transcript = self.transcripts.remove(at);
+            self.cancel_transcript(&transcript);
         }
     }
 
-    pub(super) fn cancel_hearing(&mut self, hearing: &Hearing) {
-        if hearing.outcome().is_none() {
-            self.outbox.push(SessionEffect::Cancel { stream: hearing.stream });
+    pub(super) fn cancel_transcript(&mut self, transcript: &TurnTranscript) {
+        if transcript.outcome().is_none() {
+            self.outbox.push(SessionEffect::Cancel { stream: transcript.stream });
         }
     }
 
@@ -275,9 +277,9 @@ impl VoiceSession {
     fn begin_turn(&mut self, start: u64, sound: Vec<f32>) {
         let stream = self.outbox.new_stream();
         let is_shown = self.settings().transcription.is_some();
-        let hearing = Hearing::new(stream, self.outbox.new_id("item"), is_shown);
+        let transcript = TurnTranscript::new(stream, self.outbox.new_id("item"), is_shown);
         self.turn = Some(Turn {
-            hearing,
+            transcript,
             start,
             sound,
             is_announced: false,
@@ -296,7 +298,7 @@ impl VoiceSession {
         let Some(turn) = &self.turn else {
             return;
         };
-        let stream = turn.hearing.stream;
+        let stream = turn.transcript.stream;
         self.outbox.push(SessionEffect::StartTranscript(TranscriptStart { stream, options }));
         if !turn.sound.is_empty() {
             self.outbox.push(SessionEffect::Hear { stream, samples: turn.sound.clone() });
@@ -306,7 +308,7 @@ impl VoiceSession {
     /// What was heard was no speech.
     fn forget_speech(&mut self) {
         if let Some(turn) = self.turn.take() {
-            self.cancel_hearing(&turn.hearing);
+            self.cancel_transcript(&turn.transcript);
             self.listener.remember(&turn.sound, turn.sound.len());
         }
     }
@@ -317,7 +319,7 @@ impl VoiceSession {
             return;
         };
         turn.is_announced = true;
-        let (item_id, audio_start_ms) = (turn.hearing.item_id.clone(), ms(turn.start));
+        let (item_id, audio_start_ms) = (turn.transcript.item_id.clone(), ms(turn.start));
         self.outbox.send(RealtimeEvent::SpeechStarted { item_id, audio_start_ms });
         self.idle_at = None;
         let detection = self.settings().turn_detection;
@@ -335,8 +337,8 @@ impl VoiceSession {
         };
         turn.last_sound = self.now;
         turn.sound.extend_from_slice(&samples);
-        if !turn.hearing.sound_ended && turn.hearing.outcome().is_none() {
-            self.outbox.push(SessionEffect::Hear { stream: turn.hearing.stream, samples });
+        if !turn.transcript.sound_ended && turn.transcript.outcome().is_none() {
+            self.outbox.push(SessionEffect::Hear { stream: turn.transcript.stream, samples });
         }
     }
 
@@ -360,7 +362,7 @@ impl VoiceSession {
         let Some(turn) = self.turn.as_mut() else {
             return;
         };
-        end_sound(&mut turn.hearing, &mut self.outbox);
+        end_sound(&mut turn.transcript, &mut self.outbox);
         self.speculate();
     }
 
@@ -375,8 +377,8 @@ impl VoiceSession {
 
     fn restart_transcript(&mut self) {
         if let Some(mut turn) = self.turn.take() {
-            self.cancel_hearing(&turn.hearing);
-            turn.hearing.restart(self.outbox.new_stream());
+            self.cancel_transcript(&turn.transcript);
+            turn.transcript.restart(self.outbox.new_stream());
             self.turn = Some(turn);
             self.start_transcript();
         }
@@ -388,68 +390,72 @@ impl VoiceSession {
         let Some(turn) = self.turn.as_mut() else {
             return;
         };
-        let is_new = detects && !turn.is_announced && turn.hearing.has_words();
+        let is_new = detects && !turn.is_announced && turn.transcript.has_words();
         if is_new {
             self.listener.endpoint.confirm();
             self.announce();
         }
         if let Some(turn) = self.turn.as_mut().filter(|turn| turn.is_announced)
-            && !turn.hearing.sound_ended
+            && !turn.transcript.sound_ended
         {
-            show_delta(&mut turn.hearing, &mut self.outbox);
+            show_delta(&mut turn.transcript, &mut self.outbox);
         }
         self.speculate();
     }
 
     fn stop_speech(&mut self, turn: &Turn) {
-        let item_id = turn.hearing.item_id.clone();
+        let item_id = turn.transcript.item_id.clone();
         let audio_end_ms = ms(turn.start + turn.sound.len() as u64);
         self.outbox.send(RealtimeEvent::SpeechStopped { item_id, audio_end_ms });
     }
 
     fn commit(&mut self, turn: Turn, answer: Option<TurnMarks>) {
-        let mut hearing = turn.hearing;
-        end_sound(&mut hearing, &mut self.outbox);
-        hearing.sound_s = turn.sound.len() as f64 / f64::from(Sound::RATE_HZ);
-        hearing.answer = answer;
-        self.commit_item(user_item(&hearing.item_id, None));
-        self.hearings.push(hearing);
-        if self.hearings.len() > TRANSCRIPTS_MAX {
-            self.outbox.push(SessionEffect::Cancel { stream: self.hearings[0].stream });
-            self.hearings[0].fail(ModelError::Busy { retry_after: Duration::from_secs(1) });
+        let mut transcript = turn.transcript;
+        end_sound(&mut transcript, &mut self.outbox);
+        transcript.sound_s = turn.sound.len() as f64 / f64::from(Sound::RATE_HZ);
+        transcript.answer = answer;
+        self.commit_item(user_item(&transcript.item_id, None));
+        self.transcripts.push(transcript);
+        if self.transcripts.len() > TRANSCRIPTS_MAX {
+            self.outbox.push(SessionEffect::Cancel { stream: self.transcripts[0].stream });
+            self.transcripts[0].fail(ModelError::Busy { retry_after: Duration::from_secs(1) });
         }
         self.show_transcripts();
     }
 
     /// Sends what is new of committed turns, and concludes those that are complete.
     fn show_transcripts(&mut self) {
-        for mut hearing in std::mem::take(&mut self.hearings) {
-            show_delta(&mut hearing, &mut self.outbox);
-            match hearing.outcome().cloned() {
-                None => self.hearings.push(hearing),
-                Some(Ok(())) => self.complete_transcript(hearing),
-                Some(Err(error)) => self.fail_transcript(hearing, &error),
+        for mut transcript in std::mem::take(&mut self.transcripts) {
+            show_delta(&mut transcript, &mut self.outbox);
+            match transcript.outcome().cloned() {
+                None => self.transcripts.push(transcript),
+                Some(Ok(())) => self.complete_transcript(transcript),
+                Some(Err(error)) => self.fail_transcript(transcript, &error),
             }
         }
     }
 
-    fn complete_transcript(&mut self, hearing: Hearing) {
-        let transcript = hearing.text().to_owned();
-        self.conversation.set_transcript(&hearing.item_id, &transcript);
-        if let Some(mut marks) = hearing.answer.filter(|_| !transcript.is_empty()) {
+    fn complete_transcript(&mut self, transcript: TurnTranscript) {
+        let text = transcript.text().to_owned();
+        self.conversation.set_transcript(&transcript.item_id, &text);
+        if let Some(mut marks) = transcript.answer.filter(|_| !text.is_empty()) {
             marks.transcript = Some(self.now);
             self.due = Some(Some(marks));
         }
-        if hearing.is_shown {
-            let (item_id, sound_s) = (hearing.item_id, hearing.sound_s);
-            self.outbox.send(RealtimeEvent::TranscriptCompleted { item_id, transcript, sound_s });
+        if transcript.is_shown {
+            let (item_id, sound_s) = (transcript.item_id, transcript.sound_s);
+            self.outbox.send(RealtimeEvent::TranscriptCompleted {
+                item_id,
+                transcript: text,
+                sound_s,
+            });
         }
     }
 
-    fn fail_transcript(&mut self, hearing: Hearing, error: &ModelError) {
+    fn fail_transcript(&mut self, transcript: TurnTranscript, error: &ModelError) {
         let fault = failure(error);
-        self.outbox.send(if hearing.is_shown {
-            RealtimeEvent::TranscriptFailed { item_id: hearing.item_id, fault: fault.clone() }
+        self.outbox.send(if transcript.is_shown {
+            RealtimeEvent::TranscriptFailed { item_id: transcript.item_id, fault: fault.clone() }
         } else {
             RealtimeEvent::Failed(fault.clone())
         });
@@ -472,18 +478,18 @@ pub(super) fn ms(samples: u64) -> u64 {
     samples * 1_000 / u64::from(Sound::RATE_HZ)
 }
 
-fn show_delta(hearing: &mut Hearing, outbox: &mut Outbox) {
-    if let Some(delta) = hearing.next_delta() {
-        let item_id = hearing.item_id.clone();
+fn show_delta(transcript: &mut TurnTranscript, outbox: &mut Outbox) {
+    if let Some(delta) = transcript.next_delta() {
+        let item_id = transcript.item_id.clone();
         outbox.send(RealtimeEvent::TranscriptDelta { item_id, delta });
     }
 }
 
-fn end_sound(hearing: &mut Hearing, outbox: &mut Outbox) {
-    if !hearing.sound_ended && hearing.outcome().is_none() {
-        outbox.push(SessionEffect::EndSound { stream: hearing.stream });
+fn end_sound(transcript: &mut TurnTranscript, outbox: &mut Outbox) {
+    if !transcript.sound_ended && transcript.outcome().is_none() {
+        outbox.push(SessionEffect::EndSound { stream: transcript.stream });
     }
-    hearing.sound_ended = true;
+    transcript.sound_ended = true;
 }
 
 fn rules(detection: TurnDetection) -> EndpointRules {

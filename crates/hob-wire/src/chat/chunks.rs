@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::logprobs::{ChatLogprobs, logprobs};
-use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, PromptShare, Said};
+use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, OutputKinds, PromptShare};
 use super::{CallShape, UsageChunk};
 use crate::error::json;
 use crate::openai_answer::{AnswerChunks, AnswerHead};
@@ -164,12 +164,12 @@ impl ChatChunks {
         self.ended.add(share, completion);
         self.open = self.open.saturating_sub(1);
         let choice = self.choice(index);
-        let said = Said { text: choice.has_text, calls: !calls.is_empty() };
+        let kinds = OutputKinds { text: choice.has_text, calls: !calls.is_empty() };
         let tokens = std::mem::take(&mut choice.logprobs);
         let shape = ChunkChoice {
             logprobs: logprobs(&tokens),
-            finish_reason: Some(said.finish(completion, self.shape)),
-            hob: said.note(completion),
+            finish_reason: Some(kinds.finish(completion, self.shape)),
+            hob: kinds.note(completion),
             ..ChunkChoice::of(index, ChatDelta::default())
         };
         self.chunk(out, shape);

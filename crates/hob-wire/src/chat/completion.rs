@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::CallShape;
 use super::logprobs::{ChatLogprobs, logprobs};
-use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, PromptShare, Said};
+use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, OutputKinds, PromptShare};
 use crate::error::json;
 use crate::openai_answer::{AnswerHead, CollectedAnswer, debug_size};
 
@@ -95,7 +95,7 @@ impl CollectedAnswer for ChatAnswer {
 
 impl Choice {
     fn shape(&self, index: u32, answer: &ChatAnswer) -> ChatChoice<'_> {
-        let said = Said { text: !self.text.is_empty(), calls: !self.calls.is_empty() };
+        let kinds = OutputKinds { text: !self.text.is_empty(), calls: !self.calls.is_empty() };
         let completion = self.completion.as_ref();
         let calls = match answer.shape {
             CallShape::ToolCalls => self.calls.iter().map(Call::shape).collect(),
@@ -105,7 +105,7 @@ impl Choice {
             CallShape::ToolCalls => None,
             CallShape::FunctionCall => self.calls.first().map(Call::function),
         };
-        let content = (said.text || !said.calls).then_some(self.text.as_str());
+        let content = (kinds.text || !kinds.calls).then_some(self.text.as_str());
         let reasoning = (!self.reasoning.is_empty()).then_some(self.reasoning.as_str());
         ChatChoice {
             index,
@@ -118,8 +118,8 @@ impl Choice {
                 function_call,
             },
             logprobs: logprobs(&self.logprobs),
-            finish_reason: completion.map(|completion| said.finish(completion, answer.shape)),
-            hob: completion.and_then(|completion| said.note(completion)),
+            finish_reason: completion.map(|completion| kinds.finish(completion, answer.shape)),
+            hob: completion.and_then(|completion| kinds.note(completion)),
         }
     }
 }

@@ -132,14 +132,14 @@ pub(super) struct AnswerNote {
 
 pub(super) const ONLY_THOUGHT: AnswerNote = AnswerNote { note: "thinking_used_the_whole_budget" };
 
-/// Whether a choice has said or called anything.
+/// Whether a choice has text and tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct OutputKinds {
     pub(super) text: bool,
     pub(super) calls: bool,
 }
 
-impl Said {
+impl OutputKinds {
     pub(super) fn note(self, completion: &Completion) -> Option<AnswerNote> {
         let only_thought = completion.finish == FinishReason::Length
             && completion.usage.reasoning_tokens > 0

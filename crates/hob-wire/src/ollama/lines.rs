@@ -30,7 +30,7 @@ pub struct OllamaAnswer {
     shape: OllamaShape,
     model: String,
     delivery: OllamaDelivery,
-    said: Said,
+    content: AnswerContent,
     /// The call whose arguments are still coming.
     open: Option<Call>,
     /// For [`OllamaShape::Generate`] of a conversation: its turns, the last of which is this answer.
@@ -46,19 +46,19 @@ impl std::fmt::Debug for Turns {
     }
 }
 
-/// What one line says, or a whole answer.
+/// The content of one line, or of the whole answer if it is not streamed.
 #[derive(Default)]
-struct Said {
+struct AnswerContent {
     text: String,
     thinking: String,
     calls: Vec<Call>,
     logprobs: Vec<TokenLogprob>,
 }
 
-impl std::fmt::Debug for Said {
+impl std::fmt::Debug for AnswerContent {
     /// How much, never what.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Said({} bytes, {} calls)", self.text.len(), self.calls.len())
+        write!(f, "AnswerContent({} bytes, {} calls)", self.text.len(), self.calls.len())
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct OllamaLine<'a> {
     model: &'a str,
     created_at: String,
     #[serde(flatten)]
-    said: OllamaText<'a>,
+    text: OllamaText<'a>,
     done: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     done_reason: Option<&'static str>,
@@ -149,26 +149,26 @@ struct OllamaTimes {
 
 /// The answer to a request without a prompt: the model is in memory.
 pub fn ollama_loaded(shape: OllamaShape, model: &str, at: SystemTime) -> String {
-    line(model, at, shape, &Said::default(), Some((("load", None), None)))
+    line(model, at, shape, &AnswerContent::default(), Some((("load", None), None)))
 }
 
 /// The same, with a `keep_alive` of zero: it is not, any more.
 pub fn ollama_unloaded(shape: OllamaShape, model: &str, at: SystemTime) -> String {
-    line(model, at, shape, &Said::default(), Some((("unload", None), None)))
+    line(model, at, shape, &AnswerContent::default(), Some((("unload", None), None)))
 }
 
 impl OllamaAnswer {
     pub fn new(shape: OllamaShape, model: &str, delivery: OllamaDelivery) -> OllamaAnswer {
-        let (model, said) = (model.to_owned(), Said::default());
-        OllamaAnswer { shape, model, delivery, said, open: None, turns: None }
+        let (model, content) = (model.to_owned(), AnswerContent::default());
+        OllamaAnswer { shape, model, delivery, content, open: None, turns: None }
     }
 
     /// Ends an answer of `/api/generate` with the `context` by which the next request continues it.
     #[must_use]
     pub fn remembering(mut self, prompt: &Prompt) -> OllamaAnswer {
         if let (OllamaShape::Generate, Prompt::Chat(conversation)) = (self.shape, prompt) {
-            let said = conversation.messages.iter().map(|turn| (turn.role, turn.text.clone()));
-            self.turns = Some(Turns(said.chain([(Role::Assistant, String::new())]).collect()));
+            let turns = conversation.messages.iter().map(|turn| (turn.role, turn.text.clone()));
+            self.turns = Some(Turns(turns.chain([(Role::Assistant, String::new())]).collect()));
         }
         self
     }
@@ -179,9 +179,9 @@ impl OllamaAnswer {
         let done = self.note(event);
         let mut lines = String::new();
         let is_streamed = self.delivery == OllamaDelivery::Lines;
-        if is_streamed && !self.said.is_empty() {
+        if is_streamed && !self.content.is_empty() {
             lines = self.line(at, None);
-            self.said = Said::default();
+            self.content = AnswerContent::default();
         }
         if let Some(completion) = done {
             lines +=
@@ -192,15 +192,15 @@ impl OllamaAnswer {
 
     fn note(&mut self, event: ChatEvent) -> Option<Completion> {
         match event {
-            ChatEvent::Reasoning(piece) => self.said.thinking += &piece,
+            ChatEvent::Reasoning(piece) => self.content.thinking += &piece,
             ChatEvent::Text(piece) => {
-                self.said.text += &piece;
+                self.content.text += &piece;
                 if let Some((_, answer)) = self.turns.as_mut().and_then(|turns| turns.0.last_mut())
                 {
                     *answer += &piece;
                 }
             }
-            ChatEvent::Logprobs(tokens) => self.said.logprobs.extend(tokens),
+            ChatEvent::Logprobs(tokens) => self.content.logprobs.extend(tokens),
             ChatEvent::ToolCall { index, id, name } => {
                 self.close_call();
                 self.open = Some(Call { id, index, name, arguments: String::new() });
@@ -219,7 +219,7 @@ impl OllamaAnswer {
     }
 
     fn close_call(&mut self) {
-        self.said.calls.extend(self.open.take());
+        self.content.calls.extend(self.open.take());
     }
 
     fn line(&self, at: SystemTime, end: Option<(&'static str, Option<OllamaTimes>)>) -> String {
@@ -227,31 +227,37 @@ impl OllamaAnswer {
         let context = turns.map(|Turns(turns)| {
             context::of(turns.iter().map(|(role, text)| (*role, text.as_str())))
         });
-        line(&self.model, at, self.shape, &self.said, end.map(|end| (end, context))) + "\n"
+        line(&self.model, at, self.shape, &self.content, end.map(|end| (end, context))) + "\n"
     }
 }
 
-impl Said {
+impl AnswerContent {
     fn is_empty(&self) -> bool {
         let is_wordless = self.text.is_empty() && self.thinking.is_empty();
         is_wordless && self.calls.is_empty() && self.logprobs.is_empty()
     }
 }
 
-/// How an answer ended, and what is said of it then.
+/// How an answer ended: the reason and the times, and the `context` for the next request.
 type End = ((&'static str, Option<OllamaTimes>), Option<Vec<u32>>);
 
-fn line(model: &str, at: SystemTime, shape: OllamaShape, what: &Said, end: Option<End>) -> String {
+fn line(
+    model: &str,
+    at: SystemTime,
+    shape: OllamaShape,
+    content: &AnswerContent,
+    end: Option<End>,
+) -> String {
     let done = end.is_some();
     let (end, context) = end.map_or((None, None), |(end, context)| (Some(end), context));
     let (done_reason, took) = end.map_or((None, None), |(reason, took)| (Some(reason), took));
-    let (said, logprobs) = (said(shape, what), what.logprobs.iter().map(chosen).collect());
+    let (text, logprobs) = (text_of(shape, content), content.logprobs.iter().map(chosen).collect());
     let created_at = rfc3339(at);
-    json(&OllamaLine { model, created_at, said, done, done_reason, context, took, logprobs })
+    json(&OllamaLine { model, created_at, text, done, done_reason, context, took, logprobs })
 }
 
-fn said(shape: OllamaShape, said: &Said) -> OllamaText<'_> {
-    let Said { text, thinking, calls, .. } = said;
+fn text_of(shape: OllamaShape, content: &AnswerContent) -> OllamaText<'_> {
+    let AnswerContent { text, thinking, calls, .. } = content;
     match shape {
         OllamaShape::Generate => OllamaText::Generate { response: text, thinking },
         OllamaShape::Chat => {

@@ -20,10 +20,10 @@ pub struct HttpFailure {
 
 /// Reads an error from a status and its body.
 pub fn fault_of(status: HttpFailure, body: &[u8]) -> Fault {
-    let said = serde_json::from_slice::<Value>(body).ok();
-    let said = said.as_ref().map(Said::of).unwrap_or_default();
-    let message = said.message.unwrap_or_else(|| without_words(status.code));
-    if let Some(fault) = too_long(&said.code, &message, said.numbers) {
+    let body = serde_json::from_slice::<Value>(body).ok();
+    let fields = body.as_ref().map(ErrorFields::of).unwrap_or_default();
+    let message = fields.message.unwrap_or_else(|| without_words(status.code));
+    if let Some(fault) = too_long(&fields.code, &message, fields.numbers) {
         return fault;
     }
     let HttpFailure { code, retry_after } = status;
@@ -33,7 +33,7 @@ pub fn fault_of(status: HttpFailure, body: &[u8]) -> Fault {
         404 => Fault::NoSuchModel { message },
         429 => Fault::Limited { message, retry_after },
         502 | 503 | 504 | 529 => Fault::Overloaded { message, retry_after },
-        400 | 422 => match unknown_parameter(&said.code, said.param.as_deref(), &message) {
+        400 | 422 => match unknown_parameter(&fields.code, fields.param.as_deref(), &message) {
             Some(field) => Fault::UnknownParameter { field, message },
             None => Fault::Refused { message },
         },
@@ -47,22 +47,22 @@ pub fn fault_of(status: HttpFailure, body: &[u8]) -> Fault {
     }
 }
 
-/// JSON where something else was to come: the error that it says, or no sense at all.
+/// JSON where another format was expected: the error that it reports, or [`Fault::Nonsense`].
 pub fn fault_within(body: &[u8]) -> Fault {
     match serde_json::from_slice::<Value>(body) {
-        Ok(said) if !said["error"].is_null() => reported(&said["error"]),
+        Ok(value) if !value["error"].is_null() => reported(&value["error"]),
         _ => Fault::Nonsense { detail: "JSON instead of an answer".to_owned() },
     }
 }
 
-/// An error that a server says within an answer that had status 200.
+/// An error that a server reports within an answer of status 200.
 pub(crate) fn reported(error: &Value) -> Fault {
-    let said = Said::of(error);
-    let message = said.message.unwrap_or_else(|| "the server sent no error message".to_owned());
-    if let Some(fault) = too_long(&said.code, &message, said.numbers) {
+    let fields = ErrorFields::of(error);
+    let message = fields.message.unwrap_or_else(|| "the server sent no error message".to_owned());
+    if let Some(fault) = too_long(&fields.code, &message, fields.numbers) {
         return fault;
     }
-    match said.code.as_str() {
+    match fields.code.as_str() {
         "429" => Fault::Limited { message, retry_after: None },
         "402" => Fault::NoCredit { message },
         _ => Fault::Reported { message },
@@ -79,7 +79,7 @@ pub(crate) fn shortened(message: &str) -> String {
 }
 
 #[derive(Debug, Default)]
-struct Said {
+struct ErrorFields {
     message: Option<String>,
     /// Code and type, in small letters.
     code: String,
@@ -88,9 +88,9 @@ struct Said {
     numbers: (Option<u32>, Option<u32>),
 }
 
-impl Said {
+impl ErrorFields {
     /// `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}` or what is inside those.
-    fn of(body: &Value) -> Said {
+    fn of(body: &Value) -> ErrorFields {
         let error = if body["error"].is_null() { body } else { &body["error"] };
         let message =
             [&error["message"], &error["detail"], error].into_iter().find_map(Value::as_str);
@@ -107,7 +107,7 @@ impl Said {
             (Some(message), Some(behind)) => Some(shortened(&format!("{message}: {behind}"))),
             (message, behind) => message.or(behind).map(shortened),
         };
-        Said {
+        ErrorFields {
             message: message.filter(|message| !message.is_empty()),
             code: code.collect::<Vec<_>>().join(" "),
             param: error["param"].as_str().map(str::to_owned),

@@ -8,7 +8,7 @@ use super::ThoughtSplitter;
 use super::chunk::{Choice, Chunk, Delta, WireCall};
 use super::fault::shortened;
 use super::lenient::{Objects, error_in};
-use super::ollama::line::{Line, Said};
+use super::ollama::line::{Line, WireMessage};
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -128,7 +128,7 @@ pub fn observe_ollama(piece: &str) -> Observed {
     if let Some(error) = error_in(line.error.as_ref()) {
         return failed(error);
     }
-    let none = Said::default();
+    let none = WireMessage::default();
     let message = line.message.0.as_ref().unwrap_or(&none);
     let cached = line.prompt_eval_cached_count.0;
     let counts = ObservedCounts {

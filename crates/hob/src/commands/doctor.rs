@@ -3,11 +3,11 @@
 
 mod chat;
 mod check;
-mod hearing;
 mod machine;
 mod models;
 mod speech;
 mod tools;
+mod transcription;
 mod turn_taking;
 mod upstreams;
 
@@ -83,7 +83,7 @@ async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> CliResult<Finding
     findings
         .with([spoken])?
         .with([turn_taking::engine(app, wav.as_deref()).await])?
-        .with(hearing::engine(app, wav).await)?
+        .with(transcription::engine(app, wav).await)?
         .with(chat::checks(app).await)?
         .with(upstreams::checks(app).await)?
         .with([tools::port(app).await])

@@ -24,7 +24,7 @@ use crate::remote::{Remote, SpeechInput};
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
 use crate::sink::Sink;
-use crate::speaking::{Destination, Figures, Progress, deliver};
+use crate::speaking::{Destination, Progress, SoundFigures, deliver};
 use crate::stdin_text::StdinText;
 use crate::wire_up::Speech;
 
@@ -140,7 +140,7 @@ async fn speak(
     app: &App<'_>,
     to: Destination,
     text: SpeechText,
-) -> CliResult<Figures> {
+) -> CliResult<SoundFigures> {
     let voice = args.voice.clone().unwrap_or_else(|| app.settings.speech.default_voice.clone());
     match remote(args, app)? {
         Some(remote) => {
@@ -176,7 +176,7 @@ async fn speak_here(
     app: &App<'_>,
     to: Destination,
     request: SpeechRequest,
-) -> CliResult<Figures> {
+) -> CliResult<SoundFigures> {
     let loading = app.printer.spinner(format_args!("loading {}", speech.name));
     let loaded = speech.worker.load().await;
     loading.finish_and_clear();

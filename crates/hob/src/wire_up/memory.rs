@@ -100,21 +100,21 @@ impl Memory {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn facts(&self, name: &str, shared: &mut Shared) -> Facts {
+    fn facts(&self, name: &str, shared: &mut Shared) -> MemoryFacts {
         let budget = MemoryBudget { available: (self.available)(), max_bytes: self.max_bytes };
         let residents = shared.residents(name);
-        Facts { budget, needed: shared.needed(name), residents }
+        MemoryFacts { budget, needed: shared.needed(name), residents }
     }
 }
 
 /// All facts for a decision.
-struct Facts {
+struct MemoryFacts {
     budget: MemoryBudget,
     needed: Bytes,
     residents: Vec<Resident>,
 }
 
-impl Facts {
+impl MemoryFacts {
     fn answer(&self) -> RoomDecision {
         self.budget.answer(&self.needed, &self.residents)
     }
@@ -319,7 +319,7 @@ impl ModelMemory {
 }
 
 impl MemoryBroker for ModelMemory {
-    fn look(&self) -> Result<(), ModelError> {
+    fn check_room(&self) -> Result<(), ModelError> {
         self.memory.facts(&self.name, &mut self.memory.shared()).check()
     }
 
@@ -328,7 +328,7 @@ impl MemoryBroker for ModelMemory {
         Box::new(Waiting(self.clone()))
     }
 
-    fn begin(&self) -> bool {
+    fn admit_request(&self) -> bool {
         let turn = self.memory.shared().queue.begin(&self.name, Instant::now());
         match turn {
             StartDecision::Allowed => true,
@@ -344,7 +344,7 @@ impl MemoryBroker for ModelMemory {
 struct Waiting(ModelMemory);
 
 impl MemoryRequest for Waiting {
-    fn ask(&mut self) -> BoxFuture<'_, MemoryDecision> {
+    fn try_reserve(&mut self) -> BoxFuture<'_, MemoryDecision> {
         self.0.ask_once().boxed()
     }
 }

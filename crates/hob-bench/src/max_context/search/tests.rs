@@ -5,7 +5,7 @@ use AttemptResult::{Failed, Ok, OomLoad, OomPrefill, Spill, Stale, Timeout, Unsu
 
 use super::*;
 
-const PUBLISHED: Span = Span { lo: 131_072, hi: 262_144, granule: 256 };
+const PUBLISHED: ContextRange = ContextRange { lo: 131_072, hi: 262_144, granule: 256 };
 const TRUTH: u64 = 195_072;
 
 /// Runs a search to its end. `attempt` gives the result for a context and the number of the attempt.
@@ -57,17 +57,17 @@ fn the_published_case_takes_ten_attempts_at_most() {
 
 #[test]
 fn every_limit_is_found_even_if_memory_figures_are_wrong() {
-    let span = Span { lo: 2048, hi: 34_816, granule: 256 };
+    let range = ContextRange { lo: 2048, hi: 34_816, granule: 256 };
     for truth in (2048..=34_816).step_by(256) {
         for promised in [0.25, 0.8, 0.97, 1.0, 1.04, 1.5, 9.0] {
-            let search = searched(Search::new(span, None), |ctx, _| {
+            let search = searched(Search::new(range, None), |ctx, _| {
                 let taken_bytes = 1_000_000 + ctx * 100;
                 let room = 1_000_000 + (truth as f64 * 100.0 * promised) as u64;
                 let left_bytes = room.saturating_sub(taken_bytes);
                 let memory = Some(ServerMemory { taken_bytes, left_bytes });
                 AttemptResultAt { memory, ..until(truth, ctx) }
             });
-            let fail = Some(truth + 256).filter(|fail| *fail <= span.hi);
+            let fail = Some(truth + 256).filter(|fail| *fail <= range.hi);
             assert_eq!(ends(&search), (Some(truth), fail, 2), "{promised}");
             assert!(search.tried().len() <= 15, "{} {promised}", search.tried().len());
         }
@@ -108,8 +108,8 @@ fn a_failure_of_an_unknown_kind_is_tried_again() {
 
 #[test]
 fn the_reported_maximum_of_an_engine_is_tried_next() {
-    let span = Span { lo: 1024, hi: 65_536, granule: 256 };
-    let search = searched(Search::new(span, None), |ctx, _| {
+    let range = ContextRange { lo: 1024, hi: 65_536, granule: 256 };
+    let search = searched(Search::new(range, None), |ctx, _| {
         let takes = Some(8192).filter(|takes| ctx > *takes);
         AttemptResultAt { takes, ..plain(ctx, if takes.is_some() { Unsupported } else { Ok }) }
     });
@@ -131,15 +131,15 @@ fn every_kind_of_failure_is_a_limit_and_is_named() {
 #[test]
 fn a_spill_is_found_by_comparison_with_shorter_contexts() {
     // Up to 40,000 tokens fit on the card. Longer contexts use the machine's memory and are ten times slower.
-    let span = Span { lo: 2048, hi: 131_072, granule: 256 };
+    let range = ContextRange { lo: 2048, hi: 131_072, granule: 256 };
     let speed = |ctx: u64, s: f64| Some(1.0 / (0.02 + ctx as f64 * 4e-7) / s);
-    let search = searched(Search::new(span, None), |ctx, _| {
+    let search = searched(Search::new(range, None), |ctx, _| {
         let decode_tok_s = speed(ctx, if ctx <= 40_000 { 1.0 } else { 10.0 });
         AttemptResultAt { decode_tok_s, ..plain(ctx, Ok) }
     });
     assert_eq!((search.longest_ok(), search.limited_by()), (Some(39_936), Some(Spill)));
     // Each token is slower, because of attention, but nothing spills.
-    let slow = searched(Search::new(span, None), |ctx, _| AttemptResultAt {
+    let slow = searched(Search::new(range, None), |ctx, _| AttemptResultAt {
         decode_tok_s: speed(ctx, 1.0),
         ..plain(ctx, Ok)
     });

@@ -13,7 +13,7 @@ use super::running::{Prepared, Running, Spoken};
 use super::{EmbedEnd, Incoming, Job, Outputs, ServeChatError};
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
 use crate::chat::protocol::{AnyChatOrder, ChatOrder, ChatReport, Refusal};
-use crate::chat::scheduler::{Demand, Scheduler, StepPlan};
+use crate::chat::scheduler::{Demand, StepPlan, TokenScheduler};
 use crate::chat::slots::{SlotAssignment, Slots};
 use crate::worker::protocol::{CommonOrder, Report, WorkerMessage, WorkerStats};
 use crate::worker::{Inbox, Outlet, Polled};
@@ -24,7 +24,7 @@ const RETRY_AFTER_MS: u64 = 2000;
 pub(super) struct Engine<D: Decoder> {
     decoder: D,
     slots: Slots,
-    scheduler: Scheduler,
+    scheduler: TokenScheduler,
     outlet: Outlet,
     jobs: SyncSender<Job>,
     queue_max: usize,
@@ -39,7 +39,7 @@ pub(super) struct Engine<D: Decoder> {
 impl<D: Decoder> Engine<D> {
     pub(super) fn new(
         decoder: D,
-        scheduler: Scheduler,
+        scheduler: TokenScheduler,
         outputs: Outputs,
         queue_max: usize,
     ) -> Engine<D> {

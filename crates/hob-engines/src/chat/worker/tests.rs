@@ -244,8 +244,8 @@ fn run(socket: UnixStream, decoder: Counter, queue_max: usize) -> Result<(), Ser
     let WorkerConnection { inbox, outlet } =
         WorkerConnection::start(&socket, decode, Duration::from_secs(60))?;
     // Never more of a prompt than the least: what a step of this decoder takes is noise.
-    let pacing = Pacing { stretch: 1.0, ..Pacing::default() };
-    let scheduler = Scheduler::new(pacing, decoder.batch_tokens());
+    let step_limits = StepLimits { stretch: 1.0, ..StepLimits::default() };
+    let scheduler = TokenScheduler::new(step_limits, decoder.batch_tokens());
     let (jobs, to_prepare) = sync_channel(JOBS_MAX);
     let (embed_jobs, _nobody_embeds) = sync_channel(JOBS_MAX);
     let (compile_jobs, to_compile) = sync_channel(JOBS_MAX);

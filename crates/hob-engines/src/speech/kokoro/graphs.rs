@@ -6,7 +6,7 @@ use std::path::Path;
 use hob_core::Speed;
 use rten_tensor::NdTensorView;
 
-use super::LoadError;
+use super::KokoroLoadError;
 use super::contours::{Contours, FEATURES, HARMONICS, Window};
 use super::crop::Crop;
 use super::statistics::RunningStatistics;
@@ -27,8 +27,8 @@ impl std::fmt::Debug for Front {
 }
 
 impl Front {
-    pub(super) fn load(path: &Path, threads: usize) -> Result<Front, LoadError> {
-        let damaged = |failure| LoadError::damaged(path, failure);
+    pub(super) fn load(path: &Path, threads: usize) -> Result<Front, KokoroLoadError> {
+        let damaged = |failure| KokoroLoadError::damaged(path, failure);
         let graph = OnnxGraph::load(path, threads).map_err(damaged)?;
         let inputs = graph.nodes(["tokens", "style", "speed"]).map_err(damaged)?;
         let outputs = graph.nodes(["features", "pitch", "energy", "durations"]).map_err(damaged)?;
@@ -79,8 +79,8 @@ pub(super) struct Rendered {
 }
 
 impl Vocoder {
-    pub(super) fn load(path: &Path, threads: usize) -> Result<Vocoder, LoadError> {
-        let damaged = |failure| LoadError::damaged(path, failure);
+    pub(super) fn load(path: &Path, threads: usize) -> Result<Vocoder, KokoroLoadError> {
+        let damaged = |failure| KokoroLoadError::damaged(path, failure);
         let graph = OnnxGraph::load(path, threads).map_err(damaged)?;
         let inputs = graph.nodes([
             "features",
@@ -97,7 +97,7 @@ impl Vocoder {
         let inputs = inputs.map_err(damaged)?;
         let outputs = graph.nodes(["audio", "window_mean", "window_variance"]).map_err(damaged)?;
         let &[_, Some(channels), _] = &graph.shape(inputs[5])[..] else {
-            return Err(LoadError::damaged(
+            return Err(KokoroLoadError::damaged(
                 path,
                 "it does not say how many channels it normalises",
             ));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use hob_core::{Gender, Language, Voice};
 
-use super::{LoadError, TOKENS_MAX, files};
+use super::{KokoroLoadError, TOKENS_MAX, files};
 use crate::speech::synthesiser::SynthesisError;
 
 /// Values per style.
@@ -74,9 +74,9 @@ fn unreadable(path: &Path, error: &io::Error) -> SynthesisError {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn voice_list(model: &Path) -> Result<Vec<Voice>, LoadError> {
+pub fn voice_list(model: &Path) -> Result<Vec<Voice>, KokoroLoadError> {
     let path = model.join(files::VOICES);
-    let read = |source| LoadError::Read { path: path.clone(), source };
+    let read = |source| KokoroLoadError::Read { path: path.clone(), source };
     let mut voices = Vec::new();
     for entry in fs::read_dir(&path).map_err(read)? {
         let file = entry.map_err(read)?.path();
@@ -100,10 +100,10 @@ fn voice_named(id: &str) -> Option<Voice> {
     Some(Voice { id: id.to_owned(), name: capital.chain(first).collect(), language, gender })
 }
 
-pub(super) fn read_vocabulary(path: &Path) -> Result<HashMap<char, i32>, LoadError> {
+pub(super) fn read_vocabulary(path: &Path) -> Result<HashMap<char, i32>, KokoroLoadError> {
     let text = fs::read_to_string(path)
-        .map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
-    let damaged = |reason: String| LoadError::Damaged { path: path.to_owned(), reason };
+        .map_err(|source| KokoroLoadError::Read { path: path.to_owned(), source })?;
+    let damaged = |reason: String| KokoroLoadError::Damaged { path: path.to_owned(), reason };
     let file: Vocabulary =
         serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
     Ok(file.vocab)

@@ -6,18 +6,18 @@ use proptest::prelude::*;
 use super::*;
 
 /// Beginning a unit costs 0.05 s, and a second of sound 0.4 s.
-fn scheduler() -> Scheduler {
+fn scheduler() -> WindowScheduler {
     scheduler_of(0.4)
 }
 
-fn scheduler_of(render_rtf: f32) -> Scheduler {
-    let mut scheduler = Scheduler::new(Pacing::default());
+fn scheduler_of(render_rtf: f32) -> WindowScheduler {
+    let mut scheduler = WindowScheduler::new(WindowLengths::default());
     scheduler.cost = Cost { begin_s: 0.05, render_rtf };
     scheduler
 }
 
 /// Adds a stream that is ready at `at`, and has a listener with this lead if it has spoken.
-fn add(scheduler: &mut Scheduler, stream: u32, lead_s: Option<f32>, at: Instant) {
+fn add(scheduler: &mut WindowScheduler, stream: u32, lead_s: Option<f32>, at: Instant) {
     scheduler.add(stream);
     scheduler.set_ready(stream, true, at);
     if let Some(lead_s) = lead_s {
@@ -162,7 +162,7 @@ struct Machine {
     begin_s: f32,
     rtf: f32,
     now: Instant,
-    scheduler: Scheduler,
+    scheduler: WindowScheduler,
     streams: Vec<Simulated>,
 }
 
@@ -191,7 +191,7 @@ impl Machine {
             gap_s: 0.0,
             done: None,
         };
-        let mut scheduler = Scheduler::new(Pacing::default());
+        let mut scheduler = WindowScheduler::new(WindowLengths::default());
         // The machine has already run for some time.
         scheduler.cost = Cost { begin_s, render_rtf: rtf };
         Machine { begin_s, rtf, now, scheduler, streams: arrivals_s.iter().map(stream).collect() }
@@ -233,7 +233,7 @@ impl Machine {
             return self.scheduler.began(cost);
         }
         let sound_s = turn.window_s.min(stream.left_s);
-        let context_s = Pacing::default().context_s;
+        let context_s = WindowLengths::default().context_s;
         let cost = Duration::from_secs_f32((sound_s + context_s) * self.rtf);
         self.now += cost;
         stream.hear(sound_s, self.now);

@@ -11,7 +11,7 @@ use super::voicing::Voicing;
 use crate::speech::protocol::{
     AUDIO_SAMPLES_MAX, AnySpeechOrder, Begin, SpeechOrder, SpeechReport, WORDS_MAX,
 };
-use crate::speech::scheduler::{NextWindow, Scheduler};
+use crate::speech::scheduler::{NextWindow, WindowScheduler};
 use crate::speech::synthesiser::{SynthesisError, Synthesiser};
 use crate::speech::units::UnitSource;
 use crate::worker::protocol::{CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats};
@@ -22,7 +22,7 @@ pub(super) struct Engine<S: Synthesiser, U: UnitSource> {
     units: U,
     sample_rate_hz: u32,
     streams: BTreeMap<u32, Voicing<U::Text, S::Utterance>>,
-    scheduler: Scheduler,
+    scheduler: WindowScheduler,
     outlet: Outlet,
     windows: u64,
 }
@@ -37,7 +37,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
     pub(super) fn new(
         synthesiser: S,
         units: U,
-        scheduler: Scheduler,
+        scheduler: WindowScheduler,
         outlet: Outlet,
     ) -> Engine<S, U> {
         Engine {

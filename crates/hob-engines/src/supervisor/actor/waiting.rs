@@ -30,7 +30,7 @@ impl Actor {
         let mut queued = room.queue();
         let mut wanted_at = Instant::now();
         loop {
-            match self.ask(&mut *queued, &mut wanted_at).await? {
+            match self.try_reserve(&mut *queued, &mut wanted_at).await? {
                 MemoryDecision::Granted(place) => return Ok(Some(place)),
                 MemoryDecision::Never(error) => return Err(NotStarted::Refused(error)),
                 MemoryDecision::Later(shortage) if wanted_at.elapsed() >= WANTED_FOR => {
@@ -44,12 +44,12 @@ impl Actor {
         }
     }
 
-    async fn ask(
+    async fn try_reserve(
         &mut self,
         queued: &mut dyn MemoryRequest,
         wanted_at: &mut Instant,
     ) -> Result<MemoryDecision, NotStarted> {
-        self.while_obeying(queued.ask(), wanted_at).await
+        self.while_obeying(queued.try_reserve(), wanted_at).await
     }
 
     /// Awaits `future`, unless a command ends the wait.

@@ -68,7 +68,7 @@ impl Weights {
         file: &mut WhisperFile,
         sizes: &Sizes,
         backends: &Backends,
-    ) -> Result<Weights, LoadError> {
+    ) -> Result<Weights, WhisperLoadError> {
         let names = names(sizes);
         let mut store = Store::new(names.len());
         let mut found: HashMap<String, (Tensor<'static>, Vec<u8>)> = HashMap::new();
@@ -82,7 +82,7 @@ impl Weights {
             return Err(WhisperFileError::Incomplete(names.len() - found.len()).into());
         }
         if !store.allocate(backends) {
-            return Err(LoadError::Memory);
+            return Err(WhisperLoadError::Memory);
         }
         let mut tensors = HashMap::new();
         for (name, (tensor, bytes)) in found {
@@ -129,7 +129,7 @@ impl Weights {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub enum WhisperLoadError {
     #[error(transparent)]
     File(#[from] WhisperFileError),
     #[error(
@@ -258,7 +258,7 @@ fn prepared(tensor: FileTensor, expected: [usize; 3]) -> Result<(Type, Vec<u8>),
 
 type Caches = (Store, Vec<KeyValues<'static>>, Vec<KeyValues<'static>>);
 
-fn caches(sizes: &Sizes, backends: &Backends) -> Result<Caches, LoadError> {
+fn caches(sizes: &Sizes, backends: &Backends) -> Result<Caches, WhisperLoadError> {
     let mut store = Store::new(sizes.text_layers * 4);
     let state = sizes.text_state;
     let of = |positions: usize| -> Vec<KeyValues<'static>> {
@@ -269,5 +269,5 @@ fn caches(sizes: &Sizes, backends: &Backends) -> Result<Caches, LoadError> {
     };
     let own = of(sizes.text_cached_max());
     let cross = of(sizes.audio_ctx);
-    if store.allocate(backends) { Ok((store, own, cross)) } else { Err(LoadError::Memory) }
+    if store.allocate(backends) { Ok((store, own, cross)) } else { Err(WhisperLoadError::Memory) }
 }

@@ -10,7 +10,7 @@ use crate::upstream::lenient::{Amount, Count, Flag, Maybe, Objects, Text};
 #[derive(Debug, Deserialize)]
 pub(in crate::upstream) struct Line<'a> {
     #[serde(borrow, default)]
-    pub(in crate::upstream) message: Maybe<Said<'a>>,
+    pub(in crate::upstream) message: Maybe<WireMessage<'a>>,
     /// This field and the next two are of `/api/generate`.
     #[serde(borrow, default)]
     pub(in crate::upstream) response: Text<'a>,
@@ -45,7 +45,7 @@ pub(in crate::upstream) struct Line<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(in crate::upstream) struct Said<'a> {
+pub(in crate::upstream) struct WireMessage<'a> {
     #[serde(borrow, default)]
     pub(in crate::upstream) content: Text<'a>,
     #[serde(borrow, default)]

@@ -5,7 +5,7 @@ use hob_core::chat::{Completion, Timings, Usage};
 use hob_core::{ChatEvent, Fault};
 use serde_json::{Value, json};
 
-use super::line::{Line, Said};
+use super::line::{Line, WireMessage};
 use crate::upstream::calls::CallPiece;
 use crate::upstream::chunk::WireCall;
 use crate::upstream::fault::reported;
@@ -35,7 +35,7 @@ impl UpstreamReader for OllamaReader {
         if let Some(error) = error_in(line.error.as_ref()) {
             return Err(Misread::Failed(failure(error, line.status)));
         }
-        let none = Said::default();
+        let none = WireMessage::default();
         let message = line.message.0.as_ref().unwrap_or(&none);
         self.think([message.thinking.as_str(), line.thinking.as_str()], said);
         self.tell_likelihoods(&line, message, said);
@@ -65,7 +65,12 @@ impl OllamaReader {
     }
 
     /// Those of thinking are left out: clients match them with the text.
-    fn tell_likelihoods(&self, line: &Line<'_>, message: &Said<'_>, said: &mut Vec<ChatEvent>) {
+    fn tell_likelihoods(
+        &self,
+        line: &Line<'_>,
+        message: &WireMessage<'_>,
+        said: &mut Vec<ChatEvent>,
+    ) {
         let is_thought =
             !message.thinking.as_str().is_empty() || !line.thinking.as_str().is_empty();
         let is_said = !message.content.as_str().is_empty() || !line.response.as_str().is_empty();

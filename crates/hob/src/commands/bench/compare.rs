@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hob_bench::compare::{
-    CompareOptions, CompareReport, Figures, Noise, ReportVerdict, SampledRecord, USER_FIGURES,
-    has_direction, report,
+    CompareOptions, CompareReport, MetricSelection, NoiseFloor, ReportVerdict, SampledRecord,
+    USER_FIGURES, has_direction, report,
 };
 use hob_bench::record::{PickError, RecordStore};
 use hob_bench::terms::Metric;
@@ -125,13 +125,13 @@ impl CompareArgs {
         printer: &Printer,
     ) -> CliResult<Exit> {
         let noise = pick(&RecordStore::new(&self.records), &self.noise)?;
-        let noise = Noise::learned(&noise).map_err(|reason| {
+        let noise = NoiseFloor::learned(&noise).map_err(|reason| {
             Failure::usage(format!("--noise expects records of the same cell: {reason}"))
         })?;
         let figures = match (&self.figure[..], self.fail_on_regression) {
-            ([], false) => Figures::All,
-            ([], true) => Figures::Only(USER_FIGURES.to_vec()),
-            (figures, _) => Figures::Only(figures.to_vec()),
+            ([], false) => MetricSelection::All,
+            ([], true) => MetricSelection::Only(USER_FIGURES.to_vec()),
+            (figures, _) => MetricSelection::Only(figures.to_vec()),
         };
         let report = report(
             base,

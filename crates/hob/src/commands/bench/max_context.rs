@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
-use hob_bench::max_context::{MaxContextOptions, PLACE, Span, What};
+use hob_bench::max_context::{ContextRange, MaxContextOptions, PLACE, What};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use crate::failure::{CliResult, Failure};
@@ -82,7 +82,7 @@ impl MeasuringVerb for MaxContextArgs {
             Criterion::Load => What::Load,
             Criterion::Usable => What::Usable,
         };
-        let span = Span { lo, hi, granule };
+        let range = ContextRange { lo, hi, granule };
         let chat = ChatWorkload {
             shapes: Vec::new(),
             thinking: ThinkingChoice::On,
@@ -90,7 +90,7 @@ impl MeasuringVerb for MaxContextArgs {
         };
         Ok(Experiment {
             workload: Workload::Chat(chat),
-            axis: Axis::MaxContext(MaxContextOptions { span, what, bytes_per_token: token_bytes }),
+            axis: Axis::MaxContext(MaxContextOptions { range, what, bytes_per_token: token_bytes }),
             run_size: RunSize { rounds: 1, span_s: 0.0 },
         })
     }

@@ -12,7 +12,7 @@ use hob_bench::experiment::{Experiment, OtherServer, Workload};
 use hob_bench::host::host;
 use hob_bench::record::{RawSample, Record, RecordError, RecordKind, RecordStore, RunStatus};
 use hob_bench::runs::{RecordContext, Step, StopRule};
-use hob_bench::server::Facts;
+use hob_bench::server::ServerFacts;
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 use jiff::Timestamp;
@@ -174,7 +174,7 @@ fn measured(
         let context = context(facts, argv, args.seed);
         let reach = |other: ServerPlan| {
             let Reached { target, facts, .. } = other.reach(stop).map_err(failure)?;
-            let Facts { engine, model } = facts;
+            let ServerFacts { engine, model } = facts;
             Ok::<_, Failure>(OtherServer {
                 target,
                 context: RecordContext { engine, model, ..context.clone() },
@@ -339,7 +339,7 @@ fn with_option(words: Vec<String>, option: &str, value: &str) -> Vec<String> {
 }
 
 /// Where and with what it is measured.
-pub(crate) fn context(facts: Facts, argv: Vec<String>, seed: Option<u64>) -> RecordContext {
+pub(crate) fn context(facts: ServerFacts, argv: Vec<String>, seed: Option<u64>) -> RecordContext {
     RecordContext {
         host: host(),
         engine: facts.engine,

@@ -15,7 +15,7 @@ use hob_bench::launch::{Launch, LaunchError};
 use hob_bench::max_context::PLACE;
 use hob_bench::record::CPU_BACKEND;
 use hob_bench::runs::BenchError;
-use hob_bench::server::{Facts, StartedServer};
+use hob_bench::server::{ServerFacts, StartedServer};
 use hob_bench::target::{Api, Target, TargetError, is_hob};
 use hob_bench::timeline::RequestFault;
 use hob_engines::chat::has_card_kernels;
@@ -128,7 +128,7 @@ struct Own {
 pub(crate) struct Reached {
     pub(crate) target: Target,
     pub(crate) started: Option<StartedServer>,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ServerFacts,
 }
 
 impl ServerArgs {
@@ -321,7 +321,7 @@ impl ServerPlan {
         let of_kind = || Target::only_of_kind(&self.url, key, self.purpose.kind());
         let model = self.model.clone().or_else(|| spoken().flatten()).or_else(of_kind);
         let target = Target::find(&self.url, self.api, model.as_deref(), key)?;
-        let mut facts = Facts::reported(&target);
+        let mut facts = ServerFacts::reported(&target);
         facts.engine.argv = self.argv;
         facts.engine.backend = facts.engine.backend.or(self.backend.map(str::to_owned));
         if let Some(file) = &self.model_file {

@@ -29,7 +29,7 @@ use crate::signals::StopSignals;
 use crate::wire_up::{
     CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, run_timing_worker, used_cards,
 };
-use fitting::{Checked, Figures};
+use fitting::{CalibrationFigures, Checked};
 
 /// Time the embedded engine on this machine, so that predictions for it are more accurate
 #[derive(Debug, Args)]
@@ -103,7 +103,10 @@ fn refused(error: &Implausible) -> CliResult<Exit> {
     Err(Failure::new(Exit::Engine, error).hint("run it again when the machine is quiet"))
 }
 
-async fn timed(args: &CalibrateArgs, app: &App<'_>) -> CliResult<(MachineFacts, Figures)> {
+async fn timed(
+    args: &CalibrateArgs,
+    app: &App<'_>,
+) -> CliResult<(MachineFacts, CalibrationFigures)> {
     let begun = Instant::now();
     let until = begun + CALIBRATION_TIME_MAX;
     let mut known = here(app);
@@ -116,7 +119,7 @@ async fn timed(args: &CalibrateArgs, app: &App<'_>) -> CliResult<(MachineFacts, 
     if missing > 0 {
         app.printer.note(format_args!("there was no time for {missing} of {types} types"));
     }
-    let mut figures = Figures::new(memory, kernels, decoding_threads());
+    let mut figures = CalibrationFigures::new(memory, kernels, decoding_threads());
     let count = if args.quick { 1 } else { MODELS };
     for Installed { path, model, .. } in installed(app, count, MODEL_BYTES_MAX) {
         spinner.set_message(format!("timing {}", model.name));

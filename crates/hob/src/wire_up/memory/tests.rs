@@ -119,7 +119,7 @@ impl Planner {
 }
 
 async fn loaded(model_memory: &ModelMemory, model: &Model) {
-    let asked = model_memory.queue().ask().await;
+    let asked = model_memory.queue().try_reserve().await;
     assert!(matches!(asked, MemoryDecision::Granted(_)), "{asked:?}");
     model.load();
 }
@@ -129,7 +129,7 @@ async fn another_model_takes_the_place_of_one_that_is_idle() {
     let planner = Planner::new(300, None);
     let ((a, in_a), (b, in_b)) = (planner.model("a", 200), planner.model("b", 150));
     loaded(&a, &in_a).await;
-    assert_eq!(b.look(), Ok(()));
+    assert_eq!(b.check_room(), Ok(()));
     loaded(&b, &in_b).await;
     assert!(!in_a.is_loaded() && in_b.is_loaded());
     assert_eq!(planner.machine.load(Ordering::SeqCst), 150 * MB);
@@ -144,8 +144,11 @@ async fn a_limit_also_holds_on_a_large_machine() {
     assert!(!in_a.is_loaded());
     let (c, _) = planner.model("c", 300);
     let too_large = ModelError::OutOfMemory { needed_bytes: 310 * MB, available_bytes: 300 * MB };
-    assert_eq!(c.look(), Err(too_large));
-    assert!(matches!(c.queue().ask().await, MemoryDecision::Never(ModelError::OutOfMemory { .. })));
+    assert_eq!(c.check_room(), Err(too_large));
+    assert!(matches!(
+        c.queue().try_reserve().await,
+        MemoryDecision::Never(ModelError::OutOfMemory { .. })
+    ));
     assert!(in_b.is_loaded(), "no model is unloaded for one that does not fit anyway");
 }
 
@@ -156,13 +159,15 @@ async fn a_model_that_answers_is_waited_for_and_named() {
     loaded(&a, &in_a).await;
     in_a.in_flight.store(1, Ordering::SeqCst);
     let mut waiting = b.queue();
-    let MemoryDecision::Later(shortage) = waiting.ask().await else { panic!("a is answering") };
+    let MemoryDecision::Later(shortage) = waiting.try_reserve().await else {
+        panic!("a is answering")
+    };
     assert_eq!(
         shortage.to_string(),
         "about 160 MB are needed and 100 MB are free; in memory are a (200 MB, answering)"
     );
     in_a.in_flight.store(0, Ordering::SeqCst);
-    assert!(matches!(waiting.ask().await, MemoryDecision::Granted(_)));
+    assert!(matches!(waiting.try_reserve().await, MemoryDecision::Granted(_)));
     assert!(!in_a.is_loaded() && !in_b.is_loaded());
 }
 
@@ -173,25 +178,25 @@ async fn a_model_with_a_request_at_the_last_moment_stays_loaded() {
     loaded(&a, &in_a).await;
     in_a.is_contended.store(true, Ordering::SeqCst);
     let mut waiting = b.queue();
-    assert!(matches!(waiting.ask().await, MemoryDecision::Soon));
+    assert!(matches!(waiting.try_reserve().await, MemoryDecision::Soon));
     assert!(in_a.is_loaded());
     in_a.is_contended.store(false, Ordering::SeqCst);
-    assert!(matches!(waiting.ask().await, MemoryDecision::Granted(_)));
+    assert!(matches!(waiting.try_reserve().await, MemoryDecision::Granted(_)));
 }
 
 #[tokio::test]
 async fn two_loads_do_not_count_the_same_memory() {
     let planner = Planner::new(300, None);
     let ((a, in_a), (b, _)) = (planner.model("a", 200), planner.model("b", 200));
-    let MemoryDecision::Granted(reservation) = a.queue().ask().await else {
+    let MemoryDecision::Granted(reservation) = a.queue().try_reserve().await else {
         panic!("there is room")
     };
     let mut waiting = b.queue();
-    assert!(matches!(waiting.ask().await, MemoryDecision::Soon), "while a is on its way");
+    assert!(matches!(waiting.try_reserve().await, MemoryDecision::Soon), "while a is on its way");
     in_a.load();
     in_a.in_flight.store(1, Ordering::SeqCst);
     drop(reservation);
-    assert!(matches!(waiting.ask().await, MemoryDecision::Later(_)));
+    assert!(matches!(waiting.try_reserve().await, MemoryDecision::Later(_)));
 }
 
 #[tokio::test]
@@ -201,10 +206,15 @@ async fn the_longest_wait_goes_first() {
         (planner.model("a", 200), planner.model("b", 200), planner.model("c", 200));
     loaded(&a, &in_a).await;
     let (mut first, mut second) = (b.queue(), c.queue());
-    assert!(matches!(second.ask().await, MemoryDecision::Later(_)), "b was here before");
-    let MemoryDecision::Granted(reservation) = first.ask().await else { panic!("its turn") };
+    assert!(matches!(second.try_reserve().await, MemoryDecision::Later(_)), "b was here before");
+    let MemoryDecision::Granted(reservation) = first.try_reserve().await else {
+        panic!("its turn")
+    };
     drop((first, reservation));
-    assert!(matches!(second.ask().await, MemoryDecision::Granted(_)), "b has left the queue");
+    assert!(
+        matches!(second.try_reserve().await, MemoryDecision::Granted(_)),
+        "b has left the queue"
+    );
 }
 
 #[tokio::test]
@@ -214,11 +224,11 @@ async fn a_busy_model_has_its_turn_and_then_makes_room() {
     loaded(&a, &in_a).await;
     in_a.in_flight.store(1, Ordering::SeqCst);
     let mut waiting = b.queue();
-    assert!(matches!(waiting.ask().await, MemoryDecision::Later(_)));
-    let begun = (0..40).take_while(|_| a.begin()).count();
+    assert!(matches!(waiting.try_reserve().await, MemoryDecision::Later(_)));
+    let begun = (0..40).take_while(|_| a.admit_request()).count();
     assert_eq!(begun, 16);
     drop(waiting);
-    assert!(a.begin(), "no model waits any longer");
+    assert!(a.admit_request(), "no model waits any longer");
 }
 
 #[tokio::test]
@@ -234,7 +244,7 @@ async fn a_pinned_model_stays_and_waiting_does_not_help() {
     pinned.taken_by(&(Arc::clone(&model) as Arc<dyn ModelLifecycle>));
     loaded(&pinned, &model).await;
     let MemoryDecision::Never(ModelError::NoRoom { shortage, retry_after: None }) =
-        b.queue().ask().await
+        b.queue().try_reserve().await
     else {
         panic!("it is pinned")
     };
@@ -269,7 +279,7 @@ async fn served(requests_each: u32) -> (String, usize) {
         }
         for (name, model_memory, model, left, waiting) in &mut models {
             if model.is_loaded() {
-                let begins = *left > 0 && model_memory.begin();
+                let begins = *left > 0 && model_memory.admit_request();
                 model.in_flight.store(usize::from(begins), Ordering::SeqCst);
                 if begins {
                     order.push_str(name);
@@ -277,7 +287,7 @@ async fn served(requests_each: u32) -> (String, usize) {
                 }
             } else if *left > 0 {
                 let queued = waiting.get_or_insert_with(|| model_memory.queue());
-                if let MemoryDecision::Granted(reservation) = queued.ask().await {
+                if let MemoryDecision::Granted(reservation) = queued.try_reserve().await {
                     model.load();
                     // The request that caused the load is running.
                     model.in_flight.store(1, Ordering::SeqCst);

@@ -54,9 +54,9 @@ fn thinker(tokens_max: u32, budget: Option<u32>) -> AnswerPlan {
     }
 }
 
-/// What was said, by kind, when the model would like to say `wish` and then end.
+/// The answer, by kind, of a model that prefers the tokens of `wish` and then the end.
 #[derive(Debug, Default, PartialEq)]
-struct Said {
+struct Answer {
     reasoning: String,
     text: String,
     calls: Vec<(String, String)>,
@@ -65,68 +65,71 @@ struct Said {
     tokens: (u32, u32),
 }
 
-fn say(plan: AnswerPlan, wish: &str) -> Said {
+fn answer_to(plan: AnswerPlan, wish: &str) -> Answer {
     let mut answering = Answering::new(plan);
-    let mut said = Said::default();
+    let mut answer = Answer::default();
     let mut wish = wish.bytes().map(u32::from);
-    while said.end.is_none() {
+    while answer.end.is_none() {
         let wished = wish.next().unwrap_or(END);
         let mut logits = vec![0.0; END as usize + 1];
         logits[wished as usize] = 10.0;
         let step = answering.next(&logits).expect("a token");
         assert_eq!(step.tokens.is_empty(), step.end.is_some(), "nothing is computed after the end");
-        said.end = step.end;
+        answer.end = step.end;
         for event in step.events {
             match event {
-                ChatEvent::Reasoning(text) => said.reasoning += &text,
-                ChatEvent::Text(text) => said.text += &text,
+                ChatEvent::Reasoning(text) => answer.reasoning += &text,
+                ChatEvent::Text(text) => answer.text += &text,
                 ChatEvent::ToolCall { name, id, index } => {
                     assert_eq!(id, format!("call_{index}"));
-                    said.calls.push((name, String::new()));
+                    answer.calls.push((name, String::new()));
                 }
                 ChatEvent::ToolArguments { piece, .. } => {
-                    said.calls.last_mut().expect("a call").1 += &piece;
+                    answer.calls.last_mut().expect("a call").1 += &piece;
                 }
                 other => panic!("{other:?}"),
             }
         }
     }
-    said.tokens = (answering.said(), answering.reasoning_tokens());
-    said
+    answer.tokens = (answering.said(), answering.reasoning_tokens());
+    answer
 }
 
 #[test]
 fn thinking_is_separated_from_the_answer() {
-    let said = say(thinker(100, None), "<think>hm, so</think>\n\nYes.");
-    assert_eq!((said.reasoning.as_str(), said.text.as_str()), ("hm, so", "Yes."));
-    assert_eq!(said.end, Some(FinishReason::Stop));
-    assert!(said.tokens.1 > 10 && said.tokens.1 < said.tokens.0, "{:?}", said.tokens);
+    let answer = answer_to(thinker(100, None), "<think>hm, so</think>\n\nYes.");
+    assert_eq!((answer.reasoning.as_str(), answer.text.as_str()), ("hm, so", "Yes."));
+    assert_eq!(answer.end, Some(FinishReason::Stop));
+    assert!(answer.tokens.1 > 10 && answer.tokens.1 < answer.tokens.0, "{:?}", answer.tokens);
 }
 
 #[test]
 fn a_spent_budget_closes_the_block_and_the_answer_begins() {
     // The model would think for ever; after the block was closed for it, it goes on with its answer.
-    let said = say(thinker(60, Some(12)), &format!("<think>{}", "z".repeat(12)));
-    assert!(said.reasoning.chars().all(|c| c == 'z') && said.reasoning.len() < 12, "{said:?}");
-    assert_eq!(said.end, Some(FinishReason::Stop));
-    let endless = say(thinker(60, Some(12)), &format!("<think>{}", "z".repeat(200)));
+    let answer = answer_to(thinker(60, Some(12)), &format!("<think>{}", "z".repeat(12)));
+    assert!(
+        answer.reasoning.chars().all(|c| c == 'z') && answer.reasoning.len() < 12,
+        "{answer:?}"
+    );
+    assert_eq!(answer.end, Some(FinishReason::Stop));
+    let endless = answer_to(thinker(60, Some(12)), &format!("<think>{}", "z".repeat(200)));
     assert!(endless.text.starts_with('z'), "{endless:?}");
     assert_eq!(endless.end, Some(FinishReason::Length));
 }
 
 #[test]
 fn a_thinking_budget_of_zero_allows_no_thinking() {
-    let said = say(thinker(60, Some(0)), "<think>zzz");
-    assert_eq!((said.reasoning.as_str(), said.text.as_str()), ("", "zzz"));
+    let answer = answer_to(thinker(60, Some(0)), "<think>zzz");
+    assert_eq!((answer.reasoning.as_str(), answer.text.as_str()), ("", "zzz"));
 }
 
 #[test]
 fn a_whole_budget_of_thinking_is_seen_as_such() {
-    let said = say(thinker(20, None), &format!("<think>{}", "z".repeat(200)));
-    assert_eq!(said.text, "");
+    let answer = answer_to(thinker(20, None), &format!("<think>{}", "z".repeat(200)));
+    assert_eq!(answer.text, "");
     // Until the mark was whole it could have become an answer.
-    assert_eq!((said.end, said.tokens), (Some(FinishReason::Length), (20, 14)));
-    assert_eq!(said.reasoning, "z".repeat(13));
+    assert_eq!((answer.end, answer.tokens), (Some(FinishReason::Length), (20, 14)));
+    assert_eq!(answer.reasoning, "z".repeat(13));
 }
 
 #[test]
@@ -138,11 +141,15 @@ fn a_form_is_closed_in_time_and_counts_as_whole() {
     let wanted = AnswerRules { output: &output, strict: true, tools: None };
     let constraint = constrainer().compile(&wanted, 30).expect("a schema");
     let plan = AnswerPlan { constraint, ..plan(30) };
-    let said = say(plan, &format!(r#"{{"a":"{}"#, "y".repeat(500)));
-    assert!(said.text.starts_with(r#"{"a""#) && said.text.ends_with(r#""}"#), "{}", said.text);
-    let value: serde_json::Value = serde_json::from_str(&said.text).expect("JSON");
+    let answer = answer_to(plan, &format!(r#"{{"a":"{}"#, "y".repeat(500)));
+    assert!(
+        answer.text.starts_with(r#"{"a""#) && answer.text.ends_with(r#""}"#),
+        "{}",
+        answer.text
+    );
+    let value: serde_json::Value = serde_json::from_str(&answer.text).expect("JSON");
     assert!(value["a"].is_string());
-    assert_eq!(said.end, Some(FinishReason::Stop));
+    assert_eq!(answer.end, Some(FinishReason::Stop));
 }
 
 #[test]
@@ -152,9 +159,9 @@ fn thinking_leaves_room_for_the_form() {
     let dialect = Dialect::of("{% if enable_thinking %}<think>{% endif %}</think>");
     let parser = Some(AnswerParser::new(&dialect, true, None));
     let plan = AnswerPlan { constraint, parser, ..thinker(150, None) };
-    let said = say(plan, &"z".repeat(500));
-    assert!(!said.reasoning.is_empty());
-    assert!(serde_json::from_str::<serde_json::Value>(&said.text).is_ok(), "{said:?}");
+    let answer = answer_to(plan, &"z".repeat(500));
+    assert!(!answer.reasoning.is_empty());
+    assert!(serde_json::from_str::<serde_json::Value>(&answer.text).is_ok(), "{answer:?}");
 }
 
 #[test]
@@ -174,9 +181,9 @@ fn calls_are_reported_with_their_ids_and_arguments() {
     let offered =
         ToolsOffered { names: vec!["now".to_owned()], delivery: ArgumentDelivery::Streamed };
     let parser = Some(AnswerParser::new(&dialect, false, Some(offered)));
-    let said = say(AnswerPlan { constraint, parser, ..plan(200) }, "");
-    assert_eq!(said.calls, [("now".to_owned(), "{}".to_owned())], "{said:?}");
-    assert_eq!(said.end, Some(FinishReason::ToolCalls));
+    let answer = answer_to(AnswerPlan { constraint, parser, ..plan(200) }, "");
+    assert_eq!(answer.calls, [("now".to_owned(), "{}".to_owned())], "{answer:?}");
+    assert_eq!(answer.end, Some(FinishReason::ToolCalls));
 }
 
 #[test]
@@ -199,23 +206,23 @@ fn log_probabilities_come_before_their_text() {
 fn an_answer_that_goes_round_in_circles_is_ended_unless_it_has_a_limit() {
     let wish = "again and ".repeat(500);
     let guarded = AnswerPlan { repetition: Some(Repetition::default()), ..plan(9000) };
-    let said = say(guarded, &wish);
-    assert_eq!((said.end, said.tokens.0), (Some(FinishReason::Length), 522));
-    assert_eq!(say(plan(4000), &wish).tokens.0, 4000);
+    let answer = answer_to(guarded, &wish);
+    assert_eq!((answer.end, answer.tokens.0), (Some(FinishReason::Length), 522));
+    assert_eq!(answer_to(plan(4000), &wish).tokens.0, 4000);
 }
 
 #[test]
 fn an_answer_that_is_cut_inside_a_character_ends_before_it() {
-    let said = say(plan(5), "abc🔥");
-    assert_eq!((said.text.as_str(), said.end), ("abc", Some(FinishReason::Length)));
-    assert_eq!(said.tokens.0, 5);
+    let answer = answer_to(plan(5), "abc🔥");
+    assert_eq!((answer.text.as_str(), answer.end), ("abc", Some(FinishReason::Length)));
+    assert_eq!(answer.tokens.0, 5);
 }
 
 #[test]
 fn a_limit_of_zero_tokens_gives_an_empty_answer() {
-    let said = say(plan(0), "abc");
-    assert_eq!((said.text.as_str(), said.end), ("", Some(FinishReason::Length)));
-    assert_eq!(said.tokens.0, 0);
+    let answer = answer_to(plan(0), "abc");
+    assert_eq!((answer.text.as_str(), answer.end), ("", Some(FinishReason::Length)));
+    assert_eq!(answer.tokens.0, 0);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::kokoro;
 use crate::speech::kokoro::SAMPLES_PER_FRAME;
 use crate::speech::synthesiser::Synthesiser;
 
-/// The lengths that [`crate::speech::Pacing`] chooses for one listener.
+/// The lengths that [`crate::speech::WindowLengths`] chooses for one listener.
 const WINDOWS_S: [f32; 6] = [0.15, 0.15, 0.25, 0.5, 1.0, 2.0];
 
 /// Sentences that are not used for calibration.

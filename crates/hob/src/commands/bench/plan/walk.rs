@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hob_bench::drive::Patience;
-use hob_bench::plan::{BenchPlan, Cell, CellKey, Facts, OnFail, PlanApi, PlanTarget, cells};
+use hob_bench::plan::{
+    BenchPlan, CellKey, OnFail, PlanApi, PlanCell, PlanFacts, PlanTarget, cells,
+};
 use hob_bench::record::{Record, RecordStore};
 use hob_bench::runs::{BenchError, RecordContext, StopRule};
 use hob_bench::workbench::Workbench;
@@ -114,7 +116,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether it has a valid record then.
-    fn cell(&mut self, cell: &Cell, name: &str, walked: &mut Walked) -> CliResult<bool> {
+    fn cell(&mut self, cell: &PlanCell, name: &str, walked: &mut Walked) -> CliResult<bool> {
         let tries = if self.plan.on_fail == OnFail::Retry { 2 } else { 1 };
         for _ in 0..tries {
             let begun = Instant::now();
@@ -142,7 +144,7 @@ impl<'a> Walk<'a> {
         Ok(false)
     }
 
-    fn measure(&mut self, cell: &Cell, name: &str) -> CliResult<Fate> {
+    fn measure(&mut self, cell: &PlanCell, name: &str) -> CliResult<Fate> {
         let server = server(self.plan, cell);
         let argv = argv(&server, cell);
         let reached = match self.reached.take() {
@@ -156,12 +158,12 @@ impl<'a> Walk<'a> {
         let Reached { target, started, facts } = match reached {
             Ok(reached) => reached,
             Err(error) => {
-                let context = self.context(cell, hob_bench::server::Facts::default(), argv);
+                let context = self.context(cell, hob_bench::server::ServerFacts::default(), argv);
                 return self.failed(cell, name, (&context, &error), Vec::new());
             }
         };
         let context = self.context(cell, facts.clone(), argv);
-        let key = CellKey::new(cell, &Facts::from_context(&context));
+        let key = CellKey::new(cell, &PlanFacts::from_context(&context));
         if self.known.contains(&key.to_string()) {
             self.reached = Some((words_of(&server, cell), Reached { target, started, facts }));
             return Ok(Fate::DoneBefore);
@@ -203,7 +205,7 @@ impl<'a> Walk<'a> {
     /// A failure gets a record too, unless hob caused it or the user did not wait for it.
     fn failed(
         &mut self,
-        cell: &Cell,
+        cell: &PlanCell,
         name: &str,
         (context, error): (&RecordContext, &BenchError),
         mut records: Vec<Record>,
@@ -226,8 +228,8 @@ impl<'a> Walk<'a> {
 
     fn context(
         &self,
-        cell: &Cell,
-        facts: hob_bench::server::Facts,
+        cell: &PlanCell,
+        facts: hob_bench::server::ServerFacts,
         argv: Vec<String>,
     ) -> RecordContext {
         let mut context = context(facts, argv, self.plan.seed);
@@ -252,7 +254,7 @@ fn stop_rule(plan: &BenchPlan) -> StopRule {
 }
 
 /// Whom a cell asks, as it would be typed.
-fn server(plan: &BenchPlan, cell: &Cell) -> ServerArgs {
+fn server(plan: &BenchPlan, cell: &PlanCell) -> ServerArgs {
     let usual = PlanTarget::default();
     // A plan that was read has the targets of its cells.
     let target = plan.targets.iter().find(|target| target.name == cell.target).unwrap_or(&usual);
@@ -277,7 +279,7 @@ fn server(plan: &BenchPlan, cell: &Cell) -> ServerArgs {
 
 /// The model that a target without `model` is asked for. A hob names each quant of a model: `qwen3:8b-q8_0`, or of a
 /// repository `owner/name:Q8_0`.
-fn usual_model(target: &PlanTarget, cell: &Cell) -> Option<String> {
+fn usual_model(target: &PlanTarget, cell: &PlanCell) -> Option<String> {
     let model = cell.model.as_ref()?;
     let is_hob = target.url.is_none() || target.api == PlanApi::Hob;
     Some(match cell.quant.as_ref().filter(|_| is_hob) {
@@ -288,12 +290,12 @@ fn usual_model(target: &PlanTarget, cell: &Cell) -> Option<String> {
 }
 
 /// Words that identify a server and its model. At one address, each kind of model is another model.
-fn words_of(server: &ServerArgs, cell: &Cell) -> Vec<String> {
+fn words_of(server: &ServerArgs, cell: &PlanCell) -> Vec<String> {
     let purpose = format!("{:?}", purpose(&cell.experiment(false)));
     server.words().into_iter().chain([purpose]).collect()
 }
 
-fn argv(server: &ServerArgs, cell: &Cell) -> Vec<String> {
+fn argv(server: &ServerArgs, cell: &PlanCell) -> Vec<String> {
     let first = ["hob", "bench"].map(str::to_owned);
     first.into_iter().chain(cell.words()).chain(server.words()).collect()
 }

@@ -22,7 +22,7 @@ const DISTURBED_SHARE_MAX: f64 = 0.34;
 const ERROR_GOOD: f64 = 0.1;
 
 /// All timings.
-pub(super) struct Figures {
+pub(super) struct CalibrationFigures {
     memory: Measured,
     kernels: Vec<Timed>,
     threads: u32,
@@ -48,9 +48,9 @@ pub(super) struct Checked {
     pub(super) before: f64,
 }
 
-impl Figures {
-    pub(super) fn new(memory: Measured, kernels: Vec<Timed>, threads: u32) -> Figures {
-        Figures { memory, kernels, threads, models: Vec::new() }
+impl CalibrationFigures {
+    pub(super) fn new(memory: Measured, kernels: Vec<Timed>, threads: u32) -> CalibrationFigures {
+        CalibrationFigures { memory, kernels, threads, models: Vec::new() }
     }
 
     pub(super) fn add(&mut self, site: Site, model: Model, timed: Vec<Timed>) {

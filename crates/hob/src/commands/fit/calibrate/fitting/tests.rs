@@ -103,7 +103,7 @@ fn a_card_is_fitted_to_the_models_that_were_timed_on_it() {
         ..usual.clone()
     };
     truth.gpus[0].device.constants = Some(expected.clone());
-    let mut figures = Figures::new(memory(60e9, 59e9), kernels(), THREADS);
+    let mut figures = CalibrationFigures::new(memory(60e9, 59e9), kernels(), THREADS);
     for name in ["qwen3:0.6b", "qwen3:8b"] {
         let model = model(name);
         let rates = rates_on(Site::Gpu(0), &truth, &model, 0.98);
@@ -136,7 +136,7 @@ fn known_machine() -> MachineFacts {
 
 #[test]
 fn the_fit_returns_the_true_constants() {
-    let mut figures = Figures::new(memory(90e9, 85e9), kernels(), THREADS);
+    let mut figures = CalibrationFigures::new(memory(90e9, 85e9), kernels(), THREADS);
     for (name, slowed) in [("qwen3:0.6b", 0.9), ("qwen3:8b", 0.97)] {
         let model = model(name);
         let rates = rates(&truth(), &model, slowed);
@@ -164,7 +164,7 @@ fn kernels_that_were_timed_while_the_machine_was_slower_spoil_no_context() {
         Timed::Kernel { quant, threads, bytes_s, .. } => kernel(&quant, threads, 0.75 * bytes_s),
         other => other,
     });
-    let mut figures = Figures::new(memory(90e9, 85e9), slower.collect(), THREADS);
+    let mut figures = CalibrationFigures::new(memory(90e9, 85e9), slower.collect(), THREADS);
     let model = model("qwen3:0.6b");
     let rates = rates(&truth(), &model, 1.0);
     figures.add(Site::Cpu, model, rates);
@@ -177,19 +177,19 @@ fn kernels_that_were_timed_while_the_machine_was_slower_spoil_no_context() {
 
 #[test]
 fn kernels_alone_say_what_is_reached_and_no_more() {
-    let figures = Figures::new(memory(40e9, 39e9), kernels(), THREADS);
+    let figures = CalibrationFigures::new(memory(40e9, 39e9), kernels(), THREADS);
     let (known, checked) = figures.fitted(&known_machine()).expect("plausible");
     assert!(checked.is_empty());
     let device = known.machine.cpu.device;
     let constants = device.constants.expect("constants");
     assert_eq!((constants.basis, constants.bandwidth_efficiency), (Basis::Prior, 0.6));
-    let slow = Figures::new(memory(40e9, 39e9), Vec::new(), THREADS);
+    let slow = CalibrationFigures::new(memory(40e9, 39e9), Vec::new(), THREADS);
     assert_eq!(slow.fitted(&known_machine()).expect_err("nothing"), Implausible::Nothing);
 }
 
 #[test]
 fn memory_is_as_fast_as_the_fastest_kernel_at_least() {
-    let figures = Figures::new(memory(40e9, 39e9), kernels(), THREADS);
+    let figures = CalibrationFigures::new(memory(40e9, 39e9), kernels(), THREADS);
     let mut slow = known_machine();
     slow.set_bandwidth(memory(40e9, 39e9).fact());
     let (known, _) = figures.fitted(&slow).expect("plausible");
@@ -210,14 +210,17 @@ fn a_busy_machine_is_doubted() {
     });
     let small = model("qwen3:0.6b");
     let uneven = rates(&truth(), &small, 0.5);
-    let mut apart = Figures::new(memory(90e9, 85e9), kernels(), THREADS);
+    let mut apart = CalibrationFigures::new(memory(90e9, 85e9), kernels(), THREADS);
     apart.add(Site::Cpu, small, uneven);
     let beside_others = vec![kernel("Q8_0", THREADS, 5e9), kernel("Q8_0", 1, 8e9)];
     let rows = [
-        (Figures::new(memory(90e9, 40e9), kernels(), THREADS), "copies of memory"),
-        (Figures::new(memory(90e9, 85e9), disturbed.collect(), THREADS), "3 of 3 kernels"),
+        (CalibrationFigures::new(memory(90e9, 40e9), kernels(), THREADS), "copies of memory"),
+        (
+            CalibrationFigures::new(memory(90e9, 85e9), disturbed.collect(), THREADS),
+            "3 of 3 kernels",
+        ),
         (apart, "runs lie far apart"),
-        (Figures::new(memory(90e9, 85e9), beside_others, THREADS), "1 of 1 kernels"),
+        (CalibrationFigures::new(memory(90e9, 85e9), beside_others, THREADS), "1 of 1 kernels"),
     ];
     for (figures, expected) in rows {
         let doubts = figures.doubts(&[]);
@@ -231,7 +234,7 @@ fn a_busy_machine_is_doubted() {
         predicted,
         before: 10.5,
     };
-    let quiet = Figures::new(memory(90e9, 85e9), kernels(), THREADS);
+    let quiet = CalibrationFigures::new(memory(90e9, 85e9), kernels(), THREADS);
     assert!(quiet.doubts(&[checked(20.0)])[0].contains("worse"));
     // The prior happened to fit better, but the calibration is good too.
     assert_eq!(quiet.doubts(&[checked(10.8)]), [""; 0]);
