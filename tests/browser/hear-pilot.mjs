@@ -30,7 +30,8 @@ export function untilHeard(page, ...states) {
 /** Lines as they can be read, and once they are on the page. */
 export async function linesOf(page, count) {
   await page.waitForFunction((wanted) => document.querySelectorAll("#hear-lines li").length === wanted, {}, count);
-  return page.$$eval("#hear-lines li", (all) => all.map((line) => [...line.children].map((part) => part.textContent)));
+  // `$$eval` would make a handle for each of a thousand lines.
+  return page.evaluate(() => [...document.querySelectorAll("#hear-lines li")].map((line) => [...line.children].map((part) => part.textContent)));
 }
 
 /** The word that is marked as playing. */

@@ -4,7 +4,7 @@
 
 import { after, before, describe } from "node:test";
 
-import { launch } from "./browsers.mjs";
+import { closeDarkBrowsers, launch } from "./browsers.mjs";
 import { startMock } from "./mock.mjs";
 import { chatFaultTests } from "./tests-chat-faults.mjs";
 import { chatTests } from "./tests-chat.mjs";
@@ -28,7 +28,10 @@ const url = process.env.HOB_URL ?? mock.url;
 const wanted = process.env.BROWSERS?.split(",") ?? ["chromium", "firefox"];
 const isPageWanted = process.env.TESTS !== "site";
 
-after(() => mock?.close());
+after(async () => {
+  await closeDarkBrowsers();
+  mock?.close();
+});
 
 // A folder that was built before. The tests cannot build one.
 const site = process.env.SITE;

@@ -39,7 +39,8 @@ export function untilHeardMs(page, ms) {
 export async function captionsOf(page) {
   // The page draws them once per frame.
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(drawn)));
-  return page.$$eval("#talk-lines li", (all) => all.map((line) => [...line.children].map((part) => (part.hidden ? "" : part.textContent))));
+  // `$$eval` would make a handle for each line.
+  return page.evaluate(() => [...document.querySelectorAll("#talk-lines li")].map((line) => [...line.children].map((part) => (part.hidden ? "" : part.textContent))));
 }
 
 export function untilCaptions(page, count) {
