@@ -7,6 +7,7 @@ mod body;
 mod connection;
 mod connector;
 mod form;
+mod guarded;
 mod pool;
 mod text_socket;
 
@@ -25,6 +26,7 @@ pub(crate) use body::Body;
 use connection::{Connection, SendError};
 use connector::Connector;
 pub(crate) use form::Form;
+pub use guarded::{Fetched, GuardError, GuardOptions, guarded_fetch};
 use pool::ConnectionPool;
 pub use text_socket::{TextSocket, TextSocketError};
 

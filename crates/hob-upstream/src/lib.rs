@@ -17,7 +17,10 @@ mod upstream_model;
 
 pub use client::{ServedList, Upstream, UpstreamError};
 pub use gateway::{Gateway, GatewayError};
-pub use http::{HttpClient, HttpError, HttpResponse, TextSocket, TextSocketError};
+pub use http::{
+    Fetched, GuardError, GuardOptions, HttpClient, HttpError, HttpResponse, TextSocket,
+    TextSocketError, guarded_fetch,
+};
 pub use hyper::StatusCode;
 pub use options::{
     AliasOptions, AttemptTimeouts, FallbackUntil, GatewayOptions, OnInterruption, TargetOptions,

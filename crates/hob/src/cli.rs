@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     bench, chat, config, docs, doctor, fit, hear, ledger, load, mock, models, ps, pull, route, say,
-    selftest, serve, site, talk, unload, upstreams, worker,
+    selftest, serve, site, talk, team, unload, upstreams, worker,
 };
 use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
@@ -34,6 +34,7 @@ First steps:
   hob hear talk.mp3            transcribe a recording
   hob serve                    serve the web page and the OpenAI API
   hob talk                     speak with the model that it serves
+  hob team run \"TASK\"          let a team of agents work on a task
   hob fit --recommend          recommend models for this machine
   hob doctor                   check the installation
 
@@ -52,6 +53,7 @@ enum Verb {
     Say(say::SayArgs),
     Hear(hear::HearArgs),
     Talk(talk::TalkArgs),
+    Team(team::TeamArgs),
     Pull(pull::PullArgs),
     Models(models::ModelsArgs),
     Ps(ps::PsArgs),
@@ -113,6 +115,7 @@ fn dispatch(cli: Cli, printer: &Printer) -> CliResult<Exit> {
         Verb::Say(args) => say::run(&args, globals, printer),
         Verb::Hear(args) => hear::run(&args, globals, printer),
         Verb::Talk(args) => talk::run(&args, globals, printer),
+        Verb::Team(args) => team::run(&args, globals, printer),
         Verb::Pull(args) => pull::run(&args, globals, printer),
         Verb::Models(args) => models::run(&args, globals, printer),
         Verb::Ps(args) => ps::run(&args, globals, printer),

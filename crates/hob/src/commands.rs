@@ -20,6 +20,7 @@ pub(crate) mod selftest;
 pub(crate) mod serve;
 pub(crate) mod site;
 pub(crate) mod talk;
+pub(crate) mod team;
 pub(crate) mod unload;
 pub(crate) mod upstreams;
 pub(crate) mod worker;

@@ -43,6 +43,11 @@ impl ServerOption {
         })
     }
 
+    /// The server that the user named.
+    pub(crate) fn named(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+
     /// The failure of a request, with what to do when no server runs.
     pub(crate) fn explained(&self, failure: Failure) -> Failure {
         match failure.hint.is_some() && self.is_missing(&failure) {

@@ -218,7 +218,7 @@ impl Settings {
             models: memory::models(&chat, environment, written)?,
             chat,
             ledger: ledger(written),
-            dev: DevSettings::resolve(written),
+            dev: DevSettings::resolve(written, &environment.folders),
         })
     }
 

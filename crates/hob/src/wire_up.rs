@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_agents::{SCRIPT_BYTES_MAX, ScriptModel};
 use hob_core::budget::Bytes;
 use hob_core::fit::Pool;
 use hob_core::scripted::{FixedChat, FixedTranscript};
@@ -35,6 +36,7 @@ use hob_speech::{Phonemizer, PhonemizerOptions, SpokenUnit};
 use hob_upstream::Gateway;
 
 use crate::app::App;
+use crate::bounded_file::read_text;
 use crate::descriptors::{connections, raise_limit};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::model_store::ModelStore;
@@ -136,6 +138,21 @@ pub(crate) fn registry(settings: &Settings, locals: Registry, gateway: &Arc<Gate
         registry.add(Arc::new(transcript));
     }
     registry
+}
+
+/// The chat models that follow scripts.
+///
+/// # Errors
+/// A script cannot be read, or has a mistake.
+pub(crate) fn scripted(settings: &Settings) -> CliResult<Vec<Arc<RegisteredModel<task::Chat>>>> {
+    let requests_max = usize::from(settings.server.requests_max.get());
+    let model = |(name, path): (&String, &PathBuf)| {
+        let wrong = |reason: String| Failure::usage(format!("{}: {reason}", path.display()));
+        let text = read_text(path, SCRIPT_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
+        let model: Arc<dyn ChatModel> = Arc::new(ScriptModel::parse(name, &text).map_err(wrong)?);
+        Ok(Arc::new(RegisteredModel::new(name, model, Admission::new(requests_max, 0.0))))
+    };
+    settings.dev.scripts.iter().map(model).collect()
 }
 
 pub(crate) fn server_options(settings: &Settings) -> ServerOptions {

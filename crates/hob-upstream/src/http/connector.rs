@@ -81,7 +81,7 @@ impl Transport {
     }
 }
 
-fn trust() -> Result<ClientConfig, HttpError> {
+pub(super) fn trust() -> Result<ClientConfig, HttpError> {
     let ring = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(ring).with_safe_default_protocol_versions();
     let config = config.and_then(BuilderVerifierExt::with_platform_verifier);

@@ -186,6 +186,7 @@ pub(super) struct Models<'a> {
     /// The model of `[chat]` first, if it is stored.
     chats: Vec<ServedChat>,
     has_default: bool,
+    scripted: Vec<Arc<RegisteredModel<task::Chat>>>,
     /// All other stored models.
     pulled: PulledModels<'a>,
 }
@@ -251,6 +252,7 @@ impl<'a> Models<'a> {
             registered_hearing,
             chats,
             has_default,
+            scripted: wire_up::scripted(settings)?,
             pulled,
         })
     }
@@ -286,7 +288,8 @@ impl<'a> Models<'a> {
         let mut pulled = self.pulled.targets();
         pulled.retain(|model| !written.config.alias.contains_key(&model.name));
         let held = self.chats.iter().map(|held| Arc::clone(&held.registered));
-        held.chain(pulled).for_each(|model| registry.add(model));
+        let scripted = self.scripted.iter().map(Arc::clone);
+        held.chain(scripted).chain(pulled).for_each(|model| registry.add(model));
         registry
     }
 

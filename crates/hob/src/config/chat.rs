@@ -2,6 +2,7 @@
 //! Words and times are parsed here, so that the error for a wrong one names its line.
 
 use std::num::{NonZeroU16, NonZeroU32};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -9,6 +10,8 @@ use hob_core::footprint::UnknownKvType;
 use hob_core::{KeepAlive, KvType};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::Named;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -80,6 +83,10 @@ pub(crate) struct DevSection {
     /// libraries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mock_unknown_models: Option<bool>,
+    /// Chat models that answer as a script says, by name: a file of JSON lines, relative to this file. Only for tests of
+    /// teams and of other programs; see `docs/guides/teams.md`.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub(crate) scripts: Named<PathBuf>,
 }
 
 /// Data type of the KV cache, by name.

@@ -1,6 +1,7 @@
 //! The settings of chat models.
 //! `None` means that the model or the machine decides.
 
+use std::collections::BTreeMap;
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use hob_models::catalog::names::canonical;
 
 use super::{Environment, Overrides, Threads};
 use crate::config::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt, LoadedConfig};
+use crate::folders::Folders;
 
 const DEFAULT_MODEL: &str = "smollm2";
 /// The same as llama.cpp's. Larger steps read a prompt hardly faster, and delay running answers.
@@ -44,6 +46,8 @@ pub(crate) struct ChatSettings {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DevSettings {
     pub(crate) mock_unknown_models: bool,
+    /// Scripts by the names of their models.
+    pub(crate) scripts: BTreeMap<String, PathBuf>,
 }
 
 /// The model that answers.
@@ -165,12 +169,19 @@ impl ChatSettings {
 }
 
 impl DevSettings {
-    pub(super) fn resolve(written: &LoadedConfig) -> DevSettings {
-        DevSettings { mock_unknown_models: written.config.dev.mock_unknown_models.unwrap_or(false) }
+    pub(super) fn resolve(written: &LoadedConfig, folders: &Folders) -> DevSettings {
+        let DevSection { mock_unknown_models, scripts } = &written.config.dev;
+        let resolved =
+            |(name, path): (&String, &PathBuf)| (name.clone(), written.resolve(path, folders));
+        DevSettings {
+            mock_unknown_models: mock_unknown_models.unwrap_or(false),
+            scripts: scripts.iter().map(resolved).collect(),
+        }
     }
 
     pub(super) fn as_written(&self) -> DevSection {
-        DevSection { mock_unknown_models: Some(self.mock_unknown_models) }
+        let (mock_unknown_models, scripts) = (Some(self.mock_unknown_models), self.scripts.clone());
+        DevSection { mock_unknown_models, scripts }
     }
 }
 

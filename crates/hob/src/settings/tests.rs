@@ -93,7 +93,7 @@ fn without_settings_the_defaults_apply() {
         memory: MemorySettings { max: None },
         models: BTreeMap::new(),
         ledger: LedgerSettings { enabled: true, days: NonZeroU16::new(90).expect("not zero") },
-        dev: DevSettings { mock_unknown_models: false },
+        dev: DevSettings { mock_unknown_models: false, scripts: BTreeMap::new() },
     };
     assert_eq!(settings, expected);
 }

@@ -16,7 +16,7 @@ use crate::model_store::ModelStore;
 use crate::printer::count_text;
 use crate::settings::DEFAULT_SPEECH;
 use crate::settings::gateway::{gateway as settled, quoted, secret};
-use crate::settings::{Environment, Secret};
+use crate::settings::{DevSettings, Environment, Secret};
 
 /// # Errors
 /// The errors of [`crate::settings::gateway`], and names that lead nowhere.
@@ -152,7 +152,8 @@ pub(crate) async fn looked_up(app: &App<'_>) -> CliResult<Gateway> {
 pub(crate) fn stand_ins(app: &App<'_>) -> Registry {
     let own =
         [app.settings.chat.model.name()].into_iter().chain(app.settings.models.keys().cloned());
-    let mut names: BTreeSet<String> = own.collect();
+    let scripts = app.settings.dev.scripts.keys().cloned();
+    let mut names: BTreeSet<String> = own.chain(scripts).collect();
     let pulled = ModelStore::open(app).chat_names().into_iter();
     names.extend(pulled.filter(|name| !app.written.config.alias.contains_key(name)));
     let mut registry = Registry::default();
@@ -170,7 +171,9 @@ pub(crate) fn stand_ins(app: &App<'_>) -> Registry {
 /// Whether models of other servers are served.
 pub(crate) fn has_others(app: &App<'_>) -> bool {
     let config = &app.written.config;
-    !config.alias.is_empty() || !config.upstream.is_empty() || app.settings.dev.mock_unknown_models
+    !config.alias.is_empty()
+        || !config.upstream.is_empty()
+        || app.settings.dev != DevSettings::default()
 }
 
 #[cfg(test)]

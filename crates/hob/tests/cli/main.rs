@@ -31,6 +31,7 @@ mod say_real_model;
 mod serve;
 mod shallow_model;
 mod talk_real_model;
+mod team;
 mod terminal;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,39 @@
+//! The tools that hob brings: files of the workspace, commands in a sandbox, and the state of services.
+//! Tools that need the network or hob's own state are added by the program.
+
+mod files;
+mod sandbox;
+mod services;
+mod shell;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::tool::{ToolClass, ToolSpec};
+pub use files::{ReadFile, WriteFile};
+pub use sandbox::{Sandbox, SandboxError};
+pub use services::SystemctlStatus;
+pub use shell::Shell;
+
+/// A tool's description, with the schema of its arguments.
+pub fn spec_of<Arguments: JsonSchema>(name: &str, description: &str, class: ToolClass) -> ToolSpec {
+    let generator = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = generator.into_generator().into_root_schema_for::<Arguments>().to_value();
+    if let Some(members) = schema.as_object_mut() {
+        members.remove("title");
+    }
+    let (name, description) = (name.to_owned(), description.to_owned());
+    ToolSpec { name, description, schema, class, command_field: None, is_foreign: false }
+}
+
+/// Arguments that were checked against the schema of `Arguments`.
+///
+/// # Errors
+/// They do not match it.
+pub fn arguments<Arguments: DeserializeOwned>(value: Value) -> Result<Arguments, String> {
+    serde_json::from_value(value).map_err(|error| format!("the arguments are wrong: {error}"))
+}

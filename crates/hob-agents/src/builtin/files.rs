@@ -1,0 +1,297 @@
+//! `read_file` and `write_file`: files of the workspace and no others.
+//! The folder is a capability: paths that leave it, also through symbolic links, do not resolve.
+
+use std::io::{self, Read as _, Write as _};
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{arguments, spec_of};
+use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
+
+/// Largest file in bytes that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Lines of one reading, unless the model asks for fewer.
+const LINES_MAX: usize = 400;
+/// Files that decide what agents may do.
+const PROTECTED: [&str; 2] = ["teams", "hob.toml"];
+
+/// Reads a text file of the workspace.
+#[derive(Debug)]
+pub struct ReadFile {
+    spec: ToolSpec,
+    workspace: Arc<Dir>,
+}
+
+/// Writes a text file of the workspace.
+#[derive(Debug)]
+pub struct WriteFile {
+    spec: ToolSpec,
+    workspace: Arc<Dir>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ReadArguments {
+    /// A path in the workspace, relative to it. A folder lists its files.
+    path: String,
+    /// The first line to read, from 1.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    offset: Option<usize>,
+    /// The number of lines to read.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 400))]
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WriteArguments {
+    /// A path in the workspace, relative to it.
+    path: String,
+    content: String,
+    /// What to do with a file that exists. Default: replace it.
+    #[serde(default)]
+    mode: WriteMode,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum WriteMode {
+    #[default]
+    Replace,
+    Append,
+    /// An error if the file exists.
+    Create,
+}
+
+/// Opens the workspace.
+fn open(folder: &Path) -> io::Result<Arc<Dir>> {
+    Dir::open_ambient_dir(folder, ambient_authority()).map(Arc::new)
+}
+
+impl ReadFile {
+    /// # Errors
+    /// The folder cannot be opened.
+    pub fn new(workspace: &Path) -> io::Result<ReadFile> {
+        let description = "Read a text file of the workspace, or list a folder of it.";
+        let spec = spec_of::<ReadArguments>("read_file", description, ToolClass::Read);
+        Ok(ReadFile { spec, workspace: open(workspace)? })
+    }
+
+    fn read(&self, asked: ReadArguments) -> Result<String, String> {
+        let path = inside(&asked.path)?;
+        let failed = |error: io::Error| format!("{}: {}", asked.path, plain(&error));
+        if self.workspace.metadata(path).map_err(failed)?.is_dir() {
+            return self.listed(path).map_err(failed);
+        }
+        let file = self.workspace.open(path).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        if bytes > FILE_BYTES_MAX {
+            return Err(format!(
+                "{} has {bytes} bytes; at most {FILE_BYTES_MAX} are read",
+                asked.path
+            ));
+        }
+        let mut text = Vec::new();
+        file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
+        let text = String::from_utf8(text).map_err(|_| format!("{} is no text", asked.path))?;
+        let first = asked.offset.unwrap_or(1) - 1;
+        let count = asked.limit.unwrap_or(LINES_MAX).min(LINES_MAX);
+        let lines: Vec<&str> = text.lines().collect();
+        let shown = lines.iter().skip(first).take(count).copied().collect::<Vec<_>>().join("\n");
+        let left = lines.len().saturating_sub(first + count);
+        Ok(if left > 0 { format!("{shown}\n[{left} lines left]") } else { shown })
+    }
+
+    fn listed(&self, path: &Path) -> io::Result<String> {
+        let mut names = Vec::new();
+        for entry in self.workspace.read_dir(path)?.take(LINES_MAX) {
+            let entry = entry?;
+            let slash = if entry.file_type()?.is_dir() { "/" } else { "" };
+            names.push(format!("{}{slash}", entry.file_name().to_string_lossy()));
+        }
+        names.sort();
+        Ok(names.join("\n"))
+    }
+}
+
+impl WriteFile {
+    /// # Errors
+    /// The folder cannot be opened.
+    pub fn new(workspace: &Path) -> io::Result<WriteFile> {
+        let description = "Write a text file of the workspace. Folders are made as needed.";
+        let spec = spec_of::<WriteArguments>("write_file", description, ToolClass::Write);
+        Ok(WriteFile { spec, workspace: open(workspace)? })
+    }
+
+    fn write(&self, asked: &WriteArguments) -> Result<String, String> {
+        let path = inside(&asked.path)?;
+        let failed = |error: io::Error| format!("{}: {}", asked.path, plain(&error));
+        if asked.content.len() as u64 > FILE_BYTES_MAX {
+            return Err(format!("at most {FILE_BYTES_MAX} bytes are written at once"));
+        }
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            self.workspace.create_dir_all(folder).map_err(failed)?;
+        }
+        match asked.mode {
+            WriteMode::Append => {
+                let mut options = OpenOptions::new();
+                let file = self.workspace.open_with(path, options.append(true).create(true));
+                file.and_then(|mut file| file.write_all(asked.content.as_bytes()))
+                    .map_err(failed)?;
+            }
+            WriteMode::Create if self.workspace.try_exists(path).map_err(failed)? => {
+                return Err(format!("{} exists already", asked.path));
+            }
+            WriteMode::Create | WriteMode::Replace => {
+                self.replace(path, &asked.content).map_err(failed)?
+            }
+        }
+        Ok(format!("{} bytes written to {}", asked.content.len(), asked.path))
+    }
+
+    /// A reader sees the old file or the new one.
+    fn replace(&self, path: &Path, content: &str) -> io::Result<()> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".hob-part");
+        let part = path.with_file_name(name);
+        self.workspace.write(&part, content)?;
+        self.workspace.rename(&part, &self.workspace, path)
+    }
+}
+
+/// The path, if it is relative, stays below its start and is not protected.
+fn inside(path: &str) -> Result<&Path, String> {
+    let path = Path::new(path);
+    let is_plain = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
+    if path.as_os_str().is_empty() || !path.components().all(is_plain) {
+        return Err("the path must be relative to the workspace, without '..'".to_owned());
+    }
+    Ok(path)
+}
+
+/// The error without numbers of the operating system.
+fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "not allowed: the path leaves the workspace or is protected".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+impl AgentTool for ReadFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
+        let text = arguments(value).and_then(|asked| self.read(asked));
+        async move { text.map_or_else(ToolOutput::error, ToolOutput::ok) }.boxed()
+    }
+}
+
+impl AgentTool for WriteFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
+        let written = arguments::<WriteArguments>(value).and_then(|asked| {
+            let first = Path::new(&asked.path).components().find(|part| *part != Component::CurDir);
+            let is_protected =
+                first.is_some_and(|first| PROTECTED.iter().any(|name| first.as_os_str() == *name));
+            match is_protected {
+                true => Err(format!("{} is protected: it decides what agents may do", asked.path)),
+                false => self.write(&asked).map(|text| (text, asked.path)),
+            }
+        });
+        let output = match written {
+            Ok((text, path)) => ToolOutput { artifacts: vec![path], ..ToolOutput::ok(text) },
+            Err(reason) => ToolOutput::error(reason),
+        };
+        async move { output }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    async fn read(tool: &ReadFile, value: Value) -> ToolOutput {
+        tool.call(value).await
+    }
+
+    #[tokio::test]
+    async fn files_of_the_workspace_are_written_and_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (reader, writer) = (
+            ReadFile::new(folder.path()).expect("open"),
+            WriteFile::new(folder.path()).expect("open"),
+        );
+        let text: String = (1..=500).map(|line| format!("{line}\n")).collect();
+        let output = writer.call(json!({ "path": "a/b.txt", "content": text })).await;
+        assert_eq!((output.is_error, output.artifacts), (false, vec!["a/b.txt".to_owned()]));
+        let output = read(&reader, json!({ "path": "a/b.txt" })).await;
+        assert!(
+            output.text.starts_with("1\n2\n") && output.text.ends_with("400\n[100 lines left]")
+        );
+        let output = read(&reader, json!({ "path": "a/b.txt", "offset": 499, "limit": 1 })).await;
+        assert_eq!(output.text, "499\n[1 lines left]");
+        assert_eq!(read(&reader, json!({ "path": "." })).await.text, "a/");
+        assert!(
+            writer
+                .call(json!({ "path": "a/b.txt", "content": "", "mode": "create" }))
+                .await
+                .is_error
+        );
+        let output =
+            writer.call(json!({ "path": "a/b.txt", "content": "end", "mode": "append" })).await;
+        assert!(!output.is_error);
+        assert_eq!(
+            fs::read_to_string(folder.path().join("a/b.txt")).expect("a file"),
+            text + "end"
+        );
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn nothing_outside_the_workspace_is_reached() {
+        let (folder, outside) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        fs::write(outside.path().join("secret"), "secret").expect("written");
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).expect("a link");
+        let (reader, writer) = (
+            ReadFile::new(folder.path()).expect("open"),
+            WriteFile::new(folder.path()).expect("open"),
+        );
+        let absolute = outside.path().join("secret").to_string_lossy().into_owned();
+        for path in [absolute.as_str(), "../x", "a/../../x", "link/secret", "", "/etc/passwd"] {
+            let output = read(&reader, json!({ "path": path })).await;
+            assert!(
+                output.is_error && !output.text.contains("secret\n"),
+                "{path}: {}",
+                output.text
+            );
+            assert!(writer.call(json!({ "path": path, "content": "x" })).await.is_error, "{path}");
+        }
+        for path in ["teams/a.toml", "./hob.toml", "hob.toml"] {
+            assert!(writer.call(json!({ "path": path, "content": "x" })).await.is_error, "{path}");
+        }
+        assert_eq!(fs::read_to_string(outside.path().join("secret")).expect("a file"), "secret");
+    }
+}

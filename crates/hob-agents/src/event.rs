@@ -1,0 +1,102 @@
+//! The trace of a run: what happened, in order.
+//! The same events go to disk, to clients and to the terminal, so all of them show the same run.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::state::TeamRunStatus;
+use crate::tool::ToolOutput;
+
+/// One event of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEvent {
+    /// Version of this format.
+    pub v: u32,
+    /// From 1, without gaps.
+    pub seq: u64,
+    /// Milliseconds since 1970.
+    pub ts: u64,
+    pub run_id: String,
+    /// The agent that works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// 0 for the entry agent, one more for each agent below.
+    pub depth: usize,
+    #[serde(flatten)]
+    pub what: EventKind,
+}
+
+/// What happened. `type` is the name in the trace, `data` the fields.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum EventKind {
+    #[serde(rename = "run.started")]
+    RunStarted { team: String, task: String },
+    #[serde(rename = "run.resumed")]
+    RunResumed {},
+    #[serde(rename = "run.waiting")]
+    RunWaiting { approval: String },
+    #[serde(rename = "run.ended")]
+    RunEnded {
+        status: TeamRunStatus,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    #[serde(rename = "agent.started")]
+    AgentStarted { model: String },
+    #[serde(rename = "model.requested")]
+    ModelRequested { model: String, turn: u32 },
+    /// The answer began.
+    #[serde(rename = "model.first_token")]
+    ModelFirstToken { target: String, ms: u64 },
+    #[serde(rename = "model.failed")]
+    ModelFailed { error: String },
+    #[serde(rename = "model.answered")]
+    ModelAnswered {
+        target: String,
+        prompt_tokens: u64,
+        answer_tokens: u64,
+        ms: u64,
+        /// US dollars, where the alias has a price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
+    },
+    /// A piece of an answer. Not stored.
+    #[serde(rename = "model.delta")]
+    ModelDelta { kind: DeltaKind, text: String },
+    #[serde(rename = "handoff.occurred")]
+    HandoffOccurred { to: String, brief: String },
+    #[serde(rename = "handoff.returned")]
+    HandoffReturned { from: String, text: String },
+    #[serde(rename = "delegate.occurred")]
+    DelegateOccurred { to: String, brief: Value },
+    #[serde(rename = "delegate.returned")]
+    DelegateReturned { from: String, text: String },
+    #[serde(rename = "tool.called")]
+    ToolCalled { call_id: String, name: String, arguments: Value },
+    #[serde(rename = "tool.output")]
+    ToolOutput { call_id: String, output: ToolOutput },
+    /// The call was not made; the model reads the reason.
+    #[serde(rename = "tool.invalid")]
+    ToolInvalid { call_id: String, name: String, reason: String },
+    #[serde(rename = "tool.repaired")]
+    ToolRepaired { call_id: String, name: String, repairs: Vec<String> },
+    #[serde(rename = "approval.requested")]
+    ApprovalRequested { approval: String, name: String, arguments: Value, reason: String },
+    #[serde(rename = "approval.resolved")]
+    ApprovalResolved { approval: String, is_approved: bool },
+    #[serde(rename = "budget.nudge")]
+    BudgetNudge { turns_left: u32 },
+    #[serde(rename = "budget.exhausted")]
+    BudgetExhausted { limit: String, used: String },
+    /// The answer of the run.
+    #[serde(rename = "message.output")]
+    MessageOutput { text: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeltaKind {
+    Text,
+    Reasoning,
+}

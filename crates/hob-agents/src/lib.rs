@@ -1,0 +1,28 @@
+//! A team of agents: what its file says, how a run goes from step to step, and what its tools may do.
+//! The machine has no I/O; a driver calls models and tools for it, and stores its state and events.
+
+mod arguments;
+pub mod builtin;
+mod call_name;
+mod command;
+mod driver;
+mod event;
+mod machine;
+mod policy;
+mod script;
+mod state;
+mod store;
+mod team;
+mod tool;
+
+pub use command::simple_commands;
+pub use driver::{AgentModels, AnswerStream, Driver, RunHost, Watchdog, cancel};
+pub use event::{DeltaKind, EventKind, RunEvent};
+pub use machine::{Effect, Input, ModelAnswer, Now, step};
+pub use script::{SCRIPT_BYTES_MAX, ScriptModel};
+pub use state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used};
+pub use store::{RunStore, StoredRun};
+pub use team::{
+    Agent, Approval, Budget, CommandRule, HandoffHistory, Policy, RuleDecision, Team, TeamError,
+};
+pub use tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};

@@ -1,0 +1,440 @@
+//! A run as a state machine: an input changes the state and gives effects, which the driver carries out.
+//! It reads no clock and does no I/O. If the driver stores the state before it carries out the effects, a crash loses
+//! nothing, and no tool with side effects runs twice.
+
+mod calls;
+mod prompt;
+
+use hob_core::chat::{ChatRequest, FinishReason, Message, Role, ToolCall};
+
+use crate::event::{EventKind, RunEvent};
+use crate::state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used};
+use crate::team::Team;
+use crate::tool::{ToolOutput, ToolSpec};
+
+/// Version of the state and of the events.
+const VERSION: u32 = 1;
+/// Tokens of the answer after a budget has ended.
+const LAST_ANSWER_TOKENS: u32 = 1024;
+/// Empty answers in sequence after which an agent has failed.
+const EMPTY_ANSWERS_MAX: u32 = 2;
+
+/// The time of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Now {
+    /// Milliseconds since 1970.
+    pub unix_ms: u64,
+    /// Seconds since the step before, or since this process continued the run.
+    pub since_s: f64,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// The run begins, or goes on after a crash.
+    Start,
+    ModelAnswered {
+        id: u64,
+        answer: ModelAnswer,
+    },
+    /// No target of the model's alias answered.
+    ModelFailed {
+        id: u64,
+        error: String,
+    },
+    ToolEnded {
+        call_id: String,
+        output: ToolOutput,
+    },
+    /// A person decided.
+    Resolved {
+        approval: String,
+        is_approved: bool,
+    },
+    Cancel,
+}
+
+/// A whole answer of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelAnswer {
+    pub text: String,
+    pub calls: Vec<ToolCall>,
+    pub finish: FinishReason,
+    pub prompt_tokens: u64,
+    pub answer_tokens: u64,
+    /// US dollars, where the alias has a price.
+    pub cost: Option<f64>,
+    /// The model that answered, which an alias chose.
+    pub target: String,
+    /// Milliseconds from the request to the end of the answer.
+    pub ms: u64,
+}
+
+/// What the driver must do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Store and show this event. Those before a tool call must be on disk before it runs.
+    Emit(RunEvent),
+    CallModel {
+        id: u64,
+        model: String,
+        request: Box<ChatRequest>,
+    },
+    RunTool {
+        call: ToolCall,
+    },
+    /// Ask a person, and then send [`Input::Resolved`].
+    Ask {
+        approval: String,
+    },
+    /// The run has ended; its status and its last event say how.
+    Finish,
+}
+
+impl RunState {
+    /// A run that has not begun. `run_id` must be unique.
+    pub fn new(team: Team, run_id: String, task: String) -> RunState {
+        let root = AgentFrame {
+            messages: prompt::opening(&team, &team.entry, &task, &[]),
+            ..AgentFrame::new(&team.entry, AgentRole::Root)
+        };
+        RunState {
+            v: VERSION,
+            run_id,
+            task,
+            stack: vec![root],
+            pending: Pending::Nothing,
+            used: Used::default(),
+            seq: 0,
+            status: TeamRunStatus::Running,
+            last_texts: std::collections::BTreeMap::new(),
+            exhausted: None,
+            is_nudged: false,
+            team,
+        }
+    }
+
+    /// Puts an earlier conversation before the task.
+    #[must_use]
+    pub fn with_history(mut self, history: &[Message]) -> RunState {
+        if let Some(root) = self.stack.first_mut() {
+            root.messages = prompt::opening(&self.team, &self.team.entry, &self.task, history);
+        }
+        self
+    }
+}
+
+impl AgentFrame {
+    fn new(agent: &str, kind: AgentRole) -> AgentFrame {
+        AgentFrame {
+            agent: agent.to_owned(),
+            kind,
+            messages: Vec::new(),
+            turns: 0,
+            calls: std::collections::VecDeque::new(),
+            repeats: std::collections::BTreeMap::new(),
+            invalid_calls: 0,
+            empty_answers: 0,
+            is_tainted: false,
+            is_last_turn: false,
+            artifacts: Vec::new(),
+        }
+    }
+}
+
+/// Takes one step. Inputs that do not belong to what the run waits for are ignored, so that a late answer does no harm.
+pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) -> Vec<Effect> {
+    if state.status.has_ended() {
+        return Vec::new();
+    }
+    state.used.time_s += now.since_s.max(0.0);
+    let mut step = Step { state, tools, now, effects: Vec::new() };
+    match input {
+        Input::Start => step.start(),
+        Input::ModelAnswered { id, answer } => {
+            if step.state.pending == (Pending::Model { id }) {
+                step.model_answered(answer);
+            }
+        }
+        Input::ModelFailed { id, error } => {
+            if step.state.pending == (Pending::Model { id }) {
+                step.model_failed(error);
+            }
+        }
+        Input::ToolEnded { call_id, output } => step.tool_ended(&call_id, output),
+        Input::Resolved { approval, is_approved } => step.resolved(&approval, is_approved),
+        Input::Cancel => step.end(TeamRunStatus::Cancelled, None),
+    }
+    step.effects
+}
+
+/// One step on its way.
+struct Step<'s> {
+    state: &'s mut RunState,
+    tools: &'s [ToolSpec],
+    now: Now,
+    effects: Vec<Effect>,
+}
+
+impl Step<'_> {
+    fn emit(&mut self, what: EventKind) {
+        self.state.seq += 1;
+        let event = RunEvent {
+            v: VERSION,
+            seq: self.state.seq,
+            ts: self.now.unix_ms,
+            run_id: self.state.run_id.clone(),
+            agent: self.state.stack.last().map(|frame| frame.agent.clone()),
+            depth: self.state.stack.len().saturating_sub(1),
+            what,
+        };
+        self.effects.push(Effect::Emit(event));
+    }
+
+    fn start(&mut self) {
+        if self.state.seq == 0 {
+            let (team, task) = (self.state.team.id.clone(), self.state.task.clone());
+            self.emit(EventKind::RunStarted { team, task });
+            self.emit_agent();
+        } else {
+            self.emit(EventKind::RunResumed {});
+        }
+        match std::mem::take(&mut self.state.pending) {
+            Pending::Nothing => self.advance(),
+            // The answer was lost, and nothing else was.
+            Pending::Model { .. } => self.call_model(),
+            Pending::Tool { call } => self.resume_tool(call),
+            Pending::Approval { approval, call, reason } => {
+                self.state.pending = Pending::Approval { approval: approval.clone(), call, reason };
+                self.effects.push(Effect::Ask { approval });
+            }
+        }
+    }
+
+    fn emit_agent(&mut self) {
+        let model = self.model();
+        self.emit(EventKind::AgentStarted { model });
+    }
+
+    /// The model of the agent that works.
+    fn model(&self) -> String {
+        let agent = self.state.stack.last().and_then(|frame| self.state.team.agent(&frame.agent));
+        agent.map(|agent| agent.model.clone()).unwrap_or_default()
+    }
+
+    /// Makes the calls of the last answer, and then asks the model again.
+    fn advance(&mut self) {
+        while self.state.pending == Pending::Nothing && !self.state.status.has_ended() {
+            let Some(frame) = self.state.stack.last_mut() else { return };
+            match frame.calls.pop_front() {
+                Some(call) => self.make_call(call),
+                None => self.next_turn(),
+            }
+        }
+    }
+
+    fn next_turn(&mut self) {
+        if self.state.exhausted.is_none() {
+            if let Some((limit, used)) = self.spent_limit() {
+                self.exhaust(limit, used);
+            } else {
+                self.check_agent_turns();
+                self.nudge();
+            }
+        }
+        self.state.used.turns += 1;
+        if let Some(frame) = self.state.stack.last_mut() {
+            frame.turns += 1;
+        }
+        self.call_model();
+    }
+
+    /// The limit that the run has reached, and what it has used.
+    fn spent_limit(&self) -> Option<(String, String)> {
+        let (budget, used) = (&self.state.team.budget, &self.state.used);
+        let tokens = used.prompt_tokens + used.answer_tokens;
+        if used.turns >= budget.turns {
+            return Some((format!("{} turns", budget.turns), format!("{} turns", used.turns)));
+        }
+        if let Some(limit) = budget.tokens.filter(|limit| tokens >= *limit) {
+            return Some((format!("{limit} tokens"), format!("{tokens} tokens")));
+        }
+        if let Some(limit) = budget.cost.filter(|limit| used.cost >= *limit) {
+            return Some((format!("{limit} US dollars"), format!("{:.4} US dollars", used.cost)));
+        }
+        let is_late = used.time_s >= budget.time_s as f64;
+        is_late.then(|| (format!("{} s", budget.time_s), format!("{:.0} s", used.time_s)))
+    }
+
+    /// The run has one more answer: that of the entry agent, from what the others have found.
+    fn exhaust(&mut self, limit: String, used: String) {
+        self.emit(EventKind::BudgetExhausted { limit: limit.clone(), used });
+        while self.state.stack.len() > 1 {
+            let agent =
+                self.state.stack.last().map(|frame| frame.agent.clone()).unwrap_or_default();
+            let said = self.state.last_texts.get(&agent).cloned().unwrap_or_default();
+            self.return_to_caller(
+                &format!("[stopped, because the budget of the run is used up] {said}"),
+                true,
+            );
+        }
+        self.state.pending = Pending::Nothing;
+        if let Some(root) = self.state.stack.last_mut() {
+            let left = std::mem::take(&mut root.calls);
+            let skipped = "not made, because the budget of the run is used up";
+            root.messages.extend(left.iter().map(|call| prompt::tool_message(&call.id, skipped)));
+            root.messages.push(prompt::last_answer(&limit));
+        }
+        self.state.exhausted = Some(limit);
+    }
+
+    fn check_agent_turns(&mut self) {
+        let Some(frame) = self.state.stack.last_mut() else { return };
+        let limit = self.state.team.agent(&frame.agent).map_or(0, |agent| agent.turns);
+        if frame.turns < limit || frame.is_last_turn {
+            return;
+        }
+        frame.is_last_turn = true;
+        let text = format!("{limit} turns of this agent");
+        frame.messages.push(prompt::last_answer(&text));
+        let used = format!("{} turns", frame.turns);
+        self.emit(EventKind::BudgetExhausted { limit: text, used });
+    }
+
+    /// Tells the model once that its turns are nearly used up.
+    fn nudge(&mut self) {
+        let budget = &self.state.team.budget;
+        let turns_left = budget.turns.saturating_sub(self.state.used.turns);
+        if self.state.is_nudged || turns_left > budget.nudge_at || budget.turns <= budget.nudge_at {
+            return;
+        }
+        self.state.is_nudged = true;
+        if let Some(frame) = self.state.stack.last_mut() {
+            frame.messages.push(prompt::nudge(turns_left));
+        }
+        self.emit(EventKind::BudgetNudge { turns_left });
+    }
+
+    fn call_model(&mut self) {
+        let Some(frame) = self.state.stack.last() else { return };
+        let is_last = self.state.exhausted.is_some() || frame.is_last_turn;
+        let tools =
+            if is_last { Vec::new() } else { prompt::specs(&self.state.team, frame, self.tools) };
+        let mut request = prompt::request(frame, &tools);
+        request.tokens_max = is_last.then_some(LAST_ANSWER_TOKENS);
+        let (model, turn) = (self.model(), self.state.used.turns);
+        self.emit(EventKind::ModelRequested { model: model.clone(), turn });
+        let id = self.state.seq;
+        self.state.pending = Pending::Model { id };
+        self.effects.push(Effect::CallModel { id, model, request: Box::new(request) });
+    }
+
+    fn model_answered(&mut self, answer: ModelAnswer) {
+        self.state.pending = Pending::Nothing;
+        let used = &mut self.state.used;
+        used.prompt_tokens += answer.prompt_tokens;
+        used.answer_tokens += answer.answer_tokens;
+        used.cost += answer.cost.unwrap_or_default();
+        let ModelAnswer { target, prompt_tokens, answer_tokens, cost, ms, .. } = answer;
+        self.emit(EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, ms, cost });
+        let text = answer.text.trim().to_owned();
+        let Some(frame) = self.state.stack.last_mut() else { return };
+        if !text.is_empty() {
+            self.state.last_texts.insert(frame.agent.clone(), text.clone());
+        }
+        let is_last = self.state.exhausted.is_some() || frame.is_last_turn;
+        if is_last || (answer.calls.is_empty() && !text.is_empty()) {
+            return self.agent_answered(text, is_last);
+        }
+        if answer.calls.is_empty() {
+            frame.empty_answers += 1;
+            if frame.empty_answers >= EMPTY_ANSWERS_MAX {
+                return self.agent_failed("the model gave an empty answer".to_owned());
+            }
+            frame.messages.push(prompt::empty_answer());
+            return self.advance();
+        }
+        frame.empty_answers = 0;
+        let mut message = Message::new(Role::Assistant, text);
+        message.tool_calls.clone_from(&answer.calls);
+        frame.messages.push(message);
+        frame.calls = answer.calls.into();
+        self.advance();
+    }
+
+    fn model_failed(&mut self, error: String) {
+        self.state.pending = Pending::Nothing;
+        self.emit(EventKind::ModelFailed { error: error.clone() });
+        // What the agents have said is better than nothing.
+        if self.state.exhausted.is_some() {
+            return self.agent_answered(String::new(), true);
+        }
+        self.agent_failed(error);
+    }
+
+    fn agent_failed(&mut self, error: String) {
+        if self.state.stack.len() > 1 {
+            self.return_to_caller(&format!("[this agent failed: {error}]"), true);
+            self.advance();
+        } else {
+            self.end(TeamRunStatus::Failed, Some(error));
+        }
+    }
+
+    /// The agent has answered without calls: its caller reads the text, or the run has ended.
+    fn agent_answered(&mut self, text: String, is_partial: bool) {
+        if self.state.stack.len() > 1 {
+            self.return_to_caller(&text, is_partial);
+            return self.advance();
+        }
+        let text = if text.is_empty() { self.joined_texts() } else { text };
+        self.emit(EventKind::MessageOutput { text });
+        let status =
+            if is_partial { TeamRunStatus::CompletedPartial } else { TeamRunStatus::Completed };
+        self.end(status, None);
+    }
+
+    /// The last text of each agent.
+    fn joined_texts(&self) -> String {
+        let texts: Vec<String> =
+            self.state.last_texts.iter().map(|(agent, text)| format!("{agent}: {text}")).collect();
+        if texts.is_empty() { "No agent has answered.".to_owned() } else { texts.join("\n\n") }
+    }
+
+    /// Removes the agent that works. Its caller reads `text` as the result of its call.
+    fn return_to_caller(&mut self, text: &str, is_partial: bool) {
+        let Some(frame) = self.state.stack.pop() else { return };
+        let (call_id, output) = match &frame.kind {
+            AgentRole::Root => return,
+            AgentRole::Handoff { call_id } => {
+                self.emit(EventKind::HandoffReturned {
+                    from: frame.agent.clone(),
+                    text: text.to_owned(),
+                });
+                (call_id.clone(), text.to_owned())
+            }
+            AgentRole::Delegate { call_id } => {
+                self.emit(EventKind::DelegateReturned {
+                    from: frame.agent.clone(),
+                    text: text.to_owned(),
+                });
+                (call_id.clone(), prompt::delegate_result(text, is_partial, &frame.artifacts))
+            }
+        };
+        if let Some(caller) = self.state.stack.last_mut() {
+            caller.messages.push(prompt::tool_message(&call_id, &output));
+            caller.is_tainted |= frame.is_tainted;
+            caller.artifacts.extend(frame.artifacts);
+        }
+    }
+
+    fn end(&mut self, status: TeamRunStatus, error: Option<String>) {
+        self.state.pending = Pending::Nothing;
+        self.state.status = status;
+        self.emit(EventKind::RunEnded { status, error });
+        self.effects.push(Effect::Finish);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+//! The calls of an answer: handoffs, delegates and tools. Whatever is wrong with a call, the model reads the reason; a
+//! call never ends a run.
+
+use hob_core::chat::ToolCall;
+use serde_json::Value;
+
+use super::{Step, prompt};
+use crate::arguments::{self, CheckedArguments};
+use crate::event::EventKind;
+use crate::policy::{Permission, permission};
+use crate::state::{AgentFrame, AgentRole, Pending, TeamRunStatus};
+use crate::tool::{ToolClass, ToolOutput, ToolSpec};
+
+/// Agents that may work for each other, one below the other.
+const DEPTH_MAX: usize = 5;
+/// The same call is noted, and later refused.
+const REPEATS_NOTED: u32 = 3;
+const REPEATS_MAX: u32 = 5;
+const NAMES_SHOWN: usize = 5;
+
+impl Step<'_> {
+    pub(super) fn make_call(&mut self, call: ToolCall) {
+        let Some(frame) = self.state.stack.last() else { return };
+        let specs = prompt::specs(&self.state.team, frame, self.tools);
+        let Some(spec) = specs.iter().find(|spec| spec.name == call.name).cloned() else {
+            return self.reject(&call, &unknown(&call.name, &specs));
+        };
+        let checked = match arguments::check(&spec, call.arguments.as_str()) {
+            Ok(checked) => checked,
+            Err(reason) => return self.reject(&call, &reason),
+        };
+        let CheckedArguments { value, repairs } = checked;
+        if !repairs.is_empty() {
+            let (call_id, name) = (call.id.clone(), call.name.clone());
+            self.emit(EventKind::ToolRepaired { call_id, name, repairs });
+        }
+        let call =
+            ToolCall { arguments: hob_core::chat::JsonText::parsed(value.to_string()), ..call };
+        if self.count_repeats(&call) > REPEATS_MAX {
+            return self.reject(
+                &call,
+                "this call was made too often with the same arguments; do something else",
+            );
+        }
+        let Some(frame) = self.state.stack.last_mut() else { return };
+        frame.invalid_calls = 0;
+        let agent = self.state.team.agent(&frame.agent);
+        let other = agent.and_then(|agent| {
+            let handoff = agent.handoff_of(&call.name).map(|name| (name.to_owned(), true));
+            handoff.or_else(|| agent.delegate_of(&call.name).map(|name| (name.to_owned(), false)))
+        });
+        match other {
+            Some((name, true)) => self.hand_over(call, &name, &value),
+            Some((name, false)) => self.delegate(call, &name, &value),
+            None => self.ask_or_run(call, &spec, &value),
+        }
+    }
+
+    /// The model reads why its call was not made.
+    fn reject(&mut self, call: &ToolCall, reason: &str) {
+        let (call_id, name) = (call.id.clone(), call.name.clone());
+        self.emit(EventKind::ToolInvalid { call_id, name, reason: reason.to_owned() });
+        self.answer_call(&call.id, &format!("Error: {reason}"));
+        if let Some(frame) = self.state.stack.last_mut() {
+            frame.invalid_calls += 1;
+        }
+    }
+
+    fn answer_call(&mut self, call_id: &str, text: &str) {
+        if let Some(frame) = self.state.stack.last_mut() {
+            frame.messages.push(prompt::tool_message(call_id, text));
+        }
+    }
+
+    fn count_repeats(&mut self, call: &ToolCall) -> u32 {
+        let Some(frame) = self.state.stack.last_mut() else { return 0 };
+        let count =
+            frame.repeats.entry(format!("{} {}", call.name, call.arguments.as_str())).or_default();
+        *count += 1;
+        *count
+    }
+
+    fn hand_over(&mut self, call: ToolCall, name: &str, arguments: &Value) {
+        if let Some(reason) = self.no_room_for(name) {
+            return self.reject(&call, &reason);
+        }
+        let (Some(agent), Some(caller)) = (self.state.team.agent(name), self.state.stack.last())
+        else {
+            return;
+        };
+        let brief = arguments["brief"].as_str().unwrap_or_default().to_owned();
+        let messages = prompt::handoff(&self.state.team, agent, caller, (&self.state.task, &brief));
+        self.ignore_other_handoffs();
+        self.emit(EventKind::HandoffOccurred { to: name.to_owned(), brief });
+        let kind = AgentRole::Handoff { call_id: call.id };
+        self.push(AgentFrame { messages, ..AgentFrame::new(name, kind) });
+    }
+
+    fn delegate(&mut self, call: ToolCall, name: &str, brief: &Value) {
+        if let Some(reason) = self.no_room_for(name) {
+            return self.reject(&call, &reason);
+        }
+        let messages = prompt::delegate(&self.state.team, name, brief);
+        self.emit(EventKind::DelegateOccurred { to: name.to_owned(), brief: brief.clone() });
+        let kind = AgentRole::Delegate { call_id: call.id };
+        self.push(AgentFrame { messages, ..AgentFrame::new(name, kind) });
+    }
+
+    fn push(&mut self, frame: AgentFrame) {
+        self.state.stack.push(frame);
+        self.emit_agent();
+    }
+
+    /// Why no other agent can work below this one.
+    fn no_room_for(&self, name: &str) -> Option<String> {
+        if self.state.stack.iter().any(|frame| frame.agent == name) {
+            return Some(format!(
+                "'{name}' already works on this task, and waits for you; answer it instead"
+            ));
+        }
+        let is_deep = self.state.stack.len() > DEPTH_MAX;
+        is_deep.then(|| format!("{DEPTH_MAX} agents already wait for each other; do it yourself"))
+    }
+
+    /// Answers the further handoffs of an answer: only the first is made.
+    fn ignore_other_handoffs(&mut self) {
+        let Some(frame) = self.state.stack.last_mut() else { return };
+        let Some(agent) = self.state.team.agent(&frame.agent) else { return };
+        let is_handoff = |call: &ToolCall| agent.handoff_of(&call.name).is_some();
+        let (ignored, kept) = std::mem::take(&mut frame.calls).into_iter().partition(is_handoff);
+        frame.calls = kept;
+        let ignored: std::collections::VecDeque<ToolCall> = ignored;
+        let note = "Ignored: only the first handoff of an answer is made.";
+        frame.messages.extend(ignored.iter().map(|call| prompt::tool_message(&call.id, note)));
+    }
+
+    fn ask_or_run(&mut self, call: ToolCall, spec: &ToolSpec, arguments: &Value) {
+        let is_tainted = self.state.stack.last().is_some_and(|frame| frame.is_tainted);
+        match permission(&self.state.team, spec, arguments, is_tainted) {
+            Permission::Run => self.run_tool(call, arguments.clone()),
+            Permission::Refuse(reason) => self.reject(&call, &reason),
+            Permission::Ask(reason) => {
+                let approval = format!("{}-{}", self.state.run_id, self.state.seq + 1);
+                let (name, arguments) = (call.name.clone(), arguments.clone());
+                let requested = EventKind::ApprovalRequested {
+                    approval: approval.clone(),
+                    name,
+                    arguments,
+                    reason: reason.clone(),
+                };
+                self.emit(requested);
+                self.emit(EventKind::RunWaiting { approval: approval.clone() });
+                self.state.status = TeamRunStatus::WaitingApproval;
+                self.state.pending = Pending::Approval { approval: approval.clone(), call, reason };
+                self.effects.push(super::Effect::Ask { approval });
+            }
+        }
+    }
+
+    fn run_tool(&mut self, call: ToolCall, arguments: Value) {
+        let (call_id, name) = (call.id.clone(), call.name.clone());
+        self.emit(EventKind::ToolCalled { call_id, name, arguments });
+        self.state.pending = Pending::Tool { call: call.clone() };
+        self.effects.push(super::Effect::RunTool { call });
+    }
+
+    /// A tool was running when the process ended.
+    pub(super) fn resume_tool(&mut self, call: ToolCall) {
+        let class = self.tools.iter().find(|tool| tool.name == call.name).map(|tool| tool.class);
+        if class.is_some_and(ToolClass::is_repeatable) {
+            self.state.pending = Pending::Tool { call: call.clone() };
+            return self.effects.push(super::Effect::RunTool { call });
+        }
+        let text =
+            "The call was interrupted, and its outcome is unknown. Check before you call again.";
+        self.state.pending = Pending::Tool { call: call.clone() };
+        self.tool_ended(&call.id, ToolOutput::error(text));
+    }
+
+    pub(super) fn tool_ended(&mut self, call_id: &str, output: ToolOutput) {
+        let call = match &self.state.pending {
+            Pending::Tool { call } if call.id == call_id => call.clone(),
+            _ => return,
+        };
+        self.state.pending = Pending::Nothing;
+        let output = output.bounded();
+        self.emit(EventKind::ToolOutput { call_id: call_id.to_owned(), output: output.clone() });
+        let is_foreign = self.tools.iter().any(|tool| tool.name == call.name && tool.is_foreign);
+        let Some(frame) = self.state.stack.last_mut() else { return };
+        frame.is_tainted |= is_foreign;
+        frame.artifacts.extend(output.artifacts.iter().cloned());
+        let key = format!("{} {}", call.name, call.arguments.as_str());
+        let repeats = frame.repeats.get(&key).copied().unwrap_or_default();
+        let note = if repeats >= REPEATS_NOTED {
+            format!("\n[you have made this call {repeats} times with the same arguments]")
+        } else {
+            String::new()
+        };
+        self.answer_call(call_id, &format!("{}{note}", output.text));
+        self.advance();
+    }
+
+    pub(super) fn resolved(&mut self, approval: &str, is_approved: bool) {
+        let call = match &self.state.pending {
+            Pending::Approval { approval: asked, call, .. } if asked == approval => call.clone(),
+            _ => return,
+        };
+        self.state.pending = Pending::Nothing;
+        self.state.status = TeamRunStatus::Running;
+        self.emit(EventKind::ApprovalResolved { approval: approval.to_owned(), is_approved });
+        if is_approved {
+            let arguments = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+            self.run_tool(call, arguments);
+        } else {
+            self.answer_call(&call.id, "The user denied this call. Do not try it again.");
+            self.advance();
+        }
+    }
+}
+
+fn unknown(name: &str, specs: &[ToolSpec]) -> String {
+    let known = specs.iter().map(|spec| spec.name.as_str());
+    let near = hob_core::nearest(name, known.clone(), NAMES_SHOWN);
+    let shown: Vec<&str> =
+        if near.is_empty() { known.collect() } else { near.iter().map(String::as_str).collect() };
+    match shown.is_empty() {
+        true => format!("there is no tool '{name}', and you have no tools"),
+        false => format!("there is no tool '{name}'; there are {}", shown.join(", ")),
+    }
+}

@@ -1,0 +1,424 @@
+//! Runs of a scripted driver, and a property test that ends the process at any step.
+
+use std::collections::BTreeMap;
+
+use hob_core::chat::{JsonText, Prompt};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::tool::ToolClass;
+
+const TEAM: &str = r#"
+entry = "lead"
+[budget]
+turns = 8
+tokens = 10000
+time_s = 100
+nudge_at = 2
+[[agent]]
+name = "lead"
+model = "big"
+instructions = "You lead."
+handoffs = ["coder", "writer"]
+delegates = ["tester"]
+tools = ["look", "save"]
+[[agent]]
+name = "coder"
+model = "small"
+handoffs = ["lead", "writer"]
+tools = ["save", "run"]
+[[agent]]
+name = "writer"
+model = "small"
+history = "full"
+[[agent]]
+name = "tester"
+model = "small"
+tools = ["look"]
+turns = 2
+[[rule]]
+argv = ["ls"]
+decision = "allow"
+"#;
+
+fn tools() -> Vec<ToolSpec> {
+    [("look", ToolClass::Read), ("save", ToolClass::Write), ("run", ToolClass::Execute)]
+        .into_iter()
+        .map(|(name, class)| {
+            let schema =
+                json!({ "type": "object", "properties": { "command": { "type": "string" } } });
+            let command_field = (name == "run").then_some("command");
+            let is_foreign = name == "look";
+            ToolSpec {
+                name: name.to_owned(),
+                description: String::new(),
+                schema,
+                class,
+                command_field,
+                is_foreign,
+            }
+        })
+        .collect()
+}
+
+/// A run, with what its driver would know.
+struct Run {
+    state: RunState,
+    events: Vec<EventKind>,
+    /// The last effects, without events.
+    asked: Vec<Effect>,
+}
+
+impl Run {
+    fn new() -> Run {
+        let team = Team::parse(TEAM, "team").expect("a team");
+        let state = RunState::new(team, "run".to_owned(), "Do it.".to_owned());
+        let mut run = Run { state, events: Vec::new(), asked: Vec::new() };
+        run.input(Input::Start);
+        run
+    }
+
+    fn input(&mut self, input: Input) {
+        let now = Now { unix_ms: 1_000, since_s: 1.0 };
+        let effects = step(&mut self.state, &tools(), input, now);
+        self.asked.clear();
+        for effect in effects {
+            match effect {
+                Effect::Emit(event) => {
+                    assert_eq!(event.seq, self.events.len() as u64 + 1);
+                    self.events.push(event.what);
+                }
+                other => self.asked.push(other),
+            }
+        }
+        // What is stored is what goes on.
+        let stored = serde_json::to_string(&self.state).expect("JSON");
+        assert_eq!(serde_json::from_str::<RunState>(&stored).expect("a state"), self.state);
+    }
+
+    fn answers(&mut self, text: &str, calls: &[(&str, Value)]) {
+        let [Effect::CallModel { id, .. }] = self.asked[..] else { panic!("{:?}", self.asked) };
+        let call = |(at, (name, arguments)): (usize, &(&str, Value))| ToolCall {
+            id: format!("call_{id}_{at}"),
+            name: (*name).to_owned(),
+            arguments: JsonText::parsed(
+                arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned),
+            ),
+        };
+        let answer = ModelAnswer {
+            text: text.to_owned(),
+            calls: calls.iter().enumerate().map(call).collect(),
+            finish: FinishReason::Stop,
+            prompt_tokens: 100,
+            answer_tokens: 10,
+            cost: Some(0.01),
+            target: "t".to_owned(),
+            ms: 5,
+        };
+        self.input(Input::ModelAnswered { id, answer });
+    }
+
+    fn tool_gives(&mut self, text: &str) {
+        let [Effect::RunTool { ref call }] = self.asked[..] else { panic!("{:?}", self.asked) };
+        let call_id = call.id.clone();
+        self.input(Input::ToolEnded { call_id, output: ToolOutput::ok(text) });
+    }
+
+    fn request(&self) -> (&str, Vec<Message>, Vec<String>) {
+        let [Effect::CallModel { model, request, .. }] = &self.asked[..] else {
+            panic!("{:?}", self.asked)
+        };
+        let Prompt::Chat(conversation) = &request.prompt else { panic!("a conversation") };
+        let tools = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
+        (model, conversation.messages.clone(), tools)
+    }
+
+    fn last_read(&self) -> String {
+        self.request().1.last().map(|message| message.text.clone()).unwrap_or_default()
+    }
+
+    fn answer(&self) -> Option<&str> {
+        self.events.iter().find_map(|event| match event {
+            EventKind::MessageOutput { text } => Some(text.as_str()),
+            _ => None,
+        })
+    }
+}
+
+fn brief() -> Value {
+    json!({
+        "goal": "Find the fault", "context": "", "constraints": "", "inputs": ["a.rs"],
+        "expected_output": "One line", "on_failure": "",
+    })
+}
+
+#[test]
+fn a_handoff_returns_to_its_caller() {
+    let mut run = Run::new();
+    let (model, messages, tools) = run.request();
+    assert_eq!((model, messages.len()), ("big", 2));
+    assert_eq!(
+        tools,
+        ["look", "save", "transfer_to_coder", "transfer_to_writer", "delegate_to_tester"]
+    );
+    run.answers("I ask the coder.", &[("transfer_to_coder", json!({ "brief": "Write f." }))]);
+    let (model, messages, tools) = run.request();
+    assert_eq!(
+        (model, messages.len()),
+        ("small", 1),
+        "the coder reads the task and the brief alone"
+    );
+    assert!(messages[0].text.contains("Do it.") && messages[0].text.contains("Write f."));
+    assert_eq!(tools, ["save", "run", "transfer_to_lead", "transfer_to_writer"]);
+    run.answers("fn f() {}", &[]);
+    assert_eq!((run.request().0, run.last_read()), ("big", "fn f() {}".to_owned()));
+    run.answers("Done: fn f() {}", &[]);
+    assert_eq!(
+        (run.answer(), run.state.status),
+        (Some("Done: fn f() {}"), TeamRunStatus::Completed)
+    );
+    assert_eq!(run.asked, [Effect::Finish]);
+    assert_eq!(run.state.used.turns, 3);
+}
+
+#[test]
+fn a_delegate_sees_its_brief_alone_and_gives_a_report() {
+    let mut run = Run::new();
+    run.answers("", &[("delegate_to_tester", json!({ "goal": "x" }))]);
+    assert!(
+        run.last_read().contains("Error"),
+        "an incomplete brief is no brief: {}",
+        run.last_read()
+    );
+    run.answers("", &[("delegate_to_tester", brief())]);
+    let (_, messages, tools) = run.request();
+    assert!(
+        messages.len() == 1
+            && messages[0].text.contains("Find the fault")
+            && !messages[0].text.contains("Do it.")
+    );
+    assert_eq!(tools, ["look"]);
+    run.answers("Line 3.", &[]);
+    let report: Value = serde_json::from_str(&run.last_read()).expect("JSON");
+    assert_eq!(report, json!({ "status": "done", "summary": "Line 3.", "artifacts": [] }));
+}
+
+#[test]
+fn agents_that_wait_for_each_other_are_not_called_in_circles() {
+    let mut run = Run::new();
+    run.answers("", &[("transfer_to_coder", json!({}))]);
+    run.answers("", &[("transfer_to_lead", json!({}))]);
+    assert!(run.last_read().contains("already works on this task"), "{}", run.last_read());
+    assert_eq!(run.state.stack.len(), 2);
+}
+
+#[test]
+fn the_first_handoff_of_an_answer_wins_and_other_calls_are_made_later() {
+    let mut run = Run::new();
+    run.answers(
+        "",
+        &[("transfer_to_coder", json!({})), ("transfer_to_writer", json!({})), ("look", json!({}))],
+    );
+    run.answers("code", &[]);
+    run.tool_gives("seen");
+    let (_, messages, _) = run.request();
+    let results: Vec<&str> = messages
+        .iter()
+        .filter(|message| message.role == Role::Tool)
+        .map(|message| message.text.as_str())
+        .collect();
+    assert_eq!(results, ["Ignored: only the first handoff of an answer is made.", "code", "seen"]);
+}
+
+#[test]
+fn a_wrong_call_is_explained_to_the_model() {
+    let mut run = Run::new();
+    for (name, arguments, part) in [
+        ("lok", json!({}), "there are look"),
+        ("look", json!("{\"command\": \"x"), "end too early"),
+        ("look", json!({ "command": 5 }), "at /command"),
+        ("run", json!({}), "there is no tool 'run'"),
+    ] {
+        run.answers("", &[(name, arguments)]);
+        assert!(run.last_read().contains(part), "{}", run.last_read());
+    }
+    run.answers("", &[]);
+    assert!(run.last_read().contains("empty"));
+    run.answers("", &[]);
+    assert_eq!(run.state.status, TeamRunStatus::Failed, "a second empty answer in sequence");
+}
+
+#[test]
+fn a_call_that_is_repeated_is_noted_and_then_refused() {
+    let mut run = Run::new();
+    let calls = vec![("look", json!({})); 6];
+    run.answers("", &calls);
+    for _ in 0..5 {
+        run.tool_gives("the same");
+    }
+    let (_, messages, _) = run.request();
+    let results: Vec<&str> = messages
+        .iter()
+        .filter(|message| message.role == Role::Tool)
+        .map(|message| message.text.as_str())
+        .collect();
+    assert_eq!((results[1], results.len()), ("the same", 6));
+    assert!(results[2].contains("3 times") && results[5].contains("too often"), "{results:?}");
+}
+
+#[test]
+fn a_command_waits_for_a_person() {
+    let mut run = Run::new();
+    run.answers("", &[("transfer_to_coder", json!({}))]);
+    run.answers("", &[("run", json!({ "command": "ls" }))]);
+    run.tool_gives("a.rs");
+    let commands =
+        [("run", json!({ "command": "make" })), ("run", json!({ "command": "make it" }))];
+    run.answers("", &commands);
+    let [Effect::Ask { ref approval }] = run.asked[..] else { panic!("{:?}", run.asked) };
+    let first = approval.clone();
+    assert_eq!(run.state.status, TeamRunStatus::WaitingApproval);
+    let yes = |approval: &str| Input::Resolved { approval: approval.to_owned(), is_approved: true };
+    run.input(yes("other"));
+    assert_eq!((run.asked.len(), run.state.status), (0, TeamRunStatus::WaitingApproval));
+    run.input(yes(&first));
+    run.tool_gives("built");
+    let [Effect::Ask { ref approval }] = run.asked[..] else { panic!("{:?}", run.asked) };
+    let second = approval.clone();
+    run.input(yes(&first));
+    assert_eq!(run.state.status, TeamRunStatus::WaitingApproval, "an approval counts once");
+    run.input(Input::Resolved { approval: second, is_approved: false });
+    assert!(run.last_read().contains("denied"));
+}
+
+#[test]
+fn a_spent_budget_ends_in_an_answer() {
+    let mut run = Run::new();
+    for turn in 1..8 {
+        run.answers(&format!("Step {turn}."), &[("look", json!({ "command": turn.to_string() }))]);
+        run.tool_gives("seen");
+    }
+    assert!(run.events.contains(&EventKind::BudgetNudge { turns_left: 2 }));
+    run.answers("", &[("transfer_to_coder", json!({}))]);
+    let (model, messages, tools) = run.request();
+    assert_eq!((model, tools.len()), ("big", 0), "the entry agent answers, without tools");
+    assert!(messages.last().is_some_and(|message| message.text.contains("8 turns")));
+    run.answers("So far: steps. Missing: the end.", &[]);
+    assert_eq!(run.state.status, TeamRunStatus::CompletedPartial);
+    assert_eq!(run.answer(), Some("So far: steps. Missing: the end."));
+}
+
+#[test]
+fn an_agent_without_turns_gives_what_it_has() {
+    let mut run = Run::new();
+    run.answers("", &[("delegate_to_tester", brief())]);
+    for turn in 0..2 {
+        run.answers("", &[("look", json!({ "command": turn.to_string() }))]);
+        run.tool_gives("seen");
+    }
+    assert!(run.last_read().contains("2 turns of this agent"));
+    run.answers("Half.", &[]);
+    assert!(run.last_read().contains("\"partial\""), "{}", run.last_read());
+    assert!(run.state.stack[0].is_tainted, "what the tester read may mislead the lead too");
+}
+
+#[test]
+fn a_model_that_fails_ends_its_agent_only() {
+    let mut run = Run::new();
+    run.answers("", &[("transfer_to_coder", json!({}))]);
+    let fail = |run: &mut Run| {
+        let [Effect::CallModel { id, .. }] = run.asked[..] else { panic!("{:?}", run.asked) };
+        run.input(Input::ModelFailed { id, error: "no server".to_owned() });
+    };
+    fail(&mut run);
+    assert!(run.last_read().contains("failed: no server"));
+    fail(&mut run);
+    assert_eq!(run.state.status, TeamRunStatus::Failed);
+    run.input(Input::Cancel);
+    assert_eq!(
+        (run.asked.len(), run.state.status),
+        (0, TeamRunStatus::Failed),
+        "an ended run stays as it is"
+    );
+}
+
+/// What a driver may meet.
+#[derive(Clone, Debug)]
+enum Turn {
+    Says(&'static str),
+    Calls(Vec<(&'static str, Value)>),
+    Fails,
+    Crashes,
+    Cancels,
+}
+
+fn turns() -> impl Strategy<Value = Vec<Turn>> {
+    let names = [
+        "look",
+        "save",
+        "run",
+        "transfer_to_coder",
+        "transfer_to_lead",
+        "transfer_to_writer",
+        "delegate_to_tester",
+        "none",
+    ];
+    let arguments = prop_oneof![
+        Just(json!({})),
+        Just(brief()),
+        Just(json!({ "command": "ls" })),
+        Just(json!({ "command": "rm x" })),
+        Just(json!("{\"a"))
+    ];
+    let call = (prop::sample::select(names.to_vec()), arguments);
+    let turn = prop_oneof![
+        2 => prop_oneof![Just("Well."), Just("")].prop_map(Turn::Says),
+        6 => prop::collection::vec(call, 1..4).prop_map(Turn::Calls),
+        1 => Just(Turn::Fails),
+        2 => Just(Turn::Crashes),
+        1 => Just(Turn::Cancels),
+    ];
+    prop::collection::vec(turn, 0..60)
+}
+
+proptest! {
+    /// Whatever models say and whenever the process ends: the run comes to an end within its budget, and no call with
+    /// side effects runs twice.
+    #[test]
+    fn every_run_ends_and_does_nothing_twice(turns in turns()) {
+        let mut run = Run::new();
+        let mut ran: BTreeMap<String, u32> = BTreeMap::new();
+        let mut turns = turns.into_iter();
+        for _ in 0..400 {
+            if run.state.status.has_ended() {
+                break;
+            }
+            let turn = turns.next().unwrap_or(Turn::Says("The end."));
+            match (&turn, run.asked.first().cloned()) {
+                (Turn::Crashes, _) => run.input(Input::Start),
+                (Turn::Cancels, _) => run.input(Input::Cancel),
+                (_, Some(Effect::RunTool { call })) => {
+                    if call.name != "look" {
+                        *ran.entry(call.id.clone()).or_default() += 1;
+                    }
+                    run.tool_gives("output");
+                }
+                (_, Some(Effect::Ask { approval })) => {
+                    run.input(Input::Resolved { approval, is_approved: matches!(turn, Turn::Calls(_)) });
+                }
+                (Turn::Says(text), Some(Effect::CallModel { .. })) => run.answers(text, &[]),
+                (Turn::Calls(calls), Some(Effect::CallModel { .. })) => run.answers("", calls),
+                (Turn::Fails, Some(Effect::CallModel { id, .. })) => {
+                    run.input(Input::ModelFailed { id, error: "no".to_owned() });
+                }
+                (_, other) => prop_assert!(false, "the run waits for nothing: {other:?}"),
+            }
+        }
+        prop_assert!(run.state.status.has_ended());
+        prop_assert!(run.state.used.turns <= 8 + 1, "the budget and one last answer");
+        prop_assert!(ran.values().all(|count| *count == 1), "{ran:?}");
+        let has_ended = matches!(run.events.last(), Some(EventKind::RunEnded { .. }));
+        prop_assert!(has_ended, "the last event is the end");
+    }
+}

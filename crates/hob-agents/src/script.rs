@@ -1,0 +1,275 @@
+//! A chat model that follows a script: for deterministic tests of teams and of other clients, without weights.
+//! A script is a file of JSON lines. Each line is a step: what the request must have, and what is answered.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+use futures::{FutureExt, TryStreamExt};
+use hob_core::chat::{
+    ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, Completion, EmbedRequest, Embeddings,
+    FinishReason, Prompt, Timings, Usage,
+};
+use hob_core::{Fault, ModelError, ModelState};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Longest script in bytes.
+pub const SCRIPT_BYTES_MAX: u64 = 4 << 20;
+const CONTEXT_TOKENS: u32 = 131_072;
+/// Tokens are not counted in a vocabulary; English has about four bytes in one.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// One step of a script.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScriptStep {
+    #[serde(default)]
+    when: When,
+    reply: Reply,
+    /// The step answers any number of requests.
+    #[serde(default)]
+    repeat: bool,
+}
+
+/// What a request must have. An empty condition is always met.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct When {
+    /// A text in any message.
+    contains: Option<String>,
+    /// A text in the last message.
+    last: Option<String>,
+    /// Names of tools that the request offers.
+    tools: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Reply {
+    reasoning: String,
+    content: String,
+    tool_calls: Vec<ScriptCall>,
+    /// The request fails with this message.
+    error: Option<String>,
+    /// Waits before the answer.
+    delay_ms: u64,
+    /// After `content`, nothing comes any more.
+    stall: bool,
+    /// After `content`, the connection breaks.
+    cut: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScriptCall {
+    name: String,
+    /// An object; or a text, for arguments that are no JSON.
+    #[serde(default)]
+    arguments: Value,
+}
+
+/// A model that answers as its script says. A request for which no step is left fails.
+#[derive(Debug)]
+pub struct ScriptModel {
+    name: String,
+    card: ChatCard,
+    steps: Mutex<Vec<ScriptStep>>,
+}
+
+impl ScriptModel {
+    /// # Errors
+    /// A line is no step; the error has its number.
+    pub fn parse(name: &str, text: &str) -> Result<ScriptModel, String> {
+        let is_step = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
+        let mut steps = Vec::new();
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| is_step(line)) {
+            let step = serde_json::from_str(line)
+                .map_err(|error| format!("line {}: {error}", number + 1))?;
+            steps.push(step);
+        }
+        let card = ChatCard {
+            context_tokens: CONTEXT_TOKENS,
+            trained_context_tokens: CONTEXT_TOKENS,
+            architecture: "script".to_owned(),
+            template: Some(String::new()),
+            calls_tools: true,
+            thinks: true,
+            ..ChatCard::default()
+        };
+        Ok(ScriptModel { name: name.to_owned(), card, steps: Mutex::new(steps) })
+    }
+
+    /// The first step that the request meets. It is used up unless it repeats.
+    fn next(&self, request: &ChatRequest) -> Option<ScriptStep> {
+        let mut steps = self.steps.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let at = steps.iter().position(|step| step.when.is_met(request))?;
+        Some(if steps[at].repeat { steps[at].clone() } else { steps.remove(at) })
+    }
+
+    fn failed(&self, detail: String) -> ModelError {
+        ModelError::upstream(&self.name, Fault::Failed { message: detail })
+    }
+}
+
+impl When {
+    fn is_met(&self, request: &ChatRequest) -> bool {
+        let Prompt::Chat(conversation) = &request.prompt else { return false };
+        let texts = || conversation.messages.iter().map(|message| message.text.as_str());
+        let is_in = |wanted: &Option<String>, text: &str| {
+            wanted.as_ref().is_none_or(|wanted| text.contains(wanted))
+        };
+        let offers = |name: &String| conversation.tools.iter().any(|tool| tool.name == *name);
+        (self.contains.is_none() || texts().any(|text| is_in(&self.contains, text)))
+            && is_in(&self.last, texts().next_back().unwrap_or_default())
+            && self.tools.iter().all(offers)
+    }
+}
+
+impl Reply {
+    fn events(&self, request: &ChatRequest) -> Vec<ChatEvent> {
+        let mut events = Vec::new();
+        if !self.reasoning.is_empty() {
+            events.push(ChatEvent::Reasoning(self.reasoning.clone()));
+        }
+        events
+            .extend(self.content.split_inclusive(' ').map(|word| ChatEvent::Text(word.to_owned())));
+        for (index, call) in (0..).zip(&self.tool_calls) {
+            let piece = match &call.arguments {
+                Value::Null => "{}".to_owned(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let id = format!("call_{:08x}", fastrand::u32(..));
+            events.push(ChatEvent::ToolCall { index, id, name: call.name.clone() });
+            events.push(ChatEvent::ToolArguments { index, piece });
+        }
+        if !self.stall && !self.cut {
+            events.push(ChatEvent::Done(self.completion(request)));
+        }
+        events
+    }
+
+    fn completion(&self, request: &ChatRequest) -> Completion {
+        let tokens = |bytes: usize| bytes.div_ceil(BYTES_PER_TOKEN) as u32;
+        let prompt_bytes: usize = match &request.prompt {
+            Prompt::Chat(conversation) => {
+                conversation.messages.iter().map(|message| message.text.len()).sum()
+            }
+            Prompt::Text(text) => text.len(),
+            Prompt::Tokens(_) | Prompt::Infill { .. } => 0,
+        };
+        let finish =
+            if self.tool_calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
+        let usage = Usage {
+            prompt_tokens: tokens(prompt_bytes),
+            completion_tokens: tokens(self.content.len() + self.reasoning.len()).max(1),
+            reasoning_tokens: tokens(self.reasoning.len()),
+            ..Usage::default()
+        };
+        Completion { finish, usage, timings: Timings::default() }
+    }
+}
+
+impl ChatModel for ScriptModel {
+    fn card(&self) -> &ChatCard {
+        &self.card
+    }
+
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
+        async move {
+            let step = self.next(&request).ok_or_else(|| {
+                self.failed("no step of the script is for this request".to_owned())
+            })?;
+            let ScriptStep { reply, .. } = step;
+            tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
+            if let Some(message) = reply.error {
+                return Err(self.failed(message));
+            }
+            let events = stream::iter(reply.events(&request)).map(Ok);
+            Ok(match (reply.stall, reply.cut) {
+                (true, _) => events.chain(stream::pending()).boxed(),
+                (_, true) => events
+                    .chain(stream::iter([Err(ModelError::upstream(&self.name, Fault::CutOff))]))
+                    .boxed(),
+                _ => events.into_stream().boxed(),
+            })
+        }
+        .boxed()
+    }
+
+    fn embed(&self, _request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
+        async move { Err(self.failed("a script has no embeddings".to_owned())) }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::chat::{Conversation, Message, Role};
+
+    use super::*;
+
+    const SCRIPT: &str = r#"
+# A step for a question about the weather, and one for everything else.
+{"when": {"last": "weather"}, "reply": {"tool_calls": [{"name": "look", "arguments": {"place": "here"}}]}}
+{"reply": {"content": "Good day."}, "repeat": true}
+"#;
+
+    fn request(text: &str) -> ChatRequest {
+        let messages = vec![Message::new(Role::User, text)];
+        ChatRequest {
+            prompt: Prompt::Chat(Conversation { messages, ..Conversation::default() }),
+            ..ChatRequest::default()
+        }
+    }
+
+    async fn text(model: &ScriptModel, asked: &str) -> Result<String, ModelError> {
+        let events: Vec<ChatEvent> = model.chat(request(asked)).await?.try_collect().await?;
+        Ok(events
+            .iter()
+            .map(|event| match event {
+                ChatEvent::Text(text) => text.clone(),
+                ChatEvent::ToolCall { name, .. } => format!("[{name}]"),
+                ChatEvent::ToolArguments { piece, .. } => piece.clone(),
+                _ => String::new(),
+            })
+            .collect())
+    }
+
+    #[tokio::test]
+    async fn steps_answer_the_requests_that_they_are_for() {
+        let model = ScriptModel::parse("s", SCRIPT).expect("a script");
+        assert_eq!(text(&model, "Hello").await.as_deref(), Ok("Good day."));
+        assert_eq!(text(&model, "the weather?").await.as_deref(), Ok("[look]{\"place\":\"here\"}"));
+        assert_eq!(
+            text(&model, "the weather?").await.as_deref(),
+            Ok("Good day."),
+            "a step is used once"
+        );
+    }
+
+    #[tokio::test]
+    async fn faults_are_as_the_script_says() {
+        let script = r#"{"reply": {"error": "no money"}}
+{"reply": {"content": "Half", "cut": true}}"#;
+        let model = ScriptModel::parse("s", script).expect("a script");
+        let errors = [text(&model, "a").await, text(&model, "a").await, text(&model, "a").await];
+        let errors = errors.map(|answer| answer.expect_err("a fault").to_string());
+        assert!(
+            errors[0].contains("no money")
+                && errors[1].contains("cut off")
+                && errors[2].contains("no step"),
+            "{errors:?}"
+        );
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        assert!(ScriptModel::parse("s", "{}\n").expect_err("no reply").starts_with("line 1: "));
+    }
+}

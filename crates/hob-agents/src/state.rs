@@ -1,0 +1,116 @@
+//! The state of a run: everything that a driver needs to go on after a crash.
+//! It is plain data, and the machine is the only code that changes it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hob_core::chat::{Message, ToolCall};
+use serde::{Deserialize, Serialize};
+
+use crate::team::Team;
+
+/// A run between two steps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunState {
+    /// Version of this format.
+    pub v: u32,
+    pub run_id: String,
+    /// The team as it was when the run began. Later changes of its file do not change the run.
+    pub team: Team,
+    pub task: String,
+    /// The agents that work: each was called by the one before. The last one acts.
+    pub stack: Vec<AgentFrame>,
+    pub pending: Pending,
+    pub used: Used,
+    /// Number of the last event.
+    pub seq: u64,
+    pub status: TeamRunStatus,
+    /// The last text of each agent, for an answer if the budget ends.
+    pub last_texts: BTreeMap<String, String>,
+    /// The limit that was reached. The next answer is the last one.
+    pub exhausted: Option<String>,
+    /// The turns of the budget that were announced as nearly used up.
+    pub is_nudged: bool,
+}
+
+/// An agent at work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentFrame {
+    pub agent: String,
+    pub kind: AgentRole,
+    pub messages: Vec<Message>,
+    pub turns: u32,
+    /// Calls of the last answer that have not been made.
+    pub calls: VecDeque<ToolCall>,
+    /// How often each call, with its arguments, was made in this frame.
+    pub repeats: BTreeMap<String, u32>,
+    /// Calls that were wrong, one after the other.
+    pub invalid_calls: u32,
+    /// Empty answers, one after the other.
+    pub empty_answers: u32,
+    /// The agent has read text of others: a page, or a server's output.
+    pub is_tainted: bool,
+    /// The agent's own limit of turns was reached. The next answer is its last one.
+    pub is_last_turn: bool,
+    /// Files that the agent has written.
+    pub artifacts: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "kind")]
+pub enum AgentRole {
+    /// The entry agent.
+    Root,
+    /// It answers the caller's call.
+    Handoff { call_id: String },
+    /// It works on a brief and knows nothing else.
+    Delegate { call_id: String },
+}
+
+/// What the run waits for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "for")]
+pub enum Pending {
+    #[default]
+    Nothing,
+    Model {
+        id: u64,
+    },
+    Tool {
+        call: ToolCall,
+    },
+    Approval {
+        approval: String,
+        call: ToolCall,
+        reason: String,
+    },
+}
+
+/// What the run has used of its budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Used {
+    pub turns: u32,
+    pub prompt_tokens: u64,
+    pub answer_tokens: u64,
+    /// US dollars.
+    pub cost: f64,
+    /// Seconds at work, over all processes.
+    pub time_s: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TeamRunStatus {
+    Running,
+    WaitingApproval,
+    Completed,
+    /// The budget ended, and the answer says what is missing.
+    CompletedPartial,
+    Failed,
+    Cancelled,
+}
+
+impl TeamRunStatus {
+    pub fn has_ended(self) -> bool {
+        !matches!(self, TeamRunStatus::Running | TeamRunStatus::WaitingApproval)
+    }
+}

@@ -1,0 +1,231 @@
+//! Runs on disk: a folder for each, with its state and its events.
+//! The state is replaced whole, and the events are on disk before the state that counts them.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use crate::event::RunEvent;
+use crate::state::RunState;
+
+const STATE: &str = "state.json";
+const EVENTS: &str = "events.jsonl";
+const LOCK: &str = "lock";
+/// Longest state that is read back, in bytes.
+const STATE_BYTES_MAX: u64 = 256 << 20;
+
+/// The folder of all runs.
+#[derive(Clone, Debug)]
+pub struct RunStore {
+    folder: PathBuf,
+}
+
+/// The folder of one run. While this value lives, no other process can continue the run.
+#[derive(Debug)]
+pub struct StoredRun {
+    folder: PathBuf,
+    _lock: std::fs::File,
+}
+
+impl RunStore {
+    pub fn new(folder: PathBuf) -> RunStore {
+        RunStore { folder }
+    }
+
+    /// Makes the folder of a new run.
+    ///
+    /// # Errors
+    /// The folder cannot be made, or the run exists.
+    pub fn create(&self, run_id: &str) -> io::Result<StoredRun> {
+        let folder = self.folder.join(run_id);
+        fs::create_dir_all(&self.folder)?;
+        fs::create_dir(&folder)?;
+        lock(folder)
+    }
+
+    /// A run that is continued, with its last state.
+    ///
+    /// # Errors
+    /// There is no such run, its state cannot be read, or another process works on it.
+    pub fn open(&self, run_id: &str) -> io::Result<(StoredRun, RunState)> {
+        let state = self.read(run_id)?;
+        Ok((lock(self.folder.join(run_id))?, state))
+    }
+
+    /// The last state of a run.
+    ///
+    /// # Errors
+    /// There is no such run, or its state cannot be read.
+    pub fn read(&self, run_id: &str) -> io::Result<RunState> {
+        if !is_id(run_id) {
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("there is no run '{run_id}'"),
+            ));
+        }
+        let path = self.folder.join(run_id).join(STATE);
+        let found = fs::metadata(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                io::Error::new(error.kind(), format!("there is no run '{run_id}'"))
+            }
+            _ => error,
+        })?;
+        if found.len() > STATE_BYTES_MAX {
+            return Err(io::Error::other(format!(
+                "{} is larger than {STATE_BYTES_MAX} bytes",
+                path.display()
+            )));
+        }
+        serde_json::from_slice(&fs::read(&path)?)
+            .map_err(|error| io::Error::other(format!("{} is damaged: {error}", path.display())))
+    }
+
+    /// The stored events of a run, in order. A last line that was not written to its end is left out.
+    ///
+    /// # Errors
+    /// There is no such run, or its events cannot be read.
+    pub fn events(&self, run_id: &str) -> io::Result<Vec<RunEvent>> {
+        self.read(run_id)?;
+        let text = fs::read_to_string(self.folder.join(run_id).join(EVENTS))?;
+        let mut events: Vec<RunEvent> = Vec::new();
+        for event in
+            text.split_inclusive('\n').map_while(|line| serde_json::from_str::<RunEvent>(line).ok())
+        {
+            // Events after the last state were written again when the run went on.
+            events.retain(|earlier| earlier.seq < event.seq);
+            events.push(event);
+        }
+        Ok(events)
+    }
+
+    /// All runs, the newest first. Ids of version 7 are in the order of time.
+    ///
+    /// # Errors
+    /// The folder cannot be listed.
+    pub fn list(&self) -> io::Result<Vec<RunState>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        names.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(names.iter().filter_map(|name| self.read(name).ok()).collect())
+    }
+
+    /// Whether a process works on the run.
+    pub fn is_locked(&self, run_id: &str) -> bool {
+        let file = std::fs::File::open(self.folder.join(run_id).join(LOCK));
+        file.is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
+    }
+
+    pub fn folder_of(&self, run_id: &str) -> PathBuf {
+        self.folder.join(run_id)
+    }
+}
+
+impl StoredRun {
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Stores a step. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// A disk error. The last state is still there.
+    pub fn store(&self, state: &RunState, events: &[RunEvent]) -> io::Result<()> {
+        let mut lines = Vec::new();
+        for event in events {
+            serde_json::to_writer(&mut lines, event)?;
+            lines.push(b'\n');
+        }
+        let mut file =
+            fs::OpenOptions::new().create(true).append(true).open(self.folder.join(EVENTS))?;
+        file.write_all(&lines)?;
+        file.sync_data()?;
+        let mut next = tempfile::NamedTempFile::new_in(&self.folder)?;
+        serde_json::to_writer(&mut next, state)?;
+        next.as_file().sync_data()?;
+        next.persist(self.folder.join(STATE)).map_err(|error| error.error)?;
+        Ok(())
+    }
+}
+
+fn lock(folder: PathBuf) -> io::Result<StoredRun> {
+    let file = std::fs::File::create(folder.join(LOCK))?;
+    match file.try_lock() {
+        Ok(()) => Ok(StoredRun { folder, _lock: file }),
+        Err(std::fs::TryLockError::WouldBlock) => Err(io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "another process works on this run; `hob team cancel` ends it",
+        )),
+        Err(std::fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// No path: letters, digits and `-`.
+fn is_id(run_id: &str) -> bool {
+    !run_id.is_empty()
+        && run_id.len() <= 64
+        && run_id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Effect, Input, Now, step};
+    use crate::team::Team;
+
+    fn run() -> RunState {
+        let text = "entry = \"a\"\n[[agent]]\nname = \"a\"\nmodel = \"m\"\n";
+        RunState::new(
+            Team::parse(text, "t").expect("a team"),
+            "run-1".to_owned(),
+            "Task".to_owned(),
+        )
+    }
+
+    fn events(effects: Vec<Effect>) -> Vec<RunEvent> {
+        let event = |effect| match effect {
+            Effect::Emit(event) => Some(event),
+            _ => None,
+        };
+        effects.into_iter().filter_map(event).collect()
+    }
+
+    #[test]
+    fn a_run_is_found_as_it_was_stored() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = RunStore::new(folder.path().join("runs"));
+        assert_eq!(store.list().expect("a list"), []);
+        let stored = store.create("run-1").expect("a run");
+        let mut state = run();
+        let first = events(step(&mut state, &[], Input::Start, Now::default()));
+        stored.store(&state, &first).expect("stored");
+        assert_eq!(store.read("run-1").expect("a state"), state);
+        assert_eq!(store.events("run-1").expect("events"), first);
+        assert_eq!(store.open("run-1").expect_err("locked").kind(), io::ErrorKind::ResourceBusy);
+        assert!(store.is_locked("run-1"));
+        drop(stored);
+        assert!(!store.is_locked("run-1"));
+        let (stored, mut state) = store.open("run-1").expect("free");
+        let before = state.clone();
+        // The process ended after it had written the events, and before the state.
+        let lost = events(step(&mut state, &[], Input::Cancel, Now::default()));
+        stored.store(&before, &lost).expect("stored");
+        stored.store(&state, &lost).expect("stored again");
+        let all = store.events("run-1").expect("events");
+        assert_eq!(all.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert_eq!(store.list().expect("a list").len(), 1);
+    }
+
+    #[test]
+    fn no_run_is_outside_the_folder() {
+        let store = RunStore::new(PathBuf::from("runs"));
+        for id in ["", "..", "../x", "a/b", "none"] {
+            assert_eq!(store.read(id).expect_err(id).kind(), io::ErrorKind::NotFound);
+        }
+    }
+}

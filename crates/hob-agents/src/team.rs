@@ -1,0 +1,200 @@
+//! A team file: agents with their models, tools and limits, in TOML. Unknown fields are errors.
+//! Reading it needs neither models nor tools; what they must provide is checked by the program that has them.
+
+mod check;
+mod rule;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::call_name::{delegate_name, handoff_name};
+pub(crate) use rule::decide;
+pub use rule::{CommandRule, RuleDecision};
+
+/// A team of agents, as its file describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Team {
+    /// 1 to 63 characters of `a-z0-9_-`. Default: the file's name without its extension.
+    #[serde(default)]
+    pub id: String,
+    /// For people who choose a team.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The agent that gets the task.
+    pub entry: String,
+    /// Limits of a whole run. When one is reached, the run ends with an answer that says what is missing.
+    #[serde(default)]
+    pub budget: Budget,
+    #[serde(default)]
+    pub policy: Policy,
+    #[serde(rename = "agent")]
+    pub agents: Vec<Agent>,
+    /// Decisions about commands, before the approval table.
+    #[serde(default, rename = "rule", skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<CommandRule>,
+}
+
+/// Limits of a run. Sub-agents count against them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Budget {
+    /// Calls of models. A fallback to another target is the same turn.
+    pub turns: u32,
+    /// Tokens of all prompts and answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// In US dollars, by the prices of the aliases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Seconds since the start of the run.
+    pub time_s: u64,
+    /// With this many turns left, hob tells the model.
+    pub nudge_at: u32,
+}
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { turns: 40, tokens: None, cost: None, time_s: 15 * 60, nudge_at: 3 }
+    }
+}
+
+/// What the team's agents may do without asking.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Policy {
+    pub approval: Approval,
+}
+
+/// When a person is asked before a tool runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Approval {
+    /// No person is asked. Tools that act outside the workspace are refused.
+    Never,
+    /// Before commands that no rule allows, and before tools that act outside the workspace.
+    #[default]
+    OnRequest,
+    /// Before every tool that does more than read.
+    Untrusted,
+    /// Before every tool.
+    Always,
+}
+
+/// One agent of a team.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// 1 to 63 characters of `a-z0-9_-`.
+    pub name: String,
+    /// What it is good at. Other agents choose by this text.
+    #[serde(default)]
+    pub description: String,
+    /// A model, or an alias of `hob.toml`.
+    pub model: String,
+    /// The system message.
+    #[serde(default)]
+    pub instructions: String,
+    /// Agents that may take over the conversation and return with an answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handoffs: Vec<String>,
+    /// Agents that work on a brief, in a context of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delegates: Vec<String>,
+    /// Names of tools. `hob team tools` lists them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Calls of the model each time the agent works.
+    #[serde(default = "agent_turns")]
+    pub turns: u32,
+    /// What the agent sees of the caller's conversation after a handoff.
+    #[serde(default)]
+    pub history: HandoffHistory,
+}
+
+fn agent_turns() -> u32 {
+    10
+}
+
+/// What an agent sees of the conversation of the agent that hands over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HandoffHistory {
+    /// The task and the caller's brief.
+    #[default]
+    Brief,
+    /// In addition the texts of the caller's conversation, without calls of tools.
+    Summary,
+    /// The whole conversation.
+    Full,
+}
+
+/// Why a team file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {reason}")]
+pub struct TeamError {
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    pub reason: String,
+}
+
+impl TeamError {
+    fn at(text: &str, span: Option<Range<usize>>, reason: impl Into<String>) -> TeamError {
+        let before = &text[..span.map_or(0, |span| span.start.min(text.len()))];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        TeamError {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl Team {
+    /// Reads a team file. `name` is the file's name without its extension.
+    ///
+    /// # Errors
+    /// The text is no TOML, has unknown or missing fields, or names agents that do not exist.
+    pub fn parse(text: &str, name: &str) -> Result<Team, TeamError> {
+        let mut team: Team = toml::from_str(text).map_err(|error| {
+            TeamError::at(text, error.span(), error.message().replace('\n', "; "))
+        })?;
+        if team.id.is_empty() {
+            name.clone_into(&mut team.id);
+        }
+        check::check(&team, text)?;
+        Ok(team)
+    }
+
+    /// The agent of this name.
+    pub fn agent(&self, name: &str) -> Option<&Agent> {
+        self.agents.iter().find(|agent| agent.name == name)
+    }
+
+    /// The models and aliases that the team uses, in order, each once.
+    pub fn models(&self) -> Vec<&str> {
+        let mut seen = BTreeSet::new();
+        let models = self.agents.iter().map(|agent| agent.model.as_str());
+        models.filter(|model| seen.insert(*model)).collect()
+    }
+}
+
+impl Agent {
+    /// The agent that this call of a tool hands over to.
+    pub fn handoff_of(&self, tool: &str) -> Option<&str> {
+        self.handoffs.iter().map(String::as_str).find(|name| handoff_name(name) == tool)
+    }
+
+    /// The agent that this call of a tool delegates to.
+    pub fn delegate_of(&self, tool: &str) -> Option<&str> {
+        self.delegates.iter().map(String::as_str).find(|name| delegate_name(name) == tool)
+    }
+}
+
+#[cfg(test)]
+mod tests;

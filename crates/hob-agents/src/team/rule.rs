@@ -1,0 +1,122 @@
+//! Rules over commands: a prefix of the arguments, and what is decided. Every simple command of a list or pipeline needs a
+//! rule of its own, and the strictest decision counts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::command::{is_runner, simple_commands};
+
+/// A decision about commands that begin with these arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CommandRule {
+    /// The first arguments of a command, the program first. They must be equal, letter by letter.
+    pub argv: Vec<String>,
+    pub decision: RuleDecision,
+    /// Commands that the rule decides. Checked when the file is read.
+    #[serde(default, rename = "match", skip_serializing_if = "Vec::is_empty")]
+    pub matches: Vec<String>,
+    /// Commands that the rule must not decide. Checked when the file is read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_match: Vec<String>,
+}
+
+/// Ordered by strictness.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleDecision {
+    Allow,
+    Ask,
+    Deny,
+}
+
+impl CommandRule {
+    fn covers(&self, command: &[String]) -> bool {
+        command.starts_with(&self.argv)
+    }
+
+    /// Why the rule cannot be meant so.
+    pub(super) fn problem(&self) -> Option<String> {
+        let Some(program) = self.argv.first() else {
+            return Some("a rule needs at least the name of a program".to_owned());
+        };
+        if self.decision == RuleDecision::Allow && self.argv.len() == 1 && is_runner(program) {
+            return Some(format!("a rule that allows '{program}' would allow every command"));
+        }
+        let decide =
+            |example: &String| decide(std::slice::from_ref(self), example) == Some(self.decision);
+        if let Some(example) = self.matches.iter().find(|example| !decide(example)) {
+            return Some(format!("the rule does not decide its example '{example}'"));
+        }
+        let wrong = self.not_match.iter().find(|example| decide(example))?;
+        Some(format!("the rule decides '{wrong}', which its `not_match` lists"))
+    }
+}
+
+/// The strictest decision of the rules about a command. `None`: no rule decides about some part of it.
+pub(crate) fn decide(rules: &[CommandRule], command: &str) -> Option<RuleDecision> {
+    let Ok(commands) = simple_commands(command) else { return None };
+    let each: Vec<Option<RuleDecision>> = commands
+        .iter()
+        .map(|command| {
+            rules.iter().filter(|rule| rule.covers(command)).map(|rule| rule.decision).max()
+        })
+        .collect();
+    // A part that must not run forbids the whole, whatever the other parts are.
+    let strictest = each.iter().flatten().max().copied()?;
+    if strictest > RuleDecision::Allow || each.iter().all(Option::is_some) {
+        Some(strictest)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(argv: &[&str], decision: RuleDecision) -> CommandRule {
+        let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+        CommandRule { argv, decision, matches: Vec::new(), not_match: Vec::new() }
+    }
+
+    #[test]
+    fn each_part_of_a_command_needs_its_own_rule() {
+        let rules = [
+            rule(&["git", "status"], RuleDecision::Allow),
+            rule(&["git"], RuleDecision::Ask),
+            rule(&["ls"], RuleDecision::Allow),
+            rule(&["rm"], RuleDecision::Deny),
+        ];
+        for (command, expected) in [
+            ("ls -l | ls", Some(RuleDecision::Allow)),
+            ("git status", Some(RuleDecision::Ask)),
+            ("ls && rm x", Some(RuleDecision::Deny)),
+            ("make; rm x", Some(RuleDecision::Deny)),
+            ("ls && make", None),
+            ("ls $(rm x)", None),
+            ("make", None),
+            ("lsof", None),
+        ] {
+            assert_eq!(decide(&rules, command), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn the_examples_of_a_rule_are_checked() {
+        let allowed = rule(&["git", "status"], RuleDecision::Allow);
+        let example = |text: &str| vec![text.to_owned()];
+        let with = |matches, not_match| CommandRule { matches, not_match, ..allowed.clone() };
+        assert_eq!(
+            with(example("git status -s"), example("git status && git push")).problem(),
+            None
+        );
+        assert!(with(example("git push"), Vec::new()).problem().is_some());
+        assert!(with(Vec::new(), example("git status")).problem().is_some());
+        assert!(rule(&[], RuleDecision::Ask).problem().is_some());
+        assert!(rule(&["/bin/sh"], RuleDecision::Allow).problem().is_some());
+        assert_eq!(rule(&["sh"], RuleDecision::Deny).problem(), None);
+    }
+}

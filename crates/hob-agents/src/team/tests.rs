@@ -1,0 +1,74 @@
+//! Team files, and the place of each mistake in them.
+
+use super::*;
+
+const TEAM: &str = r#"
+entry = "lead"
+[budget]
+turns = 12
+time_s = 60
+[policy]
+approval = "untrusted"
+[[agent]]
+name = "lead"
+model = "reliable"
+handoffs = ["web-coder"]
+delegates = ["tester"]
+[[agent]]
+name = "web-coder"
+model = "coder"
+tools = ["read_file"]
+history = "summary"
+[[agent]]
+name = "tester"
+model = "coder"
+turns = 3
+[[rule]]
+argv = ["cargo", "test"]
+decision = "allow"
+not_match = ["cargo test && cargo publish"]
+"#;
+
+#[test]
+fn a_team_file_is_read() {
+    let team = Team::parse(TEAM, "builders").expect("a team");
+    assert_eq!((team.id.as_str(), team.entry.as_str()), ("builders", "lead"));
+    assert_eq!(team.models(), ["reliable", "coder"]);
+    assert_eq!(
+        (team.budget.turns, team.budget.nudge_at, team.policy.approval),
+        (12, 3, Approval::Untrusted)
+    );
+    let lead = team.agent("lead").expect("known");
+    assert_eq!(lead.handoff_of("transfer_to_web_coder"), Some("web-coder"));
+    assert_eq!(lead.delegate_of("delegate_to_tester"), Some("tester"));
+    assert_eq!((lead.handoff_of("transfer_to_tester"), lead.turns), (None, 10));
+    let written = toml::to_string(&team).expect("TOML");
+    assert_eq!(Team::parse(&written, "other").expect("a team"), team);
+}
+
+#[test]
+fn each_mistake_is_named_with_its_place() {
+    for (from, to, line, part) in [
+        ("entry = \"lead\"", "entry = \"lead", 2, "invalid"),
+        ("entry = \"lead\"", "entry = \"led\"", 2, "did you mean 'lead'"),
+        ("turns = 12", "turn = 12", 4, "unknown field `turn`"),
+        ("turns = 12", "turns = 0", 3, "above 0"),
+        ("\"untrusted\"", "\"sometimes\"", 7, "unknown variant"),
+        ("handoffs = [\"web-coder\"]", "handoffs = [\"webcoder\"]", 11, "web-coder"),
+        ("delegates = [\"tester\"]", "delegates = [\"lead\"]", 2, "to itself"),
+        ("name = \"tester\"", "name = \"web_coder\"", 19, "two agents"),
+        ("name = \"tester\"", "name = \"Tester\"", 19, "a-z0-9_-"),
+        ("turns = 3", "turns = 0", 12, "at least one turn"),
+        (
+            "not_match = [\"cargo test && cargo publish\"]",
+            "match = [\"cargo run\"]",
+            23,
+            "does not decide",
+        ),
+        ("entry = \"lead\"", "entry = \"lead\"\nid = \"v1\"", 3, "hob's paths"),
+    ] {
+        let error = Team::parse(&TEAM.replace(from, to), "t").expect_err(to);
+        assert!(error.reason.contains(part), "{to}: {error}");
+        assert_eq!(error.line, line, "{to}: {error}");
+    }
+}

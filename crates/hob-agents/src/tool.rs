@@ -1,0 +1,87 @@
+//! Tools: what an agent may do besides answering. A tool says how far it reaches, and policy decides by that.
+//! The machine never runs one; the driver does, with the arguments that were checked against the schema.
+
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How far a tool reaches. Decides when a person is asked ([`crate::Approval`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolClass {
+    /// Reads this machine.
+    Read,
+    /// Reads the network.
+    Network,
+    /// Changes files of the workspace.
+    Write,
+    /// Runs a command in a sandbox.
+    Execute,
+    /// Acts outside the workspace.
+    System,
+}
+
+impl ToolClass {
+    /// Whether a second call does no harm if the first was interrupted.
+    pub fn is_repeatable(self) -> bool {
+        matches!(self, ToolClass::Read | ToolClass::Network)
+    }
+}
+
+/// What models and policy know about a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// JSON schema of the arguments: an object.
+    pub schema: Value,
+    pub class: ToolClass,
+    /// The argument with the text of a shell command, to which rules apply.
+    pub command_field: Option<&'static str>,
+    /// The output comes from others. A model that reads it may be misled, so commands are asked for afterwards.
+    pub is_foreign: bool,
+}
+
+/// The result of a call, as the model reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolOutput {
+    pub text: String,
+    /// The call did not do what was asked.
+    pub is_error: bool,
+    /// Files in the workspace that the call has written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<String>,
+}
+
+impl ToolOutput {
+    /// Longest output in bytes that a model reads.
+    pub const BYTES_MAX: usize = 16 * 1024;
+
+    pub fn ok(text: impl Into<String>) -> ToolOutput {
+        ToolOutput { text: text.into(), ..ToolOutput::default() }
+    }
+
+    pub fn error(text: impl Into<String>) -> ToolOutput {
+        ToolOutput { text: text.into(), is_error: true, ..ToolOutput::default() }
+    }
+
+    /// At most [`ToolOutput::BYTES_MAX`] bytes. The rest is counted.
+    #[must_use]
+    pub fn bounded(mut self) -> ToolOutput {
+        if self.text.len() > ToolOutput::BYTES_MAX {
+            let end = self.text.floor_char_boundary(ToolOutput::BYTES_MAX);
+            let left = self.text.len() - end;
+            self.text.truncate(end);
+            self.text += &format!("\n[{left} bytes left]");
+        }
+        self
+    }
+}
+
+/// A tool that a driver can run.
+pub trait AgentTool: Send + Sync {
+    fn spec(&self) -> &ToolSpec;
+
+    /// Runs the tool with arguments that match its schema. Dropping the future stops the work.
+    fn call(&self, arguments: Value) -> BoxFuture<'_, ToolOutput>;
+}

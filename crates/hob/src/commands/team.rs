@@ -1,0 +1,351 @@
+//! `hob team`: teams of agents, and their runs.
+//! Each subcommand is a few lines here; `teams` finds the files, `running` drives a run and shows it.
+
+mod models;
+mod running;
+mod teams;
+mod tools;
+mod tree;
+mod web;
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use hob_agents::{Pending, RunState, RunStore, Team, TeamRunStatus};
+
+use crate::app::{App, block_on};
+use crate::failure::{CliResult, Exit, Failure};
+use crate::globals::Globals;
+use crate::printer::{Printer, harmless, table};
+use crate::running_server::ServerOption;
+use crate::settings::Overrides;
+use running::{Decision, RunSetup};
+use teams::Teams;
+
+/// Longest task in bytes.
+const TASK_BYTES_MAX: u64 = 1 << 20;
+/// Team of `hob team run` if none is named.
+const DEFAULT_TEAM: &str = "agent_team";
+
+/// Let a team of agents work on a task
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct TeamArgs {
+    #[command(subcommand)]
+    verb: TeamVerb,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob team run \"Write a Python script that prints the lines with ERROR of a log file\"
+  hob team run devops \"Which models are loaded, and is the server healthy?\"
+  hob team run --brief task.md --detach
+  hob team check my_team.toml
+
+A team is a TOML file in the folder `teams`, which is in the folder of hob.toml or in the
+working folder. Agents use the models and aliases of the running hob. `hob team list` shows
+the teams, `hob team runs` what they did.";
+
+#[derive(Debug, Subcommand)]
+enum TeamVerb {
+    /// Give a task to a team, and show how it works on it
+    Run(RunArgs),
+    /// List the teams
+    List(JsonArgs),
+    /// Check a team file, or all of them
+    Check {
+        /// A team, or a file [default: all teams]
+        team: Option<String>,
+    },
+    /// Print the JSON schema of team files
+    Schema,
+    /// List the runs, the newest first
+    Runs(JsonArgs),
+    /// Show what happened in a run
+    Show(ShowArgs),
+    /// Follow a run that another process works on
+    Tail(RunId),
+    /// Go on with a run that was interrupted
+    Resume(ContinueArgs),
+    /// Allow the call that a run waits for, and go on
+    Approve(ContinueArgs),
+    /// Deny the call that a run waits for, and go on
+    Deny(ContinueArgs),
+    /// End a run
+    Cancel(RunId),
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The team [default: agent_team], and the task
+    #[arg(value_names = ["TEAM", "TASK"], num_args = 0..=2)]
+    words: Vec<String>,
+    /// Read the task from this file
+    #[arg(long, value_name = "FILE")]
+    brief: Option<PathBuf>,
+    /// Calls of models, at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    max_turns: Option<u32>,
+    /// The folder in which agents read and write files [default: the working folder]
+    #[arg(long, value_name = "FOLDER")]
+    workspace: Option<PathBuf>,
+    /// Work in the background, and print the run's id
+    #[arg(long)]
+    detach: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+struct OutputArgs {
+    /// Print each event as a line of JSON instead of the answer
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerOption,
+}
+
+#[derive(Debug, Args)]
+struct JsonArgs {
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct RunId {
+    /// The id of a run, or its last characters
+    run: String,
+}
+
+#[derive(Debug, Args)]
+struct ShowArgs {
+    #[command(flatten)]
+    run: RunId,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct ContinueArgs {
+    #[command(flatten)]
+    run: RunId,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(crate) fn run(args: &TeamArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let store = RunStore::new(app.settings.home.join("runs"));
+    match &args.verb {
+        TeamVerb::Run(args) => start(args, &store, &app),
+        TeamVerb::List(args) => list(args, &app),
+        TeamVerb::Check { team } => check(team.as_deref(), &app),
+        TeamVerb::Schema => printer.json(&schemars::schema_for!(Team)).map(|()| Exit::Done),
+        TeamVerb::Runs(args) => runs(args, &store, &app),
+        TeamVerb::Show(args) => show(args, &store, &app),
+        TeamVerb::Tail(args) => tail(&args.run, &store, &app),
+        TeamVerb::Resume(args) => go_on(args, Decision::None, &store, &app),
+        TeamVerb::Approve(args) => go_on(args, Decision::Approve, &store, &app),
+        TeamVerb::Deny(args) => go_on(args, Decision::Deny, &store, &app),
+        TeamVerb::Cancel(args) => cancel(&args.run, &store, &app),
+    }
+}
+
+fn start(args: &RunArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
+    let (name, task) = match (&args.words[..], &args.brief) {
+        ([team, task], None) => (team.as_str(), task.clone()),
+        ([task], None) => (DEFAULT_TEAM, task.clone()),
+        ([team], Some(path)) => (team.as_str(), read_brief(path)?),
+        ([], Some(path)) => (DEFAULT_TEAM, read_brief(path)?),
+        _ => return Err(Failure::usage("give a task, or a file with it (--brief)")),
+    };
+    if task.trim().is_empty() {
+        return Err(Failure::usage("the task is empty"));
+    }
+    let mut team = Teams::of(app).find(name)?;
+    team.budget.turns = args.max_turns.unwrap_or(team.budget.turns);
+    let workspace =
+        args.workspace.clone().unwrap_or_else(|| app.environment.folders.working.clone());
+    let state = RunState::new(team, uuid::Uuid::now_v7().to_string(), task);
+    let stored =
+        store.create(&state.run_id).map_err(|error| Failure::io("cannot store the run", &error))?;
+    stored.store(&state, &[]).map_err(|error| Failure::io("cannot store the run", &error))?;
+    running::keep_workspace(stored.folder(), &workspace)?;
+    if args.detach {
+        let folder = stored.folder().to_owned();
+        drop(stored);
+        running::detach(&state.run_id, &folder, args.output.server.named(), app)?;
+        return app.printer.data(&state.run_id).map(|()| Exit::Done);
+    }
+    drive(RunSetup { stored, state, decision: Decision::None, workspace }, &args.output, app)
+}
+
+fn read_brief(path: &Path) -> CliResult<String> {
+    let failed = |error| Failure::io(format!("cannot read {}", path.display()), &error);
+    crate::bounded_file::read_text(path, TASK_BYTES_MAX).map_err(failed)
+}
+
+fn go_on(
+    args: &ContinueArgs,
+    decision: Decision,
+    store: &RunStore,
+    app: &App<'_>,
+) -> CliResult<Exit> {
+    let id = found(&args.run.run, store)?;
+    let (stored, state) = store.open(&id).map_err(Failure::usage)?;
+    if state.status.has_ended() {
+        return Err(Failure::usage(format!(
+            "the run {id} has ended: {}",
+            tree::status_text(state.status)
+        )));
+    }
+    if decision != Decision::None && !matches!(state.pending, Pending::Approval { .. }) {
+        return Err(Failure::usage(format!("the run {id} waits for no decision")));
+    }
+    let workspace = running::kept_workspace(stored.folder())?;
+    drive(RunSetup { stored, state, decision, workspace }, &args.output, app)
+}
+
+fn drive(setup: RunSetup, output: &OutputArgs, app: &App<'_>) -> CliResult<Exit> {
+    let remote = output.server.remote(app)?;
+    let ended = block_on(running::drive(setup, remote, output.json, app));
+    ended.map_err(|failure| output.server.explained(failure))
+}
+
+fn list(args: &JsonArgs, app: &App<'_>) -> CliResult<Exit> {
+    let teams = Teams::of(app).all();
+    if args.json {
+        app.printer
+            .json(&teams.iter().filter_map(|(_, team)| team.as_ref().ok()).collect::<Vec<_>>())?;
+        return Ok(Exit::Done);
+    }
+    let mut table = table(["team", "agents", "models", "description"]);
+    for (name, team) in &teams {
+        match team {
+            Ok(team) => table.add_row([
+                team.id.clone(),
+                team.agents.len().to_string(),
+                team.models().join(", "),
+                team.description.clone().unwrap_or_default(),
+            ]),
+            Err(failure) => table.add_row([
+                name.clone(),
+                "-".to_owned(),
+                "-".to_owned(),
+                failure.sentence.clone(),
+            ]),
+        };
+    }
+    app.printer.data(harmless(&table.trim_fmt())).map(|()| Exit::Done)
+}
+
+fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
+    let teams = Teams::of(app);
+    let checked: Vec<(String, CliResult<Team>)> = match team {
+        Some(name) => vec![(name.to_owned(), teams.find(name))],
+        None => teams.all(),
+    };
+    let failures: Vec<Failure> =
+        checked.iter().filter_map(|(_, team)| team.as_ref().err().cloned()).collect();
+    if let Some(failure) = Failure::together(failures) {
+        return Err(failure);
+    }
+    for (_, team) in &checked {
+        let Ok(team) = team else { continue };
+        let unknown = teams.unknown_tools(team);
+        if !unknown.is_empty() {
+            return Err(Failure::usage(format!(
+                "{}: there is no tool {}",
+                team.id,
+                unknown.join(", ")
+            ))
+            .hint(format!("tools are {}", tools::NAMES.join(", "))));
+        }
+        app.printer.note(format_args!(
+            "{}: {} agents, models {}",
+            team.id,
+            team.agents.len(),
+            team.models().join(", ")
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+fn runs(args: &JsonArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
+    let runs = store.list().map_err(|error| Failure::io("cannot list the runs", &error))?;
+    if args.json {
+        return app.printer.json(&runs).map(|()| Exit::Done);
+    }
+    let mut table = table(["run", "team", "state", "turns", "tokens", "time", "task"]);
+    for run in &runs {
+        let task: String = run.task.lines().next().unwrap_or_default().chars().take(50).collect();
+        table.add_row([
+            run.run_id.clone(),
+            run.team.id.clone(),
+            tree::status_text(run.status).to_owned(),
+            run.used.turns.to_string(),
+            (run.used.prompt_tokens + run.used.answer_tokens).to_string(),
+            format!("{:.0} s", run.used.time_s),
+            task,
+        ]);
+    }
+    app.printer.data(harmless(&table.trim_fmt())).map(|()| Exit::Done)
+}
+
+fn show(args: &ShowArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
+    let id = found(&args.run.run, store)?;
+    let events = store.events(&id).map_err(|error| Failure::io("cannot read the run", &error))?;
+    if args.json {
+        return app.printer.json(&events).map(|()| Exit::Done);
+    }
+    for line in events.iter().filter_map(tree::line) {
+        app.printer.data(harmless(&line))?;
+    }
+    let state = store.read(&id).map_err(|error| Failure::io("cannot read the run", &error))?;
+    app.printer.data(tree::summary(&state)).map(|()| Exit::Done)
+}
+
+fn tail(run: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
+    let id = found(run, store)?;
+    block_on(running::tail(&id, store, app))
+}
+
+fn cancel(run: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
+    let id = found(run, store)?;
+    running::cancel(&id, store)?;
+    app.printer.note(format_args!("the run {id} is cancelled"));
+    Ok(Exit::Done)
+}
+
+/// The run with this id, or the only one whose id ends so.
+fn found(wanted: &str, store: &RunStore) -> CliResult<String> {
+    let runs = store.list().map_err(|error| Failure::io("cannot list the runs", &error))?;
+    let mut ids = runs.into_iter().map(|run| run.run_id).filter(|id| id.ends_with(wanted));
+    match (ids.next(), ids.next()) {
+        (Some(id), None) => Ok(id),
+        (Some(_), Some(_)) => {
+            Err(Failure::usage(format!("several runs end with '{wanted}'; give more characters")))
+        }
+        (None, _) => Err(Failure::usage(format!("there is no run '{wanted}'"))
+            .hint("`hob team runs` lists them")),
+    }
+}
+
+/// The exit code of a run that stopped.
+fn exit_of(status: TeamRunStatus) -> Exit {
+    match status {
+        TeamRunStatus::Completed
+        | TeamRunStatus::CompletedPartial
+        | TeamRunStatus::WaitingApproval
+        | TeamRunStatus::Running => Exit::Done,
+        TeamRunStatus::Failed => Exit::Engine,
+        TeamRunStatus::Cancelled => Exit::Interrupted,
+    }
+}
+
+fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}

@@ -1,0 +1,63 @@
+//! The models of a running hob, as agents name them.
+//! A run is a client, so that aliases, fallbacks, keys and the request log work as for any other.
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use hob_agents::{AgentModels, AnswerStream};
+use hob_core::ChatRequest;
+
+use crate::failure::CliResult;
+use crate::remote::Remote;
+
+/// The chat models and aliases of a running hob. A name that it does not know means its default chat model, so that the
+/// teams that hob brings work without aliases.
+#[derive(Debug)]
+pub(super) struct RemoteModels {
+    remote: Remote,
+    names: Vec<String>,
+}
+
+impl RemoteModels {
+    /// # Errors
+    /// No hob runs there, or it has no chat model.
+    pub(super) async fn of(remote: Remote) -> CliResult<RemoteModels> {
+        let models = remote.models().await?;
+        let names = models
+            .into_iter()
+            .filter(|model| model.hob.kind == "chat")
+            .map(|model| model.id)
+            .collect();
+        Ok(RemoteModels { remote, names })
+    }
+
+    /// The names that agents use and the server does not have.
+    pub(super) fn unknown<'n>(&self, names: &[&'n str]) -> Vec<&'n str> {
+        // A model of an upstream is not listed.
+        names
+            .iter()
+            .copied()
+            .filter(|name| !name.contains('/') && !self.names.iter().any(|known| known == name))
+            .collect()
+    }
+
+    pub(super) fn default_name(&self) -> Option<&str> {
+        self.names.first().map(String::as_str)
+    }
+}
+
+impl AgentModels for RemoteModels {
+    fn chat<'m>(
+        &'m self,
+        name: &'m str,
+        request: ChatRequest,
+    ) -> BoxFuture<'m, Result<AnswerStream, String>> {
+        async move {
+            let is_unknown = !self.unknown(&[name]).is_empty();
+            let model = if is_unknown { self.default_name().unwrap_or(name) } else { name };
+            let answer =
+                self.remote.chat(model, &request).await.map_err(|failure| failure.sentence)?;
+            Ok(answer.map(|event| event.map_err(|failure| failure.sentence)).boxed())
+        }
+        .boxed()
+    }
+}

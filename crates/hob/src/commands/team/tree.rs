@@ -1,0 +1,110 @@
+//! A run as lines for people: who works, what they call, what comes back, with times and tokens.
+//! Made from the stored events alone, so that a run looks the same while it works and later.
+
+use hob_agents::{EventKind, RunEvent, RunState, TeamRunStatus};
+
+/// Longest text of an event in characters.
+const SHOWN_MAX: usize = 100;
+
+/// The line of an event, indented by the agents that wait. Some events have none.
+pub(super) fn line(event: &RunEvent) -> Option<String> {
+    let indent = "  ".repeat(event.depth);
+    let agent = event.agent.as_deref().unwrap_or_default();
+    let text = match &event.what {
+        EventKind::AgentStarted { model } => return Some(format!("{indent}{agent} ({model})")),
+        EventKind::HandoffOccurred { to, brief } if brief.is_empty() => format!("→ {to}"),
+        EventKind::HandoffOccurred { to, brief } => format!("→ {to}: {}", short(brief)),
+        EventKind::DelegateOccurred { to, brief } => {
+            format!("→ {to}: {}", short(brief["goal"].as_str().unwrap_or_default()))
+        }
+        EventKind::HandoffReturned { from, text } | EventKind::DelegateReturned { from, text } => {
+            format!("← {from}: {}", short(text))
+        }
+        EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, ms, .. } => {
+            format!("{target}: {prompt_tokens} + {answer_tokens} tokens, {:.1} s", *ms as f64 / 1e3)
+        }
+        EventKind::ModelFailed { error } => format!("the model failed: {}", short(error)),
+        EventKind::ToolCalled { name, arguments, .. } => {
+            format!("{name} {}", short(&arguments.to_string()))
+        }
+        EventKind::ToolOutput { output, .. } if output.is_error => {
+            format!("  failed: {}", short(&output.text))
+        }
+        EventKind::ToolOutput { output, .. } => format!("  {}", short(&output.text)),
+        EventKind::ToolInvalid { name, reason, .. } => {
+            format!("{name} was not called: {}", short(reason))
+        }
+        EventKind::ToolRepaired { name, repairs, .. } => {
+            format!("{name}: repaired {}", repairs.join(", "))
+        }
+        EventKind::ApprovalRequested { name, arguments, reason, .. } => {
+            format!("{name} {arguments} waits for approval: {reason}")
+        }
+        EventKind::ApprovalResolved { is_approved: true, .. } => "approved".to_owned(),
+        EventKind::ApprovalResolved { is_approved: false, .. } => "denied".to_owned(),
+        EventKind::BudgetNudge { turns_left } => format!("{turns_left} turns are left"),
+        EventKind::BudgetExhausted { limit, used } => {
+            format!("the limit of {limit} is reached ({used})")
+        }
+        EventKind::RunResumed {} => "the run goes on".to_owned(),
+        EventKind::RunEnded { error: Some(error), .. } => {
+            format!("the run failed: {}", short(error))
+        }
+        EventKind::RunStarted { .. }
+        | EventKind::RunWaiting { .. }
+        | EventKind::RunEnded { .. }
+        | EventKind::ModelRequested { .. }
+        | EventKind::ModelFirstToken { .. }
+        | EventKind::ModelDelta { .. }
+        | EventKind::MessageOutput { .. } => return None,
+    };
+    Some(format!("{indent}  {text}"))
+}
+
+/// The last line of a run.
+pub(super) fn summary(state: &RunState) -> String {
+    let used = &state.used;
+    format!(
+        "{}: {} turns, {} + {} tokens, {:.1} s; run {}",
+        status_text(state.status),
+        used.turns,
+        used.prompt_tokens,
+        used.answer_tokens,
+        used.time_s,
+        state.run_id
+    )
+}
+
+pub(super) fn status_text(status: TeamRunStatus) -> &'static str {
+    match status {
+        TeamRunStatus::Running => "interrupted",
+        TeamRunStatus::WaitingApproval => "waits for approval",
+        TeamRunStatus::Completed => "completed",
+        TeamRunStatus::CompletedPartial => "ended by its budget",
+        TeamRunStatus::Failed => "failed",
+        TeamRunStatus::Cancelled => "cancelled",
+    }
+}
+
+fn short(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let lines = text.trim().lines().count();
+    let cut: String = line.chars().take(SHOWN_MAX).collect();
+    let more = if cut.len() < line.len() { "…" } else { "" };
+    match lines {
+        0 | 1 => format!("{cut}{more}"),
+        lines => format!("{cut}{more} [{lines} lines]"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_becomes_one_line() {
+        assert_eq!(short(" a\nb\n"), "a [2 lines]");
+        assert_eq!(short(&"x".repeat(101)), format!("{}…", "x".repeat(100)));
+        assert_eq!(short(""), "");
+    }
+}

@@ -1,0 +1,226 @@
+//! `get_url` and `http_probe`: pages of the Internet, and the health of servers that are allowed.
+//! Both go through the guard of `hob-upstream`, because a page may ask a model to reach into the network.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hob_agents::builtin::{arguments, spec_of};
+use hob_agents::{AgentTool, ToolClass, ToolOutput, ToolSpec};
+use hob_upstream::{GuardOptions, guarded_fetch};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Bytes of a page that are read.
+const PAGE_BYTES_MAX: usize = 2 << 20;
+/// Characters of a page that a model reads at once.
+const PAGE_CHARS: usize = 8_000;
+const TIME_MAX: Duration = Duration::from_secs(10);
+
+/// `get_url`: a page as text.
+#[derive(Debug)]
+pub(super) struct GetUrl {
+    spec: ToolSpec,
+    options: GuardOptions,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PageArguments {
+    /// An http or https address
+    url: String,
+    /// Where to begin, in characters: an answer says how many are left
+    #[serde(default)]
+    offset: Option<usize>,
+}
+
+impl Default for GetUrl {
+    fn default() -> GetUrl {
+        let description =
+            "Read a page of the Internet as text. Addresses of private networks are refused.";
+        let spec = spec_of::<PageArguments>("get_url", description, ToolClass::Network);
+        let options = GuardOptions {
+            allow_hosts: Vec::new(),
+            is_public_allowed: true,
+            bytes_max: PAGE_BYTES_MAX,
+            time_max: TIME_MAX,
+        };
+        GetUrl { spec: ToolSpec { is_foreign: true, ..spec }, options }
+    }
+}
+
+impl AgentTool for GetUrl {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
+        async move {
+            let asked: PageArguments = match arguments(value) {
+                Ok(asked) => asked,
+                Err(reason) => return ToolOutput::error(reason),
+            };
+            match guarded_fetch(&asked.url, false, &self.options).await {
+                Ok(page) => {
+                    let text = String::from_utf8_lossy(&page.body);
+                    let text = if page.content_type.contains("html") {
+                        text_of(&text)
+                    } else {
+                        text.into_owned()
+                    };
+                    let text = shown(&text, asked.offset.unwrap_or_default());
+                    let output = format!("{} {}\n{text}", page.status, page.url);
+                    if page.status < 400 {
+                        ToolOutput::ok(output)
+                    } else {
+                        ToolOutput::error(output)
+                    }
+                }
+                Err(error) => ToolOutput::error(error.to_string()),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn shown(text: &str, offset: usize) -> String {
+    let shown: String = text.chars().skip(offset).take(PAGE_CHARS).collect();
+    let left = text.chars().count().saturating_sub(offset + PAGE_CHARS);
+    if left > 0 { format!("{shown}\n[{left} characters left]") } else { shown }
+}
+
+/// The words of an HTML page, without markup, scripts and styles.
+fn text_of(html: &str) -> String {
+    let mut text = String::new();
+    let mut rest = html;
+    while let Some(start) = rest.find('<') {
+        text += &rest[..start];
+        rest = &rest[start..];
+        let name: String =
+            rest[1..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '/').collect();
+        let name = name.to_ascii_lowercase();
+        let end = match name.as_str() {
+            "script" | "style" | "template" | "noscript" => after_close(rest, &name),
+            _ if rest.starts_with("<!--") => rest.find("-->").map(|at| at + 3),
+            _ => rest.find('>').map(|at| at + 1),
+        };
+        text += if INLINE.contains(&name.trim_start_matches('/')) { "" } else { "\n" };
+        rest = &rest[end.unwrap_or(rest.len())..];
+    }
+    text += rest;
+    let entities = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&nbsp;", " "),
+        ("&amp;", "&"),
+    ];
+    let text = entities.iter().fold(text, |text, (name, sign)| text.replace(name, sign));
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Elements within a line.
+const INLINE: [&str; 14] = [
+    "a", "abbr", "b", "code", "em", "font", "i", "img", "kbd", "small", "span", "strong", "sub",
+    "sup",
+];
+
+fn after_close(rest: &str, name: &str) -> Option<usize> {
+    let close = format!("</{name}");
+    let at = rest.to_ascii_lowercase().find(&close)?;
+    rest[at..].find('>').map(|end| at + end + 1)
+}
+
+/// `http_probe`: the status of an address that is allowed.
+#[derive(Debug)]
+pub(super) struct HttpProbe {
+    spec: ToolSpec,
+    options: GuardOptions,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ProbeArguments {
+    url: String,
+    #[serde(default)]
+    method: ProbeMethod,
+    /// The status that is healthy. Default: any below 400
+    #[serde(default)]
+    expect_status: Option<u16>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum ProbeMethod {
+    #[default]
+    Get,
+    Head,
+}
+
+impl HttpProbe {
+    /// A probe of this machine, and of these hosts.
+    pub(super) fn new(hosts: Vec<String>) -> HttpProbe {
+        let description = "Ask a server of this machine, or one that hob knows, whether it answers. Gives status, time and the beginning of the answer.";
+        let spec = spec_of::<ProbeArguments>("http_probe", description, ToolClass::Network);
+        let allow_hosts =
+            ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into_iter().chain(hosts).collect();
+        let options = GuardOptions {
+            allow_hosts,
+            is_public_allowed: false,
+            bytes_max: 2_000,
+            time_max: TIME_MAX,
+        };
+        HttpProbe { spec: ToolSpec { is_foreign: true, ..spec }, options }
+    }
+}
+
+impl AgentTool for HttpProbe {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
+        async move {
+            let asked: ProbeArguments = match arguments(value) {
+                Ok(asked) => asked,
+                Err(reason) => return ToolOutput::error(reason),
+            };
+            let begun = std::time::Instant::now();
+            match guarded_fetch(&asked.url, asked.method == ProbeMethod::Head, &self.options).await {
+                Ok(answer) => {
+                    let is_healthy = asked.expect_status.map_or(answer.status < 400, |status| status == answer.status);
+                    let report = json!({
+                        "status": answer.status, "is_as_expected": is_healthy, "ms": begun.elapsed().as_millis() as u64,
+                        "body": String::from_utf8_lossy(&answer.body),
+                    });
+                    ToolOutput::ok(report.to_string())
+                }
+                Err(error) => ToolOutput::error(error.to_string()),
+            }
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_becomes_its_words() {
+        let html = "<html><head><title>T</title><style>p { color: red }</style><SCRIPT>if (a < b) x()</SCRIPT></head>\
+                    <body><!-- no > word --><h1>Big</h1><p>One <b>two</b> &amp; three<br>four</p></body></html>";
+        assert_eq!(text_of(html), "T\nBig\nOne two & three\nfour");
+        assert_eq!(text_of("a <b"), "a");
+    }
+
+    #[test]
+    fn a_long_page_comes_in_parts() {
+        let text = "é".repeat(PAGE_CHARS + 5);
+        assert!(shown(&text, 0).ends_with("\n[5 characters left]"));
+        assert_eq!(shown(&text, PAGE_CHARS), "ééééé");
+    }
+}

@@ -1,0 +1,231 @@
+//! `hob team` with scripted models behind a real server: handoffs, tools, approval, crashes and other processes.
+
+use std::ffi::OsString;
+use std::fs;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::real_server::Served;
+use crate::{User, stdout};
+
+const TEAM: &str = r#"
+entry = "lead"
+policy = { approval = "on-request" }
+[[agent]]
+name = "lead"
+model = "lead-model"
+handoffs = ["coder"]
+tools = ["read_file", "write_file", "shell", "http_probe"]
+[[agent]]
+name = "coder"
+model = "coder-model"
+"#;
+/// The limit for what another process does.
+const SOON: Duration = Duration::from_secs(60);
+
+/// A user with a team and a server with scripted models.
+struct TeamUser {
+    user: User,
+    server: Served,
+}
+
+impl TeamUser {
+    fn new(lead: &str, coder: &str) -> TeamUser {
+        let user = User::new();
+        fs::create_dir(user.path("work/teams")).expect("a folder");
+        user.write("teams/builders.toml", TEAM);
+        user.write("lead.jsonl", lead);
+        user.write("coder.jsonl", coder);
+        let scripts = "[dev.scripts]\nlead-model = \"lead.jsonl\"\ncoder-model = \"coder.jsonl\"\n";
+        user.write("hob.toml", scripts);
+        let home = [("HOB_HOME", OsString::from(user.path("home")))];
+        let server = Served::start(&user, &home);
+        TeamUser { user, server }
+    }
+
+    fn process(&self, args: &[&str]) -> std::process::Command {
+        let mut command = self.user.process(&[&["team"], args].concat());
+        command.env("HOB_HOME", self.user.path("home"));
+        command
+    }
+
+    fn hob(&self, args: &[&str]) -> assert_cmd::assert::Assert {
+        assert_cmd::Command::from(self.process(args)).timeout(SOON).assert()
+    }
+
+    fn run(&self, args: &[&str]) -> assert_cmd::assert::Assert {
+        self.hob(&[args, &["--server", &self.server.url]].concat())
+    }
+
+    fn start(&self, args: &[&str]) -> Child {
+        let mut command = self.process(&[args, &["--server", &self.server.url]].concat());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("hob")
+    }
+
+    /// The newest run.
+    fn last_run(&self) -> Value {
+        let runs: Value =
+            serde_json::from_str(&stdout(&self.hob(&["runs", "--json"]).success())).expect("JSON");
+        runs[0].clone()
+    }
+
+    fn events(&self) -> Vec<String> {
+        let run = self.last_run();
+        let id = run["run_id"].as_str().expect("an id");
+        let shown = stdout(&self.hob(&["show", id, "--json"]).success());
+        let events: Value = serde_json::from_str(&shown).expect("JSON");
+        let name = |event: &Value| event["type"].as_str().unwrap_or_default().to_owned();
+        events.as_array().expect("events").iter().map(name).collect()
+    }
+
+    /// Waits until the newest run has this event.
+    fn until(&self, event: &str) {
+        let begun = Instant::now();
+        let has_run = || !self.last_run().is_null();
+        while !has_run() || !self.events().iter().any(|name| name == event) {
+            assert!(begun.elapsed() < SOON, "{event} never came");
+            sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+#[test]
+fn a_team_hands_over_and_answers() {
+    let lead = r#"{"when": {"tools": ["transfer_to_coder"]}, "reply": {"tool_calls": [{"name": "transfer_to_coder", "arguments": {"brief": "Write f."}}]}}
+{"when": {"last": "fn f"}, "reply": {"content": "Here it is: fn f() {}"}}"#;
+    let coder = r#"{"when": {"contains": "Write f."}, "reply": {"content": "fn f() {}"}}"#;
+    let team = TeamUser::new(lead, coder);
+    let done = team.run(&["run", "builders", "I need a function"]).success();
+    assert_eq!(stdout(&done), "Here it is: fn f() {}\n");
+    let notes = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    for part in [
+        "lead (lead-model)",
+        "  coder (coder-model)",
+        "→ coder: Write f.",
+        "← coder: fn f() {}",
+        "completed: 3 turns",
+    ] {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+    let run = team.last_run();
+    assert_eq!(
+        (run["status"].as_str(), run["used"]["turns"].as_u64()),
+        (Some("completed"), Some(3))
+    );
+    let events = team.events();
+    assert_eq!(events.iter().filter(|name| *name == "handoff.returned").count(), 1);
+    assert_eq!(events.last().map(String::as_str), Some("run.ended"));
+}
+
+#[test]
+fn what_needs_approval_waits_on_disk() {
+    let lead = r#"{"reply": {"tool_calls": [{"name": "shell", "arguments": {"command": "make all"}}]}}
+{"when": {"last": "denied"}, "reply": {"content": "Then not."}}"#;
+    let team = TeamUser::new(lead, "");
+    let waiting = team.run(&["run", "builders", "Build it"]).success();
+    let notes = String::from_utf8_lossy(&waiting.get_output().stderr).into_owned();
+    assert!(notes.contains("make all") && notes.contains("hob team approve"), "{notes}");
+    let id = team.last_run()["run_id"].as_str().expect("an id").to_owned();
+    // The last characters of an id are enough.
+    let denied = team.run(&["deny", &id[id.len() - 6..]]).success();
+    assert_eq!(stdout(&denied), "Then not.\n");
+    let again = team.run(&["approve", &id]).failure();
+    assert!(String::from_utf8_lossy(&again.get_output().stderr).contains("has ended: completed"));
+}
+
+#[test]
+fn a_killed_run_goes_on_and_does_nothing_twice() {
+    let lead = r#"{"reply": {"tool_calls": [{"name": "write_file", "arguments": {"path": "log.txt", "content": "once\n", "mode": "append"}}]}}
+{"reply": {"delay_ms": 100000, "content": "too late"}}
+{"when": {"last": "5 bytes written"}, "reply": {"content": "Written."}}"#;
+    let team = TeamUser::new(lead, "");
+    let mut child = team.start(&["run", "builders", "Write the log"]);
+    team.until("tool.output");
+    let busy = team.run(&["resume", ""]).failure();
+    assert!(
+        String::from_utf8_lossy(&busy.get_output().stderr)
+            .contains("another process works on this run")
+    );
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    assert_eq!(stdout(&team.run(&["resume", ""]).success()), "Written.\n");
+    assert_eq!(fs::read_to_string(team.user.path("work/log.txt")).expect("a file"), "once\n");
+    assert!(team.events().iter().any(|name| name == "run.resumed"));
+}
+
+#[test]
+fn another_process_ends_a_run() {
+    let team = TeamUser::new(r#"{"reply": {"delay_ms": 100000}}"#, "");
+    let mut child = team.start(&["run", "builders", "Wait"]);
+    team.until("model.requested");
+    team.hob(&["cancel", ""]).success();
+    assert_eq!(child.wait().expect("ended").code(), Some(130));
+    assert_eq!(team.last_run()["status"], "cancelled");
+}
+
+#[test]
+fn a_run_in_the_background_can_be_followed() {
+    let team = TeamUser::new(r#"{"reply": {"content": "Done in the background."}}"#, "");
+    let brief = team.user.write("brief.md", "Do it.");
+    let id = stdout(
+        &team
+            .run(&["run", "builders", "--detach", "--brief", brief.to_str().expect("UTF-8")])
+            .success(),
+    );
+    let followed = stdout(&team.hob(&["tail", id.trim()]).success());
+    assert!(followed.contains("Done in the background."), "{followed}");
+    assert_eq!(team.last_run()["task"], "Do it.");
+}
+
+#[test]
+fn a_run_in_the_background_that_fails_to_start_is_not_followed_for_ever() {
+    let team = TeamUser::new("", "");
+    let id = stdout(
+        &team
+            .hob(&["run", "builders", "--detach", "Task", "--server", "http://127.0.0.1:1"])
+            .success(),
+    );
+    let failed = team.hob(&["tail", id.trim()]).failure();
+    let error = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+    assert!(
+        error.contains("no process works on this run") && error.contains("hob team resume"),
+        "{error}"
+    );
+}
+
+#[test]
+fn mistakes_have_a_sentence_each() {
+    let user = User::new();
+    fs::create_dir(user.path("work/teams")).expect("a folder");
+    user.write(
+        "teams/broken.toml",
+        &TEAM.replace("name = \"coder\"", "name = \"coder\"\ncolour = 1"),
+    );
+    user.write("teams/unknown.toml", &TEAM.replace("\"shell\"", "\"shel\""));
+    for (args, parts) in [
+        (&["check", "broken"][..], &["broken.toml:11:1", "unknown field `colour`"][..]),
+        (&["check", "unknown"], &["there is no tool shel"]),
+        (&["check", "agent_tem"], &["did you mean agent_team?"]),
+        (&["run", "agent_team", " "], &["the task is empty"]),
+        (&["run"], &["give a task"]),
+        (&["show", "x"], &["there is no run 'x'"]),
+        (&["run", "agent_team", "Hello"], &["hob serve"]),
+    ] {
+        let failed = user.hob(&[&["team"], args].concat()).assert().failure();
+        let error = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+        assert!(parts.iter().all(|part| error.contains(part)), "{args:?}: {error}");
+    }
+    let list = stdout(&user.hob(&["team", "list"]).assert().success());
+    for part in ["agent_team", "devops", "broken"] {
+        assert!(list.contains(part), "{list}");
+    }
+    user.hob(&["team", "check", "devops"]).assert().success();
+}
