@@ -35,7 +35,8 @@ def texts(prompts, language):
     file = prompts / f"doc/asterisk-core-sounds-{language}/core-sounds-{language}.txt.gz"
     lines = gzip.decompress(file.read_bytes()).decode("utf-8-sig").splitlines()
     pairs = (line.split(":", 1) for line in lines if ":" in line and not line.startswith(";"))
-    return {name.strip(): text.strip() for name, text in pairs}
+    # A text in brackets describes a sound without speech.
+    return {name.strip(): text.strip() for name, text in pairs if not text.strip().startswith("[")}
 
 
 def words(text):

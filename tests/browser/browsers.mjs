@@ -14,6 +14,9 @@ const START_MS = 120_000;
 /** For every test: what never happens is a failure, not a hang. */
 export const LIMIT = { timeout: 300_000 };
 
+/** How often a test looks whether what it waits for has come. */
+const POLL_MS = 50;
+
 /** Of screens, in CSS pixels: a desk's and two phones'. */
 export const WIDTHS_PX = [1100, 390, 360];
 
@@ -76,6 +79,9 @@ export async function launch(name, scheme = "light") {
 export async function openPage({ name, browser, scheme }, url, { width = 1100, height = 900 } = {}) {
   const page = await browser.newPage();
   page.setDefaultTimeout(DEADLINE_MS);
+  // Puppeteer looks once per frame. Without a graphics card a browser spends most of its time on these frames.
+  const wait = page.waitForFunction.bind(page);
+  page.waitForFunction = (condition, options, ...values) => wait(condition, { polling: POLL_MS, ...options }, ...values);
   await page.setViewport({ width, height });
   if (name === "chromium") await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
   const complaints = [];
