@@ -38,6 +38,7 @@ mod sink;
 mod speaking;
 mod stdin_text;
 mod talking;
+mod teams;
 mod wire_up;
 mod worker_args;
 

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::config::{ConfigFile, Fingerprint, LoadedConfig, fingerprint};
 use crate::failure::{CliResult, Failure};
 use crate::pulled::PulledModels;
+use crate::teams::Teams;
 
 /// Interval between two checks of the file: a change takes effect within a second.
 const EVERY: Duration = Duration::from_millis(300);
@@ -32,6 +33,8 @@ pub(crate) struct ConfigWatcher<'a> {
     pub(crate) on_first_key: &'a (dyn Fn() + Sync),
     /// Reports when models were pulled or removed.
     pub(crate) pulled: &'a PulledModels<'a>,
+    /// Reports when a team file has changed.
+    pub(crate) teams: &'a Teams,
     /// Turns a configuration into a registry, keys and a gateway.
     pub(crate) renew: &'a (dyn Fn(&LoadedConfig, &Gateway) -> CliResult<NewState> + Sync),
 }
@@ -70,7 +73,11 @@ impl ConfigWatcher<'_> {
                 never = gateway.watch() => match never {},
                 change = changed(written.path.as_deref(), seen) => change,
                 () = self.pulled.changed() => {
-                    self.apply_installed_models(&written);
+                    self.apply_again(&written, "the list of installed models changed and is now served");
+                    continue;
+                }
+                () = self.teams.changed() => {
+                    self.apply_again(&written, "the team files changed and are now served");
                     continue;
                 }
             };
@@ -95,19 +102,19 @@ impl ConfigWatcher<'_> {
         }
     }
 
-    /// Applies the same configuration with the models that are installed now.
-    fn apply_installed_models(&mut self, written: &LoadedConfig) {
+    /// Applies the same configuration with the models and teams that are stored now.
+    fn apply_again(&mut self, written: &LoadedConfig, note: &str) {
         match (self.renew)(written, &self.gateway) {
             // hob does not open the server to clients without a key.
             Ok(renewed) if self.has_keys && renewed.keys.is_empty() => {
                 self.app.printer.note(
-                    "the file has no keys any more; hob will serve the newly pulled models after a restart",
+                    "the file has no keys any more; hob will serve the new models and teams after a restart",
                 );
             }
             Ok(renewed) => {
                 self.gateway = renewed.gateway;
                 self.live.replace(renewed.registry, &renewed.keys);
-                self.app.printer.note("the list of installed models changed and is now served");
+                self.app.printer.note(note);
             }
             Err(failure) => self.app.printer.failure(&failure),
         }

@@ -1,41 +1,101 @@
 //! Team files: those of the user's folder, and the two that hob brings.
 //! A file of the user replaces the team of the same name that hob brings.
 
+mod model;
+mod registry_models;
+pub(crate) mod tools;
+pub(crate) mod tree;
+mod web;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use hob_agents::Team;
 use hob_core::nearest;
 
-use super::tools;
 use crate::app::App;
 use crate::bounded_file::read_text;
+use crate::config::{Fingerprint, fingerprint};
 use crate::failure::{CliResult, Failure};
+
+pub(crate) use model::TeamModels;
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const BUILT_IN: [(&str, &str); 2] = [
-    ("agent_team", include_str!("../../../teams/agent_team.toml")),
-    ("devops", include_str!("../../../teams/devops.toml")),
+    ("agent_team", include_str!("../teams/agent_team.toml")),
+    ("devops", include_str!("../teams/devops.toml")),
 ];
+
+/// How often the folder is read: a change takes effect within a second.
+const EVERY: Duration = Duration::from_millis(300);
 
 /// Where teams are found.
 #[derive(Debug)]
-pub(super) struct Teams {
+pub(crate) struct Teams {
     folder: PathBuf,
+    /// Teams that were read without a mistake, by their files.
+    good: Mutex<BTreeMap<PathBuf, Team>>,
 }
 
 impl Teams {
     /// The folder `teams` in the folder of `hob.toml`, or in the working folder.
-    pub(super) fn of(app: &App<'_>) -> Teams {
+    pub(crate) fn of(app: &App<'_>) -> Teams {
         let beside = app.written.path.as_deref().and_then(Path::parent);
-        Teams { folder: beside.unwrap_or(&app.environment.folders.working).join("teams") }
+        Teams::in_folder(beside.unwrap_or(&app.environment.folders.working).join("teams"))
+    }
+
+    fn in_folder(folder: PathBuf) -> Teams {
+        Teams { folder, good: Mutex::default() }
+    }
+
+    /// The teams of the user's folder, for a server, and the mistakes in their files. A file that has got a mistake is
+    /// served as it was before.
+    pub(crate) fn served(&self) -> (Vec<Team>, Vec<Failure>) {
+        let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut kept, mut failures) = (BTreeMap::new(), Vec::new());
+        for path in self.files() {
+            match read(&path) {
+                Ok(team) => {
+                    kept.insert(path, team);
+                }
+                Err(failure) => {
+                    failures.push(failure);
+                    good.remove(&path).map(|team| kept.insert(path, team));
+                }
+            }
+        }
+        *good = kept;
+        (good.values().cloned().collect(), failures)
+    }
+
+    /// Resolves when a file of the folder was added, changed or removed.
+    pub(crate) async fn changed(&self) {
+        let seen = self.fingerprints();
+        while self.fingerprints() == seen {
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+
+    fn fingerprints(&self) -> Vec<(PathBuf, Option<Fingerprint>)> {
+        self.files().into_iter().map(|path| (path.clone(), fingerprint(&path))).collect()
+    }
+
+    /// The files of the folder, in order.
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().filter_map(Result::ok);
+        let is_team = |path: &PathBuf| path.extension().is_some_and(|end| end == "toml");
+        let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_team).collect();
+        files.sort();
+        files
     }
 
     /// The team of this name, or of this file.
     ///
     /// # Errors
     /// No team has this name, or its file is wrong; the error has the place in the file.
-    pub(super) fn find(&self, name: &str) -> CliResult<Team> {
+    pub(crate) fn find(&self, name: &str) -> CliResult<Team> {
         if name.ends_with(".toml") {
             return read(Path::new(name));
         }
@@ -56,16 +116,12 @@ impl Teams {
     }
 
     /// All teams by their names, also those whose file is wrong.
-    pub(super) fn all(&self) -> Vec<(String, CliResult<Team>)> {
+    pub(crate) fn all(&self) -> Vec<(String, CliResult<Team>)> {
         let mut teams: BTreeMap<String, CliResult<Team>> = BUILT_IN
             .iter()
             .map(|(name, text)| ((*name).to_owned(), parse(text, name, Path::new(name))))
             .collect();
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().filter_map(Result::ok);
-        for path in entries
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|end| end == "toml"))
-        {
+        for path in self.files() {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             teams.insert(name, read(&path));
         }
@@ -73,7 +129,7 @@ impl Teams {
     }
 
     /// Tools that agents name and hob does not have.
-    pub(super) fn unknown_tools(&self, team: &Team) -> Vec<String> {
+    pub(crate) fn unknown_tools(&self, team: &Team) -> Vec<String> {
         let named = team.agents.iter().flat_map(|agent| &agent.tools);
         named.filter(|name| !tools::NAMES.contains(&name.as_str())).cloned().collect()
     }
@@ -99,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_teams_that_hob_brings_are_sound() {
-        let teams = Teams { folder: PathBuf::from("nowhere") };
+        let teams = Teams::in_folder(PathBuf::from("nowhere"));
         for (name, team) in teams.all() {
             let team = team.expect(&name);
             assert_eq!((team.id.as_str(), teams.unknown_tools(&team)), (name.as_str(), Vec::new()));

@@ -30,6 +30,7 @@ use crate::reload::{ConfigWatcher, NewState};
 use crate::remote::Remote;
 use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings, TlsSettings};
 use crate::signals::{StopSignals, interrupted};
+use crate::teams::TeamModels;
 use crate::wire_up::{self, Chat, FitData, Memory, Speech, StoredTurnTaking, Transcription};
 
 /// Serve the web page and the OpenAI-compatible API until Ctrl-C
@@ -138,6 +139,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         live: live.clone(),
         gateway: begun.gateway,
         pulled: &models.pulled,
+        teams: models.teams.teams(),
         has_keys,
         on_first_key: &|| pages.hide_ledger(),
         renew: &renew,
@@ -187,6 +189,7 @@ pub(super) struct Models<'a> {
     chats: Vec<ServedChat>,
     has_default: bool,
     scripted: Vec<Arc<RegisteredModel<task::Chat>>>,
+    teams: TeamModels,
     /// All other stored models.
     pulled: PulledModels<'a>,
 }
@@ -253,6 +256,7 @@ impl<'a> Models<'a> {
             chats,
             has_default,
             scripted: wire_up::scripted(settings)?,
+            teams: TeamModels::of(app),
             pulled,
         })
     }
@@ -263,6 +267,15 @@ impl<'a> Models<'a> {
         first.map(|held| held.chat.name.clone())
     }
 
+    /// Answers for models that the agents of a team name and hob does not have.
+    fn first_chat(&self) -> Option<String> {
+        let held = self.chats.iter().map(|held| held.chat.name.clone());
+        let scripted = self.scripted.iter().map(|scripted| scripted.name.clone());
+        held.chain(self.pulled.targets().into_iter().map(|pulled| pulled.name.clone()))
+            .chain(scripted)
+            .next()
+    }
+
     /// Converts a configuration into the state that the server uses.
     ///
     /// # Errors
@@ -270,7 +283,10 @@ impl<'a> Models<'a> {
     fn renew(&self, app: &App<'_>, written: &LoadedConfig, old: &Gateway) -> CliResult<NewState> {
         let (environment, locals) = (&app.environment, self.locals(written));
         let gateway = Arc::new(wire_up::gateway(written, environment, &locals, Some(old))?);
-        let registry = wire_up::registry(&app.settings, locals, &gateway);
+        let mut registry = wire_up::registry(&app.settings, locals, &gateway);
+        for failure in self.teams.add_to(&mut registry, self.first_chat().as_deref()) {
+            app.printer.failure(&failure);
+        }
         let of_server = app.settings.server.api_key.read()?;
         let is_known =
             |name: &str| Kind::ALL.iter().any(|kind| registry.find_any(*kind, name).is_some());

@@ -3,10 +3,6 @@
 
 mod models;
 mod running;
-mod teams;
-mod tools;
-mod tree;
-mod web;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -20,8 +16,8 @@ use crate::globals::Globals;
 use crate::printer::{Printer, harmless, table};
 use crate::running_server::ServerOption;
 use crate::settings::Overrides;
+use crate::teams::{Teams, tools, tree};
 use running::{Decision, RunSetup};
-use teams::Teams;
 
 /// Longest task in bytes.
 const TASK_BYTES_MAX: u64 = 1 << 20;

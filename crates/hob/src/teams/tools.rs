@@ -1,7 +1,8 @@
 //! The tools of this hob: those of `hob-agents`, and those that ask the running server or the machine.
 //! `hob-agents` has no HTTP and does not know machines, so these are here.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -13,12 +14,10 @@ use serde_json::{Value, json};
 
 use super::web::{GetUrl, HttpProbe};
 use crate::app::App;
-use crate::failure::{CliResult, Failure};
 use crate::programs;
-use crate::remote::Remote;
 
 /// All tools.
-pub(super) const NAMES: [&str; 8] = [
+pub(crate) const NAMES: [&str; 8] = [
     "read_file",
     "write_file",
     "shell",
@@ -29,29 +28,46 @@ pub(super) const NAMES: [&str; 8] = [
     "vram_status",
 ];
 
-/// The tools for a run. Commands are refused with the reason where no sandbox works.
-///
-/// # Errors
-/// The workspace cannot be opened.
-pub(super) async fn all(
-    workspace: &Path,
-    remote: &Remote,
-    app: &App<'_>,
-) -> CliResult<Vec<Arc<dyn AgentTool>>> {
-    let opened =
-        |error| Failure::io(format!("cannot open the workspace {}", workspace.display()), &error);
-    let bwrap = programs::find(Path::new("bwrap"), &app.environment.path);
-    let sandbox = Sandbox::probe(bwrap, workspace).await;
-    Ok(vec![
-        Arc::new(ReadFile::new(workspace).map_err(opened)?),
-        Arc::new(WriteFile::new(workspace).map_err(opened)?),
-        Arc::new(Shell::new(sandbox)),
-        Arc::new(GetUrl::default()),
-        Arc::new(HttpProbe::new(upstream_hosts(app))),
-        Arc::new(SystemctlStatus::default()),
-        Arc::new(ListModels::new(remote.clone())),
-        Arc::new(VramStatus::default()),
-    ])
+/// Lists the models that a team can use, as JSON.
+pub(crate) trait ListModels: Send + Sync {
+    fn list(&self) -> BoxFuture<'_, Result<Value, String>>;
+}
+
+/// What tools need of this hob and of its machine.
+#[derive(Clone, Debug)]
+pub(crate) struct ToolSetup {
+    bwrap: Option<PathBuf>,
+    /// Hosts that `http_probe` may reach besides this machine.
+    probe_hosts: Vec<String>,
+}
+
+impl ToolSetup {
+    pub(crate) fn of(app: &App<'_>) -> ToolSetup {
+        let bwrap = programs::find(Path::new("bwrap"), &app.environment.path);
+        ToolSetup { bwrap, probe_hosts: upstream_hosts(app) }
+    }
+
+    /// The tools for a run. Commands are refused with the reason where no sandbox works.
+    ///
+    /// # Errors
+    /// The workspace cannot be opened.
+    pub(crate) async fn tools(
+        &self,
+        workspace: &Path,
+        models: Arc<dyn ListModels>,
+    ) -> io::Result<Vec<Arc<dyn AgentTool>>> {
+        let sandbox = Sandbox::probe(self.bwrap.clone(), workspace).await;
+        Ok(vec![
+            Arc::new(ReadFile::new(workspace)?),
+            Arc::new(WriteFile::new(workspace)?),
+            Arc::new(Shell::new(sandbox)),
+            Arc::new(GetUrl::default()),
+            Arc::new(HttpProbe::new(self.probe_hosts.clone())),
+            Arc::new(SystemctlStatus::default()),
+            Arc::new(LocalModels::new(models)),
+            Arc::new(VramStatus::default()),
+        ])
+    }
 }
 
 /// The hosts of the upstreams, with their ports.
@@ -66,38 +82,30 @@ fn upstream_hosts(app: &App<'_>) -> Vec<String> {
 struct NoArguments {}
 
 /// `list_local_models`: the models of the running hob.
-#[derive(Debug)]
-struct ListModels {
+struct LocalModels {
     spec: ToolSpec,
-    remote: Remote,
+    models: Arc<dyn ListModels>,
 }
 
-impl ListModels {
-    fn new(remote: Remote) -> ListModels {
+impl LocalModels {
+    fn new(models: Arc<dyn ListModels>) -> LocalModels {
         let description =
             "List the models and aliases of this server, and whether they are loaded.";
-        ListModels {
-            spec: spec_of::<NoArguments>("list_local_models", description, ToolClass::Read),
-            remote,
-        }
+        let spec = spec_of::<NoArguments>("list_local_models", description, ToolClass::Read);
+        LocalModels { spec, models }
     }
 }
 
-impl AgentTool for ListModels {
+impl AgentTool for LocalModels {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn call(&self, _arguments: Value) -> BoxFuture<'_, ToolOutput> {
         async move {
-            match self.remote.models().await {
-                Ok(models) => {
-                    let entry = |model: &crate::remote::RemoteModel| {
-                        json!({ "name": model.id, "kind": model.hob.kind, "state": model.hob.state })
-                    };
-                    ToolOutput::ok(Value::from_iter(models.iter().map(entry)).to_string())
-                }
-                Err(failure) => ToolOutput::error(failure.sentence),
+            match self.models.list().await {
+                Ok(models) => ToolOutput::ok(models.to_string()),
+                Err(reason) => ToolOutput::error(reason),
             }
         }
         .boxed()

@@ -7,7 +7,7 @@ use hob_agents::{EventKind, RunEvent, RunState, TeamRunStatus};
 const SHOWN_MAX: usize = 100;
 
 /// The line of an event, indented by the agents that wait. Some events have none.
-pub(super) fn line(event: &RunEvent) -> Option<String> {
+pub(crate) fn line(event: &RunEvent) -> Option<String> {
     let indent = "  ".repeat(event.depth);
     let agent = event.agent.as_deref().unwrap_or_default();
     let text = match &event.what {
@@ -62,7 +62,7 @@ pub(super) fn line(event: &RunEvent) -> Option<String> {
 }
 
 /// The last line of a run.
-pub(super) fn summary(state: &RunState) -> String {
+pub(crate) fn summary(state: &RunState) -> String {
     let used = &state.used;
     format!(
         "{}: {} turns, {} + {} tokens, {:.1} s; run {}",
@@ -75,7 +75,7 @@ pub(super) fn summary(state: &RunState) -> String {
     )
 }
 
-pub(super) fn status_text(status: TeamRunStatus) -> &'static str {
+pub(crate) fn status_text(status: TeamRunStatus) -> &'static str {
     match status {
         TeamRunStatus::Running => "interrupted",
         TeamRunStatus::WaitingApproval => "waits for approval",

@@ -201,6 +201,102 @@ fn a_run_in_the_background_that_fails_to_start_is_not_followed_for_ever() {
     );
 }
 
+fn models_of(server: &Served) -> Value {
+    let mut answer = ureq::get(format!("{}v1/models", server.url)).call().expect("a list");
+    answer.body_mut().read_json().expect("JSON")
+}
+
+#[test]
+fn a_team_is_a_model_of_the_server() {
+    let lead = r#"{"reply": {"tool_calls": [{"name": "transfer_to_coder", "arguments": {"brief": "Write f."}}]}}
+{"when": {"contains": "Earlier"}, "reply": {"content": "Here it is: fn f() {}"}}
+{"when": {"last": "Ask first"}, "reply": {"tool_calls": [{"name": "shell", "arguments": {"command": "make"}}]}}
+{"when": {"last": "Wait"}, "reply": {"delay_ms": 100000}}"#;
+    let mut team = TeamUser::new(lead, r#"{"reply": {"content": "fn f() {}"}}"#);
+    let models: Value = models_of(&team.server);
+    let names: Vec<&str> = models["data"]
+        .as_array()
+        .expect("models")
+        .iter()
+        .filter_map(|model| model["id"].as_str())
+        .collect();
+    assert!(names.contains(&"builders"), "{names:?}");
+    let messages = serde_json::json!([
+        { "role": "user", "content": "Earlier" },
+        { "role": "assistant", "content": "I see." },
+        { "role": "user", "content": "I need a function" },
+    ]);
+    let answer = team
+        .server
+        .chat(&serde_json::json!({ "model": "builders", "messages": messages }))
+        .expect("an answer");
+    let message = &answer["choices"][0]["message"];
+    assert_eq!(message["content"], "Here it is: fn f() {}");
+    let reasoning = message["reasoning_content"].as_str().expect("the trace");
+    assert!(
+        reasoning.contains("coder (coder-model)") && reasoning.contains("← coder"),
+        "{reasoning}"
+    );
+    assert_eq!(team.last_run()["status"], "completed");
+
+    let ask = |text: &str| serde_json::json!({ "model": "builders", "messages": [{ "role": "user", "content": text }] });
+    let waiting = team.server.chat(&ask("Ask first")).expect("an answer");
+    let text = waiting["choices"][0]["message"]["content"].as_str().expect("a text");
+    assert!(text.contains("hob team approve"), "{text}");
+
+    // A client that leaves ends its run.
+    let body = ask("Wait").to_string();
+    let mut stream = std::net::TcpStream::connect(
+        team.server.url.trim_start_matches("http://").trim_end_matches('/'),
+    )
+    .expect("connected");
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    std::io::Write::write_all(&mut stream, (head + &body).as_bytes()).expect("sent");
+    team.until("model.requested");
+    drop(stream);
+    team.until("run.ended");
+    assert_eq!(team.last_run()["status"], "cancelled");
+
+    // A file that gets a mistake keeps its last good version; a new one is served at once.
+    team.user.write("teams/other.toml", TEAM);
+    team.server.note("the team files changed");
+    team.user.write("teams/builders.toml", "entry = 5");
+    team.server.note("builders.toml:1:9");
+    let models: Value = models_of(&team.server);
+    let has = |name: &str| {
+        models["data"].as_array().expect("models").iter().any(|model| model["id"] == name)
+    };
+    assert!(has("builders") && has("other"), "{models}");
+}
+
+#[test]
+fn a_team_works_with_a_real_local_model() {
+    let (user, home) = User::with_only(&["smollm2"]);
+    let mut server = Served::start(&user, &home);
+    server.note("smollm2 is ready");
+    let mut command = user.process(&[
+        "team",
+        "run",
+        "--max-turns",
+        "3",
+        "--server",
+        &server.url,
+        "Say good morning.",
+    ]);
+    command.envs(home.iter().cloned());
+    let done = assert_cmd::Command::from(command).timeout(SOON * 5).assert().success();
+    let notes = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    assert!(!stdout(&done).trim().is_empty(), "{notes}");
+    assert!(
+        notes.contains("orchestrator (reliable)") && notes.contains("smollm2 answers for it"),
+        "{notes}"
+    );
+    assert!(!notes.contains("are no JSON"), "hob's own engine writes no malformed call: {notes}");
+}
+
 #[test]
 fn mistakes_have_a_sentence_each() {
     let user = User::new();

@@ -5,9 +5,11 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use hob_agents::{AgentModels, AnswerStream};
 use hob_core::ChatRequest;
+use serde_json::{Value, json};
 
 use crate::failure::CliResult;
-use crate::remote::Remote;
+use crate::remote::{Remote, RemoteModel};
+use crate::teams::tools::ListModels;
 
 /// The chat models and aliases of a running hob. A name that it does not know means its default chat model, so that the
 /// teams that hob brings work without aliases.
@@ -57,6 +59,17 @@ impl AgentModels for RemoteModels {
             let answer =
                 self.remote.chat(model, &request).await.map_err(|failure| failure.sentence)?;
             Ok(answer.map(|event| event.map_err(|failure| failure.sentence)).boxed())
+        }
+        .boxed()
+    }
+}
+
+impl ListModels for RemoteModels {
+    fn list(&self) -> BoxFuture<'_, Result<Value, String>> {
+        async move {
+            let models = self.remote.models().await.map_err(|failure| failure.sentence)?;
+            let entry = |model: &RemoteModel| json!({ "name": model.id, "kind": model.hob.kind, "state": model.hob.state });
+            Ok(models.iter().map(entry).collect())
         }
         .boxed()
     }

@@ -4,6 +4,7 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,12 +18,14 @@ use hob_core::chat::ToolCall;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::models::RemoteModels;
-use super::{can_ask, exit_of, tools, tree};
+use super::{can_ask, exit_of};
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::{Printer, harmless};
 use crate::remote::Remote;
 use crate::signals::StopSignals;
+use crate::teams::tools::ToolSetup;
+use crate::teams::tree;
 
 const WORKSPACE: &str = "workspace";
 const PID: &str = "pid";
@@ -60,9 +63,11 @@ pub(super) async fn drive(
 ) -> CliResult<Exit> {
     let RunSetup { stored, mut state, decision, workspace } = setup;
     let mut signals = StopSignals::listen()?;
-    let models = signals.or(RemoteModels::of(remote.clone())).await?;
+    let models = Arc::new(signals.or(RemoteModels::of(remote)).await?);
     note_default_model(&models, &state, app);
-    let tools = tools::all(&workspace, &remote, app).await?;
+    let opened = |error| Failure::io(format!("cannot open {}", workspace.display()), &error);
+    let tools =
+        ToolSetup::of(app).tools(&workspace, Arc::clone(&models) as _).await.map_err(opened)?;
     let pid = stored.folder().join(PID);
     std::fs::write(&pid, std::process::id().to_string())
         .map_err(|error| Failure::io("cannot store the run", &error))?;
@@ -74,7 +79,7 @@ pub(super) async fn drive(
         is_decided: AtomicBool::new(false),
     };
     let driver =
-        Driver { models: &models, tools: &tools, host: &host, watchdog: Watchdog::default() };
+        Driver { models: &*models, tools: &tools, host: &host, watchdog: Watchdog::default() };
     let failed = |error: io::Error| Failure::io("cannot store the run", &error);
     let driven = signals.or(async { driver.drive(&mut state).await.map_err(failed) }).await;
     if let Err(Failure { exit: Exit::Interrupted, .. }) = &driven {

@@ -1,0 +1,285 @@
+//! A team as a chat model: the conversation goes in, what the agents do comes as reasoning, and the answer as text.
+//! Every program that chats with hob can so use a team. Runs are stored, and a reader that leaves cancels its run.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use futures::stream::StreamExt;
+use futures::{FutureExt, Stream};
+use hob_agents::{
+    Driver, EventKind, Pending, RunEvent, RunHost, RunState, RunStore, StoredRun, Team,
+    TeamRunStatus, Watchdog,
+};
+use hob_core::chat::{
+    ChatCard, ChatEvent, ChatStream, Completion, EmbedRequest, Embeddings, FinishReason, Message,
+    Prompt, Role, Timings, ToolCall, Usage,
+};
+use hob_core::{
+    Admission, ChatModel, ChatRequest, ModelError, ModelState, RegisteredModel, Registry, Timeouts,
+    task,
+};
+
+use super::registry_models::RegistryModels;
+use super::tools::ToolSetup;
+use super::{Teams, tree};
+use crate::app::App;
+use crate::failure::Failure;
+
+const ENGINE: &str = "team";
+/// Runs of one team at the same time.
+const RUNS_MAX: usize = 8;
+const CONTEXT_TOKENS: u32 = 131_072;
+
+/// Makes models of the teams in the user's folder.
+#[derive(Debug)]
+pub(crate) struct TeamModels {
+    teams: Teams,
+    store: RunStore,
+    setup: ToolSetup,
+}
+
+impl TeamModels {
+    pub(crate) fn of(app: &App<'_>) -> TeamModels {
+        let store = RunStore::new(app.settings.home.join("runs"));
+        TeamModels { teams: Teams::of(app), store, setup: ToolSetup::of(app) }
+    }
+
+    pub(crate) fn teams(&self) -> &Teams {
+        &self.teams
+    }
+
+    /// Adds a model for each team, except where a model or alias has its name. `default` answers for models that agents name
+    /// and the registry does not have. Gives the mistakes in team files.
+    pub(crate) fn add_to(&self, registry: &mut Registry, default: Option<&str>) -> Vec<Failure> {
+        let models =
+            Arc::new(RegistryModels::new(Arc::new(registry.clone()), default.map(str::to_owned)));
+        let (teams, failures) = self.teams.served();
+        for team in teams {
+            if registry.has(&team.id) {
+                continue;
+            }
+            let name = team.id.clone();
+            let model: Arc<dyn ChatModel> = Arc::new(TeamModel {
+                card: card(),
+                team,
+                store: self.store.clone(),
+                setup: self.setup.clone(),
+                models: Arc::clone(&models),
+            });
+            let registered =
+                RegisteredModel::<task::Chat>::new(&name, model, Admission::new(RUNS_MAX, 0.0));
+            // The agents' models have time limits of their own.
+            registry.add(Arc::new(RegisteredModel { timeouts: Timeouts::ByModel, ..registered }));
+        }
+        failures
+    }
+}
+
+fn card() -> ChatCard {
+    ChatCard {
+        context_tokens: CONTEXT_TOKENS,
+        trained_context_tokens: CONTEXT_TOKENS,
+        architecture: ENGINE.to_owned(),
+        template: Some(String::new()),
+        // Clients that send tools with every request are answered; the team uses its own.
+        calls_tools: true,
+        thinks: true,
+        ..ChatCard::default()
+    }
+}
+
+#[derive(Debug)]
+struct TeamModel {
+    card: ChatCard,
+    team: Team,
+    store: RunStore,
+    setup: ToolSetup,
+    models: Arc<RegistryModels>,
+}
+
+impl ChatModel for TeamModel {
+    fn card(&self) -> &ChatCard {
+        &self.card
+    }
+
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
+        async move {
+            let Prompt::Chat(conversation) = request.prompt else {
+                return Err(invalid("a team answers conversations only"));
+            };
+            let last = conversation.messages.iter().rposition(|message| message.role == Role::User);
+            let last = last.ok_or_else(|| invalid("a team needs a message of the user"))?;
+            let task = conversation.messages[last].text.clone();
+            let run = RunState::new(self.team.clone(), uuid::Uuid::now_v7().to_string(), task)
+                .with_history(&plain(&conversation.messages[..last]));
+            let stored = self.store.create(&run.run_id).map_err(failed)?;
+            let workspace = stored.folder().join("files");
+            std::fs::create_dir(&workspace).map_err(failed)?;
+            let tools = self
+                .setup
+                .tools(&workspace, Arc::clone(&self.models) as _)
+                .await
+                .map_err(failed)?;
+            let host = Arc::new(StreamHost {
+                shared: Mutex::default(),
+                stored,
+                last: Mutex::new(run.clone()),
+            });
+            let (models, driving) = (Arc::clone(&self.models), Arc::clone(&host));
+            let drive = async move {
+                let mut run = run;
+                let driver = Driver {
+                    models: &*models,
+                    tools: &tools,
+                    host: &*driving,
+                    watchdog: Watchdog::default(),
+                };
+                let driven = driver.drive(&mut run).await;
+                driven.map(|_| run)
+            };
+            Ok(RunStream { drive: Some(drive.boxed()), host, error: None }.boxed())
+        }
+        .boxed()
+    }
+
+    fn embed(&self, _request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
+        async { Err(invalid("a team has no embeddings")) }.boxed()
+    }
+}
+
+/// Earlier turns, without calls of the client's tools, which the agents do not have.
+fn plain(messages: &[Message]) -> Vec<Message> {
+    let is_text = |message: &&Message| message.role != Role::Tool && !message.text.is_empty();
+    messages
+        .iter()
+        .filter(is_text)
+        .map(|message| Message::new(message.role, message.text.clone()))
+        .collect()
+}
+
+fn invalid(reason: &str) -> ModelError {
+    ModelError::InvalidField { field: "messages", reason: reason.to_owned() }
+}
+
+fn failed(error: io::Error) -> ModelError {
+    ModelError::EngineFailed { engine: ENGINE, detail: error.to_string() }
+}
+
+/// Keeps what the reader has not taken yet.
+struct StreamHost {
+    shared: Mutex<VecDeque<ChatEvent>>,
+    stored: StoredRun,
+    /// The run as it was stored last.
+    last: Mutex<RunState>,
+}
+
+impl StreamHost {
+    fn events(&self) -> MutexGuard<'_, VecDeque<ChatEvent>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunHost for StreamHost {
+    fn store(&self, run: &RunState, events: &[RunEvent]) -> io::Result<()> {
+        self.stored.store(run, events)?;
+        run.clone_into(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+
+    fn show(&self, event: &RunEvent) {
+        if let EventKind::MessageOutput { text } = &event.what {
+            self.events().push_back(ChatEvent::Text(text.clone()));
+        } else if let Some(line) = tree::line(event) {
+            self.events().push_back(ChatEvent::Reasoning(line + "\n"));
+        }
+    }
+
+    fn ask<'h>(&'h self, _call: &'h ToolCall, _reason: &'h str) -> BoxFuture<'h, Option<bool>> {
+        async { None }.boxed()
+    }
+}
+
+/// The reader has left before the end.
+impl Drop for StreamHost {
+    fn drop(&mut self) {
+        let run = self.last.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if run.status == TeamRunStatus::Running && run.seq > 0 {
+            // A disk error leaves the run as it is, and `hob team resume` can go on.
+            let _stored = hob_agents::cancel(&self.stored, run);
+        }
+    }
+}
+
+/// Drives a run while it is read.
+struct RunStream {
+    drive: Option<BoxFuture<'static, io::Result<RunState>>>,
+    host: Arc<StreamHost>,
+    /// Comes after all events.
+    error: Option<ModelError>,
+}
+
+impl Stream for RunStream {
+    type Item = Result<ChatEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.host.events().is_empty()
+            && let Some(drive) = &mut self.drive
+            && let Poll::Ready(ended) = drive.as_mut().poll(cx)
+        {
+            self.drive = None;
+            match ended.map_err(failed).and_then(|run| last_events(&run)) {
+                Ok(events) => self.host.events().extend(events),
+                Err(error) => self.error = Some(error),
+            }
+        }
+        if let Some(event) = self.host.events().pop_front() {
+            return Poll::Ready(Some(Ok(event)));
+        }
+        match self.error.take() {
+            Some(error) => Poll::Ready(Some(Err(error))),
+            None if self.drive.is_none() => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// How the answer ends.
+fn last_events(run: &RunState) -> Result<Vec<ChatEvent>, ModelError> {
+    let mut events = Vec::new();
+    match (run.status, &run.pending) {
+        (TeamRunStatus::Failed, _) => {
+            let detail = "the model of the entry agent failed; the reasoning says why".to_owned();
+            return Err(ModelError::EngineFailed { engine: ENGINE, detail });
+        }
+        (_, Pending::Approval { call, reason, .. }) => {
+            let id = &run.run_id;
+            events.push(ChatEvent::Text(format!(
+                "The team waits for approval of `{} {}` ({reason}). `hob team approve {id}` or `hob team deny {id}` goes on.",
+                call.name,
+                call.arguments.as_str()
+            )));
+        }
+        _ => {}
+    }
+    let used = &run.used;
+    let tokens = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let usage = Usage {
+        prompt_tokens: tokens(used.prompt_tokens),
+        completion_tokens: tokens(used.answer_tokens),
+        ..Usage::default()
+    };
+    events.push(ChatEvent::Done(Completion {
+        finish: FinishReason::Stop,
+        usage,
+        timings: Timings::default(),
+    }));
+    Ok(events)
+}
