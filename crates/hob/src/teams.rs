@@ -37,6 +37,8 @@ pub(crate) struct Teams {
     folder: PathBuf,
     /// Teams that were read without a mistake, by their files.
     good: Mutex<BTreeMap<PathBuf, Team>>,
+    /// The files as they were when they were read for the server.
+    seen: Mutex<Vec<(PathBuf, Option<Fingerprint>)>>,
 }
 
 impl Teams {
@@ -47,12 +49,14 @@ impl Teams {
     }
 
     fn in_folder(folder: PathBuf) -> Teams {
-        Teams { folder, good: Mutex::default() }
+        Teams { folder, good: Mutex::default(), seen: Mutex::default() }
     }
 
     /// The teams of the user's folder, for a server, and the mistakes in their files. A file that has got a mistake is
     /// served as it was before.
     pub(crate) fn served(&self) -> (Vec<Team>, Vec<Failure>) {
+        // Taken before the files are read: a change in between is then seen as one.
+        self.look();
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut kept, mut failures) = (BTreeMap::new(), Vec::new());
         for path in self.files() {
@@ -70,12 +74,18 @@ impl Teams {
         (good.values().cloned().collect(), failures)
     }
 
-    /// Resolves when a file of the folder was added, changed or removed.
+    /// Resolves when a file of the folder was added, changed or removed since [`Teams::served`] or since the last time.
     pub(crate) async fn changed(&self) {
-        let seen = self.fingerprints();
-        while self.fingerprints() == seen {
+        while !self.look() {
             tokio::time::sleep(EVERY).await;
         }
+    }
+
+    /// Whether the files differ from those that were seen. They then count as seen.
+    fn look(&self) -> bool {
+        let now = self.fingerprints();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        now != std::mem::replace(&mut *seen, now.clone())
     }
 
     fn fingerprints(&self) -> Vec<(PathBuf, Option<Fingerprint>)> {
