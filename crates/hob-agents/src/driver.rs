@@ -41,11 +41,12 @@ pub trait AgentModels: Send + Sync {
 
 /// Where a run is kept, and who watches it.
 pub trait RunHost: Send + Sync {
-    /// Stores the state and its new events. Must be on disk when it returns, because the effects follow.
+    /// Stores the state and its new events. If `must_sync`, they must be on the disk when it returns, because an effect
+    /// follows that must not happen twice; otherwise the operating system may write them later.
     ///
     /// # Errors
     /// Nothing was stored. The run stops before its next effect.
-    fn store(&self, state: &RunState, events: &[RunEvent]) -> io::Result<()>;
+    fn store(&self, state: &RunState, events: &[RunEvent], must_sync: bool) -> io::Result<()>;
 
     /// Shows an event. Pieces of answers come here only.
     fn show(&self, event: &RunEvent);
@@ -118,6 +119,8 @@ impl Driver<'_> {
         specs: &[ToolSpec],
         (input, now): (Input, Now),
     ) -> io::Result<Option<Effect>> {
+        let has_ended =
+            matches!(&state.pending, Pending::Tool { call } if self.has_side_effect(call));
         let (mut events, mut action) = (Vec::new(), None);
         for effect in step(state, specs, input, now) {
             match effect {
@@ -125,9 +128,20 @@ impl Driver<'_> {
                 other => action = Some(other),
             }
         }
-        self.host.store(state, &events)?;
+        let must_sync = match &action {
+            Some(Effect::CallModel { .. }) => has_ended,
+            Some(Effect::RunTool { call }) => has_ended || self.has_side_effect(call),
+            _ => true,
+        };
+        self.host.store(state, &events, must_sync)?;
         events.iter().for_each(|event| self.host.show(event));
         Ok(action)
+    }
+
+    /// Tools that only read may run again after a crash.
+    fn has_side_effect(&self, call: &ToolCall) -> bool {
+        let tool = self.tools.iter().find(|tool| tool.spec().name == call.name);
+        tool.is_some_and(|tool| !tool.spec().class.is_repeatable())
     }
 
     async fn ask(&self, state: &RunState) -> Option<bool> {
@@ -278,7 +292,7 @@ pub fn cancel(stored: &StoredRun, state: &mut RunState) -> io::Result<()> {
         _ => None,
     };
     let events: Vec<RunEvent> = effects.into_iter().filter_map(event).collect();
-    stored.store(state, &events)
+    stored.store(state, &events, true)
 }
 
 /// Milliseconds since 1970.

@@ -131,11 +131,12 @@ impl StoredRun {
         &self.folder
     }
 
-    /// Stores a step. It is on disk when this returns.
+    /// Stores a step. If `must_sync`, it is on the disk when this returns; otherwise it survives a crash of hob, and not one
+    /// of the system.
     ///
     /// # Errors
     /// A disk error. The last state is still there.
-    pub fn store(&self, state: &RunState, events: &[RunEvent]) -> io::Result<()> {
+    pub fn store(&self, state: &RunState, events: &[RunEvent], must_sync: bool) -> io::Result<()> {
         let mut lines = Vec::new();
         for event in events {
             serde_json::to_writer(&mut lines, event)?;
@@ -144,10 +145,14 @@ impl StoredRun {
         let mut file =
             fs::OpenOptions::new().create(true).append(true).open(self.folder.join(EVENTS))?;
         file.write_all(&lines)?;
-        file.sync_data()?;
+        if must_sync {
+            file.sync_data()?;
+        }
         let mut next = tempfile::NamedTempFile::new_in(&self.folder)?;
         serde_json::to_writer(&mut next, state)?;
-        next.as_file().sync_data()?;
+        if must_sync {
+            next.as_file().sync_data()?;
+        }
         next.persist(self.folder.join(STATE)).map_err(|error| error.error)?;
         Ok(())
     }
@@ -203,7 +208,7 @@ mod tests {
         let stored = store.create("run-1").expect("a run");
         let mut state = run();
         let first = events(step(&mut state, &[], Input::Start, Now::default()));
-        stored.store(&state, &first).expect("stored");
+        stored.store(&state, &first, true).expect("stored");
         assert_eq!(store.read("run-1").expect("a state"), state);
         assert_eq!(store.events("run-1").expect("events"), first);
         assert_eq!(store.open("run-1").expect_err("locked").kind(), io::ErrorKind::ResourceBusy);
@@ -214,8 +219,8 @@ mod tests {
         let before = state.clone();
         // The process ended after it had written the events, and before the state.
         let lost = events(step(&mut state, &[], Input::Cancel, Now::default()));
-        stored.store(&before, &lost).expect("stored");
-        stored.store(&state, &lost).expect("stored again");
+        stored.store(&before, &lost, true).expect("stored");
+        stored.store(&state, &lost, true).expect("stored again");
         let all = store.events("run-1").expect("events");
         assert_eq!(all.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert_eq!(store.list().expect("a list").len(), 1);

@@ -168,7 +168,7 @@ fn start(args: &RunArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     let state = RunState::new(team, uuid::Uuid::now_v7().to_string(), task);
     let stored =
         store.create(&state.run_id).map_err(|error| Failure::io("cannot store the run", &error))?;
-    stored.store(&state, &[]).map_err(|error| Failure::io("cannot store the run", &error))?;
+    stored.store(&state, &[], true).map_err(|error| Failure::io("cannot store the run", &error))?;
     running::keep_workspace(stored.folder(), &workspace)?;
     if args.detach {
         let folder = stored.folder().to_owned();

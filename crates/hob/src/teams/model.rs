@@ -188,8 +188,8 @@ impl StreamHost {
 }
 
 impl RunHost for StreamHost {
-    fn store(&self, run: &RunState, events: &[RunEvent]) -> io::Result<()> {
-        self.stored.store(run, events)?;
+    fn store(&self, run: &RunState, events: &[RunEvent], must_sync: bool) -> io::Result<()> {
+        self.stored.store(run, events, must_sync)?;
         run.clone_into(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(())
     }

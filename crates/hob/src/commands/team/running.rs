@@ -115,8 +115,8 @@ struct Host {
 }
 
 impl RunHost for Host {
-    fn store(&self, state: &RunState, events: &[RunEvent]) -> io::Result<()> {
-        self.stored.store(state, events)
+    fn store(&self, state: &RunState, events: &[RunEvent], must_sync: bool) -> io::Result<()> {
+        self.stored.store(state, events, must_sync)
     }
 
     fn show(&self, event: &RunEvent) {
