@@ -120,7 +120,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w") as log:
         server = Server("hob", [os.environ["HOB"], "serve", "--listen", "127.0.0.1:{port}"], log)
         try:
-            server.wait_until("/ready")
+            server.wait_until("/health")
             engines = [Hob(server.port), Peer(weights(pathlib.Path(folder)))]
             print("| hob / faster-whisper | recordings | language detected | word errors, % | translation: words shared with the English prompt (F1) |")
             print("|---|---|---|---|---|")
