@@ -172,15 +172,7 @@ mod tests {
             "required": ["path"],
             "additionalProperties": false,
         });
-        let (name, description) = ("read".to_owned(), String::new());
-        ToolSpec {
-            name,
-            description,
-            schema,
-            class: ToolClass::Read,
-            command_field: None,
-            is_foreign: false,
-        }
+        ToolSpec::new("read", "", schema, ToolClass::Read)
     }
 
     #[test]

@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::tool::{ToolClass, ToolSpec};
 pub use files::{ReadFile, WriteFile};
-pub use sandbox::{Sandbox, SandboxError};
 pub use services::SystemctlStatus;
 pub use shell::Shell;
 
@@ -26,8 +25,7 @@ pub fn spec_of<Arguments: JsonSchema>(name: &str, description: &str, class: Tool
     if let Some(members) = schema.as_object_mut() {
         members.remove("title");
     }
-    let (name, description) = (name.to_owned(), description.to_owned());
-    ToolSpec { name, description, schema, class, command_field: None, is_foreign: false }
+    ToolSpec::new(name, description, schema, class)
 }
 
 /// Arguments that were checked against the schema of `Arguments`.

@@ -103,10 +103,12 @@ impl Driver<'_> {
                     self.call(state, id, &model, *request).await
                 }
                 Some(Effect::RunTool { call }) => self.run_tool(call).await,
-                Some(Effect::Ask { approval }) => match self.ask(state).await {
-                    Some(is_approved) => Input::Resolved { approval, is_approved },
-                    None => return Ok(state.status),
-                },
+                Some(Effect::Ask { approval }) => {
+                    let Some(is_approved) = self.ask(state).await else { return Ok(state.status) };
+                    // A person's time does not count against the budget.
+                    last = Instant::now();
+                    Input::Resolved { approval, is_approved }
+                }
                 Some(Effect::Finish | Effect::Emit(_)) | None => return Ok(state.status),
             };
         }
@@ -188,9 +190,7 @@ impl Driver<'_> {
                     (u64::from(usage.prompt_tokens), u64::from(usage.completion_tokens));
                 let target = trace.snapshot().target.unwrap_or_else(|| name.to_owned());
                 return Ok(ModelAnswer {
-                    cost: None,
                     ms: begun.elapsed().as_millis() as u64,
-                    finish: completion.finish,
                     text: collected.text,
                     calls: collected.calls.into_iter().map(CollectedCall::finished).collect(),
                     prompt_tokens,
@@ -300,3 +300,6 @@ fn unix_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
 }
+
+#[cfg(test)]
+mod tests;

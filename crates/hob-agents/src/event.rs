@@ -52,15 +52,7 @@ pub enum EventKind {
     #[serde(rename = "model.failed")]
     ModelFailed { error: String },
     #[serde(rename = "model.answered")]
-    ModelAnswered {
-        target: String,
-        prompt_tokens: u64,
-        answer_tokens: u64,
-        ms: u64,
-        /// US dollars, where the alias has a price.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<f64>,
-    },
+    ModelAnswered { target: String, prompt_tokens: u64, answer_tokens: u64, ms: u64 },
     /// A piece of an answer. Not stored.
     #[serde(rename = "model.delta")]
     ModelDelta { kind: DeltaKind, text: String },

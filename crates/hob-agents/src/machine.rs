@@ -5,7 +5,7 @@
 mod calls;
 mod prompt;
 
-use hob_core::chat::{ChatRequest, FinishReason, Message, Role, ToolCall};
+use hob_core::chat::{ChatRequest, Message, Role, ToolCall};
 
 use crate::event::{EventKind, RunEvent};
 use crate::state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used};
@@ -59,11 +59,8 @@ pub enum Input {
 pub struct ModelAnswer {
     pub text: String,
     pub calls: Vec<ToolCall>,
-    pub finish: FinishReason,
     pub prompt_tokens: u64,
     pub answer_tokens: u64,
-    /// US dollars, where the alias has a price.
-    pub cost: Option<f64>,
     /// The model that answered, which an alias chose.
     pub target: String,
     /// Milliseconds from the request to the end of the answer.
@@ -133,7 +130,6 @@ impl AgentFrame {
             turns: 0,
             calls: std::collections::VecDeque::new(),
             repeats: std::collections::BTreeMap::new(),
-            invalid_calls: 0,
             empty_answers: 0,
             is_tainted: false,
             is_last_turn: false,
@@ -259,9 +255,6 @@ impl Step<'_> {
         if let Some(limit) = budget.tokens.filter(|limit| tokens >= *limit) {
             return Some((format!("{limit} tokens"), format!("{tokens} tokens")));
         }
-        if let Some(limit) = budget.cost.filter(|limit| used.cost >= *limit) {
-            return Some((format!("{limit} US dollars"), format!("{:.4} US dollars", used.cost)));
-        }
         let is_late = used.time_s >= budget.time_s as f64;
         is_late.then(|| (format!("{} s", budget.time_s), format!("{:.0} s", used.time_s)))
     }
@@ -334,9 +327,8 @@ impl Step<'_> {
         let used = &mut self.state.used;
         used.prompt_tokens += answer.prompt_tokens;
         used.answer_tokens += answer.answer_tokens;
-        used.cost += answer.cost.unwrap_or_default();
-        let ModelAnswer { target, prompt_tokens, answer_tokens, cost, ms, .. } = answer;
-        self.emit(EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, ms, cost });
+        let ModelAnswer { target, prompt_tokens, answer_tokens, ms, .. } = answer;
+        self.emit(EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, ms });
         let text = answer.text.trim().to_owned();
         let Some(frame) = self.state.stack.last_mut() else { return };
         if !text.is_empty() {

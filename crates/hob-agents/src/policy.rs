@@ -87,8 +87,7 @@ mod tests {
 
     fn tool(class: ToolClass) -> ToolSpec {
         let command_field = (class == ToolClass::Execute).then_some("command");
-        let (name, description) = ("tool".to_owned(), String::new());
-        ToolSpec { name, description, schema: json!({}), class, command_field, is_foreign: false }
+        ToolSpec { command_field, ..ToolSpec::new("tool", "", json!({}), class) }
     }
 
     /// `r`un, `a`sk or refuse (`x`), for read, network, write, system, and for the commands that are unknown, allowed,

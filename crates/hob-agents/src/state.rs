@@ -43,8 +43,6 @@ pub struct AgentFrame {
     pub calls: VecDeque<ToolCall>,
     /// How often each call, with its arguments, was made in this frame.
     pub repeats: BTreeMap<String, u32>,
-    /// Calls that were wrong, one after the other.
-    pub invalid_calls: u32,
     /// Empty answers, one after the other.
     pub empty_answers: u32,
     /// The agent has read text of others: a page, or a server's output.
@@ -91,8 +89,6 @@ pub struct Used {
     pub turns: u32,
     pub prompt_tokens: u64,
     pub answer_tokens: u64,
-    /// US dollars.
-    pub cost: f64,
     /// Seconds at work, over all processes.
     pub time_s: f64,
 }

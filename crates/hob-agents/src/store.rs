@@ -99,20 +99,28 @@ impl RunStore {
         Ok(events)
     }
 
-    /// All runs, the newest first. Ids of version 7 are in the order of time.
+    /// The ids of all runs, the newest first: ids of version 7 are in the order of time.
     ///
     /// # Errors
     /// The folder cannot be listed.
-    pub fn list(&self) -> io::Result<Vec<RunState>> {
+    pub fn ids(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let mut names: Vec<String> =
+        let mut ids: Vec<String> =
             entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-        names.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(names.iter().filter_map(|name| self.read(name).ok()).collect())
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(ids)
+    }
+
+    /// The last states of all runs that can be read, the newest first.
+    ///
+    /// # Errors
+    /// The folder cannot be listed.
+    pub fn list(&self) -> io::Result<Vec<RunState>> {
+        Ok(self.ids()?.iter().filter_map(|id| self.read(id).ok()).collect())
     }
 
     /// Whether a process works on the run.

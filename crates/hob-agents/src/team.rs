@@ -47,9 +47,6 @@ pub struct Budget {
     /// Tokens of all prompts and answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// In US dollars, by the prices of the aliases.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost: Option<f64>,
     /// Seconds since the start of the run.
     pub time_s: u64,
     /// With this many turns left, hob tells the model.
@@ -58,7 +55,7 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { turns: 40, tokens: None, cost: None, time_s: 15 * 60, nudge_at: 3 }
+        Budget { turns: 40, tokens: None, time_s: 15 * 60, nudge_at: 3 }
     }
 }
 

@@ -42,6 +42,19 @@ pub struct ToolSpec {
     pub is_foreign: bool,
 }
 
+impl ToolSpec {
+    /// A tool without commands, whose output is hob's own.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        schema: Value,
+        class: ToolClass,
+    ) -> ToolSpec {
+        let (name, description) = (name.into(), description.into());
+        ToolSpec { name, description, schema, class, command_field: None, is_foreign: false }
+    }
+}
+
 /// The result of a call, as the model reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolOutput {

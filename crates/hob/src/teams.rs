@@ -137,12 +137,6 @@ impl Teams {
         }
         teams.into_iter().collect()
     }
-
-    /// Tools that agents name and hob does not have.
-    pub(crate) fn unknown_tools(&self, team: &Team) -> Vec<String> {
-        let named = team.agents.iter().flat_map(|agent| &agent.tools);
-        named.filter(|name| !tools::NAMES.contains(&name.as_str())).cloned().collect()
-    }
 }
 
 fn read(path: &Path) -> CliResult<Team> {
@@ -152,11 +146,19 @@ fn read(path: &Path) -> CliResult<Team> {
 }
 
 fn parse(text: &str, name: &str, path: &Path) -> CliResult<Team> {
-    Team::parse(text, name).map_err(|error| {
+    let team = Team::parse(text, name).map_err(|error| {
         let place = format!("{}:{}:{}", path.display(), error.line, error.column);
         Failure::usage(format!("{place}: {}", error.reason))
             .hint("`hob team schema` says what a team file takes")
-    })
+    })?;
+    let named = team.agents.iter().flat_map(|agent| &agent.tools);
+    match named.into_iter().find(|name| !tools::NAMES.contains(&name.as_str())) {
+        None => Ok(team),
+        Some(unknown) => {
+            Err(Failure::usage(format!("{}: there is no tool '{unknown}'", path.display()))
+                .hint(format!("tools are {}", tools::NAMES.join(", "))))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -168,7 +170,7 @@ mod tests {
         let teams = Teams::in_folder(PathBuf::from("nowhere"));
         for (name, team) in teams.all() {
             let team = team.expect(&name);
-            assert_eq!((team.id.as_str(), teams.unknown_tools(&team)), (name.as_str(), Vec::new()));
+            assert_eq!(team.id, name);
         }
         let missing = teams.find("devop").expect_err("no such team");
         assert_eq!(missing.hint.as_deref(), Some("did you mean devops?"));

@@ -34,14 +34,14 @@ const READABLE: [&str; 18] = [
 
 /// A way to run commands that can change nothing but the workspace.
 #[derive(Clone, Debug)]
-pub struct Sandbox {
+pub(super) struct Sandbox {
     bwrap: PathBuf,
     workspace: PathBuf,
 }
 
 /// Why commands cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SandboxError {
+pub(super) enum SandboxError {
     #[error("there is no sandbox for commands: install bubblewrap (`bwrap`)")]
     Missing,
     #[error("the sandbox for commands does not work on this machine: {0}")]
@@ -53,7 +53,10 @@ impl Sandbox {
     ///
     /// # Errors
     /// bubblewrap is not installed, or this machine does not let it work.
-    pub async fn probe(bwrap: Option<PathBuf>, workspace: &Path) -> Result<Sandbox, SandboxError> {
+    pub(super) async fn probe(
+        bwrap: Option<PathBuf>,
+        workspace: &Path,
+    ) -> Result<Sandbox, SandboxError> {
         let bwrap = bwrap.ok_or(SandboxError::Missing)?;
         let workspace =
             workspace.canonicalize().map_err(|error| SandboxError::Broken(error.to_string()))?;

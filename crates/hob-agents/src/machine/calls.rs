@@ -42,8 +42,7 @@ impl Step<'_> {
                 "this call was made too often with the same arguments; do something else",
             );
         }
-        let Some(frame) = self.state.stack.last_mut() else { return };
-        frame.invalid_calls = 0;
+        let Some(frame) = self.state.stack.last() else { return };
         let agent = self.state.team.agent(&frame.agent);
         let other = agent.and_then(|agent| {
             let handoff = agent.handoff_of(&call.name).map(|name| (name.to_owned(), true));
@@ -61,9 +60,6 @@ impl Step<'_> {
         let (call_id, name) = (call.id.clone(), call.name.clone());
         self.emit(EventKind::ToolInvalid { call_id, name, reason: reason.to_owned() });
         self.answer_call(&call.id, &format!("Error: {reason}"));
-        if let Some(frame) = self.state.stack.last_mut() {
-            frame.invalid_calls += 1;
-        }
     }
 
     fn answer_call(&mut self, call_id: &str, text: &str) {

@@ -146,7 +146,7 @@ fn handoff_spec(agent: &Agent) -> ToolSpec {
     let schema = json!({
         "type": "object", "properties": { "brief": brief }, "additionalProperties": false,
     });
-    internal(handoff_name(&agent.name), description, schema)
+    ToolSpec::new(handoff_name(&agent.name), description, schema, ToolClass::Read)
 }
 
 fn delegate_spec(agent: &Agent) -> ToolSpec {
@@ -169,18 +169,7 @@ fn delegate_spec(agent: &Agent) -> ToolSpec {
         "required": ["goal", "context", "constraints", "inputs", "expected_output", "on_failure"],
         "additionalProperties": false,
     });
-    internal(delegate_name(&agent.name), description, schema)
-}
-
-fn internal(name: String, description: String, schema: Value) -> ToolSpec {
-    ToolSpec {
-        name,
-        description,
-        schema,
-        class: ToolClass::Read,
-        command_field: None,
-        is_foreign: false,
-    }
+    ToolSpec::new(delegate_name(&agent.name), description, schema, ToolClass::Read)
 }
 
 pub(super) fn request(frame: &AgentFrame, tools: &[ToolSpec]) -> ChatRequest {

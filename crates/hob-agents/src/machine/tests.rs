@@ -50,14 +50,7 @@ fn tools() -> Vec<ToolSpec> {
                 json!({ "type": "object", "properties": { "command": { "type": "string" } } });
             let command_field = (name == "run").then_some("command");
             let is_foreign = name == "look";
-            ToolSpec {
-                name: name.to_owned(),
-                description: String::new(),
-                schema,
-                class,
-                command_field,
-                is_foreign,
-            }
+            ToolSpec { command_field, is_foreign, ..ToolSpec::new(name, "", schema, class) }
         })
         .collect()
 }
@@ -109,10 +102,8 @@ impl Run {
         let answer = ModelAnswer {
             text: text.to_owned(),
             calls: calls.iter().enumerate().map(call).collect(),
-            finish: FinishReason::Stop,
             prompt_tokens: 100,
             answer_tokens: 10,
-            cost: Some(0.01),
             target: "t".to_owned(),
             ms: 5,
         };

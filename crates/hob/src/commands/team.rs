@@ -16,7 +16,7 @@ use crate::globals::Globals;
 use crate::printer::{Printer, harmless, table};
 use crate::running_server::ServerOption;
 use crate::settings::Overrides;
-use crate::teams::{Teams, tools, tree};
+use crate::teams::{Teams, tree};
 use running::{Decision, RunSetup};
 
 /// Longest task in bytes.
@@ -251,15 +251,6 @@ fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
     }
     for (_, team) in &checked {
         let Ok(team) = team else { continue };
-        let unknown = teams.unknown_tools(team);
-        if !unknown.is_empty() {
-            return Err(Failure::usage(format!(
-                "{}: there is no tool {}",
-                team.id,
-                unknown.join(", ")
-            ))
-            .hint(format!("tools are {}", tools::NAMES.join(", "))));
-        }
         app.printer.note(format_args!(
             "{}: {} agents, models {}",
             team.id,
@@ -318,8 +309,8 @@ fn cancel(run: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
 
 /// The run with this id, or the only one whose id ends so.
 fn found(wanted: &str, store: &RunStore) -> CliResult<String> {
-    let runs = store.list().map_err(|error| Failure::io("cannot list the runs", &error))?;
-    let mut ids = runs.into_iter().map(|run| run.run_id).filter(|id| id.ends_with(wanted));
+    let runs = store.ids().map_err(|error| Failure::io("cannot list the runs", &error))?;
+    let mut ids = runs.into_iter().filter(|id| id.ends_with(wanted));
     match (ids.next(), ids.next()) {
         (Some(id), None) => Ok(id),
         (Some(_), Some(_)) => {

@@ -123,11 +123,8 @@ impl ChatModel for TeamModel {
             let stored = self.store.create(&run.run_id).map_err(failed)?;
             let workspace = stored.folder().join("files");
             std::fs::create_dir(&workspace).map_err(failed)?;
-            let tools = self
-                .setup
-                .tools(&workspace, Arc::clone(&self.models) as _)
-                .await
-                .map_err(failed)?;
+            let tools =
+                self.setup.tools(&workspace, Arc::clone(&self.models) as _).map_err(failed)?;
             let host = Arc::new(StreamHost {
                 shared: Mutex::default(),
                 stored,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_agents::builtin::{ReadFile, Sandbox, Shell, SystemctlStatus, WriteFile, spec_of};
+use hob_agents::builtin::{ReadFile, Shell, SystemctlStatus, WriteFile, spec_of};
 use hob_agents::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
@@ -51,16 +51,15 @@ impl ToolSetup {
     ///
     /// # Errors
     /// The workspace cannot be opened.
-    pub(crate) async fn tools(
+    pub(crate) fn tools(
         &self,
         workspace: &Path,
         models: Arc<dyn ListModels>,
     ) -> io::Result<Vec<Arc<dyn AgentTool>>> {
-        let sandbox = Sandbox::probe(self.bwrap.clone(), workspace).await;
         Ok(vec![
             Arc::new(ReadFile::new(workspace)?),
             Arc::new(WriteFile::new(workspace)?),
-            Arc::new(Shell::new(sandbox)),
+            Arc::new(Shell::new(self.bwrap.clone(), workspace)),
             Arc::new(GetUrl::default()),
             Arc::new(HttpProbe::new(self.probe_hosts.clone())),
             Arc::new(SystemctlStatus::default()),

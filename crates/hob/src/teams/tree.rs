@@ -3,6 +3,7 @@
 
 use hob_agents::{EventKind, RunEvent, RunState, TeamRunStatus};
 
+use crate::printer::count_text;
 /// Longest text of an event in characters.
 const SHOWN_MAX: usize = 100;
 
@@ -65,9 +66,9 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
 pub(crate) fn summary(state: &RunState) -> String {
     let used = &state.used;
     format!(
-        "{}: {} turns, {} + {} tokens, {:.1} s; run {}",
+        "{}: {}, {} + {} tokens, {:.1} s; run {}",
         status_text(state.status),
-        used.turns,
+        count_text(used.turns as usize, "turn"),
         used.prompt_tokens,
         used.answer_tokens,
         used.time_s,

@@ -66,8 +66,7 @@ pub(super) async fn drive(
     let models = Arc::new(signals.or(RemoteModels::of(remote)).await?);
     note_default_model(&models, &state, app);
     let opened = |error| Failure::io(format!("cannot open {}", workspace.display()), &error);
-    let tools =
-        ToolSetup::of(app).tools(&workspace, Arc::clone(&models) as _).await.map_err(opened)?;
+    let tools = ToolSetup::of(app).tools(&workspace, Arc::clone(&models) as _).map_err(opened)?;
     let pid = stored.folder().join(PID);
     std::fs::write(&pid, std::process::id().to_string())
         .map_err(|error| Failure::io("cannot store the run", &error))?;

@@ -1,0 +1,114 @@
+//! Runs with scripted models: a model that hangs, and a disk that is full.
+
+use std::sync::Mutex;
+
+use futures::{FutureExt, TryStreamExt};
+use hob_core::ChatModel as _;
+use serde_json::Value;
+
+use super::*;
+use crate::script::ScriptModel;
+use crate::team::Team;
+use crate::tool::ToolClass;
+
+const TEAM: &str = "entry = \"lead\"\n[[agent]]\nname = \"lead\"\nmodel = \"m\"\nhandoffs = [\"helper\"]\ntools = [\"save\"]\n\
+                    [[agent]]\nname = \"helper\"\nmodel = \"m\"\n";
+
+struct Scripted(ScriptModel);
+
+impl AgentModels for Scripted {
+    fn chat<'m>(
+        &'m self,
+        _: &'m str,
+        request: ChatRequest,
+    ) -> BoxFuture<'m, Result<AnswerStream, String>> {
+        let answer = self.0.chat(request);
+        async move {
+            let stream = answer.await.map_err(|error| error.to_string())?;
+            Ok(stream.map_err(|error| error.to_string()).boxed())
+        }
+        .boxed()
+    }
+}
+
+/// Counts its calls.
+struct Save(ToolSpec, Mutex<u32>);
+
+impl AgentTool for Save {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call(&self, _: Value) -> BoxFuture<'_, ToolOutput> {
+        *self.1.lock().expect("a number") += 1;
+        async { ToolOutput::ok("saved") }.boxed()
+    }
+}
+
+/// A disk that is full from this number of events on.
+struct Disk {
+    events_max: u64,
+    shown: Mutex<Vec<EventKind>>,
+    synced: Mutex<u32>,
+}
+
+impl RunHost for Disk {
+    fn store(&self, state: &RunState, _: &[RunEvent], must_sync: bool) -> io::Result<()> {
+        *self.synced.lock().expect("a number") += u32::from(must_sync);
+        if state.seq > self.events_max { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    fn show(&self, event: &RunEvent) {
+        self.shown.lock().expect("a list").push(event.what.clone());
+    }
+
+    fn ask<'h>(&'h self, _: &'h ToolCall, _: &'h str) -> BoxFuture<'h, Option<bool>> {
+        async { None }.boxed()
+    }
+}
+
+struct Driven {
+    ended: io::Result<TeamRunStatus>,
+    disk: Disk,
+    saved: u32,
+}
+
+async fn driven(script: &str, events_max: u64) -> Driven {
+    let save = ToolSpec::new("save", "", serde_json::json!({ "type": "object" }), ToolClass::Write);
+    let save = Arc::new(Save(save, Mutex::default()));
+    let tools: [Arc<dyn AgentTool>; 1] = [Arc::clone(&save) as _];
+    let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
+    let disk = Disk { events_max, shown: Mutex::default(), synced: Mutex::default() };
+    let driver =
+        Driver { models: &models, tools: &tools, host: &disk, watchdog: Watchdog::default() };
+    let team = Team::parse(TEAM, "t").expect("a team");
+    let mut state = RunState::new(team, "run".to_owned(), "Task".to_owned());
+    let ended = driver.drive(&mut state).await;
+    let saved = *save.1.lock().expect("a number");
+    Driven { ended, disk, saved }
+}
+
+const SAVE: &str = r#"{"reply": {"tool_calls": [{"name": "save"}]}}
+{"reply": {"content": "Done."}}"#;
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_hangs_is_given_up_and_the_run_goes_on() {
+    let script = r#"{"reply": {"tool_calls": [{"name": "transfer_to_helper"}]}}
+{"reply": {"content": "Well", "stall": true}}
+{"when": {"last": "sent nothing for 30 s"}, "reply": {"content": "Without help."}}"#;
+    let Driven { ended, disk, .. } = driven(script, u64::MAX).await;
+    assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
+    let shown = disk.shown.into_inner().expect("a list");
+    let output = EventKind::MessageOutput { text: "Without help.".to_owned() };
+    assert!(shown.contains(&output), "{shown:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_is_not_done() {
+    let Driven { ended, saved, .. } = driven(SAVE, 4).await;
+    assert_eq!((ended.expect_err("full").kind(), saved), (io::ErrorKind::StorageFull, 0));
+    let Driven { ended, disk, saved } = driven(SAVE, u64::MAX).await;
+    assert_eq!((ended.expect("stored"), saved), (TeamRunStatus::Completed, 1));
+    let synced = disk.synced.into_inner().expect("a number");
+    assert_eq!(synced, 3, "before the call, after it, and at the end");
+}
