@@ -31,10 +31,10 @@ enum Verb {
 #[command(after_help = AFTER_HELP)]
 struct BuildArgs {
     /// Folder of records
-    #[arg(long, default_value = RECORDS, value_name = "DIR")]
+    #[arg(long, default_value = RECORDS, value_name = "FOLDER")]
     records: PathBuf,
     /// Folder of plans; the page lists their cells that are not measured yet
-    #[arg(long, default_value = PLANS, value_name = "DIR")]
+    #[arg(long, default_value = PLANS, value_name = "FOLDER")]
     plans: PathBuf,
     /// Request log, for the waits of real requests [default: the one of this machine]
     #[arg(long, value_name = "FILE")]
@@ -46,7 +46,7 @@ struct BuildArgs {
     #[arg(long)]
     without_published: bool,
     /// Folder to write
-    #[arg(long, default_value = "site", value_name = "DIR")]
+    #[arg(long, default_value = "site", value_name = "FOLDER")]
     out: PathBuf,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, num_args = 1.., value_name = "BASE")]
     against: Vec<String>,
     /// Folder to look for ids in
-    #[arg(long, default_value = RECORDS, value_name = "DIR")]
+    #[arg(long, default_value = RECORDS, value_name = "FOLDER")]
     pub(super) records: PathBuf,
     /// The least difference that matters [default: 2 for paired runs, 5 for others]
     #[arg(long, value_name = "PCT", value_parser = threshold)]

@@ -24,7 +24,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, default_value = "auto", value_parser = format)]
     format: AnyFormat,
     /// Folder for the records
-    #[arg(long, default_value = RECORDS, value_name = "DIR")]
+    #[arg(long, default_value = RECORDS, value_name = "FOLDER")]
     out: PathBuf,
     /// Show what would be imported, and write nothing
     #[arg(long)]

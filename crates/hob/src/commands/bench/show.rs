@@ -18,7 +18,7 @@ pub(crate) struct ShowArgs {
     #[arg(value_name = "ID|FILE")]
     which: String,
     /// The folder to look for ids in
-    #[arg(long, default_value = RECORDS, value_name = "DIR")]
+    #[arg(long, default_value = RECORDS, value_name = "FOLDER")]
     records: PathBuf,
     /// Print the record as JSON
     #[arg(long)]
