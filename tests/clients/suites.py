@@ -1,7 +1,7 @@
 """Starts hob servers, runs each suite against the server that it needs, and adds up the results.
 
 One server gives fixed answers and requires a key. The tests of openai's source package use it. Another server
-runs the real small model, and a third one speaks and hears over Wyoming. All traffic stays on loopback.
+runs the real small model, a third one speaks and hears over Wyoming, and a fourth one follows a script. All traffic stays on loopback.
 """
 
 import contextlib
@@ -34,8 +34,10 @@ transcription_port = {transcription}
 [alias.narrator]
 to = ["kokoro"]
 """
+# Answers as a script says.
+SCRIPTED = f'[chat]\nload = "first_request"\n[dev.scripts]\nscripted = "{HERE}/agents.jsonl"\n'
 # Time limits that end a hanging test. They are long because the machine may be busy.
-SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300, "wyoming": 600}
+SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300, "wyoming": 600, "agents": 300}
 START_SECONDS_MAX = 300
 
 
@@ -122,19 +124,20 @@ def main(sources, wanted):
             # Starts one after the other. If both create the request log of a new home at once, one may find it locked.
             ports = {"speech": free_port(), "transcription": free_port()}
             wyoming = WYOMING.format(**ports)
-            for name, config, key in [("conformance", CONFORMANCE, KEY), ("real", REAL, None), ("wyoming", wyoming, None)]:
+            for name, config, key in [("conformance", CONFORMANCE, KEY), ("real", REAL, None), ("wyoming", wyoming, None), ("scripted", SCRIPTED, None)]:
                 servers.append(Hob(name, config, folder, key))
                 servers[-1].wait()
             environment = os.environ | {
                 "TMPDIR": folder, "TEST_API_BASE_URL": f"{servers[0].url}/v1", "HOB_KEYED_URL": servers[0].url,
                 "HOB_KEY": KEY, "HOB_URL": servers[1].url, "HOB_WYOMING_URL": servers[2].url,
-                "HOB_WYOMING_SPEECH": str(ports["speech"]), "HOB_WYOMING_TRANSCRIPTION": str(ports["transcription"]),
+                "HOB_WYOMING_SPEECH": str(ports["speech"]), "HOB_WYOMING_TRANSCRIPTION": str(ports["transcription"]), "HOB_SCRIPTED_URL": servers[3].url,
             }
             suites = {
                 "official": lambda: run_official(sources, environment),
                 "python": lambda: run_pytest("python", ["real/test_openai.py", "real/test_realtime.py", "real/test_openapi.py", "real/test_valid.py"], environment),
                 "ollama": lambda: run_pytest("ollama", ["real/test_ollama.py"], environment),
                 "javascript": lambda: run_node("javascript", ["openai.test.mjs"], environment),
+                "agents": lambda: run_pytest("agents", ["real/test_agents.py"], environment),
                 "wyoming": lambda: run_pytest("wyoming", ["real/test_wyoming.py"], environment),
             }
             for name in wanted or suites:

@@ -124,6 +124,15 @@ pub(crate) enum ApiError {
          asked"
     )]
     NoSuchRequest { id: String },
+    #[error(
+        "no {what} '{id}' is stored here: hob keeps those of its latest requests in memory, for the key that made them"
+    )]
+    NotStored { what: &'static str, id: String },
+    #[error(
+        "no response '{id}' is stored here: it was not stored, or is too old, or hob was started again since; send the \
+         conversation as 'input'"
+    )]
+    NoPrevious { id: String },
     #[error(transparent)]
     Fit(#[from] Unanswerable),
     #[error("the prediction failed; see hob's log")]
@@ -195,6 +204,7 @@ impl ApiError {
             | ApiError::BadForm { .. }
             | ApiError::Fit(Unanswerable::Unreadable { .. } | Unanswerable::Impossible { .. })
             | ApiError::PathNotUtf8
+            | ApiError::NoPrevious { .. }
             | ApiError::BodyBrokenOff => StatusCode::BAD_REQUEST,
             ApiError::Model(error) | ApiError::TooLong { error, .. } => status_of(error),
             ApiError::Encode(
@@ -210,6 +220,7 @@ impl ApiError {
             ApiError::UnknownModel(_)
             | ApiError::Fit(Unanswerable::Unknown { .. })
             | ApiError::NoSuchPath { .. }
+            | ApiError::NotStored { .. }
             | ApiError::NoSuchRequest { .. } => StatusCode::NOT_FOUND,
             ApiError::NoSpeechModel
             | ApiError::NoChatModel
@@ -296,6 +307,7 @@ impl ApiError {
             }
             ApiError::Unsupported { field, .. } | ApiError::TooLong { field, .. } => Some(field),
             ApiError::WholeTooLong { .. } | ApiError::AnswerTooLarge { .. } => Some("stream"),
+            ApiError::NoPrevious { .. } => Some("previous_response_id"),
             _ => None,
         }
     }
@@ -324,6 +336,8 @@ impl ApiError {
                 Some("model_not_found")
             }
             ApiError::NoSuchRequest { .. } => Some("request_not_found"),
+            ApiError::NotStored { .. } => Some("not_found"),
+            ApiError::NoPrevious { .. } => Some("previous_response_not_found"),
             ApiError::Unsupported { .. } => Some("unsupported_parameter"),
             ApiError::NoSpeechModel | ApiError::NoChatModel | ApiError::NoTranscriptModel => {
                 Some("no_target")

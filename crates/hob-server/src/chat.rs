@@ -46,18 +46,18 @@ pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
     let (start, limits) = start(&context, guards, resolved, (requests, body.delivery));
     match body.delivery {
         ChatDelivery::Whole => {
-            let answer = ChatAnswer::new(head, body.choices, body.calls);
-            whole(start.start().await?, answer, ignored).await
+            let mut answer = ChatAnswer::new(head, body.choices, body.calls);
+            whole(start.start().await?, &mut answer, ignored).await
         }
         ChatDelivery::Events(usage) => {
             let chunks = ChatChunks::new(head, body.choices, body.calls, usage);
             let loading = body.tells_loading.then(|| Arc::clone(&start.model));
-            streamed(&limits, start, loading, (chunks, ignored)).await
+            streamed(&limits, start, loading, (OpenAi(chunks), ignored)).await
         }
     }
 }
 
-/// A request on either of OpenAI's routes, ready to be sent.
+/// A request on one of OpenAI's routes, ready to be sent.
 pub(crate) fn start(
     context: &RequestContext,
     guards: RequestGuards,
@@ -76,7 +76,7 @@ pub(crate) fn start(
 
 pub(crate) async fn whole(
     mut answer: Answer<Chat>,
-    mut collected: impl CollectedAnswer,
+    collected: &mut impl CollectedAnswer,
     ignored: &[String],
 ) -> Result<Response, ApiError> {
     answer.collect(|choice, event| collected.add(choice, event)).await?;
@@ -92,7 +92,7 @@ pub(crate) async fn streamed(
     limits: &Limits,
     start: ChatStart,
     loading: Option<Arc<RegisteredModel<Chat>>>,
-    (chunks, ignored): (impl AnswerChunks + Send + 'static, &[String]),
+    (format, ignored): (impl ChatFormat, &[String]),
 ) -> Result<Response, ApiError> {
     let early = if loading.is_some() { LOADING_AFTER } else { limits.early_headers_after };
     let alias = start.start.name.clone();
@@ -109,7 +109,7 @@ pub(crate) async fn streamed(
         }
     };
     insert_ignored(&mut headers, ignored);
-    let body = stream_body(answer, OpenAi(chunks), limits.keep_alive_every);
+    let body = stream_body(answer, format, limits.keep_alive_every);
     Ok((headers, body).into_response())
 }
 
@@ -162,8 +162,8 @@ fn has_pictures(prompt: &Prompt) -> bool {
     }
 }
 
-/// OpenAI's events, for both routes.
-struct OpenAi<C>(C);
+/// OpenAI's events, for chat and for completions.
+pub(crate) struct OpenAi<C>(pub(crate) C);
 
 impl<C: AnswerChunks + Send + 'static> ChatFormat for OpenAi<C> {
     fn event(&mut self, choice: u32, event: ChatEvent) -> String {

@@ -7,7 +7,7 @@ use hob_core::{Chat, Timeouts};
 use hob_wire::{ChatDelivery, CompletionAnswer, CompletionChunks, parse_completion};
 
 use crate::api_error::ApiError;
-use crate::chat::{check, head, start, streamed, whole, without_effect};
+use crate::chat::{OpenAi, check, head, start, streamed, whole, without_effect};
 use crate::chat_answer::seeded;
 use crate::request_body::{Intake, read_request};
 
@@ -27,13 +27,13 @@ pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
     match body.delivery {
         ChatDelivery::Whole => {
             let answer = CompletionAnswer::new(head, &prefixes, each);
-            let answer = if tells_prompts { answer.with_prompt_tokens() } else { answer };
-            whole(start.start().await.map_err(about)?, answer, ignored).await
+            let mut answer = if tells_prompts { answer.with_prompt_tokens() } else { answer };
+            whole(start.start().await.map_err(about)?, &mut answer, ignored).await
         }
         ChatDelivery::Events(usage) => {
             let chunks = CompletionChunks::new(head, &prefixes, each, usage);
             let chunks = if tells_prompts { chunks.with_prompt_tokens() } else { chunks };
-            streamed(&limits, start, None, (chunks, ignored)).await.map_err(about)
+            streamed(&limits, start, None, (OpenAi(chunks), ignored)).await.map_err(about)
         }
     }
 }

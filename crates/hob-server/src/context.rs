@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::realtime_shared::RealtimeShared;
 use crate::reloadable_state::Configuration;
+use crate::response_store::ResponseStore;
 
 /// Number of hob servers that the request has passed through. Two that point at each other would forward it for ever.
 const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
@@ -64,6 +65,7 @@ pub(crate) struct Services {
     /// Returns freed memory to the system.
     pub(crate) give_back: fn(),
     pub(crate) realtime: RealtimeShared,
+    pub(crate) responses: ResponseStore,
 }
 
 /// Limits of one request.
@@ -116,6 +118,7 @@ impl Services {
             cut_off,
             give_back: options.give_back,
             realtime: RealtimeShared::new(options),
+            responses: ResponseStore::default(),
         }
     }
 }

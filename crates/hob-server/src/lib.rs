@@ -34,6 +34,8 @@ mod realtime;
 mod realtime_shared;
 mod reloadable_state;
 mod request_body;
+mod response_store;
+mod responses;
 mod router;
 mod routes;
 mod serve;

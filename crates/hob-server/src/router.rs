@@ -22,7 +22,7 @@ use crate::reloadable_state::ReloadableState;
 use crate::tls::explanation_routes;
 use crate::{
     benchmarks, chat, completions, embeddings, fit, lifecycle, lists, now, ollama, page, realtime,
-    routes, speech, transcription,
+    responses, routes, speech, transcription,
 };
 
 /// All routes, as [`crate::serve`] answers them on the address `listen`.
@@ -50,6 +50,7 @@ pub(crate) fn router_with(
         .merge(ollama::routes())
         .merge(lifecycle::routes())
         .merge(realtime::routes(state.clone()))
+        .merge(responses::routes())
         .merge(routes::routes())
         .merge(now::routes())
         .merge(fit::routes(options.fit.as_ref()))

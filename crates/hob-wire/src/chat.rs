@@ -28,10 +28,10 @@ pub(crate) use chunks::{ChatCompletionChunk, DONE};
 pub use completion::ChatAnswer;
 pub(crate) use completion::ChatCompletion;
 pub(crate) use logprobs::{ChosenToken, chosen, clamped, lossy};
-pub(crate) use messages::{CALLS_MAX, FunctionCall, MESSAGES_MAX};
-pub(crate) use output::{OutputFields, output};
+pub(crate) use messages::{CALLS_MAX, FunctionCall, MESSAGES_MAX, arguments};
+pub(crate) use output::{FlatFormat, OutputFields, flat_format, output};
 pub(crate) use sampling::SamplingFields;
-pub(crate) use thinking::{Level, Switch, ThinkingFields, effort_of};
+pub(crate) use thinking::{Level, Switch, ThinkingFields, effort_of, thinking};
 pub(crate) use tools::{Choice, ChoiceObject, FunctionField, ToolFields, flat_tools, tools};
 pub(crate) use usage::{ChatTimings, ChatUsage, Ended, PromptShare};
 

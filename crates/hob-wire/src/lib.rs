@@ -20,6 +20,7 @@ pub mod operations;
 mod parameters;
 mod realtime;
 mod request_value;
+mod responses;
 mod routes;
 mod speech;
 mod sse;
@@ -63,6 +64,12 @@ pub use realtime::{
     ClientInput, ClientSecret, RealtimeDialect, RealtimeWriter, SOUND_BYTES_MAX, TurnStagesMs,
     WireClientSecret, parse_client_event, parse_client_secret, parse_realtime_query,
     realtime_fault, turn_stages_event,
+};
+pub use responses::{
+    ConversationView, InputEntry, ItemOrder, ItemPage, ResponseAnswer, ResponseItem,
+    ResponseSettings, ResponseSource, WireConversation, WireResponse, conversation,
+    conversation_deleted, parse_conversation, parse_conversation_items, parse_item_page,
+    parse_response, response_deleted, response_items,
 };
 pub use routes::{route, upstreams};
 pub use speech::{SpeechDelivery, WireSpeech, ignored_header, parse_speech};

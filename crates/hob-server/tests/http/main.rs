@@ -30,6 +30,7 @@ mod realtime;
 mod refusals;
 mod refusing;
 mod refusing_sound;
+mod responding;
 mod server;
 mod speaking;
 mod stopping;

@@ -94,7 +94,7 @@ pub(crate) struct FunctionCall {
 type Arguments = Either<String, Map<String, Value>>;
 
 /// An object inside a string, as OpenAI writes it, or an object, as others do.
-fn arguments<'de, D: Deserializer<'de>>(value: D) -> Result<Option<JsonText>, D::Error> {
+pub(crate) fn arguments<'de, D: Deserializer<'de>>(value: D) -> Result<Option<JsonText>, D::Error> {
     let object = match Option::<Arguments>::deserialize(value)? {
         Some(Either::First(text)) if !text.trim().is_empty() => serde_json::from_str(&text)
             .map_err(|_| {

@@ -51,6 +51,25 @@ struct NamedSchema {
 
 type Schema = Either<bool, Map<String, Value>>;
 
+/// The form of an answer in the Responses API, which has no object around the schema.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct FlatFormat {
+    r#type: Option<FormatType>,
+    /// The schema, for the type `json_schema`.
+    schema: Option<Schema>,
+    /// `true` refuses a schema with keywords that hob cannot enforce.
+    strict: Option<bool>,
+}
+
+pub(crate) fn flat_format(sent: FlatFormat) -> Result<(OutputFormat, bool), WireError> {
+    let FlatFormat { r#type, schema, strict } = sent;
+    match r#type.ok_or_else(|| WireError::missing("type"))? {
+        FormatType::Text => Ok((OutputFormat::Text, false)),
+        FormatType::JsonObject => Ok((OutputFormat::JsonObject, false)),
+        FormatType::JsonSchema => Ok((schema_or_object(schema), strict.unwrap_or(false))),
+    }
+}
+
 /// The format, and whether its schema is to be enforced whole.
 pub(crate) fn output(sent: OutputFields) -> Result<(OutputFormat, bool), WireError> {
     let (format, strict) = response_format(sent.response_format)?;

@@ -113,7 +113,7 @@ enum ThinkingType {
 }
 
 /// The one setting, and what is left of the template's variables.
-pub(super) fn thinking(
+pub(crate) fn thinking(
     sent: ThinkingFields,
     messages: &[Message],
     ignored: &mut Vec<String>,

@@ -53,18 +53,22 @@ pub(crate) struct FunctionField {
 pub(crate) type Choice = Either<String, ChoiceObject>;
 
 /// A choice of tools: one function by its name, or several of which one may or must be called.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 pub(crate) struct ChoiceObject {
     r#type: Option<ChoiceType>,
     function: Option<FunctionName>,
     name: Option<Name>,
     allowed_tools: Option<AllowedTools>,
+    /// For `allowed_tools` of the Responses API, which has no object around them.
+    mode: Option<AllowedMode>,
+    /// As `mode`.
+    tools: Option<Vec<AllowedTool>>,
 }
 
 impl ChoiceObject {
     /// This function must be called.
     pub(crate) fn named(name: Name) -> ChoiceObject {
-        ChoiceObject { r#type: None, function: None, name: Some(name), allowed_tools: None }
+        ChoiceObject { name: Some(name), ..ChoiceObject::default() }
     }
 }
 
@@ -203,10 +207,11 @@ impl Offer {
             None => {}
             Some(Either::First(word)) => self.choice = self.word_choice(&word)?,
             Some(Either::Second(choice)) if choice.r#type == Some(ChoiceType::AllowedTools) => {
-                let allowed = choice
-                    .allowed_tools
-                    .ok_or_else(|| WireError::missing("allowed_tools").within(self.field()))?;
-                self.allow_only(allowed)?;
+                let flat = AllowedTools { mode: choice.mode, tools: choice.tools };
+                let flat = flat.tools.is_some().then_some(flat);
+                let allowed = choice.allowed_tools.or(flat);
+                let missing = || WireError::missing("allowed_tools").within(self.field());
+                self.allow_only(allowed.ok_or_else(missing)?)?;
             }
             Some(Either::Second(choice)) => {
                 self.choice = ToolChoice::Named(self.name(choice.function, choice.name)?);

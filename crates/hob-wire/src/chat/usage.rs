@@ -82,6 +82,10 @@ impl Ended {
         self.timings.queue_ms
     }
 
+    pub(crate) fn tokens(&self) -> &Usage {
+        &self.usage
+    }
+
     pub(crate) fn usage(&self) -> ChatUsage {
         let usage = &self.usage;
         ChatUsage {

@@ -6,7 +6,7 @@ use schemars::SchemaGenerator;
 use super::OperationAccess::{Keyed, Model, Open};
 use super::OperationAnswer::{Events, Json, Lines, NotOffered, Raw, Socket};
 use super::OperationGroup::{
-    Chat, Fit, Memory, Ollama, Pages, Realtime, Requests, Speech, State, Transcription,
+    Chat, Fit, Memory, Ollama, Pages, Realtime, Requests, Responses, Speech, State, Transcription,
 };
 use super::OperationInput::{Flag, FormOrJson, Json as Body, Nothing, Query};
 use super::OperationMethod::{Delete, Get, Post};
@@ -29,6 +29,10 @@ use crate::ollama::{
 };
 use crate::realtime::{
     ClientSecretFields, RealtimeClientEvent, RealtimeQueryFields, RealtimeServerEvent, SecretAnswer,
+};
+use crate::responses::{
+    ConversationFields, ConversationItemFields, DeletedObject, ItemListFields, ResponseEvent,
+    ResponseFields, ResponseItem, ResponseItemList, ResponseObject, ShownConversation,
 };
 use crate::routes::{AliasRoute, UpstreamList};
 use crate::speech::SpeechFields;
@@ -78,6 +82,7 @@ const CHAT_FIELDS: &[SchemaOf] = schemas![
 ];
 const COMPLETION_FIELDS: &[SchemaOf] =
     schemas![CompletionFields, AnswerFields, SamplingFields, OutputFields];
+const RESPONSE_FIELDS: &[SchemaOf] = schemas![ResponseFields, SamplingFields, ThinkingFields];
 const TRANSCRIPT_EVENTS: &[SchemaOf] = schemas![
     TranscriptDelta,
     TranscriptSegmentEvent,
@@ -126,6 +131,47 @@ operations! {
         "Continues a text or tokens as they stand, without a chat template.",
         Body("CompletionRequest", COMPLETION_FIELDS)
         => [Json(schema!(TextCompletion)), Events(schemas![TextCompletion, ErrorEnvelope])];
+    CREATE_RESPONSE: Post "/v1/responses" "createResponse", Responses, Model,
+        "Answers a conversation, and stores it so that later requests can continue it.",
+        Body("ResponseRequest", RESPONSE_FIELDS)
+        => [Json(schema!(ResponseObject)), Events(schemas![ResponseEvent])];
+    RESPONSE: Get "/v1/responses/{id}" "getResponse", Responses, Keyed,
+        "Shows a stored response.",
+        Nothing => [Json(schema!(ResponseObject))];
+    DELETE_RESPONSE: Delete "/v1/responses/{id}" "deleteResponse", Responses, Keyed,
+        "Deletes a stored response.",
+        Nothing => [Json(schema!(DeletedObject))];
+    CANCEL_RESPONSE: Post "/v1/responses/{id}/cancel" "cancelResponse", Responses, Keyed,
+        "Shows a stored response. A response in progress ends when its client leaves.",
+        Nothing => [Json(schema!(ResponseObject))];
+    RESPONSE_INPUT: Get "/v1/responses/{id}/input_items" "listInputItems", Responses, Keyed,
+        "Lists what a stored response answers: its input, with the conversation before it.",
+        Query(schema!(ItemListFields)) => [Json(schema!(ResponseItemList))];
+    CREATE_CONVERSATION: Post "/v1/conversations" "createConversation", Responses, Keyed,
+        "Makes a conversation that responses can continue.",
+        Body("ConversationRequest", schemas![ConversationFields]) => [Json(schema!(ShownConversation))];
+    CONVERSATION: Get "/v1/conversations/{id}" "getConversation", Responses, Keyed,
+        "Shows a conversation.",
+        Nothing => [Json(schema!(ShownConversation))];
+    UPDATE_CONVERSATION: Post "/v1/conversations/{id}" "updateConversation", Responses, Keyed,
+        "Replaces the metadata of a conversation.",
+        Body("ConversationRequest", schemas![ConversationFields]) => [Json(schema!(ShownConversation))];
+    DELETE_CONVERSATION: Delete "/v1/conversations/{id}" "deleteConversation", Responses, Keyed,
+        "Deletes a conversation with its items.",
+        Nothing => [Json(schema!(DeletedObject))];
+    CONVERSATION_ITEMS: Get "/v1/conversations/{id}/items" "listConversationItems", Responses, Keyed,
+        "Lists the items of a conversation.",
+        Query(schema!(ItemListFields)) => [Json(schema!(ResponseItemList))];
+    ADD_CONVERSATION_ITEMS: Post "/v1/conversations/{id}/items" "createConversationItems", Responses, Keyed,
+        "Adds items to a conversation.",
+        Body("ConversationItemsRequest", schemas![ConversationItemFields])
+        => [Json(schema!(ResponseItemList))];
+    CONVERSATION_ITEM: Get "/v1/conversations/{id}/items/{item}" "getConversationItem", Responses, Keyed,
+        "Shows an item of a conversation.",
+        Nothing => [Json(schema!(ResponseItem))];
+    DELETE_CONVERSATION_ITEM: Delete "/v1/conversations/{id}/items/{item}" "deleteConversationItem", Responses, Keyed,
+        "Deletes an item of a conversation.",
+        Nothing => [Json(schema!(ShownConversation))];
     EMBEDDINGS: Post "/v1/embeddings" "createEmbedding", Chat, Model,
         "Turns texts or tokens into vectors of length 1.",
         Body("EmbeddingRequest", schemas![EmbeddingFields]) => [Json(schema!(EmbeddingList))];

@@ -1,0 +1,279 @@
+//! `/v1/responses` and `/v1/conversations`: the path of chat with another JSON format, and with stored conversations.
+//! A response is stored when it is complete. One that broke off, or whose client left, is not.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::Router;
+use axum::extract::{Path, Query, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn;
+use axum::response::{IntoResponse, Response};
+use hob_core::{Chat, ChatEvent};
+use hob_wire::{
+    AnswerChunks as _, AnswerHead, ChatDelivery, CollectedAnswer as _, InputEntry, ResponseAnswer,
+    ResponseItem, ResponseSource, WireResponse, conversation_deleted, operations,
+    parse_conversation, parse_conversation_items, parse_item_page, parse_response,
+    response_deleted, response_items,
+};
+use uuid::Uuid;
+
+use crate::api_error::ApiError;
+use crate::chat::{KEEP_ALIVE, check, head, start, streamed, whole, without_effect};
+use crate::chat_body::ChatFormat;
+use crate::context::{RequestContext, Services};
+use crate::documented_routes::DocumentedRoutes as _;
+use crate::guard::check_key;
+use crate::headers::JSON;
+use crate::observe::NamePath;
+use crate::request_body::{Intake, read_command, read_request};
+use crate::response_store::{Items, StoredKind};
+
+pub(crate) fn routes() -> Router {
+    Router::new()
+        .at(&operations::CREATE_RESPONSE, create)
+        .at(&operations::RESPONSE, response)
+        .at(&operations::DELETE_RESPONSE, delete_response)
+        .at(&operations::CANCEL_RESPONSE, response)
+        .at(&operations::RESPONSE_INPUT, response_input)
+        .at(&operations::CREATE_CONVERSATION, create_conversation)
+        .at(&operations::CONVERSATION, conversation)
+        .at(&operations::UPDATE_CONVERSATION, update_conversation)
+        .at(&operations::DELETE_CONVERSATION, delete_conversation)
+        .at(&operations::CONVERSATION_ITEMS, conversation_items)
+        .at(&operations::ADD_CONVERSATION_ITEMS, add_items)
+        .at(&operations::CONVERSATION_ITEM, item)
+        .at(&operations::DELETE_CONVERSATION_ITEM, delete_item)
+        .route_layer(from_fn(check_key))
+}
+
+async fn create(request: Request) -> Result<Response, ApiError> {
+    let Intake { context, guards, body: mut sent } = read_request(request, parse_response).await?;
+    let resolved = context.resolve::<Chat>(sent.model.take())?;
+    // Ids of stored things have to be hard to guess: without keys, they are all that protects them.
+    let head = AnswerHead { id: new_id(), ..head(&resolved, &context) };
+    let ending = Ending::new(&context, &mut sent, &head.id)?;
+    let request = sent.chat_request(ending.items.iter().map(|item| &**item))?;
+    check(&resolved.model, &request).map_err(|error| error.about("input"))?;
+    let ignored = &without_effect(&resolved.model, sent.ignored, Vec::new());
+    let ignored = &[ignored.as_slice(), &sent.unknown].concat();
+    let (start, limits) = start(&context, guards, resolved, (vec![request], sent.delivery));
+    let mut answer = ResponseAnswer::new(head, sent.settings);
+    let about = |error: ApiError| error.about("input");
+    match sent.delivery {
+        ChatDelivery::Whole => {
+            let made = start.start().await.map_err(about)?;
+            let response = whole(made, &mut answer, ignored).await?;
+            ending.store(&answer);
+            Ok(response)
+        }
+        ChatDelivery::Events(_) => {
+            let loading = sent.tells_loading.then(|| Arc::clone(&start.model));
+            let format = ResponseFormat { answer, ending: Some(ending) };
+            streamed(&limits, start, loading, (format, ignored)).await.map_err(about)
+        }
+    }
+}
+
+fn new_id() -> String {
+    Uuid::now_v7().simple().to_string()
+}
+
+/// What happens to a complete answer.
+struct Ending {
+    services: Arc<Services>,
+    /// The name of the caller's key.
+    owner: Option<String>,
+    /// The conversation up to the answer.
+    items: Items,
+    /// How many of them were there before this request.
+    earlier: usize,
+    source: ResponseSource,
+    is_stored: bool,
+}
+
+impl Ending {
+    /// Collects the conversation of a request.
+    ///
+    /// # Errors
+    /// The request names a response, a conversation or an item that is not stored.
+    fn new(
+        context: &RequestContext,
+        sent: &mut WireResponse,
+        id: &str,
+    ) -> Result<Ending, ApiError> {
+        let services = Arc::clone(&context.services);
+        let owner = context.caller.key().map(str::to_owned);
+        let source = sent.source.clone();
+        let mut items = services.responses.before(owner.as_deref(), &source)?;
+        let earlier = items.len();
+        let input = std::mem::take(&mut sent.input);
+        items.extend(settled(&services, owner.as_deref(), input, id)?);
+        Ok(Ending { services, owner, items, earlier, source, is_stored: sent.is_stored })
+    }
+
+    fn store(self, answer: &ResponseAnswer) {
+        let responses = &self.services.responses;
+        let input = self.items.len();
+        let mut items = self.items;
+        items.extend(answer.items().iter().cloned().map(Arc::new));
+        if let ResponseSource::Conversation(id) = &self.source {
+            let added = items[self.earlier..].to_vec();
+            // The conversation may have been deleted meanwhile: the answer is sent all the same.
+            responses.append(self.owner.as_deref(), id, added).ok();
+        }
+        if self.is_stored {
+            let kind = StoredKind::Response { json: answer.to_json(), input };
+            responses.insert(self.owner, answer.id(), items, kind);
+        }
+    }
+}
+
+/// Items of a request: references become the items that they name, and all have an id.
+fn settled(
+    services: &Services,
+    owner: Option<&str>,
+    input: Vec<InputEntry>,
+    id: &str,
+) -> Result<Items, ApiError> {
+    let settle = |(number, entry): (usize, InputEntry)| match entry {
+        InputEntry::Reference(id) => services.responses.find_item(owner, &id),
+        InputEntry::Item(mut item) => {
+            item.set_default_id(&format!("{id}_i{number}"));
+            Ok(Arc::new(item))
+        }
+    };
+    input.into_iter().enumerate().map(settle).collect()
+}
+
+/// The events of a response, which is stored at their end.
+struct ResponseFormat {
+    answer: ResponseAnswer,
+    ending: Option<Ending>,
+}
+
+impl ChatFormat for ResponseFormat {
+    fn event(&mut self, choice: u32, event: ChatEvent) -> String {
+        self.answer.event(choice, event)
+    }
+
+    fn end(&mut self) -> String {
+        if let Some(ending) = self.ending.take() {
+            ending.store(&self.answer);
+        }
+        self.answer.end()
+    }
+
+    fn failed(&mut self, error: &ApiError) -> String {
+        self.answer.failed(&error.body())
+    }
+
+    fn keep_alive(&self) -> Option<&'static str> {
+        Some(KEEP_ALIVE)
+    }
+}
+
+async fn response(context: RequestContext, NamePath(id): NamePath) -> Result<Response, ApiError> {
+    Ok(json(context.services.responses.response(context.caller.key(), &id)?))
+}
+
+async fn delete_response(
+    context: RequestContext,
+    NamePath(id): NamePath,
+) -> Result<Response, ApiError> {
+    context.services.responses.delete(context.caller.key(), "response", &id)?;
+    Ok(json(response_deleted(&id)))
+}
+
+type Pairs = Query<Vec<(String, String)>>;
+
+async fn response_input(
+    context: RequestContext,
+    NamePath(id): NamePath,
+    Query(pairs): Pairs,
+) -> Result<Response, ApiError> {
+    let page = parse_item_page(&pairs)?;
+    let items = context.services.responses.input(context.caller.key(), &id)?;
+    Ok(json(page.of(items.iter().map(|item| &**item))))
+}
+
+async fn create_conversation(request: Request) -> Result<Response, ApiError> {
+    let (context, sent) = read_command(request, parse_conversation).await?;
+    let (responses, caller) = (&context.services.responses, &context.caller);
+    let id = new_id();
+    let items = settled(&context.services, caller.key(), sent.items, &id)?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let (created_unix_s, metadata) = (now.as_secs(), sent.metadata);
+    let id = format!("conv_{id}");
+    let kind = StoredKind::Conversation { created_unix_s, metadata };
+    responses.insert(caller.key().map(str::to_owned), &id, items, kind);
+    Ok(json(responses.conversation(caller.key(), &id)?))
+}
+
+async fn conversation(
+    context: RequestContext,
+    NamePath(id): NamePath,
+) -> Result<Response, ApiError> {
+    Ok(json(context.services.responses.conversation(context.caller.key(), &id)?))
+}
+
+async fn update_conversation(
+    NamePath(id): NamePath,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (context, sent) = read_command(request, parse_conversation).await?;
+    let (responses, key) = (&context.services.responses, context.caller.key());
+    responses.set_metadata(key, &id, sent.metadata)?;
+    Ok(json(responses.conversation(key, &id)?))
+}
+
+async fn delete_conversation(
+    context: RequestContext,
+    NamePath(id): NamePath,
+) -> Result<Response, ApiError> {
+    context.services.responses.delete(context.caller.key(), "conversation", &id)?;
+    Ok(json(conversation_deleted(&id)))
+}
+
+async fn conversation_items(
+    context: RequestContext,
+    NamePath(id): NamePath,
+    Query(pairs): Pairs,
+) -> Result<Response, ApiError> {
+    let page = parse_item_page(&pairs)?;
+    let source = ResponseSource::Conversation(id);
+    let items = context.services.responses.before(context.caller.key(), &source)?;
+    Ok(json(page.of(items.iter().map(|item| &**item))))
+}
+
+async fn add_items(NamePath(id): NamePath, request: Request) -> Result<Response, ApiError> {
+    let (context, sent) = read_command(request, parse_conversation_items).await?;
+    let key = context.caller.key();
+    let items = settled(&context.services, key, sent, &new_id())?;
+    context.services.responses.append(key, &id, items.clone())?;
+    let shown: Vec<&ResponseItem> = items.iter().map(|item| &**item).collect();
+    Ok(json(response_items(&shown, false)))
+}
+
+type ItemPath = Path<(String, String)>;
+
+async fn item(context: RequestContext, Path((id, item)): ItemPath) -> Result<Response, ApiError> {
+    let source = ResponseSource::Conversation(id);
+    let items = context.services.responses.before(context.caller.key(), &source)?;
+    let found = items.iter().find(|one| one.id() == item);
+    let found = found.ok_or(ApiError::NotStored { what: "item", id: item })?;
+    Ok(json(found.to_json()))
+}
+
+async fn delete_item(
+    context: RequestContext,
+    Path((id, item)): ItemPath,
+) -> Result<Response, ApiError> {
+    let (responses, key) = (&context.services.responses, context.caller.key());
+    responses.delete_item(key, &id, item)?;
+    Ok(json(responses.conversation(key, &id)?))
+}
+
+fn json(body: String) -> Response {
+    ([(CONTENT_TYPE, JSON)], body).into_response()
+}

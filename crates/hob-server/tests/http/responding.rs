@@ -1,0 +1,389 @@
+//! The Responses API: its object, its events, and what later requests continue.
+
+use std::sync::Arc;
+
+use hob_core::ChatEvent;
+use hob_core::chat::{Completion, FinishReason, Message, Prompt, Role};
+use hob_core::scripted::ScriptedChat;
+use serde_json::{Value, json};
+
+use crate::chat_model::{Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, text};
+use crate::client::{get, post, request};
+use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
+use crate::server::Server;
+
+fn respond(body: &Value) -> Vec<u8> {
+    post("/v1/responses", body.to_string())
+}
+
+fn delete(path: &str) -> String {
+    request("DELETE", path, "Host: localhost\r\n")
+}
+
+/// An answer that names its calls, as engines send them.
+fn call(index: u32, name: &str, arguments: &[&str]) -> Vec<Event> {
+    let begin = ChatEvent::ToolCall { index, id: format!("call_{name}"), name: name.to_owned() };
+    let pieces = arguments.iter().map(|piece| (*piece).to_owned());
+    let pieces = pieces.map(|piece| ChatEvent::ToolArguments { index, piece });
+    std::iter::once(begin).chain(pieces).map(Ok).collect()
+}
+
+/// The messages of the model's last request.
+fn seen(model: &ScriptedChat) -> Vec<(Role, String)> {
+    let said = |message: Message| (message.role, message.text);
+    last_messages(model).into_iter().map(said).collect()
+}
+
+fn last_messages(model: &ScriptedChat) -> Vec<Message> {
+    match model.requests().pop().expect("a request").prompt {
+        Prompt::Chat(conversation) => conversation.messages,
+        other => unreachable!("a conversation, not {other:?}"),
+    }
+}
+
+fn said(role: Role, text: &str) -> (Role, String) {
+    (role, text.to_owned())
+}
+
+/// The events of a stream. Each names its type twice, and all are numbered.
+fn events(body: &str) -> Vec<Value> {
+    let read = |(number, event): (usize, &str)| {
+        let (kind, data) = event.split_once('\n').expect("two lines");
+        let data: Value =
+            serde_json::from_str(data.strip_prefix("data: ").expect("data")).expect("JSON");
+        assert_eq!(kind.strip_prefix("event: "), data["type"].as_str());
+        assert_eq!(data["sequence_number"], number);
+        data
+    };
+    let events = body.split_terminator("\n\n").filter(|event| !event.starts_with(':'));
+    events.enumerate().map(read).collect()
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    let names = events.iter().map(|event| event["type"].as_str().expect("a type"));
+    names.map(|name| name.strip_prefix("response.").expect("a prefix")).collect()
+}
+
+#[tokio::test]
+async fn a_response_is_stored_and_can_be_shown_and_deleted() {
+    let model = scripted([Ok(vec![text("Hel"), text("lo"), done(2)])]);
+    let server = serve_chat(Arc::clone(&model)).await;
+    let body = json!({
+        "model": "smol", "input": "Hi", "instructions": "Be short.", "metadata": {"a": "b"}, "user": "me",
+        "temperature": 0.5, "max_output_tokens": 99, "text": {"verbosity": "low"},
+    });
+    let answer = server.ask(respond(&body)).await;
+    assert_eq!(answer.header("x-hob-ignored"), Some("text.verbosity,user"));
+    let response = answer.json();
+    let id = response["id"].as_str().expect("an id").to_owned();
+    assert!(id.starts_with("resp_"), "{id}");
+    assert_eq!(response["status"], "completed");
+    assert_eq!(response["output"][0]["content"][0]["text"], "Hello");
+    assert_eq!(response["output"][0]["role"], "assistant");
+    assert_eq!(
+        response["usage"],
+        json!({
+            "input_tokens": 12, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 2,
+            "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 14,
+        })
+    );
+    for (name, value) in [
+        ("metadata", json!({"a": "b"})),
+        ("instructions", json!("Be short.")),
+        ("temperature", json!(0.5)),
+        ("max_output_tokens", json!(99)),
+        ("tool_choice", json!("auto")),
+        ("tools", json!([])),
+        ("store", json!(true)),
+        ("error", Value::Null),
+    ] {
+        assert_eq!(response[name], value, "{name}");
+    }
+    assert_eq!(seen(&model), [said(Role::System, "Be short."), said(Role::User, "Hi")]);
+    let path = format!("/v1/responses/{id}");
+    assert_eq!(server.get(&path).await.json(), response);
+    assert_eq!(server.ask(post(&format!("{path}/cancel"), "{}")).await.json(), response);
+    let input = server.get(&format!("{path}/input_items")).await.json();
+    assert_eq!(input["data"][0]["content"], json!([{"type": "input_text", "text": "Hi"}]));
+    assert_eq!(
+        (&input["has_more"], input["data"].as_array().map(Vec::len)),
+        (&json!(false), Some(1))
+    );
+    let deleted = server.ask(delete(&path)).await.json();
+    assert_eq!(deleted, json!({"id": id, "object": "response", "deleted": true}));
+    let gone = server.get(&path).await;
+    assert_eq!((gone.status(), gone.json()["error"]["code"].clone()), (404, json!("not_found")));
+    assert_eq!(server.ask(delete(&path)).await.status(), 404);
+}
+
+#[tokio::test]
+async fn a_stream_builds_the_response_event_by_event() {
+    let think = |piece: &str| Ok(ChatEvent::Reasoning(piece.to_owned()));
+    let calls = [call(0, "look", &["{\"a\"", ":1}"]), call(1, "wait", &[])].concat();
+    let script =
+        [vec![think("Hm"), think("."), text("Let me"), text(" see.")], calls, vec![done(9)]];
+    let server = serve_chat(scripted([Ok(script.concat())])).await;
+    let function = |name: &str| json!({"type": "function", "name": name});
+    let body =
+        json!({"input": "Hi", "stream": true, "tools": [function("look"), function("wait")]});
+    let answer = server.ask(respond(&body)).await;
+    let events = events(answer.text());
+    let text_item = |kind: &str| {
+        let delta = format!("{kind}.delta");
+        let around = ["output_item.added", "content_part.added", &delta, &delta];
+        let end = [&format!("{kind}.done"), "content_part.done", "output_item.done"];
+        around.iter().chain(&end).map(|name| (*name).to_owned()).collect::<Vec<String>>()
+    };
+    let arguments = "function_call_arguments";
+    let expected = [
+        vec!["created".to_owned(), "in_progress".to_owned()],
+        text_item("reasoning_text"),
+        text_item("output_text"),
+        vec!["output_item.added".to_owned()],
+        vec![format!("{arguments}.delta"), format!("{arguments}.delta")],
+        vec!["output_item.added".to_owned()],
+        vec![format!("{arguments}.done"), "output_item.done".to_owned()],
+        vec![format!("{arguments}.done"), "output_item.done".to_owned()],
+        vec!["completed".to_owned()],
+    ];
+    assert_eq!(kinds(&events), expected.concat());
+    let last = &events.last().expect("an event")["response"];
+    assert_eq!(events[0]["response"]["status"], "in_progress");
+    assert_eq!(events[0]["response"]["output"], json!([]));
+    let output = last["output"].as_array().expect("items");
+    let shown: Vec<_> = output.iter().map(|item| item["type"].as_str().expect("a type")).collect();
+    assert_eq!(shown, ["reasoning", "message", "function_call", "function_call"]);
+    assert_eq!(output[1]["content"][0]["text"], "Let me see.");
+    assert_eq!(
+        (&output[2]["arguments"], &output[2]["call_id"]),
+        (&json!("{\"a\":1}"), &json!("call_look"))
+    );
+    assert_eq!(output[3]["arguments"], "{}");
+    // Every whole item of an event is the item of the response.
+    let items = events.iter().filter(|event| event["type"] == "response.output_item.done");
+    assert_eq!(items.map(|event| event["item"].clone()).collect::<Vec<_>>(), *output);
+    let id = last["id"].as_str().expect("an id");
+    assert_eq!(&server.get(&format!("/v1/responses/{id}")).await.json(), last);
+}
+
+#[tokio::test]
+async fn a_request_continues_a_response_with_its_calls_but_not_its_instructions() {
+    let first = [vec![text("I look.")], call(0, "look", &["{\"a\":1}"]), vec![done(3)]].concat();
+    let model =
+        scripted([Ok(first), Ok(vec![text("Sunny."), done(1)]), Ok(vec![text("Yes."), done(1)])]);
+    let server = serve_chat(Arc::clone(&model)).await;
+    let tools = json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}]);
+    let body = json!({"input": "Weather?", "instructions": "Be short.", "tools": tools});
+    let first = server.ask(respond(&body)).await.json();
+    let output = json!({"type": "function_call_output", "call_id": "call_look", "output": "sun"});
+    let body = json!({"previous_response_id": first["id"], "input": [output], "tools": tools});
+    let second = server.ask(respond(&body)).await.json();
+    assert_eq!(second["previous_response_id"], first["id"]);
+    let messages = last_messages(&model);
+    let texts: Vec<_> = messages.iter().map(|message| (message.role, &*message.text)).collect();
+    assert_eq!(
+        texts,
+        [(Role::User, "Weather?"), (Role::Assistant, "I look."), (Role::Tool, "sun")]
+    );
+    assert_eq!(messages[1].tool_calls[0].arguments.as_str(), "{\"a\":1}");
+    assert_eq!(messages[2].tool_call_id.as_deref(), Some("call_look"));
+    // The third request names items of the first two, as clients do that keep ids alone.
+    let named = |response: &Value, at: usize| json!({"type": "item_reference", "id": response["output"][at]["id"]});
+    let input = json!([
+        {"role": "user", "content": [{"type": "input_text", "text": "Weather?"}]},
+        named(&first, 0), named(&second, 0), {"role": "user", "content": "Sure?"},
+    ]);
+    assert_eq!(server.ask(respond(&json!({"input": input}))).await.status(), 200);
+    let expected = [
+        said(Role::User, "Weather?"),
+        said(Role::Assistant, "I look."),
+        said(Role::Assistant, "Sunny."),
+        said(Role::User, "Sure?"),
+    ];
+    assert_eq!(seen(&model), expected);
+    // Its end is deleted, and the response that continues it still has the whole conversation.
+    let path = format!("/v1/responses/{}", first["id"].as_str().expect("an id"));
+    assert_eq!(server.ask(delete(&path)).await.status(), 200);
+    let path = format!(
+        "/v1/responses/{}/input_items?order=asc&limit=2",
+        second["id"].as_str().expect("an id")
+    );
+    let page = server.get(&path).await.json();
+    assert_eq!((&page["data"][0]["role"], &page["has_more"]), (&json!("user"), &json!(true)));
+    let path = format!("{path}&after={}", page["last_id"].as_str().expect("an id"));
+    let page = server.get(&path).await.json();
+    let shown: Vec<_> =
+        page["data"].as_array().expect("items").iter().map(|item| item["type"].clone()).collect();
+    assert_eq!(
+        (shown, &page["has_more"]),
+        (vec![json!("function_call"), json!("function_call_output")], &json!(false))
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_grows_with_each_response() {
+    let model = scripted([Ok(vec![text("One."), done(1)]), Ok(vec![text("Two."), done(1)])]);
+    let server = serve_chat(Arc::clone(&model)).await;
+    let item = json!({"type": "message", "role": "developer", "content": "Count."});
+    let made =
+        server.ask(post("/v1/conversations", json!({"items": [item]}).to_string())).await.json();
+    let id = made["id"].as_str().expect("an id");
+    assert_eq!((&made["object"], &made["metadata"]), (&json!("conversation"), &json!({})));
+    let body = json!({"conversation": id, "input": "Go", "store": false});
+    let first = server.ask(respond(&body)).await.json();
+    assert_eq!(first["conversation"], json!({"id": id}));
+    let path = format!("/v1/responses/{}", first["id"].as_str().expect("an id"));
+    assert_eq!(server.get(&path).await.status(), 404, "it was not to be stored");
+    let body = json!({"conversation": {"id": id}, "input": "On", "stream": true});
+    server.ask(respond(&body)).await;
+    let expected = [
+        said(Role::System, "Count."),
+        said(Role::User, "Go"),
+        said(Role::Assistant, "One."),
+        said(Role::User, "On"),
+    ];
+    assert_eq!(seen(&model), expected);
+    let items = format!("/v1/conversations/{id}/items");
+    let listed = server.get(&items).await.json();
+    assert_eq!(listed["data"][0]["content"][0]["text"], "Two.", "the newest is first");
+    let added = json!({"items": [{"role": "user", "content": "More"}]}).to_string();
+    let added = server.ask(post(&items, added)).await.json();
+    let one = format!("{items}/{}", added["data"][0]["id"].as_str().expect("an id"));
+    assert_eq!(server.get(&one).await.json(), added["data"][0]);
+    assert_eq!(server.ask(delete(&one)).await.json()["id"], id);
+    assert_eq!(server.get(&one).await.status(), 404);
+    assert_eq!(server.ask(delete(&one)).await.status(), 404);
+    let path = format!("/v1/conversations/{id}");
+    let changed = server.ask(post(&path, r#"{"metadata":{"k":"v"}}"#)).await.json();
+    assert_eq!(changed["metadata"], json!({"k": "v"}));
+    assert_eq!(changed, server.get(&path).await.json());
+    assert_eq!(server.ask(delete(&path)).await.json()["object"], "conversation.deleted");
+    let gone = server.ask(respond(&json!({"conversation": id, "input": "x"}))).await;
+    assert_eq!(gone.status(), 404);
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_fails_and_is_not_stored() {
+    let server = serve_chat(scripted([Ok(vec![text("Hel"), Err(chat_lost())])])).await;
+    let answer = server.ask(respond(&json!({"input": "Hi", "stream": true}))).await;
+    let events = events(answer.text());
+    let last = events.last().expect("an event");
+    assert_eq!(last["type"], "response.failed");
+    assert_eq!(last["response"]["status"], "failed");
+    assert!(
+        last["response"]["error"]["message"].as_str().is_some_and(|why| why.contains("signal 9"))
+    );
+    let path = format!("/v1/responses/{}", last["response"]["id"].as_str().expect("an id"));
+    assert_eq!(server.get(&path).await.status(), 404);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_stops_the_model() {
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat(Arc::clone(&model)).await;
+    let body = respond(&json!({"model": "smol", "input": "Hi", "stream": true}));
+    let (pen, client) = begun(&server, &model, body).await;
+    drop(client);
+    crate::client::no_hang(pen.closed()).await;
+}
+
+#[tokio::test]
+async fn an_answer_at_its_limit_is_incomplete() {
+    let Ok(ChatEvent::Done(end)) = done(1) else { unreachable!("an end") };
+    let end = Completion { finish: FinishReason::Length, ..end };
+    let end = || Ok(ChatEvent::Done(end));
+    let server =
+        serve_chat(scripted([Ok(vec![text("Hel"), end()]), Ok(vec![text("Hel"), end()])])).await;
+    let whole = server.ask(respond(&json!({"input": "Hi"}))).await.json();
+    assert_eq!(whole["status"], "incomplete");
+    assert_eq!(whole["incomplete_details"], json!({"reason": "max_output_tokens"}));
+    assert_eq!(whole["output"][0]["status"], "incomplete");
+    let answer = server.ask(respond(&json!({"input": "Hi", "stream": true}))).await;
+    assert_eq!(events(answer.text()).last().expect("an event")["type"], "response.incomplete");
+}
+
+#[tokio::test]
+async fn a_key_sees_its_own_responses_alone() {
+    let model = scripted([Ok(vec![text("Mine."), done(1)])]);
+    let options = with_keys([named("laptop", LAPTOP), named("phone", PHONE)]);
+    let server: Server = crate::chat_model::serve_chat_with(model, options).await;
+    let mine = server.ask(post_as(LAPTOP, "/v1/responses", r#"{"input":"Hi"}"#)).await.json();
+    let id = mine["id"].as_str().expect("an id");
+    let path = format!("/v1/responses/{id}");
+    assert_eq!(server.ask(get_as(LAPTOP, &path)).await.status(), 200);
+    assert_eq!(server.ask(get_as(PHONE, &path)).await.status(), 404);
+    let body = json!({"input": "Hi", "previous_response_id": id}).to_string();
+    let refused = server.ask(post_as(PHONE, "/v1/responses", &body)).await;
+    assert_eq!(refused.json()["error"]["code"], "previous_response_not_found");
+    let body =
+        json!({"input": [{"type": "item_reference", "id": mine["output"][0]["id"]}]}).to_string();
+    assert_eq!(server.ask(post_as(PHONE, "/v1/responses", &body)).await.status(), 404);
+    assert_eq!(server.ask(get(&path)).await.status(), 401);
+}
+
+#[tokio::test]
+async fn what_hob_cannot_do_is_refused_by_name() {
+    let server = serve_chat(scripted([])).await;
+    for (body, status, param, words) in [
+        (
+            json!({"input": "Hi", "tools": [{"type": "web_search"}]}),
+            400,
+            "tools[0].type",
+            "web_search",
+        ),
+        (
+            json!({"input": "Hi", "previous_response_id": "resp_x"}),
+            400,
+            "previous_response_id",
+            "input",
+        ),
+        (
+            json!({"input": "Hi", "previous_response_id": "resp_x", "conversation": "conv_x"}),
+            400,
+            "conversation",
+            "previous_response_id",
+        ),
+        (json!({"model": "smol"}), 400, "input", "missing"),
+        (
+            json!({"input": [{"type": "web_search_call", "id": "x"}]}),
+            400,
+            "input[0].type",
+            "web_search_call",
+        ),
+        (
+            json!({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]}),
+            400,
+            "input[0].content[0].type",
+            "input_file",
+        ),
+        (json!({"input": [{"role": "user"}]}), 400, "input[0].content", "missing"),
+        (
+            json!({"input": [{"type": "function_call", "call_id": "a", "name": "f", "arguments": "["}]}),
+            400,
+            "input[0].arguments",
+            "object",
+        ),
+        (
+            json!({"input": "Hi", "text": {"format": {"type": "xml"}}}),
+            400,
+            "text.format.type",
+            "json_schema",
+        ),
+        (
+            json!({"input": "Hi", "tool_choice": {"type": "function", "name": "f"}}),
+            400,
+            "tool_choice",
+            "f",
+        ),
+        (json!({"input": "Hi", "metadata": {"a": "b".repeat(513)}}), 400, "metadata", "512"),
+    ] {
+        let answer = server.ask(respond(&body)).await;
+        let error = answer.json()["error"].clone();
+        assert_eq!(
+            (answer.status(), error["param"].as_str()),
+            (status, Some(param)),
+            "{body} {error}"
+        );
+        assert!(error["message"].as_str().is_some_and(|said| said.contains(words)), "{error}");
+    }
+}

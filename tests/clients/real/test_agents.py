@@ -1,0 +1,131 @@
+"""Tests openai-agents on the Responses API, which is its default, with a scripted model.
+
+The SDK's own integration tests need a model that follows instructions and are not in its package. These cover the same:
+tools, handoffs, structured answers, streams, and conversations that the server keeps.
+"""
+
+import asyncio
+import os
+
+import agents
+import openai
+import pytest
+from pydantic import BaseModel
+
+# Otherwise the SDK sends its traces to OpenAI.
+CONFIG = agents.RunConfig(tracing_disabled=True)
+# The client belongs to one event loop.
+LOOP = asyncio.Runner()
+
+
+class Depth(BaseModel):
+    metres: int
+    note: str | None = None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def model():
+    client = openai.AsyncOpenAI(base_url=f"{os.environ['HOB_SCRIPTED_URL']}/v1", api_key="not checked", max_retries=0)
+    agents.set_default_openai_client(client, use_for_tracing=False)
+    return client
+
+
+def agent(name="Harbour", **settings):
+    return agents.Agent(name=name, model="scripted", **settings)
+
+
+def run(who, what, streamed=False, **settings):
+    """The result of a run, and the types of its events."""
+    async def all_of_it():
+        if not streamed:
+            return await agents.Runner.run(who, what, run_config=CONFIG, **settings), []
+        result = agents.Runner.run_streamed(who, what, run_config=CONFIG, **settings)
+        events = [event async for event in result.stream_events()]
+        return result, events
+
+    return LOOP.run(all_of_it())
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_tool_is_called_and_its_result_is_read(streamed):
+    called = []
+
+    @agents.function_tool
+    def tide_of(city: str) -> str:
+        """The tide of a city's harbour."""
+        called.append(city)
+        return "low tide at 16:40"
+
+    result, events = run(agent(tools=[tide_of]), "When is low tide in Porto?", streamed)
+    assert (called, result.final_output) == (["Porto"], "Low tide is at 16:40.")
+    kinds = [type(item).__name__ for item in result.new_items]
+    assert kinds == ["ToolCallItem", "ToolCallOutputItem", "MessageOutputItem"]
+    assert result.context_wrapper.usage.total_tokens > 0
+    raw = [event.data.type for event in events if event.type == "raw_response_event"]
+    assert not streamed or raw.count("response.completed") == 2
+    assert not streamed or "response.function_call_arguments.delta" in raw
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_handoff_changes_the_agent(streamed):
+    pilot = agent("Pilot", instructions="You are the pilot.", handoff_description="Guides ships.")
+    result, _ = run(agent(handoffs=[pilot]), "Guide my ship in.", streamed)
+    assert (result.last_agent.name, result.final_output) == ("Pilot", "Follow me.")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_answer_follows_a_schema(streamed):
+    result, _ = run(agent(output_type=Depth), "How deep is the harbour?", streamed)
+    assert result.final_output == Depth(metres=12, note=None)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_server_keeps_the_conversation_of_a_response(streamed):
+    first, _ = run(agent(), "Remember the word ORCHID.")
+    second, _ = run(agent(), "Which word was it?", streamed, previous_response_id=first.last_response_id)
+    assert second.final_output == "It was ORCHID."
+    assert second.last_response_id != first.last_response_id
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_server_keeps_the_conversation_of_a_session(streamed):
+    async def two_turns():
+        session = agents.OpenAIConversationsSession()
+        await agents.Runner.run(agent(), "Remember the word ORCHID.", session=session, run_config=CONFIG)
+        if streamed:
+            second = agents.Runner.run_streamed(agent(), "Which word was it?", session=session, run_config=CONFIG)
+            async for _ in second.stream_events():
+                pass
+        else:
+            second = await agents.Runner.run(agent(), "Which word was it?", session=session, run_config=CONFIG)
+        items = await session.get_items()
+        await session.clear_session()
+        return second.final_output, [item.get("role") for item in items]
+
+    # The order in which the SDK needs them for the next turn.
+    assert LOOP.run(two_turns()) == ("It was ORCHID.", ["user", "assistant", "user", "assistant"])
+
+
+def test_a_conversation_is_continued_by_its_id(model):
+    async def two_turns():
+        conversation = await model.conversations.create()
+        settings = {"conversation_id": conversation.id, "run_config": CONFIG}
+        await agents.Runner.run(agent(), "Remember the word ORCHID.", **settings)
+        second = await agents.Runner.run(agent(), "Which word was it?", **settings)
+        deleted = await model.conversations.delete(conversation.id)
+        return second.final_output, deleted.deleted
+
+    assert LOOP.run(two_turns()) == ("It was ORCHID.", True)
+
+
+def test_a_run_that_sends_everything_again_needs_no_stored_response():
+    first, _ = run(agent(model_settings=agents.ModelSettings(store=False)), "Remember the word ORCHID.")
+    again = [*first.to_input_list(), {"role": "user", "content": "Which word was it?"}]
+    second, _ = run(agent(model_settings=agents.ModelSettings(store=False)), again)
+    assert second.final_output == "It was ORCHID."
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_answer_that_breaks_off_is_an_error(streamed):
+    with pytest.raises((openai.APIError, agents.AgentsException)):
+        run(agent(), "Break off.", streamed)
