@@ -157,7 +157,8 @@ impl StoredRun {
             file.sync_data()?;
         }
         let mut next = tempfile::NamedTempFile::new_in(&self.folder)?;
-        serde_json::to_writer(&mut next, state)?;
+        // Written at once: each piece would be a system call of its own.
+        next.write_all(&serde_json::to_vec(state)?)?;
         if must_sync {
             next.as_file().sync_data()?;
         }
