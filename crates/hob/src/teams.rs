@@ -1,6 +1,7 @@
 //! Team files: those of the user's folder, and the two that hob brings.
 //! A file of the user replaces the team of the same name that hob brings.
 
+mod ask_user;
 mod model;
 mod registry_models;
 pub(crate) mod tools;

@@ -23,6 +23,7 @@ use hob_core::{
     task,
 };
 
+use super::ask_user::{self, ASK_USER, Decided};
 use super::registry_models::RegistryModels;
 use super::tools::ToolSetup;
 use super::{Teams, tree};
@@ -31,7 +32,7 @@ use crate::failure::Failure;
 
 const ENGINE: &str = "team";
 /// Runs of one team at the same time.
-const RUNS_MAX: usize = 8;
+const RUNS_MAX: usize = 128;
 const CONTEXT_TOKENS: u32 = 131_072;
 
 /// Makes models of the teams in the user's folder.
@@ -112,23 +113,29 @@ impl ChatModel for TeamModel {
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
         async move {
+            if is_small_job(&request.prompt) {
+                let lead = self.team.agent(&self.team.entry).map_or("", |agent| &agent.model);
+                let model = self.models.fast_or(lead).map_err(|error| invalid(&error))?;
+                return model.model.chat(request).await;
+            }
             let Prompt::Chat(conversation) = request.prompt else {
                 return Err(invalid("a team answers conversations only"));
             };
-            let last = conversation.messages.iter().rposition(|message| message.role == Role::User);
-            let last = last.ok_or_else(|| invalid("a team needs a message of the user"))?;
-            let task = conversation.messages[last].text.clone();
-            let run = RunState::new(self.team.clone(), uuid::Uuid::now_v7().to_string(), task)
-                .with_history(&plain(&conversation.messages[..last]));
-            let stored = self.store.create(&run.run_id).map_err(failed)?;
+            let asks = conversation.tools.iter().any(|tool| tool.name == ASK_USER);
+            let decided = Decided::of(&conversation.messages);
+            let decision = decided.as_ref().map(|decided| decided.is_approved);
+            let (stored, run) = match decided {
+                Some(decided) => self.waiting(&decided)?,
+                None => self.begin(&conversation.messages)?,
+            };
             let workspace = stored.folder().join("files");
-            std::fs::create_dir(&workspace).map_err(failed)?;
             let tools =
                 self.setup.tools(&workspace, Arc::clone(&self.models) as _).map_err(failed)?;
             let host = Arc::new(StreamHost {
                 shared: Mutex::default(),
                 stored,
                 last: Mutex::new(run.clone()),
+                decision: Mutex::new(decision),
             });
             let (models, driving) = (Arc::clone(&self.models), Arc::clone(&host));
             let drive = async move {
@@ -142,13 +149,52 @@ impl ChatModel for TeamModel {
                 let driven = driver.drive(&mut run).await;
                 driven.map(|_| run)
             };
-            Ok(RunStream { drive: Some(drive.boxed()), host, error: None }.boxed())
+            Ok(RunStream { drive: Some(drive.boxed()), host, asks, error: None }.boxed())
         }
         .boxed()
     }
 
     fn embed(&self, _request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
         async { Err(invalid("a team has no embeddings")) }.boxed()
+    }
+}
+
+/// Open WebUI asks the model of a chat for its title, its tags and its next questions, too. Their default prompts all begin
+/// and quote the chat like this.
+fn is_small_job(prompt: &Prompt) -> bool {
+    let Prompt::Chat(conversation) = prompt else { return false };
+    matches!(&conversation.messages[..], [job] if job.role == Role::User
+        && job.text.starts_with("### Task:")
+        && job.text.contains("<chat_history>"))
+}
+
+impl TeamModel {
+    /// A new run for the last message of the user.
+    fn begin(&self, messages: &[Message]) -> Result<(StoredRun, RunState), ModelError> {
+        let last = messages.iter().rposition(|message| message.role == Role::User);
+        let last = last.ok_or_else(|| invalid("a team needs a message of the user"))?;
+        let task = messages[last].text.clone();
+        let run = RunState::new(self.team.clone(), uuid::Uuid::now_v7().to_string(), task)
+            .with_history(&plain(&messages[..last]));
+        let stored = self.store.create(&run.run_id).map_err(failed)?;
+        std::fs::create_dir(stored.folder().join("files")).map_err(failed)?;
+        Ok((stored, run))
+    }
+
+    /// The run of this team that waits for a decision.
+    fn waiting(&self, decided: &Decided) -> Result<(StoredRun, RunState), ModelError> {
+        let (stored, run) =
+            self.store.open(&decided.run_id).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => invalid(&format!("answers a question of hob: {error}")),
+                _ => failed(error),
+            })?;
+        if run.team.id != self.team.id || !decided.is_for(&run) {
+            return Err(invalid(&format!(
+                "answers a question of run {}, which does not wait for it any more",
+                decided.run_id
+            )));
+        }
+        Ok((stored, run))
     }
 }
 
@@ -176,6 +222,8 @@ struct StreamHost {
     stored: StoredRun,
     /// The run as it was stored last.
     last: Mutex<RunState>,
+    /// What the client's user has decided about the call that the run waits for.
+    decision: Mutex<Option<bool>>,
 }
 
 impl StreamHost {
@@ -200,7 +248,8 @@ impl RunHost for StreamHost {
     }
 
     fn ask<'h>(&'h self, _call: &'h ToolCall, _reason: &'h str) -> BoxFuture<'h, Option<bool>> {
-        async { None }.boxed()
+        let decision = self.decision.lock().unwrap_or_else(PoisonError::into_inner).take();
+        async move { decision }.boxed()
     }
 }
 
@@ -219,6 +268,8 @@ impl Drop for StreamHost {
 struct RunStream {
     drive: Option<BoxFuture<'static, io::Result<RunState>>>,
     host: Arc<StreamHost>,
+    /// The client can show a question to its user.
+    asks: bool,
     /// Comes after all events.
     error: Option<ModelError>,
 }
@@ -232,7 +283,7 @@ impl Stream for RunStream {
             && let Poll::Ready(ended) = drive.as_mut().poll(cx)
         {
             self.drive = None;
-            match ended.map_err(failed).and_then(|run| last_events(&run)) {
+            match ended.map_err(failed).and_then(|run| last_events(&run, self.asks)) {
                 Ok(events) => self.host.events().extend(events),
                 Err(error) => self.error = Some(error),
             }
@@ -249,12 +300,16 @@ impl Stream for RunStream {
 }
 
 /// How the answer ends.
-fn last_events(run: &RunState) -> Result<Vec<ChatEvent>, ModelError> {
-    let mut events = Vec::new();
+fn last_events(run: &RunState, asks: bool) -> Result<Vec<ChatEvent>, ModelError> {
+    let (mut events, mut finish) = (Vec::new(), FinishReason::Stop);
     match (run.status, &run.pending) {
         (TeamRunStatus::Failed, _) => {
             let detail = "the model of the entry agent failed; the reasoning says why".to_owned();
             return Err(ModelError::EngineFailed { engine: ENGINE, detail });
+        }
+        (_, Pending::Approval { call, reason, .. }) if asks => {
+            events.extend(ask_user::question(run, call, reason));
+            finish = FinishReason::ToolCalls;
         }
         (_, Pending::Approval { call, reason, .. }) => {
             let id = &run.run_id;
@@ -273,10 +328,6 @@ fn last_events(run: &RunState) -> Result<Vec<ChatEvent>, ModelError> {
         completion_tokens: tokens(used.answer_tokens),
         ..Usage::default()
     };
-    events.push(ChatEvent::Done(Completion {
-        finish: FinishReason::Stop,
-        usage,
-        timings: Timings::default(),
-    }));
+    events.push(ChatEvent::Done(Completion { finish, usage, timings: Timings::default() }));
     Ok(events)
 }

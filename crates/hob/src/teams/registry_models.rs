@@ -2,14 +2,19 @@
 //! Requests of agents are admitted like those of clients, so that a team cannot crowd them out.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use hob_agents::{AgentModels, AnswerStream};
 use hob_core::{AnyModel, ChatRequest, RegisteredModel, Registry, Tokens, task};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::tools::ListModels;
+
+/// The alias for small jobs.
+const FAST: &str = "fast";
 
 /// The chat models, aliases and upstreams of a registry.
 #[derive(Debug)]
@@ -22,6 +27,14 @@ pub(super) struct RegistryModels {
 impl RegistryModels {
     pub(super) fn new(registry: Arc<Registry>, default: Option<String>) -> RegistryModels {
         RegistryModels { registry, default }
+    }
+
+    /// The model for small jobs: the alias `fast`, else this one.
+    ///
+    /// # Errors
+    /// Neither exists.
+    pub(super) fn fast_or(&self, name: &str) -> Result<Arc<RegisteredModel<task::Chat>>, String> {
+        self.registry.find::<task::Chat>(FAST).or_else(|_| self.find(name))
     }
 
     fn find(&self, name: &str) -> Result<Arc<RegisteredModel<task::Chat>>, String> {
@@ -39,12 +52,13 @@ impl AgentModels for RegistryModels {
     ) -> BoxFuture<'m, Result<AnswerStream, String>> {
         async move {
             let registered = self.find(name)?;
-            let permit = registered.admission.admit(Tokens(EXPECTED_TOKENS)).map_err(|busy| {
-                format!(
-                    "'{name}' is busy; a place will be free in {:.0} s",
-                    busy.retry_after.as_secs_f64()
-                )
-            })?;
+            // The driver limits the wait.
+            let permit = loop {
+                match registered.admission.admit(Tokens(EXPECTED_TOKENS)) {
+                    Ok(permit) => break permit,
+                    Err(busy) => sleep(busy.retry_after.clamp(RETRY_MIN, RETRY_MAX)).await,
+                }
+            };
             let answer = registered.model.chat(request).await.map_err(|error| error.to_string())?;
             // The permit ends with the answer.
             let answer = answer.map(move |event| {
@@ -56,6 +70,10 @@ impl AgentModels for RegistryModels {
         .boxed()
     }
 }
+
+/// Between two tries to ask a busy model: a place is often free earlier or later than expected.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(2);
 
 /// Tokens of a usual answer of an agent.
 const EXPECTED_TOKENS: f64 = 256.0;

@@ -273,6 +273,72 @@ fn a_team_is_a_model_of_the_server() {
 }
 
 #[test]
+fn approval_is_a_question_where_the_client_can_ask() {
+    let write = r#"{"name": "write_file", "arguments": {"path": "a.txt", "content": "yes"}}"#;
+    let lead = format!(
+        "{{\"when\": {{\"last\": \"Write\"}}, \"reply\": {{\"tool_calls\": [{write}]}}, \"repeat\": true}}\n\
+         {{\"when\": {{\"last\": \"denied\"}}, \"reply\": {{\"content\": \"It may not be.\"}}}}\n\
+         {{\"reply\": {{\"content\": \"Written.\"}}, \"repeat\": true}}"
+    );
+    let mut team = TeamUser::new(&lead, "");
+    team.user.write("teams/builders.toml", TEAM.replace("on-request", "always").as_str());
+    team.server.note("the team files changed");
+    let (team, tool) =
+        (team, serde_json::json!({ "type": "function", "function": { "name": "ask_user" } }));
+    let chat = |messages: &Value| {
+        team.server.chat(
+            &serde_json::json!({ "model": "builders", "messages": messages, "tools": [tool] }),
+        )
+    };
+    let task = serde_json::json!([{ "role": "user", "content": "Write" }]);
+    let decide = |answer: &str| {
+        let asked = chat(&task).expect("an answer");
+        assert_eq!(asked["choices"][0]["finish_reason"], "tool_calls");
+        let message = &asked["choices"][0]["message"];
+        let reasoning = message["reasoning_content"].as_str().expect("the trace");
+        assert!(reasoning.contains("a.txt"), "the arguments are shown in full: {reasoning}");
+        let call = &message["tool_calls"][0];
+        let arguments = call["function"]["arguments"].as_str().expect("arguments");
+        let arguments: Value = serde_json::from_str(arguments).expect("JSON");
+        let options = &arguments["questions"][0]["options"];
+        assert_eq!(
+            (&options[0]["label"], &options[1]["label"]),
+            (&"Deny".into(), &"Approve".into())
+        );
+        let content = format!(r#"{{"status":"answered","answers":{{"approval":"{answer}"}}}}"#);
+        let told =
+            serde_json::json!({ "role": "tool", "tool_call_id": call["id"], "content": content });
+        let messages = serde_json::json!([task[0], message, told]);
+        (chat(&messages).expect("an answer")["choices"][0]["message"]["content"].clone(), messages)
+    };
+    let file = |team: &TeamUser| {
+        let id = team.last_run()["run_id"].as_str().expect("an id").to_owned();
+        team.user.path(&format!("home/runs/{id}/files/a.txt"))
+    };
+    assert_eq!(decide("Deny").0, "It may not be.");
+    assert!(!file(&team).exists());
+    let (said, messages) = decide("Approve");
+    assert_eq!(said, "Written.");
+    assert_eq!(fs::read_to_string(file(&team)).expect("a file"), "yes");
+    let again = chat(&messages).expect_err("a decision counts once");
+    assert!(again.to_string().contains("400"), "{again:?}");
+}
+
+#[test]
+fn a_title_starts_no_run() {
+    let lead = r#"{"when": {"contains": "concise title"}, "reply": {"content": "Tides"}}"#;
+    let team = TeamUser::new(lead, "");
+    let job = "### Task:\nWrite a concise title.\n### Chat History:\n<chat_history>\nUSER: When is low tide?\n</chat_history>";
+    let messages = serde_json::json!([{ "role": "user", "content": job }]);
+    let answer = team
+        .server
+        .chat(&serde_json::json!({ "model": "builders", "messages": messages }))
+        .expect("an answer");
+    assert_eq!(answer["choices"][0]["message"]["content"], "Tides");
+    assert!(team.last_run().is_null(), "no run was stored");
+}
+
+#[test]
 fn a_team_works_with_a_real_local_model() {
     let (user, home) = User::with_only(&["smollm2"]);
     let mut server = Served::start(&user, &home);

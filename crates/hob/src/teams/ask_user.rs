@@ -1,0 +1,109 @@
+//! Approval through `ask_user`, a tool that Open WebUI offers with its requests: it shows a question with buttons.
+//! The id of the call names the run and its step, so the answer finds the run, and counts once.
+
+use hob_agents::{Pending, RunState};
+use hob_core::chat::{ChatEvent, Message, Role, ToolCall};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// The name of the tool.
+pub(super) const ASK_USER: &str = "ask_user";
+
+const ID_PREFIX: &str = "approval_";
+const QUESTION_ID: &str = "approval";
+const APPROVE: &str = "Approve";
+/// Open WebUI cuts longer questions without a word.
+const REASON_CHARS_MAX: usize = 240;
+const TIMEOUT_MS: u32 = 240_000;
+
+/// What a person has decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Decided {
+    pub(super) run_id: String,
+    /// The number of the run's last event when it asked.
+    seq: u64,
+    pub(super) is_approved: bool,
+}
+
+impl Decided {
+    /// The answer to hob's question, if the conversation ends with one.
+    pub(super) fn of(messages: &[Message]) -> Option<Decided> {
+        let last = messages.last().filter(|message| message.role == Role::Tool)?;
+        let id = last.tool_call_id.as_deref()?.strip_prefix(ID_PREFIX)?;
+        let (run_id, seq) = id.rsplit_once('_')?;
+        let (run_id, seq) = (run_id.to_owned(), seq.parse().ok()?);
+        Some(Decided { run_id, seq, is_approved: is_approved(&last.text) })
+    }
+
+    /// Whether the run still waits for this decision.
+    pub(super) fn is_for(&self, run: &RunState) -> bool {
+        matches!(run.pending, Pending::Approval { .. }) && run.seq == self.seq
+    }
+}
+
+/// Everything but the exact word is a refusal: a timeout, a text of the user's own, another shape.
+fn is_approved(text: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Answer {
+        status: String,
+        answers: serde_json::Map<String, Value>,
+    }
+    serde_json::from_str::<Answer>(text).is_ok_and(|sent| {
+        sent.status == "answered" && sent.answers.get(QUESTION_ID) == Some(&json!(APPROVE))
+    })
+}
+
+/// The call that shows the question. The trace before it has the arguments in full.
+pub(super) fn question(run: &RunState, call: &ToolCall, reason: &str) -> [ChatEvent; 2] {
+    let digest = Sha256::digest(call.arguments.as_str().as_bytes());
+    let sum: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+    let question = format!(
+        "May the team call {}? {reason}. The arguments are above (SHA-256: {sum}).",
+        call.name
+    );
+    let option = |label, description| json!({ "label": label, "description": description });
+    // The first option is the one that Open WebUI recommends.
+    let deny = option("Deny", "The agent reads that it may not.");
+    let approve = option(APPROVE, "hob makes exactly this call.");
+    let arguments = json!({
+        "questions": [{
+            "id": QUESTION_ID, "header": "Approval", "question": question, "options": [deny, approve],
+        }],
+        "allow_other": false,
+        "timeout_ms": TIMEOUT_MS,
+    });
+    let id = format!("{ID_PREFIX}{}_{}", run.run_id, run.seq);
+    [
+        ChatEvent::ToolCall { index: 0, id, name: ASK_USER.to_owned() },
+        ChatEvent::ToolArguments { index: 0, piece: arguments.to_string() },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_exact_word_approves() {
+        for (text, expected) in [
+            (r#"{"status":"answered","answers":{"approval":"Approve"}}"#, true),
+            (r#"{"status":"answered","answers":{"approval":"Deny"}}"#, false),
+            (r#"{"status":"answered","answers":{"approval":"approve"}}"#, false),
+            (r#"{"status":"answered","answers":{"other":"Approve"}}"#, false),
+            (r#"{"status":"cancelled","answers":{"approval":"Approve"},"timed_out":true}"#, false),
+            ("Approve", false),
+        ] {
+            let message = Message {
+                tool_call_id: Some("approval_0192-ab_17".to_owned()),
+                ..Message::new(Role::Tool, text)
+            };
+            let expected = Decided { run_id: "0192-ab".to_owned(), seq: 17, is_approved: expected };
+            assert_eq!(Decided::of(&[message]), Some(expected), "{text}");
+        }
+        let other =
+            Message { tool_call_id: Some("call_1".to_owned()), ..Message::new(Role::Tool, "done") };
+        assert_eq!(Decided::of(&[other]), None);
+    }
+}
