@@ -1,0 +1,143 @@
+"""A turn of a team: hob's own share, and openai-agents' on the same scripted model.
+
+Environment: HOB (the binary). The scripted model answers at once, so what is measured is everything else: prompts, calls,
+checks, tools and the storing of the run. hob runs its team in the server; openai-agents asks the same server over HTTP, and
+only its own processor time is counted. The two take turns. Then a hundred runs wait for slow models at once. Prints Markdown.
+"""
+
+import argparse
+import asyncio
+import concurrent.futures
+import json
+import os
+import pathlib
+import resource
+import statistics
+import tempfile
+import time
+import urllib.request
+
+import agents
+import openai
+
+from chat_client import Server
+
+# The peer's client belongs to one event loop.
+LOOP = asyncio.Runner()
+TURNS = 39
+AT_ONCE = 100
+TEAM = """entry = "reader"
+[budget]
+turns = 60
+[[agent]]
+name = "reader"
+model = "MODEL"
+instructions = "Read the notes."
+tools = ["read_file"]
+turns = 60
+"""
+
+
+def script(runs):
+    """For each run: calls with arguments that differ, and then an answer."""
+    for _ in range(runs):
+        for number in range(TURNS - 1):
+            call = {"name": "read_file", "arguments": {"path": f"note-{number}.txt"}}
+            yield {"reply": {"tool_calls": [call]}}
+        yield {"reply": {"content": "All read."}}
+
+
+def write(folder, runs):
+    (folder / "teams").mkdir()
+    for name, model in (("readers", "quick"), ("waiters", "slow")):
+        (folder / "teams" / f"{name}.toml").write_text(TEAM.replace("MODEL", model))
+    # Both read the same model, one after the other.
+    (folder / "quick.jsonl").write_text("\n".join(json.dumps(step) for step in script(2 * runs)))
+    (folder / "slow.jsonl").write_text(json.dumps({"reply": {"delay_ms": 20_000, "content": "Done."}, "repeat": True}))
+    (folder / "hob.toml").write_text('[dev.scripts]\nquick = "quick.jsonl"\nslow = "slow.jsonl"\n')
+
+
+def ask(port, model, seconds=120):
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Read the notes."}]}).encode()
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/chat/completions", body, {"content-type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=seconds) as answer:
+        return json.load(answer)["choices"][0]["message"]["content"]
+
+
+def hobs_run(server):
+    """Milliseconds of a turn, and of processor time."""
+    before, begun = cpu_s(server.process.pid), time.perf_counter()
+    assert ask(server.port, "readers") == "All read."
+    ended = time.perf_counter()
+    return 1000 * (ended - begun) / TURNS, 1000 * (cpu_s(server.process.pid) - before) / TURNS
+
+
+def cpu_s(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def peers_run(agent):
+    before, begun = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    config = agents.RunConfig(tracing_disabled=True)
+    result = LOOP.run(agents.Runner.run(agent, "Read the notes.", max_turns=60, run_config=config))
+    assert result.final_output == "All read."
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return 1000 * (time.perf_counter() - begun) / TURNS, 1000 * cpu / TURNS
+
+
+@agents.function_tool
+def read_file(path: str) -> str:
+    """Reads a text file of the workspace."""
+    return f"there is no file {path}"
+
+
+def memory_mb(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS"))
+
+
+def hundred(server):
+    """Megabytes of the server before, and while a hundred runs wait."""
+    before = memory_mb(server.process.pid)
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = [pool.submit(ask, server.port, "waiters") for _ in range(AT_ONCE)]
+        time.sleep(15)
+        during = memory_mb(server.process.pid)
+        done = sum(answer.result() == "Done." for answer in answers)
+    return before, during, done
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-n", type=int, default=8, help="runs of each; the first of each is not counted")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, open(f"{name}/log", "w") as log:
+        folder = pathlib.Path(name)
+        write(folder, args.n)
+        # A home of its own, without models.
+        os.environ["HOB_HOME"] = f"{name}/home"
+        server = Server("hob", [os.environ["HOB"], "serve", "--config", f"{name}/hob.toml", "--listen", "127.0.0.1:{port}"], log)
+        try:
+            server.wait_until("/health")
+            client = openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none", max_retries=0)
+            model = agents.OpenAIChatCompletionsModel("quick", client)
+            agent = agents.Agent(name="reader", instructions="Read the notes.", model=model, tools=[read_file])
+            runs = [(hobs_run(server), peers_run(agent)) for _ in range(args.n)][1:]
+            report(runs)
+            before, during, done = hundred(server)
+            print(f"\n{done} of {AT_ONCE} runs at once: {during - before:.0f} MB more than before ({before:.0f} MB).")
+        finally:
+            server.stop()
+
+
+def report(runs):
+    print(f"| a turn, median of {len(runs)} runs of {TURNS} turns | hob | openai-agents | ratio |\n|---|---|---|---|")
+    for at, name in enumerate(("wall time, ms", "processor time, ms")):
+        ours, theirs = (statistics.median(run[side][at] for run in runs) for side in (0, 1))
+        print(f"| {name} | {ours:.2f} | {theirs:.2f} | {ours / theirs:.3f} |")
+
+
+if __name__ == "__main__":
+    main()
