@@ -53,11 +53,11 @@ def write(folder, runs):
         (folder / "teams" / f"{name}.toml").write_text(TEAM.replace("MODEL", model))
     # Both read the same model, one after the other.
     (folder / "quick.jsonl").write_text("\n".join(json.dumps(step) for step in script(2 * runs)))
-    (folder / "slow.jsonl").write_text(json.dumps({"reply": {"delay_ms": 20_000, "content": "Done."}, "repeat": True}))
+    (folder / "slow.jsonl").write_text(json.dumps({"reply": {"delay_ms": 8_000, "content": "Done."}, "repeat": True}))
     (folder / "hob.toml").write_text('[dev.scripts]\nquick = "quick.jsonl"\nslow = "slow.jsonl"\n')
 
 
-def ask(port, model, seconds=120):
+def ask(port, model, seconds=300):
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Read the notes."}]}).encode()
     asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/chat/completions", body, {"content-type": "application/json"})
     with urllib.request.urlopen(asked, timeout=seconds) as answer:
@@ -103,7 +103,7 @@ def hundred(server):
     before = memory_mb(server.process.pid)
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         answers = [pool.submit(ask, server.port, "waiters") for _ in range(AT_ONCE)]
-        time.sleep(15)
+        time.sleep(4)
         during = memory_mb(server.process.pid)
         done = sum(answer.result() == "Done." for answer in answers)
     return before, during, done
