@@ -7,6 +7,8 @@ use crate::tool::ToolSpec;
 
 /// Longest arguments in bytes.
 const BYTES_MAX: usize = 256 * 1024;
+/// Longest schema of another server's tool in bytes.
+const SCHEMA_BYTES_MAX: usize = 64 * 1024;
 /// Longest part of a schema that an error shows, in characters.
 const EXCERPT_MAX: usize = 300;
 
@@ -44,6 +46,19 @@ pub(crate) fn check(tool: &ToolSpec, text: &str) -> Result<CheckedArguments, Str
     let wanted = schema_at(&tool.schema, place).to_string();
     let wanted: String = wanted.chars().take(EXCERPT_MAX).collect();
     Err(format!("at {place}: {error}. The schema there is {wanted}"))
+}
+
+/// Why calls cannot be checked against this schema of another server's tool. `None`: they can.
+pub fn schema_problem(schema: &Value) -> Option<String> {
+    if !schema.is_object() || schema.get("type").is_some_and(|kind| kind != "object") {
+        return Some("its arguments are no object".to_owned());
+    }
+    let bytes = schema.to_string().len();
+    if bytes > SCHEMA_BYTES_MAX {
+        return Some(format!("its schema has {bytes} bytes; at most {SCHEMA_BYTES_MAX} are used"));
+    }
+    let error = jsonschema::validator_for(schema).err()?;
+    Some(format!("its schema is invalid: {error}"))
 }
 
 fn read(text: &str) -> Result<(Value, Vec<String>), String> {
@@ -203,6 +218,44 @@ mod tests {
         ] {
             let error = check(&tool(), text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_schema_of_another_server_may_be_unusable() {
+        let long = "x".repeat(SCHEMA_BYTES_MAX);
+        for (schema, part) in [
+            (json!({ "type": "object", "properties": { "a": { "type": "string" } } }), None),
+            (json!({}), None),
+            (json!({ "type": "array" }), Some("no object")),
+            (json!([]), Some("no object")),
+            (json!({ "properties": { "a": { "type": "strin" } } }), Some("invalid")),
+            (json!({ "properties": { "a": { "pattern": "(" } } }), Some("invalid")),
+            (json!({ "$ref": "#/$defs/missing" }), Some("invalid")),
+            (json!({ "$ref": "http://127.0.0.1:1/schema.json" }), Some("invalid")),
+            (json!({ "$ref": "file:///etc/passwd" }), Some("invalid")),
+            (json!({ "description": long }), Some("bytes")),
+        ] {
+            let found = schema_problem(&schema);
+            let is_right = found
+                .as_deref()
+                .map_or(part.is_none(), |found| part.is_some_and(|part| found.contains(part)));
+            assert!(is_right, "{schema:.99}: {found:?}");
+        }
+    }
+
+    /// Such a schema of a server must not end hob.
+    #[test]
+    fn a_schema_that_refers_to_itself_ends() {
+        for schema in [
+            json!({ "$ref": "#" }),
+            json!({ "allOf": [{ "$ref": "#/$defs/a" }], "$defs": { "a": { "$ref": "#/$defs/a" } } }),
+            json!({ "anyOf": [{ "$ref": "#" }] }),
+        ] {
+            if schema_problem(&schema).is_none() {
+                let tool = ToolSpec::new("odd", "", schema, ToolClass::Network);
+                let _either = check(&tool, r#"{"a": {"a": 1}}"#);
+            }
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The tools that hob brings: files of the workspace, commands in a sandbox, and the state of services.
 //! Tools that need the network or hob's own state are added by the program.
 
+mod containers;
 mod files;
+mod process;
 mod sandbox;
 mod services;
 mod shell;
@@ -11,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::tool::{ToolClass, ToolSpec};
+pub use containers::{ContainerEngine, ContainerRun};
 pub use files::{ReadFile, WriteFile};
 pub use services::SystemctlStatus;
 pub use shell::Shell;

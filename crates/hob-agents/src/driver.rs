@@ -13,10 +13,10 @@ use hob_core::chat::{ChatEvent, ChatRequest, JsonText, ToolCall};
 use tokio::time::timeout;
 
 use crate::event::{DeltaKind, EventKind, RunEvent};
-use crate::machine::{Effect, Input, ModelAnswer, Now, step};
+use crate::machine::{Effect, Input, ModelAnswer, Now, request_of, step};
 use crate::state::{Pending, RunState, TeamRunStatus};
 use crate::store::StoredRun;
-use crate::tool::{AgentTool, ToolOutput, ToolSpec};
+use crate::tool::{AgentTool, ToolOutput, ToolSource, ToolSpec};
 
 /// Longest text and arguments of one answer in bytes.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -75,6 +75,8 @@ impl Default for Watchdog {
 pub struct Driver<'d> {
     pub models: &'d dyn AgentModels,
     pub tools: &'d [Arc<dyn AgentTool>],
+    /// Further tools, opened when an agent that names them works.
+    pub source: &'d dyn ToolSource,
     pub host: &'d dyn RunHost,
     pub watchdog: Watchdog,
 }
@@ -91,18 +93,31 @@ impl Driver<'_> {
     /// # Errors
     /// The run could not be stored.
     pub async fn drive(&self, state: &mut RunState) -> io::Result<TeamRunStatus> {
-        let specs: Vec<ToolSpec> = self.tools.iter().map(|tool| tool.spec().clone()).collect();
+        let mut tools = OpenTools::default();
+        tools.add(self.tools.to_vec());
         let mut last = Instant::now();
         let mut input = Input::Start;
+        if state.seq > 0 {
+            // Agents that wait may have calls left, and the machine checks these before it asks a model.
+            let waiting: Vec<String> =
+                state.stack.iter().map(|frame| frame.agent.clone()).collect();
+            for agent in waiting {
+                self.open_tools(state, &agent, &mut tools).await?;
+            }
+        }
         loop {
             let now = Now { unix_ms: unix_ms(), since_s: last.elapsed().as_secs_f64() };
             last = Instant::now();
-            let action = self.take_step(state, &specs, (input, now))?;
+            let action = self.take_step(state, &tools.specs, (input, now))?;
             input = match action {
                 Some(Effect::CallModel { id, model, request }) => {
-                    self.call(state, id, &model, *request).await
+                    let agent = state.stack.last().map(|frame| frame.agent.clone());
+                    let agent = agent.unwrap_or_default();
+                    let is_more = self.open_tools(state, &agent, &mut tools).await?;
+                    let more = is_more.then(|| request_of(state, &tools.specs)).flatten();
+                    self.call(state, id, &model, more.unwrap_or(*request)).await
                 }
-                Some(Effect::RunTool { call }) => self.run_tool(call).await,
+                Some(Effect::RunTool { call }) => tools.run(call).await,
                 Some(Effect::Ask { approval }) => {
                     let Some(is_approved) = self.ask(state).await else { return Ok(state.status) };
                     // A person's time does not count against the budget.
@@ -114,6 +129,24 @@ impl Driver<'_> {
         }
     }
 
+    /// Opens the tools of an agent, and stores what is missing. True: there are more tools than before.
+    async fn open_tools(
+        &self,
+        state: &mut RunState,
+        agent: &str,
+        tools: &mut OpenTools,
+    ) -> io::Result<bool> {
+        let Some(agent) = state.team.agent(agent) else { return Ok(false) };
+        let opened = self.source.open(agent).await;
+        for note in opened.notes {
+            let now = Now { unix_ms: unix_ms(), since_s: 0.0 };
+            self.take_step(state, &tools.specs, (Input::ToolsMissing { note }, now))?;
+        }
+        let is_more = !opened.tools.is_empty();
+        tools.add(opened.tools);
+        Ok(is_more)
+    }
+
     /// One step, stored and shown. Gives its action: the machine asks for one thing at a time.
     fn take_step(
         &self,
@@ -122,7 +155,7 @@ impl Driver<'_> {
         (input, now): (Input, Now),
     ) -> io::Result<Option<Effect>> {
         let has_ended =
-            matches!(&state.pending, Pending::Tool { call } if self.has_side_effect(call));
+            matches!(&state.pending, Pending::Tool { call } if has_side_effect(specs, call));
         let (mut events, mut action) = (Vec::new(), None);
         for effect in step(state, specs, input, now) {
             match effect {
@@ -132,7 +165,7 @@ impl Driver<'_> {
         }
         let must_sync = match &action {
             Some(Effect::CallModel { .. }) => has_ended,
-            Some(Effect::RunTool { call }) => has_ended || self.has_side_effect(call),
+            Some(Effect::RunTool { call }) => has_ended || has_side_effect(specs, call),
             _ => true,
         };
         self.host.store(state, &events, must_sync)?;
@@ -140,24 +173,9 @@ impl Driver<'_> {
         Ok(action)
     }
 
-    /// Tools that only read may run again after a crash.
-    fn has_side_effect(&self, call: &ToolCall) -> bool {
-        let tool = self.tools.iter().find(|tool| tool.spec().name == call.name);
-        tool.is_some_and(|tool| !tool.spec().class.is_repeatable())
-    }
-
     async fn ask(&self, state: &RunState) -> Option<bool> {
         let Pending::Approval { call, reason, .. } = &state.pending else { return None };
         self.host.ask(call, reason).await
-    }
-
-    async fn run_tool(&self, call: ToolCall) -> Input {
-        let tool = self.tools.iter().find(|tool| tool.spec().name == call.name);
-        let output = match (tool, serde_json::from_str(call.arguments.as_str())) {
-            (Some(tool), Ok(arguments)) => tool.call(arguments).await,
-            _ => ToolOutput::error(format!("there is no tool '{}'", call.name)),
-        };
-        Input::ToolEnded { call_id: call.id, output }
     }
 
     async fn call(&self, state: &RunState, id: u64, model: &str, request: ChatRequest) -> Input {
@@ -220,6 +238,34 @@ impl Driver<'_> {
             depth: state.stack.len().saturating_sub(1),
             what,
         });
+    }
+}
+
+/// Tools that only read may run again after a crash.
+fn has_side_effect(specs: &[ToolSpec], call: &ToolCall) -> bool {
+    specs.iter().find(|spec| spec.name == call.name).is_none_or(|spec| !spec.may_repeat)
+}
+
+/// The tools that are open, and their specs in the same order.
+#[derive(Default)]
+struct OpenTools {
+    tools: Vec<Arc<dyn AgentTool>>,
+    specs: Vec<ToolSpec>,
+}
+
+impl OpenTools {
+    fn add(&mut self, tools: Vec<Arc<dyn AgentTool>>) {
+        self.specs.extend(tools.iter().map(|tool| tool.spec().clone()));
+        self.tools.extend(tools);
+    }
+
+    async fn run(&self, call: ToolCall) -> Input {
+        let tool = self.tools.iter().find(|tool| tool.spec().name == call.name);
+        let output = match (tool, serde_json::from_str(call.arguments.as_str())) {
+            (Some(tool), Ok(arguments)) => tool.call(arguments).await,
+            _ => ToolOutput::error(format!("there is no tool '{}'", call.name)),
+        };
+        Input::ToolEnded { call_id: call.id, output }
     }
 }
 

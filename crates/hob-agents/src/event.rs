@@ -68,6 +68,9 @@ pub enum EventKind {
     ToolCalled { call_id: String, name: String, arguments: Value },
     #[serde(rename = "tool.output")]
     ToolOutput { call_id: String, output: ToolOutput },
+    /// Tools of the agent could not be opened, such as those of an MCP server.
+    #[serde(rename = "tools.missing")]
+    ToolsMissing { note: String },
     /// The call was not made; the model reads the reason.
     #[serde(rename = "tool.invalid")]
     ToolInvalid { call_id: String, name: String, reason: String },

@@ -9,20 +9,26 @@ mod driver;
 mod event;
 mod machine;
 mod policy;
+mod process_group;
 mod script;
 mod state;
 mod store;
 mod team;
 mod tool;
 
+pub use arguments::schema_problem;
 pub use command::simple_commands;
 pub use driver::{AgentModels, AnswerStream, Driver, RunHost, Watchdog, cancel};
 pub use event::{DeltaKind, EventKind, RunEvent};
 pub use machine::{Effect, Input, ModelAnswer, Now, step};
+pub use process_group::ProcessGroup;
 pub use script::{SCRIPT_BYTES_MAX, ScriptModel};
 pub use state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used};
 pub use store::{RunStore, StoredRun};
 pub use team::{
-    Agent, Approval, Budget, CommandRule, HandoffHistory, Policy, RuleDecision, Team, TeamError,
+    Agent, Approval, Budget, CommandRule, HandoffHistory, McpServer, Policy, RuleDecision, Team,
+    TeamError,
 };
-pub use tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
+pub use tool::{
+    AgentTool, CommandArgument, OpenedTools, ToolClass, ToolOutput, ToolSource, ToolSpec,
+};

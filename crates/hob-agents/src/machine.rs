@@ -46,6 +46,10 @@ pub enum Input {
         call_id: String,
         output: ToolOutput,
     },
+    /// The driver could not open all tools of the agent.
+    ToolsMissing {
+        note: String,
+    },
     /// A person decided.
     Resolved {
         approval: String,
@@ -158,10 +162,21 @@ pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) ->
             }
         }
         Input::ToolEnded { call_id, output } => step.tool_ended(&call_id, output),
+        Input::ToolsMissing { note } => step.emit(EventKind::ToolsMissing { note }),
         Input::Resolved { approval, is_approved } => step.resolved(&approval, is_approved),
         Input::Cancel => step.end(TeamRunStatus::Cancelled, None),
     }
     step.effects
+}
+
+/// What the agent that works asks its model.
+pub(crate) fn request_of(state: &RunState, tools: &[ToolSpec]) -> Option<ChatRequest> {
+    let frame = state.stack.last()?;
+    let is_last = state.exhausted.is_some() || frame.is_last_turn;
+    let tools = if is_last { Vec::new() } else { prompt::specs(&state.team, frame, tools) };
+    let mut request = prompt::request(frame, &tools);
+    request.tokens_max = is_last.then_some(LAST_ANSWER_TOKENS);
+    Some(request)
 }
 
 /// One step on its way.
@@ -309,12 +324,7 @@ impl Step<'_> {
     }
 
     fn call_model(&mut self) {
-        let Some(frame) = self.state.stack.last() else { return };
-        let is_last = self.state.exhausted.is_some() || frame.is_last_turn;
-        let tools =
-            if is_last { Vec::new() } else { prompt::specs(&self.state.team, frame, self.tools) };
-        let mut request = prompt::request(frame, &tools);
-        request.tokens_max = is_last.then_some(LAST_ANSWER_TOKENS);
+        let Some(request) = request_of(self.state, self.tools) else { return };
         let (model, turn) = (self.model(), self.state.used.turns);
         self.emit(EventKind::ModelRequested { model: model.clone(), turn });
         let id = self.state.seq;

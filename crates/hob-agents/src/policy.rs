@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
+use crate::command::simple_commands;
 use crate::team::{Approval, RuleDecision, Team, decide};
-use crate::tool::{ToolClass, ToolSpec};
+use crate::tool::{CommandArgument, ToolClass, ToolSpec};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Permission {
@@ -22,8 +23,7 @@ pub(crate) fn permission(
     arguments: &Value,
     is_tainted: bool,
 ) -> Permission {
-    let command = tool.command_field.and_then(|field| arguments[field].as_str());
-    let rule = command.and_then(|command| decide(&team.rules, command));
+    let rule = tool.command.and_then(|command| decide(&team.rules, &commands(command, arguments)));
     match rule {
         Some(RuleDecision::Deny) => {
             return Permission::Refuse("a rule of the team forbids this command".to_owned());
@@ -51,13 +51,27 @@ pub(crate) fn permission(
             tool.name
         ));
     }
-    Permission::Ask(match (command, is_tainted) {
+    Permission::Ask(match (tool.command, is_tainted) {
         (Some(_), true) => {
             "no rule allows this command, and the agent has read text of others".to_owned()
         }
         (Some(_), false) => "no rule allows this command".to_owned(),
         (None, _) => format!("'{}' needs approval in this team", tool.name),
     })
+}
+
+/// The commands that a call would run. None: they are unclear, so no rule decides about them.
+fn commands(command: CommandArgument, arguments: &Value) -> Vec<Vec<String>> {
+    match command {
+        CommandArgument::Shell(field) => {
+            simple_commands(arguments[field].as_str().unwrap_or_default()).unwrap_or_default()
+        }
+        CommandArgument::Words(first, others) => {
+            let others = arguments[others].as_array().into_iter().flatten();
+            let words = std::iter::once(&arguments[first]).chain(others);
+            vec![words.filter_map(|word| word.as_str().map(str::to_owned)).collect()]
+        }
+    }
 }
 
 /// The approval table. `is_allowed`: a rule allows the command.
@@ -86,8 +100,8 @@ mod tests {
     }
 
     fn tool(class: ToolClass) -> ToolSpec {
-        let command_field = (class == ToolClass::Execute).then_some("command");
-        ToolSpec { command_field, ..ToolSpec::new("tool", "", json!({}), class) }
+        let command = (class == ToolClass::Execute).then_some(CommandArgument::Shell("command"));
+        ToolSpec { command, ..ToolSpec::new("tool", "", json!({}), class) }
     }
 
     /// `r`un, `a`sk or refuse (`x`), for read, network, write, system, and for the commands that are unknown, allowed,
@@ -115,6 +129,27 @@ mod tests {
                 ["make", "ls -l", "git push", "ls; rm x"].map(|command| of(Execute, command));
             let found: String = classes.into_iter().chain(commands).collect();
             assert_eq!(found, expected, "{approval}");
+        }
+    }
+
+    #[test]
+    fn rules_see_the_words_of_a_command_without_a_shell() {
+        let text = "entry = \"a\"\n[[agent]]\nname = \"a\"\nmodel = \"m\"\n\
+                    [[rule]]\nargv = [\"web\", \"ls\"]\ndecision = \"allow\"\n";
+        let team = Team::parse(text, "t").expect("a team");
+        let tool = ToolSpec {
+            command: Some(CommandArgument::Words("container", "argv")),
+            ..ToolSpec::new("container_run", "", json!({}), ToolClass::Execute)
+        };
+        for (container, argv, runs) in [
+            ("web", json!(["ls", "-l", "; rm x"]), true),
+            ("web", json!(["rm", "x"]), false),
+            ("db", json!(["ls"]), false),
+            ("web ls", json!([]), false),
+        ] {
+            let arguments = json!({ "container": container, "argv": argv });
+            let found = permission(&team, &tool, &arguments, false);
+            assert_eq!(found == Permission::Run, runs, "{arguments}: {found:?}");
         }
     }
 }

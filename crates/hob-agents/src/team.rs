@@ -2,15 +2,17 @@
 //! Reading it needs neither models nor tools; what they must provide is checked by the program that has them.
 
 mod check;
+mod mcp;
 mod rule;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::call_name::{delegate_name, handoff_name};
+pub use mcp::McpServer;
 pub(crate) use rule::decide;
 pub use rule::{CommandRule, RuleDecision};
 
@@ -26,6 +28,9 @@ pub struct Team {
     pub description: Option<String>,
     /// The agent that gets the task.
     pub entry: String,
+    /// Containers in which `container_run` may run commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<String>,
     /// Limits of a whole run. When one is reached, the run ends with an answer that says what is missing.
     #[serde(default)]
     pub budget: Budget,
@@ -36,6 +41,9 @@ pub struct Team {
     /// Decisions about commands, before the approval table.
     #[serde(default, rename = "rule", skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<CommandRule>,
+    /// Servers of the Model Context Protocol by their names: 1 to 32 characters of `a-z0-9-`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp: BTreeMap<String, McpServer>,
 }
 
 /// Limits of a run. Sub-agents count against them.
@@ -101,7 +109,7 @@ pub struct Agent {
     /// Agents that work on a brief, in a context of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegates: Vec<String>,
-    /// Names of tools. `hob team tools` lists them.
+    /// Names of tools. Those of an MCP server are `SERVER__TOOL`, or `SERVER__*` for all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
     /// Calls of the model each time the agent works.
@@ -185,6 +193,19 @@ impl Agent {
     /// The agent that this call of a tool hands over to.
     pub fn handoff_of(&self, tool: &str) -> Option<&str> {
         self.handoffs.iter().map(String::as_str).find(|name| handoff_name(name) == tool)
+    }
+
+    /// Whether the agent's file names this tool.
+    pub fn has_tool(&self, tool: &str) -> bool {
+        self.tools.iter().any(|named| match named.strip_suffix('*') {
+            Some(prefix) => tool.starts_with(prefix),
+            None => named == tool,
+        })
+    }
+
+    /// The MCP servers that the agent's tools name, each once.
+    pub fn servers(&self) -> BTreeSet<&str> {
+        self.tools.iter().filter_map(|tool| Some(tool.split_once("__")?.0)).collect()
     }
 
     /// The agent that this call of a tool delegates to.

@@ -1,9 +1,14 @@
 //! Tools: what an agent may do besides answering. A tool says how far it reaches, and policy decides by that.
 //! The machine never runs one; the driver does, with the arguments that were checked against the schema.
 
+use std::sync::Arc;
+
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::team::Agent;
 
 /// How far a tool reaches. Decides when a person is asked ([`crate::Approval`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -22,8 +27,8 @@ pub enum ToolClass {
 }
 
 impl ToolClass {
-    /// Whether a second call does no harm if the first was interrupted.
-    pub fn is_repeatable(self) -> bool {
+    /// Whether a tool of hob's own in this class may run again after an interruption.
+    fn is_repeatable(self) -> bool {
         matches!(self, ToolClass::Read | ToolClass::Network)
     }
 }
@@ -36,10 +41,21 @@ pub struct ToolSpec {
     /// JSON schema of the arguments: an object.
     pub schema: Value,
     pub class: ToolClass,
-    /// The argument with the text of a shell command, to which rules apply.
-    pub command_field: Option<&'static str>,
+    /// The command of a call, to which rules apply.
+    pub command: Option<CommandArgument>,
+    /// A second call does no harm if the first was interrupted.
+    pub may_repeat: bool,
     /// The output comes from others. A model that reads it may be misled, so commands are asked for afterwards.
     pub is_foreign: bool,
+}
+
+/// Where the arguments of a call have its command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandArgument {
+    /// The text of a shell command, in this field.
+    Shell(&'static str),
+    /// The words of a command without a shell: a field with the first word, and a field with a list of the others.
+    Words(&'static str, &'static str),
 }
 
 impl ToolSpec {
@@ -51,7 +67,8 @@ impl ToolSpec {
         class: ToolClass,
     ) -> ToolSpec {
         let (name, description) = (name.into(), description.into());
-        ToolSpec { name, description, schema, class, command_field: None, is_foreign: false }
+        let may_repeat = class.is_repeatable();
+        ToolSpec { name, description, schema, class, command: None, may_repeat, is_foreign: false }
     }
 }
 
@@ -97,4 +114,32 @@ pub trait AgentTool: Send + Sync {
 
     /// Runs the tool with arguments that match its schema. Dropping the future stops the work.
     fn call(&self, arguments: Value) -> BoxFuture<'_, ToolOutput>;
+}
+
+/// Tools that are known only when they are opened, such as those of another server.
+pub trait ToolSource: Send + Sync {
+    /// Opens the tools that the agent names. Gives those that are new in this run, and notes about those that are
+    /// missing. It ends within a limit of time, and never fails a run.
+    fn open<'s>(&'s self, agent: &'s Agent) -> BoxFuture<'s, OpenedTools>;
+}
+
+/// No further tools.
+impl ToolSource for () {
+    fn open<'s>(&'s self, _: &'s Agent) -> BoxFuture<'s, OpenedTools> {
+        async { OpenedTools::default() }.boxed()
+    }
+}
+
+/// Tools that were opened for an agent.
+#[derive(Default)]
+pub struct OpenedTools {
+    pub tools: Vec<Arc<dyn AgentTool>>,
+    /// Sentences for people.
+    pub notes: Vec<String>,
+}
+
+impl std::fmt::Debug for OpenedTools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenedTools").field("notes", &self.notes).finish_non_exhaustive()
+    }
 }

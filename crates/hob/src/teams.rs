@@ -2,6 +2,7 @@
 //! A file of the user replaces the team of the same name that hob brings.
 
 mod ask_user;
+pub(crate) mod mcp;
 mod model;
 mod registry_models;
 pub(crate) mod tools;
@@ -153,7 +154,9 @@ fn parse(text: &str, name: &str, path: &Path) -> CliResult<Team> {
             .hint("`hob team schema` says what a team file takes")
     })?;
     let named = team.agents.iter().flat_map(|agent| &agent.tools);
-    match named.into_iter().find(|name| !tools::NAMES.contains(&name.as_str())) {
+    // Tools of MCP servers are only known when the servers run.
+    let is_known = |name: &str| name.contains("__") || tools::NAMES.contains(&name);
+    match named.into_iter().find(|name| !is_known(name)) {
         None => Ok(team),
         Some(unknown) => {
             Err(Failure::usage(format!("{}: there is no tool '{unknown}'", path.display()))

@@ -2,7 +2,6 @@
 //! When the call is dropped, the sandbox dies, and every process in it.
 
 use std::path::{Component, Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -10,20 +9,13 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::OnceCell;
-use tokio::time::timeout;
 
 use super::sandbox::{Sandbox, SandboxError};
-use super::{arguments, spec_of};
-use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
+use super::{arguments, process, spec_of};
+use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 
 const SECONDS_MAX: u64 = 120;
-/// Bytes of each output that are kept: the first half and the last half. More is read and dropped, so that a command that
-/// prints a lot comes to its end.
-const KEPT_BYTES: usize = 8 * 1024;
-/// A command that prints more is ended.
-const PRINTED_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Debug)]
 pub struct Shell {
@@ -52,7 +44,7 @@ impl Shell {
     pub fn new(bwrap: Option<PathBuf>, workspace: &Path) -> Shell {
         let description = "Run a command in a sandbox: it can change files of the workspace only, and has no network.";
         let spec = spec_of::<ShellArguments>("shell", description, ToolClass::Execute);
-        let spec = ToolSpec { command_field: Some("command"), ..spec };
+        let spec = ToolSpec { command: Some(CommandArgument::Shell("command")), ..spec };
         Shell { spec, bwrap, workspace: workspace.to_owned(), sandbox: OnceCell::new() }
     }
 
@@ -67,86 +59,8 @@ impl Shell {
         }
         let limit = Duration::from_secs(asked.timeout_s.unwrap_or(SECONDS_MAX).min(SECONDS_MAX));
         let mut command = sandbox.command(&asked.command, Path::new(&folder));
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        let mut child =
-            command.spawn().map_err(|error| format!("the sandbox cannot be started: {error}"))?;
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let reading = async { futures::join!(kept(stdout), kept(stderr)) };
-        let Ok((out, err)) = timeout(limit, reading).await else {
-            return Err(format!("the command was ended after {} s", limit.as_secs()));
-        };
-        if out.is_excessive || err.is_excessive {
-            return Err(format!(
-                "the command printed more than {PRINTED_BYTES_MAX} bytes, and was ended"
-            ));
-        }
-        let status =
-            timeout(limit, child.wait()).await.map_err(|_| "the command did not end".to_owned())?;
-        let code = status.map_err(|error| error.to_string())?.code();
-        Ok(output(code, &out.text(), &err.text()))
+        process::run(&mut command, limit).await
     }
-}
-
-fn output(code: Option<i32>, out: &str, err: &str) -> ToolOutput {
-    let mut text = out.to_owned();
-    if !err.is_empty() {
-        text += if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        text += &format!("[stderr]\n{err}");
-    }
-    match code {
-        Some(0) if text.is_empty() => ToolOutput::ok("[exit code 0, no output]"),
-        Some(0) => ToolOutput::ok(text),
-        Some(code) => ToolOutput::error(format!("{text}\n[exit code {code}]")),
-        None => ToolOutput::error(format!("{text}\n[ended by a signal]")),
-    }
-}
-
-/// The beginning and the end of an output.
-#[derive(Default)]
-struct Kept {
-    head: Vec<u8>,
-    tail: Vec<u8>,
-    total: u64,
-    is_excessive: bool,
-}
-
-impl Kept {
-    fn push(&mut self, bytes: &[u8]) {
-        self.total += bytes.len() as u64;
-        let to_head = bytes.len().min(KEPT_BYTES / 2 - self.head.len());
-        self.head.extend(&bytes[..to_head]);
-        self.tail.extend(&bytes[to_head..]);
-        let spare = self.tail.len().saturating_sub(KEPT_BYTES / 2);
-        self.tail.drain(..spare);
-    }
-
-    fn text(&self) -> String {
-        let left = self.total - (self.head.len() + self.tail.len()) as u64;
-        let gap = if left > 0 { format!("\n[{left} bytes left out]\n") } else { String::new() };
-        format!(
-            "{}{gap}{}",
-            String::from_utf8_lossy(&self.head),
-            String::from_utf8_lossy(&self.tail)
-        )
-    }
-}
-
-async fn kept(pipe: Option<impl AsyncRead + Unpin>) -> Kept {
-    let mut kept = Kept::default();
-    let Some(mut pipe) = pipe else { return kept };
-    let mut piece = vec![0; 16 * 1024];
-    while let Ok(count @ 1..) = pipe.read(&mut piece).await {
-        kept.push(&piece[..count]);
-        if kept.total > PRINTED_BYTES_MAX {
-            kept.is_excessive = true;
-            break;
-        }
-    }
-    kept
 }
 
 impl AgentTool for Shell {
@@ -171,23 +85,6 @@ mod tests {
     use tokio::process::Command;
 
     use super::*;
-
-    #[test]
-    fn a_long_output_keeps_its_beginning_and_its_end() {
-        let mut kept = Kept::default();
-        (0..100).for_each(|_| kept.push(&[b'a'; 1000]));
-        kept.push(b"end");
-        let text = kept.text();
-        assert!(text.starts_with("aaa") && text.ends_with("end"));
-        assert!(text.contains("[91811 bytes left out]"), "{}", &text[4000..4200]);
-    }
-
-    #[test]
-    fn the_exit_code_is_told() {
-        assert_eq!(output(Some(0), "", ""), ToolOutput::ok("[exit code 0, no output]"));
-        assert_eq!(output(Some(0), "a", "b"), ToolOutput::ok("a\n[stderr]\nb"));
-        assert_eq!(output(Some(2), "a\n", ""), ToolOutput::error("a\n\n[exit code 2]"));
-    }
 
     #[tokio::test]
     async fn without_a_sandbox_commands_are_refused_with_the_reason() {

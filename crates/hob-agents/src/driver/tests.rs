@@ -8,11 +8,12 @@ use serde_json::Value;
 
 use super::*;
 use crate::script::ScriptModel;
-use crate::team::Team;
-use crate::tool::ToolClass;
+use crate::team::{Agent, Team};
+use crate::tool::{OpenedTools, ToolClass};
 
 const TEAM: &str = "entry = \"lead\"\n[[agent]]\nname = \"lead\"\nmodel = \"m\"\nhandoffs = [\"helper\"]\ntools = [\"save\"]\n\
-                    [[agent]]\nname = \"helper\"\nmodel = \"m\"\n";
+                    [[agent]]\nname = \"helper\"\nmodel = \"m\"\ntools = [\"docs__*\"]\n\
+                    [mcp.docs]\ncommand = [\"docs\"]\n";
 
 struct Scripted(ScriptModel);
 
@@ -42,6 +43,22 @@ impl AgentTool for Save {
     fn call(&self, _: Value) -> BoxFuture<'_, ToolOutput> {
         *self.1.lock().expect("a number") += 1;
         async { ToolOutput::ok("saved") }.boxed()
+    }
+}
+
+/// Gives the helper a tool when it works, and misses another one.
+struct Late;
+
+impl ToolSource for Late {
+    fn open<'s>(&'s self, agent: &'s Agent) -> BoxFuture<'s, OpenedTools> {
+        let schema = serde_json::json!({ "type": "object" });
+        let find = ToolSpec::new("docs__find", "", schema, ToolClass::Network);
+        let mut opened = OpenedTools::default();
+        if agent.name == "helper" {
+            opened.tools.push(Arc::new(Save(find, Mutex::default())));
+            opened.notes.push("docs has no tool 'other'".to_owned());
+        }
+        async { opened }.boxed()
     }
 }
 
@@ -79,8 +96,13 @@ async fn driven(script: &str, events_max: u64) -> Driven {
     let tools: [Arc<dyn AgentTool>; 1] = [Arc::clone(&save) as _];
     let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
     let disk = Disk { events_max, shown: Mutex::default(), synced: Mutex::default() };
-    let driver =
-        Driver { models: &models, tools: &tools, host: &disk, watchdog: Watchdog::default() };
+    let driver = Driver {
+        models: &models,
+        tools: &tools,
+        source: &Late,
+        host: &disk,
+        watchdog: Watchdog::default(),
+    };
     let team = Team::parse(TEAM, "t").expect("a team");
     let mut state = RunState::new(team, "run".to_owned(), "Task".to_owned());
     let ended = driver.drive(&mut state).await;
@@ -111,4 +133,17 @@ async fn what_cannot_be_stored_is_not_done() {
     assert_eq!((ended.expect("stored"), saved), (TeamRunStatus::Completed, 1));
     let synced = disk.synced.into_inner().expect("a number");
     assert_eq!(synced, 3, "before the call, after it, and at the end");
+}
+
+#[tokio::test]
+async fn tools_that_open_late_are_offered_to_their_agent() {
+    let script = r#"{"when": {"tools": ["save"]}, "reply": {"tool_calls": [{"name": "transfer_to_helper"}]}}
+{"when": {"tools": ["docs__find"]}, "reply": {"tool_calls": [{"name": "docs__find"}]}}
+{"when": {"last": "saved", "tools": ["docs__find"]}, "reply": {"content": "Found."}}
+{"when": {"last": "Found."}, "reply": {"content": "The end."}}"#;
+    let Driven { ended, disk, .. } = driven(script, u64::MAX).await;
+    assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
+    let shown = disk.shown.into_inner().expect("a list");
+    let missing = EventKind::ToolsMissing { note: "docs has no tool 'other'".to_owned() };
+    assert!(shown.contains(&missing), "{shown:?}");
 }

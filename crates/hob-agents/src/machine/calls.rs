@@ -9,7 +9,7 @@ use crate::arguments::{self, CheckedArguments};
 use crate::event::EventKind;
 use crate::policy::{Permission, permission};
 use crate::state::{AgentFrame, AgentRole, Pending, TeamRunStatus};
-use crate::tool::{ToolClass, ToolOutput, ToolSpec};
+use crate::tool::{ToolOutput, ToolSpec};
 
 /// Agents that may work for each other, one below the other.
 const DEPTH_MAX: usize = 5;
@@ -162,8 +162,7 @@ impl Step<'_> {
 
     /// A tool was running when the process ended.
     pub(super) fn resume_tool(&mut self, call: ToolCall) {
-        let class = self.tools.iter().find(|tool| tool.name == call.name).map(|tool| tool.class);
-        if class.is_some_and(ToolClass::is_repeatable) {
+        if self.tools.iter().any(|tool| tool.name == call.name && tool.may_repeat) {
             self.state.pending = Pending::Tool { call: call.clone() };
             return self.effects.push(super::Effect::RunTool { call });
         }

@@ -128,7 +128,7 @@ pub(super) fn empty_answer() -> Message {
 /// The tools of an agent: those of its file that exist, then its handoffs and delegates.
 pub(super) fn specs(team: &Team, frame: &AgentFrame, tools: &[ToolSpec]) -> Vec<ToolSpec> {
     let Some(agent) = team.agent(&frame.agent) else { return Vec::new() };
-    let own = agent.tools.iter().filter_map(|name| tools.iter().find(|tool| tool.name == *name));
+    let own = tools.iter().filter(|tool| agent.has_tool(&tool.name));
     let others = agent.handoffs.iter().filter_map(|name| team.agent(name)).map(handoff_spec);
     let workers = agent.delegates.iter().filter_map(|name| team.agent(name)).map(delegate_spec);
     own.cloned().chain(others).chain(workers).collect()

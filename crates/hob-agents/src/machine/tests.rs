@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tool::ToolClass;
+use crate::tool::{CommandArgument, ToolClass};
 
 const TEAM: &str = r#"
 entry = "lead"
@@ -48,9 +48,9 @@ fn tools() -> Vec<ToolSpec> {
         .map(|(name, class)| {
             let schema =
                 json!({ "type": "object", "properties": { "command": { "type": "string" } } });
-            let command_field = (name == "run").then_some("command");
+            let command = (name == "run").then_some(CommandArgument::Shell("command"));
             let is_foreign = name == "look";
-            ToolSpec { command_field, is_foreign, ..ToolSpec::new(name, "", schema, class) }
+            ToolSpec { command, is_foreign, ..ToolSpec::new(name, "", schema, class) }
         })
         .collect()
 }

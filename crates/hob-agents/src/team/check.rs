@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Team, TeamError};
+use super::{Team, TeamError, mcp};
 use crate::call_name::handoff_name;
 
 const NAME_MAX: usize = 63;
 const AGENTS_MAX: usize = 32;
+const CONTAINER_NAME_MAX: usize = 128;
 /// First parts of hob's paths. Such a team could not be addressed.
 const RESERVED: [&str; 8] =
     ["v1", "models", "pipelines", "api", "health", "metrics", "chat", "benchmarks"];
@@ -51,6 +52,9 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
             return wrong(&agent.name, format!("'{}' needs at least one turn", agent.name));
         }
     }
+    if let Some((word, reason)) = servers_and_containers(team) {
+        return wrong(word, reason);
+    }
     let budget = &team.budget;
     let is_spent = budget.turns == 0 || budget.time_s == 0 || budget.tokens == Some(0);
     if is_spent {
@@ -60,6 +64,37 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
         Some((rule, reason)) => wrong(rule.argv.first().map_or("rule", String::as_str), reason),
         None => Ok(()),
     }
+}
+
+/// What is wrong about the team's MCP servers, their tools and containers: a word of the file, and the reason.
+fn servers_and_containers(team: &Team) -> Option<(&str, String)> {
+    let servers: Vec<&str> = team.mcp.keys().map(String::as_str).collect();
+    if servers.len() > mcp::SERVERS_MAX {
+        return Some(("mcp", format!("a team has at most {} MCP servers", mcp::SERVERS_MAX)));
+    }
+    let mut entries = team.mcp.iter();
+    if let Some(wrong) =
+        entries.find_map(|(name, server)| Some((name.as_str(), server.problem(name)?)))
+    {
+        return Some(wrong);
+    }
+    if let Some(wrong) = team.agents.iter().find_map(|agent| mcp::wrong_tool(agent, &servers)) {
+        return Some(wrong);
+    }
+    let uses_containers = team.agents.iter().any(|agent| agent.has_tool("container_run"));
+    if uses_containers && team.containers.is_empty() {
+        return Some(("container_run", "'container_run' needs a list `containers`".to_owned()));
+    }
+    let container = team.containers.iter().find(|name| !is_container(name))?;
+    Some((container, format!("'{container}' is no name of a container")))
+}
+
+/// No option of an engine, and no other server's container.
+fn is_container(name: &str) -> bool {
+    let rest = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    name.len() <= CONTAINER_NAME_MAX
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(rest)
 }
 
 fn no_agent(unknown: &str, names: &[&str]) -> String {

@@ -45,8 +45,11 @@ impl CommandRule {
         if self.decision == RuleDecision::Allow && self.argv.len() == 1 && is_runner(program) {
             return Some(format!("a rule that allows '{program}' would allow every command"));
         }
-        let decide =
-            |example: &String| decide(std::slice::from_ref(self), example) == Some(self.decision);
+        let rules = std::slice::from_ref(self);
+        let decide = |example: &String| {
+            let commands = simple_commands(example).unwrap_or_default();
+            decide(rules, &commands) == Some(self.decision)
+        };
         if let Some(example) = self.matches.iter().find(|example| !decide(example)) {
             return Some(format!("the rule does not decide its example '{example}'"));
         }
@@ -55,9 +58,8 @@ impl CommandRule {
     }
 }
 
-/// The strictest decision of the rules about a command. `None`: no rule decides about some part of it.
-pub(crate) fn decide(rules: &[CommandRule], command: &str) -> Option<RuleDecision> {
-    let Ok(commands) = simple_commands(command) else { return None };
+/// The strictest decision of the rules about these commands. `None`: no rule decides about some of them.
+pub(crate) fn decide(rules: &[CommandRule], commands: &[Vec<String>]) -> Option<RuleDecision> {
     let each: Vec<Option<RuleDecision>> = commands
         .iter()
         .map(|command| {
@@ -100,7 +102,8 @@ mod tests {
             ("make", None),
             ("lsof", None),
         ] {
-            assert_eq!(decide(&rules, command), expected, "{command}");
+            let commands = simple_commands(command).unwrap_or_default();
+            assert_eq!(decide(&rules, &commands), expected, "{command}");
         }
     }
 

@@ -72,3 +72,59 @@ fn each_mistake_is_named_with_its_place() {
         assert_eq!(error.line, line, "{to}: {error}");
     }
 }
+
+const MCP: &str = r#"
+entry = "lead"
+containers = ["web", "db-1"]
+[[agent]]
+name = "lead"
+model = "m"
+tools = ["docs__search", "wiki__*", "read_file"]
+[mcp.docs]
+command = ["docs-mcp", "--flag"]
+env = ["DOCS_INDEX"]
+tools = ["search"]
+timeout_s = 60
+[mcp.wiki]
+url = "https://wiki.example/mcp"
+token_env = "WIKI_TOKEN"
+"#;
+
+#[test]
+fn servers_and_their_tools_are_read() {
+    let team = Team::parse(MCP, "t").expect("a team");
+    let lead = team.agent("lead").expect("known");
+    assert_eq!(lead.servers().into_iter().collect::<Vec<_>>(), ["docs", "wiki"]);
+    for (tool, expected) in [
+        ("docs__search", true),
+        ("docs__other", false),
+        ("wiki__any", true),
+        ("read_file", true),
+        ("shell", false),
+    ] {
+        assert_eq!(lead.has_tool(tool), expected, "{tool}");
+    }
+    let written = toml::to_string(&team).expect("TOML");
+    assert_eq!(Team::parse(&written, "t").expect("a team"), team);
+}
+
+#[test]
+fn each_mistake_about_servers_is_named() {
+    for (from, to, part) in [
+        ("url = ", "command = [\"wiki\"]\nurl = ", "keep one of them"),
+        ("url = \"https://wiki.example/mcp\"", "", "needs `command` or `url`"),
+        ("https://wiki", "ftp://wiki", "http or https"),
+        ("token_env", "token", "unknown field `token`"),
+        ("timeout_s = 60", "timeout_s = 0", "1 to 600"),
+        ("tools = [\"search\"]", "tools = []", "allows no tool"),
+        ("[mcp.docs]", "[mcp.Docs]", "a-z0-9-"),
+        ("docs__search", "doc__search", "the file has docs, wiki"),
+        ("wiki__*", "wiki__a*", "SERVER__*"),
+        ("wiki__*", "*", "SERVER__*"),
+        ("env = [", "token_env = \"X\"\nenv = [", "needs `url`"),
+        ("\"web\", ", "\"--privileged\", ", "no name of a container"),
+    ] {
+        let error = Team::parse(&MCP.replace(from, to), "t").expect_err(to);
+        assert!(error.reason.contains(part), "{to}: {error}");
+    }
+}

@@ -16,7 +16,9 @@ use crate::globals::Globals;
 use crate::printer::{Printer, harmless, table};
 use crate::running_server::ServerOption;
 use crate::settings::Overrides;
-use crate::teams::{Teams, tree};
+use crate::signals::StopSignals;
+use crate::teams::tools::ToolSetup;
+use crate::teams::{Teams, mcp, tree};
 use running::{Decision, RunSetup};
 
 /// Longest task in bytes.
@@ -249,8 +251,13 @@ fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
     if let Some(failure) = Failure::together(failures) {
         return Err(failure);
     }
-    for (_, team) in &checked {
-        let Ok(team) = team else { continue };
+    let teams: Vec<&Team> = checked.iter().filter_map(|(_, team)| team.as_ref().ok()).collect();
+    let failures = block_on(async {
+        // Ctrl-C drops the servers, which ends their processes.
+        let mut signals = StopSignals::listen()?;
+        signals.or(check_servers(&teams, app)).await
+    })?;
+    for team in teams {
         app.printer.note(format_args!(
             "{}: {} agents, models {}",
             team.id,
@@ -258,7 +265,23 @@ fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
             team.models().join(", ")
         ));
     }
-    Ok(Exit::Done)
+    Failure::together(failures).map_or(Ok(Exit::Done), Err)
+}
+
+/// Starts the MCP servers of the teams, shows advice, and gives what is missing.
+async fn check_servers(teams: &[&Team], app: &App<'_>) -> CliResult<Vec<Failure>> {
+    let setup = ToolSetup::of(app);
+    let mut failures = Vec::new();
+    for team in teams {
+        let (problems, advice) = mcp::survey(team, &setup.mcp(team)).await;
+        for line in advice {
+            app.printer.note(harmless(&format!("{}: {line}", team.id)));
+        }
+        let failure =
+            |problem: &String| Failure::usage(harmless(&format!("{}: {problem}", team.id)));
+        failures.extend(problems.iter().map(failure));
+    }
+    Ok(failures)
 }
 
 fn runs(args: &JsonArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {

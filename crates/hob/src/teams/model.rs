@@ -129,8 +129,9 @@ impl ChatModel for TeamModel {
                 None => self.begin(&conversation.messages)?,
             };
             let workspace = stored.folder().join("files");
-            let tools =
-                self.setup.tools(&workspace, Arc::clone(&self.models) as _).map_err(failed)?;
+            let tools = self.setup.tools(&run.team, &workspace, Arc::clone(&self.models) as _);
+            let tools = tools.map_err(failed)?;
+            let source = self.setup.mcp(&run.team);
             let host = Arc::new(StreamHost {
                 shared: Mutex::default(),
                 stored,
@@ -143,10 +144,12 @@ impl ChatModel for TeamModel {
                 let driver = Driver {
                     models: &*models,
                     tools: &tools,
+                    source: &source,
                     host: &*driving,
                     watchdog: Watchdog::default(),
                 };
                 let driven = driver.drive(&mut run).await;
+                source.close().await;
                 driven.map(|_| run)
             };
             Ok(RunStream { drive: Some(drive.boxed()), host, asks, error: None }.boxed())

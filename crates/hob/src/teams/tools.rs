@@ -7,20 +7,24 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_agents::builtin::{ReadFile, Shell, SystemctlStatus, WriteFile, spec_of};
-use hob_agents::{AgentTool, ToolClass, ToolOutput, ToolSpec};
+use hob_agents::builtin::{
+    ContainerEngine, ContainerRun, ReadFile, Shell, SystemctlStatus, WriteFile, spec_of,
+};
+use hob_agents::{AgentTool, Team, ToolClass, ToolOutput, ToolSpec};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
+use super::mcp::{McpTools, ServerEnvironment};
 use super::web::{GetUrl, HttpProbe};
 use crate::app::App;
 use crate::programs;
 
 /// All tools.
-pub(crate) const NAMES: [&str; 8] = [
+pub(crate) const NAMES: [&str; 9] = [
     "read_file",
     "write_file",
     "shell",
+    "container_run",
     "get_url",
     "http_probe",
     "systemctl_status",
@@ -37,14 +41,31 @@ pub(crate) trait ListModels: Send + Sync {
 #[derive(Clone, Debug)]
 pub(crate) struct ToolSetup {
     bwrap: Option<PathBuf>,
+    engines: Vec<ContainerEngine>,
+    servers: ServerEnvironment,
     /// Hosts that `http_probe` may reach besides this machine.
     probe_hosts: Vec<String>,
 }
 
 impl ToolSetup {
     pub(crate) fn of(app: &App<'_>) -> ToolSetup {
-        let bwrap = programs::find(Path::new("bwrap"), &app.environment.path);
-        ToolSetup { bwrap, probe_hosts: upstream_hosts(app) }
+        let environment = &app.environment;
+        let find = |name: &str| programs::find(Path::new(name), &environment.path);
+        let engines = [
+            find("podman").map(ContainerEngine::Podman),
+            find("docker").map(ContainerEngine::Docker),
+            find("incus").map(ContainerEngine::Incus),
+        ];
+        let servers = ServerEnvironment {
+            path: environment.path.clone(),
+            variables: Arc::new(environment.secrets.clone()),
+        };
+        ToolSetup {
+            bwrap: find("bwrap"),
+            engines: engines.into_iter().flatten().collect(),
+            servers,
+            probe_hosts: upstream_hosts(app),
+        }
     }
 
     /// The tools for a run. Commands are refused with the reason where no sandbox works.
@@ -53,6 +74,7 @@ impl ToolSetup {
     /// The workspace cannot be opened.
     pub(crate) fn tools(
         &self,
+        team: &Team,
         workspace: &Path,
         models: Arc<dyn ListModels>,
     ) -> io::Result<Vec<Arc<dyn AgentTool>>> {
@@ -60,12 +82,18 @@ impl ToolSetup {
             Arc::new(ReadFile::new(workspace)?),
             Arc::new(WriteFile::new(workspace)?),
             Arc::new(Shell::new(self.bwrap.clone(), workspace)),
+            Arc::new(ContainerRun::new(self.engines.clone(), &team.containers)),
             Arc::new(GetUrl::default()),
             Arc::new(HttpProbe::new(self.probe_hosts.clone())),
             Arc::new(SystemctlStatus::default()),
             Arc::new(LocalModels::new(models)),
             Arc::new(VramStatus::default()),
         ])
+    }
+
+    /// The tools of the team's MCP servers, none of which is started yet.
+    pub(crate) fn mcp(&self, team: &Team) -> McpTools {
+        McpTools::new(team, &self.servers)
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
             format!("  failed: {}", short(&output.text))
         }
         EventKind::ToolOutput { output, .. } => format!("  {}", short(&output.text)),
+        EventKind::ToolsMissing { note } => note.clone(),
         EventKind::ToolInvalid { name, reason, .. } => {
             format!("{name} was not called: {}", short(reason))
         }

@@ -27,16 +27,20 @@ model = "coder-model"
 const SOON: Duration = Duration::from_secs(60);
 
 /// A user with a team and a server with scripted models.
-struct TeamUser {
-    user: User,
+pub(crate) struct TeamUser {
+    pub(crate) user: User,
     server: Served,
 }
 
 impl TeamUser {
     fn new(lead: &str, coder: &str) -> TeamUser {
+        TeamUser::with(TEAM, lead, coder)
+    }
+
+    pub(crate) fn with(team: &str, lead: &str, coder: &str) -> TeamUser {
         let user = User::new();
         fs::create_dir(user.path("work/teams")).expect("a folder");
-        user.write("teams/builders.toml", TEAM);
+        user.write("teams/builders.toml", team);
         user.write("lead.jsonl", lead);
         user.write("coder.jsonl", coder);
         let scripts = "[dev.scripts]\nlead-model = \"lead.jsonl\"\ncoder-model = \"coder.jsonl\"\n";
@@ -46,21 +50,25 @@ impl TeamUser {
         TeamUser { user, server }
     }
 
-    fn process(&self, args: &[&str]) -> std::process::Command {
+    pub(crate) fn server_url(&self) -> String {
+        self.server.url.clone()
+    }
+
+    pub(crate) fn process(&self, args: &[&str]) -> std::process::Command {
         let mut command = self.user.process(&[&["team"], args].concat());
         command.env("HOB_HOME", self.user.path("home"));
         command
     }
 
-    fn hob(&self, args: &[&str]) -> assert_cmd::assert::Assert {
+    pub(crate) fn hob(&self, args: &[&str]) -> assert_cmd::assert::Assert {
         assert_cmd::Command::from(self.process(args)).timeout(SOON).assert()
     }
 
-    fn run(&self, args: &[&str]) -> assert_cmd::assert::Assert {
+    pub(crate) fn run(&self, args: &[&str]) -> assert_cmd::assert::Assert {
         self.hob(&[args, &["--server", &self.server.url]].concat())
     }
 
-    fn start(&self, args: &[&str]) -> Child {
+    pub(crate) fn start(&self, args: &[&str]) -> Child {
         let mut command = self.process(&[args, &["--server", &self.server.url]].concat());
         command
             .stdin(Stdio::null())
@@ -71,23 +79,27 @@ impl TeamUser {
     }
 
     /// The newest run.
-    fn last_run(&self) -> Value {
+    pub(crate) fn last_run(&self) -> Value {
         let runs: Value =
             serde_json::from_str(&stdout(&self.hob(&["runs", "--json"]).success())).expect("JSON");
         runs[0].clone()
     }
 
     fn events(&self) -> Vec<String> {
+        let name = |event: &Value| event["type"].as_str().unwrap_or_default().to_owned();
+        self.trace().iter().map(name).collect()
+    }
+
+    /// The events of the newest run.
+    pub(crate) fn trace(&self) -> Vec<Value> {
         let run = self.last_run();
         let id = run["run_id"].as_str().expect("an id");
         let shown = stdout(&self.hob(&["show", id, "--json"]).success());
-        let events: Value = serde_json::from_str(&shown).expect("JSON");
-        let name = |event: &Value| event["type"].as_str().unwrap_or_default().to_owned();
-        events.as_array().expect("events").iter().map(name).collect()
+        serde_json::from_str(&shown).expect("a list")
     }
 
     /// Waits until the newest run has this event.
-    fn until(&self, event: &str) {
+    pub(crate) fn until(&self, event: &str) {
         let begun = Instant::now();
         let has_run = || !self.last_run().is_null();
         while !has_run() || !self.events().iter().any(|name| name == event) {

@@ -66,7 +66,9 @@ pub(super) async fn drive(
     let models = Arc::new(signals.or(RemoteModels::of(remote)).await?);
     note_default_model(&models, &state, app);
     let opened = |error| Failure::io(format!("cannot open {}", workspace.display()), &error);
-    let tools = ToolSetup::of(app).tools(&workspace, Arc::clone(&models) as _).map_err(opened)?;
+    let setup = ToolSetup::of(app);
+    let tools = setup.tools(&state.team, &workspace, Arc::clone(&models) as _).map_err(opened)?;
+    let source = setup.mcp(&state.team);
     let pid = stored.folder().join(PID);
     std::fs::write(&pid, std::process::id().to_string())
         .map_err(|error| Failure::io("cannot store the run", &error))?;
@@ -77,10 +79,20 @@ pub(super) async fn drive(
         decision,
         is_decided: AtomicBool::new(false),
     };
-    let driver =
-        Driver { models: &*models, tools: &tools, host: &host, watchdog: Watchdog::default() };
+    let driver = Driver {
+        models: &*models,
+        tools: &tools,
+        source: &source,
+        host: &host,
+        watchdog: Watchdog::default(),
+    };
     let failed = |error: io::Error| Failure::io("cannot store the run", &error);
-    let driven = signals.or(async { driver.drive(&mut state).await.map_err(failed) }).await;
+    let driving = async {
+        let driven = driver.drive(&mut state).await.map_err(failed);
+        source.close().await;
+        driven
+    };
+    let driven = signals.or(driving).await;
     if let Err(Failure { exit: Exit::Interrupted, .. }) = &driven {
         hob_agents::cancel(&host.stored, &mut state).map_err(failed)?;
     }

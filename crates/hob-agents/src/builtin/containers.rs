@@ -1,0 +1,224 @@
+//! `container_run`: a command in a running container that the team file lists. No shell is between.
+//! The engine is the first of podman, docker and incus that has the container; it is asked before each command.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::{arguments, process, spec_of};
+use crate::process_group::ProcessGroup;
+use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
+
+const SECONDS_MAX: u64 = 120;
+/// How long an engine may take to say whether it has a container.
+const PROBE_LIMIT: Duration = Duration::from_secs(10);
+
+/// A program that runs containers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ContainerEngine {
+    Podman(PathBuf),
+    Docker(PathBuf),
+    Incus(PathBuf),
+}
+
+impl ContainerEngine {
+    fn name(&self) -> &'static str {
+        match self {
+            ContainerEngine::Podman(_) => "podman",
+            ContainerEngine::Docker(_) => "docker",
+            ContainerEngine::Incus(_) => "incus",
+        }
+    }
+
+    /// The command that succeeds if the engine has the container.
+    fn probe(&self, container: &str) -> Command {
+        let (program, arguments): (_, &[&str]) = match self {
+            ContainerEngine::Podman(program) | ContainerEngine::Docker(program) => {
+                (program, &["container", "inspect", container])
+            }
+            ContainerEngine::Incus(program) => (program, &["info", container]),
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn exec(&self, container: &str, argv: &[String]) -> Command {
+        let (program, arguments): (_, &[&str]) = match self {
+            ContainerEngine::Podman(program) | ContainerEngine::Docker(program) => {
+                (program, &["exec", container])
+            }
+            ContainerEngine::Incus(program) => (program, &["exec", container, "--"]),
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).args(argv);
+        command
+    }
+
+    async fn has(&self, container: &str) -> bool {
+        let Ok(mut probe) = ProcessGroup::spawn(&mut self.probe(container)) else { return false };
+        let ended = timeout(PROBE_LIMIT, probe.leader().wait()).await;
+        ended.is_ok_and(|status| status.is_ok_and(|status| status.success()))
+    }
+}
+
+#[derive(Debug)]
+pub struct ContainerRun {
+    spec: ToolSpec,
+    /// In the order in which they are asked.
+    engines: Vec<ContainerEngine>,
+    containers: Vec<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ContainerArguments {
+    /// The name of a container
+    container: String,
+    /// The program and its arguments, without a shell
+    #[schemars(length(min = 1, max = 64))]
+    argv: Vec<String>,
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 120))]
+    timeout_s: Option<u64>,
+}
+
+impl ContainerRun {
+    /// A tool for these containers alone.
+    pub fn new(engines: Vec<ContainerEngine>, containers: &[String]) -> ContainerRun {
+        let names = if containers.is_empty() { "none".to_owned() } else { containers.join(", ") };
+        let description =
+            format!("Run a command in a running container, without a shell. Containers: {names}.");
+        let spec = spec_of::<ContainerArguments>("container_run", &description, ToolClass::Execute);
+        let command = Some(CommandArgument::Words("container", "argv"));
+        // What a container prints may come from anywhere.
+        let spec = ToolSpec { command, is_foreign: true, ..spec };
+        ContainerRun { spec, engines, containers: containers.to_vec() }
+    }
+
+    async fn run(&self, asked: ContainerArguments) -> Result<ToolOutput, String> {
+        let ContainerArguments { container, argv, timeout_s } = asked;
+        if !self.containers.contains(&container) {
+            let listed = self.containers.join(", ");
+            return Err(format!("the team file does not list '{container}'; it lists [{listed}]"));
+        }
+        let engine = self.engine_of(&container).await?;
+        let limit = Duration::from_secs(timeout_s.unwrap_or(SECONDS_MAX).min(SECONDS_MAX));
+        let ran = process::run(&mut engine.exec(&container, &argv), limit).await;
+        // The engines do not pass on the end of their client.
+        ran.map_err(|reason| format!("{reason}; it may still run in the container"))
+    }
+
+    async fn engine_of(&self, container: &str) -> Result<&ContainerEngine, String> {
+        if self.engines.is_empty() {
+            return Err("there is no container engine: install podman, docker or incus".to_owned());
+        }
+        for engine in &self.engines {
+            if engine.has(container).await {
+                return Ok(engine);
+            }
+        }
+        let names: Vec<&str> = self.engines.iter().map(ContainerEngine::name).collect();
+        Err(format!("there is no container '{container}' for {}", names.join(" or ")))
+    }
+}
+
+impl AgentTool for ContainerRun {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
+        async move {
+            match arguments(value) {
+                Ok(asked) => self.run(asked).await.unwrap_or_else(ToolOutput::error),
+                Err(reason) => ToolOutput::error(reason),
+            }
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// A program that has the container `web`, and shows the arguments of a command.
+    const ENGINE: &str = "#!/bin/sh
+case \"$1 $2\" in
+  'container inspect'|info*) for last; do :; done; [ \"$last\" = web ] ;;
+  exec*) case \"$*\" in *slow*) sleep 60 & echo $! > \"$0.pid\"; wait ;; esac; printf '<%s>' \"$@\" ;;
+esac
+";
+
+    fn engine(folder: &Path, name: &str) -> PathBuf {
+        let path = folder.join(name);
+        std::fs::write(&path, ENGINE).expect("a file");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a mode");
+        path
+    }
+
+    #[tokio::test]
+    async fn a_command_reaches_the_engine_word_by_word() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (engine, expected) in [
+            (
+                ContainerEngine::Podman(engine(folder.path(), "podman")),
+                "<exec><web><echo><a b><$(rm x)>",
+            ),
+            (
+                ContainerEngine::Incus(engine(folder.path(), "incus")),
+                "<exec><web><--><echo><a b><$(rm x)>",
+            ),
+        ] {
+            let tool = ContainerRun::new(vec![engine], &["web".to_owned(), "gone".to_owned()]);
+            let run = async |container: &str| {
+                let argv = ["echo", "a b", "$(rm x)"];
+                tool.call(json!({ "container": container, "argv": argv })).await
+            };
+            assert_eq!(run("web").await, ToolOutput::ok(expected));
+            for (container, part) in [("gone", "no container"), ("other", "does not list")] {
+                let output = run(container).await;
+                assert!(output.is_error && output.text.contains(part), "{}", output.text);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_slow_command_is_ended_with_its_children() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = engine(folder.path(), "docker");
+        let tool = ContainerRun::new(vec![ContainerEngine::Docker(path)], &["web".to_owned()]);
+        let arguments = json!({ "container": "web", "argv": ["slow"], "timeout_s": 1 });
+        let output = tool.call(arguments).await;
+        assert!(output.is_error && output.text.contains("after 1 s"), "{}", output.text);
+        let id = std::fs::read_to_string(folder.path().join("docker.pid")).expect("an id");
+        let stat = format!("/proc/{}/stat", id.trim());
+        let begun = std::time::Instant::now();
+        // A process that was ended and not reaped yet is a zombie.
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            assert!(begun.elapsed() < Duration::from_secs(5), "the child {id} still runs");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn without_an_engine_the_reason_is_given() {
+        let tool = ContainerRun::new(Vec::new(), &["web".to_owned()]);
+        let output = tool.call(json!({ "container": "web", "argv": ["ls"] })).await;
+        assert!(output.is_error && output.text.contains("install podman"), "{}", output.text);
+    }
+}

@@ -1,0 +1,339 @@
+//! Tools of other programs in a team: MCP servers as real processes and over HTTP, and commands in containers.
+//! The servers are a shell script and a thread, so the tests need nothing but a shell.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::team::TeamUser;
+use crate::{User, stderr, stdout};
+
+/// An MCP server that reads a message a line. It notes its process and that of a child in a file.
+const SERVER: &str = r#"#!/bin/sh
+/bin/sleep 1000 < /dev/null > /dev/null 2>&1 &
+echo $$ >> pids
+echo $! >> pids
+printf 'a \033[31mcoloured\033[0m line\n' >&2
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+text() { answer "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]$2}"; }
+tool() { printf '{"name":"%s","description":"A tool","inputSchema":%s},' "$1" "$2"; }
+tools() {
+  printf '{"tools":['
+  for name in slow die flood fail environment big $1; do tool "$name" '{"type":"object"}'; done
+  tool odd '{"type":"object","properties":{"a":{"type":"strin"}}}'
+  printf '{"name":"erase","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"destructiveHint":true}},'
+  printf '{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}'
+}
+case $1 in many) more='a b c d e f g h i j k l m n' ;; esac
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%[,\}]*}
+  case $line in
+    *'"method":"initialize"'*) answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"docs","version":"1"}}' ;;
+    *'"method":"tools/list"'*) answer "$(tools "$more")" ;;
+    *'"name":"echo"'*) said=${line#*\"text\":\"}; text "echo: ${said%%\"*}" ;;
+    *'"name":"slow"'*) /bin/sleep 1000 ;;
+    *'"name":"die"'*) exit 3 ;;
+    *'"name":"fail"'*) text 'it failed' ',"isError":true' ;;
+    *'"name":"environment"'*) text "$(/usr/bin/env | while read -r set; do printf '%s;' "$set"; done)" ;;
+    *'"name":"big"'*) block=x; while [ ${#block} -lt 40000 ]; do block=$block$block; done; text "$block" ;;
+    *'"name":"flood"'*) block=x; while [ ${#block} -lt 40000 ]; do block=$block$block; done
+      while printf '%s' "$block"; do :; done ;;
+  esac
+done
+"#;
+const TEAM: &str = r#"
+entry = "lead"
+[[agent]]
+name = "lead"
+model = "lead-model"
+turns = 20
+tools = ["docs__*"]
+[mcp.docs]
+command = ["docs-mcp"]
+env = ["DOCS_INDEX"]
+"#;
+
+fn program(user: &User, name: &str, text: &str) {
+    let path = user.path("programs").join(name);
+    fs::write(&path, text).expect("a file");
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a mode");
+}
+
+/// A team with the server in shell. Each call is a tool with its arguments, and a part of its output.
+fn scripted(file: &str, calls: &[(&str, Value, &str)]) -> TeamUser {
+    let mut steps = String::new();
+    let mut when = json!({});
+    for (name, arguments, part) in calls {
+        let call = json!([{ "name": name, "arguments": arguments }]);
+        steps += &json!({ "when": when, "reply": { "tool_calls": call } }).to_string();
+        steps.push('\n');
+        when = json!({ "last": part });
+    }
+    steps += &json!({ "when": when, "reply": { "content": "Done." } }).to_string();
+    let team = TeamUser::with(file, &steps, "");
+    program(&team.user, "docs-mcp", SERVER);
+    team
+}
+
+/// The texts of the outputs of the newest run.
+fn outputs(team: &TeamUser) -> Vec<String> {
+    let text = |event: &Value| Some(event["data"]["output"]["text"].as_str()?.to_owned());
+    team.trace().iter().filter_map(text).collect()
+}
+
+/// The processes of the server and their children.
+fn processes(team: &TeamUser) -> Vec<u32> {
+    let pids = fs::read_to_string(team.user.path("work/pids")).unwrap_or_default();
+    pids.lines().map(|pid| pid.parse().expect("a number")).collect()
+}
+
+#[cfg(target_os = "linux")]
+fn assert_all_have_ended(team: &TeamUser) {
+    let begun = Instant::now();
+    let runs = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        // A process that ended and was not reaped yet is a zombie.
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    let pids = processes(team);
+    assert!(!pids.is_empty(), "the server has run");
+    while pids.iter().any(runs) {
+        assert!(begun.elapsed() < Duration::from_secs(10), "one of {pids:?} still runs");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn assert_all_have_ended(_team: &TeamUser) {}
+
+fn run_with(team: &TeamUser, variables: &[(&str, &str)]) -> assert_cmd::assert::Assert {
+    let url = team.server_url();
+    let mut command = team.process(&["run", "builders", "Do it", "--server", &url]);
+    command.envs(variables.iter().map(|(name, value)| (*name, OsString::from(value))));
+    assert_cmd::Command::from(command).timeout(Duration::from_secs(60)).assert()
+}
+
+#[test]
+fn a_model_uses_the_tools_of_a_server() {
+    let calls = [
+        ("docs__echo", json!({ "text": "hello" }), "echo: hello"),
+        ("docs__environment", json!({}), "PATH="),
+        ("docs__fail", json!({}), "it failed"),
+        ("docs__big", json!({}), "bytes left]"),
+        ("docs__echo", json!({ "txt": "wrong" }), "The schema there is"),
+        ("docs__odd", json!({}), "there is no tool"),
+    ];
+    let team = scripted(TEAM, &calls);
+    let done = run_with(&team, &[("DOCS_INDEX", "main"), ("ROUTER_KEY", "sk-secret")]).success();
+    assert_eq!(stdout(&done), "Done.\n");
+    let notes = stderr(&done);
+    assert!(notes.contains("'odd' of the MCP server 'docs' is left out"), "{notes}");
+    assert!(!notes.contains("coloured"), "a server's log is not shown: {notes}");
+    let outputs = outputs(&team);
+    assert!(outputs[1].contains("DOCS_INDEX=main;"), "{}", outputs[1]);
+    assert!(!outputs[1].contains("secret") && !outputs[1].contains("HOB_"), "{}", outputs[1]);
+    assert!(outputs[3].len() < 17 * 1024, "{}", outputs[3].len());
+    let failed = |event: &Value| event["data"]["output"]["is_error"] == true;
+    assert_eq!(team.trace().iter().filter(|event| failed(event)).count(), 1);
+    assert_eq!(processes(&team).len(), 2, "one server and its child");
+    assert_all_have_ended(&team);
+}
+
+#[test]
+fn a_server_that_ends_comes_back_once() {
+    let echo = |text: &str| json!({ "text": text });
+    let calls = [
+        ("docs__die", json!({}), "was lost during the call"),
+        ("docs__echo", echo("back"), "echo: back"),
+        ("docs__die", json!({}), "was lost during the call"),
+        ("docs__echo", echo("again"), "unavailable: "),
+    ];
+    let team = scripted(TEAM, &calls);
+    assert_eq!(stdout(&run_with(&team, &[]).success()), "Done.\n");
+    assert_eq!(processes(&team).len(), 4, "two servers, each with a child");
+    assert_all_have_ended(&team);
+}
+
+#[test]
+fn a_server_that_hangs_does_not_stop_the_run() {
+    let calls = [("docs__slow", json!({}), "did not answer within 1 s")];
+    let team = scripted(&format!("{TEAM}timeout_s = 1\n"), &calls);
+    assert_eq!(stdout(&run_with(&team, &[]).success()), "Done.\n");
+    assert_all_have_ended(&team);
+}
+
+#[test]
+fn a_server_that_prints_without_end_is_cut_off() {
+    let calls = [("docs__flood", json!({}), "printed more than")];
+    let team = scripted(TEAM, &calls);
+    assert_eq!(stdout(&run_with(&team, &[]).success()), "Done.\n");
+    assert_all_have_ended(&team);
+}
+
+#[test]
+fn a_run_that_is_cancelled_leaves_no_process() {
+    let team = scripted(TEAM, &[("docs__slow", json!({}), "never")]);
+    let mut child = team.start(&["run", "builders", "Wait"]);
+    team.until("tool.called");
+    team.hob(&["cancel", ""]).success();
+    assert_eq!(child.wait().expect("ended").code(), Some(130));
+    assert_all_have_ended(&team);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_a_text_for_the_model() {
+    let file = TEAM.replace("docs__*", "docs__search").replace("docs-mcp", "gone-mcp");
+    let call = ("docs__search", json!({ "query": "x" }), "unavailable: the program 'gone-mcp'");
+    let team = scripted(&file, &[call]);
+    let done = run_with(&team, &[]).success();
+    assert!(stderr(&done).contains("'docs' is unavailable: the program"), "{}", stderr(&done));
+}
+
+#[test]
+fn a_person_sees_all_arguments_and_the_run_goes_on_in_another_process() {
+    let long = "word ".repeat(100) + "end";
+    let file = format!("policy = {{ approval = \"untrusted\" }}\n{TEAM}");
+    let team = scripted(&file, &[("docs__echo", json!({ "text": long }), "echo: word")]);
+    let notes = stderr(&run_with(&team, &[]).success());
+    assert!(notes.contains(&long) && notes.contains("waits for approval"), "{notes}");
+    assert_all_have_ended(&team);
+    assert_eq!(stdout(&team.run(&["approve", ""]).success()), "Done.\n");
+    assert_eq!(processes(&team).len(), 4, "a server for each process");
+    assert_all_have_ended(&team);
+}
+
+#[test]
+fn a_tool_that_warns_is_asked_for() {
+    let team = scripted(TEAM, &[("docs__erase", json!({}), "never")]);
+    let notes = stderr(&run_with(&team, &[("HOB_LOG", "info")]).success());
+    assert!(notes.contains("docs__erase {} waits for approval"), "{notes}");
+    assert!(notes.contains("coloured") && !notes.contains("\u{1b}[31m"), "{notes}");
+}
+
+#[test]
+fn a_check_asks_the_servers() {
+    let user = User::new();
+    fs::create_dir(user.path("work/teams")).expect("a folder");
+    program(&user, "docs-mcp", SERVER);
+    let many = TEAM.replace("\"docs-mcp\"", "\"docs-mcp\", \"many\"");
+    let allow = format!("{TEAM}tools = [\"echo\", \"lost\"]\n");
+    let check = |file: &str| {
+        user.write("teams/docs.toml", file);
+        stderr(&user.hob(&["team", "check", "docs"]).assert())
+    };
+    for (file, part) in [
+        (TEAM.replace("docs__*", "docs__sarch"), "'lead' misses the tool 'docs__sarch'"),
+        (allow, "the MCP server 'docs' has no tool 'lost'"),
+        (many, "'lead' has 22 tools"),
+        (TEAM.replace("docs-mcp", "gone-mcp"), "'docs' is unavailable"),
+        (TEAM.replace("docs__*", "doc__echo"), "docs.toml:7:10: 'doc__echo' needs an MCP server"),
+    ] {
+        let said = check(&file);
+        assert!(said.contains(part), "{file}: {said}");
+    }
+    user.write("teams/docs.toml", &format!("{TEAM}tools = [\"echo\"]\n"));
+    user.hob(&["team", "check", "docs"]).assert().success();
+}
+
+/// Answers MCP messages over HTTP to those who have the token.
+fn serve_http(listener: &TcpListener) {
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else { return };
+        // A client that leaves early is of no interest.
+        let _left = answer_http(stream);
+    }
+}
+
+fn answer_http(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (mut head, mut line) = (String::new(), String::new());
+    while reader.read_line(&mut line)? > 2 {
+        head += &std::mem::take(&mut line).to_ascii_lowercase();
+    }
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+    let mut body = vec![0; length.and_then(|length| length.parse().ok()).unwrap_or(0)];
+    reader.read_exact(&mut body)?;
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let result = match message["method"].as_str() {
+        Some("initialize") => json!({
+            "protocolVersion": "2025-06-18", "capabilities": { "tools": {} },
+            "serverInfo": { "name": "web", "version": "1" },
+        }),
+        Some("tools/list") => {
+            json!({ "tools": [{ "name": "find.it", "inputSchema": { "type": "object" } }] })
+        }
+        Some("tools/call") => json!({ "content": [], "structuredContent": { "found": 3 } }),
+        _ => Value::Null,
+    };
+    let (status, body) = if !head.contains("authorization: bearer t0ken") {
+        ("401 Unauthorized", String::new())
+    } else if !head.starts_with("post") {
+        ("405 Method Not Allowed", String::new())
+    } else if result.is_null() {
+        ("202 Accepted", String::new())
+    } else {
+        let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+        ("200 OK", answer.to_string())
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[test]
+fn a_server_at_an_address_gets_its_token() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || serve_http(&listener));
+    let file = TEAM
+        .replace("docs__*", "docs__find_it")
+        .replace("command = [\"docs-mcp\"]", &format!("url = \"{url}\""))
+        .replace("env = [\"DOCS_INDEX\"]", "token_env = \"DOCS_TOKEN\"");
+    let find = |part| [("docs__find_it", json!({}), part)];
+    let team = scripted(&file, &find("{\"found\":3}"));
+    assert_eq!(stdout(&run_with(&team, &[("DOCS_TOKEN", "t0ken")]).success()), "Done.\n");
+    for (token, part) in [("", "'DOCS_TOKEN' is not set"), ("wrong", "unavailable: ")] {
+        let team = scripted(&file, &find(part));
+        assert_eq!(stdout(&run_with(&team, &[("DOCS_TOKEN", token)]).success()), "Done.\n");
+        assert!(!outputs(&team).join("").contains("wrong"), "{:?}", outputs(&team));
+    }
+}
+
+#[test]
+fn commands_run_in_listed_containers() {
+    let file = r#"
+entry = "lead"
+containers = ["web"]
+[[agent]]
+name = "lead"
+model = "lead-model"
+tools = ["container_run"]
+[[rule]]
+argv = ["web", "ls"]
+decision = "allow"
+"#;
+    let run = |container: &str, argv: &[&str]| json!({ "container": container, "argv": argv });
+    let calls = [
+        ("container_run", run("web", &["ls", "a b"]), "<exec><web><ls><a b>"),
+        ("container_run", run("web", &["rm", "x"]), "never"),
+    ];
+    let team = scripted(file, &calls);
+    let podman = "#!/bin/sh\n[ \"$1\" = container ] || printf '<%s>' \"$@\"\n";
+    program(&team.user, "podman", podman);
+    let notes = stderr(&run_with(&team, &[]).success());
+    assert_eq!(outputs(&team), ["<exec><web><ls><a b>"]);
+    assert!(
+        notes.contains(r#"{"container":"web","argv":["rm","x"]} waits for approval"#),
+        "{notes}"
+    );
+    let without = scripted(file, &[("container_run", run("web", &["ls"]), "install podman")]);
+    assert_eq!(stdout(&run_with(&without, &[]).success()), "Done.\n");
+}
