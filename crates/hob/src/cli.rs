@@ -107,7 +107,9 @@ fn refused(refusal: &clap::Error) -> ExitCode {
 fn dispatch(cli: Cli, printer: &Printer) -> CliResult<Exit> {
     // The self-test causes failures on purpose, so their warnings are left out.
     let rehearses = matches!(cli.verb, Verb::Selftest(_));
-    logging::start(cli.globals.log.as_deref(), if rehearses { "error" } else { "warn" })?;
+    // The SDK for MCP servers logs what hob reports itself, in the words of the server.
+    let default = if rehearses { "error" } else { "warn,rmcp=off" };
+    logging::start(cli.globals.log.as_deref(), default)?;
     let globals = &cli.globals;
     match cli.verb {
         Verb::Serve(args) => serve::run(&args, globals, printer),

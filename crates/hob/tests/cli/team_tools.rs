@@ -223,6 +223,10 @@ fn a_check_asks_the_servers() {
     program(&user, "docs-mcp", SERVER);
     let many = TEAM.replace("\"docs-mcp\"", "\"docs-mcp\", \"many\"");
     let allow = format!("{TEAM}tools = [\"echo\", \"lost\"]\n");
+    let at = |url: &str| {
+        TEAM.replace("command = [\"docs-mcp\"]", &format!("url = \"{url}\""))
+            .replace("env = [\"DOCS_INDEX\"]", "")
+    };
     let check = |file: &str| {
         user.write("teams/docs.toml", file);
         stderr(&user.hob(&["team", "check", "docs"]).assert())
@@ -231,11 +235,14 @@ fn a_check_asks_the_servers() {
         (TEAM.replace("docs__*", "docs__sarch"), "'lead' misses the tool 'docs__sarch'"),
         (allow, "the MCP server 'docs' has no tool 'lost'"),
         (many, "'lead' has 22 tools"),
-        (TEAM.replace("docs-mcp", "gone-mcp"), "'docs' is unavailable"),
+        (TEAM.replace("docs-mcp", "gone-mcp"), "'gone-mcp' is not installed"),
+        (TEAM.replace("docs-mcp", "/bin/false"), "it ended (exit status: 1)"),
+        (at("http://127.0.0.1:1/mcp"), "'docs' is unavailable: Connection refused"),
         (TEAM.replace("docs__*", "doc__echo"), "docs.toml:7:10: 'doc__echo' needs an MCP server"),
     ] {
         let said = check(&file);
         assert!(said.contains(part), "{file}: {said}");
+        assert!(!said.contains("rmcp"), "{file}: {said}");
     }
     user.write("teams/docs.toml", &format!("{TEAM}tools = [\"echo\"]\n"));
     user.hob(&["team", "check", "docs"]).assert().success();

@@ -13,10 +13,12 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation,
     PaginatedRequestParams, ProtocolVersion, Tool,
 };
-use rmcp::service::RunningService;
-use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use rmcp::{RoleClient, ServiceError, ServiceExt};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader, ReadBuf};
@@ -32,6 +34,8 @@ use crate::programs;
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// Bytes that a process may print for one call, or while it starts.
 const PRINTED_BYTES_MAX: u64 = 64 << 20;
+/// How long the status of a process may take after it closed its output.
+const REAP_LIMIT: Duration = Duration::from_millis(200);
 const END_LIMIT: Duration = Duration::from_secs(1);
 const TOOLS_MAX: usize = 256;
 const PAGES_MAX: usize = 32;
@@ -152,11 +156,11 @@ impl Connection {
                 self.is_lost.store(true, Ordering::Relaxed);
                 Err(CallError::Lost(self.end()))
             }
-            Err(error) => {
-                let is_lost = matches!(error, ServiceError::TransportSend(_));
-                self.is_lost.fetch_or(is_lost, Ordering::Relaxed);
-                Err(CallError::Lost(error.to_string()))
+            Err(ServiceError::TransportSend(error)) => {
+                self.is_lost.store(true, Ordering::Relaxed);
+                Err(CallError::Lost(transport_error(&error)))
             }
+            Err(error) => Err(CallError::Lost(error.to_string())),
         }
     }
 }
@@ -200,7 +204,12 @@ async fn over_stdio(
     let output = Budgeted { inner: stdout, budget: Arc::clone(&budget) };
     let transport =
         AsyncRwTransport::new_client(output, stdin).with_max_line_length(MESSAGE_BYTES_MAX);
-    let service = client().serve(transport).await.map_err(|error| error.to_string())?;
+    let service = match client().serve(transport).await {
+        Ok(service) => service,
+        Err(error) => {
+            return Err(end_of(&mut process).await.unwrap_or_else(|| start_error(&error)));
+        }
+    };
     Ok(Connection::new(service, budget, Some(process), log))
 }
 
@@ -223,9 +232,36 @@ async fn over_http(
         config = config.auth_header(token.expose());
     }
     let transport = StreamableHttpClientTransport::with_client(http, config);
-    let service = client().serve(transport).await.map_err(|error| error.to_string())?;
+    let service = client().serve(transport).await.map_err(|error| start_error(&error))?;
     let budget = Arc::new(AtomicU64::new(PRINTED_BYTES_MAX));
     Ok(Connection::new(service, budget, None, JoinSet::new()))
+}
+
+/// How the process ended, if it did.
+async fn end_of(process: &mut ProcessGroup) -> Option<String> {
+    let status = timeout(REAP_LIMIT, process.leader().wait()).await.ok()?.ok()?;
+    Some(format!("it ended ({status}); `--log info` shows what it printed"))
+}
+
+fn start_error(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => transport_error(error),
+        other => other.to_string(),
+    }
+}
+
+/// The cause, without the names of the SDK's types around it.
+fn transport_error(error: &DynamicTransportError) -> String {
+    match error.error.downcast_ref() {
+        Some(StreamableHttpError::<reqwest::Error>::Client(error)) => {
+            let mut cause: &dyn std::error::Error = error;
+            while let Some(deeper) = cause.source() {
+                cause = deeper;
+            }
+            cause.to_string()
+        }
+        _ => error.error.to_string(),
+    }
 }
 
 /// Logs the first lines of a process's standard error. All of it is read, so that the process can go on.
