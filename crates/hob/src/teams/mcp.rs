@@ -45,8 +45,16 @@ pub(super) struct ServerEnvironment {
 /// The MCP servers of a run.
 pub(crate) struct McpTools {
     servers: BTreeMap<String, Arc<Server>>,
+    opened: Mutex<Opened>,
+}
+
+/// What was opened so far.
+#[derive(Default)]
+struct Opened {
+    /// The agents that had their servers started.
+    agents: BTreeSet<String>,
     /// The names of the tools of each server that was started, or that could not be.
-    opened: Mutex<BTreeMap<String, BTreeSet<String>>>,
+    names: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl McpTools {
@@ -79,7 +87,10 @@ impl McpTools {
 impl ToolSource for McpTools {
     fn open<'s>(&'s self, agent: &'s Agent) -> BoxFuture<'s, OpenedTools> {
         async move {
-            let mut opened = self.opened.lock().await;
+            let Opened { agents, names: opened } = &mut *self.opened.lock().await;
+            if !agents.insert(agent.name.clone()) {
+                return OpenedTools::default();
+            }
             let named = agent.servers();
             let is_new = |(name, _): &(&String, &Arc<Server>)| {
                 named.contains(name.as_str()) && !opened.contains_key(*name)
@@ -252,9 +263,12 @@ impl McpTool {
             tool.annotations.as_ref().and_then(|hints| hints.destructive_hint) == Some(true);
         let class = if is_destructive { ToolClass::System } else { ToolClass::Network };
         let name = names::for_models(&server.name, &tool.name);
-        let schema = Value::Object(tool.input_schema.as_ref().clone());
+        let mut schema = tool.input_schema.as_ref().clone();
+        // Some chat APIs reject a schema without these, which would end the run.
+        schema.entry("type").or_insert_with(|| json!("object"));
+        schema.entry("properties").or_insert_with(|| json!({}));
         McpTool {
-            spec: spec(name, description, schema, class),
+            spec: spec(name, description, Value::Object(schema), class),
             name: tool.name.clone().into_owned(),
             server: Arc::clone(server),
         }
@@ -262,14 +276,10 @@ impl McpTool {
 
     /// A tool of a server that did not start.
     fn missing(name: &str, server: &Arc<Server>) -> McpTool {
+        let schema = json!({ "type": "object", "properties": {} });
         let description = format!("Unavailable: the MCP server '{}' did not start.", server.name);
         McpTool {
-            spec: spec(
-                name.to_owned(),
-                description,
-                json!({ "type": "object" }),
-                ToolClass::Network,
-            ),
+            spec: spec(name.to_owned(), description, schema, ToolClass::Network),
             name: name.to_owned(),
             server: Arc::clone(server),
         }

@@ -29,7 +29,7 @@ const SOON: Duration = Duration::from_secs(60);
 /// A user with a team and a server with scripted models.
 pub(crate) struct TeamUser {
     pub(crate) user: User,
-    server: Served,
+    pub(crate) server: Served,
 }
 
 impl TeamUser {
@@ -48,10 +48,6 @@ impl TeamUser {
         let home = [("HOB_HOME", OsString::from(user.path("home")))];
         let server = Served::start(&user, &home);
         TeamUser { user, server }
-    }
-
-    pub(crate) fn server_url(&self) -> String {
-        self.server.url.clone()
     }
 
     pub(crate) fn process(&self, args: &[&str]) -> std::process::Command {
@@ -76,6 +72,21 @@ impl TeamUser {
             .stderr(Stdio::piped())
             .spawn()
             .expect("hob")
+    }
+
+    /// Asks the team as a model, and does not read the answer.
+    pub(crate) fn begin_chat(&self, body: &Value) -> std::net::TcpStream {
+        let body = body.to_string();
+        let mut stream = std::net::TcpStream::connect(
+            self.server.url.trim_start_matches("http://").trim_end_matches('/'),
+        )
+        .expect("connected");
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        std::io::Write::write_all(&mut stream, (head + &body).as_bytes()).expect("sent");
+        stream
     }
 
     /// The newest run.
@@ -257,16 +268,7 @@ fn a_team_is_a_model_of_the_server() {
     assert!(text.contains("hob team approve"), "{text}");
 
     // A client that leaves ends its run.
-    let body = ask("Wait").to_string();
-    let mut stream = std::net::TcpStream::connect(
-        team.server.url.trim_start_matches("http://").trim_end_matches('/'),
-    )
-    .expect("connected");
-    let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
-    std::io::Write::write_all(&mut stream, (head + &body).as_bytes()).expect("sent");
+    let stream = team.begin_chat(&ask("Wait"));
     team.until("model.requested");
     drop(stream);
     team.until("run.ended");

@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
 use crate::team::TeamUser;
@@ -113,8 +114,7 @@ fn assert_all_have_ended(team: &TeamUser) {
 fn assert_all_have_ended(_team: &TeamUser) {}
 
 fn run_with(team: &TeamUser, variables: &[(&str, &str)]) -> assert_cmd::assert::Assert {
-    let url = team.server_url();
-    let mut command = team.process(&["run", "builders", "Do it", "--server", &url]);
+    let mut command = team.process(&["run", "builders", "Do it", "--server", &team.server.url]);
     command.envs(variables.iter().map(|(name, value)| (*name, OsString::from(value))));
     assert_cmd::Command::from(command).timeout(Duration::from_secs(60)).assert()
 }
@@ -129,7 +129,8 @@ fn a_model_uses_the_tools_of_a_server() {
         ("docs__echo", json!({ "txt": "wrong" }), "The schema there is"),
         ("docs__odd", json!({}), "there is no tool"),
     ];
-    let team = scripted(TEAM, &calls);
+    let file = TEAM.replace("\"docs__*\"", "\"docs__*\", \"docs__gone\"");
+    let team = scripted(&file, &calls);
     let done = run_with(&team, &[("DOCS_INDEX", "main"), ("ROUTER_KEY", "sk-secret")]).success();
     assert_eq!(stdout(&done), "Done.\n");
     let notes = stderr(&done);
@@ -141,7 +142,10 @@ fn a_model_uses_the_tools_of_a_server() {
     assert!(outputs[3].len() < 17 * 1024, "{}", outputs[3].len());
     let failed = |event: &Value| event["data"]["output"]["is_error"] == true;
     assert_eq!(team.trace().iter().filter(|event| failed(event)).count(), 1);
+    let missing = team.trace().iter().filter(|event| event["type"] == "tools.missing").count();
+    assert_eq!(missing, 2, "'odd' and 'gone' are named once");
     assert_eq!(processes(&team).len(), 2, "one server and its child");
+    assert_eq!(team.last_run()["stack"][0]["is_tainted"], true);
     assert_all_have_ended(&team);
 }
 
@@ -183,6 +187,39 @@ fn a_run_that_is_cancelled_leaves_no_process() {
     team.until("tool.called");
     team.hob(&["cancel", ""]).success();
     assert_eq!(child.wait().expect("ended").code(), Some(130));
+    assert_all_have_ended(&team);
+}
+
+#[test]
+fn an_interrupted_call_is_not_made_again() {
+    let team = scripted(TEAM, &[("docs__slow", json!({}), "outcome is unknown")]);
+    let mut child = team.start(&["run", "builders", "Wait"]);
+    team.until("tool.called");
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    // A process that is killed cannot end its servers, and this one does not watch its input.
+    let leader = i32::try_from(processes(&team)[0]).ok().and_then(Pid::from_raw);
+    kill_process_group(leader.expect("an id"), Signal::KILL).expect("killed");
+    assert_eq!(stdout(&team.run(&["resume", ""]).success()), "Done.\n");
+    let calls = team.trace().iter().filter(|event| event["type"] == "tool.called").count();
+    assert_eq!(calls, 1);
+    assert_all_have_ended(&team);
+}
+
+#[test]
+fn a_team_that_is_a_model_uses_servers_and_leaves_no_process() {
+    let calls = [
+        ("docs__echo", json!({ "text": "served" }), "echo: served"),
+        ("docs__slow", json!({}), "never"),
+    ];
+    let team = scripted(TEAM, &calls);
+    let message = json!({ "role": "user", "content": "Go" });
+    let stream = team.begin_chat(&json!({ "model": "builders", "messages": [message] }));
+    team.until("tool.output");
+    team.until("tool.called");
+    drop(stream);
+    team.until("run.ended");
+    assert_eq!(outputs(&team), ["echo: served"]);
     assert_all_have_ended(&team);
 }
 
