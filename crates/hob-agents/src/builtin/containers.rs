@@ -2,7 +2,6 @@
 //! The engine is the first of podman, docker and incus that has the container; it is asked before each command.
 
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -11,10 +10,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::process::Command;
-use tokio::time::timeout;
 
 use super::{arguments, process, spec_of};
-use crate::process_group::ProcessGroup;
 use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 
 const SECONDS_MAX: u64 = 120;
@@ -47,7 +44,7 @@ impl ContainerEngine {
             ContainerEngine::Incus(program) => (program, &["info", container]),
         };
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(arguments);
         command
     }
 
@@ -63,10 +60,15 @@ impl ContainerEngine {
         command
     }
 
-    async fn has(&self, container: &str) -> bool {
-        let Ok(mut probe) = ProcessGroup::spawn(&mut self.probe(container)) else { return false };
-        let ended = timeout(PROBE_LIMIT, probe.leader().wait()).await;
-        ended.is_ok_and(|status| status.is_ok_and(|status| status.success()))
+    /// Why the engine cannot run commands in the container. `None`: it has it.
+    async fn lack(&self, container: &str) -> Option<String> {
+        let said = match process::run(&mut self.probe(container), PROBE_LIMIT).await {
+            Ok(output) if output.is_error => output.text,
+            Ok(_) => return None,
+            Err(reason) => reason,
+        };
+        let line = said.lines().skip_while(|line| *line != "[stderr]").nth(1);
+        Some(format!("{}: {}", self.name(), line.or(said.lines().next()).unwrap_or_default()))
     }
 }
 
@@ -121,13 +123,14 @@ impl ContainerRun {
         if self.engines.is_empty() {
             return Err("there is no container engine: install podman, docker or incus".to_owned());
         }
+        let mut reasons = Vec::new();
         for engine in &self.engines {
-            if engine.has(container).await {
-                return Ok(engine);
+            match engine.lack(container).await {
+                None => return Ok(engine),
+                Some(reason) => reasons.push(reason),
             }
         }
-        let names: Vec<&str> = self.engines.iter().map(ContainerEngine::name).collect();
-        Err(format!("there is no container '{container}' for {}", names.join(" or ")))
+        Err(format!("no engine has the container '{container}': {}", reasons.join("; ")))
     }
 }
 
@@ -157,12 +160,12 @@ mod tests {
     use super::*;
 
     /// A program that has the container `web`, and shows the arguments of a command.
-    const ENGINE: &str = "#!/bin/sh
-case \"$1 $2\" in
-  'container inspect'|info*) for last; do :; done; [ \"$last\" = web ] ;;
-  exec*) case \"$*\" in *slow*) sleep 60 & echo $! > \"$0.pid\"; wait ;; esac; printf '<%s>' \"$@\" ;;
+    const ENGINE: &str = r#"#!/bin/sh
+case "$1 $2" in
+  'container inspect'|info*) for last; do :; done; [ "$last" = web ] || { echo "no $last here" >&2; exit 1; } ;;
+  exec*) case "$*" in *slow*) sleep 60 & echo $! > "$0.pid"; wait ;; esac; printf '<%s>' "$@" ;;
 esac
-";
+"#;
 
     fn engine(folder: &Path, name: &str) -> PathBuf {
         let path = folder.join(name);
@@ -190,7 +193,7 @@ esac
                 tool.call(json!({ "container": container, "argv": argv })).await
             };
             assert_eq!(run("web").await, ToolOutput::ok(expected));
-            for (container, part) in [("gone", "no container"), ("other", "does not list")] {
+            for (container, part) in [("gone", "no gone here"), ("other", "does not list")] {
                 let output = run(container).await;
                 assert!(output.is_error && output.text.contains(part), "{}", output.text);
             }

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::thread::sleep;
@@ -285,12 +285,14 @@ fn a_check_asks_the_servers() {
     user.hob(&["team", "check", "docs"]).assert().success();
 }
 
-/// Answers MCP messages over HTTP to those who have the token.
+/// Answers MCP messages over HTTP to those who have the token, until a call wants it to stop.
 fn serve_http(listener: &TcpListener) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else { return };
-        // A client that leaves early is of no interest.
-        let _left = answer_http(stream);
+        // Another error means that the client has left.
+        if answer_http(stream).is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
+            return;
+        }
     }
 }
 
@@ -304,6 +306,9 @@ fn answer_http(mut stream: TcpStream) -> std::io::Result<()> {
     let mut body = vec![0; length.and_then(|length| length.parse().ok()).unwrap_or(0)];
     reader.read_exact(&mut body)?;
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if message["params"]["arguments"]["stop"] == true {
+        return Err(ErrorKind::Interrupted.into());
+    }
     let result = match message["method"].as_str() {
         Some("initialize") => json!({
             "protocolVersion": "2025-06-18", "capabilities": { "tools": {} },
@@ -349,6 +354,9 @@ fn a_server_at_an_address_gets_its_token() {
         assert_eq!(stdout(&run_with(&team, &[("DOCS_TOKEN", token)]).success()), "Done.\n");
         assert!(!outputs(&team).join("").contains("wrong"), "{:?}", outputs(&team));
     }
+    let stop = ("docs__find_it", json!({ "stop": true }), "was lost during the call");
+    let team = scripted(&file, &[stop, find("unavailable: Connection refused")[0].clone()]);
+    assert_eq!(stdout(&run_with(&team, &[("DOCS_TOKEN", "t0ken")]).success()), "Done.\n");
 }
 
 #[test]
