@@ -24,7 +24,7 @@ pub use machine::{Effect, Input, ModelAnswer, Now, step};
 pub use process_group::ProcessGroup;
 pub use script::{SCRIPT_BYTES_MAX, ScriptModel};
 pub use state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used};
-pub use store::{RunStore, StoredRun};
+pub use store::{NewLines, RUN_FILES_MAX, RunFile, RunStore, StoredRun};
 pub use team::{
     Agent, Approval, Budget, CommandRule, HandoffHistory, McpServer, Policy, RuleDecision, Team,
     TeamError,

@@ -1,19 +1,29 @@
 //! Runs on disk: a folder for each, with its state and its events.
 //! The state is replaced whole, and the events are on disk before the state that counts them.
 
+mod files;
+mod follow;
+
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fs_err as fs;
 
 use crate::event::RunEvent;
 use crate::state::RunState;
 
+pub use files::{RUN_FILES_MAX, RunFile};
+pub use follow::NewLines;
+
 const STATE: &str = "state.json";
 const EVENTS: &str = "events.jsonl";
 const LOCK: &str = "lock";
 /// Longest state that is read back, in bytes.
 const STATE_BYTES_MAX: u64 = 256 << 20;
+/// How often a lock is tried, and the time between. [`RunStore::is_locked`] holds it for a moment.
+const LOCK_TRIES: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// The folder of all runs.
 #[derive(Clone, Debug)]
@@ -49,8 +59,10 @@ impl RunStore {
     /// # Errors
     /// There is no such run, its state cannot be read, or another process works on it.
     pub fn open(&self, run_id: &str) -> io::Result<(StoredRun, RunState)> {
-        let state = self.read(run_id)?;
-        Ok((lock(self.folder.join(run_id))?, state))
+        self.state_path(run_id)?;
+        let stored = lock(self.folder.join(run_id))?;
+        // Read behind the lock: another process may have gone on with the run a moment ago.
+        Ok((stored, self.read(run_id)?))
     }
 
     /// The last state of a run.
@@ -58,6 +70,14 @@ impl RunStore {
     /// # Errors
     /// There is no such run, or its state cannot be read.
     pub fn read(&self, run_id: &str) -> io::Result<RunState> {
+        let path = self.state_path(run_id)?;
+        serde_json::from_slice(&fs::read(&path)?)
+            .map_err(|error| io::Error::other(format!("{} is damaged: {error}", path.display())))
+    }
+
+    /// # Errors
+    /// There is no such run, or its state is too large.
+    fn state_path(&self, run_id: &str) -> io::Result<PathBuf> {
         if !is_id(run_id) {
             return Err(io::Error::new(
                 io::ErrorKind::NotFound,
@@ -77,8 +97,7 @@ impl RunStore {
                 path.display()
             )));
         }
-        serde_json::from_slice(&fs::read(&path)?)
-            .map_err(|error| io::Error::other(format!("{} is damaged: {error}", path.display())))
+        Ok(path)
     }
 
     /// The stored events of a run, in order. A last line that was not written to its end is left out.
@@ -126,7 +145,9 @@ impl RunStore {
     /// Whether a process works on the run.
     pub fn is_locked(&self, run_id: &str) -> bool {
         let file = std::fs::File::open(self.folder.join(run_id).join(LOCK));
-        file.is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
+        file.is_ok_and(|file| {
+            matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock))
+        })
     }
 
     pub fn folder_of(&self, run_id: &str) -> PathBuf {
@@ -169,14 +190,17 @@ impl StoredRun {
 
 fn lock(folder: PathBuf) -> io::Result<StoredRun> {
     let file = std::fs::File::create(folder.join(LOCK))?;
-    match file.try_lock() {
-        Ok(()) => Ok(StoredRun { folder, _lock: file }),
-        Err(std::fs::TryLockError::WouldBlock) => Err(io::Error::new(
-            io::ErrorKind::ResourceBusy,
-            "another process works on this run; `hob team cancel` ends it",
-        )),
-        Err(std::fs::TryLockError::Error(error)) => Err(error),
+    for _ in 0..LOCK_TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(StoredRun { folder, _lock: file }),
+            Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            Err(std::fs::TryLockError::Error(error)) => return Err(error),
+        }
     }
+    Err(io::Error::new(
+        io::ErrorKind::ResourceBusy,
+        "another process works on this run; `hob team cancel` ends it",
+    ))
 }
 
 /// No path: letters, digits and `-`.
@@ -207,6 +231,15 @@ mod tests {
             _ => None,
         };
         effects.into_iter().filter_map(event).collect()
+    }
+
+    /// A store with the run `run-1`, on which no process works. The folder lives as long as the first value.
+    pub(super) fn stored_run() -> (tempfile::TempDir, RunStore) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = RunStore::new(folder.path().join("runs"));
+        let stored = store.create("run-1").expect("a run");
+        stored.store(&run(), &[], true).expect("stored");
+        (folder, store)
     }
 
     #[test]

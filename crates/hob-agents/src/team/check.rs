@@ -10,8 +10,18 @@ const NAME_MAX: usize = 63;
 const AGENTS_MAX: usize = 32;
 const CONTAINER_NAME_MAX: usize = 128;
 /// First parts of hob's paths. Such a team could not be addressed.
-const RESERVED: [&str; 8] =
-    ["v1", "models", "pipelines", "api", "health", "metrics", "chat", "benchmarks"];
+const RESERVED: [&str; 10] = [
+    "v1",
+    "models",
+    "pipelines",
+    "api",
+    "health",
+    "metrics",
+    "chat",
+    "benchmarks",
+    "teams",
+    "runs",
+];
 
 pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
     let wrong = |word: &str, reason: String| Err(TeamError::at(text, position(text, word), reason));
