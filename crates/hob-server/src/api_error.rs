@@ -13,6 +13,7 @@ use hob_wire::{ErrorBody, ErrorKind, WireError, WyomingError};
 
 use crate::fit_service::Unanswerable;
 use crate::keys::KeyRefusal;
+use crate::team_service::RunRefusal;
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
@@ -24,6 +25,9 @@ const ANSWER_ENDS: Duration = Duration::from_secs(1);
 
 /// Answers that hold the memory of bodies end after seconds or minutes.
 const BODY_ENDS: Duration = Duration::from_secs(5);
+
+/// Runs take minutes, and a retry costs little.
+const RUN_ENDS: Duration = Duration::from_secs(15);
 
 /// Marks a response that rejects a valid key, with the code of the reason.
 #[derive(Clone, Copy, Debug)]
@@ -135,6 +139,8 @@ pub(crate) enum ApiError {
     NoPrevious { id: String },
     #[error(transparent)]
     Fit(#[from] Unanswerable),
+    #[error(transparent)]
+    Run(#[from] RunRefusal),
     #[error("the prediction failed; see hob's log")]
     FitFailed,
     #[error("{path} does not take {method}")]
@@ -203,6 +209,7 @@ impl ApiError {
             | ApiError::AnswerTooLarge { .. }
             | ApiError::BadForm { .. }
             | ApiError::Fit(Unanswerable::Unreadable { .. } | Unanswerable::Impossible { .. })
+            | ApiError::Run(RunRefusal::BrokenTeam(_) | RunRefusal::TooLarge(_))
             | ApiError::PathNotUtf8
             | ApiError::NoPrevious { .. }
             | ApiError::BodyBrokenOff => StatusCode::BAD_REQUEST,
@@ -216,9 +223,15 @@ impl ApiError {
             | ApiError::NoToken { .. }
             | ApiError::ResidenceStalled { .. } => StatusCode::GATEWAY_TIMEOUT,
             ApiError::NotOffered { .. } => StatusCode::NOT_IMPLEMENTED,
-            ApiError::FitFailed => StatusCode::INTERNAL_SERVER_ERROR,
+            ApiError::Run(RunRefusal::Conflict(_)) => StatusCode::CONFLICT,
+            ApiError::FitFailed | ApiError::Run(RunRefusal::Failed(_)) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
             ApiError::UnknownModel(_)
             | ApiError::Fit(Unanswerable::Unknown { .. })
+            | ApiError::Run(
+                RunRefusal::NoTeam { .. } | RunRefusal::NoRun { .. } | RunRefusal::NoFile { .. },
+            )
             | ApiError::NoSuchPath { .. }
             | ApiError::NotStored { .. }
             | ApiError::NoSuchRequest { .. } => StatusCode::NOT_FOUND,
@@ -227,6 +240,7 @@ impl ApiError {
             | ApiError::NoTranscriptModel
             | ApiError::BodiesFull { .. }
             | ApiError::SessionsFull { .. }
+            | ApiError::Run(RunRefusal::Full { .. })
             | ApiError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             ApiError::NoWebSocket { .. } => StatusCode::UPGRADE_REQUIRED,
             ApiError::BodyTooLarge { .. } | ApiError::FieldTooLarge { .. } => {
@@ -345,6 +359,9 @@ impl ApiError {
             ApiError::NoKey | ApiError::WrongKey => Some("invalid_api_key"),
             ApiError::Key(refusal) => Some(refusal.code()),
             ApiError::SessionsFull { .. } => Some("sessions_full"),
+            ApiError::Run(RunRefusal::Full { .. }) => Some("runs_full"),
+            ApiError::Run(RunRefusal::NoRun { .. }) => Some("run_not_found"),
+            ApiError::Run(RunRefusal::NoTeam { .. }) => Some("team_not_found"),
             ApiError::Stopping => Some("server_stopping"),
             ApiError::Loop { .. } => Some("loop_detected"),
             _ => None,
@@ -369,6 +386,7 @@ impl ApiError {
             }
             ApiError::Model(ModelError::WorkerLost { .. }) => Retry::After(WORKER_RESTART),
             ApiError::BodiesFull { .. } => Retry::After(BODY_ENDS),
+            ApiError::Run(RunRefusal::Full { .. }) => Retry::After(RUN_ENDS),
             ApiError::Key(KeyRefusal::TooFast { retry_after, .. }) => Retry::After(*retry_after),
             ApiError::Key(KeyRefusal::TooMany { .. } | KeyRefusal::Reserved { .. }) => {
                 Retry::After(ANSWER_ENDS)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, MatchedPath, Path, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hob_wire::operations::NOW;
@@ -18,6 +18,8 @@ use crate::reloadable_state::ReloadableState;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const HOB_REQUEST_ID: HeaderName = HeaderName::from_static("x-hob-request-id");
 const HOPS_MAX: u32 = 4;
+/// Routes that the page polls, as [`route_of`] writes them.
+const POLLED: [&str; 3] = [NOW.path, "/teams", "/runs"];
 
 /// The name at the end of a path.
 pub(crate) struct NamePath(pub(crate) String);
@@ -56,7 +58,8 @@ pub(crate) async fn observe(
         services.metrics.key_refused(context.caller.key().unwrap_or_default(), code);
     }
     let ms = context.received_at.elapsed().as_millis() as u64;
-    if route == NOW.path || services.in_flight.has(id) {
+    let is_polled = method == Method::GET && POLLED.contains(&route.as_str());
+    if is_polled || services.in_flight.has(id) {
         tracing::debug!(id, %method, route, status, ms, "request");
     } else {
         tracing::info!(id, %method, route, status, ms, "request");

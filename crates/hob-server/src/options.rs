@@ -11,6 +11,7 @@ use crate::benchmark_files::Pages;
 use crate::fit_service::FitService;
 use crate::keys::KeyOptions;
 use crate::ledger::Ledger;
+use crate::team_service::TeamService;
 use crate::tls::Certificates;
 
 /// The server's options. Each size, count and time has a limit.
@@ -29,6 +30,8 @@ pub struct ServerOptions {
     pub benchmarks: Option<Arc<dyn Pages>>,
     /// The source of answers on `/api/fit`; `None`: no such route.
     pub fit: Option<Arc<dyn FitService>>,
+    /// The source of `/v1/teams` and `/v1/runs`; `None`: no such routes.
+    pub teams: Option<Arc<dyn TeamService>>,
     /// Certificates for encrypted connections; `None`: no connection is encrypted.
     pub certificates: Option<Arc<dyn Certificates>>,
     /// The models that find the end of a person's turn; `None`: only clients that end their turns themselves get
@@ -95,6 +98,7 @@ impl Default for ServerOptions {
             ledger: None,
             benchmarks: None,
             fit: None,
+            teams: None,
             certificates: None,
             turn_taking: None,
             sessions_max: 4,

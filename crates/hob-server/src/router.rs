@@ -22,7 +22,7 @@ use crate::reloadable_state::ReloadableState;
 use crate::tls::explanation_routes;
 use crate::{
     benchmarks, chat, completions, embeddings, fit, lifecycle, lists, now, ollama, page, realtime,
-    responses, routes, speech, transcription,
+    responses, routes, speech, teams, transcription,
 };
 
 /// All routes, as [`crate::serve`] answers them on the address `listen`.
@@ -54,6 +54,7 @@ pub(crate) fn router_with(
         .merge(routes::routes())
         .merge(now::routes())
         .merge(fit::routes(options.fit.as_ref()))
+        .merge(teams::routes(options.teams.as_ref()))
         .merge(benchmarks::routes(options.benchmarks.as_ref()))
         .merge(options.certificates.as_ref().map(explanation_routes).unwrap_or_default())
         .fallback(page::asset)

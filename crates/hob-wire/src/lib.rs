@@ -24,6 +24,7 @@ mod responses;
 mod routes;
 mod speech;
 mod sse;
+mod teams;
 mod transcript;
 mod upstream;
 mod wyoming;
@@ -74,6 +75,11 @@ pub use responses::{
 pub use routes::{route, upstreams};
 pub use speech::{SpeechDelivery, WireSpeech, ignored_header, parse_speech};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};
+pub use teams::{
+    RunAnswer, RunApproval, RunFileView, RunRow, RunVerdict, StartRun, TeamAgentView,
+    TeamFileError, TeamView, parse_decision, parse_run_list, parse_start_run, run, run_event, runs,
+    team, teams,
+};
 pub use transcript::{
     FormField, TranscriptAnswer, TranscriptFormat, WireTranscript, parse_transcript_form,
     parse_transcript_json, spoken_language, transcript_delta, transcript_done, transcript_failed,

@@ -19,7 +19,11 @@ const KEYED_ERRORS: [(u16, &str); 4] = [
     (400, "A field is missing, of the wrong type or out of range. `param` names it."),
     (401, "This hob has keys, and the request has none or another."),
     (403, "The key may not do this."),
-    (404, "There is no such model, request or machine."),
+    (404, "There is no such model, request, machine, team, run or file."),
+];
+const TEAM_ERRORS: [(u16, &str); 2] = [
+    (409, "The run has ended, waits for nothing, or is in the hands of another process."),
+    (503, "Too many runs go on. `Retry-After` says when to try again."),
 ];
 const MODEL_ERRORS: [(u16, &str); 8] = [
     (408, "The body was too slow."),
@@ -113,6 +117,12 @@ impl Document {
         let is_offered = !matches!(operation.answers, [OperationAnswer::NotOffered]);
         if let [OperationAnswer::Socket(client, server)] = operation.answers {
             responses.insert("101".to_owned(), self.socket(*client, *server));
+        } else if let [OperationAnswer::Accepted(of)] = operation.answers {
+            let schema = of(&mut self.write).to_value();
+            responses.insert(
+                "202".to_owned(),
+                json!({"description": "Accepted.", "content": {"application/json": {"schema": schema}}}),
+            );
         } else if is_offered {
             let content = self.content(operation.answers);
             responses.insert(
@@ -127,6 +137,9 @@ impl Document {
         let not_offered = [(501, "hob does not offer this route of Ollama's API.")];
         let (keyed, model, missing): (&[_], &[_], &[_]) = match operation.access {
             OperationAccess::Open => (&[], &[], &[]),
+            OperationAccess::Keyed if operation.group == OperationGroup::Teams => {
+                (&KEYED_ERRORS, &TEAM_ERRORS, &[])
+            }
             OperationAccess::Keyed => {
                 (&KEYED_ERRORS, &[], if is_offered { &[] } else { &not_offered })
             }
@@ -150,7 +163,9 @@ impl Document {
                     ("text/event-stream", self.texts(of, "each `data:` line"))
                 }
                 OperationAnswer::Lines(of) => ("application/x-ndjson", self.texts(of, "each line")),
-                OperationAnswer::Socket(..) | OperationAnswer::NotOffered => continue,
+                OperationAnswer::Accepted(_)
+                | OperationAnswer::Socket(..)
+                | OperationAnswer::NotOffered => continue,
             };
             match content.get_mut(media) {
                 None => {

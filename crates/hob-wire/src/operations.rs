@@ -37,6 +37,7 @@ pub(crate) enum OperationGroup {
     Realtime,
     Chat,
     Responses,
+    Teams,
     Ollama,
     Memory,
     Requests,
@@ -77,6 +78,8 @@ pub(crate) enum OperationInput {
 #[derive(Debug)]
 pub(crate) enum OperationAnswer {
     Json(SchemaOf),
+    /// The same with status 202: the work goes on after the answer.
+    Accepted(SchemaOf),
     /// Server-sent events, each with one of these types as JSON.
     Events(&'static [SchemaOf]),
     /// Lines of JSON, each of one of these types.
@@ -107,6 +110,7 @@ impl OperationGroup {
             OperationGroup::Realtime => "Realtime",
             OperationGroup::Chat => "Chat",
             OperationGroup::Responses => "Responses",
+            OperationGroup::Teams => "Teams",
             OperationGroup::Ollama => "Ollama",
             OperationGroup::Memory => "Memory",
             OperationGroup::Requests => "Requests",

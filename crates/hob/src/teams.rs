@@ -2,14 +2,17 @@
 //! A file of the user replaces the team of the same name that hob brings.
 
 mod ask_user;
+pub(crate) mod going_on;
 pub(crate) mod mcp;
 mod model;
 mod registry_models;
+mod runs;
 pub(crate) mod tools;
 pub(crate) mod tree;
 mod web;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -23,6 +26,10 @@ use crate::config::{Fingerprint, fingerprint};
 use crate::failure::{CliResult, Failure};
 
 pub(crate) use model::TeamModels;
+pub(crate) use runs::TeamRuns;
+
+/// The team of runs that name none.
+pub(crate) const DEFAULT: &str = "agent_team";
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const BUILT_IN: [(&str, &str); 2] = [
@@ -32,6 +39,43 @@ const BUILT_IN: [(&str, &str); 2] = [
 
 /// How often the folder is read: a change takes effect within a second.
 const EVERY: Duration = Duration::from_millis(300);
+
+/// A mistake in a team file, or why the file cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TeamMistake {
+    path: PathBuf,
+    /// Line and column, from 1.
+    place: Option<(usize, usize)>,
+    reason: String,
+    hint: Option<String>,
+}
+
+impl fmt::Display for TeamMistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, reason) = (self.path.display(), &self.reason);
+        match self.place {
+            Some((line, column)) => write!(f, "{path}:{line}:{column}: {reason}"),
+            None => write!(f, "{path}: {reason}"),
+        }
+    }
+}
+
+impl From<TeamMistake> for Failure {
+    fn from(mistake: TeamMistake) -> Failure {
+        Failure { hint: mistake.hint.clone(), ..Failure::usage(mistake) }
+    }
+}
+
+/// A team of a server: as its file says now, or as it said before it got a mistake.
+#[derive(Debug)]
+pub(crate) struct ListedTeam {
+    /// The team's id, or the file's name if no version of it was read.
+    pub(crate) id: String,
+    /// `None`: hob brings the team.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) team: Option<Team>,
+    pub(crate) mistake: Option<TeamMistake>,
+}
 
 /// Where teams are found.
 #[derive(Debug)]
@@ -56,24 +100,24 @@ impl Teams {
 
     /// The teams of the user's folder, for a server, and the mistakes in their files. A file that has got a mistake is
     /// served as it was before.
-    pub(crate) fn served(&self) -> (Vec<Team>, Vec<Failure>) {
+    pub(crate) fn served(&self) -> (Vec<Team>, Vec<TeamMistake>) {
         // Taken before the files are read: a change in between is then seen as one.
         self.look();
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut kept, mut failures) = (BTreeMap::new(), Vec::new());
+        let (mut kept, mut mistakes) = (BTreeMap::new(), Vec::new());
         for path in self.files() {
             match read(&path) {
                 Ok(team) => {
                     kept.insert(path, team);
                 }
-                Err(failure) => {
-                    failures.push(failure);
+                Err(mistake) => {
+                    mistakes.push(mistake);
                     good.remove(&path).map(|team| kept.insert(path, team));
                 }
             }
         }
         *good = kept;
-        (good.values().cloned().collect(), failures)
+        (good.values().cloned().collect(), mistakes)
     }
 
     /// Resolves when a file of the folder was added, changed or removed since [`Teams::served`] or since the last time.
@@ -109,14 +153,14 @@ impl Teams {
     /// No team has this name, or its file is wrong; the error has the place in the file.
     pub(crate) fn find(&self, name: &str) -> CliResult<Team> {
         if name.ends_with(".toml") {
-            return read(Path::new(name));
+            return Ok(read(Path::new(name))?);
         }
         let path = self.folder.join(format!("{name}.toml"));
         if path.is_file() {
-            return read(&path);
+            return Ok(read(&path)?);
         }
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
-            return parse(text, name, Path::new(name));
+            return Ok(parse(text, name, Path::new(name))?);
         }
         let all = self.all();
         let near = nearest(name, all.iter().map(|(name, _)| name.as_str()), 3);
@@ -128,30 +172,71 @@ impl Teams {
     }
 
     /// All teams by their names, also those whose file is wrong.
-    pub(crate) fn all(&self) -> Vec<(String, CliResult<Team>)> {
-        let mut teams: BTreeMap<String, CliResult<Team>> = BUILT_IN
+    pub(crate) fn all(&self) -> Vec<(String, Result<Team, TeamMistake>)> {
+        let named = |(name, _, team)| (name, team);
+        self.found().into_iter().map(named).collect()
+    }
+
+    /// All teams for the clients of a server.
+    pub(crate) fn listed(&self) -> Vec<ListedTeam> {
+        let good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = |(name, path, team): FoundTeam| {
+            let (team, mistake) = match team {
+                Ok(team) => (Some(team), None),
+                Err(mistake) => (good.get(&mistake.path).cloned(), Some(mistake)),
+            };
+            let id = team.as_ref().map_or(name, |team| team.id.clone());
+            ListedTeam { id, path, team, mistake }
+        };
+        let mut teams: Vec<ListedTeam> = self.found().into_iter().map(listed).collect();
+        let own = teams.iter().filter(|listed| listed.path.is_some());
+        let own: Vec<String> = own.map(|listed| listed.id.clone()).collect();
+        // A file may have the id of a team that hob brings, and another name.
+        teams.retain(|listed| listed.path.is_some() || !own.contains(&listed.id));
+        teams
+    }
+
+    /// The teams that hob brings, and those of the folder, which replace them.
+    fn found(&self) -> Vec<FoundTeam> {
+        let built_in = BUILT_IN
             .iter()
-            .map(|(name, text)| ((*name).to_owned(), parse(text, name, Path::new(name))))
-            .collect();
+            .map(|(name, text)| ((*name).to_owned(), (None, parse(text, name, Path::new(name)))));
+        let mut teams: BTreeMap<String, _> = built_in.collect();
         for path in self.files() {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            teams.insert(name, read(&path));
+            let team = read(&path);
+            teams.insert(stem(&path), (Some(path), team));
         }
-        teams.into_iter().collect()
+        teams.into_iter().map(|(name, (path, team))| (name, path, team)).collect()
     }
 }
 
-fn read(path: &Path) -> CliResult<Team> {
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let failed = |error| Failure::io(format!("cannot read {}", path.display()), &error);
-    parse(&read_text(path, FILE_BYTES_MAX).map_err(failed)?, &name, path)
+/// A team with its name and its file.
+type FoundTeam = (String, Option<PathBuf>, Result<Team, TeamMistake>);
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn parse(text: &str, name: &str, path: &Path) -> CliResult<Team> {
+fn read(path: &Path) -> Result<Team, TeamMistake> {
+    let text = read_text(path, FILE_BYTES_MAX).map_err(|error| TeamMistake {
+        path: path.to_owned(),
+        place: None,
+        reason: format!("cannot be read: {error}"),
+        hint: None,
+    })?;
+    parse(&text, &stem(path), path)
+}
+
+fn parse(text: &str, name: &str, path: &Path) -> Result<Team, TeamMistake> {
+    let mistake = |place, reason, hint| TeamMistake {
+        path: path.to_owned(),
+        place,
+        reason,
+        hint: Some(hint),
+    };
     let team = Team::parse(text, name).map_err(|error| {
-        let place = format!("{}:{}:{}", path.display(), error.line, error.column);
-        Failure::usage(format!("{place}: {}", error.reason))
-            .hint("`hob team schema` says what a team file takes")
+        let hint = "`hob team schema` says what a team file takes".to_owned();
+        mistake(Some((error.line, error.column)), error.reason, hint)
     })?;
     let named = team.agents.iter().flat_map(|agent| &agent.tools);
     // Tools of MCP servers are only known when the servers run.
@@ -159,8 +244,8 @@ fn parse(text: &str, name: &str, path: &Path) -> CliResult<Team> {
     match named.into_iter().find(|name| !is_known(name)) {
         None => Ok(team),
         Some(unknown) => {
-            Err(Failure::usage(format!("{}: there is no tool '{unknown}'", path.display()))
-                .hint(format!("tools are {}", tools::NAMES.join(", "))))
+            let hint = format!("tools are {}", tools::NAMES.join(", "));
+            Err(mistake(None, format!("there is no tool '{unknown}'"), hint))
         }
     }
 }

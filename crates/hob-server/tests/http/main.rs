@@ -34,6 +34,7 @@ mod responding;
 mod server;
 mod speaking;
 mod stopping;
+mod teams;
 mod tls;
 mod transcription;
 mod upstream_names;

@@ -4,9 +4,9 @@
 use schemars::SchemaGenerator;
 
 use super::OperationAccess::{Keyed, Model, Open};
-use super::OperationAnswer::{Events, Json, Lines, NotOffered, Raw, Socket};
+use super::OperationAnswer::{Accepted, Events, Json, Lines, NotOffered, Raw, Socket};
 use super::OperationGroup::{
-    Chat, Fit, Memory, Ollama, Pages, Realtime, Requests, Responses, Speech, State, Transcription,
+    Chat, Fit, Memory, Ollama, Pages, Realtime, Requests, Responses, Speech, State, Teams, Transcription,
 };
 use super::OperationInput::{Flag, FormOrJson, Json as Body, Nothing, Query};
 use super::OperationMethod::{Delete, Get, Post};
@@ -37,6 +37,10 @@ use crate::responses::{
 use crate::routes::{AliasRoute, UpstreamList};
 use crate::speech::SpeechFields;
 use crate::sse::{ErrorEvent, SpeechDelta, SpeechDone};
+use crate::teams::{
+    DecisionFields, RunAnswer, RunList, RunListFields, RunRow, StartRunFields, TeamList,
+    TeamRunEvent, TeamView,
+};
 use crate::transcript::{
     InputAudioFields, Transcript, TranscriptDelta, TranscriptDone, TranscriptFields,
     TranscriptSegmentEvent, TranscriptWordEvent, VerboseTranscript,
@@ -184,6 +188,36 @@ operations! {
     DELETE_MODEL: Delete "/v1/models/{*id}" "deleteModel", Chat, Keyed,
         "Pretends to delete a model. hob answers it only with `dev.mock_unknown_models`.",
         Nothing => [Json(schema!(DeletedModel))];
+    TEAMS: Get "/v1/teams" "listTeams", Teams, Keyed,
+        "Lists the teams, also those whose file has a mistake.",
+        Nothing => [Json(schema!(TeamList))];
+    TEAM: Get "/v1/teams/{id}" "getTeam", Teams, Keyed,
+        "Shows a team.",
+        Nothing => [Json(schema!(TeamView))];
+    RUNS: Get "/v1/runs" "listRuns", Teams, Keyed,
+        "Lists the runs of teams, the newest first.",
+        Query(schema!(RunListFields)) => [Json(schema!(RunList))];
+    START_RUN: Post "/v1/runs" "createRun", Teams, Keyed,
+        "Gives a task to a team. The run goes on in the server.",
+        Body("RunRequest", schemas![StartRunFields]) => [Accepted(schema!(RunRow))];
+    RUN: Get "/v1/runs/{id}" "getRun", Teams, Keyed,
+        "Shows a run: its answer, its files, and the call that waits for approval.",
+        Nothing => [Json(schema!(RunAnswer))];
+    RUN_EVENTS: Get "/v1/runs/{id}/events" "listRunEvents", Teams, Keyed,
+        "Streams what happens in a run, from its start or after `Last-Event-ID`, until it ends or waits.",
+        Nothing => [Events(schemas![TeamRunEvent, ErrorEnvelope])];
+    RUN_FILE: Get "/v1/runs/{id}/files/{*path}" "getRunFile", Teams, Keyed,
+        "Downloads a file that a run has made.",
+        Nothing => [Raw("text/plain")];
+    CANCEL_RUN: Post "/v1/runs/{id}/cancel" "cancelRun", Teams, Keyed,
+        "Ends a run.",
+        Nothing => [Json(schema!(RunAnswer))];
+    RESUME_RUN: Post "/v1/runs/{id}/resume" "resumeRun", Teams, Keyed,
+        "Goes on in the server with a run that was interrupted.",
+        Nothing => [Json(schema!(RunAnswer))];
+    DECIDE_APPROVAL: Post "/v1/runs/{id}/approvals/{approval}" "decideApproval", Teams, Keyed,
+        "Approves or denies the call that a run waits for. The run goes on in the server.",
+        Body("ApprovalDecision", schemas![DecisionFields]) => [Json(schema!(RunAnswer))];
     OLLAMA_CHAT: Post "/api/chat" "ollamaChat", Ollama, Model,
         "Answers a conversation.",
         Body("OllamaChatRequest", OLLAMA_CHAT_FIELDS)

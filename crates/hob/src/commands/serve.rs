@@ -30,7 +30,7 @@ use crate::reload::{ConfigWatcher, NewState};
 use crate::remote::Remote;
 use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings, TlsSettings};
 use crate::signals::{StopSignals, interrupted};
-use crate::teams::TeamModels;
+use crate::teams::{TeamModels, TeamRuns};
 use crate::wire_up::{self, Chat, FitData, Memory, Speech, StoredTurnTaking, Transcription};
 
 /// Serve the web page and the OpenAI-compatible API until Ctrl-C
@@ -123,6 +123,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
     let options = ServerOptions {
         benchmarks: Some(Arc::clone(&pages) as Arc<dyn Pages>),
         fit: Some(Arc::new(FitData::new(app))),
+        teams: Some(Arc::new(TeamRuns::new(Arc::clone(&models.teams)))),
         certificates,
         keys: begun.keys,
         ledger: wire_up::open_ledger(app),
@@ -189,7 +190,7 @@ pub(super) struct Models<'a> {
     chats: Vec<ServedChat>,
     has_default: bool,
     scripted: Vec<Arc<RegisteredModel<task::Chat>>>,
-    teams: TeamModels,
+    teams: Arc<TeamModels>,
     /// All other stored models.
     pulled: PulledModels<'a>,
 }
@@ -256,7 +257,7 @@ impl<'a> Models<'a> {
             chats,
             has_default,
             scripted: wire_up::scripted(settings)?,
-            teams: TeamModels::of(app),
+            teams: Arc::new(TeamModels::of(app)),
             pulled,
         })
     }
@@ -284,8 +285,8 @@ impl<'a> Models<'a> {
         let (environment, locals) = (&app.environment, self.locals(written));
         let gateway = Arc::new(wire_up::gateway(written, environment, &locals, Some(old))?);
         let mut registry = wire_up::registry(&app.settings, locals, &gateway);
-        for failure in self.teams.add_to(&mut registry, self.first_chat().as_deref()) {
-            app.printer.failure(&failure);
+        for mistake in self.teams.add_to(&mut registry, self.first_chat().as_deref()) {
+            app.printer.failure(&mistake.into());
         }
         let of_server = app.settings.server.api_key.read()?;
         let is_known =

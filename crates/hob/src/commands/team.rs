@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use hob_agents::{Pending, RunState, RunStore, Team, TeamRunStatus};
+use hob_agents::{RunState, RunStore, Team, TeamRunStatus};
 
 use crate::app::{App, block_on};
 use crate::failure::{CliResult, Exit, Failure};
@@ -17,14 +17,12 @@ use crate::printer::{Printer, harmless, table};
 use crate::running_server::ServerOption;
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
-use crate::teams::tools::ToolSetup;
-use crate::teams::{Teams, mcp, tree};
-use running::{Decision, RunSetup};
+use crate::teams::going_on::{self, Decision};
+use crate::teams::{self, Teams, mcp, tree};
+use running::RunSetup;
 
 /// Longest task in bytes.
 const TASK_BYTES_MAX: u64 = 1 << 20;
-/// Team of `hob team run` if none is named.
-const DEFAULT_TEAM: &str = "agent_team";
 
 /// Let a team of agents work on a task
 #[derive(Debug, Args)]
@@ -155,9 +153,9 @@ pub(crate) fn run(args: &TeamArgs, globals: &Globals, printer: &Printer) -> CliR
 fn start(args: &RunArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     let (name, task) = match (&args.words[..], &args.brief) {
         ([team, task], None) => (team.as_str(), task.clone()),
-        ([task], None) => (DEFAULT_TEAM, task.clone()),
+        ([task], None) => (teams::DEFAULT, task.clone()),
         ([team], Some(path)) => (team.as_str(), read_brief(path)?),
-        ([], Some(path)) => (DEFAULT_TEAM, read_brief(path)?),
+        ([], Some(path)) => (teams::DEFAULT, read_brief(path)?),
         _ => return Err(Failure::usage("give a task, or a file with it (--brief)")),
     };
     if task.trim().is_empty() {
@@ -171,7 +169,7 @@ fn start(args: &RunArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     let stored =
         store.create(&state.run_id).map_err(|error| Failure::io("cannot store the run", &error))?;
     stored.store(&state, &[], true).map_err(|error| Failure::io("cannot store the run", &error))?;
-    running::keep_workspace(stored.folder(), &workspace)?;
+    going_on::keep_workspace(stored.folder(), &workspace)?;
     if args.detach {
         let folder = stored.folder().to_owned();
         drop(stored);
@@ -193,17 +191,8 @@ fn go_on(
     app: &App<'_>,
 ) -> CliResult<Exit> {
     let id = found(&args.run.run, store)?;
-    let (stored, state) = store.open(&id).map_err(Failure::usage)?;
-    if state.status.has_ended() {
-        return Err(Failure::usage(format!(
-            "the run {id} has ended: {}",
-            tree::status_text(state.status)
-        )));
-    }
-    if decision != Decision::None && !matches!(state.pending, Pending::Approval { .. }) {
-        return Err(Failure::usage(format!("the run {id} waits for no decision")));
-    }
-    let workspace = running::kept_workspace(stored.folder())?;
+    let (stored, state) = going_on::open(&id, decision, store)?;
+    let workspace = going_on::workspace(&stored)?;
     drive(RunSetup { stored, state, decision, workspace }, &args.output, app)
 }
 
@@ -229,12 +218,9 @@ fn list(args: &JsonArgs, app: &App<'_>) -> CliResult<Exit> {
                 team.models().join(", "),
                 team.description.clone().unwrap_or_default(),
             ]),
-            Err(failure) => table.add_row([
-                name.clone(),
-                "-".to_owned(),
-                "-".to_owned(),
-                failure.sentence.clone(),
-            ]),
+            Err(mistake) => {
+                table.add_row([name.clone(), "-".to_owned(), "-".to_owned(), mistake.to_string()])
+            }
         };
     }
     app.printer.data(harmless(&table.trim_fmt())).map(|()| Exit::Done)
@@ -242,12 +228,12 @@ fn list(args: &JsonArgs, app: &App<'_>) -> CliResult<Exit> {
 
 fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
     let teams = Teams::of(app);
-    let checked: Vec<(String, CliResult<Team>)> = match team {
-        Some(name) => vec![(name.to_owned(), teams.find(name))],
-        None => teams.all(),
+    let checked: Vec<CliResult<Team>> = match team {
+        Some(name) => vec![teams.find(name)],
+        None => teams.all().into_iter().map(|(_, team)| Ok(team?)).collect(),
     };
     let failures: Vec<Failure> =
-        checked.iter().filter_map(|(_, team)| team.as_ref().err().cloned()).collect();
+        checked.iter().filter_map(|team| team.as_ref().err().cloned()).collect();
     if let Some(failure) = Failure::together(failures) {
         return Err(failure);
     }
@@ -325,7 +311,7 @@ fn tail(run: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
 
 fn cancel(run: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     let id = found(run, store)?;
-    running::cancel(&id, store)?;
+    going_on::cancel(&id, store)?;
     app.printer.note(format_args!("the run {id} is cancelled"));
     Ok(Exit::Done)
 }

@@ -81,6 +81,11 @@ fn route(page: &mut String, name: &str, operation: &Value) {
     if !answers.is_empty() {
         let _infallible = write!(page, "\nAnswers with {}.\n", answers.join(", or "));
     }
+    let accepted = &operation["responses"]["202"]["content"]["application/json"];
+    if accepted.is_object() {
+        let kind = type_text(&accepted["schema"]);
+        let _infallible = write!(page, "\nAnswers `202` with {kind}.\n");
+    }
     let socket = &operation["responses"]["101"];
     if socket.is_object() {
         let client = type_text(&socket["x-client-events"]["schema"]);

@@ -26,9 +26,8 @@ use hob_core::{
 use super::ask_user::{self, ASK_USER, Decided};
 use super::registry_models::RegistryModels;
 use super::tools::ToolSetup;
-use super::{Teams, tree};
+use super::{TeamMistake, Teams, tree};
 use crate::app::App;
-use crate::failure::Failure;
 
 const ENGINE: &str = "team";
 /// Runs of one team at the same time.
@@ -41,12 +40,31 @@ pub(crate) struct TeamModels {
     teams: Teams,
     store: RunStore,
     setup: ToolSetup,
+    /// The models of the configuration in force.
+    models: Mutex<Arc<RegistryModels>>,
 }
 
 impl TeamModels {
     pub(crate) fn of(app: &App<'_>) -> TeamModels {
         let store = RunStore::new(app.settings.home.join("runs"));
-        TeamModels { teams: Teams::of(app), store, setup: ToolSetup::of(app) }
+        TeamModels {
+            teams: Teams::of(app),
+            store,
+            setup: ToolSetup::of(app),
+            models: Mutex::default(),
+        }
+    }
+
+    pub(super) fn store(&self) -> &RunStore {
+        &self.store
+    }
+
+    pub(super) fn setup(&self) -> &ToolSetup {
+        &self.setup
+    }
+
+    pub(super) fn models(&self) -> Arc<RegistryModels> {
+        Arc::clone(&self.models.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn teams(&self) -> &Teams {
@@ -55,10 +73,15 @@ impl TeamModels {
 
     /// Adds a model for each team, except where a model or alias has its name. `default` answers for models that agents name
     /// and the registry does not have. Gives the mistakes in team files.
-    pub(crate) fn add_to(&self, registry: &mut Registry, default: Option<&str>) -> Vec<Failure> {
+    pub(crate) fn add_to(
+        &self,
+        registry: &mut Registry,
+        default: Option<&str>,
+    ) -> Vec<TeamMistake> {
         let models =
             Arc::new(RegistryModels::new(Arc::new(registry.clone()), default.map(str::to_owned)));
-        let (teams, failures) = self.teams.served();
+        *self.models.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&models);
+        let (teams, mistakes) = self.teams.served();
         for team in teams {
             if registry.has(&team.id) {
                 continue;
@@ -76,7 +99,7 @@ impl TeamModels {
             // The agents' models have time limits of their own.
             registry.add(Arc::new(RegisteredModel { timeouts: Timeouts::ByModel, ..registered }));
         }
-        failures
+        mistakes
     }
 }
 
@@ -128,7 +151,7 @@ impl ChatModel for TeamModel {
                 Some(decided) => self.waiting(&decided)?,
                 None => self.begin(&conversation.messages)?,
             };
-            let workspace = stored.folder().join("files");
+            let workspace = stored.files_folder();
             let tools = self.setup.tools(&run.team, &workspace, Arc::clone(&self.models) as _);
             let tools = tools.map_err(failed)?;
             let source = self.setup.mcp(&run.team);
@@ -180,7 +203,7 @@ impl TeamModel {
         let run = RunState::new(self.team.clone(), uuid::Uuid::now_v7().to_string(), task)
             .with_history(&plain(&messages[..last]));
         let stored = self.store.create(&run.run_id).map_err(failed)?;
-        std::fs::create_dir(stored.folder().join("files")).map_err(failed)?;
+        stored.make_files_folder().map_err(failed)?;
         Ok((stored, run))
     }
 

@@ -17,7 +17,7 @@ use super::tools::ListModels;
 const FAST: &str = "fast";
 
 /// The chat models, aliases and upstreams of a registry.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RegistryModels {
     registry: Arc<Registry>,
     /// Answers for names that do not exist, so that teams work without aliases.

@@ -32,6 +32,7 @@ mod serve;
 mod shallow_model;
 mod talk_real_model;
 mod team;
+mod team_http;
 mod team_tools;
 mod terminal;
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::real_server::Served;
 use crate::{User, stdout};
 
-const TEAM: &str = r#"
+pub(crate) const TEAM: &str = r#"
 entry = "lead"
 policy = { approval = "on-request" }
 [[agent]]
@@ -24,7 +24,7 @@ name = "coder"
 model = "coder-model"
 "#;
 /// The limit for what another process does.
-const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// A user with a team and a server with scripted models.
 pub(crate) struct TeamUser {
@@ -34,20 +34,24 @@ pub(crate) struct TeamUser {
 
 impl TeamUser {
     fn new(lead: &str, coder: &str) -> TeamUser {
-        TeamUser::with(TEAM, lead, coder)
+        TeamUser::with(TEAM, "", (lead, coder))
     }
 
-    pub(crate) fn with(team: &str, lead: &str, coder: &str) -> TeamUser {
+    /// With this team, and with more in the configuration.
+    pub(crate) fn with(team: &str, config: &str, (lead, coder): (&str, &str)) -> TeamUser {
         let user = User::new();
         fs::create_dir(user.path("work/teams")).expect("a folder");
         user.write("teams/builders.toml", team);
         user.write("lead.jsonl", lead);
         user.write("coder.jsonl", coder);
         let scripts = "[dev.scripts]\nlead-model = \"lead.jsonl\"\ncoder-model = \"coder.jsonl\"\n";
-        user.write("hob.toml", scripts);
-        let home = [("HOB_HOME", OsString::from(user.path("home")))];
-        let server = Served::start(&user, &home);
+        user.write("hob.toml", &format!("{config}{scripts}"));
+        let server = TeamUser::serve(&user);
         TeamUser { user, server }
+    }
+
+    pub(crate) fn serve(user: &User) -> Served {
+        Served::start(user, &[("HOB_HOME", OsString::from(user.path("home")))])
     }
 
     pub(crate) fn process(&self, args: &[&str]) -> std::process::Command {
@@ -234,6 +238,7 @@ fn a_team_is_a_model_of_the_server() {
     let lead = r#"{"reply": {"tool_calls": [{"name": "transfer_to_coder", "arguments": {"brief": "Write f."}}]}}
 {"when": {"contains": "Earlier"}, "reply": {"content": "Here it is: fn f() {}"}}
 {"when": {"last": "Ask first"}, "reply": {"tool_calls": [{"name": "shell", "arguments": {"command": "make"}}]}}
+{"when": {"last": "denied"}, "reply": {"content": "Then not."}}
 {"when": {"last": "Wait"}, "reply": {"delay_ms": 100000}}"#;
     let mut team = TeamUser::new(lead, r#"{"reply": {"content": "fn f() {}"}}"#);
     let models: Value = models_of(&team.server);
@@ -266,6 +271,8 @@ fn a_team_is_a_model_of_the_server() {
     let waiting = team.server.chat(&ask("Ask first")).expect("an answer");
     let text = waiting["choices"][0]["message"]["content"].as_str().expect("a text");
     assert!(text.contains("hob team approve"), "{text}");
+    let id = team.last_run()["run_id"].as_str().expect("an id").to_owned();
+    assert_eq!(stdout(&team.run(&["deny", &id]).success()), "Then not.\n");
 
     // A client that leaves ends its run.
     let stream = team.begin_chat(&ask("Wait"));

@@ -77,7 +77,7 @@ fn scripted(file: &str, calls: &[(&str, Value, &str)]) -> TeamUser {
         when = json!({ "last": part });
     }
     steps += &json!({ "when": when, "reply": { "content": "Done." } }).to_string();
-    let team = TeamUser::with(file, &steps, "");
+    let team = TeamUser::with(file, "", (&steps, ""));
     program(&team.user, "docs-mcp", SERVER);
     team
 }

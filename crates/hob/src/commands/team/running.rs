@@ -5,7 +5,6 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -15,7 +14,6 @@ use hob_agents::{
     Watchdog,
 };
 use hob_core::chat::ToolCall;
-use rustix::process::{Pid, Signal, kill_process};
 
 use super::models::RemoteModels;
 use super::{can_ask, exit_of};
@@ -24,18 +22,15 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::{Printer, harmless};
 use crate::remote::Remote;
 use crate::signals::StopSignals;
+use crate::teams::going_on::{DecidedOnce, Decision, PID};
 use crate::teams::tools::ToolSetup;
 use crate::teams::tree;
 
-const WORKSPACE: &str = "workspace";
-const PID: &str = "pid";
 const LOG: &str = "log.txt";
 /// How often the files of another process's run are read.
 const TAIL_PAUSE: Duration = Duration::from_millis(200);
 /// How long `tail` waits for a process that works on the run: it may just be starting.
 const IDLE_LIMIT: Duration = Duration::from_secs(5);
-/// How long a process may take to end its run.
-const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
 /// A run and how it goes on.
 #[derive(Debug)]
@@ -44,14 +39,6 @@ pub(super) struct RunSetup {
     pub(super) state: RunState,
     pub(super) decision: Decision,
     pub(super) workspace: PathBuf,
-}
-
-/// What the user has decided about the call that the run waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
-    None,
-    Approve,
-    Deny,
 }
 
 /// Works on a run until it has ended or waits for a person. Ctrl-C cancels it.
@@ -72,13 +59,8 @@ pub(super) async fn drive(
     let pid = stored.folder().join(PID);
     std::fs::write(&pid, std::process::id().to_string())
         .map_err(|error| Failure::io("cannot store the run", &error))?;
-    let host = Host {
-        stored,
-        printer: *app.printer,
-        is_json,
-        decision,
-        is_decided: AtomicBool::new(false),
-    };
+    let host =
+        Host { stored, printer: *app.printer, is_json, decision: DecidedOnce::new(decision) };
     let driver = Driver {
         models: &*models,
         tools: &tools,
@@ -120,9 +102,7 @@ struct Host {
     stored: StoredRun,
     printer: Printer,
     is_json: bool,
-    decision: Decision,
-    /// The decision of the command line counts for one call.
-    is_decided: AtomicBool,
+    decision: DecidedOnce,
 }
 
 impl RunHost for Host {
@@ -150,13 +130,8 @@ impl RunHost for Host {
     }
 
     fn ask<'h>(&'h self, call: &'h ToolCall, reason: &'h str) -> BoxFuture<'h, Option<bool>> {
-        let decided = match self.decision {
-            Decision::None => None,
-            Decision::Approve => Some(true),
-            Decision::Deny => Some(false),
-        };
-        if decided.is_some() && !self.is_decided.swap(true, Ordering::Relaxed) {
-            return async move { decided }.boxed();
+        if let Some(is_approved) = self.decision.take() {
+            return async move { Some(is_approved) }.boxed();
         }
         if self.is_json || !can_ask() {
             return async { None }.boxed();
@@ -172,22 +147,6 @@ fn confirm(question: &str) -> bool {
     let asked = write!(anstream::stderr(), "{}", harmless(question))
         .and_then(|()| io::stdin().read_line(&mut answer));
     asked.is_ok() && matches!(answer.trim(), "y" | "yes" | "Y")
-}
-
-/// Stores the workspace, for a run that goes on in another process.
-pub(super) fn keep_workspace(folder: &Path, workspace: &Path) -> CliResult<()> {
-    let place = workspace
-        .canonicalize()
-        .map_err(|error| Failure::io(format!("cannot open {}", workspace.display()), &error))?;
-    let text =
-        place.to_str().ok_or_else(|| Failure::usage("the workspace's path must be UTF-8"))?;
-    std::fs::write(folder.join(WORKSPACE), text)
-        .map_err(|error| Failure::io("cannot store the run", &error))
-}
-
-pub(super) fn kept_workspace(folder: &Path) -> CliResult<PathBuf> {
-    let text = std::fs::read_to_string(folder.join(WORKSPACE));
-    text.map(PathBuf::from).map_err(|error| Failure::io("cannot read the run", &error))
 }
 
 /// Starts a process of its own that goes on with the run, and does not wait for it. Its errors are in the run's folder.
@@ -218,21 +177,25 @@ pub(super) async fn tail(run_id: &str, store: &RunStore, app: &App<'_>) -> CliRe
     let mut signals = StopSignals::listen()?;
     let read = |error: io::Error| Failure::io("cannot read the run", &error);
     let following = async {
-        let (mut shown, mut worked_at) = (0, Instant::now());
+        let (mut offset, mut worked_at) = (0, Instant::now());
         loop {
             // The state first: events that it counts are there already.
             let state = store.read(run_id).map_err(read)?;
-            for event in
-                store.events(run_id).map_err(read)?.iter().filter(|event| event.seq > shown)
-            {
-                if let Some(line) = tree::line(event) {
+            let new = store.new_lines(run_id, offset).map_err(read)?;
+            offset = new.offset;
+            let events =
+                new.lines.iter().filter_map(|line| serde_json::from_str::<RunEvent>(line).ok());
+            for event in events {
+                if let Some(line) = tree::line(&event) {
                     app.printer.data(harmless(&line))?;
                 }
                 if let EventKind::MessageOutput { text } = &event.what {
                     app.printer.data(harmless(text))?;
                 }
             }
-            shown = state.seq.max(shown);
+            if !new.is_at_end {
+                continue;
+            }
             if state.status != TeamRunStatus::Running {
                 app.printer.faint(tree::summary(&state));
                 return Ok(exit_of(state.status));
@@ -252,41 +215,4 @@ pub(super) async fn tail(run_id: &str, store: &RunStore, app: &App<'_>) -> CliRe
         }
     };
     signals.or(following).await
-}
-
-/// Ends a run, also if another process works on it.
-pub(super) fn cancel(run_id: &str, store: &RunStore) -> CliResult<()> {
-    let stored = match store.open(run_id) {
-        Ok((stored, mut state)) => {
-            if state.status.has_ended() {
-                return Err(Failure::usage(format!(
-                    "the run has ended: {}",
-                    tree::status_text(state.status)
-                )));
-            }
-            return hob_agents::cancel(&stored, &mut state)
-                .map_err(|error| Failure::io("cannot store the run", &error));
-        }
-        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => store.folder_of(run_id),
-        Err(error) => return Err(Failure::usage(error)),
-    };
-    let pid = std::fs::read_to_string(stored.join(PID))
-        .ok()
-        .and_then(|text| Pid::from_raw(text.trim().parse().ok()?));
-    let Some(pid) = pid else {
-        return Err(Failure::usage("another process begins this run; try again"));
-    };
-    kill_process(pid, Signal::TERM)
-        .map_err(|error| Failure::io("cannot end the process of the run", &error.into()))?;
-    let begun = Instant::now();
-    while begun.elapsed() < CANCEL_LIMIT {
-        if store.read(run_id).is_ok_and(|state| state.status.has_ended()) {
-            return Ok(());
-        }
-        std::thread::sleep(TAIL_PAUSE);
-    }
-    Err(Failure::new(
-        Exit::Internal,
-        format!("process {} has not ended the run yet", pid.as_raw_nonzero()),
-    ))
 }

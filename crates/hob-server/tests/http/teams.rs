@@ -1,0 +1,153 @@
+//! The events of a run over HTTP, with a `TeamService` whose every reading the test chooses.
+//! What runs do is tested with the real service, in `hob/tests/cli/team_http.rs`.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hob_server::{RunProgress, RunRefusal, RunStage, ServerOptions, TeamService};
+use hob_wire::{RunAnswer, RunRow, RunVerdict, StartRun, TeamView};
+
+use crate::client::request;
+use crate::model::StagedSpeech;
+use crate::server::Server;
+
+/// Each reading of the run's events, in order. One that is missing panics.
+#[derive(Debug, Default)]
+struct ScriptedTeams(Mutex<VecDeque<Result<RunProgress, RunRefusal>>>);
+
+fn refused<T>() -> Result<T, RunRefusal> {
+    Err(RunRefusal::Failed("not scripted".to_owned()))
+}
+
+impl TeamService for ScriptedTeams {
+    fn default_team(&self) -> &str {
+        "builders"
+    }
+
+    fn teams(&self) -> Vec<TeamView> {
+        Vec::new()
+    }
+
+    fn runs(&self, _: usize, _: &dyn Fn(&str) -> bool) -> Result<Vec<RunRow>, RunRefusal> {
+        refused()
+    }
+
+    fn run(&self, _: &str) -> Result<RunAnswer, RunRefusal> {
+        refused()
+    }
+
+    fn team_of(&self, _: &str) -> Result<String, RunRefusal> {
+        Ok("builders".to_owned())
+    }
+
+    fn progress(&self, _: &str, offset: u64) -> Result<RunProgress, RunRefusal> {
+        let next = self.0.lock().expect("no panic").pop_front().expect("another reading");
+        next.map(|progress| RunProgress { offset: offset + progress.offset, ..progress })
+    }
+
+    fn file(&self, _: &str, _: &str) -> Result<Vec<u8>, RunRefusal> {
+        refused()
+    }
+
+    fn start(&self, _: &StartRun) -> Result<RunRow, RunRefusal> {
+        refused()
+    }
+
+    fn cancel(&self, _: &str) -> Result<(), RunRefusal> {
+        std::panic::resume_unwind(Box::new("it does"))
+    }
+
+    fn go_on(&self, _: &str, _: Option<(&str, RunVerdict)>) -> Result<(), RunRefusal> {
+        refused()
+    }
+}
+
+fn line(seq: u64, kind: &str) -> String {
+    format!(r#"{{"v":1,"seq":{seq},"ts":5,"run_id":"r","depth":0,"type":"{kind}","data":{{}}}}"#)
+}
+
+fn event(seq: u64, kind: &str) -> String {
+    format!("id: {seq}\ndata: {}\n\n", line(seq, kind))
+}
+
+fn reading(lines: &[String], has_more: bool, stage: RunStage) -> Result<RunProgress, RunRefusal> {
+    Ok(RunProgress { lines: lines.to_vec(), offset: 1, has_more, stage })
+}
+
+/// What a reader gets that has the events up to `seen`.
+async fn read(script: Vec<Result<RunProgress, RunRefusal>>, seen: u64) -> String {
+    let teams = Arc::new(ScriptedTeams(Mutex::new(script.into())));
+    let options = ServerOptions {
+        teams: Some(teams),
+        keep_alive_every: Duration::ZERO,
+        ..ServerOptions::default()
+    };
+    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let headers = format!("Host: localhost\r\nLast-Event-ID: {seen}\r\n");
+    let answer = server.ask(request("GET", "/v1/runs/r/events", &headers)).await;
+    let kind = answer.header("content-type").expect("a type").to_owned();
+    assert_eq!((answer.status(), kind.as_str()), (200, "text/event-stream; charset=utf-8"));
+    answer.text().to_owned()
+}
+
+#[tokio::test]
+async fn a_reader_gets_new_events_signs_of_life_and_an_end() {
+    let damaged = "{\"v\":1,\"seq\":9".to_owned();
+    let script = || {
+        vec![
+            reading(&[line(1, "run.started"), damaged.clone()], true, RunStage::Working),
+            reading(&[line(2, "agent.started")], false, RunStage::Working),
+            reading(&[], false, RunStage::Working),
+            reading(&[], false, RunStage::Idle),
+            reading(&[line(3, "run.ended")], false, RunStage::Stopped),
+            reading(&[], false, RunStage::Stopped),
+        ]
+    };
+    let whole = [
+        event(1, "run.started"),
+        event(2, "agent.started"),
+        ": ping\n\n: ping\n\n".to_owned(),
+        event(3, "run.ended"),
+    ];
+    assert_eq!(read(script(), 0).await, whole.concat());
+    let rest = read(script(), 2).await;
+    assert!(rest.starts_with(": ping\n\n") && rest.ends_with(&event(3, "run.ended")), "{rest}");
+    assert!(!rest.contains("agent.started"), "{rest}");
+}
+
+#[tokio::test]
+async fn events_of_a_run_that_goes_on_after_a_crash_are_sent_again() {
+    let lines = [line(1, "run.started"), line(2, "lost"), line(2, "run.resumed")];
+    let script = vec![
+        reading(&lines, false, RunStage::Working),
+        reading(&[line(3, "run.ended")], false, RunStage::Stopped),
+        reading(&[], false, RunStage::Stopped),
+    ];
+    let expected = event(2, "run.resumed") + &event(3, "run.ended");
+    assert_eq!(read(script, 2).await, expected);
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_ends_with_an_error() {
+    let script = vec![
+        reading(&[line(1, "run.started")], false, RunStage::Working),
+        Err(RunRefusal::Failed("the disk is gone".to_owned())),
+    ];
+    let text = read(script, 0).await;
+    assert!(text.starts_with(&event(1, "run.started")), "{text}");
+    assert!(
+        text.ends_with("\n\n") && text.contains(r#"{"error":{"message":"the disk is gone""#),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_service_that_panics_is_an_error_of_the_server() {
+    let teams = Some(Arc::new(ScriptedTeams::default()) as Arc<dyn TeamService>);
+    let options = ServerOptions { teams, ..ServerOptions::default() };
+    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let answer = server.ask(request("POST", "/v1/runs/r/cancel", "Host: localhost\r\n")).await;
+    assert_eq!(answer.status(), 500, "{answer:?}");
+    assert_eq!(server.get("/teams").await.text(), r#"{"teams":[]}"#);
+}

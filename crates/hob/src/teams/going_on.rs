@@ -1,0 +1,136 @@
+//! What commands and the server share when they go on with a stored run, or end it.
+//! The run is opened, its decision counts once, and its workspace is found again.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hob_agents::{Pending, RunState, RunStore, StoredRun};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::tree;
+use crate::failure::{CliResult, Exit, Failure};
+
+const WORKSPACE: &str = "workspace";
+/// The process of a run in a terminal. A server has none here, because a signal would end it.
+pub(crate) const PID: &str = "pid";
+/// How often the end of another process's run is looked for.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// How long a process may take to end its run.
+pub(super) const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
+/// What a person has decided about the call that a run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    None,
+    Approve,
+    Deny,
+}
+
+/// A decision that counts for one call.
+#[derive(Debug)]
+pub(crate) struct DecidedOnce {
+    decision: Decision,
+    is_taken: AtomicBool,
+}
+
+impl DecidedOnce {
+    pub(crate) fn new(decision: Decision) -> DecidedOnce {
+        DecidedOnce { decision, is_taken: AtomicBool::new(false) }
+    }
+
+    /// Whether the call is approved. `None`: no decision, or it was taken before.
+    pub(crate) fn take(&self) -> Option<bool> {
+        let is_approved = match self.decision {
+            Decision::None => return None,
+            Decision::Approve => true,
+            Decision::Deny => false,
+        };
+        (!self.is_taken.swap(true, Ordering::Relaxed)).then_some(is_approved)
+    }
+}
+
+/// Opens a run that goes on.
+///
+/// # Errors
+/// There is no such run, another process works on it, it has ended, or it waits for no decision.
+pub(crate) fn open(
+    id: &str,
+    decision: Decision,
+    store: &RunStore,
+) -> CliResult<(StoredRun, RunState)> {
+    let (stored, state) = store.open(id).map_err(Failure::usage)?;
+    if state.status.has_ended() {
+        let status = tree::status_text(state.status);
+        return Err(Failure::usage(format!("the run {id} has ended: {status}")));
+    }
+    if decision != Decision::None && !matches!(state.pending, Pending::Approval { .. }) {
+        return Err(Failure::usage(format!("the run {id} waits for no decision")));
+    }
+    Ok((stored, state))
+}
+
+/// Stores the workspace, for a run that goes on in another process.
+pub(crate) fn keep_workspace(folder: &Path, workspace: &Path) -> CliResult<()> {
+    let place = workspace
+        .canonicalize()
+        .map_err(|error| Failure::io(format!("cannot open {}", workspace.display()), &error))?;
+    let text =
+        place.to_str().ok_or_else(|| Failure::usage("the workspace's path must be UTF-8"))?;
+    std::fs::write(folder.join(WORKSPACE), text)
+        .map_err(|error| Failure::io("cannot store the run", &error))
+}
+
+/// The folder in which the agents of a run work: one of the user, or the run's own.
+pub(crate) fn workspace(stored: &StoredRun) -> CliResult<PathBuf> {
+    match std::fs::read_to_string(stored.folder().join(WORKSPACE)) {
+        Ok(text) => Ok(PathBuf::from(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(stored.files_folder()),
+        Err(error) => Err(Failure::io("cannot read the run", &error)),
+    }
+}
+
+/// Ends a run, also if another process works on it.
+pub(crate) fn cancel(run_id: &str, store: &RunStore) -> CliResult<()> {
+    let folder = match store.open(run_id) {
+        Ok((stored, mut state)) => {
+            if state.status.has_ended() {
+                let status = tree::status_text(state.status);
+                return Err(Failure::usage(format!("the run {run_id} has ended: {status}")));
+            }
+            return hob_agents::cancel(&stored, &mut state)
+                .map_err(|error| Failure::io("cannot store the run", &error));
+        }
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => store.folder_of(run_id),
+        Err(error) => return Err(Failure::usage(error)),
+    };
+    let pid = std::fs::read_to_string(folder.join(PID))
+        .ok()
+        .and_then(|text| Pid::from_raw(text.trim().parse().ok()?));
+    let Some(pid) = pid else {
+        return Err(Failure::usage("a process works on this run and cannot be reached from here")
+            .hint(format!("a chat with a team ends its run when the client leaves; `hob serve` ends other runs on its page, or with POST /v1/runs/{run_id}/cancel")));
+    };
+    kill_process(pid, Signal::TERM)
+        .map_err(|error| Failure::io("cannot end the process of the run", &error.into()))?;
+    if has_ended_soon(run_id, store) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Exit::Internal,
+        format!("process {} has not ended the run yet", pid.as_raw_nonzero()),
+    ))
+}
+
+/// Waits for the end of a run.
+pub(super) fn has_ended_soon(run_id: &str, store: &RunStore) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < CANCEL_LIMIT {
+        if store.read(run_id).is_ok_and(|state| state.status.has_ended()) {
+            return true;
+        }
+        std::thread::sleep(LOOK_PAUSE);
+    }
+    false
+}

@@ -1,0 +1,348 @@
+//! Runs of teams over HTTP, with scripted models behind a real server: events, approval, cancel, files, keys and limits.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use ureq::Agent;
+use ureq::http::{Response, StatusCode};
+
+use crate::real_server::Served;
+use crate::team::{SOON, TEAM, TeamUser};
+
+const WRITE: &str = r#"{"reply": {"tool_calls": [{"name": "write_file", "arguments": {"path": "notes/log.txt", "content": "<script>alert(1)</script>\n"}}]}}
+{"when": {"last": "bytes written"}, "reply": {"content": "Written."}}
+{"when": {"last": "denied"}, "reply": {"content": "Then not."}}"#;
+const SLOW: &str = r#"{"reply": {"delay_ms": 100000, "content": "too late"}, "repeat": true}"#;
+
+/// A client that reads errors as answers.
+struct Client {
+    agent: Agent,
+    url: String,
+    key: Option<&'static str>,
+}
+
+impl Client {
+    fn of(server: &Served) -> Client {
+        let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(SOON));
+        Client { agent: config.build().new_agent(), url: server.url.clone(), key: None }
+    }
+
+    fn with_key(server: &Served, key: &'static str) -> Client {
+        Client { key: Some(key), ..Client::of(server) }
+    }
+
+    fn ask(&self, path: &str, last_event: Option<u64>) -> Response<ureq::Body> {
+        let mut request = self.agent.get(format!("{}{path}", self.url));
+        if let Some(key) = self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        if let Some(seq) = last_event {
+            request = request.header("last-event-id", seq.to_string());
+        }
+        request.call().expect("an answer")
+    }
+
+    fn get(&self, path: &str) -> (u16, Value) {
+        parts(self.ask(path, None))
+    }
+
+    fn send(&self, path: &str, body: &Value) -> Response<ureq::Body> {
+        let mut request = self.agent.post(format!("{}{path}", self.url));
+        if let Some(key) = self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        request.send_json(body).expect("an answer")
+    }
+
+    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        parts(self.send(path, body))
+    }
+
+    /// Starts a run of the team `builders`.
+    fn start(&self, task: &str) -> String {
+        let (status, run) = self.post("v1/runs", &json!({ "team": "builders", "task": task }));
+        assert_eq!((status, &run["status"]), (202, &json!("running")), "{run}");
+        run["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// All events from a place on, until the stream ends, with the numbers of the server-sent events.
+    fn events(&self, id: &str, last: Option<u64>) -> Vec<(u64, Value)> {
+        let answer = self.ask(&format!("v1/runs/{id}/events"), last);
+        assert_eq!(answer.status(), StatusCode::OK);
+        let lines = BufReader::new(answer.into_body().into_reader()).lines();
+        let lines: Vec<String> = lines.map(|line| line.expect("a whole stream")).collect();
+        let number = |line: &str| line.strip_prefix("id: ").and_then(|id| id.parse().ok());
+        let numbers = lines.iter().filter_map(|line| number(line));
+        let data = lines.iter().filter_map(|line| line.strip_prefix("data: "));
+        let events = data.map(|data| serde_json::from_str(data).expect("JSON"));
+        numbers.zip(events).collect()
+    }
+
+    fn run(&self, id: &str) -> Value {
+        let (status, run) = self.get(&format!("v1/runs/{id}"));
+        assert_eq!(status, 200, "{run}");
+        run
+    }
+
+    /// Waits until a run has this status.
+    fn until(&self, id: &str, status: &str) -> Value {
+        let begun = Instant::now();
+        loop {
+            let run = self.run(id);
+            if run["status"] == status {
+                return run;
+            }
+            assert!(begun.elapsed() < SOON, "never {status}: {run}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+fn parts(answer: Response<ureq::Body>) -> (u16, Value) {
+    let status = answer.status().as_u16();
+    (status, answer.into_body().read_json().unwrap_or_default())
+}
+
+fn types(events: &[(u64, Value)]) -> Vec<&str> {
+    events.iter().filter_map(|(_, event)| event["type"].as_str()).collect()
+}
+
+#[test]
+fn a_run_streams_and_keeps_its_answer_and_files() {
+    let team = TeamUser::with(TEAM, "", (WRITE, ""));
+    let client = Client::of(&team.server);
+    let id = client.start("Write the log\nin a file");
+    let events = client.events(&id, None);
+    let (first, last) = (events.first().expect("events"), events.last().expect("events"));
+    assert_eq!((first.0, &first.1["type"]), (1, &json!("run.started")));
+    assert_eq!(last.1["data"]["status"], "completed");
+    assert!(events.iter().zip(1..).all(|((id, event), seq)| *id == seq && event["seq"] == seq));
+    assert!(types(&events).contains(&"tool.output"), "{:?}", types(&events));
+    // A reader that comes back gets the rest.
+    assert_eq!(client.events(&id, Some(3)), events[3..]);
+    let all = client.events(&id, Some(last.0));
+    assert!(all.is_empty(), "{all:?}");
+
+    let run = client.run(&id);
+    assert_eq!((&run["answer"], &run["turns"]), (&json!("Written."), &json!(2)));
+    assert_eq!(run["files"], json!([{ "path": "notes/log.txt", "bytes": 26 }]));
+    assert_eq!(run["approval"], Value::Null);
+    let (_, list) = client.get("runs?limit=1");
+    assert_eq!((&list["runs"][0]["id"], &list["runs"][1]), (&json!(id), &Value::Null));
+    assert!(list["runs"][0]["started_unix_ms"].as_u64() > Some(1_700_000_000_000), "{list}");
+
+    // No browser runs what an agent wrote, and no path leaves the workspace.
+    let file = client.ask(&format!("v1/runs/{id}/files/notes/log.txt"), None);
+    let header = |name: &str| file.headers()[name].to_str().expect("text").to_owned();
+    assert_eq!(header("content-type"), "text/plain; charset=utf-8");
+    assert_eq!(header("content-disposition"), "attachment");
+    assert_eq!(header("x-content-type-options"), "nosniff");
+    let text = file.into_body().read_to_string().expect("a text");
+    assert_eq!(text, "<script>alert(1)</script>\n");
+    for path in
+        ["..%2Fstate.json", "%2Fetc%2Fpasswd", "notes", "none", "notes%2F..%2F..%2Fstate.json"]
+    {
+        let (status, error) = client.get(&format!("v1/runs/{id}/files/{path}"));
+        assert_eq!(status, 404, "{path}: {error}");
+    }
+    for path in ["v1/runs/none", "v1/runs/none/events", "v1/runs/..%2Fruns", "v1/runs/none/files/a"]
+    {
+        let (status, error) = client.get(path);
+        assert_eq!((status, &error["error"]["code"]), (404, &json!("run_not_found")), "{path}");
+    }
+}
+
+#[test]
+fn a_person_approves_or_denies_once() {
+    let policy = TEAM.replace("on-request", "always");
+    let team = TeamUser::with(&policy, "", (&format!("{WRITE}\n{WRITE}"), ""));
+    let client = Client::of(&team.server);
+    for (decision, answer, files) in [("approve", "Written.", 1), ("deny", "Then not.", 0)] {
+        let id = client.start("Write the log");
+        let events = client.events(&id, None);
+        assert_eq!(
+            types(&events).last(),
+            Some(&"run.waiting"),
+            "the stream ends when the run waits"
+        );
+        let run = client.until(&id, "waiting_approval");
+        let approval = &run["approval"];
+        assert_eq!((&approval["agent"], &approval["tool"]), (&json!("lead"), &json!("write_file")));
+        let arguments: Value =
+            serde_json::from_str(approval["arguments"].as_str().expect("a text")).expect("JSON");
+        assert_eq!(
+            arguments["content"], "<script>alert(1)</script>\n",
+            "the arguments are there in full"
+        );
+        let path = format!("v1/runs/{id}/approvals/{}", approval["id"].as_str().expect("an id"));
+
+        let (status, error) = client.post(&path, &json!({ "decision": "perhaps" }));
+        assert_eq!(status, 400, "{error}");
+        let (status, error) =
+            client.post(&format!("v1/runs/{id}/approvals/other"), &json!({ "decision": "deny" }));
+        assert_eq!(status, 409, "{error}");
+        let (status, error) = client.post(&format!("v1/runs/{id}/resume"), &json!({}));
+        assert_eq!(status, 409, "{error}");
+
+        let (status, decided) = client.post(&path, &json!({ "decision": decision }));
+        assert_eq!(status, 200, "{decided}");
+        let (status, second) = client.post(&path, &json!({ "decision": "approve" }));
+        let sentence = second["error"]["message"].as_str().expect("a sentence");
+        assert_eq!(status, 409, "{second}");
+        assert!(sentence.contains("was made already"), "{sentence}");
+
+        let last = events.last().map(|(seq, _)| *seq);
+        let rest = client.events(&id, last);
+        assert!(types(&rest).contains(&"approval.resolved"), "{:?}", types(&rest));
+        let run = client.until(&id, "completed");
+        assert_eq!(
+            (&run["answer"], run["files"].as_array().map(Vec::len)),
+            (&json!(answer), Some(files))
+        );
+    }
+}
+
+#[test]
+fn a_run_is_cancelled_and_another_one_is_not_started_beyond_the_limit() {
+    let team = TeamUser::with(TEAM, "", (SLOW, ""));
+    let client = Client::of(&team.server);
+    let ids: Vec<String> = (0..8).map(|run| client.start(&format!("Run {run}"))).collect();
+    let full = client.send("v1/runs", &json!({ "team": "builders", "task": "One more" }));
+    assert_eq!(full.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(full.headers().contains_key("retry-after"));
+    let (_, error) = parts(full);
+    assert_eq!(error["error"]["code"], "runs_full");
+
+    // A reader that leaves does not end the run.
+    drop(client.ask(&format!("v1/runs/{}/events", ids[0]), None));
+    assert_eq!(client.run(&ids[0])["status"], "running");
+    let path = format!("v1/runs/{}/cancel", ids[0]);
+    let (status, run) = client.post(&path, &json!({}));
+    assert_eq!((status, &run["status"]), (200, &json!("cancelled")), "{run}");
+    let (status, again) = client.post(&path, &json!({}));
+    assert_eq!(status, 409, "{again}");
+    assert_eq!(types(&client.events(&ids[0], None)).last(), Some(&"run.ended"));
+    client.start("There is a place again");
+    let (status, error) = client.post("v1/runs", &json!({ "task": " " }));
+    assert_eq!((status, &error["error"]["param"]), (400, &json!("task")));
+    let (status, error) =
+        client.post("v1/runs", &json!({ "team": "../builders.toml", "task": "x" }));
+    assert_eq!((status, &error["error"]["code"]), (404, &json!("team_not_found")));
+}
+
+#[test]
+fn a_run_of_a_terminal_is_followed_and_cancelled() {
+    let team = TeamUser::with(
+        TEAM,
+        "",
+        (&format!("{}\n{SLOW}", WRITE.lines().next().expect("a step")), ""),
+    );
+    let client = Client::of(&team.server);
+    let mut child = team.start(&["run", "builders", "Write the log"]);
+    team.until("tool.output");
+    let id = team.last_run()["run_id"].as_str().expect("an id").to_owned();
+    let run = client.run(&id);
+    assert_eq!(run["status"], "running");
+    assert_eq!(run["files"], json!([]), "files in a folder of the user are not served");
+    let (status, _) = client.get(&format!("v1/runs/{id}/files/hob.toml"));
+    assert_eq!(status, 404);
+    let (status, busy) = client.post(&format!("v1/runs/{id}/resume"), &json!({}));
+    assert_eq!(status, 409, "{busy}");
+    let events = std::thread::scope(|scope| {
+        let following = scope.spawn(|| client.events(&id, None));
+        let (status, run) = client.post(&format!("v1/runs/{id}/cancel"), &json!({}));
+        assert_eq!((status, &run["status"]), (200, &json!("cancelled")), "{run}");
+        following.join().expect("events")
+    });
+    assert_eq!(child.wait().expect("ended").code(), Some(130));
+    assert_eq!(types(&events).last(), Some(&"run.ended"));
+}
+
+#[test]
+fn a_run_goes_on_after_the_server_was_killed() {
+    let lead = format!("{}\n{SLOW}", WRITE.lines().next().expect("a step"));
+    let mut team = TeamUser::with(TEAM, "", (&lead, ""));
+    let client = Client::of(&team.server);
+    let id = client.start("Write the log");
+    team.until("tool.output");
+    team.server.child.kill().expect("killed");
+    team.server.child.wait().expect("ended");
+    team.user.write(
+        "lead.jsonl",
+        r#"{"when": {"last": "bytes written"}, "reply": {"content": "Written."}}"#,
+    );
+    team.server = TeamUser::serve(&team.user);
+    let client = Client::of(&team.server);
+    assert_eq!(client.run(&id)["status"], "interrupted");
+    let (status, run) = client.post(&format!("v1/runs/{id}/resume"), &json!({}));
+    assert_eq!(status, 200, "{run}");
+    let run = client.until(&id, "completed");
+    assert_eq!((&run["answer"], &run["files"][0]["bytes"]), (&json!("Written."), &json!(26)));
+    let (status, ended) = client.post(&format!("v1/runs/{id}/resume"), &json!({}));
+    assert_eq!(status, 409, "{ended}");
+}
+
+#[test]
+fn a_key_sees_the_teams_among_its_aliases_only() {
+    let keys = "[keys.all]\nsecret = \"file:all.key\"\n[keys.phone]\nsecret = \"file:phone.key\"\naliases = [\"lead-model\"]\n";
+    let user_keys = |team: &TeamUser| {
+        team.user.write("all.key", "all-of-it");
+        team.user.write("phone.key", "phone-only");
+    };
+    // The files must exist before the server starts.
+    let team = TeamUser::with(TEAM, "", (r#"{"reply": {"content": "Done."}}"#, ""));
+    user_keys(&team);
+    let text = fs::read_to_string(team.user.path("work/hob.toml")).expect("a file");
+    team.user.write("hob.toml", &format!("{keys}{text}"));
+    let server = TeamUser::serve(&team.user);
+    let (all, phone) =
+        (Client::with_key(&server, "all-of-it"), Client::with_key(&server, "phone-only"));
+    assert_eq!(Client::of(&server).get("v1/runs").0, 401);
+    let id = all.start("Secret plans");
+    all.until(&id, "completed");
+    assert_eq!(phone.get("v1/runs").1, json!({ "runs": [] }));
+    assert_eq!(phone.get("v1/teams").1, json!({ "teams": [] }));
+    for path in [String::new(), "/events".to_owned(), "/files/x".to_owned()] {
+        let (status, error) = phone.get(&format!("v1/runs/{id}{path}"));
+        assert_eq!((status, &error["error"]["code"]), (404, &json!("run_not_found")), "{path}");
+    }
+    for path in ["cancel", "resume"] {
+        assert_eq!(phone.post(&format!("v1/runs/{id}/{path}"), &json!({})).0, 404, "{path}");
+    }
+    let (status, error) = phone.post("v1/runs", &json!({ "team": "builders", "task": "x" }));
+    assert_eq!(status, 403, "{error}");
+}
+
+#[test]
+fn a_team_file_that_gets_a_mistake_is_named_and_its_last_version_works() {
+    let mut team = TeamUser::with(TEAM, "", (r#"{"reply": {"content": "Done."}}"#, ""));
+    let client = Client::of(&team.server);
+    let (_, found) = client.get("v1/teams/builders");
+    assert_eq!((&found["error"], &found["file"]), (&Value::Null, &json!("builders.toml")));
+    assert_eq!(
+        (&found["agents"][1]["name"], &found["agents"][0]["handoffs"][0]),
+        (&json!("coder"), &json!("coder"))
+    );
+    team.user.write(
+        "teams/builders.toml",
+        &TEAM.replace("name = \"coder\"", "name = \"coder\"\ncolour = 1"),
+    );
+    team.user.write("teams/never.toml", "entry = 5");
+    team.server.note("never.toml:1:9");
+    let (_, found) = client.get("v1/teams");
+    let named = |name: &str| {
+        let teams = found["teams"].as_array().expect("teams");
+        teams.iter().find(|team| team["id"] == name).expect(name)
+    };
+    let error = &named("builders")["error"];
+    assert_eq!((&error["line"], &error["column"]), (&json!(11), &json!(1)), "{error}");
+    assert!(error["message"].as_str().expect("a text").contains("colour"), "{error}");
+    assert!(error["hint"].as_str().expect("a text").contains("hob team schema"), "{error}");
+    assert_eq!((&named("devops")["file"], &named("never")["agents"]), (&Value::Null, &json!([])));
+    let id = client.start("Work as before");
+    client.until(&id, "completed");
+    let (status, error) = client.post("v1/runs", &json!({ "team": "never", "task": "x" }));
+    assert_eq!(status, 400, "{error}");
+}
