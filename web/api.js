@@ -1,4 +1,4 @@
-// hob's API as the page uses it: models, voices, readiness, speech, transcripts, chat, conversations, fit, and current activity.
+// hob's API as the page uses it: models, voices, readiness, speech, transcripts, chat, conversations, teams, fit, and current activity.
 // Addresses are relative to the page, so it also works behind a proxy's path.
 
 /** An error that the server reported, or a failure to reach it. */
@@ -35,6 +35,47 @@ export async function listModels() {
 export async function listActivity(timeoutMs) {
   const response = await send("api/hob/now", { cache: "no-store", signal: AbortSignal.timeout(timeoutMs) });
   return response.json();
+}
+
+/** The teams, and the newest runs. Fails after `timeoutMs`. */
+export async function listTeamsAndRuns(timeoutMs) {
+  const options = { cache: "no-store", signal: AbortSignal.timeout(timeoutMs) };
+  const [teams, runs] = await Promise.all([send("v1/teams", options), send("v1/runs", options)]);
+  return { ...(await teams.json()), ...(await runs.json()) };
+}
+
+/** @returns {Promise<object>} the run as a row of the list */
+export async function startRun(team, task) {
+  return (await post("v1/runs", { team, task })).json();
+}
+
+export async function showRun(id, signal) {
+  return (await send(runPath(id), { cache: "no-store", signal })).json();
+}
+
+/** @param {"cancel"|"resume"} action @returns {Promise<object>} the run after it */
+export async function actOnRun(id, action) {
+  return (await send(`${runPath(id)}/${action}`, { method: "POST" })).json();
+}
+
+/** @param {"approve"|"deny"} decision @returns {Promise<object>} the run after it */
+export async function decideApproval(id, approval, decision) {
+  return (await post(`${runPath(id)}/approvals/${encodeURIComponent(approval)}`, { decision })).json();
+}
+
+/** The stream of events after the one with the number `seen`. */
+export function requestRunEvents(id, seen, signal) {
+  return send(`${runPath(id)}/events`, { headers: { "Last-Event-ID": String(seen) }, cache: "no-store", signal });
+}
+
+/** @returns {Promise<Blob>} */
+export async function runFile(id, path) {
+  const parts = path.split("/").map(encodeURIComponent);
+  return (await send(`${runPath(id)}/files/${parts.join("/")}`, { cache: "no-store" })).blob();
+}
+
+function runPath(id) {
+  return `v1/runs/${encodeURIComponent(id)}`;
 }
 
 /** @returns {Promise<{name: string, installed: boolean, quant: string, quants: string[], trained_context: number|null}[]>} */

@@ -1,4 +1,4 @@
-// The page has six tabs: speech, transcription, chat, conversation, which models fit, and current activity. Each tab wires its own part of the document.
+// The page has seven tabs: speech, transcription, chat, conversation, teams, which models fit, and current activity. Each tab wires its own part of the document.
 
 import { currentAnswer, showChat } from "./chat-tab.js";
 import { showFit } from "./fit-tab.js";
@@ -8,8 +8,9 @@ import { currentSpeech } from "./current-speech.js";
 import "./speak-tab.js";
 import { currentTalk, showTalk } from "./talk-tab.js";
 import { startTabs } from "./tabs.js";
+import { showTeam } from "./team-tab.js";
 
-const TITLES = { speak: "speech", hear: "transcription", chat: "chat", talk: "conversation", fit: "fit", now: "activity" };
+const TITLES = { speak: "speech", hear: "transcription", chat: "chat", talk: "conversation", team: "team", fit: "fit", now: "activity" };
 
 // What the page shows, for browser tests and the console.
 window.hob = {
@@ -26,11 +27,13 @@ startTabs((name) => {
   document.getElementById("hear-state").hidden = name !== "hear";
   document.getElementById("chat-state").hidden = name !== "chat";
   document.getElementById("talk-state").hidden = name !== "talk";
+  document.getElementById("team-state").hidden = name !== "team";
   document.getElementById("fit-state").hidden = name !== "fit";
   document.getElementById("now-state").hidden = name !== "now";
   showHear(name === "hear");
   showChat(name === "chat");
   showTalk(name === "talk");
+  showTeam(name === "team");
   showFit(name === "fit");
   showNow(name === "now");
 });

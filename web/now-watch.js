@@ -1,4 +1,4 @@
-// Polls the activity every second while the tab is shown. After failures it polls less often, and while hidden never.
+// Polls the server while a tab is shown: the activity every second, or something else. After failures it polls less often, and while hidden never.
 
 import { listActivity } from "./api.js";
 
@@ -13,9 +13,9 @@ export class NowWatch {
   #failures = 0;
   #timer = 0;
 
-  /** @param {{onNews: (now: object) => void, onTrouble: (error: Error) => void}} callbacks */
+  /** @param {{onNews: (now: object) => void, onTrouble: (error: Error) => void, load?: (timeoutMs: number) => Promise<object>, everyMs?: number}} callbacks */
   constructor(callbacks) {
-    this.#callbacks = callbacks;
+    this.#callbacks = { load: listActivity, everyMs: EVERY_MS, ...callbacks };
     document.addEventListener("visibilitychange", () => this.poll());
   }
 
@@ -37,7 +37,7 @@ export class NowWatch {
 
   async #request() {
     try {
-      const now = await listActivity(TIMEOUT_MS);
+      const now = await this.#callbacks.load(TIMEOUT_MS);
       this.#failures = 0;
       this.#callbacks.onNews(now);
     } catch (error) {
@@ -51,6 +51,6 @@ export class NowWatch {
   }
 
   get #nextMs() {
-    return this.#failures === 0 ? EVERY_MS : AWAY_MS[Math.min(this.#failures, AWAY_MS.length) - 1];
+    return this.#failures === 0 ? this.#callbacks.everyMs : AWAY_MS[Math.min(this.#failures, AWAY_MS.length) - 1];
   }
 }

@@ -1,4 +1,4 @@
-// Tabs with the addresses `#speak`, `#hear`, `#chat`, `#talk`, `#fit` and `#now`. They work as links, and with arrow keys as ARIA describes.
+// Tabs with the addresses `#speak`, `#hear`, `#chat`, `#talk`, `#team`, `#fit` and `#now`. They work as links, and with arrow keys as ARIA describes.
 
 /** Calls `onShow` with the name of the tab each time another tab is shown. */
 export function startTabs(onShow) {

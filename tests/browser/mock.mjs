@@ -12,6 +12,7 @@ import { MODELS, chat } from "./mock-chat.mjs";
 import { FIT_MACHINES, FIT_MODELS, fitFor } from "./mock-fit.mjs";
 import { hear } from "./mock-hear.mjs";
 import { EMPTY, nowFor } from "./mock-now.mjs";
+import { answerTeam, teamState } from "./mock-team.mjs";
 import { takeConversations, withoutWebSocket } from "./mock-talk.mjs";
 import { bytesOf, mp3Of, tone } from "./tone.mjs";
 
@@ -45,6 +46,7 @@ export async function startMock() {
     models: MODELS,
     now: EMPTY, // what runs
     nowKey: false, // whether seeing it takes a key
+    team: teamState(), // teams and their runs
     fits: true, // whether it says what fits
     fitKey: false, // whether hearing it takes a key
     fitAsked: [], // questions of that
@@ -76,6 +78,7 @@ async function answer(mock, request, response) {
   if (/^\/v1\/audio\/(transcriptions|translations)$/.test(pathname)) return hear(mock, request, response);
   if (pathname === "/v1/chat/completions") return chat(mock, request, response);
   if (pathname === "/v1/realtime") return withoutWebSocket(mock, request, response);
+  if (/^\/v1\/(teams|runs)(\/|$)/.test(pathname)) return answerTeam(mock, { request, pathname }, response);
   if (pathname === "/api/hob/now") return now(mock, request, response);
   if (pathname.startsWith("/api/fit") && mock.fits) return fit(mock, { request, pathname, query: searchParams }, response);
   return file(pathname === "/" ? "/index.html" : pathname, response);

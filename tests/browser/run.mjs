@@ -22,6 +22,7 @@ import { siteTests } from "./tests-site.mjs";
 import { soundTests } from "./tests-sound.mjs";
 import { talkFaultTests } from "./tests-talk-faults.mjs";
 import { talkTests } from "./tests-talk.mjs";
+import { teamTests } from "./tests-team.mjs";
 
 const mock = process.env.HOB_URL ? null : await startMock();
 const url = process.env.HOB_URL ?? mock.url;
@@ -57,6 +58,7 @@ for (const name of isPageWanted ? wanted : []) {
     talkFaultTests(setting);
     nowTests(setting);
     fitTests(setting);
+    teamTests(setting);
   });
 }
 

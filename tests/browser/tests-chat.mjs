@@ -72,6 +72,9 @@ async function tabs(setting) {
   await untilText(page, "#does", /^conversation$/);
   assert.deepEqual(await shown(), { hash: "#talk", title: "hob conversation", selected: "true", panels: ["talk-panel"] });
   await page.keyboard.press("ArrowRight");
+  await untilText(page, "#does", /^team$/);
+  assert.deepEqual(await shown(), { hash: "#team", title: "hob team", selected: "true", panels: ["team-panel"] });
+  await page.keyboard.press("ArrowRight");
   await untilText(page, "#does", /^fit$/);
   assert.deepEqual(await shown(), { hash: "#fit", title: "hob fit", selected: "true", panels: ["fit-panel"] });
   await page.keyboard.press("ArrowRight");
