@@ -6,7 +6,8 @@ use schemars::SchemaGenerator;
 use super::OperationAccess::{Keyed, Model, Open};
 use super::OperationAnswer::{Accepted, Events, Json, Lines, NotOffered, Raw, Socket};
 use super::OperationGroup::{
-    Chat, Fit, Memory, Ollama, Pages, Realtime, Requests, Responses, Speech, State, Teams, Transcription,
+    Chat, Fit, Memory, Ollama, Pages, Realtime, Requests, Responses, Speech, State, Teams,
+    Transcription,
 };
 use super::OperationInput::{Flag, FormOrJson, Json as Body, Nothing, Query};
 use super::OperationMethod::{Delete, Get, Post};

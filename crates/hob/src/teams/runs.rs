@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::going_on::{self, DecidedOnce, Decision};
+use super::mcp::McpTools;
 use super::registry_models::RegistryModels;
 use super::{DEFAULT, ListedTeam, TeamModels};
 use crate::failure::{Exit, Failure};
