@@ -259,9 +259,10 @@ impl TeamService for TeamRuns {
             Some((_, RunVerdict::Deny)) => Decision::Deny,
         };
         let (stored, run) = self.models.store().open(id).map_err(|error| match decision {
-            Some((approval, _)) if error.kind() == io::ErrorKind::ResourceBusy => {
-                decided_before(approval)
-            }
+            Some(_) if error.kind() == io::ErrorKind::ResourceBusy => RunRefusal::Conflict(
+                "another process has this run: it asks in its terminal, or a decision was made already"
+                    .to_owned(),
+            ),
             _ => unread(id, &error),
         })?;
         match (&run.pending, decision) {
