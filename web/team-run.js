@@ -150,6 +150,7 @@ async function attempt(work) {
 /** Buttons are off until the server has answered, so that a double click decides once. */
 async function act(work) {
   const { id } = run;
+  const hadFocus = page.run.contains(document.activeElement);
   const buttons = [page.cancel, page.resume, page.approve, page.deny];
   for (const button of buttons) button.disabled = true;
   const done = await attempt(async () => {
@@ -157,6 +158,8 @@ async function act(work) {
     if (id === chosenRun()) draw(now);
   });
   for (const button of buttons) button.disabled = false;
+  // The button is gone, and the keyboard goes on from the run.
+  if (hadFocus && done) page["run-title"].focus();
   if (id !== chosenRun()) return;
   if (done) follow();
   // The error says why; the run shows what is true now.

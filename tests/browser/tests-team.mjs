@@ -137,6 +137,7 @@ async function decides(setting, decision) {
   await untilText(page, "#team-steps", decision === "approve" ? /Approved/ : /Denied/);
   assert.deepEqual(setting.mock.team.posts, [["/v1/runs/r1/approvals/a-1", { decision }]]);
   await page.waitForFunction(() => document.getElementById("team-approval").hidden);
+  assert.equal(await page.evaluate(() => document.activeElement.id), "team-run-title", "the focus is not lost");
   assert.deepEqual(setting.mock.team.seen, [0, 5], "the page asks for the events that it does not have");
   push(setting.mock, "r1", runEvents(ENDED, 7), { status: "completed", answer: "Done." });
   await untilText(page, "#team-answer", /^Done\.$/);
