@@ -18,6 +18,7 @@ use crate::running_server::ServerOption;
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
 use crate::teams::going_on::{self, Decision};
+use crate::teams::tools::ToolSetup;
 use crate::teams::{self, Teams, mcp, tree};
 use running::RunSetup;
 
@@ -237,7 +238,7 @@ fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
     if let Some(failure) = Failure::together(failures) {
         return Err(failure);
     }
-    let teams: Vec<&Team> = checked.iter().filter_map(|(_, team)| team.as_ref().ok()).collect();
+    let teams: Vec<&Team> = checked.iter().filter_map(|team| team.as_ref().ok()).collect();
     let failures = block_on(async {
         // Ctrl-C drops the servers, which ends their processes.
         let mut signals = StopSignals::listen()?;
