@@ -11,10 +11,7 @@ import sys
 import tomllib
 import xml.etree.ElementTree
 
-FILES = (
-    "chat/test_completions.py", "test_completions.py", "test_models.py", "test_embeddings.py", "test_responses.py",
-    "responses/test_input_items.py",
-)
+FILES = ("chat/test_completions.py", "test_completions.py", "test_models.py", "test_embeddings.py")
 HERE = pathlib.Path(__file__).parent
 
 

@@ -285,3 +285,39 @@ def test_streams_run_in_parallel(url):
     spans = asyncio.run(together())
     # Every stream began before any stream ended.
     assert max(first for first, _ in spans) < min(last for _, last in spans)
+
+
+def test_a_response_is_stored_continued_and_deleted(client):
+    settings = {"model": MODEL, "max_output_tokens": 24, "temperature": 0}
+    first = client.responses.create(input="Say hello to the harbour master.", metadata={"berth": "4"}, **settings)
+    assert first.output_text.strip() and first.usage.output_tokens <= 24
+    assert client.responses.retrieve(first.id) == first
+    events = list(client.responses.create(input="Again.", previous_response_id=first.id, stream=True, **settings))
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    last = events[-1].response
+    assert last.output_text == "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    assert last.usage.input_tokens > first.usage.input_tokens
+    assert len(list(client.responses.input_items.list(last.id))) == 3
+    client.responses.delete(first.id)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(first.id)
+
+
+def test_a_conversation_is_kept_for_responses(client):
+    conversation = client.conversations.create(items=[{"role": "user", "content": "My boat is called Ida."}])
+    client.responses.create(model=MODEL, input="Hello.", conversation=conversation.id, max_output_tokens=8)
+    items = list(client.conversations.items.list(conversation.id, order="asc", limit=2))
+    assert [item.role for item in items] == ["user", "user", "assistant"], "both pages"
+    client.conversations.items.delete(items[0].id, conversation_id=conversation.id)
+    assert client.conversations.update(conversation.id, metadata={"boat": "Ida"}).metadata == {"boat": "Ida"}
+    assert client.conversations.delete(conversation.id).deleted
+
+
+def test_a_response_logs_probabilities_and_follows_a_schema(client):
+    schema = {"type": "json_schema", "name": "person", "schema": PERSON, "strict": True}
+    response = client.responses.create(
+        model=MODEL, input="Who is the captain?", text={"format": schema}, max_output_tokens=200, top_logprobs=2,
+        include=["message.output_text.logprobs"],
+    )
+    jsonschema.validate(json.loads(response.output_text), PERSON)
+    assert len(response.output[0].content[0].logprobs[0].top_logprobs) == 2

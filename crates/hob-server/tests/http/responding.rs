@@ -83,7 +83,7 @@ async fn a_response_is_stored_and_can_be_shown_and_deleted() {
     assert_eq!(
         response["usage"],
         json!({
-            "input_tokens": 12, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 2,
+            "input_tokens": 12, "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 0}, "output_tokens": 2,
             "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 14,
         })
     );

@@ -117,6 +117,8 @@ struct ResponseUsage {
 struct InputDetails {
     /// Found in the cache.
     cached_tokens: u32,
+    /// Always 0: nothing is paid for here, and OpenAI's clients need the field.
+    cache_write_tokens: u32,
 }
 
 /// Tokens of the answer.
@@ -454,7 +456,10 @@ impl ResponseEvent<'_> {
 fn usage(tokens: &Usage) -> ResponseUsage {
     ResponseUsage {
         input_tokens: tokens.prompt_tokens,
-        input_tokens_details: InputDetails { cached_tokens: tokens.cached_tokens },
+        input_tokens_details: InputDetails {
+            cached_tokens: tokens.cached_tokens,
+            cache_write_tokens: 0,
+        },
         output_tokens: tokens.completion_tokens,
         output_tokens_details: OutputDetails { reasoning_tokens: tokens.reasoning_tokens },
         total_tokens: tokens.prompt_tokens.saturating_add(tokens.completion_tokens),
