@@ -180,10 +180,6 @@ bench-voice: build ## measure how soon a spoken question is answered, also for t
 	$(HOB) bench voice --users 1,2
 	$(HOB) bench voice --interrupt
 
-.PHONY: bench-voice-peers
-bench-voice-peers: build ## compare a spoken question and its answer with faster-whisper, llama-server and fastkokoro joined by hand
-	HOB=$(abspath $(HOB)) bench/peers/voice
-
 .PHONY: bench-team
 bench-team: build ## compare what a turn of a team costs with openai-agents, on the same scripted models
 	HOB=$(abspath $(HOB)) bench/peers/team

@@ -112,7 +112,7 @@ def start_peer(port, model, voices, folder, log):
         "FASTKOKORO_HOST": "127.0.0.1",
         "FASTKOKORO_PORT": str(port),
     }
-    command = [os.environ.get("FASTKOKORO") or str(pathlib.Path(sys.executable).parent / "fastkokoro")]
+    command = [str(pathlib.Path(sys.executable).parent / "fastkokoro")]
     return subprocess.Popen(command, env=os.environ | settings, stdout=log, stderr=log)
 
 
