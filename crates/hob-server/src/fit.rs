@@ -4,14 +4,11 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Extension, Query, Request};
+use axum::extract::{Extension, Request};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use hob_wire::{
-    FitRequest, WireError, fit_machines, fit_models, operations, parse_fit, parse_fit_query,
-};
+use hob_wire::{FitRequest, fit_machines, fit_models, operations, parse_fit, parse_fit_query};
 
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
@@ -19,6 +16,7 @@ use crate::documented_routes::DocumentedRoutes as _;
 use crate::fit_service::FitService;
 use crate::guard::check_key;
 use crate::headers::{JSON, answer_headers, insert_ignored};
+use crate::observe::QueryPairs;
 use crate::request_body::read_command;
 
 type Service = Extension<Arc<dyn FitService>>;
@@ -39,11 +37,8 @@ pub(crate) fn routes(service: Option<&Arc<dyn FitService>>) -> Router {
 async fn by_address(
     context: RequestContext,
     service: Service,
-    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Response, ApiError> {
-    let Query(pairs) = query.map_err(|rejected| {
-        WireError::invalid("query", format!("cannot be read: {}", rejected.body_text()))
-    })?;
     answer(&context, service, parse_fit_query(&pairs)?).await
 }
 

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use axum::extract::rejection::PathRejection;
-use axum::extract::{FromRequestParts, MatchedPath, Path, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hob_wire::WireError;
 use hob_wire::operations::NOW;
 
 use crate::api_error::{ApiError, RefusedKey};
@@ -21,17 +22,33 @@ const HOPS_MAX: u32 = 4;
 /// Routes that the page polls, as [`route_of`] writes them.
 const POLLED: [&str; 3] = [NOW.path, "/teams", "/runs"];
 
-/// The name at the end of a path.
-pub(crate) struct NamePath(pub(crate) String);
+/// What a path names: one name, or two.
+pub(crate) struct NamePath<T = String>(pub(crate) T);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamePath {
+impl<S: Send + Sync, T> FromRequestParts<S> for NamePath<T>
+where
+    Path<T>: FromRequestParts<S, Rejection = PathRejection>,
+{
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<NamePath, ApiError> {
-        let Path(name) = Path::from_request_parts(parts, state)
-            .await
-            .map_err(|_: PathRejection| ApiError::PathNotUtf8)?;
-        Ok(NamePath(name))
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<NamePath<T>, ApiError> {
+        let path = Path::<T>::from_request_parts(parts, state).await;
+        path.map(|Path(names)| NamePath(names)).map_err(|_| ApiError::PathNotUtf8)
+    }
+}
+
+/// The pairs of an address's query.
+pub(crate) struct QueryPairs(pub(crate) Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for QueryPairs {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<QueryPairs, ApiError> {
+        let query = Query::from_request_parts(parts, state).await;
+        let Query(pairs) = query.map_err(|rejected| {
+            WireError::invalid("query", format!("cannot be read: {}", rejected.body_text()))
+        })?;
+        Ok(QueryPairs(pairs))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Router;
-use axum::extract::{Path, Query, Request};
+use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
@@ -25,7 +25,7 @@ use crate::context::{RequestContext, Services};
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::check_key;
 use crate::headers::JSON;
-use crate::observe::NamePath;
+use crate::observe::{NamePath, QueryPairs};
 use crate::request_body::{Intake, read_command, read_request};
 use crate::response_store::{Items, StoredKind};
 
@@ -185,12 +185,10 @@ async fn delete_response(
     Ok(json(response_deleted(&id)))
 }
 
-type Pairs = Query<Vec<(String, String)>>;
-
 async fn response_input(
     context: RequestContext,
     NamePath(id): NamePath,
-    Query(pairs): Pairs,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Response, ApiError> {
     let page = parse_item_page(&pairs)?;
     let items = context.services.responses.input(context.caller.key(), &id)?;
@@ -238,7 +236,7 @@ async fn delete_conversation(
 async fn conversation_items(
     context: RequestContext,
     NamePath(id): NamePath,
-    Query(pairs): Pairs,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Response, ApiError> {
     let page = parse_item_page(&pairs)?;
     let source = ResponseSource::Conversation(id);
@@ -255,9 +253,13 @@ async fn add_items(NamePath(id): NamePath, request: Request) -> Result<Response,
     Ok(json(response_items(&shown, false)))
 }
 
-type ItemPath = Path<(String, String)>;
+/// A conversation and one of its items.
+type ItemPath = NamePath<(String, String)>;
 
-async fn item(context: RequestContext, Path((id, item)): ItemPath) -> Result<Response, ApiError> {
+async fn item(
+    context: RequestContext,
+    NamePath((id, item)): ItemPath,
+) -> Result<Response, ApiError> {
     let source = ResponseSource::Conversation(id);
     let items = context.services.responses.before(context.caller.key(), &source)?;
     let found = items.iter().find(|one| one.id() == item);
@@ -267,7 +269,7 @@ async fn item(context: RequestContext, Path((id, item)): ItemPath) -> Result<Res
 
 async fn delete_item(
     context: RequestContext,
-    Path((id, item)): ItemPath,
+    NamePath((id, item)): ItemPath,
 ) -> Result<Response, ApiError> {
     let (responses, key) = (&context.services.responses, context.caller.key());
     responses.delete_item(key, &id, item)?;

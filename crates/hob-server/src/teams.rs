@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Extension, Path, Query, Request};
+use axum::extract::{Extension, Request};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION,
     X_CONTENT_TYPE_OPTIONS,
@@ -17,7 +16,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use futures::stream;
-use hob_wire::{WireError, operations, parse_decision, parse_run_list, parse_start_run, run_event};
+use hob_wire::{operations, parse_decision, parse_run_list, parse_start_run, run_event};
 use tokio::time::{Instant, sleep};
 
 use crate::api_error::ApiError;
@@ -25,7 +24,7 @@ use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::check_key;
 use crate::headers::{EVENTS, JSON, answer_headers};
-use crate::observe::NamePath;
+use crate::observe::{NamePath, QueryPairs};
 use crate::request_body::read_command;
 use crate::team_service::{RunProgress, RunRefusal, RunStage, TeamService};
 
@@ -38,7 +37,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 type Service = Extension<Arc<dyn TeamService>>;
 /// The id of a run, and what follows it.
-type RunPath = Result<Path<(String, String)>, PathRejection>;
+type RunPath = NamePath<(String, String)>;
 
 /// Without a service there are no routes.
 pub(crate) fn routes(service: Option<&Arc<dyn TeamService>>) -> Router {
@@ -81,11 +80,8 @@ async fn team(
 async fn runs(
     context: RequestContext,
     service: Service,
-    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
+    QueryPairs(pairs): QueryPairs,
 ) -> Result<Response, ApiError> {
-    let Query(pairs) = query.map_err(|rejected| {
-        WireError::invalid("query", format!("cannot be read: {}", rejected.body_text()))
-    })?;
     let (limit, caller) = (parse_run_list(&pairs)?, context.caller);
     let runs = blocking(&service, move |service| service.runs(limit, &|team| caller.allows(team)));
     Ok(json(hob_wire::runs(&runs.await?)))
@@ -137,8 +133,11 @@ async fn resume(
 }
 
 /// `POST /v1/runs/{id}/approvals/{approval}`.
-async fn decide(service: Service, path: RunPath, request: Request) -> Result<Response, ApiError> {
-    let Path((id, approval)) = path.map_err(|_| ApiError::PathNotUtf8)?;
+async fn decide(
+    service: Service,
+    NamePath((id, approval)): RunPath,
+    request: Request,
+) -> Result<Response, ApiError> {
     let (context, verdict) = read_command(request, parse_decision).await?;
     check_run(&context, &service, &id).await?;
     let decided = id.clone();
@@ -150,9 +149,8 @@ async fn decide(service: Service, path: RunPath, request: Request) -> Result<Res
 async fn file(
     context: RequestContext,
     service: Service,
-    path: RunPath,
+    NamePath((id, path)): RunPath,
 ) -> Result<Response, ApiError> {
-    let Path((id, path)) = path.map_err(|_| ApiError::PathNotUtf8)?;
     check_run(&context, &service, &id).await?;
     let bytes = blocking(&service, move |service| service.file(&id, &path)).await?;
     let headers = [

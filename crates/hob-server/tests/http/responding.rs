@@ -387,3 +387,19 @@ async fn what_hob_cannot_do_is_refused_by_name() {
         assert!(error["message"].as_str().is_some_and(|said| said.contains(words)), "{error}");
     }
 }
+
+#[tokio::test]
+async fn addresses_that_cannot_be_read_get_an_error_as_others() {
+    let server = serve_chat(scripted([])).await;
+    for (path, words) in [
+        ("/v1/responses/%ff", "UTF-8"),
+        ("/v1/conversations/conv_1/items/%ff", "UTF-8"),
+        ("/v1/responses/resp_1/input_items?limit=0", "'limit' must be"),
+        ("/v1/conversations/conv_1/items?order=%ff", "'order' must be"),
+    ] {
+        let answer = server.get(path).await;
+        let message = answer.json()["error"]["message"].clone();
+        assert_eq!(answer.status(), 400, "{path} {message}");
+        assert!(message.as_str().is_some_and(|said| said.contains(words)), "{path} {message}");
+    }
+}
