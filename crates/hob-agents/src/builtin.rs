@@ -4,6 +4,8 @@
 mod containers;
 mod files;
 mod process;
+#[cfg(target_os = "linux")]
+mod restrict;
 mod sandbox;
 mod services;
 mod shell;
@@ -12,9 +14,12 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::tool::{ToolClass, ToolSpec};
+use crate::tool::{ToolClass, ToolOutput, ToolSpec};
 pub use containers::{ContainerEngine, ContainerRun};
 pub use files::{ReadFile, WriteFile};
+#[cfg(target_os = "linux")]
+pub use restrict::restrict_and_run;
+pub use sandbox::SandboxPrograms;
 pub use services::SystemctlStatus;
 pub use shell::Shell;
 
@@ -37,4 +42,16 @@ pub fn spec_of<Arguments: JsonSchema>(name: &str, description: &str, class: Tool
 /// They do not match it.
 pub fn arguments<Arguments: DeserializeOwned>(value: Value) -> Result<Arguments, String> {
     serde_json::from_value(value).map_err(|error| format!("the arguments are wrong: {error}"))
+}
+
+/// A call whose arguments were checked. The model reads what went wrong.
+async fn called<Arguments, Run>(value: Value, run: impl FnOnce(Arguments) -> Run) -> ToolOutput
+where
+    Arguments: DeserializeOwned,
+    Run: Future<Output = Result<ToolOutput, String>>,
+{
+    match arguments(value) {
+        Ok(asked) => run(asked).await.unwrap_or_else(ToolOutput::error),
+        Err(reason) => ToolOutput::error(reason),
+    }
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::{arguments, process, spec_of};
+use super::{called, process, spec_of};
 use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 
 const SECONDS_MAX: u64 = 120;
@@ -140,13 +140,7 @@ impl AgentTool for ContainerRun {
     }
 
     fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
-        async move {
-            match arguments(value) {
-                Ok(asked) => self.run(asked).await.unwrap_or_else(ToolOutput::error),
-                Err(reason) => ToolOutput::error(reason),
-            }
-        }
-        .boxed()
+        called(value, |asked| self.run(asked)).boxed()
     }
 }
 

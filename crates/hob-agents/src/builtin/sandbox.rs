@@ -1,17 +1,18 @@
-//! The sandbox of commands: bubblewrap, with the workspace writable and everything else read-only or absent.
-//! Whether it works is found out by running a command in it, because kernels and containers often forbid it.
+//! The sandbox of commands: the workspace is writable, and everything else is read-only or absent.
+//! Whether bubblewrap or Landlock works is found out by running a command in it, because kernels and containers often forbid it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
 
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 /// What commands may read. Home folders, sockets and the rest of `/etc`, where keys and passwords are, are not there.
-const READABLE: [&str; 18] = [
+pub(super) const READABLE: [&str; 18] = [
     "/usr",
     "/bin",
     "/lib",
@@ -32,55 +33,105 @@ const READABLE: [&str; 18] = [
     "/etc/ssl/certs",
 ];
 
+/// What decides about later runs.
+const PROTECTED: [&str; 2] = ["teams", "hob.toml"];
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+const LANG: &str = "C.UTF-8";
+
+/// The programs that can make a sandbox.
+#[derive(Clone, Debug, Default)]
+pub struct SandboxPrograms {
+    /// bubblewrap.
+    pub bwrap: Option<PathBuf>,
+    /// This program and its arguments, which are followed by `--workspace FOLDER --temporary FOLDER -- COMMAND` and lead
+    /// to [`crate::builtin::restrict_and_run`].
+    pub restrict: Vec<OsString>,
+}
+
 /// A way to run commands that can change nothing but the workspace.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Sandbox {
-    bwrap: PathBuf,
+    kind: SandboxKind,
     workspace: PathBuf,
+}
+
+#[derive(Debug)]
+enum SandboxKind {
+    Bubblewrap(PathBuf),
+    /// The command's own `/tmp` and home, which goes with the run.
+    Landlock(Vec<OsString>, TempDir),
 }
 
 /// Why commands cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SandboxError {
-    #[error("there is no sandbox for commands: install bubblewrap (`bwrap`)")]
-    Missing,
-    #[error("the sandbox for commands does not work on this machine: {0}")]
-    Broken(String),
+#[error("there is no sandbox for commands: {bubblewrap}; {landlock}")]
+pub(super) struct SandboxError {
+    bubblewrap: String,
+    landlock: String,
 }
 
 impl Sandbox {
-    /// A sandbox that works: `true` ran in it.
+    /// The first sandbox that works: `true` ran in it.
     ///
     /// # Errors
-    /// bubblewrap is not installed, or this machine does not let it work.
+    /// This machine does not let any of them work.
     pub(super) async fn probe(
-        bwrap: Option<PathBuf>,
+        programs: &SandboxPrograms,
         workspace: &Path,
     ) -> Result<Sandbox, SandboxError> {
-        let bwrap = bwrap.ok_or(SandboxError::Missing)?;
-        let workspace =
-            workspace.canonicalize().map_err(|error| SandboxError::Broken(error.to_string()))?;
-        let sandbox = Sandbox { bwrap, workspace };
+        let bubblewrap = match &programs.bwrap {
+            Some(bwrap) => Sandbox::tried(SandboxKind::Bubblewrap(bwrap.clone()), workspace).await,
+            None => Err("bubblewrap (`bwrap`) is not installed".to_owned()),
+        };
+        let bubblewrap = match bubblewrap {
+            Ok(sandbox) => return Ok(sandbox),
+            Err(reason) => reason,
+        };
+        let landlock = match landlock(programs, workspace) {
+            Ok(kind) => Sandbox::tried(kind, workspace).await,
+            Err(reason) => Err(reason),
+        };
+        landlock.map_err(|landlock| SandboxError { bubblewrap, landlock })
+    }
+
+    async fn tried(kind: SandboxKind, workspace: &Path) -> Result<Sandbox, String> {
+        let name = match kind {
+            SandboxKind::Bubblewrap(_) => "bubblewrap",
+            SandboxKind::Landlock(..) => "Landlock",
+        };
+        let broken = |reason: &dyn std::fmt::Display| format!("{name} does not work: {reason}");
+        let workspace = workspace.canonicalize().map_err(|error| broken(&error))?;
+        let sandbox = Sandbox { kind, workspace };
         let mut probe = sandbox.command("true", Path::new(""));
         probe.stdin(Stdio::null()).kill_on_drop(true);
         match timeout(PROBE_LIMIT, probe.output()).await {
             Ok(Ok(done)) if done.status.success() => Ok(sandbox),
-            Ok(Ok(done)) => {
-                Err(SandboxError::Broken(String::from_utf8_lossy(&done.stderr).trim().to_owned()))
-            }
-            Ok(Err(error)) => Err(SandboxError::Broken(error.to_string())),
-            Err(_) => Err(SandboxError::Broken(format!(
-                "it did not answer within {} s",
-                PROBE_LIMIT.as_secs()
-            ))),
+            Ok(Ok(done)) => Err(broken(&String::from_utf8_lossy(&done.stderr).trim())),
+            Ok(Err(error)) => Err(broken(&error)),
+            Err(_) => Err(broken(&format_args!("no answer within {} s", PROBE_LIMIT.as_secs()))),
         }
     }
 
     /// The command in a shell, in a folder of the workspace, without network, keys and other processes.
     pub(super) fn command(&self, text: &str, folder: &Path) -> Command {
-        let mut command = Command::new(&self.bwrap);
-        command.env_clear().args(self.arguments(folder)).args(["/bin/sh", "-c", text]);
-        command
+        let shell = ["/bin/sh", "-c", text];
+        match &self.kind {
+            SandboxKind::Bubblewrap(bwrap) => {
+                let mut command = Command::new(bwrap);
+                command.env_clear().args(self.arguments(folder)).args(shell);
+                command
+            }
+            SandboxKind::Landlock(restrict, temporary) => {
+                let temporary = temporary.path();
+                let mut command = Command::new(&restrict[0]);
+                command.args(&restrict[1..]).arg("--workspace").arg(&self.workspace);
+                command.arg("--temporary").arg(temporary).arg("--").args(shell);
+                command.current_dir(self.workspace.join(folder)).env_clear();
+                command.env("PATH", PATH).env("LANG", LANG);
+                command.env("HOME", temporary).env("TMPDIR", temporary);
+                command
+            }
+        }
     }
 
     fn arguments(&self, folder: &Path) -> Vec<OsString> {
@@ -96,22 +147,30 @@ impl Sandbox {
         add(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"].map(os));
         let place = self.workspace.as_os_str();
         add(&[os("--bind"), place, place]);
-        for protected in ["teams", "hob.toml"] {
+        for protected in PROTECTED {
             let path = self.workspace.join(protected);
             add(&[os("--ro-bind-try"), path.as_os_str(), path.as_os_str()]);
         }
         let folder = self.workspace.join(folder);
         add(&[os("--chdir"), folder.as_os_str()]);
         add(&[
-            "--setenv",
-            "PATH",
-            "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-            "--setenv",
-            "HOME",
-            "/tmp",
+            "--setenv", "PATH", PATH, "--setenv", "HOME", "/tmp", "--setenv", "LANG", LANG, "--",
         ]
         .map(os));
-        add(&["--setenv", "LANG", "C.UTF-8", "--"].map(os));
         arguments
     }
+}
+
+/// Landlock gives rights to whole folders, so a file in the workspace cannot be kept from changes.
+fn landlock(programs: &SandboxPrograms, workspace: &Path) -> Result<SandboxKind, String> {
+    if !cfg!(target_os = "linux") || programs.restrict.is_empty() {
+        return Err("Landlock is part of Linux".to_owned());
+    }
+    if let Some(kept) = PROTECTED.iter().find(|name| workspace.join(name).exists()) {
+        return Err(format!(
+            "Landlock cannot protect '{kept}' in the workspace; choose another one"
+        ));
+    }
+    let temporary = tempfile::tempdir().map_err(|error| error.to_string())?;
+    Ok(SandboxKind::Landlock(programs.restrict.clone(), temporary))
 }

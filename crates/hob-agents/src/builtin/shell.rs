@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use super::sandbox::{Sandbox, SandboxError};
-use super::{arguments, process, spec_of};
+use super::sandbox::{Sandbox, SandboxError, SandboxPrograms};
+use super::{called, process, spec_of};
 use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 
 const SECONDS_MAX: u64 = 120;
@@ -20,7 +20,7 @@ const SECONDS_MAX: u64 = 120;
 #[derive(Debug)]
 pub struct Shell {
     spec: ToolSpec,
-    bwrap: Option<PathBuf>,
+    programs: SandboxPrograms,
     workspace: PathBuf,
     /// Probed by the first command: most runs have none.
     sandbox: OnceCell<Result<Sandbox, SandboxError>>,
@@ -40,16 +40,16 @@ struct ShellArguments {
 }
 
 impl Shell {
-    /// `bwrap` is the program of bubblewrap. Where no sandbox works, each call is refused with the reason.
-    pub fn new(bwrap: Option<PathBuf>, workspace: &Path) -> Shell {
+    /// Where no sandbox works, each call is refused with the reason.
+    pub fn new(programs: SandboxPrograms, workspace: &Path) -> Shell {
         let description = "Run a command in a sandbox: it can change files of the workspace only, and has no network.";
         let spec = spec_of::<ShellArguments>("shell", description, ToolClass::Execute);
         let spec = ToolSpec { command: Some(CommandArgument::Shell("command")), ..spec };
-        Shell { spec, bwrap, workspace: workspace.to_owned(), sandbox: OnceCell::new() }
+        Shell { spec, programs, workspace: workspace.to_owned(), sandbox: OnceCell::new() }
     }
 
     async fn run(&self, asked: ShellArguments) -> Result<ToolOutput, String> {
-        let probe = || Sandbox::probe(self.bwrap.clone(), &self.workspace);
+        let probe = || Sandbox::probe(&self.programs, &self.workspace);
         let sandbox =
             self.sandbox.get_or_init(probe).await.as_ref().map_err(ToString::to_string)?;
         let folder = asked.cwd.unwrap_or_default();
@@ -69,13 +69,7 @@ impl AgentTool for Shell {
     }
 
     fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
-        async move {
-            match arguments(value) {
-                Ok(asked) => self.run(asked).await.unwrap_or_else(ToolOutput::error),
-                Err(reason) => ToolOutput::error(reason),
-            }
-        }
-        .boxed()
+        called(value, |asked| self.run(asked)).boxed()
     }
 }
 
@@ -88,7 +82,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_sandbox_commands_are_refused_with_the_reason() {
-        let shell = Shell::new(None, Path::new("."));
+        let shell = Shell::new(SandboxPrograms::default(), Path::new("."));
         let output = shell.call(json!({ "command": "true" })).await;
         assert!(output.is_error && output.text.contains("bubblewrap"), "{}", output.text);
     }
@@ -106,7 +100,8 @@ mod tests {
             println!("not tested: this machine has no bubblewrap, or does not let it work");
             return;
         }
-        let shell = Shell::new(Some(bwrap), folder.path());
+        let programs = SandboxPrograms { bwrap: Some(bwrap), ..SandboxPrograms::default() };
+        let shell = Shell::new(programs, folder.path());
         let run =
             async |command: &str| shell.call(json!({ "command": command, "timeout_s": 20 })).await;
         assert_eq!(run("echo hello > a.txt && cat a.txt").await, ToolOutput::ok("hello\n"));

@@ -1,9 +1,12 @@
 //! `hob worker` (hidden): the process of one model. A supervisor starts it.
 //! A crash of an engine ends only this process.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
-use crate::failure::{CliResult, Exit};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::wire_up;
 use crate::worker_args::{
     ChatWorkerArgs, SpeechWorkerArgs, TimingWorkerArgs, TranscriptionWorkerArgs,
@@ -22,6 +25,22 @@ enum Engine {
     Chat(ChatWorkerArgs),
     Hear(TranscriptionWorkerArgs),
     Timing(TimingWorkerArgs),
+    #[cfg(target_os = "linux")]
+    Restrict(RestrictArgs),
+}
+
+/// Give up rights, and become the command of an agent.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+struct RestrictArgs {
+    /// A folder that the command may change
+    #[arg(long)]
+    workspace: PathBuf,
+    /// Its home and its `/tmp`
+    #[arg(long)]
+    temporary: PathBuf,
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
 }
 
 pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
@@ -30,6 +49,11 @@ pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
         Engine::Chat(args) => wire_up::work_chat(args)?,
         Engine::Hear(args) => wire_up::work_transcription(args)?,
         Engine::Timing(args) => wire_up::work_timing(args)?,
+        #[cfg(target_os = "linux")]
+        Engine::Restrict(RestrictArgs { workspace, temporary, command }) => {
+            let reason = hob_agents::builtin::restrict_and_run(workspace, temporary, command);
+            return Err(Failure::new(Exit::Internal, reason));
+        }
     }
     Ok(Exit::Done)
 }

@@ -1,6 +1,7 @@
 //! The tools of this hob: those of `hob-agents`, and those that ask the running server or the machine.
 //! `hob-agents` has no HTTP and does not know machines, so these are here.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +9,8 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_agents::builtin::{
-    ContainerEngine, ContainerRun, ReadFile, Shell, SystemctlStatus, WriteFile, spec_of,
+    ContainerEngine, ContainerRun, ReadFile, SandboxPrograms, Shell, SystemctlStatus, WriteFile,
+    spec_of,
 };
 use hob_agents::{AgentTool, Team, ToolClass, ToolOutput, ToolSpec};
 use schemars::JsonSchema;
@@ -40,7 +42,7 @@ pub(crate) trait ListModels: Send + Sync {
 /// What tools need of this hob and of its machine.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolSetup {
-    bwrap: Option<PathBuf>,
+    sandboxes: SandboxPrograms,
     engines: Vec<ContainerEngine>,
     servers: ServerEnvironment,
     /// Hosts that `http_probe` may reach besides this machine.
@@ -61,7 +63,7 @@ impl ToolSetup {
             variables: Arc::new(environment.secrets.clone()),
         };
         ToolSetup {
-            bwrap: find("bwrap"),
+            sandboxes: SandboxPrograms { bwrap: find("bwrap"), restrict: restrict() },
             engines: engines.into_iter().flatten().collect(),
             servers,
             probe_hosts: upstream_hosts(app),
@@ -81,7 +83,7 @@ impl ToolSetup {
         Ok(vec![
             Arc::new(ReadFile::new(workspace)?),
             Arc::new(WriteFile::new(workspace)?),
-            Arc::new(Shell::new(self.bwrap.clone(), workspace)),
+            Arc::new(Shell::new(self.sandboxes.clone(), workspace)),
             Arc::new(ContainerRun::new(self.engines.clone(), &team.containers)),
             Arc::new(GetUrl::default()),
             Arc::new(HttpProbe::new(self.probe_hosts.clone())),
@@ -95,6 +97,12 @@ impl ToolSetup {
     pub(crate) fn mcp(&self, team: &Team) -> McpTools {
         McpTools::new(team, &self.servers)
     }
+}
+
+/// `hob worker restrict`, by the path of this program.
+fn restrict() -> Vec<OsString> {
+    let program = std::env::current_exe().ok().map(PathBuf::into_os_string);
+    program.map_or_else(Vec::new, |program| vec![program, "worker".into(), "restrict".into()])
 }
 
 /// The hosts of the upstreams, with their ports.
