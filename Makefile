@@ -81,11 +81,11 @@ models: test-build ## download the models that the tests use
 downloads:
 	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull
 
-# The longest starts first.
-PAGE_JOBS := test-page-in-firefox test-page-in-chromium test-site-in-firefox test-site-in-chromium
+# The longest starts first. Firefox takes part where browsers differ; `make test-firefox` runs all tests in it.
+PAGE_JOBS := test-sound-in-firefox test-page-in-chromium test-site-in-chromium
 
 .PHONY: test-page
-test-page: ## run the page's tests in Chromium and Firefox
+test-page: ## run the page's tests in Chromium, and those that depend on the browser in Firefox
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(PAGE_JOBS)
 
 .PHONY: page-ready
@@ -95,6 +95,13 @@ page-ready: test-build
 
 test-page-in-%: page-ready
 	cd tests/browser && BROWSERS=$* npm test
+
+.PHONY: test-sound-in-firefox
+test-sound-in-firefox: page-ready
+	cd tests/browser && BROWSERS=firefox TESTS=sound npm test
+
+.PHONY: test-firefox
+test-firefox: test-page-in-firefox test-site-in-firefox ## run all of the page's tests in Firefox; not part of `make test`
 
 test-site-in-%: page-ready
 	cd tests/browser && BROWSERS=$* TESTS=site SITE=$(abspath $(TARGET))/page-of-many/site npm test

@@ -28,6 +28,9 @@ const mock = process.env.HOB_URL ? null : await startMock();
 const url = process.env.HOB_URL ?? mock.url;
 const wanted = process.env.BROWSERS?.split(",") ?? ["chromium", "firefox"];
 const isPageWanted = process.env.TESTS !== "site";
+// Browsers differ in sound, microphones, keys and streams. The other tests found nothing in Firefox that they did not
+// find in Chromium, and take as long.
+const isWhole = process.env.TESTS !== "sound";
 
 after(async () => {
   await closeDarkBrowsers();
@@ -46,16 +49,17 @@ for (const name of isPageWanted ? wanted : []) {
     soundTests(setting);
     pageTests(setting);
     fallbackTests(setting);
-    markdownTests(setting);
+    if (isWhole) markdownTests(setting);
     if (!mock) return;
     faultTests(setting);
     chatTests(setting);
-    chatFaultTests(setting);
     hearTests(setting);
     hearFaultTests(setting);
     microphoneTests(setting);
     talkTests(setting);
     talkFaultTests(setting);
+    if (!isWhole) return;
+    chatFaultTests(setting);
     nowTests(setting);
     fitTests(setting);
     teamTests(setting);
