@@ -16,12 +16,13 @@ export function statusText(status) {
   return STATUSES[status] ?? status;
 }
 
-export function figuresText({ turns, time_s: seconds, prompt_tokens: prompt, answer_tokens: answer, started_unix_ms: started }) {
+export function figuresText({ turns, time_s: seconds, prompt_tokens: prompt, answer_tokens: answer, cost_usd: cost, started_unix_ms: started }) {
   return [
     started !== null && new Date(started).toLocaleString("en-GB", { dateStyle: "short", timeStyle: "short" }),
     secondsText(seconds * 1_000),
     `${turns} ${turns === 1 ? "turn" : "turns"}`,
     tokensText(prompt + answer),
+    cost > 0 && `${cost.toFixed(4)} USD`,
   ].filter(Boolean).join(" · ");
 }
 
@@ -49,6 +50,9 @@ const STEPS = {
   "run.ended": ({ error }) => (error ? { head: "The run failed", text: error, isBad: true } : null),
   "agent.started": ({ model }, agent) => ({ head: agent, note: model, isAgent: true }),
   "model.answered": ({ target, prompt_tokens: prompt, answer_tokens: answer, ms }) => ({ note: `${target}: ${prompt} + ${answer} tokens, ${(ms / 1_000).toFixed(1)} s` }),
+  "model.loading": ({ model }) => ({ note: `${model} is loading` }),
+  "model.fallback": ({ from, to, reason }) => ({ head: `${to} instead of ${from}`, text: reason }),
+  "tools.missing": ({ note }) => ({ head: "Tools are missing", text: note, isBad: true }),
   "model.failed": ({ error }) => ({ head: "The model failed", text: error, isBad: true }),
   "handoff.occurred": ({ to, brief }) => ({ head: `→ ${to}`, text: brief }),
   "handoff.returned": ({ from, text }) => ({ head: `← ${from}`, text }),
@@ -72,6 +76,7 @@ export function stepOf({ type, data, agent }) {
 /** What happens now, by the last event. Empty: nothing that takes time. */
 export function activityText({ type, data, agent }) {
   if (type === "model.requested") return `${agent} waits for ${data.model}`;
+  if (type === "model.loading") return `${data.model} is loading`;
   if (type === "tool.called") return `${agent} runs ${data.name}`;
   return "";
 }

@@ -1,10 +1,13 @@
 //! Carries out the effects of a run: asks models, runs tools, stores and shows what happened.
 //! Dropping [`drive`] stops the work behind it; the state on disk is that of the last step.
 
+mod watchdog;
+
 use std::fmt;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -12,8 +15,12 @@ use futures::stream::BoxStream;
 use hob_core::chat::{ChatEvent, ChatRequest, JsonText, ToolCall};
 use tokio::time::timeout;
 
+pub use self::watchdog::Watchdog;
+use self::watchdog::{FirstWait, LOOK_EVERY};
+
 use crate::event::{DeltaKind, EventKind, RunEvent};
 use crate::machine::{Effect, Input, ModelAnswer, Now, request_of, step};
+use crate::price::ModelPrice;
 use crate::state::{Pending, RunState, TeamRunStatus};
 use crate::store::StoredRun;
 use crate::tool::{AgentTool, ToolOutput, ToolSource, ToolSpec};
@@ -37,6 +44,11 @@ pub trait AgentModels: Send + Sync {
         name: &'m str,
         request: ChatRequest,
     ) -> BoxFuture<'m, Result<AnswerStream, String>>;
+
+    /// The price of the model that answered, such as `openai/gpt-4o`. Models of this machine have none.
+    fn price(&self, _target: &str) -> Option<ModelPrice> {
+        None
+    }
 }
 
 /// Where a run is kept, and who watches it.
@@ -53,22 +65,6 @@ pub trait RunHost: Send + Sync {
 
     /// Asks a person. `None`: no person can be asked now, so the run waits on disk.
     fn ask<'h>(&'h self, call: &'h ToolCall, reason: &'h str) -> BoxFuture<'h, Option<bool>>;
-}
-
-/// Limits of waiting for a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watchdog {
-    /// From the request to the first content.
-    pub first_token: Duration,
-    /// Between two pieces of an answer.
-    pub idle: Duration,
-}
-
-impl Default for Watchdog {
-    fn default() -> Watchdog {
-        // Loading a model is part of the first wait, and may take minutes.
-        Watchdog { first_token: Duration::from_secs(300), idle: Duration::from_secs(30) }
-    }
 }
 
 /// What a run needs besides its state.
@@ -115,7 +111,11 @@ impl Driver<'_> {
                     let agent = agent.unwrap_or_default();
                     let is_more = self.open_tools(state, &agent, &mut tools).await?;
                     let more = is_more.then(|| request_of(state, &tools.specs)).flatten();
-                    self.call(state, id, &model, more.unwrap_or(*request)).await
+                    match self.answer(state, &model, more.unwrap_or(*request)).await {
+                        Ok(answer) => Input::ModelAnswered { id, answer },
+                        Err(NoAnswer::Failed(error)) => Input::ModelFailed { id, error },
+                        Err(NoAnswer::NotStored(error)) => return Err(error),
+                    }
                 }
                 Some(Effect::RunTool { call }) => tools.run(call).await,
                 Some(Effect::Ask { approval }) => {
@@ -139,8 +139,7 @@ impl Driver<'_> {
         let Some(agent) = state.team.agent(agent) else { return Ok(false) };
         let opened = self.source.open(agent).await;
         for note in opened.notes {
-            let now = Now { unix_ms: unix_ms(), since_s: 0.0 };
-            self.take_step(state, &tools.specs, (Input::ToolsMissing { note }, now))?;
+            self.note(state, EventKind::ToolsMissing { note })?;
         }
         let is_more = !opened.tools.is_empty();
         tools.add(opened.tools);
@@ -166,6 +165,7 @@ impl Driver<'_> {
         let must_sync = match &action {
             Some(Effect::CallModel { .. }) => has_ended,
             Some(Effect::RunTool { call }) => has_ended || has_side_effect(specs, call),
+            None => false,
             _ => true,
         };
         self.host.store(state, &events, must_sync)?;
@@ -178,51 +178,74 @@ impl Driver<'_> {
         self.host.ask(call, reason).await
     }
 
-    async fn call(&self, state: &RunState, id: u64, model: &str, request: ChatRequest) -> Input {
-        match self.answer(state, model, request).await {
-            Ok(answer) => Input::ModelAnswered { id, answer },
-            Err(error) => Input::ModelFailed { id, error },
-        }
+    /// Stores and shows what the driver saw.
+    fn note(&self, state: &mut RunState, what: EventKind) -> io::Result<()> {
+        let now = Now { unix_ms: unix_ms(), since_s: 0.0 };
+        self.take_step(state, &[], (Input::Noted(what), now)).map(|_| ())
     }
 
     async fn answer(
         &self,
-        state: &RunState,
+        state: &mut RunState,
         name: &str,
         request: ChatRequest,
-    ) -> Result<ModelAnswer, String> {
+    ) -> Result<ModelAnswer, NoAnswer> {
         let begun = Instant::now();
         let trace = request.trace.clone();
-        let Watchdog { first_token, idle } = self.watchdog;
-        let late = |limit: Duration| format!("'{name}' has sent nothing for {} s", limit.as_secs());
-        let starting = timeout(first_token, self.models.chat(name, request)).await;
-        let mut stream = starting.map_err(|_| late(first_token))??;
+        let idle = self.watchdog.idle;
+        let mut wait = FirstWait::new(name, &request);
+        let starting = self.models.chat(name, request);
+        let mut stream = self.first(state, &mut wait, starting).await??;
+        let mut next = self.first(state, &mut wait, stream.next()).await?;
         let mut collected = Collected::default();
         loop {
-            let limit = if collected.has_begun { idle } else { first_token };
-            let event = timeout(limit, stream.next()).await.map_err(|_| late(limit))?;
-            let event = event.ok_or("the answer was cut off")??;
+            let event = next.ok_or_else(|| "the answer was cut off".to_owned())??;
+            let target = || trace.snapshot().target.unwrap_or_else(|| name.to_owned());
+            if !std::mem::replace(&mut collected.has_begun, true) {
+                for attempt in trace.snapshot().failed {
+                    let (from, reason) = (attempt.target, attempt.message);
+                    self.note(state, EventKind::ModelFallback { from, to: target(), reason })?;
+                }
+                let ms = begun.elapsed().as_millis() as u64;
+                self.show(state, EventKind::ModelFirstToken { target: target(), ms });
+            }
             if let ChatEvent::Done(completion) = event {
                 let usage = completion.usage;
                 let (prompt_tokens, answer_tokens) =
                     (u64::from(usage.prompt_tokens), u64::from(usage.completion_tokens));
-                let target = trace.snapshot().target.unwrap_or_else(|| name.to_owned());
+                let price = self.models.price(&target());
                 return Ok(ModelAnswer {
+                    cost: price.map(|price| price.cost(prompt_tokens, answer_tokens)),
                     ms: begun.elapsed().as_millis() as u64,
                     text: collected.text,
                     calls: collected.calls.into_iter().map(CollectedCall::finished).collect(),
                     prompt_tokens,
                     answer_tokens,
-                    target,
+                    target: target(),
                 });
-            }
-            if !std::mem::replace(&mut collected.has_begun, true) {
-                let target = trace.snapshot().target.unwrap_or_else(|| name.to_owned());
-                let ms = begun.elapsed().as_millis() as u64;
-                self.show(state, EventKind::ModelFirstToken { target, ms });
             }
             if let Some((kind, text)) = collected.take(event)? {
                 self.show(state, EventKind::ModelDelta { kind, text });
+            }
+            let late = |_| format!("'{name}' has sent nothing for {} s", idle.as_secs());
+            next = timeout(idle, stream.next()).await.map_err(late)?;
+        }
+    }
+
+    /// Waits for the first sign of a model, and notes when it is loaded.
+    async fn first<T>(
+        &self,
+        state: &mut RunState,
+        wait: &mut FirstWait,
+        coming: impl Future<Output = T>,
+    ) -> Result<T, NoAnswer> {
+        let mut coming = pin!(coming);
+        loop {
+            if let Ok(come) = timeout(LOOK_EVERY, &mut coming).await {
+                return Ok(come);
+            }
+            if let Some(model) = wait.look(&self.watchdog)? {
+                self.note(state, EventKind::ModelLoading { model })?;
             }
         }
     }
@@ -238,6 +261,25 @@ impl Driver<'_> {
             depth: state.stack.len().saturating_sub(1),
             what,
         });
+    }
+}
+
+/// Why there is no answer.
+enum NoAnswer {
+    Failed(String),
+    /// The run cannot be stored, so it cannot go on.
+    NotStored(io::Error),
+}
+
+impl From<String> for NoAnswer {
+    fn from(error: String) -> NoAnswer {
+        NoAnswer::Failed(error)
+    }
+}
+
+impl From<io::Error> for NoAnswer {
+    fn from(error: io::Error) -> NoAnswer {
+        NoAnswer::NotStored(error)
     }
 }
 

@@ -49,10 +49,24 @@ pub enum EventKind {
     /// The answer began.
     #[serde(rename = "model.first_token")]
     ModelFirstToken { target: String, ms: u64 },
+    /// The model is not in memory, and its answer waits for that.
+    #[serde(rename = "model.loading")]
+    ModelLoading { model: String },
+    /// Another model goes on, because the first one failed or could not do the task.
+    #[serde(rename = "model.fallback")]
+    ModelFallback { from: String, to: String, reason: String },
     #[serde(rename = "model.failed")]
     ModelFailed { error: String },
     #[serde(rename = "model.answered")]
-    ModelAnswered { target: String, prompt_tokens: u64, answer_tokens: u64, ms: u64 },
+    ModelAnswered {
+        target: String,
+        prompt_tokens: u64,
+        answer_tokens: u64,
+        /// In US dollars, for a model that has a price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
+        ms: u64,
+    },
     /// A piece of an answer. Not stored.
     #[serde(rename = "model.delta")]
     ModelDelta { kind: DeltaKind, text: String },

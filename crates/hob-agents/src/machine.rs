@@ -18,6 +18,8 @@ const VERSION: u32 = 1;
 const LAST_ANSWER_TOKENS: u32 = 1024;
 /// Empty answers in sequence after which an agent has failed.
 const EMPTY_ANSWERS_MAX: u32 = 2;
+/// Answers in sequence with an invalid call, after which the team's fallback model goes on.
+const INVALID_ANSWERS_MAX: u32 = 3;
 
 /// The time of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -46,10 +48,8 @@ pub enum Input {
         call_id: String,
         output: ToolOutput,
     },
-    /// The driver could not open all tools of the agent.
-    ToolsMissing {
-        note: String,
-    },
+    /// The driver saw something that belongs into the trace and changes nothing else.
+    Noted(EventKind),
     /// A person decided.
     Resolved {
         approval: String,
@@ -65,6 +65,8 @@ pub struct ModelAnswer {
     pub calls: Vec<ToolCall>,
     pub prompt_tokens: u64,
     pub answer_tokens: u64,
+    /// In US dollars, for a model that has a price.
+    pub cost: Option<f64>,
     /// The model that answered, which an alias chose.
     pub target: String,
     /// Milliseconds from the request to the end of the answer.
@@ -135,6 +137,9 @@ impl AgentFrame {
             calls: std::collections::VecDeque::new(),
             repeats: std::collections::BTreeMap::new(),
             empty_answers: 0,
+            invalid_answers: 0,
+            has_invalid_call: false,
+            uses_fallback: false,
             is_tainted: false,
             is_last_turn: false,
             artifacts: Vec::new(),
@@ -162,7 +167,7 @@ pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) ->
             }
         }
         Input::ToolEnded { call_id, output } => step.tool_ended(&call_id, output),
-        Input::ToolsMissing { note } => step.emit(EventKind::ToolsMissing { note }),
+        Input::Noted(what) => step.emit(what),
         Input::Resolved { approval, is_approved } => step.resolved(&approval, is_approved),
         Input::Cancel => step.end(TeamRunStatus::Cancelled, None),
     }
@@ -229,8 +234,23 @@ impl Step<'_> {
 
     /// The model of the agent that works.
     fn model(&self) -> String {
-        let agent = self.state.stack.last().and_then(|frame| self.state.team.agent(&frame.agent));
-        agent.map(|agent| agent.model.clone()).unwrap_or_default()
+        let (team, Some(frame)) = (&self.state.team, self.state.stack.last()) else {
+            return String::new();
+        };
+        let fallback = team.fallback.as_ref().filter(|_| frame.uses_fallback);
+        let own = || team.agent(&frame.agent).map(|agent| &agent.model);
+        fallback.or_else(own).cloned().unwrap_or_default()
+    }
+
+    /// Lets the team's fallback model go on for the agent that works. False: it does already, or the team has none.
+    fn fall_back(&mut self, reason: &str) -> bool {
+        let from = self.model();
+        let to = self.state.team.fallback.clone().filter(|fallback| *fallback != from);
+        let (Some(to), Some(frame)) = (to, self.state.stack.last_mut()) else { return false };
+        frame.uses_fallback = true;
+        (frame.empty_answers, frame.invalid_answers) = (0, 0);
+        self.emit(EventKind::ModelFallback { from, to, reason: reason.to_owned() });
+        true
     }
 
     /// Makes the calls of the last answer, and then asks the model again.
@@ -253,11 +273,22 @@ impl Step<'_> {
                 self.nudge();
             }
         }
+        self.count_invalid_answers();
         self.state.used.turns += 1;
         if let Some(frame) = self.state.stack.last_mut() {
             frame.turns += 1;
         }
         self.call_model();
+    }
+
+    /// The model has read what was wrong with its calls. If that does not help, another one goes on.
+    fn count_invalid_answers(&mut self) {
+        let Some(frame) = self.state.stack.last_mut() else { return };
+        let has_invalid_call = std::mem::take(&mut frame.has_invalid_call);
+        frame.invalid_answers = if has_invalid_call { frame.invalid_answers + 1 } else { 0 };
+        if frame.invalid_answers >= INVALID_ANSWERS_MAX {
+            self.fall_back("its calls are invalid");
+        }
     }
 
     /// The limit that the run has reached, and what it has used.
@@ -269,6 +300,9 @@ impl Step<'_> {
         }
         if let Some(limit) = budget.tokens.filter(|limit| tokens >= *limit) {
             return Some((format!("{limit} tokens"), format!("{tokens} tokens")));
+        }
+        if let Some(limit) = budget.cost.filter(|limit| used.cost >= *limit) {
+            return Some((format!("{limit} USD"), format!("{:.4} USD", used.cost)));
         }
         let is_late = used.time_s >= budget.time_s as f64;
         is_late.then(|| (format!("{} s", budget.time_s), format!("{:.0} s", used.time_s)))
@@ -337,8 +371,9 @@ impl Step<'_> {
         let used = &mut self.state.used;
         used.prompt_tokens += answer.prompt_tokens;
         used.answer_tokens += answer.answer_tokens;
-        let ModelAnswer { target, prompt_tokens, answer_tokens, ms, .. } = answer;
-        self.emit(EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, ms });
+        used.cost += answer.cost.unwrap_or_default();
+        let ModelAnswer { target, prompt_tokens, answer_tokens, cost, ms, .. } = answer;
+        self.emit(EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, cost, ms });
         let text = answer.text.trim().to_owned();
         let Some(frame) = self.state.stack.last_mut() else { return };
         if !text.is_empty() {
@@ -350,10 +385,11 @@ impl Step<'_> {
         }
         if answer.calls.is_empty() {
             frame.empty_answers += 1;
-            if frame.empty_answers >= EMPTY_ANSWERS_MAX {
+            frame.messages.push(prompt::empty_answer());
+            if frame.empty_answers >= EMPTY_ANSWERS_MAX && !self.fall_back("its answers are empty")
+            {
                 return self.agent_failed("the model gave an empty answer".to_owned());
             }
-            frame.messages.push(prompt::empty_answer());
             return self.advance();
         }
         frame.empty_answers = 0;
@@ -367,6 +403,9 @@ impl Step<'_> {
     fn model_failed(&mut self, error: String) {
         self.state.pending = Pending::Nothing;
         self.emit(EventKind::ModelFailed { error: error.clone() });
+        if self.fall_back("it failed") {
+            return self.call_model();
+        }
         // What the agents have said is better than nothing.
         if self.state.exhausted.is_some() {
             return self.agent_answered(String::new(), true);

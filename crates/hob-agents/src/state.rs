@@ -45,6 +45,15 @@ pub struct AgentFrame {
     pub repeats: BTreeMap<String, u32>,
     /// Empty answers, one after the other.
     pub empty_answers: u32,
+    /// Answers with an invalid call, one after the other.
+    #[serde(default)]
+    pub invalid_answers: u32,
+    /// A call of the last answer was invalid.
+    #[serde(default)]
+    pub has_invalid_call: bool,
+    /// The team's fallback model works for this agent.
+    #[serde(default)]
+    pub uses_fallback: bool,
     /// The agent has read text of others: a page, or a server's output.
     pub is_tainted: bool,
     /// The agent's own limit of turns was reached. The next answer is its last one.
@@ -89,6 +98,9 @@ pub struct Used {
     pub turns: u32,
     pub prompt_tokens: u64,
     pub answer_tokens: u64,
+    /// US dollars, for models that have a price.
+    #[serde(default)]
+    pub cost: f64,
     /// Seconds at work, over all processes.
     pub time_s: f64,
 }

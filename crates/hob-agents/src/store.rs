@@ -143,6 +143,19 @@ impl RunStore {
         Ok(self.ids()?.iter().filter_map(|id| self.read(id).ok()).collect())
     }
 
+    /// Deletes a run that has ended, with the files in its folder.
+    ///
+    /// # Errors
+    /// There is no such run, it has not ended, or its folder cannot be deleted.
+    pub fn delete(&self, run_id: &str) -> io::Result<()> {
+        let (stored, state) = self.open(run_id)?;
+        if !state.status.has_ended() {
+            let reason = format!("the run {run_id} has not ended; cancel it first");
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
+        }
+        fs::remove_dir_all(&stored.folder)
+    }
+
     /// Whether a process works on the run.
     pub fn is_locked(&self, run_id: &str) -> bool {
         let file = std::fs::File::open(self.folder.join(run_id).join(LOCK));

@@ -28,6 +28,10 @@ pub struct Team {
     pub description: Option<String>,
     /// The agent that gets the task.
     pub entry: String,
+    /// A model or alias that goes on for an agent when the agent's own model fails, hangs, answers nothing twice, or makes
+    /// invalid calls three times in sequence. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
     /// Containers in which `container_run` may run commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<String>,
@@ -55,6 +59,9 @@ pub struct Budget {
     /// Tokens of all prompts and answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// US dollars, by the prices in `hob.toml`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
     /// Seconds since the start of the run.
     pub time_s: u64,
     /// With this many turns left, hob tells the model.
@@ -63,7 +70,7 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { turns: 40, tokens: None, time_s: 15 * 60, nudge_at: 3 }
+        Budget { turns: 40, tokens: None, cost: None, time_s: 15 * 60, nudge_at: 3 }
     }
 }
 
@@ -185,7 +192,7 @@ impl Team {
     pub fn models(&self) -> Vec<&str> {
         let mut seen = BTreeSet::new();
         let models = self.agents.iter().map(|agent| agent.model.as_str());
-        models.filter(|model| seen.insert(*model)).collect()
+        models.chain(self.fallback.as_deref()).filter(|model| seen.insert(*model)).collect()
     }
 }
 

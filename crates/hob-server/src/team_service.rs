@@ -54,6 +54,12 @@ pub trait TeamService: fmt::Debug + Send + Sync {
     /// The run has ended, or does not end in time.
     fn cancel(&self, id: &str) -> Result<(), RunRefusal>;
 
+    /// Deletes a run that has ended.
+    ///
+    /// # Errors
+    /// There is no such run, it goes on, or it cannot be deleted.
+    fn delete(&self, id: &str) -> Result<(), RunRefusal>;
+
     /// Goes on with a run: after an interruption, or with what a person has decided about the call with this approval.
     ///
     /// # Errors

@@ -50,6 +50,7 @@ pub(crate) fn routes(service: Option<&Arc<dyn TeamService>>) -> Router {
         .at(&operations::RUN, run)
         .at(&operations::RUN_EVENTS, events)
         .at(&operations::RUN_FILE, file)
+        .at(&operations::DELETE_RUN, delete)
         .at(&operations::CANCEL_RUN, cancel)
         .at(&operations::RESUME_RUN, resume)
         .at(&operations::DECIDE_APPROVAL, decide)
@@ -105,6 +106,18 @@ async fn run(
 ) -> Result<Response, ApiError> {
     check_run(&context, &service, &id).await?;
     shown(&service, id).await
+}
+
+/// `DELETE /v1/runs/{id}`.
+async fn delete(
+    context: RequestContext,
+    service: Service,
+    NamePath(id): NamePath,
+) -> Result<Response, ApiError> {
+    check_run(&context, &service, &id).await?;
+    let deleted = id.clone();
+    blocking(&service, move |service| service.delete(&deleted)).await?;
+    Ok(json(hob_wire::run_deleted(&id)))
 }
 
 /// `POST /v1/runs/{id}/cancel`.

@@ -174,6 +174,11 @@ impl HttpResponse {
         self.head.status
     }
 
+    /// A header's value, if it is there and is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.headers.get(name)?.to_str().ok()
+    }
+
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.head.headers
     }

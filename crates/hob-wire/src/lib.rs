@@ -70,7 +70,7 @@ pub use responses::{
     ConversationView, InputEntry, ItemOrder, ItemPage, ResponseAnswer, ResponseItem,
     ResponseSettings, ResponseSource, WireConversation, WireResponse, conversation,
     conversation_deleted, parse_conversation, parse_conversation_items, parse_item_page,
-    parse_response, response_deleted, response_items,
+    parse_response, response_deleted, response_items, run_deleted,
 };
 pub use routes::{route, upstreams};
 pub use speech::{SpeechDelivery, WireSpeech, ignored_header, parse_speech};

@@ -31,7 +31,7 @@ pub(crate) use conversation::{
 pub use conversation::{
     ConversationView, ItemOrder, ItemPage, WireConversation, conversation, conversation_deleted,
     parse_conversation, parse_conversation_items, parse_item_page, response_deleted,
-    response_items,
+    response_items, run_deleted,
 };
 pub use item::{InputEntry, ResponseItem};
 pub use response_object::ResponseAnswer;

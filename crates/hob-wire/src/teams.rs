@@ -80,6 +80,8 @@ pub struct RunRow {
     pub turns: u32,
     pub prompt_tokens: u64,
     pub answer_tokens: u64,
+    /// By the prices in `hob.toml`. Models without a price count nothing.
+    pub cost_usd: f64,
 }
 
 /// The answer of `GET /v1/runs`.

@@ -18,6 +18,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use hob_agents::ModelPrice;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +96,10 @@ pub(crate) struct ConfigFile {
     /// Your own model names, each with a list of targets.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub(crate) alias: Named<AliasSection>,
+    /// Prices of models, for the cost limits of teams. The name is `"UPSTREAM/MODEL"`, or `"UPSTREAM/*"` for all other
+    /// models of an upstream.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub(crate) price: Named<ModelPrice>,
     /// Keys of clients, by name. Without any, and without a key in `server`, every client that reaches the
     /// server may use it.
     #[serde(skip_serializing_if = "Named::is_empty")]
@@ -278,7 +283,7 @@ mod tests {
             reasoning_effort = \"none\"\ndrop = [\"seed\"]\nfallback_until = \"content\"\non_stream_error = \"continue\"\nwhile_loading = \"wait\"\n\
             queue_timeout = \"3s\"\nretries = 2\ncooldown = \"9s\"\nkeep_alive = \"5m\"\n\
             hedge_after_ms = 300\nfirst_token_timeout = \"50s\"\nidle_timeout = \"20s\"\ntotal_timeout = \"90s\"\n\
-            set = { min_p = 0.1 }\ndefault = { max_tokens = 5 }\n\
+            set = { min_p = 0.1 }\ndefault = { max_tokens = 5 }\n[price.NAME]\ninput = 1.5\noutput = 2.0\n\
             [keys.NAME]\nsecret = \"env:B\"\naliases = [\"NAME\"]\nrequests_per_minute = 5\n\
             concurrency = 2\ntokens_per_day = 1000\n";
         let config = parse(text, Path::new("hob.toml")).expect("a good file");

@@ -55,7 +55,7 @@ pub(crate) fn config_markdown() -> CliResult<String> {
 }
 
 /// Tables in the order of the page: what most users need comes first.
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 17] = [
     "",
     "server",
     "speech",
@@ -67,6 +67,7 @@ const TABLES: [&str; 16] = [
     "memory",
     "upstream.NAME",
     "alias.NAME",
+    "price.NAME",
     "keys.NAME",
     "defaults",
     "ledger",

@@ -1,9 +1,10 @@
 //! Runs with scripted models: a model that hangs, and a disk that is full.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use futures::{FutureExt, TryStreamExt};
-use hob_core::ChatModel as _;
+use hob_core::{ChatModel as _, Fault, ModelError};
 use serde_json::Value;
 
 use super::*;
@@ -27,6 +28,28 @@ impl AgentModels for Scripted {
         async move {
             let stream = answer.await.map_err(|error| error.to_string())?;
             Ok(stream.map_err(|error| error.to_string()).boxed())
+        }
+        .boxed()
+    }
+}
+
+/// An alias: its first target is loaded for 8 s and fails, and its second one answers.
+struct Alias(Scripted);
+
+impl AgentModels for Alias {
+    fn chat<'m>(
+        &'m self,
+        name: &'m str,
+        request: ChatRequest,
+    ) -> BoxFuture<'m, Result<AnswerStream, String>> {
+        async move {
+            let trace = request.trace.clone();
+            trace.asking("a/m", false);
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            let error = ModelError::upstream("a/m", Fault::CutOff);
+            trace.failed("a/m", &error, Duration::from_secs(8));
+            trace.asking("b/m", true);
+            self.0.chat(name, request).await
         }
         .boxed()
     }
@@ -91,18 +114,17 @@ struct Driven {
 }
 
 async fn driven(script: &str, events_max: u64) -> Driven {
+    let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
+    driven_by(&models, events_max).await
+}
+
+async fn driven_by(models: &dyn AgentModels, events_max: u64) -> Driven {
     let save = ToolSpec::new("save", "", serde_json::json!({ "type": "object" }), ToolClass::Write);
     let save = Arc::new(Save(save, Mutex::default()));
     let tools: [Arc<dyn AgentTool>; 1] = [Arc::clone(&save) as _];
-    let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
     let disk = Disk { events_max, shown: Mutex::default(), synced: Mutex::default() };
-    let driver = Driver {
-        models: &models,
-        tools: &tools,
-        source: &Late,
-        host: &disk,
-        watchdog: Watchdog::default(),
-    };
+    let driver =
+        Driver { models, tools: &tools, source: &Late, host: &disk, watchdog: Watchdog::default() };
     let team = Team::parse(TEAM, "t").expect("a team");
     let mut state = RunState::new(team, "run".to_owned(), "Task".to_owned());
     let ended = driver.drive(&mut state).await;
@@ -123,6 +145,27 @@ async fn a_model_that_hangs_is_given_up_and_the_run_goes_on() {
     let shown = disk.shown.into_inner().expect("a list");
     let output = EventKind::MessageOutput { text: "Without help.".to_owned() };
     assert!(shown.contains(&output), "{shown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_trace_tells_of_loading_and_of_the_target_that_answered_instead() {
+    let script = r#"{"reply": {"content": "Here."}}"#;
+    let models = Alias(Scripted(ScriptModel::parse("m", script).expect("a script")));
+    let Driven { ended, disk, .. } = driven_by(&models, u64::MAX).await;
+    assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
+    let shown = disk.shown.into_inner().expect("a list");
+    let told = shown.iter().filter_map(|event| match event {
+        EventKind::ModelLoading { model } => Some(format!("{model} is loading")),
+        EventKind::ModelFallback { from, to, reason } => {
+            Some(format!("{to}, not {from}: {reason}"))
+        }
+        EventKind::ModelAnswered { target, .. } => Some(format!("{target} answered")),
+        _ => None,
+    });
+    let told: Vec<String> = told.collect();
+    let [loading, fallback, answered] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((loading.as_str(), answered.as_str()), ("a/m is loading", "b/m answered"));
+    assert!(fallback.starts_with("b/m, not a/m: ") && fallback.contains("cut off"), "{fallback}");
 }
 
 #[tokio::test]

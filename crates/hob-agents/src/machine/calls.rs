@@ -23,11 +23,11 @@ impl Step<'_> {
         let Some(frame) = self.state.stack.last() else { return };
         let specs = prompt::specs(&self.state.team, frame, self.tools);
         let Some(spec) = specs.iter().find(|spec| spec.name == call.name).cloned() else {
-            return self.reject(&call, &unknown(&call.name, &specs));
+            return self.reject_invalid(&call, &unknown(&call.name, &specs));
         };
         let checked = match arguments::check(&spec, call.arguments.as_str()) {
             Ok(checked) => checked,
-            Err(reason) => return self.reject(&call, &reason),
+            Err(reason) => return self.reject_invalid(&call, &reason),
         };
         let CheckedArguments { value, repairs } = checked;
         if !repairs.is_empty() {
@@ -52,6 +52,14 @@ impl Step<'_> {
             Some((name, true)) => self.hand_over(call, &name, &value),
             Some((name, false)) => self.delegate(call, &name, &value),
             None => self.ask_or_run(call, &spec, &value),
+        }
+    }
+
+    /// A call that cannot be understood.
+    fn reject_invalid(&mut self, call: &ToolCall, reason: &str) {
+        self.reject(call, reason);
+        if let Some(frame) = self.state.stack.last_mut() {
+            frame.has_invalid_call = true;
         }
     }
 

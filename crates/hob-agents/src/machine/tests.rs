@@ -65,7 +65,11 @@ struct Run {
 
 impl Run {
     fn new() -> Run {
-        let team = Team::parse(TEAM, "team").expect("a team");
+        Run::of_team(TEAM)
+    }
+
+    fn of_team(text: &str) -> Run {
+        let team = Team::parse(text, "team").expect("a team");
         let state = RunState::new(team, "run".to_owned(), "Do it.".to_owned());
         let mut run = Run { state, events: Vec::new(), asked: Vec::new() };
         run.input(Input::Start);
@@ -104,10 +108,16 @@ impl Run {
             calls: calls.iter().enumerate().map(call).collect(),
             prompt_tokens: 100,
             answer_tokens: 10,
+            cost: Some(0.01),
             target: "t".to_owned(),
             ms: 5,
         };
         self.input(Input::ModelAnswered { id, answer });
+    }
+
+    fn fails(&mut self) {
+        let [Effect::CallModel { id, .. }] = self.asked[..] else { panic!("{:?}", self.asked) };
+        self.input(Input::ModelFailed { id, error: "no server".to_owned() });
     }
 
     fn tool_gives(&mut self, text: &str) {
@@ -315,16 +325,65 @@ fn an_agent_without_turns_gives_what_it_has() {
 }
 
 #[test]
+fn money_is_a_budget_too() {
+    let mut run = Run::of_team(&TEAM.replace("tokens = 10000", "cost = 0.02"));
+    for turn in 0..2 {
+        run.answers("", &[("look", json!({ "command": turn.to_string() }))]);
+        run.tool_gives("seen");
+    }
+    assert!(run.last_read().contains("0.02 USD"), "{}", run.last_read());
+    run.answers("So far.", &[]);
+    assert_eq!(run.state.status, TeamRunStatus::CompletedPartial);
+    assert!((run.state.used.cost - 0.03).abs() < 1e-9, "{}", run.state.used.cost);
+}
+
+#[test]
+fn a_fallback_goes_on_for_an_agent_until_it_has_answered() {
+    let mut run = Run::of_team(&format!("fallback = \"safe\"\n{TEAM}"));
+    run.answers("", &[("transfer_to_coder", json!({}))]);
+    run.fails();
+    assert_eq!((run.request().0, run.state.used.turns), ("safe", 2), "the same turn");
+    run.answers("", &[("save", json!({}))]);
+    run.tool_gives("saved");
+    assert_eq!(run.request().0, "safe");
+    run.answers("Done.", &[]);
+    assert_eq!(run.request().0, "big", "each agent begins with its own model");
+    for _ in 0..2 {
+        run.answers("", &[("lok", json!({}))]);
+        assert_eq!(run.request().0, "big", "the model can correct itself");
+    }
+    run.answers("", &[("lok", json!({}))]);
+    assert_eq!(run.request().0, "safe");
+    run.fails();
+    assert_eq!(run.state.status, TeamRunStatus::Failed);
+    let reasons: Vec<&str> = run
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            EventKind::ModelFallback { reason, .. } => Some(reason.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(reasons, ["it failed", "its calls are invalid"]);
+}
+
+#[test]
+fn a_fallback_answers_where_a_model_is_silent() {
+    let mut run = Run::of_team(&format!("fallback = \"safe\"\n{TEAM}"));
+    run.answers("", &[]);
+    run.answers("", &[]);
+    assert_eq!(run.request().0, "safe");
+    run.answers("Here.", &[]);
+    assert_eq!(run.answer(), Some("Here."));
+}
+
+#[test]
 fn a_model_that_fails_ends_its_agent_only() {
     let mut run = Run::new();
     run.answers("", &[("transfer_to_coder", json!({}))]);
-    let fail = |run: &mut Run| {
-        let [Effect::CallModel { id, .. }] = run.asked[..] else { panic!("{:?}", run.asked) };
-        run.input(Input::ModelFailed { id, error: "no server".to_owned() });
-    };
-    fail(&mut run);
+    run.fails();
     assert!(run.last_read().contains("failed: no server"));
-    fail(&mut run);
+    run.fails();
     assert_eq!(run.state.status, TeamRunStatus::Failed);
     run.input(Input::Cancel);
     assert_eq!(

@@ -66,7 +66,8 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
         return wrong(word, reason);
     }
     let budget = &team.budget;
-    let is_spent = budget.turns == 0 || budget.time_s == 0 || budget.tokens == Some(0);
+    let is_free = budget.cost.is_some_and(|cost| !cost.is_finite() || cost <= 0.0);
+    let is_spent = is_free || budget.turns == 0 || budget.time_s == 0 || budget.tokens == Some(0);
     if is_spent {
         return wrong("budget", "each limit of the budget must be above 0".to_owned());
     }

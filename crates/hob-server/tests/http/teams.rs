@@ -58,6 +58,10 @@ impl TeamService for ScriptedTeams {
         std::panic::resume_unwind(Box::new("it does"))
     }
 
+    fn delete(&self, _: &str) -> Result<(), RunRefusal> {
+        refused()
+    }
+
     fn go_on(&self, _: &str, _: Option<(&str, RunVerdict)>) -> Result<(), RunRefusal> {
         refused()
     }

@@ -210,6 +210,9 @@ operations! {
     RUN_FILE: Get "/v1/runs/{id}/files/{*path}" "getRunFile", Teams, Keyed,
         "Downloads a file that a run has made.",
         Nothing => [Raw("text/plain")];
+    DELETE_RUN: Delete "/v1/runs/{id}" "deleteRun", Teams, Keyed,
+        "Deletes a run that has ended, with the files in its own folder.",
+        Nothing => [Json(schema!(DeletedObject))];
     CANCEL_RUN: Post "/v1/runs/{id}/cancel" "cancelRun", Teams, Keyed,
         "Ends a run.",
         Nothing => [Json(schema!(RunAnswer))];

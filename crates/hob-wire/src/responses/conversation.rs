@@ -101,7 +101,7 @@ pub(crate) struct ResponseItemList<'a> {
     has_more: bool,
 }
 
-/// A response or a conversation that is stored no longer.
+/// A response, a conversation or a run that is stored no longer.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct DeletedObject<'a> {
     id: &'a str,
@@ -186,6 +186,10 @@ pub fn conversation(view: &ConversationView<'_>) -> String {
 
 pub fn response_deleted(id: &str) -> String {
     json(&DeletedObject { id, object: "response", deleted: true })
+}
+
+pub fn run_deleted(id: &str) -> String {
+    json(&DeletedObject { id, object: "run.deleted", deleted: true })
 }
 
 pub fn conversation_deleted(id: &str) -> String {

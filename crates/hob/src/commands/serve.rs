@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use clap::Args;
 use futures::future::join_all;
+use hob_agents::Prices;
 use hob_core::{Kind, ModelError, ModelLifecycle, RegisteredModel, Registry, task};
 use hob_server::{Listeners, Pages, ReloadableState, ServerOptions};
 use hob_upstream::Gateway;
@@ -285,7 +286,8 @@ impl<'a> Models<'a> {
         let (environment, locals) = (&app.environment, self.locals(written));
         let gateway = Arc::new(wire_up::gateway(written, environment, &locals, Some(old))?);
         let mut registry = wire_up::registry(&app.settings, locals, &gateway);
-        for mistake in self.teams.add_to(&mut registry, self.first_chat().as_deref()) {
+        let (default, prices) = (self.first_chat(), Prices(written.config.price.clone()));
+        for mistake in self.teams.add_to(&mut registry, default.as_deref(), prices) {
             app.printer.failure(&mistake.into());
         }
         let of_server = app.settings.server.api_key.read()?;

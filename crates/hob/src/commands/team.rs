@@ -6,14 +6,16 @@ mod running;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
-use hob_agents::{RunState, RunStore, Team, TeamRunStatus};
+use hob_agents::{Prices, RunState, RunStore, Team, TeamRunStatus};
 
 use crate::app::{App, block_on};
+use crate::config::TargetEntry;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
-use crate::printer::{Printer, harmless, table};
+use crate::printer::{Printer, count_text, harmless, table};
 use crate::running_server::ServerOption;
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
@@ -71,6 +73,18 @@ enum TeamVerb {
     Deny(ContinueArgs),
     /// End a run
     Cancel(RunId),
+    /// Delete runs that have ended, with the files in their own folders
+    Delete(DeleteArgs),
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct DeleteArgs {
+    /// The ids of runs, or their last characters
+    runs: Vec<String>,
+    /// Also delete the runs that started more than this many days ago
+    #[arg(long, value_name = "DAYS")]
+    older_than: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -148,6 +162,7 @@ pub(crate) fn run(args: &TeamArgs, globals: &Globals, printer: &Printer) -> CliR
         TeamVerb::Approve(args) => go_on(args, Decision::Approve, &store, &app),
         TeamVerb::Deny(args) => go_on(args, Decision::Deny, &store, &app),
         TeamVerb::Cancel(args) => cancel(&args.run, &store, &app),
+        TeamVerb::Delete(args) => delete(args, &store, &app),
     }
 }
 
@@ -245,6 +260,7 @@ fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
         signals.or(check_servers(&teams, app)).await
     })?;
     for team in teams {
+        warn_of_missing_prices(team, app);
         app.printer.note(format_args!(
             "{}: {} agents, models {}",
             team.id,
@@ -253,6 +269,26 @@ fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
         ));
     }
     Failure::together(failures).map_or(Ok(Exit::Done), Err)
+}
+
+/// A limit in money needs prices. Models of this machine cost nothing.
+fn warn_of_missing_prices(team: &Team, app: &App<'_>) {
+    if team.budget.cost.is_none() {
+        return;
+    }
+    let config = &app.written.config;
+    let prices = Prices(config.price.clone());
+    for model in team.models() {
+        let targets = config.alias.get(model).map(|alias| alias.to.iter().map(TargetEntry::name));
+        let targets: Vec<&str> = targets.map_or_else(|| vec![model], Iterator::collect);
+        let is_unpriced = |target: &&&str| target.contains('/') && prices.of(target).is_none();
+        if let Some(target) = targets.iter().find(is_unpriced) {
+            app.printer.note(format_args!(
+                "{}: the cost limit does not count {target}; give it a [price.\"{target}\"] in hob.toml",
+                team.id
+            ));
+        }
+    }
 }
 
 /// Starts the MCP servers of the teams, shows advice, and gives what is missing.
@@ -318,6 +354,30 @@ fn cancel(run: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
 }
 
 /// The run with this id, or the only one whose id ends so.
+fn delete(args: &DeleteArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
+    let named = args.runs.iter().map(|run| found(run, store));
+    let mut ids: Vec<String> = named.collect::<CliResult<_>>()?;
+    if let Some(days) = args.older_than {
+        let day = Duration::from_hours(24);
+        let oldest = SystemTime::now().checked_sub(day * days).unwrap_or(SystemTime::UNIX_EPOCH);
+        let runs = store.list().map_err(|error| Failure::io("cannot list the runs", &error))?;
+        let is_old = |run: &RunState| {
+            run.status.has_ended() && going_on::started(&run.run_id).is_some_and(|at| at < oldest)
+        };
+        ids.extend(runs.into_iter().filter(is_old).map(|run| run.run_id));
+    }
+    ids.sort();
+    ids.dedup();
+    for id in &ids {
+        store.delete(id).map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => Failure::usage(error),
+            _ => Failure::io("cannot delete the run", &error),
+        })?;
+    }
+    app.printer.note(format_args!("deleted {}", count_text(ids.len(), "run")));
+    Ok(Exit::Done)
+}
+
 fn found(wanted: &str, store: &RunStore) -> CliResult<String> {
     let runs = store.ids().map_err(|error| Failure::io("cannot list the runs", &error))?;
     let mut ids = runs.into_iter().filter(|id| id.ends_with(wanted));

@@ -142,6 +142,15 @@ pub(crate) enum TargetEntry {
     Detailed(Box<DetailedTarget>),
 }
 
+impl TargetEntry {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            TargetEntry::Name(name) => name,
+            TargetEntry::Detailed(target) => &target.target,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DetailedTarget {

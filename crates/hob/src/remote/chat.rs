@@ -2,15 +2,17 @@
 //! Events are read no faster than the caller takes them.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use hob_core::{ChatEvent, ChatRequest, Fault};
+use hob_core::{ChatEvent, ChatRequest, FailedAttempt, Fault, Trace};
+use hob_upstream::HttpResponse;
 use hob_wire::{
     Misread, OpenAiReader, PieceKind, Pieces, UpstreamDialect, UpstreamReader, upstream_request,
 };
 use serde_json::Value;
 
-use super::{ChatAnswer, Chunks, Remote};
+use super::{ChatAnswer, Chunks, Remote, chunks};
 use crate::failure::{CliResult, Exit, Failure};
 
 /// Maximum bytes of one event.
@@ -24,9 +26,25 @@ impl Remote {
         let body = upstream_request(request, model, UpstreamDialect::Hob, &[])
             .map_err(|error| internal(&format_args!("{} {error}", error.field)))?;
         let body: Value = serde_json::from_str(&body).map_err(|error| internal(&error))?;
-        let chunks = self.stream("/v1/chat/completions", &body).await?;
-        Ok(events(chunks, self.base.clone()))
+        let response = self.post("/v1/chat/completions", &body).await?;
+        note_targets(&request.trace, &response);
+        Ok(events(chunks(response), self.base.clone()))
     }
+}
+
+/// The target that answers, and those that failed before it. The server sends their names with the answer's first piece.
+fn note_targets(trace: &Trace, response: &HttpResponse) {
+    let target = response.header("x-hob-target").map(str::to_owned);
+    let failed = response.header("x-hob-failed").unwrap_or_default().split(", ");
+    let failed = failed.filter_map(|attempt| {
+        let (target, reason) = attempt.split_once('=')?;
+        let (target, message) = (target.to_owned(), reason.to_owned());
+        Some(FailedAttempt { target, kind: "failed", message, took: Duration::ZERO })
+    });
+    trace.note(|data| {
+        data.target = target;
+        data.failed.extend(failed);
+    });
 }
 
 fn events(chunks: Chunks, base: String) -> ChatAnswer {

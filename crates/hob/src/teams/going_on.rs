@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use hob_agents::{Pending, RunState, RunStore, StoredRun};
 use rustix::process::{Pid, Signal, kill_process};
@@ -49,6 +49,12 @@ impl DecidedOnce {
         };
         (!self.is_taken.swap(true, Ordering::Relaxed)).then_some(is_approved)
     }
+}
+
+/// When a run started: ids of version 7 begin with the time.
+pub(crate) fn started(id: &str) -> Option<SystemTime> {
+    let (seconds, nanos) = uuid::Uuid::parse_str(id).ok()?.get_timestamp()?.to_unix();
+    SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanos))
 }
 
 /// Opens a run that goes on.

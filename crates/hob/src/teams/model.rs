@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::StreamExt;
 use futures::{FutureExt, Stream};
 use hob_agents::{
-    Driver, EventKind, Pending, RunEvent, RunHost, RunState, RunStore, StoredRun, Team,
+    Driver, EventKind, Pending, Prices, RunEvent, RunHost, RunState, RunStore, StoredRun, Team,
     TeamRunStatus, Watchdog,
 };
 use hob_core::chat::{
@@ -77,9 +77,10 @@ impl TeamModels {
         &self,
         registry: &mut Registry,
         default: Option<&str>,
+        prices: Prices,
     ) -> Vec<TeamMistake> {
-        let models =
-            Arc::new(RegistryModels::new(Arc::new(registry.clone()), default.map(str::to_owned)));
+        let (known, default) = (Arc::new(registry.clone()), default.map(str::to_owned));
+        let models = Arc::new(RegistryModels::new(known, default, prices));
         *self.models.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&models);
         let (teams, mistakes) = self.teams.served();
         for team in teams {

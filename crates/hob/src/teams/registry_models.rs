@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use hob_agents::{AgentModels, AnswerStream};
-use hob_core::{AnyModel, ChatRequest, RegisteredModel, Registry, Tokens, task};
+use hob_agents::{AgentModels, AnswerStream, ModelPrice, Prices};
+use hob_core::{AnyModel, ChatRequest, ModelState, RegisteredModel, Registry, Tokens, task};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -22,11 +22,16 @@ pub(super) struct RegistryModels {
     registry: Arc<Registry>,
     /// Answers for names that do not exist, so that teams work without aliases.
     default: Option<String>,
+    prices: Prices,
 }
 
 impl RegistryModels {
-    pub(super) fn new(registry: Arc<Registry>, default: Option<String>) -> RegistryModels {
-        RegistryModels { registry, default }
+    pub(super) fn new(
+        registry: Arc<Registry>,
+        default: Option<String>,
+        prices: Prices,
+    ) -> RegistryModels {
+        RegistryModels { registry, default, prices }
     }
 
     /// The model for small jobs: the alias `fast`, else this one.
@@ -59,6 +64,9 @@ impl AgentModels for RegistryModels {
                     Err(busy) => sleep(busy.retry_after.clamp(RETRY_MIN, RETRY_MAX)).await,
                 }
             };
+            // An alias names its targets itself.
+            let is_warm = registered.model.state() == ModelState::Ready;
+            request.trace.asking(&registered.name, is_warm);
             let answer = registered.model.chat(request).await.map_err(|error| error.to_string())?;
             // The permit ends with the answer.
             let answer = answer.map(move |event| {
@@ -68,6 +76,10 @@ impl AgentModels for RegistryModels {
             Ok(answer.boxed())
         }
         .boxed()
+    }
+
+    fn price(&self, target: &str) -> Option<ModelPrice> {
+        self.prices.of(target)
     }
 }
 

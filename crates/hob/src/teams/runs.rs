@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::UNIX_EPOCH;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -113,6 +114,7 @@ impl TeamRuns {
             turns: used.turns,
             prompt_tokens: used.prompt_tokens,
             answer_tokens: used.answer_tokens,
+            cost_usd: used.cost,
         }
     }
 
@@ -249,6 +251,10 @@ impl TeamService for TeamRuns {
         }
     }
 
+    fn delete(&self, id: &str) -> Result<(), RunRefusal> {
+        self.models.store().delete(id).map_err(|error| unread(id, &error))
+    }
+
     fn go_on(&self, id: &str, decision: Option<(&str, RunVerdict)>) -> Result<(), RunRefusal> {
         if let Some((approval, _)) = decision {
             self.check_approval(&self.read(id)?, approval)?;
@@ -345,10 +351,9 @@ fn approval(run: &RunState) -> Option<RunApproval> {
     })
 }
 
-/// Ids of version 7 begin with the time.
 fn started_unix_ms(id: &str) -> Option<u64> {
-    let (seconds, nanos) = uuid::Uuid::parse_str(id).ok()?.get_timestamp()?.to_unix();
-    Some(seconds * 1000 + u64::from(nanos / 1_000_000))
+    let since = going_on::started(id)?.duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
 }
 
 fn team_view(listed: ListedTeam) -> TeamView {

@@ -21,8 +21,16 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
         EventKind::HandoffReturned { from, text } | EventKind::DelegateReturned { from, text } => {
             format!("← {from}: {}", short(text))
         }
-        EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, ms, .. } => {
-            format!("{target}: {prompt_tokens} + {answer_tokens} tokens, {:.1} s", *ms as f64 / 1e3)
+        EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, cost, ms } => {
+            let cost = cost.map_or_else(String::new, cost_text);
+            format!(
+                "{target}: {prompt_tokens} + {answer_tokens} tokens{cost}, {:.1} s",
+                *ms as f64 / 1e3
+            )
+        }
+        EventKind::ModelLoading { model } => format!("{model} is loading"),
+        EventKind::ModelFallback { from, to, reason } => {
+            format!("{to} instead of {from}: {}", short(reason))
         }
         EventKind::ModelFailed { error } => format!("the model failed: {}", short(error)),
         EventKind::ToolCalled { name, arguments, .. } => {
@@ -67,14 +75,20 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
 pub(crate) fn summary(state: &RunState) -> String {
     let used = &state.used;
     format!(
-        "{}: {}, {} + {} tokens, {:.1} s; run {}",
+        "{}: {}, {} + {} tokens{}, {:.1} s; run {}",
         status_text(state.status),
         count_text(used.turns as usize, "turn"),
         used.prompt_tokens,
         used.answer_tokens,
+        if used.cost > 0.0 { cost_text(used.cost) } else { String::new() },
         used.time_s,
         state.run_id
     )
+}
+
+/// As a part of a list. Answers cost fractions of a cent.
+fn cost_text(cost: f64) -> String {
+    format!(", {cost:.4} USD")
 }
 
 pub(crate) fn status_text(status: TeamRunStatus) -> &'static str {

@@ -153,6 +153,45 @@ fn a_team_hands_over_and_answers() {
 }
 
 #[test]
+fn another_target_answers_and_a_cost_limit_ends_a_run() {
+    let team =
+        TEAM.replace("\"lead-model\"", "\"safe\"").replace("policy", "budget.cost = 0.5\npolicy");
+    let config = "[alias.safe]\nto = [\"lead-model\", \"coder-model\"]\n\
+                  [price.coder-model]\ninput = 0\noutput = 1_000_000\n";
+    let broken = r#"{"reply": {"error": "no money"}, "repeat": true}"#;
+    let spender = r#"{"reply": {"tool_calls": [{"name": "read_file", "arguments": {"path": "a"}}]}}
+{"when": {"last": "0.5 USD"}, "reply": {"content": "So far."}}"#;
+    let team = TeamUser::with(&team, config, (broken, spender));
+    let done = team.run(&["run", "builders", "Spend"]).success();
+    assert_eq!(stdout(&done), "So far.\n");
+    let notes = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    for part in
+        ["coder-model instead of lead-model", "1.0000 USD", "the limit of 0.5 USD is reached"]
+    {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+    let run = team.last_run();
+    assert_eq!(run["status"], "completed_partial", "{run}");
+    let id = run["run_id"].as_str().expect("an id");
+    team.hob(&["delete", "--older-than", "1"]).success();
+    assert_eq!(team.last_run()["run_id"], id, "the run is not a day old");
+    team.hob(&["delete", id]).success();
+    assert!(team.last_run().is_null() && !team.user.path("home/runs").join(id).exists());
+}
+
+#[test]
+fn a_cost_limit_without_prices_is_noticed() {
+    let user = User::new();
+    user.write(
+        "dear.toml",
+        &TEAM.replace("lead-model", "cloud/big").replace("policy", "budget.cost = 1\npolicy"),
+    );
+    let checked = user.hob(&["team", "check", "dear.toml"]).assert().success();
+    let notes = String::from_utf8_lossy(&checked.get_output().stderr).into_owned();
+    assert!(notes.contains("[price.\"cloud/big\"]"), "{notes}");
+}
+
+#[test]
 fn what_needs_approval_waits_on_disk() {
     let lead = r#"{"reply": {"tool_calls": [{"name": "shell", "arguments": {"command": "make all"}}]}}
 {"when": {"last": "denied"}, "reply": {"content": "Then not."}}"#;

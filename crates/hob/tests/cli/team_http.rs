@@ -56,6 +56,10 @@ impl Client {
         request.send_json(body).expect("an answer")
     }
 
+    fn delete(&self, path: &str) -> (u16, Value) {
+        parts(self.agent.delete(format!("{}{path}", self.url)).call().expect("an answer"))
+    }
+
     fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         parts(self.send(path, body))
     }
@@ -186,6 +190,9 @@ fn a_person_approves_or_denies_once() {
         let (status, error) = client.post(&format!("v1/runs/{id}/resume"), &json!({}));
         assert_eq!(status, 409, "{error}");
 
+        let (status, error) = client.delete(&format!("v1/runs/{id}"));
+        assert_eq!(status, 409, "{error}");
+
         let (status, decided) = client.post(&path, &json!({ "decision": decision }));
         assert_eq!(status, 200, "{decided}");
         let (status, second) = client.post(&path, &json!({ "decision": "approve" }));
@@ -201,6 +208,9 @@ fn a_person_approves_or_denies_once() {
             (&run["answer"], run["files"].as_array().map(Vec::len)),
             (&json!(answer), Some(files))
         );
+        let (status, deleted) = client.delete(&format!("v1/runs/{id}"));
+        assert_eq!((status, &deleted["deleted"]), (200, &json!(true)), "{deleted}");
+        assert_eq!(client.get(&format!("v1/runs/{id}")).0, 404);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use hob_agents::{AgentModels, AnswerStream};
+use hob_agents::{AgentModels, AnswerStream, ModelPrice, Prices};
 use hob_core::ChatRequest;
 use serde_json::{Value, json};
 
@@ -17,19 +17,20 @@ use crate::teams::tools::ListModels;
 pub(super) struct RemoteModels {
     remote: Remote,
     names: Vec<String>,
+    prices: Prices,
 }
 
 impl RemoteModels {
     /// # Errors
     /// No hob runs there, or it has no chat model.
-    pub(super) async fn of(remote: Remote) -> CliResult<RemoteModels> {
+    pub(super) async fn of(remote: Remote, prices: Prices) -> CliResult<RemoteModels> {
         let models = remote.models().await?;
         let names = models
             .into_iter()
             .filter(|model| model.hob.kind == "chat")
             .map(|model| model.id)
             .collect();
-        Ok(RemoteModels { remote, names })
+        Ok(RemoteModels { remote, names, prices })
     }
 
     /// The names that agents use and the server does not have.
@@ -45,6 +46,13 @@ impl RemoteModels {
     pub(super) fn default_name(&self) -> Option<&str> {
         self.names.first().map(String::as_str)
     }
+
+    /// Whether the server has the model in memory now.
+    async fn is_warm(&self, name: &str) -> bool {
+        let models = self.remote.models().await.unwrap_or_default();
+        let is_cold = |model: &RemoteModel| matches!(&*model.hob.state, "cold" | "loading");
+        !models.iter().any(|model| model.id == name && is_cold(model))
+    }
 }
 
 impl AgentModels for RemoteModels {
@@ -56,11 +64,16 @@ impl AgentModels for RemoteModels {
         async move {
             let is_unknown = !self.unknown(&[name]).is_empty();
             let model = if is_unknown { self.default_name().unwrap_or(name) } else { name };
+            request.trace.asking(model, self.is_warm(model).await);
             let answer =
                 self.remote.chat(model, &request).await.map_err(|failure| failure.sentence)?;
             Ok(answer.map(|event| event.map_err(|failure| failure.sentence)).boxed())
         }
         .boxed()
+    }
+
+    fn price(&self, target: &str) -> Option<ModelPrice> {
+        self.prices.of(target)
     }
 }
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_agents::{
-    DeltaKind, Driver, EventKind, RunEvent, RunHost, RunState, RunStore, StoredRun, TeamRunStatus,
-    Watchdog,
+    DeltaKind, Driver, EventKind, Prices, RunEvent, RunHost, RunState, RunStore, StoredRun,
+    TeamRunStatus, Watchdog,
 };
 use hob_core::chat::ToolCall;
 
@@ -27,6 +27,8 @@ use crate::teams::tools::ToolSetup;
 use crate::teams::tree;
 
 const LOG: &str = "log.txt";
+/// How long a server may take until an answer begins.
+const SERVER_SILENCE_MAX: Duration = Duration::from_mins(5);
 /// How often the files of another process's run are read.
 const TAIL_PAUSE: Duration = Duration::from_millis(200);
 /// How long `tail` waits for a process that works on the run: it may just be starting.
@@ -50,7 +52,8 @@ pub(super) async fn drive(
 ) -> CliResult<Exit> {
     let RunSetup { stored, mut state, decision, workspace } = setup;
     let mut signals = StopSignals::listen()?;
-    let models = Arc::new(signals.or(RemoteModels::of(remote)).await?);
+    let prices = Prices(app.written.config.price.clone());
+    let models = Arc::new(signals.or(RemoteModels::of(remote, prices)).await?);
     note_default_model(&models, &state, app);
     let opened = |error| Failure::io(format!("cannot open {}", workspace.display()), &error);
     let setup = ToolSetup::of(app);
@@ -66,7 +69,8 @@ pub(super) async fn drive(
         tools: &tools,
         source: &source,
         host: &host,
-        watchdog: Watchdog::default(),
+        // The server watches its models itself, and its aliases ask one target after the other.
+        watchdog: Watchdog { first_token: SERVER_SILENCE_MAX, ..Watchdog::default() },
     };
     let failed = |error: io::Error| Failure::io("cannot store the run", &error);
     let driving = async {
