@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 use futures::stream::StreamExt;
 use futures::{FutureExt, Stream};
 use hob_agents::{
-    Driver, EventKind, Pending, Prices, RunEvent, RunHost, RunState, RunStore, StoredRun, Team,
-    TeamRunStatus, Watchdog,
+    DeltaKind, Driver, EventKind, Pending, Prices, RunEvent, RunHost, RunState, RunStore,
+    StoredRun, Team, TeamRunStatus, Watchdog,
 };
 use hob_core::chat::{
     ChatCard, ChatEvent, ChatStream, Completion, EmbedRequest, Embeddings, FinishReason, Message,
@@ -245,7 +245,7 @@ fn failed(error: io::Error) -> ModelError {
 
 /// Keeps what the reader has not taken yet.
 struct StreamHost {
-    shared: Mutex<VecDeque<ChatEvent>>,
+    shared: Mutex<AnswerQueue>,
     stored: StoredRun,
     /// The run as it was stored last.
     last: Mutex<RunState>,
@@ -254,7 +254,7 @@ struct StreamHost {
 }
 
 impl StreamHost {
-    fn events(&self) -> MutexGuard<'_, VecDeque<ChatEvent>> {
+    fn queue(&self) -> MutexGuard<'_, AnswerQueue> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -267,16 +267,72 @@ impl RunHost for StreamHost {
     }
 
     fn show(&self, event: &RunEvent) {
-        if let EventKind::MessageOutput { text } = &event.what {
-            self.events().push_back(ChatEvent::Text(text.clone()));
-        } else if let Some(line) = tree::line(event) {
-            self.events().push_back(ChatEvent::Reasoning(line + "\n"));
+        let mut queue = self.queue();
+        match &event.what {
+            EventKind::ModelDelta { kind: DeltaKind::Text, text } if event.depth == 0 => {
+                queue.write(text);
+            }
+            EventKind::ModelDelta { text, .. } => queue.think(text),
+            EventKind::MessageOutput { text } => queue.finish(text),
+            EventKind::ModelRequested { .. } if event.depth == 0 => queue.end_turn(),
+            _ => tree::line(event).into_iter().for_each(|line| queue.add_line(&line)),
         }
     }
 
     fn ask<'h>(&'h self, _call: &'h ToolCall, _reason: &'h str) -> BoxFuture<'h, Option<bool>> {
         let decision = self.decision.lock().unwrap_or_else(PoisonError::into_inner).take();
         async move { decision }.boxed()
+    }
+}
+
+/// The answer of a run: the entry agent's text while it is written, and everything else as reasoning.
+#[derive(Default)]
+struct AnswerQueue {
+    events: VecDeque<ChatEvent>,
+    /// The reasoning ends inside a line.
+    is_line_open: bool,
+    /// The text of the present turn so far.
+    turn: String,
+    /// Earlier turns had text.
+    has_text: bool,
+}
+
+impl AnswerQueue {
+    fn write(&mut self, text: &str) {
+        let is_first = self.turn.is_empty();
+        self.turn += text;
+        let gap = if is_first && self.has_text { "\n\n" } else { "" };
+        self.events.push_back(ChatEvent::Text(format!("{gap}{text}")));
+    }
+
+    /// Thoughts, and texts of other agents.
+    fn think(&mut self, text: &str) {
+        self.is_line_open = !text.ends_with('\n');
+        self.events.push_back(ChatEvent::Reasoning(text.to_owned()));
+    }
+
+    /// A line of the trace.
+    fn add_line(&mut self, line: &str) {
+        let gap = if std::mem::take(&mut self.is_line_open) { "\n" } else { "" };
+        self.events.push_back(ChatEvent::Reasoning(format!("{gap}{line}\n")));
+    }
+
+    /// A text that belongs to no turn.
+    fn write_apart(&mut self, text: &str) {
+        self.end_turn();
+        self.write(text);
+    }
+
+    /// The next text belongs to another turn.
+    fn end_turn(&mut self) {
+        self.has_text |= !std::mem::take(&mut self.turn).is_empty();
+    }
+
+    /// The answer of the run is the text of the last turn, unless hob has put it together.
+    fn finish(&mut self, answer: &str) {
+        if self.turn.trim() != answer {
+            self.write_apart(answer);
+        }
     }
 }
 
@@ -305,17 +361,25 @@ impl Stream for RunStream {
     type Item = Result<ChatEvent, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.host.events().is_empty()
+        if self.host.queue().events.is_empty()
             && let Some(drive) = &mut self.drive
             && let Poll::Ready(ended) = drive.as_mut().poll(cx)
         {
             self.drive = None;
             match ended.map_err(failed).and_then(|run| last_events(&run, self.asks)) {
-                Ok(events) => self.host.events().extend(events),
+                Ok(events) => {
+                    let mut queue = self.host.queue();
+                    for event in events {
+                        match event {
+                            ChatEvent::Text(text) => queue.write_apart(&text),
+                            event => queue.events.push_back(event),
+                        }
+                    }
+                }
                 Err(error) => self.error = Some(error),
             }
         }
-        if let Some(event) = self.host.events().pop_front() {
+        if let Some(event) = self.host.queue().events.pop_front() {
             return Poll::Ready(Some(Ok(event)));
         }
         match self.error.take() {

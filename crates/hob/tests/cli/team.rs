@@ -333,6 +333,34 @@ fn a_team_is_a_model_of_the_server() {
 }
 
 #[test]
+fn the_answer_of_a_team_comes_while_it_is_written() {
+    let lead = r#"{"when": {"last": "Whole"}, "reply": {"reasoning": "Who knows f?", "content": "I ask the coder.", "tool_calls": [{"name": "transfer_to_coder"}]}}
+{"when": {"last": "fn f"}, "reply": {"content": "Here it is."}}
+{"reply": {"content": "Half of it", "stall": true}}"#;
+    let team = TeamUser::new(lead, r#"{"reply": {"content": "fn f() {}"}}"#);
+    let ask = |text: &str| serde_json::json!({ "model": "builders", "stream": true, "messages": [{ "role": "user", "content": text }] });
+    let whole = serde_json::json!({ "model": "builders", "messages": ask("Whole")["messages"] });
+    let answer = team.server.chat(&whole).expect("an answer");
+    let message = &answer["choices"][0]["message"];
+    assert_eq!(message["content"], "I ask the coder.\n\nHere it is.");
+    let reasoning = message["reasoning_content"].as_str().expect("the trace");
+    assert!(
+        reasoning.contains("\nWho knows f?\n") && reasoning.contains("\nfn f() {}\n"),
+        "thoughts and texts of others have lines of their own: {reasoning}"
+    );
+
+    let mut stream = team.begin_chat(&ask("Half"));
+    stream.set_read_timeout(Some(SOON)).expect("a limit");
+    let mut read = Vec::new();
+    let mut piece = [0; 4096];
+    while !String::from_utf8_lossy(&read).contains("\"content\":\"it\"") {
+        let count = std::io::Read::read(&mut stream, &mut piece).expect("more of the answer");
+        assert!(count > 0, "{}", String::from_utf8_lossy(&read));
+        read.extend(&piece[..count]);
+    }
+}
+
+#[test]
 fn approval_is_a_question_where_the_client_can_ask() {
     let write = r#"{"name": "write_file", "arguments": {"path": "a.txt", "content": "yes"}}"#;
     let lead = format!(
