@@ -1,10 +1,12 @@
 //! Approval through `ask_user`, a tool that Open WebUI offers with its requests: it shows a question with buttons.
 //! The id of the call names the run and its step, so the answer finds the run, and counts once.
 
+use std::collections::BTreeMap;
+
 use hob_agents::{Pending, RunState};
 use hob_core::chat::{ChatEvent, Message, Role, ToolCall};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 /// The name of the tool.
@@ -13,8 +15,9 @@ pub(super) const ASK_USER: &str = "ask_user";
 const ID_PREFIX: &str = "approval_";
 const QUESTION_ID: &str = "approval";
 const APPROVE: &str = "Approve";
-/// Open WebUI cuts longer questions without a word.
-const REASON_CHARS_MAX: usize = 240;
+/// Open WebUI cuts questions of more than 500 characters without a word.
+const REASON_CHARS_MAX: usize = 200;
+const ARGUMENTS_CHARS_MAX: usize = 200;
 const TIMEOUT_MS: u32 = 240_000;
 
 /// What a person has decided.
@@ -47,22 +50,31 @@ fn is_approved(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Answer {
         status: String,
-        answers: serde_json::Map<String, Value>,
+        answers: BTreeMap<String, Choice>,
+    }
+    /// Open WebUI's page sends the option that was clicked, other clients its label.
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Choice {
+        Label(String),
+        Clicked { r#type: String, label: String },
     }
     serde_json::from_str::<Answer>(text).is_ok_and(|sent| {
-        sent.status == "answered" && sent.answers.get(QUESTION_ID) == Some(&json!(APPROVE))
+        let label = match sent.answers.get(QUESTION_ID) {
+            Some(Choice::Label(label)) => label,
+            Some(Choice::Clicked { r#type, label }) if r#type == "option" => label,
+            _ => return false,
+        };
+        sent.status == "answered" && label == APPROVE
     })
 }
 
 /// The call that shows the question. The trace before it has the arguments in full.
 pub(super) fn question(run: &RunState, call: &ToolCall, reason: &str) -> [ChatEvent; 2] {
-    let digest = Sha256::digest(call.arguments.as_str().as_bytes());
-    let sum: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
-    let question = format!(
-        "May the team call {}? {reason}. The arguments are above (SHA-256: {sum}).",
-        call.name
-    );
+    let arguments = shown(call.arguments.as_str());
+    let question =
+        format!("May the team call {} {arguments}? hob asks because {reason}.", call.name);
     let option = |label, description| json!({ "label": label, "description": description });
     // The first option is the one that Open WebUI recommends.
     let deny = option("Deny", "The agent reads that it may not.");
@@ -81,6 +93,17 @@ pub(super) fn question(run: &RunState, call: &ToolCall, reason: &str) -> [ChatEv
     ]
 }
 
+/// The arguments, if they are short and every character of them can be seen; otherwise where they stand.
+fn shown(arguments: &str) -> String {
+    let is_visible = arguments.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    if is_visible && arguments.len() <= ARGUMENTS_CHARS_MAX {
+        return format!("with {arguments}");
+    }
+    let digest = Sha256::digest(arguments.as_bytes());
+    let sum: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("with the arguments that are in its thoughts above (SHA-256: {sum})")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +115,22 @@ mod tests {
             (r#"{"status":"answered","answers":{"approval":"Deny"}}"#, false),
             (r#"{"status":"answered","answers":{"approval":"approve"}}"#, false),
             (r#"{"status":"answered","answers":{"other":"Approve"}}"#, false),
+            (
+                r#"{"status":"answered","answers":{"approval":{"type":"option","option_index":1,"label":"Approve"}}}"#,
+                true,
+            ),
+            (
+                r#"{"status":"answered","answers":{"approval":{"type":"option","option_index":0,"label":"Deny"}}}"#,
+                false,
+            ),
+            (
+                r#"{"status":"answered","answers":{"approval":{"type":"other","text":"Approve"}}}"#,
+                false,
+            ),
+            (
+                r#"{"status":"answered","answers":{"approval":{"type":"other","label":"Approve"}}}"#,
+                false,
+            ),
             (r#"{"status":"cancelled","answers":{"approval":"Approve"},"timed_out":true}"#, false),
             ("Approve", false),
         ] {
@@ -105,5 +144,12 @@ mod tests {
         let other =
             Message { tool_call_id: Some("call_1".to_owned()), ..Message::new(Role::Tool, "done") };
         assert_eq!(Decided::of(&[other]), None);
+    }
+    #[test]
+    fn arguments_are_shown_where_all_of_them_can_be_seen() {
+        assert_eq!(shown(r#"{"command":"ls"}"#), r#"with {"command":"ls"}"#);
+        for hidden in [&"x".repeat(ARGUMENTS_CHARS_MAX + 1), "a\u{202e}b", "a\nb"] {
+            assert!(shown(hidden).contains("SHA-256"), "{hidden:?}");
+        }
     }
 }

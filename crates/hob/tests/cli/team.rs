@@ -393,7 +393,11 @@ fn approval_is_a_question_where_the_client_can_ask() {
             (&options[0]["label"], &options[1]["label"]),
             (&"Deny".into(), &"Approve".into())
         );
-        let content = format!(r#"{{"status":"answered","answers":{{"approval":"{answer}"}}}}"#);
+        let question = arguments["questions"][0]["question"].as_str().expect("a question");
+        assert!(question.contains("a.txt"), "{question}");
+        // As the page of Open WebUI sends it.
+        let clicked = format!(r#"{{"type":"option","option_index":1,"label":"{answer}"}}"#);
+        let content = format!(r#"{{"status":"answered","answers":{{"approval":{clicked}}}}}"#);
         let told =
             serde_json::json!({ "role": "tool", "tool_call_id": call["id"], "content": content });
         let messages = serde_json::json!([task[0], message, told]);
