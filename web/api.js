@@ -177,12 +177,16 @@ function post(path, body, signal) {
 }
 
 async function send(path, options = {}) {
+  const url = new URL(path, document.baseURI);
   const headers = new Headers(options.headers);
   const key = sessionStorage.getItem(KEY_ITEM);
   if (key) headers.set("Authorization", `Bearer ${key}`);
-  const response = await reach(new URL(path, document.baseURI), { ...options, headers });
-  if (!response.ok) throw await refusal(response);
-  return response;
+  const response = await reach(url, { ...options, headers });
+  if (response.ok) return response;
+  // A list needs no key, but a wrong key is refused.
+  const open = response.status === 401 && key && !options.method ? await reach(url, options) : null;
+  if (open?.ok) return open;
+  throw await refusal(response);
 }
 
 async function reach(url, options) {

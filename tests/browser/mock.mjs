@@ -71,6 +71,8 @@ export async function startMock() {
 async function answer(mock, request, response) {
   response.setHeader("Content-Security-Policy", POLICY);
   const { pathname, searchParams } = new URL(request.url, "http://mock");
+  const isList = ["/v1/audio/voices", "/v1/models"].includes(pathname);
+  if (isList && request.headers.authorization === "Bearer wrong") return refuse(response, 401, "the API key is not valid");
   if (pathname === "/v1/audio/voices") return json(response, 200, { object: "list", voices: VOICES });
   if (pathname === "/ready") return ready(mock, response);
   if (pathname === "/v1/models") return json(response, 200, { object: "list", data: mock.models });

@@ -19,6 +19,7 @@ export function faultTests(setting) {
   test("a busy server says when to come back", LIMIT, () => busy(setting));
   test("a refusal is shown in the server's words", LIMIT, () => refusal(setting));
   test("a key is asked for where one is needed", LIMIT, () => apiKey(setting));
+  test("a wrong key hides no list", LIMIT, () => wrongKey(setting));
   test("running dry is counted, and speech goes on", LIMIT, () => runsDry(setting));
   test("speaking again replaces the speech that sounds", LIMIT, () => replaces(setting));
 }
@@ -128,6 +129,14 @@ async function apiKey(setting) {
   await page.click("#speak-button");
   await untilState(page, "finished");
   assert.equal(setting.mock.requests.at(-1).authorization, "Bearer sesame");
+  await page.close();
+}
+
+async function wrongKey(setting) {
+  const { page } = await openPage(setting, setting.url);
+  await page.evaluate(() => sessionStorage.setItem("hob.apiKey", "wrong"));
+  await page.reload();
+  await page.waitForFunction(() => document.querySelectorAll("#voice option").length > 0);
   await page.close();
 }
 

@@ -101,6 +101,18 @@ pub(crate) async fn check_key(
     Ok(next.run(request).await)
 }
 
+/// Checks the key of a list, which needs none. Clients verify their key by asking for a list.
+pub(crate) async fn check_key_if_sent(
+    context: RequestContext,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    match context.check_key() {
+        Ok(()) | Err(ApiError::NoKey) => Ok(next.run(request).await),
+        Err(refused) => Err(refused),
+    }
+}
+
 fn text(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }

@@ -18,7 +18,7 @@ use hob_wire::{OllamaDelivery, ollama_error, ollama_success, operations, parse_o
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::check_key;
+use crate::guard::{check_key, check_key_if_sent};
 use crate::headers::{JSON, LINES, answer_headers};
 use crate::page;
 use crate::request_body::read_command;
@@ -63,6 +63,7 @@ pub(crate) fn routes() -> Router {
         .route_layer(from_fn(check_key_here));
     Router::new()
         .at(&operations::OLLAMA_TAGS, lists::tags)
+        .route_layer(from_fn(check_key_if_sent_here))
         .at(&operations::HOME, home)
         .at(&operations::OLLAMA_VERSION, lists::version)
         .merge(keyed)
@@ -74,6 +75,14 @@ async fn check_key_here(
     next: Next,
 ) -> Result<Response, OllamaError> {
     Ok(check_key(context, request, next).await?)
+}
+
+async fn check_key_if_sent_here(
+    context: RequestContext,
+    request: Request,
+    next: Next,
+) -> Result<Response, OllamaError> {
+    Ok(check_key_if_sent(context, request, next).await?)
 }
 
 /// `GET /`: the page for people, and a short text for programs that look for Ollama.

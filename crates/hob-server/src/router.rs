@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api_error::ApiError;
 use crate::context::Services;
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::{Guard, check_key, check_names};
+use crate::guard::{Guard, check_key, check_key_if_sent, check_names};
 use crate::metrics::Metrics;
 use crate::observe::observe;
 use crate::options::ServerOptions;
@@ -69,6 +69,7 @@ fn open_routes() -> Router {
         .at(&operations::MODELS, lists::models)
         .at(&operations::AUDIO_MODELS, lists::audio_models)
         .at(&operations::VOICES, lists::voices)
+        .route_layer(from_fn(check_key_if_sent))
         .at(&operations::HEALTH, lists::health)
         .at(&operations::READY, lists::ready)
         .at(&operations::OPENAPI, lists::openapi)

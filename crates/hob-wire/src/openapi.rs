@@ -15,6 +15,8 @@ use crate::operations::{
 /// Statuses of errors, and what they mean. A route without a model has the first row's, and those of its key.
 const OPEN_ERRORS: [(u16, &str); 1] =
     [(421, "The name in `Host`, or the page's origin, is not allowed.")];
+const LIST_ERRORS: [(u16, &str); 1] =
+    [(401, "This hob has keys, and the request has another one.")];
 const KEYED_ERRORS: [(u16, &str); 4] = [
     (400, "A field is missing, of the wrong type or out of range. `param` names it."),
     (401, "This hob has keys, and the request has none or another."),
@@ -79,7 +81,7 @@ impl Document {
             "summary": operation.summary,
             "responses": self.responses(operation),
         });
-        if operation.access == OperationAccess::Open {
+        if matches!(operation.access, OperationAccess::Open | OperationAccess::List) {
             described["security"] = json!([]);
         }
         let mut parameters = path_parameters(operation.path);
@@ -137,6 +139,7 @@ impl Document {
         let not_offered = [(501, "hob does not offer this route of Ollama's API.")];
         let (keyed, model, missing): (&[_], &[_], &[_]) = match operation.access {
             OperationAccess::Open => (&[], &[], &[]),
+            OperationAccess::List => (&LIST_ERRORS, &[], &[]),
             OperationAccess::Keyed if operation.group == OperationGroup::Teams => {
                 (&KEYED_ERRORS, &TEAM_ERRORS, &[])
             }

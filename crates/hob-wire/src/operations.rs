@@ -51,6 +51,8 @@ pub(crate) enum OperationGroup {
 pub(crate) enum OperationAccess {
     /// No key.
     Open,
+    /// No key, but a wrong one is refused.
+    List,
     /// A key, and no model.
     Keyed,
     /// A key; a model answers.

@@ -3,7 +3,7 @@
 
 use schemars::SchemaGenerator;
 
-use super::OperationAccess::{Keyed, Model, Open};
+use super::OperationAccess::{Keyed, List, Model, Open};
 use super::OperationAnswer::{Accepted, Events, Json, Lines, NotOffered, Raw, Socket};
 use super::OperationGroup::{
     Chat, Fit, Memory, Ollama, Pages, Realtime, Requests, Responses, Speech, State, Teams,
@@ -105,10 +105,10 @@ operations! {
         "Reads a text aloud.",
         Body("SpeechRequest", schemas![SpeechFields])
         => [Raw("audio/*"), Events(schemas![SpeechDelta, SpeechDone, ErrorEvent])];
-    AUDIO_MODELS: Get "/v1/audio/models" "listAudioModels", Speech, Open,
+    AUDIO_MODELS: Get "/v1/audio/models" "listAudioModels", Speech, List,
         "Lists the models that speak.",
         Nothing => [Json(schema!(AudioModels))];
-    VOICES: Get "/v1/audio/voices" "listVoices", Speech, Open,
+    VOICES: Get "/v1/audio/voices" "listVoices", Speech, List,
         "Lists the voices whose language can be read aloud.",
         Flag("legacy", "`true` lists names only, for older clients.") => [Json(schema!(VoiceList))];
     TRANSCRIPTIONS: Post "/v1/audio/transcriptions" "createTranscription", Transcription, Model,
@@ -180,7 +180,7 @@ operations! {
     EMBEDDINGS: Post "/v1/embeddings" "createEmbedding", Chat, Model,
         "Turns texts or tokens into vectors of length 1.",
         Body("EmbeddingRequest", schemas![EmbeddingFields]) => [Json(schema!(EmbeddingList))];
-    MODELS: Get "/v1/models" "listModels", Chat, Open,
+    MODELS: Get "/v1/models" "listModels", Chat, List,
         "Lists the models and aliases that requests may name, pulled models included.",
         Nothing => [Json(schema!(ModelList))];
     MODEL: Get "/v1/models/{*id}" "getModel", Chat, Keyed,
@@ -236,7 +236,7 @@ operations! {
     OLLAMA_EMBEDDINGS: Post "/api/embeddings" "ollamaEmbeddings", Ollama, Model,
         "Turns one text into a vector, for older clients.",
         Body("OllamaEmbedRequest", schemas![OllamaEmbedFields]) => [Json(schema!(OllamaEmbedding))];
-    OLLAMA_TAGS: Get "/api/tags" "ollamaTags", Ollama, Open,
+    OLLAMA_TAGS: Get "/api/tags" "ollamaTags", Ollama, List,
         "Lists the chat models.",
         Nothing => [Json(schema!(OllamaTags))];
     OLLAMA_SHOW: Post "/api/show" "ollamaShow", Ollama, Keyed,
