@@ -101,7 +101,10 @@ export class Stage {
 
   /** Waits until the page shows this text. */
   async shows(text) {
-    await until(() => this.page.evaluate((text) => document.body.innerText.includes(text), text));
+    const shown = () => this.page.evaluate(() => document.body.innerText);
+    await until(async () => (await shown()).includes(text)).catch(async () => {
+      throw new Error(`the page does not show "${text}", but:\n${await shown()}`);
+    });
   }
 
   /** Sends a request as the page does, with the token of the account. */

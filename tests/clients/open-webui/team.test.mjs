@@ -47,7 +47,7 @@ const HARBOUR = [
   { when: { last: "Wait for the tide." }, reply: { content: "I wait", stall: true } },
   { when: { last: "Read the almanac." }, reply: { content: SENTENCES.join(" ") } },
 ];
-const PILOT = [{ when: { contains: "Low tide in Porto?" }, reply: { delay_ms: 1000, content: "16:40, says the table" } }];
+const PILOT = [{ when: { contains: "Low tide in Porto?" }, reply: { delay_ms: 3000, content: "16:40, says the table" } }];
 const JOBS = [
   { when: { last: "Generate a concise title" }, reply: { content: '{ "title": "Tides of Porto" }' }, repeat: true },
   { when: { last: "broad tags" }, reply: { content: '{ "tags": ["Seafaring"] }' }, repeat: true },
