@@ -357,7 +357,7 @@ impl Collected {
                     .arguments += &piece;
                 None
             }
-            ChatEvent::Logprobs(_) | ChatEvent::Done(_) => None,
+            ChatEvent::Status { .. } | ChatEvent::Logprobs(_) | ChatEvent::Done(_) => None,
         };
         if self.bytes > ANSWER_BYTES_MAX || self.calls.len() > CALLS_MAX {
             return Err(format!(

@@ -61,6 +61,8 @@ pub struct ChatCard {
     pub fills_in: bool,
     /// Accepts images.
     pub sees: bool,
+    /// A team of agents answers.
+    pub is_team: bool,
     /// Accepts parameters that hob does not know, or rejects them itself ([`ChatRequest::extra`]).
     pub takes_unknown: bool,
 }
@@ -91,9 +93,22 @@ pub struct ChatRequest {
     pub partial: Option<String>,
     /// A JSON object with parameters that hob does not know, for servers that may know them.
     pub extra: Option<JsonText>,
+    /// What the request is for, from a client that uses hob as Pipelines.
+    pub job: Option<PipelineJob>,
     /// Not sent to other processes.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace: Trace,
+}
+
+/// What a client that uses hob as Pipelines wants of a team. Such a client shows [`ChatEvent::Status`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum PipelineJob {
+    Chat,
+    /// A small job about a chat: its title, its tags or the next questions.
+    Background,
+    /// The client does not say which.
+    Unnamed,
 }
 
 /// How the client reads the answer.
@@ -385,8 +400,22 @@ pub enum ChatEvent {
         index: u32,
         piece: String,
     },
+    /// What a team does now, for clients that show it apart from the answer. Only for requests with a
+    /// [`ChatRequest::job`].
+    Status {
+        text: String,
+        progress: StatusProgress,
+    },
     /// The last event of a complete answer.
     Done(Completion),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum StatusProgress {
+    /// Another status follows.
+    Running,
+    Done,
 }
 
 /// How likely one token was.

@@ -168,7 +168,10 @@ impl Task for Chat {
 
     /// An event has about one token. If the request wants log probabilities, those count instead of the text.
     fn work_of((): (), event: &ChatEvent) -> Tokens {
-        let is_counted = !matches!(event, ChatEvent::Done(_) | ChatEvent::Logprobs(_));
+        let is_counted = !matches!(
+            event,
+            ChatEvent::Done(_) | ChatEvent::Logprobs(_) | ChatEvent::Status { .. }
+        );
         Tokens(f64::from(u8::from(is_counted)))
     }
 }

@@ -113,6 +113,8 @@ pub(crate) enum ApiError {
     BodyBrokenOff,
     #[error("the body must be application/json, and is '{got}'")]
     NotJson { got: String },
+    #[error("the body must be multipart/form-data, and is '{got}'")]
+    NotForm { got: String },
     #[error("the body must be multipart/form-data or application/json, and is '{got}'")]
     NeitherFormNorJson { got: String },
     #[error("the form cannot be read: {detail}")]
@@ -251,9 +253,9 @@ impl ApiError {
             ApiError::BodyTooSlow { .. }
             | ApiError::ClientSilent { .. }
             | ApiError::BodyBelowMinRate { .. } => StatusCode::REQUEST_TIMEOUT,
-            ApiError::NotJson { .. } | ApiError::NeitherFormNorJson { .. } => {
-                StatusCode::UNSUPPORTED_MEDIA_TYPE
-            }
+            ApiError::NotJson { .. }
+            | ApiError::NotForm { .. }
+            | ApiError::NeitherFormNorJson { .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             ApiError::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
             ApiError::ForeignHost { .. } => StatusCode::MISDIRECTED_REQUEST,
             ApiError::ForeignOrigin { .. } => StatusCode::FORBIDDEN,
@@ -261,7 +263,8 @@ impl ApiError {
             ApiError::Key(
                 KeyRefusal::NotAllowed { .. }
                 | KeyRefusal::NoneAllowed { .. }
-                | KeyRefusal::NotShown { .. },
+                | KeyRefusal::NotShown { .. }
+                | KeyRefusal::ChangesNoTeams,
             ) => StatusCode::FORBIDDEN,
             ApiError::Key(_) => StatusCode::TOO_MANY_REQUESTS,
         }

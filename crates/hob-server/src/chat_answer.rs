@@ -46,7 +46,9 @@ impl AnswerTask for Chat {
     fn bytes(event: &ChatEvent) -> usize {
         const EACH: usize = 32;
         EACH + match event {
-            ChatEvent::Reasoning(text) | ChatEvent::Text(text) => text.len(),
+            ChatEvent::Reasoning(text) | ChatEvent::Text(text) | ChatEvent::Status { text, .. } => {
+                text.len()
+            }
             ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
             ChatEvent::ToolArguments { piece, .. } => piece.len(),
             ChatEvent::Logprobs(tokens) => {

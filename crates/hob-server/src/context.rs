@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api_error::ApiError;
 use crate::body_memory::BodyMemory;
 use crate::in_flight::InFlight;
-use crate::keys::{Caller, Keys};
+use crate::keys::{Caller, KeyDigest, Keys};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
@@ -50,6 +50,8 @@ enum Credential {
     None,
     Unknown,
     Known,
+    /// The default key of Pipelines, which is public.
+    Public,
 }
 
 /// What all requests share and what does not change while the server runs.
@@ -66,6 +68,9 @@ pub(crate) struct Services {
     pub(crate) give_back: fn(),
     pub(crate) realtime: RealtimeShared,
     pub(crate) responses: ResponseStore,
+    pub(crate) accepts_default_key: bool,
+    /// Open WebUI may use this server as Pipelines.
+    pub(crate) has_pipelines: bool,
 }
 
 /// Limits of one request.
@@ -119,6 +124,8 @@ impl Services {
             give_back: options.give_back,
             realtime: RealtimeShared::new(options),
             responses: ResponseStore::default(),
+            accepts_default_key: options.accepts_default_key,
+            has_pipelines: options.pipelines.is_some(),
         }
     }
 }
@@ -188,8 +195,19 @@ impl RequestContext {
         match self.credential {
             _ if !self.config.keys.are_asked_for() => Ok(()),
             Credential::Known => Ok(()),
-            Credential::Unknown => Err(ApiError::WrongKey),
+            Credential::Unknown | Credential::Public => Err(ApiError::WrongKey),
             Credential::None => Err(ApiError::NoKey),
+        }
+    }
+
+    /// The same for lists and chats, which also take the default key of Pipelines if the configuration says so.
+    ///
+    /// # Errors
+    /// See [`RequestContext::check_key`].
+    pub(crate) fn check_chat_key(&self) -> Result<(), ApiError> {
+        match self.credential {
+            Credential::Public if self.services.accepts_default_key => Ok(()),
+            _ => self.check_key(),
         }
     }
 }
@@ -210,7 +228,12 @@ fn caller(keys: &Keys, headers: &HeaderMap) -> (Caller, Credential) {
         return (Caller::default(), Credential::None);
     };
     let holder = keys.holder(presented);
-    let credential = if holder.is_some() { Credential::Known } else { Credential::Unknown };
+    let is_public = KeyDigest::of_bytes(presented).is_default();
+    let credential = match (holder, is_public) {
+        (_, true) => Credential::Public,
+        (Some(_), false) => Credential::Known,
+        (None, false) => Credential::Unknown,
+    };
     (Caller::new(holder), credential)
 }
 

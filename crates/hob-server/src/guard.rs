@@ -107,10 +107,20 @@ pub(crate) async fn check_key_if_sent(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    match context.check_key() {
+    match context.check_chat_key() {
         Ok(()) | Err(ApiError::NoKey) => Ok(next.run(request).await),
         Err(refused) => Err(refused),
     }
+}
+
+/// Checks the key of lists and chats, which may also be the default key of Pipelines.
+pub(crate) async fn check_chat_key(
+    context: RequestContext,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    context.check_chat_key()?;
+    Ok(next.run(request).await)
 }
 
 fn text(value: &HeaderValue) -> String {

@@ -62,21 +62,28 @@ impl fmt::Debug for KeyOptions {
     }
 }
 
-/// Two keys that cannot be distinguished.
+/// Two keys that cannot be distinguished, or a key that is no secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyClash {
     #[error("two keys are called '{name}'; their tokens and rows would be counted as one's")]
     SameName { name: String },
     #[error("'{first}' and '{second}' are the same key; make another for one of them")]
     SameKey { first: String, second: String },
+    #[error(
+        "'{name}' is the default key of Pipelines, which is public; make another with `openssl rand -hex 16`"
+    )]
+    Public { name: String },
 }
 
-/// Checks that all keys differ.
+/// Checks that all keys differ, and that none is public.
 ///
 /// # Errors
 /// The first [`KeyClash`].
 pub fn check_keys(keys: &[KeyOptions]) -> Result<(), KeyClash> {
     for (place, second) in keys.iter().enumerate() {
+        if second.digest.is_default() {
+            return Err(KeyClash::Public { name: second.name.clone() });
+        }
         for first in &keys[..place] {
             if first.name == second.name {
                 return Err(KeyClash::SameName { name: first.name.clone() });
@@ -185,6 +192,8 @@ mod tests {
     #[test]
     fn keys_that_clash_are_named() {
         assert_eq!(check_keys(&[key("a", "first"), key("b", "second")]), Ok(()));
+        let public = check_keys(&[key("a", "first"), key("b", "0p3n-w3bu!")]);
+        assert_eq!(public, Err(KeyClash::Public { name: "b".to_owned() }));
         for (keys, message) in [
             (
                 [key("a", "first"), key("a", "second")],

@@ -23,7 +23,11 @@ type Json = ([(HeaderName, &'static str); 1], String);
 /// `GET /models`: the models, and every alias. Clients such as Open WebUI chat with the first one, so chat
 /// models stand before the others, and the default before all.
 pub(crate) async fn models(context: RequestContext) -> Json {
-    json(hob_wire::models(&shown_to(&context, entries(&context))))
+    let entries = shown_to(&context, entries(&context));
+    json(match context.services.has_pipelines {
+        true => hob_wire::models_of_pipelines(&entries),
+        false => hob_wire::models(&entries),
+    })
 }
 
 /// `GET /models/{id}`, where the id may hold slashes.

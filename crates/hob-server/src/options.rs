@@ -11,6 +11,7 @@ use crate::benchmark_files::Pages;
 use crate::fit_service::FitService;
 use crate::keys::KeyOptions;
 use crate::ledger::Ledger;
+use crate::pipeline_service::PipelineService;
 use crate::team_service::TeamService;
 use crate::tls::Certificates;
 
@@ -32,6 +33,8 @@ pub struct ServerOptions {
     pub fit: Option<Arc<dyn FitService>>,
     /// The source of `/v1/teams` and `/v1/runs`; `None`: no such routes.
     pub teams: Option<Arc<dyn TeamService>>,
+    /// The team files behind Open WebUI's Pipelines routes; `None`: no such routes.
+    pub pipelines: Option<Arc<dyn PipelineService>>,
     /// Certificates for encrypted connections; `None`: no connection is encrypted.
     pub certificates: Option<Arc<dyn Certificates>>,
     /// The models that find the end of a person's turn; `None`: only clients that end their turns themselves get
@@ -45,6 +48,8 @@ pub struct ServerOptions {
     /// API keys. Every request needs one, except lists, health, ready and the page. Empty:
     /// no request needs a key. [`crate::check_keys`] checks that they differ.
     pub keys: Vec<KeyOptions>,
+    /// Whether the default key of Pipelines, which is public, is accepted for lists and chats, where keys are needed.
+    pub accepts_default_key: bool,
     /// Host names other than loopback that requests may use; `*` allows all.
     pub allowed_hosts: Vec<String>,
     /// Maximum characters of text in one speech request.
@@ -99,11 +104,13 @@ impl Default for ServerOptions {
             benchmarks: None,
             fit: None,
             teams: None,
+            pipelines: None,
             certificates: None,
             turn_taking: None,
             sessions_max: 4,
             listens_while_speaking: true,
             keys: Vec::new(),
+            accepts_default_key: false,
             allowed_hosts: Vec::new(),
             text_chars_max: 100_000,
             body_bytes_max: 32 << 20,

@@ -124,10 +124,29 @@ pub(crate) async fn read_command<T: Send + 'static>(
     request: Request,
     parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
 ) -> Result<(RequestContext, T), ApiError> {
+    read_without_model(request, COMMAND_BYTES_MAX, parse).await
+}
+
+/// Reads a JSON request that needs no model and may be as long as a chat.
+///
+/// # Errors
+/// The body breaks a limit or cannot be parsed.
+pub(crate) async fn read_body<T: Send + 'static>(
+    request: Request,
+    parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
+) -> Result<(RequestContext, T), ApiError> {
+    read_without_model(request, usize::MAX, parse).await
+}
+
+async fn read_without_model<T: Send + 'static>(
+    request: Request,
+    bytes_max: usize,
+    parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
+) -> Result<(RequestContext, T), ApiError> {
     let (parts, body) = request.into_parts();
     let context = RequestContext::of(&parts.extensions);
     let limits = ReadLimits::of_json(&context);
-    let limits = ReadLimits { bytes_max: limits.bytes_max.min(COMMAND_BYTES_MAX), ..limits };
+    let limits = ReadLimits { bytes_max: limits.bytes_max.min(bytes_max), ..limits };
     let mut guards = RequestGuards::default();
     let command = read_json(&context, (&parts.headers, body), &mut guards, limits, parse).await?;
     Ok((context, command))

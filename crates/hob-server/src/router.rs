@@ -14,15 +14,15 @@ use tokio_util::sync::CancellationToken;
 use crate::api_error::ApiError;
 use crate::context::Services;
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::{Guard, check_key, check_key_if_sent, check_names};
+use crate::guard::{Guard, check_chat_key, check_key, check_key_if_sent, check_names};
 use crate::metrics::Metrics;
 use crate::observe::observe;
 use crate::options::ServerOptions;
 use crate::reloadable_state::ReloadableState;
 use crate::tls::explanation_routes;
 use crate::{
-    benchmarks, chat, completions, embeddings, fit, lifecycle, lists, now, ollama, page, realtime,
-    responses, routes, speech, teams, transcription,
+    benchmarks, chat, completions, embeddings, fit, lifecycle, lists, now, ollama, page, pipelines,
+    realtime, responses, routes, speech, teams, transcription,
 };
 
 /// All routes, as [`crate::serve`] answers them on the address `listen`.
@@ -55,6 +55,7 @@ pub(crate) fn router_with(
         .merge(now::routes())
         .merge(fit::routes(options.fit.as_ref()))
         .merge(teams::routes(options.teams.as_ref()))
+        .merge(pipelines::routes(options.pipelines.as_ref()))
         .merge(benchmarks::routes(options.benchmarks.as_ref()))
         .merge(options.certificates.as_ref().map(explanation_routes).unwrap_or_default())
         .fallback(page::asset)
@@ -81,7 +82,6 @@ fn keyed_routes(registry: &Registry) -> Router {
         .at(&operations::SPEECH, speech::speak)
         .at(&operations::TRANSCRIPTIONS, transcription::transcribe)
         .at(&operations::TRANSLATIONS, transcription::translate)
-        .at(&operations::CHAT, chat::complete)
         .at(&operations::COMPLETIONS, completions::complete)
         .at(&operations::EMBEDDINGS, embeddings::embeddings)
         .at(&operations::METRICS, lists::metrics);
@@ -89,7 +89,8 @@ fn keyed_routes(registry: &Registry) -> Router {
         true => routes.at(&operations::DELETE_MODEL, lists::delete_model),
         false => routes,
     };
-    routes.route_layer(from_fn(check_key))
+    let chat = Router::new().at(&operations::CHAT, chat::complete);
+    routes.route_layer(from_fn(check_key)).merge(chat.route_layer(from_fn(check_chat_key)))
 }
 
 async fn wrong_method(request: Request) -> ApiError {

@@ -43,12 +43,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Listeners {
     pub http: TcpListener,
+    /// A second address with the same routes.
+    pub pipelines: Option<TcpListener>,
     pub wyoming: Vec<WyomingPort>,
 }
 
 impl From<TcpListener> for Listeners {
     fn from(http: TcpListener) -> Listeners {
-        Listeners { http, wyoming: Vec::new() }
+        Listeners { http, pipelines: None, wyoming: Vec::new() }
     }
 }
 
@@ -80,15 +82,14 @@ struct Tls {
 /// `options.drain_time_max` and cuts off the rest, which their clients see as an error.
 ///
 /// # Errors
-/// The HTTP listener has no address, which means that it was not bound.
+/// An HTTP listener has no address, which means that it was not bound.
 pub async fn serve(
     listeners: impl Into<Listeners>,
     state: impl Into<ReloadableState>,
     options: ServerOptions,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    let (Listeners { http, wyoming }, state) = (listeners.into(), state.into());
-    let listen = http.local_addr()?.ip();
+    let (Listeners { http, pipelines, wyoming }, state) = (listeners.into(), state.into());
     let metrics = Arc::new(Metrics::new());
     let (cut_off, stop) = (CancellationToken::new(), CancellationToken::new());
     let services = Arc::new(Services::new(&options, Arc::clone(&metrics), cut_off.clone()));
@@ -102,8 +103,14 @@ pub async fn serve(
         header_time_max: options.header_time_max,
         stall_time_max: options.stall_time_max,
         stop: stop.clone(),
-        app: router_with(state.clone(), &options, listen, Arc::clone(&services)),
+        app: router_with(state.clone(), &options, http.local_addr()?.ip(), Arc::clone(&services)),
     };
+    let second = pipelines.map(|listener| {
+        // Each address has its own allowed host names.
+        let listen = listener.local_addr()?.ip();
+        let app = router_with(state.clone(), &options, listen, Arc::clone(&services));
+        io::Result::Ok((listener, Door::Http(Service { app, ..service.clone() })))
+    });
     let limit = ConnectionLimit::new(options.connections_max);
     let mut connections = JoinSet::new();
     let mut upkeep = interval(METRICS_UPKEEP);
@@ -114,7 +121,8 @@ pub async fn serve(
         let door = WyomingDoor { service, model, state, services, stall_time_max, stop };
         (listener, Door::Wyoming(Arc::new(door)))
     });
-    let doors = [(http, Door::Http(service))].into_iter().chain(wyoming);
+    let http = (http, Door::Http(service));
+    let doors = std::iter::once(http).chain(second.transpose()?).chain(wyoming);
     // A stream keeps an accepted connection that waits for its slot, also over turns of the loop.
     let mut accepting = select_all(doors.map(|(listener, door)| accepted(listener, door, &limit)));
     loop {

@@ -100,7 +100,7 @@ pub enum RunRefusal {
     NoRun { id: String },
     #[error("the run has no file '{path}'; GET /v1/runs/{{id}} lists its files")]
     NoFile { path: String },
-    /// The file of the team was never without a mistake.
+    /// The file of the team was never without a mistake, or a text cannot be one.
     #[error("{0}")]
     BrokenTeam(String),
     #[error("{0}")]

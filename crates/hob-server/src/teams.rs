@@ -286,9 +286,9 @@ async fn shown(service: &Service, id: String) -> Result<Response, ApiError> {
 
 /// # Errors
 /// The call is refused, or panicked; the log has the message.
-async fn blocking<T: Send + 'static>(
-    Extension(service): &Service,
-    work: impl FnOnce(&dyn TeamService) -> Result<T, RunRefusal> + Send + 'static,
+pub(crate) async fn blocking<S: ?Sized + Send + Sync + 'static, T: Send + 'static>(
+    Extension(service): &Extension<Arc<S>>,
+    work: impl FnOnce(&S) -> Result<T, RunRefusal> + Send + 'static,
 ) -> Result<T, ApiError> {
     let service = Arc::clone(service);
     let done = tokio::task::spawn_blocking(move || work(&*service)).await;

@@ -1,4 +1,4 @@
-//! Uploaded files: a multipart form, or JSON with the file inside.
+//! Uploaded files: a multipart form, or for sound JSON with the file inside.
 //! They are read piece by piece, so that a file that is too large is rejected before it is all in memory.
 
 use std::time::Duration;
@@ -35,16 +35,10 @@ pub(crate) async fn read_transcript(
     guards: &mut RequestGuards,
 ) -> Result<WireTranscript, ApiError> {
     let limits = context.limits();
-    let content_type = headers.get(CONTENT_TYPE);
-    let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let content_type = content_type.unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if essence == "multipart/form-data" {
-        let boundary = multer::parse_boundary(&content_type).map_err(|error| unreadable(&error))?;
-        let incoming = guards.reserve_memory(context, headers, form_bytes_max(limits)).await?;
-        let Form { file, fields } =
-            FormReader::new(body, boundary, incoming, limits).form().await?;
-        guards.arrived(file.as_ref().map_or(0, |file| file.bytes.len()));
+    let content_type = content_type(headers);
+    if is_form(&content_type) {
+        let sent = (content_type.as_str(), headers, body);
+        let Form { file, fields } = read_form(context, sent, guards, limits).await?;
         return Ok(parse_transcript_form(task, file, fields)?);
     }
     // In base64, four bytes stand for three.
@@ -57,6 +51,45 @@ pub(crate) async fn read_transcript(
             other => other,
         }
     })
+}
+
+/// Reads a form for its file alone.
+pub(crate) async fn read_file(
+    context: &RequestContext,
+    (headers, body): (&HeaderMap, Body),
+    file_bytes_max: usize,
+) -> Result<SoundFile, ApiError> {
+    let content_type = content_type(headers);
+    if !is_form(&content_type) {
+        return Err(ApiError::NotForm { got: content_type });
+    }
+    let limits = Limits { file_bytes_max, ..*context.limits() };
+    let sent = (content_type.as_str(), headers, body);
+    let form = read_form(context, sent, &mut RequestGuards::default(), &limits).await?;
+    Ok(form.file.ok_or_else(|| WireError::missing(FILE))?)
+}
+
+fn content_type(headers: &HeaderMap) -> String {
+    let value = headers.get(CONTENT_TYPE);
+    value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
+}
+
+fn is_form(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("multipart/form-data")
+}
+
+async fn read_form(
+    context: &RequestContext,
+    (content_type, headers, body): (&str, &HeaderMap, Body),
+    guards: &mut RequestGuards,
+    limits: &Limits,
+) -> Result<Form, ApiError> {
+    let boundary = multer::parse_boundary(content_type).map_err(|error| unreadable(&error))?;
+    let incoming = guards.reserve_memory(context, headers, form_bytes_max(limits)).await?;
+    let form = FormReader::new(body, boundary, incoming, limits).form().await?;
+    guards.arrived(form.file.as_ref().map_or(0, |file| file.bytes.len()));
+    Ok(form)
 }
 
 fn form_bytes_max(limits: &Limits) -> usize {

@@ -115,7 +115,9 @@ impl Response {
                 self.open_call(index, id, name, outbox);
             }
             Some(Ok(ChatEvent::ToolArguments { index, piece })) => self.add_arguments(index, piece),
-            Some(Ok(ChatEvent::Reasoning(_) | ChatEvent::Logprobs(_))) => {}
+            Some(Ok(
+                ChatEvent::Reasoning(_) | ChatEvent::Logprobs(_) | ChatEvent::Status { .. },
+            )) => {}
             Some(Ok(ChatEvent::Done(completion))) => self.end_text(completion, now),
             Some(Err(error)) => self.fail_chat(failure(&error)),
             None => self.fail_chat(broke_off("answer")),

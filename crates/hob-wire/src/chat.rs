@@ -11,7 +11,7 @@ mod thinking;
 mod tools;
 mod usage;
 
-use hob_core::chat::{Conversation, Prompt, Reading};
+use hob_core::chat::{Conversation, PipelineJob, Prompt, Reading};
 use hob_core::{ChatRequest, KeepAlive};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,10 +21,11 @@ use self::messages::ChatMessage;
 use crate::WireError;
 use crate::fields::Fields;
 use crate::keep_alive::{KeepAliveField, keep_alive};
+use crate::pipelines::is_chat_task;
 use crate::request_value::{Name, count_within, tokens};
 
 pub use chunks::ChatChunks;
-pub(crate) use chunks::{ChatCompletionChunk, DONE};
+pub(crate) use chunks::{ChatCompletionChunk, DONE, StatusChunk};
 pub use completion::ChatAnswer;
 pub(crate) use completion::ChatCompletion;
 pub(crate) use logprobs::{ChosenToken, chosen, clamped, lossy};
@@ -102,6 +103,11 @@ pub(crate) struct ChatFields {
     modalities: Option<Vec<String>>,
     /// `true`: while the model is loading, the stream says so in `reasoning_content`. Default: `false`.
     loading_status: Option<bool>,
+    /// What Open WebUI wants: `chat`, or a job such as `title_generation`, which a team gives to a small model. `filter/inlet` adds it.
+    x_hob_task: Option<String>,
+    /// The chat of Open WebUI. `filter/inlet` adds it, and it has no effect.
+    #[expect(dead_code, reason = "taken, so that no server behind hob gets it")]
+    x_hob_chat: Option<String>,
 }
 
 /// Fields of chat and of completions.
@@ -177,7 +183,14 @@ pub fn parse_chat(body: &[u8]) -> Result<WireChat, WireError> {
     };
     let (choices, delivery) = (answer.choices(), answer.delivery(&mut ignored)?);
     let tells_loading = sent.loading_status.unwrap_or(false);
-    let request = ChatRequest { reading: delivery.reading(), extra: fields.rest(), ..request };
+    let job = match sent.x_hob_task {
+        Some(task) if !is_chat_task(&task) => Some(PipelineJob::Background),
+        Some(_) => Some(PipelineJob::Chat),
+        // Open WebUI sends an object to Pipelines, and a text to other servers.
+        None => fields.has_object("user").then_some(PipelineJob::Unnamed),
+    };
+    let reading = delivery.reading();
+    let request = ChatRequest { reading, extra: fields.rest(), job, ..request };
     let (model, calls, unknown) = (answer.into_model(), offer.shape, fields.into_unknown());
     Ok(WireChat { model, request, choices, delivery, calls, ignored, unknown, tells_loading })
 }

@@ -115,6 +115,19 @@ impl<'a> Fields<'a> {
         T::deserialize(self)
     }
 
+    /// Everything that was sent and not taken, `null` included.
+    pub(crate) fn into_members(self) -> impl Iterator<Item = (String, Value)> {
+        self.0.into_iter().map(|(name, field)| (name, field.into_value()))
+    }
+
+    /// Whether a field was sent that is an object, and was not taken.
+    pub(crate) fn has_object(&self, field: &str) -> bool {
+        self.0.get(field).is_some_and(|sent| match sent {
+            Field::Text(text) => text.get().starts_with('{'),
+            Field::Value(value) => value.is_object(),
+        })
+    }
+
     /// The names of what was sent and not taken, in the order of the alphabet.
     pub(crate) fn into_unknown(self) -> Vec<String> {
         let sent = self.0.into_iter().filter(|(_, field)| !field.is_null());
@@ -131,11 +144,7 @@ impl<'a> Fields<'a> {
 
     /// Clients write `null` for what they leave out.
     fn take(&mut self, field: &str) -> Option<Value> {
-        let value = match self.0.remove(field)? {
-            Field::Value(value) => value,
-            // Its syntax was checked with the whole body's.
-            Field::Text(text) => serde_json::from_str(text.get()).unwrap_or(Value::Null),
-        };
+        let value = self.0.remove(field)?.into_value();
         Some(value).filter(|value| !value.is_null())
     }
 }
@@ -170,6 +179,14 @@ impl<'de> Deserializer<'de> for &mut Fields<'_> {
 }
 
 impl Field<'_> {
+    fn into_value(self) -> Value {
+        match self {
+            Field::Value(value) => value,
+            // Its syntax was checked with the whole body's.
+            Field::Text(text) => serde_json::from_str(text.get()).unwrap_or(Value::Null),
+        }
+    }
+
     fn is_null(&self) -> bool {
         match self {
             Field::Text(text) => text.get() == "null",

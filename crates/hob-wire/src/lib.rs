@@ -18,6 +18,7 @@ mod openai_answer;
 mod openapi;
 pub mod operations;
 mod parameters;
+mod pipelines;
 mod realtime;
 mod request_value;
 mod responses;
@@ -40,8 +41,8 @@ pub use lifecycle::{
     ResidenceRequest, ResidentEntry, loading_line, parse_residence, resident, residents,
 };
 pub use lists::{
-    ModelEntry, ModelKind, audio_models, deleted_model, model, models, readiness, state_name,
-    voice_ids, voices,
+    ModelEntry, ModelKind, audio_models, deleted_model, model, models, models_of_pipelines,
+    readiness, state_name, voice_ids, voices,
 };
 pub use names::{
     is_default_realtime_model, is_default_speech_model, is_default_transcript_model,
@@ -61,6 +62,11 @@ pub use ollama::{
 pub use openai_answer::{AnswerChunks, AnswerHead, CollectedAnswer};
 pub use openapi::openapi;
 pub use parameters::Parameters;
+pub use pipelines::{
+    Valve, ValveChange, ValveKind, inlet, outlet, parse_pipeline_address, parse_pipeline_name,
+    parse_valves, pipeline_changed, pipeline_error, pipeline_message, pipelines, valves,
+    valves_spec,
+};
 pub use realtime::{
     ClientInput, ClientSecret, RealtimeDialect, RealtimeWriter, SOUND_BYTES_MAX, TurnStagesMs,
     WireClientSecret, parse_client_event, parse_client_secret, parse_realtime_query,

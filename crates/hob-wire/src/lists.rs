@@ -33,14 +33,16 @@ pub enum ModelKind {
         context_tokens: u32,
         /// hob's own names of what the model can do.
         capabilities: Vec<&'static str>,
+        /// Open WebUI may use it as a pipeline.
+        is_team: bool,
     },
 }
 
 impl ModelKind {
     /// A chat model of another server, as far as that server describes it.
     pub fn elsewhere(context_tokens: Option<u32>) -> ModelKind {
-        let capabilities = Vec::new();
-        ModelKind::Chat { context_tokens: context_tokens.unwrap_or_default(), capabilities }
+        let context_tokens = context_tokens.unwrap_or_default();
+        ModelKind::Chat { context_tokens, capabilities: Vec::new(), is_team: false }
     }
 
     pub fn of_chat(card: &ChatCard) -> ModelKind {
@@ -57,6 +59,7 @@ impl ModelKind {
         ModelKind::Chat {
             context_tokens: card.context_tokens,
             capabilities: able.map(|(name, _)| name).collect(),
+            is_team: card.is_team,
         }
     }
 
@@ -86,6 +89,9 @@ pub(crate) struct DeletedModel<'a> {
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct ModelList<'a> {
     object: &'static str,
+    /// `true`: Open WebUI may use this server as Pipelines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pipelines: Option<bool>,
     data: Vec<ListedModel<'a>>,
 }
 
@@ -100,6 +106,21 @@ pub(crate) struct ListedModel<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     context_length: Option<u32>,
     hob: ModelDetails<'a>,
+    /// The id of a team.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    /// For teams.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pipeline: Option<PipelineKind>,
+}
+
+/// A team as a pipeline.
+#[derive(JsonSchema, Serialize)]
+struct PipelineKind {
+    /// Always `pipe`.
+    r#type: &'static str,
+    /// Always `true`.
+    valves: bool,
 }
 
 /// What hob adds to a model.
@@ -167,7 +188,16 @@ pub(crate) struct Readiness<'a> {
 
 /// `GET /v1/models`.
 pub fn models(entries: &[ModelEntry]) -> String {
-    json(&ModelList { object: "list", data: entries.iter().map(wire_model).collect() })
+    json(&model_list(entries, None))
+}
+
+/// `GET /v1/models` of a server that Open WebUI may use as Pipelines.
+pub fn models_of_pipelines(entries: &[ModelEntry]) -> String {
+    json(&model_list(entries, Some(true)))
+}
+
+fn model_list(entries: &[ModelEntry], pipelines: Option<bool>) -> ModelList<'_> {
+    ModelList { object: "list", pipelines, data: entries.iter().map(wire_model).collect() }
 }
 
 /// `GET /v1/models/{id}`.
@@ -236,10 +266,11 @@ fn wire_model(entry: &ModelEntry) -> ListedModel<'_> {
     let (context_length, capabilities): (_, &[&'static str]) = match &entry.kind {
         ModelKind::Speech => (None, &["speech"]),
         ModelKind::Transcription { .. } => (None, &["transcription"]),
-        ModelKind::Chat { context_tokens, capabilities } => {
+        ModelKind::Chat { context_tokens, capabilities, .. } => {
             (Some(*context_tokens).filter(|tokens| *tokens > 0), capabilities)
         }
     };
+    let is_team = matches!(entry.kind, ModelKind::Chat { is_team: true, .. });
     ListedModel {
         id: &entry.id,
         object: "model",
@@ -252,6 +283,8 @@ fn wire_model(entry: &ModelEntry) -> ListedModel<'_> {
             capabilities,
             languages,
         },
+        name: is_team.then_some(entry.id.as_str()),
+        pipeline: is_team.then_some(PipelineKind { r#type: "pipe", valves: true }),
     }
 }
 
@@ -346,6 +379,17 @@ mod tests {
         {"id":"smol","object":"model","created":1793491200,"owned_by":"hob","context_length":2048,"hob":{"kind":"chat","state":"cold","capabilities":["completion","embedding"]}}
         {"id":"smol","object":"model","created":1793491200,"owned_by":"hob","context_length":2048,"hob":{"kind":"chat","state":"cold","capabilities":["chat","completion","embedding","tools","thinking","insert"]}}
         "#);
+    }
+
+    #[test]
+    fn a_team_is_a_pipeline() {
+        let card = ChatCard { is_team: true, ..ChatCard::default() };
+        let team = ModelEntry {
+            id: "builders".to_owned(),
+            state: ModelState::Ready,
+            kind: ModelKind::of_chat(&card),
+        };
+        insta::assert_snapshot!(models_of_pipelines(&[team]), @r#"{"object":"list","pipelines":true,"data":[{"id":"builders","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"chat","state":"warm","capabilities":["completion","embedding"]},"name":"builders","pipeline":{"type":"pipe","valves":true}}]}"#);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::operations::{
     OPERATIONS, Operation, OperationAccess, OperationAnswer, OperationGroup, OperationInput,
     SchemaOf,
 };
+use crate::pipelines::PipelineError;
 
 /// Statuses of errors, and what they mean. A route without a model has the first row's, and those of its key.
 const OPEN_ERRORS: [(u16, &str); 1] =
@@ -26,6 +27,10 @@ const KEYED_ERRORS: [(u16, &str); 4] = [
 const TEAM_ERRORS: [(u16, &str); 2] = [
     (409, "The run has ended, waits for nothing, or is in the hands of another process."),
     (503, "Too many runs go on. `Retry-After` says when to try again."),
+];
+const PIPELINE_ERRORS: [(u16, &str); 2] = [
+    (409, "There is a team of this name, or the team has no file of its own."),
+    (413, "The body or the team file is too large."),
 ];
 const MODEL_ERRORS: [(u16, &str); 8] = [
     (408, "The body was too slow."),
@@ -97,6 +102,15 @@ impl Document {
                     "required": true, "content": {"application/json": {"schema": schema}},
                 });
             }
+            OperationInput::Form => {
+                let file =
+                    json!({"type": "string", "contentMediaType": "application/octet-stream"});
+                let form =
+                    json!({"type": "object", "properties": {"file": file}, "required": ["file"]});
+                described["requestBody"] = json!({
+                    "required": true, "content": {"multipart/form-data": {"schema": form}},
+                });
+            }
             OperationInput::FormOrJson(name, fields, sound) => {
                 let json = self.request(name, &[*sound, *fields]);
                 let form = self.form(&format!("{name}Form"), *fields);
@@ -134,6 +148,7 @@ impl Document {
         }
         let error = match operation.group {
             OperationGroup::Ollama => self.write.subschema_for::<OllamaFailure<'_>>(),
+            OperationGroup::Pipelines => self.write.subschema_for::<PipelineError<'_>>(),
             _ => self.write.subschema_for::<ErrorEnvelope<'_>>(),
         };
         let not_offered = [(501, "hob does not offer this route of Ollama's API.")];
@@ -142,6 +157,9 @@ impl Document {
             OperationAccess::List => (&LIST_ERRORS, &[], &[]),
             OperationAccess::Keyed if operation.group == OperationGroup::Teams => {
                 (&KEYED_ERRORS, &TEAM_ERRORS, &[])
+            }
+            OperationAccess::Keyed if operation.group == OperationGroup::Pipelines => {
+                (&KEYED_ERRORS, &PIPELINE_ERRORS, &[])
             }
             OperationAccess::Keyed => {
                 (&KEYED_ERRORS, &[], if is_offered { &[] } else { &not_offered })

@@ -38,6 +38,7 @@ pub(crate) enum OperationGroup {
     Chat,
     Responses,
     Teams,
+    Pipelines,
     Ollama,
     Memory,
     Requests,
@@ -68,6 +69,8 @@ pub(crate) enum OperationInput {
     Nothing,
     /// A JSON object with the fields of these types, under the name of the first part.
     Json(&'static str, &'static [SchemaOf]),
+    /// A multipart form with a file in the field `file`.
+    Form,
     /// A multipart form with a file and the fields of a type, or JSON that holds the file.
     FormOrJson(&'static str, SchemaOf, SchemaOf),
     /// The fields of a type, in the query of the address.
@@ -113,6 +116,7 @@ impl OperationGroup {
             OperationGroup::Chat => "Chat",
             OperationGroup::Responses => "Responses",
             OperationGroup::Teams => "Teams",
+            OperationGroup::Pipelines => "Pipelines",
             OperationGroup::Ollama => "Ollama",
             OperationGroup::Memory => "Memory",
             OperationGroup::Requests => "Requests",

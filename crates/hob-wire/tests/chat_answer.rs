@@ -2,7 +2,9 @@
 //! One set of events in both forms, so that what a stream says and what an answer says cannot differ.
 
 use hob_core::ChatEvent;
-use hob_core::chat::{Completion, FinishReason, Timings, TokenLogprob, TokenText, Usage};
+use hob_core::chat::{
+    Completion, FinishReason, StatusProgress, Timings, TokenLogprob, TokenText, Usage,
+};
 use hob_wire::{
     AnswerChunks, AnswerHead, CallShape, ChatAnswer, ChatChunks, CollectedAnswer, UsageChunk,
 };
@@ -333,4 +335,30 @@ proptest::proptest! {
         proptest::prop_assert_eq!(message["reasoning_content"].as_str().unwrap_or_default(), thought);
         proptest::prop_assert!(stream.ends_with("data: [DONE]\n\n"));
     }
+}
+
+#[test]
+fn a_status_is_an_event_of_its_own_before_the_role() {
+    let status = |text: &str, progress| ChatEvent::Status { text: text.to_owned(), progress };
+    let events = [
+        status("lead -> coder", StatusProgress::Running),
+        text("Hi"),
+        status("completed", StatusProgress::Done),
+        done(FinishReason::Stop),
+    ];
+    let said = streamed(&events, CallShape::ToolCalls, UsageChunk::Unwanted);
+    let lines: Vec<Value> = said
+        .lines()
+        .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+        .collect();
+    let shown = |description: &str, done: bool| json!({ "event": { "type": "status", "data": { "description": description, "done": done } } });
+    assert_eq!(lines[0], shown("lead -> coder", false));
+    assert_eq!(lines[1]["choices"][0]["delta"]["role"], "assistant");
+    assert_eq!(lines[3], shown("completed", true));
+    let plain = events.into_iter().filter(|event| !matches!(event, ChatEvent::Status { .. }));
+    let plain: Vec<ChatEvent> = plain.collect();
+    let others =
+        said.lines().filter(|line| !line.contains("\"event\"")).filter(|line| !line.is_empty());
+    let expected = streamed(&plain, CallShape::ToolCalls, UsageChunk::Unwanted);
+    assert!(others.eq(expected.lines().filter(|line| !line.is_empty())), "{said}");
 }

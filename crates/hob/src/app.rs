@@ -55,7 +55,9 @@ impl App<'_> {
     /// Whether other machines can reach this server, so that only keys protect it.
     pub(crate) fn reach(&self) -> Reach {
         let server = &self.settings.server;
-        let is_closed = server.listen.0.ip().to_canonical().is_loopback() || server.allow_remote;
+        let mut all = std::iter::once(server.listen).chain(server.pipelines.listen);
+        let is_loopback = all.all(|listen| listen.0.ip().to_canonical().is_loopback());
+        let is_closed = is_loopback || server.allow_remote;
         if is_closed { Reach::Loopback } else { Reach::Network }
     }
 

@@ -58,7 +58,8 @@ impl Reply {
                 }
                 ChatEvent::Done(completion) => self.completion = Some(completion),
                 // This command offers no tools and requests no log probabilities.
-                ChatEvent::Logprobs(_)
+                ChatEvent::Status { .. }
+                | ChatEvent::Logprobs(_)
                 | ChatEvent::ToolCall { .. }
                 | ChatEvent::ToolArguments { .. } => {}
             }

@@ -55,9 +55,10 @@ pub(crate) fn config_markdown() -> CliResult<String> {
 }
 
 /// Tables in the order of the page: what most users need comes first.
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 18] = [
     "",
     "server",
+    "server.pipelines",
     "speech",
     "chat",
     "transcription",

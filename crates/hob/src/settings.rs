@@ -5,6 +5,7 @@ mod chat;
 mod environment;
 pub(crate) mod gateway;
 mod memory;
+mod pipelines;
 mod realtime;
 mod tls;
 mod transcription;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use chat::{ChatSettings, DevSettings, ModelChoice};
 pub(crate) use environment::{Environment, VARIABLES};
 pub(crate) use memory::MemorySettings;
+pub(crate) use pipelines::PipelinesSettings;
 pub(crate) use realtime::RealtimeSettings;
 pub(crate) use tls::TlsSettings;
 pub(crate) use transcription::TranscriptionSettings;
@@ -86,6 +88,7 @@ pub(crate) struct ServerSettings {
     pub(crate) tls: TlsSettings,
     pub(crate) text_chars_max: NonZeroU32,
     pub(crate) requests_max: NonZeroU16,
+    pub(crate) pipelines: PipelinesSettings,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,6 +253,7 @@ impl Settings {
                 tls_key,
                 text_chars_max: Some(self.server.text_chars_max),
                 requests_max: Some(self.server.requests_max),
+                pipelines: self.server.pipelines.as_written(),
             },
             speech: self.speech.as_written(),
             chat: self.chat.as_written(),
@@ -332,6 +336,7 @@ fn server(
         requests_max: file
             .requests_max
             .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_REQUESTS_MAX - 1)),
+        pipelines: PipelinesSettings::resolve(written),
     })
 }
 

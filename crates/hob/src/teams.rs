@@ -5,14 +5,17 @@ mod ask_user;
 pub(crate) mod going_on;
 pub(crate) mod mcp;
 mod model;
+mod pipelines;
 mod registry_models;
 mod runs;
 pub(crate) mod tools;
 pub(crate) mod tree;
+mod valves;
 mod web;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -26,6 +29,7 @@ use crate::config::{Fingerprint, fingerprint};
 use crate::failure::{CliResult, Failure};
 
 pub(crate) use model::TeamModels;
+pub(crate) use pipelines::TeamFiles;
 pub(crate) use runs::TeamRuns;
 
 /// The team of runs that name none.
@@ -134,17 +138,33 @@ impl Teams {
         now != std::mem::replace(&mut *seen, now.clone())
     }
 
+    /// Files of valves are among them.
     fn fingerprints(&self) -> Vec<(PathBuf, Option<Fingerprint>)> {
-        self.files().into_iter().map(|path| (path.clone(), fingerprint(&path))).collect()
+        let all = self.toml_files().into_iter();
+        all.map(|path| (path.clone(), fingerprint(&path))).collect()
     }
 
-    /// The files of the folder, in order.
+    /// The team files of the folder, in order.
     fn files(&self) -> Vec<PathBuf> {
+        let is_team = |path: &PathBuf| !path.to_string_lossy().ends_with(valves::SUFFIX);
+        self.toml_files().into_iter().filter(is_team).collect()
+    }
+
+    fn toml_files(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().filter_map(Result::ok);
-        let is_team = |path: &PathBuf| path.extension().is_some_and(|end| end == "toml");
-        let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_team).collect();
+        let is_toml = |path: &PathBuf| path.extension().is_some_and(|end| end == "toml");
+        let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_toml).collect();
         files.sort();
         files
+    }
+
+    /// Writes a team file that is not there yet. It appears whole, because the folder is read at any time.
+    fn write_new(&self, path: &Path, text: &str) -> io::Result<()> {
+        std::fs::create_dir_all(&self.folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        file.write_all(text.as_bytes())?;
+        file.persist_noclobber(path).map_err(|error| error.error)?;
+        Ok(())
     }
 
     /// The team of this name, or of this file.
@@ -183,7 +203,9 @@ impl Teams {
         let listed = |(name, path, team): FoundTeam| {
             let (team, mistake) = match team {
                 Ok(team) => (Some(team), None),
-                Err(mistake) => (good.get(&mistake.path).cloned(), Some(mistake)),
+                Err(mistake) => {
+                    (path.as_ref().and_then(|path| good.get(path)).cloned(), Some(mistake))
+                }
             };
             let id = team.as_ref().map_or(name, |team| team.id.clone());
             ListedTeam { id, path, team, mistake }
@@ -217,7 +239,20 @@ fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// A team with its valves.
 fn read(path: &Path) -> Result<Team, TeamMistake> {
+    let team = read_own(path)?;
+    let file = valves::file_of(path, &team.id);
+    valves::applied(team, &file).map_err(|reason| TeamMistake {
+        path: file,
+        place: None,
+        reason,
+        hint: Some("correct the file, or remove it".to_owned()),
+    })
+}
+
+/// A team as its own file says.
+fn read_own(path: &Path) -> Result<Team, TeamMistake> {
     let text = read_text(path, FILE_BYTES_MAX).map_err(|error| TeamMistake {
         path: path.to_owned(),
         place: None,

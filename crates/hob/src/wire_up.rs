@@ -7,6 +7,7 @@ mod context;
 mod fit_service;
 mod gateway;
 mod memory;
+mod pipelines;
 mod timing;
 mod tls;
 mod transcription;
@@ -49,6 +50,7 @@ pub(crate) use chat::{Chat, ChatFile, work_chat};
 pub(crate) use fit_service::FitData;
 pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins};
 pub(crate) use memory::{Memory, used_cards};
+pub(crate) use pipelines::{note_default_key, pipelines_listener};
 pub(crate) use timing::{
     CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, run_timing_worker,
     work_timing,
@@ -162,6 +164,7 @@ pub(crate) fn server_options(settings: &Settings) -> ServerOptions {
         connections_max: connections(raise_limit(), ServerOptions::default().connections_max),
         give_back: hob_engines::memory::give_back,
         sessions_max: usize::from(settings.realtime.sessions_max.get()),
+        accepts_default_key: settings.server.pipelines.accepts_default_key,
         listens_while_speaking: settings.realtime.listen_while_speaking,
         ..ServerOptions::default()
     }

@@ -70,6 +70,18 @@ impl Caller {
         Err(KeyRefusal::NotShown { what, allowed })
     }
 
+    /// A team acts with the rights of hob, so changing one takes a key that is for all names, also where no request
+    /// needs a key.
+    ///
+    /// # Errors
+    /// The caller has no such key.
+    pub(crate) fn check_changes_teams(&self) -> Result<(), KeyRefusal> {
+        match &self.0 {
+            Some(_) if self.sees_all() => Ok(()),
+            _ => Err(KeyRefusal::ChangesNoTeams),
+        }
+    }
+
     /// Whether the key is for all names.
     pub(crate) fn sees_all(&self) -> bool {
         self.aliases().is_none()

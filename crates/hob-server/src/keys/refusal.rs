@@ -17,6 +17,11 @@ pub(crate) enum KeyRefusal {
     #[error("this key may not see {what}; {}", usable(allowed))]
     NotShown { what: &'static str, allowed: Vec<String> },
     #[error(
+        "changing teams takes a key without `aliases`; set one with HOB_API_KEY, or [keys.NAME] in \
+         hob.toml"
+    )]
+    ChangesNoTeams,
+    #[error(
         "this key may send {per_minute} requests per minute; try again in {} s",
         whole_seconds(*.retry_after)
     )]
@@ -41,7 +46,7 @@ impl KeyRefusal {
     pub(crate) fn code(&self) -> &'static str {
         match self {
             KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. } => "model_not_allowed",
-            KeyRefusal::NotShown { .. } => "not_allowed",
+            KeyRefusal::NotShown { .. } | KeyRefusal::ChangesNoTeams => "not_allowed",
             KeyRefusal::TooFast { .. } => "rate_limit_exceeded",
             KeyRefusal::TooMany { .. } => "concurrency_limit_exceeded",
             KeyRefusal::Spent { .. } | KeyRefusal::Reserved { .. } => "budget_exceeded",

@@ -11,7 +11,8 @@ use crate::client::request;
 use crate::server::Server;
 
 /// Routes that hob answers only with an option that these tests do not set.
-const OPTIONAL: [&str; 4] = ["/api/fit", "/benchmarks", "/v1/teams", "/v1/runs"];
+const OPTIONAL: [&str; 6] =
+    ["/api/fit", "/benchmarks", "/v1/teams", "/v1/runs", "/v1/pipelines", "/v1/{id}"];
 
 fn is_optional(operation: &&Operation) -> bool {
     OPTIONAL.iter().any(|path| operation.path.starts_with(path))

@@ -89,7 +89,7 @@ impl Server {
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();
         let mut running = JoinSet::new();
-        let listeners = Listeners { http: listener, wyoming };
+        let listeners = Listeners { http: listener, pipelines: None, wyoming };
         running.spawn(serve(listeners, registry, options, async move {
             // An error means that the test has ended, so the server stops too.
             stopped.await.unwrap_or_default();

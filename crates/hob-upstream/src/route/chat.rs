@@ -65,7 +65,7 @@ impl RouteTask for Chat {
         match event {
             ChatEvent::Done(_) => EventRole::Last,
             ChatEvent::Reasoning(_) => EventRole::Thinking,
-            ChatEvent::Logprobs(_) => EventRole::Other,
+            ChatEvent::Logprobs(_) | ChatEvent::Status { .. } => EventRole::Other,
             ChatEvent::Text(_) | ChatEvent::ToolCall { .. } | ChatEvent::ToolArguments { .. } => {
                 EventRole::Content
             }
@@ -74,7 +74,9 @@ impl RouteTask for Chat {
 
     fn bytes(event: &ChatEvent) -> usize {
         match event {
-            ChatEvent::Reasoning(text) | ChatEvent::Text(text) => text.len(),
+            ChatEvent::Reasoning(text) | ChatEvent::Text(text) | ChatEvent::Status { text, .. } => {
+                text.len()
+            }
             ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
             ChatEvent::ToolArguments { piece, .. } => piece.len(),
             ChatEvent::Logprobs(tokens) => tokens.len() * 64,

@@ -299,7 +299,9 @@ impl VoiceSession {
 
 fn bytes(event: &ChatEvent) -> usize {
     match event {
-        ChatEvent::Text(text) | ChatEvent::Reasoning(text) => text.len(),
+        ChatEvent::Text(text) | ChatEvent::Reasoning(text) | ChatEvent::Status { text, .. } => {
+            text.len()
+        }
         ChatEvent::ToolArguments { piece, .. } => piece.len(),
         ChatEvent::ToolCall { .. } | ChatEvent::Logprobs(_) | ChatEvent::Done(_) => {
             size_of::<ChatEvent>()

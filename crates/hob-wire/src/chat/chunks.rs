@@ -4,7 +4,7 @@
 use std::fmt;
 
 use hob_core::ChatEvent;
-use hob_core::chat::{Completion, TokenLogprob};
+use hob_core::chat::{Completion, StatusProgress, TokenLogprob};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -77,11 +77,13 @@ impl AnswerChunks for ChatChunks {
     fn event(&mut self, index: u32, event: ChatEvent) -> String {
         let Some(choice) = self.choices.get_mut(index as usize) else { return String::new() };
         let mut out = String::new();
-        if choice.state == ChoiceState::Silent {
+        let is_status = matches!(event, ChatEvent::Status { .. });
+        if choice.state == ChoiceState::Silent && !is_status {
             choice.state = ChoiceState::Begun;
             self.chunk(&mut out, ChunkChoice::of(index, ChatDelta::role()));
         }
         match event {
+            ChatEvent::Status { text, progress } => out.push_str(&status(&text, progress)),
             ChatEvent::Reasoning(piece) => self.reasoning(&mut out, index, &piece),
             ChatEvent::Text(piece) => self.text(&mut out, index, &piece),
             ChatEvent::Logprobs(tokens) => self.choice(index).logprobs.extend(tokens),
@@ -206,6 +208,34 @@ impl ChatChunks {
     fn choice(&mut self, index: u32) -> &mut Choice {
         &mut self.choices[index as usize]
     }
+}
+
+/// A line about what a team does, between the chunks of its answer. Only clients of Pipelines get it: others look for
+/// `choices` in each event.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct StatusChunk<'a> {
+    event: StatusEvent<'a>,
+}
+
+/// The event of Open WebUI that shows a line above the answer.
+#[derive(JsonSchema, Serialize)]
+struct StatusEvent<'a> {
+    /// Always `status`.
+    r#type: &'static str,
+    data: StatusData<'a>,
+}
+
+/// The line.
+#[derive(JsonSchema, Serialize)]
+struct StatusData<'a> {
+    description: &'a str,
+    /// `true` in the last one.
+    done: bool,
+}
+
+fn status(description: &str, progress: StatusProgress) -> String {
+    let data = StatusData { description, done: progress == StatusProgress::Done };
+    event(&json(&StatusChunk { event: StatusEvent { r#type: "status", data } }))
 }
 
 /// An event of a streamed answer of `POST /v1/chat/completions`.

@@ -57,6 +57,7 @@ impl CollectedAnswer for ChatAnswer {
         match event {
             ChatEvent::Reasoning(piece) => choice.reasoning.push_str(&piece),
             ChatEvent::Text(piece) => choice.text.push_str(&piece),
+            ChatEvent::Status { .. } => {}
             ChatEvent::Logprobs(tokens) => choice.logprobs.extend(tokens),
             ChatEvent::ToolCall { id, name, .. } => {
                 choice.calls.push(Call { id, name, arguments: String::new() });

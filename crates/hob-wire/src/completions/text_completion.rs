@@ -81,7 +81,9 @@ impl CollectedAnswer for CompletionAnswer {
             // What is continued has no template: a thought is a part of the text like any other.
             ChatEvent::Text(piece) | ChatEvent::Reasoning(piece) => choice.text.push_str(&piece),
             ChatEvent::Logprobs(tokens) => choice.logprobs.extend(tokens),
-            ChatEvent::ToolCall { .. } | ChatEvent::ToolArguments { .. } => {}
+            ChatEvent::Status { .. }
+            | ChatEvent::ToolCall { .. }
+            | ChatEvent::ToolArguments { .. } => {}
             ChatEvent::Done(completion) => self.done(index, &completion),
         }
     }

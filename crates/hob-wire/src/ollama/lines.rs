@@ -200,6 +200,7 @@ impl OllamaAnswer {
                     *answer += &piece;
                 }
             }
+            ChatEvent::Status { .. } => {}
             ChatEvent::Logprobs(tokens) => self.content.logprobs.extend(tokens),
             ChatEvent::ToolCall { index, id, name } => {
                 self.close_call();

@@ -6,15 +6,15 @@ use schemars::SchemaGenerator;
 use super::OperationAccess::{Keyed, List, Model, Open};
 use super::OperationAnswer::{Accepted, Events, Json, Lines, NotOffered, Raw, Socket};
 use super::OperationGroup::{
-    Chat, Fit, Memory, Ollama, Pages, Realtime, Requests, Responses, Speech, State, Teams,
-    Transcription,
+    Chat, Fit, Memory, Ollama, Pages, Pipelines, Realtime, Requests, Responses, Speech, State,
+    Teams, Transcription,
 };
-use super::OperationInput::{Flag, FormOrJson, Json as Body, Nothing, Query};
+use super::OperationInput::{Flag, Form, FormOrJson, Json as Body, Nothing, Query};
 use super::OperationMethod::{Delete, Get, Post};
 use super::{Operation, SchemaOf};
 use crate::chat::{
     AnswerFields, ChatCompletion, ChatCompletionChunk, ChatFields, LogprobFields, OutputFields,
-    SamplingFields, ThinkingFields, ToolFields,
+    SamplingFields, StatusChunk, ThinkingFields, ToolFields,
 };
 use crate::completions::{CompletionFields, TextCompletion};
 use crate::embeddings::{EmbeddingFields, EmbeddingList};
@@ -27,6 +27,10 @@ use crate::ollama::{
     OllamaCard, OllamaChatFields, OllamaEmbedFields, OllamaEmbedding, OllamaEmbeddings,
     OllamaFailure, OllamaFields, OllamaGenerateFields, OllamaLine, OllamaNamedFields, OllamaPs,
     OllamaStatus, OllamaTags, OllamaVersion,
+};
+use crate::pipelines::{
+    FilterFields, PipelineAddressFields, PipelineChanged, PipelineList, PipelineMessage,
+    PipelineNameFields, ValveFields,
 };
 use crate::realtime::{
     ClientSecretFields, RealtimeClientEvent, RealtimeQueryFields, RealtimeServerEvent, SecretAnswer,
@@ -131,7 +135,8 @@ operations! {
     CHAT: Post "/v1/chat/completions" "createChatCompletion", Chat, Model,
         "Answers a conversation.",
         Body("ChatRequest", CHAT_FIELDS)
-        => [Json(schema!(ChatCompletion)), Events(schemas![ChatCompletionChunk, ErrorEnvelope])];
+        => [Json(schema!(ChatCompletion)),
+            Events(schemas![ChatCompletionChunk, StatusChunk, ErrorEnvelope])];
     COMPLETIONS: Post "/v1/completions" "createCompletion", Chat, Model,
         "Continues a text or tokens as they stand, without a chat template.",
         Body("CompletionRequest", COMPLETION_FIELDS)
@@ -222,6 +227,36 @@ operations! {
     DECIDE_APPROVAL: Post "/v1/runs/{id}/approvals/{approval}" "decideApproval", Teams, Keyed,
         "Approves or denies the call that a run waits for. The run goes on in the server.",
         Body("ApprovalDecision", schemas![DecisionFields]) => [Json(schema!(RunAnswer))];
+    PIPELINES: Get "/v1/pipelines" "listPipelines", Pipelines, Keyed,
+        "Lists the teams that chats can use.",
+        Nothing => [Json(schema!(PipelineList))];
+    RELOAD_PIPELINES: Post "/v1/pipelines/reload" "reloadPipelines", Pipelines, Keyed,
+        "Names the mistakes in team files. hob reads changed files without it, within a second.",
+        Nothing => [Json(schema!(PipelineMessage))];
+    ADD_PIPELINE: Post "/v1/pipelines/add" "addPipeline", Pipelines, Keyed,
+        "Downloads a team file from a public address and adds the team.",
+        Body("PipelineAddressRequest", schemas![PipelineAddressFields]) => [Json(schema!(PipelineChanged))];
+    UPLOAD_PIPELINE: Post "/v1/pipelines/upload" "uploadPipeline", Pipelines, Keyed,
+        "Adds a team by its file.",
+        Form => [Json(schema!(PipelineChanged))];
+    DELETE_PIPELINE: Delete "/v1/pipelines/delete" "deletePipeline", Pipelines, Keyed,
+        "Takes a team out of service. Its file stays, with `.disabled` behind its name.",
+        Body("PipelineNameRequest", schemas![PipelineNameFields]) => [Json(schema!(PipelineChanged))];
+    VALVES: Get "/v1/{id}/valves" "getValves", Pipelines, Keyed,
+        "Shows the valves of a team: the values in force.",
+        Nothing => [Raw("application/json")];
+    VALVES_SPEC: Get "/v1/{id}/valves/spec" "getValvesSpec", Pipelines, Keyed,
+        "Describes the valves of a team as a JSON schema.",
+        Nothing => [Raw("application/json")];
+    UPDATE_VALVES: Post "/v1/{id}/valves/update" "updateValves", Pipelines, Keyed,
+        "Changes valves. `null` or an empty text goes back to the team file's value, and a valve that is left out stays. Answers as `GET /v1/{id}/valves`.",
+        Body("ValvesRequest", schemas![ValveFields]) => [Raw("application/json")];
+    INLET: Post "/v1/{id}/filter/inlet" "filterInlet", Pipelines, Keyed,
+        "Answers with the body, in which `x_hob_task` says what the request is for: `chat`, or a job such as `title_generation`.",
+        Body("FilterRequest", schemas![FilterFields]) => [Raw("application/json")];
+    OUTLET: Post "/v1/{id}/filter/outlet" "filterOutlet", Pipelines, Keyed,
+        "Answers with the body.",
+        Body("FilterRequest", schemas![FilterFields]) => [Raw("application/json")];
     OLLAMA_CHAT: Post "/api/chat" "ollamaChat", Ollama, Model,
         "Answers a conversation.",
         Body("OllamaChatRequest", OLLAMA_CHAT_FIELDS)

@@ -8,8 +8,8 @@ mod thinking;
 use std::time::Duration;
 
 use hob_core::chat::{
-    Conversation, Message, OutputFormat, Prompt, Reading, Role, Sampling, Tool, ToolCall,
-    ToolChoice,
+    Conversation, Message, OutputFormat, PipelineJob, Prompt, Reading, Role, Sampling, Tool,
+    ToolCall, ToolChoice,
 };
 use hob_core::{ChatRequest, JsonText, KeepAlive};
 use hob_wire::{CallShape, ChatDelivery, UsageChunk, WireChat, WireError, parse_chat};
@@ -102,6 +102,7 @@ fn every_sampling_field_arrives() {
             logprobs: Some(2),
             keep_alive: Some(KeepAlive::For(Duration::from_secs(300))),
             extra: Some(JsonText::parsed(r#"{"store":true,"user":{"id":1}}"#)),
+            job: Some(PipelineJob::Unnamed),
             ..ChatRequest::default()
         },
         choices: 3,
@@ -112,6 +113,27 @@ fn every_sampling_field_arrives() {
         tells_loading: true,
     };
     assert_eq!(read(fields), expected);
+}
+
+#[test]
+fn a_client_of_pipelines_is_known_by_its_task_or_its_user() {
+    for (fields, job, unknown) in [
+        (r#""user":{"id":"u"}"#, Some(PipelineJob::Unnamed), vec!["user"]),
+        (r#""user":"u""#, None, vec!["user"]),
+        (r#""x_hob_task":"chat","x_hob_chat":"c""#, Some(PipelineJob::Chat), Vec::new()),
+        (
+            r#""user":{},"x_hob_task":"title_generation""#,
+            Some(PipelineJob::Background),
+            vec!["user"],
+        ),
+    ] {
+        let wire = read(fields);
+        assert_eq!(
+            (wire.request.job, wire.unknown),
+            (job, unknown.into_iter().map(str::to_owned).collect()),
+            "{fields}"
+        );
+    }
 }
 
 #[test]

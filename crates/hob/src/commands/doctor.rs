@@ -74,6 +74,7 @@ async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> CliResult<Finding
     let findings = findings
         .with(machine::checks(&app.settings))?
         .with([tools::config(app)])?
+        .with(tools::default_key(app))?
         .with(models::checks(app))?
         .with([speech::phonemizer(app)])?
         .with([tools::espeak(app).await])?

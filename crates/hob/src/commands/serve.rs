@@ -31,7 +31,7 @@ use crate::reload::{ConfigWatcher, NewState};
 use crate::remote::Remote;
 use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings, TlsSettings};
 use crate::signals::{StopSignals, interrupted};
-use crate::teams::{TeamModels, TeamRuns};
+use crate::teams::{TeamFiles, TeamModels, TeamRuns};
 use crate::wire_up::{self, Chat, FitData, Memory, Speech, StoredTurnTaking, Transcription};
 
 /// Serve the web page and the OpenAI-compatible API until Ctrl-C
@@ -112,6 +112,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
     let certificates = wire_up::certificates(app)?;
     wire_up::check_wyoming_exposure(app)?;
     let listener = bind(app.settings.server.listen.0, &app.settings).await?;
+    let pipelines = wire_up::pipelines_listener(app).await?;
     let models = Models::start(app)?;
     let begun = models.renew(app, &app.written, &Gateway::default())?;
     let wyoming = wire_up::wyoming_ports(app, &begun.registry).await?;
@@ -125,6 +126,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         benchmarks: Some(Arc::clone(&pages) as Arc<dyn Pages>),
         fit: Some(Arc::new(FitData::new(app))),
         teams: Some(Arc::new(TeamRuns::new(Arc::clone(&models.teams)))),
+        pipelines: Some(Arc::new(TeamFiles::new(Arc::clone(&models.teams)))),
         certificates,
         keys: begun.keys,
         ledger: wire_up::open_ledger(app),
@@ -133,6 +135,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         ..wire_up::server_options(&app.settings)
     };
     announce(&listener, app)?;
+    wire_up::note_default_key(app);
     let announcement = wire_up::announce_wyoming(&wyoming, app)?;
     let live = ReloadableState::from(begun.registry);
     let renew = |written: &LoadedConfig, old: &Gateway| models.renew(app, written, old);
@@ -149,7 +152,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     // Resolves when the sender is used, and when it is dropped.
     let shutdown = async { drop(stopped.await) };
-    let listeners = Listeners { http: listener, wyoming };
+    let listeners = Listeners { http: listener, pipelines, wyoming };
     let serving = hob_server::serve(listeners, live, options, shutdown);
     let stopping = async {
         signals.next().await;
@@ -414,10 +417,15 @@ fn check_exposure(app: &App<'_>) -> CliResult<()> {
 
 fn exposure(app: &App<'_>, has_key: bool) -> CliResult<()> {
     let server = &app.settings.server;
-    hob_server::check_exposure(server.listen.0, has_key, server.allow_remote).map_err(|exposed| {
-        Failure::usage(exposed)
-            .hint("set HOB_API_KEY, or add --allow-remote if you trust the network")
-    })
+    // A public key protects nothing.
+    let has_key = has_key && !server.pipelines.accepts_default_key;
+    for listen in std::iter::once(server.listen).chain(server.pipelines.listen) {
+        hob_server::check_exposure(listen.0, has_key, server.allow_remote).map_err(|exposed| {
+            Failure::usage(exposed)
+                .hint("set HOB_API_KEY, or add --allow-remote if you trust the network")
+        })?;
+    }
+    Ok(())
 }
 
 async fn bind(listen: SocketAddr, settings: &Settings) -> CliResult<TcpListener> {

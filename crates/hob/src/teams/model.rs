@@ -16,7 +16,7 @@ use hob_agents::{
 };
 use hob_core::chat::{
     ChatCard, ChatEvent, ChatStream, Completion, EmbedRequest, Embeddings, FinishReason, Message,
-    Prompt, Role, Timings, ToolCall, Usage,
+    PipelineJob, Prompt, Role, StatusProgress, Timings, ToolCall, Usage,
 };
 use hob_core::{
     Admission, ChatModel, ChatRequest, ModelError, ModelState, RegisteredModel, Registry, Timeouts,
@@ -113,6 +113,7 @@ fn card() -> ChatCard {
         // Clients that send tools with every request are answered; the team uses its own.
         calls_tools: true,
         thinks: true,
+        is_team: true,
         ..ChatCard::default()
     }
 }
@@ -137,10 +138,11 @@ impl ChatModel for TeamModel {
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
         async move {
-            if is_small_job(&request.prompt) {
+            if is_small_job(&request) {
                 let lead = self.team.agent(&self.team.entry).map_or("", |agent| &agent.model);
                 let model = self.models.fast_or(lead).map_err(|error| invalid(&error))?;
-                return model.model.chat(request).await;
+                // Fields for Pipelines, such as the object `user`, are mistakes elsewhere.
+                return model.model.chat(ChatRequest { extra: None, ..request }).await;
             }
             let Prompt::Chat(conversation) = request.prompt else {
                 return Err(invalid("a team answers conversations only"));
@@ -161,6 +163,7 @@ impl ChatModel for TeamModel {
                 stored,
                 last: Mutex::new(run.clone()),
                 decision: Mutex::new(decision),
+                shows_status: request.job.is_some(),
             });
             let (models, driving) = (Arc::clone(&self.models), Arc::clone(&host));
             let drive = async move {
@@ -187,9 +190,14 @@ impl ChatModel for TeamModel {
 }
 
 /// Open WebUI asks the model of a chat for its title, its tags and its next questions, too. Their default prompts all begin
-/// and quote the chat like this.
-fn is_small_job(prompt: &Prompt) -> bool {
-    let Prompt::Chat(conversation) = prompt else { return false };
+/// and quote the chat like this. Where hob is connected as Pipelines, the request says its task instead.
+fn is_small_job(request: &ChatRequest) -> bool {
+    let conversation = match (&request.prompt, request.job) {
+        (_, Some(PipelineJob::Background)) => return true,
+        (_, Some(PipelineJob::Chat)) => return false,
+        (Prompt::Chat(conversation), Some(PipelineJob::Unnamed) | None) => conversation,
+        _ => return false,
+    };
     matches!(&conversation.messages[..], [job] if job.role == Role::User
         && job.text.starts_with("### Task:")
         && job.text.contains("<chat_history>"))
@@ -251,11 +259,19 @@ struct StreamHost {
     last: Mutex<RunState>,
     /// What the client's user has decided about the call that the run waits for.
     decision: Mutex<Option<bool>>,
+    /// The client shows what the team does in lines apart from the answer.
+    shows_status: bool,
 }
 
 impl StreamHost {
     fn queue(&self) -> MutexGuard<'_, AnswerQueue> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn show_status(&self, text: String, progress: StatusProgress) {
+        if self.shows_status {
+            self.queue().events.push_back(ChatEvent::Status { text, progress });
+        }
     }
 }
 
@@ -267,6 +283,9 @@ impl RunHost for StreamHost {
     }
 
     fn show(&self, event: &RunEvent) {
+        if let Some(text) = tree::status(event) {
+            self.show_status(text, StatusProgress::Running);
+        }
         let mut queue = self.queue();
         match &event.what {
             EventKind::ModelDelta { kind: DeltaKind::Text, text } if event.depth == 0 => {
@@ -366,7 +385,11 @@ impl Stream for RunStream {
             && let Poll::Ready(ended) = drive.as_mut().poll(cx)
         {
             self.drive = None;
-            match ended.map_err(failed).and_then(|run| last_events(&run, self.asks)) {
+            let ended = ended.map_err(failed).and_then(|run| {
+                self.host.show_status(tree::summary(&run), StatusProgress::Done);
+                last_events(&run, self.asks)
+            });
+            match ended {
                 Ok(events) => {
                     let mut queue = self.host.queue();
                     for event in events {

@@ -71,6 +71,33 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
     Some(format!("{indent}  {text}"))
 }
 
+/// What a client shows in one line while a run works: who takes over, which tools are called, and trouble.
+pub(crate) fn status(event: &RunEvent) -> Option<String> {
+    let agent = event.agent.as_deref().unwrap_or_default();
+    match &event.what {
+        EventKind::AgentStarted { .. } if event.depth == 0 => Some(format!("{agent} begins")),
+        EventKind::HandoffOccurred { to, .. } | EventKind::DelegateOccurred { to, .. } => {
+            Some(format!("{agent} -> {to}"))
+        }
+        EventKind::HandoffReturned { from, .. } | EventKind::DelegateReturned { from, .. } => {
+            Some(format!("{from} -> {agent}"))
+        }
+        EventKind::ToolCalled { name, .. } => Some(format!("{agent}: {name}")),
+        EventKind::ApprovalRequested { name, .. } => {
+            Some(format!("{agent}: {name} waits for approval"))
+        }
+        EventKind::ModelLoading { .. }
+        | EventKind::ModelFallback { .. }
+        | EventKind::ModelFailed { .. }
+        | EventKind::ToolsMissing { .. }
+        | EventKind::ToolInvalid { .. }
+        | EventKind::BudgetNudge { .. }
+        | EventKind::BudgetExhausted { .. }
+        | EventKind::RunResumed {} => Some(format!("{agent}: {}", line(event)?.trim_start())),
+        _ => None,
+    }
+}
+
 /// The last line of a run.
 pub(crate) fn summary(state: &RunState) -> String {
     let used = &state.used;

@@ -33,6 +33,7 @@ mod shallow_model;
 mod talk_real_model;
 mod team;
 mod team_http;
+mod team_pipelines;
 mod team_sandbox;
 mod team_tools;
 mod terminal;

@@ -17,19 +17,19 @@ const WRITE: &str = r#"{"reply": {"tool_calls": [{"name": "write_file", "argumen
 const SLOW: &str = r#"{"reply": {"delay_ms": 100000, "content": "too late"}, "repeat": true}"#;
 
 /// A client that reads errors as answers.
-struct Client {
-    agent: Agent,
-    url: String,
-    key: Option<&'static str>,
+pub(crate) struct Client {
+    pub(crate) agent: Agent,
+    pub(crate) url: String,
+    pub(crate) key: Option<&'static str>,
 }
 
 impl Client {
-    fn of(server: &Served) -> Client {
+    pub(crate) fn of(server: &Served) -> Client {
         let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(SOON));
         Client { agent: config.build().new_agent(), url: server.url.clone(), key: None }
     }
 
-    fn with_key(server: &Served, key: &'static str) -> Client {
+    pub(crate) fn with_key(server: &Served, key: &'static str) -> Client {
         Client { key: Some(key), ..Client::of(server) }
     }
 
@@ -44,11 +44,11 @@ impl Client {
         request.call().expect("an answer")
     }
 
-    fn get(&self, path: &str) -> (u16, Value) {
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
         parts(self.ask(path, None))
     }
 
-    fn send(&self, path: &str, body: &Value) -> Response<ureq::Body> {
+    pub(crate) fn send(&self, path: &str, body: &Value) -> Response<ureq::Body> {
         let mut request = self.agent.post(format!("{}{path}", self.url));
         if let Some(key) = self.key {
             request = request.header("authorization", format!("Bearer {key}"));
@@ -60,12 +60,12 @@ impl Client {
         parts(self.agent.delete(format!("{}{path}", self.url)).call().expect("an answer"))
     }
 
-    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         parts(self.send(path, body))
     }
 
     /// Starts a run of the team `builders`.
-    fn start(&self, task: &str) -> String {
+    pub(crate) fn start(&self, task: &str) -> String {
         let (status, run) = self.post("v1/runs", &json!({ "team": "builders", "task": task }));
         assert_eq!((status, &run["status"]), (202, &json!("running")), "{run}");
         run["id"].as_str().expect("an id").to_owned()
@@ -91,7 +91,7 @@ impl Client {
     }
 
     /// Waits until a run has this status.
-    fn until(&self, id: &str, status: &str) -> Value {
+    pub(crate) fn until(&self, id: &str, status: &str) -> Value {
         let begun = Instant::now();
         loop {
             let run = self.run(id);
@@ -104,7 +104,7 @@ impl Client {
     }
 }
 
-fn parts(answer: Response<ureq::Body>) -> (u16, Value) {
+pub(crate) fn parts(answer: Response<ureq::Body>) -> (u16, Value) {
     let status = answer.status().as_u16();
     (status, answer.into_body().read_json().unwrap_or_default())
 }

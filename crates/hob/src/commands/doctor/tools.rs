@@ -33,6 +33,16 @@ pub(super) fn config(app: &App<'_>) -> Check {
     }
 }
 
+pub(super) fn default_key(app: &App<'_>) -> Option<Check> {
+    let is_accepted = app.settings.server.pipelines.accepts_default_key;
+    is_accepted.then(|| {
+        let found = "every client that reaches hob can chat with the default key of Pipelines";
+        let to_do =
+            "give your clients a key of hob, and remove server.pipelines.accept_default_key";
+        Check::warn("pipelines", found, to_do)
+    })
+}
+
 pub(super) async fn espeak(app: &App<'_>) -> Check {
     let Espeak::Program(name) = &app.settings.speech.espeak else {
         return Check::ok("espeak-ng", "turned off; unknown words are pronounced by rules");

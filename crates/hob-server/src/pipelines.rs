@@ -1,0 +1,173 @@
+//! The routes of Open WebUI's Pipelines: teams are pipelines, and their limits are valves.
+//! [`PipelineService`] has the team files. This file decides who may change them.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Extension, Request};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use hob_wire::{
+    ErrorBody, operations, parse_pipeline_address, parse_pipeline_name, parse_valves,
+    pipeline_changed, pipeline_error, pipeline_message,
+};
+
+use crate::api_error::ApiError;
+use crate::context::RequestContext;
+use crate::documented_routes::DocumentedRoutes as _;
+use crate::guard::{check_chat_key, check_key};
+use crate::headers::JSON;
+use crate::observe::NamePath;
+use crate::pipeline_service::PipelineService;
+use crate::request_body::{read_body, read_command};
+use crate::teams::blocking;
+use crate::upload::read_file;
+
+/// Bytes of a team file.
+const TEAM_BYTES_MAX: usize = 1 << 20;
+
+type Service = Extension<Arc<dyn PipelineService>>;
+
+/// An error with `detail`: the same status and headers, another JSON object.
+struct PipelineFailure(ApiError);
+
+impl<E: Into<ApiError>> From<E> for PipelineFailure {
+    fn from(error: E) -> PipelineFailure {
+        PipelineFailure(error.into())
+    }
+}
+
+impl IntoResponse for PipelineFailure {
+    fn into_response(self) -> Response {
+        let body: ErrorBody = self.0.body();
+        let (head, _) = self.0.into_response().into_parts();
+        Response::from_parts(head, Body::from(pipeline_error(&body)))
+    }
+}
+
+type Answer = Result<Response, PipelineFailure>;
+
+/// Without a service there are no routes.
+pub(crate) fn routes(service: Option<&Arc<dyn PipelineService>>) -> Router {
+    let Some(service) = service else { return Router::new() };
+    let of_chats = Router::new()
+        .at(&operations::PIPELINES, list)
+        .at(&operations::INLET, inlet)
+        .at(&operations::OUTLET, outlet)
+        .route_layer(from_fn(check_chat_key_here));
+    Router::new()
+        .at(&operations::RELOAD_PIPELINES, reload)
+        .at(&operations::ADD_PIPELINE, add)
+        .at(&operations::UPLOAD_PIPELINE, upload)
+        .at(&operations::DELETE_PIPELINE, delete)
+        .at(&operations::VALVES, valves)
+        .at(&operations::VALVES_SPEC, spec)
+        .at(&operations::UPDATE_VALVES, update)
+        .route_layer(from_fn(check_key_here))
+        .merge(of_chats)
+        .layer(Extension(Arc::clone(service)))
+}
+
+async fn check_chat_key_here(context: RequestContext, request: Request, next: Next) -> Answer {
+    Ok(check_chat_key(context, request, next).await?)
+}
+
+async fn check_key_here(context: RequestContext, request: Request, next: Next) -> Answer {
+    Ok(check_key(context, request, next).await?)
+}
+
+/// `GET /v1/pipelines`.
+async fn list(context: RequestContext, service: Service) -> Answer {
+    let mut ids = blocking(&service, |service| Ok(service.teams())).await?;
+    ids.retain(|id| context.caller.allows(id));
+    Ok(json(hob_wire::pipelines(&ids)))
+}
+
+/// `POST /v1/pipelines/reload`.
+async fn reload(context: RequestContext, service: Service) -> Answer {
+    context.caller.check_sees_all("team files and their mistakes")?;
+    let mistakes = blocking(&service, |service| Ok(service.mistakes())).await?;
+    let read = "team files are read within a second of each change";
+    Ok(json(pipeline_message(&match &mistakes[..] {
+        [] => format!("{read}; they have no mistakes"),
+        mistakes => format!("{read}; they have mistakes: {}", mistakes.join("; ")),
+    })))
+}
+
+/// `POST /v1/pipelines/add`.
+async fn add(service: Service, request: Request) -> Answer {
+    let (context, url) = read_command(request, parse_pipeline_address).await?;
+    context.caller.check_changes_teams()?;
+    context.caller.count_request()?;
+    let (name, text) = service.download(&url).await?;
+    added(&service, name, text).await
+}
+
+/// `POST /v1/pipelines/upload`.
+async fn upload(context: RequestContext, service: Service, request: Request) -> Answer {
+    context.caller.check_changes_teams()?;
+    let (parts, body) = request.into_parts();
+    let file = read_file(&context, (&parts.headers, body), TEAM_BYTES_MAX).await?;
+    added(&service, file.name.unwrap_or_default(), file.bytes.to_vec()).await
+}
+
+async fn added(service: &Service, name: String, text: Vec<u8>) -> Answer {
+    let id = blocking(service, move |service| service.add(&name, &text)).await?;
+    Ok(json(pipeline_changed(&id, "the team is served within a second")))
+}
+
+/// `DELETE /v1/pipelines/delete`.
+async fn delete(service: Service, request: Request) -> Answer {
+    let (context, id) = read_command(request, parse_pipeline_name).await?;
+    context.caller.check_changes_teams()?;
+    let deleted = id.clone();
+    blocking(&service, move |service| service.delete(&deleted)).await?;
+    Ok(json(pipeline_changed(&id, "the file stays, with .disabled behind its name")))
+}
+
+/// `GET /v1/{id}/valves`.
+async fn valves(context: RequestContext, service: Service, NamePath(id): NamePath) -> Answer {
+    context.caller.check(&id)?;
+    shown(&service, id).await
+}
+
+/// `GET /v1/{id}/valves/spec`.
+async fn spec(context: RequestContext, service: Service, NamePath(id): NamePath) -> Answer {
+    context.caller.check(&id)?;
+    let valves = blocking(&service, move |service| service.valves(&id)).await?;
+    Ok(json(hob_wire::valves_spec(&valves)))
+}
+
+/// `POST /v1/{id}/valves/update`.
+async fn update(service: Service, NamePath(id): NamePath, request: Request) -> Answer {
+    let (context, changes) = read_command(request, parse_valves).await?;
+    context.caller.check_changes_teams()?;
+    let changed = id.clone();
+    blocking(&service, move |service| service.set_valves(&changed, &changes)).await?;
+    shown(&service, id).await
+}
+
+async fn shown(service: &Service, id: String) -> Answer {
+    let valves = blocking(service, move |service| service.valves(&id)).await?;
+    Ok(json(hob_wire::valves(&valves)))
+}
+
+/// `POST /v1/{id}/filter/inlet`.
+async fn inlet(NamePath(id): NamePath, request: Request) -> Answer {
+    let (context, body) = read_body(request, hob_wire::inlet).await?;
+    context.caller.check(&id)?;
+    Ok(json(body))
+}
+
+/// `POST /v1/{id}/filter/outlet`.
+async fn outlet(NamePath(id): NamePath, request: Request) -> Answer {
+    let (context, body) = read_body(request, hob_wire::outlet).await?;
+    context.caller.check(&id)?;
+    Ok(json(body))
+}
+
+fn json(body: String) -> Response {
+    ([(CONTENT_TYPE, JSON), (CACHE_CONTROL, "no-store")], body).into_response()
+}
