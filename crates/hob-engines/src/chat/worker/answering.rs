@@ -29,7 +29,7 @@ pub(super) struct AnswerPlan {
     pub(super) call_ids: String,
     /// The tokens that penalties count.
     pub(super) history: History,
-    /// Ends an answer that repeats itself. `None` if the request has a token limit.
+    /// Detects an answer that repeats itself, to end it. `None` if the request has a token limit.
     pub(super) repetition: Option<Repetition>,
 }
 
@@ -171,12 +171,23 @@ impl Answering {
         }
         if step.end.is_none() {
             step.tokens.push(token);
-            let repeats = self.plan.repetition.as_mut().is_some_and(|seen| seen.push(token));
-            if self.tokens_left() == 0 || repeats {
+            if self.plan.repetition.as_mut().is_some_and(|seen| seen.push(token)) {
+                self.end_soon();
+            }
+            if self.tokens_left() == 0 {
                 let reason = self.reason_at_the_limit();
                 self.end(reason, step);
             }
         }
+    }
+
+    /// Limits an answer that repeats itself to the tokens that close its format or call. Without these, to no further token.
+    fn end_soon(&mut self) {
+        let is_thinking = self.is_thinking();
+        let held = self.plan.constraint.as_ref().filter(|form| form.holds() && !is_thinking);
+        let rest = held.and_then(Constraint::tokens_to_end).unwrap_or(0);
+        self.plan.tokens_max = self.said + rest;
+        self.plan.repetition = None;
     }
 
     /// Turns text of the answer into events.

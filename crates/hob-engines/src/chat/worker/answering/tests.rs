@@ -164,10 +164,10 @@ fn thinking_leaves_room_for_the_form() {
     assert!(serde_json::from_str::<serde_json::Value>(&answer.text).is_ok(), "{answer:?}");
 }
 
-#[test]
-fn calls_are_reported_with_their_ids_and_arguments() {
-    let tools =
-        [Tool { name: "now".to_owned(), description: None, parameters: None, strict: false }];
+/// A plan whose answer has to call `now`, with these arguments.
+fn caller(tokens_max: u32, parameters: Option<&str>) -> AnswerPlan {
+    let parameters = parameters.map(JsonText::parsed);
+    let tools = [Tool { name: "now".to_owned(), parameters, ..Tool::default() }];
     let tools_wanted = ToolRules {
         tools: &tools,
         choice: &ToolChoice::Required,
@@ -176,12 +176,17 @@ fn calls_are_reported_with_their_ids_and_arguments() {
     };
     let wanted =
         AnswerRules { output: &OutputFormat::Text, strict: true, tools: Some(tools_wanted) };
-    let constraint = constrainer().compile(&wanted, 200).expect("a tool");
+    let constraint = constrainer().compile(&wanted, tokens_max).expect("a tool");
     let dialect = Dialect::of("");
     let offered =
         ToolsOffered { names: vec!["now".to_owned()], delivery: ArgumentDelivery::Streamed };
     let parser = Some(AnswerParser::new(&dialect, false, Some(offered)));
-    let answer = answer_to(AnswerPlan { constraint, parser, ..plan(200) }, "");
+    AnswerPlan { constraint, parser, ..plan(tokens_max) }
+}
+
+#[test]
+fn calls_are_reported_with_their_ids_and_arguments() {
+    let answer = answer_to(caller(200, None), "");
     assert_eq!(answer.calls, [("now".to_owned(), "{}".to_owned())], "{answer:?}");
     assert_eq!(answer.end, Some(FinishReason::ToolCalls));
 }
@@ -209,6 +214,17 @@ fn an_answer_that_goes_round_in_circles_is_ended_unless_it_has_a_limit() {
     let answer = answer_to(guarded, &wish);
     assert_eq!((answer.end, answer.tokens.0), (Some(FinishReason::Length), 522));
     assert_eq!(answer_to(plan(4000), &wish).tokens.0, 4000);
+}
+
+#[test]
+fn a_call_that_goes_round_in_circles_is_closed() {
+    let plan = caller(9000, Some(r#"{"properties":{"a":{"type":"string"}},"required":["a"]}"#));
+    let plan = AnswerPlan { repetition: Some(Repetition::default()), ..plan };
+    let begin = "<tool_call>\n{\"name\": \"now\", \"arguments\": {\"a\":\"";
+    let answer = answer_to(plan, &format!("{begin}{}", "again and ".repeat(500)));
+    assert_eq!(answer.end, Some(FinishReason::ToolCalls), "{answer:?}");
+    let arguments: serde_json::Value = serde_json::from_str(&answer.calls[0].1).expect("JSON");
+    assert_eq!(arguments["a"].as_str().map(str::len), Some(522));
 }
 
 #[test]
