@@ -292,7 +292,10 @@ pub(super) fn pieces<'a>(
 
 fn written(name: &str, form: CallForm) -> String {
     match form {
-        CallForm::Object { .. } => Value::from(name).to_string().trim_matches('"').to_owned(),
+        CallForm::Object { .. } => {
+            let quoted = Value::from(name).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        }
         CallForm::Named { .. } => name.to_owned(),
     }
 }

@@ -34,6 +34,14 @@ impl Default for SchemaLimits {
 
 /// Most JSON readers do not keep integers over 2^53. This is the largest number of only nines below.
 const NUMBER_MAX: i64 = 999_999_999_999_999;
+/// For a schema whose minimum is above [`NUMBER_MAX`]. The compiler counts in integers of 64 bits.
+const INTEGER_MAX: f64 = 9e18;
+/// Takes the place of a bound of 0 that is not included.
+const LEAST_FRACTION: f64 = 1e-15;
+/// Digits that every reader of numbers keeps.
+const NUMBER_DIGITS: i32 = 15;
+/// The compiler's limit for `multipleOf`, which counts in integers of 32 bits.
+const DECIMALS_MAX: i32 = 8;
 
 /// Keywords without an effect on the value.
 const ANNOTATIONS: [&str; 13] = [
@@ -328,14 +336,54 @@ fn allows(schema: &Map<String, Value>, kind: &str) -> bool {
 }
 
 fn bound_number(schema: &mut Map<String, Value>) {
+    if allows(schema, "number") {
+        exclude_rounded(schema);
+    }
     let limit = NUMBER_MAX as f64;
     let low = bound_of(schema, "minimum", "exclusiveMinimum");
     let high = bound_of(schema, "maximum", "exclusiveMaximum");
-    if low.is_none() && high.is_none_or(|high| high > -limit) {
-        schema.insert("minimum".to_owned(), json!(-NUMBER_MAX));
+    if low.is_none() {
+        schema.insert("minimum".to_owned(), bound_beyond(high.map(|high| -high), -limit));
     }
-    if high.is_none() && low.is_none_or(|low| low < limit) {
-        schema.insert("maximum".to_owned(), json!(NUMBER_MAX));
+    if high.is_none() {
+        schema.insert("maximum".to_owned(), bound_beyond(low, limit));
+    }
+}
+
+/// The missing bound of a number: `limit`, or further away if the other bound is beyond it.
+fn bound_beyond(other: Option<f64>, limit: f64) -> Value {
+    let other = other.filter(|other| *other >= limit.abs());
+    match other {
+        Some(other) => json!((other * 10.0).min(INTEGER_MAX.max(other)) * limit.signum()),
+        None => json!(limit as i64),
+    }
+}
+
+/// Keeps numbers that readers round to an exclusive bound, such as 0.99999999999999999999, from being written.
+fn exclude_rounded(schema: &mut Map<String, Value>) {
+    let number = |schema: &Map<String, Value>, name| schema.get(name).and_then(Value::as_f64);
+    let low = number(schema, "exclusiveMinimum");
+    let high = number(schema, "exclusiveMaximum");
+    // The nearest number that is further from 0 is included instead.
+    let above = |bound: f64| if bound == 0.0 { LEAST_FRACTION } else { bound.next_up() };
+    if let Some(low) = low.filter(|low| *low >= 0.0).map(above) {
+        schema.remove("exclusiveMinimum");
+        let low = number(schema, "minimum").map_or(low, |other| other.max(low));
+        schema.insert("minimum".to_owned(), json!(low));
+    }
+    if let Some(high) = high.filter(|high| *high <= 0.0).map(|high| -above(-high)) {
+        schema.remove("exclusiveMaximum");
+        let high = number(schema, "maximum").map_or(high, |other| other.min(high));
+        schema.insert("maximum".to_owned(), json!(high));
+    }
+    // Towards 0, the compiler would forbid 0.9 with a maximum of 0.9999999999999999. So the digits are limited.
+    let outer = [low.filter(|low| *low < 0.0), high.filter(|high| *high > 0.0)];
+    if let Some(bound) = outer.into_iter().flatten().map(f64::abs).reduce(f64::max)
+        && !schema.contains_key("multipleOf")
+    {
+        let whole = bound.log10().floor().max(0.0) as i32 + 1;
+        let decimals = (NUMBER_DIGITS - whole).clamp(0, DECIMALS_MAX);
+        schema.insert("multipleOf".to_owned(), json!(10f64.powi(decimals).recip()));
     }
 }
 

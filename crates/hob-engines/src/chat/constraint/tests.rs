@@ -221,6 +221,36 @@ fn a_budget_below_the_shortest_answer_is_refused_with_both_numbers() {
 }
 
 #[test]
+fn numbers_are_within_their_bounds_also_when_a_reader_rounds_them() {
+    let between = json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 });
+    let below = json!({ "type": "number", "minimum": -0.25, "exclusiveMaximum": 0 });
+    let nanoseconds = json!({ "type": "integer", "minimum": 2_000_000_000_000_000i64 });
+    let long_ago = json!({ "type": "integer", "maximum": -2_000_000_000_000_000i64 });
+    for (value, text, is_taken) in [
+        (&between, "0.5", true),
+        (&between, "0.9", true),
+        (&between, "0.99999999", true),
+        (&between, "0.00000001", true),
+        (&between, "0", false),
+        (&between, "1", false),
+        (&between, "0.99999999999999999999", false),
+        (&between, "0.00000000000000000001", false),
+        (&below, "-0.25", true),
+        (&below, "-0", false),
+        (&nanoseconds, "2000000000000001", true),
+        (&nanoseconds, "200000000000000000000000", false),
+        (&long_ago, "-2000000000000001", true),
+        (&long_ago, "-200000000000000000000000", false),
+    ] {
+        let mut constraint = compiled(&schema(value), 100).unwrap();
+        let tokens = constraint.vocabulary.tokenize_greedily(text.as_bytes());
+        let mut tokens = tokens.into_iter();
+        let is_whole = tokens.all(|token| constraint.accept(token, 100) == Ok(Accepted::Taken));
+        assert_eq!(is_whole && constraint.may_end().unwrap(), is_taken, "{value}: {text}");
+    }
+}
+
+#[test]
 fn what_cannot_be_enforced_is_refused_by_name() {
     let field = "response_format";
     let refused = |value: Value| compiled(&schema(&value), 100).unwrap_err();
@@ -229,6 +259,9 @@ fn what_cannot_be_enforced_is_refused_by_name() {
     assert_eq!(refused(json!({ "not": { "type": "null" } })), keyword("schema", "not"));
     let deep = json!({ "properties": { "a": { "items": { "uniqueItems": true } } } });
     assert_eq!(refused(deep), keyword("schema.properties.a.items", "uniqueItems"));
+    // Both members could get the same name.
+    let two = json!({ "type": "object", "minProperties": 2 });
+    assert_eq!(refused(two), keyword("schema", "minProperties"));
     assert_eq!(refused(json!(false)), ConstraintError::NothingValid { field });
     assert_eq!(refused(json!(3)), ConstraintError::NotASchema { field });
     let overlapping = json!({ "oneOf": [{ "type": "integer" }, { "type": "number" }] });

@@ -58,8 +58,12 @@ impl Sieve<'_> {
     fn schema(&mut self, schema: &Value) -> Value {
         let Value::Object(members) = schema else { return schema.clone() };
         let mut sifted = Map::new();
+        let required = members.get("required").and_then(Value::as_array).map_or(0, Vec::len);
         for (name, value) in members {
-            if let Some((name, value)) = self.keyword(name, value) {
+            // Two members may get one name, so only one is certain in addition to the required ones.
+            if name == "minProperties" && value.as_u64().is_some_and(|n| n > required as u64 + 1) {
+                self.take_out("minProperties");
+            } else if let Some((name, value)) = self.keyword(name, value) {
                 sifted.entry(name).or_insert(value);
             }
         }
