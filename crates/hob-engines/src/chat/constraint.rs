@@ -111,7 +111,7 @@ impl ConstraintError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     Taken,
-    /// With this token, the answer could not end within its limit. Only the mask changed: it now forbids the token, so the
+    /// With this token, the answer could not end within its limit, or is nested too deeply. Only the mask changed: it now forbids the token, so the
     /// caller chooses another one.
     Refused,
 }
@@ -122,6 +122,8 @@ pub struct Constraint {
     matcher: Matcher,
     closer: Closer,
     context: Context,
+    /// Lists and objects that may be open at once.
+    depth_max: u32,
     phase: Phase,
     /// The tokens that close the answer from here. `None` if no end is known.
     end: Option<Vec<u32>>,
@@ -225,7 +227,9 @@ impl Constraint {
         }
         matching::consume(&mut self.matcher, &[token])?;
         let context = self.context.after(self.vocabulary.text(token));
-        if !self.move_end(token, context, left)? {
+        let is_way_out = self.end.as_ref().is_some_and(|end| end.first() == Some(&token));
+        let is_too_deep = context.depth > self.depth_max && !is_way_out;
+        if is_too_deep || !self.move_end(token, context, left)? {
             matching::undo(&mut self.matcher, 1)?;
             return Ok(Accepted::Refused);
         }

@@ -22,6 +22,9 @@ use super::{Constraint, ConstraintError, Phase, SchemaLimits, Vocabulary};
 /// Maximum number of cached grammars.
 const CACHED_GRAMMARS_MAX: usize = 32;
 
+/// Open lists and objects of an answer. Readers of JSON allow 128 or more, with those around the arguments of a call.
+const DEPTH_MAX: u32 = 100;
+
 /// Stack of the compiling thread. Only the used part takes memory, until the thread ends.
 const STACK_BYTES: usize = 256 << 20;
 
@@ -137,6 +140,7 @@ impl Constrainer {
             matcher: kept.matcher,
             closer: kept.closer,
             context: Context::default(),
+            depth_max: if kept.plan.is_json() { DEPTH_MAX } else { u32::MAX },
             phase,
             end,
             refused: Vec::new(),

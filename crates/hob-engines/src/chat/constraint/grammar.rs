@@ -66,6 +66,14 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Whether the answer is JSON, or contains it.
+    pub(super) fn is_json(&self) -> bool {
+        [Some(&self.lark), self.output.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|it| it.contains("%json"))
+    }
+
     pub(super) fn grammar(&self) -> TopLevelGrammar {
         let mut grammar = TopLevelGrammar::from_lark(self.lark.clone());
         if let Some(output) = &self.output {

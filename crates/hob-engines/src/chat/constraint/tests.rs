@@ -152,6 +152,14 @@ fn say(constraint: &mut Constraint, text: &str, left: u32) -> Vec<Accepted> {
     tokens.into_iter().map(|token| constraint.accept(token, left).unwrap()).collect()
 }
 
+/// Whether `text` is a whole answer of the schema.
+fn takes(value: &Value, text: &str) -> bool {
+    let mut constraint = compiled(&schema(value), 100).unwrap();
+    let mut tokens = constraint.vocabulary.tokenize_greedily(text.as_bytes()).into_iter();
+    tokens.all(|token| constraint.accept(token, 100) == Ok(Accepted::Taken))
+        && constraint.may_end().unwrap()
+}
+
 /// The end that the constraint itself would take.
 fn closed(constraint: &mut Constraint) -> String {
     let mut text = Vec::new();
@@ -242,12 +250,25 @@ fn numbers_are_within_their_bounds_also_when_a_reader_rounds_them() {
         (&long_ago, "-2000000000000001", true),
         (&long_ago, "-200000000000000000000000", false),
     ] {
-        let mut constraint = compiled(&schema(value), 100).unwrap();
-        let tokens = constraint.vocabulary.tokenize_greedily(text.as_bytes());
-        let mut tokens = tokens.into_iter();
-        let is_whole = tokens.all(|token| constraint.accept(token, 100) == Ok(Accepted::Taken));
-        assert_eq!(is_whole && constraint.may_end().unwrap(), is_taken, "{value}: {text}");
+        assert_eq!(takes(value, text), is_taken, "{value}: {text}");
     }
+}
+
+#[test]
+fn hosts_have_names_that_exist() {
+    let host = json!({ "type": "string", "format": "hostname" });
+    let label = |chars: usize| format!("\"{}\"", "a".repeat(chars));
+    assert!(takes(&host, r#""a-b.example.org""#) && takes(&host, &label(63)));
+    assert!(!takes(&host, r#""a--b""#) && !takes(&host, &label(64)));
+}
+
+#[test]
+fn an_answer_is_not_nested_deeper_than_readers_allow() {
+    let mut constraint = compiled(&schema(&json!({ "type": "array" })), 2_000).unwrap();
+    let open = u32::from(b'[');
+    let mut accepted = (0..200).map(|_| constraint.accept(open, 2_000).unwrap());
+    assert_eq!(accepted.position(|accepted| accepted == Accepted::Refused), Some(100));
+    assert_eq!(closed(&mut constraint), "]".repeat(100));
 }
 
 #[test]

@@ -12,13 +12,13 @@ pub(super) enum Quoting {
 }
 
 impl Quoting {
-    fn after(self, text: &[u8]) -> Quoting {
-        text.iter().fold(self, |quoting, byte| match (quoting, byte) {
+    fn after(self, byte: u8) -> Quoting {
+        match (self, byte) {
             (Quoting::Outside, b'"') | (Quoting::Escaped, _) => Quoting::Inside,
             (Quoting::Inside, b'"') | (Quoting::Outside, _) => Quoting::Outside,
             (Quoting::Inside, b'\\') => Quoting::Escaped,
             (Quoting::Inside, _) => Quoting::Inside,
-        })
+        }
     }
 }
 
@@ -28,11 +28,22 @@ pub(in crate::chat::constraint) struct Context {
     pub(super) quoting: Quoting,
     /// The last byte that is not a space. A place is identified by it and by the possible continuations.
     pub(super) last: u8,
+    /// Open lists and objects.
+    pub(in crate::chat::constraint) depth: u32,
 }
 
 impl Context {
     pub(in crate::chat::constraint) fn after(self, text: &[u8]) -> Context {
-        let last = text.iter().rev().find(|byte| **byte != b' ').copied();
-        Context { quoting: self.quoting.after(text), last: last.unwrap_or(self.last) }
+        let mut next = self;
+        for &byte in text {
+            match (next.quoting, byte) {
+                (Quoting::Outside, b'{' | b'[') => next.depth += 1,
+                (Quoting::Outside, b'}' | b']') => next.depth = next.depth.saturating_sub(1),
+                _ => {}
+            }
+            next.quoting = next.quoting.after(byte);
+            next.last = if byte == b' ' { next.last } else { byte };
+        }
+        next
     }
 }
