@@ -110,6 +110,10 @@ test-site-in-%: page-ready
 test-clients: test-build ## test with official clients: openai (Python, JavaScript), ollama
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/run
 
+.PHONY: test-calls
+test-calls: models ## check 10,000 tool calls of models with random weights; takes minutes
+	HOB_TEST_CALLS=10000 cargo test --locked --workspace --lib random_calls -- --nocapture
+
 .PHONY: test-open-webui
 test-open-webui: test-build ## test hob with a real Open WebUI in Chromium; not part of `make test`, because it installs 2 GB
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/open-webui/run

@@ -200,4 +200,6 @@ fn serve(
 }
 
 #[cfg(test)]
+mod random_calls;
+#[cfg(test)]
 mod tests;
