@@ -336,10 +336,13 @@ fn allows(schema: &Map<String, Value>, kind: &str) -> bool {
 }
 
 fn bound_number(schema: &mut Map<String, Value>) {
+    // Readers keep the decimals of a multiple only if there are few digits before them.
+    let step = schema.get("multipleOf").and_then(Value::as_f64).unwrap_or(1.0).to_string();
+    let decimals = step.split_once('.').map_or(0, |(_, decimals)| decimals.len().min(14));
     if allows(schema, "number") {
         exclude_rounded(schema);
     }
-    let limit = NUMBER_MAX as f64;
+    let limit = (NUMBER_MAX / 10i64.pow(decimals as u32)) as f64;
     let low = bound_of(schema, "minimum", "exclusiveMinimum");
     let high = bound_of(schema, "maximum", "exclusiveMaximum");
     if low.is_none() {

@@ -232,6 +232,7 @@ fn a_budget_below_the_shortest_answer_is_refused_with_both_numbers() {
 fn numbers_are_within_their_bounds_also_when_a_reader_rounds_them() {
     let between = json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 });
     let below = json!({ "type": "number", "minimum": -0.25, "exclusiveMaximum": 0 });
+    let quarters = json!({ "type": "number", "multipleOf": 0.25 });
     let nanoseconds = json!({ "type": "integer", "minimum": 2_000_000_000_000_000i64 });
     let long_ago = json!({ "type": "integer", "maximum": -2_000_000_000_000_000i64 });
     for (value, text, is_taken) in [
@@ -245,6 +246,8 @@ fn numbers_are_within_their_bounds_also_when_a_reader_rounds_them() {
         (&between, "0.00000000000000000001", false),
         (&below, "-0.25", true),
         (&below, "-0", false),
+        (&quarters, "999999999999.75", true),
+        (&quarters, "777777777777777.75", false),
         (&nanoseconds, "2000000000000001", true),
         (&nanoseconds, "200000000000000000000000", false),
         (&long_ago, "-2000000000000001", true),
