@@ -200,6 +200,4 @@ fn serve(
 }
 
 #[cfg(test)]
-mod random_calls;
-#[cfg(test)]
 mod tests;

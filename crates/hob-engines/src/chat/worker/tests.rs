@@ -1,6 +1,8 @@
 //! The worker's engine over a real socket, with a decoder that only counts: after `a` comes `b`, and
 //! after `z` the end. It also checks that every token is computed once, in its place.
 
+mod random_calls;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

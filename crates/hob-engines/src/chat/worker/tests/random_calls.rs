@@ -16,8 +16,8 @@ use hob_core::chat::{
 use jsonschema::Validator;
 use serde_json::Value;
 
-use super::reading::{Reading, ReadingParts};
-use super::running::Prepared;
+use super::super::reading::{Reading, ReadingParts};
+use super::super::running::Prepared;
 use crate::chat::llama::{Llama, LlamaOptions, WeightStorage};
 use crate::chat::protocol::Refusal;
 use crate::chat::sampler::SamplerDefaults;
@@ -44,17 +44,17 @@ struct Form {
 }
 
 const HERMES_IN_LETTERS: Form =
-    Form { template: include_str!("../template/testdata/templates/smollm2.jinja"), marks: &[] };
+    Form { template: include_str!("../../template/testdata/templates/smollm2.jinja"), marks: &[] };
 const HERMES: Form = Form {
-    template: include_str!("../template/testdata/templates/qwen3.jinja"),
+    template: include_str!("../../template/testdata/templates/qwen3.jinja"),
     marks: &["<think>", "</think>", "<tool_call>", "</tool_call>"],
 };
 const LLAMA3: Form = Form {
-    template: include_str!("../template/testdata/templates/llama3.jinja"),
+    template: include_str!("../../template/testdata/templates/llama3.jinja"),
     marks: &["<|python_tag|>"],
 };
 const MISTRAL_ARRAY: Form = Form {
-    template: include_str!("../template/testdata/templates/mistral-nemo.jinja"),
+    template: include_str!("../../template/testdata/templates/mistral-nemo.jinja"),
     marks: &["[TOOL_CALLS]"],
 };
 const MISTRAL_NAMED: Form = Form {
