@@ -21,7 +21,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Lines of one reading, unless the model asks for fewer.
 const LINES_MAX: usize = 400;
 /// Files that decide what agents may do.
-const PROTECTED: [&str; 2] = ["teams", "hob.toml"];
+pub(super) const PROTECTED: [&str; 2] = ["teams", "hob.toml"];
 
 /// Reads a text file of the workspace.
 #[derive(Debug)]

@@ -10,6 +10,8 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use super::files::PROTECTED;
+
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 /// What commands may read. Home folders, sockets and the rest of `/etc`, where keys and passwords are, are not there.
 pub(super) const READABLE: [&str; 18] = [
@@ -33,8 +35,6 @@ pub(super) const READABLE: [&str; 18] = [
     "/etc/ssl/certs",
 ];
 
-/// What decides about later runs.
-const PROTECTED: [&str; 2] = ["teams", "hob.toml"];
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 const LANG: &str = "C.UTF-8";
 

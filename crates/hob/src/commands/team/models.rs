@@ -1,15 +1,20 @@
 //! The models of a running hob, as agents name them.
 //! A run is a client, so that aliases, fallbacks, keys and the request log work as for any other.
 
+use std::time::Duration;
+
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use hob_agents::{AgentModels, AnswerStream, ModelPrice, Prices};
-use hob_core::ChatRequest;
+use hob_core::{ChatRequest, Trace};
 use serde_json::{Value, json};
 
 use crate::failure::CliResult;
 use crate::remote::{Remote, RemoteModel};
 use crate::teams::tools::ListModels;
+
+/// The silence after which a model may be loading.
+const LOOK_AFTER: Duration = Duration::from_millis(500);
 
 /// The chat models and aliases of a running hob. A name that it does not know means its default chat model, so that the
 /// teams that hob brings work without aliases.
@@ -47,11 +52,16 @@ impl RemoteModels {
         self.names.first().map(String::as_str)
     }
 
-    /// Whether the server has the model in memory now.
-    async fn is_warm(&self, name: &str) -> bool {
+    /// Asks the server once whether a model that is silent is loading, and notes it. Most answers begin earlier, and cost no
+    /// such request.
+    async fn note_loading<T>(&self, name: &str, trace: &Trace) -> T {
+        tokio::time::sleep(LOOK_AFTER).await;
         let models = self.remote.models().await.unwrap_or_default();
         let is_cold = |model: &RemoteModel| matches!(&*model.hob.state, "cold" | "loading");
-        !models.iter().any(|model| model.id == name && is_cold(model))
+        if models.iter().any(|model| model.id == name && is_cold(model)) {
+            trace.note(|data| data.is_warm = Some(false));
+        }
+        std::future::pending().await
     }
 }
 
@@ -64,9 +74,12 @@ impl AgentModels for RemoteModels {
         async move {
             let is_unknown = !self.unknown(&[name]).is_empty();
             let model = if is_unknown { self.default_name().unwrap_or(name) } else { name };
-            request.trace.asking(model, self.is_warm(model).await);
-            let answer =
-                self.remote.chat(model, &request).await.map_err(|failure| failure.sentence)?;
+            request.trace.asking(model, true);
+            let answer = tokio::select! {
+                answer = self.remote.chat(model, &request) => answer,
+                never = self.note_loading(model, &request.trace) => never,
+            };
+            let answer = answer.map_err(|failure| failure.sentence)?;
             Ok(answer.map(|event| event.map_err(|failure| failure.sentence)).boxed())
         }
         .boxed()
