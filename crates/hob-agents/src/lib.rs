@@ -7,6 +7,9 @@ mod call_name;
 mod command;
 mod driver;
 mod event;
+#[cfg(test)]
+#[path = "../../hob-models/tests/sources/executable.rs"]
+mod executable;
 mod machine;
 mod policy;
 mod price;

@@ -13,6 +13,9 @@ mod commands;
 mod config;
 mod convert;
 mod descriptors;
+#[cfg(test)]
+#[path = "../../hob-models/tests/sources/executable.rs"]
+mod executable;
 mod failure;
 mod finding;
 mod folders;

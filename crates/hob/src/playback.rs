@@ -236,14 +236,11 @@ fn stopped(name: &str, status: io::Result<ExitStatus>) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
+    use crate::executable::write_executable;
 
     fn fake(folder: &Path, name: &str, script: &str) {
-        let program = folder.join(name);
-        fs_err::write(&program, format!("#!/bin/sh\n{script}\n")).expect("a program");
-        fs_err::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("a mode");
+        write_executable(&folder.join(name), &format!("#!/bin/sh\n{script}\n"));
     }
 
     async fn play(folder: &Path) -> CliResult<()> {

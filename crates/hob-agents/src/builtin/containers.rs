@@ -146,12 +146,12 @@ impl AgentTool for ContainerRun {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     use serde_json::json;
 
     use super::*;
+    use crate::executable::write_executable;
 
     /// A program that has the container `web`, and shows the arguments of a command.
     const ENGINE: &str = r#"#!/bin/sh
@@ -163,8 +163,7 @@ esac
 
     fn engine(folder: &Path, name: &str) -> PathBuf {
         let path = folder.join(name);
-        std::fs::write(&path, ENGINE).expect("a file");
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a mode");
+        write_executable(&path, ENGINE);
         path
     }
 

@@ -4,6 +4,7 @@ use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, Spread, new_id};
 use hob_bench::terms::Metric;
 
+use crate::executable::write_executable;
 use crate::{User, names, stderr, stdout};
 
 /// On a machine that is too busy to measure, records say so, and are there all the same.
@@ -281,15 +282,13 @@ fn measured_mock(verb: &str, script: &str, more: &[&str]) -> (User, Vec<String>)
 #[cfg(unix)]
 #[test]
 fn what_a_card_gives_to_a_server_is_in_its_record() {
-    use std::os::unix::fs::PermissionsExt as _;
-
     let (user, args) =
         measured_mock("llm", "ttft_ms=5,itl_ms=1,tokens=8", &["--shape", "quick_word", "--json"]);
-    let driver = user.write(
-        "nvidia-smi",
+    let driver = user.path("work").join("nvidia-smi");
+    write_executable(
+        &driver,
         "#!/bin/sh\nif [ -e asked ]; then echo '3500, 8188'; else echo '500, 8188'; touch asked; fi\n",
     );
-    std::fs::set_permissions(&driver, std::fs::Permissions::from_mode(0o755)).expect("a program");
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let folder = driver.parent().expect("a folder").display();
     let path = format!("{folder}:/usr/bin:/bin");

@@ -8,6 +8,8 @@ mod chat_real_model;
 mod client_requests;
 mod config;
 mod endurance;
+#[path = "../../../hob-models/tests/sources/executable.rs"]
+mod executable;
 mod fit;
 mod gateway;
 mod gateway_reports;

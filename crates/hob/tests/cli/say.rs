@@ -3,7 +3,6 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
@@ -13,6 +12,7 @@ use hob_server::{KeyDigest, KeyOptions, ServerOptions, serve};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
+use crate::executable::write_executable;
 use crate::{User, names, stderr, stdout};
 
 const SAMPLES: usize = 24_000;
@@ -77,9 +77,7 @@ fn the_first_installed_player_hears_it_all() {
     let (_server, address) = server(vec![spoken()], None);
     let player = user.path("programs").join("aplay");
     let heard = user.path("heard");
-    let script = format!("#!/bin/sh\n/bin/cat > {}\n", heard.display());
-    std::fs::write(&player, script).expect("a program");
-    std::fs::set_permissions(&player, PermissionsExt::from_mode(0o755)).expect("a mode");
+    write_executable(&player, &format!("#!/bin/sh\n/bin/cat > {}\n", heard.display()));
     let said = user.hob(&["say", "--play", "--server", &address.to_string(), "Hello."]).assert();
     let said = stderr(&said.success());
     assert!(!said.contains("RTF"), "a player set the pace: {said}");

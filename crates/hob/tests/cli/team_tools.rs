@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
+use crate::executable::write_executable;
 use crate::team::TeamUser;
 use crate::{User, stderr, stdout};
 
@@ -61,9 +61,7 @@ env = ["DOCS_INDEX"]
 "#;
 
 fn program(user: &User, name: &str, text: &str) {
-    let path = user.path("programs").join(name);
-    fs::write(&path, text).expect("a file");
-    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a mode");
+    write_executable(&user.path("programs").join(name), text);
 }
 
 /// A team with the server in shell. Each call is a tool with its arguments, and a part of its output.

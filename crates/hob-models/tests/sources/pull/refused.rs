@@ -16,7 +16,7 @@ fn failures(stage: &Stage, part: &str) -> Vec<FetchError> {
     let error = stage.pull().expect_err("refused");
     assert!(error.hint().is_some_and(|hint| hint.contains("--from")));
     let PullError::NoSource { name, part: of, failures } = error else { panic!("{error}") };
-    assert_eq!((&*name, &*of), (NAME, part));
+    assert_eq!((&*name, &*of), (NAME, part), "{failures:?}");
     assert!(matches!(stage.store.find(NAME), Err(StoreError::Missing { .. })));
     failures.into_iter().map(|failure| failure.error).collect()
 }

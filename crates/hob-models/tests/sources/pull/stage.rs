@@ -2,7 +2,6 @@
 //! `pip`, `uv` and `npm`.
 
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use hob_models::{
 };
 use tempfile::TempDir;
 
+use crate::executable::write_executable;
 use crate::server::{Manner, Server};
 
 pub(crate) const NAME: &str = "demo";
@@ -83,12 +83,7 @@ impl Stage {
             "#!/bin/sh\nfor last; do :; done\necho {name} \"$last\" >> {calls}\nshelf={}\n{script}\n",
             shelf.display()
         );
-        // Written under another name: a file that is open for writing cannot be started, and another
-        // test's child may have inherited it open.
-        let draft = path.with_extension("draft");
-        std::fs::write(&draft, text).expect("a script");
-        std::fs::set_permissions(&draft, PermissionsExt::from_mode(0o755)).expect("a mode");
-        std::fs::rename(&draft, &path).expect("a script");
+        write_executable(&path, &text);
         path
     }
 
