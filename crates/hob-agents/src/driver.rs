@@ -6,12 +6,12 @@ mod watchdog;
 use std::fmt;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
+use futures::stream::{BoxStream, FuturesUnordered};
 use hob_core::chat::{ChatEvent, ChatRequest, JsonText, ToolCall};
 use tokio::time::timeout;
 
@@ -21,7 +21,7 @@ use self::watchdog::{FirstWait, LOOK_EVERY};
 use crate::event::{DeltaKind, EventKind, RunEvent};
 use crate::machine::{Effect, Input, ModelAnswer, Now, request_of, step};
 use crate::price::ModelPrice;
-use crate::state::{Pending, RunState, TeamRunStatus};
+use crate::state::{RunState, TeamRunStatus};
 use crate::store::StoredRun;
 use crate::tool::{AgentTool, ToolOutput, ToolSource, ToolSpec};
 
@@ -44,6 +44,12 @@ pub trait AgentModels: Send + Sync {
         name: &'m str,
         request: ChatRequest,
     ) -> BoxFuture<'m, Result<AnswerStream, String>>;
+
+    /// Whether another machine answers for this name, so that several agents can ask it at the same time. Models of this
+    /// machine share its processor.
+    fn is_remote(&self, _name: &str) -> bool {
+        false
+    }
 
     /// The price of the model that answered, such as `openai/gpt-4o`. Models of this machine have none.
     fn price(&self, _target: &str) -> Option<ModelPrice> {
@@ -89,114 +95,170 @@ impl Driver<'_> {
     /// # Errors
     /// The run could not be stored.
     pub async fn drive(&self, state: &mut RunState) -> io::Result<TeamRunStatus> {
+        let models = state.team.models().into_iter();
+        let remote = models.filter(|model| self.models.is_remote(model)).map(str::to_owned);
+        state.remote_models = remote.collect();
         let mut tools = OpenTools::default();
         tools.add(self.tools.to_vec());
-        let mut last = Instant::now();
-        let mut input = Input::Start;
-        if state.seq > 0 {
-            // Agents that wait may have calls left, and the machine checks these before it asks a model.
-            let waiting: Vec<String> =
-                state.stack.iter().map(|frame| frame.agent.clone()).collect();
-            for agent in waiting {
-                self.open_tools(state, &agent, &mut tools).await?;
+        let work = Work {
+            driver: self,
+            run: Mutex::new(Present { state, last: Instant::now() }),
+            tools: Mutex::new(tools),
+        };
+        work.open_waiting().await?;
+        let mut at_work = FuturesUnordered::new();
+        let mut input = Some(Input::Start);
+        loop {
+            if let Some(input) = input.take() {
+                at_work.extend(
+                    work.take_step(input)?.into_iter().map(|action| work.carry_out(action)),
+                );
+            }
+            match at_work.next().await {
+                Some(next) => input = next?,
+                None => return Ok(work.present().state.status),
             }
         }
-        loop {
-            let now = Now { unix_ms: unix_ms(), since_s: last.elapsed().as_secs_f64() };
-            last = Instant::now();
-            let action = self.take_step(state, &tools.specs, (input, now))?;
-            input = match action {
-                Some(Effect::CallModel { id, model, request }) => {
-                    let agent = state.stack.last().map(|frame| frame.agent.clone());
-                    let agent = agent.unwrap_or_default();
-                    let is_more = self.open_tools(state, &agent, &mut tools).await?;
-                    let more = is_more.then(|| request_of(state, &tools.specs)).flatten();
-                    match self.answer(state, &model, more.unwrap_or(*request)).await {
-                        Ok(answer) => Input::ModelAnswered { id, answer },
-                        Err(NoAnswer::Failed(error)) => Input::ModelFailed { id, error },
-                        Err(NoAnswer::NotStored(error)) => return Err(error),
-                    }
+    }
+}
+
+/// A run at work. Its branches wait at the same time, and none holds a lock while it waits.
+struct Work<'w> {
+    driver: &'w Driver<'w>,
+    run: Mutex<Present<'w>>,
+    tools: Mutex<OpenTools>,
+}
+
+struct Present<'w> {
+    state: &'w mut RunState,
+    /// When the run took its last step.
+    last: Instant,
+}
+
+impl<'w> Work<'w> {
+    fn present(&self) -> MutexGuard<'_, Present<'w>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tools(&self) -> MutexGuard<'_, OpenTools> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the tools of a run that goes on: agents that wait may have calls left, and the machine checks these before it
+    /// asks a model.
+    async fn open_waiting(&self) -> io::Result<()> {
+        let waiting: Vec<String> = {
+            let state = &self.present().state;
+            let frames = state.branches.iter().flat_map(|branch| &branch.frames);
+            let frames = state.stack.iter().chain(frames).filter(|_| state.seq > 0);
+            frames.map(|frame| frame.agent.clone()).collect()
+        };
+        for agent in waiting {
+            self.open_tools(&agent, None).await?;
+        }
+        Ok(())
+    }
+
+    /// Does what a step asks for. Gives no input if the run waits for a person who cannot be asked now.
+    async fn carry_out(&self, action: Action) -> io::Result<Option<Input>> {
+        match action.effect {
+            Effect::CallModel { id, model, request } => {
+                let is_more = self.open_tools(&action.agent, Some(id)).await?;
+                let more = is_more
+                    .then(|| request_of(self.present().state, &self.tools().specs, id))
+                    .flatten();
+                let call = Call { id, model, agent: action.agent, depth: action.depth };
+                match self.answer(&call, more.unwrap_or(*request)).await {
+                    Ok(answer) => Ok(Some(Input::ModelAnswered { id, answer })),
+                    Err(NoAnswer::Failed(error)) => Ok(Some(Input::ModelFailed { id, error })),
+                    Err(NoAnswer::NotStored(error)) => Err(error),
                 }
-                Some(Effect::RunTool { call }) => tools.run(call).await,
-                Some(Effect::Ask { approval }) => {
-                    let Some(is_approved) = self.ask(state).await else { return Ok(state.status) };
-                    // A person's time does not count against the budget.
-                    last = Instant::now();
-                    Input::Resolved { approval, is_approved }
-                }
-                Some(Effect::Finish | Effect::Emit(_)) | None => return Ok(state.status),
-            };
+            }
+            Effect::RunTool { id, call } => {
+                let output = self.run_tool(&call).await;
+                Ok(Some(Input::ToolEnded { id, output }))
+            }
+            Effect::Ask { approval, call, reason } => {
+                let decision = self.driver.host.ask(&call, &reason).await;
+                // A person's time does not count against the budget.
+                self.present().last = Instant::now();
+                Ok(decision.map(|is_approved| Input::Resolved { approval, is_approved }))
+            }
+            Effect::Finish | Effect::Emit(_) => Ok(None),
         }
     }
 
     /// Opens the tools of an agent, and stores what is missing. True: there are more tools than before.
-    async fn open_tools(
-        &self,
-        state: &mut RunState,
-        agent: &str,
-        tools: &mut OpenTools,
-    ) -> io::Result<bool> {
-        let Some(agent) = state.team.agent(agent) else { return Ok(false) };
-        let opened = self.source.open(agent).await;
+    async fn open_tools(&self, agent: &str, id: Option<u64>) -> io::Result<bool> {
+        let agent = self.present().state.team.agent(agent).cloned();
+        let Some(agent) = agent else { return Ok(false) };
+        let opened = self.driver.source.open(&agent).await;
         for note in opened.notes {
-            self.note(state, EventKind::ToolsMissing { note })?;
+            self.note(id, EventKind::ToolsMissing { note })?;
         }
         let is_more = !opened.tools.is_empty();
-        tools.add(opened.tools);
+        self.tools().add(opened.tools);
         Ok(is_more)
     }
 
-    /// One step, stored and shown. Gives its action: the machine asks for one thing at a time.
-    fn take_step(
-        &self,
-        state: &mut RunState,
-        specs: &[ToolSpec],
-        (input, now): (Input, Now),
-    ) -> io::Result<Option<Effect>> {
-        let has_ended =
-            matches!(&state.pending, Pending::Tool { call } if has_side_effect(specs, call));
-        let (mut events, mut action) = (Vec::new(), None);
-        for effect in step(state, specs, input, now) {
-            match effect {
-                Effect::Emit(event) => events.push(event),
-                other => action = Some(other),
-            }
+    async fn run_tool(&self, call: &ToolCall) -> ToolOutput {
+        let tool = self.tools().find(&call.name);
+        match (tool, serde_json::from_str(call.arguments.as_str())) {
+            (Some(tool), Ok(arguments)) => tool.call(arguments).await,
+            _ => ToolOutput::error(format!("there is no tool '{}'", call.name)),
         }
-        let must_sync = match &action {
-            Some(Effect::CallModel { .. }) => has_ended,
-            Some(Effect::RunTool { call }) => has_ended || has_side_effect(specs, call),
-            None => false,
-            _ => true,
-        };
-        self.host.store(state, &events, must_sync)?;
-        events.iter().for_each(|event| self.host.show(event));
-        Ok(action)
     }
 
-    async fn ask(&self, state: &RunState) -> Option<bool> {
-        let Pending::Approval { call, reason, .. } = &state.pending else { return None };
-        self.host.ask(call, reason).await
+    /// One step, stored and shown. Gives what it asks for.
+    fn take_step(&self, input: Input) -> io::Result<Vec<Action>> {
+        let mut present = self.present();
+        let since_s = present.last.elapsed().as_secs_f64();
+        present.last = Instant::now();
+        self.step(present.state, input, since_s)
     }
 
     /// Stores and shows what the driver saw.
-    fn note(&self, state: &mut RunState, what: EventKind) -> io::Result<()> {
-        let now = Now { unix_ms: unix_ms(), since_s: 0.0 };
-        self.take_step(state, &[], (Input::Noted(what), now)).map(|_| ())
+    fn note(&self, id: Option<u64>, what: EventKind) -> io::Result<()> {
+        self.step(self.present().state, Input::Noted { id, what }, 0.0).map(|_| ())
     }
 
-    async fn answer(
-        &self,
-        state: &mut RunState,
-        name: &str,
-        request: ChatRequest,
-    ) -> Result<ModelAnswer, NoAnswer> {
-        let begun = Instant::now();
+    fn step(&self, state: &mut RunState, input: Input, since_s: f64) -> io::Result<Vec<Action>> {
+        let tools = self.tools();
+        let specs = &tools.specs;
+        let has_ended = match &input {
+            Input::ToolEnded { id, .. } => {
+                state.tool_call(*id).is_some_and(|call| has_side_effect(specs, call))
+            }
+            _ => false,
+        };
+        let (mut events, mut actions) = (Vec::new(), Vec::new());
+        for effect in step(state, specs, input, Now { unix_ms: unix_ms(), since_s }) {
+            match effect {
+                Effect::Emit(event) => events.push(event),
+                effect => {
+                    // The event before an action is that of its agent.
+                    let (agent, depth) = match events.last() {
+                        Some(RunEvent { agent: Some(agent), depth, .. }) => (agent.clone(), *depth),
+                        _ => (String::new(), 0),
+                    };
+                    actions.push(Action { effect, agent, depth });
+                }
+            }
+        }
+        let must_sync = has_ended || actions.iter().any(|action| action.must_sync(specs));
+        self.driver.host.store(state, &events, must_sync)?;
+        events.iter().for_each(|event| self.driver.host.show(event));
+        Ok(actions)
+    }
+
+    async fn answer(&self, call: &Call, request: ChatRequest) -> Result<ModelAnswer, NoAnswer> {
+        let (begun, name) = (Instant::now(), &*call.model);
         let trace = request.trace.clone();
-        let idle = self.watchdog.idle;
+        let idle = self.driver.watchdog.idle;
         let mut wait = FirstWait::new(name, &request);
-        let starting = self.models.chat(name, request);
-        let mut stream = self.first(state, &mut wait, starting).await??;
-        let mut next = self.first(state, &mut wait, stream.next()).await?;
+        let starting = self.driver.models.chat(name, request);
+        let mut stream = self.first(call, &mut wait, starting).await??;
+        let mut next = self.first(call, &mut wait, stream.next()).await?;
         let mut collected = Collected::default();
         loop {
             let event = next.ok_or_else(|| "the answer was cut off".to_owned())??;
@@ -204,16 +266,17 @@ impl Driver<'_> {
             if !std::mem::replace(&mut collected.has_begun, true) {
                 for attempt in trace.snapshot().failed {
                     let (from, reason) = (attempt.target, attempt.message);
-                    self.note(state, EventKind::ModelFallback { from, to: target(), reason })?;
+                    let what = EventKind::ModelFallback { from, to: target(), reason };
+                    self.note(Some(call.id), what)?;
                 }
                 let ms = begun.elapsed().as_millis() as u64;
-                self.show(state, EventKind::ModelFirstToken { target: target(), ms });
+                self.show(call, EventKind::ModelFirstToken { target: target(), ms });
             }
             if let ChatEvent::Done(completion) = event {
                 let usage = completion.usage;
                 let (prompt_tokens, answer_tokens) =
                     (u64::from(usage.prompt_tokens), u64::from(usage.completion_tokens));
-                let price = self.models.price(&target());
+                let price = self.driver.models.price(&target());
                 return Ok(ModelAnswer {
                     cost: price.map(|price| price.cost(prompt_tokens, answer_tokens)),
                     ms: begun.elapsed().as_millis() as u64,
@@ -225,7 +288,7 @@ impl Driver<'_> {
                 });
             }
             if let Some((kind, text)) = collected.take(event)? {
-                self.show(state, EventKind::ModelDelta { kind, text });
+                self.show(call, EventKind::ModelDelta { kind, text });
             }
             let late = |_| format!("'{name}' has sent nothing for {} s", idle.as_secs());
             next = timeout(idle, stream.next()).await.map_err(late)?;
@@ -235,7 +298,7 @@ impl Driver<'_> {
     /// Waits for the first sign of a model, and notes when it is loaded.
     async fn first<T>(
         &self,
-        state: &mut RunState,
+        call: &Call,
         wait: &mut FirstWait,
         coming: impl Future<Output = T>,
     ) -> Result<T, NoAnswer> {
@@ -244,24 +307,52 @@ impl Driver<'_> {
             if let Ok(come) = timeout(LOOK_EVERY, &mut coming).await {
                 return Ok(come);
             }
-            if let Some(model) = wait.look(&self.watchdog)? {
-                self.note(state, EventKind::ModelLoading { model })?;
+            if let Some(model) = wait.look(&self.driver.watchdog)? {
+                self.note(Some(call.id), EventKind::ModelLoading { model })?;
             }
         }
     }
 
     /// Events that are not stored: they have the number of the last stored one.
-    fn show(&self, state: &RunState, what: EventKind) {
-        self.host.show(&RunEvent {
-            v: state.v,
-            seq: state.seq,
+    fn show(&self, call: &Call, what: EventKind) {
+        let present = self.present();
+        self.driver.host.show(&RunEvent {
+            v: present.state.v,
+            seq: present.state.seq,
             ts: unix_ms(),
-            run_id: state.run_id.clone(),
-            agent: state.stack.last().map(|frame| frame.agent.clone()),
-            depth: state.stack.len().saturating_sub(1),
+            run_id: present.state.run_id.clone(),
+            agent: Some(call.agent.clone()),
+            depth: call.depth,
             what,
         });
     }
+}
+
+/// What a step asks for, and the agent that it is for.
+struct Action {
+    effect: Effect,
+    agent: String,
+    depth: usize,
+}
+
+impl Action {
+    /// Whether its step must be on the disk before it happens.
+    fn must_sync(&self, specs: &[ToolSpec]) -> bool {
+        match &self.effect {
+            Effect::CallModel { .. } => false,
+            Effect::RunTool { call, .. } => has_side_effect(specs, call),
+            _ => true,
+        }
+    }
+}
+
+/// A model that an agent asks.
+struct Call {
+    /// The id in [`Effect::CallModel`].
+    id: u64,
+    model: String,
+    agent: String,
+    depth: usize,
 }
 
 /// Why there is no answer.
@@ -301,13 +392,8 @@ impl OpenTools {
         self.tools.extend(tools);
     }
 
-    async fn run(&self, call: ToolCall) -> Input {
-        let tool = self.tools.iter().find(|tool| tool.spec().name == call.name);
-        let output = match (tool, serde_json::from_str(call.arguments.as_str())) {
-            (Some(tool), Ok(arguments)) => tool.call(arguments).await,
-            _ => ToolOutput::error(format!("there is no tool '{}'", call.name)),
-        };
-        Input::ToolEnded { call_id: call.id, output }
+    fn find(&self, name: &str) -> Option<Arc<dyn AgentTool>> {
+        self.tools.iter().find(|tool| tool.spec().name == name).cloned()
     }
 }
 

@@ -2,6 +2,7 @@
 //! It reads no clock and does no I/O. If the driver stores the state before it carries out the effects, a crash loses
 //! nothing, and no tool with side effects runs twice.
 
+mod branches;
 mod calls;
 mod prompt;
 
@@ -45,11 +46,15 @@ pub enum Input {
         error: String,
     },
     ToolEnded {
-        call_id: String,
+        id: u64,
         output: ToolOutput,
     },
     /// The driver saw something that belongs into the trace and changes nothing else.
-    Noted(EventKind),
+    Noted {
+        /// The call of a model that it is about.
+        id: Option<u64>,
+        what: EventKind,
+    },
     /// A person decided.
     Resolved {
         approval: String,
@@ -73,7 +78,7 @@ pub struct ModelAnswer {
     pub ms: u64,
 }
 
-/// What the driver must do.
+/// What the driver must do. Several effects can be at work at the same time, one for each branch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Store and show this event. Those before a tool call must be on disk before it runs.
@@ -84,11 +89,14 @@ pub enum Effect {
         request: Box<ChatRequest>,
     },
     RunTool {
+        id: u64,
         call: ToolCall,
     },
     /// Ask a person, and then send [`Input::Resolved`].
     Ask {
         approval: String,
+        call: ToolCall,
+        reason: String,
     },
     /// The run has ended; its status and its last event say how.
     Finish,
@@ -107,6 +115,8 @@ impl RunState {
             task,
             stack: vec![root],
             pending: Pending::Nothing,
+            branches: Vec::new(),
+            remote_models: std::collections::BTreeSet::new(),
             used: Used::default(),
             seq: 0,
             status: TeamRunStatus::Running,
@@ -157,25 +167,38 @@ pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) ->
     match input {
         Input::Start => step.start(),
         Input::ModelAnswered { id, answer } => {
-            if step.state.pending == (Pending::Model { id }) {
+            if step.state.focus(|pending| *pending == Pending::Model { id }) {
                 step.model_answered(answer);
             }
         }
         Input::ModelFailed { id, error } => {
-            if step.state.pending == (Pending::Model { id }) {
+            if step.state.focus(|pending| *pending == Pending::Model { id }) {
                 step.model_failed(error);
             }
         }
-        Input::ToolEnded { call_id, output } => step.tool_ended(&call_id, output),
-        Input::Noted(what) => step.emit(what),
+        Input::ToolEnded { id, output } => step.tool_ended(id, output),
+        Input::Noted { id, what } => {
+            if let Some(id) = id {
+                step.state.focus(|pending| *pending == Pending::Model { id });
+            }
+            step.emit(what);
+        }
         Input::Resolved { approval, is_approved } => step.resolved(&approval, is_approved),
         Input::Cancel => step.end(TeamRunStatus::Cancelled, None),
     }
+    step.settle();
     step.effects
 }
 
-/// What the agent that works asks its model.
-pub(crate) fn request_of(state: &RunState, tools: &[ToolSpec]) -> Option<ChatRequest> {
+/// What the agent that waits for this call asks its model, with the tools that are open now.
+pub(crate) fn request_of(state: &mut RunState, tools: &[ToolSpec], id: u64) -> Option<ChatRequest> {
+    state
+        .focus(|pending| *pending == Pending::Model { id })
+        .then(|| present_request(state, tools))?
+}
+
+/// What the agent that acts asks its model.
+fn present_request(state: &RunState, tools: &[ToolSpec]) -> Option<ChatRequest> {
     let frame = state.stack.last()?;
     let is_last = state.exhausted.is_some() || frame.is_last_turn;
     let tools = if is_last { Vec::new() } else { prompt::specs(&state.team, frame, tools) };
@@ -215,16 +238,22 @@ impl Step<'_> {
         } else {
             self.emit(EventKind::RunResumed {});
         }
-        match std::mem::take(&mut self.state.pending) {
-            Pending::Nothing => self.advance(),
-            // The answer was lost, and nothing else was.
-            Pending::Model { .. } => self.call_model(),
-            Pending::Tool { call } => self.resume_tool(call),
-            Pending::Approval { approval, call, reason } => {
-                self.state.pending = Pending::Approval { approval: approval.clone(), call, reason };
-                self.effects.push(Effect::Ask { approval });
+        let branches = self.state.branches.iter().map(|branch| &branch.pending);
+        let waiting: Vec<Pending> =
+            std::iter::once(&self.state.pending).chain(branches).cloned().collect();
+        for pending in waiting {
+            self.state.focus(|own| *own == pending);
+            match pending {
+                // The answer was lost, and nothing else was.
+                Pending::Model { .. } => self.call_model(),
+                Pending::Tool { id, call } => self.resume_tool(id, call),
+                Pending::Approval { approval, call, reason } => {
+                    self.effects.push(Effect::Ask { approval, call, reason });
+                }
+                Pending::Nothing | Pending::Queued { .. } => {}
             }
         }
+        self.advance();
     }
 
     fn emit_agent(&mut self) {
@@ -255,10 +284,15 @@ impl Step<'_> {
 
     /// Makes the calls of the last answer, and then asks the model again.
     fn advance(&mut self) {
-        while self.state.pending == Pending::Nothing && !self.state.status.has_ended() {
+        while !self.state.status.has_ended()
+            && self.state.focus(|pending| *pending == Pending::Nothing)
+        {
             let Some(frame) = self.state.stack.last_mut() else { return };
             match frame.calls.pop_front() {
-                Some(call) => self.make_call(call),
+                Some(call) => {
+                    self.make_call(call);
+                    self.start_branches();
+                }
                 None => self.next_turn(),
             }
         }
@@ -267,6 +301,9 @@ impl Step<'_> {
     fn next_turn(&mut self) {
         if self.state.exhausted.is_none() {
             if let Some((limit, used)) = self.spent_limit() {
+                if self.stop_branch() {
+                    return;
+                }
                 self.exhaust(limit, used);
             } else {
                 self.check_agent_turns();
@@ -312,13 +349,7 @@ impl Step<'_> {
     fn exhaust(&mut self, limit: String, used: String) {
         self.emit(EventKind::BudgetExhausted { limit: limit.clone(), used });
         while self.state.stack.len() > 1 {
-            let agent =
-                self.state.stack.last().map(|frame| frame.agent.clone()).unwrap_or_default();
-            let said = self.state.last_texts.get(&agent).cloned().unwrap_or_default();
-            self.return_to_caller(
-                &format!("[stopped, because the budget of the run is used up] {said}"),
-                true,
-            );
+            self.stop_agent();
         }
         self.state.pending = Pending::Nothing;
         if let Some(root) = self.state.stack.last_mut() {
@@ -328,6 +359,16 @@ impl Step<'_> {
             root.messages.push(prompt::last_answer(&limit));
         }
         self.state.exhausted = Some(limit);
+    }
+
+    /// Its caller reads what it has said so far.
+    fn stop_agent(&mut self) {
+        let Some(frame) = self.state.stack.last() else { return };
+        let said = self.state.last_texts.get(&frame.agent).cloned().unwrap_or_default();
+        self.return_to_caller(
+            &format!("[stopped, because the budget of the run is used up] {said}"),
+            true,
+        );
     }
 
     fn check_agent_turns(&mut self) {
@@ -358,7 +399,7 @@ impl Step<'_> {
     }
 
     fn call_model(&mut self) {
-        let Some(request) = request_of(self.state, self.tools) else { return };
+        let Some(request) = present_request(self.state, self.tools) else { return };
         let (model, turn) = (self.model(), self.state.used.turns);
         self.emit(EventKind::ModelRequested { model: model.clone(), turn });
         let id = self.state.seq;
@@ -467,6 +508,7 @@ impl Step<'_> {
             caller.is_tainted |= frame.is_tainted;
             caller.artifacts.extend(frame.artifacts);
         }
+        self.end_branch();
     }
 
     fn end(&mut self, status: TeamRunStatus, error: Option<String>) {

@@ -1,7 +1,7 @@
 //! The state of a run: everything that a driver needs to go on after a crash.
 //! It is plain data, and the machine is the only code that changes it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hob_core::chat::{Message, ToolCall};
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,12 @@ pub struct RunState {
     /// The agents that work: each was called by the one before. The last one acts.
     pub stack: Vec<AgentFrame>,
     pub pending: Pending,
+    /// Delegates that work at the same time as the last agent of `stack`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<Branch>,
+    /// Models of other machines: delegates that use them can work at the same time.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub remote_models: BTreeSet<String>,
     pub used: Used,
     /// Number of the last event.
     pub seq: u64,
@@ -30,6 +36,15 @@ pub struct RunState {
     pub exhausted: Option<String>,
     /// The turns of the budget that were announced as nearly used up.
     pub is_nudged: bool,
+}
+
+/// A delegate that works, and the agents below it. They are on the stack only while one of them acts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Branch {
+    /// Number of agents above, which all branches have in common.
+    pub above: usize,
+    pub frames: Vec<AgentFrame>,
+    pub pending: Pending,
 }
 
 /// An agent at work.
@@ -73,7 +88,7 @@ pub enum AgentRole {
     Delegate { call_id: String },
 }
 
-/// What the run waits for.
+/// What the last agent of the stack waits for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "for")]
 pub enum Pending {
@@ -83,10 +98,18 @@ pub enum Pending {
         id: u64,
     },
     Tool {
+        /// Tells calls of branches apart: models choose the ids of their calls.
+        #[serde(default)]
+        id: u64,
         call: ToolCall,
     },
     Approval {
         approval: String,
+        call: ToolCall,
+        reason: String,
+    },
+    /// The call needs approval. A person is asked about one call at a time.
+    Queued {
         call: ToolCall,
         reason: String,
     },

@@ -5,6 +5,7 @@ mod ask_user;
 pub(crate) mod going_on;
 pub(crate) mod mcp;
 mod model;
+mod other_machines;
 mod pipelines;
 mod registry_models;
 mod runs;
@@ -29,6 +30,7 @@ use crate::config::{Fingerprint, fingerprint};
 use crate::failure::{CliResult, Failure};
 
 pub(crate) use model::TeamModels;
+pub(crate) use other_machines::OtherMachines;
 pub(crate) use pipelines::TeamFiles;
 pub(crate) use runs::TeamRuns;
 

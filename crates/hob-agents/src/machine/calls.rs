@@ -4,11 +4,11 @@
 use hob_core::chat::ToolCall;
 use serde_json::Value;
 
-use super::{Step, prompt};
+use super::{Effect, Step, prompt};
 use crate::arguments::{self, CheckedArguments};
 use crate::event::EventKind;
 use crate::policy::{Permission, permission};
-use crate::state::{AgentFrame, AgentRole, Pending, TeamRunStatus};
+use crate::state::{AgentFrame, AgentRole, Pending};
 use crate::tool::{ToolOutput, ToolSpec};
 
 /// Agents that may work for each other, one below the other.
@@ -141,53 +141,65 @@ impl Step<'_> {
     fn ask_or_run(&mut self, call: ToolCall, spec: &ToolSpec, arguments: &Value) {
         let is_tainted = self.state.stack.last().is_some_and(|frame| frame.is_tainted);
         match permission(&self.state.team, spec, arguments, is_tainted) {
-            Permission::Run => self.run_tool(call, arguments.clone()),
+            Permission::Run => self.run_tool(call),
             Permission::Refuse(reason) => self.reject(&call, &reason),
-            Permission::Ask(reason) => {
-                let approval = format!("{}-{}", self.state.run_id, self.state.seq + 1);
-                let (name, arguments) = (call.name.clone(), arguments.clone());
-                let requested = EventKind::ApprovalRequested {
-                    approval: approval.clone(),
-                    name,
-                    arguments,
-                    reason: reason.clone(),
-                };
-                self.emit(requested);
-                self.emit(EventKind::RunWaiting { approval: approval.clone() });
-                self.state.status = TeamRunStatus::WaitingApproval;
-                self.state.pending = Pending::Approval { approval: approval.clone(), call, reason };
-                self.effects.push(super::Effect::Ask { approval });
+            Permission::Ask(reason) if self.state.has_approval() => {
+                self.state.pending = Pending::Queued { call, reason };
             }
+            Permission::Ask(reason) => self.ask(call, reason),
         }
     }
 
-    fn run_tool(&mut self, call: ToolCall, arguments: Value) {
+    fn ask(&mut self, call: ToolCall, reason: String) {
+        let approval = format!("{}-{}", self.state.run_id, self.state.seq + 1);
+        self.emit(EventKind::ApprovalRequested {
+            approval: approval.clone(),
+            name: call.name.clone(),
+            arguments: arguments_of(&call),
+            reason: reason.clone(),
+        });
+        self.emit(EventKind::RunWaiting { approval: approval.clone() });
+        self.state.pending = Pending::Approval {
+            approval: approval.clone(),
+            call: call.clone(),
+            reason: reason.clone(),
+        };
+        self.effects.push(Effect::Ask { approval, call, reason });
+    }
+
+    fn run_tool(&mut self, call: ToolCall) {
         let (call_id, name) = (call.id.clone(), call.name.clone());
-        self.emit(EventKind::ToolCalled { call_id, name, arguments });
-        self.state.pending = Pending::Tool { call: call.clone() };
-        self.effects.push(super::Effect::RunTool { call });
+        self.emit(EventKind::ToolCalled { call_id, name, arguments: arguments_of(&call) });
+        let id = self.state.seq;
+        self.state.pending = Pending::Tool { id, call: call.clone() };
+        self.effects.push(Effect::RunTool { id, call });
     }
 
     /// A tool was running when the process ended.
-    pub(super) fn resume_tool(&mut self, call: ToolCall) {
+    pub(super) fn resume_tool(&mut self, id: u64, call: ToolCall) {
         if self.tools.iter().any(|tool| tool.name == call.name && tool.may_repeat) {
-            self.state.pending = Pending::Tool { call: call.clone() };
-            return self.effects.push(super::Effect::RunTool { call });
+            return self.effects.push(Effect::RunTool { id, call });
         }
         let text =
             "The call was interrupted, and its outcome is unknown. Check before you call again.";
-        self.state.pending = Pending::Tool { call: call.clone() };
-        self.tool_ended(&call.id, ToolOutput::error(text));
+        self.answer_tool(&call, ToolOutput::error(text));
     }
 
-    pub(super) fn tool_ended(&mut self, call_id: &str, output: ToolOutput) {
-        let call = match &self.state.pending {
-            Pending::Tool { call } if call.id == call_id => call.clone(),
-            _ => return,
-        };
+    pub(super) fn tool_ended(&mut self, id: u64, output: ToolOutput) {
+        let is_its =
+            |pending: &Pending| matches!(pending, Pending::Tool { id: own, .. } if *own == id);
+        if self.state.focus(is_its)
+            && let Pending::Tool { call, .. } = self.state.pending.clone()
+        {
+            self.answer_tool(&call, output);
+            self.advance();
+        }
+    }
+
+    fn answer_tool(&mut self, call: &ToolCall, output: ToolOutput) {
         self.state.pending = Pending::Nothing;
-        let output = output.bounded();
-        self.emit(EventKind::ToolOutput { call_id: call_id.to_owned(), output: output.clone() });
+        let (call_id, output) = (call.id.clone(), output.bounded());
+        self.emit(EventKind::ToolOutput { call_id, output: output.clone() });
         let is_foreign = self.tools.iter().any(|tool| tool.name == call.name && tool.is_foreign);
         let Some(frame) = self.state.stack.last_mut() else { return };
         frame.is_tainted |= is_foreign;
@@ -199,26 +211,34 @@ impl Step<'_> {
         } else {
             String::new()
         };
-        self.answer_call(call_id, &format!("{}{note}", output.text));
-        self.advance();
+        self.answer_call(&call.id, &format!("{}{note}", output.text));
     }
 
     pub(super) fn resolved(&mut self, approval: &str, is_approved: bool) {
-        let call = match &self.state.pending {
-            Pending::Approval { approval: asked, call, .. } if asked == approval => call.clone(),
-            _ => return,
+        let is_its = |pending: &Pending| matches!(pending, Pending::Approval { approval: asked, .. } if asked == approval);
+        if !self.state.focus(is_its) {
+            return;
+        }
+        let Pending::Approval { call, .. } = std::mem::take(&mut self.state.pending) else {
+            return;
         };
-        self.state.pending = Pending::Nothing;
-        self.state.status = TeamRunStatus::Running;
         self.emit(EventKind::ApprovalResolved { approval: approval.to_owned(), is_approved });
         if is_approved {
-            let arguments = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
-            self.run_tool(call, arguments);
+            self.run_tool(call);
         } else {
             self.answer_call(&call.id, "The user denied this call. Do not try it again.");
-            self.advance();
         }
+        if self.state.focus(|pending| matches!(pending, Pending::Queued { .. }))
+            && let Pending::Queued { call, reason } = std::mem::take(&mut self.state.pending)
+        {
+            self.ask(call, reason);
+        }
+        self.advance();
     }
+}
+
+fn arguments_of(call: &ToolCall) -> Value {
+    serde_json::from_str(call.arguments.as_str()).unwrap_or_default()
 }
 
 fn unknown(name: &str, specs: &[ToolSpec]) -> String {

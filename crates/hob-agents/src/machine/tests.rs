@@ -1,5 +1,7 @@
 //! Runs of a scripted driver, and a property test that ends the process at any step.
 
+mod branches;
+
 use std::collections::BTreeMap;
 
 use hob_core::chat::{JsonText, Prompt};
@@ -59,7 +61,7 @@ fn tools() -> Vec<ToolSpec> {
 struct Run {
     state: RunState,
     events: Vec<EventKind>,
-    /// The last effects, without events.
+    /// The effects at work, without events.
     asked: Vec<Effect>,
 }
 
@@ -78,8 +80,18 @@ impl Run {
 
     fn input(&mut self, input: Input) {
         let now = Now { unix_ms: 1_000, since_s: 1.0 };
+        self.asked.retain(|asked| match (asked, &input) {
+            (
+                Effect::CallModel { id, .. },
+                Input::ModelAnswered { id: own, .. } | Input::ModelFailed { id: own, .. },
+            )
+            | (Effect::RunTool { id, .. }, Input::ToolEnded { id: own, .. }) => id != own,
+            (Effect::Ask { approval, .. }, Input::Resolved { approval: own, .. }) => {
+                approval != own
+            }
+            (_, input) => !matches!(input, Input::Start | Input::Cancel),
+        });
         let effects = step(&mut self.state, &tools(), input, now);
-        self.asked.clear();
         for effect in effects {
             match effect {
                 Effect::Emit(event) => {
@@ -96,6 +108,10 @@ impl Run {
 
     fn answers(&mut self, text: &str, calls: &[(&str, Value)]) {
         let [Effect::CallModel { id, .. }] = self.asked[..] else { panic!("{:?}", self.asked) };
+        self.answers_to(id, text, calls);
+    }
+
+    fn answers_to(&mut self, id: u64, text: &str, calls: &[(&str, Value)]) {
         let call = |(at, (name, arguments)): (usize, &(&str, Value))| ToolCall {
             id: format!("call_{id}_{at}"),
             name: (*name).to_owned(),
@@ -121,9 +137,8 @@ impl Run {
     }
 
     fn tool_gives(&mut self, text: &str) {
-        let [Effect::RunTool { ref call }] = self.asked[..] else { panic!("{:?}", self.asked) };
-        let call_id = call.id.clone();
-        self.input(Input::ToolEnded { call_id, output: ToolOutput::ok(text) });
+        let [Effect::RunTool { id, .. }] = self.asked[..] else { panic!("{:?}", self.asked) };
+        self.input(Input::ToolEnded { id, output: ToolOutput::ok(text) });
     }
 
     fn request(&self) -> (&str, Vec<Message>, Vec<String>) {
@@ -277,15 +292,15 @@ fn a_command_waits_for_a_person() {
     let commands =
         [("run", json!({ "command": "make" })), ("run", json!({ "command": "make it" }))];
     run.answers("", &commands);
-    let [Effect::Ask { ref approval }] = run.asked[..] else { panic!("{:?}", run.asked) };
+    let [Effect::Ask { ref approval, .. }] = run.asked[..] else { panic!("{:?}", run.asked) };
     let first = approval.clone();
     assert_eq!(run.state.status, TeamRunStatus::WaitingApproval);
     let yes = |approval: &str| Input::Resolved { approval: approval.to_owned(), is_approved: true };
     run.input(yes("other"));
-    assert_eq!((run.asked.len(), run.state.status), (0, TeamRunStatus::WaitingApproval));
+    assert_eq!((run.asked.len(), run.state.status), (1, TeamRunStatus::WaitingApproval));
     run.input(yes(&first));
     run.tool_gives("built");
-    let [Effect::Ask { ref approval }] = run.asked[..] else { panic!("{:?}", run.asked) };
+    let [Effect::Ask { ref approval, .. }] = run.asked[..] else { panic!("{:?}", run.asked) };
     let second = approval.clone();
     run.input(yes(&first));
     assert_eq!(run.state.status, TeamRunStatus::WaitingApproval, "an approval counts once");
@@ -448,13 +463,13 @@ proptest! {
             match (&turn, run.asked.first().cloned()) {
                 (Turn::Crashes, _) => run.input(Input::Start),
                 (Turn::Cancels, _) => run.input(Input::Cancel),
-                (_, Some(Effect::RunTool { call })) => {
+                (_, Some(Effect::RunTool { call, .. })) => {
                     if call.name != "look" {
                         *ran.entry(call.id.clone()).or_default() += 1;
                     }
                     run.tool_gives("output");
                 }
-                (_, Some(Effect::Ask { approval })) => {
+                (_, Some(Effect::Ask { approval, .. })) => {
                     run.input(Input::Resolved { approval, is_approved: matches!(turn, Turn::Calls(_)) });
                 }
                 (Turn::Says(text), Some(Effect::CallModel { .. })) => run.answers(text, &[]),

@@ -31,7 +31,7 @@ use crate::reload::{ConfigWatcher, NewState};
 use crate::remote::Remote;
 use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings, TlsSettings};
 use crate::signals::{StopSignals, interrupted};
-use crate::teams::{TeamFiles, TeamModels, TeamRuns};
+use crate::teams::{OtherMachines, TeamFiles, TeamModels, TeamRuns};
 use crate::wire_up::{self, Chat, FitData, Memory, Speech, StoredTurnTaking, Transcription};
 
 /// Serve the web page and the OpenAI-compatible API until Ctrl-C
@@ -289,8 +289,9 @@ impl<'a> Models<'a> {
         let (environment, locals) = (&app.environment, self.locals(written));
         let gateway = Arc::new(wire_up::gateway(written, environment, &locals, Some(old))?);
         let mut registry = wire_up::registry(&app.settings, locals, &gateway);
-        let (default, prices) = (self.first_chat(), Prices(written.config.price.clone()));
-        for mistake in self.teams.add_to(&mut registry, default.as_deref(), prices) {
+        let facts = (Prices(written.config.price.clone()), OtherMachines::of(&written.config));
+        let default = self.first_chat();
+        for mistake in self.teams.add_to(&mut registry, default.as_deref(), facts) {
             app.printer.failure(&mistake.into());
         }
         let of_server = app.settings.server.api_key.read()?;

@@ -26,7 +26,7 @@ use hob_core::{
 use super::ask_user::{self, ASK_USER, Decided};
 use super::registry_models::RegistryModels;
 use super::tools::ToolSetup;
-use super::{TeamMistake, Teams, tree};
+use super::{OtherMachines, TeamMistake, Teams, tree};
 use crate::app::App;
 
 const ENGINE: &str = "team";
@@ -77,10 +77,10 @@ impl TeamModels {
         &self,
         registry: &mut Registry,
         default: Option<&str>,
-        prices: Prices,
+        (prices, others): (Prices, OtherMachines),
     ) -> Vec<TeamMistake> {
         let (known, default) = (Arc::new(registry.clone()), default.map(str::to_owned));
-        let models = Arc::new(RegistryModels::new(known, default, prices));
+        let models = Arc::new(RegistryModels::new(known, default, prices, others));
         *self.models.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&models);
         let (teams, mistakes) = self.teams.served();
         for team in teams {

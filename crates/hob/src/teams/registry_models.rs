@@ -11,6 +11,7 @@ use hob_core::{AnyModel, ChatRequest, ModelState, RegisteredModel, Registry, Tok
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::OtherMachines;
 use super::tools::ListModels;
 
 /// The alias for small jobs.
@@ -23,6 +24,7 @@ pub(super) struct RegistryModels {
     /// Answers for names that do not exist, so that teams work without aliases.
     default: Option<String>,
     prices: Prices,
+    others: OtherMachines,
 }
 
 impl RegistryModels {
@@ -30,8 +32,9 @@ impl RegistryModels {
         registry: Arc<Registry>,
         default: Option<String>,
         prices: Prices,
+        others: OtherMachines,
     ) -> RegistryModels {
-        RegistryModels { registry, default, prices }
+        RegistryModels { registry, default, prices, others }
     }
 
     /// The model for small jobs: the alias `fast`, else this one.
@@ -76,6 +79,10 @@ impl AgentModels for RegistryModels {
             Ok(answer.boxed())
         }
         .boxed()
+    }
+
+    fn is_remote(&self, name: &str) -> bool {
+        self.others.answers(name)
     }
 
     fn price(&self, target: &str) -> Option<ModelPrice> {

@@ -9,8 +9,10 @@ use hob_agents::{AgentModels, AnswerStream, ModelPrice, Prices};
 use hob_core::{ChatRequest, Trace};
 use serde_json::{Value, json};
 
+use crate::config::ConfigFile;
 use crate::failure::CliResult;
 use crate::remote::{Remote, RemoteModel};
+use crate::teams::OtherMachines;
 use crate::teams::tools::ListModels;
 
 /// The silence after which a model may be loading.
@@ -23,19 +25,21 @@ pub(super) struct RemoteModels {
     remote: Remote,
     names: Vec<String>,
     prices: Prices,
+    others: OtherMachines,
 }
 
 impl RemoteModels {
     /// # Errors
     /// No hob runs there, or it has no chat model.
-    pub(super) async fn of(remote: Remote, prices: Prices) -> CliResult<RemoteModels> {
+    pub(super) async fn of(remote: Remote, config: &ConfigFile) -> CliResult<RemoteModels> {
         let models = remote.models().await?;
         let names = models
             .into_iter()
             .filter(|model| model.hob.kind == "chat")
             .map(|model| model.id)
             .collect();
-        Ok(RemoteModels { remote, names, prices })
+        let (prices, others) = (Prices(config.price.clone()), OtherMachines::of(config));
+        Ok(RemoteModels { remote, names, prices, others })
     }
 
     /// The names that agents use and the server does not have.
@@ -83,6 +87,10 @@ impl AgentModels for RemoteModels {
             Ok(answer.map(|event| event.map_err(|failure| failure.sentence)).boxed())
         }
         .boxed()
+    }
+
+    fn is_remote(&self, name: &str) -> bool {
+        self.others.answers(name)
     }
 
     fn price(&self, target: &str) -> Option<ModelPrice> {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_agents::{
-    DeltaKind, Driver, EventKind, Prices, RunEvent, RunHost, RunState, RunStore, StoredRun,
-    TeamRunStatus, Watchdog,
+    DeltaKind, Driver, EventKind, RunEvent, RunHost, RunState, RunStore, StoredRun, TeamRunStatus,
+    Watchdog,
 };
 use hob_core::chat::ToolCall;
 
@@ -52,8 +52,7 @@ pub(super) async fn drive(
 ) -> CliResult<Exit> {
     let RunSetup { stored, mut state, decision, workspace } = setup;
     let mut signals = StopSignals::listen()?;
-    let prices = Prices(app.written.config.price.clone());
-    let models = Arc::new(signals.or(RemoteModels::of(remote, prices)).await?);
+    let models = Arc::new(signals.or(RemoteModels::of(remote, &app.written.config)).await?);
     note_default_model(&models, &state, app);
     let opened = |error| Failure::io(format!("cannot open {}", workspace.display()), &error);
     let setup = ToolSetup::of(app);
