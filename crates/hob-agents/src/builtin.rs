@@ -1,6 +1,7 @@
 //! The tools that hob brings: files of the workspace, commands in a sandbox, and the state of services.
 //! Tools that need the network or hob's own state are added by the program.
 
+mod container_sandbox;
 mod containers;
 mod files;
 mod process;

@@ -79,6 +79,10 @@ impl Default for Budget {
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
     pub approval: Approval,
+    /// An image of podman or docker, such as `docker.io/library/debian:bookworm-slim`. Each command of `shell` then runs in a
+    /// new container of it. Default: commands run in bubblewrap or Landlock, with the programs of this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
 }
 
 /// When a person is asked before a tool runs.

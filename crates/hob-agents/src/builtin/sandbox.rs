@@ -1,5 +1,5 @@
 //! The sandbox of commands: the workspace is writable, and everything else is read-only or absent.
-//! Whether bubblewrap or Landlock works is found out by running a command in it, because kernels and containers often forbid it.
+//! Whether a sandbox works is found out by running a command in it, because kernels and containers often forbid it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use super::container_sandbox::Container;
 use super::files::PROTECTED;
 
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
@@ -46,6 +47,9 @@ pub struct SandboxPrograms {
     /// This program and its arguments, which are followed by `--workspace FOLDER --temporary FOLDER -- COMMAND` and lead
     /// to [`crate::builtin::restrict_and_run`].
     pub restrict: Vec<OsString>,
+    /// podman or docker, for teams that name an image.
+    pub containers: Option<PathBuf>,
+    pub image: Option<String>,
 }
 
 /// A way to run commands that can change nothing but the workspace.
@@ -60,14 +64,23 @@ enum SandboxKind {
     Bubblewrap(PathBuf),
     /// The command's own `/tmp` and home, which goes with the run.
     Landlock(Vec<OsString>, TempDir),
+    Container {
+        engine: PathBuf,
+        image: String,
+    },
 }
 
-/// Why commands cannot run.
+/// Why commands cannot run, for each sandbox that was tried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no sandbox for commands: {bubblewrap}; {landlock}")]
-pub(super) struct SandboxError {
-    bubblewrap: String,
-    landlock: String,
+#[error("there is no sandbox for commands: {}", .0.join("; "))]
+pub(super) struct SandboxError(Vec<String>);
+
+/// A command in a sandbox, ready to be started.
+#[derive(Debug)]
+pub(super) struct SandboxedCommand {
+    pub(super) command: Command,
+    /// Keeps a container no longer than the command.
+    _container: Option<Container>,
 }
 
 impl Sandbox {
@@ -79,6 +92,16 @@ impl Sandbox {
         programs: &SandboxPrograms,
         workspace: &Path,
     ) -> Result<Sandbox, SandboxError> {
+        if let Some(image) = &programs.image {
+            let container = match programs.containers.clone() {
+                Some(engine) => {
+                    let kind = SandboxKind::Container { engine, image: image.clone() };
+                    Sandbox::tried(kind, workspace).await
+                }
+                None => Err(format!("the image '{image}' needs podman or docker")),
+            };
+            return container.map_err(|reason| SandboxError(vec![reason]));
+        }
         let bubblewrap = match &programs.bwrap {
             Some(bwrap) => Sandbox::tried(SandboxKind::Bubblewrap(bwrap.clone()), workspace).await,
             None => Err("bubblewrap (`bwrap`) is not installed".to_owned()),
@@ -91,20 +114,21 @@ impl Sandbox {
             Ok(kind) => Sandbox::tried(kind, workspace).await,
             Err(reason) => Err(reason),
         };
-        landlock.map_err(|landlock| SandboxError { bubblewrap, landlock })
+        landlock.map_err(|landlock| SandboxError(vec![bubblewrap, landlock]))
     }
 
     async fn tried(kind: SandboxKind, workspace: &Path) -> Result<Sandbox, String> {
         let name = match kind {
             SandboxKind::Bubblewrap(_) => "bubblewrap",
             SandboxKind::Landlock(..) => "Landlock",
+            SandboxKind::Container { .. } => "the container",
         };
         let broken = |reason: &dyn std::fmt::Display| format!("{name} does not work: {reason}");
         let workspace = workspace.canonicalize().map_err(|error| broken(&error))?;
         let sandbox = Sandbox { kind, workspace };
         let mut probe = sandbox.command("true", Path::new(""));
-        probe.stdin(Stdio::null()).kill_on_drop(true);
-        match timeout(PROBE_LIMIT, probe.output()).await {
+        probe.command.stdin(Stdio::null()).kill_on_drop(true);
+        match timeout(PROBE_LIMIT, probe.command.output()).await {
             Ok(Ok(done)) if done.status.success() => Ok(sandbox),
             Ok(Ok(done)) => Err(broken(&String::from_utf8_lossy(&done.stderr).trim())),
             Ok(Err(error)) => Err(broken(&error)),
@@ -113,13 +137,19 @@ impl Sandbox {
     }
 
     /// The command in a shell, in a folder of the workspace, without network, keys and other processes.
-    pub(super) fn command(&self, text: &str, folder: &Path) -> Command {
+    pub(super) fn command(&self, text: &str, folder: &Path) -> SandboxedCommand {
         let shell = ["/bin/sh", "-c", text];
-        match &self.kind {
+        let (command, container) = match &self.kind {
             SandboxKind::Bubblewrap(bwrap) => {
                 let mut command = Command::new(bwrap);
                 command.env_clear().args(self.arguments(folder)).args(shell);
-                command
+                (command, None)
+            }
+            SandboxKind::Container { engine, image } => {
+                let container = Container::new(engine);
+                let mut command = container.run(image, &self.workspace, folder);
+                command.args(shell);
+                (command, Some(container))
             }
             SandboxKind::Landlock(restrict, temporary) => {
                 let temporary = temporary.path();
@@ -129,9 +159,10 @@ impl Sandbox {
                 command.current_dir(self.workspace.join(folder)).env_clear();
                 command.env("PATH", PATH).env("LANG", LANG);
                 command.env("HOME", temporary).env("TMPDIR", temporary);
-                command
+                (command, None)
             }
-        }
+        };
+        SandboxedCommand { command, _container: container }
     }
 
     fn arguments(&self, folder: &Path) -> Vec<OsString> {

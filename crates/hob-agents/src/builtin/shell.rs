@@ -59,7 +59,7 @@ impl Shell {
         }
         let limit = Duration::from_secs(asked.timeout_s.unwrap_or(SECONDS_MAX).min(SECONDS_MAX));
         let mut command = sandbox.command(&asked.command, Path::new(&folder));
-        process::run(&mut command, limit).await
+        process::run(&mut command.command, limit).await
     }
 }
 

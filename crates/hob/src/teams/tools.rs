@@ -63,7 +63,12 @@ impl ToolSetup {
             variables: Arc::new(environment.secrets.clone()),
         };
         ToolSetup {
-            sandboxes: SandboxPrograms { bwrap: find("bwrap"), restrict: restrict() },
+            sandboxes: SandboxPrograms {
+                bwrap: find("bwrap"),
+                restrict: restrict(),
+                containers: find("podman").or_else(|| find("docker")),
+                image: None,
+            },
             engines: engines.into_iter().flatten().collect(),
             servers,
             probe_hosts: upstream_hosts(app),
@@ -80,10 +85,12 @@ impl ToolSetup {
         workspace: &Path,
         models: Arc<dyn ListModels>,
     ) -> io::Result<Vec<Arc<dyn AgentTool>>> {
+        let sandboxes =
+            SandboxPrograms { image: team.policy.image.clone(), ..self.sandboxes.clone() };
         Ok(vec![
             Arc::new(ReadFile::new(workspace)?),
             Arc::new(WriteFile::new(workspace)?),
-            Arc::new(Shell::new(self.sandboxes.clone(), workspace)),
+            Arc::new(Shell::new(sandboxes, workspace)),
             Arc::new(ContainerRun::new(self.engines.clone(), &team.containers)),
             Arc::new(GetUrl::default()),
             Arc::new(HttpProbe::new(self.probe_hosts.clone())),
