@@ -33,7 +33,7 @@ use crate::guard::check_key;
 use crate::headers::{JSON, answer_headers};
 use crate::realtime_shared::Secret;
 use crate::reloadable_state::ReloadableState;
-use crate::request_body::read_command;
+use crate::request_body::{RequestGuards, read_command};
 
 /// The largest event: sound in base64, and some JSON around it.
 const EVENT_BYTES_MAX: usize = SOUND_BYTES_MAX / 3 * 4 + (1 << 20);
@@ -65,9 +65,10 @@ async fn connect(state: ReloadableState, request: Request) -> Result<Response, A
     let dialect = dialect(&parts.headers);
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &()).await;
     let upgrade = upgrade.map_err(|error| ApiError::NoWebSocket { detail: error.body_text() })?;
+    let guards = RequestGuards::acquire(&context)?;
     let place = context.services.realtime.places.enter()?;
     let id = format!("sess_{}", Uuid::now_v7().simple());
-    let opening = Opening { context, state, settings, dialect, id };
+    let opening = Opening { context, guards, state, settings, dialect, id };
     let upgrade = upgrade
         .protocols([PROTOCOL])
         .max_message_size(EVENT_BYTES_MAX)

@@ -44,6 +44,17 @@ impl RequestGuards {
         Ok(RequestGuards { rate_limit: context.caller.acquire()?, memory: None })
     }
 
+    /// For a part of a realtime session, which is itself one of the key's concurrent answers.
+    ///
+    /// # Errors
+    /// A limit of the caller's key is exceeded.
+    pub(crate) fn acquire_part(
+        context: &RequestContext,
+        is_answer: bool,
+    ) -> Result<RequestGuards, ApiError> {
+        Ok(RequestGuards { rate_limit: context.caller.acquire_part(is_answer)?, memory: None })
+    }
+
     /// Reserves tokens of the key's daily budget for the answer. Returns the most it may use; `None`: no
     /// limit.
     ///

@@ -296,10 +296,6 @@ impl Response {
     fn end_text(&mut self, completion: Completion, now: Instant) {
         self.chat = ChatState::Ended;
         self.completion = Some(completion);
-        if completion.finish == FinishReason::ContentFilter {
-            let message = "the server withheld the rest of the answer";
-            return self.stop(ResponseStatus::Failed(server_error("content_filter", message)));
-        }
         for (_, at) in std::mem::take(&mut self.calls) {
             self.close_call(at);
         }
@@ -327,8 +323,15 @@ impl Response {
         if self.is_done() || self.chat != ChatState::Ended || is_speaking {
             return;
         }
-        self.status = match self.item_status() {
-            ItemStatus::Incomplete => ResponseStatus::Incomplete,
+        let finish = self.completion.map(|completion| completion.finish);
+        self.status = match finish {
+            Some(FinishReason::Length) => ResponseStatus::Incomplete,
+            Some(FinishReason::ContentFilter) => ResponseStatus::Withheld,
+            // The person would hear nothing, and not know why.
+            _ if self.is_empty() => {
+                let message = "the model gave an empty answer";
+                ResponseStatus::Failed(server_error("empty_answer", message))
+            }
             _ => ResponseStatus::Completed,
         };
         let done = RealtimeEvent::ResponseDone(self.snapshot());
@@ -337,10 +340,9 @@ impl Response {
 
     fn item_status(&self) -> ItemStatus {
         let finish = self.completion.map(|completion| completion.finish);
-        if finish == Some(FinishReason::Length) {
-            ItemStatus::Incomplete
-        } else {
-            ItemStatus::Completed
+        match finish {
+            Some(FinishReason::Length | FinishReason::ContentFilter) => ItemStatus::Incomplete,
+            _ => ItemStatus::Completed,
         }
     }
 

@@ -37,6 +37,7 @@ pub struct VoiceSession {
     /// At most one of them belongs to the conversation.
     responses: Vec<Response>,
     speculation: Option<Speculation>,
+    answers_early: bool,
     /// `Some` if a finished turn waits for its response; inside are the times of the turn, if it was spoken.
     due: Option<Option<TurnMarks>>,
     playback: Playback,
@@ -64,6 +65,7 @@ impl VoiceSession {
             transcripts: Vec::new(),
             responses: Vec::new(),
             speculation: None,
+            answers_early: true,
             due: None,
             playback: Playback::default(),
             idle_at: None,
@@ -76,6 +78,12 @@ impl VoiceSession {
     /// The settings in force.
     pub fn settings(&self) -> &RealtimeSettings {
         &self.options.settings
+    }
+
+    /// Whether the chat model may be asked before a turn is over. Not a model that acts by itself, such as a team: what
+    /// it has done for half a sentence cannot be dropped.
+    pub fn set_answers_early(&mut self, answers_early: bool) {
+        self.answers_early = answers_early;
     }
 
     /// `now` never goes back.

@@ -163,6 +163,8 @@ pub enum ResponseStatus {
     Cancelled(StoppedBy),
     /// The token limit was reached.
     Incomplete,
+    /// The model's server withheld the rest.
+    Withheld,
     Failed(RealtimeFault),
 }
 

@@ -95,6 +95,17 @@ impl Caller {
         self.0.as_ref().map(KeyHolder::acquire).transpose()
     }
 
+    /// Counts a part of a realtime session. Only parts that answer count as requests.
+    ///
+    /// # Errors
+    /// A rate limit is exceeded, or no tokens are left.
+    pub(crate) fn acquire_part(
+        &self,
+        is_answer: bool,
+    ) -> Result<Option<RateLimitGuard>, KeyRefusal> {
+        self.0.as_ref().map(|holder| holder.acquire_part(is_answer)).transpose()
+    }
+
     /// Counts a request that loads or unloads a model, and has no answer.
     ///
     /// # Errors

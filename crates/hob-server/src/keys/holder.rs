@@ -71,7 +71,30 @@ impl KeyHolder {
         self.count_request(&mut left, taken)?;
         left.in_flight += 1;
         drop(left);
-        Ok(RateLimitGuard { holder: Arc::clone(self), taken, has_begun: false, reserved: 0 })
+        Ok(RateLimitGuard {
+            holder: Arc::clone(self),
+            taken,
+            has_begun: false,
+            has_place: true,
+            reserved: 0,
+        })
+    }
+
+    /// Admits a part of a session that has a place. Only parts that answer count as requests.
+    pub(super) fn acquire_part(
+        self: &Arc<Self>,
+        is_answer: bool,
+    ) -> Result<RateLimitGuard, KeyRefusal> {
+        let mut left = self.left();
+        self.check_tokens(&mut left)?;
+        let taken = Instant::now();
+        if is_answer {
+            self.count_request(&mut left, taken)?;
+        }
+        drop(left);
+        let holder = Arc::clone(self);
+        let has_begun = !is_answer;
+        Ok(RateLimitGuard { holder, taken, has_begun, has_place: false, reserved: 0 })
     }
 
     /// Admits a request that only loads or unloads a model.
@@ -125,6 +148,8 @@ pub(crate) struct RateLimitGuard {
     holder: Arc<KeyHolder>,
     taken: Instant,
     has_begun: bool,
+    /// It is one of the concurrent answers, and not a part of a session that is one.
+    has_place: bool,
     /// Tokens of the day's budget that are reserved for the answer.
     reserved: u64,
 }
@@ -159,7 +184,7 @@ impl RateLimitGuard {
 impl Drop for RateLimitGuard {
     fn drop(&mut self) {
         let mut left = self.holder.left();
-        left.in_flight -= 1;
+        left.in_flight -= u32::from(self.has_place);
         if let Some(tokens) = &mut left.tokens {
             tokens.release(self.reserved);
         }

@@ -8,29 +8,33 @@ use std::time::{Duration, Instant};
 use axum::extract::ws::{Message, WebSocket};
 use futures::StreamExt;
 use futures::stream::SplitStream;
-use hob_core::TurnModel;
 use hob_core::realtime::{
     RealtimeEvent, RealtimeFault, RealtimeResponse, RealtimeSettings, ResponseStatus, SoundEncoding,
 };
+use hob_core::{Chat, TurnModel};
 use hob_speech::decode::DecodeError;
 use hob_speech::live::{LiveSoundReader, LiveSoundWriter};
 use hob_voice::{SessionEffect, SessionInput, SessionOptions, VoiceSession};
 use hob_wire::{ClientInput, RealtimeDialect, RealtimeWriter, parse_client_event};
+use tokio::task::yield_now;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until, timeout};
 
-use super::EVENT_BYTES_MAX;
 use super::outgoing::{ClientStalled, Outbound, Outgoing, outgoing};
 use super::stages::Stages;
 use super::turn_log::{MeasuredTurn, TurnLog};
 use super::warm_up::{WarmTurnTaking, warm_up};
+use super::{EVENT_BYTES_MAX, chat_name};
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::realtime_shared::Place;
 use crate::reloadable_state::ReloadableState;
+use crate::request_body::RequestGuards;
 
 const PING_EVERY: Duration = Duration::from_secs(20);
 /// How long a client may take to answer the last message.
 const FAREWELL_TIME_MAX: Duration = Duration::from_secs(1);
+/// Sound that is taken at once: 1 s of 16 bits at 24 kHz.
+const SOUND_PIECE_BYTES: usize = 48_000;
 /// Sound in one event: 100 ms.
 const SOUND_PIECES_PER_SECOND: usize = 10;
 
@@ -43,6 +47,8 @@ const INTERNAL_ERROR: u16 = 1011;
 /// What a session starts with.
 pub(super) struct Opening {
     pub(super) context: RequestContext,
+    /// The session is one of the key's concurrent answers.
+    pub(super) guards: RequestGuards,
     pub(super) state: ReloadableState,
     pub(super) settings: RealtimeSettings,
     pub(super) dialect: RealtimeDialect,
@@ -95,7 +101,8 @@ async fn drive(
     opening: Opening,
     place: &Place,
 ) -> Ending {
-    let Opening { context, state, settings, dialect, id } = opening;
+    let Opening { context, mut guards, state, settings, dialect, id } = opening;
+    guards.begin();
     let mut writer = RealtimeWriter::new(id, dialect);
     let warm = tokio::select! {
         warm = warm_up(&context, &settings) => warm,
@@ -123,6 +130,7 @@ async fn drive(
         outbound,
         turn_model,
     };
+    driver.note_model();
     match driver.run(source, place).await {
         Ok(never) => match never {},
         Err(ending) => ending,
@@ -207,16 +215,36 @@ impl Driver<'_> {
             Message::Close(_) => return Err(Ending::Client),
         };
         match input {
-            Ok(ClientInput::Sound(bytes)) => {
-                let samples = self.read_sound(&bytes).map_err(|error| unreadable(&error))?;
-                self.handle(SessionInput::Sound(samples));
-            }
+            Ok(ClientInput::Sound(bytes)) => self.hear(&bytes).await?,
             Ok(ClientInput::Command { command, event_id }) => {
                 self.handle(SessionInput::Command { command, event_id });
+                self.note_model();
             }
             Err(fault) => self.send(RealtimeEvent::Failed(fault)).await?,
         }
         Ok(())
+    }
+
+    /// Takes sound in pieces: one event can have minutes of it, and other requests must not wait for all of them.
+    async fn hear(&mut self, bytes: &[u8]) -> Result<(), Ending> {
+        for piece in bytes.chunks(SOUND_PIECE_BYTES) {
+            let samples = self.read_sound(piece).map_err(|error| unreadable(&error))?;
+            self.handle(SessionInput::Sound(samples));
+            self.do_effects().await?;
+            yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// A command may have chosen another model.
+    fn note_model(&mut self) {
+        let model = self.session.settings().model.clone();
+        let context = self.context.again(self.state.config());
+        let is_team = context.is_ok_and(|context| {
+            let resolved = context.resolve::<Chat>(chat_name(&context, model));
+            resolved.is_ok_and(|resolved| resolved.model.model.card().is_team)
+        });
+        self.session.set_answers_early(!is_team);
     }
 
     /// The first sound, and sound in another encoding, begin with a reader of their own.

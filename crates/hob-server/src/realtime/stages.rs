@@ -297,13 +297,13 @@ async fn open_speech(
     Answer::start(start, &resolved.model, SPEECH_GUESS, vec![request]).await
 }
 
-/// Each stage counts as a request of its caller.
+/// Each answer counts as a request of its caller. Its transcript and its speech are parts of it.
 fn request_start(
     context: RequestContext,
     endpoint: Endpoint,
     name: Option<String>,
 ) -> Result<RequestStart, ApiError> {
-    let guards = RequestGuards::acquire(&context)?;
+    let guards = RequestGuards::acquire_part(&context, endpoint == Endpoint::CHAT)?;
     Ok(RequestStart { context, guards, endpoint, name, is_streamed: true })
 }
 

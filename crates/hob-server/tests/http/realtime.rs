@@ -2,6 +2,7 @@
 //! What follows what is `hob-voice`'s, and tested there; here it is sockets, keys, places and the end of everything.
 
 mod killed;
+mod whole_turns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use futures::{FutureExt, SinkExt};
-use hob_core::chat::Role;
+use hob_core::chat::{ChatCard, Role};
 use hob_core::scripted::ScriptedChat;
 use hob_core::{
     Admission, Chat, ChatEvent, MemoryUse, ModelError, ModelLifecycle, ModelState, RegisteredModel,
@@ -133,6 +134,8 @@ fn answers(count: usize) -> Vec<Result<Vec<chat_model::Event>, ModelError>> {
 struct Stage {
     server: Server,
     chat: Arc<ScriptedChat>,
+    /// A model that acts by itself.
+    team: Arc<ScriptedChat>,
     voice: Arc<StagedLifecycle>,
     voice_loads: mpsc::Sender<Loaded>,
 }
@@ -143,6 +146,10 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let admission = Admission::new(8, 0.5);
     let model: Arc<dyn hob_core::ChatModel> = chat.clone();
     registry.add(Arc::new(RegisteredModel::<Chat>::new("smol", model, Admission::new(8, 0.1))));
+    let card = ChatCard { is_team: true, ..ChatCard::default() };
+    let team = Arc::new(ScriptedChat::new(answers(20)).with_card(card));
+    let model: Arc<dyn hob_core::ChatModel> = team.clone();
+    registry.add(Arc::new(RegisteredModel::<Chat>::new("team", model, Admission::new(8, 0.1))));
     let (lifecycle, voice_loads) = StagedLifecycle::new();
     lifecycle.occupy(ModelState::Ready, MemoryUse::default());
     let mouth = Mouth { voices: hob_wire::openai_voices(), lifecycle: Arc::clone(&lifecycle) };
@@ -154,11 +161,12 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let options = ServerOptions {
         default_speech: Some("kokoro".to_owned()),
         default_transcript: Some("whisper".to_owned()),
+        default_chat: Some("smol".to_owned()),
         ..options
     };
     let voice = Arc::new(StagedSpeech::new());
     let server = Server::start_registry(registry, options, voice, admission).await;
-    Stage { server, chat, voice: lifecycle, voice_loads }
+    Stage { server, chat, team, voice: lifecycle, voice_loads }
 }
 
 fn options() -> ServerOptions {

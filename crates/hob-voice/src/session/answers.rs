@@ -99,7 +99,8 @@ impl VoiceSession {
         };
         let is_due = turn.transcript.sound_ended && turn.transcript.is_answerable();
         let is_free = self.active().is_none() && self.transcripts.is_empty();
-        if !is_due || !is_free || !self.answers_turns() || self.speculation.is_some() {
+        let may_start = self.answers_early && self.answers_turns() && self.speculation.is_none();
+        if !is_due || !is_free || !may_start {
             return;
         }
         let item = user_item(&turn.transcript.item_id, Some(turn.transcript.text().to_owned()));
@@ -279,11 +280,18 @@ impl VoiceSession {
         }
     }
 
-    /// The idle time begins when the client has played a complete answer.
+    /// The idle time begins when the client has played the answer. A failed one is not repeated by itself.
     fn await_user(&mut self, response: &Response) {
-        let was_said =
-            matches!(response.status, ResponseStatus::Completed | ResponseStatus::Incomplete);
-        if was_said && !response.plan.is_out_of_band {
+        let has_failed = matches!(response.status, ResponseStatus::Failed(_));
+        if !has_failed && !response.plan.is_out_of_band {
+            self.begin_idleness();
+        }
+    }
+
+    /// No one speaks, and nothing is expected.
+    pub(super) fn begin_idleness(&mut self) {
+        let is_free = self.turn.is_none() && self.transcripts.is_empty() && self.due.is_none();
+        if is_free && self.active().is_none() {
             let end = self.playback.end(self.now);
             self.idle_at = self.idle_timeout().map(|timeout| end + timeout);
         }

@@ -438,6 +438,9 @@ impl VoiceSession {
     fn complete_transcript(&mut self, transcript: TurnTranscript) {
         let text = transcript.text().to_owned();
         self.conversation.set_transcript(&transcript.item_id, &text);
+        if text.is_empty() {
+            self.begin_idleness();
+        }
         if let Some(mut marks) = transcript.answer.filter(|_| !text.is_empty()) {
             marks.transcript = Some(self.now);
             self.due = Some(Some(marks));

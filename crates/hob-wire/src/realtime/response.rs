@@ -272,6 +272,7 @@ fn status(status: ResponseStatus) -> (&'static str, Option<ResponseStatusDetails
             details("cancelled", Some("client_cancelled"))
         }
         ResponseStatus::Incomplete => details("incomplete", Some("max_output_tokens")),
+        ResponseStatus::Withheld => details("incomplete", Some("content_filter")),
         ResponseStatus::Failed(fault) => {
             ResponseStatusDetails { error: Some(fault.into()), ..details("failed", None) }
         }

@@ -92,6 +92,19 @@ fn speech_after_a_pause_drops_what_was_speculative() {
     ]);
 }
 
+/// What a team does for half a sentence cannot be dropped.
+#[test]
+fn a_model_that_acts_is_asked_when_the_turn_is_over() {
+    let mut script = Script::new(|_| {});
+    script.session.set_answers_early(false);
+    script.speak(20).silence(6).heard_text(1, " Hello");
+    script.log.clear();
+    script.silence(9).check(&[]);
+    script.silence(1);
+    let started = "start chat 2 [user: Hello]";
+    assert_eq!(script.log[script.log.len() - 2..], ["created resp_2", started]);
+}
+
 #[test]
 fn live_text_is_shown_once_although_the_transcript_starts_over() {
     let mut script = Script::new(|_| {});
@@ -356,14 +369,42 @@ fn the_voice_is_fixed_after_the_first_sound() {
     script.command(RealtimeCommand::Update(same)).check(&["session updated"]);
 }
 
+fn idle_after_5_s(options: &mut SessionOptions) {
+    let detection = options.settings.turn_detection.as_mut().unwrap();
+    if let SilenceDetection::Server { idle_timeout, .. } = &mut detection.detector {
+        *idle_timeout = Some(Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn the_session_speaks_after_noise_and_after_an_interruption_too() {
+    let mut script = Script::new(idle_after_5_s);
+    script.speak(20).silence(16).heard_text(1, " [BLANK_AUDIO]");
+    script.log.clear();
+    script.wait(4_999).check(&[]);
+    script.wait(1);
+    assert_eq!(script.log[0], "idle item_2");
+    let mut script = Script::new(idle_after_5_s);
+    script.ask().write(2, "Good morning, Ann.").finish(2).sound(3, 1_000);
+    script.command(RealtimeCommand::CancelResponse { id: None });
+    script.log.clear();
+    script.wait(6_000);
+    assert!(script.log.iter().any(|line| line.starts_with("idle")), "{:?}", script.log);
+}
+
+/// The person would hear nothing, and not know why.
+#[test]
+fn an_empty_answer_is_a_failed_response() {
+    let mut script = Script::new(|_| {});
+    script.ask();
+    script.log.clear();
+    script.finish(2);
+    assert!(script.log.len() == 1 && script.log[0].contains("empty_answer"), "{:?}", script.log);
+}
+
 #[test]
 fn after_a_long_silence_the_session_speaks() {
-    let mut script = Script::new(|options| {
-        let detection = options.settings.turn_detection.as_mut().unwrap();
-        if let SilenceDetection::Server { idle_timeout, .. } = &mut detection.detector {
-            *idle_timeout = Some(Duration::from_secs(5));
-        }
-    });
+    let mut script = Script::new(idle_after_5_s);
     script.ask().write(2, "Good morning, Ann.").finish(2).sound(3, 1_000).end_speech(3);
     script.log.clear();
     script.wait(5_999).check(&[]);
