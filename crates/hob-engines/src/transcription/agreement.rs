@@ -5,8 +5,8 @@
 #[derive(Debug, Default)]
 pub(super) struct Agreement {
     /// Words that were returned and are never taken back.
-    kept: usize,
-    /// The words of the last pass.
+    kept: Vec<String>,
+    /// The words of the last pass that follow them.
     last: Vec<String>,
 }
 
@@ -22,24 +22,49 @@ pub(super) struct Agreed {
 impl Agreement {
     /// Takes the text of a pass over an unfinished part. The last word may be incomplete, so it is never final.
     pub(super) fn pass(&mut self, text: &str) -> Agreed {
-        let words = words(text);
-        let agreed = words.iter().zip(&self.last).take_while(|(new, old)| same(new, old)).count();
-        let kept = agreed.min(words.len().saturating_sub(1)).max(self.kept);
-        let at = |from: usize, to: usize| words.get(from..to.min(words.len())).unwrap_or_default();
-        let delta = at(self.kept, kept).concat();
-        let interim = at(kept, words.len()).concat();
-        self.kept = kept;
-        self.last = words;
-        Agreed { delta, interim }
+        let mut new = self.after_kept(text);
+        let agreed = new.iter().zip(&self.last).take_while(|(new, old)| same(new, old)).count();
+        let interim = new.split_off(agreed.min(new.len().saturating_sub(1)));
+        let agreed = Agreed { delta: new.concat(), interim: interim.concat() };
+        self.kept.append(&mut new);
+        self.last = interim;
+        agreed
     }
 
     /// Takes the text of the whole part, and returns what follows the kept words. Starts a new part.
     pub(super) fn finish(&mut self, text: &str) -> String {
-        let words = words(text);
-        let rest = words.get(self.kept..).unwrap_or_default().concat();
+        let rest = self.after_kept(text).concat();
         *self = Agreement::default();
         rest
     }
+
+    /// The words that follow the kept ones. A pass may have heard a word more or less among those.
+    fn after_kept(&self, text: &str) -> Vec<String> {
+        let mut words = words(text);
+        let distances = distances(&self.kept, &words);
+        let ends_alike = |end: usize| match (self.kept.last(), end.checked_sub(1)) {
+            (Some(kept), Some(at)) => same(kept, &words[at]),
+            _ => false,
+        };
+        let usual = self.kept.len();
+        let end = (0..=words.len())
+            .min_by_key(|end| (distances[*end], !ends_alike(*end), usual.abs_diff(*end)));
+        words.split_off(end.unwrap_or_default())
+    }
+}
+
+/// How many words must be changed, added or left out to make each beginning of `words` of `kept`.
+fn distances(kept: &[String], words: &[String]) -> Vec<usize> {
+    let mut row: Vec<usize> = (0..=words.len()).collect();
+    for (at, kept) in kept.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (at, word) in words.iter().enumerate() {
+            let changed = diagonal + usize::from(!same(kept, word));
+            diagonal = row[at + 1];
+            row[at + 1] = changed.min(diagonal + 1).min(row[at] + 1);
+        }
+    }
+    row
 }
 
 /// The text in words with the white space before them. A character of a script without spaces is a word.
@@ -101,5 +126,24 @@ mod tests {
         check(" I", "", "");
         assert_eq!(agreement.finish(" I saw a cat there."), " cat there.");
         assert_eq!(agreement.finish(" Then it left."), " Then it left.");
+    }
+
+    #[test]
+    fn a_word_more_or_less_among_the_kept_ones_moves_no_other() {
+        for (last, rest) in [
+            (" Well, I saw the cat.", " the cat."),
+            (" Well, yes, I saw the cat.", " the cat."),
+            (" saw the cat.", " the cat."),
+        ] {
+            let mut agreement = Agreement::default();
+            agreement.pass(" I saw");
+            assert_eq!(agreement.pass(" I saw the").delta, " I saw");
+            assert_eq!(agreement.finish(last), rest, "{last}");
+        }
+        let mut agreement = Agreement::default();
+        agreement.pass(" I saw the cat");
+        agreement.pass(" I saw the cat sit");
+        assert_eq!(agreement.pass(" Well, I saw the cat sit there").interim, " there");
+        assert_eq!(agreement.pass(" Well, I saw the cat sit there now").delta, " there");
     }
 }

@@ -40,6 +40,8 @@ const MARGIN_S: f64 = 3.0;
 const POSITIONS_STEP: usize = 16;
 /// Sound longer than this in seconds is always decoded with times. Without them Whisper leaves out sentences where speakers change.
 const UNTIMED_S_MAX: f64 = 10.0;
+/// A text that has no room goes on no earlier than this, in seconds, so that each further pass hears less sound.
+const REST_FROM_S_MIN: f64 = 1.0;
 /// Samples of one position: two frames.
 const POSITION_SAMPLES: usize = 2 * HOP;
 /// Temperatures of the further passes, if the first one is doubtful.
@@ -80,6 +82,22 @@ pub struct WhisperText {
     /// At least one if there is text.
     pub segments: Vec<Segment>,
     pub words: Vec<HeardWord>,
+}
+
+impl WhisperText {
+    /// Adds the text of sound that begins at `from_s`.
+    fn append(&mut self, next: WhisperText, from_s: f64) {
+        self.segments.extend(next.segments.into_iter().map(|segment| Segment {
+            start_s: segment.start_s + from_s,
+            end_s: segment.end_s + from_s,
+            ..segment
+        }));
+        self.words.extend(next.words.into_iter().map(|word| HeardWord {
+            start_s: word.start_s + from_s,
+            end_s: word.end_s + from_s,
+            ..word
+        }));
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -160,6 +178,24 @@ impl Whisper {
         if samples.len() > SOUND_S_MAX * RATE_HZ {
             return Err(TranscribeError::TooLong(samples.len()));
         }
+        let (mut whole, mut rest) = self.transcribe_from(samples, options, cancelled)?;
+        // Dense speech, and most of all that of other scripts, has more tokens than the decoder has room for.
+        while let Some(from_s) = rest {
+            let from = ((from_s * RATE_HZ as f64) as usize).min(samples.len());
+            let next = self.transcribe_from(&samples[from..], options, cancelled)?;
+            whole.append(next.0, from_s);
+            rest = next.1.map(|further_s| from_s + further_s);
+        }
+        Ok(whole)
+    }
+
+    /// The text of the sound, or of its beginning, and then where the rest begins in seconds.
+    fn transcribe_from(
+        &mut self,
+        samples: &[f32],
+        options: &WhisperOptions,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(WhisperText, Option<f64>), TranscribeError> {
         let mut window = Window::trimmed(samples.len(), self.sizes.audio_ctx);
         self.encode(samples, window, cancelled)?;
         let language = self.language(options, window, cancelled)?;
@@ -172,14 +208,15 @@ impl Whisper {
             plan.has_beams = true;
             pass = self.pass(&plan)?;
         }
-        if pass.needs_full_window(sound_s) && !pass.is_silence() {
+        if pass.needs_full_window(sound_s) {
             window = window.full(self.sizes.audio_ctx);
             self.encode(samples, window, cancelled)?;
             plan.positions = window.positions;
             pass = self.best_pass(&mut plan, pass)?;
         }
+        let rest = self.rest_of(&mut pass);
         if pass.is_silence() || self.tokens.text(&pass.tokens).trim().is_empty() {
-            return Ok(WhisperText { language, ..WhisperText::default() });
+            return Ok((WhisperText { language, ..WhisperText::default() }, None));
         }
         let words = if options.words {
             self.words(&language, &pass.tokens, window, cancelled)?
@@ -187,7 +224,21 @@ impl Whisper {
             Vec::new()
         };
         let segments = self.segments(&pass, sound_s);
-        Ok(WhisperText { language, segments, words })
+        Ok((WhisperText { language, segments, words }, rest))
+    }
+
+    /// Where the text goes on, in seconds, if there was no room for all of it. What follows the last complete segment is
+    /// removed, and heard again with the rest.
+    fn rest_of(&self, pass: &mut Pass) -> Option<f64> {
+        let first_time = self.tokens.first_timestamp();
+        let is_end = |pair: &[u32]| pair[0] < first_time && pair[1] >= first_time;
+        let end = pass.tokens.windows(2).rposition(is_end).filter(|_| pass.is_full)? + 1;
+        let rest_s = f64::from(pass.tokens[end] - first_time) * TIMESTAMP_S;
+        if rest_s < REST_FROM_S_MIN {
+            return None;
+        }
+        pass.tokens.truncate(end + 1);
+        Some(rest_s)
     }
 
     /// Passes at rising temperatures until one is beyond doubt; otherwise the likeliest.
@@ -197,7 +248,7 @@ impl Whisper {
         for temperature in TEMPERATURES.into_iter().filter(|temperature| *temperature >= lowest) {
             plan.temperature = temperature;
             let pass = self.pass(plan)?;
-            if !pass.is_doubted(plan.sound_s) || pass.is_silence() {
+            if !pass.is_doubted() || pass.is_silence() {
                 return Ok(pass);
             }
             if passes::has_loop(&best.tokens) || pass.avg_logprob > best.avg_logprob {

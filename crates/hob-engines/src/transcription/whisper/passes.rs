@@ -17,9 +17,10 @@ const UNSURE_LOGPROB: f32 = -0.3;
 /// If the probability of no speech is above this and the mean log-probability below LOGPROB_MIN, the window has no speech.
 const NO_SPEECH_MAX: f32 = 0.6;
 /// Silence gives "you" and "Thank you." with a probability of no speech above 0.9 and a mean log-probability of about
-/// -0.6 (measured with Whisper base).
+/// -0.6 (measured with Whisper base). Fast speech has such values too, but more words.
 const NO_SPEECH_SURE: f32 = 0.8;
 const LOGPROB_OF_SILENCE: f32 = -0.5;
+const WORDS_OF_SILENCE_MAX: usize = 5;
 /// A text that zlib shrinks more than this repeats itself.
 const COMPRESSION_MAX: f32 = 2.4;
 /// Fast speech has 6 tokens per second.
@@ -42,8 +43,12 @@ pub(super) struct Pass {
     pub(super) no_speech: f32,
     pub(super) temperature: f32,
     pub(super) compression: f32,
-    /// The decoder did not come to an end.
+    /// Tokens that are no times.
+    text_tokens: usize,
+    /// The text is longer than the sound can be, or repeats itself.
     is_cut: bool,
+    /// The decoder has no room for the rest of the text.
+    pub(super) is_full: bool,
 }
 
 /// What a pass needs.
@@ -100,8 +105,11 @@ impl Beam {
 
     /// The same without the times: the tokens from `first_time` on.
     fn text_mean(&self, first_time: u32) -> f32 {
-        let texts = self.said.iter().filter(|token| **token < first_time).count();
-        (self.logprob - self.times_logprob) / (texts + 1) as f32
+        (self.logprob - self.times_logprob) / (self.text_tokens(first_time) + 1) as f32
+    }
+
+    fn text_tokens(&self, first_time: u32) -> usize {
+        self.said.iter().filter(|token| **token < first_time).count()
     }
 }
 
@@ -109,7 +117,9 @@ impl Pass {
     /// Nothing was said.
     pub(super) fn is_silence(&self) -> bool {
         self.no_speech > NO_SPEECH_MAX && self.avg_logprob < LOGPROB_MIN
-            || self.no_speech > NO_SPEECH_SURE && self.avg_logprob < LOGPROB_OF_SILENCE
+            || self.no_speech > NO_SPEECH_SURE
+                && self.avg_logprob < LOGPROB_OF_SILENCE
+                && self.text_tokens <= WORDS_OF_SILENCE_MAX
     }
 
     /// Another text may be likelier.
@@ -119,16 +129,22 @@ impl Pass {
 
     /// The text of a short window may differ from that of the full one.
     pub(super) fn needs_full_window(&self, sound_s: f64) -> bool {
-        self.no_speech > NO_SPEECH_MAX || self.is_doubted(sound_s)
+        self.no_speech > NO_SPEECH_MAX
+            || self.text_tokens == 0
+            || self.is_fast(sound_s)
+            || self.is_doubted()
+    }
+
+    /// Whether it has more tokens than speech in Latin letters. Other scripts have more, so the full window decides.
+    fn is_fast(&self, sound_s: f64) -> bool {
+        self.tokens.len() as f64 > sound_s * TOKENS_PER_S_MAX + TOKENS_FREE
     }
 
     /// Whether the text may be wrong, so that another pass should be tried.
-    pub(super) fn is_doubted(&self, sound_s: f64) -> bool {
-        let limit = sound_s * TOKENS_PER_S_MAX + TOKENS_FREE;
+    pub(super) fn is_doubted(&self) -> bool {
         self.is_cut
             || self.avg_logprob < LOGPROB_MIN
             || self.compression > COMPRESSION_MAX
-            || self.tokens.len() as f64 > limit
             || has_loop(&self.tokens)
     }
 }
@@ -191,7 +207,8 @@ impl Whisper {
             logits = self.logits(plan.step(&tokens, past, branches.as_ref()), &rows)?;
             past += tokens.len();
         };
-        let is_cut = best.is_some();
+        let is_full = best.as_ref().is_some_and(|best| best.said.len() >= room && room < limit);
+        let is_cut = best.is_some() && !is_full;
         let best = best.or_else(|| ended.into_iter().max_by(|a, b| a.mean().total_cmp(&b.mean())));
         let best = best.unwrap_or_default();
         let text = self.tokens.text(&best.said);
@@ -201,8 +218,10 @@ impl Whisper {
             no_speech: no_speech.exp(),
             temperature: plan.temperature,
             compression: compression(&text),
+            text_tokens: best.text_tokens(self.tokens.first_timestamp()),
             tokens: best.said,
             is_cut,
+            is_full,
         })
     }
 
@@ -354,22 +373,37 @@ mod tests {
 
     #[test]
     fn each_single_doubt_asks_for_another_pass() {
-        let fine =
-            Pass { tokens: vec![1, 2, 3], avg_logprob: -0.3, compression: 1.0, ..Pass::default() };
-        assert!(!fine.is_doubted(2.0) && !fine.is_silence());
+        let fine = Pass {
+            tokens: vec![1, 2, 3],
+            text_tokens: 3,
+            avg_logprob: -0.3,
+            compression: 1.0,
+            ..Pass::default()
+        };
+        assert!(!fine.is_doubted() && !fine.is_silence() && !fine.needs_full_window(2.0));
         for doubted in [
             Pass { avg_logprob: -1.2, ..fine.clone() },
             Pass { compression: 3.0, ..fine.clone() },
-            Pass { tokens: (0..40).collect(), ..fine.clone() },
             Pass { is_cut: true, ..fine.clone() },
             Pass { tokens: [1, 2, 3].repeat(4), ..fine.clone() },
         ] {
-            assert!(doubted.is_doubted(2.0), "{doubted:?}");
+            assert!(doubted.is_doubted(), "{doubted:?}");
         }
-        for (no_speech, avg_logprob, is_silence) in
-            [(0.7, -1.2, true), (0.7, -0.6, false), (0.9, -0.6, true), (0.9, -0.2, false)]
-        {
-            let pass = Pass { avg_logprob, no_speech, ..fine.clone() };
+        for surprising in [
+            Pass { tokens: (0..40).collect(), text_tokens: 40, ..fine.clone() },
+            Pass { tokens: Vec::new(), text_tokens: 0, ..fine.clone() },
+        ] {
+            assert!(surprising.needs_full_window(2.0) && !surprising.is_doubted());
+        }
+        for (no_speech, avg_logprob, text_tokens, is_silence) in [
+            (0.7, -1.2, 3, true),
+            (0.7, -0.6, 3, false),
+            (0.9, -0.6, 3, true),
+            (0.9, -0.2, 3, false),
+            // Fast speech.
+            (0.9, -0.6, 60, false),
+        ] {
+            let pass = Pass { avg_logprob, no_speech, text_tokens, ..fine.clone() };
             assert_eq!(pass.is_silence(), is_silence, "{pass:?}");
             assert!(pass.needs_full_window(2.0));
         }
