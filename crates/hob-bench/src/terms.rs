@@ -81,7 +81,9 @@ metrics! {
     EndpointMs "endpoint_ms", "end of turn", "ms", Less, "From the last sound of a question until the server says that it is over.", "speech_stopped − t(last voiced sample)";
     TranscriptMs "transcript_ms", "transcript", "ms", Less, "From the end of a turn until its transcript arrives; 0 if it was there before.", "transcription.completed − speech_stopped";
     FirstTextMs "first_text_ms", "first text", "ms", Less, "From the transcript until the model writes the first text of its answer; 0 if it was written before.", "output_item.added − transcription.completed";
-    FirstVoiceMs "first_voice_ms", "first voice", "ms", Less, "From the first text of an answer to its first audible sample.", "t(audible) − output_item.added";
+    FirstClauseMs "first_clause_ms", "first clause", "ms", Less, "From the first text of an answer to its first clause, as hob's own server tells it.", "clause − first text";
+    FirstVoiceMs "first_voice_ms", "first voice", "ms", Less, "From the first clause of an answer, or from its first text if the server does not tell the clause, to its first audible sample.", "t(audible) − clause";
+    TransportMs "transport_ms", "transport", "ms", Less, "The rest of the time to the first sound, which is not in the server's own parts.", "first sound − parts";
     BargeInMs "barge_in_ms", "interruption", "ms", Less, "From the first sound of a person who interrupts until the client stops the voice.", "speech_started − t(first voiced sample)";
     WallMs "wall_ms", "time to speak", "ms", Less, "From sending a text to the last byte of its sound.", "a_last − t_send";
     AudioS "audio_s", "sound", "s", Neither, "Length of the sound.", "samples / rate";

@@ -195,17 +195,20 @@ pub struct TranscribedClip {
 pub struct VoiceFigures {
     pub turns: Option<u64>,
     pub ttfa_ms: Option<Spread>,
-    /// `endpoint`, `stt`, `llm_ttfat`, `sentence`, `tts_ttfa`: medians
+    /// `endpoint`, `stt`, `llm_ttfat`, `sentence`, `tts_ttfa`, `transport`: medians
     pub stages_ms: BTreeMap<String, f64>,
     pub verdict: Option<VoiceVerdict>,
     /// Until the voice falls silent when it is interrupted
     pub barge_in_ms: Option<f64>,
 }
 
-/// Half of the turns under 1.5 s, the best under 0.8 s.
+/// How soon half of the turns are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum VoiceVerdict {
+    /// Under 0.8 s
+    Best,
+    /// Under 1.5 s
     Pass,
     Fail,
 }

@@ -209,20 +209,32 @@ impl Turn {
 
 fn figures(marks: &TurnMarks, silent: Option<Duration>) -> BTreeMap<Metric, f64> {
     let ms = |from: Instant, to: Instant| (to - from).as_secs_f64() * 1e3;
-    let stages = [
-        (Metric::EndpointMs, ms(marks.said.end, marks.turn_end)),
-        (Metric::TranscriptMs, ms(marks.turn_end, marks.transcript)),
-        (Metric::FirstTextMs, ms(marks.transcript, marks.first_text)),
-        (Metric::FirstVoiceMs, ms(marks.first_text, marks.audible)),
-        (Metric::TtfaMs, ms(marks.said.end, marks.audible)),
-    ];
-    let silent = silent.map(|time| (Metric::BargeInMs, time.as_secs_f64() * 1e3));
-    stages.into_iter().chain(silent).collect()
+    let whole = ms(marks.said.end, marks.audible);
+    let mut stages = match &marks.told {
+        Some(told) => vec![
+            (Metric::EndpointMs, told.endpoint),
+            (Metric::TranscriptMs, told.stt),
+            (Metric::FirstTextMs, told.llm_ttfat),
+            (Metric::FirstClauseMs, told.sentence),
+            (Metric::FirstVoiceMs, told.tts_ttfa),
+            (Metric::TransportMs, whole - told.sum()),
+        ],
+        None => vec![
+            (Metric::EndpointMs, ms(marks.said.end, marks.turn_end)),
+            (Metric::TranscriptMs, ms(marks.turn_end, marks.transcript)),
+            (Metric::FirstTextMs, ms(marks.transcript, marks.first_text)),
+            (Metric::FirstVoiceMs, ms(marks.first_text, marks.audible)),
+        ],
+    };
+    stages.push((Metric::TtfaMs, whole));
+    stages.extend(silent.map(|time| (Metric::BargeInMs, time.as_secs_f64() * 1e3)));
+    stages.into_iter().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::voice::conversation::ToldStages;
     use crate::voice::microphone::SaidAt;
 
     #[test]
@@ -235,7 +247,18 @@ mod tests {
             transcript: at(1_260),
             first_text: at(1_330),
             audible: at(1_600),
+            told: None,
         };
+        let told = ToldStages {
+            endpoint: 240.0,
+            stt: 15.0,
+            llm_ttfat: 50.0,
+            sentence: 20.0,
+            tts_ttfa: 265.0,
+        };
+        let by_hob = figures(&TurnMarks { told: Some(told), ..marks }, None);
+        assert_eq!((by_hob[&Metric::FirstClauseMs], by_hob[&Metric::TransportMs]), (20.0, 10.0));
+        assert_eq!((by_hob[&Metric::TtfaMs], by_hob[&Metric::EndpointMs]), (600.0, 240.0));
         let figures = figures(&marks, Some(Duration::from_millis(340)));
         let stages =
             [Metric::EndpointMs, Metric::TranscriptMs, Metric::FirstTextMs, Metric::FirstVoiceMs];

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tungstenite::client::IntoClientRequest as _;
 use tungstenite::http::{HeaderName, HeaderValue};
@@ -25,6 +26,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 const LEAD: Duration = Duration::from_millis(300);
 /// How long nothing of an interrupted answer may follow.
 const AFTERMATH: Duration = Duration::from_millis(500);
+/// hob tells the stages of a turn with its first sound.
+const TOLD_WITHIN: Duration = Duration::from_millis(50);
 /// A read that waits less is not worth a system call.
 const WAIT_MIN: Duration = Duration::from_micros(200);
 const INSTRUCTIONS: &str = "You are a voice assistant. Answer in one or two short sentences.";
@@ -36,7 +39,7 @@ pub(super) struct Conversation<'a> {
 }
 
 /// When what happened in a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TurnMarks {
     pub(super) said: SaidAt,
     /// The server said that the person stopped.
@@ -45,6 +48,24 @@ pub(super) struct TurnMarks {
     pub(super) first_text: Instant,
     /// When the first audible sample can be played.
     pub(super) audible: Instant,
+    /// The stages by the server's own clock, if it tells them.
+    pub(super) told: Option<ToldStages>,
+}
+
+/// What hob says about a turn in `hob.turn_stages`, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub(super) struct ToldStages {
+    pub(super) endpoint: f64,
+    pub(super) stt: f64,
+    pub(super) llm_ttfat: f64,
+    pub(super) sentence: f64,
+    pub(super) tts_ttfa: f64,
+}
+
+impl ToldStages {
+    pub(super) fn sum(&self) -> f64 {
+        self.endpoint + self.stt + self.llm_ttfat + self.sentence + self.tts_ttfa
+    }
 }
 
 /// An event, and when it arrived.
@@ -72,9 +93,20 @@ impl<'a> Conversation<'a> {
         opened.read_until("session.created")?;
         opened.send(&settings(turn_end, voice))?;
         opened.read_until("session.updated")?;
+        opened.ask_for_stages()?;
         opened.microphone = Microphone::new(Instant::now());
         opened.listen(Instant::now() + LEAD, |_| None::<()>)?;
         Ok(opened)
+    }
+
+    /// Only hob knows these events; another server may reject the wish.
+    fn ask_for_stages(&mut self) -> Result<(), VoiceFault> {
+        let session = json!({"type": "realtime", "include": ["hob.turn_stages"]});
+        self.send(&json!({"type": "session.update", "session": session}))?;
+        match self.read_until("session.updated") {
+            Err(VoiceFault::Server(_)) => Ok(()),
+            other => other,
+        }
     }
 
     /// Asks, and returns when the answer can be heard.
@@ -87,7 +119,12 @@ impl<'a> Conversation<'a> {
         let deadline = said.end + ANSWER_WITHIN;
         let heard = self.listen(deadline, |event| answer.take(event, said).transpose())?;
         let audible = heard.ok_or(VoiceFault::NoAnswer)??;
-        Ok(answer.marks(said, audible))
+        let told = |event: &Event| {
+            let is_told = event.kind == "hob.turn_stages";
+            is_told.then(|| ToldStages::deserialize(&event.body["stages_ms"]).ok())
+        };
+        let told = self.listen(Instant::now() + TOLD_WITHIN, told)?.flatten();
+        Ok(TurnMarks { told, ..answer.marks(said, audible) })
     }
 
     /// Speaks while the answer plays, and returns the time from the first sound of this speech to the moment at which the
@@ -229,7 +266,14 @@ impl AnswerMarks {
         let turn_end = self.turn_end.unwrap_or(said.end).clamp(said.end, audible.max(said.end));
         let transcript = self.transcript.unwrap_or(turn_end).max(turn_end);
         let first_text = self.first_text.unwrap_or(transcript).max(transcript);
-        TurnMarks { said, turn_end, transcript, first_text, audible: audible.max(first_text) }
+        TurnMarks {
+            said,
+            turn_end,
+            transcript,
+            first_text,
+            audible: audible.max(first_text),
+            told: None,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use hob_bench::terms::Metric;
 
 use super::{BADGE, CLIENT, Column, ERRORS, MEMORY, NOTHING, SHAPE, USERS, ms, rows};
 
-const VOICE: [Column; 16] = [
+const VOICE: [Column; 18] = [
     ("server", |r| r.engine.name.clone().unwrap_or_default()),
     ("model", |r| r.model.name.clone()),
     ("questions", |r| SHAPE.1(r)),
@@ -19,7 +19,9 @@ const VOICE: [Column; 16] = [
     ("end of turn", |r| ms(r, Metric::EndpointMs, 0)),
     ("transcript", |r| ms(r, Metric::TranscriptMs, 0)),
     ("first text", |r| ms(r, Metric::FirstTextMs, 0)),
+    ("first clause", |r| ms(r, Metric::FirstClauseMs, 0)),
     ("first voice", |r| ms(r, Metric::FirstVoiceMs, 0)),
+    ("transport", |r| ms(r, Metric::TransportMs, 0)),
     ("interruption", |r| ms(r, Metric::BargeInMs, 0)),
     MEMORY,
     ERRORS,
@@ -33,13 +35,13 @@ fn whole(ms: Option<f64>) -> String {
 
 pub(super) fn voice(records: &[Record]) -> String {
     let verdicts = records.iter().filter_map(|record| record.voice.as_ref()?.verdict);
-    let slow = verdicts.filter(|verdict| *verdict == VoiceVerdict::Fail).count();
-    let table = rows(&VOICE, records);
-    match slow {
-        0 => table,
-        _ => format!(
-            "{table}\n\nHalf of the answers begin later than 1.5 s: {slow} of {}.",
-            records.len()
-        ),
-    }
+    let verdicts: Vec<VoiceVerdict> = verdicts.collect();
+    let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
+    let line = |count: usize, what: &str| match count {
+        0 => String::new(),
+        _ => format!("\n\nHalf of the answers begin {what}: {count} of {}.", verdicts.len()),
+    };
+    let best = line(count(VoiceVerdict::Best), "within 0.8 s, as in a conversation");
+    let slow = line(count(VoiceVerdict::Fail), "later than 1.5 s");
+    format!("{}{best}{slow}", rows(&VOICE, records))
 }
