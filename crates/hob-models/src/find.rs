@@ -288,7 +288,7 @@ impl Search<'_> {
         let named = names::named(asked);
         let mix = match self.quant.or(named.and_then(|found| found.quant)) {
             Some(mix) => mix,
-            None => QuantMix::named(USUAL_QUANT)?,
+            None => QuantMix::named(known.default_quant())?,
         };
         let at = || format!("the dimensions of {}", known.name);
         let model = known.model(mix, context_tokens);

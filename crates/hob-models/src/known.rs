@@ -116,10 +116,19 @@ impl KnownModel {
         }
     }
 
-    /// The same model in other quants.
+    /// The quant that is assumed unless the user names one: the native one, or else the usual one.
+    pub fn default_quant(&self) -> &str {
+        self.native_quant.as_deref().unwrap_or(names::USUAL_QUANT)
+    }
+
+    /// The same model in other quants. A model with a native quant has no better or smaller one worth naming.
     pub fn variants(&self, mix: QuantMix, context_tokens: u32) -> Vec<Model> {
-        let stored = |quant| self.model(QuantMix::named(quant).ok()?, context_tokens).ok();
-        other_quants(mix.name()).filter_map(stored).collect()
+        let stored = |quant: &str| self.model(QuantMix::named(quant).ok()?, context_tokens).ok();
+        match self.native_quant.as_deref() {
+            Some(native) if native == mix.name() => Vec::new(),
+            Some(native) => stored(native).into_iter().collect(),
+            None => other_quants(mix.name()).filter_map(stored).collect(),
+        }
     }
 
     /// The vision or audio tower, in 16 bits.

@@ -42,7 +42,8 @@ pub(crate) fn capability(known: &KnownModel, model: &Model, purpose: Option<UseC
 fn whole_on_a_card(machine: &Machine, options: &FitOptions) -> Option<&'static str> {
     let is_on_card = |plan: &Plan| plan.fits() && plan.placement == Placement::Vram;
     let fits = |known: &KnownModel| {
-        let model = known.model(QuantMix::named("Q4_K_M").ok()?, known.tags.first()?.1).ok()?;
+        let mix = QuantMix::named(known.default_quant()).ok()?;
+        let model = known.model(mix, known.tags.first()?.1).ok()?;
         let assessed = assess(machine, &model, options).ok()?;
         assessed.plans.iter().any(is_on_card).then(|| capability(known, &model, None))
     };

@@ -12,7 +12,6 @@ use hob_engines::speech::kokoro::voice_list;
 use hob_engines::transcription::whisper::languages;
 use hob_models::catalog::names::{NAMED, NamedRepo, canonical, named};
 use hob_models::catalog::{self, Purpose};
-use hob_models::find::USUAL_QUANT;
 use hob_models::known::find as known;
 use hob_models::{
     Catalog, Finder, Manifest, PullError, QuantMix, Store, StoreError, StoredModel,
@@ -346,7 +345,7 @@ impl ModelStore {
 fn listed_for_download(named: &NamedRepo) -> StoreRow {
     let usual = || {
         let (known, context_tokens) = known(named.name).ok()?;
-        known.model(QuantMix::named(USUAL_QUANT).ok()?, context_tokens).ok()
+        known.model(QuantMix::named(known.default_quant()).ok()?, context_tokens).ok()
     };
     StoreRow {
         name: named.name.to_owned(),

@@ -172,6 +172,20 @@ fn every_model_has_a_shape_in_every_quant() {
 }
 
 #[test]
+fn a_model_trained_in_a_quant_has_that_one_and_no_other_to_compare() {
+    let (oss, context) = find("gpt-oss:20b").expect("known");
+    assert_eq!(oss.default_quant(), "MXFP4");
+    let others = |quant| {
+        let variants = oss.variants(QuantMix::named(quant).expect("a quant"), context);
+        variants.into_iter().map(|other| other.quant).collect::<Vec<_>>()
+    };
+    assert_eq!(others("MXFP4"), Vec::<String>::new());
+    assert_eq!(others("Q8_0"), ["MXFP4"]);
+    let (usual, _) = find("qwen3:8b").expect("known");
+    assert_eq!(usual.default_quant(), "Q4_K_M");
+}
+
+#[test]
 fn an_unknown_name_is_told_the_nearest() {
     let error = find("qwen3:8").expect_err("a misspelling");
     assert!(error.to_string().contains("qwen3:8b"), "{error}");

@@ -10,7 +10,6 @@ use hob_core::fit::{Location, Model, Site, alternatives, assess};
 use hob_core::nearest;
 use hob_engines::timing::engine_version;
 use hob_machine::{MachineFacts, MachineStore, Stamp, probe, profile};
-use hob_models::find::USUAL_QUANT;
 use hob_models::gguf::GgufError;
 use hob_models::known::{self, KNOWN, KnownModel};
 use hob_models::recipe::variants;
@@ -134,7 +133,7 @@ impl FitData {
             let own = nearest(&not.name, installed.keys().map(String::as_str), 3);
             unknown("model", &not.name, own.into_iter().chain(not.near).collect())
         })?;
-        let mix = QuantMix::named(request.quant.as_deref().unwrap_or(USUAL_QUANT))
+        let mix = QuantMix::named(request.quant.as_deref().unwrap_or(known.default_quant()))
             .map_err(|not| unknown("quant", &not.name, not.near))?;
         let model = known.model(mix, context_tokens);
         let model = model.map_err(|error| unreadable(&known.name, &error))?;
@@ -214,7 +213,7 @@ fn of_known(known: &KnownModel) -> FitModel {
     FitModel {
         name: known.name.clone(),
         installed: false,
-        quant: USUAL_QUANT.to_owned(),
+        quant: known.default_quant().to_owned(),
         quants: QuantMix::names().into_iter().map(str::to_owned).collect(),
         trained_context: known.tags.first().map(|(_, context_tokens)| *context_tokens),
     }
@@ -265,6 +264,7 @@ mod tests {
             ("Qwen3-8B", None, ("Qwen3-8B", "Q4_K_M", Format::Gguf)),
             ("qwen3:8b", Some("q8_0"), ("Qwen3-8B", "Q8_0", Format::Gguf)),
             ("qwen3:8b", Some("AWQ"), ("Qwen3-8B", "AWQ", Format::Awq)),
+            ("gpt-oss:120b", None, ("gpt-oss-120b", "MXFP4", Format::Gguf)),
         ] {
             let quant = quant.map(str::to_owned);
             let (model, _) = service.model(&FitRequest { quant, ..asked(name) }).expect("a model");

@@ -30,6 +30,24 @@ fn a_file_is_asked_about_by_its_header_alone() {
 }
 
 #[test]
+fn a_model_trained_in_a_quant_is_assessed_in_the_one_that_is_recommended() {
+    let user = User::new();
+    let on = ["--json", "--machine", "m4-pro-48gb"];
+    let json = |args: &[&str]| -> serde_json::Value {
+        let said = stdout(&fit(&user, &[args, &on].concat()).success());
+        serde_json::from_str(&said).expect("JSON")
+    };
+    let answer = json(&["gpt-oss:20b"]);
+    let recommended = json(&["--recommend"]);
+    let ranked = recommended.as_array().expect("models");
+    let same = ranked.iter().find(|one| one["name"] == "gpt-oss:20b").expect("it fits");
+    assert_eq!(answer["model"]["quant"], "MXFP4", "{answer}");
+    assert_eq!(same["answer"]["model"]["quant"], answer["model"]["quant"]);
+    let alternatives = answer["alternatives"].to_string();
+    assert!(!alternatives.contains("Q8_0") && !alternatives.contains("Q2_K"), "{alternatives}");
+}
+
+#[test]
 fn a_model_too_large_for_the_card_is_divided() {
     let user = User::new();
     let json = stdout(&fit(&user, &[&["qwen3.5:27b", "--json"], &ON[..]].concat()).success());
