@@ -22,7 +22,7 @@ use crate::WireError;
 use crate::fields::Fields;
 use crate::keep_alive::{KeepAliveField, keep_alive};
 use crate::pipelines::is_chat_task;
-use crate::request_value::{Name, count_within, tokens};
+use crate::request_value::{Name, count_within, token_limit};
 
 pub use chunks::ChatChunks;
 pub(crate) use chunks::{ChatCompletionChunk, DONE, StatusChunk};
@@ -93,11 +93,11 @@ pub enum CallShape {
 pub(crate) struct ChatFields {
     /// The conversation, at most 10,000 messages.
     messages: Vec<ChatMessage>,
-    /// Output tokens. Absent or below zero: no limit.
-    #[serde(default, deserialize_with = "tokens")]
+    /// Output tokens. Absent, zero or below: until the context is full.
+    #[serde(default, deserialize_with = "token_limit")]
     max_completion_tokens: Option<u32>,
     /// An older name of `max_completion_tokens`.
-    #[serde(default, deserialize_with = "tokens")]
+    #[serde(default, deserialize_with = "token_limit")]
     max_tokens: Option<u32>,
     /// `["text"]`: models here write. `/v1/audio/speech` reads aloud.
     modalities: Option<Vec<String>>,

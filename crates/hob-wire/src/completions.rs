@@ -34,7 +34,7 @@ pub(crate) struct CompletionFields {
     prompt: Option<TextsField>,
     /// Text after the answer. The model fills in between, if it was trained for that.
     suffix: Option<String>,
-    /// Output tokens, default 16. Below zero: no limit.
+    /// Output tokens, default 16. 0: no answer, only the prompt with `echo`. Below zero: no limit.
     max_tokens: Option<i64>,
     /// Log probabilities of each token with this many alternatives, 0 to 20.
     #[serde(default, deserialize_with = "count_within::<_, 0, 20>")]

@@ -406,6 +406,11 @@ pub(crate) fn tokens<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>,
     Ok(tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)))
 }
 
+/// A limit of tokens. Zero means "no limit", too: clients send it for a field that is not set.
+pub(crate) fn token_limit<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
+    Ok(tokens(value)?.filter(|tokens| *tokens > 0))
+}
+
 pub(crate) fn out_of_range<E: Error>(
     low: impl std::fmt::Display,
     high: impl std::fmt::Display,

@@ -137,9 +137,11 @@ fn a_client_of_pipelines_is_known_by_its_task_or_its_user() {
 }
 
 #[test]
-fn a_limit_below_zero_is_none_and_zero_tokens_are_none_at_all() {
+fn a_limit_of_zero_or_below_is_no_limit() {
     for (fields, expected) in [
-        (r#""max_tokens":0"#, Some(0)),
+        (r#""max_tokens":0"#, None),
+        (r#""max_completion_tokens":0"#, None),
+        (r#""max_tokens":7,"max_completion_tokens":0"#, Some(7)),
         (r#""max_tokens":-1"#, None),
         (r#""max_tokens":7.0"#, Some(7)),
         (r#""max_tokens":7,"max_completion_tokens":-1"#, Some(7)),
