@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use hob_core::chat::OutputFormat;
 use llguidance::api::ParserLimits;
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::{Matcher, ParserFactory};
@@ -248,7 +249,7 @@ impl Constrainer {
     fn built(&self, plan: &Plan, wanted: &AnswerRules<'_>, field: &'static str) -> Built {
         let refuse = |error: &dyn fmt::Display| ConstraintError::Grammar {
             field,
-            detail: first_line(error),
+            detail: in_own_words(first_line(error), wanted.output),
         };
         let parser = self.factory.create_parser(plan.grammar()).map_err(|error| refuse(&error))?;
         let mut matcher = Matcher::new(Ok(parser));
@@ -300,10 +301,26 @@ impl fmt::Debug for Constrainer {
     }
 }
 
+/// The compiler's message, as a reader understands it who wrote the grammar.
+fn in_own_words(detail: String, output: &OutputFormat) -> String {
+    if detail.contains("NoExtensionBias") {
+        return "no text can begin with it; a rule that only leads to itself never ends".to_owned();
+    }
+    match output {
+        OutputFormat::Lark(grammar) if grammar.contains("::=") => {
+            "it looks like GBNF, and hob takes Lark, such as start: \"yes\" | \"no\"".to_owned()
+        }
+        OutputFormat::Lark(_) => {
+            format!("{detail}; hob takes Lark, such as start: \"yes\" | \"no\"")
+        }
+        _ => detail,
+    }
+}
+
 /// The field of the request that the grammar comes from.
 fn field_of(wanted: &AnswerRules<'_>) -> &'static str {
     match (&wanted.output, &wanted.tools) {
-        (hob_core::chat::OutputFormat::Text, Some(_)) => "tools",
+        (OutputFormat::Text, Some(_)) => "tools",
         (output, _) => output.field(),
     }
 }

@@ -73,8 +73,22 @@ fn what_ended_the_worker_is_refused_with_the_number_and_the_limit() {
 fn a_grammar_that_nothing_can_begin_is_the_clients_mistake() {
     for lark in ["start: start", "start: a\na: b\nb: a"] {
         let refused = compiled(&OutputFormat::Lark(lark.to_owned())).expect_err(lark);
-        let refused = refused.into_model_error("chat");
-        assert!(matches!(refused, ModelError::InvalidField { .. }), "{lark}: {refused:?}");
+        let ModelError::InvalidField { reason, .. } = refused.into_model_error("chat") else {
+            panic!("{lark}")
+        };
+        assert!(reason.contains("no text can begin with it"), "{lark}: {reason}");
+    }
+}
+
+#[test]
+fn an_unreadable_grammar_is_answered_with_the_language_that_hob_takes() {
+    for (text, expected) in [
+        ("root ::= \"a\"", "looks like GBNF, and hob takes Lark"),
+        ("start: nothing", "hob takes Lark"),
+    ] {
+        let refused = compiled(&OutputFormat::Lark(text.to_owned())).expect_err(text).to_string();
+        assert!(refused.starts_with("'grammar' cannot be enforced: "), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
 }
 
