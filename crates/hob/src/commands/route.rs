@@ -112,14 +112,34 @@ pub(super) fn status(target: &RemoteTarget) -> String {
     }
 }
 
-pub(super) fn why(target: &RemoteTarget) -> String {
+fn why(target: &RemoteTarget) -> String {
+    reasons(target, &mut Vec::new()).join("; ")
+}
+
+/// What is wrong with a target, apart from the faults in `said`. Adds its own to them.
+pub(super) fn reasons(target: &RemoteTarget, said: &mut Vec<String>) -> Vec<String> {
     let mut reasons = Vec::new();
-    if let Some(failure) = &target.last_failure {
+    if let Some(failure) = &target.last_failure
+        && is_new(&failure.message, said)
+    {
         reasons.push(format!("{:.0} s ago: {}", failure.ago_s, failure.message));
     }
-    reasons.extend(target.state_reason.clone());
+    if let Some(reason) = &target.state_reason
+        && is_new(reason, said)
+    {
+        reasons.push(reason.clone());
+    }
     if target.thinks_anyway {
         reasons.push("it thinks although thinking is switched off".to_owned());
     }
-    reasons.join("; ")
+    reasons
+}
+
+/// A request and the list of models report one fault in more or fewer words: the shorter text is part of the longer one.
+fn is_new(fault: &str, said: &mut Vec<String>) -> bool {
+    let is_known = said.iter().any(|known| known.contains(fault) || fault.contains(known.as_str()));
+    if !is_known {
+        said.push(fault.to_owned());
+    }
+    !is_known
 }

@@ -4,7 +4,7 @@
 use clap::Args;
 use hob_core::UpstreamResolver;
 
-use super::route::{status, why};
+use super::route::{reasons, status};
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
@@ -87,11 +87,19 @@ fn shown(upstreams: &[RemoteUpstream]) -> String {
     table.trim_fmt()
 }
 
+/// Each fault once: the server's own, and then what else is wrong with its targets.
 fn trouble(upstream: &RemoteUpstream) -> String {
-    let targets = upstream.troubled.iter();
-    let targets =
-        targets.map(|target| format!("{} {}: {}", target.name, status(target), why(target)));
-    upstream.reason.clone().into_iter().chain(targets).collect::<Vec<_>>().join("; ")
+    let mut said: Vec<String> = upstream.reason.clone().into_iter().collect();
+    let mut parts = said.clone();
+    for target in &upstream.troubled {
+        let state = format!("{} {}", target.name, status(target));
+        let reasons = reasons(target, &mut said);
+        parts.push(match reasons.is_empty() {
+            true => state,
+            false => format!("{state}: {}", reasons.join("; ")),
+        });
+    }
+    parts.join("; ")
 }
 
 fn models(upstreams: &[RemoteUpstream]) -> String {
@@ -99,4 +107,30 @@ fn models(upstreams: &[RemoteUpstream]) -> String {
         upstream.models.iter().map(move |model| format!("{}/{model}", upstream.name))
     });
     each.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_is_printed_once_for_a_server_and_its_targets() {
+        let target = |name: &str, message: &str| {
+            json!({"name": name, "status": "standby", "state": "down", "in_flight": 0,
+                "state_reason": "connection refused",
+                "last_failure": {"message": message, "ago_s": 3.0}})
+        };
+        let upstream: RemoteUpstream = serde_json::from_value(json!({
+            "name": "gpu", "kind": "openai", "url": "http://gpu:1", "state": "down",
+            "reason": "connection refused", "models": [], "in_flight": 0, "waiting": 0,
+            "troubled": [target("gpu/x", "gpu/x: connection refused"), target("gpu/y", "cut off")],
+        }))
+        .expect("an upstream");
+        assert_eq!(
+            trouble(&upstream),
+            "connection refused; gpu/x standby; gpu/y standby: 3 s ago: cut off"
+        );
+    }
 }
