@@ -11,7 +11,10 @@ import sys
 import tomllib
 import xml.etree.ElementTree
 
-FILES = ("chat/test_completions.py", "test_completions.py", "test_models.py", "test_embeddings.py")
+FILES = (
+    "chat/test_completions.py", "test_completions.py", "test_models.py", "test_embeddings.py",
+    "audio/test_transcriptions.py", "audio/test_translations.py", "audio/test_speech.py",
+)
 HERE = pathlib.Path(__file__).parent
 
 
