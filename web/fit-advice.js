@@ -78,7 +78,7 @@ export class InsteadRow {
   }
 }
 
-const TOWARD = { faster: "Faster", longer: "Longer", better: "More exact" };
+const TOWARD = { faster: "Faster", longer: "Longer", better: "More exact", fits: "Fits" };
 
 const PLACES = {
   vram: () => "All on the card",

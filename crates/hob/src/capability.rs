@@ -1,7 +1,7 @@
 //! Estimates how capable a known model is, from its size and age, and suggests one that fits a card.
 //! Both `hob fit` and the page of a running hob use it.
 
-use hob_core::fit::{Assessment, FitOptions, Model, Placement, Plan, Warning, assess};
+use hob_core::fit::{Assessment, FitOptions, Model, Placement, Plan, Warning, assess, few_bits};
 use hob_core::machine::Machine;
 use hob_models::QuantMix;
 use hob_models::known::{KNOWN, KnownModel, UseCase};
@@ -11,12 +11,22 @@ const FIRST_YEAR: f64 = 2023.0;
 /// Factor for models that are tuned for code, when code is the purpose.
 const TUNED_FOR_CODE: f64 = 1.5;
 
-/// Names, in the warning about a divided model, the most capable one that fits the card whole.
+/// Names, in the warning about a divided model, the most capable one that fits the card whole. For a model that does not
+/// fit at all, names the quant of its `variants` that fits, and the most capable model that fits.
 pub(crate) fn suggest_smaller_model(
     machine: &Machine,
+    variants: &[Model],
     options: &FitOptions,
     assessed: &mut Assessment,
 ) {
+    if assessed.best().is_none() {
+        let next = next_step(machine, options, assessed);
+        let used = assessed.alternatives.first().map(|one| one.quant.as_str());
+        let used = variants.iter().find(|other| Some(other.quant.as_str()) == used);
+        let poor = used.and_then(few_bits);
+        assessed.warnings.extend([Some(next), poor].into_iter().flatten());
+        return;
+    }
     let is_split = |warning: &&mut Warning| warning.code == "split";
     let Some(split) = assessed.warnings.iter_mut().find(is_split) else { return };
     if let Some(name) = whole_on_a_card(machine, options) {
@@ -38,14 +48,34 @@ pub(crate) fn capability(known: &KnownModel, model: &Model, purpose: Option<UseC
     (all * active).sqrt() / 1e9 * 2_f64.powf(year - FIRST_YEAR) * tuned
 }
 
+fn next_step(machine: &Machine, options: &FitOptions, assessed: &Assessment) -> Warning {
+    let quant = assessed.alternatives.first().map(|one| format!("use {}, which fits", one.quant));
+    let known = most_capable(machine, options, Plan::fits)
+        .map(|name| format!("use {name}, the most capable known model that fits"));
+    let steps: Vec<String> = quant.into_iter().chain(known).collect();
+    let action = match steps.is_empty() {
+        true => "use a machine with more memory: no known model fits here".to_owned(),
+        false => steps.join("; or "),
+    };
+    Warning { code: "does_not_fit", text: "the model does not fit as requested".to_owned(), action }
+}
+
 /// Finds the most capable model that fits on a card as a whole.
 fn whole_on_a_card(machine: &Machine, options: &FitOptions) -> Option<&'static str> {
-    let is_on_card = |plan: &Plan| plan.fits() && plan.placement == Placement::Vram;
+    most_capable(machine, options, |plan| plan.fits() && plan.placement == Placement::Vram)
+}
+
+/// Finds the most capable known model that has such a plan.
+fn most_capable(
+    machine: &Machine,
+    options: &FitOptions,
+    suits: impl Fn(&Plan) -> bool,
+) -> Option<&'static str> {
     let fits = |known: &KnownModel| {
         let mix = QuantMix::named(known.default_quant()).ok()?;
         let model = known.model(mix, known.tags.first()?.1).ok()?;
         let assessed = assess(machine, &model, options).ok()?;
-        assessed.plans.iter().any(is_on_card).then(|| capability(known, &model, None))
+        assessed.plans.iter().any(&suits).then(|| capability(known, &model, None))
     };
     let fitting =
         KNOWN.iter().filter_map(|known| Some((known.tags.first()?.0.as_str(), fits(known)?)));

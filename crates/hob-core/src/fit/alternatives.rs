@@ -23,6 +23,8 @@ pub enum Toward {
     Faster,
     Longer,
     Better,
+    /// The model as requested does not fit, and this does.
+    Fits,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -61,11 +63,13 @@ impl Toward {
             Toward::Faster => "faster",
             Toward::Longer => "longer",
             Toward::Better => "better",
+            Toward::Fits => "fits",
         }
     }
 }
 
-/// Finds at most one alternative of each kind, and only ones that fit.
+/// Finds at most one alternative of each kind, and only ones that fit. If the model itself does not fit, it is one
+/// alternative: the most exact one.
 /// `variants` are the same model in other quants. The KV types of `options` are ignored.
 pub fn alternatives(
     machine: &Machine,
@@ -86,11 +90,15 @@ pub fn alternatives(
         all = poor.into_iter().flat_map(in_pairs).collect();
     }
     let now = assessed.best().map(|plan| Candidate { model, plan: plan.clone() });
-    let chosen = [
-        (Toward::Faster, faster(&all, now.as_ref())),
-        (Toward::Longer, longer(&all, now.as_ref())),
-        (Toward::Better, better(&all, now.as_ref(), options)),
-    ];
+    let best = better(&all, now.as_ref(), options);
+    let chosen = match now.is_some() {
+        false => vec![(Toward::Fits, best)],
+        true => vec![
+            (Toward::Faster, faster(&all, now.as_ref())),
+            (Toward::Longer, longer(&all, now.as_ref())),
+            (Toward::Better, best),
+        ],
+    };
     let said = |(toward, chosen): (Toward, Option<&Candidate<'_>>)| {
         let Candidate { model, plan } = chosen?;
         Some(Alternative { toward, quant: model.quant.clone(), plan: plan.clone() })

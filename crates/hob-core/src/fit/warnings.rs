@@ -141,7 +141,8 @@ pub(super) fn unmeasured_processor(machine: &Machine, plans: &[Plan]) -> Option<
     is_doubtful.then(|| warning("unmeasured_processor", text, "hob fit calibrate"))?
 }
 
-fn few_bits(model: &Model) -> Option<Warning> {
+/// The warning about weights of so few bits that answers suffer.
+pub fn few_bits(model: &Model) -> Option<Warning> {
     let groups = || model.shape.weights.0.iter().filter(|group| group.part != Part::Tower);
     let elements: u64 = groups().map(|group| group.elements).sum();
     let bits = groups().map(|group| group.bytes as f64 * 8.0).sum::<f64>() / elements.max(1) as f64;

@@ -193,7 +193,7 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
     let options = args.options.options();
     let mut assessed = assess(&machine, &model, &options).map_err(failure)?;
     assessed.alternatives = alternatives(&machine, &model, &variants, &options, &assessed);
-    suggest_smaller_model(&machine, &options, &mut assessed);
+    suggest_smaller_model(&machine, &variants, &options, &mut assessed);
     let answer = sourced(FitAnswer::of(&machine, &model, &assessed, &options), &used);
     let answer = match args.json {
         true => answer.to_json(),

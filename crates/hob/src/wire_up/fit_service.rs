@@ -193,7 +193,7 @@ impl FitService for FitData {
         let mut assessed = assess(machine, &model, options)
             .map_err(|error| Unanswerable::Impossible { model: model.name.clone(), error })?;
         assessed.alternatives = alternatives(machine, &model, &others, options, &assessed);
-        suggest_smaller_model(machine, options, &mut assessed);
+        suggest_smaller_model(machine, &others, options, &mut assessed);
         let answer = FitAnswer::of(machine, &model, &assessed, options);
         let answer = used.iter().fold(answer, |answer, used| answer.sourced(used.site, &used.text));
         Ok(stamps(&facts).fold(answer, |answer, (site, stamp)| {

@@ -67,12 +67,22 @@ fn a_model_too_large_for_the_card_is_divided() {
 }
 
 #[test]
+fn a_model_that_fits_in_few_bits_alone_names_that_quant_once_with_a_warning() {
+    let user = User::new();
+    let said = stdout(&fit(&user, &["qwen3.5:27b", "--machine", "n100"]).success());
+    let named = said.lines().filter(|line| line.trim_start().starts_with("fits "));
+    assert_eq!(named.count(), 1, "{said}");
+    assert!(said.contains("answers are noticeably worse"), "{said}");
+}
+
+#[test]
 fn a_model_that_does_not_fit_names_the_shortage_and_exits_with_1_on_request() {
     let user = User::new();
     let small = ["--pool", "gpu0=1GB", "--pool", "ram=2GB"];
     let args = [&["llama3.3:70b"][..], &ON, &small].concat();
     let said = stdout(&fit(&user, &args).success());
     assert!(said.contains("does not fit with 8,192 tokens of context"), "{said}");
+    assert!(said.contains("the most capable known model that fits"), "{said}");
     fit(&user, &[&args[..], &["--require"]].concat()).code(1);
     fit(&user, &[&["smollm2:135m", "--require"], &ON[..]].concat()).success();
 }
