@@ -37,7 +37,7 @@ pub struct FitAnswer {
     plans: Vec<FitPlan>,
     /// Longest context of the first plan's placement, for each pair of KV types.
     longest: Vec<LongestContext>,
-    /// What would be faster, longer or more exact: at most one of each.
+    /// What would be faster, longer or more exact: at most one of each. If the model does not fit, the one that `fits`.
     alternatives: Vec<FitAlternative>,
     constants: Vec<FitConstant>,
 }
