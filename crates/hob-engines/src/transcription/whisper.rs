@@ -8,6 +8,7 @@ mod file;
 mod ggml;
 mod kernel;
 pub(crate) mod mel;
+mod noise;
 mod passes;
 mod rules;
 mod tokens;
@@ -203,8 +204,9 @@ impl Whisper {
         let temperature = options.temperature.unwrap_or(0.0);
         let mut plan = self.plan(options, &language, sound_s, cancelled);
         (plan.positions, plan.temperature) = (window.positions, temperature);
+        plan.has_beams = noise::is_noisy(samples);
         let mut pass = self.pass(&plan)?;
-        if pass.is_unsure() && !pass.is_silence() && temperature <= 0.0 {
+        if pass.is_unsure() && !pass.is_silence() && !plan.has_beams && temperature <= 0.0 {
             plan.has_beams = true;
             pass = self.pass(&plan)?;
         }

@@ -1,0 +1,44 @@
+//! How noisy a sound is. In noise the likeliest next token is often not part of the likeliest text, also where the decoder
+//! is sure of it: then several texts are followed from the beginning.
+
+/// Samples of a frame: 20 ms.
+const FRAME: usize = 320;
+/// Shares of the frames that are quieter than the noise and than the speech.
+const QUIET: f64 = 0.1;
+const LOUD: f64 = 0.9;
+/// Speech that is less than this above the quiet frames, in decibels, is noisy. With white noise of 10 dB it is some 15 above.
+const RANGE_DB_MIN: f32 = 20.0;
+
+/// Whether the loud parts of a sound are little louder than its quiet ones.
+pub(super) fn is_noisy(samples: &[f32]) -> bool {
+    let mut powers: Vec<f32> =
+        samples.chunks_exact(FRAME).map(|frame| frame.iter().map(|x| x * x).sum()).collect();
+    powers.sort_unstable_by(f32::total_cmp);
+    let at = |share: f64| powers.get((powers.len() as f64 * share) as usize).copied();
+    let (Some(quiet), Some(loud)) = (at(QUIET), at(LOUD)) else { return false };
+    loud < quiet * 10.0_f32.powf(RANGE_DB_MIN / 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tone with pauses of the same length, and noise that is this much quieter.
+    fn sound(noise_db: f32) -> Vec<f32> {
+        let mut random = fastrand::Rng::with_seed(1);
+        let noise = 10.0_f32.powf(-noise_db / 20.0);
+        let tone =
+            |n: usize| if (n / 4_000).is_multiple_of(2) { (n as f32 * 0.2).sin() } else { 0.0 };
+        // Both have a power of 1/2.
+        let scale = noise * 1.5_f32.sqrt();
+        (0..32_000).map(|n| tone(n) + scale * (2.0 * random.f32() - 1.0)).collect()
+    }
+
+    #[test]
+    fn speech_that_is_hardly_louder_than_the_rest_is_noisy() {
+        for (noise_db, expected) in [(5.0, true), (10.0, true), (15.0, true), (25.0, false)] {
+            assert_eq!(is_noisy(&sound(noise_db)), expected, "{noise_db} dB");
+        }
+        assert!(!is_noisy(&[]) && !is_noisy(&sound(60.0)));
+    }
+}
