@@ -28,7 +28,7 @@ pub use machine::{Effect, Input, ModelAnswer, Now, step};
 pub use price::{ModelPrice, Prices};
 pub use process_group::ProcessGroup;
 pub use script::{SCRIPT_BYTES_MAX, ScriptModel};
-pub use state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used};
+pub use state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used, WaitingApproval};
 pub use store::{NewLines, RUN_FILES_MAX, RunFile, RunStore, StoredRun};
 pub use team::{
     Agent, Approval, Budget, CommandRule, HandoffHistory, McpServer, Policy, RuleDecision, Team,

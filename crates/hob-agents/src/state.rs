@@ -38,6 +38,31 @@ pub struct RunState {
     pub is_nudged: bool,
 }
 
+/// A call about which a person is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WaitingApproval<'s> {
+    pub id: &'s str,
+    pub agent: Option<&'s str>,
+    pub call: &'s ToolCall,
+    pub reason: &'s str,
+}
+
+impl RunState {
+    /// The call about which a person is asked, also while other delegates work.
+    pub fn approval(&self) -> Option<WaitingApproval<'_>> {
+        let branches = self.branches.iter().map(|branch| (&branch.frames, &branch.pending));
+        std::iter::once((&self.stack, &self.pending)).chain(branches).find_map(
+            |(frames, pending)| match pending {
+                Pending::Approval { approval, call, reason } => {
+                    let agent = frames.last().map(|frame| &*frame.agent);
+                    Some(WaitingApproval { id: approval, agent, call, reason })
+                }
+                _ => None,
+            },
+        )
+    }
+}
+
 /// A delegate that works, and the agents below it. They are on the stack only while one of them acts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Branch {

@@ -4,7 +4,7 @@
 mod files;
 mod follow;
 
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ impl RunStore {
         Ok(path)
     }
 
-    /// The stored events of a run, in order. A last line that was not written to its end is left out.
+    /// The stored events of a run, in order. A line that was not written to its end is left out.
     ///
     /// # Errors
     /// There is no such run, or its events cannot be read.
@@ -109,9 +109,7 @@ impl RunStore {
         self.read(run_id)?;
         let text = fs::read_to_string(self.folder.join(run_id).join(EVENTS))?;
         let mut events: Vec<RunEvent> = Vec::new();
-        for event in
-            text.split_inclusive('\n').map_while(|line| serde_json::from_str::<RunEvent>(line).ok())
-        {
+        for event in text.lines().filter_map(|line| serde_json::from_str::<RunEvent>(line).ok()) {
             // Events after the last state were written again when the run went on.
             events.retain(|earlier| earlier.seq < event.seq);
             events.push(event);
@@ -185,8 +183,17 @@ impl StoredRun {
             serde_json::to_writer(&mut lines, event)?;
             lines.push(b'\n');
         }
-        let mut file =
-            fs::OpenOptions::new().create(true).append(true).open(self.folder.join(EVENTS))?;
+        let path = self.folder.join(EVENTS);
+        let mut file = fs::OpenOptions::new().create(true).append(true).read(true).open(path)?;
+        if file.metadata()?.len() > 0 {
+            // A full disk has cut a line off. What follows begins a line of its own.
+            let mut last = [b'\n'];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            if last != [b'\n'] {
+                lines.insert(0, b'\n');
+            }
+        }
         file.write_all(&lines)?;
         if must_sync {
             file.sync_data()?;
@@ -280,6 +287,22 @@ mod tests {
         let all = store.events("run-1").expect("events");
         assert_eq!(all.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert_eq!(store.list().expect("a list").len(), 1);
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_hides_no_other() {
+        let (_folder, store) = stored_run();
+        let (stored, mut state) = store.open("run-1").expect("free");
+        let first = events(step(&mut state, &[], Input::Start, Now::default()));
+        stored.store(&state, &first, false).expect("stored");
+        let path = store.folder_of("run-1").join(EVENTS);
+        let mut text = fs::read_to_string(&path).expect("events");
+        text += "{\"v\":1,\"seq\":8,\"ag";
+        fs::write(&path, text).expect("written");
+        let last = events(step(&mut state, &[], Input::Cancel, Now::default()));
+        stored.store(&state, &last, false).expect("stored");
+        let all = store.events("run-1").expect("events");
+        assert_eq!(all, [first, last].concat());
     }
 
     #[test]

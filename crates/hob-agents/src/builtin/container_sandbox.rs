@@ -85,7 +85,7 @@ mod tests {
     const ENGINE: &str = r#"#!/bin/sh
 echo "$@" >> "$0.calls"
 [ "$1" = run ] || exit 0
-while [ "$1" != busy ]; do shift; done
+while [ "$1" != busy ]; do [ "$1" != --workdir ] || cd "$2"; shift; done
 shift
 exec "$@"
 "#;
@@ -105,13 +105,16 @@ exec "$@"
         let shell = Shell::new(programs, &workspace);
         let output = shell.call(json!({ "command": "echo hello" })).await;
         assert_eq!(output.text, "hello\n");
+        let made = shell.call(json!({ "command": "echo x > hob.toml" })).await;
+        assert!(made.is_error && made.text.contains("was deleted"), "{}", made.text);
+        assert!(!workspace.join("hob.toml").exists());
         let slow = shell.call(json!({ "command": "sleep 30", "timeout_s": 1 })).await;
         assert!(slow.is_error && slow.text.contains("after 1 s"), "{}", slow.text);
         let path = engine.with_extension("calls");
-        // The probe and two commands: each container is started, and removed by its name.
+        // The probe and three commands: each container is started, and removed by its name.
         let calls = loop {
             let calls = std::fs::read_to_string(&path).expect("calls");
-            if calls.lines().count() >= 6 {
+            if calls.lines().count() >= 8 {
                 break calls;
             }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -124,7 +127,7 @@ exec "$@"
             assert!(call.contains("--network=none --read-only --cap-drop=all"), "{call}");
             assert!(call.contains("teams:ro"), "team files stay as they are: {call}");
         }
-        assert_eq!(started.len(), 3);
+        assert_eq!(started.len(), 4);
     }
 
     #[tokio::test]

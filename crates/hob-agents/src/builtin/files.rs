@@ -2,7 +2,7 @@
 //! The folder is a capability: paths that leave it, also through symbolic links, do not resolve.
 
 use std::io::{self, Read as _, Write as _};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
@@ -136,6 +136,9 @@ impl WriteFile {
     fn write(&self, asked: &WriteArguments) -> Result<String, String> {
         let path = inside(&asked.path)?;
         let failed = |error: io::Error| format!("{}: {}", asked.path, plain(&error));
+        if is_protected(&self.real(path).map_err(failed)?) {
+            return Err(format!("{} is protected: it decides what agents may do", asked.path));
+        }
         if asked.content.len() as u64 > FILE_BYTES_MAX {
             return Err(format!("at most {FILE_BYTES_MAX} bytes are written at once"));
         }
@@ -159,6 +162,22 @@ impl WriteFile {
         Ok(format!("{} bytes written to {}", asked.content.len(), asked.path))
     }
 
+    /// The path without links, below the workspace. What does not exist yet keeps its name.
+    ///
+    /// # Errors
+    /// The path is a link to nothing: writing would make its target.
+    fn real(&self, path: &Path) -> io::Result<PathBuf> {
+        if self.workspace.symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+            return self.workspace.canonicalize(path);
+        }
+        for folder in path.ancestors().filter(|folder| !folder.as_os_str().is_empty()) {
+            if let Ok(real) = self.workspace.canonicalize(folder) {
+                return Ok(real.join(path.strip_prefix(folder).unwrap_or(path)));
+            }
+        }
+        Ok(path.to_owned())
+    }
+
     /// A reader sees the old file or the new one.
     fn replace(&self, path: &Path, content: &str) -> io::Result<()> {
         let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -177,6 +196,14 @@ fn inside(path: &str) -> Result<&Path, String> {
         return Err("the path must be relative to the workspace, without '..'".to_owned());
     }
     Ok(path)
+}
+
+/// Whether a path below the workspace leads to a file that decides what agents may do. Some file systems know no case.
+fn is_protected(path: &Path) -> bool {
+    let first = path.components().find(|part| *part != Component::CurDir);
+    let is_its =
+        |name: &str| first.is_some_and(|first| first.as_os_str().eq_ignore_ascii_case(name));
+    PROTECTED.into_iter().any(is_its)
 }
 
 /// The error without numbers of the operating system.
@@ -207,15 +234,8 @@ impl AgentTool for WriteFile {
     }
 
     fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
-        let written = arguments::<WriteArguments>(value).and_then(|asked| {
-            let first = Path::new(&asked.path).components().find(|part| *part != Component::CurDir);
-            let is_protected =
-                first.is_some_and(|first| PROTECTED.iter().any(|name| first.as_os_str() == *name));
-            match is_protected {
-                true => Err(format!("{} is protected: it decides what agents may do", asked.path)),
-                false => self.write(&asked).map(|text| (text, asked.path)),
-            }
-        });
+        let written = arguments::<WriteArguments>(value)
+            .and_then(|asked| self.write(&asked).map(|text| (text, asked.path)));
         let output = match written {
             Ok((text, path)) => ToolOutput { artifacts: vec![path], ..ToolOutput::ok(text) },
             Err(reason) => ToolOutput::error(reason),
@@ -289,9 +309,24 @@ mod tests {
             );
             assert!(writer.call(json!({ "path": path, "content": "x" })).await.is_error, "{path}");
         }
-        for path in ["teams/a.toml", "./hob.toml", "hob.toml"] {
+        for path in ["teams/a.toml", "./hob.toml", "hob.toml", "Teams/a.toml"] {
             assert!(writer.call(json!({ "path": path, "content": "x" })).await.is_error, "{path}");
         }
+        // A command has made links to them.
+        fs::create_dir_all(folder.path().join("teams")).expect("a folder");
+        fs::create_dir_all(folder.path().join("deep")).expect("a folder");
+        for (target, link) in
+            [("teams", "t"), ("../teams", "deep/t"), ("hob.toml", "h"), ("teams/b.toml", "b")]
+        {
+            std::os::unix::fs::symlink(target, folder.path().join(link)).expect("a link");
+        }
+        for path in ["t/a.toml", "t/new/a.toml", "deep/t/a.toml", "h", "b"] {
+            for mode in ["append", "replace", "create"] {
+                let asked = json!({ "path": path, "content": "x", "mode": mode });
+                assert!(writer.call(asked).await.is_error, "{path}, {mode}");
+            }
+        }
+        assert_eq!(fs::read_dir(folder.path().join("teams")).expect("a folder").count(), 0);
         assert_eq!(fs::read_to_string(outside.path().join("secret")).expect("a file"), "secret");
     }
 }

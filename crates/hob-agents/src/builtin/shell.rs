@@ -4,6 +4,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use fs_err as fs;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
+use super::files::PROTECTED;
 use super::sandbox::{Sandbox, SandboxError, SandboxPrograms};
 use super::{called, process, spec_of};
 use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
@@ -59,8 +61,52 @@ impl Shell {
         }
         let limit = Duration::from_secs(asked.timeout_s.unwrap_or(SECONDS_MAX).min(SECONDS_MAX));
         let mut command = sandbox.command(&asked.command, Path::new(&folder));
-        process::run(&mut command.command, limit).await
+        let missing = MissingFiles::of(&self.workspace);
+        let output = process::run(&mut command.command, limit).await;
+        match missing.remove_new() {
+            Some(name) => Err(format!(
+                "'{name}' decides what agents may do, so what the command made of it was deleted"
+            )),
+            None => output,
+        }
     }
+}
+
+/// Protected files that the workspace does not have. A sandbox keeps a command from changing files that are there, and not
+/// from making them.
+struct MissingFiles {
+    paths: Vec<PathBuf>,
+}
+
+impl MissingFiles {
+    fn of(workspace: &Path) -> MissingFiles {
+        let paths = PROTECTED.iter().map(|name| workspace.join(name));
+        MissingFiles { paths: paths.filter(|path| !is_there(path)).collect() }
+    }
+
+    /// Deletes those that are there now, and names the last one.
+    fn remove_new(&self) -> Option<String> {
+        let mut removed = None;
+        for path in self.paths.iter().filter(|path| is_there(path)) {
+            let is_folder = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+            // What cannot be deleted is named all the same.
+            let _left = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            removed = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        }
+        removed
+    }
+}
+
+/// The call was dropped while its command ran.
+impl Drop for MissingFiles {
+    fn drop(&mut self) {
+        self.remove_new();
+    }
+}
+
+/// A link to nothing is there, too.
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 impl AgentTool for Shell {
@@ -122,6 +168,14 @@ mod tests {
         ] {
             let output = run(command).await;
             assert!(output.is_error, "{command}: {}", output.text);
+        }
+        for command in
+            ["mkdir teams; echo x > teams/a.toml", "echo x > hob.toml", "ln -s a.txt hob.toml"]
+        {
+            let output = run(command).await;
+            assert!(output.is_error && output.text.contains("was deleted"), "{}", output.text);
+            assert!(!is_there(&folder.path().join("teams")), "{command}");
+            assert!(!is_there(&folder.path().join("hob.toml")), "{command}");
         }
         let outside = folder.path().with_extension("outside");
         run(&format!("touch {}", outside.display())).await;

@@ -33,11 +33,6 @@ impl RunState {
             _ => None,
         })
     }
-
-    /// Whether a person is asked about a call.
-    pub(super) fn has_approval(&self) -> bool {
-        self.branches.iter().any(|branch| matches!(branch.pending, Pending::Approval { .. }))
-    }
 }
 
 impl Step<'_> {

@@ -104,6 +104,11 @@ impl Step<'_> {
         if let Some(reason) = self.no_room_for(name) {
             return self.reject(&call, &reason);
         }
+        let is_blank =
+            |field: &str| brief[field].as_str().is_none_or(|text| text.trim().is_empty());
+        if let Some(blank) = ["goal", "expected_output"].into_iter().find(|field| is_blank(field)) {
+            return self.reject_invalid(&call, &format!("'{blank}' must not be blank"));
+        }
         let messages = prompt::delegate(&self.state.team, name, brief);
         self.emit(EventKind::DelegateOccurred { to: name.to_owned(), brief: brief.clone() });
         let kind = AgentRole::Delegate { call_id: call.id };
@@ -143,7 +148,7 @@ impl Step<'_> {
         match permission(&self.state.team, spec, arguments, is_tainted) {
             Permission::Run => self.run_tool(call),
             Permission::Refuse(reason) => self.reject(&call, &reason),
-            Permission::Ask(reason) if self.state.has_approval() => {
+            Permission::Ask(reason) if self.state.approval().is_some() => {
                 self.state.pending = Pending::Queued { call, reason };
             }
             Permission::Ask(reason) => self.ask(call, reason),

@@ -207,6 +207,10 @@ fn a_delegate_sees_its_brief_alone_and_gives_a_report() {
         "an incomplete brief is no brief: {}",
         run.last_read()
     );
+    let mut blank = brief();
+    blank["goal"] = Value::from("  ");
+    run.answers("", &[("delegate_to_tester", blank)]);
+    assert!(run.last_read().contains("'goal' must not be blank"), "{}", run.last_read());
     run.answers("", &[("delegate_to_tester", brief())]);
     let (_, messages, tools) = run.request();
     assert!(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use hob_agents::{Pending, RunState, RunStore, StoredRun};
+use hob_agents::{RunState, RunStore, StoredRun};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::tree;
@@ -71,7 +71,7 @@ pub(crate) fn open(
         let status = tree::status_text(state.status);
         return Err(Failure::usage(format!("the run {id} has ended: {status}")));
     }
-    if decision != Decision::None && !matches!(state.pending, Pending::Approval { .. }) {
+    if decision != Decision::None && state.approval().is_none() {
         return Err(Failure::usage(format!("the run {id} waits for no decision")));
     }
     Ok((stored, state))

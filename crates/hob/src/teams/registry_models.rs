@@ -99,8 +99,10 @@ const EXPECTED_TOKENS: f64 = 256.0;
 
 impl ListModels for RegistryModels {
     fn list(&self) -> BoxFuture<'_, Result<Value, String>> {
-        let entry =
-            |model: &dyn AnyModel| json!({ "name": model.name(), "kind": model.kind().name() });
+        let entry = |model: &dyn AnyModel| {
+            let state = hob_wire::state_name(&model.state());
+            json!({ "name": model.name(), "kind": model.kind().name(), "state": state })
+        };
         let models = self.registry.all().map(entry).collect();
         async move { Ok(models) }.boxed()
     }

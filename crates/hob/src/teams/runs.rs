@@ -120,8 +120,7 @@ impl TeamRuns {
 
     /// Why a run cannot go on with this decision.
     fn check_approval(&self, run: &RunState, approval: &str) -> Result<(), RunRefusal> {
-        if matches!(&run.pending, Pending::Approval { approval: waiting, .. } if waiting == approval)
-        {
+        if run.approval().is_some_and(|waiting| waiting.id == approval) {
             return Ok(());
         }
         let events = self.models.store().events(&run.run_id).unwrap_or_default();
@@ -266,7 +265,7 @@ impl TeamService for TeamRuns {
         };
         let (stored, run) = self.models.store().open(id).map_err(|error| match decision {
             Some(_) if error.kind() == io::ErrorKind::ResourceBusy => RunRefusal::Conflict(
-                "another process has this run: it asks in its terminal, or a decision was made already"
+                "the run is still at work: other delegates have not ended, its terminal asks, or a decision was made already"
                     .to_owned(),
             ),
             _ => unread(id, &error),
@@ -341,13 +340,13 @@ impl RunHost for ServedHost {
 }
 
 fn approval(run: &RunState) -> Option<RunApproval> {
-    let Pending::Approval { approval, call, reason } = &run.pending else { return None };
+    let waiting = run.approval()?;
     Some(RunApproval {
-        id: approval.clone(),
-        agent: run.stack.last().map(|frame| frame.agent.clone()),
-        tool: call.name.clone(),
-        arguments: call.arguments.as_str().to_owned(),
-        reason: reason.clone(),
+        id: waiting.id.to_owned(),
+        agent: waiting.agent.map(str::to_owned),
+        tool: waiting.call.name.clone(),
+        arguments: waiting.call.arguments.as_str().to_owned(),
+        reason: waiting.reason.to_owned(),
     })
 }
 
