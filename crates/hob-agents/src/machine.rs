@@ -5,6 +5,7 @@
 mod branches;
 mod calls;
 mod prompt;
+mod text_calls;
 
 use hob_core::chat::{ChatRequest, Message, Role, ToolCall};
 
@@ -407,14 +408,16 @@ impl Step<'_> {
         self.effects.push(Effect::CallModel { id, model, request: Box::new(request) });
     }
 
-    fn model_answered(&mut self, answer: ModelAnswer) {
+    fn model_answered(&mut self, mut answer: ModelAnswer) {
         self.state.pending = Pending::Nothing;
         let used = &mut self.state.used;
         used.prompt_tokens += answer.prompt_tokens;
         used.answer_tokens += answer.answer_tokens;
         used.cost += answer.cost.unwrap_or_default();
-        let ModelAnswer { target, prompt_tokens, answer_tokens, cost, ms, .. } = answer;
+        let ModelAnswer { prompt_tokens, answer_tokens, cost, ms, .. } = answer;
+        let target = std::mem::take(&mut answer.target);
         self.emit(EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, cost, ms });
+        self.read_calls(&mut answer);
         let text = answer.text.trim().to_owned();
         let Some(frame) = self.state.stack.last_mut() else { return };
         if !text.is_empty() {
@@ -439,6 +442,25 @@ impl Step<'_> {
         frame.messages.push(message);
         frame.calls = answer.calls.into();
         self.advance();
+    }
+
+    /// Finds the calls of an answer that has them in its text.
+    fn read_calls(&mut self, answer: &mut ModelAnswer) {
+        let Some(frame) = self.state.stack.last() else { return };
+        let is_last = self.state.exhausted.is_some() || frame.is_last_turn;
+        if is_last || !answer.calls.is_empty() {
+            return;
+        }
+        let specs = prompt::specs(&self.state.team, frame, self.tools);
+        let is_offered = |name: &str| specs.iter().any(|spec| spec.name == name);
+        let found = text_calls::calls_in(&answer.text, is_offered, self.state.seq);
+        let Some((text, calls)) = found else { return };
+        for call in &calls {
+            let repairs = vec!["the call was written as text".to_owned()];
+            let (call_id, name) = (call.id.clone(), call.name.clone());
+            self.emit(EventKind::ToolRepaired { call_id, name, repairs });
+        }
+        (answer.text, answer.calls) = (text, calls);
     }
 
     fn model_failed(&mut self, error: String) {

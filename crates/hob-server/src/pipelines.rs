@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Request};
+use axum::http::Method;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
@@ -48,6 +49,14 @@ impl IntoResponse for PipelineFailure {
 }
 
 type Answer = Result<Response, PipelineFailure>;
+
+/// Answers at the root as a Pipelines server does, which is how clients know one. Only for an address of its own.
+pub(crate) async fn answer_root(request: Request, next: Next) -> Response {
+    if request.method() == Method::GET && request.uri().path() == "/" {
+        return ([(CONTENT_TYPE, JSON)], r#"{"status":true}"#).into_response();
+    }
+    next.run(request).await
+}
 
 /// Without a service there are no routes.
 pub(crate) fn routes(service: Option<&Arc<dyn PipelineService>>) -> Router {

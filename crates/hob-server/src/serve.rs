@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::from_fn;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream, select_all};
 use hyper::body::Incoming;
@@ -24,6 +25,7 @@ use crate::ServerOptions;
 use crate::connections::{ConnectionLimit, ConnectionSlot};
 use crate::context::Services;
 use crate::metrics::Metrics;
+use crate::pipelines::answer_root;
 use crate::reloadable_state::ReloadableState;
 use crate::router::router_with;
 use crate::socket::Socket;
@@ -108,7 +110,8 @@ pub async fn serve(
     let second = pipelines.map(|listener| {
         // Each address has its own allowed host names.
         let listen = listener.local_addr()?.ip();
-        let app = router_with(state.clone(), &options, listen, Arc::clone(&services));
+        let app = router_with(state.clone(), &options, listen, Arc::clone(&services))
+            .layer(from_fn(answer_root));
         io::Result::Ok((listener, Door::Http(Service { app, ..service.clone() })))
     });
     let limit = ConnectionLimit::new(options.connections_max);

@@ -270,6 +270,18 @@ fn a_wrong_call_is_explained_to_the_model() {
 }
 
 #[test]
+fn a_call_that_is_written_as_text_is_made() {
+    let mut run = Run::new();
+    run.answers("<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>", &[]);
+    run.tool_gives("seen");
+    assert_eq!(run.last_read(), "seen");
+    let is_marked = |event: &EventKind| matches!(event, EventKind::ToolRepaired { name, .. } if name == "look");
+    assert!(run.events.iter().any(is_marked), "{:?}", run.events);
+    run.answers("{\"name\": \"Ann\"}", &[]);
+    assert_eq!(run.answer(), Some("{\"name\": \"Ann\"}"), "JSON may be an answer");
+}
+
+#[test]
 fn a_call_that_is_repeated_is_noted_and_then_refused() {
     let mut run = Run::new();
     let calls = vec![("look", json!({})); 6];

@@ -283,6 +283,7 @@ impl RunHost for StreamHost {
     }
 
     fn show(&self, event: &RunEvent) {
+        tree::log(event);
         if let Some(text) = tree::status(event) {
             self.show_status(text, StatusProgress::Running);
         }

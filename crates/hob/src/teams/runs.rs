@@ -331,7 +331,9 @@ impl RunHost for ServedHost {
         self.stored.store(run, events, must_sync)
     }
 
-    fn show(&self, _event: &RunEvent) {}
+    fn show(&self, event: &RunEvent) {
+        super::tree::log(event);
+    }
 
     fn ask<'h>(&'h self, _call: &'h ToolCall, _reason: &'h str) -> BoxFuture<'h, Option<bool>> {
         let is_approved = self.decision.take();

@@ -118,6 +118,24 @@ fn cost_text(cost: f64) -> String {
     format!(", {cost:.4} USD")
 }
 
+/// Writes what a run does to the log: names and numbers, never texts.
+pub(super) fn log(event: &RunEvent) {
+    let run = event.run_id.as_str();
+    let agent = event.agent.as_deref().unwrap_or_default();
+    match &event.what {
+        EventKind::RunStarted { team, .. } => tracing::info!(run, team, "a team begins"),
+        EventKind::RunResumed {} => tracing::info!(run, "a team goes on"),
+        EventKind::HandoffOccurred { to, .. } => tracing::info!(run, agent, to, "a handoff"),
+        EventKind::DelegateOccurred { to, .. } => tracing::info!(run, agent, to, "a delegation"),
+        EventKind::ToolCalled { name, .. } => tracing::info!(run, agent, name, "a tool is called"),
+        EventKind::RunWaiting { .. } => tracing::info!(run, agent, "the team waits for approval"),
+        EventKind::RunEnded { status, .. } => {
+            tracing::info!(run, status = status_text(*status), "a team has ended");
+        }
+        _ => {}
+    }
+}
+
 pub(crate) fn status_text(status: TeamRunStatus) -> &'static str {
     match status {
         TeamRunStatus::Running => "interrupted",

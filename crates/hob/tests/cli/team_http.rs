@@ -158,6 +158,23 @@ fn a_run_streams_and_keeps_its_answer_and_files() {
     }
 }
 
+/// Names, and never what people or agents write.
+#[test]
+fn the_log_says_who_works_and_what_is_called() {
+    let TeamUser { user, server } = TeamUser::with(TEAM, "", (WRITE, ""));
+    drop(server);
+    let home = [("HOB_HOME", user.path("home").into_os_string())];
+    let args = ["serve", "--listen", "127.0.0.1:0", "--log", "info"];
+    let mut server = Served::running(&user, &home, &args);
+    let id = Client::of(&server).start("Write the log\nin a file");
+    let lines = ["a team begins", "a tool is called", "a team has ended"];
+    let lines = lines.map(|part| server.note(part));
+    for line in &lines {
+        assert!(line.contains(&id) && !line.contains("Write the log"), "{line}");
+    }
+    assert!(lines[1].contains("write_file") && lines[2].contains("completed"), "{lines:?}");
+}
+
 #[test]
 fn a_person_approves_or_denies_once() {
     let policy = TEAM.replace("on-request", "always");

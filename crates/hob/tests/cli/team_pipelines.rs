@@ -279,6 +279,7 @@ fn the_public_key_is_for_lists_and_chats_where_it_is_allowed() {
     );
     team.server.note("default key of Pipelines");
     let public = Client { url, ..Client::with_key(&team.server, PUBLIC) };
+    assert_eq!(public.get(""), (200, json!({ "status": true })));
     for path in ["models", "pipelines"] {
         assert_eq!(public.get(path).0, 200, "{path}");
     }
