@@ -275,7 +275,8 @@ fn a_call_that_is_written_as_text_is_made() {
     run.answers("<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>", &[]);
     run.tool_gives("seen");
     assert_eq!(run.last_read(), "seen");
-    let is_marked = |event: &EventKind| matches!(event, EventKind::ToolRepaired { name, .. } if name == "look");
+    let is_marked =
+        |event: &EventKind| matches!(event, EventKind::ToolRepaired { name, .. } if name == "look");
     assert!(run.events.iter().any(is_marked), "{:?}", run.events);
     run.answers("{\"name\": \"Ann\"}", &[]);
     assert_eq!(run.answer(), Some("{\"name\": \"Ann\"}"), "JSON may be an answer");
