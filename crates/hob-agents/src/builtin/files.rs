@@ -136,7 +136,8 @@ impl WriteFile {
     fn write(&self, asked: &WriteArguments) -> Result<String, String> {
         let path = inside(&asked.path)?;
         let failed = |error: io::Error| format!("{}: {}", asked.path, plain(&error));
-        if is_protected(&self.real(path).map_err(failed)?) {
+        // By name first: a protected name may itself be a link into the workspace.
+        if is_protected(path) || self.leads_to_protected(&self.real(path).map_err(failed)?) {
             return Err(format!("{} is protected: it decides what agents may do", asked.path));
         }
         if asked.content.len() as u64 > FILE_BYTES_MAX {
@@ -176,6 +177,14 @@ impl WriteFile {
             }
         }
         Ok(path.to_owned())
+    }
+
+    /// Whether a path without links is protected, or is where a protected name leads.
+    fn leads_to_protected(&self, real: &Path) -> bool {
+        let is_target = |name: &str| {
+            self.workspace.canonicalize(name).is_ok_and(|target| real.starts_with(target))
+        };
+        is_protected(real) || PROTECTED.into_iter().any(is_target)
     }
 
     /// A reader sees the old file or the new one.
@@ -327,6 +336,21 @@ mod tests {
             }
         }
         assert_eq!(fs::read_dir(folder.path().join("teams")).expect("a folder").count(), 0);
+        // The protected names are links themselves.
+        fs::remove_dir(folder.path().join("teams")).expect("deleted");
+        for (real, link) in [("t2", "teams"), ("conf", "c")] {
+            fs::create_dir(folder.path().join(real)).expect("a folder");
+            std::os::unix::fs::symlink(real, folder.path().join(link)).expect("a link");
+        }
+        fs::write(folder.path().join("conf/h.toml"), "").expect("written");
+        std::os::unix::fs::symlink("conf/h.toml", folder.path().join("hob.toml")).expect("a link");
+        for path in ["teams/a.toml", "t2/a.toml", "hob.toml", "conf/h.toml"] {
+            for mode in ["append", "replace", "create"] {
+                let asked = json!({ "path": path, "content": "x", "mode": mode });
+                assert!(writer.call(asked).await.is_error, "{path}, {mode}");
+            }
+        }
+        assert!(!writer.call(json!({ "path": "conf/other", "content": "x" })).await.is_error);
         assert_eq!(fs::read_to_string(outside.path().join("secret")).expect("a file"), "secret");
     }
 }
