@@ -107,9 +107,12 @@ impl RunStore {
     /// There is no such run, or its events cannot be read.
     pub fn events(&self, run_id: &str) -> io::Result<Vec<RunEvent>> {
         self.read(run_id)?;
-        let text = fs::read_to_string(self.folder.join(run_id).join(EVENTS))?;
+        let bytes = fs::read(self.folder.join(run_id).join(EVENTS))?;
         let mut events: Vec<RunEvent> = Vec::new();
-        for event in text.lines().filter_map(|line| serde_json::from_str::<RunEvent>(line).ok()) {
+        for event in bytes
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice::<RunEvent>(line).ok())
+        {
             // Events after the last state were written again when the run went on.
             events.retain(|earlier| earlier.seq < event.seq);
             events.push(event);
@@ -296,8 +299,9 @@ mod tests {
         let first = events(step(&mut state, &[], Input::Start, Now::default()));
         stored.store(&state, &first, false).expect("stored");
         let path = store.folder_of("run-1").join(EVENTS);
-        let mut text = fs::read_to_string(&path).expect("events");
-        text += "{\"v\":1,\"seq\":8,\"ag";
+        let mut text = fs::read(&path).expect("events");
+        // Cut inside a character of two bytes.
+        text.extend(b"{\"v\":1,\"seq\":8,\"ag\xc3");
         fs::write(&path, text).expect("written");
         let last = events(step(&mut state, &[], Input::Cancel, Now::default()));
         stored.store(&state, &last, false).expect("stored");
