@@ -60,8 +60,9 @@ impl Shell {
             return Err("cwd must be relative to the workspace, without '..'".to_owned());
         }
         let limit = Duration::from_secs(asked.timeout_s.unwrap_or(SECONDS_MAX).min(SECONDS_MAX));
-        let mut command = sandbox.command(&asked.command, Path::new(&folder));
+        // Declared first, so that it is dropped after the command: what still runs could make the files again.
         let missing = MissingFiles::of(&self.workspace);
+        let mut command = sandbox.command(&asked.command, Path::new(&folder));
         let output = process::run(&mut command.command, limit).await;
         match missing.remove_new() {
             Some(name) => Err(format!(

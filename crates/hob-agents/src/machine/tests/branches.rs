@@ -40,6 +40,18 @@ fn run() -> Run {
     run
 }
 
+/// A run in which three delegates work at the same time.
+fn run_of_three() -> Run {
+    let mut run = run();
+    let calls = [
+        delegated("delegate_to_tester", "North"),
+        delegated("delegate_to_tester", "South"),
+        delegated("delegate_to_writer", "East"),
+    ];
+    run.answers("", &calls);
+    run
+}
+
 /// A call of a delegate, with this goal.
 fn delegated(agent: &'static str, goal: &str) -> (&'static str, Value) {
     let mut brief = brief();
@@ -83,13 +95,7 @@ impl Run {
 
 #[test]
 fn delegates_of_one_answer_work_at_the_same_time() {
-    let mut run = run();
-    let calls = [
-        delegated("delegate_to_tester", "North"),
-        delegated("delegate_to_tester", "South"),
-        delegated("delegate_to_writer", "East"),
-    ];
-    run.answers("", &calls);
+    let mut run = run_of_three();
     assert_eq!(run.asked.len(), 3, "{:?}", run.asked);
     let (north, south) = (run.working_on("North"), run.working_on("South"));
     run.answers_to(south, "South is done.", &[]);
@@ -156,13 +162,7 @@ fn an_incomplete_brief_stops_no_other_branch() {
 /// A person is asked about one call at a time, while the other branches work.
 #[test]
 fn branches_wait_for_approval_one_after_the_other() {
-    let mut run = run();
-    let calls = [
-        delegated("delegate_to_tester", "North"),
-        delegated("delegate_to_tester", "South"),
-        delegated("delegate_to_writer", "East"),
-    ];
-    run.answers("", &calls);
+    let mut run = run_of_three();
     for goal in ["North", "South"] {
         run.answers_to(run.working_on(goal), "", &[("run", json!({ "command": "make" }))]);
     }
