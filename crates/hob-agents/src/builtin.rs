@@ -5,6 +5,7 @@ mod container_sandbox;
 mod containers;
 mod files;
 mod process;
+mod protected;
 #[cfg(target_os = "linux")]
 mod restrict;
 mod sandbox;

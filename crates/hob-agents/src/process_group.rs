@@ -2,9 +2,14 @@
 //! Dropping it ends the whole group, so that no child of a tool outlives its call or its run.
 
 use std::io;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+/// How long [`ProcessGroup::end`] waits.
+const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running process and its group.
 #[derive(Debug)]
@@ -26,13 +31,24 @@ impl ProcessGroup {
     pub fn leader(&mut self) -> &mut Child {
         &mut self.child
     }
-}
 
-impl Drop for ProcessGroup {
-    fn drop(&mut self) {
+    /// Ends the group, and waits a moment for its first process.
+    pub async fn end(mut self) {
+        self.kill();
+        // A process that waits for a disk does not end at once.
+        let _ended = timeout(END_LIMIT, self.child.wait()).await;
+    }
+
+    fn kill(&self) {
         if let Some(id) = self.id {
             // An error means that the group has ended.
             let _gone = kill_process_group(id, Signal::KILL);
         }
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        self.kill();
     }
 }

@@ -3,7 +3,8 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use tokio::process::Command;
 
@@ -11,18 +12,36 @@ use super::files::PROTECTED;
 
 /// Processes of one container, so that a command cannot fill the machine with them.
 const PROCESSES_MAX: &str = "--pids-limit=512";
+/// How long an engine may take to remove a container.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
+const REMOVAL_PAUSE: Duration = Duration::from_millis(5);
 
 /// A container with a name of its own. Dropping it removes the container, with everything that runs in it.
 #[derive(Debug)]
 pub(super) struct Container {
     engine: PathBuf,
     name: String,
+    is_removed: bool,
 }
 
 impl Container {
     pub(super) fn new(engine: &Path) -> Container {
         let name = format!("hob-{:016x}", fastrand::u64(..));
-        Container { engine: engine.to_owned(), name }
+        Container { engine: engine.to_owned(), name, is_removed: false }
+    }
+
+    /// Begins to remove the container.
+    pub(super) fn remove(mut self) -> ContainerRemoval {
+        self.begin_removal()
+    }
+
+    fn begin_removal(&mut self) -> ContainerRemoval {
+        self.is_removed = true;
+        let mut remove = std::process::Command::new(&self.engine);
+        remove.args(["rm", "--force", &self.name]);
+        remove.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // A container that has ended is gone already, and so is the engine's interest in it.
+        ContainerRemoval(remove.spawn().ok())
     }
 
     /// Starts the container; the command follows. The image is not fetched: a download is not what a model asks for.
@@ -62,12 +81,30 @@ fn volume(path: &Path, access: &str) -> OsString {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        let mut remove = std::process::Command::new(&self.engine);
-        remove.args(["rm", "--force", &self.name]);
-        remove.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // A container that has ended is gone already, and so is the engine's interest in it.
-        if let Ok(mut child) = remove.spawn() {
-            std::thread::spawn(move || child.wait());
+        if !self.is_removed {
+            let removal = self.begin_removal();
+            std::thread::spawn(move || removal.wait());
+        }
+    }
+}
+
+/// The engine at work on the removal of a container.
+#[derive(Debug)]
+pub(super) struct ContainerRemoval(Option<Child>);
+
+impl ContainerRemoval {
+    /// Waits until the container is gone, at most [`REMOVAL_LIMIT`].
+    pub(super) fn wait(self) {
+        let Some(mut engine) = self.0 else { return };
+        let begun = Instant::now();
+        // An error means that the engine has ended.
+        while matches!(engine.try_wait(), Ok(None)) {
+            if begun.elapsed() > REMOVAL_LIMIT {
+                let _ended = engine.kill();
+                let _status = engine.wait();
+                return;
+            }
+            std::thread::sleep(REMOVAL_PAUSE);
         }
     }
 }
@@ -93,16 +130,8 @@ exec "$@"
     #[tokio::test]
     async fn a_container_lives_no_longer_than_its_command() {
         let folder = tempfile::tempdir().expect("a folder");
-        let workspace = folder.path().join("work");
-        std::fs::create_dir_all(workspace.join("teams")).expect("a folder");
-        let engine = folder.path().join("podman");
-        write_executable(&engine, ENGINE);
-        let programs = SandboxPrograms {
-            containers: Some(engine.clone()),
-            image: Some("busy".to_owned()),
-            ..SandboxPrograms::default()
-        };
-        let shell = Shell::new(programs, &workspace);
+        let (shell, workspace) = shell_with(folder.path(), ENGINE);
+        std::fs::create_dir(workspace.join("teams")).expect("a folder");
         let output = shell.call(json!({ "command": "echo hello" })).await;
         assert_eq!(output.text, "hello\n");
         let made = shell.call(json!({ "command": "echo x > hob.toml" })).await;
@@ -110,14 +139,14 @@ exec "$@"
         assert!(!workspace.join("hob.toml").exists());
         let slow = shell.call(json!({ "command": "sleep 30", "timeout_s": 1 })).await;
         assert!(slow.is_error && slow.text.contains("after 1 s"), "{}", slow.text);
-        let path = engine.with_extension("calls");
+        let path = folder.path().join("podman.calls");
         // The probe and three commands: each container is started, and removed by its name.
         let calls = loop {
             let calls = std::fs::read_to_string(&path).expect("calls");
             if calls.lines().count() >= 8 {
                 break calls;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         };
         let started: Vec<&str> = calls.lines().filter(|call| call.starts_with("run ")).collect();
         let name = |call: &str| call.split_once("--name ").map(|(_, rest)| rest[..20].to_owned());
@@ -128,6 +157,87 @@ exec "$@"
             assert!(call.contains("teams:ro"), "team files stay as they are: {call}");
         }
         assert_eq!(started.len(), 4);
+    }
+
+    /// The shell of agents with this engine, in a new workspace.
+    fn shell_with(folder: &Path, script: &str) -> (Shell, PathBuf) {
+        let (engine, workspace) = (folder.join("podman"), folder.join("work"));
+        std::fs::create_dir_all(&workspace).expect("a folder");
+        write_executable(&engine, script);
+        let programs = SandboxPrograms {
+            containers: Some(engine),
+            image: Some("busy".to_owned()),
+            ..SandboxPrograms::default()
+        };
+        (Shell::new(programs, &workspace), workspace)
+    }
+
+    /// A container that outlives its client. It makes `hob.toml` until it is removed, and once more then.
+    #[cfg(target_os = "linux")]
+    const STUBBORN: &str = r#"#!/bin/sh
+if [ "$1" = rm ]; then
+  touch "$0.$3.stop"
+  while [ -e "$0.$3.alive" ]; do sleep 0.01; done
+  exit
+fi
+while [ "$1" != busy ]; do
+  case "$1" in --name) name=$2 ;; --workdir) folder=$2 ;; esac
+  shift
+done
+[ "$4" = true ] && exit
+touch "$0.$name.alive"
+setsid sh -c 'while [ ! -e "$1.stop" ]; do echo x > "$2/hob.toml"; done
+  sleep 0.1; echo x > "$2/hob.toml"; rm "$1.alive"' sh "$0.$name" "$folder" > /dev/null 2>&1 &
+wait
+"#;
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn what_a_container_makes_until_it_is_gone_does_not_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (shell, workspace) = shell_with(folder.path(), STUBBORN);
+        let made = workspace.join("hob.toml");
+        let cut = shell.call(json!({ "command": "work", "timeout_s": 1 })).await;
+        assert!(cut.is_error && cut.text.contains("'hob.toml' decides"), "{}", cut.text);
+        assert!(!made.exists(), "the container ended before the files were looked at");
+        // The run is cancelled while its command works.
+        {
+            let mut call = shell.call(json!({ "command": "work" }));
+            while !made.exists() {
+                let _works = tokio::time::timeout(Duration::from_millis(5), &mut call).await;
+            }
+        }
+        let is_alive = || {
+            let mut entries = std::fs::read_dir(folder.path()).expect("a folder");
+            entries.any(|entry| entry.expect("a file").path().extension() == Some("alive".as_ref()))
+        };
+        let begun = Instant::now();
+        while is_alive() || made.exists() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{} stays", made.display());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn commands_at_the_same_time_hide_nothing_of_each_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (shell, workspace) = shell_with(folder.path(), ENGINE);
+        // The second command begins when the file of the first is there, and makes it again when that one was found.
+        let first = "echo x > hob.toml; until [ -e second ]; do sleep 0.01; done";
+        let second = "touch second; while [ -e hob.toml ]; do sleep 0.01; done; echo y > hob.toml; touch end";
+        let call = |command: &str| shell.call(json!({ "command": command, "timeout_s": 20 }));
+        let begun = async {
+            while !workspace.join("hob.toml").exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            call(second).await
+        };
+        let (first, second) = futures::join!(call(first), begun);
+        assert!(workspace.join("end").exists(), "{}", second.text);
+        for output in [first, second] {
+            assert!(output.is_error && output.text.contains("'hob.toml' decides"), "{output:?}");
+        }
+        assert!(!workspace.join("hob.toml").exists());
     }
 
     #[tokio::test]

@@ -28,9 +28,11 @@ pub(super) async fn run(command: &mut Command, limit: Duration) -> Result<ToolOu
     let (stdout, stderr) = (group.leader().stdout.take(), group.leader().stderr.take());
     let reading = async { futures::join!(kept(stdout), kept(stderr)) };
     let Ok((out, err)) = timeout(limit, reading).await else {
+        group.end().await;
         return Err(format!("the command was ended after {} s", limit.as_secs()));
     };
     if out.is_excessive || err.is_excessive {
+        group.end().await;
         return Err(format!(
             "the command printed more than {PRINTED_BYTES_MAX} bytes, and was ended"
         ));

@@ -80,7 +80,7 @@ pub(super) struct SandboxError(Vec<String>);
 pub(super) struct SandboxedCommand {
     pub(super) command: Command,
     /// Keeps a container no longer than the command.
-    _container: Option<Container>,
+    pub(super) container: Option<Container>,
 }
 
 impl Sandbox {
@@ -162,7 +162,7 @@ impl Sandbox {
                 (command, None)
             }
         };
-        SandboxedCommand { command, _container: container }
+        SandboxedCommand { command, container }
     }
 
     fn arguments(&self, folder: &Path) -> Vec<OsString> {

@@ -4,7 +4,6 @@
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use fs_err as fs;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
@@ -12,8 +11,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use super::files::PROTECTED;
-use super::sandbox::{Sandbox, SandboxError, SandboxPrograms};
+use super::container_sandbox::Container;
+use super::protected::ProtectedWatch;
+use super::sandbox::{Sandbox, SandboxError, SandboxPrograms, SandboxedCommand};
 use super::{called, process, spec_of};
 use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 
@@ -60,54 +60,48 @@ impl Shell {
             return Err("cwd must be relative to the workspace, without '..'".to_owned());
         }
         let limit = Duration::from_secs(asked.timeout_s.unwrap_or(SECONDS_MAX).min(SECONDS_MAX));
-        // Declared first, so that it is dropped after the command: what still runs could make the files again.
-        let missing = MissingFiles::of(&self.workspace);
-        let mut command = sandbox.command(&asked.command, Path::new(&folder));
-        let output = process::run(&mut command.command, limit).await;
-        match missing.remove_new() {
-            Some(name) => Err(format!(
-                "'{name}' decides what agents may do, so what the command made of it was deleted"
-            )),
-            None => output,
-        }
+        let watch = Some(ProtectedWatch::begin(&self.workspace));
+        let SandboxedCommand { mut command, container } =
+            sandbox.command(&asked.command, Path::new(&folder));
+        let at_work = AtWork { container, watch };
+        let output = process::run(&mut command, limit).await;
+        let made = at_work.end().await;
+        if made.is_empty() { output } else { Err(made.join("; ")) }
     }
 }
 
-/// Protected files that the workspace does not have. A sandbox keeps a command from changing files that are there, and not
-/// from making them.
-struct MissingFiles {
-    paths: Vec<PathBuf>,
+/// What must be over before the protected files are looked at.
+struct AtWork {
+    container: Option<Container>,
+    watch: Option<ProtectedWatch>,
 }
 
-impl MissingFiles {
-    fn of(workspace: &Path) -> MissingFiles {
-        let paths = PROTECTED.iter().map(|name| workspace.join(name));
-        MissingFiles { paths: paths.filter(|path| !is_there(path)).collect() }
-    }
-
-    /// Deletes those that are there now, and names the last one.
-    fn remove_new(&self) -> Option<String> {
-        let mut removed = None;
-        for path in self.paths.iter().filter(|path| is_there(path)) {
-            let is_folder = path.symlink_metadata().is_ok_and(|found| found.is_dir());
-            // What cannot be deleted is named all the same.
-            let _left = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-            removed = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        }
-        removed
+impl AtWork {
+    /// Waits for the container's end, and says what commands made of protected files.
+    async fn end(mut self) -> Vec<String> {
+        let (removal, watch) = (self.container.take().map(Container::remove), self.watch.take());
+        let looked = tokio::task::spawn_blocking(move || {
+            // What still runs could make the files again.
+            if let Some(removal) = removal {
+                removal.wait();
+            }
+            watch.map(ProtectedWatch::end).unwrap_or_default()
+        });
+        looked.await.unwrap_or_default()
     }
 }
 
 /// The call was dropped while its command ran.
-impl Drop for MissingFiles {
+impl Drop for AtWork {
     fn drop(&mut self) {
-        self.remove_new();
+        if let Some(container) = self.container.take() {
+            let (removal, watch) = (container.remove(), self.watch.take());
+            std::thread::spawn(move || {
+                removal.wait();
+                drop(watch);
+            });
+        }
     }
-}
-
-/// A link to nothing is there, too.
-fn is_there(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
 }
 
 impl AgentTool for Shell {
@@ -175,8 +169,10 @@ mod tests {
         {
             let output = run(command).await;
             assert!(output.is_error && output.text.contains("was deleted"), "{}", output.text);
-            assert!(!is_there(&folder.path().join("teams")), "{command}");
-            assert!(!is_there(&folder.path().join("hob.toml")), "{command}");
+            for name in ["teams", "hob.toml"] {
+                let left = folder.path().join(name).symlink_metadata();
+                assert!(left.is_err(), "{command}: {name}");
+            }
         }
         let outside = folder.path().with_extension("outside");
         run(&format!("touch {}", outside.display())).await;
