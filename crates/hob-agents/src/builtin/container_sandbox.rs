@@ -135,7 +135,7 @@ exec "$@"
         let output = shell.call(json!({ "command": "echo hello" })).await;
         assert_eq!(output.text, "hello\n");
         let made = shell.call(json!({ "command": "echo x > hob.toml" })).await;
-        assert!(made.is_error && made.text.contains("was deleted"), "{}", made.text);
+        assert!(made.is_error && made.text.contains("hob.toml.from-a-command-1"), "{}", made.text);
         assert!(!workspace.join("hob.toml").exists());
         let slow = shell.call(json!({ "command": "sleep 30", "timeout_s": 1 })).await;
         assert!(slow.is_error && slow.text.contains("after 1 s"), "{}", slow.text);

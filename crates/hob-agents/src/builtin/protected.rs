@@ -2,6 +2,9 @@
 //! changing files that are there, and not from making them.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -58,7 +61,7 @@ impl ProtectedWatch {
         let Some(watched) = all.get_mut(&self.workspace).filter(|_| !is_over) else {
             return Vec::new();
         };
-        watched.found.extend(watched.missing.iter().filter_map(|path| removed(path)));
+        watched.found.extend(watched.missing.iter().filter_map(|path| found(path)));
         let found = watched.found[self.earlier..].to_vec();
         watched.commands -= 1;
         if watched.commands == 0 {
@@ -79,16 +82,60 @@ fn watched() -> MutexGuard<'static, BTreeMap<PathBuf, WatchedWorkspace>> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Deletes what is there.
-fn removed(path: &Path) -> Option<String> {
-    let is_folder = path.symlink_metadata().ok()?.is_dir();
-    // What cannot be deleted is named all the same.
-    let _left = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+/// Moves aside what is there: it may be the user's own. Says so to the model and on the log.
+fn found(path: &Path) -> Option<String> {
+    path.symlink_metadata().ok()?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Some(format!("'{name}' decides what agents may do, so what the command made of it was deleted"))
+    let moved = match move_aside(path) {
+        Ok(aside) => format!("and is now '{aside}'"),
+        Err(error) => format!("and cannot be moved aside: {error}"),
+    };
+    let sentence =
+        format!("'{name}' decides what agents may do. It was made while a command ran, {moved}");
+    tracing::warn!(path = %path.display(), "{sentence}");
+    Some(sentence)
+}
+
+/// Gives the new name, in the same folder.
+fn move_aside(path: &Path) -> io::Result<String> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let asides = (1_u64..).map(|number| format!("{name}.from-a-command-{number}"));
+    let mut free = asides.filter(|aside| !is_there(&path.with_file_name(aside)));
+    let aside = free.next().unwrap_or_default();
+    let target = path.with_file_name(&aside);
+    if fs::rename(path, &target).is_err() {
+        // The command may have made the workspace read-only.
+        let folder = path.parent().unwrap_or(path);
+        let mode = fs::metadata(folder)?.permissions().mode() | 0o700;
+        fs::set_permissions(folder, Permissions::from_mode(mode))?;
+        fs::rename(path, &target)?;
+    }
+    Ok(aside)
 }
 
 /// A link to nothing is there, too.
 fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_user_makes_while_a_command_runs_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for number in [1, 2] {
+            let watch = ProtectedWatch::begin(folder.path());
+            fs::create_dir(folder.path().join("teams")).expect("a folder");
+            fs::write(folder.path().join("teams/mine.toml"), "mine").expect("a file");
+            let aside = format!("teams.from-a-command-{number}");
+            let found = watch.end();
+            assert!(matches!(&found[..], [one] if one.contains(&aside)), "{found:?}");
+            assert!(!is_there(&folder.path().join("teams")));
+            let kept = fs::read_to_string(folder.path().join(aside).join("mine.toml"));
+            assert_eq!(kept.expect("a file"), "mine");
+        }
+        assert_eq!(ProtectedWatch::begin(folder.path()).end(), [""; 0]);
+    }
 }
