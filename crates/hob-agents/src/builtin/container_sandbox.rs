@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::process::Command;
 
-use super::files::PROTECTED;
+use super::protected::guarded;
 
 /// Processes of one container, so that a command cannot fill the machine with them.
 const PROCESSES_MAX: &str = "--pids-limit=512";
@@ -58,11 +58,8 @@ impl Container {
         }
         command.args(["--tmpfs", "/tmp", "--env", "HOME=/tmp", "--name", &self.name]);
         command.arg("--volume").arg(volume(workspace, "rw"));
-        for protected in PROTECTED {
-            let path = workspace.join(protected);
-            if path.exists() {
-                command.arg("--volume").arg(volume(&path, "ro"));
-            }
+        for path in guarded(workspace) {
+            command.arg("--volume").arg(volume(&path, "ro"));
         }
         command.arg("--workdir").arg(workspace.join(folder)).args(["--entrypoint", ""]).arg(image);
         command

@@ -1,10 +1,10 @@
-//! Watches files that decide what agents may do, where the workspace does not have them: a sandbox keeps a command from
-//! changing files that are there, and not from making them.
+//! Watches files that decide what agents may do, where the workspace does not have them or has links: a sandbox keeps a
+//! command from changing files that are there, and not from making them or from replacing links.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,10 +19,64 @@ static WATCHED: Mutex<BTreeMap<PathBuf, WatchedWorkspace>> = Mutex::new(BTreeMap
 struct WatchedWorkspace {
     /// Commands that run.
     commands: usize,
-    /// Protected files that were not there when the first of these commands began.
-    missing: Vec<PathBuf>,
+    /// Protected files that a sandbox cannot keep as they are, when the first of these commands began.
+    before: Vec<(PathBuf, Unguarded)>,
     /// What commands made since then, as sentences for the model.
     found: Vec<String>,
+}
+
+/// A protected file over which nothing can be mounted.
+#[derive(Debug, PartialEq, Eq)]
+enum Unguarded {
+    Missing,
+    Link {
+        text: PathBuf,
+        target: Option<PathBuf>,
+        /// Device and inode of a target in the workspace, where a command can put another one.
+        inner: Option<(u64, u64)>,
+    },
+}
+
+impl Unguarded {
+    fn of(path: &Path) -> Option<Unguarded> {
+        let Ok(found) = path.symlink_metadata() else { return Some(Unguarded::Missing) };
+        if !found.is_symlink() {
+            return None;
+        }
+        let target = path.canonicalize().ok();
+        let is_inner =
+            |target: &PathBuf| path.parent().is_some_and(|root| target.starts_with(root));
+        let inner = target.as_ref().filter(|target| is_inner(target));
+        let inner = inner.and_then(|target| target.metadata().ok());
+        let inner = inner.map(|found| (found.dev(), found.ino()));
+        Some(Unguarded::Link { text: path.read_link().ok()?, target, inner })
+    }
+
+    /// Undoes what was made since then, and says what it was.
+    fn restore(&mut self, path: &Path) -> Option<String> {
+        if Unguarded::of(path).as_ref() == Some(&*self) {
+            return None;
+        }
+        let said = found(path);
+        let Unguarded::Link { text, .. } = &*self else { return said };
+        let is_back = symlink(text, path).is_ok() && Unguarded::of(path).as_ref() == Some(&*self);
+        if is_back {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let again =
+                || format!("hob made the link '{name}' again: it decides what agents may do");
+            return said.or_else(|| Some(again()));
+        }
+        // The link leads to something that a command has made.
+        let led = found(path);
+        *self = Unguarded::Missing;
+        said.or(led)
+    }
+}
+
+/// What the protected names lead to in the workspace. Nothing can be mounted over a link itself.
+pub(super) fn guarded(workspace: &Path) -> impl Iterator<Item = PathBuf> {
+    let targets = PROTECTED.iter().filter_map(move |name| workspace.join(name).canonicalize().ok());
+    targets.filter(move |target| target.starts_with(workspace))
 }
 
 /// One command that runs in a workspace. Dropping it looks at the protected files, like [`ProtectedWatch::end`].
@@ -41,8 +95,8 @@ impl ProtectedWatch {
         let mut all = watched();
         let watched = all.entry(workspace.clone()).or_insert_with(|| {
             let paths = PROTECTED.iter().map(|name| workspace.join(name));
-            let missing = paths.filter(|path| !is_there(path)).collect();
-            WatchedWorkspace { commands: 0, missing, found: Vec::new() }
+            let before = paths.filter_map(|path| Some((path.clone(), Unguarded::of(&path)?)));
+            WatchedWorkspace { commands: 0, before: before.collect(), found: Vec::new() }
         });
         watched.commands += 1;
         let earlier = watched.found.len();
@@ -61,7 +115,8 @@ impl ProtectedWatch {
         let Some(watched) = all.get_mut(&self.workspace).filter(|_| !is_over) else {
             return Vec::new();
         };
-        watched.found.extend(watched.missing.iter().filter_map(|path| found(path)));
+        let restored = watched.before.iter_mut().filter_map(|(path, before)| before.restore(path));
+        watched.found.extend(restored);
         let found = watched.found[self.earlier..].to_vec();
         watched.commands -= 1;
         if watched.commands == 0 {

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::container_sandbox::Container;
 use super::files::PROTECTED;
+use super::protected::guarded;
 
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 /// What commands may read. Home folders, sockets and the rest of `/etc`, where keys and passwords are, are not there.
@@ -178,8 +179,7 @@ impl Sandbox {
         add(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"].map(os));
         let place = self.workspace.as_os_str();
         add(&[os("--bind"), place, place]);
-        for protected in PROTECTED {
-            let path = self.workspace.join(protected);
+        for path in guarded(&self.workspace) {
             add(&[os("--ro-bind-try"), path.as_os_str(), path.as_os_str()]);
         }
         let folder = self.workspace.join(folder);

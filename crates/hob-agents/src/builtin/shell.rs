@@ -128,20 +128,66 @@ mod tests {
         assert!(output.is_error && output.text.contains("bubblewrap"), "{}", output.text);
     }
 
-    /// Where the machine lets a sandbox work. What it must keep out is checked from inside it.
+    /// bubblewrap, where the machine lets it work.
     #[cfg(target_os = "linux")]
-    #[tokio::test]
-    async fn a_command_reaches_the_workspace_alone() {
-        let folder = tempfile::tempdir().expect("a folder");
+    async fn bubblewrap() -> Option<SandboxPrograms> {
         let bwrap = PathBuf::from("/usr/bin/bwrap");
         // If the machine allows such a sandbox, it must allow ours: else nothing here would be tested.
         let mounts = "--unshare-all --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp true";
         let bare = Command::new(&bwrap).args(mounts.split(' ')).status().await;
         if !bare.is_ok_and(|status| status.success()) {
             println!("not tested: this machine has no bubblewrap, or does not let it work");
-            return;
+            return None;
         }
-        let programs = SandboxPrograms { bwrap: Some(bwrap), ..SandboxPrograms::default() };
+        Some(SandboxPrograms { bwrap: Some(bwrap), ..SandboxPrograms::default() })
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_command_changes_neither_protected_links_nor_their_targets() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| folder.path().join(name);
+        let Some(programs) = bubblewrap().await else { return };
+        for name in ["real", "conf"] {
+            std::fs::create_dir(place(name)).expect("a folder");
+        }
+        std::fs::write(place("conf/h.toml"), "mine").expect("a file");
+        symlink(place("real"), place("teams")).expect("a link");
+        symlink("conf/h.toml", place("hob.toml")).expect("a link");
+        let shell = Shell::new(programs, folder.path());
+        let run =
+            async |command: &str| shell.call(json!({ "command": command, "timeout_s": 20 })).await;
+        assert_eq!(run("cat hob.toml && echo x > conf/new").await, ToolOutput::ok("mine"));
+        for command in [
+            "echo x > real/a.toml",
+            "echo x > teams/a.toml",
+            "echo x > conf/h.toml",
+            "rm teams; mkdir teams; echo x > teams/a.toml",
+            "rm teams",
+            "ln -sfn conf teams",
+            "rm hob.toml; echo x > hob.toml",
+        ] {
+            let output = run(command).await;
+            assert!(output.is_error, "{command}: {}", output.text);
+            assert_eq!(place("teams").read_link().expect("a link"), place("real"), "{command}");
+            assert_eq!(std::fs::read_dir(place("real")).expect("a folder").count(), 0, "{command}");
+            let text = std::fs::read_to_string(place("hob.toml")).expect("a file");
+            assert_eq!(text, "mine", "{command}");
+        }
+        let output = run("mv conf other; mkdir conf; echo x > conf/h.toml").await;
+        assert!(output.is_error, "{}", output.text);
+        assert!(!place("hob.toml").exists(), "the link leads to a file of the command");
+        assert_eq!(std::fs::read_to_string(place("other/h.toml")).expect("a file"), "mine");
+    }
+
+    /// Where the machine lets a sandbox work. What it must keep out is checked from inside it.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_command_reaches_the_workspace_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Some(programs) = bubblewrap().await else { return };
         let shell = Shell::new(programs, folder.path());
         let run =
             async |command: &str| shell.call(json!({ "command": command, "timeout_s": 20 })).await;
