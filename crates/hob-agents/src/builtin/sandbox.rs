@@ -137,6 +137,14 @@ impl Sandbox {
         }
     }
 
+    /// Why no command can run now. The user may have added files since the last one.
+    pub(super) fn refusal(&self) -> Option<String> {
+        match self.kind {
+            SandboxKind::Landlock(..) => unprotected(&self.workspace),
+            SandboxKind::Bubblewrap(_) | SandboxKind::Container { .. } => None,
+        }
+    }
+
     /// The command in a shell, in a folder of the workspace, without network, keys and other processes.
     pub(super) fn command(&self, text: &str, folder: &Path) -> SandboxedCommand {
         let shell = ["/bin/sh", "-c", text];
@@ -192,16 +200,19 @@ impl Sandbox {
     }
 }
 
-/// Landlock gives rights to whole folders, so a file in the workspace cannot be kept from changes.
 fn landlock(programs: &SandboxPrograms, workspace: &Path) -> Result<SandboxKind, String> {
     if !cfg!(target_os = "linux") || programs.restrict.is_empty() {
         return Err("Landlock is part of Linux".to_owned());
     }
-    if let Some(kept) = PROTECTED.iter().find(|name| workspace.join(name).exists()) {
-        return Err(format!(
-            "Landlock cannot protect '{kept}' in the workspace; choose another one"
-        ));
+    if let Some(reason) = unprotected(workspace) {
+        return Err(reason);
     }
     let temporary = tempfile::tempdir().map_err(|error| error.to_string())?;
     Ok(SandboxKind::Landlock(programs.restrict.clone(), temporary))
+}
+
+/// Landlock gives rights to whole folders, so a file in the workspace cannot be kept from changes.
+fn unprotected(workspace: &Path) -> Option<String> {
+    let kept = PROTECTED.iter().find(|name| workspace.join(name).exists())?;
+    Some(format!("Landlock cannot protect '{kept}' in the workspace; choose another one"))
 }

@@ -54,6 +54,9 @@ impl Shell {
         let probe = || Sandbox::probe(&self.programs, &self.workspace);
         let sandbox =
             self.sandbox.get_or_init(probe).await.as_ref().map_err(ToString::to_string)?;
+        if let Some(reason) = sandbox.refusal() {
+            return Err(reason);
+        }
         let folder = asked.cwd.unwrap_or_default();
         let is_plain = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
         if !Path::new(&folder).components().all(is_plain) {
@@ -126,6 +129,27 @@ mod tests {
         let shell = Shell::new(SandboxPrograms::default(), Path::new("."));
         let output = shell.call(json!({ "command": "true" })).await;
         assert!(output.is_error && output.text.contains("bubblewrap"), "{}", output.text);
+    }
+
+    /// Files that Landlock cannot protect may come after the first command.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn landlock_runs_no_command_once_the_workspace_has_a_team_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (restrict, workspace) = (folder.path().join("restrict"), folder.path().join("work"));
+        std::fs::create_dir(&workspace).expect("a folder");
+        let script = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
+        crate::executable::write_executable(&restrict, script);
+        let programs =
+            SandboxPrograms { restrict: vec![restrict.into()], ..SandboxPrograms::default() };
+        let shell = Shell::new(programs, &workspace);
+        let run = async || shell.call(json!({ "command": "echo hello" })).await;
+        assert_eq!(run().await, ToolOutput::ok("hello\n"));
+        std::fs::create_dir(workspace.join("teams")).expect("a folder");
+        let output = run().await;
+        assert!(output.is_error && output.text.contains("cannot protect 'teams'"), "{output:?}");
+        std::fs::remove_dir(workspace.join("teams")).expect("deleted");
+        assert_eq!(run().await, ToolOutput::ok("hello\n"));
     }
 
     /// bubblewrap, where the machine lets it work.
