@@ -114,6 +114,7 @@ impl RunState {
             v: VERSION,
             run_id,
             task,
+            owner: None,
             stack: vec![root],
             pending: Pending::Nothing,
             branches: Vec::new(),

@@ -47,6 +47,8 @@ pub struct TraceData {
     /// Servers like this one that the request came through. Limited, because two that point at each other
     /// would forward it for ever.
     pub hops: u32,
+    /// The name of the caller's key. Runs of teams belong to it.
+    pub key: Option<String>,
 }
 
 /// Traces do not count when requests are compared.

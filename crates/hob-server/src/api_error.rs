@@ -264,7 +264,8 @@ impl ApiError {
                 KeyRefusal::NotAllowed { .. }
                 | KeyRefusal::NoneAllowed { .. }
                 | KeyRefusal::NotShown { .. }
-                | KeyRefusal::ChangesNoTeams,
+                | KeyRefusal::ChangesNoTeams
+                | KeyRefusal::DecidesNot,
             ) => StatusCode::FORBIDDEN,
             ApiError::Key(_) => StatusCode::TOO_MANY_REQUESTS,
         }

@@ -129,7 +129,9 @@ impl<T: AnswerTask> Answer<T> {
     ) -> Result<Answer<T>, ApiError> {
         let mut tracker = RequestTracker::new(start, model);
         for request in &mut requests {
-            *T::trace_mut(request) = tracker.context.trace.clone();
+            let trace = &tracker.context.trace;
+            trace.note(|data| data.key = tracker.context.caller.key().map(str::to_owned));
+            *T::trace_mut(request) = trace.clone();
         }
         tracker.admit(model, work)?;
         let (open, was_warm) = (requests.len() as u32, tracker.record.is_warm);

@@ -32,6 +32,12 @@ pub trait TeamService: fmt::Debug + Send + Sync {
     /// There is no such run, or it cannot be read.
     fn team_of(&self, id: &str) -> Result<String, RunRefusal>;
 
+    /// The name of the key that started a run. `None`: it was started in a terminal, or without a key.
+    ///
+    /// # Errors
+    /// There is no such run, or it cannot be read.
+    fn owner_of(&self, id: &str) -> Result<Option<String>, RunRefusal>;
+
     /// What was stored of a run behind a place in its file of events. The first place is 0.
     ///
     /// # Errors
@@ -42,11 +48,11 @@ pub trait TeamService: fmt::Debug + Send + Sync {
     /// There is no such run or file.
     fn file(&self, id: &str, path: &str) -> Result<Vec<u8>, RunRefusal>;
 
-    /// Starts a run that goes on after the call.
+    /// Starts a run of this key that goes on after the call.
     ///
     /// # Errors
     /// There is no such team, too many runs go on, or the run cannot be stored.
-    fn start(&self, wish: &StartRun) -> Result<RunRow, RunRefusal>;
+    fn start(&self, wish: &StartRun, owner: Option<&str>) -> Result<RunRow, RunRefusal>;
 
     /// Ends a run.
     ///

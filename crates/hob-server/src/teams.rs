@@ -93,7 +93,8 @@ async fn start(service: Service, request: Request) -> Result<Response, ApiError>
     let (context, wish) = read_command(request, parse_start_run).await?;
     context.caller.check(wish.team.as_deref().unwrap_or(service.default_team()))?;
     context.caller.count_request()?;
-    let row = blocking(&service, move |service| service.start(&wish)).await?;
+    let owner = context.caller.key().map(str::to_owned);
+    let row = blocking(&service, move |service| service.start(&wish, owner.as_deref())).await?;
     let location = [(LOCATION, format!("/v1/runs/{}", row.id))];
     Ok((StatusCode::ACCEPTED, location, json(row.to_json())).into_response())
 }
@@ -153,6 +154,9 @@ async fn decide(
 ) -> Result<Response, ApiError> {
     let (context, verdict) = read_command(request, parse_decision).await?;
     check_run(&context, &service, &id).await?;
+    let asked = id.clone();
+    let owner = blocking(&service, move |service| service.owner_of(&asked)).await?;
+    context.caller.check_decides(owner.as_deref())?;
     let decided = id.clone();
     blocking(&service, move |service| service.go_on(&decided, Some((&approval, verdict)))).await?;
     shown(&service, id).await

@@ -82,6 +82,17 @@ impl Caller {
         }
     }
 
+    /// A key that sees a run of another key does not answer the questions of its agents.
+    ///
+    /// # Errors
+    /// Another key started the run.
+    pub(crate) fn check_decides(&self, owner: Option<&str>) -> Result<(), KeyRefusal> {
+        match owner {
+            Some(_) if owner != self.key() => Err(KeyRefusal::DecidesNot),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the key is for all names.
     pub(crate) fn sees_all(&self) -> bool {
         self.aliases().is_none()

@@ -22,6 +22,11 @@ pub(crate) enum KeyRefusal {
     )]
     ChangesNoTeams,
     #[error(
+        "another key started this run, and only that key approves or denies its calls; `hob team approve` and \
+         `hob team deny` on hob's machine do so, too"
+    )]
+    DecidesNot,
+    #[error(
         "this key may send {per_minute} requests per minute; try again in {} s",
         whole_seconds(*.retry_after)
     )]
@@ -46,7 +51,9 @@ impl KeyRefusal {
     pub(crate) fn code(&self) -> &'static str {
         match self {
             KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. } => "model_not_allowed",
-            KeyRefusal::NotShown { .. } | KeyRefusal::ChangesNoTeams => "not_allowed",
+            KeyRefusal::NotShown { .. } | KeyRefusal::ChangesNoTeams | KeyRefusal::DecidesNot => {
+                "not_allowed"
+            }
             KeyRefusal::TooFast { .. } => "rate_limit_exceeded",
             KeyRefusal::TooMany { .. } => "concurrency_limit_exceeded",
             KeyRefusal::Spent { .. } | KeyRefusal::Reserved { .. } => "budget_exceeded",

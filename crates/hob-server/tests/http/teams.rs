@@ -41,6 +41,10 @@ impl TeamService for ScriptedTeams {
         Ok("builders".to_owned())
     }
 
+    fn owner_of(&self, _: &str) -> Result<Option<String>, RunRefusal> {
+        refused()
+    }
+
     fn progress(&self, _: &str, offset: u64) -> Result<RunProgress, RunRefusal> {
         let next = self.0.lock().expect("no panic").pop_front().expect("another reading");
         next.map(|progress| RunProgress { offset: offset + progress.offset, ..progress })
@@ -50,7 +54,7 @@ impl TeamService for ScriptedTeams {
         refused()
     }
 
-    fn start(&self, _: &StartRun) -> Result<RunRow, RunRefusal> {
+    fn start(&self, _: &StartRun, _: Option<&str>) -> Result<RunRow, RunRefusal> {
         refused()
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hob_agents::{Pending, RunState};
+use hob_agents::RunState;
 use hob_core::chat::{ChatEvent, Message, Role, ToolCall};
 use serde::Deserialize;
 use serde_json::json;
@@ -39,9 +39,9 @@ impl Decided {
         Some(Decided { run_id, seq, is_approved: is_approved(&last.text) })
     }
 
-    /// Whether the run still waits for this decision.
-    pub(super) fn is_for(&self, run: &RunState) -> bool {
-        matches!(run.pending, Pending::Approval { .. }) && run.seq == self.seq
+    /// Whether the run still waits for this decision, and of this key.
+    pub(super) fn is_for(&self, run: &RunState, key: Option<&str>) -> bool {
+        run.approval().is_some() && run.seq == self.seq && run.owner.as_deref() == key
     }
 }
 

@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 use futures::stream::StreamExt;
 use futures::{FutureExt, Stream};
 use hob_agents::{
-    DeltaKind, Driver, EventKind, Pending, Prices, RunEvent, RunHost, RunState, RunStore,
-    StoredRun, Team, TeamRunStatus, Watchdog,
+    DeltaKind, Driver, EventKind, Prices, RunEvent, RunHost, RunState, RunStore, StoredRun, Team,
+    TeamRunStatus, WaitingApproval, Watchdog,
 };
 use hob_core::chat::{
     ChatCard, ChatEvent, ChatStream, Completion, EmbedRequest, Embeddings, FinishReason, Message,
@@ -144,16 +144,19 @@ impl ChatModel for TeamModel {
                 // Fields for Pipelines, such as the object `user`, are mistakes elsewhere.
                 return model.model.chat(ChatRequest { extra: None, ..request }).await;
             }
+            let key = request.trace.snapshot().key;
             let Prompt::Chat(conversation) = request.prompt else {
                 return Err(invalid("a team answers conversations only"));
             };
             let asks = conversation.tools.iter().any(|tool| tool.name == ASK_USER);
             let decided = Decided::of(&conversation.messages);
-            let decision = decided.as_ref().map(|decided| decided.is_approved);
-            let (stored, run) = match decided {
-                Some(decided) => self.waiting(&decided)?,
-                None => self.begin(&conversation.messages)?,
+            let (stored, run) = match &decided {
+                Some(decided) => self.waiting(decided, key.as_deref())?,
+                None => self.begin(&conversation.messages, key)?,
             };
+            let decision = decided.zip(run.approval());
+            let decision =
+                decision.map(|(decided, asked)| (asked.call.clone(), decided.is_approved));
             let workspace = stored.files_folder();
             let tools = self.setup.tools(&run.team, &workspace, Arc::clone(&self.models) as _);
             let tools = tools.map_err(failed)?;
@@ -205,25 +208,34 @@ fn is_small_job(request: &ChatRequest) -> bool {
 
 impl TeamModel {
     /// A new run for the last message of the user.
-    fn begin(&self, messages: &[Message]) -> Result<(StoredRun, RunState), ModelError> {
+    fn begin(
+        &self,
+        messages: &[Message],
+        key: Option<String>,
+    ) -> Result<(StoredRun, RunState), ModelError> {
         let last = messages.iter().rposition(|message| message.role == Role::User);
         let last = last.ok_or_else(|| invalid("a team needs a message of the user"))?;
         let task = messages[last].text.clone();
-        let run = RunState::new(self.team.clone(), uuid::Uuid::now_v7().to_string(), task)
+        let mut run = RunState::new(self.team.clone(), uuid::Uuid::now_v7().to_string(), task)
             .with_history(&plain(&messages[..last]));
+        run.owner = key;
         let stored = self.store.create(&run.run_id).map_err(failed)?;
         stored.make_files_folder().map_err(failed)?;
         Ok((stored, run))
     }
 
-    /// The run of this team that waits for a decision.
-    fn waiting(&self, decided: &Decided) -> Result<(StoredRun, RunState), ModelError> {
+    /// The run of this team and this key that waits for a decision.
+    fn waiting(
+        &self,
+        decided: &Decided,
+        key: Option<&str>,
+    ) -> Result<(StoredRun, RunState), ModelError> {
         let (stored, run) =
             self.store.open(&decided.run_id).map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => invalid(&format!("answers a question of hob: {error}")),
                 _ => failed(error),
             })?;
-        if run.team.id != self.team.id || !decided.is_for(&run) {
+        if run.team.id != self.team.id || !decided.is_for(&run, key) {
             return Err(invalid(&format!(
                 "answers a question of run {}, which does not wait for it any more",
                 decided.run_id
@@ -257,8 +269,8 @@ struct StreamHost {
     stored: StoredRun,
     /// The run as it was stored last.
     last: Mutex<RunState>,
-    /// What the client's user has decided about the call that the run waits for.
-    decision: Mutex<Option<bool>>,
+    /// The call for which the run waited, and whether the client's user has approved it.
+    decision: Mutex<Option<(ToolCall, bool)>>,
     /// The client shows what the team does in lines apart from the answer.
     shows_status: bool,
 }
@@ -299,9 +311,10 @@ impl RunHost for StreamHost {
         }
     }
 
-    fn ask<'h>(&'h self, _call: &'h ToolCall, _reason: &'h str) -> BoxFuture<'h, Option<bool>> {
-        let decision = self.decision.lock().unwrap_or_else(PoisonError::into_inner).take();
-        async move { decision }.boxed()
+    fn ask<'h>(&'h self, call: &'h ToolCall, _reason: &'h str) -> BoxFuture<'h, Option<bool>> {
+        let mut decision = self.decision.lock().unwrap_or_else(PoisonError::into_inner);
+        let decided = decision.take_if(|(asked, _)| *asked == *call);
+        async move { decided.map(|(_, is_approved)| is_approved) }.boxed()
     }
 }
 
@@ -417,16 +430,16 @@ impl Stream for RunStream {
 /// How the answer ends.
 fn last_events(run: &RunState, asks: bool) -> Result<Vec<ChatEvent>, ModelError> {
     let (mut events, mut finish) = (Vec::new(), FinishReason::Stop);
-    match (run.status, &run.pending) {
+    match (run.status, run.approval()) {
         (TeamRunStatus::Failed, _) => {
             let detail = "the model of the entry agent failed; the reasoning says why".to_owned();
             return Err(ModelError::EngineFailed { engine: ENGINE, detail });
         }
-        (_, Pending::Approval { call, reason, .. }) if asks => {
-            events.extend(ask_user::question(run, call, reason));
+        (_, Some(waiting)) if asks => {
+            events.extend(ask_user::question(run, waiting.call, waiting.reason));
             finish = FinishReason::ToolCalls;
         }
-        (_, Pending::Approval { call, reason, .. }) => {
+        (_, Some(WaitingApproval { call, reason, .. })) => {
             let id = &run.run_id;
             events.push(ChatEvent::Text(format!(
                 "The team waits for approval of `{} {}` ({reason}). `hob team approve {id}` or `hob team deny {id}` goes on.",

@@ -187,6 +187,10 @@ impl TeamService for TeamRuns {
         Ok(self.read(id)?.team.id)
     }
 
+    fn owner_of(&self, id: &str) -> Result<Option<String>, RunRefusal> {
+        Ok(self.read(id)?.owner)
+    }
+
     fn progress(&self, id: &str, offset: u64) -> Result<RunProgress, RunRefusal> {
         let store = self.models.store();
         // The state first: events that it counts are there already.
@@ -210,7 +214,7 @@ impl TeamService for TeamRuns {
         }
     }
 
-    fn start(&self, wish: &StartRun) -> Result<RunRow, RunRefusal> {
+    fn start(&self, wish: &StartRun, owner: Option<&str>) -> Result<RunRow, RunRefusal> {
         let name = wish.team.as_deref().unwrap_or(DEFAULT);
         // Names of clients are never paths.
         let listed = self.models.teams().listed().into_iter().find(|listed| listed.id == name);
@@ -221,7 +225,8 @@ impl TeamService for TeamRuns {
             }
             _ => return Err(RunRefusal::NoTeam { name: name.to_owned() }),
         };
-        let run = RunState::new(team, uuid::Uuid::now_v7().to_string(), wish.task.clone());
+        let mut run = RunState::new(team, uuid::Uuid::now_v7().to_string(), wish.task.clone());
+        run.owner = owner.map(str::to_owned);
         let stopped = self.place(&run.run_id)?;
         let stored = self.models.store().create(&run.run_id).and_then(|stored| {
             stored.make_files_folder()?;

@@ -10,6 +10,7 @@ use ureq::http::{Response, StatusCode};
 
 use crate::real_server::Served;
 use crate::team::{SOON, TEAM, TeamUser};
+use crate::team_pipelines::KEYS;
 
 const WRITE: &str = r#"{"reply": {"tool_calls": [{"name": "write_file", "arguments": {"path": "notes/log.txt", "content": "<script>alert(1)</script>\n"}}]}}
 {"when": {"last": "bytes written"}, "reply": {"content": "Written."}}
@@ -340,6 +341,44 @@ fn a_key_sees_the_teams_among_its_aliases_only() {
     }
     let (status, error) = phone.post("v1/runs", &json!({ "team": "builders", "task": "x" }));
     assert_eq!(status, 403, "{error}");
+}
+
+#[test]
+fn only_the_key_that_started_a_run_decides_about_its_calls() {
+    let policy = TEAM.replace("on-request", "always");
+    let team = TeamUser::with(&policy, KEYS, (&format!("{WRITE}\n{WRITE}"), ""));
+    let (all, phone) =
+        (Client::with_key(&team.server, "all-of-it"), Client::with_key(&team.server, "phone-only"));
+    let id = phone.start("Write the log");
+    let run = phone.until(&id, "waiting_approval");
+    let approval = run["approval"]["id"].as_str().expect("an id");
+    let path = format!("v1/runs/{id}/approvals/{approval}");
+    for decision in ["approve", "deny"] {
+        let (status, error) = all.post(&path, &json!({ "decision": decision }));
+        assert_eq!((status, &error["error"]["code"]), (403, &json!("not_allowed")), "{error}");
+    }
+    assert_eq!(phone.run(&id)["status"], "waiting_approval");
+    assert_eq!(phone.post(&path, &json!({ "decision": "approve" })).0, 200);
+    assert_eq!(phone.until(&id, "completed")["answer"], "Written.");
+
+    // The same in a chat.
+    let tool = json!({ "type": "function", "function": { "name": "ask_user" } });
+    let chat = |client: &Client, messages: &Value| {
+        let body = json!({ "model": "builders", "messages": messages, "tools": [tool] });
+        client.post("v1/chat/completions", &body)
+    };
+    let task = json!([{ "role": "user", "content": "Write the log" }]);
+    let (_, asked) = chat(&phone, &task);
+    let message = &asked["choices"][0]["message"];
+    let approved = r#"{"status":"answered","answers":{"approval":"Approve"}}"#;
+    let call = &message["tool_calls"][0]["id"];
+    let decision = json!({ "role": "tool", "tool_call_id": call, "content": approved });
+    let messages = json!([task[0], message, decision]);
+    let (status, error) = chat(&all, &messages);
+    assert_eq!(status, 400, "{error}");
+    let (status, answer) = chat(&phone, &messages);
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["choices"][0]["message"]["content"], "Written.");
 }
 
 #[test]

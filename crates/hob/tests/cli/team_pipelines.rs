@@ -9,7 +9,7 @@ use crate::team::{TEAM, TeamUser};
 use crate::team_http::{Client, parts};
 
 /// `all-of-it`, and `phone-only` for one team.
-const KEYS: &str = "[keys.all]\nsecret = \"sha256:294c04e5ac9dd23c5448c01a3bb266a553de650cc27d9a1ddc35e2765498c1fb\"\n\
+pub(crate) const KEYS: &str = "[keys.all]\nsecret = \"sha256:294c04e5ac9dd23c5448c01a3bb266a553de650cc27d9a1ddc35e2765498c1fb\"\n\
     [keys.phone]\nsecret = \"sha256:a39bd51230f03d6b03f42b9b91c745604fd24ec5311692e75b2619b27e58c416\"\naliases = [\"builders\"]\n";
 const PUBLIC: &str = "0p3n-w3bu!";
 const HAND_OVER: &str = r#"{"when": {"last": "function"}, "reply": {"tool_calls": [{"name": "transfer_to_coder", "arguments": {"brief": "Write f."}}]}, "repeat": true}
