@@ -21,6 +21,7 @@ use self::watchdog::{FirstWait, LOOK_EVERY};
 use crate::event::{DeltaKind, EventKind, RunEvent};
 use crate::machine::{Effect, Input, ModelAnswer, Now, request_of, step};
 use crate::price::ModelPrice;
+use crate::redaction::Redaction;
 use crate::state::{RunState, TeamRunStatus};
 use crate::store::StoredRun;
 use crate::tool::{AgentTool, ToolOutput, ToolSource, ToolSpec};
@@ -81,6 +82,8 @@ pub struct Driver<'d> {
     pub source: &'d dyn ToolSource,
     pub host: &'d dyn RunHost,
     pub watchdog: Watchdog,
+    /// What events do not show.
+    pub redaction: Redaction,
 }
 
 impl fmt::Debug for Driver<'_> {
@@ -246,8 +249,17 @@ impl<'w> Work<'w> {
             }
         }
         let must_sync = has_ended || actions.iter().any(|action| action.must_sync(specs));
-        self.driver.host.store(state, &events, must_sync)?;
-        events.iter().for_each(|event| self.driver.host.show(event));
+        let redacted = events.iter().map(|event| self.driver.redaction.event(event));
+        let redacted: Vec<RunEvent> = redacted.collect();
+        self.driver.host.store(state, &redacted, must_sync)?;
+        for (event, redacted) in events.iter().zip(&redacted) {
+            // The client has read the answer while it was written, and who approves a call must see all of it.
+            let is_whole = matches!(
+                event.what,
+                EventKind::MessageOutput { .. } | EventKind::ApprovalRequested { .. }
+            );
+            self.driver.host.show(if is_whole { event } else { redacted });
+        }
         Ok(actions)
     }
 

@@ -123,8 +123,14 @@ async fn driven_by(models: &dyn AgentModels, events_max: u64) -> Driven {
     let save = Arc::new(Save(save, Mutex::default()));
     let tools: [Arc<dyn AgentTool>; 1] = [Arc::clone(&save) as _];
     let disk = Disk { events_max, shown: Mutex::default(), synced: Mutex::default() };
-    let driver =
-        Driver { models, tools: &tools, source: &Late, host: &disk, watchdog: Watchdog::default() };
+    let driver = Driver {
+        models,
+        tools: &tools,
+        source: &Late,
+        host: &disk,
+        watchdog: Watchdog::default(),
+        redaction: Redaction::default(),
+    };
     let team = Team::parse(TEAM, "t").expect("a team");
     let mut state = RunState::new(team, "run".to_owned(), "Task".to_owned());
     let ended = driver.drive(&mut state).await;

@@ -13,8 +13,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use hob_agents::{
-    Agent, AgentTool, McpServer, OpenedTools, Team, ToolClass, ToolOutput, ToolSource, ToolSpec,
-    schema_problem,
+    Agent, AgentTool, McpServer, OpenedTools, Redaction, Team, ToolClass, ToolOutput, ToolSource,
+    ToolSpec, schema_problem,
 };
 use rmcp::model::Tool;
 use serde_json::{Value, json};
@@ -40,6 +40,8 @@ const DESCRIPTION_BYTES_MAX: usize = 8 * 1024;
 pub(super) struct ServerEnvironment {
     pub(super) path: OsString,
     pub(super) variables: Arc<BTreeMap<String, Secret>>,
+    /// What the log does not show of what servers print.
+    pub(super) redaction: Redaction,
 }
 
 /// The MCP servers of a run.

@@ -169,6 +169,7 @@ impl ChatModel for TeamModel {
                 shows_status: request.job.is_some(),
             });
             let (models, driving) = (Arc::clone(&self.models), Arc::clone(&host));
+            let redaction = self.setup.redaction();
             let drive = async move {
                 let mut run = run;
                 let driver = Driver {
@@ -177,6 +178,7 @@ impl ChatModel for TeamModel {
                     source: &source,
                     host: &*driving,
                     watchdog: Watchdog::default(),
+                    redaction,
                 };
                 let driven = driver.drive(&mut run).await;
                 source.close().await;

@@ -10,8 +10,8 @@ use std::time::UNIX_EPOCH;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_agents::{
-    Agent, AgentTool, Driver, EventKind, Pending, RunEvent, RunHost, RunState, StoredRun, Team,
-    TeamRunStatus, Watchdog,
+    Agent, AgentTool, Driver, EventKind, Pending, Redaction, RunEvent, RunHost, RunState,
+    StoredRun, Team, TeamRunStatus, Watchdog,
 };
 use hob_core::chat::ToolCall;
 use hob_server::{RunProgress, RunRefusal, RunStage, TeamService};
@@ -82,7 +82,8 @@ impl TeamRuns {
         })?;
         let host = ServedHost { stored, decision: DecidedOnce::new(decision) };
         let source = setup.mcp(&run.team);
-        let work = RunWork { run, host, models, tools, source, stopped };
+        let redaction = setup.redaction();
+        let work = RunWork { run, host, models, tools, source, redaction, stopped };
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(work.drive().boxed());
@@ -301,18 +302,20 @@ struct RunWork {
     models: Arc<RegistryModels>,
     tools: Vec<Arc<dyn AgentTool>>,
     source: McpTools,
+    redaction: Redaction,
     stopped: mpsc::Receiver<()>,
 }
 
 impl RunWork {
     async fn drive(self) {
-        let RunWork { mut run, host, models, tools, source, mut stopped } = self;
+        let RunWork { mut run, host, models, tools, source, redaction, mut stopped } = self;
         let driver = Driver {
             models: &*models,
             tools: &tools,
             source: &source,
             host: &host,
             watchdog: Watchdog::default(),
+            redaction,
         };
         let ended = tokio::select! {
             driven = driver.drive(&mut run) => driven.map(|_| ()),

@@ -12,7 +12,7 @@ use hob_agents::builtin::{
     ContainerEngine, ContainerRun, ReadFile, SandboxPrograms, Shell, SystemctlStatus, WriteFile,
     spec_of,
 };
-use hob_agents::{AgentTool, Team, ToolClass, ToolOutput, ToolSpec};
+use hob_agents::{AgentTool, Redaction, Team, ToolClass, ToolOutput, ToolSpec};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
@@ -33,6 +33,9 @@ pub(crate) const NAMES: [&str; 9] = [
     "list_local_models",
     "vram_status",
 ];
+
+/// How the names of environment variables end that hold keys.
+const KEY_NAMES: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
 
 /// Lists the models that a team can use, as JSON.
 pub(crate) trait ListModels: Send + Sync {
@@ -61,6 +64,7 @@ impl ToolSetup {
         let servers = ServerEnvironment {
             path: environment.path.clone(),
             variables: Arc::new(environment.secrets.clone()),
+            redaction: Redaction::new(known_keys(app)),
         };
         ToolSetup {
             sandboxes: SandboxPrograms {
@@ -100,6 +104,11 @@ impl ToolSetup {
         ])
     }
 
+    /// What events of runs do not show.
+    pub(crate) fn redaction(&self) -> Redaction {
+        self.servers.redaction.clone()
+    }
+
     /// The tools of the team's MCP servers, none of which is started yet.
     pub(crate) fn mcp(&self, team: &Team) -> McpTools {
         McpTools::new(team, &self.servers)
@@ -110,6 +119,18 @@ impl ToolSetup {
 fn restrict() -> Vec<OsString> {
     let program = std::env::current_exe().ok().map(PathBuf::into_os_string);
     program.map_or_else(Vec::new, |program| vec![program, "worker".into(), "restrict".into()])
+}
+
+/// The keys in the environment: those of upstreams, and all variables with such a name.
+fn known_keys(app: &App<'_>) -> Vec<String> {
+    let keys = app.written.config.upstream.values().filter_map(|upstream| upstream.key.as_deref());
+    let named: Vec<&str> = keys.filter_map(|key| key.strip_prefix("env:")).collect();
+    let is_key = |name: &str| {
+        let upper = name.to_ascii_uppercase();
+        named.contains(&name) || KEY_NAMES.iter().any(|end| upper.ends_with(end))
+    };
+    let variables = app.environment.secrets.iter().filter(|(name, _)| is_key(name));
+    variables.map(|(_, key)| key.expose().to_owned()).collect()
 }
 
 /// The hosts of the upstreams, with their ports.

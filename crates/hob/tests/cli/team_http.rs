@@ -344,6 +344,38 @@ fn a_key_sees_the_teams_among_its_aliases_only() {
 }
 
 #[test]
+fn the_trace_shows_no_keys() {
+    let token = format!("ghp_{}", "a1".repeat(18));
+    let write = json!({ "path": "notes.txt", "content": format!("{token}, known-by-name\n") });
+    let calls = [
+        json!({ "reply": { "tool_calls": [{ "name": "write_file", "arguments": write }] } }),
+        json!({
+            "when": { "last": "bytes written" },
+            "reply": { "tool_calls": [{ "name": "read_file", "arguments": { "path": "notes.txt" } }] },
+        }),
+        // The model reads what is there.
+        json!({ "when": { "last": "known-by-name" }, "reply": { "content": "Done." } }),
+    ];
+    let team = TeamUser::with(TEAM, "", (&calls.map(|call| call.to_string()).join("\n"), ""));
+    let home = team.user.path("home");
+    let mut hob = team.user.process(&["serve", "--listen", "127.0.0.1:0"]);
+    hob.env("HOB_HOME", &home).env("WIKI_TOKEN", "known-by-name");
+    let server = Served::run(hob);
+    let client = Client::of(&server);
+    let id = client.start("Write the notes");
+    assert_eq!(client.until(&id, "completed")["answer"], "Done.");
+    let folder = home.join("runs").join(&id);
+    let stored = fs::read_to_string(folder.join("events.jsonl")).expect("events");
+    let sent = format!("{:?}", client.events(&id, None));
+    for trace in [stored, sent] {
+        assert!(trace.contains("ghp_…, …"), "{trace}");
+        assert!(!trace.contains(&token) && !trace.contains("known-by-name"), "{trace}");
+    }
+    let notes = fs::read_to_string(folder.join("files/notes.txt")).expect("a file");
+    assert_eq!(notes, format!("{token}, known-by-name\n"));
+}
+
+#[test]
 fn only_the_key_that_started_a_run_decides_about_its_calls() {
     let policy = TEAM.replace("on-request", "always");
     let team = TeamUser::with(&policy, KEYS, (&format!("{WRITE}\n{WRITE}"), ""));

@@ -70,6 +70,7 @@ pub(super) async fn drive(
         host: &host,
         // The server watches its models itself, and its aliases ask one target after the other.
         watchdog: Watchdog { first_token: SERVER_SILENCE_MAX, ..Watchdog::default() },
+        redaction: setup.redaction(),
     };
     let failed = |error: io::Error| Failure::io("cannot store the run", &error);
     let driving = async {

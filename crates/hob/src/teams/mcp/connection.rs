@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hob_agents::{McpServer, ProcessGroup};
+use hob_agents::{McpServer, ProcessGroup, Redaction};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation,
     PaginatedRequestParams, ProtocolVersion, Tool,
@@ -199,7 +199,7 @@ async fn over_stdio(
         return Err(format!("'{program}' has no pipes"));
     };
     let mut log = JoinSet::new();
-    log.spawn(log_lines(name.to_owned(), stderr));
+    log.spawn(log_lines(name.to_owned(), stderr, environment.redaction.clone()));
     let budget = Arc::new(AtomicU64::new(PRINTED_BYTES_MAX));
     let output = Budgeted { inner: stdout, budget: Arc::clone(&budget) };
     let transport =
@@ -265,14 +265,14 @@ fn transport_error(error: &DynamicTransportError) -> String {
 }
 
 /// Logs the first lines of a process's standard error. All of it is read, so that the process can go on.
-async fn log_lines(server: String, stderr: ChildStderr) {
+async fn log_lines(server: String, stderr: ChildStderr, redaction: Redaction) {
     let mut reader = BufReader::new(stderr);
     let mut left = LOG_BYTES_MAX;
     let mut line = Vec::new();
     while let Ok(1..) = (&mut reader).take(LOG_LINE_BYTES_MAX).read_until(b'\n', &mut line).await {
         if left > 0 {
-            let text = String::from_utf8_lossy(&line);
-            tracing::info!(server, "{}", harmless(text.trim_end()));
+            let text = redaction.text(String::from_utf8_lossy(&line).trim_end());
+            tracing::info!(server, "{}", harmless(&text));
             left = left.saturating_sub(line.len());
             if left == 0 {
                 tracing::info!(server, "further lines of this server are not logged");

@@ -1,0 +1,208 @@
+//! Keeps keys and tokens out of the trace of a run: those that hob knows, and texts that look like one.
+//! Models and tools get them as they are, and the state from which a run goes on has them.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::event::RunEvent;
+
+/// Shorter values of the environment are words and numbers, and would make the trace unreadable.
+const KNOWN_BYTES_MIN: usize = 8;
+const LEFT_OUT: &str = "…";
+const BLOCK_BEGIN: &str = "-----BEGIN ";
+const BLOCK_END: &str = "-----END ";
+const DASHES: &str = "-----";
+/// What tokens begin with, and the characters in them besides letters and digits.
+const TOKENS: [(&str, &str); 8] = [
+    ("sk-", "-_"),
+    ("hf_", ""),
+    ("ghp_", ""),
+    ("gho_", ""),
+    ("ghs_", ""),
+    ("github_pat_", "_"),
+    ("glpat-", "-_"),
+    ("Bearer ", "-._~+/="),
+];
+/// Bytes behind that beginning. A shorter text is a token only if it has a digit.
+const TOKEN_BYTES_MIN: usize = 20;
+const TOKEN_WITH_DIGIT_BYTES_MIN: usize = 8;
+
+/// The keys that are left out of events, besides texts that look like one. Clones share them.
+#[derive(Clone, Default)]
+pub struct Redaction {
+    /// The longest first, because a key may contain another one.
+    known: Arc<[String]>,
+}
+
+impl fmt::Debug for Redaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redaction").field("known", &self.known.len()).finish()
+    }
+}
+
+impl Redaction {
+    pub fn new(known: impl IntoIterator<Item = String>) -> Redaction {
+        let known = known.into_iter().filter(|key| key.len() >= KNOWN_BYTES_MIN);
+        let mut known: Vec<String> = known.collect();
+        known.sort_unstable_by_key(|key| Reverse(key.len()));
+        Redaction { known: known.into() }
+    }
+
+    /// The text without keys and tokens.
+    pub fn text(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for key in &*self.known {
+            if text.contains(key) {
+                text = text.replace(key, LEFT_OUT);
+            }
+        }
+        without_tokens(&without_private_keys(&text))
+    }
+
+    /// The event without keys and tokens in any of its texts.
+    pub(crate) fn event(&self, event: &RunEvent) -> RunEvent {
+        let redacted = serde_json::to_value(event).map(|value| self.value(value));
+        // Texts alone are changed, so the event stays one.
+        redacted.and_then(serde_json::from_value).unwrap_or_else(|_| event.clone())
+    }
+
+    fn value(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(&text)),
+            Value::Array(values) => values.into_iter().map(|value| self.value(value)).collect(),
+            Value::Object(fields) => {
+                let fields = fields.into_iter();
+                fields.map(|(name, value)| (self.text(&name), self.value(value))).collect()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        }
+    }
+}
+
+fn without_private_keys(text: &str) -> String {
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, block)) = rest.split_once(BLOCK_BEGIN) {
+        kept += before;
+        let title = block.split(DASHES).next().unwrap_or_default();
+        if !title.contains("PRIVATE KEY") {
+            kept += BLOCK_BEGIN;
+            rest = block;
+            continue;
+        }
+        kept += "[a private key was left out]";
+        // A block without an end was cut off.
+        let behind = block.split_once(BLOCK_END).map_or("", |(_, end)| end);
+        rest = behind.split_once(DASHES).map_or("", |(_, rest)| rest);
+    }
+    kept + rest
+}
+
+fn without_tokens(text: &str) -> String {
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    let mut is_in_word = false;
+    while let Some(first) = rest.chars().next() {
+        let begun = if is_in_word { None } else { token(rest) };
+        let (shown, read) = begun.unwrap_or((first.len_utf8(), first.len_utf8()));
+        kept += &rest[..shown];
+        if begun.is_some() {
+            kept += LEFT_OUT;
+        }
+        is_in_word = first.is_alphanumeric();
+        rest = &rest[read..];
+    }
+    kept
+}
+
+/// The token at the beginning of a text: the bytes that say what it is, and all its bytes.
+fn token(text: &str) -> Option<(usize, usize)> {
+    TOKENS.iter().find_map(|(prefix, others)| {
+        let begin = text.get(..prefix.len())?;
+        let secret = &text[prefix.len()..];
+        let is_other = |c: char| !c.is_ascii_alphanumeric() && !others.contains(c);
+        let bytes = secret.find(is_other).unwrap_or(secret.len());
+        let has_digit = secret[..bytes].contains(|c: char| c.is_ascii_digit());
+        let bytes_min = if has_digit { TOKEN_WITH_DIGIT_BYTES_MIN } else { TOKEN_BYTES_MIN };
+        let is_token = begin.eq_ignore_ascii_case(prefix) && bytes >= bytes_min;
+        is_token.then_some((prefix.len(), prefix.len() + bytes))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::event::EventKind;
+    use crate::tool::ToolOutput;
+
+    const GITHUB: &str = "ghp_0123456789abcdefghij0123456789abcdef";
+    const KEY: &str =
+        "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1r\n-----END OPENSSH PRIVATE KEY-----";
+
+    fn redaction() -> Redaction {
+        Redaction::new(["known-by-name", "known-by-name-too", "short"].map(str::to_owned))
+    }
+
+    #[test]
+    fn keys_and_tokens_are_left_out_of_texts() {
+        let address = format!("https://{GITHUB}@github.com");
+        let block = format!("a {KEY} b");
+        for (text, expected) in [
+            ("nothing to hide", "nothing to hide"),
+            ("a known-by-name, known-by-name-too", "a …, …"),
+            ("a short word", "a short word"),
+            ("OPENAI_API_KEY=sk-proj-abc_DEF123-x.", "OPENAI_API_KEY=sk-…."),
+            ("'sk-abcdefghijklmnopqrstuvwxyz'", "'sk-…'"),
+            ("hf_abcdefghij0123456789 and hf_hub_download", "hf_… and hf_hub_download"),
+            (address.as_str(), "https://ghp_…@github.com"),
+            ("Authorization: bearer abc.DEF/0123==\n", "Authorization: bearer …\n"),
+            ("a bearer of news; Bearer authentication", "a bearer of news; Bearer authentication"),
+            ("task-0123456789 sk-learn äsk-0123456789", "task-0123456789 sk-learn äsk-0123456789"),
+            (block.as_str(), "a [a private key was left out] b"),
+            (&KEY[..50], "[a private key was left out]"),
+            (
+                "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----",
+                "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----",
+            ),
+        ] {
+            assert_eq!(redaction().text(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn all_texts_of_an_event_are_redacted() {
+        let arguments = |secret: &str| json!({ "env": [{ "token": secret }], "count": 3 });
+        let output = |secret: &str| ToolOutput {
+            text: format!("it is {secret}"),
+            is_error: true,
+            artifacts: vec![format!("{secret}.txt")],
+        };
+        let kinds = |secret: &str| {
+            [
+                EventKind::ToolCalled {
+                    call_id: "1".to_owned(),
+                    name: "shell".to_owned(),
+                    arguments: arguments(secret),
+                },
+                EventKind::ToolOutput { call_id: "1".to_owned(), output: output(secret) },
+                EventKind::ModelFailed { error: secret.to_owned() },
+            ]
+        };
+        for (what, expected) in kinds(GITHUB).into_iter().zip(kinds("ghp_…")) {
+            let agent = Some("lead".to_owned());
+            let event = |what| RunEvent {
+                v: 1,
+                seq: 7,
+                ts: 5,
+                run_id: "run-1".to_owned(),
+                agent: agent.clone(),
+                depth: 2,
+                what,
+            };
+            assert_eq!(redaction().event(&event(what)), event(expected));
+        }
+    }
+}
