@@ -1,5 +1,5 @@
 //! The sandbox where bubblewrap is missing or forbidden, as in most containers: a process gives up its own rights, and
-//! then becomes the command. Landlock limits files, signals and TCP; seccomp refuses the other ways out.
+//! then becomes the command. Landlock limits files, signals and TCP. seccomp limits calls, also in bubblewrap.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,7 +12,10 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetError, Scope, path_beneath_rules,
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
 
 use super::sandbox::READABLE;
 
@@ -57,10 +60,34 @@ fn limit_files(workspace: &Path, temporary: &Path) -> Result<(), RulesetError> {
     Ok(())
 }
 
-/// Refuses sockets of all kinds, what could make one without a call, and the keys of the user's session.
+/// Sockets that a command may make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sockets {
+    None,
+    /// In a network of its own, which reaches nothing.
+    Local,
+}
+
+/// Installs the filter where commands share the network of the machine.
 fn limit_calls() -> Result<(), Box<dyn std::error::Error>> {
+    Ok(seccompiler::apply_filter(&filter(Sockets::None)?)?)
+}
+
+/// The filter for bubblewrap, as the kernel reads it.
+pub(super) fn filter_bytes() -> Result<Vec<u8>, String> {
+    let program = filter(Sockets::Local).map_err(|error| format!("seccomp: {error}"))?;
+    let mut bytes = Vec::new();
+    for step in program {
+        bytes.extend(step.code.to_ne_bytes());
+        bytes.extend([step.jt, step.jf]);
+        bytes.extend(step.k.to_ne_bytes());
+    }
+    Ok(bytes)
+}
+
+/// Refuses sockets, what could make one without a call, and the keys of the user's session.
+fn filter(sockets: Sockets) -> Result<BpfProgram, Box<dyn std::error::Error>> {
     let refused = [
-        libc::SYS_socket,
         libc::SYS_io_uring_setup,
         libc::SYS_keyctl,
         libc::SYS_add_key,
@@ -69,10 +96,26 @@ fn limit_calls() -> Result<(), Box<dyn std::error::Error>> {
         libc::SYS_perf_event_open,
         libc::SYS_userfaultfd,
     ];
-    let rules: BTreeMap<i64, _> = refused.into_iter().map(|call| (call, Vec::new())).collect();
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        refused.into_iter().map(|call| (call, Vec::new())).collect();
+    rules.insert(libc::SYS_socket, refused_sockets(sockets)?);
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
     let architecture = std::env::consts::ARCH.try_into()?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?;
     let program: BpfProgram = filter.try_into()?;
-    Ok(seccompiler::apply_filter(&program)?)
+    Ok(program)
+}
+
+/// No rule: all of them. Some kinds of sockets reach the machine or its kernel from every network.
+fn refused_sockets(sockets: Sockets) -> Result<Vec<SeccompRule>, Box<dyn std::error::Error>> {
+    if sockets == Sockets::None {
+        return Ok(Vec::new());
+    }
+    let local = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    let mut is_other = Vec::new();
+    for family in local {
+        let (dword, differs) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Ne);
+        is_other.push(SeccompCondition::new(0, dword, differs, family as u64)?);
+    }
+    Ok(vec![SeccompRule::new(is_other)?])
 }

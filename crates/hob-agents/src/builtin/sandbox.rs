@@ -2,6 +2,9 @@
 //! Whether a sandbox works is found out by running a command in it, because kernels and containers often forbid it.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -37,6 +40,10 @@ pub(super) const READABLE: [&str; 18] = [
     "/etc/ssl/certs",
 ];
 
+/// Where bubblewrap finds its seccomp filter.
+const FILTER_FD: &str = "9";
+/// Opens the first argument as [`FILTER_FD`], and becomes the command of the others. Rust closes all files for a child.
+const OPEN_FILTER: &str = r#"exec 9<"$1" && shift && exec "$@""#;
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 const LANG: &str = "C.UTF-8";
 
@@ -62,7 +69,11 @@ pub(super) struct Sandbox {
 
 #[derive(Debug)]
 enum SandboxKind {
-    Bubblewrap(PathBuf),
+    Bubblewrap {
+        bwrap: PathBuf,
+        /// The seccomp filter. The file has no name, so that no command can change it.
+        filter: File,
+    },
     /// The command's own `/tmp` and home, which goes with the run.
     Landlock(Vec<OsString>, TempDir),
     Container {
@@ -104,7 +115,10 @@ impl Sandbox {
             return container.map_err(|reason| SandboxError(vec![reason]));
         }
         let bubblewrap = match &programs.bwrap {
-            Some(bwrap) => Sandbox::tried(SandboxKind::Bubblewrap(bwrap.clone()), workspace).await,
+            Some(bwrap) => match bubblewrap(bwrap) {
+                Ok(kind) => Sandbox::tried(kind, workspace).await,
+                Err(reason) => Err(format!("bubblewrap does not work: {reason}")),
+            },
             None => Err("bubblewrap (`bwrap`) is not installed".to_owned()),
         };
         let bubblewrap = match bubblewrap {
@@ -120,7 +134,7 @@ impl Sandbox {
 
     async fn tried(kind: SandboxKind, workspace: &Path) -> Result<Sandbox, String> {
         let name = match kind {
-            SandboxKind::Bubblewrap(_) => "bubblewrap",
+            SandboxKind::Bubblewrap { .. } => "bubblewrap",
             SandboxKind::Landlock(..) => "Landlock",
             SandboxKind::Container { .. } => "the container",
         };
@@ -141,7 +155,7 @@ impl Sandbox {
     pub(super) fn refusal(&self) -> Option<String> {
         match self.kind {
             SandboxKind::Landlock(..) => unprotected(&self.workspace),
-            SandboxKind::Bubblewrap(_) | SandboxKind::Container { .. } => None,
+            SandboxKind::Bubblewrap { .. } | SandboxKind::Container { .. } => None,
         }
     }
 
@@ -149,9 +163,12 @@ impl Sandbox {
     pub(super) fn command(&self, text: &str, folder: &Path) -> SandboxedCommand {
         let shell = ["/bin/sh", "-c", text];
         let (command, container) = match &self.kind {
-            SandboxKind::Bubblewrap(bwrap) => {
-                let mut command = Command::new(bwrap);
-                command.env_clear().args(self.arguments(folder)).args(shell);
+            SandboxKind::Bubblewrap { bwrap, filter } => {
+                // Each command opens it for itself, because bubblewrap reads it from its beginning.
+                let filter = format!("/proc/{}/fd/{}", std::process::id(), filter.as_raw_fd());
+                let mut command = Command::new("/bin/sh");
+                command.env_clear().args(["-c", OPEN_FILTER, "sh", &filter]).arg(bwrap);
+                command.args(self.arguments(folder)).args(shell);
                 (command, None)
             }
             SandboxKind::Container { engine, image } => {
@@ -181,6 +198,7 @@ impl Sandbox {
         };
         let os = std::ffi::OsStr::new;
         add(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"].map(os));
+        add(&["--seccomp", FILTER_FD].map(os));
         for path in READABLE {
             add(&["--ro-bind-try", path, path].map(os));
         }
@@ -198,6 +216,20 @@ impl Sandbox {
         .map(os));
         arguments
     }
+}
+
+fn bubblewrap(bwrap: &Path) -> Result<SandboxKind, String> {
+    // No other system has bubblewrap.
+    #[cfg(not(target_os = "linux"))]
+    let bytes: Vec<u8> = Vec::new();
+    #[cfg(target_os = "linux")]
+    let bytes = super::restrict::filter_bytes()?;
+    let made = tempfile::tempfile().and_then(|mut filter| {
+        filter.write_all(&bytes)?;
+        Ok(filter)
+    });
+    let filter = made.map_err(|error| error.to_string())?;
+    Ok(SandboxKind::Bubblewrap { bwrap: bwrap.to_owned(), filter })
 }
 
 fn landlock(programs: &SandboxPrograms, workspace: &Path) -> Result<SandboxKind, String> {

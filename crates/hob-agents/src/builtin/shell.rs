@@ -220,6 +220,10 @@ mod tests {
             std::fs::read_to_string(folder.path().join("a.txt")).expect("a file"),
             "hello\n"
         );
+        // A network of its own has sockets. A socket to the kernel's ciphers is refused by the filter alone.
+        let sockets = "command -v perl > /dev/null || { echo -n Operation not permitted; exit; }
+            perl -e 'socket(my $s, 2, 1, 0) or die; socket(my $t, 38, 1, 0) and die; print $!'";
+        assert_eq!(run(sockets).await, ToolOutput::ok("Operation not permitted"));
         for command in [
             "touch /usr/x",
             "test -e /root",
