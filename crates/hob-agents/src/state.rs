@@ -17,8 +17,8 @@ pub struct RunState {
     /// The team as it was when the run began. Later changes of its file do not change the run.
     pub team: Team,
     pub task: String,
-    /// The name of the key whose holder started the run, and decides about its calls. `None`: a terminal, or a server
-    /// without keys.
+    /// The name of the key that started the run, and that decides about its calls. `None`: a terminal, or a server without
+    /// keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// The agents that work: each was called by the one before. The last one acts.
