@@ -212,19 +212,20 @@ impl ApiError {
             | ApiError::BadForm { .. }
             | ApiError::Fit(Unanswerable::Unreadable { .. } | Unanswerable::Impossible { .. })
             | ApiError::Run(RunRefusal::BrokenTeam(_) | RunRefusal::TooLarge(_))
+            | ApiError::Encode(
+                EncodeError::TooLongForWav { .. } | EncodeError::UnsupportedRate { .. },
+            )
             | ApiError::PathNotUtf8
             | ApiError::NoPrevious { .. }
             | ApiError::BodyBrokenOff => StatusCode::BAD_REQUEST,
             ApiError::Model(error) | ApiError::TooLong { error, .. } => status_of(error),
-            ApiError::Encode(
-                EncodeError::TooLongForWav { .. } | EncodeError::UnsupportedRate { .. },
-            ) => StatusCode::BAD_REQUEST,
-            ApiError::Encode(EncodeError::NotBuilt { .. }) => StatusCode::NOT_IMPLEMENTED,
+            ApiError::Encode(EncodeError::NotBuilt { .. }) | ApiError::NotOffered { .. } => {
+                StatusCode::NOT_IMPLEMENTED
+            }
             ApiError::Encode(_) => StatusCode::INTERNAL_SERVER_ERROR,
             ApiError::ModelStalled { .. }
             | ApiError::NoToken { .. }
             | ApiError::ResidenceStalled { .. } => StatusCode::GATEWAY_TIMEOUT,
-            ApiError::NotOffered { .. } => StatusCode::NOT_IMPLEMENTED,
             ApiError::Run(RunRefusal::Conflict(_)) => StatusCode::CONFLICT,
             ApiError::FitFailed | ApiError::Run(RunRefusal::Failed(_)) => {
                 StatusCode::INTERNAL_SERVER_ERROR
@@ -260,14 +261,7 @@ impl ApiError {
             ApiError::ForeignHost { .. } => StatusCode::MISDIRECTED_REQUEST,
             ApiError::ForeignOrigin { .. } => StatusCode::FORBIDDEN,
             ApiError::NoKey | ApiError::WrongKey => StatusCode::UNAUTHORIZED,
-            ApiError::Key(
-                KeyRefusal::NotAllowed { .. }
-                | KeyRefusal::NoneAllowed { .. }
-                | KeyRefusal::NotShown { .. }
-                | KeyRefusal::ChangesNoTeams
-                | KeyRefusal::DecidesNot,
-            ) => StatusCode::FORBIDDEN,
-            ApiError::Key(_) => StatusCode::TOO_MANY_REQUESTS,
+            ApiError::Key(refusal) => status_of_key(refusal),
         }
     }
 
@@ -428,6 +422,17 @@ fn wait_of(error: &ModelError) -> Option<Duration> {
         | ModelError::NoRoom { retry_after, .. } => *retry_after,
         ModelError::Unanswered { last, retry_after, .. } => retry_after.or_else(|| wait_of(last)),
         _ => None,
+    }
+}
+
+fn status_of_key(refusal: &KeyRefusal) -> StatusCode {
+    match refusal {
+        KeyRefusal::NotAllowed { .. }
+        | KeyRefusal::NoneAllowed { .. }
+        | KeyRefusal::NotShown { .. }
+        | KeyRefusal::ChangesNoTeams
+        | KeyRefusal::DecidesNot => StatusCode::FORBIDDEN,
+        _ => StatusCode::TOO_MANY_REQUESTS,
     }
 }
 
