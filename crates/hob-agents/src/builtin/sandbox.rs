@@ -60,6 +60,17 @@ pub struct SandboxPrograms {
     pub image: Option<String>,
 }
 
+impl SandboxPrograms {
+    /// The name of the sandbox that works in this folder: `true` ran in it.
+    ///
+    /// # Errors
+    /// None works; a sentence says why.
+    pub async fn working(&self, workspace: &Path) -> Result<&'static str, String> {
+        let sandbox = Sandbox::probe(self, workspace).await;
+        sandbox.map(|sandbox| sandbox.kind.name()).map_err(|error| error.to_string())
+    }
+}
+
 /// A way to run commands that can change nothing but the workspace.
 #[derive(Debug)]
 pub(super) struct Sandbox {
@@ -80,6 +91,16 @@ enum SandboxKind {
         engine: PathBuf,
         image: String,
     },
+}
+
+impl SandboxKind {
+    fn name(&self) -> &'static str {
+        match self {
+            SandboxKind::Bubblewrap { .. } => "bubblewrap",
+            SandboxKind::Landlock(..) => "Landlock with seccomp",
+            SandboxKind::Container { .. } => "the container",
+        }
+    }
 }
 
 /// Why commands cannot run, for each sandbox that was tried.
@@ -133,11 +154,7 @@ impl Sandbox {
     }
 
     async fn tried(kind: SandboxKind, workspace: &Path) -> Result<Sandbox, String> {
-        let name = match kind {
-            SandboxKind::Bubblewrap { .. } => "bubblewrap",
-            SandboxKind::Landlock(..) => "Landlock",
-            SandboxKind::Container { .. } => "the container",
-        };
+        let name = kind.name();
         let broken = |reason: &dyn std::fmt::Display| format!("{name} does not work: {reason}");
         let workspace = workspace.canonicalize().map_err(|error| broken(&error))?;
         let sandbox = Sandbox { kind, workspace };

@@ -5,6 +5,7 @@ mod chat;
 mod check;
 mod machine;
 mod models;
+mod sandbox;
 mod speech;
 mod tools;
 mod transcription;
@@ -79,7 +80,8 @@ async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> CliResult<Finding
         .with([speech::phonemizer(app)])?
         .with([tools::espeak(app).await])?
         .with(speech::encoders())?
-        .with([tools::players(&app.environment.path)])?;
+        .with([tools::players(&app.environment.path)])?
+        .with([sandbox::check(app).await])?;
     let (spoken, wav) = speech::engine(app).await;
     findings
         .with([spoken])?

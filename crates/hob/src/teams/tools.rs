@@ -79,6 +79,11 @@ impl ToolSetup {
         }
     }
 
+    /// The programs that can make a sandbox for commands.
+    pub(crate) fn sandboxes(&self) -> &SandboxPrograms {
+        &self.sandboxes
+    }
+
     /// The tools for a run. Commands are refused with the reason where no sandbox works.
     ///
     /// # Errors

@@ -70,7 +70,7 @@ async fn ipa(program: &Path) -> io::Result<String> {
 }
 
 /// The first line that a program writes.
-async fn output(program: &Path, args: &[&str]) -> io::Result<String> {
+pub(super) async fn output(program: &Path, args: &[&str]) -> io::Result<String> {
     let child = Command::new(program)
         .args(args)
         .stdin(Stdio::null())
