@@ -32,6 +32,7 @@ use crate::failure::{CliResult, Failure};
 pub(crate) use model::TeamModels;
 pub(crate) use other_machines::OtherMachines;
 pub(crate) use pipelines::TeamFiles;
+pub(crate) use registry_models::unknown_models;
 pub(crate) use runs::TeamRuns;
 
 /// The team of runs that name none.

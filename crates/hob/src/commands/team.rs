@@ -6,6 +6,7 @@ mod running;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
@@ -22,6 +23,7 @@ use crate::signals::StopSignals;
 use crate::teams::going_on::{self, Decision};
 use crate::teams::tools::ToolSetup;
 use crate::teams::{self, Teams, mcp, tree};
+use crate::wire_up;
 use running::RunSetup;
 
 /// Longest task in bytes.
@@ -259,6 +261,7 @@ fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
         let mut signals = StopSignals::listen()?;
         signals.or(check_servers(&teams, app)).await
     })?;
+    warn_of_unknown_models(&teams, app);
     for team in teams {
         warn_of_missing_prices(team, app);
         app.printer.note(format_args!(
@@ -269,6 +272,24 @@ fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
         ));
     }
     Failure::together(failures).map_or(Ok(Exit::Done), Err)
+}
+
+/// A team works also without its models, so an unknown one is no mistake.
+fn warn_of_unknown_models(teams: &[&Team], app: &App<'_>) {
+    let locals = wire_up::stand_ins(app);
+    let gateway = match wire_up::gateway(&app.written, &app.environment, &locals, None) {
+        Ok(gateway) => Arc::new(gateway),
+        // A team can be checked where the keys of the server are not known.
+        Err(failure) => {
+            let reason = failure.to_string();
+            return app.printer.note(harmless(&format!("the models were not checked: {reason}")));
+        }
+    };
+    let registry = wire_up::registry(&app.settings, locals, &gateway);
+    for sentence in teams.iter().flat_map(|team| teams::unknown_models(team, &registry)) {
+        app.printer
+            .note(format_args!("{}; the first chat model answers for it", harmless(&sentence)));
+    }
 }
 
 /// A limit in money needs prices. Models of this machine cost nothing.

@@ -1,7 +1,7 @@
 //! A team as a chat model: the conversation goes in, what the agents do comes as reasoning, and the answer as text.
 //! Every program that chats with hob can so use a team. Runs are stored, and a reader that leaves cancels its run.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,10 +24,11 @@ use hob_core::{
 };
 
 use super::ask_user::{self, ASK_USER, Decided};
-use super::registry_models::RegistryModels;
+use super::registry_models::{RegistryModels, unknown_models};
 use super::tools::ToolSetup;
 use super::{OtherMachines, TeamMistake, Teams, tree};
 use crate::app::App;
+use crate::printer::harmless;
 
 const ENGINE: &str = "team";
 /// Runs of one team at the same time.
@@ -42,6 +43,8 @@ pub(crate) struct TeamModels {
     setup: ToolSetup,
     /// The models of the configuration in force.
     models: Mutex<Arc<RegistryModels>>,
+    /// What the log says about models that teams name and this hob does not have.
+    unknown: Mutex<BTreeSet<String>>,
 }
 
 impl TeamModels {
@@ -52,7 +55,19 @@ impl TeamModels {
             store,
             setup: ToolSetup::of(app),
             models: Mutex::default(),
+            unknown: Mutex::default(),
         }
+    }
+
+    /// Logs the models that do not exist, once until a file changes that.
+    fn warn_of_unknown(&self, teams: &[Team], registry: &Registry) {
+        let now: BTreeSet<String> =
+            teams.iter().flat_map(|team| unknown_models(team, registry)).collect();
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        for sentence in now.difference(&unknown) {
+            tracing::warn!("team {}; the first chat model answers for it", harmless(sentence));
+        }
+        *unknown = now;
     }
 
     pub(super) fn store(&self) -> &RunStore {
@@ -80,9 +95,10 @@ impl TeamModels {
         (prices, others): (Prices, OtherMachines),
     ) -> Vec<TeamMistake> {
         let (known, default) = (Arc::new(registry.clone()), default.map(str::to_owned));
-        let models = Arc::new(RegistryModels::new(known, default, prices, others));
+        let models = Arc::new(RegistryModels::new(Arc::clone(&known), default, prices, others));
         *self.models.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&models);
         let (teams, mistakes) = self.teams.served();
+        self.warn_of_unknown(&teams, &known);
         for team in teams {
             if registry.has(&team.id) {
                 continue;

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use hob_agents::{AgentModels, AnswerStream, ModelPrice, Prices};
-use hob_core::{AnyModel, ChatRequest, ModelState, RegisteredModel, Registry, Tokens, task};
+use hob_agents::{AgentModels, AnswerStream, ModelPrice, Prices, Team};
+use hob_core::{
+    AnyModel, ChatRequest, ModelState, RegisteredModel, Registry, Tokens, UnknownModel, task,
+};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -16,6 +18,19 @@ use super::tools::ListModels;
 
 /// The alias for small jobs.
 const FAST: &str = "fast";
+
+/// The models of a team that the registry does not have, a sentence each. The first chat model answers for them.
+pub(crate) fn unknown_models(team: &Team, registry: &Registry) -> Vec<String> {
+    let unknown = |model| registry.find::<task::Chat>(model).err();
+    let sentence = |UnknownModel { name, near }| {
+        let near = match &near[..] {
+            [] => String::new(),
+            near => format!(" (did you mean {}?)", near.join(", ")),
+        };
+        format!("{}: there is no chat model or alias '{name}'{near}", team.id)
+    };
+    team.models().into_iter().filter_map(unknown).map(sentence).collect()
+}
 
 /// The chat models, aliases and upstreams of a registry.
 #[derive(Debug, Default)]

@@ -192,6 +192,18 @@ fn a_cost_limit_without_prices_is_noticed() {
 }
 
 #[test]
+fn a_model_that_does_not_exist_is_named() {
+    let wrong = TEAM.replace("\"coder-model\"", "\"codr-model\"");
+    let mut team = TeamUser::with(&wrong, "", ("", ""));
+    let part = "there is no chat model or alias 'codr-model' (did you mean coder-model";
+    let note = team.server.note(part);
+    assert!(note.contains("builders"), "{note}");
+    let checked = team.hob(&["check", "builders"]).success();
+    let notes = String::from_utf8_lossy(&checked.get_output().stderr).into_owned();
+    assert!(notes.contains(part) && !notes.contains("'lead-model'"), "{notes}");
+}
+
+#[test]
 fn what_needs_approval_waits_on_disk() {
     let lead = r#"{"reply": {"tool_calls": [{"name": "shell", "arguments": {"command": "make all"}}]}}
 {"when": {"last": "denied"}, "reply": {"content": "Then not."}}"#;
