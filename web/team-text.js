@@ -44,6 +44,11 @@ function argumentsOf(given) {
   return short.length > INLINE_MAX_CHARACTERS ? { text: jsonText(given), short } : { text: short };
 }
 
+/** An agent's name, with its number if others of this name work at the same time. */
+function named(agent, number) {
+  return number > 1 ? `${agent} ${number}` : agent;
+}
+
 /** How an event is shown: a head, a note after it, and a text that may be long. Events without an entry are not shown. */
 const STEPS = {
   "run.resumed": () => ({ head: "The run goes on" }),
@@ -55,9 +60,9 @@ const STEPS = {
   "tools.missing": ({ note }) => ({ head: "Tools are missing", text: note, isBad: true }),
   "model.failed": ({ error }) => ({ head: "The model failed", text: error, isBad: true }),
   "handoff.occurred": ({ to, brief }) => ({ head: `→ ${to}`, text: brief }),
-  "handoff.returned": ({ from, text }) => ({ head: `← ${from}`, text }),
+  "handoff.returned": ({ from, number, text }) => ({ head: `← ${named(from, number)}`, text }),
   "delegate.occurred": ({ to, brief }) => ({ head: `→ ${to}`, text: jsonText(brief), short: String(brief?.goal ?? "") }),
-  "delegate.returned": ({ from, text }) => ({ head: `← ${from}`, text }),
+  "delegate.returned": ({ from, number, text }) => ({ head: `← ${named(from, number)}`, text }),
   "tool.called": ({ name, arguments: given }) => ({ head: name, ...argumentsOf(given) }),
   "tool.output": ({ output }) => ({ head: output.is_error ? "Failed" : "Output", text: output.text, isBad: output.is_error }),
   "tool.invalid": ({ name, reason }) => ({ head: `${name} was not called`, text: reason, isBad: true }),
@@ -68,15 +73,17 @@ const STEPS = {
   "budget.exhausted": ({ limit, used }) => ({ head: `The limit of ${limit} is reached`, note: used }),
 };
 
-/** @returns {{head?: string, note?: string, text?: string, short?: string, isBad?: boolean, isAgent?: boolean} | null} */
-export function stepOf({ type, data, agent }) {
-  return STEPS[type]?.(data, agent) ?? null;
+/** @returns {{head?: string, note?: string, text?: string, short?: string, isBad?: boolean, isAgent?: boolean, who?: string} | null} */
+export function stepOf({ type, data, agent, number }) {
+  const step = STEPS[type]?.(data, named(agent, number)) ?? null;
+  // While several delegates work, each row says which of them it is about.
+  return step === null || step.isAgent || number === undefined ? step : { ...step, who: named(agent, number) };
 }
 
 /** What happens now, by the last event. Empty: nothing that takes time. */
-export function activityText({ type, data, agent }) {
-  if (type === "model.requested") return `${agent} waits for ${data.model}`;
+export function activityText({ type, data, agent, number }) {
+  if (type === "model.requested") return `${named(agent, number)} waits for ${data.model}`;
   if (type === "model.loading") return `${data.model} is loading`;
-  if (type === "tool.called") return `${agent} runs ${data.name}`;
+  if (type === "tool.called") return `${named(agent, number)} runs ${data.name}`;
   return "";
 }

@@ -56,12 +56,13 @@ export class RunTrace {
   }
 }
 
-function rowOf({ head = "", note = "", text = "", short, isBad = false, isAgent = false }, { type, depth }) {
+function rowOf({ head = "", note = "", text = "", short, isBad = false, isAgent = false, who = "" }, { type, depth }) {
   const row = make("li", { className: "run-step" });
   row.dataset.depth = String(Math.min(depth, DEPTH_MAX));
   row.dataset.type = type;
   if (isBad) row.dataset.bad = "";
   const line = [];
+  if (who !== "") line.push(make("span", { className: "beside", textContent: `${who}:` }));
   if (head !== "") line.push(make(isAgent ? "strong" : "b", { textContent: head }));
   if (note !== "") line.push(make("span", { className: "beside", textContent: note }));
   const parts = line.flatMap((part) => [part, " "]);

@@ -36,6 +36,7 @@ export function teamTests(setting) {
   test("runs are listed, and the address has the chosen one", LIMIT, () => lists(setting));
   test("without a team of one's own, the tab says how to add one", LIMIT, () => without(setting));
   test("a task starts a run, which is shown while it works", LIMIT, () => streams(setting));
+  test("delegates with one name have numbers", LIMIT, () => tellsApart(setting));
   test("a call is approved with all its arguments in view", LIMIT, () => decides(setting, "approve"));
   test("a call is denied", LIMIT, () => decides(setting, "deny"));
   test("a second decision is said, and the run shows what is true", LIMIT, () => second(setting));
@@ -118,6 +119,21 @@ async function streams(setting) {
   await untilText(page, "#team-run-state", /^completed$/);
   assert.equal(await page.$eval("#team-answer", (answer) => answer.querySelector("strong")?.textContent), "works");
   assert.equal(await page.$eval("#team-cancel", (button) => button.hidden), true);
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function tellsApart(setting) {
+  const { page, complaints } = await openTeam(setting, { runs: [runRow("run-1")] }, { hash: "#team?run=run-1" });
+  const { mock } = setting;
+  const at = (number) => ({ agent: "tester", depth: 1, number });
+  push(mock, "run-1", runEvents([
+    ["agent.started", { model: "cloud" }, at(2)],
+    ["tool.called", { call_id: "c", name: "look", arguments: {} }, at(1)],
+    ["delegate.returned", { from: "tester", number: 2, text: "South is done." }],
+  ]));
+  await untilText(page, "#team-steps", /South is done/);
+  assert.deepEqual(await rowsOf(page, "team-steps"), ["tester 2 cloud", "tester: look {}", "← tester 2 South is done."]);
   assert.deepEqual(complaints, []);
   await page.close();
 }

@@ -166,11 +166,13 @@ impl<'w> Work<'w> {
     async fn carry_out(&self, action: Action) -> io::Result<Option<Input>> {
         match action.effect {
             Effect::CallModel { id, model, request } => {
-                let is_more = self.open_tools(&action.agent, Some(id)).await?;
+                let cause = action.cause;
+                let agent = cause.as_ref().and_then(|cause| cause.agent.as_deref());
+                let is_more = self.open_tools(agent.unwrap_or_default(), Some(id)).await?;
                 let more = is_more
                     .then(|| request_of(self.present().state, &self.tools().specs, id))
                     .flatten();
-                let call = Call { id, model, agent: action.agent, depth: action.depth };
+                let call = Call { id, model, cause };
                 match self.answer(&call, more.unwrap_or(*request)).await {
                     Ok(answer) => Ok(Some(Input::ModelAnswered { id, answer })),
                     Err(NoAnswer::Failed(error)) => Ok(Some(Input::ModelFailed { id, error })),
@@ -238,14 +240,7 @@ impl<'w> Work<'w> {
         for effect in step(state, specs, input, Now { unix_ms: unix_ms(), since_s }) {
             match effect {
                 Effect::Emit(event) => events.push(event),
-                effect => {
-                    // The event before an action is that of its agent.
-                    let (agent, depth) = match events.last() {
-                        Some(RunEvent { agent: Some(agent), depth, .. }) => (agent.clone(), *depth),
-                        _ => (String::new(), 0),
-                    };
-                    actions.push(Action { effect, agent, depth });
-                }
+                effect => actions.push(Action { effect, cause: events.last().cloned() }),
             }
         }
         let must_sync = has_ended || actions.iter().any(|action| action.must_sync(specs));
@@ -327,24 +322,17 @@ impl<'w> Work<'w> {
 
     /// Events that are not stored: they have the number of the last stored one.
     fn show(&self, call: &Call, what: EventKind) {
-        let present = self.present();
-        self.driver.host.show(&RunEvent {
-            v: present.state.v,
-            seq: present.state.seq,
-            ts: unix_ms(),
-            run_id: present.state.run_id.clone(),
-            agent: Some(call.agent.clone()),
-            depth: call.depth,
-            what,
-        });
+        let Some(cause) = &call.cause else { return };
+        let seq = self.present().state.seq;
+        self.driver.host.show(&RunEvent { seq, ts: unix_ms(), what, ..cause.clone() });
     }
 }
 
-/// What a step asks for, and the agent that it is for.
+/// What a step asks for.
 struct Action {
     effect: Effect,
-    agent: String,
-    depth: usize,
+    /// The event before it, which is of the same agent.
+    cause: Option<RunEvent>,
 }
 
 impl Action {
@@ -363,8 +351,8 @@ struct Call {
     /// The id in [`Effect::CallModel`].
     id: u64,
     model: String,
-    agent: String,
-    depth: usize,
+    /// The event that announced it.
+    cause: Option<RunEvent>,
 }
 
 /// Why there is no answer.

@@ -22,6 +22,15 @@ pub struct RunEvent {
     pub agent: Option<String>,
     /// 0 for the entry agent, one more for each agent below.
     pub depth: usize,
+    /// The work of one agent from its start to its return: the `seq` of its `agent.started`. 0 before the first one.
+    #[serde(default)]
+    pub span_id: u64,
+    /// The span of the agent that called this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<u64>,
+    /// While several delegates work at the same time: the number of this one among those with its name, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u32>,
     #[serde(flatten)]
     pub what: EventKind,
 }
@@ -73,11 +82,29 @@ pub enum EventKind {
     #[serde(rename = "handoff.occurred")]
     HandoffOccurred { to: String, brief: String },
     #[serde(rename = "handoff.returned")]
-    HandoffReturned { from: String, text: String },
+    HandoffReturned {
+        from: String,
+        text: String,
+        /// The span that has ended.
+        #[serde(default)]
+        span_id: u64,
+        /// The number of the agent that returns, as in [`RunEvent::number`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        number: Option<u32>,
+    },
     #[serde(rename = "delegate.occurred")]
     DelegateOccurred { to: String, brief: Value },
     #[serde(rename = "delegate.returned")]
-    DelegateReturned { from: String, text: String },
+    DelegateReturned {
+        from: String,
+        text: String,
+        /// The span that has ended.
+        #[serde(default)]
+        span_id: u64,
+        /// The number of the agent that returns, as in [`RunEvent::number`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        number: Option<u32>,
+    },
     #[serde(rename = "tool.called")]
     ToolCalled { call_id: String, name: String, arguments: Value },
     #[serde(rename = "tool.output")]

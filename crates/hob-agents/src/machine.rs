@@ -144,6 +144,8 @@ impl AgentFrame {
         AgentFrame {
             agent: agent.to_owned(),
             kind,
+            span: 0,
+            number: 1,
             messages: Vec::new(),
             turns: 0,
             calls: std::collections::VecDeque::new(),
@@ -227,9 +229,20 @@ impl Step<'_> {
             run_id: self.state.run_id.clone(),
             agent: self.state.stack.last().map(|frame| frame.agent.clone()),
             depth: self.state.stack.len().saturating_sub(1),
+            span_id: self.state.stack.last().map_or(0, |frame| frame.span),
+            parent_id: self.state.stack.iter().nth_back(1).map(|frame| frame.span),
+            number: self.number(),
             what,
         };
         self.effects.push(Effect::Emit(event));
+    }
+
+    /// The number of the agent that acts, while several delegates work at the same time.
+    fn number(&self) -> Option<u32> {
+        let number = self.state.stack.last()?.number;
+        let branch = self.state.branches.first();
+        let is_in_branch = branch.is_some_and(|branch| self.state.stack.len() > branch.above);
+        (is_in_branch || number > 1).then_some(number)
     }
 
     fn start(&mut self) {
@@ -259,7 +272,10 @@ impl Step<'_> {
     }
 
     fn emit_agent(&mut self) {
-        let model = self.model();
+        let (model, span) = (self.model(), self.state.seq + 1);
+        if let Some(frame) = self.state.stack.last_mut() {
+            frame.span = span;
+        }
         self.emit(EventKind::AgentStarted { model });
     }
 
@@ -508,21 +524,19 @@ impl Step<'_> {
 
     /// Removes the agent that works. Its caller reads `text` as the result of its call.
     fn return_to_caller(&mut self, text: &str, is_partial: bool) {
+        let number = self.number();
         let Some(frame) = self.state.stack.pop() else { return };
+        let (from, span_id) = (frame.agent.clone(), frame.span);
         let (call_id, output) = match &frame.kind {
             AgentRole::Root => return,
             AgentRole::Handoff { call_id } => {
-                self.emit(EventKind::HandoffReturned {
-                    from: frame.agent.clone(),
-                    text: text.to_owned(),
-                });
+                let said = text.to_owned();
+                self.emit(EventKind::HandoffReturned { from, text: said, span_id, number });
                 (call_id.clone(), text.to_owned())
             }
             AgentRole::Delegate { call_id } => {
-                self.emit(EventKind::DelegateReturned {
-                    from: frame.agent.clone(),
-                    text: text.to_owned(),
-                });
+                let said = text.to_owned();
+                self.emit(EventKind::DelegateReturned { from, text: said, span_id, number });
                 (call_id.clone(), prompt::delegate_result(text, is_partial, &frame.artifacts))
             }
         };

@@ -81,6 +81,12 @@ pub struct Branch {
 pub struct AgentFrame {
     pub agent: String,
     pub kind: AgentRole,
+    /// Number of the event with which the agent started.
+    #[serde(default)]
+    pub span: u64,
+    /// From 1, among the agents with this name that work at the same time.
+    #[serde(default)]
+    pub number: u32,
     pub messages: Vec<Message>,
     pub turns: u32,
     /// Calls of the last answer that have not been made.

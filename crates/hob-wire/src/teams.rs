@@ -139,6 +139,15 @@ pub(crate) struct TeamRunEvent {
     agent: Option<String>,
     /// 0 for the entry agent, one more for each agent below.
     depth: u32,
+    /// The work of one agent from its start to its return: the `seq` of its `agent.started`. 0 before the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    span_id: Option<u64>,
+    /// The span of the agent that called this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_id: Option<u64>,
+    /// While several delegates work at the same time: the number of this one among those with its name, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<u32>,
     /// What happened: `run.started`, `tool.called`, `approval.requested` and so on.
     r#type: String,
     /// Fields of this type.
@@ -259,6 +268,8 @@ mod tests {
         let line = r#"{"v":1,"seq":7,"ts":5,"run_id":"r","agent":"lead","depth":0,"type":"tool.called","data":{"b":1,"a":"x\ny"}}"#;
         assert_eq!(run_event(line), Some((7, format!("id: 7\ndata: {line}\n\n"))));
         assert_eq!(run_event(&line[..40]), None);
+        let line = r#"{"v":1,"seq":8,"ts":5,"run_id":"r","agent":"tester","depth":1,"span_id":6,"parent_id":2,"number":2,"type":"tool.called","data":{}}"#;
+        assert_eq!(run_event(line), Some((8, format!("id: 8\ndata: {line}\n\n"))));
     }
 
     #[test]

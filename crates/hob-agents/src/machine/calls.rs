@@ -115,7 +115,11 @@ impl Step<'_> {
         self.push(AgentFrame { messages, ..AgentFrame::new(name, kind) });
     }
 
-    fn push(&mut self, frame: AgentFrame) {
+    fn push(&mut self, mut frame: AgentFrame) {
+        let others = self.state.branches.iter().flat_map(|branch| &branch.frames);
+        let same = others.filter(|other| other.agent == frame.agent);
+        let taken: Vec<u32> = same.map(|other| other.number).collect();
+        frame.number = (1..).find(|number| !taken.contains(number)).unwrap_or(1);
         self.state.stack.push(frame);
         self.emit_agent();
     }

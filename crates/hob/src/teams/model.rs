@@ -1,7 +1,7 @@
 //! A team as a chat model: the conversation goes in, what the agents do comes as reasoning, and the answer as text.
 //! Every program that chats with hob can so use a team. Runs are stored, and a reader that leaves cancels its run.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +34,8 @@ const ENGINE: &str = "team";
 /// Runs of one team at the same time.
 const RUNS_MAX: usize = 128;
 const CONTEXT_TOKENS: u32 = 131_072;
+/// Bytes after which a line of a delegate is shown although it goes on.
+const OPEN_LINE_BYTES_MAX: usize = 4 * 1024;
 
 /// Makes models of the teams in the user's folder.
 #[derive(Debug)]
@@ -318,9 +320,15 @@ impl RunHost for StreamHost {
             self.show_status(text, StatusProgress::Running);
         }
         let mut queue = self.queue();
+        if !matches!(event.what, EventKind::ModelDelta { .. }) {
+            queue.end_line(event);
+        }
         match &event.what {
             EventKind::ModelDelta { kind: DeltaKind::Text, text } if event.depth == 0 => {
                 queue.write(text);
+            }
+            EventKind::ModelDelta { text, .. } if event.number.is_some() => {
+                queue.think_in_lines(event, text);
             }
             EventKind::ModelDelta { text, .. } => queue.think(text),
             EventKind::MessageOutput { text } => queue.finish(text),
@@ -346,6 +354,8 @@ struct AnswerQueue {
     turn: String,
     /// Earlier turns had text.
     has_text: bool,
+    /// The last lines of delegates that work at the same time, by their spans. They are not whole yet.
+    lines: BTreeMap<u64, String>,
 }
 
 impl AnswerQueue {
@@ -360,6 +370,27 @@ impl AnswerQueue {
     fn think(&mut self, text: &str) {
         self.is_line_open = !text.ends_with('\n');
         self.events.push_back(ChatEvent::Reasoning(text.to_owned()));
+    }
+
+    /// Thoughts and texts of delegates that work at the same time: whole lines, because pieces would mix.
+    fn think_in_lines(&mut self, event: &RunEvent, text: &str) {
+        let open = self.lines.entry(event.span_id).or_default();
+        open.push_str(text);
+        let is_full = open.len() >= OPEN_LINE_BYTES_MAX;
+        let end = if is_full { open.len() } else { open.rfind('\n').map_or(0, |at| at + 1) };
+        let rest = open.split_off(end);
+        let whole = std::mem::replace(open, rest);
+        for line in whole.lines().filter(|line| !line.trim().is_empty()) {
+            self.add_line(&tree::said(event, line));
+        }
+    }
+
+    /// The answer of a delegate has ended inside a line.
+    fn end_line(&mut self, event: &RunEvent) {
+        let open = self.lines.remove(&event.span_id).unwrap_or_default();
+        if !open.trim().is_empty() {
+            self.add_line(&tree::said(event, &open));
+        }
     }
 
     /// A line of the trace.
@@ -476,4 +507,40 @@ fn last_events(run: &RunState, asks: bool) -> Result<Vec<ChatEvent>, ModelError>
     };
     events.push(ChatEvent::Done(Completion { finish, usage, timings: Timings::default() }));
     Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delegates_that_work_at_the_same_time_share_no_line() {
+        let event = |span: u64, number: u32, kind: &str, data: serde_json::Value| {
+            let event = serde_json::json!({
+                "v": 1, "seq": 9, "ts": 0, "run_id": "r", "agent": "tester", "depth": 1,
+                "span_id": span, "number": number, "type": kind, "data": data,
+            });
+            serde_json::from_value::<RunEvent>(event).expect("an event")
+        };
+        let delta = |span, number, text: &str| {
+            let data = serde_json::json!({ "kind": "text", "text": text });
+            event(span, number, "model.delta", data)
+        };
+        let mut queue = AnswerQueue::default();
+        for (span, number, text) in
+            [(4, 1, "North "), (6, 2, "South is\nwa"), (4, 1, "is cold.\n"), (6, 2, "rm.")]
+        {
+            queue.think_in_lines(&delta(span, number, text), text);
+        }
+        queue.end_line(&event(6, 2, "model.failed", serde_json::json!({ "error": "" })));
+        let text = |event: &ChatEvent| match event {
+            ChatEvent::Reasoning(text) => text.clone(),
+            other => panic!("{other:?}"),
+        };
+        let said: String = queue.events.iter().map(text).collect();
+        assert_eq!(
+            said,
+            "    tester 2: South is\n    tester: North is cold.\n    tester 2: warm.\n"
+        );
+    }
 }

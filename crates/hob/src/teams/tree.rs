@@ -7,19 +7,49 @@ use crate::printer::count_text;
 /// Longest text of an event in characters.
 const SHOWN_MAX: usize = 100;
 
+/// An agent's name, with its number if others of this name work at the same time.
+fn named(agent: &str, number: Option<u32>) -> String {
+    match number {
+        Some(number) if number > 1 => format!("{agent} {number}"),
+        _ => agent.to_owned(),
+    }
+}
+
+/// The name of the agent that an event is about.
+fn agent_of(event: &RunEvent) -> String {
+    named(event.agent.as_deref().unwrap_or_default(), event.number)
+}
+
+/// A text of an agent as a line of the tree. While several delegates work, it begins with the agent's name.
+pub(super) fn said(event: &RunEvent, text: &str) -> String {
+    let indent = "  ".repeat(event.depth);
+    match event.number {
+        Some(_) => format!("{indent}  {}: {text}", agent_of(event)),
+        None => format!("{indent}  {text}"),
+    }
+}
+
 /// The line of an event, indented by the agents that wait. Some events have none.
 pub(crate) fn line(event: &RunEvent) -> Option<String> {
-    let indent = "  ".repeat(event.depth);
-    let agent = event.agent.as_deref().unwrap_or_default();
     let text = match &event.what {
-        EventKind::AgentStarted { model } => return Some(format!("{indent}{agent} ({model})")),
+        EventKind::AgentStarted { model } => {
+            return Some(format!("{}{} ({model})", "  ".repeat(event.depth), agent_of(event)));
+        }
+        _ => text(event)?,
+    };
+    Some(said(event, &text))
+}
+
+fn text(event: &RunEvent) -> Option<String> {
+    let text = match &event.what {
         EventKind::HandoffOccurred { to, brief } if brief.is_empty() => format!("→ {to}"),
         EventKind::HandoffOccurred { to, brief } => format!("→ {to}: {}", short(brief)),
         EventKind::DelegateOccurred { to, brief } => {
             format!("→ {to}: {}", short(brief["goal"].as_str().unwrap_or_default()))
         }
-        EventKind::HandoffReturned { from, text } | EventKind::DelegateReturned { from, text } => {
-            format!("← {from}: {}", short(text))
+        EventKind::HandoffReturned { from, text, number, .. }
+        | EventKind::DelegateReturned { from, text, number, .. } => {
+            format!("← {}: {}", named(from, *number), short(text))
         }
         EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, cost, ms } => {
             let cost = cost.map_or_else(String::new, cost_text);
@@ -60,7 +90,8 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
         EventKind::RunEnded { error: Some(error), .. } => {
             format!("the run failed: {}", short(error))
         }
-        EventKind::RunStarted { .. }
+        EventKind::AgentStarted { .. }
+        | EventKind::RunStarted { .. }
         | EventKind::RunWaiting { .. }
         | EventKind::RunEnded { .. }
         | EventKind::ModelRequested { .. }
@@ -68,19 +99,20 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
         | EventKind::ModelDelta { .. }
         | EventKind::MessageOutput { .. } => return None,
     };
-    Some(format!("{indent}  {text}"))
+    Some(text)
 }
 
 /// What a client shows in one line while a run works: who takes over, which tools are called, and trouble.
 pub(crate) fn status(event: &RunEvent) -> Option<String> {
-    let agent = event.agent.as_deref().unwrap_or_default();
+    let agent = agent_of(event);
     match &event.what {
         EventKind::AgentStarted { .. } if event.depth == 0 => Some(format!("{agent} begins")),
         EventKind::HandoffOccurred { to, .. } | EventKind::DelegateOccurred { to, .. } => {
             Some(format!("{agent} -> {to}"))
         }
-        EventKind::HandoffReturned { from, .. } | EventKind::DelegateReturned { from, .. } => {
-            Some(format!("{from} -> {agent}"))
+        EventKind::HandoffReturned { from, number, .. }
+        | EventKind::DelegateReturned { from, number, .. } => {
+            Some(format!("{} -> {agent}", named(from, *number)))
         }
         EventKind::ToolCalled { name, .. } => Some(format!("{agent}: {name}")),
         EventKind::ApprovalRequested { name, .. } => {
@@ -93,7 +125,7 @@ pub(crate) fn status(event: &RunEvent) -> Option<String> {
         | EventKind::ToolInvalid { .. }
         | EventKind::BudgetNudge { .. }
         | EventKind::BudgetExhausted { .. }
-        | EventKind::RunResumed {} => Some(format!("{agent}: {}", line(event)?.trim_start())),
+        | EventKind::RunResumed {} => Some(format!("{agent}: {}", text(event)?.trim_start())),
         _ => None,
     }
 }

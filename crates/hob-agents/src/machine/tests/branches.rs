@@ -113,6 +113,38 @@ fn delegates_of_one_answer_work_at_the_same_time() {
 }
 
 #[test]
+fn delegates_with_one_name_have_spans_and_numbers_of_their_own() {
+    let mut run = run_of_three();
+    let answer = ModelAnswer {
+        text: "South is done.".to_owned(),
+        calls: Vec::new(),
+        prompt_tokens: 1,
+        answer_tokens: 1,
+        cost: None,
+        target: "t".to_owned(),
+        ms: 1,
+    };
+    let input = Input::ModelAnswered { id: run.working_on("South"), answer };
+    let event = |effect| match effect {
+        Effect::Emit(event) => Some(event),
+        _ => None,
+    };
+    let effects = step(&mut run.state, &tools(), input, Now::default()).into_iter();
+    let events: Vec<RunEvent> = effects.filter_map(event).collect();
+    let [answered, returned] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((answered.agent.as_deref(), answered.number), (Some("tester"), Some(2)));
+    assert_eq!((returned.agent.as_deref(), returned.number), (Some("lead"), None));
+    assert_eq!((answered.parent_id, returned.parent_id), (Some(returned.span_id), None));
+    let EventKind::DelegateReturned { span_id, number, .. } = &returned.what else {
+        panic!("{returned:?}")
+    };
+    assert_eq!((*span_id, *number), (answered.span_id, Some(2)));
+    let branches = run.state.branches.iter().flat_map(|branch| &branch.frames);
+    let others: Vec<_> = branches.chain(run.state.stack.last()).collect();
+    assert!(others.iter().all(|frame| frame.number == 1 && frame.span != *span_id), "{others:?}");
+}
+
+#[test]
 fn models_of_this_machine_work_one_after_the_other() {
     let mut run = run();
     let calls = [delegated("delegate_to_local", "Near"), delegated("delegate_to_tester", "Far")];
