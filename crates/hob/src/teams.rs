@@ -299,6 +299,17 @@ mod tests {
             let team = team.expect(&name);
             assert_eq!(team.id, name);
         }
+        let devops = teams.find("devops").expect("a team");
+        for tool in [
+            "vram_status",
+            "list_local_models",
+            "http_probe",
+            "container_run",
+            "write_file",
+            "systemctl_status",
+        ] {
+            assert!(devops.agents[0].has_tool(tool), "{tool}");
+        }
         let missing = teams.find("devop").expect_err("no such team");
         assert_eq!(missing.hint.as_deref(), Some("did you mean devops?"));
     }
