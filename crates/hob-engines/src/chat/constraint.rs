@@ -25,7 +25,7 @@ use std::fmt;
 use hob_core::ModelError;
 use llguidance::Matcher;
 
-pub use bounds::LimitExceeded;
+pub use bounds::{LimitExceeded, schema_excess};
 pub use compile::{Constrainer, Ready};
 pub use grammar::{AnswerRules, CallCount, ToolRules};
 pub use schema::SchemaLimits;

@@ -16,6 +16,7 @@ use hob_agents::{
     Agent, AgentTool, McpServer, OpenedTools, Redaction, Team, ToolClass, ToolOutput, ToolSource,
     ToolSpec, schema_problem,
 };
+use hob_engines::chat::constraint::schema_excess;
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -169,6 +170,7 @@ impl Server {
         for tool in listed.iter().filter(is_allowed) {
             let found = McpTool::of(tool, self);
             let problem = schema_problem(&found.spec.schema)
+                .or_else(|| excess(&found.spec.schema))
                 .or_else(|| (!names.insert(found.spec.name.clone())).then(|| SAME_NAME.to_owned()));
             match problem {
                 None => opened.tools.push(Arc::new(found)),
@@ -244,6 +246,11 @@ impl Server {
             )),
         }
     }
+}
+
+/// An agent may use a model of hob's own engine, which would refuse every request with this schema.
+fn excess(schema: &Value) -> Option<String> {
+    schema_excess(schema).map(|excess| format!("its schema is too large: {excess}"))
 }
 
 const SAME_NAME: &str = "models cannot tell its name from that of another tool";

@@ -26,12 +26,16 @@ text() { answer "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]$2}"; }
 tool() { printf '{"name":"%s","description":"A tool","inputSchema":%s},' "$1" "$2"; }
 tools() {
   printf '{"tools":['
+  [ -z "$wide" ] || tool wide "{\"type\":\"object\",\"properties\":{\"a\":{\"pattern\":\"$wide\"}}}"
   for name in slow die flood fail environment big $1; do tool "$name" '{"type":"object"}'; done
   tool odd '{"type":"object","properties":{"a":{"type":"strin"}}}'
   printf '{"name":"erase","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"destructiveHint":true}},'
   printf '{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}'
 }
-case $1 in many) more='a b c d e f g h i j k l m n' ;; esac
+case $1 in
+  many) more='a b c d e f g h i j k l m n' ;;
+  wide) wide=x; while [ ${#wide} -lt 2049 ]; do wide=$wide$wide; done ;;
+esac
 while read -r line; do
   id=${line#*\"id\":}; id=${id%%[,\}]*}
   case $line in
@@ -257,6 +261,7 @@ fn a_check_asks_the_servers() {
     fs::create_dir(user.path("work/teams")).expect("a folder");
     program(&user, "docs-mcp", SERVER);
     let many = TEAM.replace("\"docs-mcp\"", "\"docs-mcp\", \"many\"");
+    let wide = TEAM.replace("\"docs-mcp\"", "\"docs-mcp\", \"wide\"");
     let allow = format!("{TEAM}tools = [\"echo\", \"lost\"]\n");
     let at = |url: &str| {
         TEAM.replace("command = [\"docs-mcp\"]", &format!("url = \"{url}\""))
@@ -270,6 +275,7 @@ fn a_check_asks_the_servers() {
         (TEAM.replace("docs__*", "docs__sarch"), "'lead' misses the tool 'docs__sarch'"),
         (allow, "the MCP server 'docs' has no tool 'lost'"),
         (many, "'lead' has 22 tools"),
+        (wide, "the tool 'wide' of the MCP server 'docs' is left out: its schema is too large"),
         (TEAM.replace("docs-mcp", "gone-mcp"), "'gone-mcp' is not installed"),
         (TEAM.replace("docs-mcp", "/bin/false"), "it ended (exit status: 1)"),
         (at("http://127.0.0.1:1/mcp"), "'docs' is unavailable: Connection refused"),

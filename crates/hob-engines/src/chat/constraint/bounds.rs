@@ -93,6 +93,11 @@ impl Size {
     }
 }
 
+/// The first limit of hob's own engine that the schema of a tool exceeds. A request with such a schema is refused.
+pub fn schema_excess(schema: &Value) -> Option<LimitExceeded> {
+    Size::of(schema).check().err()
+}
+
 /// # Errors
 /// The pattern is too long.
 pub(super) fn check_pattern(pattern: &str) -> Result<(), LimitExceeded> {
