@@ -34,6 +34,7 @@ pub(crate) fn check(tool: &ToolSpec, text: &str) -> Result<CheckedArguments, Str
     if !value.is_object() {
         return Err("the arguments must be a JSON object".to_owned());
     }
+    drop_absent(&mut value, &tool.schema);
     coerce(&mut value, &tool.schema, &mut repairs);
     let validator = jsonschema::validator_for(&tool.schema)
         .map_err(|error| format!("the tool's schema is invalid: {error}"))?;
@@ -139,6 +140,35 @@ fn repair(text: &str) -> (String, Vec<String>) {
     (output, repairs)
 }
 
+/// Removes properties that are null and need not be there: in the strict mode, models cannot leave them out.
+fn drop_absent(value: &mut Value, schema: &Value) {
+    match value {
+        Value::Object(members) => {
+            let required = schema["required"].as_array();
+            let is_required =
+                |name: &str| required.is_some_and(|names| names.iter().any(|own| own == name));
+            members.retain(|name, member| {
+                !member.is_null() || is_required(name) || takes_null(&schema["properties"][name])
+            });
+            for (name, member) in members {
+                drop_absent(member, &schema["properties"][name]);
+            }
+        }
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| drop_absent(item, &schema["items"]));
+        }
+        _ => {}
+    }
+}
+
+fn takes_null(schema: &Value) -> bool {
+    match &schema["type"] {
+        Value::String(kind) => kind == "null",
+        Value::Array(kinds) => kinds.iter().any(|kind| kind == "null"),
+        _ => true,
+    }
+}
+
 /// AgentModels write numbers and truth values as texts. At the top level their meaning is clear.
 fn coerce(value: &mut Value, schema: &Value, repairs: &mut Vec<String>) {
     let Some(members) = value.as_object_mut() else { return };
@@ -197,6 +227,7 @@ mod tests {
             ("```json\n{\"path\": \"a\",}\n```", json!({"path": "a"}), 2),
             ("{\"path\": \"a\nb\", \"all\": True}", json!({"path": "a\nb", "all": true}), 2),
             (r#"{"path": "True, }", "limit": "5"}"#, json!({"path": "True, }", "limit": 5}), 1),
+            (r#"{"path": "a", "limit": null, "tags": null}"#, json!({"path": "a"}), 0),
             (r#"{"path": "\"", "tags": ["x",],}"#, json!({"path": "\"", "tags": ["x"]}), 1),
         ] {
             let checked = check(&tool(), text).expect(text);
@@ -211,6 +242,7 @@ mod tests {
             ("[1]", "object"),
             (r#"{"path":"rm -rf /tmp/x"#, "end too early"),
             (r#"{"path": 5}"#, "at /path"),
+            (r#"{"path": null}"#, "at /path"),
             (r#"{"path":"a","limit":101}"#, "\"maximum\":100"),
             (r#"{"path":"a","tags":[1]}"#, "at /tags/0"),
             (r#"{"path":"a","other":1}"#, "other"),

@@ -5,6 +5,7 @@
 mod branches;
 mod calls;
 mod prompt;
+mod strict;
 mod text_calls;
 
 use hob_core::chat::{ChatRequest, Message, Role, ToolCall};
@@ -129,6 +130,13 @@ impl RunState {
         }
     }
 
+    /// The model of the agent that acts.
+    fn model(&self) -> Option<&str> {
+        let frame = self.stack.last()?;
+        let fallback = self.team.fallback.as_deref().filter(|_| frame.uses_fallback);
+        fallback.or_else(|| Some(self.team.agent(&frame.agent)?.model.as_str()))
+    }
+
     /// Puts an earlier conversation before the task.
     #[must_use]
     pub fn with_history(mut self, history: &[Message]) -> RunState {
@@ -206,7 +214,8 @@ fn present_request(state: &RunState, tools: &[ToolSpec]) -> Option<ChatRequest> 
     let frame = state.stack.last()?;
     let is_last = state.exhausted.is_some() || frame.is_last_turn;
     let tools = if is_last { Vec::new() } else { prompt::specs(&state.team, frame, tools) };
-    let mut request = prompt::request(frame, &tools);
+    let is_remote = state.model().is_some_and(|model| state.remote_models.contains(model));
+    let mut request = prompt::request(frame, &tools, is_remote);
     request.tokens_max = is_last.then_some(LAST_ANSWER_TOKENS);
     Some(request)
 }
@@ -281,12 +290,7 @@ impl Step<'_> {
 
     /// The model of the agent that works.
     fn model(&self) -> String {
-        let (team, Some(frame)) = (&self.state.team, self.state.stack.last()) else {
-            return String::new();
-        };
-        let fallback = team.fallback.as_ref().filter(|_| frame.uses_fallback);
-        let own = || team.agent(&frame.agent).map(|agent| &agent.model);
-        fallback.or_else(own).cloned().unwrap_or_default()
+        self.state.model().unwrap_or_default().to_owned()
     }
 
     /// Lets the team's fallback model go on for the agent that works. False: it does already, or the team has none.

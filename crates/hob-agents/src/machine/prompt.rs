@@ -4,6 +4,7 @@
 use hob_core::chat::{ChatRequest, Conversation, JsonText, Message, Prompt, Role, Tool};
 use serde_json::{Value, json};
 
+use super::strict::strict;
 use crate::call_name::{delegate_name, handoff_name};
 use crate::state::AgentFrame;
 use crate::team::{Agent, HandoffHistory, Team};
@@ -172,12 +173,17 @@ fn delegate_spec(agent: &Agent) -> ToolSpec {
     ToolSpec::new(delegate_name(&agent.name), description, schema, ToolClass::Read)
 }
 
-pub(super) fn request(frame: &AgentFrame, tools: &[ToolSpec]) -> ChatRequest {
-    let tools = tools.iter().map(|spec| Tool {
-        name: spec.name.clone(),
-        description: Some(spec.description.clone()),
-        parameters: Some(JsonText::parsed(spec.schema.to_string())),
-        strict: false,
+/// What an agent asks. Models of other machines get tools in strict form where that is possible; hob's own engine enforces
+/// the tool's schema with all its limits.
+pub(super) fn request(frame: &AgentFrame, tools: &[ToolSpec], is_remote: bool) -> ChatRequest {
+    let tools = tools.iter().map(|spec| {
+        let strict = strict(&spec.schema).filter(|_| is_remote);
+        Tool {
+            name: spec.name.clone(),
+            description: Some(spec.description.clone()),
+            strict: strict.is_some(),
+            parameters: Some(JsonText::parsed(strict.as_ref().unwrap_or(&spec.schema).to_string())),
+        }
     });
     let conversation = Conversation {
         messages: frame.messages.clone(),

@@ -145,6 +145,35 @@ fn delegates_with_one_name_have_spans_and_numbers_of_their_own() {
 }
 
 #[test]
+fn models_of_other_machines_get_tools_in_strict_form() {
+    let mut run = run_of_three();
+    let tools_of = |run: &Run, goal: &str| {
+        let id = run.working_on(goal);
+        let request = run.asked.iter().find_map(|asked| match asked {
+            Effect::CallModel { id: own, request, .. } if *own == id => Some(request),
+            _ => None,
+        });
+        let Prompt::Chat(conversation) = &request.expect("a request").prompt else { panic!() };
+        conversation.tools.clone()
+    };
+    let strict = tools_of(&run, "North");
+    assert!(strict.iter().all(|tool| tool.strict), "{strict:?}");
+    let handoff = strict.iter().find(|tool| tool.name == "transfer_to_helper").expect("a tool");
+    let schema: Value =
+        serde_json::from_str(handoff.parameters.as_ref().expect("a schema").as_str())
+            .expect("JSON");
+    assert_eq!(schema["required"], json!(["brief"]));
+    // The brief may be left out.
+    let call = [("transfer_to_helper", json!({ "brief": null }))];
+    run.answers_to(run.working_on("North"), "", &call);
+    assert_eq!(run.state.stack.last().map(|frame| frame.agent.as_str()), Some("helper"));
+    let mut here = self::run();
+    here.state.remote_models.clear();
+    here.answers("", &[delegated("delegate_to_tester", "Near")]);
+    assert!(tools_of(&here, "Near").iter().all(|tool| !tool.strict));
+}
+
+#[test]
 fn models_of_this_machine_work_one_after_the_other() {
     let mut run = run();
     let calls = [delegated("delegate_to_local", "Near"), delegated("delegate_to_tester", "Far")];
