@@ -63,7 +63,7 @@ enum TeamVerb {
     Schema,
     /// List the runs, the newest first
     Runs(JsonArgs),
-    /// Show what happened in a run
+    /// Show what happened in a run, and the files that it has made
     Show(ShowArgs),
     /// Follow a run that another process works on
     Tail(RunId),
@@ -357,6 +357,10 @@ fn show(args: &ShowArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     }
     for line in events.iter().filter_map(tree::line) {
         app.printer.data(harmless(&line))?;
+    }
+    for (path, bytes) in going_on::made_files(&id, &events, store)? {
+        let size = bytes.map_or("not there any more".to_owned(), |bytes| format!("{bytes} bytes"));
+        app.printer.data(harmless(&format!("file {path}: {size}")))?;
     }
     let state = store.read(&id).map_err(|error| Failure::io("cannot read the run", &error))?;
     app.printer.data(tree::summary(&state)).map(|()| Exit::Done)

@@ -1,12 +1,13 @@
 //! What commands and the server share when they go on with a stored run, or end it.
 //! The run is opened, its decision counts once, and its workspace is found again.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use hob_agents::{RunState, RunStore, StoredRun};
+use hob_agents::{EventKind, RunEvent, RunState, RunStore, StoredRun};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::tree;
@@ -95,6 +96,31 @@ pub(crate) fn workspace(stored: &StoredRun) -> CliResult<PathBuf> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(stored.files_folder()),
         Err(error) => Err(Failure::io("cannot read the run", &error)),
     }
+}
+
+/// The files that a run has made, with their sizes in bytes. `None`: the file is not there any more.
+pub(crate) fn made_files(
+    id: &str,
+    events: &[RunEvent],
+    store: &RunStore,
+) -> CliResult<Vec<(String, Option<u64>)>> {
+    let failed = |error: io::Error| Failure::io("cannot read the files of the run", &error);
+    let folder = match std::fs::read_to_string(store.folder_of(id).join(WORKSPACE)) {
+        Ok(text) => PathBuf::from(text),
+        // The run has a folder of its own.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let own = store.files(id).map_err(failed)?.into_iter();
+            return Ok(own.map(|file| (file.path, Some(file.bytes))).collect());
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    let outputs = events.iter().filter_map(|event| match &event.what {
+        EventKind::ToolOutput { output, .. } => Some(&output.artifacts),
+        _ => None,
+    });
+    let paths: BTreeSet<PathBuf> = outputs.flatten().map(|path| folder.join(path)).collect();
+    let bytes = |path: &PathBuf| std::fs::metadata(path).ok().map(|found| found.len());
+    Ok(paths.into_iter().map(|path| (path.display().to_string(), bytes(&path))).collect())
 }
 
 /// Ends a run, also if another process works on it.

@@ -237,6 +237,11 @@ fn a_killed_run_goes_on_and_does_nothing_twice() {
     assert_eq!(stdout(&team.run(&["resume", ""]).success()), "Written.\n");
     assert_eq!(fs::read_to_string(team.user.path("work/log.txt")).expect("a file"), "once\n");
     assert!(team.events().iter().any(|name| name == "run.resumed"));
+    let shown = stdout(&team.hob(&["show", ""]).success());
+    assert!(shown.contains("work/log.txt: 5 bytes"), "{shown}");
+    fs::remove_file(team.user.path("work/log.txt")).expect("removed");
+    let shown = stdout(&team.hob(&["show", ""]).success());
+    assert!(shown.contains("work/log.txt: not there any more"), "{shown}");
 }
 
 #[test]
