@@ -129,10 +129,24 @@ pub struct Agent {
     /// What the agent sees of the caller's conversation after a handoff.
     #[serde(default)]
     pub history: HandoffHistory,
+    /// Whether this agent goes on after its own handoffs.
+    #[serde(default)]
+    pub handoff: HandoffMode,
 }
 
 fn agent_turns() -> u32 {
     10
+}
+
+/// What an agent does after it has handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HandoffMode {
+    /// It reads the answer of the other agent, and goes on.
+    #[default]
+    Return,
+    /// It has ended. The other agent answers in its place, and no further call of the same answer is made.
+    Tail,
 }
 
 /// What an agent sees of the conversation of the agent that hands over.

@@ -9,6 +9,7 @@ use crate::arguments::{self, CheckedArguments};
 use crate::event::EventKind;
 use crate::policy::{Permission, permission};
 use crate::state::{AgentFrame, AgentRole, Pending};
+use crate::team::HandoffMode;
 use crate::tool::{ToolOutput, ToolSpec};
 
 /// Agents that may work for each other, one below the other.
@@ -92,12 +93,20 @@ impl Step<'_> {
         else {
             return;
         };
+        let mode = self.state.team.agent(&caller.agent).map(|agent| agent.handoff);
+        let is_tail = mode == Some(HandoffMode::Tail);
         let brief = arguments["brief"].as_str().unwrap_or_default().to_owned();
         let messages = prompt::handoff(&self.state.team, agent, caller, (&self.state.task, &brief));
         self.ignore_other_handoffs();
         self.emit(EventKind::HandoffOccurred { to: name.to_owned(), brief });
-        let kind = AgentRole::Handoff { call_id: call.id };
-        self.push(AgentFrame { messages, ..AgentFrame::new(name, kind) });
+        if !is_tail {
+            let kind = AgentRole::Handoff { call_id: call.id };
+            return self.push(AgentFrame { messages, ..AgentFrame::new(name, kind) });
+        }
+        let Some(caller) = self.state.stack.pop() else { return };
+        let AgentFrame { kind, artifacts, is_tainted, .. } = caller;
+        let next = AgentFrame { messages, artifacts, is_tainted, ..AgentFrame::new(name, kind) };
+        self.push(next);
     }
 
     fn delegate(&mut self, call: ToolCall, name: &str, brief: &Value) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::strict::strict;
 use crate::call_name::{delegate_name, handoff_name};
 use crate::state::AgentFrame;
-use crate::team::{Agent, HandoffHistory, Team};
+use crate::team::{Agent, HandoffHistory, HandoffMode, Team};
 use crate::tool::{ToolClass, ToolSpec};
 
 /// Longest brief of a handoff in characters.
@@ -130,14 +130,22 @@ pub(super) fn empty_answer() -> Message {
 pub(super) fn specs(team: &Team, frame: &AgentFrame, tools: &[ToolSpec]) -> Vec<ToolSpec> {
     let Some(agent) = team.agent(&frame.agent) else { return Vec::new() };
     let own = tools.iter().filter(|tool| agent.has_tool(&tool.name));
-    let others = agent.handoffs.iter().filter_map(|name| team.agent(name)).map(handoff_spec);
+    let others = agent
+        .handoffs
+        .iter()
+        .filter_map(|name| team.agent(name))
+        .map(|to| handoff_spec(to, agent.handoff));
     let workers = agent.delegates.iter().filter_map(|name| team.agent(name)).map(delegate_spec);
     own.cloned().chain(others).chain(workers).collect()
 }
 
-fn handoff_spec(agent: &Agent) -> ToolSpec {
+fn handoff_spec(agent: &Agent, mode: HandoffMode) -> ToolSpec {
+    let end = match mode {
+        HandoffMode::Return => "It returns with an answer.",
+        HandoffMode::Tail => "It answers in your place, and your work ends.",
+    };
     let description = format!(
-        "Handoff to the {} agent to handle the request. {} It returns with an answer.",
+        "Handoff to the {} agent to handle the request. {} {end}",
         agent.name, agent.description
     );
     let brief = json!({

@@ -199,6 +199,17 @@ fn a_handoff_returns_to_its_caller() {
 }
 
 #[test]
+fn after_a_tail_handoff_the_other_agent_answers() {
+    let team = TEAM.replace("instructions = \"You lead.\"", "handoff = \"tail\"");
+    let mut run = Run::of_team(&team);
+    run.answers("", &[("transfer_to_coder", json!({ "brief": "Write f." })), ("look", json!({}))]);
+    assert_eq!(run.request().0, "small");
+    assert_eq!(run.state.stack.len(), 1, "the lead has ended");
+    run.answers("fn f() {}", &[]);
+    assert_eq!((run.answer(), run.state.status), (Some("fn f() {}"), TeamRunStatus::Completed));
+}
+
+#[test]
 fn a_delegate_sees_its_brief_alone_and_gives_a_report() {
     let mut run = Run::new();
     run.answers("", &[("delegate_to_tester", json!({ "goal": "x" }))]);
