@@ -170,10 +170,12 @@ impl Server {
         for tool in listed.iter().filter(is_allowed) {
             let found = McpTool::of(tool, self);
             let problem = schema_problem(&found.spec.schema)
-                .or_else(|| excess(&found.spec.schema))
                 .or_else(|| (!names.insert(found.spec.name.clone())).then(|| SAME_NAME.to_owned()));
             match problem {
-                None => opened.tools.push(Arc::new(found)),
+                None => {
+                    opened.notes.extend(self.excess(&found));
+                    opened.tools.push(Arc::new(found));
+                }
                 Some(problem) => opened.notes.push(format!(
                     "the tool '{}' of the MCP server '{}' is left out: {problem}",
                     tool.name, self.name
@@ -181,6 +183,15 @@ impl Server {
             }
         }
         (self.name.clone(), opened)
+    }
+
+    /// Says that hob's own engine does not enforce the schema of a tool. Calls are checked all the same.
+    fn excess(&self, tool: &McpTool) -> Option<String> {
+        let excess = schema_excess(&tool.spec.schema)?;
+        Some(format!(
+            "the tool '{}' of the MCP server '{}' has a schema that hob's own engine cannot enforce: {excess}",
+            tool.name, self.name
+        ))
     }
 
     /// The connection, which is made if the server was not started or has ended once.
@@ -246,11 +257,6 @@ impl Server {
             )),
         }
     }
-}
-
-/// An agent may use a model of hob's own engine, which would refuse every request with this schema.
-fn excess(schema: &Value) -> Option<String> {
-    schema_excess(schema).map(|excess| format!("its schema is too large: {excess}"))
 }
 
 const SAME_NAME: &str = "models cannot tell its name from that of another tool";

@@ -275,7 +275,10 @@ fn a_check_asks_the_servers() {
         (TEAM.replace("docs__*", "docs__sarch"), "'lead' misses the tool 'docs__sarch'"),
         (allow, "the MCP server 'docs' has no tool 'lost'"),
         (many, "'lead' has 22 tools"),
-        (wide, "the tool 'wide' of the MCP server 'docs' is left out: its schema is too large"),
+        (
+            wide,
+            "the tool 'wide' of the MCP server 'docs' has a schema that hob's own engine cannot",
+        ),
         (TEAM.replace("docs-mcp", "gone-mcp"), "'gone-mcp' is not installed"),
         (TEAM.replace("docs-mcp", "/bin/false"), "it ended (exit status: 1)"),
         (at("http://127.0.0.1:1/mcp"), "'docs' is unavailable: Connection refused"),

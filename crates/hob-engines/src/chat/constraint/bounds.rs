@@ -93,7 +93,7 @@ impl Size {
     }
 }
 
-/// The first limit of hob's own engine that the schema of a tool exceeds. A request with such a schema is refused.
+/// The first limit of hob's own engine that the schema of a tool exceeds. Without `strict`, such a tool takes any object.
 pub fn schema_excess(schema: &Value) -> Option<LimitExceeded> {
     Size::of(schema).check().err()
 }
