@@ -31,7 +31,7 @@ pub use process_group::ProcessGroup;
 pub use redaction::Redaction;
 pub use script::{SCRIPT_BYTES_MAX, ScriptModel};
 pub use state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used, WaitingApproval};
-pub use store::{NewLines, RUN_FILES_MAX, RunFile, RunStore, StoredRun};
+pub use store::{NewLines, RUN_FILES_MAX, RunFile, RunStore, RunSummary, RunTeam, StoredRun};
 pub use team::{
     Agent, Approval, Budget, CommandRule, HandoffHistory, HandoffMode, McpServer, Policy,
     RuleDecision, Team, TeamError,

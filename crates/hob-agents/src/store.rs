@@ -3,6 +3,7 @@
 
 mod files;
 mod follow;
+mod summaries;
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use crate::state::RunState;
 
 pub use files::{RUN_FILES_MAX, RunFile};
 pub use follow::NewLines;
+use summaries::Summaries;
+pub use summaries::{RunSummary, RunTeam};
 
 const STATE: &str = "state.json";
 const EVENTS: &str = "events.jsonl";
@@ -30,6 +33,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug)]
 pub struct RunStore {
     folder: PathBuf,
+    summaries: Summaries,
 }
 
 /// The folder of one run. While this value lives, no other process can continue the run.
@@ -41,7 +45,7 @@ pub struct StoredRun {
 
 impl RunStore {
     pub fn new(folder: PathBuf) -> RunStore {
-        RunStore { folder }
+        RunStore { folder, summaries: Summaries::default() }
     }
 
     /// Makes the folder of a new run.

@@ -11,6 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_agents::{
     Agent, AgentTool, Driver, EventKind, Pending, Redaction, RunEvent, RunHost, RunState,
+    RunSummary,
     StoredRun, Team, TeamRunStatus, Watchdog,
 };
 use hob_core::chat::ToolCall;
@@ -32,8 +33,6 @@ use crate::failure::{Exit, Failure};
 const RUNS_MAX: usize = 8;
 /// Runs that are looked at for one list, the newest first.
 const LOOKED_AT_MAX: usize = 2_000;
-/// Longest task in a list in characters.
-const SHOWN_CHARS_MAX: usize = 200;
 
 /// The teams and runs of this hob.
 #[derive(Debug)]
@@ -94,7 +93,11 @@ impl TeamRuns {
         self.models.store().read(id).map_err(|error| unread(id, &error))
     }
 
-    fn row(&self, run: &RunState) -> RunRow {
+    fn summary(&self, id: &str) -> Result<RunSummary, RunRefusal> {
+        self.models.store().summary(id).map_err(|error| unread(id, &error))
+    }
+
+    fn row(&self, run: RunSummary) -> RunRow {
         let status = match run.status {
             TeamRunStatus::Running if self.models.store().is_locked(&run.run_id) => "running",
             TeamRunStatus::Running => "interrupted",
@@ -106,11 +109,11 @@ impl TeamRuns {
         };
         let used = &run.used;
         RunRow {
-            id: run.run_id.clone(),
-            team: run.team.id.clone(),
-            task: run.task.clone(),
-            status,
             started_unix_ms: started_unix_ms(&run.run_id),
+            id: run.run_id,
+            team: run.team.id,
+            task: run.task,
+            status,
             time_s: used.time_s,
             turns: used.turns,
             prompt_tokens: used.prompt_tokens,
@@ -153,20 +156,18 @@ impl TeamService for TeamRuns {
         let ids = store
             .ids()
             .map_err(|error| RunRefusal::Failed(format!("the runs cannot be listed: {error}")))?;
-        let runs = ids.iter().take(LOOKED_AT_MAX).filter_map(|id| store.read(id).ok());
+        let runs = ids.iter().take(LOOKED_AT_MAX).filter_map(|id| store.summary(id).ok());
         let shown = runs.filter(|run| is_shown(&run.team.id)).take(limit);
-        let shortened = |mut row: RunRow| {
-            row.task = row.task.chars().take(SHOWN_CHARS_MAX).collect();
-            row
-        };
-        Ok(shown.map(|run| shortened(self.row(&run))).collect())
+        Ok(shown.map(|run| self.row(run)).collect())
     }
 
     fn run(&self, id: &str) -> Result<RunAnswer, RunRefusal> {
         let run = self.read(id)?;
         let store = self.models.store();
         let (mut answer, mut error) = (None, None);
-        for event in store.events(id).map_err(|error| unread(id, &error))? {
+        // The answer is among the last events, so a run that goes on has none.
+        let ended = run.status.has_ended().then(|| store.events(id)).transpose();
+        for event in ended.map_err(|error| unread(id, &error))?.into_iter().flatten() {
             match event.what {
                 EventKind::MessageOutput { text } => answer = Some(text),
                 EventKind::RunEnded { error: reason, .. } => error = reason,
@@ -176,7 +177,7 @@ impl TeamService for TeamRuns {
         let files = store.files(id).map_err(|error| unread(id, &error))?;
         let file = |file: hob_agents::RunFile| RunFileView { path: file.path, bytes: file.bytes };
         Ok(RunAnswer {
-            row: self.row(&run),
+            row: self.row(RunSummary::from(&run)),
             approval: approval(&run),
             answer,
             error,
@@ -185,7 +186,7 @@ impl TeamService for TeamRuns {
     }
 
     fn team_of(&self, id: &str) -> Result<String, RunRefusal> {
-        Ok(self.read(id)?.team.id)
+        Ok(self.summary(id)?.team.id)
     }
 
     fn owner_of(&self, id: &str) -> Result<Option<String>, RunRefusal> {
@@ -195,7 +196,7 @@ impl TeamService for TeamRuns {
     fn progress(&self, id: &str, offset: u64) -> Result<RunProgress, RunRefusal> {
         let store = self.models.store();
         // The state first: events that it counts are there already.
-        let stage = match self.read(id)?.status {
+        let stage = match self.summary(id)?.status {
             TeamRunStatus::Running if store.is_locked(id) => RunStage::Working,
             TeamRunStatus::Running => RunStage::Idle,
             _ => RunStage::Stopped,
@@ -236,7 +237,7 @@ impl TeamService for TeamRuns {
         });
         let stored = stored
             .map_err(|error| RunRefusal::Failed(format!("the run cannot be stored: {error}")))?;
-        let row = self.row(&run);
+        let row = self.row(RunSummary::from(&run));
         self.work((stored, run), Decision::None, stopped)?;
         Ok(row)
     }
