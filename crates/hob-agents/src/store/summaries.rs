@@ -22,7 +22,7 @@ const TASK_CHARS_MAX: usize = 200;
 pub struct RunSummary {
     pub run_id: String,
     pub team: RunTeam,
-    /// At most 200 characters.
+    /// At most 200 characters if it was read from the disk.
     pub task: String,
     pub used: Used,
     pub status: TeamRunStatus,
