@@ -8,7 +8,7 @@ mod prompt;
 mod strict;
 mod text_calls;
 
-use hob_core::chat::{ChatRequest, Message, Role, ToolCall};
+use hob_core::chat::{BudgetUnit, ChatRequest, Message, Role, SpentBudget, ToolCall};
 
 use crate::event::{EventKind, RunEvent};
 use crate::state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used};
@@ -125,6 +125,7 @@ impl RunState {
             status: TeamRunStatus::Running,
             last_texts: std::collections::BTreeMap::new(),
             exhausted: None,
+            spent: None,
             is_nudged: false,
             team,
         }
@@ -322,11 +323,11 @@ impl Step<'_> {
 
     fn next_turn(&mut self) {
         if self.state.exhausted.is_none() {
-            if let Some((limit, used)) = self.spent_limit() {
+            if let Some(spent) = self.spent_limit() {
                 if self.stop_branch() {
                     return;
                 }
-                self.exhaust(limit, used);
+                self.exhaust(spent);
             } else {
                 self.check_agent_turns();
                 self.nudge();
@@ -350,25 +351,31 @@ impl Step<'_> {
         }
     }
 
-    /// The limit that the run has reached, and what it has used.
-    fn spent_limit(&self) -> Option<(String, String)> {
+    /// The limit that the run has reached.
+    fn spent_limit(&self) -> Option<SpentBudget> {
         let (budget, used) = (&self.state.team.budget, &self.state.used);
-        let tokens = used.prompt_tokens + used.answer_tokens;
-        if used.turns >= budget.turns {
-            return Some((format!("{} turns", budget.turns), format!("{} turns", used.turns)));
-        }
-        if let Some(limit) = budget.tokens.filter(|limit| tokens >= *limit) {
-            return Some((format!("{limit} tokens"), format!("{tokens} tokens")));
-        }
-        if let Some(limit) = budget.cost.filter(|limit| used.cost >= *limit) {
-            return Some((format!("{limit} USD"), format!("{:.4} USD", used.cost)));
-        }
-        let is_late = used.time_s >= budget.time_s as f64;
-        is_late.then(|| (format!("{} s", budget.time_s), format!("{:.0} s", used.time_s)))
+        let micro_usd = |cost: f64| (cost * 1e6).round() as u64;
+        let limits = [
+            (BudgetUnit::Turns, Some(u64::from(budget.turns)), u64::from(used.turns)),
+            (BudgetUnit::Tokens, budget.tokens, used.prompt_tokens + used.answer_tokens),
+            (BudgetUnit::MicroUsd, budget.cost.map(micro_usd), micro_usd(used.cost)),
+            (BudgetUnit::Seconds, Some(budget.time_s), used.time_s as u64),
+        ];
+        let spent = |(unit, limit, used): (_, Option<u64>, u64)| {
+            limit.filter(|limit| used >= *limit).map(|limit| SpentBudget { unit, limit, used })
+        };
+        limits.into_iter().find_map(spent)
     }
 
     /// The run has one more answer: that of the entry agent, from what the others have found.
-    fn exhaust(&mut self, limit: String, used: String) {
+    fn exhaust(&mut self, spent: SpentBudget) {
+        let [limit, used] = [spent.limit, spent.used].map(|amount| match spent.unit {
+            BudgetUnit::Turns => format!("{amount} turns"),
+            BudgetUnit::Tokens => format!("{amount} tokens"),
+            BudgetUnit::Seconds => format!("{amount} s"),
+            BudgetUnit::MicroUsd => format!("{} USD", amount as f64 / 1e6),
+        });
+        self.state.spent = Some(spent);
         self.emit(EventKind::BudgetExhausted { limit: limit.clone(), used });
         while self.state.stack.len() > 1 {
             self.stop_agent();
@@ -402,8 +409,12 @@ impl Step<'_> {
         frame.is_last_turn = true;
         let text = format!("{limit} turns of this agent");
         frame.messages.push(prompt::last_answer(&text));
-        let used = format!("{} turns", frame.turns);
-        self.emit(EventKind::BudgetExhausted { limit: text, used });
+        let turns = frame.turns;
+        if self.state.stack.len() == 1 {
+            let (limit, used) = (u64::from(limit), u64::from(turns));
+            self.state.spent = Some(SpentBudget { unit: BudgetUnit::Turns, limit, used });
+        }
+        self.emit(EventKind::BudgetExhausted { limit: text, used: format!("{turns} turns") });
     }
 
     /// Tells the model once that its turns are nearly used up.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use hob_core::chat::{Message, ToolCall};
+use hob_core::chat::{Message, SpentBudget, ToolCall};
 use serde::{Deserialize, Serialize};
 
 use crate::team::Team;
@@ -38,6 +38,9 @@ pub struct RunState {
     pub last_texts: BTreeMap<String, String>,
     /// The limit that was reached. The next answer is the last one.
     pub exhausted: Option<String>,
+    /// The same limit, or that of the entry agent's own turns, for clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<SpentBudget>,
     /// The turns of the budget that were announced as nearly used up.
     pub is_nudged: bool,
 }

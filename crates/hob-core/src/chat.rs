@@ -455,6 +455,30 @@ pub enum FinishReason {
     ToolCalls,
     /// The server withheld the rest.
     ContentFilter,
+    /// The budget of a team's run is used up, and the answer says what is missing.
+    BudgetSpent(SpentBudget),
+}
+
+/// A limit of a team's run that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SpentBudget {
+    pub unit: BudgetUnit,
+    pub limit: u64,
+    /// When the limit was noticed; the last answer comes on top.
+    pub used: u64,
+}
+
+/// What a limit of a team's run counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum BudgetUnit {
+    /// Calls of models.
+    Turns,
+    Tokens,
+    Seconds,
+    /// Millionths of a US dollar.
+    MicroUsd,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

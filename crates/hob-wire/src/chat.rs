@@ -34,7 +34,7 @@ pub(crate) use output::{FlatFormat, OutputFields, flat_format, output};
 pub(crate) use sampling::SamplingFields;
 pub(crate) use thinking::{Level, Switch, ThinkingFields, effort_of, thinking};
 pub(crate) use tools::{Choice, ChoiceObject, FunctionField, ToolFields, flat_tools, tools};
-pub(crate) use usage::{ChatTimings, ChatUsage, Ended, PromptShare};
+pub(crate) use usage::{AnswerNote, ChatTimings, ChatUsage, Ended, PromptShare};
 
 /// A parsed request. Its names are not yet checked against a model.
 #[derive(Clone, Debug, PartialEq)]

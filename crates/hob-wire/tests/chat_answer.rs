@@ -3,7 +3,8 @@
 
 use hob_core::ChatEvent;
 use hob_core::chat::{
-    Completion, FinishReason, StatusProgress, Timings, TokenLogprob, TokenText, Usage,
+    BudgetUnit, Completion, FinishReason, SpentBudget, StatusProgress, Timings, TokenLogprob,
+    TokenText, Usage,
 };
 use hob_wire::{
     AnswerChunks, AnswerHead, CallShape, ChatAnswer, ChatChunks, CollectedAnswer, UsageChunk,
@@ -179,6 +180,17 @@ fn an_answer_with_log_probabilities() {
 
     data: [DONE]
     "#);
+}
+
+#[test]
+fn a_spent_budget_of_a_team_is_marked() {
+    let spent = SpentBudget { unit: BudgetUnit::Turns, limit: 40, used: 40 };
+    let events = [text("Half."), done(FinishReason::BudgetSpent(spent))];
+    let part = r#""finish_reason":"stop","hob":{"budget":{"unit":"turns","limit":40,"used":40}}}"#;
+    let answer = whole(&events, CallShape::ToolCalls);
+    assert!(answer.contains(part), "{answer}");
+    let chunks = streamed(&events, CallShape::ToolCalls, UsageChunk::Unwanted);
+    assert!(chunks.contains(part), "{chunks}");
 }
 
 #[test]

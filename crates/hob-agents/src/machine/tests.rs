@@ -351,6 +351,8 @@ fn a_spent_budget_ends_in_an_answer() {
     run.answers("So far: steps. Missing: the end.", &[]);
     assert_eq!(run.state.status, TeamRunStatus::CompletedPartial);
     assert_eq!(run.answer(), Some("So far: steps. Missing: the end."));
+    let spent = SpentBudget { unit: BudgetUnit::Turns, limit: 8, used: 8 };
+    assert_eq!(run.state.spent, Some(spent));
 }
 
 #[test]

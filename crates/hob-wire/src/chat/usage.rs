@@ -1,7 +1,7 @@
 //! What an answer took, as OpenAI's and llama.cpp's readers know it.
 //! Several choices are one answer: they share a prompt, and run side by side.
 
-use hob_core::chat::{Completion, FinishReason, Timings, Usage};
+use hob_core::chat::{BudgetUnit, Completion, FinishReason, SpentBudget, Timings, Usage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -128,13 +128,44 @@ fn ratio(amount: f64, of: f64) -> f64 {
     if of > 0.0 { amount / of } else { 0.0 }
 }
 
-/// A note on an answer that spent all its tokens on thinking.
-#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
-pub(super) struct AnswerNote {
-    note: &'static str,
+/// A note on an answer that lacks something although it looks whole.
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
+pub(crate) struct AnswerNote {
+    /// `thinking_used_the_whole_budget`: all tokens were spent on thinking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
+    /// The limit that a team's run has reached. The answer says what is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<BudgetNote>,
 }
 
-pub(super) const ONLY_THOUGHT: AnswerNote = AnswerNote { note: "thinking_used_the_whole_budget" };
+/// A limit that a team's run has reached.
+#[derive(Clone, Copy, Debug, JsonSchema, Serialize)]
+struct BudgetNote {
+    /// `turns`, `tokens`, `seconds` or `micro_usd` (millionths of a US dollar).
+    unit: &'static str,
+    limit: u64,
+    /// When the limit was noticed; the last answer comes on top.
+    used: u64,
+}
+
+const ONLY_THOUGHT: &str = "thinking_used_the_whole_budget";
+
+impl AnswerNote {
+    pub(crate) fn of_budget(finish: FinishReason) -> Option<AnswerNote> {
+        let FinishReason::BudgetSpent(SpentBudget { unit, limit, used }) = finish else {
+            return None;
+        };
+        let unit = match unit {
+            BudgetUnit::Turns => "turns",
+            BudgetUnit::Tokens => "tokens",
+            BudgetUnit::Seconds => "seconds",
+            BudgetUnit::MicroUsd => "micro_usd",
+        };
+        let budget = Some(BudgetNote { unit, limit, used });
+        Some(AnswerNote { budget, ..AnswerNote::default() })
+    }
+}
 
 /// Whether a choice has text and tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +180,8 @@ impl OutputKinds {
             && completion.usage.reasoning_tokens > 0
             && !self.text
             && !self.calls;
-        only_thought.then_some(ONLY_THOUGHT)
+        let thought = AnswerNote { note: Some(ONLY_THOUGHT), ..AnswerNote::default() };
+        only_thought.then_some(thought).or_else(|| AnswerNote::of_budget(completion.finish))
     }
 
     /// An answer with calls that came to its end was ended by them.
@@ -157,6 +189,7 @@ impl OutputKinds {
         match completion.finish {
             FinishReason::Length => "length",
             FinishReason::ContentFilter => "content_filter",
+            FinishReason::BudgetSpent(_) => "stop",
             FinishReason::Stop if !self.calls => "stop",
             FinishReason::Stop | FinishReason::ToolCalls => match shape {
                 CallShape::ToolCalls => "tool_calls",

@@ -108,7 +108,9 @@ impl CompletionAnswer {
             choice.finish = Some(match completion.finish {
                 FinishReason::Length => "length",
                 FinishReason::ContentFilter => "content_filter",
-                FinishReason::Stop | FinishReason::ToolCalls => "stop",
+                FinishReason::Stop | FinishReason::ToolCalls | FinishReason::BudgetSpent(_) => {
+                    "stop"
+                }
             });
         }
     }

@@ -282,10 +282,13 @@ fn wire_arguments(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// Ollama has no reason of its own for an answer that ends with calls, or is held back.
+/// Ollama has no reason of its own for an answer that ends with calls or with a team's budget, or is held back.
 fn reason(finish: FinishReason) -> &'static str {
     match finish {
-        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::ContentFilter => "stop",
+        FinishReason::Stop
+        | FinishReason::ToolCalls
+        | FinishReason::ContentFilter
+        | FinishReason::BudgetSpent(_) => "stop",
         FinishReason::Length => "length",
     }
 }

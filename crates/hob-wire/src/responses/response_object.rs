@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::ResponseSettings;
 use super::item::{ResponseItem, ResponseItemBody, ResponsePart};
 use crate::ErrorBody;
-use crate::chat::{ChosenToken, Ended, PromptShare, chosen};
+use crate::chat::{AnswerNote, ChosenToken, Ended, PromptShare, chosen};
 use crate::error::json;
 use crate::openai_answer::{AnswerChunks, AnswerHead, CollectedAnswer, debug_size};
 
@@ -84,6 +84,8 @@ pub(crate) struct ResponseObject<'a> {
     output: &'a [ResponseItem],
     /// Absent until the response is complete.
     usage: Option<ResponseUsage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hob: Option<AnswerNote>,
     #[serde(flatten)]
     settings: &'a ResponseSettings,
 }
@@ -208,7 +210,8 @@ impl ResponseAnswer {
         let details = match self.finish {
             Some(FinishReason::Length) => Some("max_output_tokens"),
             Some(FinishReason::ContentFilter) => Some("content_filter"),
-            Some(FinishReason::Stop | FinishReason::ToolCalls) | None => None,
+            Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::BudgetSpent(_))
+            | None => None,
         };
         let status = match (self.finish, details) {
             (None, _) => "in_progress",
@@ -225,6 +228,7 @@ impl ResponseAnswer {
             model: &self.head.model,
             output: &self.items,
             usage: self.finish.map(|_| usage(self.ended.tokens())),
+            hob: self.finish.and_then(AnswerNote::of_budget),
             settings: &self.settings,
         }
     }
@@ -277,7 +281,8 @@ impl ResponseAnswer {
     fn end_item(&mut self, out: &mut String, index: usize) {
         self.items[index].status = match self.finish {
             Some(FinishReason::Length | FinishReason::ContentFilter) => "incomplete",
-            Some(FinishReason::Stop | FinishReason::ToolCalls) | None => "completed",
+            Some(FinishReason::Stop | FinishReason::ToolCalls | FinishReason::BudgetSpent(_))
+            | None => "completed",
         };
         self.about_item(out, index, |item| ResponseEvent {
             item: Some(item),

@@ -39,6 +39,7 @@ pub(crate) fn warning(reply: &Reply) -> Option<&'static str> {
         }
         (FinishReason::Length, _) => Some("cut off: token limit reached or context full"),
         (FinishReason::ContentFilter, _) => Some("withheld by the model's server"),
+        (FinishReason::BudgetSpent(_), _) => Some("the budget of the team is used up"),
         (FinishReason::Stop | FinishReason::ToolCalls, _) => None,
     }
 }
@@ -98,7 +99,7 @@ impl<'a> Record<'a> {
             text: &reply.text,
             reasoning: &reply.reasoning,
             finish_reason: match finish {
-                FinishReason::Stop => "stop",
+                FinishReason::Stop | FinishReason::BudgetSpent(_) => "stop",
                 FinishReason::Length => "length",
                 FinishReason::ToolCalls => "tool_calls",
                 FinishReason::ContentFilter => "content_filter",

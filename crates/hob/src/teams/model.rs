@@ -496,6 +496,9 @@ fn last_events(run: &RunState, asks: bool) -> Result<Vec<ChatEvent>, ModelError>
                 call.arguments.as_str()
             )));
         }
+        (TeamRunStatus::CompletedPartial, _) => {
+            finish = run.spent.map_or(FinishReason::Stop, FinishReason::BudgetSpent);
+        }
         _ => {}
     }
     let used = &run.used;
