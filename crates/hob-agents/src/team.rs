@@ -83,6 +83,19 @@ pub struct Policy {
     /// new container of it. Default: commands run in bubblewrap or Landlock, with the programs of this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// What a run does when the client of its chat leaves.
+    pub on_disconnect: OnDisconnect,
+}
+
+/// What a run does when the client of its chat leaves. A button to stop looks the same as a lost connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnDisconnect {
+    /// It is cancelled.
+    #[default]
+    Cancel,
+    /// It goes on, and `hob team show` or the page has its answer.
+    Detach,
 }
 
 /// When a person is asked before a tool runs.

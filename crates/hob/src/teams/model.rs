@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -11,8 +12,8 @@ use futures::future::BoxFuture;
 use futures::stream::StreamExt;
 use futures::{FutureExt, Stream};
 use hob_agents::{
-    DeltaKind, Driver, EventKind, Prices, RunEvent, RunHost, RunState, RunStore, StoredRun, Team,
-    TeamRunStatus, WaitingApproval, Watchdog,
+    DeltaKind, Driver, EventKind, OnDisconnect, Prices, RunEvent, RunHost, RunState, RunStore,
+    StoredRun, Team, TeamRunStatus, WaitingApproval, Watchdog,
 };
 use hob_core::chat::{
     ChatCard, ChatEvent, ChatStream, Completion, EmbedRequest, Embeddings, FinishReason, Message,
@@ -24,6 +25,7 @@ use hob_core::{
 };
 
 use super::ask_user::{self, ASK_USER, Decided};
+use super::detached::DetachedRuns;
 use super::registry_models::{RegistryModels, unknown_models};
 use super::tools::ToolSetup;
 use super::{OtherMachines, TeamMistake, Teams, tree};
@@ -47,6 +49,7 @@ pub(crate) struct TeamModels {
     models: Mutex<Arc<RegistryModels>>,
     /// What the log says about models that teams name and this hob does not have.
     unknown: Mutex<BTreeSet<String>>,
+    detached: DetachedRuns,
 }
 
 impl TeamModels {
@@ -58,6 +61,7 @@ impl TeamModels {
             setup: ToolSetup::of(app),
             models: Mutex::default(),
             unknown: Mutex::default(),
+            detached: DetachedRuns::default(),
         }
     }
 
@@ -112,6 +116,7 @@ impl TeamModels {
                 store: self.store.clone(),
                 setup: self.setup.clone(),
                 models: Arc::clone(&models),
+                detached: self.detached.clone(),
             });
             let registered =
                 RegisteredModel::<task::Chat>::new(&name, model, Admission::new(RUNS_MAX, 0.0));
@@ -143,6 +148,7 @@ struct TeamModel {
     store: RunStore,
     setup: ToolSetup,
     models: Arc<RegistryModels>,
+    detached: DetachedRuns,
 }
 
 impl ChatModel for TeamModel {
@@ -185,6 +191,8 @@ impl ChatModel for TeamModel {
                 last: Mutex::new(run.clone()),
                 decision: Mutex::new(decision),
                 shows_status: request.job.is_some(),
+                detaches: run.team.policy.on_disconnect == OnDisconnect::Detach,
+                has_left: AtomicBool::new(false),
             });
             let (models, driving) = (Arc::clone(&self.models), Arc::clone(&host));
             let redaction = self.setup.redaction();
@@ -202,7 +210,8 @@ impl ChatModel for TeamModel {
                 source.close().await;
                 driven.map(|_| run)
             };
-            Ok(RunStream { drive: Some(drive.boxed()), host, asks, error: None }.boxed())
+            let (drive, detached) = (Some(drive.boxed()), self.detached.clone());
+            Ok(RunStream { drive, host, detached, asks, error: None }.boxed())
         }
         .boxed()
     }
@@ -293,6 +302,10 @@ struct StreamHost {
     decision: Mutex<Option<(ToolCall, bool)>>,
     /// The client shows what the team does in lines apart from the answer.
     shows_status: bool,
+    /// The run goes on when the reader leaves.
+    detaches: bool,
+    /// No reader takes events any more.
+    has_left: AtomicBool,
 }
 
 impl StreamHost {
@@ -316,6 +329,9 @@ impl RunHost for StreamHost {
 
     fn show(&self, event: &RunEvent) {
         tree::log(event);
+        if self.has_left.load(Ordering::Relaxed) {
+            return;
+        }
         if let Some(text) = tree::status(event) {
             self.show_status(text, StatusProgress::Running);
         }
@@ -422,7 +438,7 @@ impl AnswerQueue {
 impl Drop for StreamHost {
     fn drop(&mut self) {
         let run = self.last.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if run.status == TeamRunStatus::Running && run.seq > 0 {
+        if !self.detaches && run.status == TeamRunStatus::Running && run.seq > 0 {
             // A disk error leaves the run as it is, and `hob team resume` can go on.
             let _stored = hob_agents::cancel(&self.stored, run);
         }
@@ -433,10 +449,20 @@ impl Drop for StreamHost {
 struct RunStream {
     drive: Option<BoxFuture<'static, io::Result<RunState>>>,
     host: Arc<StreamHost>,
+    detached: DetachedRuns,
     /// The client can show a question to its user.
     asks: bool,
     /// Comes after all events.
     error: Option<ModelError>,
+}
+
+impl Drop for RunStream {
+    fn drop(&mut self) {
+        self.host.has_left.store(true, Ordering::Relaxed);
+        if let Some(drive) = self.drive.take().filter(|_| self.host.detaches) {
+            self.detached.keep(drive);
+        }
+    }
 }
 
 impl Stream for RunStream {

@@ -378,6 +378,20 @@ fn the_answer_of_a_team_comes_while_it_is_written() {
 }
 
 #[test]
+fn a_run_can_go_on_when_its_client_leaves() {
+    let file = TEAM.replace("\"on-request\"", "\"on-request\", on_disconnect = \"detach\"");
+    let lead = r#"{"reply": {"delay_ms": 2000, "content": "Done alone."}}"#;
+    let team = TeamUser::with(&file, "", (lead, ""));
+    let messages = serde_json::json!([{ "role": "user", "content": "Go on" }]);
+    let stream = team.begin_chat(&serde_json::json!({ "model": "builders", "messages": messages }));
+    team.until("model.requested");
+    drop(stream);
+    team.until("run.ended");
+    assert_eq!(team.last_run()["status"], "completed");
+    assert!(team.events().iter().any(|name| name == "message.output"));
+}
+
+#[test]
 fn approval_is_a_question_where_the_client_can_ask() {
     let write = r#"{"name": "write_file", "arguments": {"path": "a.txt", "content": "yes"}}"#;
     let lead = format!(
