@@ -11,8 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_agents::{
     Agent, AgentTool, Driver, EventKind, Pending, Redaction, RunEvent, RunHost, RunState,
-    RunSummary,
-    StoredRun, Team, TeamRunStatus, Watchdog,
+    RunSummary, StoredRun, Team, TeamRunStatus, Watchdog,
 };
 use hob_core::chat::ToolCall;
 use hob_server::{RunProgress, RunRefusal, RunStage, TeamService};
