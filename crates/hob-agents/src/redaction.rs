@@ -200,6 +200,9 @@ mod tests {
                 run_id: "run-1".to_owned(),
                 agent: agent.clone(),
                 depth: 2,
+                span_id: 4,
+                parent_id: Some(1),
+                number: None,
                 what,
             };
             assert_eq!(redaction().event(&event(what)), event(expected));
