@@ -261,7 +261,7 @@ impl ApiError {
             ApiError::ForeignHost { .. } => StatusCode::MISDIRECTED_REQUEST,
             ApiError::ForeignOrigin { .. } => StatusCode::FORBIDDEN,
             ApiError::NoKey | ApiError::WrongKey => StatusCode::UNAUTHORIZED,
-            ApiError::Key(refusal) => status_of_key(refusal),
+            ApiError::Key(refusal) => refusal.status(),
         }
     }
 
@@ -422,17 +422,6 @@ fn wait_of(error: &ModelError) -> Option<Duration> {
         | ModelError::NoRoom { retry_after, .. } => *retry_after,
         ModelError::Unanswered { last, retry_after, .. } => retry_after.or_else(|| wait_of(last)),
         _ => None,
-    }
-}
-
-fn status_of_key(refusal: &KeyRefusal) -> StatusCode {
-    match refusal {
-        KeyRefusal::NotAllowed { .. }
-        | KeyRefusal::NoneAllowed { .. }
-        | KeyRefusal::NotShown { .. }
-        | KeyRefusal::ChangesNoTeams
-        | KeyRefusal::DecidesNot => StatusCode::FORBIDDEN,
-        _ => StatusCode::TOO_MANY_REQUESTS,
     }
 }
 

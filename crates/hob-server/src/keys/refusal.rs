@@ -4,6 +4,8 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
+use axum::http::StatusCode;
+
 /// Maximum names in a message.
 const NAMED_MAX: usize = 5;
 
@@ -47,6 +49,18 @@ pub(crate) enum KeyRefusal {
 }
 
 impl KeyRefusal {
+    /// What the key may never do is forbidden; a limit passes.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            KeyRefusal::NotAllowed { .. }
+            | KeyRefusal::NoneAllowed { .. }
+            | KeyRefusal::NotShown { .. }
+            | KeyRefusal::ChangesNoTeams
+            | KeyRefusal::DecidesNot => StatusCode::FORBIDDEN,
+            _ => StatusCode::TOO_MANY_REQUESTS,
+        }
+    }
+
     /// For clients, and as a label of the metric.
     pub(crate) fn code(&self) -> &'static str {
         match self {
