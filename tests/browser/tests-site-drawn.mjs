@@ -109,6 +109,28 @@ export async function siteDrawnTests(setting, folder) {
     }), run("b", {})],
   }, "run.html#id=a", [{ id: "a", yaml: "schema: bench-run/1\n", samples: [{ run: 0, ttft_ms: 3 }, { run: 1, ttft_ms: 5 }], samples_left_out: 0 }]));
 
+  check("evaluations are drawn with their frontier, and each item with its verdict", async () => {
+    const score = (accuracy, seconds) => ({ n: 40, accuracy, accuracy_ci95: [accuracy - 0.1, accuracy + 0.1], score: accuracy, score_ci95: [accuracy - 0.1, accuracy + 0.1],
+      verdicts: { correct: 40 * accuracy, budget: 2 }, ttfv_p50_ms: 200 * seconds, total_p50_ms: 1000 * seconds, score_per_minute: 3 });
+    const evaluated = (id, model, accuracy, seconds, reasoning) => run(id, { kind: "eval", model, has_items: true, record: {
+      workload: { reasoning }, eval: { tasks: ["logic-grid:3x3"], set_sha256: "s", overall: score(accuracy, seconds), families: {}, sizes: { "logic-grid:3x3": score(accuracy, seconds) } } } });
+    const runs = [evaluated("a", "quick", 0.4, 2, undefined), evaluated("b", "thinker", 0.8, 60, "enabled"), evaluated("c", "worse", 0.3, 30, undefined)];
+    const evals = [{ set_sha256: "s", sentences: ["Voice: quick has the best score."] }];
+    await draw(async (page) => {
+      const text = await page.$eval("main", (main) => main.innerText);
+      for (const expected of ["logic-grid:3x3", "Voice: quick has the best score.", "40 items", "80 %", "thinking"]) assert.ok(text.includes(expected), `${expected}: ${text}`);
+      assert.equal(await page.$$eval(".chart circle", (all) => all.length), 3);
+      assert.equal(await page.$$eval(".evals .aside", (all) => all.filter((one) => one.textContent.includes("on the frontier")).length), 2);
+    }, { runs, evals }, "eval.html");
+    const items = [{ id: "logic-grid/3x3/0", prompt: "Who?", answer: "<b>me</b>", verdict: "budget", score: 0, why: "nothing was visible", graded_by: "program", total_ms: 9000, tool_calls: [], thought: "hm" }];
+    await draw(async (page) => {
+      await page.waitForSelector(".item summary");
+      await page.click(".item summary");
+      const text = await page.$eval(".item", (item) => item.innerText);
+      for (const expected of ["the budget was spent", "logic-grid/3x3/0", "9,000 ms", "Who?", "<b>me</b>", "hm", "nothing was visible"]) assert.ok(text.includes(expected), `${expected}: ${text}`);
+    }, { runs, evals }, "run.html#id=a", [{ id: "a", yaml: "", items, items_left_out: 0 }]);
+  });
+
   check("one seed twice is refused where the server does not say what it had cached", () => draw(async (page) => {
     assert.match(await page.$eval("#chosen", (part) => part.textContent), /Refused: both runs sent the same prompts/);
   }, { runs: ["a", "b"].map((id) => run(id, { compared_by: { seed: "7", is_cache_unknown: true } })) }, "compare.html#base=b&new=a"));

@@ -17,7 +17,7 @@ const PAIRS = 8;
 
 export async function siteTests(setting, folder) {
   const run = (await readdir(path.join(folder, "run")))[0].replace(".js", "");
-  const pages = ["index.html#source=published", "speech.html", "machines.html", "compare.html", "queued.html", "method.html", "model.html#name=qwen3-8b",
+  const pages = ["index.html#source=published", "speech.html", "eval.html", "machines.html", "compare.html", "queued.html", "method.html", "model.html#name=qwen3-8b",
     "model.html#name=qwen3.5-9b", "machine.html#name=nvidia-rtx-4070-8-gb", `run.html#id=${run}`, "run.html#id=none"];
   const at = { ...setting, folder, pages };
   test("every column sorts, blanks last, and the address says so", LIMIT, () => sorts(setting, at));

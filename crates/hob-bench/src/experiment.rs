@@ -11,6 +11,7 @@ pub use side_by_side::side_by_side;
 use crate::chat::{ChatSession, ChatWorkload, Shape, ThinkingChoice};
 use crate::cold::StartOptions;
 use crate::drive::Arrivals;
+use crate::eval::EvalWorkload;
 use crate::max_context::MaxContextOptions;
 use crate::record::{Arrival, Cache, Reasoning, Record, RecordKind};
 use crate::runs::BenchError;
@@ -37,6 +38,7 @@ pub enum Workload {
     Speech(SpeechWorkload),
     Transcription(TranscriptionWorkload),
     Voice(VoiceWorkload),
+    Eval(EvalWorkload),
 }
 
 /// What varies from cell to cell.
@@ -66,6 +68,7 @@ impl Experiment {
             (Axis::Load(_), Workload::Speech(_)) => RecordKind::Tts,
             (_, Workload::Transcription(_)) => RecordKind::Stt,
             (_, Workload::Voice(_)) => RecordKind::Voice,
+            (_, Workload::Eval(_)) => RecordKind::Eval,
             (Axis::Delivery, _) => RecordKind::Stream,
             (Axis::Concurrency(_), _) => RecordKind::Concurrency,
             (Axis::Batch(_), _) => RecordKind::Batch,
@@ -93,6 +96,7 @@ impl Experiment {
         seen: &mut OnRecord<'_>,
     ) -> Result<Vec<Record>, BenchError> {
         match (&self.axis, &self.workload) {
+            (_, Workload::Eval(workload)) => workload.measure(bench),
             (Axis::MaxContext(options), _) => crate::max_context::measure(bench, options),
             (Axis::Start(options), _) => crate::cold::measure(bench, options),
             (Axis::Context(options), Workload::Chat(chat)) => {
@@ -129,6 +133,7 @@ impl Experiment {
             }
             Workload::Transcription(workload) => workload.narrow_to(record),
             Workload::Voice(workload) => workload.narrow_to(record),
+            Workload::Eval(workload) => workload.narrow_to(record),
         }
         match &mut self.axis {
             Axis::Load(arrivals) => *arrivals = vec![arrivals_of(record)],

@@ -8,6 +8,7 @@ pub mod cold;
 pub mod compare;
 pub mod display;
 pub mod drive;
+pub mod eval;
 pub mod experiment;
 pub mod families;
 mod head;

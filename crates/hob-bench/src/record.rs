@@ -1,6 +1,7 @@
 //! The file format of one benchmark run: these types are the format, and the reference page is generated from them.
 //! Null means unknown. There is no field for prompts, answers, audio or keys.
 
+mod eval;
 mod figures;
 mod kinds;
 mod machine;
@@ -14,6 +15,7 @@ mod store;
 mod tests;
 mod workload;
 
+pub use eval::*;
 pub use figures::*;
 use std::collections::BTreeMap;
 
@@ -73,6 +75,8 @@ pub struct Record {
     pub tts: Option<Tts>,
     pub stt: Option<Stt>,
     pub voice: Option<VoiceFigures>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eval: Option<EvalFigures>,
     #[serde(alias = "ctx_ceiling")]
     pub max_context: Option<MaxContext>,
     /// What a plan says about the setup: `creator`, `power_cap_w`, `driver`, and labels of any name
@@ -108,6 +112,7 @@ impl Record {
             tts: None,
             stt: None,
             voice: None,
+            eval: None,
             max_context: None,
             labels: BTreeMap::new(),
         }
@@ -154,6 +159,7 @@ pub enum RecordKind {
     Cold,
     Voice,
     Stt,
+    Eval,
 }
 
 /// Whether a figure may be relied on.

@@ -50,6 +50,10 @@ pub enum BenchError {
     NotSpoken { model: String, status: u16, message: String },
     #[error("the sound of the speech model {model} is not a WAV file of 16-bit samples")]
     NotWav { model: String },
+    #[error(
+        "{item} offers tools, which a completion has not; leave such tasks out, or ask in a chat"
+    )]
+    ToolsNeedChat { item: String },
     #[error("cannot hash {file}: {source}")]
     Unreadable { file: String, source: std::io::Error },
 }

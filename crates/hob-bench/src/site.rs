@@ -4,6 +4,7 @@
 mod cells;
 mod comparison;
 mod data;
+mod evals;
 mod gather;
 mod production;
 mod queued;
@@ -20,6 +21,7 @@ pub use production::{GAP_NEEDS, Production, ServedModelFigures};
 pub use queued::Queued;
 pub use write::write;
 
+use crate::eval::AnsweredItem;
 use crate::parallel::parallel_map;
 use crate::record::{RawSample, Record};
 
@@ -29,6 +31,8 @@ pub struct Material {
     pub records: Vec<Record>,
     /// Raw samples by record id, for records whose sample file was found.
     pub samples: BTreeMap<uuid::Uuid, Vec<RawSample>>,
+    /// Answers of evaluations by record id, where their file was found.
+    pub answers: BTreeMap<uuid::Uuid, Vec<AnsweredItem>>,
     pub production: Production,
     /// Cells of plans that are not measured yet.
     pub queued: Vec<Queued>,
@@ -47,10 +51,11 @@ pub struct PageFile {
 }
 
 /// Every view: its file, and the name that its title shows.
-const VIEWS: [(&str, &str); 9] = [
+const VIEWS: [(&str, &str); 10] = [
     ("index", "Models"),
     ("model", "Model"),
     ("speech", "Speech"),
+    ("eval", "Eval"),
     ("machines", "Machines"),
     ("machine", "Machine"),
     ("compare", "Compare"),
@@ -70,6 +75,7 @@ const SCRIPT: &str = concat!(
     include_str!("site/site/model.js"),
     include_str!("site/site/run.js"),
     include_str!("site/site/speech.js"),
+    include_str!("site/site/eval.js"),
     include_str!("site/site/compare.js"),
     include_str!("site/site/start.js"),
 );

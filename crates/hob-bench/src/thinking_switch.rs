@@ -1,6 +1,8 @@
 //! The request fields that turn a model's thinking off. The client tries them; the mock server accepts one of them.
 //! No server accepts all of them, and few report which.
 
+use serde_json::{Value, json};
+
 /// A field that turns thinking off. The client finds out which one a server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinkingSwitch {
@@ -24,6 +26,18 @@ impl ThinkingSwitch {
             ThinkingSwitch::Think => "think: false",
             ThinkingSwitch::EnableThinking => "enable_thinking: false",
             ThinkingSwitch::NoThink => "/no_think",
+        }
+    }
+
+    /// Sets the field in the body of a chat request. `/no_think` is no field: it stands at the end of the prompt.
+    pub(crate) fn set(self, body: &mut Value) {
+        match self {
+            ThinkingSwitch::ReasoningEffort => body["reasoning_effort"] = json!("none"),
+            ThinkingSwitch::Think => body["think"] = json!(false),
+            ThinkingSwitch::EnableThinking => {
+                body["chat_template_kwargs"] = json!({ "enable_thinking": false });
+            }
+            ThinkingSwitch::NoThink => {}
         }
     }
 }

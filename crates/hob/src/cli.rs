@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    bench, chat, config, docs, doctor, fit, hear, ledger, load, mock, models, ps, pull, route, say,
-    selftest, serve, site, talk, team, unload, upstreams, worker,
+    bench, chat, config, docs, doctor, eval, fit, hear, ledger, load, mock, models, ps, pull,
+    route, say, selftest, serve, site, talk, team, unload, upstreams, worker,
 };
 use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
@@ -62,6 +62,7 @@ enum Verb {
     Selftest(selftest::SelftestArgs),
     Fit(Box<fit::FitArgs>),
     Bench(bench::BenchArgs),
+    Eval(eval::EvalCommand),
     Site(site::SiteArgs),
     Mock(mock::MockArgs),
     Load(load::LoadArgs),
@@ -126,6 +127,7 @@ fn dispatch(cli: Cli, printer: &Printer) -> CliResult<Exit> {
         Verb::Selftest(args) => selftest::run(&args, globals, printer),
         Verb::Fit(args) => fit::run(&args, globals, printer),
         Verb::Bench(args) => bench::run(&args, globals, printer),
+        Verb::Eval(args) => eval::run(args, globals, printer),
         Verb::Site(args) => site::run(&args, globals, printer),
         Verb::Mock(args) => mock::run(&args, printer),
         Verb::Load(args) => load::run(&args, globals, printer),

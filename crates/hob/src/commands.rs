@@ -6,6 +6,7 @@ pub(crate) mod chat;
 pub(crate) mod config;
 pub(crate) mod docs;
 pub(crate) mod doctor;
+pub(crate) mod eval;
 pub(crate) mod fit;
 pub(crate) mod hear;
 pub(crate) mod ledger;

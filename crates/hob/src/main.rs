@@ -20,6 +20,7 @@ mod failure;
 mod finding;
 mod folders;
 mod globals;
+mod judging;
 mod listen;
 mod logging;
 mod machine;

@@ -35,6 +35,7 @@ pub(crate) use other_machines::OtherMachines;
 pub(crate) use pipelines::TeamFiles;
 pub(crate) use registry_models::unknown_models;
 pub(crate) use runs::TeamRuns;
+pub(crate) use tools::sandbox_programs;
 
 /// The team of runs that name none.
 pub(crate) const DEFAULT: &str = "agent_team";

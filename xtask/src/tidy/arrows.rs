@@ -4,7 +4,7 @@
 use crate::tree::Crate;
 
 /// A crate and the crates of this workspace that it may depend on.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("hob-core", &[]),
     ("hob-wire", &["hob-core"]),
     // It asks the system: docs/decisions/0012-a-crate-of-its-own-probes-the-machine.md.
@@ -14,9 +14,11 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("hob-agents", &["hob-core"]),
     // A state machine without I/O, which the server drives.
     ("hob-voice", &["hob-core"]),
+    // Tasks and checkers, which the benchmarks drive.
+    ("hob-eval", &["hob-core"]),
     ("hob-upstream", &["hob-core", "hob-wire"]),
     ("hob-engines", &["hob-core", "hob-models", "hob-speech"]),
-    ("hob-bench", &["hob-core", "hob-wire", "hob-machine"]),
+    ("hob-bench", &["hob-core", "hob-wire", "hob-machine", "hob-eval"]),
     // It encodes: docs/decisions/0001-the-server-encodes-audio.md.
     ("hob-server", &["hob-core", "hob-wire", "hob-speech", "hob-voice"]),
     (
@@ -28,6 +30,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
             "hob-models",
             "hob-speech",
             "hob-agents",
+            "hob-eval",
             "hob-upstream",
             "hob-engines",
             "hob-bench",
@@ -38,7 +41,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
 ];
 
 /// A crate, a dependency that it must do without, and why.
-const STRANGERS: [(&str, &str, &str); 19] = [
+const STRANGERS: [(&str, &str, &str); 21] = [
     (
         "hob-core",
         "serde_json",
@@ -56,6 +59,8 @@ const STRANGERS: [(&str, &str, &str); 19] = [
     ("hob-speech", "tokio", "text and codecs are plain functions"),
     ("hob-speech", "serde_json", "JSON is hob-wire's"),
     ("hob-agents", "hyper", "models and pages are reached through traits"),
+    ("hob-eval", "tokio", "a checker waits for nothing"),
+    ("hob-eval", "fs-err", "items and answers are handed over as text"),
     ("hob-voice", "tokio", "the driver waits; a session is handed what happened and when"),
     ("hob-voice", "serde_json", "JSON is hob-wire's"),
     ("hob-engines", "axum", "a worker speaks frames, not HTTP"),

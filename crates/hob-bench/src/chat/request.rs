@@ -71,14 +71,7 @@ impl RequestTemplate<'_> {
         if self.tools > 0 {
             body["tools"] = (1..=self.tools).map(tool).collect();
         }
-        match self.switch {
-            Some(ThinkingSwitch::ReasoningEffort) => body["reasoning_effort"] = json!("none"),
-            Some(ThinkingSwitch::Think) => body["think"] = json!(false),
-            Some(ThinkingSwitch::EnableThinking) => {
-                body["chat_template_kwargs"] = json!({ "enable_thinking": false });
-            }
-            Some(ThinkingSwitch::NoThink) | None => {}
-        }
+        self.switch.iter().for_each(|switch| switch.set(&mut body));
         body
     }
 }

@@ -32,6 +32,12 @@ pub struct PlanCell {
     pub format: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub task: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u32>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
@@ -42,7 +48,8 @@ impl PlanCell {
         let said =
             [&self.model, &self.quant, &self.backend, &self.shape, &self.format, &self.voice];
         let labels = self.labels.iter().map(|(name, value)| format!("{name} {value}"));
-        let words = said.into_iter().flatten().chain(&self.text).cloned().chain(labels);
+        let words =
+            said.into_iter().flatten().chain(&self.text).chain(&self.task).cloned().chain(labels);
         let users = self.concurrency.map(|users| format!("× {users}"));
         let context = self.context.map(|tokens| format!("{tokens} tokens"));
         let thinking = self.thinking.filter(|thinking| *thinking == PlanThinking::Off);
@@ -50,6 +57,8 @@ impl PlanCell {
         let cache = self.cache.filter(|cache| *cache == PlanCache::Cached);
         let cache = cache.map(|_| "cached".to_owned());
         let first = [self.target.clone(), self.kind.name().to_owned()];
+        let budget = self.budget_tokens.map(|tokens| format!("up to {tokens} tokens"));
+        let context = context.into_iter().chain(budget);
         let all =
             first.into_iter().chain(words).chain(context).chain(users).chain(thinking).chain(cache);
         all.collect::<Vec<_>>().join(" ")
@@ -65,12 +74,13 @@ enum Axis {
     Context,
     Thinking,
     Cache,
+    Budget,
     /// Format and voice.
     Sound,
 }
 
 impl PlanKind {
-    pub const ALL: [PlanKind; 10] = [
+    pub const ALL: [PlanKind; 11] = [
         PlanKind::Llm,
         PlanKind::Sweep,
         PlanKind::MaxContext,
@@ -81,6 +91,7 @@ impl PlanKind {
         PlanKind::Stt,
         PlanKind::Voice,
         PlanKind::Cold,
+        PlanKind::Eval,
     ];
 
     pub fn name(self) -> &'static str {
@@ -95,6 +106,7 @@ impl PlanKind {
             PlanKind::Stt => "stt",
             PlanKind::Voice => "voice",
             PlanKind::Cold => "cold",
+            PlanKind::Eval => "eval",
         }
     }
 
@@ -104,14 +116,15 @@ impl PlanKind {
     }
 
     fn has(self, axis: Axis) -> bool {
-        use PlanKind::{Batch, Concurrency, Llm, Stt, Sweep, Tts, Voice};
+        use PlanKind::{Batch, Concurrency, Eval, Llm, Stt, Sweep, Tts, Voice};
         match axis {
             Axis::Any => true,
-            Axis::Thinking => matches!(self, Llm | Sweep | Concurrency | Batch),
+            Axis::Thinking => matches!(self, Llm | Sweep | Concurrency | Batch | Eval),
             Axis::Shape => matches!(self, Llm | Concurrency | Batch),
             Axis::Concurrency => matches!(self, Llm | Concurrency | Batch | Tts | Stt | Voice),
             Axis::Context => self == Sweep,
             Axis::Cache => self == Llm,
+            Axis::Budget => self == Eval,
             Axis::Sound => self.is_spoken(),
         }
     }
@@ -155,6 +168,9 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
             text: Vec::new(),
             format: None,
             voice: None,
+            task: Vec::new(),
+            items: None,
+            budget_tokens: None,
             labels: BTreeMap::new(),
         })
         .collect();
@@ -191,6 +207,13 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
     for spoken in cells.iter_mut().filter(|cell| cell.kind.is_spoken()) {
         spoken.text.clone_from(&matrix.text);
     }
+    for eval in cells.iter_mut().filter(|cell| cell.kind == PlanKind::Eval) {
+        eval.task.clone_from(&matrix.task);
+        eval.items = matrix.items;
+    }
+    spread(&mut cells, Axis::Budget, &matrix.budget_tokens, |cell, tokens| {
+        cell.budget_tokens = Some(tokens);
+    });
     spread(&mut cells, Axis::Sound, &matrix.format, |cell, format| cell.format = Some(format));
     spread(&mut cells, Axis::Sound, &matrix.voice, |cell, voice| cell.voice = Some(voice));
     cells

@@ -1,11 +1,14 @@
 //! Turns a cell of a plan into an experiment, a command line, and the workload of its record.
 //! Values that a plan does not name have the defaults of the verb.
 
+use std::sync::Arc;
+
 use super::cells::PlanCell;
 use super::file::{PlanCache, PlanKind, PlanThinking};
 use crate::chat::{self, ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
 use crate::cold::{ColdRequest, StartOptions, State, WeightsFile};
 use crate::drive::Arrivals;
+use crate::eval::{EVAL_ITEMS, EVAL_SEED, EvalWorkload, ItemSet, TaskName};
 use crate::experiment::{Axis, Experiment, RunSize, Workload};
 use crate::max_context::{ContextRange, MaxContextOptions, What};
 use crate::record::{RecordKind, RecordedWorkload};
@@ -30,7 +33,7 @@ impl PlanCell {
     pub fn experiment(&self, has_weights: bool) -> Experiment {
         let users = self.users();
         let axis = match self.kind {
-            PlanKind::Llm | PlanKind::Tts | PlanKind::Stt | PlanKind::Voice => {
+            PlanKind::Llm | PlanKind::Tts | PlanKind::Stt | PlanKind::Voice | PlanKind::Eval => {
                 Axis::Load(vec![Arrivals::Closed { users }])
             }
             PlanKind::Stream => Axis::Delivery,
@@ -55,9 +58,21 @@ impl PlanCell {
                 let questions = ClipSource::Spoken(SpokenClips::default());
                 (Workload::Voice(VoiceWorkload::new(questions)), 1)
             }
+            PlanKind::Eval => (Workload::Eval(self.eval()), 1),
             _ => (Workload::Chat(self.chat()), ROUNDS),
         };
         Experiment { workload, axis, run_size: RunSize { rounds, span_s: 0.0 } }
+    }
+
+    /// The items of the named tasks; a plan's file was checked for names that do not exist.
+    fn eval(&self) -> EvalWorkload {
+        let named: Vec<TaskName> =
+            self.task.iter().filter_map(|name| TaskName::parse(name).ok()).collect();
+        let tasks = if named.is_empty() { TaskName::usual() } else { named };
+        let per_task = self.items.map_or(EVAL_ITEMS, |items| items as usize);
+        let items = Arc::new(ItemSet::new(tasks, per_task, EVAL_SEED, Vec::new()));
+        let budgets = vec![self.budget_tokens];
+        EvalWorkload { thinking: self.chat().thinking, budgets, ..EvalWorkload::new(items) }
     }
 
     fn chat(&self) -> ChatWorkload {
@@ -141,6 +156,9 @@ impl PlanCell {
             ("--text", Some(self.text.join(",")).filter(|texts| !texts.is_empty())),
             ("--format", self.format.clone()),
             ("--voice", self.voice.clone()),
+            ("--tasks", Some(self.task.join(",")).filter(|tasks| !tasks.is_empty())),
+            ("--items", self.items.map(|items| items.to_string())),
+            ("--budget-tokens", self.budget_tokens.map(|tokens| tokens.to_string())),
         ];
         let said = rows.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
         let verb = [self.kind.name().to_owned()];

@@ -10,6 +10,7 @@ use serde_saphyr::{budget, options};
 
 use super::cells::{PlanCell, cells};
 use crate::chat::Shape;
+use crate::eval::TaskName;
 use crate::record::{CREATOR, DRIVER, POWER_CAP};
 use crate::speech::Text;
 use crate::timeline::SoundFormat;
@@ -114,6 +115,12 @@ pub struct Matrix {
     pub context: Vec<u32>,
     /// Empty: the server's default
     pub thinking: Vec<PlanThinking>,
+    /// Most tokens of an answer of `eval`, thinking included. Empty: what each item needs
+    pub budget_tokens: Vec<u32>,
+    /// Tasks of `eval`, all in one cell: `FAMILY` or `FAMILY:SIZE`. Empty: those of `hob eval`
+    pub task: Vec<String>,
+    /// Items of each task. Null: 10
+    pub items: Option<u32>,
     /// Empty: cold
     pub cache: Vec<PlanCache>,
     /// Texts for speech, all in one cell, because texts are compared. Empty: those of `hob bench`
@@ -145,6 +152,8 @@ pub enum PlanKind {
     /// The same sentences, spoken to the server in conversations
     Voice,
     Cold,
+    /// Tasks that a program checks
+    Eval,
 }
 
 #[derive(
@@ -354,6 +363,12 @@ impl Matrix {
         }
         if self.context.contains(&0) {
             return Some("a context of 0 tokens is not possible".to_owned());
+        }
+        if let Some(error) = self.task.iter().find_map(|name| TaskName::parse(name).err()) {
+            return Some(error.to_string());
+        }
+        if self.items == Some(0) || self.budget_tokens.contains(&0) {
+            return Some("0 items or a budget of 0 tokens are not possible".to_owned());
         }
         if self.concurrency.contains(&0) {
             return Some("a concurrency of 0 users is not possible".to_owned());

@@ -31,7 +31,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    pub(super) fn io(what: &'static str, file: &str, source: std::io::Error) -> RecordError {
+    pub(crate) fn io(what: &'static str, file: &str, source: std::io::Error) -> RecordError {
         RecordError::Io { what, file: file.to_owned(), source }
     }
 }

@@ -141,7 +141,7 @@ pub fn relative_path(record: &Record) -> PathBuf {
 }
 
 impl RecordKind {
-    pub const ALL: [RecordKind; 10] = [
+    pub const ALL: [RecordKind; 11] = [
         RecordKind::Llm,
         RecordKind::CtxSweep,
         RecordKind::MaxContext,
@@ -152,6 +152,7 @@ impl RecordKind {
         RecordKind::Cold,
         RecordKind::Voice,
         RecordKind::Stt,
+        RecordKind::Eval,
     ];
 
     /// The name in files.
@@ -167,6 +168,7 @@ impl RecordKind {
             RecordKind::Cold => "cold",
             RecordKind::Voice => "voice",
             RecordKind::Stt => "stt",
+            RecordKind::Eval => "eval",
         }
     }
 }
@@ -192,6 +194,18 @@ pub fn slug(text: &str, chars_max: usize) -> String {
     }
     let slug = slug.trim_end_matches(['-', '.']);
     if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
+}
+
+/// Writes a file that belongs to a record, whole or not at all.
+///
+/// # Errors
+/// The file exists already, or writing fails.
+pub(crate) fn store_beside(target: &Path, bytes: &[u8]) -> Result<(), RecordError> {
+    let folder = target.parent().unwrap_or(Path::new(""));
+    let shown = target.display().to_string();
+    fs::create_dir_all(folder)
+        .map_err(|error| RecordError::io("make the folder of", &shown, error))?;
+    write_whole(folder, &target.file_name().unwrap_or_default().to_string_lossy(), bytes)
 }
 
 /// Writes a draft to the disk, then links it to its final name, so that a crash leaves no partial file.

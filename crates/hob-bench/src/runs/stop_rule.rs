@@ -50,6 +50,15 @@ pub enum Step<'a> {
     Restarted {
         start: u32,
     },
+    /// An item of an evaluation is answered and graded.
+    Answered {
+        id: &'a str,
+        verdict: &'static str,
+        total_ms: f64,
+        done: usize,
+        all: usize,
+        left: Duration,
+    },
     /// A part is left out, with the reason.
     LeftOut {
         why: &'a str,

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::comparison::{Rules, rules};
+use super::evals::{EvalSet, ItemData, evals, items};
 use super::runs::Run;
 use super::{Material, Queued};
 use crate::record::{Doubt, RawSample, Record, to_yaml};
@@ -21,6 +22,7 @@ struct Records<'a> {
     runs: &'a [Run<'a>],
     rules: Rules,
     queued: &'a [Queued],
+    evals: Vec<EvalSet>,
     terms: Vec<DefinitionData>,
     symbols: Vec<(&'static str, &'static str)>,
     doubts: Vec<(Doubt, &'static str)>,
@@ -55,6 +57,7 @@ pub(super) fn records_js(material: &Material, runs: &[Run<'_>]) -> String {
         runs,
         rules: rules(material, runs),
         queued: &material.queued,
+        evals: evals(material),
         terms: definitions().map(DefinitionData::of).collect(),
         symbols: SYMBOLS.to_vec(),
         doubts: Doubt::ALL.map(|doubt| (doubt, doubt.meaning())).to_vec(),
@@ -70,6 +73,9 @@ struct RunDetails<'a> {
     /// Null where the samples are not here.
     samples: Option<Vec<SampleData<'a>>>,
     samples_left_out: usize,
+    /// Null where the answers are not here.
+    items: Option<Vec<ItemData<'a>>>,
+    items_left_out: usize,
 }
 
 #[derive(Serialize)]
@@ -104,7 +110,10 @@ impl SampleData<'_> {
 
 pub(super) fn run_js(material: &Material, record: &Record) -> String {
     let samples = material.samples.get(&record.id);
+    let (items, items_left_out) = items(material, record);
     let details = RunDetails {
+        items,
+        items_left_out,
         id: record.id,
         yaml: to_yaml(record).unwrap_or_default(),
         samples_left_out: samples.map_or(0, |all| all.len().saturating_sub(SAMPLES_MAX)),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use super::{Material, Production, Queued};
+use crate::eval::{AnsweredItem, read_answers};
 use crate::import::{PUBLISHED, import};
 use crate::plan::BenchPlan;
 use crate::record::{Record, RecordError, RecordStore, samples_beside};
@@ -43,8 +44,13 @@ impl Material {
         let folder = format!("{}{}", store.folder().display(), std::path::MAIN_SEPARATOR);
         let without_folder = |error: &RecordError| error.to_string().replacen(&folder, "", 1);
         let mut skipped: Vec<String> = found.skipped.iter().map(without_folder).collect();
-        let mut samples = BTreeMap::new();
+        let (mut samples, mut answers) = (BTreeMap::new(), BTreeMap::new());
         for (place, record) in &found.records {
+            match answers_beside(&store.folder().join(place), record) {
+                Ok(Some(found)) => drop(answers.insert(record.id, found)),
+                Ok(None) => {}
+                Err(error) => skipped.push(error.to_string()),
+            }
             match samples_beside(&store.folder().join(place), record) {
                 Ok(Some(found)) => drop(samples.insert(record.id, found)),
                 Ok(None) => {}
@@ -60,12 +66,23 @@ impl Material {
         Ok(Material {
             records,
             samples,
+            answers,
             production: Production::default(),
             queued: Vec::new(),
             skipped,
             built: None,
         })
     }
+}
+
+/// The answers of an evaluation; None if the record has none, or if their file is not there.
+fn answers_beside(file: &Path, record: &Record) -> Result<Option<Vec<AnsweredItem>>, RecordError> {
+    let answers = record.eval.as_ref().and_then(|eval| eval.answers.as_ref());
+    let Some((answers, folder)) = answers.zip(file.parent()) else { return Ok(None) };
+    if !folder.join(&answers.file).exists() {
+        return Ok(None);
+    }
+    read_answers(folder, answers).map(Some)
 }
 
 /// The file is part of the program, and its tests read it.

@@ -39,6 +39,7 @@ pub(super) struct Run<'a> {
     /// Whether the text is one of the three that give a speech engine its tier.
     is_of_tiers: bool,
     has_samples: bool,
+    has_items: bool,
     /// As text: a script's numbers have only 53 bits.
     seed: Option<String>,
     selftest: Option<String>,
@@ -111,6 +112,7 @@ fn run<'a>(record: &'a Record, material: &'a Material, cells: &Cells<'_>) -> Run
         production: material.production.gap(record),
         is_of_tiers: is_of_tiers(record),
         has_samples: material.samples.contains_key(&record.id),
+        has_items: material.answers.contains_key(&record.id),
         seed: harness.map(|harness| harness.seed.to_string()),
         selftest: selftest.map(RecordedClientCheck::summary),
         scaling: record

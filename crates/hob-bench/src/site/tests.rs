@@ -33,6 +33,7 @@ fn figure(record: &mut Record, metric: Metric, p50: f64) {
 fn of(records: Vec<Record>) -> Material {
     Material {
         records,
+        answers: Default::default(),
         samples: BTreeMap::new(),
         production: Production::default(),
         queued: Vec::new(),

@@ -5,6 +5,8 @@ mod cold;
 mod compare;
 mod comparison_table;
 mod concurrency;
+mod eval;
+mod eval_report;
 mod import;
 mod llm;
 mod max_context;
@@ -26,6 +28,8 @@ mod workload;
 use clap::{Args, Parser, Subcommand};
 use hob_bench::plan::PlanKind;
 
+pub(crate) use eval::EvalArgs;
+pub(crate) use eval_report::EvalReport;
 use measuring::MeasuringVerb;
 
 use crate::failure::{CliResult, Exit, Failure};
@@ -60,6 +64,7 @@ pub(crate) enum Verb {
     #[command(alias = "degrade")]
     Concurrency(Box<concurrency::ConcurrencyArgs>),
     Batch(Box<concurrency::BatchArgs>),
+    Eval(Box<EvalArgs>),
     Plan(plan::PlanArgs),
     #[command(alias = "harden")]
     Rerun(rerun::RerunArgs),
@@ -83,12 +88,19 @@ Examples:
   hob bench sweep                      speed as the context grows
   hob bench concurrency --users 2,4    latency per user under concurrent load
   hob bench batch --users 1,4          throughput with several users at the same time
+  hob bench eval                       how good the answers are; the same as hob eval
   hob bench plan nightly.yaml          all measurements of a file; resumes after an interruption
   hob bench import llama-bench.json    store another program's results, as unverified
   hob bench show 6b2d8c11              one run, with its doubts
   hob bench compare 6b2d8c11 0a91f3e7  two runs, figure by figure
   hob bench compare base/ new/ --fail-on-regression   exit code 1 if something became slower
   hob site build --out site            all runs, as a page";
+
+impl BenchArgs {
+    pub(crate) fn eval(args: Box<EvalArgs>) -> BenchArgs {
+        BenchArgs { verb: Verb::Eval(args) }
+    }
+}
 
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let mut verb = args.verb.clone();
@@ -126,6 +138,7 @@ impl Verb {
             Verb::Sweep(args) => &mut **args,
             Verb::Concurrency(args) => &mut **args,
             Verb::Batch(args) => &mut **args,
+            Verb::Eval(args) => &mut **args,
             _ => return None,
         })
     }
@@ -143,6 +156,7 @@ impl Verb {
             Verb::Sweep(_) => PlanKind::Sweep,
             Verb::Concurrency(_) => PlanKind::Concurrency,
             Verb::Batch(_) => PlanKind::Batch,
+            Verb::Eval(_) => PlanKind::Eval,
             _ => return None,
         })
     }
@@ -161,17 +175,20 @@ struct StoredCommand {
 #[derive(Debug, Subcommand)]
 enum StoredVerb {
     Bench(BenchArgs),
+    Eval(Box<EvalArgs>),
 }
 
 impl Verb {
-    /// Parses the `hob bench …` command line of a stored record.
+    /// Parses the `hob bench …` or `hob eval …` command line of a stored record.
     ///
     /// # Errors
     /// It is another command, or one with options of another version.
     fn parse<'a>(words: impl Iterator<Item = &'a String>) -> Result<Verb, String> {
         let command = StoredCommand::try_parse_from(words).map_err(|error| error.to_string())?;
-        let StoredVerb::Bench(args) = command.verb;
-        Ok(args.verb)
+        Ok(match command.verb {
+            StoredVerb::Bench(args) => args.verb,
+            StoredVerb::Eval(args) => Verb::Eval(args),
+        })
     }
 }
 

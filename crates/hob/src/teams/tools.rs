@@ -1,7 +1,7 @@
 //! The tools of this hob: those of `hob-agents`, and those that ask the running server or the machine.
 //! `hob-agents` has no HTTP and does not know machines, so these are here.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,12 +67,7 @@ impl ToolSetup {
             redaction: Redaction::new(known_keys(app)),
         };
         ToolSetup {
-            sandboxes: SandboxPrograms {
-                bwrap: find("bwrap"),
-                restrict: restrict(),
-                containers: find("podman").or_else(|| find("docker")),
-                image: None,
-            },
+            sandboxes: sandbox_programs(&environment.path),
             engines: engines.into_iter().flatten().collect(),
             servers,
             probe_hosts: upstream_hosts(app),
@@ -117,6 +112,17 @@ impl ToolSetup {
     /// The tools of the team's MCP servers, none of which is started yet.
     pub(crate) fn mcp(&self, team: &Team) -> McpTools {
         McpTools::new(team, &self.servers)
+    }
+}
+
+/// The programs of this machine that can make a sandbox. `path` is the list of folders with programs.
+pub(crate) fn sandbox_programs(path: &OsStr) -> SandboxPrograms {
+    let find = |name: &str| programs::find(Path::new(name), path);
+    SandboxPrograms {
+        bwrap: find("bwrap"),
+        restrict: restrict(),
+        containers: find("podman").or_else(|| find("docker")),
+        image: None,
     }
 }
 

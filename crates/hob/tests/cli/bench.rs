@@ -66,12 +66,13 @@ fn a_page_is_built_of_what_can_be_read() {
         .expect("a file");
     let build =
         user.hob(&["site", "build", "--without-published", "--out", "page"]).assert().success();
-    assert_eq!(stdout(&build), "1 run, 13 files: page/index.html\n");
+    assert_eq!(stdout(&build), "1 run, 14 files: page/index.html\n");
     assert!(stderr(&build).contains("later.yaml: written by a later hob"), "{}", stderr(&build));
     assert_eq!(
         names(&user.path("work/page")),
         [
             "compare.html",
+            "eval.html",
             "index.html",
             "machine.html",
             "machines.html",

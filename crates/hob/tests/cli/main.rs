@@ -8,6 +8,7 @@ mod chat_real_model;
 mod client_requests;
 mod config;
 mod endurance;
+mod eval_real_model;
 #[path = "../../../hob-models/tests/sources/executable.rs"]
 mod executable;
 mod fit;

@@ -182,6 +182,7 @@ function runPage() {
     usersSection(run),
     productionSection([run]),
     record.kind === "max_context" ? section("Attempts", attempts(run)) : null,
+    itemsSection(run),
     samplesSection(run),
     repeatSection(run),
     section("What ran where", facts(run)),

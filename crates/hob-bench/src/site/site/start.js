@@ -106,7 +106,7 @@ function startTooltips() {
 }
 
 const PAGES = {
-  index: modelsPage, model: modelPage, speech: speechPage, machines: machinesPage, machine: machinePage,
+  index: modelsPage, model: modelPage, speech: speechPage, eval: evalPage, machines: machinesPage, machine: machinePage,
   compare: comparePage, queued: queuedPage, method: methodPage, run: runPage,
 };
 /** These pages show the run, model or machine that the address names. */

@@ -20,6 +20,7 @@ use tokio::task::spawn_blocking;
 
 use super::RECORDS;
 use super::compare;
+use super::eval_report::EvalReport;
 use super::queue::Turn;
 use super::server::{Purpose, Reached, ServerArgs, ServerPlan, failure};
 use super::tables;
@@ -27,6 +28,7 @@ use crate::app::block_on;
 use crate::build;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
+use crate::judging;
 use crate::printer::Printer;
 use crate::signals::{StopSignals, interrupted};
 
@@ -51,7 +53,7 @@ pub(crate) struct MeasuringArgs {
     timeout_s: u64,
     /// The seed of the prompts, to repeat them; otherwise they are new each time, so that no cache has them
     #[arg(long)]
-    seed: Option<u64>,
+    pub(super) seed: Option<u64>,
     /// Where records are kept
     #[arg(long, value_name = "FOLDER", default_value = RECORDS)]
     pub(crate) out: PathBuf,
@@ -130,6 +132,10 @@ pub(crate) fn run(
             below.push(compare::in_turns(&store, &base, &new)?);
         }
     }
+    if kind == RecordKind::Eval && !args.json && !done.records.is_empty() {
+        let store = RecordStore::new(&args.out);
+        below.push(EvalReport::of(&store, &done.records)?.sentences());
+    }
     done.show(args.json, printer, |records| match below.is_empty() {
         true => tables::shown(kind, records),
         false => format!("{}\n\n{}", tables::shown(kind, records), below.join("\n")),
@@ -183,6 +189,9 @@ fn measured(
         if let Workload::Transcription(workload) = &mut experiment.workload {
             workload.other = other.map(reach).transpose()?.map(Box::new);
         }
+        if let Workload::Eval(workload) = &mut experiment.workload {
+            judging::prepare(workload, &args.out)?;
+        }
         let mut bench = Workbench {
             target,
             started,
@@ -218,7 +227,7 @@ fn measured(
 
 pub(super) fn purpose(experiment: &Experiment) -> Purpose {
     match &experiment.workload {
-        Workload::Chat(_) | Workload::Voice(_) => Purpose::Chat,
+        Workload::Chat(_) | Workload::Voice(_) | Workload::Eval(_) => Purpose::Chat,
         Workload::Speech(_) => Purpose::Speech,
         Workload::Transcription(_) => Purpose::Transcription,
     }
@@ -415,6 +424,10 @@ pub(crate) fn progress(name: &str, step: Step<'_>, stop_rule: StopRule) -> Strin
                 "{name}: {ctx} {came_to} in {s:.0} s; {lo} works, {hi} does not, about {left} left"
             )
         }
+        Step::Answered { id, verdict, total_ms, done, all, left } => {
+            let (s, left) = (total_ms / 1e3, duration(left));
+            format!("{name}: {done} of {all}, {id}: {verdict} after {s:.1} s, about {left} left")
+        }
         Step::Ran { run, half_width_pct, left } => {
             let wide = half_width_pct.map_or(String::new(), |pct| format!(", ±{pct:.1} %"));
             let left = left.map_or(0, |left| left.as_secs());
@@ -424,6 +437,15 @@ pub(crate) fn progress(name: &str, step: Step<'_>, stop_rule: StopRule) -> Strin
                 stop_rule.runs_min, stop_rule.runs_max
             )
         }
+    }
+}
+
+/// A duration in the unit that reads best.
+pub(super) fn duration(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
     }
 }
 

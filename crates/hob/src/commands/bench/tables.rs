@@ -1,6 +1,7 @@
 //! Records of each kind as a table on stdout: the columns of a kind, and the sentences below the table.
 //! Columns are data, so that kinds share them.
 
+mod eval;
 mod speech;
 mod transcription;
 mod voice;
@@ -42,6 +43,7 @@ pub(super) fn shown(kind: RecordKind, records: &[Record]) -> String {
         RecordKind::Stream => speech::stream(records),
         RecordKind::Stt => transcription::stt(records),
         RecordKind::Voice => voice::voice(records),
+        RecordKind::Eval => eval::eval(records),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hob_bench::drive::Patience;
+use hob_bench::experiment::Workload;
 use hob_bench::plan::{
     BenchPlan, CellKey, OnFail, PlanApi, PlanCell, PlanFacts, PlanTarget, cells,
 };
@@ -14,10 +15,11 @@ use hob_bench::record::{Record, RecordStore};
 use hob_bench::runs::{BenchError, RecordContext, StopRule};
 use hob_bench::workbench::Workbench;
 
-use super::super::measuring::{context, keep, progress, purpose};
+use super::super::measuring::{context, duration, keep, progress, purpose};
 use super::super::server::{ApiName, READY, READY_S, Reached, ServerArgs, failure};
 use crate::failure::CliResult;
 use crate::globals::Globals;
+use crate::judging;
 use crate::printer::Printer;
 use crate::settings::ModelChoice;
 
@@ -107,12 +109,7 @@ impl<'a> Walk<'a> {
     fn left(&self, cells: usize) -> Option<String> {
         let count = u32::try_from(self.spent.len()).ok().filter(|count| *count > 0)?;
         let mean = self.spent.iter().sum::<Duration>() / count;
-        let seconds = (mean * u32::try_from(cells).ok().filter(|cells| *cells > 0)?).as_secs();
-        Some(match seconds {
-            0..120 => format!("{seconds} s"),
-            120..7200 => format!("{} min", seconds / 60),
-            _ => format!("{} h", seconds / 3600),
-        })
+        Some(duration(mean * u32::try_from(cells).ok().filter(|cells| *cells > 0)?))
     }
 
     /// Whether it has a valid record then.
@@ -187,7 +184,11 @@ impl<'a> Walk<'a> {
             },
         };
         let has_weights = bench.started.as_ref().is_some_and(|started| started.weights.is_some());
-        let measured = cell.experiment(has_weights).measure(&mut bench);
+        let mut experiment = cell.experiment(has_weights);
+        if let Workload::Eval(workload) = &mut experiment.workload {
+            judging::prepare(workload, out)?;
+        }
+        let measured = experiment.measure(&mut bench);
         let started = bench.started.take();
         self.reached = Some((words_of(&server, cell), Reached { target, started, facts }));
         if let Err(error) = measured {

@@ -1,0 +1,245 @@
+//! Measures how good and how fast the answers of a chat model are, on items that a program checks.
+//! All arms answer the same items in turns, so that other load on the machine affects them alike.
+
+mod answer_file;
+mod ask;
+mod comparison;
+mod item_set;
+mod request;
+mod section;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hob_eval::RunCode;
+use jiff::Timestamp;
+
+pub use answer_file::{AnsweredItem, GradedBy, HandGrade, read_answers};
+pub use comparison::comparison;
+pub use item_set::{ItemSet, TaskError, TaskName};
+pub use section::{outcomes, regraded};
+
+use answer_file::AnswerFile;
+use ask::Examiner;
+
+use crate::chat::{ChatSession, ChatWorkload, Prompts, SHAPES, ThinkingChoice, ThinkingMode};
+use crate::client_check::{CheckLoad, check_client};
+use crate::record::{Reasoning, Record};
+use crate::runs::{BenchError, Step};
+use crate::session::RunSize;
+use crate::workbench::Workbench;
+
+/// The seed of the items where none is given: the same items each time, so that runs can be compared.
+pub const EVAL_SEED: u64 = 1;
+/// Items of each task where nothing else is said.
+pub const EVAL_ITEMS: usize = 10;
+/// Tokens for thinking, on top of what an item needs, where no budget is given.
+pub const THINKING_TOKENS: u32 = 8_192;
+/// A server that fails an item this many times in a row has failed.
+const ATTEMPTS_MAX: usize = 3;
+const PAUSE: Duration = Duration::from_secs(1);
+/// Assumed characters of a token, to request enough context from servers that need it with each request.
+const CHARS_PER_TOKEN: usize = 3;
+
+/// Items, and how they are put to the model.
+#[derive(Clone, Debug)]
+pub struct EvalWorkload {
+    pub items: Arc<ItemSet>,
+    pub thinking: ThinkingChoice,
+    /// Most tokens of an answer, thinking included. None: what the item needs, and room for thinking.
+    pub budgets: Vec<Option<u32>>,
+    pub temperature: f64,
+    pub form: PromptForm,
+    /// Whether items with a JSON schema are sent with it.
+    pub enforces_schemas: bool,
+    /// The folder of the records. Answers are kept here from the first one on, so that a run can be resumed.
+    pub folder: PathBuf,
+    /// Grades that a person corrected; they replace the checker's for the same answer.
+    pub hand_grades: Vec<HandGrade>,
+    /// Runs the code of answers; without it, items with code cannot be used.
+    pub sandbox: Option<Arc<dyn RunCode>>,
+}
+
+/// How an item is put to the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptForm {
+    Chat,
+    /// As a text that the model goes on with, for base models without a chat template.
+    Completion,
+}
+
+/// One configuration that answers all items.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct EvalArm {
+    pub(crate) thinking: ThinkingMode,
+    pub(crate) budget: Option<u32>,
+}
+
+impl EvalArm {
+    fn name(self) -> String {
+        let thinking = match self.thinking {
+            ThinkingMode::AsIs { thinks: false } => "",
+            ThinkingMode::AsIs { thinks: true } => "thinking",
+            ThinkingMode::Off(_) => "no thinking",
+            ThinkingMode::CannotDisable => "thinking that cannot be turned off",
+        };
+        let budget = self.budget.map_or(String::new(), |tokens| format!("{tokens} tokens"));
+        let words = [thinking.to_owned(), budget];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn thinks(self) -> bool {
+        matches!(self.thinking, ThinkingMode::AsIs { thinks: true } | ThinkingMode::CannotDisable)
+    }
+
+    /// Most tokens of an answer to an item that needs `said` visible ones.
+    fn tokens_max(self, said: u32) -> u32 {
+        let room = if self.thinks() { THINKING_TOKENS } else { 0 };
+        self.budget.unwrap_or(said.saturating_add(room))
+    }
+}
+
+impl EvalWorkload {
+    /// These items with the model's own thinking and no budget, at temperature 0.
+    pub fn new(items: Arc<ItemSet>) -> EvalWorkload {
+        EvalWorkload {
+            items,
+            thinking: ThinkingChoice::Auto,
+            budgets: vec![None],
+            temperature: 0.0,
+            form: PromptForm::Chat,
+            enforces_schemas: false,
+            folder: PathBuf::new(),
+            hand_grades: Vec::new(),
+            sandbox: None,
+        }
+    }
+
+    /// Asks all items in each arm, and stores one record for each arm. After a stop no record is stored; the answers are
+    /// kept, and the same command goes on with them.
+    ///
+    /// # Errors
+    /// The server fails, or an answer or record cannot be stored.
+    pub(crate) fn measure(&self, bench: &mut Workbench<'_>) -> Result<Vec<Record>, BenchError> {
+        let modes = self.thinking_modes(bench)?;
+        let arms = modes.iter().flat_map(|thinking| {
+            self.budgets.iter().map(|budget| EvalArm { thinking: *thinking, budget: *budget })
+        });
+        let mut arms: Vec<(EvalArm, AnswerFile)> = arms
+            .map(|arm| Ok((arm, AnswerFile::open(self, bench, arm)?)))
+            .collect::<Result<_, BenchError>>()?;
+        let started = Timestamp::now();
+        if !self.ask_all(bench, &mut arms)? {
+            return Ok(Vec::new());
+        }
+        let pace = arms.first().and_then(|(_, file)| section::pace(file.answered()));
+        let pace = pace.unwrap_or_else(|| CheckLoad::with_medians(1, 100.0, 50.0));
+        let client_check = check_client(pace, bench.stop).ok();
+        let mut records = Vec::new();
+        for (arm, file) in arms {
+            let measured =
+                section::Measured { workload: self, arm, started, client_check: &client_check };
+            records.extend(measured.store(bench, file)?);
+        }
+        Ok(records)
+    }
+
+    /// A base model does not think, and takes no chat request that could show it.
+    fn thinking_modes(&self, bench: &Workbench<'_>) -> Result<Vec<ThinkingMode>, BenchError> {
+        if self.form == PromptForm::Completion {
+            return Ok(vec![ThinkingMode::AsIs { thinks: false }]);
+        }
+        let (shapes, thinking, prompts) = (vec![SHAPES[4]], self.thinking, Prompts::Cold);
+        let chat = ChatWorkload { shapes, thinking, prompts };
+        let size = RunSize { rounds: 1, span_s: 0.0 };
+        Ok(ChatSession::prepare(bench.asker(), &chat, size)?.thinking_modes())
+    }
+
+    /// Whether all items were answered; otherwise the user stopped.
+    fn ask_all(
+        &self,
+        bench: &mut Workbench<'_>,
+        arms: &mut [(EvalArm, AnswerFile)],
+    ) -> Result<bool, BenchError> {
+        let examiner = Examiner::new(self, bench);
+        let (count, width) = (self.items.len(), arms.len());
+        let kept: usize = arms.iter().map(|(_, file)| file.answered().len()).sum();
+        if kept > 0 {
+            let why = format!("goes on after {kept} of {} answers", count * width);
+            (bench.tell)("eval", Step::LeftOut { why: &why });
+        }
+        let (began, mut asked) = (Instant::now(), 0_u32);
+        for number in 0..count {
+            let item = self.items.item(number);
+            for turn in 0..width {
+                // Each arm is the first one to answer equally often.
+                let (arm, file) = &mut arms[(turn + number) % width];
+                if file.has(&item.id) {
+                    continue;
+                }
+                let Some(answered) = answer(&examiner, &item, *arm, bench)? else {
+                    return Ok(false);
+                };
+                asked += 1;
+                let done: usize = number * width + turn + 1;
+                let left = began.elapsed() / asked
+                    * u32::try_from(count * width - done).unwrap_or(u32::MAX);
+                let (id, verdict, total_ms) =
+                    (&answered.id, answered.verdict.name(), answered.total_ms);
+                let step = Step::Answered { id, verdict, total_ms, done, all: count * width, left };
+                (bench.tell)(&arm.name(), step);
+                file.add(answered)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Limits the workload to the arm of one record.
+    pub(crate) fn narrow_to(&mut self, record: &Record) {
+        self.budgets = vec![record.eval.as_ref().and_then(|eval| eval.budget_tokens)];
+        self.thinking = match record.workload.reasoning {
+            Some(Reasoning::Disabled | Reasoning::CannotDisable) => ThinkingChoice::Off,
+            Some(Reasoning::Enabled) | None => ThinkingChoice::On,
+        };
+    }
+
+    /// A context that is enough for each item, for servers that need one with each request.
+    fn context_tokens(&self) -> u32 {
+        let needs = |number: usize| {
+            let item = self.items.item(number);
+            let chars = item.prompt.len() + item.system.as_ref().map_or(0, String::len);
+            let prompt = u32::try_from(chars / CHARS_PER_TOKEN).unwrap_or(u32::MAX);
+            let most = self
+                .budgets
+                .iter()
+                .map(|budget| budget.unwrap_or(item.max_tokens.saturating_add(THINKING_TOKENS)));
+            crate::chat::context_needed(prompt, most.max().unwrap_or(item.max_tokens))
+        };
+        (0..self.items.len()).map(needs).max().unwrap_or_default()
+    }
+}
+
+/// The answer to one item; None if the user stopped. A server that fails may be starting again, so it is asked again.
+fn answer(
+    examiner: &Examiner<'_, '_>,
+    item: &hob_eval::Item,
+    arm: EvalArm,
+    bench: &Workbench<'_>,
+) -> Result<Option<AnsweredItem>, BenchError> {
+    let mut attempts = 0;
+    loop {
+        match examiner.ask(item, arm) {
+            Ok(answered) => return Ok(Some(answered)),
+            Err(_) if bench.is_stopped() => return Ok(None),
+            Err(error @ BenchError::ToolsNeedChat { .. }) => return Err(error),
+            Err(error) => {
+                attempts += 1;
+                if attempts == ATTEMPTS_MAX {
+                    return Err(error);
+                }
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+}

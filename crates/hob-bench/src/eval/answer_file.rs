@@ -1,0 +1,222 @@
+//! The answers of one arm: a file with one line of JSON for each item, written while the evaluation runs.
+//! A run that was cut off reads it and goes on. At the end the file moves to the record.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use fs_err as fs;
+use hob_eval::{Answer, Verdict};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{EvalArm, EvalWorkload};
+use crate::record::{RecordError, SampleFile, sha256_hex};
+use crate::terms::Metric;
+use crate::workbench::Workbench;
+
+/// The folder of unfinished answers, in the folder of the records.
+const FOLDER: &str = ".eval";
+/// Maximum bytes of a file of answers.
+const BYTES_MAX: u64 = 2 << 30;
+
+/// One item with its answer, verdict and times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AnsweredItem {
+    pub id: String,
+    pub family: String,
+    pub size: String,
+    pub started: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    pub prompt: String,
+    /// The visible answer.
+    pub answer: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub thought: String,
+    pub score: f64,
+    pub verdict: Verdict,
+    pub why: String,
+    pub graded_by: GradedBy,
+    /// Whether the visible text contains a thought.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaked_thought: bool,
+    /// Why the answer ended, in the server's word.
+    pub finish: Option<String>,
+    /// From the request's last byte to the answer's last byte.
+    pub total_ms: f64,
+    pub said_words: u32,
+    /// Identifies the answer for grades that a person corrected.
+    pub answer_sha256: String,
+    pub figures: BTreeMap<Metric, f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GradedBy {
+    Program,
+    /// A person corrected the grade.
+    Hand,
+}
+
+/// A grade that a person gave to one answer of one item. It holds wherever the item gets the same answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandGrade {
+    pub item: String,
+    pub answer_sha256: String,
+    pub verdict: Verdict,
+    /// 0 to 1.
+    pub score: f64,
+    pub why: String,
+}
+
+/// The answer's text and calls, as a hash.
+pub(super) fn answer_sha256(answer: &Answer) -> String {
+    let calls = answer.tool_calls.iter().map(|call| format!("\0{}\0{}", call.name, call.arguments));
+    sha256_hex([answer.content.clone()].into_iter().chain(calls).collect::<String>().as_bytes())
+}
+
+impl AnsweredItem {
+    /// With the grade that a person gave to this answer, if there is one. The last one counts.
+    pub fn with_hand_grades(self, grades: &[HandGrade]) -> AnsweredItem {
+        let is_of_this =
+            |grade: &&HandGrade| grade.item == self.id && grade.answer_sha256 == self.answer_sha256;
+        match grades.iter().rev().find(is_of_this).cloned() {
+            Some(HandGrade { verdict, score, why, .. }) => {
+                AnsweredItem { verdict, score, why, graded_by: GradedBy::Hand, ..self }
+            }
+            None => self,
+        }
+    }
+
+    /// What the statistics need; texts are dropped, so that memory does not grow with long answers.
+    fn without_texts(&self) -> AnsweredItem {
+        let (prompt, answer, thought) = (String::new(), String::new(), String::new());
+        let (system, tool_calls, why) = (None, Vec::new(), String::new());
+        AnsweredItem { system, prompt, answer, tool_calls, thought, why, ..self.clone() }
+    }
+}
+
+/// The file of one arm.
+#[derive(Debug)]
+pub(super) struct AnswerFile {
+    path: PathBuf,
+    file: fs::File,
+    ids: BTreeSet<String>,
+    answered: Vec<AnsweredItem>,
+}
+
+impl AnswerFile {
+    /// Opens the file of an earlier run with the same server, model, items and settings, or a new one.
+    pub(super) fn open(
+        workload: &EvalWorkload,
+        bench: &Workbench<'_>,
+        arm: EvalArm,
+    ) -> Result<AnswerFile, RecordError> {
+        let target = &bench.target;
+        let said = format!(
+            "{} {} {:?} {} {} {} {} {arm:?}",
+            target.endpoint.authority(),
+            target.model,
+            bench.context.model.sha256,
+            workload.items.sha256(),
+            bench.context.seed,
+            workload.temperature,
+            workload.enforces_schemas,
+        );
+        let said = format!("{said} {:?}", workload.form);
+        let folder = workload.folder.join(FOLDER);
+        let path = folder.join(format!("{}.jsonl", &sha256_hex(said.as_bytes())[..16]));
+        let shown = path.display().to_string();
+        let failed = |error| RecordError::io("write", &shown, error);
+        fs::create_dir_all(&folder).map_err(failed)?;
+        let options = fs::OpenOptions::new().read(true).append(true).create(true).clone();
+        let mut file = options.open(&path).map_err(failed)?;
+        let mut text = String::new();
+        // A line that was cut off, also inside a character, is dropped: its item is asked again.
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        text.push_str(&String::from_utf8_lossy(&bytes));
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if whole < bytes.len() {
+            file.set_len(whole as u64).map_err(failed)?;
+            file.seek(SeekFrom::End(0)).map_err(failed)?;
+        }
+        let answered: Vec<AnsweredItem> = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<AnsweredItem>(line).ok())
+            .map(|answered| answered.with_hand_grades(&workload.hand_grades).without_texts())
+            .collect();
+        let ids = answered.iter().map(|answered| answered.id.clone()).collect();
+        Ok(AnswerFile { path, file, ids, answered })
+    }
+
+    fn failed(&self, what: &'static str, error: std::io::Error) -> RecordError {
+        RecordError::io(what, &self.path.display().to_string(), error)
+    }
+
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
+    pub(super) fn answered(&self) -> &[AnsweredItem] {
+        &self.answered
+    }
+
+    /// Appends an answer. It is on the disk when this returns.
+    pub(super) fn add(&mut self, answered: AnsweredItem) -> Result<(), RecordError> {
+        let line = serde_json::to_string(&answered);
+        let line = line.map_err(|error| self.failed("write", error.into()))?;
+        let written = self.file.write_all(format!("{line}\n").as_bytes());
+        let kept = written.and_then(|()| self.file.sync_data());
+        kept.map_err(|error| self.failed("write", error))?;
+        self.ids.insert(answered.id.clone());
+        self.answered.push(answered.without_texts());
+        Ok(())
+    }
+
+    /// The whole file, packed, with its entry for the record. The unpacked file is removed with [`AnswerFile::remove`]
+    /// once the record is stored.
+    pub(super) fn packed(&self, name: &str) -> Result<(Vec<u8>, SampleFile), RecordError> {
+        let failed = |error| self.failed("read", error);
+        let text = fs::read(&self.path).map_err(failed)?;
+        pack(name, &text, self.answered.len() as u64).map_err(failed)
+    }
+
+    pub(super) fn remove(self) -> Result<(), RecordError> {
+        fs::remove_file(&self.path).map_err(|error| self.failed("remove", error))
+    }
+}
+
+pub(super) fn pack(name: &str, text: &[u8], n: u64) -> std::io::Result<(Vec<u8>, SampleFile)> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packer.write_all(text)?;
+    let bytes = packer.finish()?;
+    let sha256 = sha256_hex(&bytes);
+    Ok((bytes, SampleFile { file: name.to_owned(), sha256, n }))
+}
+
+/// Reads the answers of a stored record. `folder` is the folder of the record's own file.
+///
+/// # Errors
+/// The file cannot be read, its hash is another one, or a line is not an answer.
+pub fn read_answers(folder: &Path, file: &SampleFile) -> Result<Vec<AnsweredItem>, RecordError> {
+    let path = folder.join(&file.file);
+    let shown = path.display().to_string();
+    let bytes = fs::read(&path).map_err(|error| RecordError::io("read", &shown, error))?;
+    let damaged = |line, reason: String| RecordError::Damaged { file: shown.clone(), line, reason };
+    if sha256_hex(&bytes) != file.sha256 {
+        return Err(damaged(1, "its hash is not the one that the record names".to_owned()));
+    }
+    let mut text = String::new();
+    let read = GzDecoder::new(&bytes[..]).take(BYTES_MAX).read_to_string(&mut text);
+    read.map_err(|error| damaged(1, error.to_string()))?;
+    let line = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| damaged(number + 1, error.to_string()))
+    };
+    text.lines().enumerate().map(line).collect()
+}

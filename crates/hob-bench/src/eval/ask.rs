@@ -1,0 +1,190 @@
+//! Asks one item and grades its answer. The clock is that of every other benchmark: the socket's time stamps.
+//! Reading and grading happen after the answer has ended.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use hob_core::ChatEvent;
+use hob_core::chat::FinishReason;
+use hob_eval::{Answer, AnswerEnd, CalledTool, Grade, Item, Verdict};
+use hob_wire::{OllamaReader, OpenAiReader, PieceKind, Pieces, UpstreamReader};
+use jiff::Timestamp;
+
+use super::answer_file::{AnsweredItem, GradedBy, answer_sha256};
+use super::request::ItemRequest;
+use super::{EvalArm, EvalWorkload, PromptForm};
+use crate::drive::{Arrivals, Exchange};
+use crate::http_response::HttpResponse;
+use crate::runs::BenchError;
+use crate::target::Target;
+use crate::timeline::{Protocol, RequestFault, figures, timeline};
+use crate::workbench::{Asker, Workbench};
+
+const ANSWER_BYTES_PER_TOKEN: usize = 320;
+/// Room for an answer that is allocated before the request; a longer one takes more.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// The largest event of an answer.
+const PIECE_BYTES_MAX: usize = 16 << 20;
+/// Longer answers are kept without their middle.
+const KEPT_CHARS_MAX: usize = 64 << 10;
+
+/// A client that asks items and grades the answers.
+#[derive(Debug)]
+pub(super) struct Examiner<'w, 'b> {
+    asker: Asker<'b>,
+    workload: &'w EvalWorkload,
+    context_tokens: u32,
+}
+
+impl<'w, 'b> Examiner<'w, 'b> {
+    pub(super) fn new(workload: &'w EvalWorkload, bench: &Workbench<'b>) -> Examiner<'w, 'b> {
+        Examiner { asker: bench.asker(), workload, context_tokens: workload.context_tokens() }
+    }
+
+    /// # Errors
+    /// The server fails. An answer without text, and a refusal of this one request, are results.
+    pub(super) fn ask(&self, item: &Item, arm: EvalArm) -> Result<AnsweredItem, BenchError> {
+        let target = &self.asker.target;
+        let request = ItemRequest {
+            target,
+            temperature: self.workload.temperature,
+            seed: self.asker.seed,
+            form: self.workload.form,
+            enforces_schemas: self.workload.enforces_schemas,
+            context_tokens: self.context_tokens,
+        };
+        let tokens = arm.tokens_max(item.max_tokens);
+        if self.workload.form == PromptForm::Completion && !item.tools.is_empty() {
+            return Err(BenchError::ToolsNeedChat { item: item.id.clone() });
+        }
+        let room = (tokens as usize * ANSWER_BYTES_PER_TOKEN).min(ANSWER_BYTES_MAX);
+        let job = request.bytes(item, arm);
+        let driven = self.asker.drive(vec![job], Arrivals::Closed { users: 1 }, room)?;
+        let exchange = driven.exchanges.into_iter().next();
+        let exchange = exchange.ok_or(BenchError::Fault(RequestFault::Stopped))?;
+        let timeline = timeline(&exchange, target.api.protocol());
+        let fault = timeline.fault.clone();
+        let refusal = match fault {
+            None | Some(RequestFault::Empty) => None,
+            // The server lives and does not take this request, such as a prompt beyond its context.
+            Some(RequestFault::Refused { status: 400 | 413 | 422, message }) => Some(message),
+            Some(fault) => return Err(BenchError::Fault(fault)),
+        };
+        let read = ReadAnswer::of(&exchange, target);
+        let grade = match &refusal {
+            Some(message) => Grade {
+                score: 0.0,
+                verdict: Verdict::NoAnswer,
+                why: format!("the server refused the request: {message}"),
+            },
+            None => self.grade(item, &read.answer),
+        };
+        let figures = figures(&timeline, Some(tokens)).map(|figures| figures.by_name());
+        let answered = AnsweredItem {
+            id: item.id.clone(),
+            family: item.family.clone(),
+            size: item.size.clone(),
+            started: Timestamp::now(),
+            prompt: request.prompt(item),
+            system: item.system.clone(),
+            finish: timeline.finish.clone(),
+            figures: figures.unwrap_or_default(),
+            total_ms: total(&exchange).as_secs_f64() * 1e3,
+            leaked_thought: hob_eval::leaked_thought(&read.answer.content).is_some(),
+            said_words: u32::try_from(read.answer.content.split_whitespace().count())
+                .unwrap_or(u32::MAX),
+            answer_sha256: answer_sha256(&read.answer),
+            tool_calls: read.answer.tool_calls.iter().map(CalledTool::to_string).collect(),
+            answer: shortened(read.answer.content),
+            thought: shortened(read.thought),
+            score: grade.score,
+            verdict: grade.verdict,
+            why: grade.why,
+            graded_by: GradedBy::Program,
+        };
+        Ok(answered.with_hand_grades(&self.workload.hand_grades))
+    }
+
+    fn grade(&self, item: &Item, answer: &Answer) -> Grade {
+        hob_eval::grade(item, answer, self.workload.sandbox.as_deref())
+    }
+}
+
+/// From the request's last byte to the answer's last byte.
+fn total(exchange: &Exchange) -> Duration {
+    let last = exchange.recording.pieces().map(|(at, _)| at).last();
+    last.map_or(Duration::ZERO, |at| at.saturating_sub(exchange.sent))
+}
+
+/// Long answers lose their middle: what is asked for stands at an end.
+fn shortened(text: String) -> String {
+    if text.len() <= KEPT_CHARS_MAX {
+        return text;
+    }
+    let (mut head, mut tail) = (KEPT_CHARS_MAX / 2, text.len() - KEPT_CHARS_MAX / 2);
+    while !text.is_char_boundary(head) {
+        head -= 1;
+    }
+    while !text.is_char_boundary(tail) {
+        tail += 1;
+    }
+    format!("{}\n[… {} bytes …]\n{}", &text[..head], tail - head, &text[tail..])
+}
+
+/// The texts of an answer.
+#[derive(Debug, Default)]
+struct ReadAnswer {
+    answer: Answer,
+    thought: String,
+}
+
+impl ReadAnswer {
+    fn of(exchange: &Exchange, target: &Target) -> ReadAnswer {
+        let protocol = target.api.protocol();
+        let (kind, mut reader): (PieceKind, Box<dyn UpstreamReader>) = match protocol {
+            Protocol::OpenAi => (PieceKind::Event, Box::new(OpenAiReader::default())),
+            Protocol::Ollama => (PieceKind::Line, Box::new(OllamaReader::default())),
+        };
+        let (mut response, mut unread) = (HttpResponse::expected(), BytesMut::new());
+        unread.extend_from_slice(&exchange.recording.bytes);
+        let mut body = Vec::new();
+        // The timeline has said already whether the answer is whole.
+        let _is_whole = response.push(&mut unread, |bytes| body.extend_from_slice(bytes));
+        let mut pieces = Pieces::new(kind, PIECE_BYTES_MAX);
+        let _is_short = pieces.push(&body);
+        let (mut events, mut read_any) = (Vec::new(), false);
+        while let Some(piece) = pieces.next_piece().or_else(|| pieces.rest()) {
+            read_any |= reader.read(&piece, &mut events).is_ok();
+        }
+        if !read_any && body.trim_ascii_start().starts_with(b"{") {
+            let _misread = reader.read(&String::from_utf8_lossy(&body), &mut events);
+        }
+        let _is_cut = reader.end(&mut events);
+        let mut read = ReadAnswer::default();
+        events.into_iter().for_each(|event| read.add(event));
+        read
+    }
+
+    fn add(&mut self, event: ChatEvent) {
+        match event {
+            ChatEvent::Reasoning(text) => self.thought.push_str(&text),
+            ChatEvent::Text(text) => self.answer.content.push_str(&text),
+            ChatEvent::ToolCall { name, .. } => {
+                self.answer.tool_calls.push(CalledTool { name, arguments: String::new() });
+            }
+            ChatEvent::ToolArguments { index, piece } => {
+                if let Some(call) = self.answer.tool_calls.get_mut(index as usize) {
+                    call.arguments.push_str(&piece);
+                }
+            }
+            ChatEvent::Done(completion) => {
+                self.answer.end = match completion.finish {
+                    FinishReason::Length => AnswerEnd::Length,
+                    FinishReason::ContentFilter => AnswerEnd::ContentFilter,
+                    _ => AnswerEnd::Stop,
+                };
+            }
+            ChatEvent::Logprobs(_) | ChatEvent::Status { .. } => {}
+        }
+    }
+}

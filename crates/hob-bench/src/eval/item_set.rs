@@ -1,0 +1,136 @@
+//! The items of an evaluation: tasks that are generated from a seed, and files of the user's.
+//! Generated items are made when they are asked for, so that a set of any length takes little memory.
+
+use std::fmt;
+
+use hob_eval::{Item, TaskFamily};
+
+use crate::record::sha256_hex;
+
+/// A task that hob ships: a family, and a size of its items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskName {
+    pub family: TaskFamily,
+    pub size: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TaskError {
+    #[error("'{name}' is not a task (expected one of {})", known.join(", "))]
+    TaskFamily { name: String, known: Vec<&'static str> },
+    #[error("'{size}' is not a size of {family} (such as {})", sizes.join(", "))]
+    Size { family: &'static str, size: String, sizes: Vec<&'static str> },
+}
+
+/// The tasks of an evaluation where none is named: all that need no sandbox, in their usual sizes.
+const USUAL: [TaskFamily; 8] = [
+    TaskFamily::LogicGrid,
+    TaskFamily::Arithmetic,
+    TaskFamily::Units,
+    TaskFamily::Extraction,
+    TaskFamily::Instructions,
+    TaskFamily::ToolUse,
+    TaskFamily::Needle,
+    TaskFamily::Absent,
+];
+
+impl TaskName {
+    pub fn usual() -> Vec<TaskName> {
+        let task = |family: TaskFamily| TaskName { family, size: family.usual_size().to_owned() };
+        USUAL.map(task).to_vec()
+    }
+
+    /// Reads `FAMILY:SIZE`; a family alone has its usual size.
+    ///
+    /// # Errors
+    /// There is no such family or size; the error names those that there are.
+    pub fn parse(text: &str) -> Result<TaskName, TaskError> {
+        let (name, size) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
+        let family = TaskFamily::by_name(name).ok_or_else(|| TaskError::TaskFamily {
+            name: name.to_owned(),
+            known: TaskFamily::ALL.map(TaskFamily::name).to_vec(),
+        })?;
+        let size = if size.is_empty() { family.usual_size() } else { size };
+        match family.item(0, size, 0) {
+            Some(_) => Ok(TaskName { family, size: size.to_owned() }),
+            None => Err(TaskError::Size {
+                family: family.name(),
+                size: size.to_owned(),
+                sizes: family.sizes().to_vec(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for TaskName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.family.name(), self.size)
+    }
+}
+
+/// All items, in the order in which they are asked.
+#[derive(Clone, Debug)]
+pub struct ItemSet {
+    tasks: Vec<TaskName>,
+    per_task: usize,
+    seed: u64,
+    own: Vec<Item>,
+    sha256: String,
+}
+
+impl ItemSet {
+    /// `per_task` items of each task, tasks in turns, and then the items of the user's files.
+    pub fn new(tasks: Vec<TaskName>, per_task: usize, seed: u64, own: Vec<Item>) -> ItemSet {
+        let mut set = ItemSet { tasks, per_task, seed, own, sha256: String::new() };
+        let item = |number| {
+            let Item { id, prompt, checker, .. } = set.item(number);
+            // Serialising a checker cannot fail: its maps have text as keys.
+            sha256_hex(
+                format!("{id}\0{prompt}\0{}", serde_json::to_string(&checker).unwrap_or_default())
+                    .as_bytes(),
+            )
+        };
+        let hashes: String = (0..set.len()).map(item).collect();
+        set.sha256 = sha256_hex(hashes.as_bytes());
+        set
+    }
+
+    pub fn len(&self) -> usize {
+        self.tasks.len() * self.per_task + self.own.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The item with this number, which must be below [`ItemSet::len`].
+    pub fn item(&self, number: usize) -> Item {
+        let generated = self.tasks.len() * self.per_task;
+        if number >= generated {
+            return self.own[number - generated].clone();
+        }
+        let TaskName { family, size } = &self.tasks[number % self.tasks.len()];
+        let index = u32::try_from(number / self.tasks.len()).unwrap_or(u32::MAX);
+        // The size was checked when its name was read.
+        family.item(self.seed, size, index).expect("a task has a size of its family")
+    }
+
+    /// Whether the answer to an item is code that has to be run.
+    pub fn runs_code(&self) -> bool {
+        (0..self.len()).any(|number| self.item(number).checker.runs_code())
+    }
+
+    /// Hash of all ids, prompts and checkers.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// The names of the tasks and of the user's files.
+    pub fn task_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.tasks.iter().map(TaskName::to_string).collect();
+        let mut own: Vec<String> = self.own.iter().map(|item| item.family.clone()).collect();
+        own.dedup();
+        names.extend(own);
+        names
+    }
+}

@@ -1,0 +1,287 @@
+//! Makes the record of one arm from its answers: figures of time, scores, verdicts, and the file of answers.
+//! Regrading an old record goes the same way, so that both have the same figures.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hob_core::statistics::Sample;
+use hob_eval::Verdict;
+use hob_eval::report::{Breakdown, Estimate, ItemOutcome, Summary, UseBounds, VerdictCounts};
+use jiff::Timestamp;
+
+use super::answer_file::{AnswerFile, AnsweredItem, GradedBy, pack};
+use super::{EvalArm, EvalWorkload};
+use crate::chat::ThinkingMode;
+use crate::client_check::{CheckLoad, ClientCheck};
+use crate::record::{
+    Cache, Connection, EvalFigures, EvalScore, Loop, Reasoning, Record, RecordError, RecordKind,
+    RecordStore, RecordedWorkload, relative_path, store_beside,
+};
+use crate::runs::{BenchError, CellSummary, Reply, Run, Runs};
+use crate::terms::Metric;
+use crate::timeline::TokenCounts;
+use crate::workbench::Workbench;
+
+/// The figures that an evaluation is about: how long a reader waits, and for how long in all.
+const LEADING: [Metric; 2] = [Metric::TtfatMs, Metric::E2eMs];
+/// Up to this share of a prompt may be cached before the item counts as known to the server.
+const CACHED_SHARE_MAX: f64 = 0.5;
+const MS_PER_S: f64 = 1_000.0;
+
+/// One arm, answered.
+pub(super) struct Measured<'a> {
+    pub(super) workload: &'a EvalWorkload,
+    pub(super) arm: EvalArm,
+    pub(super) started: Timestamp,
+    pub(super) client_check: &'a Option<ClientCheck>,
+}
+
+impl Measured<'_> {
+    /// Stores the record and its file of answers, and removes the file of the unfinished run.
+    pub(super) fn store(
+        &self,
+        bench: &mut Workbench<'_>,
+        file: AnswerFile,
+    ) -> Result<Option<Record>, BenchError> {
+        let answered = file.answered();
+        let run = Run { replies: answered.iter().map(reply).collect(), ..Run::default() };
+        let runs =
+            Runs { runs: vec![run], client_check: self.client_check.clone(), ..Runs::default() };
+        let first = answered.iter().map(|answered| answered.started).min();
+        let summary = CellSummary {
+            kind: RecordKind::Eval,
+            runs: &runs,
+            started: first.map_or(self.started, |first| first.min(self.started)),
+            workload: self.recorded(answered),
+            stopping_metrics: &LEADING,
+            count_source: None,
+            more_invalid_reasons: Vec::new(),
+            doubts: Vec::new(),
+        };
+        let mut stored = Ok(());
+        let seed = bench.context.seed;
+        let kept = bench.close(summary, |record| {
+            record.eval = Some(EvalFigures {
+                budget_tokens: self.arm.budget,
+                enforced_schemas: self.workload.enforces_schemas,
+                tasks: self.workload.items.task_names(),
+                set_sha256: Some(self.workload.items.sha256().to_owned()),
+                ..figures(answered, seed)
+            });
+            stored = store_answers(&self.workload.folder, record, |name| file.packed(name));
+        })?;
+        stored?;
+        file.remove()?;
+        Ok(kept)
+    }
+
+    fn recorded(&self, answered: &[AnsweredItem]) -> RecordedWorkload {
+        let (reasoning, reasoning_switch) = match self.arm.thinking {
+            ThinkingMode::AsIs { thinks: false } => (None, None),
+            ThinkingMode::AsIs { thinks: true } => (Some(Reasoning::Enabled), None),
+            ThinkingMode::Off(switch) => {
+                (Some(Reasoning::Disabled), Some(switch.name().to_owned()))
+            }
+            ThinkingMode::CannotDisable => (Some(Reasoning::CannotDisable), None),
+        };
+        let cache = cache(answered);
+        RecordedWorkload {
+            shape: Some(self.workload.items.task_names().join(" ")),
+            prompts_sha256: Some(self.workload.items.sha256().to_owned()),
+            max_tokens: self.arm.budget.map(u64::from),
+            temperature: Some(self.workload.temperature),
+            reasoning,
+            reasoning_switch,
+            r#loop: Some(Loop::Closed),
+            concurrency: Some(1),
+            connection: Some(Connection::Fresh),
+            cache,
+            cache_verified: cache.map(|_| true),
+            ..RecordedWorkload::default()
+        }
+    }
+}
+
+/// What the server had of the prompts before they were sent; None if it does not say.
+fn cache(answered: &[AnsweredItem]) -> Option<Cache> {
+    let share = |answered: &AnsweredItem| {
+        let of = |metric| answered.figures.get(&metric).copied();
+        Some(of(Metric::CachedTokens)? / of(Metric::PromptTokens)?.max(1.0))
+    };
+    let shares: Option<Vec<f64>> = answered.iter().map(share).collect();
+    let shares = shares.filter(|shares| !shares.is_empty())?;
+    let is_known = shares.iter().filter(|share| **share > CACHED_SHARE_MAX).count();
+    Some(match is_known {
+        0 => Cache::Cold,
+        known if known == shares.len() => Cache::Cached,
+        _ => Cache::Mixed,
+    })
+}
+
+/// Writes the file of answers into the folder of the record's file, and names it in the record.
+fn store_answers(
+    folder: &std::path::Path,
+    record: &mut Record,
+    packed: impl FnOnce(&str) -> Result<(Vec<u8>, crate::record::SampleFile), RecordError>,
+) -> Result<(), RecordError> {
+    let target = folder.join(relative_path(record)).with_extension("answers.jsonl.gz");
+    let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (bytes, file) = packed(&name)?;
+    store_beside(&target, &bytes)?;
+    if let Some(eval) = &mut record.eval {
+        eval.answers = Some(file);
+    }
+    Ok(())
+}
+
+/// A pace for the check of the client that is like this server's.
+pub(super) fn pace(answered: &[AnsweredItem]) -> Option<CheckLoad> {
+    let median = |metric| {
+        let of = |answered: &AnsweredItem| answered.figures.get(&metric).copied();
+        Sample::new(answered.iter().filter_map(of)).median()
+    };
+    let gap_ms = median(Metric::TpotMs).unwrap_or(50.0);
+    Some(CheckLoad::with_medians(1, median(Metric::TtftMs)?, gap_ms))
+}
+
+fn reply(answered: &AnsweredItem) -> Reply {
+    let count = |metric| answered.figures.get(&metric).map(|count| *count as u32);
+    Reply {
+        figures: answered.figures.clone(),
+        tokens: count(Metric::CompletionTokens).map(|completion| TokenCounts {
+            prompt: count(Metric::PromptTokens),
+            cached: count(Metric::CachedTokens),
+            completion,
+            reasoning: count(Metric::ReasoningTokens).unwrap_or_default(),
+            content: count(Metric::ContentTokens).unwrap_or_default(),
+        }),
+        finish: answered.finish.clone(),
+        sent: Duration::ZERO,
+        ..Reply::default()
+    }
+}
+
+/// Answers as the statistics take them.
+pub fn outcomes(answered: &[AnsweredItem]) -> Vec<ItemOutcome> {
+    let outcome = |answered: &AnsweredItem| {
+        let of = |metric| answered.figures.get(&metric).copied();
+        let tokens = |metric| of(metric).map(|count| count as u32);
+        ItemOutcome {
+            item: answered.id.clone(),
+            family: answered.family.clone(),
+            size: answered.size.clone(),
+            score: answered.score,
+            verdict: answered.verdict,
+            ttfv_ms: of(Metric::TtfatMs),
+            total_ms: answered.total_ms,
+            thought_tokens: tokens(Metric::ReasoningTokens),
+            said_tokens: tokens(Metric::ContentTokens),
+            said_words: answered.said_words,
+            energy_j: None,
+        }
+    };
+    answered.iter().map(outcome).collect()
+}
+
+fn figures(answered: &[AnsweredItem], seed: u64) -> EvalFigures {
+    let count = |is_so: fn(&AnsweredItem) -> bool| {
+        answered.iter().filter(|answered| is_so(answered)).count() as u64
+    };
+    let figures = EvalFigures {
+        leaked_thoughts: count(|answered| answered.leaked_thought),
+        corrected_by_hand: count(|answered| answered.graded_by == GradedBy::Hand),
+        ..EvalFigures::default()
+    };
+    let found = Breakdown::of(&outcomes(answered), &UseBounds::default(), seed);
+    let Some(Breakdown { all, by_family, by_size }) = found else { return figures };
+    let sizes = by_size.into_iter().flat_map(|(family, sizes)| {
+        let named =
+            move |(size, found): (String, Summary)| (format!("{family}:{size}"), score(found));
+        sizes.into_iter().map(named).collect::<Vec<_>>()
+    });
+    EvalFigures {
+        overall: score(all),
+        families: by_family.into_iter().map(|(name, found)| (name, score(found))).collect(),
+        sizes: sizes.collect(),
+        ..figures
+    }
+}
+
+fn score(found: Summary) -> EvalScore {
+    // An end without a bound is unknown.
+    let interval = |estimate: Estimate| {
+        Some([estimate.low, estimate.high]).filter(|ends| ends.iter().all(|end| end.is_finite()))
+    };
+    let value = |estimate: Option<Estimate>| estimate.map(|estimate| estimate.value);
+    EvalScore {
+        n: found.items as u64,
+        accuracy: Some(found.accuracy.value),
+        accuracy_ci95: interval(found.accuracy),
+        score: Some(found.mean_score.value),
+        score_ci95: interval(found.mean_score),
+        verdicts: verdicts(found.verdicts),
+        ttfv_p50_ms: found.ttfv_ms.p50,
+        ttfv_p95_ms: found.ttfv_ms.p95,
+        total_p50_ms: found.total_ms.p50,
+        total_p95_ms: found.total_ms.p95,
+        silence_ms: found.budget_silence_s.map(|seconds| seconds * MS_PER_S),
+        thought_tokens: found.thought_tokens,
+        said_tokens: found.said_tokens,
+        said_words: found.said_words_p50,
+        score_per_minute: value(found.score_per_minute),
+        score_per_minute_ci95: found.score_per_minute.and_then(interval),
+        s_per_correct: value(found.seconds_per_correct),
+        s_per_correct_ci95: found.seconds_per_correct.and_then(interval),
+        tokens_per_correct: found.tokens_per_correct,
+        energy_j_per_correct: found.energy_per_correct_j,
+    }
+}
+
+/// Those that occurred.
+fn verdicts(counts: VerdictCounts) -> BTreeMap<String, u64> {
+    let VerdictCounts { correct, wrong, no_answer, budget, refused, malformed } = counts;
+    let rows = [
+        (Verdict::Correct, correct),
+        (Verdict::Wrong, wrong),
+        (Verdict::NoAnswer, no_answer),
+        (Verdict::Budget, budget),
+        (Verdict::Refused, refused),
+        (Verdict::Malformed, malformed),
+    ];
+    let some = rows.into_iter().filter(|(_, count)| *count > 0);
+    some.map(|(verdict, count)| (verdict.to_string(), count as u64)).collect()
+}
+
+/// A record with new grades, which supersedes the old one. Times stay as they were measured.
+///
+/// # Errors
+/// The record is not one of an evaluation, or its new file of answers cannot be written.
+pub fn regraded(
+    store: &RecordStore,
+    old: &Record,
+    answered: &[AnsweredItem],
+) -> Result<Record, RecordError> {
+    let mut record = old.clone();
+    record.id = crate::record::new_id();
+    record.supersedes = Some(old.id);
+    record.samples = None;
+    let seed = old.harness.as_ref().map_or(0, |harness| harness.seed);
+    let fresh = figures(answered, seed);
+    record.eval = old.eval.clone().map(|before| EvalFigures {
+        overall: fresh.overall,
+        families: fresh.families,
+        sizes: fresh.sizes,
+        leaked_thoughts: fresh.leaked_thoughts,
+        corrected_by_hand: fresh.corrected_by_hand,
+        ..before
+    });
+    // Serialising texts and numbers cannot fail.
+    let lines = answered.iter().filter_map(|answered| serde_json::to_string(answered).ok());
+    let text: String = lines.map(|line| line + "\n").collect();
+    store_answers(store.folder(), &mut record, |name| {
+        pack(name, text.as_bytes(), answered.len() as u64)
+            .map_err(|error| RecordError::io("pack", name, error))
+    })?;
+    store.put(&record, &[])?;
+    Ok(record)
+}

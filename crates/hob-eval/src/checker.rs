@@ -1,0 +1,71 @@
+//! The checkers by kind. A checker is a program, never a model.
+//! Checkers can be written in a file of the user's, so each one is a serde type.
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkers::{
+    AbsentExpected, ChoiceExpected, CodeTests, Exact, GridSolution, JsonFields, NeedleExpected,
+    Number, Pattern, PatternError, Phrases, TextRule, ToolCallExpected,
+};
+
+/// How an answer is checked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Checker {
+    Exact(Exact),
+    Number(Number),
+    Pattern(Pattern),
+    Choice(ChoiceExpected),
+    Json(JsonFields),
+    Phrases(Phrases),
+    Constraints { rules: Vec<TextRule> },
+    Grid(GridSolution),
+    ToolCall(ToolCallExpected),
+    Needle(NeedleExpected),
+    Absent(AbsentExpected),
+    Code(CodeTests),
+}
+
+impl Checker {
+    /// Whether the answer is code that has to be run.
+    pub fn runs_code(&self) -> bool {
+        matches!(self, Checker::Code(_))
+    }
+
+    /// # Errors
+    /// A pattern is wrong or too large.
+    pub fn validate(&self) -> Result<(), PatternError> {
+        match self {
+            Checker::Pattern(pattern) => pattern.validate(),
+            Checker::Phrases(phrases) => phrases.validate(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether words that look like a refusal can be the right answer.
+    pub(crate) fn takes_refusals(&self) -> bool {
+        matches!(self, Checker::Absent(_) | Checker::Phrases(_) | Checker::Pattern(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checker_is_one_line_of_json() {
+        let rows = [
+            r#"{"kind":"exact","expected":["Lisbon"]}"#,
+            r#"{"kind":"number","expected":42.0,"tolerance":0.0}"#,
+            r#"{"kind":"constraints","rules":[{"rule":"words","count":{"at_most":20}},{"rule":"no_commas"}]}"#,
+            r#"{"kind":"phrases","required":["a"],"forbidden":["b"]}"#,
+        ];
+        for line in rows {
+            let checker: Checker = serde_json::from_str(line).expect(line);
+            assert_eq!(serde_json::to_string(&checker).expect("JSON"), line);
+        }
+        assert!(
+            serde_json::from_str::<Checker>(r#"{"kind":"exact","expected":[],"x":1}"#).is_err()
+        );
+    }
+}

@@ -1,0 +1,251 @@
+//! Hidden tests of a Python function. The caller runs the code, in a sandbox; this module makes the script.
+//! The script prints a marked line with the result of each test, and only that line counts.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Grade;
+use crate::draw::hash;
+use crate::reading::mention::shortened;
+use crate::reading::{tail, without_thoughts};
+
+/// Limits of a sandbox that runs an answer.
+pub const CODE_SECONDS_MAX: u64 = 5;
+pub const CODE_MEMORY_MAX_BYTES: u64 = 256 << 20;
+
+/// Runs a Python program without network, for at most [`CODE_SECONDS_MAX`] and with [`CODE_MEMORY_MAX_BYTES`].
+pub trait RunCode: fmt::Debug + Send + Sync {
+    fn run(&self, program: &str) -> CodeOutcome;
+}
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CodeOutcome {
+    /// By itself, whatever its exit code.
+    Ended {
+        stdout: String,
+    },
+    TimedOut,
+    /// There is no sandbox, or no Python.
+    CouldNotStart {
+        reason: String,
+    },
+}
+
+/// The function that is asked for, and calls of it with their results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodeTests {
+    /// The name of the Python function.
+    pub entry: String,
+    pub tests: Vec<CodeTest>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodeTest {
+    pub arguments: Vec<Value>,
+    pub expected: Value,
+}
+
+impl CodeTests {
+    pub(crate) fn grade(&self, content: &str, sandbox: Option<&dyn RunCode>) -> Grade {
+        let Some(sandbox) = sandbox else {
+            return Grade::malformed("code needs a sandbox, and hob has found no sandbox");
+        };
+        match self.program(content) {
+            Ok(program) => self.grade_output(&sandbox.run(&program)),
+            Err(grade) => grade,
+        }
+    }
+
+    /// A script that runs the answer's code and prints one marked line: a digit for each test, 1 for passed.
+    ///
+    /// # Errors
+    /// No code of the answer defines the function.
+    pub fn program(&self, content: &str) -> Result<String, Grade> {
+        let visible = without_thoughts(tail(content));
+        let codes = code_of(&visible, &self.entry).ok_or_else(|| {
+            Grade::malformed(format!("no code defines the function '{}'", self.entry))
+        })?;
+        let texts = [
+            serde_json::to_string(&codes),
+            serde_json::to_string(&self.tests),
+            serde_json::to_string(&self.entry),
+            serde_json::to_string(&self.mark()),
+        ];
+        // Texts as JSON cannot fail.
+        let [codes, tests, entry, mark] = texts.map(|text| text.unwrap_or_default());
+        let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
+        // The answer's code may print, exit, or close its output. Only a line with the mark counts, written to a copy.
+        // The script leaves at once, because a thread of the answer's would keep it alive.
+        Ok(format!(
+            "import json, os\n\
+             out = os.dup(1)\n\
+             tests = json.loads({tests})\n\
+             results = ['0'] * len(tests)\n\
+             def report():\n    os.write(out, ('\\n' + {mark} + ''.join(results) + '\\n').encode())\n\
+             space = {{'__name__': 'answer'}}\n\
+             for code in {codes}:\n    try:\n        code = compile(code, 'answer', 'exec')\n    except BaseException:\n        continue\n    try:\n        exec(code, space)\n    except BaseException:\n        pass\n    break\n\
+             def same(a, b):\n    if isinstance(a, (list, tuple)) and isinstance(b, list):\n        return len(a) == len(b) and all(map(same, a, b))\n    return isinstance(a, bool) == isinstance(b, bool) and a == b\n\
+             for at, test in enumerate(tests):\n    try:\n        got = space[{entry}](*json.loads(json.dumps(test['arguments'])))\n        if same(got, test['expected']):\n            results[at] = '1'\n    except BaseException:\n        pass\n    report()\n\
+             report()\n\
+             os._exit(0)\n",
+            tests = quoted(&tests),
+        ))
+    }
+
+    pub fn grade_output(&self, outcome: &CodeOutcome) -> Grade {
+        let stdout = match outcome {
+            CodeOutcome::Ended { stdout } => stdout,
+            CodeOutcome::TimedOut => {
+                return Grade::wrong(format!("the code did not end within {CODE_SECONDS_MAX} s"));
+            }
+            CodeOutcome::CouldNotStart { reason } => {
+                return Grade::malformed(format!(
+                    "the code could not be run: {}",
+                    shortened(reason)
+                ));
+            }
+        };
+        let mark = self.mark();
+        let results = stdout.lines().rev().find_map(|line| line.strip_prefix(mark.as_str()));
+        let passed = results.map_or(0, |results| results.matches('1').count());
+        let all = self.tests.len();
+        match (results, passed.min(all)) {
+            (None, _) => Grade::wrong("the code ended the program before its tests"),
+            (Some(_), passed) if passed == all && all > 0 => {
+                Grade::correct(format!("all {all} hidden tests passed"))
+            }
+            (Some(_), passed) => Grade::partial(
+                passed as f64 / all.max(1) as f64,
+                format!("{passed} of {all} hidden tests passed"),
+            ),
+        }
+    }
+
+    /// Follows from the tests, so that code which prints such a line by itself would have to know them.
+    fn mark(&self) -> String {
+        let tests = serde_json::to_string(&self.tests).unwrap_or_default();
+        format!("hob-{:016x}:", hash(&[&self.entry, &tests]))
+    }
+}
+
+/// The last block that defines the function, or else the answer itself, and then without the prose around its code.
+/// The first of these that Python can compile counts.
+fn code_of(content: &str, entry: &str) -> Option<Vec<String>> {
+    let defines = |code: &str| {
+        code.lines().any(|line| {
+            let name = line.trim_start().strip_prefix("def ").unwrap_or_default().trim_start();
+            name.strip_prefix(entry).is_some_and(|rest| rest.trim_start().starts_with('('))
+                || line.starts_with(&format!("{entry} ="))
+        })
+    };
+    let mut blocks: Vec<String> = Vec::new();
+    // The fence's indent is not part of the code: a block can stand in a list.
+    let mut open: Option<(String, usize)> = None;
+    for line in content.lines() {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let is_fence = ["```", "~~~"].iter().any(|fence| line.trim_start().starts_with(fence));
+        match (is_fence, open.take()) {
+            (true, Some((block, _))) => blocks.push(block),
+            (true, None) => open = Some((String::new(), indent)),
+            (false, Some((mut block, outer))) => {
+                block.push_str(&line[outer.min(indent)..]);
+                block.push('\n');
+                open = Some((block, outer));
+            }
+            (false, None) => {}
+        }
+    }
+    // An answer that was cut off has no closing fence.
+    blocks.extend(open.map(|(block, _)| block));
+    let block = blocks.into_iter().rev().find(|block| defines(block));
+    let bare = || defines(content).then(|| vec![content.to_owned(), without_prose(content)]);
+    block.map(|block| vec![block]).or_else(bare)
+}
+
+/// Code that stands in prose without a fence: from its first line to the first line that cannot be code.
+fn without_prose(content: &str) -> String {
+    const STARTS: [&str; 6] = ["def ", "import ", "from ", "class ", "@", "#"];
+    let is_code = |line: &str| {
+        let name = line.split_once(" = ").map_or("", |(name, _)| name);
+        let is_name = |sign: char| sign.is_alphanumeric() || sign == '_';
+        line.is_empty()
+            || line.starts_with([' ', '\t', ')', ']', '}'])
+            || STARTS.iter().any(|start| line.starts_with(start))
+            || !name.is_empty() && name.chars().all(is_name)
+    };
+    let lines = content.lines().skip_while(|line| line.is_empty() || !is_code(line));
+    lines.take_while(|line| is_code(line)).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+
+    fn tests() -> CodeTests {
+        let test = |a: i64, b: i64| CodeTest {
+            arguments: vec![a.into(), b.into()],
+            expected: (a + b).into(),
+        };
+        CodeTests { entry: "add".to_owned(), tests: vec![test(1, 2), test(3, 4)] }
+    }
+
+    #[test]
+    fn code_is_found_in_blocks_and_bare() {
+        let rows = [
+            ("```python\ndef add(a, b):\n    return a + b\n```", true),
+            ("def add(a, b):\n    return a + b", true),
+            ("~~~\ndef add(a, b):\n    return a + b\n~~~", true),
+            ("```python\nprint(1)\n```\nThen:\n```\ndef add (a, b):\n    return 0\n```", true),
+            ("```python\ndef add(a, b):\n    return", true),
+            ("```python\nadd = lambda a, b: a + b\n```", true),
+            ("def adder(a, b): pass", false),
+            ("Use a + b.", false),
+            ("<think>def add(a, b): pass</think>", false),
+        ];
+        for (content, found) in rows {
+            assert_eq!(tests().program(content).is_ok(), found, "{content}");
+        }
+        let last = code_of("```\ndef add(a): 1\n```\n```\ndef add(a): 2\n```", "add");
+        assert_eq!(last, Some(vec!["def add(a): 2\n".to_owned()]), "the last block counts");
+        let rows = [
+            (
+                "1. Code:\n   ```python\n   def add(a):\n       return 1\n   ```",
+                "def add(a):\n    return 1\n",
+            ),
+            (
+                "Here is it:\n\nimport math\nONE = 1\ndef add(a):\n\n    return 1\n\nIt adds.",
+                "import math\nONE = 1\ndef add(a):\n\n    return 1\n",
+            ),
+        ];
+        for (content, code) in rows {
+            let last = code_of(content, "add").and_then(|mut codes| codes.pop());
+            assert_eq!(last.as_deref(), Some(code), "{content}");
+        }
+    }
+
+    #[test]
+    fn only_the_marked_line_counts() {
+        let tests = tests();
+        let mark = tests.mark();
+        let ended = |stdout: String| CodeOutcome::Ended { stdout };
+        let rows = [
+            (ended(format!("noise\n{mark}11\n")), Verdict::Correct, 1.0),
+            (ended(format!("{mark}10\n")), Verdict::Wrong, 0.5),
+            (ended("hob-0000000000000000:11".to_owned()), Verdict::Wrong, 0.0),
+            (ended(format!("{mark}11\n{mark}00\n")), Verdict::Wrong, 0.0),
+            (CodeOutcome::TimedOut, Verdict::Wrong, 0.0),
+            (CodeOutcome::CouldNotStart { reason: "no".to_owned() }, Verdict::Malformed, 0.0),
+        ];
+        for (outcome, verdict, score) in rows {
+            let grade = tests.grade_output(&outcome);
+            assert_eq!((grade.verdict, grade.score), (verdict, score), "{outcome:?}");
+        }
+        assert_eq!(tests.grade("def add(a, b): pass", None).verdict, Verdict::Malformed);
+    }
+}

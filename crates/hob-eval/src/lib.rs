@@ -1,0 +1,26 @@
+//! Judges answers: tasks that a program can check, their generators and checkers, and score against time.
+//! A pure room: it asks no model, reads no file, starts no program and looks at no clock.
+
+mod checker;
+pub mod checkers;
+pub mod distance;
+mod draw;
+pub mod families;
+mod family;
+mod given_answer;
+mod grade;
+mod grading;
+mod item;
+pub mod logic_grid;
+pub mod own_file;
+mod reading;
+pub mod report;
+
+pub use checker::Checker;
+pub use checkers::{CODE_MEMORY_MAX_BYTES, CODE_SECONDS_MAX, CodeOutcome, RunCode};
+pub use family::TaskFamily;
+pub use given_answer::{Answer, AnswerEnd, CalledTool};
+pub use grade::{Grade, Verdict};
+pub use grading::grade;
+pub use item::Item;
+pub use reading::leaked_thought;

@@ -1,0 +1,58 @@
+//! The puzzle of the five houses with fifteen clues, which is in every collection. Models know it by heart.
+//! It is here to be compared with generated puzzles, not to rank models.
+
+use crate::checkers::{GridQuestion, GridSolution};
+use crate::{Checker, Item};
+
+const PROMPT: &str = "\
+There are five houses in a row, each of another color. In each lives a person of another nationality. \
+Each has another drink, another brand of cigarettes and another pet.
+
+1. The Brit lives in the red house.
+2. The Swede keeps a dog.
+3. The Dane drinks tea.
+4. The green house is directly to the left of the white house.
+5. The owner of the green house drinks coffee.
+6. The person who smokes Pall Mall keeps a bird.
+7. The owner of the yellow house smokes Dunhill.
+8. The person in the middle house drinks milk.
+9. The Norwegian lives in the first house.
+10. The person who smokes Blends lives next to the one with the cat.
+11. The person with the horse lives next to the one who smokes Dunhill.
+12. The person who smokes Bluemaster drinks beer.
+13. The German smokes Prince.
+14. The Norwegian lives next to the blue house.
+15. The person who smokes Blends has a neighbor who drinks water.
+
+Who keeps the fish?";
+
+/// Graded by the whole grid where the answer has one, and by the last nationality that it names otherwise.
+pub fn einstein_item() -> Item {
+    let row = |values: [&str; 5]| values.map(str::to_owned).to_vec();
+    let nationalities = ["Norwegian", "Dane", "Brit", "German", "Swede"].map(str::to_owned);
+    let solution = GridSolution {
+        attributes: row(["color", "nationality", "drink", "cigarette", "pet"]),
+        houses: vec![
+            row(["yellow", "Norwegian", "water", "Dunhill", "cat"]),
+            row(["blue", "Dane", "tea", "Blends", "horse"]),
+            row(["red", "Brit", "milk", "Pall Mall", "bird"]),
+            row(["green", "German", "coffee", "Prince", "fish"]),
+            row(["white", "Swede", "beer", "Bluemaster", "dog"]),
+        ],
+        question: Some(GridQuestion {
+            answer: "German".to_owned(),
+            candidates: nationalities.to_vec(),
+        }),
+    };
+    Item {
+        id: "logic-grid/einstein".to_owned(),
+        family: "logic-grid".to_owned(),
+        size: "einstein".to_owned(),
+        system: None,
+        prompt: PROMPT.to_owned(),
+        tools: Vec::new(),
+        schema: None,
+        checker: Checker::Grid(solution),
+        max_tokens: 1_500,
+    }
+}

@@ -1,0 +1,256 @@
+//! Puzzles against a solver that enumerates, and answers in every form.
+
+use proptest::prelude::*;
+
+use super::clue::{Clue, Placement, Relation, Value};
+use super::solver::Puzzle;
+use super::*;
+use crate::{Answer, Verdict};
+
+/// All orders of the numbers below `count`.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    if count == 0 {
+        return vec![Vec::new()];
+    }
+    let mut all = Vec::new();
+    for shorter in orders(count - 1) {
+        for at in 0..count {
+            let mut order = shorter.clone();
+            order.insert(at, count - 1);
+            all.push(order);
+        }
+    }
+    all
+}
+
+/// Attribute after attribute, and only orders that no clue refutes so far.
+fn enumerate(
+    puzzle: &Puzzle,
+    orders: &[Vec<usize>],
+    placed: &mut Placement,
+    found: &mut Vec<Placement>,
+) {
+    if placed.len() == puzzle.attributes {
+        found.push(placed.clone());
+        return;
+    }
+    for order in orders {
+        placed.push(order.clone());
+        let is_placed = |value: Value| value.attribute < placed.len();
+        let is_refuted = puzzle.clues.iter().any(|clue| {
+            let is_known = match clue {
+                Clue::At(value, _) | Clue::NotAt(value, _) => is_placed(*value),
+                Clue::Pair(one, _, other) => is_placed(*one) && is_placed(*other),
+            };
+            is_known && !holds(*clue, placed)
+        });
+        if !is_refuted && found.len() < 2 {
+            enumerate(puzzle, orders, placed, found);
+        }
+        placed.pop();
+    }
+}
+
+/// What a clue says, in arithmetic and not in sets.
+fn holds(clue: Clue, placed: &Placement) -> bool {
+    let house = |value: Value| placed[value.attribute][value.value] as i64;
+    match clue {
+        Clue::At(value, place) => house(value) == place as i64,
+        Clue::NotAt(value, place) => house(value) != place as i64,
+        Clue::Pair(one, relation, other) => {
+            let distance = house(one) - house(other);
+            match relation {
+                Relation::Same => distance == 0,
+                Relation::Different => distance != 0,
+                Relation::DirectlyLeft => distance == -1,
+                Relation::DirectlyRight => distance == 1,
+                Relation::Left => distance < 0,
+                Relation::Right => distance > 0,
+                Relation::Next => distance.abs() == 1,
+                Relation::Apart(houses) => distance.abs() == houses as i64,
+            }
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_puzzles_have_one_solution_and_no_clue_too_many() {
+    let all: Vec<Vec<Vec<usize>>> = (0..=4).map(orders).collect();
+    let mut random = SeededRandom::new(3);
+    for number in 0..10_000 {
+        let (houses, attributes) = (2 + random.below(3), 2 + random.below(3));
+        let (puzzle, truth) =
+            generator::generate(&mut random, houses, attributes).expect("a puzzle");
+        let (mut placed, mut found) = (Vec::new(), Vec::new());
+        enumerate(&puzzle, &all[houses], &mut placed, &mut found);
+        assert_eq!(found, std::slice::from_ref(&truth), "{number}: {puzzle:?}");
+        assert_eq!(puzzle.solutions(), Some(vec![truth]), "{number}: {puzzle:?}");
+        if number % 10 == 0 {
+            for left_out in 0..puzzle.clues.len() {
+                let mut fewer = puzzle.clone();
+                fewer.clues.remove(left_out);
+                assert_eq!(fewer.solutions().map(|found| found.len()), Some(2), "{number}");
+            }
+        }
+    }
+}
+
+/// The solver alone, on puzzles that may have no solution or many.
+#[test]
+fn the_solver_counts_as_enumeration_does() {
+    let all: Vec<Vec<Vec<usize>>> = (0..=4).map(orders).collect();
+    let mut random = SeededRandom::new(5);
+    for number in 0..3_000 {
+        let (houses, attributes) = (2 + random.below(3), 2 + random.below(2));
+        let clues = 2 + random.below(6);
+        let mut value =
+            || Value { attribute: random.below(attributes), value: random.below(houses) };
+        let pairs: Vec<(Value, Value)> = (0..clues).map(|_| (value(), value())).collect();
+        let relations = [Relation::Same, Relation::Next, Relation::Left, Relation::Apart(2)];
+        let clue = |(one, other)| match random.below(6) {
+            4 => Clue::At(one, random.below(houses)),
+            5 => Clue::NotAt(one, random.below(houses)),
+            at => Clue::Pair(one, relations[at], other),
+        };
+        let clues = pairs.into_iter().map(clue).collect();
+        let puzzle = Puzzle { houses, attributes, clues };
+        let (mut placed, mut found) = (Vec::new(), Vec::new());
+        enumerate(&puzzle, &all[houses], &mut placed, &mut found);
+        let solutions = puzzle.solutions().expect("within the limit");
+        assert_eq!(solutions.len(), found.len(), "{number}: {puzzle:?}");
+    }
+}
+
+#[test]
+fn sizes_have_classes() {
+    let rows = [
+        (2, 2, SearchSpace::Small),
+        (3, 3, SearchSpace::Small),
+        (3, 5, SearchSpace::Medium),
+        (4, 4, SearchSpace::Medium),
+        (4, 6, SearchSpace::Large),
+        (5, 5, SearchSpace::ExtraLarge),
+    ];
+    for (houses, attributes, expected) in rows {
+        assert_eq!(SearchSpace::of(houses, attributes), expected, "{houses}x{attributes}");
+    }
+    for size in ["", "3", "x", "1x3", "7x3", "3x7", "3x3x3"] {
+        assert_eq!(item(1, size, 0), None, "{size}");
+    }
+}
+
+#[test]
+fn the_largest_puzzle_is_made_and_an_index_changes_it() {
+    let large = item(1, "6x6", 0).expect("a puzzle");
+    assert_eq!(item(1, "6x6", 0), Some(large.clone()));
+    assert_ne!(item(1, "6x6", 1).map(|item| item.prompt), Some(large.prompt));
+    let invented = item(1, "3x3", 3).expect("a puzzle").prompt;
+    assert!(!invented.contains("color") && !invented.contains("Alice"), "{invented}");
+}
+
+fn cats() -> GridSolution {
+    let row = |values: [&str; 3]| values.map(str::to_owned).to_vec();
+    GridSolution {
+        attributes: row(["name", "color", "drink"]),
+        houses: vec![
+            row(["Alice", "red", "tea"]),
+            row(["Bruno", "blue", "milk"]),
+            row(["Clara", "green", "water"]),
+        ],
+        question: None,
+    }
+}
+
+const JSON: &str = r#"{"1":{"name":"Alice","color":"red","drink":"tea"},"2":{"name":"Bruno","color":"blue","drink":"milk"},"3":{"name":"Clara","color":"green","drink":"water"}}"#;
+
+#[test]
+fn a_right_grid_is_read_in_every_form() {
+    let fenced = format!("Let me see.\n```json\n{JSON}\n```\nDone.");
+    let named = JSON.replace("\"1\"", "\"House 1\"").replace("\"2\"", "\"house_2\"");
+    let nested = format!(r#"{{"solution": {JSON}}}"#);
+    let loose = JSON.replace("color", "Colour").replace("\"red\"", "\"RED\"");
+    let twice = format!("{}\nNo, that is wrong.\n{JSON}", JSON.replace("tea", "milk"));
+    let thought = format!("<think>{{\"1\":{{\"name\":\"Clara\"}}}}</think>{JSON}");
+    let list = r#"[{"name":"Alice","color":"red","drink":"tea"},{"name":"Bruno","color":"blue","drink":"milk"},{"name":"Clara","color":"green","drink":"water"}]"#;
+    let numbered = r#"{"houses":[{"house":3,"name":"Clara","color":"green","drink":"water"},{"house":1,"name":"Alice","color":"red","drink":"tea"},{"house":2,"name":"Bruno","color":"blue","drink":"milk"}]}"#;
+    let columns = r#"{"name":["Alice","Bruno","Clara"],"color":["red","blue","green"],"drink":["tea","milk","water"]}"#;
+    let table = "| House | Name | Color | Drink |\n|---|---|---|---|\n| 1 | Alice | **red** | tea |\n| 2 | Bruno | blue | milk |\n| 3 | Clara | green | water |";
+    let turned = "| | House 1 | House 2 | House 3 |\n|---|---|---|---|\n| Name | Alice | Bruno | Clara |\n| Color | red | blue | green |\n| Drink | tea | milk | water |";
+    let latex = "\\begin{tabular}{l}\nHouse & Name & Color & Drink \\\\\n1 & Alice & red & tea \\\\\n2 & Bruno & blue & milk \\\\\n3 & Clara & green & water \\\\\n\\end{tabular}";
+    let prose = "So:\n- **House 1**: Alice, red, tea\n- **House 2**: Bruno, blue, milk\n- House 3: Clara, green, water";
+    let bullets = "House 1\n* Name: Alice\n* Color: red\n* Drink: tea\n\nHouse 2\n* Name: Bruno\n* Color: blue\n* Drink: milk\n\nHouse 3\n* Name: Clara\n* Color: green\n* Drink: water";
+    let rows = [
+        JSON, &fenced, &named, &nested, &loose, &twice, &thought, list, numbered, columns, table,
+        turned, latex, prose, bullets,
+    ];
+    for text in rows {
+        let grade = cats().grade(text);
+        assert_eq!(grade.verdict, Verdict::Correct, "{text}\n{}", grade.why);
+    }
+}
+
+#[test]
+fn a_part_counts_as_far_as_it_is_better_than_chance() {
+    let wrong = JSON.replace("tea", "?").replace("milk", "tea").replace('?', "milk");
+    let grade = cats().grade(&wrong);
+    assert_eq!(grade.verdict, Verdict::Wrong);
+    // 7 of 9 cells, and a third by chance.
+    assert!((grade.score - (7.0 / 9.0 - 1.0 / 3.0) / (2.0 / 3.0)).abs() < 1e-9, "{}", grade.score);
+    assert!(
+        grade.why.starts_with("house 1, drink: 'tea' was expected, 'milk' was read"),
+        "{}",
+        grade.why
+    );
+    assert_eq!(cats().grade(r#"{"1":{"name":"Alice"}}"#).score, 0.0, "worse than chance");
+    for text in ["", "I do not know.", "{}", "The houses are nice."] {
+        assert_eq!(cats().grade(text).verdict, Verdict::Malformed, "{text}");
+    }
+}
+
+#[test]
+fn the_five_houses_are_graded_by_grid_or_by_word() {
+    let item = einstein_item();
+    let grade = |text: &str| {
+        let answer = Answer { content: text.to_owned(), ..Answer::default() };
+        crate::grade(&item, &answer, None).verdict
+    };
+    assert_eq!(
+        grade("The Norwegian is first … so the **German** keeps the fish."),
+        Verdict::Correct
+    );
+    assert_eq!(grade("It is not the German, it is the Dane."), Verdict::Wrong);
+    assert_eq!(grade("Nobody."), Verdict::Malformed);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_graded(text in "(?s).{0,400}") {
+        let grade = cats().grade(&text);
+        prop_assert!((0.0..=1.0).contains(&grade.score));
+        prop_assert!(grade.verdict != Verdict::Correct);
+    }
+
+    /// A right answer in which a piece was replaced is right only if every cell still is.
+    #[test]
+    fn a_changed_answer_is_never_taken_for_a_right_one(at in 0_usize..150, piece in "[a-z{}\",: ]{0,5}") {
+        let at = at.min(JSON.len());
+        let mut text = JSON.to_owned();
+        text.replace_range(at..(at + piece.len()).min(JSON.len()), &piece);
+        let grade = cats().grade(&text);
+        prop_assert!((0.0..=1.0).contains(&grade.score));
+        if grade.verdict == Verdict::Correct {
+            let kept = ["Alice", "red", "tea", "Bruno", "blue", "milk", "Clara", "green", "water"];
+            prop_assert!(kept.iter().all(|word| text.to_lowercase().contains(&word.to_lowercase())), "{}", text);
+        }
+    }
+}
+
+#[test]
+fn a_megabyte_of_garbage_is_read_quickly() {
+    for text in ["{".repeat(1 << 20), "| a ".repeat(1 << 18), "house 1 red\n".repeat(80_000)] {
+        let began = std::time::Instant::now();
+        let grade = cats().grade(&text);
+        assert!(grade.verdict != Verdict::Correct);
+        assert!(began.elapsed().as_secs() < 10, "{} s", began.elapsed().as_secs());
+    }
+}

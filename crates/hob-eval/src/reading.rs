@@ -1,0 +1,31 @@
+//! Reads an answer the way a person does: markup is stripped, and the last statement of an answer wins.
+//! Each reader takes time linear in the answer's length. What is not read is pinned in `reading/tests.rs`.
+
+mod json;
+mod markup;
+pub(crate) mod mention;
+mod numbers;
+mod refusal;
+mod statement;
+#[cfg(test)]
+mod tests;
+mod thought;
+
+pub(crate) use json::json_values;
+pub(crate) use numbers::stated_number;
+pub(crate) use refusal::declines;
+pub(crate) use statement::{folded, statements, visible_text};
+pub use thought::leaked_thought;
+pub(crate) use thought::without_thoughts;
+
+/// Bytes of an answer that are read. The start of a longer answer is skipped: the last statement wins.
+const READ_BYTES_MAX: usize = 256 << 10;
+
+/// The last 256 KiB of a text, cut between characters.
+pub(crate) fn tail(text: &str) -> &str {
+    let mut start = text.len().saturating_sub(READ_BYTES_MAX);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}

@@ -1,0 +1,228 @@
+//! Advice for each use: the arm with the best score among those that keep the bounds of that use.
+//! The advice comes from the run. It says where no difference was shown, and where no arm keeps the bounds.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Estimate, ItemOutcome, Paired, Summary};
+
+/// What a use demands. Settings, which a report prints.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UseBounds {
+    /// Maximum median time to the first visible character.
+    pub interactive_ttfv_ms: f64,
+    /// Maximum median time of the whole answer.
+    pub interactive_total_ms: f64,
+    pub voice_ttfv_ms: f64,
+    /// Maximum median number of words in an answer.
+    pub voice_words: u32,
+}
+
+impl Default for UseBounds {
+    fn default() -> UseBounds {
+        UseBounds {
+            interactive_ttfv_ms: 2_000.0,
+            interactive_total_ms: 30_000.0,
+            voice_ttfv_ms: 500.0,
+            voice_words: 60,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scenario {
+    Interactive,
+    BatchReasoning,
+    Code,
+    LongDocuments,
+    Voice,
+}
+
+/// All outcomes of one arm.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArmOutcomes {
+    pub name: String,
+    pub outcomes: Vec<ItemOutcome>,
+}
+
+/// The advice for one use.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advice {
+    pub scenario: Scenario,
+    /// `None` when no arm keeps the bounds, or when no items were run.
+    pub arm: Option<String>,
+    /// What the advice rests on, in a sentence or two.
+    pub why: String,
+}
+
+struct Candidate<'a> {
+    name: &'a str,
+    outcomes: Vec<ItemOutcome>,
+    summary: Summary,
+}
+
+/// One advice for each scenario, in the order of [`Scenario`].
+pub fn advise(arms: &[ArmOutcomes], bounds: &UseBounds, seed: u64) -> Vec<Advice> {
+    Scenario::ALL.into_iter().map(|scenario| advice(scenario, arms, bounds, seed)).collect()
+}
+
+impl Scenario {
+    pub const ALL: [Scenario; 5] = [
+        Scenario::Interactive,
+        Scenario::BatchReasoning,
+        Scenario::Code,
+        Scenario::LongDocuments,
+        Scenario::Voice,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Scenario::Interactive => "Interactive",
+            Scenario::BatchReasoning => "Batch reasoning",
+            Scenario::Code => "Code",
+            Scenario::LongDocuments => "Long documents",
+            Scenario::Voice => "Voice",
+        }
+    }
+
+    /// The family that the scenario rests on. `None`: all items.
+    fn family(self) -> Option<&'static str> {
+        match self {
+            Scenario::Code => Some("code"),
+            Scenario::LongDocuments => Some("needle"),
+            Scenario::Interactive | Scenario::BatchReasoning | Scenario::Voice => None,
+        }
+    }
+
+    /// How far an arm is past the bounds: 2 is twice the limit, 1 or less keeps them.
+    fn excess(self, summary: &Summary, bounds: &UseBounds) -> f64 {
+        match self {
+            Scenario::Interactive => bounds.interactive_excess(summary),
+            Scenario::Voice => bounds.voice_excess(summary),
+            Scenario::BatchReasoning | Scenario::Code | Scenario::LongDocuments => 0.0,
+        }
+    }
+}
+
+impl UseBounds {
+    pub(super) fn interactive_excess(&self, summary: &Summary) -> f64 {
+        let ttfv = excess(summary.ttfv_ms.p50, self.interactive_ttfv_ms);
+        ttfv.max(excess(summary.total_ms.p50, self.interactive_total_ms))
+    }
+
+    pub(super) fn voice_excess(&self, summary: &Summary) -> f64 {
+        let ttfv = excess(summary.ttfv_ms.p50, self.voice_ttfv_ms);
+        ttfv.max(excess(summary.said_words_p50, f64::from(self.voice_words)))
+    }
+}
+
+/// A missing figure is past any limit.
+fn excess(figure: Option<f64>, limit: f64) -> f64 {
+    match figure {
+        Some(figure) => figure / limit.max(f64::MIN_POSITIVE),
+        None => f64::INFINITY,
+    }
+}
+
+impl Candidate<'_> {
+    /// `None` for an arm without items that are meant.
+    fn of<'a>(
+        arm: &'a ArmOutcomes,
+        is_meant: impl Fn(&&ItemOutcome) -> bool,
+        bounds: &UseBounds,
+        seed: u64,
+    ) -> Option<Candidate<'a>> {
+        let outcomes: Vec<ItemOutcome> = arm.outcomes.iter().filter(is_meant).cloned().collect();
+        let summary = Summary::of(&outcomes, bounds, seed)?;
+        Some(Candidate { name: &arm.name, outcomes, summary })
+    }
+}
+
+fn advice(scenario: Scenario, arms: &[ArmOutcomes], bounds: &UseBounds, seed: u64) -> Advice {
+    let is_meant =
+        |item: &&ItemOutcome| scenario.family().is_none_or(|family| item.family == family);
+    let candidate = |arm| Candidate::of(arm, is_meant, bounds, seed);
+    let mut candidates: Vec<Candidate<'_>> = arms.iter().filter_map(candidate).collect();
+    if candidates.is_empty() {
+        let why = match scenario.family() {
+            Some(family) => format!("The run has no items of the family `{family}`."),
+            None => "The run has no items.".to_owned(),
+        };
+        return Advice { scenario, arm: None, why };
+    }
+    let past = |candidate: &Candidate<'_>| scenario.excess(&candidate.summary, bounds);
+    if candidates.iter().all(|candidate| past(candidate) > 1.0) {
+        let nearest = candidates.iter().min_by(|a, b| past(a).total_cmp(&past(b)));
+        let why = nearest.map(nearest_sentence).unwrap_or_default();
+        return Advice { scenario, arm: None, why };
+    }
+    candidates.retain(|candidate| past(candidate) <= 1.0);
+    candidates.sort_by(|a, b| {
+        let by_score = b.summary.mean_score.value.total_cmp(&a.summary.mean_score.value);
+        by_score.then(time(a).total_cmp(&time(b)))
+    });
+    let arm = candidates.first().map(|best| best.name.to_owned());
+    Advice { scenario, arm, why: best_sentence(&candidates, seed) }
+}
+
+fn time(candidate: &Candidate<'_>) -> f64 {
+    candidate.summary.total_ms.p50.unwrap_or(f64::INFINITY)
+}
+
+fn nearest_sentence(nearest: &Candidate<'_>) -> String {
+    let seconds = |ms: Option<f64>| {
+        ms.map_or_else(|| "never".to_owned(), |ms| format!("after {:.1} s", ms / 1000.0))
+    };
+    let summary = &nearest.summary;
+    format!(
+        "No arm keeps the bounds: the nearest is {} (first visible character {}, end {}, {:.0} words; \
+         medians of {} items).",
+        nearest.name,
+        seconds(summary.ttfv_ms.p50),
+        seconds(summary.total_ms.p50),
+        summary.said_words_p50.unwrap_or(0.0),
+        summary.items,
+    )
+}
+
+/// The candidates keep the bounds, and the best is first.
+fn best_sentence(candidates: &[Candidate<'_>], seed: u64) -> String {
+    let Some((best, others)) = candidates.split_first() else {
+        return String::new();
+    };
+    let score = &best.summary.mean_score;
+    let mut sentence = format!(
+        "{} has the best score: {:.2} ({:.2} to {:.2}, {} items).",
+        best.name, score.value, score.low, score.high, best.summary.items,
+    );
+    let (mut alike, mut behind, mut apart) = (Vec::new(), None, Vec::new());
+    for other in others {
+        let name = other.name;
+        match Paired::of(&other.outcomes, &best.outcomes, seed) {
+            None => apart.push(name),
+            // Over other items the order can turn.
+            Some(paired) if paired.score_difference.high < 0.0 => apart.push(name),
+            Some(paired) if paired.is_shown() => behind = behind.or(Some((name, paired))),
+            Some(paired) => alike.push(format!("{name} ({})", points(&paired))),
+        }
+    }
+    if !alike.is_empty() {
+        let alike = alike.join(", ");
+        sentence += &format!(" No difference was shown between {} and {alike}.", best.name);
+    }
+    if let Some((name, paired)) = behind {
+        let by = 100.0 * paired.score_difference.value;
+        sentence += &format!(" It is ahead of {name} by {by:.0} points ({}).", points(&paired));
+    }
+    if !apart.is_empty() {
+        sentence += &format!(" {} had other items and cannot be compared.", apart.join(", "));
+    }
+    sentence
+}
+
+/// The interval of a difference, and the number of items that it rests on.
+fn points(paired: &Paired) -> String {
+    let Estimate { low, high, .. } = paired.score_difference;
+    format!("{:.0} to {:.0} points, {} items in common", 100.0 * low, 100.0 * high, paired.items)
+}

@@ -1,0 +1,177 @@
+//! The summary of one arm: accuracy, time, tokens and energy, each with the number of items it rests on.
+//! An answer that never came is counted apart from a wrong one.
+
+use std::collections::BTreeMap;
+
+use hob_core::statistics::Sample;
+use serde::Serialize;
+
+use super::{Estimate, ItemOutcome, UseBounds};
+use crate::Verdict;
+
+/// The figures of one arm over some items.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    pub items: usize,
+    /// Share of correct answers, with Wilson's interval.
+    pub accuracy: Estimate,
+    pub mean_score: Estimate,
+    pub verdicts: VerdictCounts,
+    /// Share of items without an answer: `NoAnswer` and `Budget`.
+    pub without_answer: f64,
+    /// Time to the first visible character. An item that shows none counts as slower than all others.
+    pub ttfv_ms: TimeSpread,
+    pub total_ms: TimeSpread,
+    /// Mean wait, in seconds, for items that spent their budget and said nothing.
+    pub budget_silence_s: Option<f64>,
+    /// Mean over the items that report it.
+    pub thought_tokens: Option<f64>,
+    pub said_tokens: Option<f64>,
+    pub said_words_p50: Option<f64>,
+    /// Sum of scores over minutes waited.
+    pub score_per_minute: Option<Estimate>,
+    /// Expected time until a correct answer: mean total time over accuracy. That equals all seconds over all correct
+    /// answers. `None` without a correct answer.
+    pub seconds_per_correct: Option<Estimate>,
+    /// Thought and said tokens of all items over correct answers. `None` when an item does not report its said tokens.
+    pub tokens_per_correct: Option<f64>,
+    /// In joules. `None` when an item has no energy.
+    pub energy_per_correct_j: Option<f64>,
+    pub is_interactive: bool,
+    pub is_voice: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TimeSpread {
+    pub p50: Option<f64>,
+    /// `None` with fewer than 20 items.
+    pub p95: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VerdictCounts {
+    pub correct: usize,
+    pub wrong: usize,
+    pub no_answer: usize,
+    pub budget: usize,
+    pub refused: usize,
+    pub malformed: usize,
+}
+
+/// The summary of an arm, and of each of its families and sizes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Breakdown {
+    pub all: Summary,
+    pub by_family: BTreeMap<String, Summary>,
+    /// By family, then by size.
+    pub by_size: BTreeMap<String, BTreeMap<String, Summary>>,
+}
+
+impl Summary {
+    /// `None` without outcomes, and with a score that is not a number.
+    pub fn of(outcomes: &[ItemOutcome], bounds: &UseBounds, seed: u64) -> Option<Summary> {
+        Summary::over(&outcomes.iter().collect::<Vec<_>>(), bounds, seed)
+    }
+
+    pub(super) fn over(items: &[&ItemOutcome], bounds: &UseBounds, seed: u64) -> Option<Summary> {
+        let n = items.len();
+        let verdicts = VerdictCounts::of(items);
+        let (correct, silent) = (verdicts.correct, verdicts.no_answer + verdicts.budget);
+        let scores: Vec<f64> = items.iter().map(|item| item.score).collect();
+        let silence = items.iter().filter(|item| item.verdict == Verdict::Budget);
+        let scores_and_minutes: Vec<(f64, f64)> =
+            items.iter().map(|item| (item.score, item.total_ms / 60_000.0)).collect();
+        // The interval of its inverse is finite also where a resample has no correct answer.
+        let correct_and_seconds: Vec<(f64, f64)> =
+            items.iter().map(|item| (is_correct(item), item.total_ms / 1000.0)).collect();
+        let per_correct =
+            |sum: Option<f64>| sum.filter(|_| correct > 0).map(|s| s / correct as f64);
+        let mut summary = Summary {
+            items: n,
+            accuracy: Estimate::of_share(correct, n)?,
+            mean_score: Estimate::of_mean(&scores, seed)?.within(0.0, 1.0),
+            verdicts,
+            without_answer: silent as f64 / n as f64,
+            ttfv_ms: TimeSpread::of(items.iter().map(|item| item.ttfv_ms)),
+            total_ms: TimeSpread::of(items.iter().map(|item| Some(item.total_ms))),
+            budget_silence_s: mean(silence.map(|item| item.total_ms / 1000.0)),
+            thought_tokens: mean(
+                items.iter().filter_map(|item| item.thought_tokens).map(f64::from),
+            ),
+            said_tokens: mean(items.iter().filter_map(|item| item.said_tokens).map(f64::from)),
+            said_words_p50: Sample::new(items.iter().map(|item| f64::from(item.said_words))).p50(),
+            score_per_minute: Estimate::of_quotient(&scores_and_minutes, seed),
+            seconds_per_correct: Estimate::of_quotient(&correct_and_seconds, seed)
+                .and_then(Estimate::inverse),
+            tokens_per_correct: per_correct(items.iter().map(|item| tokens(item)).sum()),
+            energy_per_correct_j: per_correct(items.iter().map(|item| item.energy_j).sum()),
+            is_interactive: false,
+            is_voice: false,
+        };
+        summary.is_interactive = bounds.interactive_excess(&summary) <= 1.0;
+        summary.is_voice = bounds.voice_excess(&summary) <= 1.0;
+        Some(summary)
+    }
+}
+
+impl Breakdown {
+    /// `None` without outcomes.
+    pub fn of(outcomes: &[ItemOutcome], bounds: &UseBounds, seed: u64) -> Option<Breakdown> {
+        let mut families: BTreeMap<&str, Vec<&ItemOutcome>> = BTreeMap::new();
+        for item in outcomes {
+            families.entry(&item.family).or_default().push(item);
+        }
+        let (mut by_family, mut by_size) = (BTreeMap::new(), BTreeMap::new());
+        for (family, items) in families {
+            let mut sizes: BTreeMap<&str, Vec<&ItemOutcome>> = BTreeMap::new();
+            for item in &items {
+                sizes.entry(&item.size).or_default().push(item);
+            }
+            let sizes = sizes.into_iter().filter_map(|(size, items)| {
+                Some((size.to_owned(), Summary::over(&items, bounds, seed)?))
+            });
+            by_size.insert(family.to_owned(), sizes.collect());
+            by_family.extend(Summary::over(&items, bounds, seed).map(|s| (family.to_owned(), s)));
+        }
+        Some(Breakdown { all: Summary::of(outcomes, bounds, seed)?, by_family, by_size })
+    }
+}
+
+impl VerdictCounts {
+    fn of(items: &[&ItemOutcome]) -> VerdictCounts {
+        let mut counts = VerdictCounts::default();
+        for item in items {
+            *match item.verdict {
+                Verdict::Correct => &mut counts.correct,
+                Verdict::Wrong => &mut counts.wrong,
+                Verdict::NoAnswer => &mut counts.no_answer,
+                Verdict::Budget => &mut counts.budget,
+                Verdict::Refused => &mut counts.refused,
+                Verdict::Malformed => &mut counts.malformed,
+            } += 1;
+        }
+        counts
+    }
+}
+
+impl TimeSpread {
+    /// A missing time counts as infinite. A percentile that falls on one has no figure.
+    fn of(times: impl Iterator<Item = Option<f64>>) -> TimeSpread {
+        let sample = Sample::new(times.map(|time| time.unwrap_or(f64::INFINITY)));
+        let finite = |time: Option<f64>| time.filter(|time| time.is_finite());
+        TimeSpread { p50: finite(sample.p50()), p95: finite(sample.p95()) }
+    }
+}
+
+fn is_correct(item: &ItemOutcome) -> f64 {
+    f64::from(u8::from(item.verdict == Verdict::Correct))
+}
+
+fn tokens(item: &ItemOutcome) -> Option<f64> {
+    let thought = item.thought_tokens.unwrap_or(0);
+    item.said_tokens.map(|said| f64::from(said) + f64::from(thought))
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    Sample::new(values).mean()
+}

@@ -1,0 +1,125 @@
+//! `hob eval`: how good the answers of a chat model are, and how long they take.
+//! Its options become an `Experiment`, as those of every measuring verb.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use hob_bench::drive::Arrivals;
+use hob_bench::eval::{EVAL_ITEMS, EVAL_SEED, EvalWorkload, ItemSet, PromptForm, TaskName};
+use hob_bench::experiment::{Axis, Experiment, Workload};
+
+use super::measuring::{MeasuringArgs, MeasuringVerb};
+use super::workload::{ThinkingName, run_size};
+use crate::failure::{CliResult, Failure};
+use crate::judging;
+
+const ITEMS_MAX: usize = 100_000;
+const BUDGET_MAX: u32 = 1 << 20;
+const TEMPERATURE_MAX: f64 = 2.0;
+
+/// How good a model's answers are, and how long they take: tasks that a program checks
+#[derive(Clone, Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct EvalArgs {
+    #[command(flatten)]
+    measuring: MeasuringArgs,
+    /// Tasks, as FAMILY or FAMILY:SIZE [default: eight families; `hob eval tasks` lists all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = task)]
+    tasks: Vec<TaskName>,
+    /// Items of each task
+    #[arg(long, value_name = "N", default_value_t = EVAL_ITEMS)]
+    items: usize,
+    /// Your own items: a JSONL file with prompts and references or checkers
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+    /// With thinking, without, or both where the model thinks
+    #[arg(long, value_enum, default_value_t = ThinkingName::Auto)]
+    thinking: ThinkingName,
+    /// The most tokens of an answer, thinking included [default: what the item needs, and 8192 for thinking]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(BUDGET_MAX)))]
+    budget_tokens: Vec<u32>,
+    /// The temperature of the answers
+    #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = temperature)]
+    temperature: f64,
+    /// Put each item as a text to go on with, for base models without a chat template
+    #[arg(long)]
+    completion: bool,
+    /// Have the server enforce the JSON schema of items that have one
+    #[arg(long)]
+    enforce_schemas: bool,
+}
+
+const AFTER_HELP: &str = "\
+Each item is asked once, in each arm in turns: with thinking and without, and with each budget. A
+program reads the visible answer and grades it; a thought is never graded. Answers are kept from the
+first one on: after an interruption the same command goes on.
+
+Examples:
+  hob eval                             the model that hob serve would load, on eight tasks
+  hob eval --tasks logic-grid:3x3,arithmetic:4x2 --items 50
+  hob eval --target http://127.0.0.1:11434 --model qwen3:8b --budget-tokens 1000,2000
+  hob eval --file questions.jsonl      your own questions, each with a reference or a checker
+  hob eval tasks                       all tasks with their sizes
+  hob eval items --tasks code          what would be asked, as JSON; no server is asked
+  hob eval report                      quality against time of all stored evaluations
+  hob eval grade 6b2d8c11 logic-grid/3x3/7 correct   correct a grade by hand";
+
+impl MeasuringVerb for EvalArgs {
+    fn measuring(&mut self) -> &mut MeasuringArgs {
+        // The same items, marks and samples each time; other seeds are for other items.
+        self.measuring.seed.get_or_insert(EVAL_SEED);
+        &mut self.measuring
+    }
+
+    fn experiment(&self) -> CliResult<Experiment> {
+        let items = Arc::new(self.item_set()?);
+        let workload = EvalWorkload {
+            thinking: self.thinking.into(),
+            budgets: match &self.budget_tokens[..] {
+                [] => vec![None],
+                budgets => budgets.iter().copied().map(Some).collect(),
+            },
+            temperature: self.temperature,
+            form: if self.completion { PromptForm::Completion } else { PromptForm::Chat },
+            enforces_schemas: self.enforce_schemas,
+            ..EvalWorkload::new(items)
+        };
+        Ok(Experiment {
+            workload: Workload::Eval(workload),
+            axis: Axis::Load(vec![Arrivals::Closed { users: 1 }]),
+            run_size: run_size(1, 0)?,
+        })
+    }
+}
+
+impl EvalArgs {
+    /// The items that these options select.
+    ///
+    /// # Errors
+    /// A file cannot be read, or there are no items or too many.
+    pub(crate) fn item_set(&self) -> CliResult<ItemSet> {
+        let own = judging::own_items(&self.file)?;
+        let tasks = match &self.tasks[..] {
+            [] if own.is_empty() => TaskName::usual(),
+            named => named.to_vec(),
+        };
+        let count = tasks.len().saturating_mul(self.items) + own.len();
+        if !(1..=ITEMS_MAX).contains(&count) {
+            return Err(Failure::usage(format!("{count} items (expected 1 to {ITEMS_MAX})")));
+        }
+        let seed = self.measuring.seed.unwrap_or(EVAL_SEED);
+        Ok(ItemSet::new(tasks, self.items, seed, own))
+    }
+}
+
+pub(super) fn task(name: &str) -> Result<TaskName, String> {
+    TaskName::parse(name).map_err(|error| error.to_string())
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    let value: Option<f64> = text.trim().parse().ok();
+    value
+        .filter(|value| (0.0..=TEMPERATURE_MAX).contains(value))
+        .ok_or_else(|| format!("expected 0 to {TEMPERATURE_MAX}"))
+}

@@ -1,0 +1,71 @@
+//! The table of evaluations: one row for each arm, quality first, and then the time that it took.
+//! Intervals stand next to each share, because few items show little.
+
+use hob_bench::record::{EvalScore, Record};
+
+use super::{BADGE, Column, NOTHING, rows};
+
+const EVAL: [Column; 14] = [
+    ("model", |r| r.model.name.clone()),
+    ("arm", Record::eval_arm),
+    ("items", |r| of(r, |score| Some(score.n.to_string()))),
+    ("correct", |r| of(r, |score| share(score.accuracy, score.accuracy_ci95))),
+    ("score", |r| of(r, |score| share(score.score, score.score_ci95))),
+    ("no answer", |r| of(r, |score| Some(without_answer(score).to_string()))),
+    ("first visible", |r| of(r, |score| seconds(score.ttfv_p50_ms))),
+    ("whole", |r| of(r, |score| seconds(score.total_p50_ms))),
+    ("95 %", |r| of(r, |score| seconds(score.total_p95_ms))),
+    ("thought", |r| of(r, |score| score.thought_tokens.map(|tokens| format!("{tokens:.0}")))),
+    ("said", |r| of(r, |score| score.said_tokens.map(|tokens| format!("{tokens:.0}")))),
+    ("score/min", |r| of(r, |score| score.score_per_minute.map(|rate| format!("{rate:.2}")))),
+    ("s/correct", |r| of(r, |score| score.s_per_correct.map(|s| format!("{s:.1}")))),
+    BADGE,
+];
+
+/// Families below the arms, because a total hides them.
+const FAMILY: [&str; 7] = ["arm", "task", "items", "correct", "score", "first visible", "whole"];
+
+pub(super) fn eval(records: &[Record]) -> String {
+    let mut families = crate::printer::table(FAMILY);
+    for record in records {
+        let sizes = record.eval.iter().flat_map(|eval| &eval.sizes);
+        for (name, score) in sizes {
+            families.add_row([
+                record.eval_arm(),
+                name.clone(),
+                score.n.to_string(),
+                share(score.accuracy, score.accuracy_ci95).unwrap_or_else(nothing),
+                share(score.score, score.score_ci95).unwrap_or_else(nothing),
+                seconds(score.ttfv_p50_ms).unwrap_or_else(nothing),
+                seconds(score.total_p50_ms).unwrap_or_else(nothing),
+            ]);
+        }
+    }
+    format!("{}\n\n{}", rows(&EVAL, records), families.trim_fmt())
+}
+
+fn of(record: &Record, show: impl Fn(&EvalScore) -> Option<String>) -> String {
+    record.eval.as_ref().and_then(|eval| show(&eval.overall)).unwrap_or_else(nothing)
+}
+
+fn nothing() -> String {
+    NOTHING.to_owned()
+}
+
+fn share(share: Option<f64>, interval: Option<[f64; 2]>) -> Option<String> {
+    let percent = |share: f64| format!("{:.0}", share * 100.0);
+    let interval = interval
+        .map_or(String::new(), |[low, high]| format!(" ({}–{})", percent(low), percent(high)));
+    Some(format!("{} %{interval}", percent(share?)))
+}
+
+fn seconds(ms: Option<f64>) -> Option<String> {
+    ms.map(|ms| match ms {
+        ..1_000.0 => format!("{ms:.0} ms"),
+        _ => format!("{:.1} s", ms / 1e3),
+    })
+}
+
+fn without_answer(score: &EvalScore) -> u64 {
+    ["no_answer", "budget"].iter().filter_map(|verdict| score.verdicts.get(*verdict)).sum()
+}

@@ -1,0 +1,259 @@
+//! `hob eval`: quality and time of a chat model together. Measuring is a verb of `hob bench`, as all measuring is.
+//! The other verbs read what it has stored.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use hob_bench::eval::{HandGrade, read_answers, regraded};
+use hob_bench::record::{Record, RecordKind, RecordStore};
+use hob_eval::{TaskFamily, Verdict, report};
+use serde_json::json;
+
+use super::bench::{self, BenchArgs, EvalArgs, RECORDS};
+use crate::failure::{CliResult, Exit, Failure};
+use crate::globals::Globals;
+use crate::judging;
+use crate::printer::{Printer, table};
+
+/// How good a model's answers are, and how long they take: tasks that a program checks
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct EvalCommand {
+    #[command(subcommand)]
+    verb: Option<EvalVerb>,
+    #[command(flatten)]
+    measure: Box<EvalArgs>,
+}
+
+#[derive(Debug, Subcommand)]
+enum EvalVerb {
+    /// List all tasks with their sizes
+    Tasks(TasksArgs),
+    /// Print the items that would be asked, as JSON; no server is asked
+    Items(Box<EvalArgs>),
+    Report(ReportArgs),
+    Grade(GradeArgs),
+}
+
+#[derive(Debug, Args)]
+struct TasksArgs {
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Quality against time of all stored evaluations of the same items
+#[derive(Debug, Args)]
+struct ReportArgs {
+    /// Records, by id or file [default: the newest of each model and arm]
+    #[arg(value_name = "ID|FILE")]
+    which: Vec<String>,
+    /// The folder of the records
+    #[arg(long, default_value = RECORDS, value_name = "FOLDER")]
+    records: PathBuf,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Correct a grade by hand; it holds wherever the item gets the same answer
+#[derive(Debug, Args)]
+struct GradeArgs {
+    /// The record, by id or file
+    #[arg(value_name = "ID|FILE")]
+    which: String,
+    /// The item, such as logic-grid/3x3/7
+    #[arg(value_name = "ITEM")]
+    item: String,
+    /// correct, wrong, no_answer, refused or malformed
+    #[arg(value_name = "VERDICT", value_parser = verdict)]
+    verdict: Verdict,
+    /// 0 to 1 [default: 1 for a correct answer, else 0]
+    #[arg(long, value_name = "N", value_parser = score)]
+    score: Option<f64>,
+    /// Why the checker was mistaken
+    #[arg(long, value_name = "TEXT", default_value = "graded by hand")]
+    why: String,
+    /// The folder of the records
+    #[arg(long, default_value = RECORDS, value_name = "FOLDER")]
+    records: PathBuf,
+}
+
+pub(crate) fn run(args: EvalCommand, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
+    match args.verb {
+        None => measure(args.measure, globals, printer),
+        Some(EvalVerb::Tasks(args)) => tasks(&args, printer),
+        Some(EvalVerb::Items(args)) => items(&args, printer),
+        Some(EvalVerb::Report(args)) => stored_report(&args, printer),
+        Some(EvalVerb::Grade(args)) => grade(&args, printer),
+    }
+}
+
+/// Says beforehand what so many items can show, and measures.
+fn measure(args: Box<EvalArgs>, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
+    let count = args.item_set()?.len();
+    printer.note(expectation(count));
+    bench::run(&BenchArgs::eval(args), globals, printer)
+}
+
+/// The share of items on which two arms differ, as a guess before anything is known.
+const DIFFERING_SHARE: f64 = 0.25;
+const POWER: f64 = 0.8;
+
+/// The difference that this many items can show.
+fn expectation(items: usize) -> String {
+    let count = u32::try_from(items).unwrap_or(u32::MAX);
+    match report::smallest_difference(count, DIFFERING_SHARE, POWER) {
+        Some(difference) => format!(
+            "{items} items: between two arms, a difference of {:.0} points in accuracy or more shows in 4 of 5 runs",
+            difference * 100.0
+        ),
+        None => format!("{items} items are too few to show a difference between two arms"),
+    }
+}
+
+fn tasks(args: &TasksArgs, printer: &Printer) -> CliResult<Exit> {
+    if args.json {
+        let families = TaskFamily::ALL.map(|family| {
+            json!({
+                "name": family.name(), "sizes": family.sizes(), "usual": family.usual_size(),
+                "about": family.about(),
+            })
+        });
+        printer.data(json!(families))?;
+        return Ok(Exit::Done);
+    }
+    let mut table = table(["task", "sizes", "usual", "what is asked"]);
+    for family in TaskFamily::ALL {
+        let sizes = family.sizes().join(", ");
+        table.add_row([family.name(), &sizes, family.usual_size(), family.about()]);
+    }
+    printer.data(table.trim_fmt())?;
+    Ok(Exit::Done)
+}
+
+fn items(args: &EvalArgs, printer: &Printer) -> CliResult<Exit> {
+    let set = args.item_set()?;
+    for number in 0..set.len() {
+        let item = set.item(number);
+        printer.data(json!({
+            "id": item.id, "family": item.family, "size": item.size, "system": item.system,
+            "prompt": item.prompt, "tools": item.tools, "schema": item.schema,
+            "checker": item.checker, "max_tokens": item.max_tokens,
+        }))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn stored_report(args: &ReportArgs, printer: &Printer) -> CliResult<Exit> {
+    let store = RecordStore::new(&args.records);
+    let records = match &args.which[..] {
+        [] => newest(&store)?,
+        which => {
+            let mut records = Vec::new();
+            for one in which {
+                records.push(store.pick(one).map_err(Failure::usage)?.1);
+            }
+            records
+        }
+    };
+    if records.is_empty() {
+        return Err(Failure::usage(format!("{} has no evaluation", args.records.display()))
+            .hint("`hob eval` makes one"));
+    }
+    let report = bench::EvalReport::of(&store, &records)?;
+    match args.json {
+        true => printer.data(report.json())?,
+        false => printer.data(report.shown())?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The newest evaluations that asked the same items as the newest of all: one of each model and arm.
+fn newest(store: &RecordStore) -> CliResult<Vec<Record>> {
+    if !store.folder().is_dir() {
+        return Ok(Vec::new());
+    }
+    let read = store.read().map_err(|error| Failure::new(Exit::Internal, error))?;
+    let replaced: Vec<_> =
+        read.records.iter().filter_map(|(_, record)| record.supersedes).collect();
+    let is_current = |record: &Record| {
+        record.kind == RecordKind::Eval && record.eval.is_some() && !replaced.contains(&record.id)
+    };
+    let mut records: Vec<Record> =
+        read.records.into_iter().map(|(_, record)| record).filter(is_current).collect();
+    records.sort_by_key(|record| std::cmp::Reverse((record.time.started, record.id)));
+    let set = |record: &Record| record.eval.as_ref().and_then(|eval| eval.set_sha256.clone());
+    let latest = records.first().and_then(set);
+    let mut seen = Vec::new();
+    records.retain(|record| {
+        let arm = record.eval_name();
+        let is_new = set(record) == latest && !seen.contains(&arm);
+        seen.push(arm);
+        is_new
+    });
+    records.reverse();
+    Ok(records)
+}
+
+fn grade(args: &GradeArgs, printer: &Printer) -> CliResult<Exit> {
+    let store = RecordStore::new(&args.records);
+    let (path, record) = store.pick(&args.which).map_err(Failure::usage)?;
+    let failed = |error| Failure::new(Exit::Internal, error);
+    let file = record.eval.as_ref().and_then(|eval| eval.answers.as_ref());
+    let file = file.ok_or_else(|| Failure::usage("this record has no answers to grade"))?;
+    let folder = path.parent().unwrap_or(&args.records);
+    let mut answered = read_answers(folder, file).map_err(failed)?;
+    let found = answered.iter_mut().find(|answered| answered.id == args.item);
+    let found = found.ok_or_else(|| {
+        Failure::usage(format!("the record has no item '{}'", args.item))
+            .hint("`hob eval items` and the page list the items")
+    })?;
+    let usual = if args.verdict == Verdict::Correct { 1.0 } else { 0.0 };
+    let grade = HandGrade {
+        item: args.item.clone(),
+        answer_sha256: found.answer_sha256.clone(),
+        verdict: args.verdict,
+        score: args.score.unwrap_or(usual),
+        why: args.why.clone(),
+    };
+    judging::keep_hand_grade(&args.records, &grade)?;
+    let before = found.verdict;
+    *found = found.clone().with_hand_grades(&[grade]);
+    let record = regraded(&store, &record, &answered).map_err(failed)?;
+    printer.data(format_args!(
+        "{}: {before} is now {}; {} replaces the record",
+        args.item,
+        args.verdict,
+        record.short_id()
+    ))?;
+    Ok(Exit::Done)
+}
+
+fn verdict(text: &str) -> Result<Verdict, String> {
+    Verdict::by_name(text)
+        .ok_or_else(|| format!("expected one of {}", Verdict::ALL.map(Verdict::name).join(", ")))
+}
+
+fn score(text: &str) -> Result<f64, String> {
+    let score: Option<f64> = text.trim().parse().ok();
+    score.filter(|score| (0.0..=1.0).contains(score)).ok_or_else(|| "expected 0 to 1".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_bench::eval::TaskName;
+
+    use super::*;
+
+    /// `tasks` prints what `TaskName::parse` takes.
+    #[test]
+    fn every_listed_task_can_be_asked() {
+        for family in TaskFamily::ALL {
+            for size in family.sizes() {
+                let name = format!("{}:{size}", family.name());
+                assert!(TaskName::parse(&name).is_ok(), "{name}");
+            }
+        }
+    }
+}

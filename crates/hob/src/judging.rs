@@ -1,0 +1,81 @@
+//! What an evaluation needs of this machine: files of the user's items, grades by hand, and a sandbox for code.
+//! The checkers themselves are pure, in `hob-eval`.
+
+mod run_code;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hob_bench::eval::{EvalWorkload, HandGrade};
+use hob_eval::{Item, own_file};
+
+use crate::bounded_file;
+use crate::failure::{CliResult, Exit, Failure};
+use crate::settings::Environment;
+
+/// Grades that a person gave, in the folder of the records: one line of JSON for each.
+const HAND_GRADES: &str = "hand-grades.jsonl";
+const HAND_GRADES_BYTES_MAX: u64 = 64 << 20;
+const ITEMS_BYTES_MAX: u64 = 64 << 20;
+
+/// Gives a workload the folder of its records, the grades by hand that are there, and a sandbox if an item needs one.
+///
+/// # Errors
+/// The file of grades cannot be read.
+pub(crate) fn prepare(workload: &mut EvalWorkload, folder: &Path) -> CliResult<()> {
+    workload.folder = folder.to_owned();
+    workload.hand_grades = hand_grades(folder)?;
+    if workload.items.runs_code() {
+        workload.sandbox = Some(Arc::new(run_code::python(&Environment::read().path)));
+    }
+    Ok(())
+}
+
+/// The items of all files; the stem of a file is the family of its items.
+///
+/// # Errors
+/// A file cannot be read, or a line is not an item.
+pub(crate) fn own_items(files: &[PathBuf]) -> CliResult<Vec<Item>> {
+    let mut items = Vec::new();
+    for file in files {
+        let text = read(file, ITEMS_BYTES_MAX)?;
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        let read = own_file::parse(&stem, &text);
+        let of_file = |error| Failure::usage(format!("{}: {error}", file.display()));
+        items.extend(read.map_err(of_file)?);
+    }
+    Ok(items)
+}
+
+/// # Errors
+/// The file cannot be read, or a line is not a grade.
+pub(crate) fn hand_grades(folder: &Path) -> CliResult<Vec<HandGrade>> {
+    let file = folder.join(HAND_GRADES);
+    if !file.exists() {
+        return Ok(Vec::new());
+    }
+    let text = read(&file, HAND_GRADES_BYTES_MAX)?;
+    let grade = |(number, line): (usize, &str)| {
+        serde_json::from_str(line)
+            .map_err(|error| Failure::usage(format!("{}:{}: {error}", file.display(), number + 1)))
+    };
+    text.lines().enumerate().map(grade).collect()
+}
+
+/// Appends a grade.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn keep_hand_grade(folder: &Path, grade: &HandGrade) -> CliResult<()> {
+    use std::io::Write as _;
+    let line = serde_json::to_string(grade);
+    let line = line.map_err(|error| Failure::new(Exit::Internal, error))?;
+    let failed = |error| Failure::io("the grade cannot be kept", &error);
+    let mut options = fs_err::OpenOptions::new();
+    let file = options.append(true).create(true).open(folder.join(HAND_GRADES));
+    file.map_err(failed)?.write_all(format!("{line}\n").as_bytes()).map_err(failed)
+}
+
+fn read(file: &Path, bytes_max: u64) -> CliResult<String> {
+    bounded_file::read_text(file, bytes_max).map_err(Failure::usage)
+}

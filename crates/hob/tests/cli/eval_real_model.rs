@@ -1,0 +1,85 @@
+//! `hob eval` with the stored chat model: scores that repeat, a report, and a grade by hand.
+
+use serde_json::Value;
+
+use crate::{User, stderr, stdout};
+
+/// A few items of easy tasks.
+const SMALL: [&str; 7] = [
+    "eval",
+    "--tasks",
+    "arithmetic:2x1,logic-grid:2x2,absent:short",
+    "--items",
+    "2",
+    "--budget-tokens",
+    "48",
+];
+
+#[test]
+fn a_model_has_the_same_scores_twice_and_a_person_can_correct_them() {
+    let (user, home) = User::with_only(&["smollm2"]);
+    let evaluate = || {
+        let words = [&SMALL[..], &["--json"]].concat();
+        let ran = user.hob(&words).envs(home.clone()).assert().success();
+        assert!(stderr(&ran).contains("6 items are too few"), "{}", stderr(&ran));
+        serde_json::from_str::<Value>(stdout(&ran).trim()).expect("a record")
+    };
+    let (first, second) = (evaluate(), evaluate());
+    let overall = |record: &Value| record["eval"]["overall"].clone();
+    assert_eq!((&first["kind"], &overall(&first)["n"]), (&"eval".into(), &6.into()));
+    for figure in ["accuracy", "score", "verdicts"] {
+        assert_eq!(overall(&first)[figure], overall(&second)[figure], "{figure}");
+    }
+    assert!(overall(&first)["ttfv_p50_ms"].as_f64() > Some(1.0), "{first}");
+    let id = second["id"].as_str().expect("an id");
+    let graded = user
+        .hob(&["eval", "grade", id, "arithmetic/2x1/0", "correct", "--why", "it was right"])
+        .assert()
+        .success();
+    assert!(stdout(&graded).contains("is now correct"), "{}", stdout(&graded));
+    let report = stdout(&user.hob(&["eval", "report"]).assert().success());
+    for part in
+        ["smollm2", "first visible", "arithmetic:2x1", "Interactive:", "Bounds: interactive"]
+    {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    let report = stdout(&user.hob(&["eval", "report", "--json"]).assert().success());
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["arms"][0]["eval"]["corrected_by_hand"], 1);
+    let site = stdout(&user.hob(&["site", "build", "--without-published"]).assert().success());
+    assert!(site.contains("2 runs"), "the corrected record is not shown: {site}");
+}
+
+#[test]
+fn items_are_printed_without_a_server_and_mistakes_are_named() {
+    let user = User::new();
+    let items =
+        stdout(&user.hob(&["eval", "items", "--tasks", "code", "--items", "2"]).assert().success());
+    let lines: Vec<Value> =
+        items.lines().map(|line| serde_json::from_str(line).expect("an item")).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(
+        (&lines[0]["id"], &lines[0]["checker"]["kind"]),
+        (&"code/easy/0".into(), &"code".into())
+    );
+    let tasks = stdout(&user.hob(&["eval", "tasks"]).assert().success());
+    assert!(tasks.contains("logic-grid") && tasks.contains("6x6"), "{tasks}");
+    user.write("bad.jsonl", "{\"prompt\": \"?\", \"refrence\": 1}\n");
+    let rows = [
+        (
+            &["eval", "--tasks", "magic"][..],
+            "'magic' is not a task (expected one of logic-grid, arithmetic",
+        ),
+        (&["eval", "--tasks", "needle:9"], "'9' is not a size of needle (such as 1000@10%"),
+        (
+            &["eval", "--file", "bad.jsonl"],
+            "line 1: the field 'refrence' is unknown (did you mean 'reference'?)",
+        ),
+        (&["eval", "--items", "0"], "0 items (expected 1 to 100000)"),
+        (&["eval", "report"], "has no evaluation"),
+    ];
+    for (words, expected) in rows {
+        let said = stderr(&user.hob(words).assert().code(2));
+        assert!(said.contains(expected), "{words:?}: {said}");
+    }
+}
