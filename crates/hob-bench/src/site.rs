@@ -38,6 +38,8 @@ pub struct Material {
     pub queued: Vec<Queued>,
     /// Files that were left out, each with the reason.
     pub skipped: Vec<String>,
+    /// What the page calls the folder of the own runs. No path: the page may be shown to others.
+    pub folder: Option<&'static str>,
     /// When the page is built. Without it, the page shows no build day and no record is too old.
     pub built: Option<Timestamp>,
 }

@@ -13,6 +13,10 @@ use hob_server::Pages;
 use hob_server::ledger::{GroupBy, Outcome, Period, RequestRecord, read, summarise};
 use jiff::Timestamp;
 
+use crate::app::App;
+
+/// Default folder of records, relative to the working folder.
+pub(crate) const RECORDS: &str = "bench/records";
 /// Older requests say nothing about today.
 const LEDGER_DAYS: u64 = 30;
 const MS_PER_DAY: u64 = 24 * 3600 * 1000;
@@ -22,12 +26,36 @@ const KEPT: Duration = Duration::from_secs(30);
 /// The files below `/benchmarks`.
 #[derive(Debug)]
 pub(crate) struct BenchmarkPages {
-    records: PathBuf,
-    plans: PathBuf,
+    records: RecordsFolder,
     ledger: PathBuf,
     /// Whether the page shows how long requests waited. Not once a key is required, because pages need none.
     shows_ledger: AtomicBool,
     built: Mutex<Option<Built>>,
+}
+
+/// The folder of records. Plans are in the folder `plans` next to it.
+#[derive(Debug)]
+pub(crate) struct RecordsFolder {
+    path: PathBuf,
+    /// What the page calls it.
+    name: &'static str,
+}
+
+impl RecordsFolder {
+    /// The folder of the settings, else that of the working folder if it exists, else that of the home of hob: a system
+    /// service has no working folder of the user.
+    pub(crate) fn of(app: &App<'_>) -> RecordsFolder {
+        let (working, home) = (&app.environment.folders.working, &app.settings.home);
+        let (path, name) = match &app.settings.server.records {
+            Some(folder) => (folder.clone(), "the folder that its settings name"),
+            None if working.join(RECORDS).is_dir() => {
+                (working.join(RECORDS), "bench/records in its working folder")
+            }
+            None => (home.join(RECORDS), "bench/records in its folder of models"),
+        };
+        tracing::info!(folder = %path.display(), "/benchmarks shows {name}");
+        RecordsFolder { path, name }
+    }
 }
 
 #[derive(Debug)]
@@ -37,9 +65,9 @@ struct Built {
 }
 
 impl BenchmarkPages {
-    pub(crate) fn new(records: PathBuf, plans: PathBuf, ledger: PathBuf) -> BenchmarkPages {
+    pub(crate) fn new(records: RecordsFolder, ledger: PathBuf) -> BenchmarkPages {
         let (shows_ledger, built) = (AtomicBool::new(true), Mutex::default());
-        BenchmarkPages { records, plans, ledger, shows_ledger, built }
+        BenchmarkPages { records, ledger, shows_ledger, built }
     }
 
     /// From now on the pages leave out requests.
@@ -50,12 +78,13 @@ impl BenchmarkPages {
 
     fn material(&self) -> Result<Material, RecordError> {
         let ledger = self.shows_ledger.load(Ordering::Acquire).then_some(self.ledger.as_path());
-        material(&self.records, ledger, Others::Shown)
+        material(&self.records.path, ledger, Others::Shown)
     }
 
     fn build(&self) -> Result<Built, RecordError> {
         let mut material = self.material()?;
-        material.queue(&self.plans);
+        material.queue(&self.records.path.with_file_name("plans"));
+        material.folder = Some(self.records.name);
         let files =
             site::build(&material).into_iter().map(|file| (file.path, file.bytes.into())).collect();
         Ok(Built { at: Instant::now(), files })
@@ -148,7 +177,8 @@ mod tests {
                 .write(RequestRecord { started_unix_ms, ..entry("smol", 5.0, Outcome::Complete) });
         }
         drop(writing);
-        let pages = BenchmarkPages::new(path("records"), path("plans"), ledger);
+        let records = RecordsFolder { path: path("records"), name: "a folder" };
+        let pages = BenchmarkPages::new(records, ledger);
         let models = || pages.material().expect("material").production.served.len();
         assert!(pages.page("index.html").is_some());
         assert_eq!(models(), 1);

@@ -60,6 +60,7 @@ pub(crate) struct Overrides {
     pub(crate) transcription_model: Option<String>,
     pub(crate) wyoming: bool,
     pub(crate) context_tokens: Option<NonZeroU32>,
+    pub(crate) records: Option<PathBuf>,
 }
 
 /// The resolved settings.
@@ -88,6 +89,8 @@ pub(crate) struct ServerSettings {
     pub(crate) tls: TlsSettings,
     pub(crate) text_chars_max: NonZeroU32,
     pub(crate) requests_max: NonZeroU16,
+    /// For `/benchmarks`.
+    pub(crate) records: Option<PathBuf>,
     pub(crate) pipelines: PipelinesSettings,
 }
 
@@ -253,6 +256,7 @@ impl Settings {
                 tls_key,
                 text_chars_max: Some(self.server.text_chars_max),
                 requests_max: Some(self.server.requests_max),
+                records: self.server.records.clone(),
                 pipelines: self.server.pipelines.as_written(),
             },
             speech: self.speech.as_written(),
@@ -320,7 +324,9 @@ fn server(
     environment: &Environment,
     written: &LoadedConfig,
 ) -> CliResult<ServerSettings> {
-    let file = &written.config.server;
+    let (file, folders) = (&written.config.server, &environment.folders);
+    let typed = flags.records.as_ref().map(|records| folders.working.join(records));
+    let in_file = || file.records.as_ref().map(|records| written.resolve(records, folders));
     let hosts = if flags.allowed_hosts.is_empty() {
         file.allowed_hosts.clone().unwrap_or_default()
     } else {
@@ -336,6 +342,7 @@ fn server(
         requests_max: file
             .requests_max
             .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_REQUESTS_MAX - 1)),
+        records: typed.or_else(in_file),
         pipelines: PipelinesSettings::resolve(written),
     })
 }

@@ -19,6 +19,7 @@ struct Records<'a> {
     /// The day, such as `2026-11-21`.
     built: Option<String>,
     skipped: &'a [String],
+    folder: Option<&'static str>,
     runs: &'a [Run<'a>],
     rules: Rules,
     queued: &'a [Queued],
@@ -54,6 +55,7 @@ pub(super) fn records_js(material: &Material, runs: &[Run<'_>]) -> String {
     let records = Records {
         built: material.built.map(|time| time.to_string().chars().take(10).collect()),
         skipped: &material.skipped,
+        folder: material.folder,
         runs,
         rules: rules(material, runs),
         queued: &material.queued,

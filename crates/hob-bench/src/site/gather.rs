@@ -70,6 +70,7 @@ impl Material {
             production: Production::default(),
             queued: Vec::new(),
             skipped,
+            folder: None,
             built: None,
         })
     }

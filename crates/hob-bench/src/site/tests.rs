@@ -38,6 +38,7 @@ fn of(records: Vec<Record>) -> Material {
         production: Production::default(),
         queued: Vec::new(),
         skipped: Vec::new(),
+        folder: None,
         built: None,
     }
 }

@@ -32,13 +32,12 @@ pub(crate) use eval::EvalArgs;
 pub(crate) use eval_report::EvalReport;
 use measuring::MeasuringVerb;
 
+pub(crate) use crate::benchmarks::RECORDS;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::reference;
 
-/// Default folder of records, relative to the working folder.
-pub(crate) const RECORDS: &str = "bench/records";
 /// Default folder of plans, for the results page.
 pub(crate) const PLANS: &str = "bench/plans";
 

@@ -18,8 +18,7 @@ use hob_upstream::Gateway;
 use tokio::net::TcpListener;
 
 use crate::app::{App, block_on};
-use crate::benchmarks::BenchmarkPages;
-use crate::commands::bench;
+use crate::benchmarks::{BenchmarkPages, RecordsFolder};
 use crate::config::{LoadAt, LoadedConfig};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
@@ -72,6 +71,9 @@ pub(crate) struct ServeArgs {
     /// Context length in tokens: prompt and answer together
     #[arg(long, value_name = "TOKENS")]
     context: Option<NonZeroU32>,
+    /// Folder of records for /benchmarks [default: bench/records, here or with the models]
+    #[arg(long, value_name = "FOLDER")]
+    records: Option<PathBuf>,
 }
 
 const AFTER_HELP: &str = "\
@@ -100,6 +102,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Cli
         transcription_model: args.transcription_model.clone(),
         wyoming: args.wyoming,
         context_tokens: args.context,
+        records: args.records.clone(),
         home: None,
     };
     let app = App::open(globals, flags, printer)?;
@@ -118,7 +121,9 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
     let wyoming = wire_up::wyoming_ports(app, &begun.registry).await?;
     // Opened last, so that a server that fails to start leaves no file behind.
     let has_keys = !begun.keys.is_empty();
-    let pages = Arc::new(benchmarks(app));
+    let pages = BenchmarkPages::new(RecordsFolder::of(app), app.settings.ledger_file());
+    let pages = Arc::new(pages);
+    // A server with keys hides how long requests waited, because a page cannot send a key.
     if has_keys {
         pages.hide_ledger();
     }
@@ -172,16 +177,6 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
     drop(announcement);
     models.shutdown().await;
     Ok(Exit::Done)
-}
-
-/// A server with keys hides how long requests waited, because a page cannot send a key.
-fn benchmarks(app: &App<'_>) -> BenchmarkPages {
-    let working = &app.environment.folders.working;
-    // A system service has no working folder of the user.
-    let home = &app.settings.home;
-    let folder = if working.join(bench::RECORDS).is_dir() { working } else { home };
-    let (records, plans) = (folder.join(bench::RECORDS), folder.join(bench::PLANS));
-    BenchmarkPages::new(records, plans, app.settings.ledger_file())
 }
 
 /// The models that this hob serves. Models that are not stored are left out, with a note.

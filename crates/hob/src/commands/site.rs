@@ -55,8 +55,7 @@ Examples:
   hob site build --out site && xdg-open site/index.html
   hob site build --records ~/runs --without-ledger
 
-`hob serve` has the same page at /benchmarks, from bench/records in its working folder, otherwise in
-its home.
+`hob serve` has the same page at /benchmarks, from the folder of its --records.
 The page names each file that is not a valid record.";
 
 pub(crate) fn run(args: &SiteArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {

@@ -47,6 +47,7 @@ fn without_settings_the_defaults_apply() {
             tls: TlsSettings::Off,
             text_chars_max: NonZeroU32::new(100_000).expect("not zero"),
             requests_max: NonZeroU16::new(16).expect("not zero"),
+            records: None,
             pipelines: PipelinesSettings { listen: None, accepts_default_key: false },
         },
         speech: SpeechSettings {

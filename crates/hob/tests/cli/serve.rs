@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use crate::real_server::Served;
-use crate::{User, stderr};
+use crate::{User, stderr, stdout};
 
 #[test]
 fn an_address_that_others_reach_is_refused_without_a_key() {
@@ -103,4 +103,28 @@ fn a_home_that_cannot_be_written_does_not_stop_the_server() {
     let messages = serde_json::json!([{"role": "user", "content": "Hello"}]);
     let answer = served.chat(&serde_json::json!({"model": "any", "messages": messages}));
     assert_eq!(answer.expect("an answer")["choices"][0]["finish_reason"], "stop");
+}
+
+#[test]
+fn the_results_page_does_not_depend_on_the_working_folder() {
+    let user = User::new();
+    user.write("hob.toml", "[server]\nrecords = \"runs\"\n[dev]\nmock_unknown_models = true\n");
+    let result = r#"[{"model_filename": "Qwen3-8B-Q4_K_M.gguf", "backends": "CPU", "n_prompt": 0,
+        "n_gen": 128, "test_time": "2026-11-02T10:00:00Z", "samples_ts": [5.0], "avg_ts": 5.0}]"#;
+    user.write("out.json", result);
+    let import = user.hob(&["bench", "import", "out.json", "--out", "runs", "--json"]).assert();
+    let kept: serde_json::Value = serde_json::from_str(&stdout(&import.success())).expect("JSON");
+    let id = kept[0]["id"].as_str().expect("an id");
+
+    let file = user.path("work/hob.toml");
+    let file = file.to_str().expect("a path");
+    let mut hob = user.process(&["serve", "--listen", "127.0.0.1:0", "--config", file]);
+    hob.current_dir(user.path("home")).env("HOB_LOG", "info");
+    let mut served = Served::run(hob);
+    let note = served.note("/benchmarks shows the folder that its settings name");
+    assert!(note.contains("work/runs"), "{note}");
+    let page = ureq::get(format!("{}benchmarks/records.js", served.url)).call();
+    let page = page.expect("a page").body_mut().read_to_string().expect("text");
+    assert!(page.contains(id) && page.contains("the folder that its settings name"), "{page}");
+    assert!(!page.contains("work/runs"), "the page names no path of the machine");
 }

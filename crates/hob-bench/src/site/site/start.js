@@ -39,10 +39,10 @@ function methodPage() {
 }
 
 function foot() {
-  const { built, skipped } = benchmarks;
+  const { built, skipped, folder } = benchmarks;
   return [
     h("p", countText(RUNS.length, "run"), built ? `, built on ${built}` : "", ". Every figure says how it was measured, and how far it can be relied on: ",
-      h("a", { href: "method.html" }, "method and definitions"), "."),
+      h("a", { href: "method.html" }, "method and definitions"), ".", folder ? ` Runs of this hob are from ${folder}.` : null),
     skipped.length > 0 ? h("details.skipped", h("summary", `${countText(skipped.length, "file was", "files were")} left out`), h("ul", skipped.map((reason) => h("li", reason)))) : null,
   ];
 }
