@@ -55,6 +55,8 @@ pub enum ConstraintError {
     /// `place` is the path of the schema.
     #[error("'{field}' has a schema at '{place}' that hob cannot enforce")]
     Schema { field: &'static str, place: String },
+    #[error("'{field}' has '{keyword}' at '{path}', for which hob finds no value")]
+    NoValue { field: &'static str, path: String, keyword: &'static str },
     #[error("'{field}' crashes the grammar compiler")]
     Crashed { field: &'static str },
     #[error("'{field}' allows no value at all")]
@@ -92,6 +94,7 @@ impl ConstraintError {
             | ConstraintError::TooLarge { field, .. }
             | ConstraintError::NotRegular { field }
             | ConstraintError::Schema { field, .. }
+            | ConstraintError::NoValue { field, .. }
             | ConstraintError::Crashed { field }
             | ConstraintError::NothingValid { field }
             | ConstraintError::Grammar { field, .. }

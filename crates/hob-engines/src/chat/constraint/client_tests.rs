@@ -83,6 +83,41 @@ fn with_strict_the_request_is_refused_with_the_path_in_our_own_words() {
 }
 
 #[test]
+fn a_schema_without_a_value_is_refused_with_its_keyword_and_path() {
+    let object = |name: &str, member: Value| json!({ "type": "object", "properties": { name: member }, "required": [name] });
+    let definitions = json!({ "low": { "type": "integer", "minimum": 5, "maximum": 1 } });
+    let mut of_definition = object("n", json!({ "$ref": "#/$defs/low" }));
+    of_definition["$defs"] = definitions;
+    let impossible = json!({ "allOf": [{ "type": "string" }, { "type": "integer" }] });
+    let list = json!({ "type": "array", "minItems": 1, "items": impossible });
+    for (schema, keyword, path) in [
+        (
+            object("name", json!({ "type": "string", "minLength": 5, "maxLength": 1 })),
+            "minLength",
+            ".properties.name",
+        ),
+        (
+            object("n", json!({ "type": "integer", "minimum": 5, "maximum": 1 })),
+            "minimum",
+            ".properties.n",
+        ),
+        (of_definition, "minimum", ".$defs.low"),
+        (object("x", impossible.clone()), "allOf", ".properties.x"),
+        (object("all", list), "allOf", ".properties.all.items"),
+        (object("kind", json!({ "type": "integer", "enum": ["a"] })), "enum", ".properties.kind"),
+    ] {
+        let output = OutputFormat::JsonSchema(JsonText::parsed(schema.to_string()));
+        let wanted = AnswerRules { output: &output, strict: false, tools: None };
+        let constrainer = Constrainer::new(small_vocabulary(), SchemaLimits::default()).unwrap();
+        let answer = format!("has '{keyword}' at 'schema{path}', for which hob finds no value");
+        let refused = constrainer.compile(&wanted, 400).unwrap_err().to_string();
+        assert_eq!(refused, format!("'response_format' {answer}"));
+        let refused = compiled(&[tool("act", &schema, true)]).unwrap_err().to_string();
+        assert_eq!(refused, format!("'tools' {}", answer.replacen("schema", "act.parameters", 1)));
+    }
+}
+
+#[test]
 fn an_output_schema_without_strict_is_held_to_the_rest() {
     let constrainer = Constrainer::new(small_vocabulary(), SchemaLimits::default()).unwrap();
     let schema = json!({ "type": "array", "items": { "type": "integer" }, "uniqueItems": true });

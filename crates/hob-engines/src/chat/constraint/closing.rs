@@ -17,7 +17,7 @@ use super::matching::{allows, consume, ends_with, is_complete, undo};
 use super::{ConstraintError, Vocabulary};
 
 /// Maximum bytes of an end. Answers that need more to close are rejected.
-const END_BYTES_MAX: usize = 16_384;
+pub(super) const END_BYTES_MAX: usize = 16_384;
 /// Enough for most ends, and much faster to search.
 const FIRST_BYTES_MAX: usize = 512;
 /// Ends to try if the first one is too long.

@@ -15,7 +15,7 @@ use toktrie::InferenceCapabilities;
 use super::closing::{Closer, Context};
 use super::grammar::{self, AnswerRules, Begins, Plan};
 use super::matching::first_line;
-use super::schema::Relaxation;
+use super::schema::{self, Relaxation, TakenOut};
 use super::source::{Relaxed, Source};
 use super::trigger::TriggerWatch;
 use super::{Constraint, ConstraintError, Phase, SchemaLimits, Vocabulary};
@@ -242,8 +242,17 @@ impl Constrainer {
         }
         match source.tool {
             Some(_) if !source.strict => Ok(Relaxation::All),
-            _ => Err(source.unenforceable()),
+            _ => Err(source.unenforceable(self.cause(source, wanted))),
         }
+    }
+
+    /// The keyword because of which the schema does not compile, if it is found.
+    fn cause(&self, source: &Source<'_>, wanted: &AnswerRules<'_>) -> Option<TakenOut> {
+        schema::cause(&source.schema, |part| {
+            let (part, loosest) = (source.with(part.clone()), Relaxation::MemberCounts);
+            let planned = grammar::plan_of_one(&part, &self.vocabulary, &self.limits, loosest);
+            planned.is_ok_and(|(plan, _)| self.built(&plan, wanted, source.field).is_ok())
+        })
     }
 
     fn built(&self, plan: &Plan, wanted: &AnswerRules<'_>, field: &'static str) -> Built {
@@ -313,7 +322,7 @@ fn in_own_words(detail: String, output: &OutputFormat) -> String {
         OutputFormat::Lark(_) => {
             format!("{detail}; hob takes Lark, such as start: \"yes\" | \"no\"")
         }
-        _ => detail,
+        _ => "it allows no answer, or it is too complex".to_owned(),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Makes a copy of a JSON schema in which every value has a maximum length, for the grammar of an answer.
 //! The copy is narrower: every value that it allows is valid for the original.
 
+mod cause;
 mod sift;
 mod strings;
 
 use serde_json::{Map, Value, json};
 
+pub(super) use cause::cause;
 pub(super) use sift::{Relaxation, TakenOut, is_regular, sift};
 
 /// Limits for values that a schema does not limit.

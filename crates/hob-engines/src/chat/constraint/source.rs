@@ -88,9 +88,20 @@ impl<'a> Source<'a> {
         ConstraintError::Keyword { field: self.field, path, keyword: taken.keyword }
     }
 
+    /// The same place with another schema.
+    pub(super) fn with(&self, schema: Value) -> Source<'a> {
+        Source { schema, ..self.clone() }
+    }
+
     /// Error for a schema that cannot be enforced, although each keyword could be.
-    pub(super) fn unenforceable(&self) -> ConstraintError {
-        ConstraintError::Schema { field: self.field, place: self.place.clone() }
+    pub(super) fn unenforceable(&self, cause: Option<TakenOut>) -> ConstraintError {
+        let (field, place) = (self.field, self.place.clone());
+        match cause {
+            Some(TakenOut { path, keyword }) => {
+                ConstraintError::NoValue { field, path: place + &path, keyword }
+            }
+            None => ConstraintError::Schema { field, place },
+        }
     }
 
     /// Name of an ignored keyword in the header `x-hob-ignored`.

@@ -29,7 +29,7 @@ impl Relaxation {
         [Relaxation::Nothing, Relaxation::OneOf, Relaxation::MemberCounts];
 }
 
-/// A removed keyword.
+/// A keyword that was removed, or that allows no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::chat::constraint) struct TakenOut {
     /// Path of the schema that has the keyword: `.properties.tags`. Empty at the root.
