@@ -3,7 +3,7 @@
 
 use hob_core::chat::{Sampling, Thinking};
 use hob_core::{ChatRequest, JsonText, KeepAlive};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::WireError;
@@ -11,6 +11,9 @@ use crate::chat::{SamplingFields, Switch, effort_of};
 use crate::fields::Fields;
 use crate::keep_alive::keep_alive;
 use crate::request_value::tokens;
+
+/// A limit of 0 or below in an alias: until the context is full. It differs from an absent one, because it wins over others.
+const NO_LIMIT: u32 = u32::MAX;
 
 /// Checked when it was written, so that no request fails for it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,9 +38,9 @@ struct ParameterValues {
 /// What an alias may set, apart from sampling. Other fields go on to servers that know them.
 #[derive(Deserialize)]
 struct AliasFields {
-    #[serde(default, deserialize_with = "tokens")]
+    #[serde(default, deserialize_with = "limit")]
     max_completion_tokens: Option<u32>,
-    #[serde(default, deserialize_with = "tokens")]
+    #[serde(default, deserialize_with = "limit")]
     max_tokens: Option<u32>,
     reasoning_effort: Option<Switch>,
     think: Option<Switch>,
@@ -138,12 +141,20 @@ impl ParameterValues {
         let ParameterValues { sampling, tokens_max, stop, thinking, keep_alive, extra } = self;
         let extra = (!extra.is_empty()).then(|| JsonText::parsed(Value::Object(extra).to_string()));
         request.sampling = sampling;
-        request.tokens_max = tokens_max;
+        request.tokens_max = tokens_max.filter(|tokens| *tokens != NO_LIMIT);
         request.stop = stop;
         request.thinking = thinking;
         request.keep_alive = keep_alive;
         request.extra = extra;
     }
+}
+
+fn limit<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
+    let tokens = Option::<i64>::deserialize(value)?;
+    Ok(tokens.map(|tokens| match u32::try_from(tokens) {
+        Ok(0) | Err(_) => NO_LIMIT,
+        Ok(tokens) => tokens,
+    }))
 }
 
 /// Forgets one parameter, by the name that requests have for it.
@@ -215,6 +226,24 @@ mod tests {
         assert_eq!((changed.tokens_max, changed.thinking.effort), (Some(9), Some(Effort::None)));
         let extra = changed.extra.expect("extra");
         assert_eq!(extra.as_str(), r#"{"chat_style":"x","user":"me"}"#);
+    }
+
+    #[test]
+    fn a_limit_of_zero_means_until_the_context_is_full() {
+        let answered = |set: &str, default: &str, tokens_max| {
+            let parameters = Parameters::parse(set, default, Vec::new()).expect("good parameters");
+            let other = Parameters::parse("{}", r#"{"max_tokens":5}"#, Vec::new()).expect("good");
+            let mut changed = ChatRequest { tokens_max, ..request() };
+            Parameters::apply(&[other, parameters], &mut changed);
+            changed.tokens_max
+        };
+        for zero in [r#"{"max_tokens":0}"#, r#"{"max_completion_tokens":-1}"#] {
+            assert_eq!(answered("{}", zero, None), None, "the other alias has a default of 5");
+            assert_eq!(answered("{}", zero, Some(9)), Some(9));
+            assert_eq!(answered(zero, "{}", Some(9)), None);
+        }
+        // A request that only reads its prompt.
+        assert_eq!(answered("{}", r#"{"top_p":0.5}"#, Some(0)), Some(0));
     }
 
     #[test]

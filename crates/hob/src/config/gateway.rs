@@ -78,7 +78,7 @@ pub(crate) struct AliasSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "parameters_schema")]
     pub(crate) set: Option<toml::Table>,
-    /// Parameters for requests that do not set them: `{ max_tokens = 2000 }`.
+    /// Parameters for requests that do not set them: `{ max_tokens = 2000 }`. A limit of 0: until the context is full.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "parameters_schema")]
     pub(crate) default: Option<toml::Table>,
