@@ -14,7 +14,7 @@ mod tests;
 pub use aspect::{
     Aspect, IfDifferent, SAME_PROMPTS, aspects, counts_tokens, is_cache_unknown, seed, unfit,
 };
-pub use figure::{ComparedMetric, MetricVerdict, RatioBasis, Rule, compare_pairs, paired_figures};
+pub use figure::{ComparedMetric, MetricVerdict, RatioBasis, Rule, compare_pairs};
 pub use noise::NoiseFloor;
 pub use report::{CompareReport, ComparedCell, ReportVerdict, USER_FIGURES, report};
 pub use runs::runs;

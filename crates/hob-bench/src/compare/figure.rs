@@ -110,16 +110,7 @@ impl MetricVerdict {
     }
 }
 
-/// Compares metrics from pairs of runs (base, new) that were measured in turns. The result has the order of `Metric`.
-pub fn paired_figures(
-    pairs: &BTreeMap<Metric, Vec<(f64, f64)>>,
-    rule: &Rule,
-) -> Vec<ComparedMetric> {
-    let comparable = pairs.iter().filter(|(metric, _)| has_direction(**metric));
-    comparable.map(|(metric, pairs)| compare_pairs(*metric, pairs, rule)).collect()
-}
-
-/// Compares one metric from pairs of runs that were measured in turns. Fewer than eight pairs are inconclusive.
+/// Compares one metric from pairs of runs (base, new) that were measured in turns. Fewer than eight pairs are inconclusive.
 pub fn compare_pairs(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> ComparedMetric {
     let median = |of: fn(&(f64, f64)) -> f64| Sample::new(pairs.iter().map(of)).median();
     let medians = [median(|pair| pair.0), median(|pair| pair.1)];

@@ -110,12 +110,6 @@ impl Search {
         self.confirmed() >= CONFIRMED_TIMES
     }
 
-    /// Whether the longest success and the shortest failure are neighbours.
-    pub fn is_refuted(&self) -> bool {
-        let ends = self.longest_ok().zip(self.shortest_fail());
-        ends.is_some_and(|(ok, fail)| fail - ok <= self.range.granule)
-    }
-
     /// The next context to try; None at the end of the search.
     pub fn next(&self) -> Option<u64> {
         if let Some(again) = self.repeat_unclear() {

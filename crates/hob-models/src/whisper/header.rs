@@ -10,7 +10,7 @@ use super::error::within;
 use super::layout::Layout;
 use super::memory::matrix_q8_bytes;
 use super::reader::Reader;
-use super::{MAGIC, MULTILINGUAL_TOKENS, WhisperError};
+use super::{MAGIC, WhisperError};
 use crate::gguf::{TensorType, shown};
 
 const TENSORS_MAX: usize = 10_000;
@@ -61,32 +61,6 @@ pub struct WhisperHeader {
 }
 
 impl WhisperDims {
-    /// Whether it transcribes other languages than English.
-    pub fn is_multilingual(&self) -> bool {
-        self.vocab >= MULTILINGUAL_TOKENS
-    }
-
-    /// Number of weights.
-    pub fn parameters(&self) -> u64 {
-        Layout::of(self).parameters()
-    }
-
-    /// The name of the published size: `base`, `tiny.en`, `large-v3-turbo` …; `custom` for other layer counts.
-    pub fn size_name(&self) -> String {
-        let size = match (self.audio_layers, self.text_layers) {
-            (4, 4) => "tiny",
-            (6, 6) => "base",
-            (12, 12) => "small",
-            (24, 24) => "medium",
-            (32, 32) if self.mels > 80 => "large-v3",
-            (32, 32) => "large",
-            (32, 4) => "large-v3-turbo",
-            _ => "custom",
-        };
-        let end = if self.is_multilingual() { "" } else { ".en" };
-        format!("{size}{end}")
-    }
-
     /// In the order of the file.
     pub(super) fn numbers(&self) -> [u32; 10] {
         [

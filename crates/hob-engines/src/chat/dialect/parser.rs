@@ -94,11 +94,6 @@ impl AnswerParser {
         matches!(self.state, State::Thinking { .. })
     }
 
-    /// Whether the next text belongs to a block of calls.
-    pub fn is_calling(&self) -> bool {
-        matches!(self.state, State::Block(_))
-    }
-
     pub fn push(&mut self, text: &str) -> Vec<AnswerPart> {
         let mut pieces = AnswerParts::default();
         self.held.push_str(text);

@@ -15,6 +15,7 @@ use super::reading::ReadingParts;
 use super::*;
 use crate::chat::protocol::ChatReport;
 use crate::chat::sampler::SamplerDefaults;
+use crate::chat::template::ChatTemplate;
 use crate::chat::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 use crate::frame::{FrameDecoder, FrameKind};
 use crate::worker::protocol::{AnyReport, CommonOrder, StreamFailure, WorkerMessage, hello};
@@ -35,13 +36,22 @@ fn reading() -> Reading {
     let letter = |byte: u8| Token { bytes: vec![byte], control: None, ends: false };
     let end = Token { bytes: Vec::new(), control: Some("<end>".to_owned()), ends: true };
     let tokens: Vec<Token> = (0..=255).map(letter).chain([end]).collect();
+    reading_of(Arc::new(Bytes), TokenTable::new(tokens, END), None, CONTEXT_TOKENS)
+}
+
+fn reading_of(
+    tokenizer: Arc<dyn Tokenizer>,
+    tokens: TokenTable,
+    template: Option<ChatTemplate>,
+    context_tokens: u32,
+) -> Reading {
     let parts = ReadingParts {
-        tokenizer: Arc::new(Bytes),
-        tokens: TokenTable::new(tokens, END),
-        template: None,
+        tokenizer,
+        tokens,
+        template,
         defaults: SamplerDefaults::default(),
         infill_marks: None,
-        context_tokens: CONTEXT_TOKENS,
+        context_tokens,
         thinking_tokens_max: None,
         answer_tokens_max: None,
     };

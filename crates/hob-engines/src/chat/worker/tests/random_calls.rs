@@ -16,11 +16,11 @@ use hob_core::chat::{
 use jsonschema::Validator;
 use serde_json::Value;
 
-use super::super::reading::{Reading, ReadingParts};
+use super::super::reading::Reading;
 use super::super::running::Prepared;
+use super::reading_of;
 use crate::chat::llama::{Llama, LlamaOptions, WeightStorage};
 use crate::chat::protocol::Refusal;
-use crate::chat::sampler::SamplerDefaults;
 use crate::chat::template::{ChatTemplate, SpecialTokens};
 use crate::chat::tokens::{Token, TokenTable};
 use weights::{Habit, RandomModel};
@@ -107,17 +107,8 @@ fn tokens(form: &Form) -> TokenTable {
 
 fn reading(form: &Form) -> Reading {
     let template = ChatTemplate::compile(form.template, SpecialTokens::default());
-    let parts = ReadingParts {
-        tokenizer: Arc::<Llama>::clone(&SMOLLM2),
-        tokens: tokens(form),
-        template: Some(template.expect("a template")),
-        defaults: SamplerDefaults::default(),
-        infill_marks: None,
-        context_tokens: CONTEXT_TOKENS,
-        thinking_tokens_max: None,
-        answer_tokens_max: None,
-    };
-    Reading::new(parts).expect("a vocabulary")
+    let template = Some(template.expect("a template"));
+    reading_of(Arc::<Llama>::clone(&SMOLLM2), tokens(form), template, CONTEXT_TOKENS)
 }
 
 fn model(form: &Form, seed: u64) -> RandomModel {
