@@ -3,6 +3,7 @@
 
 mod answer_file;
 mod ask;
+mod choices;
 mod comparison;
 mod item_set;
 mod request;
@@ -67,6 +68,8 @@ pub enum PromptForm {
     Chat,
     /// As a text that the model goes on with, for base models without a chat template.
     Completion,
+    /// Each option of a choice as the end of a text, of which the server tells the log-probability.
+    ScoredOptions,
 }
 
 /// One configuration that answers all items.
@@ -147,7 +150,7 @@ impl EvalWorkload {
 
     /// A base model does not think, and takes no chat request that could show it.
     fn thinking_modes(&self, bench: &Workbench<'_>) -> Result<Vec<ThinkingMode>, BenchError> {
-        if self.form == PromptForm::Completion {
+        if self.form != PromptForm::Chat {
             return Ok(vec![ThinkingMode::AsIs { thinks: false }]);
         }
         let (shapes, thinking, prompts) = (vec![SHAPES[4]], self.thinking, Prompts::Cold);
@@ -232,7 +235,11 @@ fn answer(
         match examiner.ask(item, arm) {
             Ok(answered) => return Ok(Some(answered)),
             Err(_) if bench.is_stopped() => return Ok(None),
-            Err(error @ BenchError::ToolsNeedChat { .. }) => return Err(error),
+            Err(
+                error @ (BenchError::ToolsNeedChat { .. }
+                | BenchError::NotAChoice { .. }
+                | BenchError::NoLogprobs { .. }),
+            ) => return Err(error),
             Err(error) => {
                 attempts += 1;
                 if attempts == ATTEMPTS_MAX {

@@ -54,6 +54,14 @@ pub enum BenchError {
         "{item} offers tools, which a completion has not; leave such tasks out, or ask in a chat"
     )]
     ToolsNeedChat { item: String },
+    #[error(
+        "{item} is not a choice, so there are no options to score; ask it without --choices-by-logprob"
+    )]
+    NotAChoice { item: String },
+    #[error(
+        "the server does not tell log-probabilities of a prompt ({reason}); ask for the letter instead, without --choices-by-logprob"
+    )]
+    NoLogprobs { reason: String },
     #[error("cannot hash {file}: {source}")]
     Unreadable { file: String, source: std::io::Error },
 }

@@ -35,6 +35,7 @@ pub mod chat;
 pub mod frame;
 pub mod memory;
 mod onnx_graph;
+pub mod quantize;
 pub mod speech;
 pub mod supervisor;
 pub mod timing;

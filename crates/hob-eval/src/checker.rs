@@ -56,7 +56,7 @@ mod tests {
     fn a_checker_is_one_line_of_json() {
         let rows = [
             r#"{"kind":"exact","expected":["Lisbon"]}"#,
-            r#"{"kind":"number","expected":42.0,"tolerance":0.0}"#,
+            r#"{"kind":"number","expected":42.0,"tolerance_absolute":0.0,"tolerance_relative":0.01}"#,
             r#"{"kind":"constraints","rules":[{"rule":"words","count":{"at_most":20}},{"rule":"no_commas"}]}"#,
             r#"{"kind":"phrases","required":["a"],"forbidden":["b"]}"#,
         ];

@@ -1,7 +1,7 @@
 //! The distance between a quant and its reference: perplexity, divergence and agreement over the tokens of a text.
 //! The definitions are those of `llama-perplexity --kl-divergence` in llama.cpp (`tools/perplexity/perplexity.cpp`).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// llama.cpp gives no error with so few tokens.
 const TOKENS_WITHOUT_ERROR: usize = 10;
@@ -22,14 +22,14 @@ pub struct Distances {
 }
 
 /// A figure with its standard error. There is no error with 10 tokens or fewer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Deviation {
     pub value: f64,
     pub error: Option<f64>,
 }
 
 /// What [`Distances`] found. Logarithms are natural. Probabilities and shares are 0 to 1, not percent.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DistanceReport {
     pub tokens: usize,
     /// Tokens left out: the vectors differ in length, a logit is not a number, or the token is not in the vocabulary.

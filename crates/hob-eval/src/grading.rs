@@ -2,12 +2,12 @@
 //! An answer that never came has a verdict of its own.
 
 use crate::checkers::{RunCode, grade_constraints};
-use crate::reading::{declines, visible_text};
+use crate::reading::{declines, tail, without_thoughts};
 use crate::{Answer, AnswerEnd, Checker, Grade, Item, Verdict};
 
 /// Grades an answer. `sandbox` runs code; without it, code is malformed.
 pub fn grade(item: &Item, answer: &Answer, sandbox: Option<&dyn RunCode>) -> Grade {
-    let visible = visible_text(&answer.content);
+    let visible = without_thoughts(tail(&answer.content));
     if visible.trim().is_empty() && answer.tool_calls.is_empty() {
         return silent(answer.end);
     }

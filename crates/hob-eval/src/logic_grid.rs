@@ -11,7 +11,7 @@ mod words;
 
 use hob_core::statistics::SeededRandom;
 
-pub use einstein::einstein_item;
+use einstein::einstein_item;
 
 use crate::checkers::GridSolution;
 use crate::draw::hash;
@@ -20,9 +20,11 @@ use clue::Placement;
 use solver::SIDE_MAX;
 use words::Names;
 
-pub const SIZES: &[&str] = &["2x2", "2x3", "3x3", "3x5", "4x4", "5x5", "6x6"];
+pub const SIZES: &[&str] = &["2x2", "2x3", "3x3", "3x5", "4x4", "5x5", "6x6", EINSTEIN];
 
 const FAMILY: &str = "logic-grid";
+/// The size of the classic puzzle. It is the same for each index, so one item is enough.
+const EINSTEIN: &str = "einstein";
 /// Every fourth puzzle has invented words: familiar puzzles are in training data.
 const INVENTED_EVERY: u32 = 4;
 /// Tokens of the answer: a few for each cell, and some reasoning in the open.
@@ -53,8 +55,11 @@ impl SearchSpace {
     }
 }
 
-/// `None` where the size is not of this form.
+/// `None` where the size is not of this form. The size `einstein` is the puzzle of the five houses, once.
 pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
+    if size == EINSTEIN {
+        return Some(einstein_item(index));
+    }
     let (houses, attributes) = size.split_once('x')?;
     let side = |text: &str| text.parse().ok().filter(|side| (2..=SIDE_MAX).contains(side));
     let (houses, attributes): (usize, usize) = (side(houses)?, side(attributes)?);

@@ -181,11 +181,9 @@ impl Line {
         if prompt.len() > PROMPT_BYTES_MAX {
             return Err(self.invalid(format!("the prompt has more than {PROMPT_BYTES_MAX} bytes")));
         }
-        let checker = self.checker()?;
+        let checker = self.checker(&prompt)?;
         let prompt = match &checker {
-            Checker::Choice(choice) if self.fields.contains_key("choices") => {
-                choice.prompt(&prompt)
-            }
+            Checker::Choice(choice) if self.fields.contains_key("choices") => choice.prompt(),
             _ => prompt,
         };
         let max_tokens = match self.fields.get("max_tokens").map(Value::as_u64) {
@@ -213,7 +211,7 @@ impl Line {
         })
     }
 
-    fn checker(&self) -> Result<Checker, OwnFileError> {
+    fn checker(&self, prompt: &str) -> Result<Checker, OwnFileError> {
         if let Some(value) = self.fields.get("checker") {
             let checker: Checker = serde_json::from_value(value.clone())
                 .map_err(|error| self.invalid(format!("'checker': {error}")))?;
@@ -222,7 +220,7 @@ impl Line {
             return Ok(checker);
         }
         if let Some(choices) = self.fields.get("choices") {
-            return self.choice(choices).map(Checker::Choice);
+            return self.choice(choices, prompt).map(Checker::Choice);
         }
         let reference = REFERENCE.iter().find_map(|name| self.fields.get(*name));
         let reference = reference.ok_or_else(|| {
@@ -233,8 +231,9 @@ impl Line {
 
     /// A checker that fits a reference: a number, a text or several, or JSON.
     fn of_reference(&self, reference: &Value) -> Result<Checker, OwnFileError> {
-        let number =
-            |value: f64| Checker::Number(Number { tolerance: TOLERANCE, ..Number::exact(value) });
+        let number = |value: f64| {
+            Checker::Number(Number { tolerance_relative: TOLERANCE, ..Number::exact(value) })
+        };
         match reference {
             Value::Number(value) => Ok(number(value.as_f64().unwrap_or_default())),
             Value::String(text) => {
@@ -264,7 +263,7 @@ impl Line {
     }
 
     /// `["a", "b"]`, or ARC's `{"text": […], "label": […]}`.
-    fn choice(&self, choices: &Value) -> Result<ChoiceExpected, OwnFileError> {
+    fn choice(&self, choices: &Value, prompt: &str) -> Result<ChoiceExpected, OwnFileError> {
         let texts = |value: &Value| -> Option<Vec<String>> {
             value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
         };
@@ -302,7 +301,7 @@ impl Line {
                 options.len()
             ))
         })?;
-        Ok(ChoiceExpected { options, expected })
+        Ok(ChoiceExpected { question: prompt.to_owned(), options, expected })
     }
 }
 
@@ -319,8 +318,9 @@ mod tests {
     #[test]
     fn common_sets_are_read() {
         let exact = |text: &str| Checker::Exact(Exact { expected: vec![text.to_owned()] });
-        let number =
-            |value| Checker::Number(Number { tolerance: TOLERANCE, ..Number::exact(value) });
+        let number = |value| {
+            Checker::Number(Number { tolerance_relative: TOLERANCE, ..Number::exact(value) })
+        };
         let rows = [
             (r#"{"prompt":"?","reference":"Lisbon"}"#, exact("Lisbon")),
             (r#"{"question":"?","answer":"so 3 + 4 = 7\n#### 1,007"}"#, number(1007.0)),

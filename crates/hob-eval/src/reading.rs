@@ -1,22 +1,26 @@
 //! Reads an answer the way a person does: markup is stripped, and the last statement of an answer wins.
 //! Each reader takes time linear in the answer's length. What is not read is pinned in `reading/tests.rs`.
 
+mod choices;
 mod json;
 mod markup;
 pub(crate) mod mention;
 mod numbers;
 mod refusal;
-mod statement;
+mod statements;
 #[cfg(test)]
 mod tests;
 mod thought;
+mod units;
 
+pub(crate) use choices::{choice, yes_no};
 pub(crate) use json::json_values;
-pub(crate) use numbers::stated_number;
+pub(crate) use numbers::{StatedNumber, last_number};
 pub(crate) use refusal::declines;
-pub(crate) use statement::{folded, statements, visible_text};
+pub(crate) use statements::{AnswerText, folded};
 pub use thought::leaked_thought;
 pub(crate) use thought::without_thoughts;
+pub(crate) use units::{stated_unit, unit_named};
 
 /// Bytes of an answer that are read. The start of a longer answer is skipped: the last statement wins.
 const READ_BYTES_MAX: usize = 256 << 10;
@@ -28,4 +32,9 @@ pub(crate) fn tail(text: &str) -> &str {
         start += 1;
     }
     &text[start..]
+}
+
+/// An answer without thoughts and markup.
+pub(crate) fn answer_text(content: &str) -> AnswerText {
+    AnswerText::new(&without_thoughts(tail(content)))
 }

@@ -30,6 +30,17 @@ impl Sha256 {
         Sha256(sha2::Sha256::digest(bytes).into())
     }
 
+    /// Digest of a file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn of_path(path: &Path) -> Result<Sha256, DiskError> {
+        let mut file = File::open(path).map_err(DiskError::at(path))?;
+        let mut sink = Summed::new(io::sink());
+        io::copy(&mut file, &mut sink).map_err(DiskError::at(path))?;
+        Ok(sink.finish().1)
+    }
+
     /// Digest of a file. Reports progress after every chunk.
     ///
     /// # Errors

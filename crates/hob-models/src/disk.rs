@@ -79,7 +79,7 @@ pub(crate) fn settle(path: &Path) -> Result<(), DiskError> {
 ///
 /// # Errors
 /// [`DiskError::TooSmall`] with both numbers.
-pub(crate) fn room_for(folder: &Path, needed_bytes: u64) -> Result<(), DiskError> {
+pub fn room_for(folder: &Path, needed_bytes: u64) -> Result<(), DiskError> {
     let found = rustix::fs::statvfs(folder)
         .map_err(|error| DiskError::new(folder, &io::Error::from(error)))?;
     let available_bytes = found.f_bavail.saturating_mul(found.f_frsize);

@@ -22,7 +22,7 @@ mod whisper;
 
 pub use catalog::{Catalog, Entry, SourceKind, UnknownEntry};
 pub use checksum::{NotAChecksum, Sha256};
-pub use disk::DiskError;
+pub use disk::{DiskError, room_for};
 pub use fetch::{FetchError, FetchLimits, Fetcher, PythonClient};
 pub use find::{FindError, Finder, FoundModel, Located};
 pub use gguf::{Gguf, GgufError};

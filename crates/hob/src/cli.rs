@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     bench, chat, config, docs, doctor, eval, fit, hear, ledger, load, mock, models, ps, pull,
-    route, say, selftest, serve, site, talk, team, unload, upstreams, worker,
+    quantize, route, say, selftest, serve, site, talk, team, unload, upstreams, worker,
 };
 use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
@@ -55,6 +55,7 @@ enum Verb {
     Talk(talk::TalkArgs),
     Team(team::TeamArgs),
     Pull(pull::PullArgs),
+    Quantize(Box<quantize::QuantizeArgs>),
     Models(models::ModelsArgs),
     Ps(ps::PsArgs),
     Route(route::RouteArgs),
@@ -120,6 +121,7 @@ fn dispatch(cli: Cli, printer: &Printer) -> CliResult<Exit> {
         Verb::Talk(args) => talk::run(&args, globals, printer),
         Verb::Team(args) => team::run(&args, globals, printer),
         Verb::Pull(args) => pull::run(&args, globals, printer),
+        Verb::Quantize(args) => quantize::run(&args, globals, printer),
         Verb::Models(args) => models::run(&args, globals, printer),
         Verb::Ps(args) => ps::run(&args, globals, printer),
         Verb::Route(args) => route::run(&args, globals, printer),

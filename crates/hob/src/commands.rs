@@ -15,6 +15,7 @@ pub(crate) mod mock;
 pub(crate) mod models;
 pub(crate) mod ps;
 pub(crate) mod pull;
+pub(crate) mod quantize;
 pub(crate) mod route;
 pub(crate) mod say;
 pub(crate) mod selftest;

@@ -8,6 +8,7 @@ mod fit_service;
 mod gateway;
 mod memory;
 mod pipelines;
+mod quantize;
 mod timing;
 mod tls;
 mod transcription;
@@ -51,6 +52,7 @@ pub(crate) use fit_service::FitData;
 pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins};
 pub(crate) use memory::{Memory, used_cards};
 pub(crate) use pipelines::{note_default_key, pipelines_listener};
+pub(crate) use quantize::{QuantizeStep, run_quantize_worker, work_distance, work_quantize};
 pub(crate) use timing::{
     CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, run_timing_worker,
     work_timing,

@@ -88,3 +88,47 @@ pub(crate) struct TimingWorkerArgs {
     #[arg(long)]
     pub(crate) on_card: bool,
 }
+
+/// Quantise a chat model.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub(crate) struct QuantizeWorkerArgs {
+    /// The GGUF file, or the first of several
+    #[arg(long)]
+    pub(crate) source: PathBuf,
+    /// The file to write
+    #[arg(long)]
+    pub(crate) target: PathBuf,
+    /// The type of the weights
+    #[arg(long)]
+    pub(crate) kind: String,
+    /// A text that shows which weights matter
+    #[arg(long)]
+    pub(crate) importance: Option<PathBuf>,
+    /// Where the importance matrix is kept
+    #[arg(long)]
+    pub(crate) keep: Option<PathBuf>,
+    /// The most pieces of that text, of 512 tokens each
+    #[arg(long)]
+    pub(crate) pieces: usize,
+    /// KEY=TEXT for the header
+    #[arg(long)]
+    pub(crate) header: Vec<String>,
+}
+
+/// Compare two chat models on a text.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub(crate) struct DistanceWorkerArgs {
+    /// The GGUF file that counts as right
+    #[arg(long)]
+    pub(crate) reference: PathBuf,
+    #[arg(long)]
+    pub(crate) model: PathBuf,
+    #[arg(long)]
+    pub(crate) text: PathBuf,
+    /// Tokens of a piece
+    #[arg(long)]
+    pub(crate) context: usize,
+    /// The most pieces
+    #[arg(long)]
+    pub(crate) pieces: usize,
+}

@@ -59,6 +59,8 @@ const CLAIMS: [Claim; 7] = [
         patterns: &[concat!("unsafe", " {"), concat!("unsafe", " fn"), concat!("unsafe", " impl")],
         allowed: &[
             "crates/hob-engines/src/memory.rs",
+            "crates/hob-engines/src/quantize.rs",
+            "crates/hob-engines/src/quantize/raw.rs",
             "crates/hob-engines/src/timing/",
             "crates/hob-engines/src/transcription/whisper/ggml.rs",
             "crates/hob-engines/src/transcription/whisper/ggml/custom.rs",

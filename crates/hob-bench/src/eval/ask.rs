@@ -11,6 +11,7 @@ use hob_wire::{OllamaReader, OpenAiReader, PieceKind, Pieces, UpstreamReader};
 use jiff::Timestamp;
 
 use super::answer_file::{AnsweredItem, GradedBy, answer_sha256};
+use super::choices::{self, ScoredChoice};
 use super::request::ItemRequest;
 use super::{EvalArm, EvalWorkload, PromptForm};
 use crate::drive::{Arrivals, Exchange};
@@ -54,6 +55,9 @@ impl<'w, 'b> Examiner<'w, 'b> {
             context_tokens: self.context_tokens,
         };
         let tokens = arm.tokens_max(item.max_tokens);
+        if self.workload.form == PromptForm::ScoredOptions {
+            return self.scored(item, &request);
+        }
         if self.workload.form == PromptForm::Completion && !item.tools.is_empty() {
             return Err(BenchError::ToolsNeedChat { item: item.id.clone() });
         }
@@ -103,6 +107,36 @@ impl<'w, 'b> Examiner<'w, 'b> {
             graded_by: GradedBy::Program,
         };
         Ok(answered.with_hand_grades(&self.workload.hand_grades))
+    }
+
+    /// A choice by log-probability: there is no text, and so no first visible character.
+    fn scored(&self, item: &Item, request: &ItemRequest<'_>) -> Result<AnsweredItem, BenchError> {
+        let started = Timestamp::now();
+        let ScoredChoice { option, grade, total } = choices::score(item, request, &self.asker)?;
+        let total_ms = total.as_secs_f64() * 1e3;
+        let answer = Answer { content: option, ..Answer::default() };
+        Ok(AnsweredItem {
+            id: item.id.clone(),
+            family: item.family.clone(),
+            size: item.size.clone(),
+            started,
+            system: None,
+            prompt: item.prompt.clone(),
+            tool_calls: Vec::new(),
+            thought: String::new(),
+            score: grade.score,
+            verdict: grade.verdict,
+            why: grade.why,
+            graded_by: GradedBy::Program,
+            leaked_thought: false,
+            finish: None,
+            total_ms,
+            said_words: 0,
+            answer_sha256: answer_sha256(&answer),
+            answer: answer.content,
+            figures: [(crate::terms::Metric::E2eMs, total_ms)].into(),
+        }
+        .with_hand_grades(&self.workload.hand_grades))
     }
 
     fn grade(&self, item: &Item, answer: &Answer) -> Grade {

@@ -95,6 +95,11 @@ impl ItemSet {
         set
     }
 
+    /// The same tasks, with these items of the user's.
+    pub fn with_own(&self, own: Vec<Item>) -> ItemSet {
+        ItemSet::new(self.tasks.clone(), self.per_task, self.seed, own)
+    }
+
     pub fn len(&self) -> usize {
         self.tasks.len() * self.per_task + self.own.len()
     }

@@ -29,13 +29,26 @@ pub(super) struct ItemRequest<'a> {
 
 impl ItemRequest<'_> {
     pub(super) fn bytes(&self, item: &Item, arm: EvalArm) -> Bytes {
-        let body = self.body(item, arm).to_string();
+        self.http(&self.body(item, arm).to_string())
+    }
+
+    /// Asks for the log-probability of each token of a text.
+    pub(super) fn scored_text(&self, text: &str) -> Bytes {
+        let body = json!({
+            "model": self.target.model, "prompt": text, "echo": true, "logprobs": 1,
+            // Some servers generate at least one token; it is not scored.
+            "max_tokens": 1, "temperature": 0,
+        });
+        self.http(&body.to_string())
+    }
+
+    fn http(&self, body: &str) -> Bytes {
         let Target { endpoint, api, key, .. } = self.target;
         let path = match (api, self.form) {
             (Api::OpenAi | Api::Hob, PromptForm::Chat) => "/v1/chat/completions",
-            (Api::OpenAi | Api::Hob, PromptForm::Completion) => "/v1/completions",
+            (Api::OpenAi | Api::Hob, _) => "/v1/completions",
             (Api::Ollama, PromptForm::Chat) => "/api/chat",
-            (Api::Ollama, PromptForm::Completion) => "/api/generate",
+            (Api::Ollama, _) => "/api/generate",
         };
         format!(
             "POST {}{path} HTTP/1.1\r\nhost: {}\r\n{}content-type: application/json\r\n\
@@ -63,7 +76,7 @@ impl ItemRequest<'_> {
         if switch == Some(ThinkingSwitch::NoThink) {
             user.push_str(" /no_think");
         }
-        if self.form == PromptForm::Completion {
+        if self.form != PromptForm::Chat {
             return self.completion(item, arm.tokens_max(item.max_tokens));
         }
         let system = item.system.iter().map(|text| json!({ "role": "system", "content": text }));

@@ -10,7 +10,7 @@ use hob_eval::report::{Breakdown, Estimate, ItemOutcome, Summary, UseBounds, Ver
 use jiff::Timestamp;
 
 use super::answer_file::{AnswerFile, AnsweredItem, GradedBy, pack};
-use super::{EvalArm, EvalWorkload};
+use super::{EvalArm, EvalWorkload, PromptForm};
 use crate::chat::ThinkingMode;
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::record::{
@@ -64,6 +64,7 @@ impl Measured<'_> {
             record.eval = Some(EvalFigures {
                 budget_tokens: self.arm.budget,
                 enforced_schemas: self.workload.enforces_schemas,
+                choices_by_logprob: self.workload.form == PromptForm::ScoredOptions,
                 tasks: self.workload.items.task_names(),
                 set_sha256: Some(self.workload.items.sha256().to_owned()),
                 ..figures(answered, seed)
@@ -189,6 +190,7 @@ fn figures(answered: &[AnsweredItem], seed: u64) -> EvalFigures {
     };
     let figures = EvalFigures {
         leaked_thoughts: count(|answered| answered.leaked_thought),
+        cut_answers: count(|answered| answered.finish.as_deref() == Some("length")),
         corrected_by_hand: count(|answered| answered.graded_by == GradedBy::Hand),
         ..EvalFigures::default()
     };

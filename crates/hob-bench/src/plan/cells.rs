@@ -36,6 +36,8 @@ pub struct PlanCell {
     pub task: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub items_file: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u32>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -48,8 +50,14 @@ impl PlanCell {
         let said =
             [&self.model, &self.quant, &self.backend, &self.shape, &self.format, &self.voice];
         let labels = self.labels.iter().map(|(name, value)| format!("{name} {value}"));
-        let words =
-            said.into_iter().flatten().chain(&self.text).chain(&self.task).cloned().chain(labels);
+        let words = said
+            .into_iter()
+            .flatten()
+            .chain(&self.text)
+            .chain(&self.task)
+            .chain(&self.items_file)
+            .cloned()
+            .chain(labels);
         let users = self.concurrency.map(|users| format!("× {users}"));
         let context = self.context.map(|tokens| format!("{tokens} tokens"));
         let thinking = self.thinking.filter(|thinking| *thinking == PlanThinking::Off);
@@ -170,6 +178,7 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
             voice: None,
             task: Vec::new(),
             items: None,
+            items_file: Vec::new(),
             budget_tokens: None,
             labels: BTreeMap::new(),
         })
@@ -210,6 +219,7 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
     for eval in cells.iter_mut().filter(|cell| cell.kind == PlanKind::Eval) {
         eval.task.clone_from(&matrix.task);
         eval.items = matrix.items;
+        eval.items_file.clone_from(&matrix.items_file);
     }
     spread(&mut cells, Axis::Budget, &matrix.budget_tokens, |cell, tokens| {
         cell.budget_tokens = Some(tokens);

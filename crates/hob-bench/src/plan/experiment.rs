@@ -68,7 +68,10 @@ impl PlanCell {
     fn eval(&self) -> EvalWorkload {
         let named: Vec<TaskName> =
             self.task.iter().filter_map(|name| TaskName::parse(name).ok()).collect();
-        let tasks = if named.is_empty() { TaskName::usual() } else { named };
+        let tasks = match named.is_empty() && self.items_file.is_empty() {
+            true => TaskName::usual(),
+            false => named,
+        };
         let per_task = self.items.map_or(EVAL_ITEMS, |items| items as usize);
         let items = Arc::new(ItemSet::new(tasks, per_task, EVAL_SEED, Vec::new()));
         let budgets = vec![self.budget_tokens];
@@ -158,6 +161,7 @@ impl PlanCell {
             ("--voice", self.voice.clone()),
             ("--tasks", Some(self.task.join(",")).filter(|tasks| !tasks.is_empty())),
             ("--items", self.items.map(|items| items.to_string())),
+            ("--file", Some(self.items_file.join(",")).filter(|files| !files.is_empty())),
             ("--budget-tokens", self.budget_tokens.map(|tokens| tokens.to_string())),
         ];
         let said = rows.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));

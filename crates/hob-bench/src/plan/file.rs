@@ -121,6 +121,9 @@ pub struct Matrix {
     pub task: Vec<String>,
     /// Items of each task. Null: 10
     pub items: Option<u32>,
+    /// JSONL files with own items for `eval`, relative to the working folder, all in one cell with the tasks; with files, empty `task` means
+    /// no tasks
+    pub items_file: Vec<String>,
     /// Empty: cold
     pub cache: Vec<PlanCache>,
     /// Texts for speech, all in one cell, because texts are compared. Empty: those of `hob bench`

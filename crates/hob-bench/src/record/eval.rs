@@ -27,6 +27,8 @@ pub struct EvalFigures {
     pub families: BTreeMap<String, EvalScore>,
     /// By `FAMILY:SIZE`
     pub sizes: BTreeMap<String, EvalScore>,
+    /// Answers that ended at the limit on tokens
+    pub cut_answers: u64,
     /// Answers with a thought in the visible text
     pub leaked_thoughts: u64,
     /// Grades that a person corrected

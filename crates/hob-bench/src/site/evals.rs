@@ -36,6 +36,8 @@ pub(super) struct ItemData<'a> {
     ttfv_ms: Option<f64>,
     total_ms: f64,
     thought_tokens: Option<f64>,
+    /// The limit on tokens ended it.
+    is_cut: bool,
 }
 
 pub(super) fn evals(material: &Material) -> Vec<EvalSet> {
@@ -79,6 +81,7 @@ impl ItemData<'_> {
             ttfv_ms: of(Metric::TtfatMs),
             total_ms: answered.total_ms,
             thought_tokens: of(Metric::ReasoningTokens),
+            is_cut: answered.finish.as_deref() == Some("length"),
         }
     }
 }

@@ -30,7 +30,7 @@ impl JsonFields {
             leaves.compare("", &self.expected, Some(value));
             leaves
         };
-        let all: Vec<Leaves> = values.iter().map(compared).collect();
+        let all: Vec<Leaves> = values.iter().rev().map(compared).collect();
         let best = all.iter().find(|leaves| leaves.right > 0).or(all.first());
         let Some(leaves) = best else {
             return Grade::malformed("no JSON can be read");

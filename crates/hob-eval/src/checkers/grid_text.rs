@@ -28,7 +28,7 @@ impl ReadGrid {
 pub(super) fn read_grid(solution: &GridSolution, content: &str) -> Option<ReadGrid> {
     let visible = without_thoughts(tail(content));
     let mut found: Vec<ReadGrid> =
-        json_values(&visible).iter().filter_map(|value| of_json(solution, value)).collect();
+        json_values(&visible).iter().rev().filter_map(|value| of_json(solution, value)).collect();
     found.extend(of_table(solution, &visible));
     found.extend(of_lines(solution, &visible));
     found.retain(|grid| grid.count() > 0);

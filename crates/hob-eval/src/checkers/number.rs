@@ -1,87 +1,68 @@
-//! A number with a tolerance, and the unit that was asked for.
-//! An answer without a unit is taken to have the right one; another unit is wrong.
+//! Checks a number within a tolerance, and its unit where one is stated.
+//! A number without a unit passes, because the prompt names the unit. A wrong unit is wrong.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Grade;
-use crate::reading::stated_number;
+use crate::reading::{StatedNumber, answer_text, last_number, stated_unit, unit_named};
 
-/// Rounding errors of a result that is exact otherwise.
+/// Relative error that binary fractions alone make.
 const ROUNDING: f64 = 1e-9;
 
+/// The answer is a number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Number {
     pub expected: f64,
-    /// Relative: 0.01 is 1 %.
+    /// In the unit of `expected`. The larger one of the two tolerances counts.
     #[serde(default)]
-    pub tolerance: f64,
+    pub tolerance_absolute: f64,
+    /// As a share of `expected`: 0.01 is one per cent.
+    #[serde(default)]
+    pub tolerance_relative: f64,
+    /// The unit that the prompt asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
 }
 
 impl Number {
     pub fn exact(expected: f64) -> Number {
-        Number { expected, tolerance: 0.0, unit: None }
+        Number { expected, tolerance_absolute: 0.0, tolerance_relative: 0.0, unit: None }
     }
 
-    pub fn with_unit(expected: f64, tolerance: f64, unit: &str) -> Number {
-        Number { expected, tolerance, unit: Some(unit.to_owned()) }
+    pub fn with_unit(expected: f64, tolerance_relative: f64, unit: &str) -> Number {
+        let unit = Some(unit.to_owned());
+        Number { tolerance_relative, unit, ..Number::exact(expected) }
     }
 
     pub(crate) fn grade(&self, content: &str) -> Grade {
-        let Some(stated) = stated_number(content) else {
-            return Grade::malformed("no number can be read");
+        let unit = self.unit.as_deref().map(|unit| format!(" {unit}")).unwrap_or_default();
+        let expected = format!("expected {}{unit}", self.expected);
+        let Some(read) = last_number(&answer_text(content)) else {
+            return Grade::malformed(format!("{expected}, and the text states no number"));
         };
-        let (expected, unit) = (self.expected, self.unit.as_deref().unwrap_or_default());
-        let allowed = (self.tolerance + ROUNDING) * expected.abs().max(ROUNDING);
-        let shown = |value: f64, unit: &str| format!("{value} {unit}").trim().to_owned();
-        let why = format!(
-            "{} was expected, {} was read",
-            shown(expected, unit),
-            shown(stated.value, &stated.unit)
-        );
-        if (stated.value - expected).abs() > allowed {
+        let stated = stated_unit(&read);
+        let shown = stated.map(|unit| format!(" {unit}")).unwrap_or_default();
+        let why = format!("{expected}, read {}{shown}", read.value);
+        if !self.is_near(&read, stated) {
             return Grade::wrong(why);
         }
-        match is_same_unit(unit, &stated.unit) {
-            true => Grade::correct(why),
-            false => Grade::wrong(why),
+        match (&self.unit, stated) {
+            (Some(unit), Some(stated)) if unit_named(unit).unwrap_or(unit) != stated => {
+                Grade::wrong(format!("{why}: the unit is wrong"))
+            }
+            _ => Grade::correct(why),
         }
     }
-}
 
-/// Units are compared by their letters; `hours` and `hour` are the same, and `hours` and `minutes` are not.
-fn is_same_unit(expected: &str, stated: &str) -> bool {
-    /// Words that follow a number and are no unit.
-    const OTHER_WORDS: [&str; 12] =
-        ["is", "and", "or", "in", "for", "of", "as", "which", "because", "so", "the", "with"];
-    let folded = |unit: &str| {
-        let letters =
-            unit.chars().flat_map(char::to_lowercase).filter(|sign| !sign.is_whitespace());
-        let unit: String = letters.collect();
-        match unit.as_str() {
-            "€" | "eur" => "euro".to_owned(),
-            "$" | "usd" | "dollars" => "dollar".to_owned(),
-            "kph" | "kmh" => "km/h".to_owned(),
-            "m3" => "m³".to_owned(),
-            "min" => "minute".to_owned(),
-            "h" | "hrs" | "hr" => "hour".to_owned(),
-            "meters" | "metres" | "meter" | "metre" => "m".to_owned(),
-            "°fahrenheit" | "fahrenheit" | "f" => "°f".to_owned(),
-            "kilowatt" => "kwh".to_owned(),
-            other => other.strip_suffix('s').unwrap_or(other).to_owned(),
-        }
-    };
-    let (expected, stated) = (folded(expected), folded(stated));
-    stated.is_empty()
-        || expected.is_empty()
-        || OTHER_WORDS.contains(&stated.as_str())
-        || expected == stated
-        // The reader takes letters only: `cubic metres`, `square`.
-        || expected.starts_with(stated.as_str())
-        || stated.starts_with("cubic")
-        || stated.starts_with("degree")
+    fn is_near(&self, read: &StatedNumber, stated: Option<&str>) -> bool {
+        let relative = self.tolerance_relative.max(ROUNDING) * self.expected.abs();
+        let tolerance = self.tolerance_absolute.max(relative);
+        let near = |value: f64| (value - self.expected).abs() <= tolerance;
+        // 0.5 and 50% are one answer where no unit was asked for.
+        let share = self.unit.is_none() && stated == Some("%");
+        near(read.value) || (share && near(read.value / 100.0))
+    }
 }
 
 #[cfg(test)]
@@ -97,15 +78,12 @@ mod tests {
             ("Answer: 12.55 km/h", Verdict::Correct),
             ("Answer: 12.7 km/h", Verdict::Wrong),
             ("Answer: 12.5 m/s", Verdict::Wrong),
-            ("Answer: 12.5 kmh", Verdict::Correct),
             ("Answer: about twelve", Verdict::Malformed),
+            ("So the final answer would be 12.5 km/h after 3 legs.", Verdict::Correct),
         ];
         for (text, expected) in rows {
-            assert_eq!(
-                Number::with_unit(12.5, 0.01, "km/h").grade(text).verdict,
-                expected,
-                "{text}"
-            );
+            let grade = Number::with_unit(12.5, 0.01, "km/h").grade(text);
+            assert_eq!(grade.verdict, expected, "{text}: {}", grade.why);
         }
         let rows = [("0", Verdict::Correct), ("0.001", Verdict::Wrong), ("-0", Verdict::Correct)];
         for (text, expected) in rows {

@@ -1,50 +1,14 @@
-//! Checkers of words: one of several texts, a pattern, and phrases that must or must not occur.
+//! Checkers of words: a pattern, and phrases that must or must not occur.
 //! Patterns are compiled within a size limit, and match in time that grows with the text.
 
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
 use crate::Grade;
-use crate::reading::{folded, statements, visible_text};
+use crate::reading::answer_text;
 
 /// Bytes of a compiled pattern.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-
-/// One of these texts, without case, articles and punctuation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Exact {
-    pub expected: Vec<String>,
-}
-
-impl Exact {
-    /// The result as it is stated, or the whole answer, must be the text. A sentence that has the text as its last words
-    /// counts, too: "It is Lisbon."
-    pub(crate) fn grade(&self, content: &str) -> Grade {
-        let whole = folded(&visible_text(content));
-        let mut said: Vec<String> = statements(content).iter().map(|line| folded(line)).collect();
-        said.push(whole);
-        said.retain(|said| !said.is_empty());
-        let Some(first) = said.first().cloned() else {
-            return Grade::malformed("there are no words");
-        };
-        let expected: Vec<String> = self.expected.iter().map(|text| folded(text)).collect();
-        let is_it = |said: &String| {
-            expected.iter().any(|text| {
-                said == text
-                    || said
-                        .strip_suffix(text.as_str())
-                        .is_some_and(|before| before.ends_with(' ') && !text.is_empty())
-            })
-        };
-        let shown: String = first.chars().take(80).collect();
-        let wanted = self.expected.first().map_or("", String::as_str);
-        match said.iter().any(is_it) {
-            true => Grade::correct(format!("'{wanted}' was expected and stated")),
-            false => Grade::wrong(format!("'{wanted}' was expected, '{shown}' was read")),
-        }
-    }
-}
 
 /// A regular expression that must match the visible answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,7 +45,7 @@ impl Pattern {
     pub(crate) fn grade(&self, content: &str) -> Grade {
         match compiled(&self.regex, self.ignore_case) {
             Err(error) => Grade::malformed(error.to_string()),
-            Ok(regex) if regex.is_match(&visible_text(content)) => {
+            Ok(regex) if regex.is_match(answer_text(content).text()) => {
                 Grade::correct(format!("it matches '{}'", self.regex))
             }
             Ok(_) => Grade::wrong(format!("it does not match '{}'", self.regex)),
@@ -108,9 +72,10 @@ impl Phrases {
     }
 
     pub(crate) fn grade(&self, content: &str) -> Grade {
-        let text = visible_text(content);
+        let answer = answer_text(content);
+        let text = answer.text();
         let says =
-            |phrase: &&String| compiled(phrase, true).is_ok_and(|regex| regex.is_match(&text));
+            |phrase: &&String| compiled(phrase, true).is_ok_and(|regex| regex.is_match(text));
         let missing: Vec<&String> = self.required.iter().filter(|phrase| !says(phrase)).collect();
         let share = match self.required.len() {
             0 => 1.0,
@@ -130,25 +95,6 @@ impl Phrases {
 mod tests {
     use super::*;
     use crate::Verdict;
-
-    #[test]
-    fn texts_are_compared_as_a_person_would() {
-        let rows = [
-            ("Lisbon", Verdict::Correct),
-            ("The answer is **Lisbon**.", Verdict::Correct),
-            ("The capital of Portugal is Lisbon.", Verdict::Correct),
-            ("It used to be Coimbra.\nAnswer: lisbon", Verdict::Correct),
-            ("\\boxed{\\text{Lisbon}}", Verdict::Correct),
-            ("Porto", Verdict::Wrong),
-            ("Lisbon or Porto", Verdict::Wrong),
-            ("NotLisbon", Verdict::Wrong),
-            ("   ", Verdict::Malformed),
-        ];
-        for (text, expected) in rows {
-            let exact = Exact { expected: vec!["Lisbon".to_owned()] };
-            assert_eq!(exact.grade(text).verdict, expected, "{text}");
-        }
-    }
 
     #[test]
     fn patterns_are_checked_before_they_are_used() {

@@ -27,7 +27,7 @@ Each has another drink, another brand of cigarettes and another pet.
 Who keeps the fish?";
 
 /// Graded by the whole grid where the answer has one, and by the last nationality that it names otherwise.
-pub fn einstein_item() -> Item {
+pub(super) fn einstein_item(index: u32) -> Item {
     let row = |values: [&str; 5]| values.map(str::to_owned).to_vec();
     let nationalities = ["Norwegian", "Dane", "Brit", "German", "Swede"].map(str::to_owned);
     let solution = GridSolution {
@@ -45,7 +45,7 @@ pub fn einstein_item() -> Item {
         }),
     };
     Item {
-        id: "logic-grid/einstein".to_owned(),
+        id: format!("logic-grid/einstein/{index}"),
         family: "logic-grid".to_owned(),
         size: "einstein".to_owned(),
         system: None,

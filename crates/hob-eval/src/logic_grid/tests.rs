@@ -209,7 +209,7 @@ fn a_part_counts_as_far_as_it_is_better_than_chance() {
 
 #[test]
 fn the_five_houses_are_graded_by_grid_or_by_word() {
-    let item = einstein_item();
+    let item = item(1, "einstein", 0).expect("the puzzle");
     let grade = |text: &str| {
         let answer = Answer { content: text.to_owned(), ..Answer::default() };
         crate::grade(&item, &answer, None).verdict

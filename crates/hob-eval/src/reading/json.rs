@@ -1,33 +1,45 @@
-//! Finds JSON in an answer: in a fence, or bare between other words.
-//! Each opening brace is tried once, and a value that was read is skipped, so the time grows with the length.
+//! Finds the JSON objects and arrays of an answer, fenced or between sentences.
+//! The work is bounded: text that looks like JSON and is not is read a fixed number of times.
 
-use serde_json::{Deserializer, Value};
+use serde_json::Value;
 
-/// Values that are tried. More openings are prose or garbage.
-const TRIES_MAX: usize = 200;
-/// Bytes that all failed tries together may read.
-const READ_BYTES_MAX: usize = 4 << 20;
+/// Bytes of failed attempts, as a multiple of the text's length. A text of open brackets reaches it.
+const FAILED_SHARE_MAX: usize = 6;
+/// Values that are kept. The last ones win.
+const VALUES_MAX: usize = 64;
 
-/// Objects and arrays of the text, the last one first. Parts of a value do not count as values.
+/// The outermost objects and arrays of the text, in order.
 pub(crate) fn json_values(text: &str) -> Vec<Value> {
-    let (mut found, mut at, mut tries, mut read) = (Vec::new(), 0, 0, 0);
-    while let Some(open) = text[at..].find(['{', '[']).map(|offset| at + offset) {
-        if tries == TRIES_MAX || read > READ_BYTES_MAX {
-            break;
-        }
-        tries += 1;
-        let mut values = Deserializer::from_str(&text[open..]).into_iter::<Value>();
+    let mut found = Vec::new();
+    let mut at = 0;
+    let mut failed = 0;
+    let failed_max = FAILED_SHARE_MAX * text.len() + 1024;
+    while let Some(start) = text[at..].find(['{', '[']).map(|ahead| at + ahead) {
+        let rest = &text[start..];
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
         match values.next() {
             Some(Ok(value)) => {
-                at = open + values.byte_offset().max(1);
+                if found.len() == VALUES_MAX {
+                    found.remove(0);
+                }
                 found.push(value);
+                at = start + values.byte_offset().max(1);
             }
-            _ => {
-                read += text.len() - open;
-                at = open + 1;
+            Some(Err(error)) => {
+                failed += consumed(rest, error.line(), error.column());
+                at = start + 1;
             }
+            None => at = start + 1,
+        }
+        if failed > failed_max {
+            break;
         }
     }
-    found.reverse();
     found
+}
+
+/// Bytes that were read until an error.
+fn consumed(text: &str, line: usize, column: usize) -> usize {
+    let before: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    before + column + 1
 }

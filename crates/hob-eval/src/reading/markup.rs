@@ -162,7 +162,12 @@ impl Page {
             },
             "times" | "cdot" => text.push('×'),
             "approx" => text.push('≈'),
-            "circ" => text.push('°'),
+            "circ" => {
+                if text.ends_with('^') {
+                    text.pop();
+                }
+                text.push('°');
+            }
             "left" | "right" | "displaystyle" | "quad" | "qquad" => text.push(' '),
             "boxed" | "fbox" if chars.next_if_eq(&'{').is_some() => {
                 let start = text.len();

@@ -1,105 +1,344 @@
-//! Numbers in an answer, as people write them: 1,234.5 and 1 234,5, 3/4, 2.5e3, −7, 12 %, with a unit after them.
-//! The last number of the most credible statement wins.
+//! Reads numbers as people write them: groups of digits, decimal comma, exponents, fractions, per cent.
+//! A scanner without backtracking. A comma is a decimal sign only where it cannot group digits.
 
-use std::sync::LazyLock;
+use super::statements::{AnswerText, first_sentence};
 
-use regex::{Captures, Regex};
+/// Characters behind a number in which its unit is looked for.
+const UNIT_CHARS_MAX: usize = 32;
+/// Characters of the digits of one number. More is no number that a person reads.
+const DIGITS_MAX: usize = 400;
 
-use super::statements;
-
-/// A number with the word that follows it.
+/// A number as it stands in a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StatedNumber {
     pub(crate) value: f64,
-    /// The letters after the number, lower case; empty without any.
-    pub(crate) unit: String,
+    /// The sign of a currency before the number.
+    pub(crate) currency: Option<char>,
+    /// What follows the number, where a unit can stand.
+    pub(crate) after: String,
+    /// The index of its first character.
+    start: usize,
+    in_parentheses: bool,
+    /// `3. ` at the start of a line numbers the line.
+    is_list_marker: bool,
 }
 
-static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?x)
-        (?P<sign>[-−–+]\s?)?
-        (?P<currency>[$€£]\s?)?
-        (?:
-            (?P<fraction>\d+\s*/\s*\d+)
-          | (?P<whole>\d{1,3}(?:[,\x20'’\u{a0}\u{2009}\u{202f}]\d{3})+|\d+)
-            (?:(?P<point>[.,])(?P<decimals>\d+))?
-            (?:\s?(?:[eE]|[×x*]\s?10\s?\^\s?\{?)(?P<exponent>[-−+]?\d{1,3})\}?)?
-          | [.](?P<bare>\d+)
-        )
-        (?P<unit>\s?(?:%|°\s?[CF]|[\p{L}µ²³/°]{1,20}))?",
-    )
-    .ok()
-});
-
-/// The number that the answer states.
-pub(crate) fn stated_number(content: &str) -> Option<StatedNumber> {
-    statements(content).iter().find_map(|statement| last_number(statement))
-}
-
-/// The last number of a line. Behind an equals sign the number after the last one counts.
-pub(super) fn last_number(line: &str) -> Option<StatedNumber> {
-    let after =
-        line.rsplit(['=', '≈']).next().filter(|after| after.chars().any(|c| c.is_ascii_digit()));
-    let numbers = NUMBER.as_ref()?;
-    let part = after.unwrap_or(line);
-    numbers.captures_iter(part).filter_map(|found| number(&found, part)).last()
-}
-
-fn number(found: &Captures<'_>, part: &str) -> Option<StatedNumber> {
-    let text = |name| found.name(name).map(|part| part.as_str());
-    // A digit inside a word, such as `H2O` or `Q4_K_M`, is no number.
-    let start = found.get(0)?.start();
-    let before = part.get(..start).and_then(|before| before.chars().next_back());
-    let is_word = before.is_some_and(|sign| sign.is_alphabetic() || sign == '_');
-    if is_word && text("sign").is_none() {
-        return None;
-    }
-    let value = match (text("fraction"), text("bare")) {
-        (Some(fraction), _) => {
-            let (up, down) = fraction.split_once('/')?;
-            let (up, down): (f64, f64) = (up.trim().parse().ok()?, down.trim().parse().ok()?);
-            (down != 0.0).then(|| up / down)?
+/// The number that an answer states: of the last statement, or else of the last line with a number.
+pub(crate) fn last_number(answer: &AnswerText) -> Option<StatedNumber> {
+    for statement in answer.statements() {
+        let found = stated(first_sentence(statement.line)).or_else(|| stated(statement.line));
+        if found.is_some() {
+            return found;
         }
-        (None, Some(bare)) => format!("0.{bare}").parse().ok()?,
-        (None, None) => decimal(text("whole")?, text("point"), text("decimals"), text("exponent"))?,
-    };
-    let is_negative = text("sign").is_some_and(|sign| !sign.contains('+'))
-        // `5-3` has no negative number.
-        && !before.is_some_and(char::is_alphanumeric);
-    let unit = text("unit").unwrap_or_default().trim().to_lowercase();
-    let unit = match text("currency").map(str::trim) {
-        Some(sign) if unit.is_empty() => sign.to_owned(),
-        _ => unit,
-    };
-    Some(StatedNumber { value: if is_negative { -value } else { value }, unit })
+    }
+    answer.lines_from_end().find_map(|line| {
+        let found = numbers(line);
+        let rank = |number: &&StatedNumber| (!number.is_list_marker, !number.in_parentheses);
+        // `max_by_key` takes the last of equals.
+        found.iter().max_by_key(rank).cloned()
+    })
 }
 
-fn decimal(
-    whole: &str,
-    point: Option<&str>,
-    decimals: Option<&str>,
-    exponent: Option<&str>,
-) -> Option<f64> {
-    // No one groups the digits of a number that begins with 0.
-    if let (Some(("0", decimals)), None) = (whole.split_once(','), point) {
-        return format!("0.{decimals}").parse().ok();
-    }
-    let digits: String = whole.chars().filter(char::is_ascii_digit).collect();
-    let is_grouped = digits.len() < whole.len();
-    let decimals = decimals.unwrap_or_default();
-    // A comma before three digits groups them; before any other number of digits it is a decimal comma.
-    let text = match point {
-        Some(",") if decimals.len() == 3 && !is_grouped && !digits.starts_with('0') => {
-            format!("{digits}{decimals}")
+/// The first number of a statement, or the first after its last equals sign.
+fn stated(line: &str) -> Option<StatedNumber> {
+    let found = numbers(line);
+    let mut depth = 0_usize;
+    let mut equals = None;
+    for (at, sign) in line.chars().enumerate() {
+        match sign {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            '=' | '≈' if depth == 0 => equals = Some(at),
+            _ => {}
         }
-        Some(_) => format!("{digits}.{decimals}"),
-        None => digits,
-    };
-    let exponent: i32 = match exponent {
-        Some(exponent) => exponent.replace('−', "-").parse().ok()?,
-        None => 0,
-    };
-    let value: f64 = text.parse().ok()?;
-    Some(value * 10_f64.powi(exponent)).filter(|value| value.is_finite())
+    }
+    let after = found.iter().find(|number| equals.is_some_and(|at| number.start > at));
+    after.or(found.first()).cloned()
+}
+
+/// All numbers of a line.
+fn numbers(line: &str) -> Vec<StatedNumber> {
+    let chars: Vec<char> = line.chars().collect();
+    let mut scan = Scan { chars: &chars, at: 0 };
+    let mut found = Vec::new();
+    let mut depth = 0_usize;
+    while let Some(sign) = scan.peek(0) {
+        match sign {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        // A digit in a word numbers a thing: `Q4`, `x2`.
+        if sign.is_alphabetic() || sign == '_' {
+            scan.skip_word();
+            continue;
+        }
+        if !scan.at_number() {
+            scan.at += 1;
+            continue;
+        }
+        let start = scan.at;
+        let (negative, currency) = sign_before(&chars[..start]);
+        if let Some(value) = scan.number().filter(|value| value.is_finite()) {
+            let marks = scan.at - start <= 3
+                && matches!(scan.peek(0), Some('.' | ')'))
+                && scan.peek(1) == Some(' ');
+            found.push(StatedNumber {
+                value: if negative { -value } else { value },
+                currency,
+                after: chars[scan.at..].iter().take(UNIT_CHARS_MAX).collect(),
+                start,
+                in_parentheses: depth > 0,
+                is_list_marker: marks && chars[..start].iter().all(|before| *before == ' '),
+            });
+        }
+    }
+    found
+}
+
+/// Is there a minus before the number, and which currency?
+fn sign_before(before: &[char]) -> (bool, Option<char>) {
+    let mut before = before.iter().rev().copied().peekable();
+    let minus = |sign: &char| matches!(sign, '-' | '−' | '–');
+    let mut negative = before.next_if(minus).is_some();
+    let currency = before.next_if(|sign| matches!(sign, '$' | '€' | '£' | '¥'));
+    if currency.is_some() && !negative {
+        negative = before.next_if(minus).is_some();
+    }
+    // In `5-3` and `(a)-3` the sign is an operator.
+    let operand = before.peek().is_some_and(|sign| sign.is_alphanumeric() || *sign == ')');
+    (negative && !operand, currency)
+}
+
+struct Scan<'a> {
+    chars: &'a [char],
+    at: usize,
+}
+
+impl Scan<'_> {
+    fn peek(&self, ahead: usize) -> Option<char> {
+        self.chars.get(self.at + ahead).copied()
+    }
+
+    fn digit(&self, ahead: usize) -> bool {
+        self.peek(ahead).is_some_and(|sign| sign.is_ascii_digit())
+    }
+
+    fn skip_word(&mut self) {
+        while self.peek(0).is_some_and(|sign| sign.is_alphanumeric() || sign == '_') {
+            self.at += 1;
+        }
+    }
+
+    fn at_number(&self) -> bool {
+        let point = self.peek(0) == Some('.') && self.digit(1);
+        self.digit(0) || point || self.peek(0).and_then(vulgar).is_some()
+    }
+
+    /// Reads one number and stands behind it. It takes at least one character.
+    fn number(&mut self) -> Option<f64> {
+        if let Some(value) = self.peek(0).and_then(vulgar) {
+            self.at += 1;
+            return Some(value);
+        }
+        let start = self.at;
+        let whole = self.run();
+        let (text, is_integer) = self.grouped(whole);
+        if self.peek(0) == Some('.') && self.digit(1) {
+            // A version or a date: `1.2.3`.
+            while self.digit(0) || (self.peek(0) == Some('.') && self.digit(1)) {
+                self.at += 1;
+            }
+            return None;
+        }
+        if self.at - start > DIGITS_MAX {
+            return None;
+        }
+        let mut value: f64 = text.parse().ok()?;
+        if is_integer {
+            value = self.fraction(value)?;
+        }
+        Some(value * self.exponent() * self.scale())
+    }
+
+    /// A run of digits.
+    fn run(&mut self) -> String {
+        let mut digits = String::new();
+        while let Some(sign) = self.peek(0).filter(char::is_ascii_digit) {
+            digits.push(sign);
+            self.at += 1;
+        }
+        digits
+    }
+
+    /// Reads groups of three digits and the decimals. The flag says that there are no decimals.
+    fn grouped(&mut self, mut text: String) -> (String, bool) {
+        let sign = self.peek(0).unwrap_or('\n');
+        let groups =
+            matches!(sign, ',' | '.' | ' ' | '\'' | '’' | '\u{a0}' | '\u{2009}' | '\u{202f}')
+                && (1..=3).contains(&text.len())
+                && text != "0";
+        let mut count = 0;
+        while groups && self.group(sign, count) {
+            self.at += 1;
+            text.push_str(&self.run());
+            count += 1;
+        }
+        let decimal = match self.peek(0) {
+            Some('.') => self.digit(1) && !(count > 0 && sign == '.'),
+            Some(',') if count > 0 => self.digit(1) && sign != ',',
+            Some(',') => self.decimal_comma(),
+            _ => false,
+        };
+        if decimal {
+            self.at += 1;
+            text.push('.');
+            text.push_str(&self.run());
+        }
+        (text, !decimal)
+    }
+
+    /// Does a separator with exactly three digits follow?
+    fn group(&self, sign: char, count: usize) -> bool {
+        let three = |from: usize| {
+            self.peek(from) == Some(sign)
+                && (1..=3).all(|digit| self.digit(from + digit))
+                && !self.digit(from + 4)
+        };
+        // One group behind a full stop is a decimal: `1.234`. Two groups, or a decimal comma, group.
+        let grouping =
+            sign != '.' || count > 0 || three(4) || (self.peek(4) == Some(',') && self.digit(5));
+        three(0) && grouping
+    }
+
+    /// `3,5` and `0,125` have a decimal comma. `1,2,3` is a list.
+    fn decimal_comma(&self) -> bool {
+        let digits = (1..DIGITS_MAX).take_while(|ahead| self.digit(*ahead)).count();
+        let list = self.peek(1 + digits) == Some(',') && self.digit(2 + digits);
+        let listed = self.at >= 2
+            && self.chars[..self.at].iter().rev().find(|s| !s.is_ascii_digit()) == Some(&',');
+        digits > 0 && !list && !listed
+    }
+
+    /// `3/4`, `1 3/4` or `2½` behind an integer that has been read. A date such as `3/4/2024` is no number.
+    fn fraction(&mut self, whole: f64) -> Option<f64> {
+        if let Some(part) = self.peek(0).and_then(vulgar) {
+            self.at += 1;
+            return Some(whole + part);
+        }
+        if self.peek(0) == Some('/') && self.digit(1) {
+            return self.over(whole);
+        }
+        if self.peek(0) != Some(' ') || !self.digit(1) {
+            return Some(whole);
+        }
+        let mut ahead = Scan { chars: self.chars, at: self.at + 1 };
+        let numerator = ahead.run().parse().unwrap_or(f64::INFINITY);
+        let proper = (ahead.peek(0) == Some('/') && ahead.digit(1)).then(|| ahead.over(numerator));
+        match proper.flatten() {
+            Some(part) if part < 1.0 => {
+                self.at = ahead.at;
+                Some(whole + part)
+            }
+            _ => Some(whole),
+        }
+    }
+
+    /// Reads `/4` behind a numerator.
+    fn over(&mut self, numerator: f64) -> Option<f64> {
+        self.at += 1;
+        let denominator: f64 = self.run().parse().ok()?;
+        if self.peek(0) == Some('/') && self.digit(1) {
+            while self.digit(0) || (self.peek(0) == Some('/') && self.digit(1)) {
+                self.at += 1;
+            }
+            return None;
+        }
+        Some(numerator / denominator)
+    }
+
+    /// `e5`, `×10^5`, `× 10⁵`. 1 where there is no exponent.
+    fn exponent(&mut self) -> f64 {
+        let mut ahead = Scan { chars: self.chars, at: self.at };
+        if matches!(ahead.peek(0), Some('e' | 'E')) {
+            ahead.at += 1;
+        } else {
+            ahead.spaces();
+            if !matches!(ahead.peek(0), Some('×' | 'x' | '*' | '·')) {
+                return 1.0;
+            }
+            ahead.at += 1;
+            ahead.spaces();
+            if (ahead.peek(0), ahead.peek(1)) != (Some('1'), Some('0')) {
+                return 1.0;
+            }
+            ahead.at += 2;
+            if ahead.peek(0) == Some('^') {
+                ahead.at += 1;
+            } else if ahead.peek(0).and_then(superscript).is_none() {
+                return 1.0;
+            }
+        }
+        let closing = matches!(ahead.peek(0), Some('{' | '('));
+        ahead.at += usize::from(closing);
+        let Some(power) = ahead.power() else { return 1.0 };
+        ahead.at += usize::from(closing);
+        self.at = ahead.at.min(self.chars.len());
+        10_f64.powi(power)
+    }
+
+    fn power(&mut self) -> Option<i32> {
+        let mut text = String::new();
+        if let Some(sign) = self.peek(0).filter(|sign| matches!(sign, '-' | '−' | '+' | '⁻')) {
+            text.push_str(if sign == '+' { "" } else { "-" });
+            self.at += 1;
+        }
+        while text.len() < 5
+            && let Some(digit) =
+                self.peek(0).and_then(|sign| sign.to_digit(10).or(superscript(sign)))
+        {
+            text.push_str(&digit.to_string());
+            self.at += 1;
+        }
+        let glued = self.peek(0).is_some_and(char::is_alphanumeric);
+        text.parse().ok().filter(|_| !glued)
+    }
+
+    fn spaces(&mut self) {
+        while matches!(self.peek(0), Some(' ' | '\u{2009}' | '\u{a0}')) {
+            self.at += 1;
+        }
+    }
+
+    /// `3 million`.
+    fn scale(&mut self) -> f64 {
+        let mut ahead = Scan { chars: self.chars, at: self.at };
+        ahead.spaces();
+        let start = ahead.at;
+        let word: String = self.chars[start..].iter().take(9).collect::<String>().to_lowercase();
+        let scales = [("thousand", 1e3), ("million", 1e6), ("billion", 1e9), ("trillion", 1e12)];
+        for (name, factor) in scales {
+            if word.starts_with(name) {
+                self.at = start + name.len();
+                return factor;
+            }
+        }
+        1.0
+    }
+}
+
+fn vulgar(sign: char) -> Option<f64> {
+    Some(match sign {
+        '½' => 0.5,
+        '¼' => 0.25,
+        '¾' => 0.75,
+        '⅓' => 1.0 / 3.0,
+        '⅔' => 2.0 / 3.0,
+        '⅛' => 0.125,
+        _ => return None,
+    })
+}
+
+fn superscript(sign: char) -> Option<u32> {
+    "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().position(|digit| digit == sign).map(|digit| digit as u32)
 }

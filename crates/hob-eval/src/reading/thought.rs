@@ -25,9 +25,9 @@ pub fn leaked_thought(content: &str) -> Option<&str> {
     let inner = &content[first];
     let tag = TAG.as_ref()?;
     let start = tag.find(inner).filter(|found| found.start() == 0).map_or(0, |found| found.end());
-    let closing = tag.find_iter(&inner[start..]).last();
-    let end = closing.map_or(inner.len(), |found| start + found.start());
-    Some(inner[start..end].trim())
+    let closing = tag.find_iter(inner).last().filter(|found| found.end() == inner.len());
+    let end = closing.map_or(inner.len(), |found| found.start());
+    Some(inner[start..end.max(start)].trim())
 }
 
 /// The visible text without its leaked thoughts.

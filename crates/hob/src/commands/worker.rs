@@ -9,7 +9,8 @@ use clap::{Args, Subcommand};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::wire_up;
 use crate::worker_args::{
-    ChatWorkerArgs, SpeechWorkerArgs, TimingWorkerArgs, TranscriptionWorkerArgs,
+    ChatWorkerArgs, DistanceWorkerArgs, QuantizeWorkerArgs, SpeechWorkerArgs, TimingWorkerArgs,
+    TranscriptionWorkerArgs,
 };
 
 /// Run one model in this process, for the hob that started it
@@ -25,6 +26,8 @@ enum Engine {
     Chat(ChatWorkerArgs),
     Hear(TranscriptionWorkerArgs),
     Timing(TimingWorkerArgs),
+    Quantize(QuantizeWorkerArgs),
+    Distance(DistanceWorkerArgs),
     #[cfg(target_os = "linux")]
     Restrict(RestrictArgs),
 }
@@ -49,6 +52,8 @@ pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
         Engine::Chat(args) => wire_up::work_chat(args)?,
         Engine::Hear(args) => wire_up::work_transcription(args)?,
         Engine::Timing(args) => wire_up::work_timing(args)?,
+        Engine::Quantize(args) => wire_up::work_quantize(args)?,
+        Engine::Distance(args) => wire_up::work_distance(args)?,
         #[cfg(target_os = "linux")]
         Engine::Restrict(RestrictArgs { workspace, temporary, command }) => {
             let reason = hob_agents::builtin::restrict_and_run(workspace, temporary, command);

@@ -28,6 +28,7 @@ mod memory;
 mod models;
 mod packaging;
 mod pulled;
+mod quantize_real_model;
 mod real_server;
 mod say;
 mod say_real_model;

@@ -57,10 +57,12 @@ function scoreTable(runs) {
     numberColumn("correct", (run) => overallOf(run).accuracy, (run) => percentRange(overallOf(run).accuracy, overallOf(run).accuracy_ci95), { first: "desc" }),
     numberColumn("score", (run) => overallOf(run).score, (run) => percentRange(overallOf(run).score, overallOf(run).score_ci95), { first: "desc" }),
     numberColumn("no answer", (run) => withoutAnswer(overallOf(run)), (run) => percentText(withoutAnswer(overallOf(run)))),
+    numberColumn("cut", (run) => run.record.eval.cut_answers, (run) => number(run.record.eval.cut_answers ?? 0)),
     numberColumn("first visible", (run) => overallOf(run).ttfv_p50_ms, (run) => secondsOf(overallOf(run).ttfv_p50_ms)),
     numberColumn("whole", (run) => overallOf(run).total_p50_ms, (run) => secondsOf(overallOf(run).total_p50_ms)),
     numberColumn("thought", (run) => overallOf(run).thought_tokens, (run) => figure(overallOf(run).thought_tokens, "")),
     numberColumn("said", (run) => overallOf(run).said_tokens, (run) => figure(overallOf(run).said_tokens, "")),
+    numberColumn("tok/s", (run) => valueOf(spreadOf(run, "decode_tok_s")), (run) => figure(valueOf(spreadOf(run, "decode_tok_s")), ""), { term: "decode_tok_s", first: "desc" }),
     numberColumn("score a minute", (run) => overallOf(run).score_per_minute, (run) => figure(overallOf(run).score_per_minute, ""), { first: "desc" }),
     numberColumn("seconds for a correct one", (run) => overallOf(run).s_per_correct, (run) => figure(overallOf(run).s_per_correct, "")),
     column("verified", (run) => badge(run)),
@@ -109,7 +111,7 @@ const itemsOf = (run) => withDetails(run, (place, { items, items_left_out: leftO
   const item = (one) => h("details.item", h("summary",
     h(`span.verdict.${one.verdict}`, VERDICT_WORDS[one.verdict]), " ", one.id, " ", h("span.aside", joined([figure(one.total_ms, "ms"),
       one.ttfv_ms === undefined ? "" : `first visible after ${figure(one.ttfv_ms, "ms")}`, one.thought_tokens > 0 ? `${number(one.thought_tokens)} tokens thought` : "",
-      one.graded_by === "hand" ? "graded by hand" : ""]))),
+      one.is_cut ? "cut off at the limit of tokens" : "", one.graded_by === "hand" ? "graded by hand" : ""]))),
   h("p", one.why), text("Prompt", one.prompt), text("Answer", one.answer), text("Calls", one.tool_calls?.join("\n")), text("Thought", one.thought));
   place.append(...items.map(item), ...(leftOut > 0 ? [none(`${leftOut} more are in the file.`)] : []));
 });

@@ -31,7 +31,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "N", default_value_t = EVAL_ITEMS)]
     items: usize,
     /// Your own items: a JSONL file with prompts and references or checkers
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
     file: Vec<PathBuf>,
     /// With thinking, without, or both where the model thinks
     #[arg(long, value_enum, default_value_t = ThinkingName::Auto)]
@@ -45,6 +45,9 @@ pub(crate) struct EvalArgs {
     /// Put each item as a text to go on with, for base models without a chat template
     #[arg(long)]
     completion: bool,
+    /// Choose the option of a choice that the server finds the most likely, by the log-probability of its text
+    #[arg(long, conflicts_with = "completion")]
+    choices_by_logprob: bool,
     /// Have the server enforce the JSON schema of items that have one
     #[arg(long)]
     enforce_schemas: bool,
@@ -81,7 +84,7 @@ impl MeasuringVerb for EvalArgs {
                 budgets => budgets.iter().copied().map(Some).collect(),
             },
             temperature: self.temperature,
-            form: if self.completion { PromptForm::Completion } else { PromptForm::Chat },
+            form: self.form()?,
             enforces_schemas: self.enforce_schemas,
             ..EvalWorkload::new(items)
         };
@@ -94,6 +97,18 @@ impl MeasuringVerb for EvalArgs {
 }
 
 impl EvalArgs {
+    fn form(&self) -> CliResult<PromptForm> {
+        match (self.completion, self.choices_by_logprob) {
+            (false, false) => Ok(PromptForm::Chat),
+            (true, _) => Ok(PromptForm::Completion),
+            (false, true) if self.thinking == ThinkingName::On => {
+                Err(Failure::usage("a thought has no log-probability that could be compared")
+                    .hint("leave out --thinking on, or --choices-by-logprob"))
+            }
+            (false, true) => Ok(PromptForm::ScoredOptions),
+        }
+    }
+
     /// The items that these options select.
     ///
     /// # Errors

@@ -374,7 +374,9 @@ fn secret(command: &str) -> Option<&str> {
 /// What a user can do about it.
 pub(crate) fn failure(error: BenchError) -> Failure {
     match &error {
-        BenchError::ToolsNeedChat { .. } => Failure::usage(&error),
+        BenchError::ToolsNeedChat { .. }
+        | BenchError::NotAChoice { .. }
+        | BenchError::NoLogprobs { .. } => Failure::usage(&error),
         BenchError::Launch(LaunchError::Stopped) | BenchError::Fault(RequestFault::Stopped) => {
             interrupted().hint("what was done is kept")
         }

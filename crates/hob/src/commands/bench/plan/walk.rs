@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -186,6 +187,11 @@ impl<'a> Walk<'a> {
         let has_weights = bench.started.as_ref().is_some_and(|started| started.weights.is_some());
         let mut experiment = cell.experiment(has_weights);
         if let Workload::Eval(workload) = &mut experiment.workload {
+            let files: Vec<PathBuf> = cell.items_file.iter().map(PathBuf::from).collect();
+            if !files.is_empty() {
+                let own = judging::own_items(&files)?;
+                workload.items = Arc::new(workload.items.with_own(own));
+            }
             judging::prepare(workload, out)?;
         }
         let measured = experiment.measure(&mut bench);

@@ -2,21 +2,24 @@
 //! Intervals stand next to each share, because few items show little.
 
 use hob_bench::record::{EvalScore, Record};
+use hob_bench::terms::Metric;
 
-use super::{BADGE, Column, NOTHING, rows};
+use super::{BADGE, Column, NOTHING, number, rows};
 
-const EVAL: [Column; 14] = [
+const EVAL: [Column; 16] = [
     ("model", |r| r.model.name.clone()),
     ("arm", Record::eval_arm),
     ("items", |r| of(r, |score| Some(score.n.to_string()))),
     ("correct", |r| of(r, |score| share(score.accuracy, score.accuracy_ci95))),
     ("score", |r| of(r, |score| share(score.score, score.score_ci95))),
     ("no answer", |r| of(r, |score| Some(without_answer(score).to_string()))),
+    ("cut", |r| r.eval.as_ref().map_or_else(nothing, |eval| eval.cut_answers.to_string())),
     ("first visible", |r| of(r, |score| seconds(score.ttfv_p50_ms))),
     ("whole", |r| of(r, |score| seconds(score.total_p50_ms))),
     ("95 %", |r| of(r, |score| seconds(score.total_p95_ms))),
     ("thought", |r| of(r, |score| score.thought_tokens.map(|tokens| format!("{tokens:.0}")))),
     ("said", |r| of(r, |score| score.said_tokens.map(|tokens| format!("{tokens:.0}")))),
+    ("tok/s", |r| number(r, Metric::DecodeTokS, 1)),
     ("score/min", |r| of(r, |score| score.score_per_minute.map(|rate| format!("{rate:.2}")))),
     ("s/correct", |r| of(r, |score| score.s_per_correct.map(|s| format!("{s:.1}")))),
     BADGE,

@@ -1,0 +1,91 @@
+//! Two models on one text, token by token, in pieces as llama.cpp's `llama-perplexity` cuts them.
+//! The second half of each piece is scored, so that each scored token has enough context.
+
+use std::path::Path;
+
+use super::QuantizeError;
+use super::raw::{RawContext, RawModel, TensorView, WatchTensors, start};
+
+/// A token of the text, with what both models expected in its place.
+#[derive(Debug)]
+pub struct ScoredToken<'a> {
+    pub token: u32,
+    /// Logits over the vocabulary.
+    pub reference: &'a [f32],
+    pub other: &'a [f32],
+}
+
+/// Tokens that are done, and all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenCount {
+    pub done: usize,
+    pub all: usize,
+}
+
+/// Two models of the same vocabulary, and a text.
+#[derive(Debug)]
+pub struct TextPair<'a> {
+    pub reference: &'a Path,
+    pub other: &'a Path,
+    pub text: &'a str,
+    /// Tokens of a piece.
+    pub context_tokens: usize,
+    pub pieces_max: usize,
+    pub threads: usize,
+}
+
+/// Watches nothing.
+enum Nothing {}
+
+impl WatchTensors for Nothing {
+    fn wants(&self, _: &TensorView<'_>) -> bool {
+        false
+    }
+
+    fn see(&mut self, _: &TensorView<'_>) {}
+}
+
+impl TextPair<'_> {
+    /// Calls `see` with each scored token, and `progress` after each piece. The same file twice is loaded once.
+    ///
+    /// # Errors
+    /// A model cannot be loaded, the vocabularies differ, or the text is shorter than two pieces.
+    pub fn score(
+        &self,
+        mut see: impl FnMut(ScoredToken<'_>),
+        mut progress: impl FnMut(TokenCount),
+    ) -> Result<(), QuantizeError> {
+        let _backend = start()?;
+        let reference = RawModel::load(self.reference)?;
+        let other = RawModel::load(self.other)?;
+        let (one, two) = (reference.vocabulary(), other.vocabulary());
+        if one != two {
+            return Err(QuantizeError::Vocabularies { one, other: two });
+        }
+        let tokens = reference.tokenize(self.text);
+        let (size, needed) = (self.context_tokens, 2 * self.context_tokens);
+        if tokens.len() < needed {
+            return Err(QuantizeError::ShortText { tokens: tokens.len(), needed });
+        }
+        let context = |model| RawContext::new::<Nothing>(model, size, self.threads, None);
+        let (mut reference_context, mut other_context) = (context(&reference)?, context(&other)?);
+        let first = size / 2;
+        let all = size * self.pieces_max.min(tokens.len() / size);
+        for (number, piece) in tokens[..all].chunks_exact(size).enumerate() {
+            let mut inputs = piece.to_vec();
+            if let Some(beginning) = reference.beginning() {
+                inputs[0] = beginning;
+            }
+            let expected = reference_context.compute(&inputs, first)?;
+            let got = other_context.compute(&inputs, first)?;
+            let rows = expected.chunks_exact(one).zip(got.chunks_exact(one));
+            // The row of a token is what is expected after it.
+            for ((reference, other), token) in rows.zip(&piece[first + 1..]) {
+                let token = token.unsigned_abs();
+                see(ScoredToken { token, reference, other });
+            }
+            progress(TokenCount { done: (number + 1) * size, all });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,532 @@
+//! `hob quantize`: a chat model in fewer bits, and what that cost. Native code runs in workers of its own.
+//! The result gets its name when it is whole, so nothing half-made is ever seen as a model.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use hob_core::fit::{FitOptions, Model, assess};
+use hob_engines::quantize::QuantType;
+use hob_engines::timing::Timed;
+use hob_eval::distance::{Deviation, DistanceReport};
+use hob_models::{Gguf, Sha256};
+use indicatif::ProgressBar;
+use serde::Serialize;
+use tempfile::{NamedTempFile, TempPath};
+use tokio::time::Instant;
+
+use crate::app::{App, block_on};
+use crate::failure::{CliResult, Exit, Failure};
+use crate::finding::found;
+use crate::globals::Globals;
+use crate::machine::MachineArgs;
+use crate::model_store::ModelStore;
+use crate::printer::{Printer, table};
+use crate::settings::Overrides;
+use crate::signals::{StopSignals, interrupted};
+use crate::wire_up::{
+    CARD_TIME_MAX, QuantizeStep, TimingJob, run_quantize_worker, run_timing_worker,
+};
+
+/// Texts of this project: one shows which weights matter, and another one measures the distance.
+const IMPORTANCE_TEXT: &str = concat!(
+    include_str!("../../../../docs/ARCHITECTURE.md"),
+    include_str!("../../../../docs/guides/teams.md"),
+);
+const DISTANCE_TEXT: &str = include_str!("../../../../CHANGELOG.md");
+/// Pieces of 512 tokens of each text.
+const IMPORTANCE_PIECES: usize = 48;
+const DISTANCE_PIECES: usize = 32;
+const CONTEXT_TOKENS: usize = 512;
+/// Tokens of the longer of two contexts, for the speed.
+const SPEED_CONTEXT: u32 = 512;
+const MB: f64 = 1e6;
+const BAR: &str = "{msg} {bar:30} {pos}/{len} {eta}";
+/// Types with so few bits change what a model says.
+const LOW_BITS: [&str; 2] = ["Q3", "Q2"];
+
+/// Quantize a chat model, and measure what that cost
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
+pub(crate) struct QuantizeArgs {
+    #[command(subcommand)]
+    verb: Option<QuantizeVerb>,
+    /// A stored model, or a GGUF file; of a split model its first file
+    #[arg(required = true)]
+    model: Option<String>,
+    /// The type of the weights, such as Q4_K_M; `hob quantize types` lists all
+    #[arg(long, value_name = "TYPE", value_parser = quant_type, required = true)]
+    to: Option<QuantType>,
+    /// The file to write [default: MODEL-TYPE.gguf in the working folder]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// A text like those that the model will read: it shows which weights matter
+    #[arg(long, value_name = "FILE", conflicts_with = "no_importance")]
+    importance: Option<PathBuf>,
+    /// Treat all weights alike
+    #[arg(long)]
+    no_importance: bool,
+    /// Also take weights that are quantized already; the losses add up
+    #[arg(long)]
+    force: bool,
+    /// Say what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not measure distance and speed afterwards
+    #[arg(long)]
+    no_report: bool,
+    #[command(flatten)]
+    text: DistanceTextArgs,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum QuantizeVerb {
+    /// List the types of weights
+    Types,
+    Distance(DistanceArgs),
+}
+
+/// How far a model is from another one of the same vocabulary, on a text
+#[derive(Debug, Args)]
+struct DistanceArgs {
+    /// The model that counts as right: a stored model, or a GGUF file
+    reference: String,
+    /// The model that is compared
+    model: String,
+    #[command(flatten)]
+    text: DistanceTextArgs,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+struct DistanceTextArgs {
+    /// The text on which models are compared [default: hob's changelog]
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+    /// The most pieces of 512 tokens of that text; the second half of each is scored
+    #[arg(long, value_name = "N", default_value_t = DISTANCE_PIECES)]
+    pieces: usize,
+}
+
+const AFTER_HELP: &str = "\
+The source should have 16 or 32 bits, or be Q8_0. Weights that matter more for a text keep more
+precision (an importance matrix, kept as FILE.importance.json). Afterwards hob measures perplexity, the
+divergence from the source, how often both expect the same token, and the speed of both.
+
+Examples:
+  hob quantize model-F16.gguf --to Q4_K_M
+  hob quantize qwen3:8b --to Q5_K_M --importance letters.txt -o small.gguf
+  hob quantize model-F16.gguf --to IQ3_M --dry-run
+  hob quantize distance model-F16.gguf model-Q4_K_M.gguf";
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+struct QuantizeReport {
+    source: String,
+    target: String,
+    from: String,
+    to: &'static str,
+    source_bytes: u64,
+    target_bytes: u64,
+    sha256: String,
+    importance: bool,
+    distance: Option<DistanceReport>,
+    source_tok_s: Option<f64>,
+    target_tok_s: Option<f64>,
+}
+
+pub(crate) fn run(args: &QuantizeArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
+    let app = App::open(globals, Overrides::default(), printer)?;
+    match &args.verb {
+        Some(QuantizeVerb::Types) => types(printer),
+        Some(QuantizeVerb::Distance(args)) => stand_alone(args, &app),
+        None => quantized(args, &app),
+    }
+}
+
+fn types(printer: &Printer) -> CliResult<Exit> {
+    let mut table = table(["type", "importance"]);
+    for kind in QuantType::all() {
+        let needs = match (kind.needs_importance(), kind.is_float()) {
+            (true, _) => "needed",
+            (false, true) => "not used",
+            (false, false) => "helps",
+        };
+        table.add_row([kind.name(), needs]);
+    }
+    printer.data(table.trim_fmt())?;
+    Ok(Exit::Done)
+}
+
+fn stand_alone(args: &DistanceArgs, app: &App<'_>) -> CliResult<Exit> {
+    let store = ModelStore::open(app);
+    let (reference, model) = (file_of(&args.reference, &store)?, file_of(&args.model, &store)?);
+    let found = stoppable(distance(&reference, &model, &args.text, app.printer))?;
+    match args.json {
+        true => app.printer.json(&found)?,
+        false => app.printer.data(distance_text(&found))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn quantized(args: &QuantizeArgs, app: &App<'_>) -> CliResult<Exit> {
+    let (Some(name), Some(kind)) = (&args.model, args.to) else {
+        return Err(Failure::usage("which model, and to which type?"));
+    };
+    let printer = app.printer;
+    let source = file_of(name, &ModelStore::open(app))?;
+    let named = |error| Failure::usage(format!("{}: {error}", source.display()));
+    let header = Gguf::open(&source).map_err(named)?;
+    let from = header.quantization().to_owned();
+    refuse(&from, kind, args)?;
+    let target = target(args, &source, kind);
+    if target.exists() {
+        return Err(Failure::usage(format!("{} exists already", target.display()))
+            .hint("choose another file with --out, or remove it"));
+    }
+    let found = found(&source.to_string_lossy(), None, app)?;
+    let machine = args.machine.known(app)?.machine;
+    let expected = found.variants.iter().find(|variant| variant.quant == kind.name());
+    for (word, model) in [("from", Some(&found.model)), ("to", expected)] {
+        if let Some(model) = model {
+            printer.note(format_args!("{word} {}", prediction(model, &machine)));
+        }
+    }
+    if LOW_BITS.iter().any(|bits| kind.name().contains(bits)) {
+        printer.note("below 4 bits a model often says other things: compare it with `hob eval`");
+    }
+    if args.dry_run {
+        printer.data(format_args!("would write {}", target.display()))?;
+        return Ok(Exit::Done);
+    }
+    let source_bytes = files_bytes(&source);
+    check_room(&target, expected.map_or(source_bytes, |model| model.shape.weights.bytes()))?;
+    stoppable(write(args, (&source, &target), kind, printer))?;
+    let report = measured(args, (&source, &target), (from, kind), app)?;
+    match args.json {
+        true => printer.json(&report)?,
+        false => printer.data(shown(&report))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// # Errors
+/// The source has too few bits already, or the type cannot be made as asked.
+fn refuse(from: &str, kind: QuantType, args: &QuantizeArgs) -> CliResult<()> {
+    let is_whole = matches!(from, "F32" | "F16" | "BF16" | "Q8_0");
+    if !is_whole && !args.force {
+        return Err(Failure::usage(format!(
+            "the source is {from}, which has lost precision already; a second loss adds up"
+        ))
+        .hint("take an F16, BF16 or Q8_0 file of the model, or add --force"));
+    }
+    if args.no_importance && kind.needs_importance() {
+        return Err(Failure::usage(format!(
+            "{} is garbage without an importance matrix",
+            kind.name()
+        ))
+        .hint("leave out --no-importance"));
+    }
+    Ok(())
+}
+
+/// The file of a stored model, or the named file.
+fn file_of(name: &str, store: &ModelStore) -> CliResult<PathBuf> {
+    let path = Path::new(name);
+    match path.is_file() {
+        true => Ok(path.to_owned()),
+        false => store.chat_file(name).map(|(file, _)| file),
+    }
+}
+
+fn target(args: &QuantizeArgs, source: &Path, kind: QuantType) -> PathBuf {
+    args.out.clone().unwrap_or_else(|| {
+        let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        PathBuf::from(format!("{stem}-{}.gguf", kind.name()))
+    })
+}
+
+/// Size, and what `hob fit` expects of it here.
+fn prediction(model: &Model, machine: &hob_core::machine::Machine) -> String {
+    let megabytes = model.shape.weights.bytes() as f64 / MB;
+    let assessed = assess(machine, model, &FitOptions::default());
+    let plan = assessed.ok().and_then(|assessed| assessed.plans.into_iter().next());
+    let plan = plan.map_or(String::new(), |plan| {
+        let needs: u64 = plan.uses.iter().map(hob_core::fit::Use::kept_bytes).sum();
+        let speed = plan
+            .decode_requested
+            .map_or(String::new(), |rate| format!(", about {:.0} tok/s", rate.tok_s));
+        let fits = if plan.uses.iter().all(hob_core::fit::Use::fits) {
+            ""
+        } else {
+            ", which this machine does not have"
+        };
+        format!(", {:.0} MB of memory{fits}{speed} (hob fit)", needs as f64 / MB)
+    });
+    format!("{}: {megabytes:.0} MB{plan}", model.quant)
+}
+
+/// All parts of a split model.
+fn files_bytes(source: &Path) -> u64 {
+    Gguf::open(source).map(|header| header.file_bytes()).unwrap_or_default()
+}
+
+/// # Errors
+/// The disk has no room for so many bytes.
+fn check_room(target: &Path, needed_bytes: u64) -> CliResult<()> {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    hob_models::room_for(folder, needed_bytes).map_err(|error| Failure::new(Exit::Internal, error))
+}
+
+/// Writes a draft, and gives it its name when it is whole and on the disk.
+async fn write(
+    args: &QuantizeArgs,
+    (source, target): (&Path, &Path),
+    kind: QuantType,
+    printer: &Printer,
+) -> CliResult<()> {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let failed = |error: std::io::Error| Failure::io("cannot write next to the target", &error);
+    // Removed when this function ends early, whatever the reason.
+    let draft = tempfile::Builder::new().prefix(".quantize-").suffix(".part").tempfile_in(folder);
+    let draft: TempPath = draft.map_err(failed)?.into_temp_path();
+    let text = importance_text(args, kind)?;
+    let mut words: Vec<OsString> = vec!["quantize".into()];
+    let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
+    add("--source", source.into());
+    add("--target", draft.as_os_str().to_owned());
+    add("--kind", kind.name().into());
+    add("--pieces", IMPORTANCE_PIECES.to_string().into());
+    if let Some(text) = &text {
+        add("--importance", text.path.as_os_str().to_owned());
+        add("--keep", kept(source, &text.sha256).into());
+    }
+    for (key, value) in provenance(source, text.as_ref())? {
+        add("--header", format!("{key}={value}").into());
+    }
+    let bar = printer.bar(0, BAR);
+    run_quantize_worker(words, |step| show(&bar, &step)).await?;
+    bar.finish_and_clear();
+    Gguf::open(&draft).map_err(|error| {
+        Failure::new(Exit::Engine, format!("what was written is no model: {error}"))
+    })?;
+    std::fs::File::open(&draft).and_then(|file| file.sync_all()).map_err(failed)?;
+    draft.persist_noclobber(target).map_err(|error| failed(error.error))
+}
+
+fn show(bar: &ProgressBar, step: &QuantizeStep) {
+    let (word, done, all) = match step {
+        QuantizeStep::Importance { done, all } => ("reading the text", done, all),
+        QuantizeStep::Tensors { done, all } => ("writing tensors", done, all),
+        QuantizeStep::Tokens { done, all } => ("comparing tokens", done, all),
+        QuantizeStep::Distance(_) | QuantizeStep::Failed { .. } | QuantizeStep::Done => return,
+    };
+    bar.set_message(word);
+    bar.set_length(*all as u64);
+    bar.set_position(*done as u64);
+}
+
+/// A text in a file, for a worker.
+struct WorkerText {
+    path: PathBuf,
+    sha256: Sha256,
+    /// Removes a text that hob itself has written.
+    _own: Option<NamedTempFile>,
+}
+
+impl WorkerText {
+    fn of_file(path: &Path) -> CliResult<WorkerText> {
+        let bytes = fs_err::read(path).map_err(Failure::usage)?;
+        Ok(WorkerText { path: path.to_owned(), sha256: Sha256::of(&bytes), _own: None })
+    }
+
+    fn shipped(text: &str) -> CliResult<WorkerText> {
+        let failed = |error: std::io::Error| Failure::io("cannot write a text", &error);
+        let mut file = NamedTempFile::new().map_err(failed)?;
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        let (path, sha256) = (file.path().to_owned(), Sha256::of(text.as_bytes()));
+        Ok(WorkerText { path, sha256, _own: Some(file) })
+    }
+}
+
+/// The text that shows which weights matter; none where it would not be used.
+fn importance_text(args: &QuantizeArgs, kind: QuantType) -> CliResult<Option<WorkerText>> {
+    if args.no_importance || kind.is_float() {
+        return Ok(None);
+    }
+    match &args.importance {
+        Some(file) => WorkerText::of_file(file).map(Some),
+        None => WorkerText::shipped(IMPORTANCE_TEXT).map(Some),
+    }
+}
+
+/// The importance matrix stands next to its source, one for each text.
+fn kept(source: &Path, text: &Sha256) -> PathBuf {
+    let mut name = source.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.importance.json", &text.to_string()[..8]));
+    source.with_file_name(name)
+}
+
+/// What the header of the result says about its making.
+fn provenance(source: &Path, text: Option<&WorkerText>) -> CliResult<Vec<(String, String)>> {
+    let hash = Sha256::of_path(source).map_err(|error| Failure::new(Exit::Internal, error))?;
+    let mut rows = vec![
+        ("hob.quantize.source_sha256".to_owned(), hash.to_string()),
+        ("hob.quantize.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+    ];
+    let text = text.map(|text| ("hob.quantize.text_sha256".to_owned(), text.sha256.to_string()));
+    rows.extend(text);
+    Ok(rows)
+}
+
+async fn distance(
+    reference: &Path,
+    model: &Path,
+    text: &DistanceTextArgs,
+    printer: &Printer,
+) -> CliResult<DistanceReport> {
+    let file = match &text.text {
+        Some(file) => WorkerText::of_file(file)?,
+        None => WorkerText::shipped(DISTANCE_TEXT)?,
+    };
+    let mut words: Vec<OsString> = vec!["distance".into()];
+    let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
+    add("--reference", reference.into());
+    add("--model", model.into());
+    add("--text", file.path.into());
+    add("--context", CONTEXT_TOKENS.to_string().into());
+    add("--pieces", text.pieces.max(1).to_string().into());
+    let (bar, mut found) = (printer.bar(0, BAR), None);
+    run_quantize_worker(words, |step| match step {
+        QuantizeStep::Distance(report) => found = Some(*report),
+        step => show(&bar, &step),
+    })
+    .await?;
+    bar.finish_and_clear();
+    found.ok_or_else(|| {
+        Failure::new(Exit::Engine, "the models are infinitely far apart: one of them is broken")
+    })
+}
+
+/// Distance and speed of what was written.
+fn measured(
+    args: &QuantizeArgs,
+    (source, target): (&Path, &Path),
+    (from, kind): (String, QuantType),
+    app: &App<'_>,
+) -> CliResult<QuantizeReport> {
+    let failed = |error: hob_models::DiskError| Failure::new(Exit::Internal, error);
+    let mut report = QuantizeReport {
+        source: source.display().to_string(),
+        target: target.display().to_string(),
+        from,
+        to: kind.name(),
+        source_bytes: files_bytes(source),
+        target_bytes: files_bytes(target),
+        sha256: Sha256::of_path(target).map_err(failed)?.to_string(),
+        importance: !args.no_importance && !kind.is_float(),
+        distance: None,
+        source_tok_s: None,
+        target_tok_s: None,
+    };
+    if args.no_report {
+        return Ok(report);
+    }
+    report.distance = Some(stoppable(distance(source, target, &args.text, app.printer))?);
+    let spinner = app.printer.spinner("measuring the speed of both");
+    report.source_tok_s = stoppable(speed(source))?;
+    report.target_tok_s = stoppable(speed(target))?;
+    spinner.finish_and_clear();
+    Ok(report)
+}
+
+/// Tokens a second, one at a time. `None` where the time was too short to measure.
+async fn speed(path: &Path) -> CliResult<Option<f64>> {
+    let site = hob_core::fit::Site::Cpu;
+    let job = TimingJob::Model { path, context_tokens: SPEED_CONTEXT, site };
+    let timed = run_timing_worker(&job, Instant::now() + CARD_TIME_MAX).await?;
+    let speeds = timed.into_iter().filter_map(|timed| match timed {
+        Timed::Decode { median_tok_s, .. } => Some(median_tok_s),
+        _ => None,
+    });
+    Ok(speeds.reduce(f64::max))
+}
+
+fn shown(report: &QuantizeReport) -> String {
+    let QuantizeReport { source_bytes, target_bytes, source_tok_s, target_tok_s, .. } = report;
+    let share = *target_bytes as f64 / (*source_bytes).max(1) as f64 * 100.0;
+    let mut lines = vec![format!(
+        "{} ({} → {}): {:.0} MB → {:.0} MB ({share:.0} %)\nsha256 {}",
+        report.target,
+        report.from,
+        report.to,
+        *source_bytes as f64 / MB,
+        *target_bytes as f64 / MB,
+        report.sha256
+    )];
+    if let Some((before, after)) = source_tok_s.zip(*target_tok_s) {
+        let change = (after / before - 1.0) * 100.0;
+        lines.push(format!("speed {before:.1} → {after:.1} tok/s ({change:+.0} %), measured here"));
+    }
+    lines.extend(report.distance.as_ref().map(distance_text));
+    lines.push(format!("try it: hob chat -m {}", report.target));
+    lines.join("\n")
+}
+
+fn distance_text(found: &DistanceReport) -> String {
+    let deviation = |name: &str, shown: Deviation, digits: usize| {
+        let error = shown.error.map_or(String::new(), |error| format!(" ± {error:.digits$}"));
+        (name.to_owned(), format!("{:.digits$}{error}", shown.value))
+    };
+    let percent = |shown: Deviation| Deviation {
+        value: shown.value * 100.0,
+        error: shown.error.map(|error| error * 100.0),
+    };
+    let (median, p99, max) = (found.divergence_median, found.divergence_p99, found.divergence_max);
+    let rows = [
+        deviation("perplexity of the reference", found.reference_ppl, 3),
+        deviation("perplexity", found.quant_ppl, 3),
+        deviation("ln(PPL / PPL of the reference)", found.ln_ppl_ratio, 5),
+        deviation("KL divergence", found.divergence, 5),
+        ("  median, 99 %, maximum".to_owned(), format!("{median:.5}, {p99:.4}, {max:.3}")),
+        deviation(
+            "probability of the right token, RMS change, %",
+            percent(found.probability_difference_rms),
+            2,
+        ),
+        deviation("same most likely token, %", percent(found.same_top), 2),
+    ];
+    let mut table = table([format!("distance on {} tokens", found.tokens), String::new()]);
+    for (name, value) in rows {
+        table.add_row([name, value]);
+    }
+    table.trim_fmt()
+}
+
+fn quant_type(name: &str) -> Result<QuantType, String> {
+    QuantType::by_name(name.trim()).ok_or_else(|| {
+        let known: Vec<&str> = QuantType::all().map(QuantType::name).collect();
+        format!("there are {}", known.join(", "))
+    })
+}
+
+/// Ends the work at the first Ctrl-C; the worker dies with it.
+fn stoppable<T>(work: impl Future<Output = CliResult<T>>) -> CliResult<T> {
+    block_on(async {
+        let mut signals = StopSignals::listen()?;
+        tokio::select! {
+            done = work => done,
+            () = signals.next() => Err(interrupted()),
+        }
+    })
+}

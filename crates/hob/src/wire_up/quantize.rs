@@ -1,0 +1,199 @@
+//! The worker that quantises a model or compares two. It reports line by line, and can be stopped at any time.
+//! One type for both sides of the pipe, so that they cannot disagree.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use hob_engines::quantize::{
+    Importance, QuantType, QuantizeError, QuantizeJob, TextPair, TokenCount, quantize,
+};
+use hob_eval::distance::{DistanceReport, Distances};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::Command;
+
+use super::chat::{LARGE_PAGES, SPIN_COUNT, threads};
+use super::own_program;
+use crate::bounded_file::read_text;
+use crate::failure::{CliResult, Exit, Failure};
+use crate::worker_args::{DistanceWorkerArgs, QuantizeWorkerArgs};
+
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+/// The last words of a worker that failed.
+const SAID_BYTES_MAX: usize = 2_000;
+
+/// A line of the worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum QuantizeStep {
+    /// Tokens of the text that shows which weights matter.
+    Importance {
+        done: usize,
+        all: usize,
+    },
+    /// Tensors that are written.
+    Tensors {
+        done: usize,
+        all: usize,
+    },
+    /// Tokens of the text on which two models are compared.
+    Tokens {
+        done: usize,
+        all: usize,
+    },
+    Distance(Box<DistanceReport>),
+    Failed {
+        reason: String,
+    },
+    Done,
+}
+
+/// Starts a worker and calls `see` with each step until it ends. Dropping the future kills the worker.
+///
+/// # Errors
+/// The worker does not start, fails, or dies.
+pub(crate) async fn run_quantize_worker(
+    words: Vec<std::ffi::OsString>,
+    mut see: impl FnMut(QuantizeStep),
+) -> CliResult<()> {
+    let mut command = Command::new(own_program()?);
+    command
+        .env("GOMP_SPINCOUNT", SPIN_COUNT)
+        .env("GLIBC_TUNABLES", LARGE_PAGES)
+        .arg("worker")
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let failed = |error| Failure::io("the worker does not start", &error);
+    let mut child = command.spawn().map_err(failed)?;
+    let (Some(stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(Failure::new(Exit::Internal, "the worker has no output"));
+    };
+    let (mut lines, mut is_done, mut failure) = (BufReader::new(stdout).lines(), false, None);
+    let steps = async {
+        while let Ok(Some(line)) = lines.next_line().await {
+            match serde_json::from_str::<QuantizeStep>(&line) {
+                Ok(QuantizeStep::Failed { reason }) => failure = Some(reason),
+                Ok(QuantizeStep::Done) => is_done = true,
+                Ok(step) => see(step),
+                // A line that llama.cpp itself prints.
+                Err(_) => {}
+            }
+        }
+    };
+    let mut said = Vec::new();
+    // llama.cpp writes much to stderr. Unread, it would stop the worker.
+    let (_, _unreadable) = futures::join!(steps, stderr.read_to_end(&mut said));
+    if let Some(reason) = failure {
+        return Err(Failure::new(Exit::Engine, reason));
+    }
+    let status = child.wait().await.map_err(failed)?;
+    if status.success() && is_done {
+        return Ok(());
+    }
+    let tail = String::from_utf8_lossy(&said[said.len().saturating_sub(SAID_BYTES_MAX)..]);
+    let last = tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    Err(Failure::new(Exit::Engine, format!("the worker ended ({status}): {last}")))
+}
+
+/// Entry point of `hob worker quantize`.
+pub(crate) fn work_quantize(args: &QuantizeWorkerArgs) -> CliResult<()> {
+    finish(quantized(args))
+}
+
+fn quantized(args: &QuantizeWorkerArgs) -> Result<(), String> {
+    let text_of = |error: QuantizeError| error.to_string();
+    let kind = QuantType::by_name(&args.kind).ok_or("there is no such type")?;
+    let (_, many) = threads(0);
+    let importance = match &args.importance {
+        Some(file) => importance(args, file, many as usize)?,
+        None => Importance::default(),
+    };
+    let job = QuantizeJob {
+        source: args.source.clone(),
+        target: args.target.clone(),
+        kind,
+        importance,
+        threads: many as usize,
+        header: header(&args.header),
+    };
+    quantize(&job, |done, all| say(&QuantizeStep::Tensors { done, all })).map_err(text_of)
+}
+
+/// The importance matrix of a file, which is kept next to the text's name for the next type.
+fn importance(
+    args: &QuantizeWorkerArgs,
+    file: &Path,
+    threads: usize,
+) -> Result<Importance, String> {
+    if let Some(kept) = read_kept(&args.keep) {
+        return Ok(kept);
+    }
+    let text = read_text(file, TEXT_BYTES_MAX).map_err(|error| error.to_string())?;
+    let progress = |TokenCount { done, all }| say(&QuantizeStep::Importance { done, all });
+    let found = Importance::of_text(&args.source, &text, args.pieces, threads, progress);
+    let found = found.map_err(|error| error.to_string())?;
+    if let Some(keep) = &args.keep {
+        let json = serde_json::to_vec(&found).map_err(|error| error.to_string())?;
+        fs_err::write(keep, json).map_err(|error| error.to_string())?;
+    }
+    Ok(found)
+}
+
+fn read_kept(keep: &Option<PathBuf>) -> Option<Importance> {
+    serde_json::from_slice(&fs_err::read(keep.as_ref()?).ok()?).ok()
+}
+
+/// `KEY=TEXT`
+fn header(words: &[String]) -> Vec<(String, String)> {
+    let pair = |word: &String| {
+        let (key, text) = word.split_once('=')?;
+        Some((key.to_owned(), text.to_owned()))
+    };
+    words.iter().filter_map(pair).collect()
+}
+
+/// Entry point of `hob worker distance`.
+pub(crate) fn work_distance(args: &DistanceWorkerArgs) -> CliResult<()> {
+    finish(compared(args))
+}
+
+fn compared(args: &DistanceWorkerArgs) -> Result<(), String> {
+    let text = read_text(&args.text, TEXT_BYTES_MAX).map_err(|error| error.to_string())?;
+    let (_, many) = threads(0);
+    let pair = TextPair {
+        reference: &args.reference,
+        other: &args.model,
+        text: &text,
+        context_tokens: args.context,
+        pieces_max: args.pieces,
+        threads: many as usize,
+    };
+    let mut distances = Distances::default();
+    let scored = pair.score(
+        |token| distances.push(token.reference, token.other, token.token),
+        |TokenCount { done, all }| say(&QuantizeStep::Tokens { done, all }),
+    );
+    scored.map_err(|error| error.to_string())?;
+    let report = distances.finish().ok_or("no token of the text was scored")?;
+    say(&QuantizeStep::Distance(Box::new(report)));
+    Ok(())
+}
+
+fn finish(result: Result<(), String>) -> CliResult<()> {
+    match result {
+        Ok(()) => say(&QuantizeStep::Done),
+        Err(reason) => say(&QuantizeStep::Failed { reason }),
+    }
+    Ok(())
+}
+
+/// Prints a step on its own line. A reader that is gone has killed this process already.
+fn say(step: &QuantizeStep) {
+    let line = serde_json::to_string(step).unwrap_or_default();
+    let mut stdout = std::io::stdout().lock();
+    let _unread = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}

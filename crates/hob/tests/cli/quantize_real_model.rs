@@ -1,0 +1,98 @@
+//! `hob quantize` with the stored chat model: a smaller file that is a model, its distance, and refusals.
+
+use serde_json::Value;
+
+use crate::{User, stderr, stdout};
+
+#[test]
+fn a_model_becomes_smaller_and_its_distance_is_measured() {
+    let (user, home) = User::with_only(&["smollm2"]);
+    let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
+    let dry = hob(&["quantize", "smollm2", "--to", "Q3_K_M", "--dry-run"]).success();
+    assert!(stdout(&dry).contains("would write "), "{}", stdout(&dry));
+    assert!(stderr(&dry).contains("to Q3_K_M: "), "{}", stderr(&dry));
+    assert!(stderr(&dry).contains("below 4 bits"), "{}", stderr(&dry));
+    let text = "The river was high that morning, and the old ferry lay at the pier. ".repeat(120);
+    user.write("text.txt", &text);
+    let words = [
+        "quantize",
+        "smollm2",
+        "--to",
+        "Q3_K_M",
+        "--importance",
+        "text.txt",
+        "--text",
+        "text.txt",
+        "--pieces",
+        "2",
+        "--out",
+        "small.gguf",
+        "--json",
+    ];
+    let report: Value = serde_json::from_str(&stdout(&hob(&words).success())).expect("a report");
+    let bytes = |field: &str| report[field].as_u64().expect("bytes");
+    assert!(bytes("target_bytes") < bytes("source_bytes"), "{report}");
+    assert_eq!(
+        std::fs::metadata(user.path("work/small.gguf")).expect("a file").len(),
+        bytes("target_bytes")
+    );
+    let distance = &report["distance"];
+    let divergence = distance["divergence"]["value"].as_f64().expect("a divergence");
+    assert!(divergence > 0.0 && divergence < 3.0, "{distance}");
+    assert_eq!(distance["tokens"], 2 * 255);
+    assert!(report["source_tok_s"].as_f64() > Some(0.0), "{report}");
+    let again = stderr(&hob(&words).code(2));
+    assert!(again.contains("small.gguf exists already"), "{again}");
+    let names = std::fs::read_dir(user.path("work")).expect("a folder").flatten();
+    let names: Vec<String> =
+        names.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+    assert!(!names.iter().any(|name| name.contains(".part")), "{names:?}");
+    let same = [
+        "quantize",
+        "distance",
+        "small.gguf",
+        "small.gguf",
+        "--text",
+        "text.txt",
+        "--pieces",
+        "1",
+        "--json",
+    ];
+    let same: Value = serde_json::from_str(&stdout(&hob(&same).success())).expect("a distance");
+    assert_eq!(
+        (&same["divergence"]["value"], &same["same_top"]["value"]),
+        (&0.0.into(), &1.0.into())
+    );
+    let refused = stderr(&hob(&["quantize", "small.gguf", "--to", "Q4_0"]).code(2));
+    assert!(
+        refused.contains("the source is Q3_K_M, which has lost precision already"),
+        "{refused}"
+    );
+    let said = stdout(&hob(&["chat", "-m", "./small.gguf", "--max-tokens", "4", "Hi"]).success());
+    assert!(!said.trim().is_empty());
+}
+
+#[test]
+fn what_cannot_be_quantized_is_refused_with_the_reason() {
+    let (user, home) = User::with_only(&["smollm2"]);
+    user.write("text.txt", "too short");
+    user.write("no.gguf", "not a model");
+    let rows = [
+        (&["quantize", "smollm2", "--to", "Q4"][..], "there are F32, F16"),
+        (
+            &["quantize", "smollm2", "--to", "IQ2_XS", "--no-importance"],
+            "is garbage without an importance matrix",
+        ),
+        (&["quantize", "no.gguf", "--to", "Q4_0"], "no.gguf"),
+        (&["quantize", "nowhere", "--to", "Q4_0"], "nowhere"),
+    ];
+    for (words, expected) in rows {
+        let refused = user.hob(words).envs(home.clone()).assert().failure();
+        assert!(stderr(&refused).contains(expected), "{words:?}: {}", stderr(&refused));
+    }
+    let short =
+        ["quantize", "smollm2", "--to", "Q4_0", "--importance", "text.txt", "--out", "x.gguf"];
+    let short = user.hob(&short).envs(home.clone()).assert().failure();
+    assert!(stderr(&short).contains("tokens (expected at least 512)"), "{}", stderr(&short));
+    assert!(!user.path("work/x.gguf").exists(), "nothing half-made is seen");
+}
