@@ -13,7 +13,7 @@ use std::time::Duration;
 use hob_bench::chat::ThinkingChoice;
 use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::eval::{
-    AnsweredItem, EvalWorkload, GradedBy, HandGrade, ItemSet, read_answers, regraded,
+    AnsweredItem, EvalWorkload, GradedBy, HandGrade, ItemSet, PromptForm, read_answers, regraded,
 };
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::record::{Reasoning, Record, RecordKind, RecordStore, RunStatus};
@@ -35,6 +35,8 @@ struct Ability {
     thinks_up_to: u64,
     /// The number of the question from which on the server breaks off.
     dies_at: usize,
+    /// Whether it tells log-probabilities of its own tokens only.
+    ignores_echo: bool,
 }
 
 /// A server on a port of its own.
@@ -93,6 +95,9 @@ fn serve(stream: TcpStream, ability: &Mutex<Ability>, asked: &AtomicUsize) {
             if !answer(&mut writer, &body, &ability, asked) {
                 return;
             }
+        } else if line.starts_with("POST /v1/completions") {
+            let ability = ability.lock().expect("the ability").clone();
+            whole(&mut writer, 200, &scored(&body, &ability));
         } else {
             whole(&mut writer, 404, "{}");
         }
@@ -151,6 +156,35 @@ fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, asked: &Atomic
     // `connection: close`: the end of the body is the end of the connection.
     let _gone = writer.write_all(text.as_bytes());
     false
+}
+
+/// Log-probabilities of the words of a text, and of one more token. The reply to a question is the likeliest.
+fn scored(body: &[u8], ability: &Ability) -> String {
+    let body: serde_json::Value = serde_json::from_slice(body).expect("JSON");
+    let prompt = body["prompt"].as_str().expect("a prompt");
+    let question = prompt.strip_prefix("Question: ").and_then(|rest| rest.split_once("\nAnswer:"));
+    let (question, option) = question.expect("a question with an option");
+    let is_likely = ability.replies.get(question).map(String::as_str) == Some(option.trim());
+    let words: Vec<&str> = prompt.split_inclusive(' ').chain([" more"]).collect();
+    let starts = words.iter().scan(0, |at, word| {
+        let start = *at;
+        *at += word.chars().count();
+        Some(start)
+    });
+    let value = |at: usize| match at {
+        0 => serde_json::Value::Null,
+        at if at + 2 >= words.len() && is_likely => (-0.1).into(),
+        _ => (-1.0).into(),
+    };
+    let mut logprobs = serde_json::json!({
+        "tokens": words, "text_offset": starts.collect::<Vec<usize>>(),
+        "token_logprobs": (0..words.len()).map(value).collect::<Vec<_>>(),
+    });
+    if ability.ignores_echo {
+        logprobs =
+            serde_json::json!({ "tokens": ["x"], "text_offset": [90], "token_logprobs": [-1.0] });
+    }
+    serde_json::json!({ "choices": [{ "text": "", "logprobs": logprobs }] }).to_string()
 }
 
 /// Questions with their right answers.
@@ -357,4 +391,34 @@ fn a_grade_by_hand_holds_for_the_same_answer_only() {
     server.ability.lock().expect("the ability").replies.insert(question, "It is 8.".to_owned());
     let other = run(&server, with_grade(questions(4)));
     assert_eq!(other[0].eval.as_ref().and_then(|eval| eval.overall.accuracy), Some(0.75));
+}
+
+#[test]
+fn choices_are_scored_by_log_probability() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = |number: usize| {
+        format!(r#"{{"prompt":"Which {number}?","choices":["iron","neon","tin"],"answer":1}}"#)
+    };
+    let lines: Vec<String> = (0..3).map(line).collect();
+    let items = || own_file::parse("gases", &lines.join("\n")).expect("items");
+    let reply = |number: usize, option: &str| (format!("Which {number}?"), option.to_owned());
+    let replies = [reply(0, "neon"), reply(1, "neon"), reply(2, "tin")].into();
+    let server = Server::start(Ability { replies, ..Ability::default() });
+    let by_logprob =
+        |items| EvalWorkload { form: PromptForm::ScoredOptions, ..workload(items, folder.path()) };
+    let records = run(&server, by_logprob(items()));
+    let eval = records[0].eval.as_ref().expect("figures");
+    assert_eq!((eval.overall.n, eval.overall.accuracy), (3, Some(2.0 / 3.0)));
+    assert!(eval.choices_by_logprob);
+    let answers = answers(folder.path(), &records[0]);
+    assert_eq!((answers[2].answer.as_str(), answers[2].verdict), ("tin", Verdict::Wrong));
+    let fails = |workload| {
+        let failed = measure(&server, workload, &mut |_, _| (), &AtomicBool::new(false));
+        failed.expect_err("no scores").to_string()
+    };
+    let other = fails(by_logprob(questions(1)));
+    assert!(other.starts_with("sums/q0 is not a choice"), "{other}");
+    server.ability.lock().expect("the ability").ignores_echo = true;
+    let none = fails(by_logprob(items()));
+    assert!(none.contains("those of its own tokens only"), "{none}");
 }

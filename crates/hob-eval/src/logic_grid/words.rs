@@ -77,7 +77,8 @@ impl Names {
         let fields: Vec<String> =
             self.attributes.iter().map(|name| format!("\"{name}\": \"…\"")).collect();
         let house = |number: usize| format!("\"{number}\": {{{}}}", fields.join(", "));
-        format!("{{{}, …, \"{houses}\": {{…}}}}", house(1))
+        let between = if houses > 2 { "…, " } else { "" };
+        format!("{{{}, {between}\"{houses}\": {{…}}}}", house(1))
     }
 
     pub(super) fn schema(&self, houses: usize) -> Json {

@@ -192,8 +192,10 @@ fn best_sentence(candidates: &[Candidate<'_>], seed: u64) -> String {
         return String::new();
     };
     let score = &best.summary.mean_score;
+    let is_only =
+        if others.is_empty() { "keeps the bounds with the score" } else { "has the best score:" };
     let mut sentence = format!(
-        "{} has the best score: {:.2} ({:.2} to {:.2}, {} items).",
+        "{} {is_only} {:.2} ({:.2} to {:.2}, {} items).",
         best.name, score.value, score.low, score.high, best.summary.items,
     );
     let (mut alike, mut behind, mut apart) = (Vec::new(), None, Vec::new());

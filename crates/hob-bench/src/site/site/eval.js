@@ -49,10 +49,7 @@ const withoutAnswer = ({ verdicts, n }) => ((verdicts.budget ?? 0) + (verdicts.n
 function scoreTable(runs) {
   const best = frontierOf(runs.filter((run) => overallOf(run).score !== undefined));
   return sortable("Quality and time", "evals", [
-    column("run", runLink),
-    column("model", (run) => [modelLink(run), " ", h("span.aside", quantOf(run))]),
-    column("arm", (run) => [armOf(run).split(", ").slice(quantOf(run) ? 2 : 1).join(", "), best.includes(run) ? h("span.aside", " on the frontier") : null]),
-    column("hardware", machineLink),
+    column("model", (run) => [modelLink(run), best.includes(run) ? h("span.aside", " on the frontier") : null, h("div.aside", armOf(run).split(", ").slice(1).join(", ")), h("div.aside", machineLink(run))]),
     numberColumn("items", (run) => overallOf(run).n, (run) => number(overallOf(run).n)),
     numberColumn("correct", (run) => overallOf(run).accuracy, (run) => percentRange(overallOf(run).accuracy, overallOf(run).accuracy_ci95), { first: "desc" }),
     numberColumn("score", (run) => overallOf(run).score, (run) => percentRange(overallOf(run).score, overallOf(run).score_ci95), { first: "desc" }),
@@ -63,9 +60,9 @@ function scoreTable(runs) {
     numberColumn("thought", (run) => overallOf(run).thought_tokens, (run) => figure(overallOf(run).thought_tokens, "")),
     numberColumn("said", (run) => overallOf(run).said_tokens, (run) => figure(overallOf(run).said_tokens, "")),
     numberColumn("tok/s", (run) => valueOf(spreadOf(run, "decode_tok_s")), (run) => figure(valueOf(spreadOf(run, "decode_tok_s")), ""), { term: "decode_tok_s", first: "desc" }),
-    numberColumn("score a minute", (run) => overallOf(run).score_per_minute, (run) => figure(overallOf(run).score_per_minute, ""), { first: "desc" }),
-    numberColumn("seconds for a correct one", (run) => overallOf(run).s_per_correct, (run) => figure(overallOf(run).s_per_correct, "")),
-    column("verified", (run) => badge(run)),
+    numberColumn("score/min", (run) => overallOf(run).score_per_minute, (run) => figure(overallOf(run).score_per_minute, ""), { first: "desc" }),
+    numberColumn("s/correct", (run) => overallOf(run).s_per_correct, (run) => figure(overallOf(run).s_per_correct, "")),
+    column("run", (run) => [runLink(run), " ", badge(run)]),
   ], runs);
 }
 
@@ -85,7 +82,7 @@ function evalSection(set, runs) {
   const report = benchmarks.evals.find((one) => one.set_sha256 === set);
   return section(figures.tasks.join(", "),
     h("p.sub", `${countText(figures.overall.n, "item")}, the same for each run. Answers were graded by programs.`),
-    frontierChart(runs),
+    h("div.charts", frontierChart(runs)),
     scoreTable(runs),
     report ? h("ul.uses", report.sentences.map((sentence) => h("li", sentence))) : null,
     h("h3", "By task, correct answers"),

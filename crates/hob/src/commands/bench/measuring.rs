@@ -242,6 +242,10 @@ impl Done {
     ) -> CliResult<()> {
         if !as_json {
             printer.data(shown(&self.records))?;
+            if self.records.iter().all(|record| record.kind == RecordKind::Eval) {
+                printer.note("intervals are over items, each of which was asked once");
+                return Ok(());
+            }
             printer.note(
                 "each figure is the median of its runs; a run's is the median of its requests",
             );
