@@ -8,7 +8,6 @@ mod constraints;
 mod exact;
 mod fields;
 mod grid;
-mod grid_text;
 mod needle;
 mod number;
 mod text;

@@ -9,6 +9,8 @@ mod solver;
 mod tests;
 mod words;
 
+use std::collections::BTreeMap;
+
 use hob_core::statistics::SeededRandom;
 
 use einstein::einstein_item;
@@ -97,6 +99,7 @@ fn solution(names: &Names, placement: &Placement) -> GridSolution {
     GridSolution {
         attributes: names.attributes.clone(),
         houses: (0..houses).map(house).collect(),
+        synonyms: BTreeMap::new(),
         question: None,
     }
 }

@@ -14,7 +14,7 @@ mod thought;
 mod units;
 
 pub(crate) use choices::{choice, yes_no};
-pub(crate) use json::json_values;
+pub(crate) use json::{json_spans, json_values};
 pub(crate) use numbers::{StatedNumber, last_number};
 pub(crate) use refusal::declines;
 pub(crate) use statements::{AnswerText, folded};

@@ -26,10 +26,23 @@ Each has another drink, another brand of cigarettes and another pet.
 
 Who keeps the fish?";
 
-/// Graded by the whole grid where the answer has one, and by the last nationality that it names otherwise.
+/// Models answer in the words that they have learned.
+const SYNONYMS: [(&str, &[&str]); 6] = [
+    ("Norwegian", &["Norway"]),
+    ("Dane", &["Danish", "Denmark"]),
+    ("Brit", &["British", "Briton", "Englishman", "English"]),
+    ("Swede", &["Swedish", "Sweden"]),
+    ("German", &["Germany"]),
+    ("Bluemaster", &["Blue Master"]),
+];
+
+/// Graded by the whole grid where the answer has one, and by the nationality that it gives to the fish otherwise.
 pub(super) fn einstein_item(index: u32) -> Item {
     let row = |values: [&str; 5]| values.map(str::to_owned).to_vec();
     let nationalities = ["Norwegian", "Dane", "Brit", "German", "Swede"].map(str::to_owned);
+    let synonyms = SYNONYMS.map(|(value, words)| {
+        (value.to_owned(), words.iter().map(|word| (*word).to_owned()).collect())
+    });
     let solution = GridSolution {
         attributes: row(["color", "nationality", "drink", "cigarette", "pet"]),
         houses: vec![
@@ -39,9 +52,11 @@ pub(super) fn einstein_item(index: u32) -> Item {
             row(["green", "German", "coffee", "Prince", "fish"]),
             row(["white", "Swede", "beer", "Bluemaster", "dog"]),
         ],
+        synonyms: synonyms.into(),
         question: Some(GridQuestion {
             answer: "German".to_owned(),
             candidates: nationalities.to_vec(),
+            about: Some("fish".to_owned()),
         }),
     };
     Item {

@@ -6,7 +6,7 @@ use hob_core::statistics::SeededRandom;
 use super::clue::{Clue, Placement, Relation, Value};
 use super::solver::Puzzle;
 
-/// Fresh starts, each with another solution. The first one has been enough so far.
+/// Fresh starts, each with another solution. A start is given up when a search reaches its limit.
 const ATTEMPTS_MAX: usize = 20;
 /// Draws until a clue rules out the wrong solution. Then the clue is simply the house of a value.
 const DRAWS_MAX: usize = 200;

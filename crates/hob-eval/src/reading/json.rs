@@ -1,6 +1,8 @@
 //! Finds the JSON objects and arrays of an answer, fenced or between sentences.
 //! The work is bounded: text that looks like JSON and is not is read a fixed number of times.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 /// Bytes of failed attempts, as a multiple of the text's length. A text of open brackets reaches it.
@@ -10,6 +12,11 @@ const VALUES_MAX: usize = 64;
 
 /// The outermost objects and arrays of the text, in order.
 pub(crate) fn json_values(text: &str) -> Vec<Value> {
+    json_spans(text).into_iter().map(|(_, value)| value).collect()
+}
+
+/// The same with their places.
+pub(crate) fn json_spans(text: &str) -> Vec<(Range<usize>, Value)> {
     let mut found = Vec::new();
     let mut at = 0;
     let mut failed = 0;
@@ -22,8 +29,8 @@ pub(crate) fn json_values(text: &str) -> Vec<Value> {
                 if found.len() == VALUES_MAX {
                     found.remove(0);
                 }
-                found.push(value);
                 at = start + values.byte_offset().max(1);
+                found.push((start..at, value));
             }
             Some(Err(error)) => {
                 failed += consumed(rest, error.line(), error.column());
