@@ -118,8 +118,8 @@ struct DistanceTextArgs {
 
 const AFTER_HELP: &str = "\
 The source should have 16 or 32 bits, or be Q8_0. Weights that matter more for a text keep more
-precision (an importance matrix, kept as FILE.importance.json). Afterwards hob measures perplexity, the
-divergence from the source, how often both expect the same token, and the speed of both.
+precision: the importance matrix is kept as FILE.….importance.json. Afterwards hob measures
+perplexity, divergence from the source, how often both expect the same token, and the speed of both.
 
 Examples:
   hob quantize model-F16.gguf --to Q4_K_M
