@@ -118,8 +118,8 @@ struct DistanceTextArgs {
 
 const AFTER_HELP: &str = "\
 The source should have 16 or 32 bits, or be Q8_0. Weights that matter more for a text keep more
-precision: the importance matrix is kept as FILE.….importance.json. Afterwards hob measures
-perplexity, divergence from the source, how often both expect the same token, and the speed of both.
+precision: the importance matrix is kept next to the result. Afterwards hob measures perplexity,
+divergence from the source, how often both expect the same token, and the speed of both.
 
 Examples:
   hob quantize model-F16.gguf --to Q4_K_M
@@ -187,7 +187,7 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>) -> CliResult<Exit> {
     let header = Gguf::open(&source).map_err(named)?;
     let from = header.quantization().to_owned();
     refuse(&from, kind, args)?;
-    let target = target(args, &source, kind);
+    let target = target(args, name, kind);
     if target.exists() {
         return Err(Failure::usage(format!("{} exists already", target.display()))
             .hint("choose another file with --out, or remove it"));
@@ -247,11 +247,16 @@ fn file_of(name: &str, store: &ModelStore) -> CliResult<PathBuf> {
     }
 }
 
-fn target(args: &QuantizeArgs, source: &Path, kind: QuantType) -> PathBuf {
-    args.out.clone().unwrap_or_else(|| {
-        let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        PathBuf::from(format!("{stem}-{}.gguf", kind.name()))
-    })
+fn target(args: &QuantizeArgs, name: &str, kind: QuantType) -> PathBuf {
+    let usual = || PathBuf::from(format!("{}-{}.gguf", stem(name), kind.name()));
+    args.out.clone().unwrap_or_else(usual)
+}
+
+/// The name of a stored model, or of a file without its end, as part of a file name.
+fn stem(name: &str) -> String {
+    let file = Path::new(name).file_name().map(|file| file.to_string_lossy().into_owned());
+    let stem = file.as_deref().unwrap_or(name);
+    stem.strip_suffix(".gguf").unwrap_or(stem).replace(':', "-")
 }
 
 /// Size, and what `hob fit` expects of it here.
@@ -301,6 +306,7 @@ async fn write(
     let draft = tempfile::Builder::new().prefix(".quantize-").suffix(".part").tempfile_in(folder);
     let draft: TempPath = draft.map_err(failed)?.into_temp_path();
     let text = importance_text(args, kind)?;
+    let hash = Sha256::of_path(source).map_err(|error| Failure::new(Exit::Internal, error))?;
     let mut words: Vec<OsString> = vec!["quantize".into()];
     let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
     add("--source", source.into());
@@ -309,9 +315,9 @@ async fn write(
     add("--pieces", IMPORTANCE_PIECES.to_string().into());
     if let Some(text) = &text {
         add("--importance", text.path.as_os_str().to_owned());
-        add("--keep", kept(source, &text.sha256).into());
+        add("--keep", kept(target, &hash, &text.sha256).into());
     }
-    for (key, value) in provenance(source, text.as_ref())? {
+    for (key, value) in provenance(&hash, text.as_ref()) {
         add("--header", format!("{key}={value}").into());
     }
     let bar = printer.bar(0, BAR);
@@ -370,23 +376,21 @@ fn importance_text(args: &QuantizeArgs, kind: QuantType) -> CliResult<Option<Wor
     }
 }
 
-/// The importance matrix stands next to its source, one for each text.
-fn kept(source: &Path, text: &Sha256) -> PathBuf {
-    let mut name = source.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.importance.json", &text.to_string()[..8]));
-    source.with_file_name(name)
+/// The importance matrix stands next to the result, one for each source and text.
+fn kept(target: &Path, source: &Sha256, text: &Sha256) -> PathBuf {
+    let short = |hash: &Sha256| hash.to_string()[..8].to_owned();
+    target.with_file_name(format!("{}-{}.importance.json", short(source), short(text)))
 }
 
 /// What the header of the result says about its making.
-fn provenance(source: &Path, text: Option<&WorkerText>) -> CliResult<Vec<(String, String)>> {
-    let hash = Sha256::of_path(source).map_err(|error| Failure::new(Exit::Internal, error))?;
+fn provenance(source: &Sha256, text: Option<&WorkerText>) -> Vec<(String, String)> {
     let mut rows = vec![
-        ("hob.quantize.source_sha256".to_owned(), hash.to_string()),
+        ("hob.quantize.source_sha256".to_owned(), source.to_string()),
         ("hob.quantize.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
     ];
     let text = text.map(|text| ("hob.quantize.text_sha256".to_owned(), text.sha256.to_string()));
     rows.extend(text);
-    Ok(rows)
+    rows
 }
 
 async fn distance(

@@ -123,7 +123,7 @@ fn quantized(args: &QuantizeWorkerArgs) -> Result<(), String> {
     quantize(&job, |done, all| say(&QuantizeStep::Tensors { done, all })).map_err(text_of)
 }
 
-/// The importance matrix of a file, which is kept next to the text's name for the next type.
+/// The importance matrix of a model for a text. It is kept for the next type.
 fn importance(
     args: &QuantizeWorkerArgs,
     file: &Path,

@@ -9,7 +9,7 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     let (user, home) = User::with_only(&["smollm2"]);
     let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
     let dry = hob(&["quantize", "smollm2", "--to", "Q3_K_M", "--dry-run"]).success();
-    assert!(stdout(&dry).contains("would write "), "{}", stdout(&dry));
+    assert!(stdout(&dry).contains("would write smollm2-Q3_K_M.gguf"), "{}", stdout(&dry));
     assert!(stderr(&dry).contains("to Q3_K_M: "), "{}", stderr(&dry));
     assert!(stderr(&dry).contains("below 4 bits"), "{}", stderr(&dry));
     let text = "The river was high that morning, and the old ferry lay at the pier. ".repeat(120);
