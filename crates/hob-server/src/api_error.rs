@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hob_core::{Clock, Fault, ModelError, UnknownModel};
@@ -540,6 +540,11 @@ impl IntoResponse for ApiError {
         }
         if let ApiError::Key(refusal) = &self {
             response.extensions_mut().insert(RefusedKey(refusal.code()));
+        }
+        // With unread bytes the connection ends. A client must know, or its next request has no answer.
+        if matches!(status.as_u16(), 408 | 413 | 415) || matches!(self, ApiError::BodiesFull { .. })
+        {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if status == StatusCode::UNAUTHORIZED {
             let bearer = HeaderValue::from_static("Bearer");

@@ -1,8 +1,9 @@
 //! The worker on a socket of the test, with a scripted engine: turns, refusals, cancels and live text.
 //! A sample of 1 is speech, and a sample of 0 is silence.
 
-use std::cell::Cell;
 use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 
 use hob_core::{Segment, TranscriptTask};
@@ -29,7 +30,7 @@ impl VoiceDetector for Level {
 /// in its first pass.
 #[derive(Debug, Default)]
 struct Counter {
-    calls: Cell<u32>,
+    calls: Arc<AtomicU32>,
 }
 
 impl Transcriber for Counter {
@@ -43,10 +44,10 @@ impl Transcriber for Counter {
         options: &WhisperOptions,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<WhisperText, String> {
-        self.calls.set(self.calls.get() + 1);
+        // The first call is the one with which the worker warms up.
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         match options.prompt.as_deref() {
-            // The first call is the one with which the worker warms up.
-            Some(prompt @ ("hang" | "hang once")) if prompt == "hang" || self.calls.get() == 2 => {
+            Some(prompt @ ("hang" | "hang once")) if prompt == "hang" || call == 2 => {
                 while !cancelled() {
                     thread::yield_now();
                 }
@@ -67,15 +68,18 @@ impl Transcriber for Counter {
 struct Worker {
     socket: UnixStream,
     decoder: FrameDecoder,
+    calls: Arc<AtomicU32>,
     serving: JoinHandle<Result<(), TranscriptionWorkerError>>,
 }
 
 impl Worker {
     fn ready() -> Worker {
         let (socket, theirs) = UnixStream::pair().expect("a socket pair");
-        let load = || Ok::<_, String>((Counter::default(), Level));
+        let calls = Arc::<AtomicU32>::default();
+        let counter = Counter { calls: Arc::clone(&calls) };
+        let load = || Ok::<_, String>((counter, Level));
         let serving = thread::spawn(move || serve_transcription(theirs, load));
-        let mut worker = Worker { socket, decoder: FrameDecoder::default(), serving };
+        let mut worker = Worker { socket, decoder: FrameDecoder::default(), calls, serving };
         let ready = worker.report().1;
         assert!(matches!(ready, WorkerMessage::Common(Report::Ready { .. })), "{ready:?}");
         worker
@@ -94,6 +98,13 @@ impl Worker {
         let mut bytes = Vec::new();
         order.to_frame(stream).expect("small").encode(&mut bytes).expect("small");
         self.socket.write_all(&bytes).expect("sent");
+    }
+
+    /// Returns when the first pass over a request's sound is under way.
+    fn until_it_computes(&self) {
+        while self.calls.load(Ordering::SeqCst) < 2 {
+            thread::yield_now();
+        }
     }
 
     /// The next report that is not a heartbeat.
@@ -225,6 +236,7 @@ fn hours_of_silence_do_not_keep_other_requests_waiting() {
     // The engine is busy until both requests have arrived.
     worker.send(3, &[begin(Some("hang"), false), sound(1.0, 2.0), TranscriptOrder::EndSound]);
     assert_eq!(worker.report(), (3, WorkerMessage::Model(TranscriptReport::Started)));
+    worker.until_it_computes();
     let silence = (0..200).map(|_| sound(0.0, 4.0));
     let long: Vec<_> = [begin(None, false)]
         .into_iter()
@@ -243,6 +255,7 @@ fn a_cancelled_request_ends_while_it_is_computed() {
     worker.send(1, &[begin(Some("hang"), false), sound(1.0, 2.0), TranscriptOrder::EndSound]);
     let started = worker.report();
     assert_eq!(started, (1, WorkerMessage::Model(TranscriptReport::Started)));
+    worker.until_it_computes();
     worker.send_common(1, &CommonOrder::Cancel);
     worker.send_common(2, &CommonOrder::Ping);
     let stats = WorkerStats { streams: 0, windows: 1 };
