@@ -22,6 +22,8 @@ pub(crate) use constraints::grade as grade_constraints;
 pub use constraints::{CountRule, TextRule};
 pub use exact::Exact;
 pub use fields::JsonFields;
+#[cfg(test)]
+pub(crate) use grid::tests::cats;
 pub use grid::{GridQuestion, GridSolution};
 pub use needle::NeedleExpected;
 pub use number::Number;

@@ -24,3 +24,25 @@ pub struct Item {
     /// Tokens of visible answer that are enough for this item. A budget for thinking comes on top.
     pub max_tokens: u32,
 }
+
+impl Item {
+    /// An item of a family, without a system prompt, tools and a schema.
+    pub(crate) fn new(
+        (family, size, index): (&str, &str, u32),
+        prompt: String,
+        checker: Checker,
+        max_tokens: u32,
+    ) -> Item {
+        Item {
+            id: format!("{family}/{size}/{index}"),
+            family: family.to_owned(),
+            size: size.to_owned(),
+            system: None,
+            prompt,
+            tools: Vec::new(),
+            schema: None,
+            checker,
+            max_tokens,
+        }
+    }
+}

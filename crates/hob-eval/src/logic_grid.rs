@@ -74,15 +74,13 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
     let clues: Vec<String> = puzzle.clues.iter().map(|clue| names.sentence(*clue)).collect();
     let cells = u32::try_from(houses * attributes).unwrap_or(u32::MAX);
     Some(Item {
-        id: format!("{FAMILY}/{size}/{index}"),
-        family: FAMILY.to_owned(),
-        size: size.to_owned(),
-        system: None,
-        prompt: prompt(&names, houses, &clues),
-        tools: Vec::new(),
         schema: Some(names.schema(houses)),
-        checker: Checker::Grid(solution(&names, &placement)),
-        max_tokens: TOKENS_MIN + TOKENS_PER_CELL * cells,
+        ..Item::new(
+            (FAMILY, size, index),
+            prompt(&names, houses, &clues),
+            Checker::Grid(solution(&names, &placement)),
+            TOKENS_MIN + TOKENS_PER_CELL * cells,
+        )
     })
 }
 

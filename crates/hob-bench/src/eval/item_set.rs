@@ -22,22 +22,12 @@ pub enum TaskError {
     Size { family: &'static str, size: String, sizes: Vec<&'static str> },
 }
 
-/// The tasks of an evaluation where none is named: all that need no sandbox, in their usual sizes.
-const USUAL: [TaskFamily; 8] = [
-    TaskFamily::LogicGrid,
-    TaskFamily::Arithmetic,
-    TaskFamily::Units,
-    TaskFamily::Extraction,
-    TaskFamily::Instructions,
-    TaskFamily::ToolUse,
-    TaskFamily::Needle,
-    TaskFamily::Absent,
-];
-
 impl TaskName {
+    /// The tasks of an evaluation where none is named: all that start no program, in their usual sizes.
     pub fn usual() -> Vec<TaskName> {
         let task = |family: TaskFamily| TaskName { family, size: family.usual_size().to_owned() };
-        USUAL.map(task).to_vec()
+        let usual = TaskFamily::ALL.into_iter().filter(|family| *family != TaskFamily::Code);
+        usual.map(task).collect()
     }
 
     /// Reads `FAMILY:SIZE`; a family alone has its usual size.

@@ -7,7 +7,7 @@ mod prose;
 mod question;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod words;
 
 use std::collections::BTreeMap;

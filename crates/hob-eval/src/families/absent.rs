@@ -99,20 +99,11 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
     };
     sentences.extend(draw.some(&EXTRAS, extras).into_iter().map(str::to_owned));
     draw.shuffle(&mut sentences[1..]);
-    Some(Item {
-        id: format!("{FAMILY}/{size}/{index}"),
-        family: FAMILY.to_owned(),
-        size: size.to_owned(),
-        system: None,
-        prompt: format!(
-            "{}\n\nAnswer from this text alone. If it does not say, contradicts itself, or if the question presumes something wrong, say so.\n\nQuestion: {question}",
-            sentences.join(" ")
-        ),
-        tools: Vec::new(),
-        schema: None,
-        checker: Checker::Absent(expected),
-        max_tokens: TOKENS_MAX,
-    })
+    let prompt = format!(
+        "{}\n\nAnswer from this text alone. If it does not say, contradicts itself, or if the question presumes something wrong, say so.\n\nQuestion: {question}",
+        sentences.join(" ")
+    );
+    Some(Item::new((FAMILY, size, index), prompt, Checker::Absent(expected), TOKENS_MAX))
 }
 
 #[cfg(test)]

@@ -38,17 +38,13 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
     }
     let in_words = index % 2 == 1;
     let question = if in_words { words(start, &chain) } else { symbols(start, &chain) };
-    Some(Item {
-        id: format!("{FAMILY}/{size}/{index}"),
-        family: FAMILY.to_owned(),
-        size: size.to_owned(),
-        system: None,
-        prompt: format!("{question}\n\nEnd with one line: Answer: NUMBER"),
-        tools: Vec::new(),
-        schema: None,
-        checker: Checker::Number(Number::exact(result as f64)),
-        max_tokens: TOKENS_MIN + TOKENS_PER_STEP * u32::try_from(steps).unwrap_or(u32::MAX),
-    })
+    let prompt = format!("{question}\n\nEnd with one line: Answer: NUMBER");
+    Some(Item::new(
+        (FAMILY, size, index),
+        prompt,
+        Checker::Number(Number::exact(result as f64)),
+        TOKENS_MIN + TOKENS_PER_STEP * u32::try_from(steps).unwrap_or(u32::MAX),
+    ))
 }
 
 fn number(draw: &mut Draw, digits: u32) -> i64 {

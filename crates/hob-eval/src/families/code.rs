@@ -42,22 +42,18 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
         format!("{}({}) == {}", task.entry, arguments.join(", "), python(&test.expected))
     };
     let examples: Vec<String> = tests.iter().map(example).collect();
-    Some(Item {
-        id: format!("{FAMILY}/{size}/{index}"),
-        family: FAMILY.to_owned(),
-        size: size.to_owned(),
-        system: None,
-        prompt: format!(
-            "Write the Python function `{}`. {}\n\nExamples:\n{}\n\nAnswer with the code in one block, without input or output.",
-            task.signature,
-            made.specification,
-            examples.join("\n")
-        ),
-        tools: Vec::new(),
-        schema: None,
-        checker: Checker::Code(CodeTests { entry: task.entry.to_owned(), tests: hidden }),
-        max_tokens: TOKENS_MAX,
-    })
+    let prompt = format!(
+        "Write the Python function `{}`. {}\n\nExamples:\n{}\n\nAnswer with the code in one block, without input or output.",
+        task.signature,
+        made.specification,
+        examples.join("\n")
+    );
+    Some(Item::new(
+        (FAMILY, size, index),
+        prompt,
+        Checker::Code(CodeTests { entry: task.entry.to_owned(), tests: hidden }),
+        TOKENS_MAX,
+    ))
 }
 
 /// A value as Python writes it.

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::checkers::JsonFields;
-use crate::draw::Draw;
+use crate::draw::{Draw, MONTHS};
 use crate::{Checker, Item};
 
 pub const SIZES: &[&str] = &["small", "medium", "large"];
@@ -52,20 +52,6 @@ const GOODS: [&str; 10] = [
     "oak shelves",
     "cork boards",
 ];
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
 /// Sentences that have nothing to do with the record.
 const NOISE: [&str; 12] = [
     "Thanks for the call on Friday.",
@@ -111,15 +97,13 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
         sentences.join(" ")
     );
     Some(Item {
-        id: format!("{FAMILY}/{size}/{index}"),
-        family: FAMILY.to_owned(),
-        size: size.to_owned(),
-        system: None,
-        prompt,
-        tools: Vec::new(),
         schema: Some(schema),
-        checker: Checker::Json(JsonFields { expected: Value::Object(expected) }),
-        max_tokens: TOKENS_MAX,
+        ..Item::new(
+            (FAMILY, size, index),
+            prompt,
+            Checker::Json(JsonFields { expected: Value::Object(expected) }),
+            TOKENS_MAX,
+        )
     })
 }
 

@@ -40,17 +40,8 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
     let groups = draw.some(&[0, 1, 2, 3, 4, 5], count);
     let rules: Vec<TextRule> = groups.into_iter().map(|group| rule(group, &mut draw)).collect();
     let lines: Vec<String> = rules.iter().map(|rule| format!("- {}", rule.instruction())).collect();
-    Some(Item {
-        id: format!("{FAMILY}/{size}/{index}"),
-        family: FAMILY.to_owned(),
-        size: size.to_owned(),
-        system: None,
-        prompt: format!("Write {form} about {topic}. Keep these rules:\n{}", lines.join("\n")),
-        tools: Vec::new(),
-        schema: None,
-        checker: Checker::Constraints { rules },
-        max_tokens: TOKENS_MAX,
-    })
+    let prompt = format!("Write {form} about {topic}. Keep these rules:\n{}", lines.join("\n"));
+    Some(Item::new((FAMILY, size, index), prompt, Checker::Constraints { rules }, TOKENS_MAX))
 }
 
 /// A rule of a group: length, form, a word, a word that is not allowed, letters, an end.

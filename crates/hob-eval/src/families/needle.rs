@@ -125,19 +125,15 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
         .collect();
     let text = stuffed(&mut draw, tokens * CHARS_PER_TOKEN, depth, (&facts, &distractors));
     let team = teams[0];
-    Some(Item {
-        id: format!("{FAMILY}/{size}/{index}"),
-        family: FAMILY.to_owned(),
-        size: size.to_owned(),
-        system: None,
-        prompt: format!(
-            "Read this text, and answer the question after it.\n\n{text}\n\nWith which code does the team {team} open the locker that it uses? Answer with the code."
-        ),
-        tools: Vec::new(),
-        schema: None,
-        checker: Checker::Needle(NeedleExpected { expected, others: codes }),
-        max_tokens: ANSWER_TOKENS_MAX,
-    })
+    let prompt = format!(
+        "Read this text, and answer the question after it.\n\n{text}\n\nWith which code does the team {team} open the locker that it uses? Answer with the code."
+    );
+    Some(Item::new(
+        (FAMILY, size, index),
+        prompt,
+        Checker::Needle(NeedleExpected { expected, others: codes }),
+        ANSWER_TOKENS_MAX,
+    ))
 }
 
 /// Prose of this length. The first fact stands at the depth, the others and the distractors anywhere.

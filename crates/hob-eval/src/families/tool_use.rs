@@ -42,15 +42,9 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
         today.date()
     );
     Some(Item {
-        id: format!("{FAMILY}/{size}/{index}"),
-        family: FAMILY.to_owned(),
-        size: size.to_owned(),
         system: Some(system),
-        prompt: request,
         tools: offered(group, count, &mut draw).iter().map(|tool| tool.definition()).collect(),
-        schema: None,
-        checker: Checker::ToolCall(checker),
-        max_tokens: TOKENS_MAX,
+        ..Item::new((FAMILY, size, index), request, Checker::ToolCall(checker), TOKENS_MAX)
     })
 }
 

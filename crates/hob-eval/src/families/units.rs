@@ -147,17 +147,13 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
     // In turns, so that few items have many kinds.
     let (_, make) = questions.get(index as usize % questions.len().max(1))?;
     let (question, expected, unit) = make(&mut draw);
-    Some(Item {
-        id: format!("{FAMILY}/{size}/{index}"),
-        family: FAMILY.to_owned(),
-        size: size.to_owned(),
-        system: None,
-        prompt: format!("{question}\n\nEnd with one line: Answer: NUMBER {unit}"),
-        tools: Vec::new(),
-        schema: None,
-        checker: Checker::Number(Number::with_unit(expected, TOLERANCE, unit)),
-        max_tokens: TOKENS_MAX,
-    })
+    let prompt = format!("{question}\n\nEnd with one line: Answer: NUMBER {unit}");
+    Some(Item::new(
+        (FAMILY, size, index),
+        prompt,
+        Checker::Number(Number::with_unit(expected, TOLERANCE, unit)),
+        TOKENS_MAX,
+    ))
 }
 
 #[cfg(test)]

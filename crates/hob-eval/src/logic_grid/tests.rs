@@ -1,12 +1,11 @@
 //! Puzzles against a solver that enumerates, and answers in every form.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::clue::{Clue, Placement, Relation, Value};
 use super::solver::Puzzle;
 use super::*;
+use crate::checkers::cats;
 use crate::{Answer, Verdict};
 
 /// All orders of the numbers below `count`.
@@ -148,20 +147,6 @@ fn the_largest_puzzle_is_made_and_an_index_changes_it() {
     assert_ne!(item(1, "6x6", 1).map(|item| item.prompt), Some(large.prompt));
     let invented = item(1, "3x3", 3).expect("a puzzle").prompt;
     assert!(!invented.contains("color") && !invented.contains("Alice"), "{invented}");
-}
-
-fn cats() -> GridSolution {
-    let row = |values: [&str; 3]| values.map(str::to_owned).to_vec();
-    GridSolution {
-        attributes: row(["name", "color", "drink"]),
-        houses: vec![
-            row(["Alice", "red", "tea"]),
-            row(["Bruno", "blue", "milk"]),
-            row(["Clara", "green", "water"]),
-        ],
-        synonyms: BTreeMap::new(),
-        question: None,
-    }
 }
 
 const JSON: &str = r#"{"1":{"name":"Alice","color":"red","drink":"tea"},"2":{"name":"Bruno","color":"blue","drink":"milk"},"3":{"name":"Clara","color":"green","drink":"water"}}"#;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::Verdict;
 
-fn cats() -> GridSolution {
+pub(crate) fn cats() -> GridSolution {
     let row = |values: [&str; 3]| values.map(str::to_owned).to_vec();
     GridSolution {
         attributes: row(["name", "color", "drink"]),

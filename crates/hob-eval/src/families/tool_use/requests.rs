@@ -3,22 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::draw::Draw;
+use crate::draw::{Draw, MONTHS};
 
-const MONTHS: &[&str] = &[
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
 const CITIES: &[&str] =
     &["Lyon", "Porto", "Graz", "Bergen", "Turin", "Ghent", "Malmö", "Seville", "Krakow", "Bristol"];
 const FIRST_NAMES: &[&str] = &["Ines", "Omar", "Lena", "Tomas", "Yuki", "Amara", "Piet", "Noor"];
