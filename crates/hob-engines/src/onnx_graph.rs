@@ -29,7 +29,18 @@ impl std::fmt::Debug for OnnxGraph {
 
 impl OnnxGraph {
     pub(crate) fn load(path: &Path, threads: usize) -> Result<OnnxGraph, GraphFailure> {
-        let model = Model::load_file(path).map_err(GraphFailure::from_error)?;
+        OnnxGraph::with_threads(Model::load_file(path), threads)
+    }
+
+    pub(crate) fn from_bytes(bytes: Vec<u8>, threads: usize) -> Result<OnnxGraph, GraphFailure> {
+        OnnxGraph::with_threads(Model::load(bytes), threads)
+    }
+
+    fn with_threads(
+        model: Result<Model, impl std::fmt::Display>,
+        threads: usize,
+    ) -> Result<OnnxGraph, GraphFailure> {
+        let model = model.map_err(GraphFailure::from_error)?;
         let pool = Arc::new(ThreadPool::with_num_threads(threads));
         Ok(OnnxGraph { model, options: RunOptions::default().with_thread_pool(Some(pool)) })
     }

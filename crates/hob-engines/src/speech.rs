@@ -2,6 +2,7 @@
 //! Only `client` and `worker` know that there are two processes.
 
 pub mod client;
+pub mod distance;
 mod exchange;
 pub mod kokoro;
 pub mod protocol;

@@ -7,6 +7,7 @@ pub(crate) mod error;
 mod facts;
 pub(crate) mod keys;
 mod parts;
+mod rewrite;
 pub mod sample;
 mod shape;
 mod source;
@@ -25,6 +26,8 @@ pub use error::GgufError;
 pub(crate) use error::shown;
 pub use facts::FillIn;
 pub use parts::PartName;
+pub(crate) use rewrite::rewrite;
+pub use rewrite::{GgufFile, MixError, mix};
 pub use tensor::{GgufTensor, TensorType};
 pub use value::{Scalar, Value};
 

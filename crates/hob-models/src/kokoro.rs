@@ -15,6 +15,16 @@ use crate::onnx::{Graph, GraphError};
 /// Increases with every change of the stored form, so that a newer hob makes it again.
 pub const TRANSFORM_VERSION: u32 = 4;
 
+/// The stored graphs. A quantized model has the same with the end [`PACKED`].
+pub const FRONT: &str = "front.onnx";
+pub const VOCODER: &str = "vocoder.onnx";
+pub(crate) const PACKED: &str = ".packed";
+
+/// The file of a graph with packed weights.
+pub(crate) fn packed_name(graph: &str) -> String {
+    format!("{}{PACKED}", graph.trim_end_matches(".onnx"))
+}
+
 /// Where the graph is split: the text's features, stretched to one column per frame.
 const FEATURES: &str = "/encoder/MatMul_1_output_0";
 /// Pitch in Hz, two values per frame.

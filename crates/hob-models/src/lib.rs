@@ -12,6 +12,7 @@ pub mod kokoro;
 pub mod onnx;
 mod progress;
 mod pull;
+pub mod quantized_speech;
 pub mod recipe;
 pub mod safetensors;
 mod store;
@@ -30,8 +31,8 @@ pub use progress::{Cancelled, Progress, PullStep, Watch};
 pub use pull::{PullError, PullOptions, PullOutcome, Pulled, Puller, SourceFailure};
 pub use recipe::{Dimensions, QuantMix, UnknownQuant};
 pub use store::{
-    Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel, TurnTakingFiles,
-    WhisperFiles, check_changed,
+    Manifest, PartSource, Removed, SpeechWeights, Store, StoreError, StoredFile, StoredModel,
+    TurnTakingFiles, WhisperFiles, check_changed,
 };
 pub use transform::{
     CHAT_MODEL_FILE, ChatTransform, KokoroTransform, RawFiles, Transform, TransformError,

@@ -2,6 +2,8 @@
 //! Runs nothing and knows no engine; what is done to which model stands in that model's own file.
 
 pub mod graph;
+pub mod packed;
 pub mod proto;
 
 pub use graph::{Graph, GraphError};
+pub use packed::{PackedGraph, WeightBits};

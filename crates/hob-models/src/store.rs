@@ -30,6 +30,7 @@ use crate::Sha256;
 use crate::catalog::{Entry, Licence, names};
 use crate::disk::{self, DiskError};
 use crate::gguf::{self, GgufError, PartName};
+use crate::kokoro::{FRONT, packed_name};
 use crate::progress::{Cancelled, PullStep, Watch};
 use crate::transform::{MODEL_FILE, WEIGHTS_FILE};
 use crate::turn_taking::TURN;
@@ -98,6 +99,15 @@ impl StoredModel {
         Some(WhisperFiles { weights: self.file(WEIGHTS_FILE)?, vad: self.file(VAD)? })
     }
 
+    /// Whether the weights of a speech model are as published, or packed in fewer bits. `None` for other models.
+    pub fn speech_weights(&self) -> Option<SpeechWeights> {
+        match (self.file(FRONT), self.file(&packed_name(FRONT))) {
+            (Some(_), _) => Some(SpeechWeights::Published),
+            (None, Some(_)) => Some(SpeechWeights::Packed),
+            (None, None) => None,
+        }
+    }
+
     /// The files of the models of turn taking; `None` for other models.
     pub fn turn_taking_files(&self) -> Option<TurnTakingFiles> {
         Some(TurnTakingFiles { turn: self.file(TURN)?, vad: self.file(VAD)? })
@@ -125,6 +135,14 @@ impl StoredModel {
             file.path.strip_prefix("voices/").and_then(|path| path.strip_suffix(".bin"))
         })
     }
+}
+
+/// How a speech model's weights are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpeechWeights {
+    Published,
+    /// By `hob quantize`.
+    Packed,
 }
 
 /// The files of the stored models of turn taking.

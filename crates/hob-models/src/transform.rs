@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::DiskError;
 use crate::catalog::{Entry, Purpose};
+use crate::gguf::MixError;
 use crate::progress::{Cancelled, Watch};
 
 pub(crate) use chat::MODEL_FILE;
@@ -113,6 +114,15 @@ impl RawFiles {
 /// Writes a file of the stored form.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), TransformError> {
     Ok(std::fs::write(path, bytes).map_err(DiskError::at(path))?)
+}
+
+impl From<MixError> for TransformError {
+    fn from(error: MixError) -> TransformError {
+        match error {
+            MixError::Disk(error) => error.into(),
+            error => TransformError::refused(MODEL_FILE, error),
+        }
+    }
 }
 
 impl TransformError {

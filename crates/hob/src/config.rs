@@ -156,6 +156,9 @@ pub(crate) struct ServerSection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SpeechSection {
+    /// The speech model: the name of a stored one, such as `kokoro-4bit` of `hob quantize`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
     /// The voice of `hob say` without `--voice`, and of API requests that name no voice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) default_voice: Option<String>,
@@ -276,7 +279,7 @@ mod tests {
     fn every_key_can_be_written_and_read_back() {
         let text = "home = \"models\"\n[server]\nlisten = \"9000\"\nallow_remote = true\n\
             api_key_file = \"key\"\nallowed_hosts = [\"nas\"]\ntls = true\ntls_certificate = \"a.crt\"\ntls_key = \"a.key\"\ntext_chars_max = 5\n\
-            requests_max = 2\nrecords = \"runs\"\n[server.pipelines]\nlisten = \"9099\"\naccept_default_key = true\n[speech]\ndefault_voice = \"bm_fable\"\nthreads = 2\nespeak = \"\"\n\
+            requests_max = 2\nrecords = \"runs\"\n[server.pipelines]\nlisten = \"9099\"\naccept_default_key = true\n[speech]\nmodel = \"kokoro-4bit\"\ndefault_voice = \"bm_fable\"\nthreads = 2\nespeak = \"\"\n\
             [chat]\nmodel = \"a.gguf\"\ncontext_tokens = 4096\nkv_type = \"q8_0\"\nthreads = 2\n\
             parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\ncpu_moe_layers = 2\nkeep_alive = \"5m\"\n\
             load = \"first_request\"\nthinking_tokens_max = 100\nanswer_tokens_max = 900\nrequests_max = 3\n\

@@ -88,6 +88,7 @@ pub(crate) struct ModelStore {
     catalog: Catalog,
     finder: Finder,
     default_voice: String,
+    speech_model: String,
 }
 
 impl ModelStore {
@@ -97,6 +98,7 @@ impl ModelStore {
             catalog: Catalog::builtin(),
             finder: finder(app),
             default_voice: app.settings.speech.default_voice.clone(),
+            speech_model: app.settings.speech.model.clone(),
         }
     }
 
@@ -112,7 +114,8 @@ impl ModelStore {
             store: Some(store.clone()),
             limits: hob_models::FetchLimits::default(),
         };
-        ModelStore { store, catalog, finder, default_voice: "af_heart".to_owned() }
+        let (default_voice, speech_model) = ("af_heart".to_owned(), DEFAULT_SPEECH.to_owned());
+        ModelStore { store, catalog, finder, default_voice, speech_model }
     }
 
     /// The models that hob uses by default, and all other stored models.
@@ -156,11 +159,14 @@ impl ModelStore {
             condition: StoreState::Damaged,
         };
         let Ok(stored) = self.store.find(name) else { return listed };
+        let is_speech = stored.speech_weights().is_some();
+        let purpose = if is_speech { Purpose::Speech } else { Purpose::Chat };
         let licences: Vec<String> = stored.licences().iter().map(ToString::to_string).collect();
         StoreRow {
             bytes: stored.disk_bytes,
             licence: licences.join(", "),
             source: origin(&stored),
+            kind: purpose.to_string(),
             condition: StoreState::Stored,
             ..listed
         }
@@ -222,15 +228,38 @@ impl ModelStore {
         Ok(self.store.verify(&self.store.find(name)?, &mut watch)?)
     }
 
-    /// The default speech model. Its default voice comes first, because clients that name no
+    /// The chosen speech model. Its default voice comes first, because clients that name no
     /// voice get the first one.
     pub(crate) fn speech(&self) -> CliResult<StoredSpeech> {
-        let stored = self.store.find(DEFAULT_SPEECH)?;
+        self.speech_named(&self.speech_model)
+    }
+
+    /// A stored speech model.
+    pub(crate) fn speech_named(&self, name: &str) -> CliResult<StoredSpeech> {
+        let stored = self.stored_or_known(name)?;
+        if stored.speech_weights().is_none() {
+            return Err(Failure::usage(format!("{} is not a speech model", stored.name())));
+        }
         let mut voices =
             voice_list(&stored.folder).map_err(|error| Failure::new(Exit::ModelMissing, error))?;
         voices.sort_by_key(|voice| voice.id != self.default_voice);
         let (name, disk_bytes) = (stored.name().to_owned(), stored.disk_bytes);
         Ok(StoredSpeech { name, folder: stored.folder, disk_bytes, voices })
+    }
+
+    /// A stored speech model by any of its names. `None` for every other name.
+    pub(crate) fn stored_speech(&self, name: &str) -> Option<StoredModel> {
+        let stored = self.store.find(&self.store.stored_name(name)).ok()?;
+        stored.speech_weights().is_some().then_some(stored)
+    }
+
+    /// The names of all stored models.
+    pub(crate) fn stored_names(&self) -> Vec<String> {
+        self.store.names().unwrap_or_default()
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// The files of a stored transcription model, by any of its names.

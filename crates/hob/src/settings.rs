@@ -56,6 +56,7 @@ pub(crate) struct Overrides {
     pub(crate) tls_key: Option<PathBuf>,
     /// For the speech engine.
     pub(crate) threads: Option<u16>,
+    pub(crate) speech_model: Option<String>,
     pub(crate) chat_model: Option<String>,
     pub(crate) transcription_model: Option<String>,
     pub(crate) wyoming: bool,
@@ -102,6 +103,8 @@ pub(crate) struct LedgerSettings {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SpeechSettings {
+    /// The name of a stored model.
+    pub(crate) model: String,
     pub(crate) default_voice: String,
     pub(crate) threads: Threads,
     pub(crate) espeak: Espeak,
@@ -287,6 +290,7 @@ impl SpeechSettings {
             Espeak::Program(program) => program.clone(),
         };
         SpeechSection {
+            model: Some(self.model.clone()),
             default_voice: Some(self.default_voice.clone()),
             threads: Some(self.threads.as_written()),
             espeak: Some(espeak),
@@ -369,7 +373,9 @@ fn key_source(environment: &Environment, written: &LoadedConfig) -> KeySource {
 
 fn speech(flags: &Overrides, environment: &Environment, written: &LoadedConfig) -> SpeechSettings {
     let file = &written.config.speech;
+    let model = flags.speech_model.as_ref().or(file.model.as_ref());
     SpeechSettings {
+        model: model.map_or(DEFAULT_SPEECH, String::as_str).to_owned(),
         default_voice: file.default_voice.clone().unwrap_or_else(|| DEFAULT_VOICE.to_owned()),
         threads: Threads::new(flags.threads.or(file.threads).unwrap_or(0)),
         espeak: espeak(file, environment, written),

@@ -9,6 +9,7 @@ mod gateway;
 mod memory;
 mod pipelines;
 mod quantize;
+mod speech_study;
 mod timing;
 mod tls;
 mod transcription;
@@ -42,7 +43,7 @@ use crate::bounded_file::read_text;
 use crate::descriptors::{connections, raise_limit};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::model_store::ModelStore;
-use crate::settings::{Settings, speech_threads};
+use crate::settings::{DEFAULT_SPEECH, Settings, speech_threads};
 use crate::worker_args::SpeechWorkerArgs;
 
 use memory::Need;
@@ -53,6 +54,9 @@ pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins
 pub(crate) use memory::{Memory, used_cards};
 pub(crate) use pipelines::{note_default_key, pipelines_listener};
 pub(crate) use quantize::{QuantizeStep, run_quantize_worker, work_distance, work_quantize};
+#[cfg(test)]
+pub(crate) use speech_study::SpokenSentence;
+pub(crate) use speech_study::{SpeechCost, SpeechStudy, run_speech_study, work_speech_study};
 pub(crate) use timing::{
     CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, run_timing_worker,
     work_timing,
@@ -125,6 +129,11 @@ pub(crate) fn registry(settings: &Settings, locals: Registry, gateway: &Arc<Gate
         registry.models::<task::Chat>().map(|model| model.name.clone()).collect();
     for name in names {
         others(&name).into_iter().for_each(|other| registry.also_called(other, &*name));
+    }
+    // Clients ask for the usual speech model when another form of it is loaded.
+    let speech = registry.models::<task::Speech>().next().map(|model| model.name.clone());
+    if let Some(speech) = speech {
+        registry.also_called(DEFAULT_SPEECH, speech);
     }
     gateway.add_aliases(&mut registry);
     registry.set_upstreams(Arc::clone(gateway) as Arc<dyn UpstreamResolver>);

@@ -23,6 +23,25 @@ pub(crate) struct SpeechWorkerArgs {
     pub(crate) voice: String,
 }
 
+/// Speak sentences, and say what the model decided about each.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub(crate) struct SpeechStudyArgs {
+    /// The folder of the speech model
+    #[arg(long)]
+    pub(crate) model: PathBuf,
+    #[arg(long)]
+    pub(crate) voice: String,
+    /// Threads to compute with; 0: the measured default
+    #[arg(long, default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// The espeak-ng program
+    #[arg(long)]
+    pub(crate) espeak: Option<PathBuf>,
+    /// A sentence; several are allowed
+    #[arg(long = "sentence")]
+    pub(crate) sentences: Vec<String>,
+}
+
 /// Transcribe.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct TranscriptionWorkerArgs {

@@ -17,11 +17,13 @@ use std::io;
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use hob_core::{Speed, WordTiming};
 use hob_models::{StoreError, check_changed};
 use hob_speech::SpokenUnit;
 
+use super::distance::SpokenSound;
 use super::synthesiser::{SynthesisError, Synthesiser};
 use contours::Contours;
 use graphs::{Front, Vocoder};
@@ -44,8 +46,8 @@ const FRAMES_PER_SECOND: f32 = SAMPLE_RATE_HZ as f32 / SAMPLES_PER_FRAME as f32;
 
 /// The model's files inside its folder.
 pub mod files {
-    pub const FRONT: &str = "front.onnx";
-    pub const VOCODER: &str = "vocoder.onnx";
+    pub use hob_models::kokoro::{FRONT, VOCODER};
+
     pub const VOCABULARY: &str = "vocab.json";
     pub const VOICES: &str = "voices";
 }
@@ -101,8 +103,8 @@ impl Kokoro {
         check_changed(folder)?;
         // Each takes a good part of a cold start, on one core.
         let (front, vocoder) = thread::scope(|scope| {
-            let front = scope.spawn(|| Front::load(&folder.join(files::FRONT), options.threads));
-            let vocoder = Vocoder::load(&folder.join(files::VOCODER), options.threads);
+            let front = scope.spawn(|| Front::load(folder, options.threads));
+            let vocoder = Vocoder::load(folder, options.threads);
             (front.join(), vocoder)
         });
         let front = front.unwrap_or_else(|panic| panic::resume_unwind(panic))?;
@@ -167,6 +169,37 @@ impl Kokoro {
             return Err(SynthesisError::TooLong { phonemes: ids.len(), phonemes_max: TOKENS_MAX });
         }
         Ok([&[0], &ids[..], &[0]].concat())
+    }
+}
+
+/// The lengths of windows that [`crate::speech::WindowLengths`] chooses for one listener; the last one repeats.
+const WINDOWS_S: [f32; 6] = [0.15, 0.15, 0.25, 0.5, 1.0, 2.0];
+
+impl Kokoro {
+    /// Speaks one unit as for one listener, and says what the model decided. Also returns the time to the first window.
+    ///
+    /// # Errors
+    /// As [`Synthesiser::begin`].
+    pub fn sound(
+        &mut self,
+        unit: &SpokenUnit,
+        voice: &str,
+    ) -> Result<(SpokenSound, Duration), SynthesisError> {
+        let started = Instant::now();
+        let mut utterance = self.begin(unit, voice, Speed::NORMAL)?;
+        let mut heard = self.render(&mut utterance, WINDOWS_S[0])?;
+        let first = started.elapsed();
+        for seconds in WINDOWS_S[1..].iter().chain(std::iter::repeat(&WINDOWS_S[5])) {
+            let window = self.render(&mut utterance, *seconds)?;
+            if window.is_empty() {
+                break;
+            }
+            heard.extend(window);
+        }
+        let Whole { samples: whole, durations } =
+            self.whole(&unit.phonemes, voice, Speed::NORMAL)?;
+        let pitch = utterance.contours.pitch().to_vec();
+        Ok((SpokenSound { heard, whole, durations, pitch }, first))
     }
 }
 

@@ -33,7 +33,7 @@ impl Estimate {
 
     /// Sum of numerators over sum of denominators. Each resample draws whole items, so both stay paired.
     /// `None` when the denominators' sum is not above 0.
-    pub(super) fn of_quotient(items: &[(f64, f64)], seed: u64) -> Option<Estimate> {
+    pub fn of_quotient(items: &[(f64, f64)], seed: u64) -> Option<Estimate> {
         let quotient = |(up, down): (f64, f64)| (down > 0.0).then(|| up / down);
         let add = |sum: (f64, f64), item: &(f64, f64)| (sum.0 + item.0, sum.1 + item.1);
         let value = quotient(items.iter().fold((0.0, 0.0), add)).filter(|v| v.is_finite())?;
@@ -50,12 +50,12 @@ impl Estimate {
     }
 
     /// `None` without values.
-    pub(super) fn of_mean(values: &[f64], seed: u64) -> Option<Estimate> {
+    pub fn of_mean(values: &[f64], seed: u64) -> Option<Estimate> {
         let items: Vec<(f64, f64)> = values.iter().map(|value| (*value, 1.0)).collect();
         Estimate::of_quotient(&items, seed)
     }
 
-    pub(super) fn within(self, min: f64, max: f64) -> Estimate {
+    pub fn within(self, min: f64, max: f64) -> Estimate {
         let cut = |value: f64| value.clamp(min, max);
         Estimate { value: cut(self.value), low: cut(self.low), high: cut(self.high) }
     }

@@ -48,7 +48,7 @@ impl Lock {
         }
     }
 
-    pub(super) fn try_hold(store: &Store, name: &str) -> Result<Lock, StoreError> {
+    pub(crate) fn try_hold(store: &Store, name: &str) -> Result<Lock, StoreError> {
         make_folder(&store.locks())?;
         let path = store.lock(name);
         let file = open(&path)?;

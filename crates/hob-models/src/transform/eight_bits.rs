@@ -1,15 +1,12 @@
 //! Rewrites the Q4_1 matrices of a GGUF file as Q8_0. ggml has no matrix kernel for Q4_1 on CPUs, so with Q8_0 a prompt is read
 //! several times faster. The two formats are those of llama.cpp's `ggml-common.h`.
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use half::f16;
 
 use super::TransformError;
-use crate::disk::DiskError;
-use crate::gguf::{Gguf, GgufTensor, TensorType};
+use crate::gguf::{Gguf, GgufFile, GgufTensor, TensorType, rewrite};
 use crate::progress::{PullStep, Watch};
 
 const Q4_1: u32 = 3;
@@ -34,66 +31,22 @@ pub(super) fn with_eight_bits(
     to: &Path,
     watch: &mut Watch<'_>,
 ) -> Result<(), TransformError> {
-    let refused = |error| TransformError::refused(&from.to_string_lossy(), error);
-    let alignment = gguf.alignment().map_err(refused)?;
     watch.begin(
         PullStep::Transforming,
         Some(gguf.tensors().iter().map(|tensor| tensor.bytes).sum()),
     );
-    let cannot_read = DiskError::at(from);
-    let cannot_write = DiskError::at(to);
-    let mut source = BufReader::new(File::open(from).map_err(&cannot_read)?);
-    let mut out = BufWriter::new(File::create(to).map_err(&cannot_write)?);
-
-    let mut header = vec![0; (gguf.header_bytes() - list_bytes(gguf.tensors())) as usize];
-    source.read_exact(&mut header).map_err(&cannot_read)?;
-    set_kind(&mut header);
-    let mut offset: u64 = 0;
-    for tensor in gguf.tensors() {
-        header.extend(listed(tensor, offset));
-        offset = (offset + stored_bytes(tensor)).next_multiple_of(alignment);
-    }
-    write_aligned(&mut out, &header, alignment).map_err(&cannot_write)?;
-
-    let data_start = gguf.header_bytes().next_multiple_of(alignment);
-    for tensor in gguf.tensors() {
+    let kind = |tensor: &GgufTensor| match tensor.kind.id {
+        Q4_1 => TensorType::Q8_0,
+        _ => tensor.kind,
+    };
+    rewrite(GgufFile { header: gguf, path: from }, to, set_kind, kind, |tensor, data| {
         watch.check()?;
-        let mut data = vec![0; tensor.bytes as usize];
-        source.seek(SeekFrom::Start(data_start + tensor.offset)).map_err(&cannot_read)?;
-        source.read_exact(&mut data).map_err(&cannot_read)?;
-        if tensor.kind.id == Q4_1 {
-            data = data.chunks_exact(FOUR_BYTES).flat_map(eight_bits).collect();
-        }
-        write_aligned(&mut out, &data, alignment).map_err(&cannot_write)?;
         watch.item_done(tensor.bytes);
-    }
-    Ok(out.flush().map_err(&cannot_write)?)
-}
-
-/// Bytes of the list of tensors: name and its length, number of dimensions, dimensions, type, offset.
-fn list_bytes(tensors: &[GgufTensor]) -> u64 {
-    let bytes = |tensor: &GgufTensor| 8 + tensor.name.len() + 4 + 8 * tensor.dims.len() + 4 + 8;
-    tensors.iter().map(bytes).sum::<usize>() as u64
-}
-
-fn listed(tensor: &GgufTensor, offset: u64) -> Vec<u8> {
-    let GgufTensor { name, dims, .. } = tensor;
-    let mut entry = (name.len() as u64).to_le_bytes().to_vec();
-    entry.extend(name.as_bytes());
-    entry.extend((dims.len() as u32).to_le_bytes());
-    entry.extend(dims.iter().flat_map(|dim| dim.to_le_bytes()));
-    entry.extend(stored_kind(tensor).id.to_le_bytes());
-    entry.extend(offset.to_le_bytes());
-    entry
-}
-
-fn stored_kind(tensor: &GgufTensor) -> TensorType {
-    if tensor.kind.id == Q4_1 { TensorType::Q8_0 } else { tensor.kind }
-}
-
-fn stored_bytes(tensor: &GgufTensor) -> u64 {
-    let TensorType { block_elements, block_bytes, .. } = stored_kind(tensor);
-    tensor.elements() / block_elements * block_bytes
+        Ok(match tensor.kind.id {
+            Q4_1 => data.chunks_exact(FOUR_BYTES).flat_map(eight_bits).collect(),
+            _ => data,
+        })
+    })
 }
 
 /// Changes the file type, if the header has one.
@@ -106,12 +59,6 @@ fn set_kind(header: &mut [u8]) {
     if let Some(value) = value {
         value.copy_from_slice(&MOSTLY_Q8_0.to_le_bytes());
     }
-}
-
-fn write_aligned(out: &mut impl Write, bytes: &[u8], alignment: u64) -> std::io::Result<()> {
-    out.write_all(bytes)?;
-    let padding = bytes.len().next_multiple_of(alignment as usize) - bytes.len();
-    out.write_all(&vec![0; padding])
 }
 
 /// One block. In Q4_1 a weight is `scale * number + least`, and the first half of the weights is in the low bits.

@@ -50,8 +50,8 @@ fn store_graph(raw: &RawFiles, out: &Path) -> Result<(), TransformError> {
     raw.place(GRAPH, &whole)?;
     let parts =
         kokoro::transform(&published).map_err(|error| TransformError::refused(GRAPH, error))?;
-    write(&out.join("front.onnx"), &parts.front)?;
-    write(&out.join("vocoder.onnx"), &parts.vocoder)
+    write(&out.join(kokoro::FRONT), &parts.front)?;
+    write(&out.join(kokoro::VOCODER), &parts.vocoder)
 }
 
 fn store_vocabulary(raw: &RawFiles, out: &Path) -> Result<(), TransformError> {

@@ -1,5 +1,9 @@
-//! `hob quantize`: a chat model in fewer bits, and what that cost. Native code runs in workers of its own.
+//! `hob quantize`: a model in fewer bits, and what that cost. Native code runs in workers of its own.
 //! The result gets its name when it is whole, so nothing half-made is ever seen as a model.
+
+mod layers;
+mod listening;
+mod speech;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -10,6 +14,7 @@ use hob_core::fit::{FitOptions, Model, assess};
 use hob_engines::quantize::QuantType;
 use hob_engines::timing::Timed;
 use hob_eval::distance::{Deviation, DistanceReport};
+use hob_models::onnx::WeightBits;
 use hob_models::{Gguf, Sha256};
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -46,18 +51,18 @@ const BAR: &str = "{msg} {bar:30} {pos}/{len} {eta}";
 /// Types with so few bits change what a model says.
 const LOW_BITS: [&str; 2] = ["Q3", "Q2"];
 
-/// Quantize a chat model, and measure what that cost
+/// Quantize a chat model or the speech model, and measure what that cost
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub(crate) struct QuantizeArgs {
     #[command(subcommand)]
     verb: Option<QuantizeVerb>,
-    /// A stored model, or a GGUF file; of a split model its first file
+    /// A stored model (also kokoro), or a GGUF file; of a split model its first file
     #[arg(required = true)]
     model: Option<String>,
-    /// The type of the weights, such as Q4_K_M; `hob quantize types` lists all
-    #[arg(long, value_name = "TYPE", value_parser = quant_type, required = true)]
-    to: Option<QuantType>,
+    /// The type of the weights, such as Q4_K_M, or 4-bit for speech; `hob quantize types` lists all
+    #[arg(long, value_name = "TYPE", required = true)]
+    to: Option<String>,
     /// The file to write [default: MODEL-TYPE.gguf in the working folder]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -70,6 +75,18 @@ pub(crate) struct QuantizeArgs {
     /// Also take weights that are quantized already; the losses add up
     #[arg(long)]
     force: bool,
+    /// Speech: the name of the new model [default: MODEL-4bit and so on]
+    #[arg(long = "as", value_name = "NAME")]
+    name: Option<String>,
+    /// Speech: the voice that speaks the sentences [default: speech.default_voice]
+    #[arg(long)]
+    voice: Option<String>,
+    /// Speech: the sentences to compare, one a line [default: twelve of hob's own]
+    #[arg(long, value_name = "FILE")]
+    sentences: Option<PathBuf>,
+    /// Speech: the page for listening [default: NAME-listen.html in the working folder]
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
     /// Say what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -101,6 +118,9 @@ struct DistanceArgs {
     model: String,
     #[command(flatten)]
     text: DistanceTextArgs,
+    /// Also measure each type of layer alone: the reference with only these weights of the model
+    #[arg(long)]
+    by_layer_type: bool,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -121,10 +141,15 @@ The source should have 16 or 32 bits, or be Q8_0. Weights that matter more for a
 precision: the importance matrix is kept next to the result. Afterwards hob measures perplexity,
 divergence from the source, how often both expect the same token, and the speed of both.
 
+kokoro is stored under a name of its own. Afterwards hob compares what both say, counts the words
+that its transcription model hears wrong, and writes a page on which you listen without knowing
+which is which.
+
 Examples:
   hob quantize model-F16.gguf --to Q4_K_M
   hob quantize qwen3:8b --to Q5_K_M --importance letters.txt -o small.gguf
   hob quantize model-F16.gguf --to IQ3_M --dry-run
+  hob quantize kokoro --to 4-bit
   hob quantize distance model-F16.gguf model-Q4_K_M.gguf";
 
 /// What came of it.
@@ -154,13 +179,16 @@ pub(crate) fn run(args: &QuantizeArgs, globals: &Globals, printer: &Printer) -> 
 
 fn types(printer: &Printer) -> CliResult<Exit> {
     let mut table = table(["type", "importance"]);
+    for bits in WeightBits::ALL {
+        table.add_row([format!("{bits} (speech)"), "not used".to_owned()]);
+    }
     for kind in QuantType::all() {
         let needs = match (kind.needs_importance(), kind.is_float()) {
             (true, _) => "needed",
             (false, true) => "not used",
             (false, false) => "helps",
         };
-        table.add_row([kind.name(), needs]);
+        table.add_row([kind.name().to_owned(), needs.to_owned()]);
     }
     printer.data(table.trim_fmt())?;
     Ok(Exit::Done)
@@ -169,20 +197,40 @@ fn types(printer: &Printer) -> CliResult<Exit> {
 fn stand_alone(args: &DistanceArgs, app: &App<'_>) -> CliResult<Exit> {
     let store = ModelStore::open(app);
     let (reference, model) = (file_of(&args.reference, &store)?, file_of(&args.model, &store)?);
-    let found = stoppable(distance(&reference, &model, &args.text, app.printer))?;
+    let whole = stoppable(distance(&reference, &model, &args.text, app.printer))?;
+    if !args.by_layer_type {
+        match args.json {
+            true => app.printer.json(&whole)?,
+            false => app.printer.data(distance_text(&whole))?,
+        }
+        return Ok(Exit::Done);
+    }
+    let layers = layers::by_layer_type(&reference, &model, &args.text, app.printer);
+    let layers = stoppable(layers)?;
     match args.json {
-        true => app.printer.json(&found)?,
-        false => app.printer.data(distance_text(&found))?,
+        true => app.printer.json(&serde_json::json!({ "whole": whole, "layers": layers }))?,
+        false => {
+            let (whole, layers) = (distance_text(&whole), layers::shown(&layers));
+            app.printer.data(format_args!("{whole}\n\n{layers}"))?;
+        }
     }
     Ok(Exit::Done)
 }
 
 fn quantized(args: &QuantizeArgs, app: &App<'_>) -> CliResult<Exit> {
-    let (Some(name), Some(kind)) = (&args.model, args.to) else {
+    let (Some(name), Some(kind)) = (&args.model, &args.to) else {
         return Err(Failure::usage("which model, and to which type?"));
     };
-    let printer = app.printer;
-    let source = file_of(name, &ModelStore::open(app))?;
+    let (printer, store) = (app.printer, ModelStore::open(app));
+    if let Some(stored) = store.stored_speech(name) {
+        return speech::quantized(args, &stored, &store, app);
+    }
+    let for_speech = [args.name.is_some(), args.voice.is_some(), args.sentences.is_some()];
+    if for_speech.contains(&true) || args.page.is_some() {
+        return Err(Failure::usage("--as, --voice, --sentences and --page are for speech models"));
+    }
+    let kind = quant_type(kind).map_err(Failure::usage)?;
+    let source = file_of(name, &store)?;
     let named = |error| Failure::usage(format!("{}: {error}", source.display()));
     let header = Gguf::open(&source).map_err(named)?;
     let from = header.quantization().to_owned();
@@ -335,7 +383,7 @@ fn show(bar: &ProgressBar, step: &QuantizeStep) {
         QuantizeStep::Importance { done, all } => ("reading the text", done, all),
         QuantizeStep::Tensors { done, all } => ("writing tensors", done, all),
         QuantizeStep::Tokens { done, all } => ("comparing tokens", done, all),
-        QuantizeStep::Distance(_) | QuantizeStep::Failed { .. } | QuantizeStep::Done => return,
+        _ => return,
     };
     bar.set_message(word);
     bar.set_length(*all as u64);

@@ -38,6 +38,9 @@ pub(crate) struct SayArgs {
     /// The text; without it, or with "-", hob reads stdin and speaks each
     /// sentence as soon as the next one begins
     text: Vec<String>,
+    /// The stored speech model, such as kokoro-4bit of `hob quantize`
+    #[arg(short, long, conflicts_with = "server")]
+    model: Option<String>,
     /// The voice (--voices lists them)
     #[arg(short, long)]
     voice: Option<String>,
@@ -83,7 +86,8 @@ fn speed(text: &str) -> Result<Speed, String> {
 }
 
 pub(crate) fn run(args: &SayArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let flags = Overrides { threads: args.threads, ..Overrides::default() };
+    let speech_model = args.model.clone();
+    let flags = Overrides { threads: args.threads, speech_model, ..Overrides::default() };
     let app = App::open(globals, flags, printer)?;
     block_on(async {
         let mut signals = StopSignals::listen()?;

@@ -62,6 +62,9 @@ pub(crate) struct ServeArgs {
     /// CPU threads of the speech engine; 0 lets hob choose
     #[arg(long, value_name = "N")]
     threads: Option<u16>,
+    /// The speech model: a stored one, such as kokoro-4bit of `hob quantize`
+    #[arg(long, value_name = "MODEL")]
+    speech_model: Option<String>,
     /// The chat model: a name that `hob models` lists, or a GGUF file
     #[arg(long, value_name = "MODEL")]
     chat_model: Option<String>,
@@ -98,6 +101,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Cli
         tls_certificate: args.tls_certificate.clone(),
         tls_key: args.tls_key.clone(),
         threads: args.threads,
+        speech_model: args.speech_model.clone(),
         chat_model: args.chat_model.clone(),
         transcription_model: args.transcription_model.clone(),
         wyoming: args.wyoming,

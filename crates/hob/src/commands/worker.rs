@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::wire_up;
 use crate::worker_args::{
-    ChatWorkerArgs, DistanceWorkerArgs, QuantizeWorkerArgs, SpeechWorkerArgs, TimingWorkerArgs,
-    TranscriptionWorkerArgs,
+    ChatWorkerArgs, DistanceWorkerArgs, QuantizeWorkerArgs, SpeechStudyArgs, SpeechWorkerArgs,
+    TimingWorkerArgs, TranscriptionWorkerArgs,
 };
 
 /// Run one model in this process, for the hob that started it
@@ -24,6 +24,7 @@ pub(crate) struct WorkerArgs {
 enum Engine {
     Speech(SpeechWorkerArgs),
     Chat(ChatWorkerArgs),
+    SpeechStudy(SpeechStudyArgs),
     Hear(TranscriptionWorkerArgs),
     Timing(TimingWorkerArgs),
     Quantize(QuantizeWorkerArgs),
@@ -50,6 +51,7 @@ pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
     match &args.engine {
         Engine::Speech(args) => wire_up::work_speech(args)?,
         Engine::Chat(args) => wire_up::work_chat(args)?,
+        Engine::SpeechStudy(args) => wire_up::work_speech_study(args)?,
         Engine::Hear(args) => wire_up::work_transcription(args)?,
         Engine::Timing(args) => wire_up::work_timing(args)?,
         Engine::Quantize(args) => wire_up::work_quantize(args)?,

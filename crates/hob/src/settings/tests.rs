@@ -51,6 +51,7 @@ fn without_settings_the_defaults_apply() {
             pipelines: PipelinesSettings { listen: None, accepts_default_key: false },
         },
         speech: SpeechSettings {
+            model: "kokoro".to_owned(),
             default_voice: "af_heart".to_owned(),
             threads: Threads::Measured,
             espeak: Espeak::Program(PathBuf::from("espeak-ng")),

@@ -15,6 +15,7 @@ use tokio::process::Command;
 
 use super::chat::{LARGE_PAGES, SPIN_COUNT, threads};
 use super::own_program;
+use super::speech_study::{SpeechCost, SpokenSentence};
 use crate::bounded_file::read_text;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::worker_args::{DistanceWorkerArgs, QuantizeWorkerArgs};
@@ -43,6 +44,8 @@ pub(crate) enum QuantizeStep {
         all: usize,
     },
     Distance(Box<DistanceReport>),
+    Spoken(Box<SpokenSentence>),
+    SpeechCost(SpeechCost),
     Failed {
         reason: String,
     },
@@ -183,7 +186,7 @@ fn compared(args: &DistanceWorkerArgs) -> Result<(), String> {
     Ok(())
 }
 
-fn finish(result: Result<(), String>) -> CliResult<()> {
+pub(super) fn finish(result: Result<(), String>) -> CliResult<()> {
     match result {
         Ok(()) => say(&QuantizeStep::Done),
         Err(reason) => say(&QuantizeStep::Failed { reason }),
@@ -192,7 +195,7 @@ fn finish(result: Result<(), String>) -> CliResult<()> {
 }
 
 /// Prints a step on its own line. A reader that is gone has killed this process already.
-fn say(step: &QuantizeStep) {
+pub(super) fn say(step: &QuantizeStep) {
     let line = serde_json::to_string(step).unwrap_or_default();
     let mut stdout = std::io::stdout().lock();
     let _unread = writeln!(stdout, "{line}").and_then(|()| stdout.flush());

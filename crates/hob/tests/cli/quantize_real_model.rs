@@ -1,4 +1,4 @@
-//! `hob quantize` with the stored chat model: a smaller file that is a model, its distance, and refusals.
+//! `hob quantize` with the stored models: a smaller model that works, its distance, and refusals.
 
 use serde_json::Value;
 
@@ -82,6 +82,24 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
 }
 
 #[test]
+fn the_distance_is_measured_for_each_type_of_layer_alone() {
+    let (user, home) = User::with_only(&["smollm2"]);
+    let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
+    user.write("article.txt", ARTICLE);
+    let plain = ["quantize", "smollm2", "--to", "Q4_0", "--no-importance", "--no-report"];
+    hob(&[&plain[..], &["--out", "small.gguf"]].concat()).success();
+    let layers = ["quantize", "distance", "smollm2", "small.gguf", "--by-layer-type", "--json"];
+    let layers = [&layers[..], &["--text", "article.txt", "--pieces", "1"]].concat();
+    let layers: Value = serde_json::from_str(&stdout(&hob(&layers).success())).expect("layers");
+    let whole = layers["whole"]["divergence"]["value"].as_f64().expect("a divergence");
+    let rows = layers["layers"].as_array().expect("rows").iter();
+    let alone: Vec<f64> =
+        rows.map(|row| row["distance"]["divergence"]["value"].as_f64().expect("one")).collect();
+    assert!(alone.len() >= 5 && alone.is_sorted_by(|one, next| one >= next), "{layers}");
+    assert!(alone.iter().all(|one| *one > 0.0 && *one < whole), "less than all: {layers}");
+}
+
+#[test]
 fn what_cannot_be_quantized_is_refused_with_the_reason() {
     let (user, home) = User::with_only(&["smollm2"]);
     user.write("text.txt", "too short");
@@ -104,4 +122,55 @@ fn what_cannot_be_quantized_is_refused_with_the_reason() {
     let short = user.hob(&short).envs(home.clone()).assert().failure();
     assert!(stderr(&short).contains("tokens (expected at least 512)"), "{}", stderr(&short));
     assert!(!user.path("work/x.gguf").exists(), "nothing half-made is seen");
+}
+
+#[test]
+fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
+    let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
+    let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
+    user.write("two.txt", "The library was built in 1905.\n\nSet a timer, please.\n");
+    let dry = hob(&["quantize", "kokoro", "--to", "3-bit", "--dry-run"]).success();
+    assert!(stdout(&dry).contains("would store the model kokoro-3bit"), "{}", stdout(&dry));
+    assert!(stderr(&dry).contains("listen"), "{}", stderr(&dry));
+    let words = ["quantize", "kokoro", "--to", "4bit", "--sentences", "two.txt", "--json"];
+    let report: Value = serde_json::from_str(&stdout(&hob(&words).success())).expect("a report");
+    let bytes = |field: &str| report[field].as_f64().expect("bytes");
+    let share = bytes("target_bytes") / bytes("source_bytes");
+    assert!((0.45..0.55).contains(&share), "{share}");
+    let mean = |field: &str| report["distance"][field]["value"].as_f64().expect("a mean");
+    assert!(mean("log_mel_db") > 0.5 && mean("log_mel_db") < 8.0, "{report}");
+    assert!((mean("length_ratio") - 1.0).abs() < 0.2, "{report}");
+    for field in ["source_word_errors", "target_word_errors"] {
+        assert!(report[field]["value"].as_f64() < Some(0.3), "{report}");
+    }
+    assert_eq!(report["sentences"].as_array().expect("sentences").len(), 2);
+    let page = std::fs::read_to_string(user.path("work/kokoro-4bit-listen.html"));
+    let page = page.expect("a page");
+    assert_eq!(page.matches("data:audio/flac;base64,").count(), 4, "each sentence twice");
+    let models = stdout(&hob(&["models", "--json"]).success());
+    let models: Value = serde_json::from_str(&models).expect("a list");
+    let listed = models.as_array().expect("rows").iter();
+    let small: Vec<&Value> = listed.filter(|row| row["name"] == "kokoro-4bit").collect();
+    assert_eq!((small.len(), &small[0]["kind"]), (1, &"speech".into()), "{models}");
+    hob(&["say", "-m", "kokoro-4bit", "-o", "small.wav", "Good evening."]).success();
+    hob(&["say", "-o", "whole.wav", "Good evening."]).success();
+    let [small, whole] = ["small", "whole"].map(|name| user.path(&format!("work/{name}.wav")));
+    assert_ne!(std::fs::read(small).expect("a sound"), std::fs::read(whole).expect("a sound"));
+    let rows = [
+        (&["quantize", "kokoro", "--to", "4-bit"][..], "'kokoro-4bit' is stored already"),
+        (&["quantize", "kokoro-4bit", "--to", "3-bit"], "is quantized already"),
+        (&["quantize", "kokoro", "--to", "Q4_K_M"], "has no type 'Q4_K_M'"),
+        (&["quantize", "kokoro", "--to", "6-bit", "--out", "x"], "--as names"),
+        (
+            &["quantize", "kokoro", "--to", "6-bit", "--voice", "af_missing"],
+            "no voice 'af_missing'",
+        ),
+        (&["quantize", "whisper-base", "--to", "Q4_0"], "is not a chat model"),
+    ];
+    for (words, expected) in rows {
+        let refused = stderr(&hob(words).failure());
+        assert!(refused.contains(expected), "{words:?}: {refused}");
+    }
+    let stored = stdout(&hob(&["models"]).success());
+    assert!(!stored.contains("kokoro-6bit"), "nothing half-made is a model: {stored}");
 }

@@ -4,6 +4,8 @@
 use std::path::Path;
 
 use hob_core::Speed;
+use hob_models::kokoro::{FRONT, VOCODER};
+use hob_models::quantized_speech::whole;
 use rten_tensor::NdTensorView;
 
 use super::KokoroLoadError;
@@ -27,9 +29,10 @@ impl std::fmt::Debug for Front {
 }
 
 impl Front {
-    pub(super) fn load(path: &Path, threads: usize) -> Result<Front, KokoroLoadError> {
+    pub(super) fn load(folder: &Path, threads: usize) -> Result<Front, KokoroLoadError> {
+        let path = &folder.join(FRONT);
         let damaged = |failure| KokoroLoadError::damaged(path, failure);
-        let graph = OnnxGraph::load(path, threads).map_err(damaged)?;
+        let graph = load(folder, FRONT, threads)?;
         let inputs = graph.nodes(["tokens", "style", "speed"]).map_err(damaged)?;
         let outputs = graph.nodes(["features", "pitch", "energy", "durations"]).map_err(damaged)?;
         Ok(Front { graph, inputs, outputs })
@@ -79,9 +82,10 @@ pub(super) struct Rendered {
 }
 
 impl Vocoder {
-    pub(super) fn load(path: &Path, threads: usize) -> Result<Vocoder, KokoroLoadError> {
+    pub(super) fn load(folder: &Path, threads: usize) -> Result<Vocoder, KokoroLoadError> {
+        let path = &folder.join(VOCODER);
         let damaged = |failure| KokoroLoadError::damaged(path, failure);
-        let graph = OnnxGraph::load(path, threads).map_err(damaged)?;
+        let graph = load(folder, VOCODER, threads)?;
         let inputs = graph.nodes([
             "features",
             "pitch",
@@ -140,6 +144,17 @@ impl Vocoder {
         let variance = carried.own_variance(&mean, &spread, share[0]);
         Ok(Rendered { samples, kept_from: crop.samples_before, mean, variance })
     }
+}
+
+/// Loads a graph of a stored model. Packed weights are unpacked, which takes a moment longer.
+fn load(folder: &Path, name: &str, threads: usize) -> Result<OnnxGraph, KokoroLoadError> {
+    let path = folder.join(name);
+    let damaged = |reason: &dyn ToString| KokoroLoadError::damaged(&path, reason.to_string());
+    if path.is_file() {
+        return OnnxGraph::load(&path, threads).map_err(|failure| damaged(&failure));
+    }
+    let bytes = whole(folder, name).map_err(|error| damaged(&error))?;
+    OnnxGraph::from_bytes(bytes, threads).map_err(|failure| damaged(&failure))
 }
 
 impl From<GraphFailure> for SynthesisError {

@@ -2,7 +2,6 @@
 //! They need the models and the oracle that `make test` installs, and say so if these are missing.
 
 mod agreement;
-mod distance;
 mod voice_statistics;
 mod windows;
 

@@ -247,20 +247,17 @@ impl ServerArgs {
 
     /// The default chat model is loaded for its first request, and this benchmark sends none.
     fn own_speech(&self, app: &App<'_>) -> CliResult<Own> {
-        let stored = ModelStore::open(app).speech()?;
-        match &self.model {
-            Some(model) if *model != stored.name => {
-                let sentence =
-                    format!("hob speaks with {} only, and not with {model}", stored.name);
-                Err(Failure::usage(sentence).hint("another server is named by --target"))
-            }
-            _ => Ok(Own {
-                flag: None,
-                weights: Some(stored.manifest()),
-                model: stored.name,
-                ready: Some("/ready".to_owned()),
-            }),
-        }
+        let store = ModelStore::open(app);
+        let stored = match &self.model {
+            Some(name) => store.speech_named(name)?,
+            None => store.speech()?,
+        };
+        Ok(Own {
+            flag: Some(format!("--speech-model={}", stored.name)),
+            weights: Some(stored.manifest()),
+            model: stored.name,
+            ready: Some("/ready".to_owned()),
+        })
     }
 
     /// The speech model is loaded as well, because it speaks the clips where there is no set.

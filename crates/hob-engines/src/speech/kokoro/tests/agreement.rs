@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use hob_core::Speed;
 
-use super::distance::{correlation, level, log_mel_db};
 use super::{kokoro, setting, stored};
+use crate::speech::distance::log_mel_db;
 use crate::speech::kokoro::contours::Contours;
 use crate::speech::kokoro::statistics::RunningStatistics;
 use crate::speech::kokoro::{Kokoro, files};
@@ -177,4 +177,16 @@ fn the_models_vocabulary_is_the_readers_alphabet() {
     known.sort_unstable();
     alphabet.sort_unstable();
     assert_eq!(known, alphabet);
+}
+
+/// The cosine between two sounds as vectors of samples.
+fn correlation(a: &[f32], b: &[f32]) -> f32 {
+    let dot = |x: &[f32], y: &[f32]| -> f64 {
+        x.iter().zip(y).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+    };
+    (dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()) as f32
+}
+
+fn level(samples: &[f32]) -> f32 {
+    (samples.iter().map(|x| x * x).sum::<f32>() / samples.len() as f32).sqrt()
 }

@@ -1,0 +1,156 @@
+//! Makes a copy of a stored speech model with its weights in fewer bits. The copy is a model of the store with a
+//! name of its own, once it was tried and placed.
+
+use std::path::Path;
+
+use crate::catalog::{Entry, Purpose};
+use crate::disk::{DiskError, room_for};
+use crate::kokoro::{FRONT, PACKED, TRANSFORM_VERSION, VOCODER, packed_name};
+use crate::onnx::packed::{WeightBits, pack, packed_bytes, unpack};
+use crate::progress::{PullStep, Watch};
+use crate::store::{Lock, NewModel, Parcel, PartSource, Store, StoreError, StoredModel, is_plain};
+use crate::transform::{TransformError, write};
+
+/// A copy that is complete and not yet a model of the store. Dropping it removes it.
+#[derive(Debug)]
+pub struct QuantizedSpeech {
+    parcel: Parcel,
+    entry: Entry,
+    source: String,
+    /// No other process changes a model of this name meanwhile.
+    _lock: Lock,
+    /// See [`crate::onnx::packed::PackedGraph::error`].
+    pub front_error: f64,
+    pub vocoder_error: f64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum QuantizeSpeechError {
+    #[error("'{0}' is not a speech model")]
+    NotSpeech(String),
+    #[error("'{0}' is not a name for a model")]
+    Name(String),
+    #[error(transparent)]
+    Graph(#[from] TransformError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<DiskError> for QuantizeSpeechError {
+    fn from(error: DiskError) -> QuantizeSpeechError {
+        StoreError::Disk(error).into()
+    }
+}
+
+impl QuantizedSpeech {
+    /// Writes the copy under a hidden name.
+    ///
+    /// # Errors
+    /// The source is no speech model, another process works on `name`, or a disk error.
+    pub fn write(
+        store: &Store,
+        source: &StoredModel,
+        (name, bits): (&str, WeightBits),
+        watch: &mut Watch<'_>,
+    ) -> Result<QuantizedSpeech, QuantizeSpeechError> {
+        if source.speech_weights().is_none() {
+            return Err(QuantizeSpeechError::NotSpeech(source.name().to_owned()));
+        }
+        if !is_plain(name) {
+            return Err(QuantizeSpeechError::Name(name.to_owned()));
+        }
+        let lock = Lock::try_hold(store, name)?;
+        room_for(&source.folder, source.manifest.bytes())?;
+        let parcel = Parcel::new(store, name)?;
+        let mut errors = [0.0; 2];
+        watch.begin(PullStep::Transforming, None);
+        for (error, graph) in errors.iter_mut().zip([FRONT, VOCODER]) {
+            watch.check().map_err(StoreError::from)?;
+            let refused = |error| TransformError::refused(graph, error);
+            let packed = pack(&whole(&source.folder, graph)?, bits).map_err(refused)?;
+            write(&parcel.folder().join(packed_name(graph)), &packed.bytes)?;
+            *error = packed.error;
+        }
+        for file in source.manifest.files.iter().filter(|file| is_kept(&file.path)) {
+            place(&source.folder.join(&file.path), &parcel.folder().join(&file.path))?;
+        }
+        let entry = Entry {
+            name: name.to_owned(),
+            title: format!("{}, {bits}", source.manifest.title),
+            purpose: Purpose::Speech,
+            version: source.manifest.version.clone(),
+            licences: source.licences().to_vec(),
+            parts: Vec::new(),
+        };
+        let [front_error, vocoder_error] = errors;
+        let source = format!("{} {}, {bits} by hob quantize", source.name(), entry.version);
+        Ok(QuantizedSpeech { parcel, entry, source, _lock: lock, front_error, vocoder_error })
+    }
+
+    /// The folder with the files, to try them.
+    pub fn folder(&self) -> &Path {
+        self.parcel.folder()
+    }
+
+    /// Makes it a model of the store, by one rename.
+    ///
+    /// # Errors
+    /// A disk error; nothing has changed then.
+    pub fn place(self, watch: &mut Watch<'_>) -> Result<(), StoreError> {
+        let sources = vec![PartSource { part: "weights".to_owned(), source: self.source }];
+        let new = NewModel { entry: &self.entry, transform_version: TRANSFORM_VERSION, sources };
+        self.parcel.place(new, watch)
+    }
+}
+
+/// Bytes of both graphs of a stored model, and of the same in other bits.
+///
+/// # Errors
+/// A graph cannot be read, or is damaged.
+pub fn predicted_bytes(folder: &Path, bits: WeightBits) -> Result<(u64, u64), TransformError> {
+    let (mut now, mut then) = (0, 0);
+    for graph in [FRONT, VOCODER] {
+        now += file_bytes(folder, graph);
+        let refused = |error| TransformError::refused(graph, error);
+        then += packed_bytes(&whole(folder, graph)?, bits).map_err(refused)?;
+    }
+    Ok((now, then))
+}
+
+/// Bytes of both graphs on the disk.
+pub fn graph_bytes(folder: &Path) -> u64 {
+    file_bytes(folder, FRONT) + file_bytes(folder, VOCODER)
+}
+
+fn file_bytes(folder: &Path, graph: &str) -> u64 {
+    let files = [folder.join(graph), folder.join(packed_name(graph))];
+    files.iter().find_map(|file| std::fs::metadata(file).ok()).map_or(0, |file| file.len())
+}
+
+/// The bytes of a stored graph, unpacked where it is packed.
+///
+/// # Errors
+/// The file cannot be read, or is damaged.
+pub fn whole(folder: &Path, graph: &str) -> Result<Vec<u8>, TransformError> {
+    let path = folder.join(graph);
+    if path.is_file() {
+        return Ok(std::fs::read(&path).map_err(DiskError::at(&path))?);
+    }
+    let name = packed_name(graph);
+    let path = folder.join(&name);
+    let packed = std::fs::read(&path).map_err(DiskError::at(&path))?;
+    unpack(&packed).map_err(|error| TransformError::refused(&name, error))
+}
+
+/// The vocabulary and the voices.
+fn is_kept(path: &str) -> bool {
+    !path.ends_with(".onnx") && !path.ends_with(PACKED)
+}
+
+/// As a hard link where possible, so that voices take no space twice.
+fn place(from: &Path, to: &Path) -> Result<(), DiskError> {
+    let folder = to.parent().unwrap_or(to);
+    std::fs::create_dir_all(folder).map_err(DiskError::at(folder))?;
+    let linked = std::fs::hard_link(from, to);
+    linked.or_else(|_| std::fs::copy(from, to).map(drop)).map_err(DiskError::at(to))
+}

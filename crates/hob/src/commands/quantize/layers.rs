@@ -1,0 +1,120 @@
+//! The distance of two models by the type of layer: the reference with the other model's weights of one type only.
+//! It shows which weights need their precision.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hob_eval::distance::DistanceReport;
+use hob_models::gguf::{GgufFile, MixError, mix};
+use hob_models::{Gguf, room_for};
+use serde::Serialize;
+
+use super::{DistanceTextArgs, MB, distance};
+use crate::failure::{CliResult, Exit, Failure};
+use crate::printer::{Printer, table};
+
+/// One type of layer of all blocks, such as `ffn_down`.
+#[derive(Debug, Serialize)]
+pub(super) struct LayerDistance {
+    layer: String,
+    reference_bytes: u64,
+    bytes: u64,
+    distance: DistanceReport,
+}
+
+/// The types of layers that differ between the models, the largest divergence first.
+///
+/// # Errors
+/// The files are not of one model, there is no room for a third one, or a worker fails.
+pub(super) async fn by_layer_type(
+    reference: &Path,
+    model: &Path,
+    text: &DistanceTextArgs,
+    printer: &Printer,
+) -> CliResult<Vec<LayerDistance>> {
+    let open = |path: &Path| {
+        let wrong = |error| Failure::usage(format!("{}: {error}", path.display()));
+        Gguf::open(path).map_err(wrong)
+    };
+    let (base, other) = (open(reference)?, open(model)?);
+    let layers = differing(&base, &other);
+    let folder = tempfile::tempdir().map_err(|error| Failure::io("no temporary folder", &error))?;
+    let room = room_for(folder.path(), base.file_bytes());
+    room.map_err(|error| Failure::new(Exit::Internal, error))?;
+    let mixed = folder.path().join("mixed.gguf");
+    let mut found = Vec::new();
+    for (layer, (reference_bytes, bytes)) in layers {
+        printer.note(format_args!("{layer} alone"));
+        let base = GgufFile { header: &base, path: reference };
+        let other = GgufFile { header: &other, path: model };
+        mix(base, other, &mixed, |name| layer_type(name) == layer)?;
+        let distance = distance(reference, &mixed, text, printer).await?;
+        found.push(LayerDistance { layer: layer.to_owned(), reference_bytes, bytes, distance });
+    }
+    let divergence = |layer: &LayerDistance| layer.distance.divergence.value;
+    found.sort_by(|one, other| divergence(other).total_cmp(&divergence(one)));
+    Ok(found)
+}
+
+/// The bytes in both models of each type of layer that they store in different formats.
+fn differing<'a>(base: &'a Gguf, other: &Gguf) -> BTreeMap<&'a str, (u64, u64)> {
+    let mut layers = BTreeMap::new();
+    for tensor in base.tensors() {
+        let same = other.tensors().iter().find(|same| same.name == tensor.name);
+        if let Some(same) = same.filter(|same| same.kind != tensor.kind) {
+            let bytes: &mut (u64, u64) = layers.entry(layer_type(&tensor.name)).or_default();
+            bytes.0 += tensor.bytes;
+            bytes.1 += same.bytes;
+        }
+    }
+    layers
+}
+
+/// `blk.7.ffn_down.weight` is `ffn_down`, and `output.weight` is `output`.
+fn layer_type(name: &str) -> &str {
+    let name = name.strip_suffix(".weight").unwrap_or(name);
+    let in_block = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+    in_block.map_or(name, |(_, layer)| layer)
+}
+
+pub(super) fn shown(layers: &[LayerDistance]) -> String {
+    let mut table = table(["only these weights", "MB", "KL divergence", "same token, %", "ln PPL"]);
+    for LayerDistance { layer, reference_bytes, bytes, distance } in layers {
+        table.add_row([
+            layer.clone(),
+            format!("{:.1} → {:.1}", *reference_bytes as f64 / MB, *bytes as f64 / MB),
+            format!("{:.5}", distance.divergence.value),
+            format!("{:.2}", distance.same_top.value * 100.0),
+            format!("{:+.5}", distance.ln_ppl_ratio.value),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+impl From<MixError> for Failure {
+    fn from(error: MixError) -> Failure {
+        match error {
+            MixError::Disk(error) => Failure::new(Exit::Internal, error),
+            error => Failure::usage(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_of_all_blocks_count_together() {
+        let rows = [
+            ("blk.0.ffn_down.weight", "ffn_down"),
+            ("blk.17.attn_q.weight", "attn_q"),
+            ("blk.3.attn_q.bias", "attn_q.bias"),
+            ("token_embd.weight", "token_embd"),
+            ("output.weight", "output"),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(layer_type(name), expected);
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! Quantizes the stored speech model: a model of its own name, a report of what it cost, and a page to listen.
+//! A model that does not speak any more is not stored.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use futures::StreamExt as _;
+use hob_bench::transcription::{SENTENCES, WordErrors, normalised_words};
+use hob_core::{
+    ModelLifecycle as _, Sound, SoundFile, TranscriptEvent, TranscriptModel as _, TranscriptRequest,
+};
+use hob_engines::speech::distance::SpeechDistance;
+use hob_engines::speech::kokoro::SAMPLE_RATE_HZ;
+use hob_eval::report::Estimate;
+use hob_models::onnx::WeightBits;
+use hob_models::quantized_speech::{
+    QuantizeSpeechError, QuantizedSpeech, graph_bytes, predicted_bytes,
+};
+use hob_models::{SpeechWeights, StoredModel, Watch};
+use hob_speech::encode::{AudioFormat, Encoder, Length};
+use serde::Serialize;
+
+use super::listening::{HeardSentence, Listening};
+use super::{MB, QuantizeArgs, stoppable};
+use crate::app::App;
+use crate::failure::{CliResult, Exit, Failure};
+use crate::model_store::ModelStore;
+use crate::printer::table;
+use crate::wire_up::{SpeechCost, SpeechStudy, Transcription, run_speech_study};
+
+/// A text of one's own has at most so many sentences.
+const SENTENCES_MAX: usize = 200;
+/// Longer or shorter than the source by this factor: no speech any more.
+const LENGTH_RATIO_MAX: f64 = 2.0;
+/// Quieter than the source by this factor: no speech any more.
+const LEVEL_RATIO_MIN: f32 = 0.05;
+/// Share of wrong words above which it cannot be understood, where the source can.
+const WORD_ERRORS_MAX: f64 = 0.5;
+const SEED: u64 = 1;
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+pub(super) struct SpeechReport {
+    source: String,
+    target: String,
+    bits: u8,
+    source_bytes: u64,
+    target_bytes: u64,
+    /// Error of the weights, as a share of their spread.
+    front_error: f64,
+    vocoder_error: f64,
+    voice: String,
+    distance: DistanceFigures,
+    source_cost: SpeechCost,
+    target_cost: SpeechCost,
+    /// Share of words that hob's transcriber hears wrong. `None` without a transcription model.
+    source_word_errors: Option<Estimate>,
+    target_word_errors: Option<Estimate>,
+    page: PathBuf,
+    sentences: Vec<SentenceFigures>,
+}
+
+/// Means over the sentences, with their 95 % intervals.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct DistanceFigures {
+    log_mel_db: Option<Estimate>,
+    pitch_cents: Option<Estimate>,
+    voicing_error: Option<Estimate>,
+    duration_ms: Option<Estimate>,
+    length_ratio: Option<Estimate>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct SentenceFigures {
+    text: String,
+    distance: SpeechDistance,
+    source_heard: Option<String>,
+    target_heard: Option<String>,
+}
+
+pub(super) fn quantized(
+    args: &QuantizeArgs,
+    source: &StoredModel,
+    store: &ModelStore,
+    app: &App<'_>,
+) -> CliResult<Exit> {
+    let bits = args.to.as_deref().unwrap_or_default();
+    let bits = WeightBits::by_name(bits).ok_or_else(|| {
+        let known: Vec<String> = WeightBits::ALL.iter().map(ToString::to_string).collect();
+        Failure::usage(format!("a speech model has no type '{bits}'"))
+            .hint(format!("there are {}", known.join(", ")))
+    })?;
+    if source.speech_weights() == Some(SpeechWeights::Packed) && !args.force {
+        return Err(Failure::usage(format!(
+            "{} is quantized already; a second loss adds up",
+            source.name()
+        ))
+        .hint("take kokoro, or add --force"));
+    }
+    if args.out.is_some() || args.importance.is_some() || args.no_importance {
+        return Err(Failure::usage("--out and --importance are for chat models")
+            .hint("--as names a quantized speech model"));
+    }
+    let name = args.name.clone();
+    let name = name.unwrap_or_else(|| format!("{}-{}bit", source.name(), bits.bits()));
+    if store.stored_names().contains(&name) {
+        return Err(Failure::usage(format!("a model '{name}' is stored already"))
+            .hint(format!("choose another name with --as, or run `hob rm {name}`")));
+    }
+    let printer = app.printer;
+    let unreadable = |error| Failure::new(Exit::ModelMissing, error);
+    let (now, then) = predicted_bytes(&source.folder, bits).map_err(unreadable)?;
+    printer.note(format_args!(
+        "from {:.0} MB of weights to about {:.0} MB on the disk. Memory and speed stay, because the engine \
+         unpacks the weights into 8 bits",
+        now as f64 / MB,
+        then as f64 / MB
+    ));
+    if bits.bits() < 4 {
+        printer.note(
+            "below 4 bits a voice often sounds odd although every word is understood: listen",
+        );
+    }
+    if args.dry_run {
+        printer.data(format_args!("would store the model {name}"))?;
+        return Ok(Exit::Done);
+    }
+    let report = stoppable(write(args, (source, &name, bits), store, app))?;
+    match args.json {
+        true => printer.json(&report)?,
+        false => printer.data(shown(&report))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Packs, tries, stores and reports. Dropped at any moment, it leaves nothing that looks like a model.
+async fn write(
+    args: &QuantizeArgs,
+    (source, name, bits): (&StoredModel, &str, WeightBits),
+    store: &ModelStore,
+    app: &App<'_>,
+) -> CliResult<SpeechReport> {
+    let texts = sentences(args)?;
+    let packing = app.printer.spinner("packing the weights");
+    let packed = {
+        let (store, source, name) = (store.store().clone(), source.clone(), name.to_owned());
+        tokio::task::spawn_blocking(move || {
+            let (cancel, mut ignore) = (AtomicBool::new(false), |_| {});
+            let mut watch = Watch::new(&mut ignore, &cancel);
+            QuantizedSpeech::write(&store, &source, (&name, bits), &mut watch)
+        })
+        .await
+        .map_err(|error| Failure::new(Exit::Internal, error))??
+    };
+    packing.finish_and_clear();
+    let voice = args.voice.as_deref().unwrap_or(&app.settings.speech.default_voice);
+    let bar = app.printer.bar(2 * texts.len() as u64, super::BAR);
+    bar.set_message("speaking");
+    let step = |_| bar.inc(1);
+    let before = run_speech_study(app, (&source.folder, voice), &texts, step).await?;
+    let after = run_speech_study(app, (packed.folder(), voice), &texts, step).await?;
+    bar.finish_and_clear();
+    let heard = match hear(app, [&before, &after], voice).await {
+        Ok(heard) => Some(heard),
+        Err(failure) if failure.exit == Exit::ModelMissing => {
+            app.printer.note("no transcription model is stored, so no word errors are counted");
+            None
+        }
+        Err(failure) => return Err(failure),
+    };
+    let figures = figures(&texts, [&before, &after], heard)?;
+    let word_errors = [false, true].map(|after| word_errors(&figures, after));
+    refuse_garbage([&before, &after], word_errors)?;
+    let page = args.page.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-listen.html")));
+    write_page(&page, (source.name(), name, voice), &texts, [&before, &after])?;
+    let (front_error, vocoder_error) = (packed.front_error, packed.vocoder_error);
+    let target_bytes = graph_bytes(packed.folder());
+    let (cancel, mut ignore) = (AtomicBool::new(false), |_| {});
+    packed.place(&mut Watch::new(&mut ignore, &cancel))?;
+    let mean = |of: fn(&SpeechDistance) -> Option<f64>| {
+        let values: Vec<f64> = figures.iter().filter_map(|one| of(&one.distance)).collect();
+        Estimate::of_mean(&values, SEED)
+    };
+    let [source_word_errors, target_word_errors] = word_errors;
+    Ok(SpeechReport {
+        source: source.name().to_owned(),
+        target: name.to_owned(),
+        bits: bits.bits(),
+        source_bytes: graph_bytes(&source.folder),
+        target_bytes,
+        front_error,
+        vocoder_error,
+        voice: voice.to_owned(),
+        distance: DistanceFigures {
+            log_mel_db: mean(|distance| Some(distance.log_mel_db.into())),
+            pitch_cents: mean(|distance| distance.pitch_cents),
+            voicing_error: mean(|distance| Some(distance.voicing_error)),
+            duration_ms: mean(|distance| Some(distance.duration_ms)),
+            length_ratio: mean(|distance| Some(distance.length_ratio)),
+        },
+        source_cost: before.cost,
+        target_cost: after.cost,
+        source_word_errors,
+        target_word_errors,
+        page,
+        sentences: figures,
+    })
+}
+
+/// A sentence a line of the user's file, or hob's own sentences.
+fn sentences(args: &QuantizeArgs) -> CliResult<Vec<String>> {
+    let Some(file) = &args.sentences else { return Ok(SENTENCES.map(str::to_owned).to_vec()) };
+    let text = fs_err::read_to_string(file).map_err(Failure::usage)?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<String> = lines.map(str::to_owned).collect();
+    match lines.len() {
+        1..=SENTENCES_MAX => Ok(lines),
+        count => Err(Failure::usage(format!(
+            "{} has {count} sentences (expected 1 to {SENTENCES_MAX}, each in a line of its own)",
+            file.display()
+        ))),
+    }
+}
+
+/// What hob's transcription model hears, sentence by sentence: of the source, and of the quantized model.
+type Heard = Vec<[String; 2]>;
+
+async fn hear(app: &App<'_>, studies: [&SpeechStudy; 2], voice: &str) -> CliResult<Heard> {
+    let hearing = Transcription::start(app)?;
+    let loading = app.printer.spinner(format_args!("loading {}", hearing.name));
+    let loaded = hearing.worker.load().await;
+    loading.finish_and_clear();
+    let heard = match loaded {
+        Ok(()) => hear_all(app, &hearing, studies, voice).await,
+        Err(error) => Err(error.into()),
+    };
+    hearing.worker.shutdown().await;
+    heard
+}
+
+async fn hear_all(
+    app: &App<'_>,
+    hearing: &Transcription,
+    [before, after]: [&SpeechStudy; 2],
+    voice: &str,
+) -> CliResult<Heard> {
+    let bar = app.printer.bar(before.sentences.len() as u64, super::BAR);
+    bar.set_message("listening");
+    let language = hob_core::Language::from_voice_letter(voice.chars().next().unwrap_or('a'));
+    let language = language.map(|language| language.tag()[..2].to_owned());
+    let mut heard = Vec::new();
+    for (one, other) in before.sentences.iter().zip(&after.sentences) {
+        let mut pair = [String::new(), String::new()];
+        for (text, sentence) in pair.iter_mut().zip([one, other]) {
+            let mut encoder = Encoder::new(AudioFormat::Wav, SAMPLE_RATE_HZ, Length::Unknown)?;
+            let mut bytes = encoder.encode(&sentence.heard())?;
+            bytes.extend(encoder.finish()?);
+            let file = SoundFile { bytes: bytes.into(), name: None };
+            let language = language.clone();
+            let request =
+                TranscriptRequest { sound: Sound::File(file), language, ..Default::default() };
+            let mut events = hearing.worker.transcribe(request).await?;
+            while let Some(event) = events.next().await {
+                if let TranscriptEvent::Delta(delta) = event? {
+                    text.push_str(&delta);
+                }
+            }
+        }
+        heard.push(pair);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(heard)
+}
+
+/// # Errors
+/// The two models made different tokens of a sentence.
+fn figures(
+    texts: &[String],
+    [before, after]: [&SpeechStudy; 2],
+    heard: Option<Heard>,
+) -> CliResult<Vec<SentenceFigures>> {
+    let pairs = before.sentences.iter().zip(&after.sentences);
+    let mut figures = Vec::new();
+    for (at, (text, (one, other))) in texts.iter().zip(pairs).enumerate() {
+        // A sentence with several units counts by its first one.
+        let units = one.units.first().zip(other.units.first());
+        let distance = units.and_then(|(one, other)| one.distance(other)).ok_or_else(|| {
+            Failure::new(Exit::Engine, format!("the models read \"{text}\" differently"))
+        })?;
+        let heard = |which: usize| Some(heard.as_ref()?.get(at)?[which].trim().to_owned());
+        let (source_heard, target_heard) = (heard(0), heard(1));
+        figures.push(SentenceFigures { text: text.clone(), distance, source_heard, target_heard });
+    }
+    Ok(figures)
+}
+
+/// The share of wrong words, with an interval over the sentences.
+fn word_errors(figures: &[SentenceFigures], is_target: bool) -> Option<Estimate> {
+    let mut counts = Vec::new();
+    for sentence in figures {
+        let heard = if is_target { &sentence.target_heard } else { &sentence.source_heard };
+        let [reference, heard] =
+            [&sentence.text, heard.as_ref()?].map(|t| normalised_words(t, "en"));
+        let errors = WordErrors::between(&reference, &heard)?;
+        counts.push((errors.count() as f64, errors.words as f64));
+    }
+    Estimate::of_quotient(&counts, SEED).map(|share| share.within(0.0, f64::MAX))
+}
+
+/// # Errors
+/// The quantized model does not speak: its sound is broken, silent, far too long or short, or not understood.
+fn refuse_garbage(
+    [before, after]: [&SpeechStudy; 2],
+    [source_errors, target_errors]: [Option<Estimate>; 2],
+) -> CliResult<()> {
+    let level = |samples: &[f32]| {
+        (samples.iter().map(|x| x * x).sum::<f32>() / samples.len().max(1) as f32).sqrt()
+    };
+    let garbage = |reason: String| {
+        Err(Failure::new(Exit::Engine, format!("the quantized model does not speak: {reason}"))
+            .hint("nothing was stored; take more bits"))
+    };
+    for (at, (one, other)) in before.sentences.iter().zip(&after.sentences).enumerate() {
+        let (one, other, sentence) = (one.heard(), other.heard(), at + 1);
+        let ratio = other.len() as f64 / one.len().max(1) as f64;
+        if other.iter().any(|sample| !sample.is_finite()) {
+            return garbage(format!("the sound of sentence {sentence} is broken"));
+        }
+        if level(&other) < LEVEL_RATIO_MIN * level(&one) {
+            return garbage(format!("sentence {sentence} is silent"));
+        }
+        if !(1.0 / LENGTH_RATIO_MAX..=LENGTH_RATIO_MAX).contains(&ratio) {
+            return garbage(format!("sentence {sentence} is {ratio:.1} times as long"));
+        }
+    }
+    match source_errors.zip(target_errors) {
+        Some((source, target))
+            if target.value > WORD_ERRORS_MAX && source.value < WORD_ERRORS_MAX / 2.0 =>
+        {
+            let (wrong, before) = (target.value * 100.0, source.value * 100.0);
+            garbage(format!("{wrong:.0} % of its words are not understood, {before:.0} % before"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write_page(
+    page: &PathBuf,
+    (source, target, voice): (&str, &str, &str),
+    texts: &[String],
+    [before, after]: [&SpeechStudy; 2],
+) -> CliResult<()> {
+    let pairs = before.sentences.iter().zip(&after.sentences);
+    let sentences = texts.iter().zip(pairs).map(|(text, (one, other))| {
+        HeardSentence::new(text, [one.heard(), other.heard()], SAMPLE_RATE_HZ)
+    });
+    let sentences = sentences.collect::<Result<_, _>>()?;
+    let listening = Listening { source, target, voice, sentences };
+    fs_err::write(page, listening.page()).map_err(|error| Failure::new(Exit::Internal, error))
+}
+
+fn shown(report: &SpeechReport) -> String {
+    let SpeechReport { source_bytes, target_bytes, distance, source_cost, target_cost, .. } =
+        report;
+    let mut table = table(["", &report.source, &report.target]);
+    let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / MB);
+    let memory = |cost: &SpeechCost| cost.memory_bytes.map_or("–".to_owned(), megabytes);
+    let errors =
+        |errors: Option<Estimate>| errors.map_or("–".to_owned(), |errors| percent(&errors));
+    let rows = [
+        ("weights on the disk", megabytes(*source_bytes), megabytes(*target_bytes)),
+        ("memory", memory(source_cost), memory(target_cost)),
+        ("load", ms(source_cost.load_ms), ms(target_cost.load_ms)),
+        ("first sound", ms(source_cost.first_sound_ms), ms(target_cost.first_sound_ms)),
+        ("words heard wrong", errors(report.source_word_errors), errors(report.target_word_errors)),
+    ];
+    for (name, before, after) in rows {
+        table.add_row([name.to_owned(), before, after]);
+    }
+    let count = report.sentences.len();
+    let mut distances = super::table([
+        format!("distance, {count} sentences, {}", report.voice),
+        "mean".to_owned(),
+        "95 % interval".to_owned(),
+    ]);
+    let rows = [
+        ("log-mel, dB", distance.log_mel_db, 2),
+        ("pitch, cents", distance.pitch_cents, 0),
+        ("voiced or not, % of the time", distance.voicing_error.map(hundredfold), 1),
+        ("duration of a sound, ms", distance.duration_ms, 1),
+        ("length of a sentence, ratio", distance.length_ratio, 3),
+    ];
+    for (name, figure, digits) in rows {
+        if let Some(Estimate { value, low, high }) = figure {
+            let interval = format!("{low:.digits$} to {high:.digits$}");
+            distances.add_row([name.to_owned(), format!("{value:.digits$}"), interval]);
+        }
+    }
+    format!(
+        "{}\n\n{}\n\nerror of the weights: front {:.1} %, vocoder {:.1} %\nlisten: open {} in a browser\n\
+         use it: hob say -m {} …, or [speech] model = \"{}\" in hob.toml",
+        table.trim_fmt(),
+        distances.trim_fmt(),
+        report.front_error * 100.0,
+        report.vocoder_error * 100.0,
+        report.page.display(),
+        report.target,
+        report.target,
+    )
+}
+
+fn ms(value: f64) -> String {
+    format!("{value:.0} ms")
+}
+
+fn percent(share: &Estimate) -> String {
+    let Estimate { value, low, high } = hundredfold(*share);
+    format!("{value:.1} % ({low:.1} to {high:.1})")
+}
+
+fn hundredfold(share: Estimate) -> Estimate {
+    let Estimate { value, low, high } = share;
+    Estimate { value: value * 100.0, low: low * 100.0, high: high * 100.0 }
+}
+
+impl From<QuantizeSpeechError> for Failure {
+    fn from(error: QuantizeSpeechError) -> Failure {
+        match error {
+            QuantizeSpeechError::Store(error) => error.into(),
+            QuantizeSpeechError::NotSpeech(_) | QuantizeSpeechError::Name(_) => {
+                Failure::usage(error)
+            }
+            QuantizeSpeechError::Graph(_) => Failure::new(Exit::ModelMissing, error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_engines::speech::distance::SpokenSound;
+
+    use super::*;
+    use crate::wire_up::SpokenSentence;
+
+    /// A study of one sentence.
+    fn study(heard: Vec<f32>) -> SpeechStudy {
+        let sound =
+            SpokenSound { whole: heard.clone(), heard, durations: vec![4], pitch: vec![0.0; 8] };
+        let cost = SpeechCost { load_ms: 0.0, first_sound_ms: 0.0, memory_bytes: None };
+        SpeechStudy { sentences: vec![SpokenSentence::of_one(sound)], cost }
+    }
+
+    fn share(value: f64) -> Option<Estimate> {
+        Some(Estimate { value, low: 0.0, high: 1.0 })
+    }
+
+    #[test]
+    fn a_model_that_does_not_speak_is_refused_with_the_reason() {
+        let tone = |samples: usize, level: f32| study(vec![level; samples]);
+        let before = tone(2400, 0.5);
+        let rows = [
+            (tone(2400, 0.4), share(0.1), None),
+            (tone(2400, f32::NAN), None, Some("sentence 1 is broken")),
+            (tone(2400, 0.01), None, Some("sentence 1 is silent")),
+            (tone(240, 0.5), None, Some("0.1 times as long")),
+            (tone(9600, 0.5), None, Some("4.0 times as long")),
+            (tone(2400, 0.5), share(0.9), Some("90 % of its words are not understood")),
+        ];
+        for (after, errors, expected) in rows {
+            let refused = refuse_garbage([&before, &after], [share(0.05), errors]);
+            let said = refused.err().map(|failure| failure.sentence);
+            match (&said, expected) {
+                (Some(said), Some(expected)) => assert!(said.contains(expected), "{said}"),
+                _ => assert_eq!(said.is_some(), expected.is_some(), "{said:?}"),
+            }
+        }
+    }
+}
