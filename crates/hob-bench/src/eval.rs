@@ -6,6 +6,8 @@ mod ask;
 mod choices;
 mod comparison;
 mod item_set;
+mod judged;
+mod line_file;
 mod request;
 mod section;
 
@@ -19,6 +21,9 @@ use jiff::Timestamp;
 pub use answer_file::{AnsweredItem, GradedBy, HandGrade, read_answers};
 pub use comparison::comparison;
 pub use item_set::{ItemSet, TaskError, TaskName};
+pub use judged::{
+    ComparedArms, ComparedItem, JudgeFailure, JudgeRun, JudgedArms, JudgedLine, verdict_file,
+};
 pub use section::{outcomes, regraded};
 
 use answer_file::AnswerFile;
@@ -165,7 +170,7 @@ impl EvalWorkload {
         bench: &mut Workbench<'_>,
         arms: &mut [(EvalArm, AnswerFile)],
     ) -> Result<bool, BenchError> {
-        let examiner = Examiner::new(self, bench);
+        let examiner = Examiner::new(self, bench.asker());
         let (count, width) = (self.items.len(), arms.len());
         let kept: usize = arms.iter().map(|(_, file)| file.answered().len()).sum();
         if kept > 0 {
@@ -181,7 +186,7 @@ impl EvalWorkload {
                 if file.has(&item.id) {
                     continue;
                 }
-                let Some(answered) = answer(&examiner, &item, *arm, bench)? else {
+                let Some(answered) = answer(&examiner, &item, *arm)? else {
                     return Ok(false);
                 };
                 asked += 1;
@@ -228,13 +233,12 @@ fn answer(
     examiner: &Examiner<'_, '_>,
     item: &hob_eval::Item,
     arm: EvalArm,
-    bench: &Workbench<'_>,
 ) -> Result<Option<AnsweredItem>, BenchError> {
     let mut attempts = 0;
     loop {
         match examiner.ask(item, arm) {
             Ok(answered) => return Ok(Some(answered)),
-            Err(_) if bench.is_stopped() => return Ok(None),
+            Err(_) if examiner.is_stopped() => return Ok(None),
             Err(
                 error @ (BenchError::ToolsNeedChat { .. }
                 | BenchError::NotAChoice { .. }

@@ -7,6 +7,7 @@ use crate::checkers::{
     AbsentExpected, ChoiceExpected, CodeTests, Exact, GridSolution, JsonFields, NeedleExpected,
     Number, Pattern, PatternError, Phrases, TextRule, ToolCallExpected,
 };
+use crate::judge::OpenQuestion;
 
 /// How an answer is checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,18 +19,27 @@ pub enum Checker {
     Choice(ChoiceExpected),
     Json(JsonFields),
     Phrases(Phrases),
-    Constraints { rules: Vec<TextRule> },
+    Constraints {
+        rules: Vec<TextRule>,
+    },
     Grid(GridSolution),
     ToolCall(ToolCallExpected),
     Needle(NeedleExpected),
     Absent(AbsentExpected),
     Code(CodeTests),
+    /// No program checks the answer: a judge model compares it with another one.
+    Judged(OpenQuestion),
 }
 
 impl Checker {
     /// Whether the answer is code that has to be run.
     pub fn runs_code(&self) -> bool {
         matches!(self, Checker::Code(_))
+    }
+
+    /// Whether no program checks the answer.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Checker::Judged(_))
     }
 
     /// # Errors
@@ -59,13 +69,14 @@ mod tests {
             r#"{"kind":"number","expected":42.0,"tolerance_absolute":0.0,"tolerance_relative":0.01}"#,
             r#"{"kind":"constraints","rules":[{"rule":"words","count":{"at_most":20}},{"rule":"no_commas"}]}"#,
             r#"{"kind":"phrases","required":["a"],"forbidden":["b"]}"#,
+            r#"{"kind":"judged"}"#,
         ];
         for line in rows {
             let checker: Checker = serde_json::from_str(line).expect(line);
             assert_eq!(serde_json::to_string(&checker).expect("JSON"), line);
         }
-        assert!(
-            serde_json::from_str::<Checker>(r#"{"kind":"exact","expected":[],"x":1}"#).is_err()
-        );
+        for line in [r#"{"kind":"exact","expected":[],"x":1}"#, r#"{"kind":"judged","x":1}"#] {
+            assert!(serde_json::from_str::<Checker>(line).is_err(), "{line}");
+        }
     }
 }

@@ -29,9 +29,12 @@ pub enum Verdict {
     Refused,
     /// There is text, and no answer can be read in it.
     Malformed,
+    /// An open question: no program checks the answer, and it counts in no score.
+    Open,
 }
 
 impl Verdict {
+    /// The verdicts that count in scores: all but `Open`.
     pub const ALL: [Verdict; 6] = [
         Verdict::Correct,
         Verdict::Wrong,
@@ -50,9 +53,11 @@ impl Verdict {
             Verdict::Budget => "budget",
             Verdict::Refused => "refused",
             Verdict::Malformed => "malformed",
+            Verdict::Open => "open",
         }
     }
 
+    /// One of [`Verdict::ALL`].
     pub fn by_name(name: &str) -> Option<Verdict> {
         Verdict::ALL.into_iter().find(|verdict| verdict.name() == name)
     }

@@ -7,6 +7,15 @@ use crate::{Answer, AnswerEnd, Checker, Grade, Item, Verdict};
 
 /// Grades an answer. `sandbox` runs code; without it, code is malformed.
 pub fn grade(item: &Item, answer: &Answer, sandbox: Option<&dyn RunCode>) -> Grade {
+    let grade = checked(item, answer, sandbox);
+    match item.checker.is_open() {
+        // Silence and refusals too: an open question counts in no score.
+        true => Grade { score: 0.0, verdict: Verdict::Open, ..grade },
+        false => grade,
+    }
+}
+
+fn checked(item: &Item, answer: &Answer, sandbox: Option<&dyn RunCode>) -> Grade {
     let visible = without_thoughts(tail(&answer.content));
     if visible.trim().is_empty() && answer.tool_calls.is_empty() {
         return silent(answer.end);
@@ -31,6 +40,7 @@ pub fn grade(item: &Item, answer: &Answer, sandbox: Option<&dyn RunCode>) -> Gra
         Checker::Needle(needle) => needle.grade(content),
         Checker::Absent(absent) => absent.grade(content),
         Checker::Code(tests) => tests.grade(content, sandbox),
+        Checker::Judged(_) => Grade::wrong("no program checks the answer to an open question"),
     }
 }
 
@@ -51,6 +61,7 @@ mod tests {
     use super::*;
     use crate::CalledTool;
     use crate::checkers::Number;
+    use crate::judge::OpenQuestion;
 
     fn item(checker: Checker) -> Item {
         Item {
@@ -82,6 +93,13 @@ mod tests {
         ];
         for (answer, expected) in rows {
             assert_eq!(grade(&number, &answer, None).verdict, expected, "{answer:?}");
+        }
+        let open = item(Checker::Judged(OpenQuestion {}));
+        for content in ["", "Because.", "I'm sorry, but I can't help with that."] {
+            assert_eq!(
+                grade(&open, &answer(content, AnswerEnd::Stop), None).verdict,
+                Verdict::Open
+            );
         }
         let call = CalledTool { name: "f".to_owned(), arguments: "{}".to_owned() };
         let called = Answer { tool_calls: vec![call], ..Answer::default() };

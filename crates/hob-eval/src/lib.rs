@@ -11,6 +11,7 @@ mod given_answer;
 mod grade;
 mod grading;
 mod item;
+pub mod judge;
 pub mod logic_grid;
 pub mod own_file;
 mod reading;

@@ -7,6 +7,7 @@ use hob_core::nearest;
 use serde_json::{Map, Value};
 
 use crate::checkers::{ChoiceExpected, Exact, JsonFields, Number, PatternError};
+use crate::judge::OpenQuestion;
 use crate::{Checker, Item};
 
 const ITEMS_MAX: usize = 100_000;
@@ -222,11 +223,13 @@ impl Line {
         if let Some(choices) = self.fields.get("choices") {
             return self.choice(choices, prompt).map(Checker::Choice);
         }
-        let reference = REFERENCE.iter().find_map(|name| self.fields.get(*name));
-        let reference = reference.ok_or_else(|| {
-            self.invalid("there is no reference, checker or choices, so no answer can be graded")
-        })?;
-        self.of_reference(reference)
+        match REFERENCE.iter().find_map(|name| self.fields.get(*name)) {
+            Some(reference) => self.of_reference(reference),
+            None if self.fields.contains_key("answerKey") => {
+                Err(self.invalid("there is an 'answerKey', and there are no 'choices'"))
+            }
+            None => Ok(Checker::Judged(OpenQuestion {})),
+        }
     }
 
     /// A checker that fits a reference: a number, a text or several, or JSON.
@@ -340,6 +343,9 @@ mod tests {
         for (line, expected) in rows {
             assert_eq!(checker(line), expected, "{line}");
         }
+        for line in [r#"{"prompt":"?"}"#, r#"{"prompt":"?","checker":{"kind":"judged"}}"#] {
+            assert!(checker(line).is_open(), "{line}");
+        }
         let choices = [
             r#"{"question":"?","choices":["a","b","c"],"answer":1}"#,
             r#"{"question":"?","choices":["a","b","c"],"answer":"B"}"#,
@@ -370,7 +376,10 @@ mod tests {
                 "line 1: the field 'refrence' is unknown (did you mean 'reference'?)",
             ),
             ("{\"reference\":1}", "line 1: there is no prompt"),
-            ("{\"prompt\":\"?\"}", "line 1: there is no reference, checker or choices"),
+            (
+                "{\"prompt\":\"?\",\"answerKey\":\"A\"}",
+                "line 1: there is an 'answerKey', and there are no 'choices'",
+            ),
             ("{\"prompt\":\"?\",\"reference\":true}", "line 1: the reference is neither"),
             ("{\"prompt\":\"?\",\"reference\":\" \"}", "line 1: the reference is empty"),
             (

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use choice::{ChoiceHit, ChoiceOption, choice_by_log_probability};
 pub use estimate::Estimate;
 pub use frontier::{ArmPoint, frontier};
+pub(crate) use paired::mcnemar;
 pub use paired::{Paired, ScoreFinding};
 pub use power::{items_needed, smallest_difference};
 pub use prompt_cache::{cache_sentence, cached_share};

@@ -2,8 +2,8 @@
 //! A run that was cut off reads it and goes on. At the end the file moves to the record.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{Read as _, Write as _};
+use std::path::Path;
 
 use flate2::read::GzDecoder;
 use fs_err as fs;
@@ -11,6 +11,7 @@ use hob_eval::{Answer, Verdict};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::line_file::LineFile;
 use super::{EvalArm, EvalWorkload};
 use crate::record::{RecordError, SampleFile, sha256_hex};
 use crate::terms::Metric;
@@ -104,8 +105,7 @@ impl AnsweredItem {
 /// The file of one arm.
 #[derive(Debug)]
 pub(super) struct AnswerFile {
-    path: PathBuf,
-    file: fs::File,
+    lines: LineFile,
     ids: BTreeSet<String>,
     answered: Vec<AnsweredItem>,
 }
@@ -131,32 +131,16 @@ impl AnswerFile {
         let said = format!("{said} {:?}", workload.form);
         let folder = workload.folder.join(FOLDER);
         let path = folder.join(format!("{}.jsonl", &sha256_hex(said.as_bytes())[..16]));
-        let shown = path.display().to_string();
-        let failed = |error| RecordError::io("write", &shown, error);
-        fs::create_dir_all(&folder).map_err(failed)?;
-        let options = fs::OpenOptions::new().read(true).append(true).create(true).clone();
-        let mut file = options.open(&path).map_err(failed)?;
-        let mut text = String::new();
-        // A line that was cut off, also inside a character, is dropped: its item is asked again.
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed)?;
-        text.push_str(&String::from_utf8_lossy(&bytes));
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        if whole < bytes.len() {
-            file.set_len(whole as u64).map_err(failed)?;
-            file.seek(SeekFrom::End(0)).map_err(failed)?;
-        }
-        let answered: Vec<AnsweredItem> = text
-            .lines()
-            .filter_map(|line| serde_json::from_str::<AnsweredItem>(line).ok())
-            .map(|answered| answered.with_hand_grades(&workload.hand_grades).without_texts())
-            .collect();
+        let mut answered: Vec<AnsweredItem> = Vec::new();
+        let lines = LineFile::open(path, |line: AnsweredItem| {
+            answered.push(line.with_hand_grades(&workload.hand_grades).without_texts());
+        })?;
         let ids = answered.iter().map(|answered| answered.id.clone()).collect();
-        Ok(AnswerFile { path, file, ids, answered })
+        Ok(AnswerFile { lines, ids, answered })
     }
 
     fn failed(&self, what: &'static str, error: std::io::Error) -> RecordError {
-        RecordError::io(what, &self.path.display().to_string(), error)
+        RecordError::io(what, &self.lines.path().display().to_string(), error)
     }
 
     pub(super) fn has(&self, id: &str) -> bool {
@@ -169,11 +153,7 @@ impl AnswerFile {
 
     /// Appends an answer. It is on the disk when this returns.
     pub(super) fn add(&mut self, answered: AnsweredItem) -> Result<(), RecordError> {
-        let line = serde_json::to_string(&answered);
-        let line = line.map_err(|error| self.failed("write", error.into()))?;
-        let written = self.file.write_all(format!("{line}\n").as_bytes());
-        let kept = written.and_then(|()| self.file.sync_data());
-        kept.map_err(|error| self.failed("write", error))?;
+        self.lines.add(&answered)?;
         self.ids.insert(answered.id.clone());
         self.answered.push(answered.without_texts());
         Ok(())
@@ -183,12 +163,12 @@ impl AnswerFile {
     /// once the record is stored.
     pub(super) fn packed(&self, name: &str) -> Result<(Vec<u8>, SampleFile), RecordError> {
         let failed = |error| self.failed("read", error);
-        let text = fs::read(&self.path).map_err(failed)?;
+        let text = fs::read(self.lines.path()).map_err(failed)?;
         pack(name, &text, self.answered.len() as u64).map_err(failed)
     }
 
     pub(super) fn remove(self) -> Result<(), RecordError> {
-        fs::remove_file(&self.path).map_err(|error| self.failed("remove", error))
+        fs::remove_file(self.lines.path()).map_err(|error| self.failed("remove", error))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Asks one item and grades its answer. The clock is that of every other benchmark: the socket's time stamps.
 //! Reading and grading happen after the answer has ended.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -19,7 +20,7 @@ use crate::http_response::HttpResponse;
 use crate::runs::BenchError;
 use crate::target::Target;
 use crate::timeline::{Protocol, RequestFault, figures, timeline};
-use crate::workbench::{Asker, Workbench};
+use crate::workbench::Asker;
 
 const ANSWER_BYTES_PER_TOKEN: usize = 320;
 /// Room for an answer that is allocated before the request; a longer one takes more.
@@ -38,8 +39,12 @@ pub(super) struct Examiner<'w, 'b> {
 }
 
 impl<'w, 'b> Examiner<'w, 'b> {
-    pub(super) fn new(workload: &'w EvalWorkload, bench: &Workbench<'b>) -> Examiner<'w, 'b> {
-        Examiner { asker: bench.asker(), workload, context_tokens: workload.context_tokens() }
+    pub(super) fn new(workload: &'w EvalWorkload, asker: Asker<'b>) -> Examiner<'w, 'b> {
+        Examiner { asker, workload, context_tokens: workload.context_tokens() }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.asker.stop.load(Ordering::Relaxed)
     }
 
     /// # Errors
@@ -78,7 +83,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
         let grade = match &refusal {
             Some(message) => Grade {
                 score: 0.0,
-                verdict: Verdict::NoAnswer,
+                verdict: if item.checker.is_open() { Verdict::Open } else { Verdict::NoAnswer },
                 why: format!("the server refused the request: {message}"),
             },
             None => self.grade(item, &read.answer),

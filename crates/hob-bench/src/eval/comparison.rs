@@ -24,7 +24,12 @@ pub fn comparison(arms: &[(String, &[AnsweredItem])]) -> Vec<String> {
         outcomes: outcomes(answered),
     };
     let all: Vec<ArmOutcomes> = arms.iter().map(arm).collect();
-    let mut sentences: Vec<String> = all.iter().filter_map(|arm| silence(arm, &bounds)).collect();
+    let open = arms.iter().filter_map(|(name, answered)| open_questions(name, answered));
+    let mut sentences: Vec<String> = open.collect();
+    if all.iter().all(|arm| arm.outcomes.is_empty()) {
+        return sentences;
+    }
+    sentences.extend(all.iter().filter_map(|arm| silence(arm, &bounds)));
     sentences.extend(warm);
     if all.len() > 1 {
         sentences.push(best(&all, &bounds));
@@ -34,6 +39,18 @@ pub fn comparison(arms: &[(String, &[AnsweredItem])]) -> Vec<String> {
     sentences.extend(advice.iter().map(|one| format!("{}: {}", one.scenario.name(), one.why)));
     sentences.push(rule(&bounds));
     sentences
+}
+
+/// Open questions are in no score, also those without an answer.
+fn open_questions(name: &str, answered: &[AnsweredItem]) -> Option<String> {
+    let open = answered.iter().filter(|one| one.verdict == Verdict::Open);
+    let silent = open.clone().filter(|one| one.answer.is_empty()).count();
+    let count = open.count();
+    (count > 0).then(|| {
+        format!(
+            "{name}: {count} open questions ({silent} without a visible answer), in no score: compare them with `hob eval judge`."
+        )
+    })
 }
 
 /// Items on which an arm spent its whole budget before any visible text.

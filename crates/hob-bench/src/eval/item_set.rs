@@ -110,6 +110,11 @@ impl ItemSet {
         family.item(self.seed, size, index).expect("a task has a size of its family")
     }
 
+    /// Items that no program grades. Only a user's file has such.
+    pub fn open_questions(&self) -> usize {
+        self.own.iter().filter(|item| item.checker.is_open()).count()
+    }
+
     /// Whether the answer to an item is code that has to be run.
     pub fn runs_code(&self) -> bool {
         (0..self.len()).any(|number| self.item(number).checker.runs_code())

@@ -15,6 +15,14 @@ const MARK_CHARS: usize = 8;
 /// A base model goes on with the next question.
 const COMPLETION_END: &str = "\nQuestion:";
 
+/// A prompt without the mark in front of it, if it has one.
+pub(super) fn without_mark(prompt: &str) -> &str {
+    let is_mark =
+        |mark: &str| mark.len() == MARK_CHARS && mark.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let parts = prompt.strip_prefix('[').and_then(|rest| rest.split_once("] "));
+    parts.filter(|(mark, _)| is_mark(mark)).map_or(prompt, |(_, rest)| rest)
+}
+
 /// The parts that all requests share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ItemRequest<'a> {

@@ -162,7 +162,7 @@ fn reply(answered: &AnsweredItem) -> Reply {
     }
 }
 
-/// Answers as the statistics take them.
+/// Answers as the statistics take them, without those to open questions.
 pub fn outcomes(answered: &[AnsweredItem]) -> Vec<ItemOutcome> {
     let outcome = |answered: &AnsweredItem| {
         let of = |metric| answered.figures.get(&metric).copied();
@@ -181,7 +181,7 @@ pub fn outcomes(answered: &[AnsweredItem]) -> Vec<ItemOutcome> {
             energy_j: None,
         }
     };
-    answered.iter().map(outcome).collect()
+    answered.iter().filter(|answered| answered.verdict != Verdict::Open).map(outcome).collect()
 }
 
 fn figures(answered: &[AnsweredItem], seed: u64) -> EvalFigures {

@@ -18,11 +18,17 @@ pub struct Estimate {
 
 impl Estimate {
     /// Wilson's score interval (1927) of a share. `None` without items.
-    pub(super) fn of_share(hits: usize, items: usize) -> Option<Estimate> {
+    pub(crate) fn of_share(hits: usize, items: usize) -> Option<Estimate> {
+        Estimate::of_points(hits as f64, items)
+    }
+
+    /// The same interval for a sum of points, 0 to 1 for each item. It is wide enough: points between 0 and 1 vary
+    /// less than hits with the same mean.
+    pub(crate) fn of_points(points: f64, items: usize) -> Option<Estimate> {
         if items == 0 {
             return None;
         }
-        let (n, share) = (items as f64, hits as f64 / items as f64);
+        let (n, share) = (items as f64, points / items as f64);
         let scale = 1.0 + Z * Z / n;
         let middle = (share + Z * Z / (2.0 * n)) / scale;
         let half = Z / scale * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();

@@ -101,7 +101,7 @@ impl Paired {
 }
 
 /// Twice the binomial tail of the smaller count at 1/2, at most 1 (McNemar 1947). Summed in logarithms.
-pub(super) fn mcnemar(b: usize, c: usize) -> f64 {
+pub(crate) fn mcnemar(b: usize, c: usize) -> f64 {
     let n = b + c;
     let (mut ways, mut tail) = (0.0, 0.0);
     for i in 0..=b.min(c) {

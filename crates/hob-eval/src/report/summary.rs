@@ -148,6 +148,7 @@ impl VerdictCounts {
                 Verdict::Budget => &mut counts.budget,
                 Verdict::Refused => &mut counts.refused,
                 Verdict::Malformed => &mut counts.malformed,
+                Verdict::Open => continue,
             } += 1;
         }
         counts

@@ -6,6 +6,7 @@ mod compare;
 mod comparison_table;
 mod concurrency;
 mod eval;
+mod eval_judge;
 mod eval_report;
 mod import;
 mod llm;
@@ -29,7 +30,8 @@ use clap::{Args, Parser, Subcommand};
 use hob_bench::plan::PlanKind;
 
 pub(crate) use eval::EvalArgs;
-pub(crate) use eval_report::EvalReport;
+pub(crate) use eval_judge::{JudgeArgs, judge};
+pub(crate) use eval_report::{AnsweredRecord, EvalReport};
 use measuring::MeasuringVerb;
 
 pub(crate) use crate::benchmarks::RECORDS;

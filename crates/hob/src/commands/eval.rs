@@ -4,16 +4,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use hob_bench::eval::{HandGrade, read_answers, regraded};
+use hob_bench::eval::{HandGrade, regraded};
 use hob_bench::record::{Record, RecordKind, RecordStore};
 use hob_eval::{TaskFamily, Verdict, report};
 use serde_json::json;
 
-use super::bench::{self, BenchArgs, EvalArgs, RECORDS};
+use super::bench::{self, AnsweredRecord, BenchArgs, EvalArgs, JudgeArgs, RECORDS};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::judging;
-use crate::printer::{Printer, table};
+use crate::printer::{Printer, count_text, table};
 
 /// How good a model's answers are, and how long they take: tasks that a program checks
 #[derive(Debug, Args)]
@@ -33,6 +33,7 @@ enum EvalVerb {
     Items(Box<EvalArgs>),
     Report(ReportArgs),
     Grade(GradeArgs),
+    Judge(Box<JudgeArgs>),
 }
 
 #[derive(Debug, Args)]
@@ -86,13 +87,23 @@ pub(crate) fn run(args: EvalCommand, globals: &Globals, printer: &Printer) -> Cl
         Some(EvalVerb::Items(args)) => items(&args, printer),
         Some(EvalVerb::Report(args)) => stored_report(&args, printer),
         Some(EvalVerb::Grade(args)) => grade(&args, printer),
+        Some(EvalVerb::Judge(args)) => bench::judge(&args, globals, printer),
     }
 }
 
 /// Says beforehand what so many items can show, and measures.
 fn measure(args: Box<EvalArgs>, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let count = args.item_set()?.len();
-    printer.note(expectation(count));
+    let set = args.item_set()?;
+    let open = set.open_questions();
+    if open > 0 {
+        let questions = count_text(open, "open question");
+        printer.note(format_args!(
+            "{questions}: no program grades them; compare them with `hob eval judge`"
+        ));
+    }
+    if set.len() > open {
+        printer.note(expectation(set.len() - open));
+    }
     bench::run(&BenchArgs::eval(args), globals, printer)
 }
 
@@ -198,12 +209,7 @@ fn newest(store: &RecordStore) -> CliResult<Vec<Record>> {
 
 fn grade(args: &GradeArgs, printer: &Printer) -> CliResult<Exit> {
     let store = RecordStore::new(&args.records);
-    let (path, record) = store.pick(&args.which).map_err(Failure::usage)?;
-    let failed = |error| Failure::new(Exit::Internal, error);
-    let file = record.eval.as_ref().and_then(|eval| eval.answers.as_ref());
-    let file = file.ok_or_else(|| Failure::usage("this record has no answers to grade"))?;
-    let folder = path.parent().unwrap_or(&args.records);
-    let mut answered = read_answers(folder, file).map_err(failed)?;
+    let AnsweredRecord { record, mut answered, .. } = AnsweredRecord::pick(&store, &args.which)?;
     let found = answered.iter_mut().find(|answered| answered.id == args.item);
     let found = found.ok_or_else(|| {
         Failure::usage(format!("the record has no item '{}'", args.item))
@@ -220,7 +226,8 @@ fn grade(args: &GradeArgs, printer: &Printer) -> CliResult<Exit> {
     judging::keep_hand_grade(&args.records, &grade)?;
     let before = found.verdict;
     *found = found.clone().with_hand_grades(&[grade]);
-    let record = regraded(&store, &record, &answered).map_err(failed)?;
+    let record = regraded(&store, &record, &answered);
+    let record = record.map_err(|error| Failure::new(Exit::Internal, error))?;
     printer.data(format_args!(
         "{}: {before} is now {}; {} replaces the record",
         args.item,

@@ -77,6 +77,8 @@ fn items_are_printed_without_a_server_and_mistakes_are_named() {
         ),
         (&["eval", "--items", "0"], "0 items (expected 1 to 100000)"),
         (&["eval", "report"], "has no evaluation"),
+        (&["eval", "judge", "aa", "bb", "--judge", "m"], "no run in bench/records ends in 'aa'"),
+        (&["eval", "judge", "aa", "bb"], "--judge <NAME>"),
     ];
     for (words, expected) in rows {
         let said = stderr(&user.hob(words).assert().code(2));

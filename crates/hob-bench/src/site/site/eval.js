@@ -44,7 +44,7 @@ function frontierChart(runs) {
     h("ul.legend", points.map((run, index) => h(`li.s${index % SERIES_MAX}`, armOf(run)))));
 }
 
-const withoutAnswer = ({ verdicts, n }) => ((verdicts.budget ?? 0) + (verdicts.no_answer ?? 0)) / n;
+const withoutAnswer = ({ verdicts, n }) => (n > 0 ? ((verdicts.budget ?? 0) + (verdicts.no_answer ?? 0)) / n : undefined);
 
 function scoreTable(runs) {
   const best = frontierOf(runs.filter((run) => overallOf(run).score !== undefined));
@@ -99,7 +99,7 @@ function evalPage() {
 }
 
 const VERDICT_WORDS = {
-  correct: "correct", wrong: "wrong", no_answer: "no answer", budget: "no visible answer: the budget was spent", refused: "refused", malformed: "not readable",
+  correct: "correct", wrong: "wrong", no_answer: "no answer", budget: "no visible answer: the budget was spent", refused: "refused", malformed: "not readable", open: "open question, in no score",
 };
 
 /** Each item with its prompt, answer, verdict and time. */

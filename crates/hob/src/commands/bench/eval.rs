@@ -30,7 +30,7 @@ pub(crate) struct EvalArgs {
     /// Items of each task
     #[arg(long, value_name = "N", default_value_t = EVAL_ITEMS)]
     items: usize,
-    /// Your own items: a JSONL file with prompts and references or checkers
+    /// Your own items: a JSONL file with prompts, and references or checkers if there are any
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     file: Vec<PathBuf>,
     /// With thinking, without, or both where the model thinks
@@ -62,11 +62,12 @@ Examples:
   hob eval                             the model that hob serve would load, on eight tasks
   hob eval --tasks logic-grid:3x3,arithmetic:4x2 --items 50
   hob eval --target http://127.0.0.1:11434 --model qwen3:8b --budget-tokens 1000,2000
-  hob eval --file questions.jsonl      your own questions, each with a reference or a checker
+  hob eval --file questions.jsonl      your own questions, with references, checkers or neither
   hob eval tasks                       all tasks with their sizes
   hob eval items --tasks code          what would be asked, as JSON; no server is asked
   hob eval report                      quality against time of all stored evaluations
-  hob eval grade 6b2d8c11 logic-grid/3x3/7 correct   correct a grade by hand";
+  hob eval grade 6b2d8c11 logic-grid/3x3/7 correct   correct a grade by hand
+  hob eval judge 6b2d8c11 0a91f3e7 --judge qwen3:32b   compare open answers by a judge model";
 
 impl MeasuringVerb for EvalArgs {
     fn measuring(&mut self) -> &mut MeasuringArgs {

@@ -1,7 +1,7 @@
 //! What evaluations of the same items say together: the frontier, the differences between arms, and an arm for each use.
 //! The page shows the same sentences.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hob_bench::eval::{AnsweredItem, comparison, read_answers};
 use hob_bench::record::{Record, RecordKind, RecordStore};
@@ -9,6 +9,31 @@ use serde_json::json;
 
 use super::tables;
 use crate::failure::{CliResult, Exit, Failure};
+
+/// One record with its answers.
+#[derive(Debug)]
+pub(crate) struct AnsweredRecord {
+    pub(crate) path: PathBuf,
+    pub(crate) record: Record,
+    pub(crate) answered: Vec<AnsweredItem>,
+}
+
+impl AnsweredRecord {
+    /// Finds a record by its file, its id, or the end of its id.
+    ///
+    /// # Errors
+    /// There is no such record, it is not of an evaluation, or its answers cannot be read.
+    pub(crate) fn pick(store: &RecordStore, which: &str) -> CliResult<AnsweredRecord> {
+        let (path, record) = store.pick(which).map_err(Failure::usage)?;
+        let file = record.eval.as_ref().and_then(|eval| eval.answers.as_ref());
+        let file = file.ok_or_else(|| {
+            Failure::usage(format!("{} is not the record of an evaluation", record.short_id()))
+        })?;
+        let read = read_answers(path.parent().unwrap_or(Path::new("")), file);
+        let answered = read.map_err(|error| Failure::new(Exit::Internal, error))?;
+        Ok(AnsweredRecord { path, record, answered })
+    }
+}
 
 /// Records of evaluations with their answers.
 #[derive(Debug)]
@@ -23,13 +48,7 @@ impl EvalReport {
     pub(crate) fn of(store: &RecordStore, records: &[Record]) -> CliResult<EvalReport> {
         let mut answers = Vec::new();
         for record in records {
-            let (path, stored) = store.pick(&record.id.to_string()).map_err(Failure::usage)?;
-            let file = stored.eval.and_then(|eval| eval.answers).ok_or_else(|| {
-                Failure::usage(format!("{} is not the record of an evaluation", record.short_id()))
-            })?;
-            let folder = path.parent().unwrap_or(Path::new(""));
-            let read = read_answers(folder, &file);
-            answers.push(read.map_err(|error| Failure::new(Exit::Internal, error))?);
+            answers.push(AnsweredRecord::pick(store, &record.id.to_string())?.answered);
         }
         Ok(EvalReport { records: records.to_vec(), answers })
     }
