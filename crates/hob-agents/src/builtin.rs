@@ -11,6 +11,8 @@ mod restrict;
 mod sandbox;
 mod services;
 mod shell;
+#[cfg(target_os = "linux")]
+mod supervise;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -24,6 +26,8 @@ pub use restrict::restrict_and_run;
 pub use sandbox::SandboxPrograms;
 pub use services::SystemctlStatus;
 pub use shell::Shell;
+#[cfg(target_os = "linux")]
+pub use supervise::supervise;
 
 /// A tool's description, with the schema of its arguments.
 pub fn spec_of<Arguments: JsonSchema>(name: &str, description: &str, class: ToolClass) -> ToolSpec {

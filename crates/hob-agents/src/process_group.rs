@@ -1,7 +1,11 @@
 //! A process with everything that it starts, as a process group of its own.
 //! Dropping it ends the whole group, so that no child of a tool outlives its call or its run.
 
-use std::io;
+use std::io::{self, Read as _};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -10,12 +14,16 @@ use tokio::time::timeout;
 
 /// How long [`ProcessGroup::end`] waits.
 const END_LIMIT: Duration = Duration::from_secs(5);
+/// How long a supervisor may take to end its processes.
+const SUPERVISOR_LIMIT: Duration = Duration::from_secs(2);
 
 /// A running process and its group.
 #[derive(Debug)]
 pub struct ProcessGroup {
     child: Child,
     id: Option<Pid>,
+    /// The socket on a supervisor's standard input.
+    line: Option<UnixStream>,
 }
 
 impl ProcessGroup {
@@ -24,7 +32,22 @@ impl ProcessGroup {
     pub fn spawn(command: &mut Command) -> io::Result<ProcessGroup> {
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Ok(ProcessGroup { child, id })
+        Ok(ProcessGroup { child, id, line: None })
+    }
+
+    /// Starts a supervisor: it ends also processes that have left its group, when its standard input ends.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn spawn_supervised(command: &mut Command) -> io::Result<ProcessGroup> {
+        let (line, inner) = UnixStream::pair()?;
+        command.stdin(OwnedFd::from(inner));
+        let spawned = ProcessGroup::spawn(command);
+        // Else the command would hold the supervisor's end, and its closing would not be seen.
+        command.stdin(Stdio::null());
+        let mut group = spawned?;
+        group.line = Some(line);
+        Ok(group)
     }
 
     /// The process itself.
@@ -39,7 +62,13 @@ impl ProcessGroup {
         let _ended = timeout(END_LIMIT, self.child.wait()).await;
     }
 
-    fn kill(&self) {
+    fn kill(&mut self) {
+        if let Some(mut line) = self.line.take() {
+            // An error means that the supervisor has ended.
+            let _closed = line.shutdown(Shutdown::Write);
+            let _limited = line.set_read_timeout(Some(SUPERVISOR_LIMIT));
+            let _ended = line.read(&mut [0]);
+        }
         if let Some(id) = self.id {
             // An error means that the group has ended.
             let _gone = kill_process_group(id, Signal::KILL);

@@ -28,6 +28,8 @@ pub(crate) enum Exit {
     Regressed,
     Incomparable,
     Interrupted,
+    /// The code of a command that `hob worker supervise` ran. Not in [`Exit::ALL`]: users do not see it.
+    Command(u8),
 }
 
 impl Exit {
@@ -57,6 +59,7 @@ impl Exit {
             Exit::Unhealthy => 7,
             Exit::Incomparable => 8,
             Exit::Interrupted => 130,
+            Exit::Command(code) => code,
         }
     }
 
@@ -73,6 +76,7 @@ impl Exit {
             Exit::Regressed => "hob bench compare --fail-on-regression: a figure became worse",
             Exit::Incomparable => "no measurements could be compared",
             Exit::Interrupted => "interrupted (Ctrl-C)",
+            Exit::Command(_) => "the exit code of a command",
         }
     }
 }

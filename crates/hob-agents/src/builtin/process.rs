@@ -1,6 +1,7 @@
 //! Runs the command of a tool, bounded in time and output.
 //! Whenever the future ends or is dropped, the command's process group dies.
 
+use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -22,9 +23,28 @@ const PRINTED_BYTES_MAX: u64 = 64 << 20;
 /// # Errors
 /// It cannot be started, prints too much, or takes longer than `limit`.
 pub(super) async fn run(command: &mut Command, limit: Duration) -> Result<ToolOutput, String> {
+    run_by(ProcessGroup::spawn, command, limit).await
+}
+
+/// Like [`run`], where the command is a supervisor.
+///
+/// # Errors
+/// Like [`run`].
+pub(super) async fn run_supervised(
+    command: &mut Command,
+    limit: Duration,
+) -> Result<ToolOutput, String> {
+    run_by(ProcessGroup::spawn_supervised, command, limit).await
+}
+
+async fn run_by(
+    spawn: fn(&mut Command) -> io::Result<ProcessGroup>,
+    command: &mut Command,
+    limit: Duration,
+) -> Result<ToolOutput, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut group = ProcessGroup::spawn(command)
-        .map_err(|error| format!("the command cannot be started: {error}"))?;
+    let mut group =
+        spawn(command).map_err(|error| format!("the command cannot be started: {error}"))?;
     let (stdout, stderr) = (group.leader().stdout.take(), group.leader().stderr.take());
     let reading = async { futures::join!(kept(stdout), kept(stderr)) };
     let Ok((out, err)) = timeout(limit, reading).await else {

@@ -52,8 +52,8 @@ const LANG: &str = "C.UTF-8";
 pub struct SandboxPrograms {
     /// bubblewrap.
     pub bwrap: Option<PathBuf>,
-    /// This program and its arguments, which are followed by `--workspace FOLDER --temporary FOLDER -- COMMAND` and lead
-    /// to [`crate::builtin::restrict_and_run`].
+    /// A supervisor of this program with its arguments, which are followed by `--workspace FOLDER --temporary FOLDER --
+    /// COMMAND` and lead to [`crate::builtin::restrict_and_run`].
     pub restrict: Vec<OsString>,
     /// podman or docker, for teams that name an image.
     pub containers: Option<PathBuf>,
@@ -112,6 +112,8 @@ pub(super) struct SandboxError(Vec<String>);
 #[derive(Debug)]
 pub(super) struct SandboxedCommand {
     pub(super) command: Command,
+    /// It ends all processes of the command when its standard input ends.
+    pub(super) is_supervised: bool,
     /// Keeps a container no longer than the command.
     pub(super) container: Option<Container>,
 }
@@ -205,7 +207,8 @@ impl Sandbox {
                 (command, None)
             }
         };
-        SandboxedCommand { command, container }
+        let is_supervised = matches!(self.kind, SandboxKind::Landlock(..));
+        SandboxedCommand { command, is_supervised, container }
     }
 
     fn arguments(&self, folder: &Path) -> Vec<OsString> {

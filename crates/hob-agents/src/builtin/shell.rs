@@ -64,10 +64,13 @@ impl Shell {
         }
         let limit = Duration::from_secs(asked.timeout_s.unwrap_or(SECONDS_MAX).min(SECONDS_MAX));
         let watch = Some(ProtectedWatch::begin(&self.workspace));
-        let SandboxedCommand { mut command, container } =
+        let SandboxedCommand { mut command, is_supervised, container } =
             sandbox.command(&asked.command, Path::new(&folder));
         let at_work = AtWork { container, watch };
-        let output = process::run(&mut command, limit).await;
+        let output = match is_supervised {
+            true => process::run_supervised(&mut command, limit).await,
+            false => process::run(&mut command, limit).await,
+        };
         let made = at_work.end().await;
         if made.is_empty() { output } else { Err(made.join("; ")) }
     }

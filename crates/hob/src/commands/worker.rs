@@ -31,6 +31,8 @@ enum Engine {
     Distance(DistanceWorkerArgs),
     #[cfg(target_os = "linux")]
     Restrict(RestrictArgs),
+    #[cfg(target_os = "linux")]
+    Supervise(SuperviseArgs),
 }
 
 /// Give up rights, and become the command of an agent.
@@ -43,6 +45,14 @@ struct RestrictArgs {
     /// Its home and its `/tmp`
     #[arg(long)]
     temporary: PathBuf,
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// Run a command, and end all its processes with it.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+struct SuperviseArgs {
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
@@ -60,6 +70,11 @@ pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
         Engine::Restrict(RestrictArgs { workspace, temporary, command }) => {
             let reason = hob_agents::builtin::restrict_and_run(workspace, temporary, command);
             return Err(Failure::new(Exit::Internal, reason));
+        }
+        #[cfg(target_os = "linux")]
+        Engine::Supervise(SuperviseArgs { command }) => {
+            let code = hob_agents::builtin::supervise(command);
+            return code.map(Exit::Command).map_err(|reason| Failure::new(Exit::Internal, reason));
         }
     }
     Ok(Exit::Done)

@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -126,10 +126,12 @@ pub(crate) fn sandbox_programs(path: &OsStr) -> SandboxPrograms {
     }
 }
 
-/// `hob worker restrict`, by the path of this program.
+/// `hob worker supervise -- hob worker restrict`, by the path of this program.
 fn restrict() -> Vec<OsString> {
-    let program = std::env::current_exe().ok().map(PathBuf::into_os_string);
-    program.map_or_else(Vec::new, |program| vec![program, "worker".into(), "restrict".into()])
+    let Ok(program) = std::env::current_exe() else { return Vec::new() };
+    let worker =
+        |verb: &str| -> [OsString; 3] { [program.clone().into(), "worker".into(), verb.into()] };
+    worker("supervise").into_iter().chain(["--".into()]).chain(worker("restrict")).collect()
 }
 
 /// The keys in the environment: those of upstreams, and all variables with such a name.

@@ -2,6 +2,8 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -17,11 +19,11 @@ turns = 30
 tools = ["shell"]
 "#;
 
-/// The output of each command, of a team that runs them in this folder.
-fn outputs(commands: &[String], workspace: &str) -> Vec<String> {
+/// The output of each command, of a team that runs them in this folder with this limit of time.
+fn outputs(commands: &[String], workspace: &str, timeout_s: u64) -> Vec<String> {
     let call = |command: &String| {
-        let call =
-            json!([{ "name": "shell", "arguments": { "command": command, "timeout_s": 20 } }]);
+        let arguments = json!({ "command": command, "timeout_s": timeout_s });
+        let call = json!([{ "name": "shell", "arguments": arguments }]);
         json!({ "reply": { "tool_calls": call } }).to_string() + "\n"
     };
     let steps: String = commands.iter().map(call).collect();
@@ -33,6 +35,11 @@ fn outputs(commands: &[String], workspace: &str) -> Vec<String> {
     let text =
         |event: &serde_json::Value| Some(event["data"]["output"]["text"].as_str()?.to_owned());
     trace.iter().filter_map(text).collect()
+}
+
+fn is_too_old(outputs: &[String]) -> bool {
+    let reason = outputs.first().filter(|output| output.contains("Linux 6.12 is needed"));
+    reason.inspect(|reason| println!("not tested: {reason}")).is_some()
 }
 
 #[test]
@@ -62,9 +69,8 @@ fn without_bubblewrap_a_command_reaches_its_workspace_alone() {
     let commands = allowed.iter().map(|(command, _)| (*command).to_owned());
     let commands: Vec<String> =
         commands.chain(refused.iter().map(|(command, _)| command.clone())).collect();
-    let outputs = outputs(&commands, "elsewhere");
-    if outputs.first().is_some_and(|output| output.contains("Linux 6.12 is needed")) {
-        println!("not tested: {}", outputs[0]);
+    let outputs = outputs(&commands, "elsewhere", 20);
+    if is_too_old(&outputs) {
         return;
     }
     assert_eq!(outputs.len(), commands.len());
@@ -77,6 +83,35 @@ fn without_bubblewrap_a_command_reaches_its_workspace_alone() {
 
 #[test]
 fn a_workspace_with_a_team_file_needs_bubblewrap() {
-    let outputs = outputs(&["true".to_owned()], "work");
+    let outputs = outputs(&["true".to_owned()], "work", 20);
     assert!(outputs[0].contains("cannot protect 'teams' in the workspace"), "{outputs:?}");
+}
+
+#[test]
+fn a_process_that_leaves_its_group_ends_with_its_command() {
+    let leave = "setsid sleep 1000 < /dev/null > /dev/null 2>&1 &";
+    let commands = [
+        format!("{leave} sleep 0.5; echo $!; exit 3"),
+        format!("{leave} echo $! > pid; sleep 1000"),
+        "cat pid".to_owned(),
+    ];
+    let outputs = outputs(&commands, "elsewhere", 5);
+    if is_too_old(&outputs) {
+        return;
+    }
+    assert!(outputs[0].contains("[exit code 3]"), "{outputs:?}");
+    assert!(outputs[1].contains("was ended after 5 s"), "{outputs:?}");
+    let runs = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        // A process that has ended and that no other one waits for is a zombie.
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    for output in [&outputs[0], &outputs[2]] {
+        let pid: u32 = output.lines().next().expect("a line").parse().expect("a process");
+        let begun = Instant::now();
+        while runs(pid) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{pid} still runs");
+            sleep(Duration::from_millis(20));
+        }
+    }
 }

@@ -1,0 +1,75 @@
+//! Ends all processes of a command where it has no process namespace of its own: a command can leave its process group.
+//! Landlock keeps the supervisor's signals among the processes that it has started, and it then signals all of them.
+
+use std::ffi::OsString;
+use std::io::{Read as _, stdin};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use landlock::{CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, RulesetError, Scope};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, getppid, kill_process_group, test_kill_process};
+
+/// Between two signals, until the supervisor has seen the end of the command itself.
+const SIGNAL_PAUSE: Duration = Duration::from_millis(10);
+/// What shells add to the number of the signal that ended a command.
+const SIGNAL_CODE: i32 = 128;
+
+/// Runs a command, ends the processes that it leaves, and gives its exit code as a shell would. If standard input is a
+/// socket, its end is the end of the command.
+///
+/// # Errors
+/// Landlock cannot keep signals inside, or the command cannot be started.
+pub fn supervise(command: &[OsString]) -> Result<u8, String> {
+    let (program, arguments) = command.split_first().ok_or("there is no command")?;
+    keep_signals_inside()?;
+    let line = stdin().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
+    // The thread has the limits of the one that starts it.
+    thread::spawn(move || end_with(UnixStream::from(line)));
+    let started = Command::new(program).args(arguments).stdin(Stdio::null()).spawn();
+    let ended = started.and_then(|mut child| child.wait());
+    end_all();
+    Ok(code(ended.map_err(|error| format!("the command cannot be started: {error}"))?))
+}
+
+/// The command has other limits inside of these, so it cannot end its supervisor.
+fn keep_signals_inside() -> Result<(), String> {
+    scope_signals().map_err(|error| format!("Landlock of Linux 6.12 is needed: {error}"))?;
+    // `end_all` must never reach the process that has started this one.
+    match getppid().map(test_kill_process) {
+        Some(Err(Errno::PERM)) => Ok(()),
+        _ => Err("Landlock does not keep signals inside".to_owned()),
+    }
+}
+
+fn scope_signals() -> Result<(), RulesetError> {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    ruleset.scope(Scope::Signal)?.create()?.restrict_self()?;
+    Ok(())
+}
+
+fn end_with(mut line: UnixStream) {
+    if line.read(&mut [0]).is_err_and(|error| error.raw_os_error() == Some(libc::ENOTSOCK)) {
+        return;
+    }
+    // The command may not have begun.
+    loop {
+        end_all();
+        thread::sleep(SIGNAL_PAUSE);
+    }
+}
+
+/// Signals every process that this one may signal, at once: a process cannot start another one in between.
+fn end_all() {
+    // An error means that there are no more.
+    let _ended = kill_process_group(Pid::INIT, Signal::KILL);
+}
+
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| Some(SIGNAL_CODE + status.signal()?));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
