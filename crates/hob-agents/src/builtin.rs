@@ -23,7 +23,7 @@ pub use containers::{ContainerEngine, ContainerRun};
 pub use files::{ReadFile, WriteFile};
 #[cfg(target_os = "linux")]
 pub use restrict::restrict_and_run;
-pub use sandbox::SandboxPrograms;
+pub use sandbox::{SandboxAccess, SandboxPrograms};
 pub use services::SystemctlStatus;
 pub use shell::Shell;
 #[cfg(target_os = "linux")]

@@ -52,6 +52,9 @@ pub(crate) fn permission(
         ));
     }
     Permission::Ask(match (tool.command, is_tainted) {
+        (Some(_), _) if tool.class == ToolClass::System => {
+            "the command runs without a sandbox".to_owned()
+        }
         (Some(_), true) => {
             "no rule allows this command, and the agent has read text of others".to_owned()
         }

@@ -79,12 +79,27 @@ impl Default for Budget {
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
     pub approval: Approval,
+    /// What commands of `shell` may change.
+    pub sandbox: SandboxMode,
     /// An image of podman or docker, such as `docker.io/library/debian:bookworm-slim`. Each command of `shell` then runs in a
     /// new container of it. Default: commands run in bubblewrap or Landlock, with the programs of this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// What a run does when the client of its chat leaves.
     pub on_disconnect: OnDisconnect,
+}
+
+/// What commands of `shell` may change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    /// Nothing but a `/tmp` of their own.
+    ReadOnly,
+    /// Also the files of the workspace.
+    #[default]
+    WorkspaceWrite,
+    /// There is no sandbox, so they count as tools that act outside the workspace. hob needs `--allow-danger`.
+    DangerFullAccess,
 }
 
 /// What a run does when the client of its chat leaves. A button to stop looks the same as a lost connection.

@@ -62,6 +62,7 @@ pub(crate) struct Overrides {
     pub(crate) wyoming: bool,
     pub(crate) context_tokens: Option<NonZeroU32>,
     pub(crate) records: Option<PathBuf>,
+    pub(crate) allow_danger: bool,
 }
 
 /// The resolved settings.
@@ -79,6 +80,8 @@ pub(crate) struct Settings {
     pub(crate) models: BTreeMap<String, ChatSettings>,
     pub(crate) ledger: LedgerSettings,
     pub(crate) dev: DevSettings,
+    /// Commands of teams may run without a sandbox. A flag only: a file could be forgotten.
+    pub(crate) allow_danger: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -228,6 +231,7 @@ impl Settings {
             chat,
             ledger: ledger(written),
             dev: DevSettings::resolve(written, &environment.folders),
+            allow_danger: flags.allow_danger,
         })
     }
 

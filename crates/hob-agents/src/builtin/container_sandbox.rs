@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use tokio::process::Command;
 
 use super::protected::guarded;
+use super::sandbox::SandboxAccess;
+use crate::team::SandboxMode;
 
 /// Processes of one container, so that a command cannot fill the machine with them.
 const PROCESSES_MAX: &str = "--pids-limit=512";
@@ -45,7 +47,13 @@ impl Container {
     }
 
     /// Starts the container; the command follows. The image is not fetched: a download is not what a model asks for.
-    pub(super) fn run(&self, image: &str, workspace: &Path, folder: &Path) -> Command {
+    pub(super) fn run(
+        &self,
+        image: &str,
+        workspace: &Path,
+        folder: &Path,
+        access: SandboxAccess,
+    ) -> Command {
         let mut command = Command::new(&self.engine);
         command.args(["run", "--rm", "--pull=never", "--network=none", "--read-only"]);
         command.args(["--cap-drop=all", "--security-opt=no-new-privileges", PROCESSES_MAX]);
@@ -57,7 +65,11 @@ impl Container {
             command.arg(format!("--user={}:{}", user.as_raw(), group.as_raw()));
         }
         command.args(["--tmpfs", "/tmp", "--env", "HOME=/tmp", "--name", &self.name]);
-        command.arg("--volume").arg(volume(workspace, "rw"));
+        let rights = match access.mode {
+            SandboxMode::ReadOnly => "ro",
+            SandboxMode::WorkspaceWrite | SandboxMode::DangerFullAccess => "rw",
+        };
+        command.arg("--volume").arg(volume(workspace, rights));
         for path in guarded(workspace) {
             command.arg("--volume").arg(volume(&path, "ro"));
         }

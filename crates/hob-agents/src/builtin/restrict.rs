@@ -17,7 +17,8 @@ use seccompiler::{
     SeccompRule,
 };
 
-use super::sandbox::READABLE;
+use super::sandbox::{READABLE, SandboxAccess};
+use crate::team::SandboxMode;
 
 /// The first version of Landlock that keeps a command from sending signals to other processes (Linux 6.12).
 const LANDLOCK: ABI = ABI::V6;
@@ -25,8 +26,13 @@ const LANDLOCK: ABI = ABI::V6;
 const ALSO_READABLE: [&str; 4] = ["/dev/random", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo"];
 const ALSO_WRITABLE: [&str; 2] = ["/dev/null", "/dev/zero"];
 
-/// Becomes this command, which can change these two folders only. It returns only if that fails, with the reason.
-pub fn restrict_and_run(workspace: &Path, temporary: &Path, command: &[OsString]) -> String {
+/// Becomes this command, which can change these two folders at most. It returns only if that fails, with the reason.
+pub fn restrict_and_run(
+    workspace: &Path,
+    temporary: &Path,
+    access: SandboxAccess,
+    command: &[OsString],
+) -> String {
     let Some((program, arguments)) = command.split_first() else {
         return "there is no command".to_owned();
     };
@@ -34,7 +40,7 @@ pub fn restrict_and_run(workspace: &Path, temporary: &Path, command: &[OsString]
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return error.to_string();
     }
-    if let Err(error) = limit_files(workspace, temporary) {
+    if let Err(error) = limit_files(workspace, temporary, access) {
         return format!("Landlock of Linux 6.12 is needed: {error}");
     }
     if let Err(error) = limit_calls() {
@@ -43,8 +49,16 @@ pub fn restrict_and_run(workspace: &Path, temporary: &Path, command: &[OsString]
     format!("the command cannot be started: {}", Command::new(program).args(arguments).exec())
 }
 
-fn limit_files(workspace: &Path, temporary: &Path) -> Result<(), RulesetError> {
-    let writable = [workspace, temporary].into_iter().chain(ALSO_WRITABLE.map(Path::new));
+fn limit_files(
+    workspace: &Path,
+    temporary: &Path,
+    access: SandboxAccess,
+) -> Result<(), RulesetError> {
+    let rights = match access.mode {
+        SandboxMode::ReadOnly => AccessFs::from_read(LANDLOCK),
+        SandboxMode::WorkspaceWrite | SandboxMode::DangerFullAccess => AccessFs::from_all(LANDLOCK),
+    };
+    let writable = [temporary].into_iter().chain(ALSO_WRITABLE.map(Path::new));
     let readable = READABLE.iter().chain(&ALSO_READABLE);
     Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -55,6 +69,7 @@ fn limit_files(workspace: &Path, temporary: &Path) -> Result<(), RulesetError> {
         // A file has fewer rights than a folder, and a rule for both would be refused.
         .set_compatibility(CompatLevel::BestEffort)
         .add_rules(path_beneath_rules(readable, AccessFs::from_read(LANDLOCK)))?
+        .add_rules(path_beneath_rules([workspace], rights))?
         .add_rules(path_beneath_rules(writable, AccessFs::from_all(LANDLOCK)))?
         .restrict_self()?;
     Ok(())

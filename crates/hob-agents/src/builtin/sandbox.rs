@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::container_sandbox::Container;
 use super::files::PROTECTED;
 use super::protected::guarded;
+use crate::team::SandboxMode;
 
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 /// What commands may read. Home folders, sockets and the rest of `/etc`, where keys and passwords are, are not there.
@@ -46,6 +47,14 @@ const FILTER_FD: &str = "9";
 const OPEN_FILTER: &str = r#"exec 9<"$1" && shift && exec "$@""#;
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 const LANG: &str = "C.UTF-8";
+const NO_DANGER: &str =
+    "the team wants none, which needs `--allow-danger` of `hob serve` or `hob team`";
+
+/// What a sandbox allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SandboxAccess {
+    pub mode: SandboxMode,
+}
 
 /// The programs that can make a sandbox.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +67,10 @@ pub struct SandboxPrograms {
     /// podman or docker, for teams that name an image.
     pub containers: Option<PathBuf>,
     pub image: Option<String>,
+    /// What the team file wants.
+    pub access: SandboxAccess,
+    /// The environment of commands that the team wants without a sandbox. `None`: they are refused.
+    pub outside: Option<Vec<(&'static str, OsString)>>,
 }
 
 impl SandboxPrograms {
@@ -75,6 +88,7 @@ impl SandboxPrograms {
 #[derive(Debug)]
 pub(super) struct Sandbox {
     kind: SandboxKind,
+    access: SandboxAccess,
     workspace: PathBuf,
 }
 
@@ -91,6 +105,8 @@ enum SandboxKind {
         engine: PathBuf,
         image: String,
     },
+    /// There is no sandbox. Commands have this environment.
+    Outside(Vec<(&'static str, OsString)>),
 }
 
 impl SandboxKind {
@@ -99,6 +115,7 @@ impl SandboxKind {
             SandboxKind::Bubblewrap { .. } => "bubblewrap",
             SandboxKind::Landlock(..) => "Landlock with seccomp",
             SandboxKind::Container { .. } => "the container",
+            SandboxKind::Outside(_) => "a shell without a sandbox",
         }
     }
 }
@@ -127,11 +144,21 @@ impl Sandbox {
         programs: &SandboxPrograms,
         workspace: &Path,
     ) -> Result<Sandbox, SandboxError> {
+        let access = programs.access;
+        if access.mode == SandboxMode::DangerFullAccess {
+            let outside = match programs.outside.clone() {
+                Some(outside) => {
+                    Sandbox::tried(SandboxKind::Outside(outside), access, workspace).await
+                }
+                None => Err(NO_DANGER.to_owned()),
+            };
+            return outside.map_err(|reason| SandboxError(vec![reason]));
+        }
         if let Some(image) = &programs.image {
             let container = match programs.containers.clone() {
                 Some(engine) => {
                     let kind = SandboxKind::Container { engine, image: image.clone() };
-                    Sandbox::tried(kind, workspace).await
+                    Sandbox::tried(kind, access, workspace).await
                 }
                 None => Err(format!("the image '{image}' needs podman or docker")),
             };
@@ -139,7 +166,7 @@ impl Sandbox {
         }
         let bubblewrap = match &programs.bwrap {
             Some(bwrap) => match bubblewrap(bwrap) {
-                Ok(kind) => Sandbox::tried(kind, workspace).await,
+                Ok(kind) => Sandbox::tried(kind, access, workspace).await,
                 Err(reason) => Err(format!("bubblewrap does not work: {reason}")),
             },
             None => Err("bubblewrap (`bwrap`) is not installed".to_owned()),
@@ -149,17 +176,21 @@ impl Sandbox {
             Err(reason) => reason,
         };
         let landlock = match landlock(programs, workspace) {
-            Ok(kind) => Sandbox::tried(kind, workspace).await,
+            Ok(kind) => Sandbox::tried(kind, access, workspace).await,
             Err(reason) => Err(reason),
         };
         landlock.map_err(|landlock| SandboxError(vec![bubblewrap, landlock]))
     }
 
-    async fn tried(kind: SandboxKind, workspace: &Path) -> Result<Sandbox, String> {
+    async fn tried(
+        kind: SandboxKind,
+        access: SandboxAccess,
+        workspace: &Path,
+    ) -> Result<Sandbox, String> {
         let name = kind.name();
         let broken = |reason: &dyn std::fmt::Display| format!("{name} does not work: {reason}");
         let workspace = workspace.canonicalize().map_err(|error| broken(&error))?;
-        let sandbox = Sandbox { kind, workspace };
+        let sandbox = Sandbox { kind, access, workspace };
         let mut probe = sandbox.command("true", Path::new(""));
         probe.command.stdin(Stdio::null()).kill_on_drop(true);
         match timeout(PROBE_LIMIT, probe.command.output()).await {
@@ -173,12 +204,14 @@ impl Sandbox {
     /// Why no command can run now. The user may have added files since the last one.
     pub(super) fn refusal(&self) -> Option<String> {
         match self.kind {
-            SandboxKind::Landlock(..) => unprotected(&self.workspace),
-            SandboxKind::Bubblewrap { .. } | SandboxKind::Container { .. } => None,
+            SandboxKind::Landlock(..) => unprotected(&self.workspace, self.access),
+            SandboxKind::Bubblewrap { .. }
+            | SandboxKind::Container { .. }
+            | SandboxKind::Outside(_) => None,
         }
     }
 
-    /// The command in a shell, in a folder of the workspace, without network, keys and other processes.
+    /// The command in a shell, in a folder of the workspace.
     pub(super) fn command(&self, text: &str, folder: &Path) -> SandboxedCommand {
         let shell = ["/bin/sh", "-c", text];
         let (command, container) = match &self.kind {
@@ -192,18 +225,28 @@ impl Sandbox {
             }
             SandboxKind::Container { engine, image } => {
                 let container = Container::new(engine);
-                let mut command = container.run(image, &self.workspace, folder);
+                let mut command = container.run(image, &self.workspace, folder, self.access);
                 command.args(shell);
                 (command, Some(container))
             }
             SandboxKind::Landlock(restrict, temporary) => {
                 let temporary = temporary.path();
                 let mut command = Command::new(&restrict[0]);
-                command.args(&restrict[1..]).arg("--workspace").arg(&self.workspace);
+                command.args(&restrict[1..]);
+                if self.access.mode == SandboxMode::ReadOnly {
+                    command.arg("--read-only");
+                }
+                command.arg("--workspace").arg(&self.workspace);
                 command.arg("--temporary").arg(temporary).arg("--").args(shell);
                 command.current_dir(self.workspace.join(folder)).env_clear();
                 command.env("PATH", PATH).env("LANG", LANG);
                 command.env("HOME", temporary).env("TMPDIR", temporary);
+                (command, None)
+            }
+            SandboxKind::Outside(environment) => {
+                let mut command = Command::new(shell[0]);
+                command.args(&shell[1..]).current_dir(self.workspace.join(folder));
+                command.env_clear().env("LANG", LANG).envs(environment.iter().cloned());
                 (command, None)
             }
         };
@@ -224,7 +267,11 @@ impl Sandbox {
         }
         add(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"].map(os));
         let place = self.workspace.as_os_str();
-        add(&[os("--bind"), place, place]);
+        let bind = match self.access.mode {
+            SandboxMode::ReadOnly => "--ro-bind",
+            SandboxMode::WorkspaceWrite | SandboxMode::DangerFullAccess => "--bind",
+        };
+        add(&[os(bind), place, place]);
         for path in guarded(&self.workspace) {
             add(&[os("--ro-bind-try"), path.as_os_str(), path.as_os_str()]);
         }
@@ -256,7 +303,7 @@ fn landlock(programs: &SandboxPrograms, workspace: &Path) -> Result<SandboxKind,
     if !cfg!(target_os = "linux") || programs.restrict.is_empty() {
         return Err("Landlock is part of Linux".to_owned());
     }
-    if let Some(reason) = unprotected(workspace) {
+    if let Some(reason) = unprotected(workspace, programs.access) {
         return Err(reason);
     }
     let temporary = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -264,7 +311,8 @@ fn landlock(programs: &SandboxPrograms, workspace: &Path) -> Result<SandboxKind,
 }
 
 /// Landlock gives rights to whole folders, so a file in the workspace cannot be kept from changes.
-fn unprotected(workspace: &Path) -> Option<String> {
-    let kept = PROTECTED.iter().find(|name| workspace.join(name).exists())?;
+fn unprotected(workspace: &Path, access: SandboxAccess) -> Option<String> {
+    let mut kept = PROTECTED.iter().filter(|_| access.mode != SandboxMode::ReadOnly);
+    let kept = kept.find(|name| workspace.join(name).exists())?;
     Some(format!("Landlock cannot protect '{kept}' in the workspace; choose another one"))
 }

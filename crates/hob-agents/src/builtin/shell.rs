@@ -15,6 +15,7 @@ use super::container_sandbox::Container;
 use super::protected::ProtectedWatch;
 use super::sandbox::{Sandbox, SandboxError, SandboxPrograms, SandboxedCommand};
 use super::{called, process, spec_of};
+use crate::team::SandboxMode;
 use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 
 const SECONDS_MAX: u64 = 120;
@@ -44,8 +45,20 @@ struct ShellArguments {
 impl Shell {
     /// Where no sandbox works, each call is refused with the reason.
     pub fn new(programs: SandboxPrograms, workspace: &Path) -> Shell {
-        let description = "Run a command in a sandbox: it can change files of the workspace only, and has no network.";
-        let spec = spec_of::<ShellArguments>("shell", description, ToolClass::Execute);
+        let (class, description) = match programs.access.mode {
+            SandboxMode::ReadOnly => (
+                ToolClass::Execute,
+                "Run a command in a sandbox: it can read files of the workspace, and has no network.",
+            ),
+            SandboxMode::WorkspaceWrite => (
+                ToolClass::Execute,
+                "Run a command in a sandbox: it can change files of the workspace only, and has no network.",
+            ),
+            SandboxMode::DangerFullAccess => {
+                (ToolClass::System, "Run a command on this machine, without a sandbox.")
+            }
+        };
+        let spec = spec_of::<ShellArguments>("shell", description, class);
         let spec = ToolSpec { command: Some(CommandArgument::Shell("command")), ..spec };
         Shell { spec, programs, workspace: workspace.to_owned(), sandbox: OnceCell::new() }
     }
@@ -126,12 +139,19 @@ mod tests {
     use tokio::process::Command;
 
     use super::*;
+    use crate::builtin::SandboxAccess;
 
     #[tokio::test]
     async fn without_a_sandbox_commands_are_refused_with_the_reason() {
         let shell = Shell::new(SandboxPrograms::default(), Path::new("."));
         let output = shell.call(json!({ "command": "true" })).await;
         assert!(output.is_error && output.text.contains("bubblewrap"), "{}", output.text);
+        let access = SandboxAccess { mode: SandboxMode::DangerFullAccess };
+        let programs = SandboxPrograms { access, ..SandboxPrograms::default() };
+        let shell = Shell::new(programs, Path::new("."));
+        let output = shell.call(json!({ "command": "true" })).await;
+        assert!(output.is_error && output.text.contains("--allow-danger"), "{}", output.text);
+        assert_eq!(shell.spec().class, ToolClass::System);
     }
 
     /// Files that Landlock cannot protect may come after the first command.
@@ -167,6 +187,20 @@ mod tests {
             return None;
         }
         Some(SandboxPrograms { bwrap: Some(bwrap), ..SandboxPrograms::default() })
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_command_reads_a_workspace_that_it_may_not_change() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("a.txt"), "mine").expect("a file");
+        let Some(programs) = bubblewrap().await else { return };
+        let access = SandboxAccess { mode: SandboxMode::ReadOnly };
+        let shell = Shell::new(SandboxPrograms { access, ..programs }, folder.path());
+        let read = shell.call(json!({ "command": "cat a.txt && touch /tmp/b" })).await;
+        assert_eq!(read, ToolOutput::ok("mine"));
+        let written = shell.call(json!({ "command": "echo x > a.txt" })).await;
+        assert!(written.is_error && written.text.contains("Read-only"), "{}", written.text);
     }
 
     #[cfg(target_os = "linux")]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Team, TeamError, mcp};
+use super::{SandboxMode, Team, TeamError, mcp};
 use crate::call_name::handoff_name;
 
 const NAME_MAX: usize = 63;
@@ -62,7 +62,7 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
             return wrong(&agent.name, format!("'{}' needs at least one turn", agent.name));
         }
     }
-    if let Some((word, reason)) = servers_and_containers(team) {
+    if let Some((word, reason)) = servers_and_containers(team).or_else(|| policy(team)) {
         return wrong(word, reason);
     }
     let budget = &team.budget;
@@ -98,6 +98,21 @@ fn servers_and_containers(team: &Team) -> Option<(&str, String)> {
     }
     let container = team.containers.iter().find(|name| !is_container(name))?;
     Some((container, format!("'{container}' is no name of a container")))
+}
+
+/// What the team's policy contradicts.
+fn policy(team: &Team) -> Option<(&'static str, String)> {
+    let writes = || team.agents.iter().any(|agent| agent.has_tool("write_file"));
+    let reason = match team.policy.sandbox {
+        SandboxMode::ReadOnly if writes() => {
+            "`sandbox = \"read-only\"` allows no 'write_file'; remove the tool, or the setting"
+        }
+        SandboxMode::DangerFullAccess if team.policy.image.is_some() => {
+            "`sandbox = \"danger-full-access\"` has no use for `image`; remove one of them"
+        }
+        _ => return None,
+    };
+    Some(("sandbox", reason.to_owned()))
 }
 
 /// No option of an engine, and no other server's container.

@@ -54,6 +54,12 @@ fn each_mistake_is_named_with_its_place() {
         ("turns = 12", "turn = 12", 4, "unknown field `turn`"),
         ("turns = 12", "turns = 0", 3, "above 0"),
         ("\"untrusted\"", "\"sometimes\"", 7, "unknown variant"),
+        (
+            "approval = \"untrusted\"",
+            "sandbox = \"none\"",
+            7,
+            "`read-only`, `workspace-write`, `danger-full-access`",
+        ),
         ("handoffs = [\"web-coder\"]", "handoffs = [\"webcoder\"]", 11, "web-coder"),
         ("delegates = [\"tester\"]", "delegates = [\"lead\"]", 2, "to itself"),
         ("name = \"tester\"", "name = \"web_coder\"", 19, "two agents"),
@@ -70,6 +76,19 @@ fn each_mistake_is_named_with_its_place() {
         let error = Team::parse(&TEAM.replace(from, to), "t").expect_err(to);
         assert!(error.reason.contains(part), "{to}: {error}");
         assert_eq!(error.line, line, "{to}: {error}");
+    }
+}
+
+#[test]
+fn a_policy_that_contradicts_the_file_is_a_mistake() {
+    for (policy, part) in [
+        ("sandbox = \"read-only\"", "allows no 'write_file'"),
+        ("image = \"debian\"\nsandbox = \"danger-full-access\"", "no use for `image`"),
+    ] {
+        let text = TEAM.replace("approval = \"untrusted\"", policy);
+        let text = text.replace("read_file", "write_file");
+        let error = Team::parse(&text, "t").expect_err(policy);
+        assert!(error.reason.contains(part), "{error}");
     }
 }
 

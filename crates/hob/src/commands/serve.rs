@@ -77,6 +77,9 @@ pub(crate) struct ServeArgs {
     /// Folder of records for /benchmarks [default: bench/records, here or with the models]
     #[arg(long, value_name = "FOLDER")]
     records: Option<PathBuf>,
+    /// Let commands of teams run without a sandbox where the team file wants that
+    #[arg(long)]
+    allow_danger: bool,
 }
 
 const AFTER_HELP: &str = "\
@@ -107,6 +110,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Cli
         wyoming: args.wyoming,
         context_tokens: args.context,
         records: args.records.clone(),
+        allow_danger: args.allow_danger,
         home: None,
     };
     let app = App::open(globals, flags, printer)?;

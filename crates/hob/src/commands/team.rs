@@ -115,6 +115,9 @@ struct OutputArgs {
     /// Print each event as a line of JSON instead of the answer
     #[arg(long)]
     json: bool,
+    /// Let commands run without a sandbox where the team file wants that
+    #[arg(long)]
+    allow_danger: bool,
     #[command(flatten)]
     server: ServerOption,
 }
@@ -150,7 +153,14 @@ struct ContinueArgs {
 }
 
 pub(crate) fn run(args: &TeamArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let app = App::open(globals, Overrides::default(), printer)?;
+    let allow_danger = match &args.verb {
+        TeamVerb::Run(RunArgs { output, .. })
+        | TeamVerb::Resume(ContinueArgs { output, .. })
+        | TeamVerb::Approve(ContinueArgs { output, .. })
+        | TeamVerb::Deny(ContinueArgs { output, .. }) => output.allow_danger,
+        _ => false,
+    };
+    let app = App::open(globals, Overrides { allow_danger, ..Overrides::default() }, printer)?;
     let store = RunStore::new(app.settings.home.join("runs"));
     match &args.verb {
         TeamVerb::Run(args) => start(args, &store, &app),
@@ -317,6 +327,10 @@ async fn check_servers(teams: &[&Team], app: &App<'_>) -> CliResult<Vec<Failure>
     let setup = ToolSetup::of(app);
     let mut failures = Vec::new();
     for team in teams {
+        if let Err(reason) = setup.check_sandbox(team).await {
+            let refused = format!("{}: commands are refused: {reason}", team.id);
+            app.printer.note(harmless(&refused));
+        }
         let (problems, advice) = mcp::survey(team, &setup.mcp(team)).await;
         for line in advice {
             app.printer.note(harmless(&format!("{}: {line}", team.id)));

@@ -5,6 +5,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+#[cfg(target_os = "linux")]
+use hob_agents::SandboxMode;
+#[cfg(target_os = "linux")]
+use hob_agents::builtin::{SandboxAccess, restrict_and_run, supervise};
 
 use crate::failure::{CliResult, Exit, Failure};
 use crate::wire_up;
@@ -45,6 +49,9 @@ struct RestrictArgs {
     /// Its home and its `/tmp`
     #[arg(long)]
     temporary: PathBuf,
+    /// It may not change the workspace
+    #[arg(long)]
+    read_only: bool,
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
@@ -67,14 +74,20 @@ pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
         Engine::Quantize(args) => wire_up::work_quantize(args)?,
         Engine::Distance(args) => wire_up::work_distance(args)?,
         #[cfg(target_os = "linux")]
-        Engine::Restrict(RestrictArgs { workspace, temporary, command }) => {
-            let reason = hob_agents::builtin::restrict_and_run(workspace, temporary, command);
+        Engine::Restrict(args) => {
+            let mode = match args.read_only {
+                true => SandboxMode::ReadOnly,
+                false => SandboxMode::WorkspaceWrite,
+            };
+            let (access, command) = (SandboxAccess { mode }, &args.command);
+            let reason = restrict_and_run(&args.workspace, &args.temporary, access, command);
             return Err(Failure::new(Exit::Internal, reason));
         }
         #[cfg(target_os = "linux")]
         Engine::Supervise(SuperviseArgs { command }) => {
-            let code = hob_agents::builtin::supervise(command);
-            return code.map(Exit::Command).map_err(|reason| Failure::new(Exit::Internal, reason));
+            return supervise(command)
+                .map(Exit::Command)
+                .map_err(|reason| Failure::new(Exit::Internal, reason));
         }
     }
     Ok(Exit::Done)

@@ -97,6 +97,7 @@ fn without_settings_the_defaults_apply() {
         models: BTreeMap::new(),
         ledger: LedgerSettings { enabled: true, days: NonZeroU16::new(90).expect("not zero") },
         dev: DevSettings { mock_unknown_models: false, scripts: BTreeMap::new() },
+        allow_danger: false,
     };
     assert_eq!(settings, expected);
 }

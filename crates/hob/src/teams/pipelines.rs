@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_agents::Team;
+use hob_agents::{SandboxMode, Team};
 use hob_server::{PipelineService, RunRefusal};
 use hob_upstream::{GuardOptions, guarded_fetch};
 use hob_wire::{Valve, ValveChange};
@@ -81,6 +81,11 @@ impl PipelineService for TeamFiles {
             // They are programs outside the sandbox, or get secrets of the environment.
             return Err(wrong(
                 "a team that comes over HTTP may have no MCP servers; put its file into the folder `teams`",
+            ));
+        }
+        if team.policy.sandbox == SandboxMode::DangerFullAccess {
+            return Err(wrong(
+                "a team that comes over HTTP needs a sandbox; put its file into the folder `teams`",
             ));
         }
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_agents::builtin::{
-    ContainerEngine, ContainerRun, ReadFile, SandboxPrograms, Shell, SystemctlStatus, WriteFile,
-    spec_of,
+    ContainerEngine, ContainerRun, ReadFile, SandboxAccess, SandboxPrograms, Shell,
+    SystemctlStatus, WriteFile, spec_of,
 };
 use hob_agents::{AgentTool, Redaction, Team, ToolClass, ToolOutput, ToolSpec};
 use schemars::JsonSchema;
@@ -66,8 +66,13 @@ impl ToolSetup {
             variables: Arc::new(environment.secrets.clone()),
             redaction: Redaction::new(known_keys(app)),
         };
+        let home = environment.folders.home.clone().map(|home| ("HOME", home.into_os_string()));
+        let outside = [("PATH", environment.path.clone())].into_iter().chain(home);
         ToolSetup {
-            sandboxes: sandbox_programs(&environment.path),
+            sandboxes: SandboxPrograms {
+                outside: app.settings.allow_danger.then(|| outside.collect()),
+                ..sandbox_programs(&environment.path)
+            },
             engines: engines.into_iter().flatten().collect(),
             servers,
             probe_hosts: upstream_hosts(app),
@@ -77,6 +82,24 @@ impl ToolSetup {
     /// The programs that can make a sandbox for commands.
     pub(crate) fn sandboxes(&self) -> &SandboxPrograms {
         &self.sandboxes
+    }
+
+    /// Runs a command in the sandbox that the team wants, if an agent runs commands.
+    ///
+    /// # Errors
+    /// Why commands are refused.
+    pub(crate) async fn check_sandbox(&self, team: &Team) -> Result<(), String> {
+        if !team.agents.iter().any(|agent| agent.has_tool("shell")) {
+            return Ok(());
+        }
+        // An empty folder: a run may have another one than the working folder.
+        let workspace = tempfile::tempdir().map_err(|error| error.to_string())?;
+        self.sandboxes_of(team).working(workspace.path()).await.map(|_| ())
+    }
+
+    fn sandboxes_of(&self, team: &Team) -> SandboxPrograms {
+        let access = SandboxAccess { mode: team.policy.sandbox };
+        SandboxPrograms { image: team.policy.image.clone(), access, ..self.sandboxes.clone() }
     }
 
     /// The tools for a run. Commands are refused with the reason where no sandbox works.
@@ -89,12 +112,10 @@ impl ToolSetup {
         workspace: &Path,
         models: Arc<dyn ListModels>,
     ) -> io::Result<Vec<Arc<dyn AgentTool>>> {
-        let sandboxes =
-            SandboxPrograms { image: team.policy.image.clone(), ..self.sandboxes.clone() };
         Ok(vec![
             Arc::new(ReadFile::new(workspace)?),
             Arc::new(WriteFile::new(workspace)?),
-            Arc::new(Shell::new(sandboxes, workspace)),
+            Arc::new(Shell::new(self.sandboxes_of(team), workspace)),
             Arc::new(ContainerRun::new(self.engines.clone(), &team.containers)),
             Arc::new(GetUrl::default()),
             Arc::new(HttpProbe::new(self.probe_hosts.clone())),
@@ -122,7 +143,7 @@ pub(crate) fn sandbox_programs(path: &OsStr) -> SandboxPrograms {
         bwrap: find("bwrap"),
         restrict: restrict(),
         containers: find("podman").or_else(|| find("docker")),
-        image: None,
+        ..SandboxPrograms::default()
     }
 }
 

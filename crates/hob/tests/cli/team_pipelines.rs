@@ -170,6 +170,12 @@ fn team_files_are_added_and_deleted() {
         ("wrong.toml", "entry = 5".to_owned(), 400, "team.toml:1:9"),
         ("big.toml", "#".repeat(2 << 20), 413, "larger"),
         ("mcp.toml", format!("{TEAM}[mcp.x]\ncommand = [\"sh\"]\n"), 400, "no MCP servers"),
+        (
+            "danger.toml",
+            TEAM.replace("policy = {", "policy = { sandbox = \"danger-full-access\","),
+            400,
+            "needs a sandbox",
+        ),
         ("builders.toml", TEAM.to_owned(), 409, "'builders' already"),
         ("devops.toml", TEAM.to_owned(), 409, "'devops' already"),
     ] {

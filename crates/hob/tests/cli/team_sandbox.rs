@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::team::TeamUser;
+use crate::{stderr, stdout};
 
 const TEAM: &str = r#"
 entry = "lead"
@@ -21,13 +22,17 @@ tools = ["shell"]
 
 /// The output of each command, of a team that runs them in this folder with this limit of time.
 fn outputs(commands: &[String], workspace: &str, timeout_s: u64) -> Vec<String> {
+    outputs_of(TEAM, commands, workspace, timeout_s)
+}
+
+fn outputs_of(file: &str, commands: &[String], workspace: &str, timeout_s: u64) -> Vec<String> {
     let call = |command: &String| {
         let arguments = json!({ "command": command, "timeout_s": timeout_s });
         let call = json!([{ "name": "shell", "arguments": arguments }]);
         json!({ "reply": { "tool_calls": call } }).to_string() + "\n"
     };
     let steps: String = commands.iter().map(call).collect();
-    let team = TeamUser::with(TEAM, "", (&(steps + r#"{"reply": {"content": "Done."}}"#), ""));
+    let team = TeamUser::with(file, "", (&(steps + r#"{"reply": {"content": "Done."}}"#), ""));
     let folder = team.user.path(workspace);
     fs::create_dir_all(&folder).expect("a folder");
     team.run(&["run", "builders", "Try", "--workspace", folder.to_str().expect("UTF-8")]).success();
@@ -114,4 +119,47 @@ fn a_process_that_leaves_its_group_ends_with_its_command() {
             sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// Also where Landlock could not protect a file of the workspace from changes.
+#[test]
+fn a_read_only_workspace_stays_as_it_is() {
+    let file = TEAM.replace("policy = {", "policy = { sandbox = \"read-only\",");
+    let rows = [
+        ("ls teams", "builders.toml"),
+        ("echo x > new", "ermission denied"),
+        ("echo x > teams/builders.toml", "ermission denied"),
+        ("echo b > $TMPDIR/b && cat $TMPDIR/b", "b\n"),
+    ];
+    let commands = rows.map(|(command, _)| command.to_owned());
+    let outputs = outputs_of(&file, &commands, "work", 20);
+    if is_too_old(&outputs) {
+        return;
+    }
+    for ((command, wanted), output) in rows.iter().zip(&outputs) {
+        assert!(output.contains(wanted), "{command}: {output}");
+    }
+}
+
+#[test]
+fn commands_without_a_sandbox_need_a_flag_and_a_person() {
+    let file = TEAM.replace("approval = \"never\"", "sandbox = \"danger-full-access\"");
+    let outside = tempfile::tempdir().expect("a folder");
+    let made = outside.path().join("made");
+    let arguments = json!({ "command": format!("echo x > {}", made.display()) });
+    let call = json!({ "tool_calls": [{ "name": "shell", "arguments": arguments }] });
+    let steps = [
+        json!({ "reply": call }),
+        json!({ "when": { "last": "--allow-danger" }, "reply": call }),
+        json!({ "when": { "last": "no output" }, "reply": { "content": "Done." } }),
+    ];
+    let team = TeamUser::with(&file, "", (&steps.map(|step| step.to_string()).join("\n"), ""));
+    let notes = stderr(&team.hob(&["check", "builders"]).success());
+    assert!(notes.contains("builders: commands are refused") && notes.contains("--allow-danger"));
+    team.run(&["run", "builders", "Make it"]).success();
+    assert_eq!(team.last_run()["status"], "waiting_approval");
+    team.run(&["approve", ""]).success();
+    assert!(!made.exists());
+    let done = team.run(&["approve", "", "--allow-danger"]).success();
+    assert_eq!((stdout(&done).as_str(), made.exists()), ("Done.\n", true));
 }

@@ -169,6 +169,9 @@ pub(super) fn detach(
         command.arg("--config").arg(path);
     }
     command.args(["team", "resume", run_id, "--json"]);
+    if app.settings.allow_danger {
+        command.arg("--allow-danger");
+    }
     if let Some(server) = server {
         command.args(["--server", server]);
     }
