@@ -34,7 +34,7 @@ pub use state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used, W
 pub use store::{NewLines, RUN_FILES_MAX, RunFile, RunStore, RunSummary, RunTeam, StoredRun};
 pub use team::{
     Agent, Approval, Budget, CommandRule, HandoffHistory, HandoffMode, McpServer, OnDisconnect,
-    Policy, RuleDecision, SandboxMode, Team, TeamError,
+    Policy, RuleDecision, SandboxMode, SandboxNetwork, Team, TeamError,
 };
 pub use tool::{
     AgentTool, CommandArgument, OpenedTools, ToolClass, ToolOutput, ToolSource, ToolSpec,

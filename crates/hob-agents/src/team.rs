@@ -81,6 +81,8 @@ pub struct Policy {
     pub approval: Approval,
     /// What commands of `shell` may change.
     pub sandbox: SandboxMode,
+    /// Whether commands in the sandbox have the network of this machine.
+    pub network: SandboxNetwork,
     /// An image of podman or docker, such as `docker.io/library/debian:bookworm-slim`. Each command of `shell` then runs in a
     /// new container of it. Default: commands run in bubblewrap or Landlock, with the programs of this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,6 +102,17 @@ pub enum SandboxMode {
     WorkspaceWrite,
     /// There is no sandbox, so they count as tools that act outside the workspace. hob needs `--allow-danger`.
     DangerFullAccess,
+}
+
+/// Whether commands in the sandbox have the network of this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxNetwork {
+    /// They reach nothing.
+    #[default]
+    Off,
+    /// They reach the Internet, the local network, and the servers of this machine.
+    On,
 }
 
 /// What a run does when the client of its chat leaves. A button to stop looks the same as a lost connection.

@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use super::protected::guarded;
 use super::sandbox::SandboxAccess;
-use crate::team::SandboxMode;
+use crate::team::{SandboxMode, SandboxNetwork};
 
 /// Processes of one container, so that a command cannot fill the machine with them.
 const PROCESSES_MAX: &str = "--pids-limit=512";
@@ -55,8 +55,12 @@ impl Container {
         access: SandboxAccess,
     ) -> Command {
         let mut command = Command::new(&self.engine);
-        command.args(["run", "--rm", "--pull=never", "--network=none", "--read-only"]);
-        command.args(["--cap-drop=all", "--security-opt=no-new-privileges", PROCESSES_MAX]);
+        command.args(["run", "--rm", "--pull=never"]);
+        if access.network == SandboxNetwork::Off {
+            command.arg("--network=none");
+        }
+        command.args(["--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]);
+        command.arg(PROCESSES_MAX);
         // Without this, SELinux keeps the container out of the workspace.
         command.arg("--security-opt=label=disable");
         if self.engine.file_stem().is_some_and(|name| name == "docker") {
@@ -247,6 +251,21 @@ wait
             assert!(output.is_error && output.text.contains("'hob.toml' decides"), "{output:?}");
         }
         assert!(!workspace.join("hob.toml").exists());
+    }
+
+    #[test]
+    fn a_container_has_what_the_team_wants() {
+        let container = Container::new(Path::new("/nowhere/podman"));
+        let args = |mode, network| {
+            let access = SandboxAccess { mode, network };
+            let command = container.run("busy", Path::new("/w"), Path::new(""), access);
+            let args = command.as_std().get_args().map(|arg| arg.to_string_lossy().into_owned());
+            args.collect::<Vec<_>>().join(" ")
+        };
+        let open = args(SandboxMode::WorkspaceWrite, SandboxNetwork::On);
+        assert!(open.contains("/w:/w:rw") && !open.contains("--network=none"), "{open}");
+        let closed = args(SandboxMode::ReadOnly, SandboxNetwork::Off);
+        assert!(closed.contains("/w:/w:ro") && closed.contains("--network=none"), "{closed}");
     }
 
     #[tokio::test]

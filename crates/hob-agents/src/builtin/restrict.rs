@@ -17,8 +17,8 @@ use seccompiler::{
     SeccompRule,
 };
 
-use super::sandbox::{READABLE, SandboxAccess};
-use crate::team::SandboxMode;
+use super::sandbox::{SandboxAccess, readable};
+use crate::team::{SandboxMode, SandboxNetwork};
 
 /// The first version of Landlock that keeps a command from sending signals to other processes (Linux 6.12).
 const LANDLOCK: ABI = ABI::V6;
@@ -43,7 +43,7 @@ pub fn restrict_and_run(
     if let Err(error) = limit_files(workspace, temporary, access) {
         return format!("Landlock of Linux 6.12 is needed: {error}");
     }
-    if let Err(error) = limit_calls() {
+    if let Err(error) = limit_calls(access.network) {
         return format!("seccomp: {error}");
     }
     format!("the command cannot be started: {}", Command::new(program).args(arguments).exec())
@@ -59,12 +59,16 @@ fn limit_files(
         SandboxMode::WorkspaceWrite | SandboxMode::DangerFullAccess => AccessFs::from_all(LANDLOCK),
     };
     let writable = [temporary].into_iter().chain(ALSO_WRITABLE.map(Path::new));
-    let readable = READABLE.iter().chain(&ALSO_READABLE);
-    Ruleset::default()
+    let readable = readable(access).chain(ALSO_READABLE);
+    let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(LANDLOCK))?
-        .handle_access(AccessNet::from_all(LANDLOCK))?
-        .scope(Scope::from_all(LANDLOCK))?
+        .scope(Scope::from_all(LANDLOCK))?;
+    let ruleset = match access.network {
+        SandboxNetwork::Off => ruleset.handle_access(AccessNet::from_all(LANDLOCK))?,
+        SandboxNetwork::On => ruleset,
+    };
+    ruleset
         .create()?
         // A file has fewer rights than a folder, and a rule for both would be refused.
         .set_compatibility(CompatLevel::BestEffort)
@@ -81,16 +85,26 @@ enum Sockets {
     None,
     /// In a network of its own, which reaches nothing.
     Local,
+    /// In the network of the machine. Abstract sockets of its programs are in there, too, so there are no local ones.
+    Internet,
 }
 
-/// Installs the filter where commands share the network of the machine.
-fn limit_calls() -> Result<(), Box<dyn std::error::Error>> {
-    Ok(seccompiler::apply_filter(&filter(Sockets::None)?)?)
+/// Installs the filter where commands cannot have a network of their own.
+fn limit_calls(network: SandboxNetwork) -> Result<(), Box<dyn std::error::Error>> {
+    let sockets = match network {
+        SandboxNetwork::Off => Sockets::None,
+        SandboxNetwork::On => Sockets::Internet,
+    };
+    Ok(seccompiler::apply_filter(&filter(sockets)?)?)
 }
 
 /// The filter for bubblewrap, as the kernel reads it.
-pub(super) fn filter_bytes() -> Result<Vec<u8>, String> {
-    let program = filter(Sockets::Local).map_err(|error| format!("seccomp: {error}"))?;
+pub(super) fn filter_bytes(network: SandboxNetwork) -> Result<Vec<u8>, String> {
+    let sockets = match network {
+        SandboxNetwork::Off => Sockets::Local,
+        SandboxNetwork::On => Sockets::Internet,
+    };
+    let program = filter(sockets).map_err(|error| format!("seccomp: {error}"))?;
     let mut bytes = Vec::new();
     for step in program {
         bytes.extend(step.code.to_ne_bytes());
@@ -123,14 +137,15 @@ fn filter(sockets: Sockets) -> Result<BpfProgram, Box<dyn std::error::Error>> {
 
 /// No rule: all of them. Some kinds of sockets reach the machine or its kernel from every network.
 fn refused_sockets(sockets: Sockets) -> Result<Vec<SeccompRule>, Box<dyn std::error::Error>> {
-    if sockets == Sockets::None {
-        return Ok(Vec::new());
-    }
-    let local = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    let allowed: &[libc::c_int] = match sockets {
+        Sockets::None => return Ok(Vec::new()),
+        Sockets::Local => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+        Sockets::Internet => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+    };
     let mut is_other = Vec::new();
-    for family in local {
+    for family in allowed {
         let (dword, differs) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Ne);
-        is_other.push(SeccompCondition::new(0, dword, differs, family as u64)?);
+        is_other.push(SeccompCondition::new(0, dword, differs, *family as u64)?);
     }
     Ok(vec![SeccompRule::new(is_other)?])
 }

@@ -16,11 +16,11 @@ use tokio::time::timeout;
 use super::container_sandbox::Container;
 use super::files::PROTECTED;
 use super::protected::guarded;
-use crate::team::SandboxMode;
+use crate::team::{SandboxMode, SandboxNetwork};
 
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 /// What commands may read. Home folders, sockets and the rest of `/etc`, where keys and passwords are, are not there.
-pub(super) const READABLE: [&str; 18] = [
+const READABLE: [&str; 18] = [
     "/usr",
     "/bin",
     "/lib",
@@ -40,6 +40,9 @@ pub(super) const READABLE: [&str; 18] = [
     "/etc/pki",
     "/etc/ssl/certs",
 ];
+/// What commands with a network read besides.
+const NETWORK_READABLE: [&str; 5] =
+    ["/etc/gai.conf", "/etc/hosts", "/etc/resolv.conf", "/etc/services", "/etc/ssl/openssl.cnf"];
 
 /// Where bubblewrap finds its seccomp filter.
 const FILTER_FD: &str = "9";
@@ -54,6 +57,16 @@ const NO_DANGER: &str =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SandboxAccess {
     pub mode: SandboxMode,
+    pub network: SandboxNetwork,
+}
+
+/// What commands may read besides the workspace.
+pub(super) fn readable(access: SandboxAccess) -> impl Iterator<Item = &'static str> {
+    let more: &[&str] = match access.network {
+        SandboxNetwork::Off => &[],
+        SandboxNetwork::On => &NETWORK_READABLE,
+    };
+    READABLE.iter().chain(more).copied()
 }
 
 /// The programs that can make a sandbox.
@@ -165,7 +178,7 @@ impl Sandbox {
             return container.map_err(|reason| SandboxError(vec![reason]));
         }
         let bubblewrap = match &programs.bwrap {
-            Some(bwrap) => match bubblewrap(bwrap) {
+            Some(bwrap) => match bubblewrap(bwrap, access.network) {
                 Ok(kind) => Sandbox::tried(kind, access, workspace).await,
                 Err(reason) => Err(format!("bubblewrap does not work: {reason}")),
             },
@@ -236,6 +249,9 @@ impl Sandbox {
                 if self.access.mode == SandboxMode::ReadOnly {
                     command.arg("--read-only");
                 }
+                if self.access.network == SandboxNetwork::On {
+                    command.arg("--network");
+                }
                 command.arg("--workspace").arg(&self.workspace);
                 command.arg("--temporary").arg(temporary).arg("--").args(shell);
                 command.current_dir(self.workspace.join(folder)).env_clear();
@@ -262,7 +278,10 @@ impl Sandbox {
         let os = std::ffi::OsStr::new;
         add(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"].map(os));
         add(&["--seccomp", FILTER_FD].map(os));
-        for path in READABLE {
+        if self.access.network == SandboxNetwork::On {
+            add(&[os("--share-net")]);
+        }
+        for path in readable(self.access) {
             add(&["--ro-bind-try", path, path].map(os));
         }
         add(&["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"].map(os));
@@ -285,12 +304,12 @@ impl Sandbox {
     }
 }
 
-fn bubblewrap(bwrap: &Path) -> Result<SandboxKind, String> {
+fn bubblewrap(bwrap: &Path, network: SandboxNetwork) -> Result<SandboxKind, String> {
     // No other system has bubblewrap.
     #[cfg(not(target_os = "linux"))]
-    let bytes: Vec<u8> = Vec::new();
+    let (_, bytes): (SandboxNetwork, Vec<u8>) = (network, Vec::new());
     #[cfg(target_os = "linux")]
-    let bytes = super::restrict::filter_bytes()?;
+    let bytes = super::restrict::filter_bytes(network)?;
     let made = tempfile::tempfile().and_then(|mut filter| {
         filter.write_all(&bytes)?;
         Ok(filter)

@@ -15,7 +15,7 @@ use super::container_sandbox::Container;
 use super::protected::ProtectedWatch;
 use super::sandbox::{Sandbox, SandboxError, SandboxPrograms, SandboxedCommand};
 use super::{called, process, spec_of};
-use crate::team::SandboxMode;
+use crate::team::{SandboxMode, SandboxNetwork};
 use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 
 const SECONDS_MAX: u64 = 120;
@@ -45,21 +45,33 @@ struct ShellArguments {
 impl Shell {
     /// Where no sandbox works, each call is refused with the reason.
     pub fn new(programs: SandboxPrograms, workspace: &Path) -> Shell {
+        let network = match programs.access.network {
+            SandboxNetwork::Off => "no network",
+            SandboxNetwork::On => "the network of this machine",
+        };
         let (class, description) = match programs.access.mode {
             SandboxMode::ReadOnly => (
                 ToolClass::Execute,
-                "Run a command in a sandbox: it can read files of the workspace, and has no network.",
+                format!(
+                    "Run a command in a sandbox: it can read files of the workspace, and has {network}."
+                ),
             ),
             SandboxMode::WorkspaceWrite => (
                 ToolClass::Execute,
-                "Run a command in a sandbox: it can change files of the workspace only, and has no network.",
+                format!(
+                    "Run a command in a sandbox: it can change files of the workspace only, and has {network}."
+                ),
             ),
             SandboxMode::DangerFullAccess => {
-                (ToolClass::System, "Run a command on this machine, without a sandbox.")
+                (ToolClass::System, "Run a command on this machine, without a sandbox.".to_owned())
             }
         };
-        let spec = spec_of::<ShellArguments>("shell", description, class);
-        let spec = ToolSpec { command: Some(CommandArgument::Shell("command")), ..spec };
+        let command = Some(CommandArgument::Shell("command"));
+        // A command with a network reads what others wrote.
+        let has_network = programs.access.network == SandboxNetwork::On;
+        let is_foreign = has_network || class == ToolClass::System;
+        let spec = spec_of::<ShellArguments>("shell", &description, class);
+        let spec = ToolSpec { command, is_foreign, ..spec };
         Shell { spec, programs, workspace: workspace.to_owned(), sandbox: OnceCell::new() }
     }
 
@@ -146,7 +158,8 @@ mod tests {
         let shell = Shell::new(SandboxPrograms::default(), Path::new("."));
         let output = shell.call(json!({ "command": "true" })).await;
         assert!(output.is_error && output.text.contains("bubblewrap"), "{}", output.text);
-        let access = SandboxAccess { mode: SandboxMode::DangerFullAccess };
+        let access =
+            SandboxAccess { mode: SandboxMode::DangerFullAccess, ..SandboxAccess::default() };
         let programs = SandboxPrograms { access, ..SandboxPrograms::default() };
         let shell = Shell::new(programs, Path::new("."));
         let output = shell.call(json!({ "command": "true" })).await;
@@ -195,12 +208,29 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("a.txt"), "mine").expect("a file");
         let Some(programs) = bubblewrap().await else { return };
-        let access = SandboxAccess { mode: SandboxMode::ReadOnly };
+        let access = SandboxAccess { mode: SandboxMode::ReadOnly, ..SandboxAccess::default() };
         let shell = Shell::new(SandboxPrograms { access, ..programs }, folder.path());
         let read = shell.call(json!({ "command": "cat a.txt && touch /tmp/b" })).await;
         assert_eq!(read, ToolOutput::ok("mine"));
         let written = shell.call(json!({ "command": "echo x > a.txt" })).await;
         assert!(written.is_error && written.text.contains("Read-only"), "{}", written.text);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_command_has_the_network_of_the_machine_where_the_team_wants_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Some(programs) = bubblewrap().await else { return };
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let send = format!("/bin/bash -c 'echo x > /dev/tcp/127.0.0.1/{port}'");
+        for (network, is_refused) in [(SandboxNetwork::Off, true), (SandboxNetwork::On, false)] {
+            let access = SandboxAccess { network, ..SandboxAccess::default() };
+            let programs = SandboxPrograms { access, ..programs.clone() };
+            let shell = Shell::new(programs, folder.path());
+            let sent = shell.call(json!({ "command": send })).await;
+            assert_eq!((sent.is_error, shell.spec().is_foreign), (is_refused, !is_refused));
+        }
     }
 
     #[cfg(target_os = "linux")]

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 #[cfg(target_os = "linux")]
-use hob_agents::SandboxMode;
-#[cfg(target_os = "linux")]
 use hob_agents::builtin::{SandboxAccess, restrict_and_run, supervise};
+#[cfg(target_os = "linux")]
+use hob_agents::{SandboxMode, SandboxNetwork};
 
 use crate::failure::{CliResult, Exit, Failure};
 use crate::wire_up;
@@ -52,6 +52,9 @@ struct RestrictArgs {
     /// It may not change the workspace
     #[arg(long)]
     read_only: bool,
+    /// It has the network of this machine
+    #[arg(long)]
+    network: bool,
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
@@ -79,7 +82,11 @@ pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
                 true => SandboxMode::ReadOnly,
                 false => SandboxMode::WorkspaceWrite,
             };
-            let (access, command) = (SandboxAccess { mode }, &args.command);
+            let network = match args.network {
+                true => SandboxNetwork::On,
+                false => SandboxNetwork::Off,
+            };
+            let (access, command) = (SandboxAccess { mode, network }, &args.command);
             let reason = restrict_and_run(&args.workspace, &args.temporary, access, command);
             return Err(Failure::new(Exit::Internal, reason));
         }

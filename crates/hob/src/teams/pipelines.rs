@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_agents::{SandboxMode, Team};
+use hob_agents::{SandboxMode, SandboxNetwork, Team};
 use hob_server::{PipelineService, RunRefusal};
 use hob_upstream::{GuardOptions, guarded_fetch};
 use hob_wire::{Valve, ValveChange};
@@ -83,9 +83,11 @@ impl PipelineService for TeamFiles {
                 "a team that comes over HTTP may have no MCP servers; put its file into the folder `teams`",
             ));
         }
-        if team.policy.sandbox == SandboxMode::DangerFullAccess {
+        let policy = &team.policy;
+        if policy.sandbox == SandboxMode::DangerFullAccess || policy.network == SandboxNetwork::On {
+            // Commands could reach what `get_url` refuses.
             return Err(wrong(
-                "a team that comes over HTTP needs a sandbox; put its file into the folder `teams`",
+                "a team that comes over HTTP needs a sandbox without network; put its file into the folder `teams`",
             ));
         }
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);

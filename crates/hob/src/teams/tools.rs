@@ -98,7 +98,7 @@ impl ToolSetup {
     }
 
     fn sandboxes_of(&self, team: &Team) -> SandboxPrograms {
-        let access = SandboxAccess { mode: team.policy.sandbox };
+        let access = SandboxAccess { mode: team.policy.sandbox, network: team.policy.network };
         SandboxPrograms { image: team.policy.image.clone(), access, ..self.sandboxes.clone() }
     }
 

@@ -176,6 +176,12 @@ fn team_files_are_added_and_deleted() {
             400,
             "needs a sandbox",
         ),
+        (
+            "network.toml",
+            TEAM.replace("policy = {", "policy = { network = \"on\","),
+            400,
+            "without network",
+        ),
         ("builders.toml", TEAM.to_owned(), 409, "'builders' already"),
         ("devops.toml", TEAM.to_owned(), 409, "'devops' already"),
     ] {

@@ -142,6 +142,18 @@ fn a_read_only_workspace_stays_as_it_is() {
 }
 
 #[test]
+fn commands_have_a_network_where_the_team_wants_it() {
+    let file = TEAM.replace("policy = {", "policy = { network = \"on\",");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let send = format!("/bin/bash -c 'echo x > /dev/tcp/127.0.0.1/{port}' && echo sent");
+    let outputs = outputs_of(&file, &[send], "elsewhere", 20);
+    if !is_too_old(&outputs) {
+        assert_eq!(outputs, ["sent\n"]);
+    }
+}
+
+#[test]
 fn commands_without_a_sandbox_need_a_flag_and_a_person() {
     let file = TEAM.replace("approval = \"never\"", "sandbox = \"danger-full-access\"");
     let outside = tempfile::tempdir().expect("a folder");
