@@ -103,7 +103,7 @@ function draw(described) {
   setText(page["run-title"], `${run.team}: ${firstLine(run.task)}`);
   setText(page["run-state"], statusText(status));
   setText(page["run-figures"], figuresText(run));
-  page.cancel.hidden = !["running", "interrupted", "waiting_approval"].includes(status);
+  page.cancel.hidden = !["running", "interrupted", "waiting_approval", "waiting_client"].includes(status);
   page.resume.hidden = status !== "interrupted";
   page.approval.hidden = approval === null;
   if (approval !== null) {

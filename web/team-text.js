@@ -6,6 +6,7 @@ const STATUSES = {
   running: "works",
   interrupted: "interrupted",
   waiting_approval: "waits for approval",
+  waiting_client: "waits for its client",
   completed: "completed",
   completed_partial: "ended by its budget",
   failed: "failed",

@@ -3,6 +3,7 @@
 
 mod watchdog;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::pin::pin;
@@ -72,6 +73,12 @@ pub trait RunHost: Send + Sync {
 
     /// Asks a person. `None`: no person can be asked now, so the run waits on disk.
     fn ask<'h>(&'h self, call: &'h ToolCall, reason: &'h str) -> BoxFuture<'h, Option<bool>>;
+
+    /// What the client's own tools gave, by the numbers of the calls. `None`: the client has not made them yet, so the run
+    /// waits on disk.
+    fn client_outputs(&self, _id: u64) -> Option<BTreeMap<usize, String>> {
+        None
+    }
 }
 
 /// What a run needs besides its state.
@@ -188,6 +195,10 @@ impl<'w> Work<'w> {
                 // A person's time does not count against the budget.
                 self.present().last = Instant::now();
                 Ok(decision.map(|is_approved| Input::Resolved { approval, is_approved }))
+            }
+            Effect::AskClient { id } => {
+                let outputs = self.driver.host.client_outputs(id);
+                Ok(outputs.map(|outputs| Input::ClientAnswered { id, outputs }))
             }
             Effect::Finish | Effect::Emit(_) => Ok(None),
         }

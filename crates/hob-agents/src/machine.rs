@@ -8,6 +8,8 @@ mod prompt;
 mod strict;
 mod text_calls;
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use hob_core::chat::{BudgetUnit, ChatRequest, Message, Role, SpentBudget, ToolCall};
 
 use crate::event::{EventKind, RunEvent};
@@ -62,6 +64,11 @@ pub enum Input {
         approval: String,
         is_approved: bool,
     },
+    /// The client has made its calls. What they gave has the numbers of the calls.
+    ClientAnswered {
+        id: u64,
+        outputs: BTreeMap<usize, String>,
+    },
     Cancel,
 }
 
@@ -100,6 +107,10 @@ pub enum Effect {
         call: ToolCall,
         reason: String,
     },
+    /// Let the client make calls of its tools, and then send [`Input::ClientAnswered`].
+    AskClient {
+        id: u64,
+    },
     /// The run has ended; its status and its last event say how.
     Finish,
 }
@@ -119,11 +130,12 @@ impl RunState {
             stack: vec![root],
             pending: Pending::Nothing,
             branches: Vec::new(),
-            remote_models: std::collections::BTreeSet::new(),
+            remote_models: BTreeSet::new(),
+            client_tools: Vec::new(),
             used: Used::default(),
             seq: 0,
             status: TeamRunStatus::Running,
-            last_texts: std::collections::BTreeMap::new(),
+            last_texts: BTreeMap::new(),
             exhausted: None,
             spent: None,
             is_nudged: false,
@@ -157,8 +169,9 @@ impl AgentFrame {
             number: 1,
             messages: Vec::new(),
             turns: 0,
-            calls: std::collections::VecDeque::new(),
-            repeats: std::collections::BTreeMap::new(),
+            calls: VecDeque::new(),
+            client_calls: Vec::new(),
+            repeats: BTreeMap::new(),
             empty_answers: 0,
             invalid_answers: 0,
             has_invalid_call: false,
@@ -197,6 +210,7 @@ pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) ->
             step.emit(what);
         }
         Input::Resolved { approval, is_approved } => step.resolved(&approval, is_approved),
+        Input::ClientAnswered { id, outputs } => step.client_answered(id, outputs),
         Input::Cancel => step.end(TeamRunStatus::Cancelled, None),
     }
     step.settle();
@@ -214,7 +228,7 @@ pub(crate) fn request_of(state: &mut RunState, tools: &[ToolSpec], id: u64) -> O
 fn present_request(state: &RunState, tools: &[ToolSpec]) -> Option<ChatRequest> {
     let frame = state.stack.last()?;
     let is_last = state.exhausted.is_some() || frame.is_last_turn;
-    let tools = if is_last { Vec::new() } else { prompt::specs(&state.team, frame, tools) };
+    let tools = if is_last { Vec::new() } else { prompt::specs(state, frame, tools) };
     let is_remote = state.model().is_some_and(|model| state.remote_models.contains(model));
     let mut request = prompt::request(frame, &tools, is_remote);
     request.tokens_max = is_last.then_some(LAST_ANSWER_TOKENS);
@@ -275,6 +289,7 @@ impl Step<'_> {
                 Pending::Approval { approval, call, reason } => {
                     self.effects.push(Effect::Ask { approval, call, reason });
                 }
+                Pending::Client { id, .. } => self.effects.push(Effect::AskClient { id }),
                 Pending::Nothing | Pending::Queued { .. } => {}
             }
         }
@@ -316,6 +331,7 @@ impl Step<'_> {
                     self.make_call(call);
                     self.start_branches();
                 }
+                None if !frame.client_calls.is_empty() => self.ask_client(),
                 None => self.next_turn(),
             }
         }
@@ -382,9 +398,11 @@ impl Step<'_> {
         }
         self.state.pending = Pending::Nothing;
         if let Some(root) = self.state.stack.last_mut() {
-            let left = std::mem::take(&mut root.calls);
+            let (own, client) =
+                (std::mem::take(&mut root.calls), std::mem::take(&mut root.client_calls));
+            let left = own.iter().chain(&client);
             let skipped = "not made, because the budget of the run is used up";
-            root.messages.extend(left.iter().map(|call| prompt::tool_message(&call.id, skipped)));
+            root.messages.extend(left.map(|call| prompt::tool_message(&call.id, skipped)));
             root.messages.push(prompt::last_answer(&limit));
         }
         self.state.exhausted = Some(limit);
@@ -483,7 +501,7 @@ impl Step<'_> {
         if is_last || !answer.calls.is_empty() {
             return;
         }
-        let specs = prompt::specs(&self.state.team, frame, self.tools);
+        let specs = prompt::specs(self.state, frame, self.tools);
         let is_offered = |name: &str| specs.iter().any(|spec| spec.name == name);
         let found = text_calls::calls_in(&answer.text, is_offered, self.state.seq);
         let Some((text, calls)) = found else { return };

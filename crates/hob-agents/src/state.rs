@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use hob_core::chat::{Message, SpentBudget, ToolCall};
+use hob_core::chat::{Message, SpentBudget, Tool, ToolCall};
 use serde::{Deserialize, Serialize};
 
 use crate::team::Team;
@@ -30,6 +30,9 @@ pub struct RunState {
     /// Models of other machines: delegates that use them can work at the same time.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub remote_models: BTreeSet<String>,
+    /// The tools of the client's last request. The entry agent may call them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_tools: Vec<Tool>,
     pub used: Used,
     /// Number of the last event.
     pub seq: u64,
@@ -94,6 +97,9 @@ pub struct AgentFrame {
     pub turns: u32,
     /// Calls of the last answer that have not been made.
     pub calls: VecDeque<ToolCall>,
+    /// Those of them that the client makes, after all others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_calls: Vec<ToolCall>,
     /// How often each call, with its arguments, was made in this frame.
     pub repeats: BTreeMap<String, u32>,
     /// Empty answers, one after the other.
@@ -146,6 +152,11 @@ pub enum Pending {
         call: ToolCall,
         reason: String,
     },
+    /// The client makes these calls.
+    Client {
+        id: u64,
+        calls: Vec<ToolCall>,
+    },
     /// The call needs approval. A person is asked about one call at a time.
     Queued {
         call: ToolCall,
@@ -171,6 +182,8 @@ pub struct Used {
 pub enum TeamRunStatus {
     Running,
     WaitingApproval,
+    /// The client makes calls of its own tools.
+    WaitingClient,
     Completed,
     /// The budget ended, and the answer says what is missing.
     CompletedPartial,
@@ -180,6 +193,9 @@ pub enum TeamRunStatus {
 
 impl TeamRunStatus {
     pub fn has_ended(self) -> bool {
-        !matches!(self, TeamRunStatus::Running | TeamRunStatus::WaitingApproval)
+        !matches!(
+            self,
+            TeamRunStatus::Running | TeamRunStatus::WaitingApproval | TeamRunStatus::WaitingClient
+        )
     }
 }

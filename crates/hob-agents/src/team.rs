@@ -89,6 +89,19 @@ pub struct Policy {
     pub image: Option<String>,
     /// What a run does when the client of its chat leaves.
     pub on_disconnect: OnDisconnect,
+    /// What the tools of a request mean for the team, when a client chats with it.
+    pub client_tools: ClientTools,
+}
+
+/// What the tools of a request mean for the team, when a client chats with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientTools {
+    /// Nothing: agents have the tools of their file.
+    #[default]
+    Ignore,
+    /// The entry agent may call them, and the client makes the calls.
+    Passthrough,
 }
 
 /// What commands of `shell` may change.

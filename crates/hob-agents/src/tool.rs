@@ -47,6 +47,8 @@ pub struct ToolSpec {
     pub may_repeat: bool,
     /// The output comes from others. A model that reads it may be misled, so commands are asked for afterwards.
     pub is_foreign: bool,
+    /// The client of the run makes its calls.
+    pub is_from_client: bool,
 }
 
 /// Where the arguments of a call have its command.
@@ -68,7 +70,16 @@ impl ToolSpec {
     ) -> ToolSpec {
         let (name, description) = (name.into(), description.into());
         let may_repeat = class.is_repeatable();
-        ToolSpec { name, description, schema, class, command: None, may_repeat, is_foreign: false }
+        ToolSpec {
+            name,
+            description,
+            schema,
+            class,
+            command: None,
+            may_repeat,
+            is_foreign: false,
+            is_from_client: false,
+        }
     }
 }
 

@@ -70,8 +70,8 @@ pub struct RunRow {
     pub team: String,
     /// At most 200 characters in a list.
     pub task: String,
-    /// `running`, `interrupted`, `waiting_approval`, `completed`, `completed_partial`, `failed` or `cancelled`.
-    /// Interrupted: no process works on the run, and it can be resumed.
+    /// `running`, `interrupted`, `waiting_approval`, `waiting_client`, `completed`, `completed_partial`, `failed` or
+    /// `cancelled`. Interrupted: no process works on the run, and it can be resumed.
     pub status: &'static str,
     pub started_unix_ms: Option<u64>,
     /// Seconds at work, without the time of people.

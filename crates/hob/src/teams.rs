@@ -2,6 +2,7 @@
 //! A file of the user replaces the team of the same name that hob brings.
 
 mod ask_user;
+mod client_calls;
 mod detached;
 pub(crate) mod going_on;
 pub(crate) mod mcp;

@@ -95,7 +95,10 @@ impl Step<'_> {
             |pending: &Pending| matches!(pending, Pending::Model { .. } | Pending::Tool { .. });
         let is_asking = |pending: &Pending| matches!(pending, Pending::Approval { .. });
         let is_waiting = !self.state.focus(is_working) && self.state.focus(is_asking);
-        self.state.status =
-            if is_waiting { TeamRunStatus::WaitingApproval } else { TeamRunStatus::Running };
+        self.state.status = match self.state.pending {
+            Pending::Client { .. } => TeamRunStatus::WaitingClient,
+            _ if is_waiting => TeamRunStatus::WaitingApproval,
+            _ => TeamRunStatus::Running,
+        };
     }
 }

@@ -1,6 +1,8 @@
 //! The calls of an answer: handoffs, delegates and tools. Whatever is wrong with a call, the model reads the reason; a
 //! call never ends a run.
 
+use std::collections::BTreeMap;
+
 use hob_core::chat::ToolCall;
 use serde_json::Value;
 
@@ -22,7 +24,7 @@ const NAMES_SHOWN: usize = 5;
 impl Step<'_> {
     pub(super) fn make_call(&mut self, call: ToolCall) {
         let Some(frame) = self.state.stack.last() else { return };
-        let specs = prompt::specs(&self.state.team, frame, self.tools);
+        let specs = prompt::specs(self.state, frame, self.tools);
         let Some(spec) = specs.iter().find(|spec| spec.name == call.name).cloned() else {
             return self.reject_invalid(&call, &unknown(&call.name, &specs));
         };
@@ -52,8 +54,44 @@ impl Step<'_> {
         match other {
             Some((name, true)) => self.hand_over(call, &name, &value),
             Some((name, false)) => self.delegate(call, &name, &value),
+            None if spec.is_from_client => {
+                if let Some(frame) = self.state.stack.last_mut() {
+                    frame.client_calls.push(call);
+                }
+            }
             None => self.ask_or_run(call, &spec, &value),
         }
+    }
+
+    /// The client makes these calls, and the run waits for what they give.
+    pub(super) fn ask_client(&mut self) {
+        let Some(frame) = self.state.stack.last_mut() else { return };
+        let calls = std::mem::take(&mut frame.client_calls);
+        for call in &calls {
+            let (call_id, name) = (call.id.clone(), call.name.clone());
+            self.emit(EventKind::ToolCalled { call_id, name, arguments: arguments_of(call) });
+        }
+        let id = self.state.seq;
+        self.state.pending = Pending::Client { id, calls };
+        self.effects.push(Effect::AskClient { id });
+    }
+
+    pub(super) fn client_answered(&mut self, id: u64, mut outputs: BTreeMap<usize, String>) {
+        let is_its =
+            |pending: &Pending| matches!(pending, Pending::Client { id: own, .. } if *own == id);
+        if !self.state.focus(is_its) {
+            return;
+        }
+        let Pending::Client { calls, .. } = std::mem::take(&mut self.state.pending) else { return };
+        for (number, call) in calls.iter().enumerate() {
+            let missing = || ToolOutput::error("the client has sent no result");
+            let output = outputs.remove(&number).map_or_else(missing, ToolOutput::ok);
+            self.answer_tool(call, output);
+        }
+        if let Some(frame) = self.state.stack.last_mut() {
+            frame.is_tainted = true;
+        }
+        self.advance();
     }
 
     /// A call that cannot be understood.

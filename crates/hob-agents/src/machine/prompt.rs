@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::strict::strict;
 use crate::call_name::{delegate_name, handoff_name};
-use crate::state::AgentFrame;
+use crate::state::{AgentFrame, AgentRole, RunState};
 use crate::team::{Agent, HandoffHistory, HandoffMode, Team};
 use crate::tool::{ToolClass, ToolSpec};
 
@@ -126,8 +126,10 @@ pub(super) fn empty_answer() -> Message {
     Message::new(Role::User, "Your answer was empty. Answer the task, or call a tool.")
 }
 
-/// The tools of an agent: those of its file that exist, then its handoffs and delegates.
-pub(super) fn specs(team: &Team, frame: &AgentFrame, tools: &[ToolSpec]) -> Vec<ToolSpec> {
+/// The tools of an agent: those of its file that exist, its handoffs and delegates, and for the entry agent those of the
+/// client that have other names.
+pub(super) fn specs(state: &RunState, frame: &AgentFrame, tools: &[ToolSpec]) -> Vec<ToolSpec> {
+    let team = &state.team;
     let Some(agent) = team.agent(&frame.agent) else { return Vec::new() };
     let own = tools.iter().filter(|tool| agent.has_tool(&tool.name));
     let others = agent
@@ -136,7 +138,22 @@ pub(super) fn specs(team: &Team, frame: &AgentFrame, tools: &[ToolSpec]) -> Vec<
         .filter_map(|name| team.agent(name))
         .map(|to| handoff_spec(to, agent.handoff));
     let workers = agent.delegates.iter().filter_map(|name| team.agent(name)).map(delegate_spec);
-    own.cloned().chain(others).chain(workers).collect()
+    let mut specs: Vec<ToolSpec> = own.cloned().chain(others).chain(workers).collect();
+    if frame.kind == AgentRole::Root && frame.agent == team.entry {
+        let is_new = |tool: &&Tool| specs.iter().all(|spec| spec.name != tool.name);
+        let more: Vec<ToolSpec> =
+            state.client_tools.iter().filter(is_new).map(client_spec).collect();
+        specs.extend(more);
+    }
+    specs
+}
+
+fn client_spec(tool: &Tool) -> ToolSpec {
+    let schema = tool.parameters.as_ref().and_then(|text| serde_json::from_str(text.as_str()).ok());
+    let schema = schema.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
+    let description = tool.description.clone().unwrap_or_default();
+    let spec = ToolSpec::new(tool.name.clone(), description, schema, ToolClass::System);
+    ToolSpec { is_from_client: true, ..spec }
 }
 
 fn handoff_spec(agent: &Agent, mode: HandoffMode) -> ToolSpec {

@@ -1,8 +1,7 @@
 //! Runs of a scripted driver, and a property test that ends the process at any step.
 
 mod branches;
-
-use std::collections::BTreeMap;
+mod client;
 
 use hob_core::chat::{JsonText, Prompt};
 use proptest::prelude::*;
@@ -89,6 +88,7 @@ impl Run {
             (Effect::Ask { approval, .. }, Input::Resolved { approval: own, .. }) => {
                 approval != own
             }
+            (Effect::AskClient { id }, Input::ClientAnswered { id: own, .. }) => id != own,
             (_, input) => !matches!(input, Input::Start | Input::Cancel),
         });
         let effects = step(&mut self.state, &tools(), input, now);

@@ -54,6 +54,7 @@ fn each_mistake_is_named_with_its_place() {
         ("turns = 12", "turn = 12", 4, "unknown field `turn`"),
         ("turns = 12", "turns = 0", 3, "above 0"),
         ("\"untrusted\"", "\"sometimes\"", 7, "unknown variant"),
+        ("approval = \"untrusted\"", "client_tools = \"use\"", 7, "`ignore` or `passthrough`"),
         ("approval = \"untrusted\"", "network = \"some\"", 7, "expected `off` or `on`"),
         (
             "approval = \"untrusted\"",

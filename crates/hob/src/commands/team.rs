@@ -436,6 +436,7 @@ fn exit_of(status: TeamRunStatus) -> Exit {
         TeamRunStatus::Completed
         | TeamRunStatus::CompletedPartial
         | TeamRunStatus::WaitingApproval
+        | TeamRunStatus::WaitingClient
         | TeamRunStatus::Running => Exit::Done,
         TeamRunStatus::Failed => Exit::Engine,
         TeamRunStatus::Cancelled => Exit::Interrupted,

@@ -25,6 +25,7 @@ use hob_core::{
 };
 
 use super::ask_user::{self, ASK_USER, Decided};
+use super::client_calls::{self, ClientOutputs};
 use super::detached::DetachedRuns;
 use super::registry_models::{RegistryModels, unknown_models};
 use super::tools::ToolSetup;
@@ -133,7 +134,7 @@ fn card() -> ChatCard {
         trained_context_tokens: CONTEXT_TOKENS,
         architecture: ENGINE.to_owned(),
         template: Some(String::new()),
-        // Clients that send tools with every request are answered; the team uses its own.
+        // Clients that send tools with every request are answered, also by teams that ignore them.
         calls_tools: true,
         thinks: true,
         is_team: true,
@@ -173,11 +174,19 @@ impl ChatModel for TeamModel {
                 return Err(invalid("a team answers conversations only"));
             };
             let asks = conversation.tools.iter().any(|tool| tool.name == ASK_USER);
+            let client_tools = client_calls::passed(&self.team, &conversation, &request.trace)?;
             let decided = Decided::of(&conversation.messages);
-            let (stored, run) = match &decided {
-                Some(decided) => self.waiting(decided, key.as_deref())?,
-                None => self.begin(&conversation.messages, key)?,
+            let given = ClientOutputs::of(&conversation.messages);
+            let (stored, mut run) = match (&decided, &given) {
+                (Some(decided), _) => {
+                    self.waiting(&decided.run_id, |run| decided.is_for(run, key.as_deref()))?
+                }
+                (None, Some(given)) => {
+                    self.waiting(&given.run_id, |run| given.is_for(run, key.as_deref()))?
+                }
+                (None, None) => self.begin(&conversation.messages, key)?,
             };
+            run.client_tools = client_tools;
             let decision = decided.zip(run.approval());
             let decision =
                 decision.map(|(decided, asked)| (asked.call.clone(), decided.is_approved));
@@ -190,6 +199,7 @@ impl ChatModel for TeamModel {
                 stored,
                 last: Mutex::new(run.clone()),
                 decision: Mutex::new(decision),
+                given: Mutex::new(given),
                 shows_status: request.job.is_some(),
                 detaches: run.team.policy.on_disconnect == OnDisconnect::Detach,
                 has_left: AtomicBool::new(false),
@@ -253,21 +263,19 @@ impl TeamModel {
         Ok((stored, run))
     }
 
-    /// The run of this team and this key that waits for a decision.
+    /// The run of this team that waits for what the client has sent.
     fn waiting(
         &self,
-        decided: &Decided,
-        key: Option<&str>,
+        run_id: &str,
+        waits: impl FnOnce(&RunState) -> bool,
     ) -> Result<(StoredRun, RunState), ModelError> {
-        let (stored, run) =
-            self.store.open(&decided.run_id).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => invalid(&format!("answers a question of hob: {error}")),
-                _ => failed(error),
-            })?;
-        if run.team.id != self.team.id || !decided.is_for(&run, key) {
+        let (stored, run) = self.store.open(run_id).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => invalid(&format!("answers a call of hob: {error}")),
+            _ => failed(error),
+        })?;
+        if run.team.id != self.team.id || !waits(&run) {
             return Err(invalid(&format!(
-                "answers a question of run {}, which does not wait for it any more",
-                decided.run_id
+                "answers a call of run {run_id}, which does not wait for it any more"
             )));
         }
         Ok((stored, run))
@@ -300,6 +308,8 @@ struct StreamHost {
     last: Mutex<RunState>,
     /// The call for which the run waited, and whether the client's user has approved it.
     decision: Mutex<Option<(ToolCall, bool)>>,
+    /// The results of the client's tools for which the run waited.
+    given: Mutex<Option<ClientOutputs>>,
     /// The client shows what the team does in lines apart from the answer.
     shows_status: bool,
     /// The run goes on when the reader leaves.
@@ -357,6 +367,11 @@ impl RunHost for StreamHost {
         let mut decision = self.decision.lock().unwrap_or_else(PoisonError::into_inner);
         let decided = decision.take_if(|(asked, _)| *asked == *call);
         async move { decided.map(|(_, is_approved)| is_approved) }.boxed()
+    }
+
+    fn client_outputs(&self, id: u64) -> Option<BTreeMap<usize, String>> {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.take_if(|given| given.id == id).map(|given| given.outputs)
     }
 }
 
@@ -509,6 +524,10 @@ fn last_events(run: &RunState, asks: bool) -> Result<Vec<ChatEvent>, ModelError>
         (TeamRunStatus::Failed, _) => {
             let detail = "the model of the entry agent failed; the reasoning says why".to_owned();
             return Err(ModelError::EngineFailed { engine: ENGINE, detail });
+        }
+        (TeamRunStatus::WaitingClient, _) => {
+            events.extend(client_calls::calls(run));
+            finish = FinishReason::ToolCalls;
         }
         (_, Some(waiting)) if asks => {
             events.extend(ask_user::question(run, waiting.call, waiting.reason));

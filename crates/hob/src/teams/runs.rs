@@ -101,6 +101,7 @@ impl TeamRuns {
             TeamRunStatus::Running if self.models.store().is_locked(&run.run_id) => "running",
             TeamRunStatus::Running => "interrupted",
             TeamRunStatus::WaitingApproval => "waiting_approval",
+            TeamRunStatus::WaitingClient => "waiting_client",
             TeamRunStatus::Completed => "completed",
             TeamRunStatus::CompletedPartial => "completed_partial",
             TeamRunStatus::Failed => "failed",
@@ -283,6 +284,11 @@ impl TeamService for TeamRuns {
                 return Err(RunRefusal::Conflict(format!(
                     "the run waits for a decision about {approval}"
                 )));
+            }
+            (Pending::Client { .. }, None) => {
+                return Err(RunRefusal::Conflict(
+                    "the run waits until its client has called tools".to_owned(),
+                ));
             }
             _ if run.status.has_ended() => {
                 let status = super::tree::status_text(run.status);

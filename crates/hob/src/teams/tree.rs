@@ -172,6 +172,7 @@ pub(crate) fn status_text(status: TeamRunStatus) -> &'static str {
     match status {
         TeamRunStatus::Running => "interrupted",
         TeamRunStatus::WaitingApproval => "waits for approval",
+        TeamRunStatus::WaitingClient => "waits for its client",
         TeamRunStatus::Completed => "completed",
         TeamRunStatus::CompletedPartial => "ended by its budget",
         TeamRunStatus::Failed => "failed",

@@ -413,6 +413,89 @@ fn only_the_key_that_started_a_run_decides_about_its_calls() {
     assert_eq!(answer["choices"][0]["message"]["content"], "Written.");
 }
 
+/// The entry agent calls a tool of the client and one of its own, and then answers.
+const WEATHER: &str = r#"{"when": {"last": "Weather?", "tools": ["weather", "read_file"]}, "reply": {"content": "I look.", "tool_calls": [{"name": "weather", "arguments": {"city": "Oslo"}}, {"name": "write_file", "arguments": {"path": "a.txt", "content": "once"}}]}, "repeat": true}
+{"when": {"last": "Rain"}, "reply": {"content": "It rains."}, "repeat": true}"#;
+
+fn weather() -> Value {
+    let city = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+    json!({ "name": "weather", "parameters": city })
+}
+
+#[test]
+fn the_entry_agent_calls_tools_of_the_client() {
+    let file = TEAM.replace("policy = {", "policy = { client_tools = \"passthrough\",");
+    let team = TeamUser::with(&file, "", (WEATHER, ""));
+    let client = Client::of(&team.server);
+    let tools = json!([{ "type": "function", "function": weather() }]);
+    let body = |messages: &Value, is_streamed: bool| json!({ "model": "builders", "messages": messages, "tools": tools, "stream": is_streamed });
+    let path = "v1/chat/completions";
+    let task = json!([{ "role": "user", "content": "Weather?" }]);
+    let (status, asked) = client.post(path, &body(&task, false));
+    let choice = &asked["choices"][0];
+    assert_eq!((status, &choice["finish_reason"]), (200, &json!("tool_calls")), "{asked}");
+    let message = &choice["message"];
+    assert_eq!(message["content"], "I look.");
+    let calls = message["tool_calls"].as_array().expect("calls");
+    assert_eq!((calls.len(), &calls[0]["function"]["name"]), (1, &json!("weather")), "{asked}");
+    assert_eq!(calls[0]["function"]["arguments"], r#"{"city":"Oslo"}"#);
+    let id = team.last_run()["run_id"].as_str().expect("an id").to_owned();
+    let path_of_run = format!("v1/runs/{id}");
+    assert_eq!(client.run(&id)["status"], "waiting_client");
+    assert_eq!(client.post(&format!("{path_of_run}/resume"), &json!({})).0, 409);
+
+    let result = json!({ "role": "tool", "tool_call_id": calls[0]["id"], "content": "Rain." });
+    let messages = json!([task[0], message, result]);
+    let (status, answer) = client.post(path, &body(&messages, false));
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["choices"][0]["message"]["content"], "It rains.");
+    let run = client.run(&id);
+    assert_eq!((&run["status"], &run["turns"]), (&json!("completed"), &json!(2)));
+    assert_eq!(run["files"], json!([{ "path": "a.txt", "bytes": 4 }]), "the run is the same");
+    let (status, again) = client.post(path, &body(&messages, false));
+    assert_eq!(status, 400, "results count once: {again}");
+
+    let stream = client.send(path, &body(&task, true)).into_body().read_to_string();
+    let stream = stream.expect("a stream");
+    for part in [r#""name":"weather""#, r#""finish_reason":"tool_calls""#] {
+        assert!(stream.contains(part), "{part}: {stream}");
+    }
+}
+
+#[test]
+fn tools_of_the_client_are_called_in_responses_and_ignored_by_default() {
+    let file = TEAM.replace("policy = {", "policy = { client_tools = \"passthrough\",");
+    let team = TeamUser::with(&file, "", (WEATHER, ""));
+    let client = Client::of(&team.server);
+    let mut tool = weather();
+    tool["type"] = "function".into();
+    let ask = |input: Value, previous: &Value| {
+        let body = json!({ "model": "builders", "input": input, "tools": [tool], "previous_response_id": previous });
+        let (status, answer) = client.post("v1/responses", &body);
+        assert_eq!(status, 200, "{answer}");
+        answer
+    };
+    let item = |answer: &Value, kind: &str| {
+        let mut items = answer["output"].as_array().expect("items").iter();
+        items.rfind(|item| item["type"] == kind).cloned().expect(kind)
+    };
+    let asked = ask(json!("Weather?"), &Value::Null);
+    let call = item(&asked, "function_call");
+    assert_eq!(call["name"], "weather");
+    let result =
+        json!({ "type": "function_call_output", "call_id": call["call_id"], "output": "Rain." });
+    let answer = ask(json!([result]), &asked["id"]);
+    assert_eq!(item(&answer, "message")["content"][0]["text"], "It rains.");
+
+    let team = TeamUser::with(TEAM, "", (r#"{"reply": {"content": "Done."}}"#, ""));
+    let messages = json!([{ "role": "user", "content": "Weather?" }]);
+    let tools = json!([{ "type": "function", "function": weather() }]);
+    let body = json!({ "model": "builders", "messages": messages, "tools": tools });
+    let answer = Client::of(&team.server).send("v1/chat/completions", &body);
+    assert_eq!(answer.headers()["x-hob-ignored"], "tools");
+    assert_eq!(parts(answer).1["choices"][0]["message"]["content"], "Done.");
+}
+
 #[test]
 fn a_team_file_that_gets_a_mistake_is_named_and_its_last_version_works() {
     let mut team = TeamUser::with(TEAM, "", (r#"{"reply": {"content": "Done."}}"#, ""));
