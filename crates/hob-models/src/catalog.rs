@@ -1,6 +1,7 @@
 //! The models that hob knows by name: licences, sources of each file, and the exact bytes of each file.
 //! Data only: `fetch` fetches, `store` stores.
 
+mod gemma;
 mod kokoro;
 pub mod names;
 mod smart_turn;
@@ -52,7 +53,7 @@ impl Catalog {
     pub fn builtin() -> Catalog {
         let entries =
             vec![kokoro::entry(), smollm2::entry(), whisper::entry(), smart_turn::entry()];
-        Catalog { entries, further: whisper::further().collect() }
+        Catalog { entries, further: whisper::further().chain([gemma::base()]).collect() }
     }
 
     /// The models that hob uses by default.

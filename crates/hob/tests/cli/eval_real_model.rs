@@ -50,6 +50,37 @@ fn a_model_has_the_same_scores_twice_and_a_person_can_correct_them() {
     assert!(site.contains("2 runs"), "the corrected record is not shown: {site}");
 }
 
+/// Questions as a base model continues them, and two choices.
+const QUESTIONS: &str = r#"{"prompt": "The capital of France is Paris. The capital of Italy is", "reference": "Rome"}
+{"prompt": "One, two, three, four,", "reference": "five"}
+"#;
+const CHOICES: &str = r#"{"prompt": "What do bees make?", "choices": ["honey", "concrete", "glass"], "answer": 0}
+{"prompt": "What falls from clouds?", "choices": ["furniture", "rain", "numbers"], "answer": 1}
+"#;
+
+#[test]
+fn a_base_model_is_evaluated_by_what_it_continues_and_by_log_probabilities() {
+    let (user, home) = User::with_only(&["gemma-3-270m-base"]);
+    user.write("questions.jsonl", QUESTIONS);
+    user.write("choices.jsonl", CHOICES);
+    let evaluate = |file: &str, flag: &str| {
+        let words = ["eval", "--model", "gemma-3-270m-base", "--file", file, flag];
+        let words = [&words[..], &["--budget-tokens", "8", "--json"]].concat();
+        let ran = user.hob(&words).envs(home.clone()).assert().success();
+        let record: Value = serde_json::from_str(stdout(&ran).trim()).expect("a record");
+        let overall = &record["eval"]["overall"];
+        (overall["n"].clone(), overall["accuracy"].clone(), overall["verdicts"].clone())
+    };
+    for (file, flag) in
+        [("questions.jsonl", "--completion"), ("choices.jsonl", "--choices-by-logprob")]
+    {
+        let (first, second) = (evaluate(file, flag), evaluate(file, flag));
+        assert_eq!(first, second, "{file}");
+        assert_eq!(first.0, 2, "{file}");
+        assert!(first.1.as_f64() >= Some(0.5), "{file}: {first:?}");
+    }
+}
+
 #[test]
 fn items_are_printed_without_a_server_and_mistakes_are_named() {
     let user = User::new();
