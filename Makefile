@@ -119,6 +119,10 @@ test-calls: models ## check 10,000 tool calls of models with random weights; tak
 test-open-webui: test-build ## test hob with a real Open WebUI in Chromium; not part of `make test`, because it installs 2 GB
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/open-webui/run
 
+.PHONY: test-lm-eval
+test-lm-eval: models ## compare `hob eval` with lm-evaluation-harness on the same questions; not part of `make test`
+	HOB=$(abspath $(TARGET))/debug/hob HOB_TEST_HOME=$(HOB_TEST_HOME) tests/clients/lm-eval/run
+
 .PHONY: check
 check: clippy check-files ## check format, lints, the project's own rules and licences
 

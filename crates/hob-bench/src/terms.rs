@@ -76,6 +76,7 @@ metrics! {
     CompletionTokens "completion_tokens", "tokens", "tok", Neither, "Generated tokens, including thinking.", "N";
     ReasoningTokens "reasoning_tokens", "thinking tokens", "tok", Less, "Tokens of thinking.", "";
     ContentTokens "content_tokens", "answer tokens", "tok", Neither, "Tokens of the answer.", "N − reasoning";
+    EnergyJ "energy_j", "energy", "J", Less, "Energy of the CPU packages and NVIDIA cards of the machine from sending to the last token, other programs included.", "";
     QueueMs "queue_ms", "queue", "ms", Less, "Waiting time inside the server, as the server reports it.", "";
     TtfaMs "ttfa_ms", "first sound", "ms", Less, "Until the first audible sample (above −50 dBFS). In a voice run it counts from the last sample of the question.", "t(sample > −50 dBFS) − t_send";
     EndpointMs "endpoint_ms", "end of turn", "ms", Less, "From the last sound of a question until the server says that it is over.", "speech_stopped − t(last voiced sample)";

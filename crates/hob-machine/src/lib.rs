@@ -10,6 +10,7 @@ mod cards;
 mod cgroup;
 mod cpu;
 mod drm;
+mod energy;
 mod facts;
 mod files;
 mod memory;
@@ -22,6 +23,7 @@ pub mod profile;
 mod store;
 
 pub use cpu::{CpuInfo, cpu_info};
+pub use energy::EnergyMeter;
 pub use facts::{FactRow, MachineFacts, Provenance, Stamp};
 pub use memory::{Ram, Vram};
 pub use pools::{PoolOverride, PoolParseError, UnknownPool, apply};

@@ -2,7 +2,7 @@
 //! Callers do not see whether a connection uses TLS.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use super::tls::{Tls, Trust};
@@ -80,6 +80,11 @@ impl Endpoint {
         } else {
             format!("{}:{}", self.host, self.port)
         }
+    }
+
+    /// Whether it is on this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        self.host == "localhost" || self.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
     }
 
     /// Whether a server accepts connections there.

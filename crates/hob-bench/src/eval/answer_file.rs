@@ -42,6 +42,9 @@ pub struct AnsweredItem {
     pub verdict: Verdict,
     pub why: String,
     pub graded_by: GradedBy,
+    /// Choices by log-probability: whether the expected option is the likeliest by its length, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_correct_by_length: Option<bool>,
     /// Whether the visible text contains a thought.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaked_thought: bool,
@@ -118,9 +121,11 @@ impl AnswerFile {
         arm: EvalArm,
     ) -> Result<AnswerFile, RecordError> {
         let target = &bench.target;
+        // A server that hob starts has another port each time.
+        let is_own = bench.started.is_some();
+        let server = if is_own { String::new() } else { target.endpoint.authority() };
         let said = format!(
-            "{} {} {:?} {} {} {} {} {arm:?}",
-            target.endpoint.authority(),
+            "{server} {} {:?} {} {} {} {} {arm:?}",
             target.model,
             bench.context.model.sha256,
             workload.items.sha256(),

@@ -2,12 +2,14 @@
 //! Reading and grading happen after the answer has ended.
 
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use hob_core::ChatEvent;
 use hob_core::chat::FinishReason;
 use hob_eval::{Answer, AnswerEnd, CalledTool, Grade, Item, Verdict};
+use hob_machine::EnergyMeter;
 use hob_wire::{OllamaReader, OpenAiReader, PieceKind, Pieces, UpstreamReader};
 use jiff::Timestamp;
 
@@ -19,6 +21,7 @@ use crate::drive::{Arrivals, Exchange};
 use crate::http_response::HttpResponse;
 use crate::runs::BenchError;
 use crate::target::Target;
+use crate::terms::Metric;
 use crate::timeline::{Protocol, RequestFault, figures, timeline};
 use crate::workbench::Asker;
 
@@ -36,11 +39,21 @@ pub(super) struct Examiner<'w, 'b> {
     asker: Asker<'b>,
     workload: &'w EvalWorkload,
     context_tokens: u32,
+    /// Counts for a server on this machine only.
+    energy: Option<Mutex<EnergyMeter>>,
 }
 
 impl<'w, 'b> Examiner<'w, 'b> {
     pub(super) fn new(workload: &'w EvalWorkload, asker: Asker<'b>) -> Examiner<'w, 'b> {
-        Examiner { asker, workload, context_tokens: workload.context_tokens() }
+        let energy = asker.target.endpoint.is_here().then(EnergyMeter::start).flatten();
+        let (energy, context_tokens) = (energy.map(Mutex::new), workload.context_tokens());
+        Examiner { asker, workload, context_tokens, energy }
+    }
+
+    /// Joules since the start.
+    fn joules(&self) -> Option<f64> {
+        let meter = self.energy.as_ref()?;
+        Some(meter.lock().unwrap_or_else(PoisonError::into_inner).joules())
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -50,6 +63,14 @@ impl<'w, 'b> Examiner<'w, 'b> {
     /// # Errors
     /// The server fails. An answer without text, and a refusal of this one request, are results.
     pub(super) fn ask(&self, item: &Item, arm: EvalArm) -> Result<AnsweredItem, BenchError> {
+        let before = self.joules();
+        let mut answered = self.answered(item, arm)?;
+        let used = before.zip(self.joules()).map(|(before, after)| after - before);
+        answered.figures.extend(used.map(|joules| (Metric::EnergyJ, joules)));
+        Ok(answered)
+    }
+
+    fn answered(&self, item: &Item, arm: EvalArm) -> Result<AnsweredItem, BenchError> {
         let target = &self.asker.target;
         let request = ItemRequest {
             target,
@@ -110,6 +131,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
             verdict: grade.verdict,
             why: grade.why,
             graded_by: GradedBy::Program,
+            is_correct_by_length: None,
         };
         Ok(answered.with_hand_grades(&self.workload.hand_grades))
     }
@@ -117,7 +139,8 @@ impl<'w, 'b> Examiner<'w, 'b> {
     /// A choice by log-probability: there is no text, and so no first visible character.
     fn scored(&self, item: &Item, request: &ItemRequest<'_>) -> Result<AnsweredItem, BenchError> {
         let started = Timestamp::now();
-        let ScoredChoice { option, grade, total } = choices::score(item, request, &self.asker)?;
+        let ScoredChoice { option, grade, is_correct_by_length, total } =
+            choices::score(item, request, &self.asker)?;
         let total_ms = total.as_secs_f64() * 1e3;
         let answer = Answer { content: option, ..Answer::default() };
         Ok(AnsweredItem {
@@ -133,13 +156,14 @@ impl<'w, 'b> Examiner<'w, 'b> {
             verdict: grade.verdict,
             why: grade.why,
             graded_by: GradedBy::Program,
+            is_correct_by_length: Some(is_correct_by_length),
             leaked_thought: false,
             finish: None,
             total_ms,
             said_words: 0,
             answer_sha256: answer_sha256(&answer),
             answer: answer.content,
-            figures: [(crate::terms::Metric::E2eMs, total_ms)].into(),
+            figures: [(Metric::E2eMs, total_ms)].into(),
         }
         .with_hand_grades(&self.workload.hand_grades))
     }

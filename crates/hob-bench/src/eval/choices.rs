@@ -20,6 +20,8 @@ const ANSWER_BYTES: usize = 64 << 10;
 pub(super) struct ScoredChoice {
     pub(super) option: String,
     pub(super) grade: Grade,
+    /// `acc_norm` of the harness.
+    pub(super) is_correct_by_length: bool,
     pub(super) total: Duration,
 }
 
@@ -88,7 +90,9 @@ pub(super) fn score(
         true => Grade::correct(why),
         false => Grade::wrong(why),
     };
-    Ok(ScoredChoice { option: choice.options[chosen].clone(), grade, total })
+    let is_correct_by_length = hit.is_some_and(|hit| hit.acc_norm);
+    let option = choice.options[chosen].clone();
+    Ok(ScoredChoice { option, grade, is_correct_by_length, total })
 }
 
 /// The sum of the log-probabilities of the tokens that begin within these characters.

@@ -178,7 +178,7 @@ pub fn outcomes(answered: &[AnsweredItem]) -> Vec<ItemOutcome> {
             thought_tokens: tokens(Metric::ReasoningTokens),
             said_tokens: tokens(Metric::ContentTokens),
             said_words: answered.said_words,
-            energy_j: None,
+            energy_j: of(Metric::EnergyJ),
         }
     };
     answered.iter().filter(|answered| answered.verdict != Verdict::Open).map(outcome).collect()
@@ -192,6 +192,7 @@ fn figures(answered: &[AnsweredItem], seed: u64) -> EvalFigures {
         leaked_thoughts: count(|answered| answered.leaked_thought),
         cut_answers: count(|answered| answered.finish.as_deref() == Some("length")),
         corrected_by_hand: count(|answered| answered.graded_by == GradedBy::Hand),
+        accuracy_by_length: accuracy_by_length(answered),
         ..EvalFigures::default()
     };
     let found = Breakdown::of(&outcomes(answered), &UseBounds::default(), seed);
@@ -207,6 +208,12 @@ fn figures(answered: &[AnsweredItem], seed: u64) -> EvalFigures {
         sizes: sizes.collect(),
         ..figures
     }
+}
+
+fn accuracy_by_length(answered: &[AnsweredItem]) -> Option<f64> {
+    let hits: Vec<bool> = answered.iter().filter_map(|one| one.is_correct_by_length).collect();
+    let correct = hits.iter().filter(|is_hit| **is_hit).count();
+    (!hits.is_empty()).then(|| correct as f64 / hits.len() as f64)
 }
 
 fn score(found: Summary) -> EvalScore {

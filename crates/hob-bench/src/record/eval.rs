@@ -23,6 +23,10 @@ pub struct EvalFigures {
     /// Whether choices were scored by log-probability
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub choices_by_logprob: bool,
+    /// Choices by log-probability: share of correct answers if each option's sum is divided by its length (`acc_norm`
+    /// of lm-evaluation-harness; `accuracy` is its `acc`)
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy_by_length: Option<f64>,
     pub overall: EvalScore,
     pub families: BTreeMap<String, EvalScore>,
     /// By `FAMILY:SIZE`

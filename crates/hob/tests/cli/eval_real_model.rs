@@ -1,5 +1,8 @@
 //! `hob eval` with the stored chat model: scores that repeat, a report, and a grade by hand.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::{User, stderr, stdout};
@@ -71,14 +74,30 @@ fn a_base_model_is_evaluated_by_what_it_continues_and_by_log_probabilities() {
         let overall = &record["eval"]["overall"];
         (overall["n"].clone(), overall["accuracy"].clone(), overall["verdicts"].clone())
     };
-    for (file, flag) in
-        [("questions.jsonl", "--completion"), ("choices.jsonl", "--choices-by-logprob")]
-    {
-        let (first, second) = (evaluate(file, flag), evaluate(file, flag));
-        assert_eq!(first, second, "{file}");
-        assert_eq!(first.0, 2, "{file}");
-        assert!(first.1.as_f64() >= Some(0.5), "{file}: {first:?}");
+    let continued = [(); 2].map(|()| evaluate("questions.jsonl", "--completion"));
+    assert_eq!(continued[0], continued[1]);
+    let chosen = evaluate("choices.jsonl", "--choices-by-logprob");
+    for found in [&continued[0], &chosen] {
+        assert!(found.0 == 2 && found.1.as_f64() >= Some(0.5), "{found:?}");
     }
+}
+
+#[test]
+fn an_evaluation_on_a_server_of_its_own_goes_on_where_it_was_stopped() {
+    let (user, home) = User::with_only(&["smollm2"]);
+    let words = ["eval", "--tasks", "arithmetic:2x1", "--items", "8", "--budget-tokens", "16"];
+    let mut first = user.process(&words);
+    let mut first = first.envs(home.clone()).stderr(Stdio::piped()).spawn().expect("hob starts");
+    let lines = BufReader::new(first.stderr.take().expect("piped")).lines().map_while(Result::ok);
+    let mut lines = lines.skip_while(|line| !line.contains("arithmetic/2x1/0"));
+    assert!(lines.next().is_some(), "the first answer is shown");
+    let id = first.id().to_string();
+    let stopped = std::process::Command::new("/bin/kill").args(["-INT", &id]).status();
+    assert!(stopped.expect("kill runs").success());
+    lines.for_each(drop);
+    first.wait().expect("it ends");
+    let second = user.hob(&words).envs(home).assert().success();
+    assert!(stderr(&second).contains("goes on after "), "{}", stderr(&second));
 }
 
 #[test]

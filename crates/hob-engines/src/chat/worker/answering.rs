@@ -29,6 +29,9 @@ pub(super) struct AnswerPlan {
     pub(super) call_ids: String,
     /// The tokens that penalties count.
     pub(super) history: History,
+    /// Whether the token that ends the answer also has a log probability. Programs that score a prompt leave out the last
+    /// token of the list, because it is not the prompt's.
+    pub(super) scores_end: bool,
     /// Detects an answer that repeats itself, to end it. `None` if the request has a token limit.
     pub(super) repetition: Option<Repetition>,
 }
@@ -98,6 +101,9 @@ impl Answering {
         let token = self.choose(logits)?;
         if self.plan.tokens.ends(token) {
             self.end(FinishReason::Stop, &mut step);
+            if self.plan.scores_end {
+                step.events.push(ChatEvent::Logprobs(mem::take(&mut self.unsaid)));
+            }
             return Ok(step);
         }
         self.say(token, &mut step);
@@ -147,7 +153,7 @@ impl Answering {
         let token = chosen.token;
         if let Some(logprobs) = chosen.logprobs
             && !is_thinking
-            && !self.plan.tokens.ends(token)
+            && (self.plan.scores_end || !self.plan.tokens.ends(token))
         {
             self.unsaid.push(self.logprob(token, logprobs));
         }

@@ -258,6 +258,7 @@ impl Reading {
             constraint,
             call_ids: format!("call_{:016x}{:06x}", random(), random() & 0xff_ffff),
             history: History::after_prompt(&read.tokens),
+            scores_end: request.echo && request.logprobs.is_some(),
             repetition: is_endless.then(Repetition::default),
         })
     }

@@ -39,6 +39,7 @@ fn plan(tokens_max: u32) -> AnswerPlan {
         constraint: None,
         call_ids: "call_".to_owned(),
         history: History::default(),
+        scores_end: false,
         repetition: None,
     }
 }
@@ -205,6 +206,25 @@ fn log_probabilities_come_before_their_text() {
     assert_eq!(text, "a");
     assert_eq!(logprobs[0].token, TokenText(b"a".to_vec()));
     assert!(logprobs[0].logprob > -1e-3 && logprobs[0].top.len() == 1);
+}
+
+/// lm-evaluation-harness drops the last log probability, which would be one of the prompt's.
+#[test]
+fn where_a_prompt_is_scored_the_token_of_the_end_has_a_log_probability() {
+    let mut logits = vec![0.0; END as usize + 1];
+    logits[END as usize] = 50.0;
+    for scores_end in [true, false] {
+        let plan = plan(1);
+        let sampler = plan.sampler.with_logprobs(Some(1));
+        let step = Answering::new(AnswerPlan { sampler, scores_end, ..plan }).next(&logits);
+        let step = step.expect("an end");
+        let logprobs = step.events.iter().filter_map(|event| match event {
+            ChatEvent::Logprobs(logprobs) => Some(logprobs.len()),
+            _ => None,
+        });
+        assert_eq!(logprobs.sum::<usize>(), usize::from(scores_end));
+        assert_eq!((step.end, step.tokens), (Some(FinishReason::Stop), Vec::new()));
+    }
 }
 
 #[test]

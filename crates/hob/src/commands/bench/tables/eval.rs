@@ -44,7 +44,24 @@ pub(super) fn eval(records: &[Record]) -> String {
             ]);
         }
     }
-    format!("{}\n\n{}", rows(&EVAL, records), families.trim_fmt())
+    let notes: String = records.iter().flat_map(notes).flatten().collect();
+    format!("{}\n{notes}\n{}", rows(&EVAL, records), families.trim_fmt())
+}
+
+/// Lines below the table for what few records have.
+fn notes(record: &Record) -> [Option<String>; 2] {
+    let by_length = record.eval.as_ref().and_then(|eval| eval.accuracy_by_length);
+    let energy_j = record.eval.as_ref().and_then(|eval| eval.overall.energy_j_per_correct);
+    let name = format!("{} {}", record.model.name, record.eval_arm());
+    [
+        by_length.map(|share| {
+            let percent = share * 100.0;
+            format!("{name}: {percent:.1} % correct with log-probabilities divided by the length\n")
+        }),
+        energy_j.map(|joules| {
+            format!("{name}: {joules:.0} J of this machine for each correct answer\n")
+        }),
+    ]
 }
 
 fn of(record: &Record, show: impl Fn(&EvalScore) -> Option<String>) -> String {

@@ -1,0 +1,137 @@
+"""Asks the same multiple-choice questions through `hob eval` and through lm-evaluation-harness, on one hob server.
+
+Both choose the option with the highest log-probability. The accuracies must agree.
+"""
+
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import gguf
+import lm_eval
+from lm_eval.tasks import TaskManager
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+HOB, HOME = os.environ["HOB"], os.environ["HOB_TEST_HOME"]
+ITEMS = 300
+# Ties and other tokens at the border between question and option.
+DIFFERENCE_MAX = 0.01
+TASK = """
+task: hob_choices
+dataset_path: json
+dataset_kwargs: {data_files: {test: "FILE"}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "Question: {{prompt}}\\nAnswer:"
+doc_to_target: answer
+doc_to_choice: choices
+metric_list: [{metric: acc}, {metric: acc_norm}]
+"""
+WORLD = [
+    ("What do bees make?", "honey"), ("What do cows give?", "milk"), ("Where do fish live?", "in water"),
+    ("What falls from clouds?", "rain"), ("What do we read?", "books"), ("What has four wheels?", "a car"),
+    ("What shines at night?", "the moon"), ("What do birds build?", "nests"), ("What tells the time?", "a clock"),
+    ("What do bakers bake?", "bread"), ("What is frozen water?", "ice"), ("What do teachers do?", "teach"),
+]
+
+
+def items():
+    """The questions, as lines that both programs read."""
+    draw = random.Random(1)
+    for _ in range(ITEMS):
+        if draw.random() < 0.5:
+            one, other = draw.randrange(2, 40), draw.randrange(2, 40)
+            question, right = f"What is {one} plus {other}?", str(one + other)
+            wrong = [str(one + other + step) for step in draw.sample([-11, -2, -1, 1, 2, 10], 3)]
+        else:
+            question, right = draw.choice(WORLD)
+            wrong = draw.sample([answer for _, answer in WORLD if answer != right], 3)
+        choices = [right, *wrong]
+        draw.shuffle(choices)
+        yield {"prompt": question, "choices": choices, "answer": choices.index(right)}
+
+
+def tokenizer(folder):
+    """The tokenizer of the stored model, in the form that lm-evaluation-harness loads."""
+    file = next(Path(HOME).glob("models/smollm2/*/model.gguf"))
+    fields = gguf.GGUFReader(file).fields
+
+    def texts(key):
+        field = fields[f"tokenizer.ggml.{key}"]
+        return [bytes(field.parts[at]).decode() for at in field.data]
+
+    vocabulary = {token: at for at, token in enumerate(texts("tokens"))}
+    merges = [tuple(pair.split(" ", 1)) for pair in texts("merges")]
+    made = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    made.pre_tokenizer = pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    made.decoder = decoders.ByteLevel()
+    PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<|im_end|>").save_pretrained(folder)
+
+
+def served(folder):
+    """A hob server, and its address when it answers."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [HOB, "serve", "--listen", str(port)]
+    server = subprocess.Popen(words, env={**os.environ, "HOB_HOME": HOME}, cwd=folder, stderr=subprocess.DEVNULL)
+    for _ in range(300):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1)
+            return server, f"http://127.0.0.1:{port}"
+        except OSError:
+            time.sleep(0.1)
+    server.kill()
+    sys.exit("hob does not answer")
+
+
+def by_hob(folder, address):
+    words = [HOB, "eval", "--file", "choices.jsonl", "--choices-by-logprob", "--json"]
+    words += ["--target", address, "--model", "smollm2"]
+    ran = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True)
+    return json.loads(ran.stdout)["eval"]
+
+
+def by_harness(folder, address):
+    (folder / "task.yaml").write_text(TASK.replace("FILE", str(folder / "choices.jsonl")))
+    arguments = {
+        "base_url": f"{address}/v1/completions", "model": "smollm2", "tokenizer": str(folder / "tokenizer"),
+        "tokenizer_backend": "huggingface", "tokenized_requests": False, "max_length": 2048,
+    }
+    found = lm_eval.simple_evaluate(
+        model="local-completions", model_args=arguments, tasks=["hob_choices"], batch_size=1,
+        task_manager=TaskManager(include_path=str(folder)), bootstrap_iters=0,
+    )
+    return found["results"]["hob_choices"]
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "choices.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items()))
+        tokenizer(folder / "tokenizer")
+        server, address = served(folder)
+        try:
+            ours, theirs = by_hob(folder, address), by_harness(folder, address)
+        finally:
+            server.terminate()
+            server.wait()
+    pairs = [("acc", ours["overall"]["accuracy"]), ("acc_norm", ours["accuracy_by_length"])]
+    for name, value in pairs:
+        print(f"{name}: hob eval {value:.4f}, lm-evaluation-harness {theirs[f'{name},none']:.4f}")
+    print(f"hob's interval of acc: {ours['overall']['accuracy_ci95']}")
+    if any(abs(value - theirs[f"{name},none"]) > DIFFERENCE_MAX for name, value in pairs):
+        sys.exit("they disagree")
+
+
+if __name__ == "__main__":
+    main()
