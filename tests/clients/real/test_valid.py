@@ -13,7 +13,7 @@ from schemas import FORMATS, TOOLS, parameters_of
 REQUESTS = 200
 AT_ONCE = 4
 # Token limits as multiples of the smallest sufficient number: tight, medium, generous.
-BUDGETS = (1, 1.5, 3)
+BUDGETS = (1, 1.25, 2)
 
 
 def test_200_of_200_answers_are_valid(client):

@@ -93,7 +93,7 @@ fn a_schema_is_kept_by_the_real_model_whatever_the_budget() {
 fn eight_answers_end_with_an_error_when_their_worker_is_killed_and_the_next_request_works() {
     let (user, home) = User::with_only(&["smollm2", "kokoro"]);
     let served = ready(&user, &home);
-    let speech = served.ask(&"The sea is calm tonight. ".repeat(20), "af_heart").expect("sound");
+    let speech = served.ask(&"The sea is calm tonight. ".repeat(8), "af_heart").expect("sound");
     let mut speech = speech.into_reader();
     speech.read_exact(&mut [0; 4800]).expect("sound");
     thread::scope(|scope| {

@@ -16,7 +16,7 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     assert!(stdout(&dry).contains("would write smollm2-Q3_K_M.gguf"), "{}", stdout(&dry));
     assert!(stderr(&dry).contains("to Q3_K_M: "), "{}", stderr(&dry));
     assert!(stderr(&dry).contains("below 4 bits"), "{}", stderr(&dry));
-    let text = "The river was high that morning, and the old ferry lay at the pier. ".repeat(120);
+    let text = "The river was high that morning, and the old ferry lay at the pier. ".repeat(72);
     user.write("text.txt", &text);
     let words = [
         "quantize",
@@ -128,11 +128,11 @@ fn what_cannot_be_quantized_is_refused_with_the_reason() {
 fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
     let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
     let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
-    user.write("two.txt", "The library was built in 1905.\n\nSet a timer, please.\n");
+    user.write("one.txt", "The library was built in 1905.\n\n");
     let dry = hob(&["quantize", "kokoro", "--to", "3-bit", "--dry-run"]).success();
     assert!(stdout(&dry).contains("would store the model kokoro-3bit"), "{}", stdout(&dry));
     assert!(stderr(&dry).contains("listen"), "{}", stderr(&dry));
-    let words = ["quantize", "kokoro", "--to", "4bit", "--sentences", "two.txt", "--json"];
+    let words = ["quantize", "kokoro", "--to", "4bit", "--sentences", "one.txt", "--json"];
     let report: Value = serde_json::from_str(&stdout(&hob(&words).success())).expect("a report");
     let bytes = |field: &str| report[field].as_f64().expect("bytes");
     let share = bytes("target_bytes") / bytes("source_bytes");
@@ -143,10 +143,10 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
     for field in ["source_word_errors", "target_word_errors"] {
         assert!(report[field]["value"].as_f64() < Some(0.3), "{report}");
     }
-    assert_eq!(report["sentences"].as_array().expect("sentences").len(), 2);
+    assert_eq!(report["sentences"].as_array().expect("sentences").len(), 1);
     let page = std::fs::read_to_string(user.path("work/kokoro-4bit-listen.html"));
     let page = page.expect("a page");
-    assert_eq!(page.matches("data:audio/flac;base64,").count(), 4, "each sentence twice");
+    assert_eq!(page.matches("data:audio/flac;base64,").count(), 2, "the sentence twice");
     let models = stdout(&hob(&["models", "--json"]).success());
     let models: Value = serde_json::from_str(&models).expect("a list");
     let listed = models.as_array().expect("rows").iter();

@@ -107,6 +107,11 @@ pub(super) fn quantized(
         return Err(Failure::usage(format!("a model '{name}' is stored already"))
             .hint(format!("choose another name with --as, or run `hob rm {name}`")));
     }
+    let voice = args.voice.as_deref().unwrap_or(&app.settings.speech.default_voice);
+    if !source.voice_ids().any(|known| known == voice) {
+        return Err(Failure::usage(format!("there is no voice '{voice}'"))
+            .hint("`hob say --voices` lists them"));
+    }
     let printer = app.printer;
     let unreadable = |error| Failure::new(Exit::ModelMissing, error);
     let (now, then) = predicted_bytes(&source.folder, bits).map_err(unreadable)?;
@@ -125,7 +130,8 @@ pub(super) fn quantized(
         printer.data(format_args!("would store the model {name}"))?;
         return Ok(Exit::Done);
     }
-    let report = stoppable(write(args, (source, &name, bits), store, app))?;
+    let texts = sentences(args)?;
+    let report = stoppable(write(args, (source, &name, bits), (store, app), (voice, &texts)))?;
     match args.json {
         true => printer.json(&report)?,
         false => printer.data(shown(&report))?,
@@ -137,10 +143,9 @@ pub(super) fn quantized(
 async fn write(
     args: &QuantizeArgs,
     (source, name, bits): (&StoredModel, &str, WeightBits),
-    store: &ModelStore,
-    app: &App<'_>,
+    (store, app): (&ModelStore, &App<'_>),
+    (voice, texts): (&str, &[String]),
 ) -> CliResult<SpeechReport> {
-    let texts = sentences(args)?;
     let packing = app.printer.spinner("packing the weights");
     let packed = {
         let (store, source, name) = (store.store().clone(), source.clone(), name.to_owned());
@@ -153,12 +158,11 @@ async fn write(
         .map_err(|error| Failure::new(Exit::Internal, error))??
     };
     packing.finish_and_clear();
-    let voice = args.voice.as_deref().unwrap_or(&app.settings.speech.default_voice);
     let bar = app.printer.bar(2 * texts.len() as u64, super::BAR);
     bar.set_message("speaking");
     let step = |_| bar.inc(1);
-    let before = run_speech_study(app, (&source.folder, voice), &texts, step).await?;
-    let after = run_speech_study(app, (packed.folder(), voice), &texts, step).await?;
+    let before = run_speech_study(app, (&source.folder, voice), texts, step).await?;
+    let after = run_speech_study(app, (packed.folder(), voice), texts, step).await?;
     bar.finish_and_clear();
     let heard = match hear(app, [&before, &after], voice).await {
         Ok(heard) => Some(heard),
@@ -168,11 +172,11 @@ async fn write(
         }
         Err(failure) => return Err(failure),
     };
-    let figures = figures(&texts, [&before, &after], heard)?;
+    let figures = figures(texts, [&before, &after], heard)?;
     let word_errors = [false, true].map(|after| word_errors(&figures, after));
     refuse_garbage([&before, &after], word_errors)?;
     let page = args.page.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-listen.html")));
-    write_page(&page, (source.name(), name, voice), &texts, [&before, &after])?;
+    write_page(&page, (source.name(), name, voice), texts, [&before, &after])?;
     let (front_error, vocoder_error) = (packed.front_error, packed.vocoder_error);
     let target_bytes = graph_bytes(packed.folder());
     let (cancel, mut ignore) = (AtomicBool::new(false), |_| {});
