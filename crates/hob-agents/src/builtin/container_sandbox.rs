@@ -55,7 +55,8 @@ impl Container {
         access: SandboxAccess,
     ) -> Command {
         let mut command = Command::new(&self.engine);
-        command.args(["run", "--rm", "--pull=never"]);
+        // Its removal kills a command that is still running, at once.
+        command.args(["run", "--rm", "--pull=never", "--stop-timeout=0"]);
         if access.network == SandboxNetwork::Off {
             command.arg("--network=none");
         }
