@@ -34,6 +34,7 @@ use crate::client_check::{CheckLoad, check_client};
 use crate::record::{Reasoning, Record};
 use crate::runs::{BenchError, Step};
 use crate::session::RunSize;
+use crate::timeline::RequestFault;
 use crate::workbench::Workbench;
 
 /// The seed of the items where none is given: the same items each time, so that runs can be compared.
@@ -44,6 +45,8 @@ pub const EVAL_ITEMS: usize = 10;
 pub const THINKING_TOKENS: u32 = 8_192;
 /// A server that fails an item this many times in a row has failed.
 const ATTEMPTS_MAX: usize = 3;
+/// Items in a row on which a server may fail. More of them, and the server is what fails.
+const FAILED_ITEMS_MAX: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Assumed characters of a token, to request enough context from servers that need it with each request.
 const CHARS_PER_TOKEN: usize = 3;
@@ -178,16 +181,26 @@ impl EvalWorkload {
             (bench.tell)("eval", Step::LeftOut { why: &why });
         }
         let (began, mut asked) = (Instant::now(), 0_u32);
+        // Failed items are kept when a later answer shows that the server lives.
+        let mut failed: Vec<(usize, AnsweredItem)> = Vec::new();
         for number in 0..count {
             let item = self.items.item(number);
             for turn in 0..width {
                 // Each arm is the first one to answer equally often.
-                let (arm, file) = &mut arms[(turn + number) % width];
+                let at = (turn + number) % width;
+                let (arm, file) = &mut arms[at];
                 if file.has(&item.id) {
                     continue;
                 }
-                let Some(answered) = answer(&examiner, &item, *arm)? else {
-                    return Ok(false);
+                let sent = Instant::now();
+                let answered = match answer(&examiner, &item, *arm) {
+                    Ok(Some(answered)) => answered,
+                    Ok(None) => return Ok(false),
+                    Err(BenchError::Fault(fault)) if failed.len() + 1 < FAILED_ITEMS_MAX => {
+                        failed.push((at, examiner.failed(&item, &fault, sent.elapsed())));
+                        continue;
+                    }
+                    Err(error) => return Err(error),
                 };
                 asked += 1;
                 let done: usize = number * width + turn + 1;
@@ -198,7 +211,14 @@ impl EvalWorkload {
                 let step = Step::Answered { id, verdict, total_ms, done, all: count * width, left };
                 (bench.tell)(&arm.name(), step);
                 file.add(answered)?;
+                for (at, answered) in failed.drain(..) {
+                    arms[at].1.add(answered)?;
+                }
             }
+        }
+        match failed.is_empty() || examiner.server_lives() {
+            true => failed.into_iter().try_for_each(|(at, one)| arms[at].1.add(one))?,
+            false => return Err(BenchError::Fault(RequestFault::Stopped)),
         }
         Ok(true)
     }

@@ -41,6 +41,8 @@ struct Ability {
     ignores_echo: bool,
     /// What it says to a question that has no reply.
     judge: Option<fn(&str) -> String>,
+    /// The question at which it breaks off each time.
+    chokes_on: &'static str,
     /// Whether it breaks off all answers.
     is_dead: bool,
 }
@@ -127,7 +129,7 @@ fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, asked: &Atomic
     let budget = body["max_tokens"].as_u64().expect("a limit");
     let thinks = body["reasoning_effort"] != "none" && ability.thoughts > 0;
     let is_spent = thinks && reply.is_some() && budget <= ability.thinks_up_to;
-    if ability.is_dead {
+    if ability.is_dead || question == ability.chokes_on {
         return false;
     }
     if reply.is_some() && asked.fetch_add(1, Ordering::Relaxed) + 1 == ability.dies_at {
@@ -367,6 +369,20 @@ fn a_server_that_breaks_off_once_is_asked_again() {
     let overall = &records[0].eval.as_ref().expect("figures").overall;
     assert_eq!((overall.n, overall.accuracy), (6, Some(1.0)));
     assert_eq!(server.asked.load(Ordering::Relaxed), 7);
+}
+
+#[test]
+fn one_item_that_a_server_cannot_answer_does_not_end_the_run() {
+    for chokes_on in ["What is 2 + 1000?", "What is 4 + 1000?"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ability = Ability { replies: replies(5, 5), chokes_on, ..Ability::default() };
+        let records = run(&Server::start(ability), workload(questions(5), folder.path()));
+        let overall = &records[0].eval.as_ref().expect("figures").overall;
+        assert_eq!((overall.n, overall.accuracy, overall.verdicts["no_answer"]), (5, Some(0.8), 1));
+        let kept = answers(folder.path(), &records[0]);
+        let failed = kept.iter().find(|one| one.prompt.contains(chokes_on)).expect("the item");
+        assert!(failed.why.starts_with("the server failed on this item each time"), "{failed:?}");
+    }
 }
 
 #[test]

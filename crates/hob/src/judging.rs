@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_bench::eval::{EvalWorkload, HandGrade};
-use hob_eval::{Item, own_file};
+use hob_eval::{CodeOutcome, Item, RunCode as _, own_file};
 
 use crate::bounded_file;
 use crate::failure::{CliResult, Exit, Failure};
@@ -21,12 +21,18 @@ const ITEMS_BYTES_MAX: u64 = 64 << 20;
 /// Gives a workload the folder of its records, the grades by hand that are there, and a sandbox if an item needs one.
 ///
 /// # Errors
-/// The file of grades cannot be read.
+/// The file of grades cannot be read, or code cannot be run here.
 pub(crate) fn prepare(workload: &mut EvalWorkload, folder: &Path) -> CliResult<()> {
     workload.folder = folder.to_owned();
     workload.hand_grades = hand_grades(folder)?;
     if workload.items.runs_code() {
-        workload.sandbox = Some(Arc::new(run_code::python(&Environment::read().path)));
+        let python = run_code::python(&Environment::read().path);
+        // Code that cannot be run would count against the model.
+        if let CodeOutcome::CouldNotStart { reason } = python.run("print(1)") {
+            return Err(Failure::usage(format!("code of answers cannot be run here: {reason}"))
+                .hint("install python3 and bubblewrap, or leave out the task `code`"));
+        }
+        workload.sandbox = Some(Arc::new(python));
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Asks one item and grades its answer. The clock is that of every other benchmark: the socket's time stamps.
 //! Reading and grading happen after the answer has ended.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -17,10 +18,11 @@ use super::answer_file::{AnsweredItem, GradedBy, answer_sha256};
 use super::choices::{self, ScoredChoice};
 use super::request::ItemRequest;
 use super::{EvalArm, EvalWorkload, PromptForm};
+use crate::ask::ask;
 use crate::drive::{Arrivals, Exchange};
 use crate::http_response::HttpResponse;
 use crate::runs::BenchError;
-use crate::target::Target;
+use crate::target::{Api, Target};
 use crate::terms::Metric;
 use crate::timeline::{Protocol, RequestFault, figures, timeline};
 use crate::workbench::Asker;
@@ -32,6 +34,8 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 const PIECE_BYTES_MAX: usize = 16 << 20;
 /// Longer answers are kept without their middle.
 const KEPT_CHARS_MAX: usize = 64 << 10;
+/// How long a server may take to show that it lives.
+const LIVES_WITHIN: Duration = Duration::from_secs(10);
 
 /// A client that asks items and grades the answers.
 #[derive(Debug)]
@@ -72,14 +76,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
 
     fn answered(&self, item: &Item, arm: EvalArm) -> Result<AnsweredItem, BenchError> {
         let target = &self.asker.target;
-        let request = ItemRequest {
-            target,
-            temperature: self.workload.temperature,
-            seed: self.asker.seed,
-            form: self.workload.form,
-            enforces_schemas: self.workload.enforces_schemas,
-            context_tokens: self.context_tokens,
-        };
+        let request = self.request();
         let tokens = arm.tokens_max(item.max_tokens);
         if self.workload.form == PromptForm::ScoredOptions {
             return self.scored(item, &request);
@@ -134,6 +131,51 @@ impl<'w, 'b> Examiner<'w, 'b> {
             is_correct_by_length: None,
         };
         Ok(answered.with_hand_grades(&self.workload.hand_grades))
+    }
+
+    fn request(&self) -> ItemRequest<'_> {
+        ItemRequest {
+            target: &self.asker.target,
+            temperature: self.workload.temperature,
+            seed: self.asker.seed,
+            form: self.workload.form,
+            enforces_schemas: self.workload.enforces_schemas,
+            context_tokens: self.context_tokens,
+        }
+    }
+
+    /// An item on which the server fails each time, and on no other.
+    pub(super) fn failed(&self, item: &Item, fault: &RequestFault, took: Duration) -> AnsweredItem {
+        let answer = Answer::default();
+        AnsweredItem {
+            id: item.id.clone(),
+            family: item.family.clone(),
+            size: item.size.clone(),
+            started: Timestamp::now(),
+            system: item.system.clone(),
+            prompt: self.request().prompt(item),
+            answer_sha256: answer_sha256(&answer),
+            answer: answer.content,
+            tool_calls: Vec::new(),
+            thought: String::new(),
+            score: 0.0,
+            verdict: if item.checker.is_open() { Verdict::Open } else { Verdict::NoAnswer },
+            why: format!("the server failed on this item each time: {fault}"),
+            graded_by: GradedBy::Program,
+            is_correct_by_length: None,
+            leaked_thought: false,
+            finish: None,
+            total_ms: took.as_secs_f64() * 1e3,
+            said_words: 0,
+            figures: BTreeMap::new(),
+        }
+    }
+
+    /// Whether it still answers anything.
+    pub(super) fn server_lives(&self) -> bool {
+        let target = &self.asker.target;
+        let path = if target.api == Api::Ollama { "/api/tags" } else { "/v1/models" };
+        ask(&target.endpoint, path, target.key.as_deref(), None, LIVES_WITHIN).is_ok()
     }
 
     /// A choice by log-probability: there is no text, and so no first visible character.

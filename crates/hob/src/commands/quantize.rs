@@ -4,6 +4,7 @@
 mod layers;
 mod listening;
 mod speech;
+mod tables;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -13,7 +14,7 @@ use clap::{Args, Subcommand};
 use hob_core::fit::{FitOptions, Model, assess};
 use hob_engines::quantize::QuantType;
 use hob_engines::timing::Timed;
-use hob_eval::distance::{Deviation, DistanceReport};
+use hob_eval::distance::DistanceReport;
 use hob_models::onnx::WeightBits;
 use hob_models::{Gguf, Sha256};
 use indicatif::ProgressBar;
@@ -49,7 +50,11 @@ const SPEED_CONTEXT: u32 = 512;
 const MB: f64 = 1e6;
 const BAR: &str = "{msg} {bar:30} {pos}/{len} {eta}";
 /// Types with so few bits change what a model says.
-const LOW_BITS: [&str; 2] = ["Q3", "Q2"];
+const LOW_BITS: [&str; 3] = ["Q3", "Q2", "IQ1"];
+/// A model that agrees with its source on less than this share of tokens says nothing that makes sense.
+const SAME_TOP_MIN: f64 = 0.02;
+/// Pieces that are scored to see whether the result is a model at all.
+const CHECK_PIECES: usize = 1;
 
 /// Quantize a chat model or the speech model, and measure what that cost
 #[derive(Debug, Args)]
@@ -201,7 +206,7 @@ fn stand_alone(args: &DistanceArgs, app: &App<'_>) -> CliResult<Exit> {
     if !args.by_layer_type {
         match args.json {
             true => app.printer.json(&whole)?,
-            false => app.printer.data(distance_text(&whole))?,
+            false => app.printer.data(tables::distance_text(&whole))?,
         }
         return Ok(Exit::Done);
     }
@@ -210,7 +215,7 @@ fn stand_alone(args: &DistanceArgs, app: &App<'_>) -> CliResult<Exit> {
     match args.json {
         true => app.printer.json(&serde_json::json!({ "whole": whole, "layers": layers }))?,
         false => {
-            let (whole, layers) = (distance_text(&whole), layers::shown(&layers));
+            let (whole, layers) = (tables::distance_text(&whole), layers::shown(&layers));
             app.printer.data(format_args!("{whole}\n\n{layers}"))?;
         }
     }
@@ -257,11 +262,11 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>) -> CliResult<Exit> {
     }
     let source_bytes = files_bytes(&source);
     check_room(&target, expected.map_or(source_bytes, |model| model.shape.weights.bytes()))?;
-    stoppable(write(args, (&source, &target), kind, printer))?;
-    let report = measured(args, (&source, &target), (from, kind), app)?;
+    let distance = stoppable(write(args, (&source, &target), kind, printer))?;
+    let report = measured(args, (&source, &target), (from, kind, distance), app)?;
     match args.json {
         true => printer.json(&report)?,
-        false => printer.data(shown(&report))?,
+        false => printer.data(tables::shown(&report))?,
     }
     Ok(Exit::Done)
 }
@@ -340,13 +345,13 @@ fn check_room(target: &Path, needed_bytes: u64) -> CliResult<()> {
     hob_models::room_for(folder, needed_bytes).map_err(|error| Failure::new(Exit::Internal, error))
 }
 
-/// Writes a draft, and gives it its name when it is whole and on the disk.
+/// Writes a draft, compares it with the source, and gives it its name when it is whole, on the disk, and a model.
 async fn write(
     args: &QuantizeArgs,
     (source, target): (&Path, &Path),
     kind: QuantType,
     printer: &Printer,
-) -> CliResult<()> {
+) -> CliResult<Option<DistanceReport>> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let failed = |error: std::io::Error| Failure::io("cannot write next to the target", &error);
@@ -374,8 +379,32 @@ async fn write(
     Gguf::open(&draft).map_err(|error| {
         Failure::new(Exit::Engine, format!("what was written is no model: {error}"))
     })?;
+    let text = match args.no_report {
+        true => DistanceTextArgs { text: None, pieces: CHECK_PIECES },
+        false => args.text.clone(),
+    };
+    let found = distance(source, &draft, &text, printer).await?;
+    refuse_garbage(&found)?;
     std::fs::File::open(&draft).and_then(|file| file.sync_all()).map_err(failed)?;
-    draft.persist_noclobber(target).map_err(|error| failed(error.error))
+    draft.persist_noclobber(target).map_err(|error| failed(error.error))?;
+    Ok((!args.no_report).then_some(found))
+}
+
+/// # Errors
+/// What was written does not say anything that makes sense.
+fn refuse_garbage(found: &DistanceReport) -> CliResult<()> {
+    let percent = found.same_top.value * 100.0;
+    let reason = match found {
+        DistanceReport { skipped: skipped @ 1.., .. } => {
+            format!("{skipped} tokens have no probability")
+        }
+        DistanceReport { same_top, .. } if same_top.value < SAME_TOP_MIN => {
+            format!("it expects what the source expects for {percent:.1} % of the tokens only")
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::new(Exit::Engine, format!("the quantized model is garbage: {reason}"))
+        .hint("nothing was stored; take more bits, or an importance matrix"))
 }
 
 fn show(bar: &ProgressBar, step: &QuantizeStep) {
@@ -474,7 +503,7 @@ async fn distance(
 fn measured(
     args: &QuantizeArgs,
     (source, target): (&Path, &Path),
-    (from, kind): (String, QuantType),
+    (from, kind, distance): (String, QuantType, Option<DistanceReport>),
     app: &App<'_>,
 ) -> CliResult<QuantizeReport> {
     let failed = |error: hob_models::DiskError| Failure::new(Exit::Internal, error);
@@ -487,14 +516,13 @@ fn measured(
         target_bytes: files_bytes(target),
         sha256: Sha256::of_path(target).map_err(failed)?.to_string(),
         importance: !args.no_importance && !kind.is_float(),
-        distance: None,
+        distance,
         source_tok_s: None,
         target_tok_s: None,
     };
     if args.no_report {
         return Ok(report);
     }
-    report.distance = Some(stoppable(distance(source, target, &args.text, app.printer))?);
     let spinner = app.printer.spinner("measuring the speed of both");
     report.source_tok_s = stoppable(speed(source))?;
     report.target_tok_s = stoppable(speed(target))?;
@@ -514,57 +542,6 @@ async fn speed(path: &Path) -> CliResult<Option<f64>> {
     Ok(speeds.reduce(f64::max))
 }
 
-fn shown(report: &QuantizeReport) -> String {
-    let QuantizeReport { source_bytes, target_bytes, source_tok_s, target_tok_s, .. } = report;
-    let share = *target_bytes as f64 / (*source_bytes).max(1) as f64 * 100.0;
-    let mut lines = vec![format!(
-        "{} ({} → {}): {:.0} MB → {:.0} MB ({share:.0} %)\nsha256 {}",
-        report.target,
-        report.from,
-        report.to,
-        *source_bytes as f64 / MB,
-        *target_bytes as f64 / MB,
-        report.sha256
-    )];
-    if let Some((before, after)) = source_tok_s.zip(*target_tok_s) {
-        let change = (after / before - 1.0) * 100.0;
-        lines.push(format!("speed {before:.1} → {after:.1} tok/s ({change:+.0} %), measured here"));
-    }
-    lines.extend(report.distance.as_ref().map(distance_text));
-    lines.push(format!("try it: hob chat -m {}", report.target));
-    lines.join("\n")
-}
-
-fn distance_text(found: &DistanceReport) -> String {
-    let deviation = |name: &str, shown: Deviation, digits: usize| {
-        let error = shown.error.map_or(String::new(), |error| format!(" ± {error:.digits$}"));
-        (name.to_owned(), format!("{:.digits$}{error}", shown.value))
-    };
-    let percent = |shown: Deviation| Deviation {
-        value: shown.value * 100.0,
-        error: shown.error.map(|error| error * 100.0),
-    };
-    let (median, p99, max) = (found.divergence_median, found.divergence_p99, found.divergence_max);
-    let rows = [
-        deviation("perplexity of the reference", found.reference_ppl, 3),
-        deviation("perplexity", found.quant_ppl, 3),
-        deviation("ln(PPL / PPL of the reference)", found.ln_ppl_ratio, 5),
-        deviation("KL divergence", found.divergence, 5),
-        ("  median, 99 %, maximum".to_owned(), format!("{median:.5}, {p99:.4}, {max:.3}")),
-        deviation(
-            "probability of the right token, RMS change, %",
-            percent(found.probability_difference_rms),
-            2,
-        ),
-        deviation("same most likely token, %", percent(found.same_top), 2),
-    ];
-    let mut table = table([format!("distance on {} tokens", found.tokens), String::new()]);
-    for (name, value) in rows {
-        table.add_row([name, value]);
-    }
-    table.trim_fmt()
-}
-
 fn quant_type(name: &str) -> Result<QuantType, String> {
     QuantType::by_name(name.trim()).ok_or_else(|| {
         let known: Vec<&str> = QuantType::all().map(QuantType::name).collect();
@@ -581,4 +558,28 @@ fn stoppable<T>(work: impl Future<Output = CliResult<T>>) -> CliResult<T> {
             () = signals.next() => Err(interrupted()),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_eval::distance::Distances;
+
+    use super::*;
+
+    #[test]
+    fn a_model_without_sense_is_refused_and_a_worse_one_is_not() {
+        let likely = |token: usize| -> Vec<f32> {
+            (0..100).map(|at| if at == token { 9.0 } else { at as f32 / 100.0 }).collect()
+        };
+        let of = |others: &[Vec<f32>]| {
+            let mut distances = Distances::default();
+            others.iter().for_each(|other| distances.push(&likely(3), other, 3));
+            refuse_garbage(&distances.finish().expect("tokens")).err().map(|error| error.sentence)
+        };
+        assert_eq!(of(&[likely(3), likely(4)]), None);
+        let other = of(&[likely(5), likely(4)]).expect("garbage");
+        assert!(other.contains("for 0.0 % of the tokens"), "{other}");
+        let broken = of(&[likely(3), vec![f32::NAN; 100]]).expect("garbage");
+        assert!(broken.contains("1 tokens have no probability"), "{broken}");
+    }
 }
