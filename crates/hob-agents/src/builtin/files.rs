@@ -1,7 +1,10 @@
 //! `read_file` and `write_file`: files of the workspace and no others.
 //! The folder is a capability: paths that leave it, also through symbolic links, do not resolve.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +12,8 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -137,27 +142,22 @@ impl WriteFile {
         let path = inside(&asked.path)?;
         let failed = |error: io::Error| format!("{}: {}", asked.path, plain(&error));
         // By name first: a protected name may itself be a link into the workspace.
-        if is_protected(path) || self.leads_to_protected(&self.real(path).map_err(failed)?) {
+        let real = self.real(path).map_err(failed)?;
+        if is_protected(path) || self.leads_to_protected(&real) {
             return Err(format!("{} is protected: it decides what agents may do", asked.path));
         }
         if asked.content.len() as u64 > FILE_BYTES_MAX {
             return Err(format!("at most {FILE_BYTES_MAX} bytes are written at once"));
         }
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            self.workspace.create_dir_all(folder).map_err(failed)?;
-        }
+        let (folder, name) = self.folder_of(&real).map_err(failed)?;
+        let has_name = folder.symlink_metadata(name).is_ok();
         match asked.mode {
-            WriteMode::Append => {
-                let mut options = OpenOptions::new();
-                let file = self.workspace.open_with(path, options.append(true).create(true));
-                file.and_then(|mut file| file.write_all(asked.content.as_bytes()))
-                    .map_err(failed)?;
-            }
-            WriteMode::Create if self.workspace.try_exists(path).map_err(failed)? => {
+            WriteMode::Append => append(&folder, name, &asked.content).map_err(failed)?,
+            WriteMode::Create if has_name => {
                 return Err(format!("{} exists already", asked.path));
             }
             WriteMode::Create | WriteMode::Replace => {
-                self.replace(path, &asked.content).map_err(failed)?
+                replace(&folder, name, &asked.content).map_err(failed)?;
             }
         }
         Ok(format!("{} bytes written to {}", asked.content.len(), asked.path))
@@ -187,14 +187,66 @@ impl WriteFile {
         is_protected(real) || PROTECTED.into_iter().any(is_target)
     }
 
-    /// A reader sees the old file or the new one.
-    fn replace(&self, path: &Path, content: &str) -> io::Result<()> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".hob-part");
-        let part = path.with_file_name(name);
-        self.workspace.write(&part, content)?;
-        self.workspace.rename(&part, &self.workspace, path)
+    /// The folder of a path without links, made where it is missing, and the name in it. No link is followed: what a
+    /// command puts there after the path was checked leads to no other place.
+    fn folder_of<'p>(&self, real: &'p Path) -> io::Result<(Dir, &'p OsStr)> {
+        let mut names = Vec::new();
+        for part in real.components() {
+            match part {
+                Component::Normal(name) => names.push(name),
+                Component::CurDir => {}
+                _ => return Err(io::ErrorKind::PermissionDenied.into()),
+            }
+        }
+        let name = names.pop().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
+        let mut folder = self.workspace.try_clone()?;
+        for inner in names {
+            folder = inner_folder(&folder, inner)?;
+        }
+        Ok((folder, name))
     }
+}
+
+/// Opens a folder that is no link, and makes it where it is missing.
+fn inner_folder(folder: &Dir, name: &OsStr) -> io::Result<Dir> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = || openat(folder, name, flags, Mode::empty());
+    let opened = match open() {
+        Err(Errno::NOENT) => match folder.create_dir(name) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => open()?,
+        },
+        opened => opened?,
+    };
+    Ok(Dir::from_std_file(File::from(opened)))
+}
+
+/// A reader sees the old file or the new one. The new one has a name that no command can know before, and is made without
+/// following a link.
+fn replace(folder: &Dir, name: &OsStr, content: &str) -> io::Result<()> {
+    let part = format!(".hob-{:016x}.part", fastrand::u64(..));
+    let mut options = OpenOptions::new();
+    let mut file = folder.open_with(&part, options.write(true).create_new(true))?;
+    let written = file.write_all(content.as_bytes());
+    let replaced = written.and_then(|()| folder.rename(&part, folder, name));
+    if replaced.is_err() {
+        // The reason for which it was not written counts more than a file that stays.
+        let _ = folder.remove_file(&part);
+    }
+    replaced
+}
+
+/// Appends to a file that is no link and has no other name.
+fn append(folder: &Dir, name: &OsStr, content: &str) -> io::Result<()> {
+    let flags =
+        OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(openat(folder, name, flags, Mode::from_raw_mode(0o666))?);
+    if file.metadata()?.nlink() > 1 {
+        return Err(io::Error::other(
+            "the file has several names (hard links); replace it instead of appending to it",
+        ));
+    }
+    file.write_all(content.as_bytes())
 }
 
 /// The path, if it is relative, stays below its start and is not protected.
@@ -221,6 +273,9 @@ fn plain(error: &io::Error) -> String {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::PermissionDenied => {
             "not allowed: the path leaves the workspace or is protected".to_owned()
+        }
+        io::ErrorKind::NotADirectory => {
+            "a folder of the path is a file, or a link that leaves the workspace".to_owned()
         }
         _ => error.to_string(),
     }
@@ -352,5 +407,45 @@ mod tests {
         }
         assert!(!writer.call(json!({ "path": "conf/other", "content": "x" })).await.is_error);
         assert_eq!(fs::read_to_string(outside.path().join("secret")).expect("a file"), "secret");
+    }
+
+    #[tokio::test]
+    async fn links_of_a_command_are_no_way_into_protected_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let writer = WriteFile::new(folder.path()).expect("open");
+        fs::create_dir(folder.path().join("teams")).expect("a folder");
+        let team = folder.path().join("teams/x.toml");
+        fs::write(&team, "old").expect("written");
+        // The name that hob once wrote before it renamed the file.
+        std::os::unix::fs::symlink("teams/x.toml", folder.path().join("a.hob-part"))
+            .expect("a link");
+        fs::hard_link(&team, folder.path().join("hard")).expect("a link");
+        for (path, mode, is_refused) in [
+            ("a", "replace", false),
+            ("a", "append", false),
+            ("a.hob-part", "append", true),
+            ("hard", "append", true),
+            ("hard", "replace", false),
+            ("hard", "append", false),
+        ] {
+            let asked = json!({ "path": path, "content": "x", "mode": mode });
+            let output = writer.call(asked).await;
+            assert_eq!(output.is_error, is_refused, "{path}, {mode}: {}", output.text);
+        }
+        assert_eq!(fs::read_to_string(&team).expect("a file"), "old");
+        let mut names: Vec<String> = fs::read_dir(folder.path())
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["a", "a.hob-part", "hard", "teams"]);
+        let link = folder.path().join("inner");
+        fs::create_dir(folder.path().join("real")).expect("a folder");
+        std::os::unix::fs::symlink("real", &link).expect("a link");
+        let output = writer.call(json!({ "path": "inner/new/b", "content": "x" })).await;
+        assert!(!output.is_error, "{}", output.text);
+        assert!(folder.path().join("real/new/b").exists(), "links in the workspace are followed");
+        let workspace = open(folder.path()).expect("open");
+        assert!(inner_folder(&workspace, OsStr::new("inner")).is_err(), "after the check, no link");
     }
 }
