@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use rustix::fs::{Mode, OFlags, openat};
@@ -95,11 +95,18 @@ impl ReadFile {
     fn read(&self, asked: ReadArguments) -> Result<String, String> {
         let path = inside(&asked.path)?;
         let failed = |error: io::Error| format!("{}: {}", asked.path, plain(&error));
-        if self.workspace.metadata(path).map_err(failed)?.is_dir() {
+        let found = self.workspace.metadata(path).map_err(failed)?;
+        if found.is_dir() {
             return self.listed(path).map_err(failed);
         }
-        let file = self.workspace.open(path).map_err(failed)?;
-        let bytes = file.metadata().map_err(failed)?.len();
+        check_regular(found.is_file()).map_err(failed)?;
+        // A command can put a FIFO there now: to open it must not wait, and what was opened is looked at again.
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
+        let file = self.workspace.open_with(path, &options).map_err(failed)?;
+        let found = file.metadata().map_err(failed)?;
+        check_regular(found.is_file()).map_err(failed)?;
+        let bytes = found.len();
         if bytes > FILE_BYTES_MAX {
             return Err(format!(
                 "{} has {bytes} bytes; at most {FILE_BYTES_MAX} are read",
@@ -150,10 +157,11 @@ impl WriteFile {
             return Err(format!("at most {FILE_BYTES_MAX} bytes are written at once"));
         }
         let (folder, name) = self.folder_of(&real).map_err(failed)?;
-        let has_name = folder.symlink_metadata(name).is_ok();
+        let found = folder.symlink_metadata(name).ok();
+        check_regular(found.as_ref().is_none_or(|found| found.is_file())).map_err(failed)?;
         match asked.mode {
             WriteMode::Append => append(&folder, name, &asked.content).map_err(failed)?,
-            WriteMode::Create if has_name => {
+            WriteMode::Create if found.is_some() => {
                 return Err(format!("{} exists already", asked.path));
             }
             WriteMode::Create | WriteMode::Replace => {
@@ -238,15 +246,25 @@ fn replace(folder: &Dir, name: &OsStr, content: &str) -> io::Result<()> {
 
 /// Appends to a file that is no link and has no other name.
 fn append(folder: &Dir, name: &OsStr, content: &str) -> io::Result<()> {
-    let flags =
-        OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let how = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+    let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut file = File::from(openat(folder, name, flags, Mode::from_raw_mode(0o666))?);
-    if file.metadata()?.nlink() > 1 {
+    let found = file.metadata()?;
+    check_regular(found.is_file())?;
+    if found.nlink() > 1 {
         return Err(io::Error::other(
             "the file has several names (hard links); replace it instead of appending to it",
         ));
     }
     file.write_all(content.as_bytes())
+}
+
+/// Refuses devices, sockets and FIFOs: to open a FIFO waits until its other end is opened.
+fn check_regular(is_file: bool) -> io::Result<()> {
+    if is_file {
+        return Ok(());
+    }
+    Err(io::Error::other("it is no regular file, and no other files are read or written"))
 }
 
 /// The path, if it is relative, stays below its start and is not protected.
@@ -407,6 +425,34 @@ mod tests {
         }
         assert!(!writer.call(json!({ "path": "conf/other", "content": "x" })).await.is_error);
         assert_eq!(fs::read_to_string(outside.path().join("secret")).expect("a file"), "secret");
+    }
+
+    #[tokio::test]
+    async fn only_regular_files_are_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (reader, writer) = (
+            ReadFile::new(folder.path()).expect("open"),
+            WriteFile::new(folder.path()).expect("open"),
+        );
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+        assert!(made.success());
+        std::os::unix::fs::symlink("pipe", folder.path().join("link")).expect("a link");
+        let socket = folder.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        for path in ["pipe", "link", "socket"] {
+            let output = read(&reader, json!({ "path": path })).await;
+            assert!(output.is_error && output.text.contains("no regular file"), "{}", output.text);
+            for mode in ["append", "replace", "create"] {
+                let asked = json!({ "path": path, "content": "x", "mode": mode });
+                let output = writer.call(asked).await;
+                let is_named = output.text.contains("no regular file");
+                assert!(output.is_error && is_named, "{path}, {mode}: {}", output.text);
+            }
+        }
+        // What is put there after the look is not waited for either.
+        let workspace = open(folder.path()).expect("open");
+        assert!(append(&workspace, OsStr::new("pipe"), "x").is_err());
     }
 
     #[tokio::test]
