@@ -23,7 +23,15 @@ pub(crate) fn permission(
     arguments: &Value,
     is_tainted: bool,
 ) -> Permission {
-    let rule = tool.command.and_then(|command| decide(&team.rules, &commands(command, arguments)));
+    let commands = tool.command.map(|command| commands(command, arguments)).transpose();
+    let rule = match commands {
+        Ok(commands) => commands.and_then(|commands| decide(&team.rules, &commands)),
+        Err(reason) if team.policy.approval == Approval::Never && has_strict_rule(team) => {
+            return Permission::Refuse(unclear(reason));
+        }
+        // The table asks for a command that no rule allows.
+        Err(_) => None,
+    };
     match rule {
         Some(RuleDecision::Deny) => {
             return Permission::Refuse("a rule of the team forbids this command".to_owned());
@@ -63,16 +71,32 @@ pub(crate) fn permission(
     })
 }
 
-/// The commands that a call would run. None: they are unclear, so no rule decides about them.
-fn commands(command: CommandArgument, arguments: &Value) -> Vec<Vec<String>> {
+/// Whether a command that is not known before it runs could be one that a rule forbids or wants approval for.
+fn has_strict_rule(team: &Team) -> bool {
+    team.rules.iter().any(|rule| rule.decision > RuleDecision::Allow)
+}
+
+/// What the model reads about a command that a shell would compute.
+fn unclear(reason: &str) -> String {
+    format!(
+        "it is not clear what the command runs: {reason}. The rules of the team forbid some commands, and this team asks \
+         no person. Write it without variables, substitutions, redirections and compound commands"
+    )
+}
+
+/// The commands that a call would run.
+///
+/// # Errors
+/// The reason why they are unclear, so that no rule can decide about them.
+fn commands(command: CommandArgument, arguments: &Value) -> Result<Vec<Vec<String>>, &'static str> {
     match command {
         CommandArgument::Shell(field) => {
-            simple_commands(arguments[field].as_str().unwrap_or_default()).unwrap_or_default()
+            simple_commands(arguments[field].as_str().unwrap_or_default())
         }
         CommandArgument::Words(first, others) => {
             let others = arguments[others].as_array().into_iter().flatten();
             let words = std::iter::once(&arguments[first]).chain(others);
-            vec![words.filter_map(|word| word.as_str().map(str::to_owned)).collect()]
+            Ok(vec![words.filter_map(|word| word.as_str().map(str::to_owned)).collect()])
         }
     }
 }
@@ -108,15 +132,15 @@ mod tests {
     }
 
     /// `r`un, `a`sk or refuse (`x`), for read, network, write, system, and for the commands that are unknown, allowed,
-    /// asked for and denied.
+    /// asked for, denied and unclear.
     #[test]
     fn the_table_and_the_rules_decide_together() {
         use ToolClass::{Execute, Network, Read, System, Write};
         for (approval, expected) in [
-            ("never", "rrrxrrxx"),
-            ("on-request", "rrraarax"),
-            ("untrusted", "raaaarax"),
-            ("always", "aaaaaaax"),
+            ("never", "rrrxrrxxx"),
+            ("on-request", "rrraaraxa"),
+            ("untrusted", "raaaaraxa"),
+            ("always", "aaaaaaaxa"),
         ] {
             let team = team(approval);
             let of = |class, command: &str| {
@@ -128,10 +152,31 @@ mod tests {
                 }
             };
             let classes = [Read, Network, Write, System].map(|class| of(class, ""));
-            let commands =
-                ["make", "ls -l", "git push", "ls; rm x"].map(|command| of(Execute, command));
+            let commands = ["make", "ls -l", "git push", "ls; rm x", "ls $(rm x)"];
+            let commands = commands.map(|command| of(Execute, command));
             let found: String = classes.into_iter().chain(commands).collect();
             assert_eq!(found, expected, "{approval}");
+        }
+    }
+
+    /// A deny rule holds where no person is asked; without such a rule there is nothing to hold.
+    #[test]
+    fn unclear_commands_pass_no_strict_rule() {
+        let strict = team("never");
+        let mut free = strict.clone();
+        free.rules.retain(|rule| rule.decision == RuleDecision::Allow);
+        for (command, part) in [
+            ("$(echo rm) x", "substitution"),
+            ("ls > x", "redirects"),
+            ("A=b rm x", "sets a variable"),
+            ("echo 'a", "quote"),
+        ] {
+            let arguments = json!({ "command": command });
+            let found = permission(&strict, &tool(ToolClass::Execute), &arguments, false);
+            let Permission::Refuse(reason) = &found else { panic!("{command}: {found:?}") };
+            assert!(reason.contains(part) && reason.contains("asks no person"), "{reason}");
+            let found = permission(&free, &tool(ToolClass::Execute), &arguments, false);
+            assert_eq!(found, Permission::Run, "{command}");
         }
     }
 

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::command::{is_runner, simple_commands};
+use crate::command::{runs_everything, simple_commands};
 
 /// A decision about commands that begin with these arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,11 +39,12 @@ impl CommandRule {
 
     /// Why the rule cannot be meant so.
     pub(super) fn problem(&self) -> Option<String> {
-        let Some(program) = self.argv.first() else {
+        if self.argv.is_empty() {
             return Some("a rule needs at least the name of a program".to_owned());
-        };
-        if self.decision == RuleDecision::Allow && self.argv.len() == 1 && is_runner(program) {
-            return Some(format!("a rule that allows '{program}' would allow every command"));
+        }
+        if self.decision == RuleDecision::Allow && runs_everything(&self.argv) {
+            let words = self.argv.join(" ");
+            return Some(format!("a rule that allows '{words}' would allow every command"));
         }
         let rules = std::slice::from_ref(self);
         let decide = |example: &String| {
@@ -120,6 +121,8 @@ mod tests {
         assert!(with(Vec::new(), example("git status")).problem().is_some());
         assert!(rule(&[], RuleDecision::Ask).problem().is_some());
         assert!(rule(&["/bin/sh"], RuleDecision::Allow).problem().is_some());
+        assert!(rule(&["bash", "-c"], RuleDecision::Allow).problem().is_some());
+        assert_eq!(rule(&["bash", "build.sh"], RuleDecision::Allow).problem(), None);
         assert_eq!(rule(&["sh"], RuleDecision::Deny).problem(), None);
     }
 }
