@@ -83,6 +83,12 @@ impl PipelineService for TeamFiles {
                 "a team that comes over HTTP may have no MCP servers; put its file into the folder `teams`",
             ));
         }
+        if !team.containers.is_empty() {
+            // Their commands are outside the sandbox, with the files and the network of the container.
+            return Err(wrong(
+                "a team that comes over HTTP may have no `containers`; put its file into the folder `teams`",
+            ));
+        }
         let policy = &team.policy;
         if policy.sandbox == SandboxMode::DangerFullAccess || policy.network == SandboxNetwork::On {
             // Commands could reach what `get_url` refuses.

@@ -171,6 +171,12 @@ fn team_files_are_added_and_deleted() {
         ("big.toml", "#".repeat(2 << 20), 413, "larger"),
         ("mcp.toml", format!("{TEAM}[mcp.x]\ncommand = [\"sh\"]\n"), 400, "no MCP servers"),
         (
+            "containers.toml",
+            TEAM.replace("entry", "containers = [\"web\"]\nentry"),
+            400,
+            "may have no `containers`",
+        ),
+        (
             "danger.toml",
             TEAM.replace("policy = {", "policy = { sandbox = \"danger-full-access\","),
             400,
