@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hob_core::chat::{BudgetUnit, ChatRequest, Message, Role, SpentBudget, ToolCall};
 
+use self::prompt::DelegateOutcome;
 use crate::event::{EventKind, RunEvent};
 use crate::state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used};
 use crate::team::Team;
@@ -414,7 +415,7 @@ impl Step<'_> {
         let said = self.state.last_texts.get(&frame.agent).cloned().unwrap_or_default();
         self.return_to_caller(
             &format!("[stopped, because the budget of the run is used up] {said}"),
-            true,
+            DelegateOutcome::Partial,
         );
     }
 
@@ -528,7 +529,8 @@ impl Step<'_> {
 
     fn agent_failed(&mut self, error: String) {
         if self.state.stack.len() > 1 {
-            self.return_to_caller(&format!("[this agent failed: {error}]"), true);
+            let said = format!("[this agent failed: {error}]");
+            self.return_to_caller(&said, DelegateOutcome::Failed);
             self.advance();
         } else {
             self.end(TeamRunStatus::Failed, Some(error));
@@ -538,7 +540,7 @@ impl Step<'_> {
     /// The agent has answered without calls: its caller reads the text, or the run has ended.
     fn agent_answered(&mut self, text: String, is_partial: bool) {
         if self.state.stack.len() > 1 {
-            self.return_to_caller(&text, is_partial);
+            self.return_to_caller(&text, DelegateOutcome::of_answer(&text, is_partial));
             return self.advance();
         }
         let text = if text.is_empty() { self.joined_texts() } else { text };
@@ -556,7 +558,7 @@ impl Step<'_> {
     }
 
     /// Removes the agent that works. Its caller reads `text` as the result of its call.
-    fn return_to_caller(&mut self, text: &str, is_partial: bool) {
+    fn return_to_caller(&mut self, text: &str, outcome: DelegateOutcome) {
         let number = self.number();
         let Some(frame) = self.state.stack.pop() else { return };
         let (from, span_id) = (frame.agent.clone(), frame.span);
@@ -570,7 +572,7 @@ impl Step<'_> {
             AgentRole::Delegate { call_id } => {
                 let said = text.to_owned();
                 self.emit(EventKind::DelegateReturned { from, text: said, span_id, number });
-                (call_id.clone(), prompt::delegate_result(text, is_partial, &frame.artifacts))
+                (call_id.clone(), prompt::delegate_result(text, outcome, &frame.artifacts))
             }
         };
         if let Some(caller) = self.state.stack.last_mut() {

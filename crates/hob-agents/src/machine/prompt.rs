@@ -92,12 +92,36 @@ pub(super) fn delegate(team: &Team, agent: &str, brief: &Value) -> Vec<Message> 
     opening(team, agent, &format!("{}\n\n{rules}", text.join("\n\n")), &[])
 }
 
+/// How the work of a delegate ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DelegateOutcome {
+    Done,
+    /// It was stopped, or its answer was its last one.
+    Partial,
+    Failed,
+}
+
+impl DelegateOutcome {
+    /// That of an agent with this answer.
+    pub(super) fn of_answer(text: &str, is_partial: bool) -> DelegateOutcome {
+        match (is_partial, text.is_empty()) {
+            (false, false) => DelegateOutcome::Done,
+            (true, false) => DelegateOutcome::Partial,
+            (_, true) => DelegateOutcome::Failed,
+        }
+    }
+}
+
 /// What the caller of a delegate reads.
-pub(super) fn delegate_result(text: &str, is_partial: bool, artifacts: &[String]) -> String {
-    let status = match (is_partial, text.is_empty()) {
-        (false, false) => "done",
-        (true, false) => "partial",
-        (_, true) => "failed",
+pub(super) fn delegate_result(
+    text: &str,
+    outcome: DelegateOutcome,
+    artifacts: &[String],
+) -> String {
+    let status = match outcome {
+        DelegateOutcome::Done => "done",
+        DelegateOutcome::Partial => "partial",
+        DelegateOutcome::Failed => "failed",
     };
     json!({ "status": status, "summary": text, "artifacts": artifacts }).to_string()
 }

@@ -218,6 +218,7 @@ fn an_incomplete_brief_stops_no_other_branch() {
     let results: Vec<String> = run.results().into_values().collect();
     let [north, wrong, east] = &results[..] else { panic!("{results:?}") };
     assert!(north.contains("done") && wrong.contains("Error") && east.contains("no server"));
+    assert!(east.contains("\"failed\"") && !east.contains("\"partial\""), "{east}");
 }
 
 /// A person is asked about one call at a time, while the other branches work.
