@@ -13,7 +13,7 @@ use std::time::Instant;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered};
-use hob_core::chat::{ChatEvent, ChatRequest, JsonText, ToolCall};
+use hob_core::chat::{ChatEvent, ChatRequest, FinishReason, JsonText, ToolCall};
 use tokio::time::timeout;
 
 pub use self::watchdog::Watchdog;
@@ -300,6 +300,7 @@ impl<'w> Work<'w> {
                     ms: begun.elapsed().as_millis() as u64,
                     text: collected.text,
                     calls: collected.calls.into_iter().map(CollectedCall::finished).collect(),
+                    is_cut: completion.finish == FinishReason::Length,
                     prompt_tokens,
                     answer_tokens,
                     target: target(),

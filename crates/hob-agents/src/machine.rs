@@ -78,6 +78,8 @@ pub enum Input {
 pub struct ModelAnswer {
     pub text: String,
     pub calls: Vec<ToolCall>,
+    /// It ended at the limit of its tokens, and not where the model would have ended it.
+    pub is_cut: bool,
     pub prompt_tokens: u64,
     pub answer_tokens: u64,
     /// In US dollars, for a model that has a price.
@@ -476,7 +478,7 @@ impl Step<'_> {
         }
         let is_last = self.state.exhausted.is_some() || frame.is_last_turn;
         if is_last || (answer.calls.is_empty() && !text.is_empty()) {
-            return self.agent_answered(text, is_last);
+            return self.agent_answered(text, is_last || answer.is_cut);
         }
         if answer.calls.is_empty() {
             frame.empty_answers += 1;

@@ -59,6 +59,8 @@ struct Reply {
     stall: bool,
     /// After `content`, the connection breaks.
     cut: bool,
+    /// After `content`, the limit of tokens is reached.
+    limit: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -160,8 +162,11 @@ impl Reply {
             Prompt::Text(text) => text.len(),
             Prompt::Tokens(_) | Prompt::Infill { .. } => 0,
         };
-        let finish =
-            if self.tool_calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
+        let finish = match (self.limit, self.tool_calls.is_empty()) {
+            (true, _) => FinishReason::Length,
+            (false, true) => FinishReason::Stop,
+            (false, false) => FinishReason::ToolCalls,
+        };
         let usage = Usage {
             prompt_tokens: tokens(prompt_bytes),
             completion_tokens: tokens(self.content.len() + self.reasoning.len()).max(1),

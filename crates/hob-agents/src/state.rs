@@ -185,7 +185,7 @@ pub enum TeamRunStatus {
     /// The client makes calls of its own tools.
     WaitingClient,
     Completed,
-    /// The budget ended, and the answer says what is missing.
+    /// The budget ended, and the answer says what is missing; or the answer was cut at the limit of its tokens.
     CompletedPartial,
     Failed,
     Cancelled,

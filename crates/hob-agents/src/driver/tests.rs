@@ -175,6 +175,13 @@ async fn the_trace_tells_of_loading_and_of_the_target_that_answered_instead() {
 }
 
 #[tokio::test]
+async fn an_answer_at_its_limit_of_tokens_ends_the_run_in_part() {
+    let script = r#"{"reply": {"content": "Half of it", "limit": true}}"#;
+    let Driven { ended, .. } = driven(script, u64::MAX).await;
+    assert_eq!(ended.expect("stored"), TeamRunStatus::CompletedPartial);
+}
+
+#[tokio::test]
 async fn what_cannot_be_stored_is_not_done() {
     let Driven { ended, saved, .. } = driven(SAVE, 4).await;
     assert_eq!((ended.expect_err("full").kind(), saved), (io::ErrorKind::StorageFull, 0));

@@ -122,9 +122,26 @@ impl Run {
         let answer = ModelAnswer {
             text: text.to_owned(),
             calls: calls.iter().enumerate().map(call).collect(),
+            is_cut: false,
             prompt_tokens: 100,
             answer_tokens: 10,
             cost: Some(0.01),
+            target: "t".to_owned(),
+            ms: 5,
+        };
+        self.input(Input::ModelAnswered { id, answer });
+    }
+
+    /// The answer ends at the limit of its tokens.
+    fn cut_after(&mut self, text: &str) {
+        let [Effect::CallModel { id, .. }] = self.asked[..] else { panic!("{:?}", self.asked) };
+        let answer = ModelAnswer {
+            text: text.to_owned(),
+            calls: Vec::new(),
+            is_cut: true,
+            prompt_tokens: 100,
+            answer_tokens: 10,
+            cost: None,
             target: "t".to_owned(),
             ms: 5,
         };
@@ -367,6 +384,17 @@ fn an_agent_without_turns_gives_what_it_has() {
     run.answers("Half.", &[]);
     assert!(run.last_read().contains("\"partial\""), "{}", run.last_read());
     assert!(run.state.stack[0].is_tainted, "what the tester read may mislead the lead too");
+}
+
+#[test]
+fn an_answer_at_its_limit_of_tokens_is_partial() {
+    let mut run = Run::new();
+    run.answers("", &[("delegate_to_tester", brief())]);
+    run.cut_after("Half of");
+    assert!(run.last_read().contains("\"partial\""), "{}", run.last_read());
+    run.cut_after("The whole is");
+    assert_eq!(run.state.status, TeamRunStatus::CompletedPartial);
+    assert_eq!((run.answer(), run.state.spent), (Some("The whole is"), None));
 }
 
 #[test]

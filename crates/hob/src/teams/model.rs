@@ -542,7 +542,7 @@ fn last_events(run: &RunState, asks: bool) -> Result<Vec<ChatEvent>, ModelError>
             )));
         }
         (TeamRunStatus::CompletedPartial, _) => {
-            finish = run.spent.map_or(FinishReason::Stop, FinishReason::BudgetSpent);
+            finish = run.spent.map_or(FinishReason::Length, FinishReason::BudgetSpent);
         }
         _ => {}
     }

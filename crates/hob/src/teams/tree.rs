@@ -174,7 +174,7 @@ pub(crate) fn status_text(status: TeamRunStatus) -> &'static str {
         TeamRunStatus::WaitingApproval => "waits for approval",
         TeamRunStatus::WaitingClient => "waits for its client",
         TeamRunStatus::Completed => "completed",
-        TeamRunStatus::CompletedPartial => "ended by its budget",
+        TeamRunStatus::CompletedPartial => "ended by its budget or a limit of tokens",
         TeamRunStatus::Failed => "failed",
         TeamRunStatus::Cancelled => "cancelled",
     }

@@ -118,6 +118,7 @@ fn delegates_with_one_name_have_spans_and_numbers_of_their_own() {
     let answer = ModelAnswer {
         text: "South is done.".to_owned(),
         calls: Vec::new(),
+        is_cut: false,
         prompt_tokens: 1,
         answer_tokens: 1,
         cost: None,
