@@ -197,7 +197,7 @@ impl EvalWorkload {
                     Ok(Some(answered)) => answered,
                     Ok(None) => return Ok(false),
                     Err(BenchError::Fault(fault)) if failed.len() + 1 < FAILED_ITEMS_MAX => {
-                        failed.push((at, examiner.failed(&item, &fault, sent.elapsed())));
+                        failed.push((at, examiner.failed(&item, *arm, (&fault, sent.elapsed()))));
                         continue;
                     }
                     Err(error) => return Err(error),

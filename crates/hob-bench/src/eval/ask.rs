@@ -112,7 +112,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
             family: item.family.clone(),
             size: item.size.clone(),
             started: Timestamp::now(),
-            prompt: request.prompt(item),
+            prompt: request.prompt(item, arm),
             system: item.system.clone(),
             finish: timeline.finish.clone(),
             figures: figures.unwrap_or_default(),
@@ -145,7 +145,12 @@ impl<'w, 'b> Examiner<'w, 'b> {
     }
 
     /// An item on which the server fails each time, and on no other.
-    pub(super) fn failed(&self, item: &Item, fault: &RequestFault, took: Duration) -> AnsweredItem {
+    pub(super) fn failed(
+        &self,
+        item: &Item,
+        arm: EvalArm,
+        (fault, took): (&RequestFault, Duration),
+    ) -> AnsweredItem {
         let answer = Answer::default();
         AnsweredItem {
             id: item.id.clone(),
@@ -153,7 +158,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
             size: item.size.clone(),
             started: Timestamp::now(),
             system: item.system.clone(),
-            prompt: self.request().prompt(item),
+            prompt: self.request().prompt(item, arm),
             answer_sha256: answer_sha256(&answer),
             answer: answer.content,
             tool_calls: Vec::new(),

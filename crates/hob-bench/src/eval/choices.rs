@@ -73,7 +73,8 @@ pub(super) fn score(
     if options.len() < choice.options.len() {
         return Err(BenchError::Fault(RequestFault::Stopped));
     }
-    let chosen = (0..options.len()).max_by(|one, other| {
+    // The first one of equal options, as in the grade.
+    let chosen = (0..options.len()).rev().max_by(|one, other| {
         options[*one].log_probability.total_cmp(&options[*other].log_probability)
     });
     let chosen = chosen.unwrap_or_default();
@@ -119,5 +120,8 @@ fn sum_after(exchange: &Exchange, (from, to): (usize, usize)) -> Result<f64, Ben
     }
     let tokens = logprobs.text_offset.iter().zip(&logprobs.token_logprobs);
     let scored = tokens.filter(|(offset, _)| (from..to).contains(*offset));
-    Ok(scored.filter_map(|(_, logprob)| *logprob).sum())
+    let scored: Option<Vec<f64>> = scored.map(|(_, logprob)| *logprob).collect();
+    // A sum of nothing would be the most likely one.
+    let scored = scored.filter(|sums| !sums.is_empty());
+    scored.map(|sums| sums.iter().sum()).ok_or_else(|| missing("it leaves out tokens of an option"))
 }

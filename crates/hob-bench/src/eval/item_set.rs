@@ -73,12 +73,12 @@ impl ItemSet {
     pub fn new(tasks: Vec<TaskName>, per_task: usize, seed: u64, own: Vec<Item>) -> ItemSet {
         let mut set = ItemSet { tasks, per_task, seed, own, sha256: String::new() };
         let item = |number| {
-            let Item { id, prompt, checker, .. } = set.item(number);
+            let item = set.item(number);
+            let Item { id, prompt, checker, system, tools, schema, max_tokens, .. } = item;
             // Serialising a checker cannot fail: its maps have text as keys.
-            sha256_hex(
-                format!("{id}\0{prompt}\0{}", serde_json::to_string(&checker).unwrap_or_default())
-                    .as_bytes(),
-            )
+            let checker = serde_json::to_string(&checker).unwrap_or_default();
+            let further = format!("{system:?}\0{tools:?}\0{schema:?}\0{max_tokens}");
+            sha256_hex(format!("{id}\0{prompt}\0{checker}\0{further}").as_bytes())
         };
         let hashes: String = (0..set.len()).map(item).collect();
         set.sha256 = sha256_hex(hashes.as_bytes());

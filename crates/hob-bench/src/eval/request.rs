@@ -69,9 +69,9 @@ impl ItemRequest<'_> {
         .into()
     }
 
-    /// The prompt with the item's number.
-    pub(super) fn prompt(&self, item: &Item) -> String {
-        let mark = sha256_hex(format!("{} {}", self.seed, item.id).as_bytes());
+    /// The prompt with a mark of the item and of the arm, so that no arm finds another one's prompt in the cache.
+    pub(super) fn prompt(&self, item: &Item, arm: EvalArm) -> String {
+        let mark = sha256_hex(format!("{} {} {arm:?}", self.seed, item.id).as_bytes());
         format!("[{}] {}", &mark[..MARK_CHARS], item.prompt)
     }
 
@@ -80,12 +80,12 @@ impl ItemRequest<'_> {
             ThinkingMode::Off(switch) => Some(switch),
             ThinkingMode::AsIs { .. } | ThinkingMode::CannotDisable => None,
         };
-        let mut user = self.prompt(item);
+        let mut user = self.prompt(item, arm);
         if switch == Some(ThinkingSwitch::NoThink) {
             user.push_str(" /no_think");
         }
         if self.form != PromptForm::Chat {
-            return self.completion(item, arm.tokens_max(item.max_tokens));
+            return self.completion(item, arm);
         }
         let system = item.system.iter().map(|text| json!({ "role": "system", "content": text }));
         let messages: Vec<Value> =
@@ -124,9 +124,10 @@ impl ItemRequest<'_> {
     }
 
     /// A text that ends where the answer begins. Without a chat template the server does not know where it ends.
-    fn completion(&self, item: &Item, tokens: u32) -> Value {
+    fn completion(&self, item: &Item, arm: EvalArm) -> Value {
+        let tokens = arm.tokens_max(item.max_tokens);
         let system = item.system.as_ref().map_or(String::new(), |text| format!("{text}\n\n"));
-        let prompt = format!("{system}Question: {}\nAnswer:", self.prompt(item));
+        let prompt = format!("{system}Question: {}\nAnswer:", self.prompt(item, arm));
         let model = &self.target.model;
         match self.target.api {
             Api::Ollama => json!({

@@ -1,5 +1,5 @@
 //! Hidden tests of a Python function. The caller runs the code, in a sandbox; this module makes the script.
-//! The script prints a marked line with the result of each test, and only that line counts.
+//! The script prints a marked line with the result of each test, and only these lines count.
 
 use std::fmt;
 
@@ -13,6 +13,7 @@ use crate::reading::{tail, without_thoughts};
 
 /// Limits of a sandbox that runs an answer.
 pub const CODE_SECONDS_MAX: u64 = 5;
+const RESULT_CHARS_MAX: usize = 100_000;
 pub const CODE_MEMORY_MAX_BYTES: u64 = 256 << 20;
 
 /// Runs a Python program without network, for at most [`CODE_SECONDS_MAX`] and with [`CODE_MEMORY_MAX_BYTES`].
@@ -61,7 +62,8 @@ impl CodeTests {
         }
     }
 
-    /// A script that runs the answer's code and prints one marked line: a digit for each test, 1 for passed.
+    /// A script that runs the answer's code and prints one marked line for each test: its number, and the result as JSON.
+    /// It has the arguments only. What is expected stays here, so that no code can find it or redefine equality.
     ///
     /// # Errors
     /// No code of the answer defines the function.
@@ -72,7 +74,9 @@ impl CodeTests {
         })?;
         let texts = [
             serde_json::to_string(&codes),
-            serde_json::to_string(&self.tests),
+            serde_json::to_string(
+                &self.tests.iter().map(|test| &test.arguments).collect::<Vec<_>>(),
+            ),
             serde_json::to_string(&self.entry),
             serde_json::to_string(&self.mark()),
         ];
@@ -83,15 +87,12 @@ impl CodeTests {
         // The script leaves at once, because a thread of the answer's would keep it alive.
         Ok(format!(
             "import json, os\n\
-             out = os.dup(1)\n\
+             out, write, dumps = os.dup(1), os.write, json.dumps\n\
              tests = json.loads({tests})\n\
-             results = ['0'] * len(tests)\n\
-             def report():\n    os.write(out, ('\\n' + {mark} + ''.join(results) + '\\n').encode())\n\
              space = {{'__name__': 'answer'}}\n\
              for code in {codes}:\n    try:\n        code = compile(code, 'answer', 'exec')\n    except BaseException:\n        continue\n    try:\n        exec(code, space)\n    except BaseException:\n        pass\n    break\n\
-             def same(a, b):\n    if isinstance(a, (list, tuple)) and isinstance(b, list):\n        return len(a) == len(b) and all(map(same, a, b))\n    return isinstance(a, bool) == isinstance(b, bool) and a == b\n\
-             for at, test in enumerate(tests):\n    try:\n        got = space[{entry}](*json.loads(json.dumps(test['arguments'])))\n        if same(got, test['expected']):\n            results[at] = '1'\n    except BaseException:\n        pass\n    report()\n\
-             report()\n\
+             for at, test in enumerate(tests):\n    try:\n        got = dumps(space[{entry}](*test))[:{RESULT_CHARS_MAX}]\n    except BaseException:\n        continue\n    write(out, ('\\n' + {mark} + str(at) + ' ' + got + '\\n').encode())\n\
+             write(out, ('\\n' + {mark} + 'end\\n').encode())\n\
              os._exit(0)\n",
             tests = quoted(&tests),
         ))
@@ -111,25 +112,48 @@ impl CodeTests {
             }
         };
         let mark = self.mark();
-        let results = stdout.lines().rev().find_map(|line| line.strip_prefix(mark.as_str()));
-        let passed = results.map_or(0, |results| results.matches('1').count());
+        let told: Vec<&str> =
+            stdout.lines().filter_map(|line| line.strip_prefix(mark.as_str())).collect();
+        let has_passed = |(at, test): &(usize, &CodeTest)| {
+            let result = told.iter().rev().find_map(|line| line.strip_prefix(&format!("{at} ")));
+            let value = result.and_then(|json| serde_json::from_str::<Value>(json).ok());
+            value.is_some_and(|value| is_same(&value, &test.expected))
+        };
+        let passed = self.tests.iter().enumerate().filter(has_passed).count();
         let all = self.tests.len();
-        match (results, passed.min(all)) {
-            (None, _) => Grade::wrong("the code ended the program before its tests"),
-            (Some(_), passed) if passed == all && all > 0 => {
+        match passed {
+            0 if told.is_empty() => Grade::wrong("the code ended the program before its tests"),
+            passed if passed == all && all > 0 => {
                 Grade::correct(format!("all {all} hidden tests passed"))
             }
-            (Some(_), passed) => Grade::partial(
+            passed => Grade::partial(
                 passed as f64 / all.max(1) as f64,
                 format!("{passed} of {all} hidden tests passed"),
             ),
         }
     }
 
-    /// Follows from the tests, so that code which prints such a line by itself would have to know them.
+    /// Keeps the results apart from what the code prints by itself.
     fn mark(&self) -> String {
         let tests = serde_json::to_string(&self.tests).unwrap_or_default();
         format!("hob-{:016x}:", hash(&[&self.entry, &tests]))
+    }
+}
+
+/// Numbers are equal by value, as in Python; a truth value is no number.
+fn is_same(got: &Value, expected: &Value) -> bool {
+    match (got, expected) {
+        (Value::Number(got), Value::Number(expected)) => {
+            got == expected || got.as_f64() == expected.as_f64()
+        }
+        (Value::Array(got), Value::Array(expected)) => {
+            got.len() == expected.len() && got.iter().zip(expected).all(|(a, b)| is_same(a, b))
+        }
+        (Value::Object(got), Value::Object(expected)) => {
+            got.len() == expected.len()
+                && expected.iter().all(|(key, b)| got.get(key).is_some_and(|a| is_same(a, b)))
+        }
+        _ => got == expected,
     }
 }
 
@@ -230,15 +254,16 @@ mod tests {
     }
 
     #[test]
-    fn only_the_marked_line_counts() {
+    fn only_marked_lines_count_and_their_values_are_compared_here() {
         let tests = tests();
         let mark = tests.mark();
         let ended = |stdout: String| CodeOutcome::Ended { stdout };
         let rows = [
-            (ended(format!("noise\n{mark}11\n")), Verdict::Correct, 1.0),
-            (ended(format!("{mark}10\n")), Verdict::Wrong, 0.5),
-            (ended("hob-0000000000000000:11".to_owned()), Verdict::Wrong, 0.0),
-            (ended(format!("{mark}11\n{mark}00\n")), Verdict::Wrong, 0.0),
+            (ended(format!("noise\n{mark}0 3\n{mark}1 7.0\n{mark}end\n")), Verdict::Correct, 1.0),
+            (ended(format!("{mark}0 3\n{mark}1 8\n")), Verdict::Wrong, 0.5),
+            (ended(format!("{mark}1 7\n")), Verdict::Wrong, 0.5),
+            (ended("hob-0000000000000000:0 3".to_owned()), Verdict::Wrong, 0.0),
+            (ended(format!("{mark}0 true\n{mark}1 \"7\"\n{mark}end\n")), Verdict::Wrong, 0.0),
             (CodeOutcome::TimedOut, Verdict::Wrong, 0.0),
             (CodeOutcome::CouldNotStart { reason: "no".to_owned() }, Verdict::Malformed, 0.0),
         ];
@@ -247,5 +272,30 @@ mod tests {
             assert_eq!((grade.verdict, grade.score), (verdict, score), "{outcome:?}");
         }
         assert_eq!(tests.grade("def add(a, b): pass", None).verdict, Verdict::Malformed);
+    }
+
+    /// Only where Python is: what the script says of honest code, and of code that tries to look right.
+    #[test]
+    fn code_that_redefines_equality_or_looks_for_the_results_does_not_pass() {
+        let rows = [
+            ("def add(a, b):\n    return a + b", 1.0),
+            ("def add(a, b):\n    print('hob')\n    return a + (b if a == 1 else 0)", 0.5),
+            (
+                "class A(int):\n    def __eq__(self, o): return True\ndef add(a, b): return A(5)",
+                0.0,
+            ),
+            ("class A:\n    def __eq__(self, o): return True\ndef add(a, b): return A()", 0.0),
+            ("import sys\ndef add(a, b): return sys.modules['__main__'].tests[0]", 0.0),
+            ("def add(a, b):\n    raise SystemExit", 0.0),
+        ];
+        for (code, score) in rows {
+            let tests = tests();
+            let program = tests.program(&format!("```python\n{code}\n```")).expect("code");
+            let ran = std::process::Command::new("python3").args(["-I", "-c", &program]).output();
+            let Ok(ran) = ran else { return };
+            let stdout = String::from_utf8_lossy(&ran.stdout).into_owned();
+            let grade = tests.grade_output(&CodeOutcome::Ended { stdout });
+            assert_eq!(grade.score, score, "{code}: {}", grade.why);
+        }
     }
 }

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hob_bench::drive::Patience;
+use hob_bench::eval::EVAL_SEED;
 use hob_bench::experiment::Workload;
 use hob_bench::plan::{
     BenchPlan, CellKey, OnFail, PlanApi, PlanCell, PlanFacts, PlanTarget, cells,
 };
-use hob_bench::record::{Record, RecordStore};
+use hob_bench::record::{Record, RecordKind, RecordStore};
 use hob_bench::runs::{BenchError, RecordContext, StopRule};
 use hob_bench::workbench::Workbench;
 
@@ -239,7 +240,10 @@ impl<'a> Walk<'a> {
         facts: hob_bench::server::ServerFacts,
         argv: Vec<String>,
     ) -> RecordContext {
-        let mut context = context(facts, argv, self.plan.seed);
+        // The same items and marks at each start, so that a cell goes on where it was killed.
+        let is_eval = cell.record_kind() == RecordKind::Eval;
+        let seed = self.plan.seed.or(is_eval.then_some(EVAL_SEED));
+        let mut context = context(facts, argv, seed);
         let RecordContext { engine, model, .. } = &mut context;
         engine.backend = cell.backend.clone().or(engine.backend.take());
         model.quant = cell.quant.clone().or(model.quant.take());
