@@ -65,6 +65,7 @@ impl Measured<'_> {
                 budget_tokens: self.arm.budget,
                 enforced_schemas: self.workload.enforces_schemas,
                 choices_by_logprob: self.workload.form == PromptForm::ScoredOptions,
+                is_completion: self.workload.form == PromptForm::Completion,
                 tasks: self.workload.items.task_names(),
                 set_sha256: Some(self.workload.items.sha256().to_owned()),
                 ..figures(answered, seed)

@@ -23,6 +23,9 @@ pub struct EvalFigures {
     /// Whether choices were scored by log-probability
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub choices_by_logprob: bool,
+    /// Whether items were asked as texts to go on with, without a chat template
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_completion: bool,
     /// Choices by log-probability: share of correct answers if each option's sum is divided by its length (`acc_norm`
     /// of lm-evaluation-harness; `accuracy` is its `acc`)
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,22 +84,75 @@ pub struct EvalScore {
 }
 
 impl Record {
-    /// What tells two evaluations of one model apart: quant, thinking and budget.
+    /// What tells two evaluations of one model apart: quant, thinking, budget, temperature, form and server.
     pub fn eval_arm(&self) -> String {
         let thinking = self.workload.reasoning.map(|reasoning| match reasoning {
             Reasoning::Enabled => "thinking".to_owned(),
             Reasoning::Disabled => "no thinking".to_owned(),
             Reasoning::CannotDisable => "thinking that cannot be turned off".to_owned(),
         });
-        let budget = self.eval.as_ref().and_then(|eval| eval.budget_tokens);
-        let budget = budget.map(|tokens| format!("{tokens} tokens"));
-        let quant = self.model.quant.clone();
-        [quant, thinking, budget].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        let eval = self.eval.as_ref();
+        let budget = eval.and_then(|eval| eval.budget_tokens);
+        let temperature = self.workload.temperature.filter(|temperature| *temperature != 0.0);
+        let named = |name: &str, is_so: fn(&EvalFigures) -> bool| {
+            eval.filter(|eval| is_so(eval)).map(|_| name.to_owned())
+        };
+        let parts = [
+            self.model.quant.clone(),
+            thinking,
+            budget.map(|tokens| format!("{tokens} tokens")),
+            temperature.map(|temperature| format!("temperature {temperature}")),
+            named("completion", |eval| eval.is_completion),
+            named("log-probability", |eval| eval.choices_by_logprob),
+            named("schemas enforced", |eval| eval.enforced_schemas),
+            self.engine.name.clone().or_else(|| self.typed_target().map(str::to_owned)),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The address that was typed, for a server that does not name its engine.
+    fn typed_target(&self) -> Option<&str> {
+        let words = &self.harness.as_ref()?.argv;
+        words.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--target")? {
+            "" => words.get(at + 1).map(String::as_str),
+            rest => rest.strip_prefix('='),
+        })
     }
 
     /// The model, and its arm.
     pub fn eval_name(&self) -> String {
         let (model, arm) = (&self.model.name, self.eval_arm());
         if arm.is_empty() { model.clone() } else { format!("{model}, {arm}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Harness, RecordKind, RecordSource};
+
+    #[test]
+    fn evaluations_that_differ_have_different_names() {
+        let mut record = Record::new(uuid::Uuid::nil(), RecordKind::Eval, RecordSource::default());
+        record.model.name = "m".to_owned();
+        assert_eq!(record.eval_name(), "m");
+        record.workload.temperature = Some(0.0);
+        let argv = ["hob", "eval", "--target", "http://a:1"].map(str::to_owned).to_vec();
+        record.harness = Some(Harness { argv, ..Harness::default() });
+        assert_eq!(record.eval_name(), "m, http://a:1");
+        record.engine.name = Some("ollama".to_owned());
+        assert_eq!(record.eval_name(), "m, ollama");
+        record.workload.temperature = Some(0.7);
+        let figures = EvalFigures {
+            budget_tokens: Some(500),
+            is_completion: true,
+            enforced_schemas: true,
+            ..EvalFigures::default()
+        };
+        record.eval = Some(figures);
+        let arm = "500 tokens, temperature 0.7, completion, schemas enforced, ollama";
+        assert_eq!(record.eval_arm(), arm);
+        record.eval = Some(EvalFigures { choices_by_logprob: true, ..EvalFigures::default() });
+        assert_eq!(record.eval_arm(), "temperature 0.7, log-probability, ollama");
     }
 }

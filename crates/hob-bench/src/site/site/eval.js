@@ -5,9 +5,10 @@ const percentRange = (share, interval) => share !== undefined && [percentText(sh
 const secondsOf = (ms) => ms !== undefined && figure(ms, "ms");
 
 /** What tells two evaluations of one model apart. */
-const armOf = ({ record: { model, workload, eval: { budget_tokens: budget } } }) => joined([model.name, model.quant,
+const armOf = ({ record: { model, workload, engine, eval: { budget_tokens: budget, is_completion, choices_by_logprob, enforced_schemas } } }) => joined([model.name, model.quant,
   workload.reasoning === "enabled" ? "thinking" : workload.reasoning === "disabled" ? "no thinking" : word(workload.reasoning),
-  budget === undefined ? "" : `${number(budget)} tokens`], ", ");
+  budget === undefined ? "" : `${number(budget)} tokens`, workload.temperature ? `temperature ${workload.temperature}` : "",
+  is_completion && "completion", choices_by_logprob && "log-probability", enforced_schemas && "schemas enforced", engine?.name], ", ");
 const overallOf = (run) => run.record.eval.overall;
 
 /** The runs that no other run beats in both time and score. */
