@@ -183,6 +183,7 @@ impl EvalWorkload {
         let (began, mut asked) = (Instant::now(), 0_u32);
         // Failed items are kept when a later answer shows that the server lives.
         let mut failed: Vec<(usize, AnsweredItem)> = Vec::new();
+        let mut last_fault = RequestFault::Stopped;
         for number in 0..count {
             let item = self.items.item(number);
             for turn in 0..width {
@@ -198,6 +199,7 @@ impl EvalWorkload {
                     Ok(None) => return Ok(false),
                     Err(BenchError::Fault(fault)) if failed.len() + 1 < FAILED_ITEMS_MAX => {
                         failed.push((at, examiner.failed(&item, *arm, (&fault, sent.elapsed()))));
+                        last_fault = fault;
                         continue;
                     }
                     Err(error) => return Err(error),
@@ -218,7 +220,7 @@ impl EvalWorkload {
         }
         match failed.is_empty() || examiner.server_lives() {
             true => failed.into_iter().try_for_each(|(at, one)| arms[at].1.add(one))?,
-            false => return Err(BenchError::Fault(RequestFault::Stopped)),
+            false => return Err(BenchError::Fault(last_fault)),
         }
         Ok(true)
     }

@@ -108,6 +108,15 @@ pub(crate) fn used_bytes<'a>(roots: impl IntoIterator<Item = &'a Path>) -> u64 {
     bytes
 }
 
+/// Places a file unchanged: as a hard link where possible, so that it takes no space twice.
+///
+/// # Errors
+/// The file does not exist, or it cannot be placed there.
+pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<(), DiskError> {
+    let linked = std::fs::hard_link(from, to);
+    linked.or_else(|_| std::fs::copy(from, to).map(drop)).map_err(DiskError::at(to))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::catalog::{Entry, Purpose};
-use crate::disk::{DiskError, room_for};
+use crate::disk::{DiskError, link_or_copy, room_for};
 use crate::kokoro::{FRONT, PACKED, TRANSFORM_VERSION, VOCODER, packed_name};
 use crate::onnx::packed::{WeightBits, pack, packed_bytes, unpack};
 use crate::progress::{PullStep, Watch};
@@ -147,10 +147,8 @@ fn is_kept(path: &str) -> bool {
     !path.ends_with(".onnx") && !path.ends_with(PACKED)
 }
 
-/// As a hard link where possible, so that voices take no space twice.
 fn place(from: &Path, to: &Path) -> Result<(), DiskError> {
     let folder = to.parent().unwrap_or(to);
     std::fs::create_dir_all(folder).map_err(DiskError::at(folder))?;
-    let linked = std::fs::hard_link(from, to);
-    linked.or_else(|_| std::fs::copy(from, to).map(drop)).map_err(DiskError::at(to))
+    link_or_copy(from, to)
 }

@@ -9,10 +9,10 @@ mod whisper;
 
 use std::path::{Path, PathBuf};
 
-use crate::DiskError;
 use crate::catalog::{Entry, Purpose};
 use crate::gguf::MixError;
 use crate::progress::{Cancelled, Watch};
+use crate::{DiskError, disk};
 
 pub(crate) use chat::MODEL_FILE;
 pub use chat::{ChatTransform, MODEL_FILE as CHAT_MODEL_FILE};
@@ -99,15 +99,13 @@ impl RawFiles {
         Ok(std::fs::read(&path).map_err(DiskError::at(&path))?)
     }
 
-    /// Places a file unchanged, as a hard link where possible, so that it takes no space twice.
+    /// Places a file unchanged.
     ///
     /// # Errors
     /// The file does not exist, or a disk error.
     pub fn place(&self, file: &str, to: &Path) -> Result<(), TransformError> {
         let from = self.path(file)?;
-        let linked = std::fs::hard_link(&from, to);
-        linked.or_else(|_| std::fs::copy(&from, to).map(drop)).map_err(DiskError::at(to))?;
-        Ok(())
+        Ok(disk::link_or_copy(&from, to)?)
     }
 }
 

@@ -40,9 +40,6 @@ pub struct EvalFigures {
     pub leaked_thoughts: u64,
     /// Grades that a person corrected
     pub corrected_by_hand: u64,
-    /// Items that a model judged, always apart from checked ones
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judged_by: Option<String>,
     /// One line of JSON for each item: prompt, answer, verdict, times
     pub answers: Option<SampleFile>,
 }

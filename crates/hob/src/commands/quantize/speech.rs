@@ -173,7 +173,8 @@ async fn write(
         Err(failure) => return Err(failure),
     };
     let figures = figures(texts, [&before, &after], heard)?;
-    let word_errors = [false, true].map(|after| word_errors(&figures, after));
+    let language = language_of(voice);
+    let word_errors = [false, true].map(|after| word_errors(&figures, &language, after));
     refuse_garbage([&before, &after], word_errors)?;
     let page = args.page.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-listen.html")));
     write_page(&page, (source.name(), name, voice), texts, [&before, &after])?;
@@ -250,8 +251,7 @@ async fn hear_all(
 ) -> CliResult<Heard> {
     let bar = app.printer.bar(before.sentences.len() as u64, super::BAR);
     bar.set_message("listening");
-    let language = hob_core::Language::from_voice_letter(voice.chars().next().unwrap_or('a'));
-    let language = language.map(|language| language.tag()[..2].to_owned());
+    let language = language_of(voice);
     let mut heard = Vec::new();
     for (one, other) in before.sentences.iter().zip(&after.sentences) {
         let mut pair = [String::new(), String::new()];
@@ -260,7 +260,7 @@ async fn hear_all(
             let mut bytes = encoder.encode(&sentence.heard())?;
             bytes.extend(encoder.finish()?);
             let file = SoundFile { bytes: bytes.into(), name: None };
-            let language = language.clone();
+            let language = Some(language.clone());
             let request =
                 TranscriptRequest { sound: Sound::File(file), language, ..Default::default() };
             let mut events = hearing.worker.transcribe(request).await?;
@@ -275,6 +275,12 @@ async fn hear_all(
     }
     bar.finish_and_clear();
     Ok(heard)
+}
+
+/// The ISO 639-1 code of a voice's language, which its first letter tells.
+fn language_of(voice: &str) -> String {
+    let letter = voice.chars().next().and_then(hob_core::Language::from_voice_letter);
+    letter.unwrap_or(hob_core::Language::AmericanEnglish).tag()[..2].to_owned()
 }
 
 /// # Errors
@@ -300,12 +306,12 @@ fn figures(
 }
 
 /// The share of wrong words, with an interval over the sentences.
-fn word_errors(figures: &[SentenceFigures], is_target: bool) -> Option<Estimate> {
+fn word_errors(figures: &[SentenceFigures], language: &str, is_target: bool) -> Option<Estimate> {
     let mut counts = Vec::new();
     for sentence in figures {
         let heard = if is_target { &sentence.target_heard } else { &sentence.source_heard };
         let [reference, heard] =
-            [&sentence.text, heard.as_ref()?].map(|t| normalised_words(t, "en"));
+            [&sentence.text, heard.as_ref()?].map(|t| normalised_words(t, language));
         let errors = WordErrors::between(&reference, &heard)?;
         counts.push((errors.count() as f64, errors.words as f64));
     }
