@@ -19,7 +19,7 @@ use hob_eval::RunCode;
 use jiff::Timestamp;
 
 pub use answer_file::{AnsweredItem, GradedBy, HandGrade, read_answers};
-pub use comparison::comparison;
+pub use comparison::{comparison, differences};
 pub use item_set::{ItemSet, TaskError, TaskName};
 pub use judged::{
     ComparedArms, ComparedItem, JudgeFailure, JudgeRun, JudgedArms, JudgedLine, verdict_file,

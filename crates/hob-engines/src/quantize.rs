@@ -14,6 +14,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::{Path, PathBuf};
 
 use llama_cpp_sys_2 as sys;
+use serde::{Deserialize, Serialize};
 
 pub use importance::{Importance, ImportanceEntry};
 pub use scorer::{ScoredToken, TextPair, TokenCount};
@@ -120,6 +121,15 @@ pub enum QuantizeError {
     Path(PathBuf),
 }
 
+/// The type that llama.cpp's quantiser would give each tensor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuantizePlan {
+    /// Names of tensors with ggml's names of their types, such as `q4_K`.
+    pub types: Vec<(String, String)>,
+    /// Tensors with rows that the type does not fit; they get another one.
+    pub replaced: usize,
+}
+
 /// Writes the target file, and calls `progress` with the tensors that are done and all of them.
 ///
 /// # Errors
@@ -128,6 +138,33 @@ pub fn quantize(
     job: &QuantizeJob,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<(), QuantizeError> {
+    run(job, Log::new(&mut progress), false)?;
+    Ok(())
+}
+
+/// Asks llama.cpp's quantiser what it would write, with an importance matrix where one is used. Reads the header only.
+///
+/// # Errors
+/// The file is no model, or llama.cpp has no such type for it.
+pub fn planned(source: &Path, kind: QuantType) -> Result<QuantizePlan, QuantizeError> {
+    let importance = match kind.is_float() {
+        true => Importance::default(),
+        false => Importance::of_no_tensor(),
+    };
+    let job = QuantizeJob {
+        source: source.to_owned(),
+        target: PathBuf::new(),
+        kind,
+        importance,
+        threads: 1,
+        header: Vec::new(),
+    };
+    let mut no_progress = |_, _| {};
+    Ok(run(&job, Log::new(&mut no_progress), true)?.plan)
+}
+
+/// Runs the quantiser; without writing anything where `is_dry`.
+fn run<'a>(job: &QuantizeJob, mut log: Log<'a>, is_dry: bool) -> Result<Log<'a>, QuantizeError> {
     let _backend = raw::start()?;
     let (source, target) = (c_path(&job.source)?, c_path(&job.target)?);
     let entries = job.importance.as_c();
@@ -142,7 +179,7 @@ pub fn quantize(
     if !job.importance.is_empty() {
         params.imatrix = entries.list.as_ptr();
     }
-    let mut log = Log { progress: &mut progress, messages: Vec::new() };
+    params.dry_run = is_dry;
     // SAFETY: the log outlives the call, is used by this thread only, and is taken back below.
     unsafe {
         sys::llama_log_set(Some(read_log), (&raw mut log).cast::<c_void>());
@@ -153,7 +190,7 @@ pub fn quantize(
     // SAFETY: `None` restores llama.cpp's own log.
     unsafe { sys::llama_log_set(None, std::ptr::null_mut()) };
     match code {
-        0 => Ok(()),
+        0 => Ok(log),
         _ => Err(QuantizeError::Quantize {
             path: job.source.display().to_string(),
             reason: log.messages.join("; "),
@@ -197,15 +234,33 @@ struct Log<'a> {
     progress: &'a mut dyn FnMut(usize, usize),
     /// The last errors.
     messages: Vec<String>,
+    plan: QuantizePlan,
+}
+
+impl<'a> Log<'a> {
+    fn new(progress: &'a mut dyn FnMut(usize, usize)) -> Log<'a> {
+        Log { progress, messages: Vec::new(), plan: QuantizePlan::default() }
+    }
+
+    fn read(&mut self, text: &str) {
+        if let Some((done, all)) = tensors(text) {
+            self.plan.types.extend(tensor_type(text));
+            (self.progress)(done, all);
+        } else if let Some(kind) = new_type(text)
+            && let Some((_, last)) = self.plan.types.last_mut()
+        {
+            *last = kind.to_owned();
+        } else if text.contains("falling back to") {
+            self.plan.replaced += 1;
+        }
+    }
 }
 
 unsafe extern "C" fn read_log(level: sys::ggml_log_level, text: *const c_char, log: *mut c_void) {
     // SAFETY: `quantize` passes a log that lives during its call, and llama.cpp passes a text that ends with a zero.
     let (log, text) = unsafe { (&mut *log.cast::<Log<'_>>(), CStr::from_ptr(text)) };
     let text = text.to_string_lossy();
-    if let Some((done, all)) = tensors(&text) {
-        (log.progress)(done, all);
-    }
+    log.read(&text);
     if level == sys::GGML_LOG_LEVEL_ERROR && !text.trim().is_empty() {
         if log.messages.len() == MESSAGES_MAX {
             log.messages.remove(0);
@@ -221,9 +276,47 @@ fn tensors(line: &str) -> Option<(usize, usize)> {
     Some((done.trim().parse().ok()?, all.trim().parse().ok()?))
 }
 
+/// Reads the name and the present type of `[  12/ 272] NAME - [dims], type =   f16, `.
+fn tensor_type(line: &str) -> Option<(String, String)> {
+    let (_, rest) = line.split_once(']')?;
+    let name = rest.split_whitespace().next()?;
+    let (_, kind) = rest.rsplit_once("type =")?;
+    Some((name.to_owned(), kind.trim_matches([' ', ',']).to_owned()))
+}
+
+/// Reads the new type of `size =  10.0 MiB ->  3.0 MiB (q4_K)`, which a dry run says.
+fn new_type(line: &str) -> Option<&str> {
+    let (_, sizes) = line.split_once("size =")?;
+    let (_, kind) = sizes.trim_end().strip_suffix(')')?.rsplit_once('(')?;
+    Some(kind)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dry_run_says_the_type_of_each_tensor() {
+        let lines = [
+            "warning: blk.0.a.weight - ncols    576 not divisible by 256 (required for type    q4_K) ",
+            "-> falling back to    q5_0\n",
+            "[   1/   2] blk.0.a.weight        - [  576,   576,     1,     1], type =    f16, ",
+            "size =     0.63 MiB ->     0.22 MiB (q5_0)\n",
+            "[   2/   2] blk.0.norm.weight     - [  576,     1,     1,     1], type =    f32, ",
+            "size =    0.002 MiB\n",
+        ];
+        let mut seen = Vec::new();
+        let mut progress = |done, all| seen.push((done, all));
+        let mut log = Log::new(&mut progress);
+        lines.iter().for_each(|line| log.read(line));
+        let pair = |name: &str, kind: &str| (name.to_owned(), kind.to_owned());
+        assert_eq!(
+            log.plan.types,
+            [pair("blk.0.a.weight", "q5_0"), pair("blk.0.norm.weight", "f32")]
+        );
+        assert_eq!(log.plan.replaced, 1);
+        assert_eq!(seen, [(1, 2), (2, 2)]);
+    }
 
     #[test]
     fn progress_is_read_from_the_log() {

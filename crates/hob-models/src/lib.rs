@@ -29,7 +29,7 @@ pub use find::{FindError, Finder, FoundModel, Located};
 pub use gguf::{Gguf, GgufError};
 pub use progress::{Cancelled, Progress, PullStep, Watch};
 pub use pull::{PullError, PullOptions, PullOutcome, Pulled, Puller, SourceFailure};
-pub use recipe::{Dimensions, QuantMix, UnknownQuant};
+pub use recipe::{Dimensions, QuantMix, UnknownQuant, retyped};
 pub use store::{
     Manifest, PartSource, Removed, SpeechWeights, Store, StoreError, StoredFile, StoredModel,
     TurnTakingFiles, WhisperFiles, check_changed,

@@ -5,11 +5,13 @@
 mod layers;
 mod quant_mix;
 
+use std::collections::BTreeMap;
+
 use hob_core::fit::Model;
 use hob_core::machine::Basis;
 use hob_core::weights::Weights;
 
-use crate::gguf::{Gguf, GgufError, GgufTensor, Scalar, Value};
+use crate::gguf::{Gguf, GgufError, GgufTensor, Scalar, TensorType, Value};
 
 pub use quant_mix::{QuantMix, UnknownQuant};
 
@@ -122,4 +124,22 @@ pub fn requantized(gguf: Gguf, mix: QuantMix) -> Result<Gguf, GgufError> {
     let mut stored = mix.stored(&gguf, matrices.collect())?;
     stored.extend(gguf.tensors().iter().filter(|tensor| !is_matrix(tensor)).cloned());
     Ok(gguf.with_tensors(stored))
+}
+
+/// A header with other types for the named tensors; upper or lower case.
+///
+/// # Errors
+/// A type is unknown, or the rows of a tensor do not fit it.
+pub fn retyped(gguf: Gguf, types: &[(String, String)]) -> Result<Gguf, GgufError> {
+    let types: BTreeMap<&str, &str> =
+        types.iter().map(|(name, kind)| (name.as_str(), kind.as_str())).collect();
+    let retyped = |tensor: &GgufTensor| {
+        let Some(kind) = types.get(tensor.name.as_str()) else { return Ok(tensor.clone()) };
+        let unknown = || GgufError::UnknownTensorType { name: tensor.name.clone(), id: u32::MAX };
+        let kind = TensorType::named(&kind.to_ascii_uppercase()).ok_or_else(unknown)?;
+        GgufTensor::made(tensor.name.clone(), tensor.dims.clone(), kind)
+    };
+    let tensors: Result<Vec<GgufTensor>, GgufError> = gguf.tensors().iter().map(retyped).collect();
+    let tensors = tensors?;
+    Ok(gguf.with_tensors(tensors))
 }

@@ -114,9 +114,12 @@ pub(crate) struct QuantizeWorkerArgs {
     /// The GGUF file, or the first of several
     #[arg(long)]
     pub(crate) source: PathBuf,
-    /// The file to write
+    /// Say the type that each tensor would get, and write nothing
     #[arg(long)]
-    pub(crate) target: PathBuf,
+    pub(crate) plan: bool,
+    /// The file to write
+    #[arg(long, required_unless_present = "plan")]
+    pub(crate) target: Option<PathBuf>,
     /// The type of the weights
     #[arg(long)]
     pub(crate) kind: String,
@@ -127,7 +130,7 @@ pub(crate) struct QuantizeWorkerArgs {
     #[arg(long)]
     pub(crate) keep: Option<PathBuf>,
     /// The most pieces of that text, of 512 tokens each
-    #[arg(long)]
+    #[arg(long, default_value_t = 0)]
     pub(crate) pieces: usize,
     /// KEY=TEXT for the header
     #[arg(long)]

@@ -19,11 +19,7 @@ const MS_PER_S: f64 = 1_000.0;
 pub fn comparison(arms: &[(String, &[AnsweredItem])]) -> Vec<String> {
     let bounds = UseBounds::default();
     let warm = arms.iter().filter_map(|(name, answered)| warm_cache(name, answered));
-    let arm = |(name, answered): &(String, &[AnsweredItem])| ArmOutcomes {
-        name: name.clone(),
-        outcomes: outcomes(answered),
-    };
-    let all: Vec<ArmOutcomes> = arms.iter().map(arm).collect();
+    let all = arm_outcomes(arms);
     let open = arms.iter().filter_map(|(name, answered)| open_questions(name, answered));
     let mut sentences: Vec<String> = open.collect();
     if all.iter().all(|arm| arm.outcomes.is_empty()) {
@@ -39,6 +35,21 @@ pub fn comparison(arms: &[(String, &[AnsweredItem])]) -> Vec<String> {
     sentences.extend(advice.iter().map(|one| format!("{}: {}", one.scenario.name(), one.why)));
     sentences.push(rule(&bounds));
     sentences
+}
+
+/// Each arm against the first. `arms` have names and answers to the same items.
+pub fn differences(arms: &[(String, &[AnsweredItem])]) -> Vec<String> {
+    let all = arm_outcomes(arms);
+    let others = all.iter().skip(1);
+    others.filter_map(|other| difference(&all[0], other)).collect()
+}
+
+fn arm_outcomes(arms: &[(String, &[AnsweredItem])]) -> Vec<ArmOutcomes> {
+    let arm = |(name, answered): &(String, &[AnsweredItem])| ArmOutcomes {
+        name: name.clone(),
+        outcomes: outcomes(answered),
+    };
+    arms.iter().map(arm).collect()
 }
 
 /// Open questions are in no score, also those without an answer.

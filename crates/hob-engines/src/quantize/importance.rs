@@ -95,6 +95,12 @@ impl Importance {
         Ok(Importance { entries: collector.entries })
     }
 
+    /// An entry that no tensor uses: a dry run then chooses types as it does with an importance matrix.
+    pub(super) fn of_no_tensor() -> Importance {
+        let entry = ImportanceEntry { sums: vec![1.0], rows: vec![1] };
+        Importance { entries: BTreeMap::from([("none".to_owned(), entry)]) }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

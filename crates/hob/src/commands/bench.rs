@@ -16,6 +16,7 @@ mod plan;
 mod queue;
 mod rerun;
 mod server;
+mod short_eval;
 mod show;
 mod stream;
 mod stt;
@@ -29,10 +30,11 @@ mod workload;
 use clap::{Args, Parser, Subcommand};
 use hob_bench::plan::PlanKind;
 
-pub(crate) use eval::EvalArgs;
+pub(crate) use eval::{EvalArgs, task};
 pub(crate) use eval_judge::{JudgeArgs, judge};
 pub(crate) use eval_report::{AnsweredRecord, EvalReport};
 use measuring::MeasuringVerb;
+pub(crate) use short_eval::{ShortEval, short_eval};
 
 pub(crate) use crate::benchmarks::RECORDS;
 use crate::failure::{CliResult, Exit, Failure};

@@ -1,6 +1,7 @@
 //! `hob quantize`: a model in fewer bits, and what that cost. Native code runs in workers of its own.
 //! The result gets its name when it is whole, so nothing half-made is ever seen as a model.
 
+mod expected;
 mod layers;
 mod listening;
 mod speech;
@@ -11,7 +12,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use hob_core::fit::{FitOptions, Model, assess};
+use hob_bench::eval::TaskName;
 use hob_engines::quantize::QuantType;
 use hob_engines::timing::Timed;
 use hob_eval::distance::DistanceReport;
@@ -22,9 +23,11 @@ use serde::Serialize;
 use tempfile::{NamedTempFile, TempPath};
 use tokio::time::Instant;
 
+use expected::{ExpectedModel, check_room, files_bytes, prediction};
+
+use super::bench::{ShortEval, short_eval, task};
 use crate::app::{App, block_on};
 use crate::failure::{CliResult, Exit, Failure};
-use crate::finding::found;
 use crate::globals::Globals;
 use crate::machine::MachineArgs;
 use crate::model_store::ModelStore;
@@ -49,6 +52,9 @@ const CONTEXT_TOKENS: usize = 512;
 const SPEED_CONTEXT: u32 = 512;
 const MB: f64 = 1e6;
 const BAR: &str = "{msg} {bar:30} {pos}/{len} {eta}";
+/// Eight tasks of two items show a model that has become much worse; `hob eval` shows smaller differences.
+const EVAL_ITEMS: u32 = 2;
+const EVAL_ITEMS_MAX: i64 = 1_000;
 /// Types with so few bits change what a model says.
 const LOW_BITS: [&str; 3] = ["Q3", "Q2", "IQ1"];
 /// A model that agrees with its source on less than this share of tokens says nothing that makes sense.
@@ -95,9 +101,15 @@ pub(crate) struct QuantizeArgs {
     /// Say what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not measure distance and speed afterwards
+    /// Do not measure distance, score and speed afterwards
     #[arg(long)]
     no_report: bool,
+    /// Items of each task that both chat models answer afterwards; 0 asks none
+    #[arg(long, value_name = "N", default_value_t = EVAL_ITEMS, value_parser = clap::value_parser!(u32).range(..=EVAL_ITEMS_MAX))]
+    eval_items: u32,
+    /// Tasks of these items [default: as `hob eval` has them]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = task)]
+    eval_tasks: Vec<TaskName>,
     #[command(flatten)]
     text: DistanceTextArgs,
     /// Print the report as JSON
@@ -144,7 +156,8 @@ struct DistanceTextArgs {
 const AFTER_HELP: &str = "\
 The source should have 16 or 32 bits, or be Q8_0. Weights that matter more for a text keep more
 precision: the importance matrix is kept next to the result. Afterwards hob measures perplexity,
-divergence from the source, how often both expect the same token, and the speed of both.
+divergence from the source, how often both expect the same token, the speed of both, and what they
+score on a few tasks.
 
 kokoro is stored under a name of its own. Afterwards hob compares what both say, counts the words
 that its transcription model hears wrong, and writes a page on which you listen without knowing
@@ -169,6 +182,8 @@ struct QuantizeReport {
     sha256: String,
     importance: bool,
     distance: Option<DistanceReport>,
+    /// The same few items, answered by both.
+    eval: Option<ShortEval>,
     source_tok_s: Option<f64>,
     target_tok_s: Option<f64>,
 }
@@ -178,7 +193,7 @@ pub(crate) fn run(args: &QuantizeArgs, globals: &Globals, printer: &Printer) -> 
     match &args.verb {
         Some(QuantizeVerb::Types) => types(printer),
         Some(QuantizeVerb::Distance(args)) => stand_alone(args, &app),
-        None => quantized(args, &app),
+        None => quantized(args, &app, globals),
     }
 }
 
@@ -222,7 +237,7 @@ fn stand_alone(args: &DistanceArgs, app: &App<'_>) -> CliResult<Exit> {
     Ok(Exit::Done)
 }
 
-fn quantized(args: &QuantizeArgs, app: &App<'_>) -> CliResult<Exit> {
+fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult<Exit> {
     let (Some(name), Some(kind)) = (&args.model, &args.to) else {
         return Err(Failure::usage("which model, and to which type?"));
     };
@@ -245,14 +260,12 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>) -> CliResult<Exit> {
         return Err(Failure::usage(format!("{} exists already", target.display()))
             .hint("choose another file with --out, or remove it"));
     }
-    let found = found(&source.to_string_lossy(), None, app)?;
-    let machine = args.machine.known(app)?.machine;
-    let expected = found.variants.iter().find(|variant| variant.quant == kind.name());
-    for (word, model) in [("from", Some(&found.model)), ("to", expected)] {
-        if let Some(model) = model {
-            printer.note(format_args!("{word} {}", prediction(model, &machine)));
-        }
-    }
+    let expected = stoppable(ExpectedModel::of(&source, kind))?;
+    let machine = args.machine.measured(app)?.machine;
+    let present = header.model(name).map_err(named)?;
+    printer.note(format_args!("from {}", prediction(&present, &machine)));
+    printer.note(format_args!("to {}", prediction(&expected.model, &machine)));
+    expected.note_replaced(kind, printer);
     if LOW_BITS.iter().any(|bits| kind.name().contains(bits)) {
         printer.note("below 4 bits a model often says other things: compare it with `hob eval`");
     }
@@ -260,10 +273,9 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>) -> CliResult<Exit> {
         printer.data(format_args!("would write {}", target.display()))?;
         return Ok(Exit::Done);
     }
-    let source_bytes = files_bytes(&source);
-    check_room(&target, expected.map_or(source_bytes, |model| model.shape.weights.bytes()))?;
+    check_room(&target, expected.bytes())?;
     let distance = stoppable(write(args, (&source, &target), kind, printer))?;
-    let report = measured(args, (&source, &target), (from, kind, distance), app)?;
+    let report = measured(args, (&source, &target), (from, kind, distance), (app, globals))?;
     match args.json {
         true => printer.json(&report)?,
         false => printer.data(tables::shown(&report))?,
@@ -310,39 +322,6 @@ fn stem(name: &str) -> String {
     let file = Path::new(name).file_name().map(|file| file.to_string_lossy().into_owned());
     let stem = file.as_deref().unwrap_or(name);
     stem.strip_suffix(".gguf").unwrap_or(stem).replace(':', "-")
-}
-
-/// Size, and what `hob fit` expects of it here.
-fn prediction(model: &Model, machine: &hob_core::machine::Machine) -> String {
-    let megabytes = model.shape.weights.bytes() as f64 / MB;
-    let assessed = assess(machine, model, &FitOptions::default());
-    let plan = assessed.ok().and_then(|assessed| assessed.plans.into_iter().next());
-    let plan = plan.map_or(String::new(), |plan| {
-        let needs: u64 = plan.uses.iter().map(hob_core::fit::Use::kept_bytes).sum();
-        let speed = plan
-            .decode_requested
-            .map_or(String::new(), |rate| format!(", about {:.0} tok/s", rate.tok_s));
-        let fits = if plan.uses.iter().all(hob_core::fit::Use::fits) {
-            ""
-        } else {
-            ", which this machine does not have"
-        };
-        format!(", {:.0} MB of memory{fits}{speed} (hob fit)", needs as f64 / MB)
-    });
-    format!("{}: {megabytes:.0} MB{plan}", model.quant)
-}
-
-/// All parts of a split model.
-fn files_bytes(source: &Path) -> u64 {
-    Gguf::open(source).map(|header| header.file_bytes()).unwrap_or_default()
-}
-
-/// # Errors
-/// The disk has no room for so many bytes.
-fn check_room(target: &Path, needed_bytes: u64) -> CliResult<()> {
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    hob_models::room_for(folder, needed_bytes).map_err(|error| Failure::new(Exit::Internal, error))
 }
 
 /// Writes a draft, compares it with the source, and gives it its name when it is whole, on the disk, and a model.
@@ -499,12 +478,12 @@ async fn distance(
     })
 }
 
-/// Distance and speed of what was written.
+/// Speed and score of what was written, next to those of the source.
 fn measured(
     args: &QuantizeArgs,
     (source, target): (&Path, &Path),
     (from, kind, distance): (String, QuantType, Option<DistanceReport>),
-    app: &App<'_>,
+    (app, globals): (&App<'_>, &Globals),
 ) -> CliResult<QuantizeReport> {
     let failed = |error: hob_models::DiskError| Failure::new(Exit::Internal, error);
     let mut report = QuantizeReport {
@@ -517,6 +496,7 @@ fn measured(
         sha256: Sha256::of_path(target).map_err(failed)?.to_string(),
         importance: !args.no_importance && !kind.is_float(),
         distance,
+        eval: None,
         source_tok_s: None,
         target_tok_s: None,
     };
@@ -527,6 +507,10 @@ fn measured(
     report.source_tok_s = stoppable(speed(source))?;
     report.target_tok_s = stoppable(speed(target))?;
     spinner.finish_and_clear();
+    if args.eval_items > 0 {
+        let asked = (&args.eval_tasks[..], args.eval_items);
+        report.eval = Some(short_eval([source, target], asked, (globals, app.printer))?);
+    }
     Ok(report)
 }
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use hob_engines::quantize::{
-    Importance, QuantType, QuantizeError, QuantizeJob, TextPair, TokenCount, quantize,
+    Importance, QuantType, QuantizeError, QuantizeJob, QuantizePlan, TextPair, TokenCount, planned,
+    quantize,
 };
 use hob_eval::distance::{DistanceReport, Distances};
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,8 @@ pub(crate) enum QuantizeStep {
         done: usize,
         all: usize,
     },
+    /// What would be written.
+    Plan(QuantizePlan),
     Distance(Box<DistanceReport>),
     Spoken(Box<SpokenSentence>),
     SpeechCost(SpeechCost),
@@ -110,6 +113,10 @@ pub(crate) fn work_quantize(args: &QuantizeWorkerArgs) -> CliResult<()> {
 fn quantized(args: &QuantizeWorkerArgs) -> Result<(), String> {
     let text_of = |error: QuantizeError| error.to_string();
     let kind = QuantType::by_name(&args.kind).ok_or("there is no such type")?;
+    if args.plan {
+        say(&QuantizeStep::Plan(planned(&args.source, kind).map_err(text_of)?));
+        return Ok(());
+    }
     let (_, many) = threads(0);
     let importance = match &args.importance {
         Some(file) => importance(args, file, many as usize)?,
@@ -117,7 +124,7 @@ fn quantized(args: &QuantizeWorkerArgs) -> Result<(), String> {
     };
     let job = QuantizeJob {
         source: args.source.clone(),
-        target: args.target.clone(),
+        target: args.target.clone().unwrap_or_default(),
         kind,
         importance,
         threads: many as usize,

@@ -8,13 +8,20 @@ use crate::{User, stderr, stdout};
 /// and the stored SmolLM2.
 const ARTICLE: &str = include_str!("../../../hob-bench/src/speech/article.txt");
 
+/// The megabytes of `… to Q4_0: 92 MB, …`.
+fn mb_after(text: &str, label: &str) -> f64 {
+    let after = text.split_once(label).map(|(_, after)| after);
+    let number = after.and_then(|after| after.split_once(" MB")).map(|(number, _)| number);
+    number.and_then(|number| number.parse().ok()).expect(text)
+}
+
 #[test]
 fn a_model_becomes_smaller_and_its_distance_is_measured() {
     let (user, home) = User::with_only(&["smollm2"]);
     let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
     let dry = hob(&["quantize", "smollm2", "--to", "Q3_K_M", "--dry-run"]).success();
     assert!(stdout(&dry).contains("would write smollm2-Q3_K_M.gguf"), "{}", stdout(&dry));
-    assert!(stderr(&dry).contains("to Q3_K_M: "), "{}", stderr(&dry));
+    let expected_mb = mb_after(&stderr(&dry), "to Q3_K_M: ");
     assert!(stderr(&dry).contains("below 4 bits"), "{}", stderr(&dry));
     let text = "The river was high that morning, and the old ferry lay at the pier. ".repeat(72);
     user.write("text.txt", &text);
@@ -29,6 +36,8 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
         "text.txt",
         "--pieces",
         "2",
+        "--eval-tasks",
+        "absent",
         "--out",
         "small.gguf",
         "--json",
@@ -40,6 +49,11 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
         std::fs::metadata(user.path("work/small.gguf")).expect("a file").len(),
         bytes("target_bytes")
     );
+    let header_mb = bytes("target_bytes") as f64 / 1e6 - expected_mb;
+    assert!((0.0..3.0).contains(&header_mb), "said beforehand: {expected_mb} MB; {report}");
+    let score = |model: &str| report["eval"][model]["overall"]["n"].as_u64();
+    assert_eq!((score("source"), score("target")), (Some(2), Some(2)), "{report}");
+    assert!(report["eval"]["sentences"][0].as_str().expect("a sentence").contains("on 2 items"));
     let distance = &report["distance"];
     let divergence = distance["divergence"]["value"].as_f64().expect("a divergence");
     assert!(divergence > 0.0 && divergence < 3.0, "{distance}");
@@ -51,6 +65,19 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     let names: Vec<String> =
         names.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
     assert!(!names.iter().any(|name| name.contains(".part")), "{names:?}");
+    let refused = stderr(&hob(&["quantize", "small.gguf", "--to", "Q4_0"]).code(2));
+    assert!(
+        refused.contains("the source is Q3_K_M, which has lost precision already"),
+        "{refused}"
+    );
+    let said = stdout(&hob(&["chat", "-m", "./small.gguf", "--max-tokens", "4", "Hi"]).success());
+    assert!(!said.trim().is_empty());
+}
+
+#[test]
+fn a_model_has_no_distance_from_itself() {
+    let (user, home) = User::with_only(&["smollm2"]);
+    let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
     user.write("article.txt", ARTICLE);
     let same = [
         "quantize",
@@ -72,13 +99,6 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     // Other processors round the products of a matrix otherwise, hence the margin.
     assert!((perplexity("value") / 45.0847 - 1.0).abs() < 0.005, "{same}");
     assert!((perplexity("error") / 5.92181 - 1.0).abs() < 0.02, "{same}");
-    let refused = stderr(&hob(&["quantize", "small.gguf", "--to", "Q4_0"]).code(2));
-    assert!(
-        refused.contains("the source is Q3_K_M, which has lost precision already"),
-        "{refused}"
-    );
-    let said = stdout(&hob(&["chat", "-m", "./small.gguf", "--max-tokens", "4", "Hi"]).success());
-    assert!(!said.trim().is_empty());
 }
 
 #[test]
@@ -110,6 +130,7 @@ fn what_cannot_be_quantized_is_refused_with_the_reason() {
             &["quantize", "smollm2", "--to", "IQ2_XS", "--no-importance"],
             "is garbage without an importance matrix",
         ),
+        (&["quantize", "smollm2", "--to", "MXFP4_MOE", "--dry-run"], "this model has no experts"),
         (&["quantize", "no.gguf", "--to", "Q4_0"], "no.gguf"),
         (&["quantize", "nowhere", "--to", "Q4_0"], "nowhere"),
     ];
@@ -117,6 +138,10 @@ fn what_cannot_be_quantized_is_refused_with_the_reason() {
         let refused = user.hob(words).envs(home.clone()).assert().failure();
         assert!(stderr(&refused).contains(expected), "{words:?}: {}", stderr(&refused));
     }
+    let iq = ["quantize", "smollm2", "--to", "IQ3_M", "--dry-run"];
+    let iq = stderr(&user.hob(&iq).envs(home.clone()).assert().success());
+    assert!((60.0..130.0).contains(&mb_after(&iq, "to IQ3_M: ")), "{iq}");
+    assert!(iq.contains("IQ3_M does not fit the rows of "), "rows of 576: {iq}");
     let short =
         ["quantize", "smollm2", "--to", "Q4_0", "--importance", "text.txt", "--out", "x.gguf"];
     let short = user.hob(&short).envs(home.clone()).assert().failure();

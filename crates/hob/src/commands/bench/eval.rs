@@ -129,7 +129,7 @@ impl EvalArgs {
     }
 }
 
-pub(super) fn task(name: &str) -> Result<TaskName, String> {
+pub(crate) fn task(name: &str) -> Result<TaskName, String> {
     TaskName::parse(name).map_err(|error| error.to_string())
 }
 

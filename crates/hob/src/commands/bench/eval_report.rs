@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_bench::eval::{AnsweredItem, comparison, read_answers};
+use hob_bench::eval::{AnsweredItem, comparison, differences, read_answers};
 use hob_bench::record::{Record, RecordKind, RecordStore};
 use serde_json::json;
 
@@ -70,6 +70,13 @@ impl EvalReport {
             })).collect::<Vec<_>>(),
             "sentences": self.lines(),
         })
+    }
+
+    /// The second arm against the first, by these names.
+    pub(crate) fn differences(&self, names: [&str; 2]) -> Vec<String> {
+        let names = names.map(str::to_owned).into_iter();
+        let arms: Vec<_> = names.zip(self.answers.iter().map(Vec::as_slice)).collect();
+        differences(&arms)
     }
 
     fn lines(&self) -> Vec<String> {

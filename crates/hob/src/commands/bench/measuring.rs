@@ -69,6 +69,9 @@ pub(crate) struct MeasuringArgs {
     /// The record that a record of the same cell corrects.
     #[arg(skip)]
     corrects: Option<Box<Record>>,
+    /// Whether the folder of the records is removed afterwards.
+    #[arg(skip)]
+    pub(super) is_temporary: bool,
     /// The command line that records keep, where it is not what was typed.
     #[arg(skip)]
     argv: Option<Vec<String>>,
@@ -157,7 +160,7 @@ pub(crate) struct Done {
 }
 
 /// The records, and of `stream` a line for each cell that shows when its sound arrived.
-fn measured(
+pub(super) fn measured(
     args: &MeasuringArgs,
     mut experiment: Experiment,
     other: Option<&ServerArgs>,
@@ -204,6 +207,9 @@ fn measured(
                 let corrected = args.corrects.as_ref().filter(|old| are_of_one_cell(old, record));
                 let record =
                     corrected.map_or_else(|| record.clone(), |old| correction(old, record));
+                if args.is_temporary {
+                    return RecordStore::new(&args.out).put(&record, samples).map(drop);
+                }
                 keep(&args.out, &record, samples, &printer_there)
             },
         };
@@ -430,6 +436,7 @@ pub(crate) fn progress(name: &str, step: Step<'_>, stop_rule: StopRule) -> Strin
         }
         Step::Answered { id, verdict, total_ms, done, all, left } => {
             let (s, left) = (total_ms / 1e3, duration(left));
+            let name = if name.is_empty() { "eval" } else { name };
             format!("{name}: {done} of {all}, {id}: {verdict} after {s:.1} s, about {left} left")
         }
         Step::Ran { run, half_width_pct, left } => {

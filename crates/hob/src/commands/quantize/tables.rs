@@ -1,9 +1,11 @@
 //! What `hob quantize` prints: the report on a chat model, and the distance of two models.
 //! Figures stand with their standard errors.
 
+use hob_bench::record::{EvalFigures, EvalScore};
 use hob_eval::distance::{Deviation, DistanceReport};
 
 use super::{MB, QuantizeReport};
+use crate::commands::bench::ShortEval;
 use crate::printer::table;
 
 pub(super) fn shown(report: &QuantizeReport) -> String {
@@ -23,8 +25,25 @@ pub(super) fn shown(report: &QuantizeReport) -> String {
         lines.push(format!("speed {before:.1} → {after:.1} tok/s ({change:+.0} %), measured here"));
     }
     lines.extend(report.distance.as_ref().map(distance_text));
+    lines.extend(report.eval.as_ref().map(score_text));
     lines.push(format!("try it: hob chat -m {}", report.target));
     lines.join("\n")
+}
+
+/// The correct answers of both, and what the difference rests on.
+fn score_text(eval: &ShortEval) -> String {
+    let shown = |figures: &EvalFigures| {
+        let EvalScore { n, accuracy, accuracy_ci95, .. } = &figures.overall;
+        let percent = |share: f64| format!("{:.0}", share * 100.0);
+        let interval = accuracy_ci95.map_or(String::new(), |[low, high]| {
+            format!(" ({} to {})", percent(low), percent(high))
+        });
+        accuracy.map(|share| format!("{} %{interval} of {n} items", percent(share)))
+    };
+    let [source, target] = [&eval.source, &eval.target]
+        .map(|figures| figures.as_ref().and_then(shown).unwrap_or_else(|| "none".to_owned()));
+    let sentences = eval.sentences.join("\n");
+    format!("correct {source} → {target}\n{sentences}")
 }
 
 pub(super) fn distance_text(found: &DistanceReport) -> String {

@@ -1,0 +1,81 @@
+//! The same few items for two model files, each on a hob of its own. `hob quantize` reports what comes of it.
+//! Nothing is stored: `hob eval` is there for a result to keep.
+
+use std::path::Path;
+
+use hob_bench::eval::TaskName;
+use hob_bench::record::{EvalFigures, RecordStore};
+use hob_models::Gguf;
+use serde::Serialize;
+use tempfile::TempDir;
+
+use super::eval_report::EvalReport;
+use super::measuring::{self, MeasuringVerb as _};
+use super::{EvalArgs, Verb};
+use crate::failure::{CliResult, Exit, Failure};
+use crate::globals::Globals;
+use crate::printer::Printer;
+use crate::signals::interrupted;
+
+/// What two models made of the same items.
+#[derive(Debug, Serialize)]
+pub(crate) struct ShortEval {
+    pub(crate) source: Option<EvalFigures>,
+    pub(crate) target: Option<EvalFigures>,
+    /// The second model compared with the first; one sentence each.
+    pub(crate) sentences: Vec<String>,
+}
+
+/// Asks both models so many items of each task, without thinking.
+///
+/// # Errors
+/// A server does not start or fails, or the work was stopped.
+pub(crate) fn short_eval(
+    models: [&Path; 2],
+    asked: (&[TaskName], u32),
+    (globals, printer): (&Globals, &Printer),
+) -> CliResult<ShortEval> {
+    let folder = TempDir::new().map_err(|error| Failure::io("no folder for answers", &error))?;
+    let mut records = Vec::new();
+    for model in models {
+        let mut args = eval_args(model, asked, folder.path())?;
+        let (mut measuring, experiment) = (args.measuring().clone(), args.experiment()?);
+        measuring.is_temporary = true;
+        let (done, _) = measuring::measured(&measuring, experiment, None, (globals, printer))?;
+        if done.was_stopped {
+            return Err(interrupted());
+        }
+        done.exit(|record| done.is_spoilt_by(record))?;
+        records.extend(done.records.into_iter().next());
+    }
+    let report = EvalReport::of(&RecordStore::new(folder.path()), &records)?;
+    let sentences = report.differences(["the source", "the quantized model"]);
+    let mut figures = records.into_iter().map(|record| record.eval);
+    Ok(ShortEval { source: figures.next().flatten(), target: figures.next().flatten(), sentences })
+}
+
+/// As `hob eval` would be typed.
+fn eval_args(
+    model: &Path,
+    (tasks, per_task): (&[TaskName], u32),
+    folder: &Path,
+) -> CliResult<EvalArgs> {
+    let model = std::path::absolute(model).map_err(|error| Failure::io("no such path", &error))?;
+    let (file, folder) = (model.display().to_string(), folder.display().to_string());
+    let items = per_task.to_string();
+    let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
+    let mut words = vec!["hob", "eval", "--thinking", "off", "--items", &items];
+    words.extend(["--model", &file, "--out", &folder]);
+    words.extend(tasks.iter().flat_map(|task| ["--tasks", task]));
+    let header = Gguf::open(&model).map_err(Failure::usage)?;
+    // A base model goes on with a text; it knows no turns.
+    if header.text("tokenizer.chat_template").is_none() {
+        words.push("--completion");
+    }
+    let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+    match Verb::parse(words.iter()) {
+        Ok(Verb::Eval(args)) => Ok(*args),
+        Ok(_) => Err(Failure::new(Exit::Internal, "this is no evaluation")),
+        Err(error) => Err(Failure::new(Exit::Internal, error)),
+    }
+}
