@@ -89,17 +89,20 @@ PAGE_JOBS := test-sound-in-firefox test-page-in-chromium test-site-in-chromium
 test-page: ## run the page's tests in Chromium, and those that depend on the browser in Firefox
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(PAGE_JOBS)
 
+LISTENING := $(abspath $(TARGET))/listening.html
+
 .PHONY: page-ready
 page-ready: test-build
 	$(TARGET)/debug/examples/page_of_many 1000 $(TARGET)/page-of-many
+	$(TARGET)/debug/examples/listening_page $(LISTENING)
 	cd tests/browser && npm ci --silent --no-audit --no-fund
 
 test-page-in-%: page-ready
-	cd tests/browser && BROWSERS=$* npm test
+	cd tests/browser && BROWSERS=$* LISTENING=$(LISTENING) npm test
 
 .PHONY: test-sound-in-firefox
 test-sound-in-firefox: page-ready
-	cd tests/browser && BROWSERS=firefox TESTS=sound npm test
+	cd tests/browser && BROWSERS=firefox TESTS=sound LISTENING=$(LISTENING) npm test
 
 .PHONY: test-firefox
 test-firefox: test-page-in-firefox test-site-in-firefox ## run all of the page's tests in Firefox; not part of `make test`

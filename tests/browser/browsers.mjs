@@ -1,7 +1,7 @@
 // Debian's two browsers, each driven through WebDriver BiDi or CDP with a real click.
 // Machines that run tests have no sound card: Firefox gets its own mock of one, Chromium brings a silent sink.
 
-import { access, mkdtemp, rm } from "node:fs/promises";
+import { access, mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 
@@ -73,6 +73,15 @@ export async function launch(name, scheme = "light") {
     await rm(downloads, { recursive: true });
   };
   return { name, scheme, browser, downloads, close };
+}
+
+/** The text of a download. A browser renames it when it is complete. */
+export async function saved({ downloads }, name) {
+  for (const from = performance.now(); performance.now() - from < LIMIT.timeout / 4;) {
+    const text = (await readdir(downloads)).includes(name) ? await readFile(path.join(downloads, name), "utf8") : "";
+    if (text !== "") return text;
+  }
+  throw new Error(`${name} was not saved`);
 }
 
 /** A fresh page that keeps every complaint: console errors, exceptions, policy violations. */

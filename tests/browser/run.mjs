@@ -13,6 +13,7 @@ import { faultTests } from "./tests-faults.mjs";
 import { fitTests } from "./tests-fit.mjs";
 import { hearFaultTests } from "./tests-hear-faults.mjs";
 import { hearTests } from "./tests-hear.mjs";
+import { listeningTests } from "./tests-listening.mjs";
 import { microphoneTests } from "./tests-microphone.mjs";
 import { markdownTests } from "./tests-markdown.mjs";
 import { nowTests } from "./tests-now.mjs";
@@ -37,8 +38,9 @@ after(async () => {
   mock?.close();
 });
 
-// A folder that was built before. The tests cannot build one.
+// A folder and a file that were built before. The tests cannot build them.
 const site = process.env.SITE;
+const listening = process.env.LISTENING;
 
 for (const name of isPageWanted ? wanted : []) {
   describe(name, () => {
@@ -49,6 +51,7 @@ for (const name of isPageWanted ? wanted : []) {
     soundTests(setting);
     pageTests(setting);
     fallbackTests(setting);
+    if (listening) listeningTests(setting, listening);
     if (isWhole) markdownTests(setting);
     if (!mock) return;
     faultTests(setting);

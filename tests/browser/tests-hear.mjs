@@ -2,11 +2,9 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFile, readdir } from "node:fs/promises";
-import path from "node:path";
-import { test } from "node:test";
+KEEPimport { test } from "node:test";
 
-import { LIMIT, WIDTHS_PX, inTheDark } from "./browsers.mjs";
+import { LIMIT, WIDTHS_PX, inTheDark, saved } from "./browsers.mjs";
 import { choose, drop, figures, linesOf, openHear, playingWord, untilHeard, untilPlaying } from "./hear-pilot.mjs";
 import { checkAccessibility, checkLayout, screenshotFolder } from "./looks.mjs";
 import { SEGMENTS, TEXT } from "./mock-hear.mjs";
@@ -162,15 +160,6 @@ async function saves(setting) {
   await page.click("#hear-copy");
   await untilText(page, "#hear-copy", /^Copied$/);
   await page.close();
-}
-
-/** A browser renames a download when it is complete. */
-async function saved({ downloads }, name) {
-  for (const from = performance.now(); performance.now() - from < LIMIT.timeout / 4;) {
-    const text = (await readdir(downloads)).includes(name) ? await readFile(path.join(downloads, name), "utf8") : "";
-    if (text !== "") return text;
-  }
-  return assert.fail(`${name} was not saved`);
 }
 
 async function remembers(setting) {

@@ -16,6 +16,7 @@ pub mod host;
 mod http_response;
 pub mod import;
 pub mod launch;
+pub mod listening;
 pub mod max_context;
 pub mod mock;
 mod parallel;

@@ -1,63 +1,32 @@
-//! A page on which a person hears two models without knowing which is which. It is one file without a network.
-//! Error rates do not hear how natural speech is, so a person has to listen.
+//! Prepares sounds for the listening page: both models equally loud, and as FLAC.
+//! Otherwise a listener would hear the louder one, and not the better one.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use hob_bench::listening::HeardSentence;
 use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
-use serde::Serialize;
 
-const PAGE: &str = include_str!("listening.html");
-/// Where the page has its data.
-const DATA: &str = "/*DATA*/null";
 /// Steps in which silence is found: 20 ms.
 const STEP: usize = 480;
 /// Quieter than the loudest step by this much: a pause, which does not count for the loudness.
 const PAUSE: f32 = 1e-3;
 
-/// What the page knows.
-#[derive(Debug, Serialize)]
-pub(super) struct Listening<'a> {
-    pub(super) source: &'a str,
-    pub(super) target: &'a str,
-    pub(super) voice: &'a str,
-    pub(super) sentences: Vec<HeardSentence>,
-}
-
-/// A sentence as both models say it, equally loud, as addresses of FLAC data.
-#[derive(Debug, Serialize)]
-pub(super) struct HeardSentence {
-    text: String,
-    source: String,
-    target: String,
-}
-
-impl HeardSentence {
-    /// # Errors
-    /// A sound has values that are no numbers.
-    pub(super) fn new(
-        text: &str,
-        [source, target]: [Vec<f32>; 2],
-        rate_hz: u32,
-    ) -> Result<HeardSentence, EncodeError> {
-        let [source, target] = equally_loud(source, target);
-        let address = |samples: &[f32]| {
-            let length = Length::Samples(samples.len() as u64);
-            let mut encoder = Encoder::new(AudioFormat::Flac, rate_hz, length)?;
-            let mut bytes = encoder.encode(samples)?;
-            bytes.extend(encoder.finish()?);
-            Ok(format!("data:audio/flac;base64,{}", STANDARD.encode(bytes)))
-        };
-        let text = text.to_owned();
-        Ok(HeardSentence { text, source: address(&source)?, target: address(&target)? })
-    }
-}
-
-impl Listening<'_> {
-    pub(super) fn page(&self) -> String {
-        let data = serde_json::to_string(self).unwrap_or_default();
-        // A text must not end the script that it stands in.
-        PAGE.replacen(DATA, &data.replace("</", "<\\/"), 1)
-    }
+/// A sentence as both models say it, for the page.
+///
+/// # Errors
+/// A sound has values that are no numbers.
+pub(super) fn heard_sentence(
+    text: &str,
+    [source, target]: [Vec<f32>; 2],
+    rate_hz: u32,
+) -> Result<HeardSentence, EncodeError> {
+    let [source, target] = equally_loud(source, target);
+    let file = |samples: &[f32]| -> Result<Vec<u8>, EncodeError> {
+        let length = Length::Samples(samples.len() as u64);
+        let mut encoder = Encoder::new(AudioFormat::Flac, rate_hz, length)?;
+        let mut bytes = encoder.encode(samples)?;
+        bytes.extend(encoder.finish()?);
+        Ok(bytes)
+    };
+    Ok(HeardSentence::new(text, [&file(&source)?, &file(&target)?], "audio/flac"))
 }
 
 /// Makes the second as loud as the first. Both become quieter where one of them would clip.
@@ -102,14 +71,9 @@ mod tests {
     }
 
     #[test]
-    fn a_text_cannot_leave_the_script_of_the_page() {
-        let text = "He said </script><script>alert(1)</script>.";
-        let sentence = HeardSentence::new(text, [tone(0.5, 0), tone(0.5, 0)], 24_000);
-        let sentences = vec![sentence.expect("encodes")];
-        let listening = Listening { source: "kokoro", target: "small", voice: "v", sentences };
-        let page = listening.page();
-        assert_eq!(page.matches("</script>").count(), 1);
-        assert!(page.contains("data:audio/flac;base64,ZkxhQ"), "flac");
-        assert!(!page.contains(DATA));
+    fn a_sentence_becomes_two_flac_files() {
+        let sentence = heard_sentence("One.", [tone(0.5, 0), tone(0.5, 0)], 24_000);
+        let sentence = serde_json::to_string(&sentence.expect("encodes")).expect("JSON");
+        assert_eq!(sentence.matches("data:audio/flac;base64,ZkxhQ").count(), 2, "{sentence}");
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use futures::StreamExt as _;
+use hob_bench::listening::ListeningPage;
 use hob_bench::transcription::{SENTENCES, WordErrors, normalised_words};
 use hob_core::{
     ModelLifecycle as _, Sound, SoundFile, TranscriptEvent, TranscriptModel as _, TranscriptRequest,
@@ -20,7 +21,7 @@ use hob_models::{SpeechWeights, StoredModel, Watch};
 use hob_speech::encode::{AudioFormat, Encoder, Length};
 use serde::Serialize;
 
-use super::listening::{HeardSentence, Listening};
+use super::listening::heard_sentence;
 use super::{MB, QuantizeArgs, stoppable};
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
@@ -363,11 +364,11 @@ fn write_page(
 ) -> CliResult<()> {
     let pairs = before.sentences.iter().zip(&after.sentences);
     let sentences = texts.iter().zip(pairs).map(|(text, (one, other))| {
-        HeardSentence::new(text, [one.heard(), other.heard()], SAMPLE_RATE_HZ)
+        heard_sentence(text, [one.heard(), other.heard()], SAMPLE_RATE_HZ)
     });
     let sentences = sentences.collect::<Result<_, _>>()?;
-    let listening = Listening { source, target, voice, sentences };
-    fs_err::write(page, listening.page()).map_err(|error| Failure::new(Exit::Internal, error))
+    let listening = ListeningPage { source, target, voice, sentences };
+    fs_err::write(page, listening.html()).map_err(|error| Failure::new(Exit::Internal, error))
 }
 
 fn shown(report: &SpeechReport) -> String {
