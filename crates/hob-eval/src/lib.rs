@@ -12,6 +12,7 @@ mod grade;
 mod grading;
 mod item;
 pub mod judge;
+pub mod listening;
 pub mod logic_grid;
 pub mod own_file;
 mod reading;

@@ -100,17 +100,21 @@ impl Paired {
     }
 }
 
-/// Twice the binomial tail of the smaller count at 1/2, at most 1 (McNemar 1947). Summed in logarithms.
+/// Twice the binomial tail of the smaller count at 1/2, at most 1 (McNemar 1947).
 pub(crate) fn mcnemar(b: usize, c: usize) -> f64 {
-    let n = b + c;
-    let (mut ways, mut tail) = (0.0, 0.0);
-    for i in 0..=b.min(c) {
+    (2.0 * half_tail(b.min(c), b + c)).min(1.0)
+}
+
+/// The chance of at most `k` heads in `n` tosses. Summed in logarithms.
+pub(crate) fn half_tail(k: usize, n: usize) -> f64 {
+    let (mut ways, mut tail) = (0.0, 0.0_f64);
+    for i in 0..=k {
         if i > 0 {
             ways += ((n + 1 - i) as f64).ln() - (i as f64).ln();
         }
         tail += (ways - n as f64 * std::f64::consts::LN_2).exp();
     }
-    (2.0 * tail).min(1.0)
+    tail.min(1.0)
 }
 
 #[cfg(test)]

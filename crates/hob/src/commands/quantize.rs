@@ -3,6 +3,7 @@
 
 mod expected;
 mod layers;
+mod listened;
 mod listening;
 mod speech;
 mod tables;
@@ -124,6 +125,7 @@ enum QuantizeVerb {
     /// List the types of weights
     Types,
     Distance(DistanceArgs),
+    Listened(listened::ListenedArgs),
 }
 
 /// How far a model is from another one of the same vocabulary, on a text
@@ -168,6 +170,7 @@ Examples:
   hob quantize qwen3:8b --to Q5_K_M --importance letters.txt -o small.gguf
   hob quantize model-F16.gguf --to IQ3_M --dry-run
   hob quantize kokoro --to 4-bit
+  hob quantize listened listening-abx-kokoro-4bit.json
   hob quantize distance model-F16.gguf model-Q4_K_M.gguf";
 
 /// What came of it.
@@ -193,6 +196,7 @@ pub(crate) fn run(args: &QuantizeArgs, globals: &Globals, printer: &Printer) -> 
     match &args.verb {
         Some(QuantizeVerb::Types) => types(printer),
         Some(QuantizeVerb::Distance(args)) => stand_alone(args, &app),
+        Some(QuantizeVerb::Listened(args)) => listened::listened(args, printer),
         None => quantized(args, &app, globals),
     }
 }

@@ -21,6 +21,7 @@ mod help;
 mod hub;
 mod ledger;
 mod limits;
+mod listened;
 #[path = "../../../hob-models/tests/sources/loopback.rs"]
 #[expect(dead_code, reason = "the tests of hob-models use more of it")]
 mod loopback;

@@ -425,7 +425,7 @@ fn ms(value: f64) -> String {
     format!("{value:.0} ms")
 }
 
-fn percent(share: &Estimate) -> String {
+pub(super) fn percent(share: &Estimate) -> String {
     let Estimate { value, low, high } = hundredfold(*share);
     format!("{value:.1} % ({low:.1} to {high:.1})")
 }
