@@ -47,9 +47,37 @@ pub struct SpeechDistance {
     pub length_ratio: f64,
 }
 
+impl SpeechDistance {
+    /// The distance over all units of a sentence. `None` if the two do not have the same units and tokens.
+    pub fn of_units(one: &[SpokenSound], other: &[SpokenSound]) -> Option<SpeechDistance> {
+        let tokens = |units: &[SpokenSound]| -> Vec<usize> {
+            units.iter().map(|unit| unit.durations.len()).collect()
+        };
+        let is_same = tokens(one) == tokens(other);
+        is_same.then(|| SpokenSound::joined(one).distance(&SpokenSound::joined(other))).flatten()
+    }
+}
+
 impl SpokenSound {
+    /// The units one behind the other. Each takes exactly its frames, so that later ones stay in time.
+    fn joined(units: &[SpokenSound]) -> SpokenSound {
+        let (mut heard, mut whole) = (Vec::new(), Vec::new());
+        let (mut durations, mut pitch) = (Vec::new(), Vec::new());
+        let mut frames = 0;
+        for unit in units {
+            frames += unit.durations.iter().sum::<usize>();
+            heard.extend_from_slice(&unit.heard);
+            durations.extend_from_slice(&unit.durations);
+            whole.extend_from_slice(&unit.whole);
+            whole.resize(frames * FRAME_SAMPLES, 0.0);
+            pitch.extend_from_slice(&unit.pitch);
+            pitch.resize(frames * 2, 0.0);
+        }
+        SpokenSound { heard, whole, durations, pitch }
+    }
+
     /// `None` if the two do not have the same tokens.
-    pub fn distance(&self, other: &SpokenSound) -> Option<SpeechDistance> {
+    fn distance(&self, other: &SpokenSound) -> Option<SpeechDistance> {
         let pairs = || self.durations.iter().zip(&other.durations);
         let frames = |sound: &SpokenSound| sound.durations.iter().sum::<usize>();
         if self.durations.len() != other.durations.len() || frames(self) == 0 {
@@ -228,6 +256,29 @@ mod tests {
         assert_eq!(distance.voicing_error, 0.25);
         assert!((distance.pitch_cents.expect("elsewhere") - 100.0).abs() < 0.1);
         assert_eq!(low.distance(&sound(&[4, 8], 200.0)), None, "other tokens");
+    }
+
+    #[test]
+    fn all_units_of_a_sentence_count() {
+        let (same, low) = (sound(&[4, 8, 4], 200.0), sound(&[4, 8], 200.0));
+        let mut longer = sound(&[4, 12], 200.0 * 2_f32.powf(1.0 / 12.0));
+        // Samples that a vocoder adds or leaves out at the end of a unit do not shift the next one.
+        longer.whole.truncate(longer.whole.len() - 100);
+        let of = |one: &[SpokenSound], other: &[SpokenSound]| SpeechDistance::of_units(one, other);
+        let units = [longer.clone(), same.clone()];
+        let distance = of(&[low.clone(), same.clone()], &units).expect("the same tokens");
+        assert_eq!(distance.duration_ms, 100.0 / 5.0);
+        assert!((distance.length_ratio - 32.0 / 28.0).abs() < 1e-9, "{distance:?}");
+        // A semitone in 12 of 28 frames.
+        let cents = distance.pitch_cents.expect("a pitch");
+        assert!((cents - 100.0 * (12.0_f64 / 28.0).sqrt()).abs() < 0.1, "{cents}");
+        let alone = of(std::slice::from_ref(&low), &[longer]).expect("the same tokens");
+        assert!(alone.log_mel_db > distance.log_mel_db, "{alone:?}");
+        let nothing = of(&[same.clone(), low.clone()], &[same.clone(), low.clone()]);
+        assert_eq!(nothing.map(|distance| distance.log_mel_db), Some(0.0));
+        assert_eq!(of(&[same.clone(), low.clone()], &[low, same.clone()]), None, "other units");
+        assert_eq!(of(std::slice::from_ref(&same), &units), None, "fewer units");
+        assert_eq!(of(&[], &[]), None);
     }
 
     #[test]

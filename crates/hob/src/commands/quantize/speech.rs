@@ -294,9 +294,7 @@ fn figures(
     let pairs = before.sentences.iter().zip(&after.sentences);
     let mut figures = Vec::new();
     for (at, (text, (one, other))) in texts.iter().zip(pairs).enumerate() {
-        // A sentence with several units counts by its first one.
-        let units = one.units.first().zip(other.units.first());
-        let distance = units.and_then(|(one, other)| one.distance(other)).ok_or_else(|| {
+        let distance = SpeechDistance::of_units(&one.units, &other.units).ok_or_else(|| {
             Failure::new(Exit::Engine, format!("the models read \"{text}\" differently"))
         })?;
         let heard = |which: usize| Some(heard.as_ref()?.get(at)?[which].trim().to_owned());
