@@ -74,6 +74,18 @@ pub fn transform(published: &[u8]) -> Result<Parts, GraphError> {
     Ok(Parts { front: front.encode(), vocoder: vocoder.encode() })
 }
 
+/// A stored graph with all its weights in floats, and nothing computed in integers any more. The floats are as exact as
+/// the integers were.
+///
+/// # Errors
+/// The bytes are not a stored graph.
+pub fn in_floats(stored: &[u8]) -> Result<Vec<u8>, GraphError> {
+    let mut graph = Graph::decode(stored)?;
+    floats::multiply_in_floats(&mut graph)?;
+    floats::store_floats(&mut graph)?;
+    Ok(graph.pruned()?.encode())
+}
+
 fn front_inputs() -> Vec<ValueInfoProto> {
     vec![
         value("tokens", DATA_INT64, &[Dim::Fixed(1), Dim::Free("tokens")]),

@@ -1,15 +1,34 @@
-//! Makes a copy of a stored speech model with its weights in fewer bits. The copy is a model of the store with a
-//! name of its own, once it was tried and placed.
+//! Makes a copy of a stored speech model with its weights in fewer bits, or in floats. The copy is a model of the store
+//! with a name of its own, once it was tried and placed.
 
 use std::path::Path;
 
 use crate::catalog::{Entry, Purpose};
 use crate::disk::{DiskError, link_or_copy, room_for};
-use crate::kokoro::{FRONT, PACKED, TRANSFORM_VERSION, VOCODER, packed_name};
-use crate::onnx::packed::{WeightBits, pack, packed_bytes, unpack};
+use crate::kokoro::{FRONT, PACKED, TRANSFORM_VERSION, VOCODER, in_floats, packed_name};
+use crate::onnx::packed::{WeightBits, integer_bytes, pack, packed_bytes, unpack};
 use crate::progress::{PullStep, Watch};
 use crate::store::{Lock, NewModel, Parcel, PartSource, Store, StoreError, StoredModel, is_plain};
 use crate::transform::{TransformError, write};
+
+/// How the weights of a copy are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpeechForm {
+    /// In fewer bits, by groups.
+    Packed(WeightBits),
+    /// Restored from the integers of the source.
+    Float,
+}
+
+/// Bytes of both graphs of a stored model, and of the same in another form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpeechSizes {
+    pub now_bytes: u64,
+    /// Without a few bytes of lengths.
+    pub then_bytes: u64,
+    /// Large weights of the source that have 8 bits, unpacked. 0: it has floats only.
+    pub integer_bytes: u64,
+}
 
 /// A copy that is complete and not yet a model of the store. Dropping it removes it.
 #[derive(Debug)]
@@ -19,7 +38,7 @@ pub struct QuantizedSpeech {
     source: String,
     /// No other process changes a model of this name meanwhile.
     _lock: Lock,
-    /// See [`crate::onnx::packed::PackedGraph::error`].
+    /// See [`crate::onnx::packed::PackedGraph::error`]. 0 for floats.
     pub front_error: f64,
     pub vocoder_error: f64,
 }
@@ -36,6 +55,36 @@ pub enum QuantizeSpeechError {
     Store(#[from] StoreError),
 }
 
+impl SpeechForm {
+    pub fn all() -> impl Iterator<Item = SpeechForm> {
+        WeightBits::ALL.into_iter().map(SpeechForm::Packed).chain([SpeechForm::Float])
+    }
+
+    /// From the names that [`WeightBits::by_name`] knows, or `float`, `f32`, `fp32`.
+    pub fn by_name(name: &str) -> Option<SpeechForm> {
+        match name.trim().to_ascii_lowercase().as_str() {
+            "float" | "floats" | "float32" | "f32" | "fp32" => Some(SpeechForm::Float),
+            bits => WeightBits::by_name(bits).map(SpeechForm::Packed),
+        }
+    }
+
+    pub fn bits(self) -> u8 {
+        match self {
+            SpeechForm::Packed(bits) => bits.bits(),
+            SpeechForm::Float => 32,
+        }
+    }
+}
+
+impl std::fmt::Display for SpeechForm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SpeechForm::Packed(bits) => write!(f, "{bits}"),
+            SpeechForm::Float => f.write_str("float"),
+        }
+    }
+}
+
 impl From<DiskError> for QuantizeSpeechError {
     fn from(error: DiskError) -> QuantizeSpeechError {
         StoreError::Disk(error).into()
@@ -50,7 +99,7 @@ impl QuantizedSpeech {
     pub fn write(
         store: &Store,
         source: &StoredModel,
-        (name, bits): (&str, WeightBits),
+        (name, form): (&str, SpeechForm),
         watch: &mut Watch<'_>,
     ) -> Result<QuantizedSpeech, QuantizeSpeechError> {
         if source.speech_weights().is_none() {
@@ -60,30 +109,41 @@ impl QuantizedSpeech {
             return Err(QuantizeSpeechError::Name(name.to_owned()));
         }
         let lock = Lock::try_hold(store, name)?;
-        room_for(&source.folder, source.manifest.bytes())?;
+        let sizes = speech_sizes(&source.folder, form)?;
+        let others = source.manifest.bytes().saturating_sub(sizes.now_bytes);
+        room_for(&source.folder, others + sizes.then_bytes)?;
         let parcel = Parcel::new(store, name)?;
         let mut errors = [0.0; 2];
         watch.begin(PullStep::Transforming, None);
         for (error, graph) in errors.iter_mut().zip([FRONT, VOCODER]) {
             watch.check().map_err(StoreError::from)?;
             let refused = |error| TransformError::refused(graph, error);
-            let packed = pack(&whole(&source.folder, graph)?, bits).map_err(refused)?;
-            write(&parcel.folder().join(packed_name(graph)), &packed.bytes)?;
-            *error = packed.error;
+            let stored = whole(&source.folder, graph)?;
+            match form {
+                SpeechForm::Packed(bits) => {
+                    let packed = pack(&stored, bits).map_err(refused)?;
+                    write(&parcel.folder().join(packed_name(graph)), &packed.bytes)?;
+                    *error = packed.error;
+                }
+                SpeechForm::Float => {
+                    let floats = in_floats(&stored).map_err(refused)?;
+                    write(&parcel.folder().join(graph), &floats)?;
+                }
+            }
         }
         for file in source.manifest.files.iter().filter(|file| is_kept(&file.path)) {
             place(&source.folder.join(&file.path), &parcel.folder().join(&file.path))?;
         }
         let entry = Entry {
             name: name.to_owned(),
-            title: format!("{}, {bits}", source.manifest.title),
+            title: format!("{}, {form}", source.manifest.title),
             purpose: Purpose::Speech,
             version: source.manifest.version.clone(),
             licences: source.licences().to_vec(),
             parts: Vec::new(),
         };
         let [front_error, vocoder_error] = errors;
-        let source = format!("{} {}, {bits} by hob quantize", source.name(), entry.version);
+        let source = format!("{} {}, {form} by hob quantize", source.name(), entry.version);
         Ok(QuantizedSpeech { parcel, entry, source, _lock: lock, front_error, vocoder_error })
     }
 
@@ -103,18 +163,25 @@ impl QuantizedSpeech {
     }
 }
 
-/// Bytes of both graphs of a stored model, and of the same in other bits.
+/// What a stored model takes, and what it would take in another form.
 ///
 /// # Errors
 /// A graph cannot be read, or is damaged.
-pub fn predicted_bytes(folder: &Path, bits: WeightBits) -> Result<(u64, u64), TransformError> {
-    let (mut now, mut then) = (0, 0);
+pub fn speech_sizes(folder: &Path, form: SpeechForm) -> Result<SpeechSizes, TransformError> {
+    let mut sizes = SpeechSizes { now_bytes: 0, then_bytes: 0, integer_bytes: 0 };
     for graph in [FRONT, VOCODER] {
-        now += file_bytes(folder, graph);
         let refused = |error| TransformError::refused(graph, error);
-        then += packed_bytes(&whole(folder, graph)?, bits).map_err(refused)?;
+        let stored = whole(folder, graph)?;
+        let integers = integer_bytes(&stored).map_err(refused)?;
+        sizes.now_bytes += file_bytes(folder, graph);
+        sizes.integer_bytes += integers;
+        sizes.then_bytes += match form {
+            SpeechForm::Packed(bits) => packed_bytes(&stored, bits).map_err(refused)?,
+            // Each byte becomes four.
+            SpeechForm::Float => stored.len() as u64 + 3 * integers,
+        };
     }
-    Ok((now, then))
+    Ok(sizes)
 }
 
 /// Bytes of both graphs on the disk.

@@ -1,8 +1,8 @@
-//! Replaces integer multiplications of a graph by float ones. The weights stay 8-bit:
-//! the engine converts them once, when it loads the graph.
+//! Replaces integer multiplications of a graph by float ones. The weights stay 8-bit, and the engine converts them
+//! once, when it loads the graph; or they are stored as floats, too.
 
 use crate::onnx::graph::node;
-use crate::onnx::proto::NodeProto;
+use crate::onnx::proto::{NodeProto, TensorProto};
 use crate::onnx::{Graph, GraphError};
 
 /// Replaces every dynamically quantised multiplication, convolution and LSTM by the same one in
@@ -26,7 +26,7 @@ pub(super) fn multiply_in_floats(graph: &mut Graph) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// `DynamicQuantizeLinear → MatMulInteger or ConvInteger [→ Add a rounded bias] → Cast → Mul by the
+/// `DynamicQuantizeLinear [→ Pad] → MatMulInteger or ConvInteger [→ Add a rounded bias] → Cast → Mul by the
 /// scales`: the last of them becomes `float_op` of what the first one read.
 fn product(
     graph: &mut Graph,
@@ -36,7 +36,7 @@ fn product(
 ) -> Result<(), GraphError> {
     let integer = graph.nodes()[at].clone();
     let [quantised, weight, _, zero_point] = inputs(&integer)?;
-    let quantise = &graph.nodes()[graph.producer(quantised)?];
+    let (quantise, pads) = quantisation(graph, quantised)?;
     let (input, input_scale) = (quantise.input[0].clone(), quantise.output[1].clone());
 
     let mut next = reader(graph, &integer.output[0])?;
@@ -57,8 +57,29 @@ fn product(
         [Some(input.as_str()), Some(&float), bias.as_deref()].into_iter().flatten().collect();
     let mut floating = node(float_op, &read, &[&output]);
     floating.attribute = integer.attribute;
+    if let (Some(pads), Some(attribute)) = (pads, floating.attribute_mut("pads")) {
+        attribute.ints = pads.to_vec();
+    }
     graph.nodes_mut()[scaled_at] = floating;
     Ok(())
+}
+
+/// The node that quantises an input, and the padding over time between it and its reader.
+fn quantisation<'a>(
+    graph: &'a Graph,
+    quantised: &str,
+) -> Result<(&'a NodeProto, Option<[i64; 2]>), GraphError> {
+    let maker = &graph.nodes()[graph.producer(quantised)?];
+    if maker.op_type != "Pad" {
+        return Ok((maker, None));
+    }
+    let [unpadded, amounts, _] = inputs(maker)?;
+    let amounts = graph.ints(amounts)?;
+    let &[_, _, before, _, _, after] = &amounts[..] else {
+        let (what, found) = ("amounts of padding", amounts.len());
+        return Err(GraphError::Unexpected { what, found, expected: 6 });
+    };
+    Ok((&graph.nodes()[graph.producer(unpadded)?], Some([before, after])))
 }
 
 /// `DynamicQuantizeLSTM` has each direction's weights with the gates last, `LSTM` with the gates
@@ -96,6 +117,74 @@ fn dequantised(
         });
     }
     float
+}
+
+/// Stores quantised weights as floats, so that the engine has nothing to convert. The numbers are those that it would
+/// compute.
+pub(super) fn store_floats(graph: &mut Graph) -> Result<(), GraphError> {
+    let mut at = 0;
+    while at < graph.nodes().len() {
+        let is_folded = graph.nodes()[at].op_type == "DequantizeLinear" && fold(graph, at)?;
+        if !is_folded {
+            at += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a `DequantizeLinear` of a weight, or of rows that a `Gather` took from one. Returns whether it did.
+fn fold(graph: &mut Graph, at: usize) -> Result<bool, GraphError> {
+    let dequantise = graph.nodes()[at].clone();
+    let [stored, scale, zero_point] = inputs(&dequantise)?;
+    let gather = graph.producer(stored).ok();
+    let name = match gather.map(|maker| &graph.nodes()[maker]) {
+        None => stored,
+        Some(gather) if gather.op_type == "Gather" => gather.input[0].as_str(),
+        Some(_) => return Ok(false),
+    };
+    let Some(weight) = graph.weight(name) else { return Ok(false) };
+    let scales = graph.floats(scale)?;
+    if gather.is_some() && (scales.len() != 1 || graph.consumers(stored).len() != 1) {
+        return Ok(false);
+    }
+    let axis = dequantise.attribute("axis").and_then(|axis| axis.i).unwrap_or(1);
+    let zeros = graph.weight(zero_point).and_then(TensorProto::bytes).unwrap_or_default();
+    let values = restored(weight, &scales, &zeros, axis);
+    let (what, found) = ("scales of a quantised weight", scales.len());
+    let values = values.ok_or(GraphError::Unexpected { what, found, expected: 1 })?;
+    let (dims, output) = (weight.dims.clone(), &dequantise.output[0]);
+    match gather {
+        None => graph.add_floats(output, &dims, &values),
+        Some(maker) => {
+            let float = format!("{name}/float");
+            graph.add_floats(&float, &dims, &values);
+            let gather = &mut graph.nodes_mut()[maker];
+            gather.input[0] = float;
+            gather.output[0].clone_from(output);
+        }
+    }
+    graph.replace(at, std::iter::empty());
+    Ok(true)
+}
+
+/// The float values of a weight, with one scale for all or one for each channel of `axis`. `None` where the numbers of
+/// elements, scales and zero points do not fit.
+fn restored(weight: &TensorProto, scales: &[f32], zeros: &[i32], axis: i64) -> Option<Vec<f32>> {
+    let mut stride = 1;
+    if scales.len() != 1 {
+        let behind = weight.dims.get(usize::try_from(axis).ok()?..)?;
+        let (channels, behind) = behind.split_first()?;
+        stride = usize::try_from(behind.iter().product::<i64>()).ok()?.max(1);
+        (usize::try_from(*channels) == Ok(scales.len())).then_some(())?;
+    }
+    let values = weight.bytes()?;
+    let is_complete = values.len().checked_rem(stride * scales.len()) == Some(0);
+    let float = |(at, value): (usize, &i32)| {
+        let channel = at / stride % scales.len();
+        (*value as f32 - zeros[channel] as f32) * scales[channel]
+    };
+    let is_complete = is_complete && zeros.len() == scales.len();
+    is_complete.then(|| values.iter().enumerate().map(float).collect())
 }
 
 /// A convolution's bias before it was divided by the scales and rounded.
@@ -136,4 +225,107 @@ fn reader(graph: &Graph, value: &str) -> Result<usize, GraphError> {
 fn other_input<'a>(node: &'a NodeProto, value: &str) -> Result<&'a str, GraphError> {
     let [left, right] = inputs(node)?;
     Ok(if left == value { right } else { left })
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::*;
+    use crate::kokoro::in_floats;
+    use crate::onnx::graph::value;
+    use crate::onnx::proto::{
+        DATA_FLOAT, DATA_INT8, DATA_INT64, DATA_UINT8, GraphProto, ModelProto,
+    };
+
+    fn tensor(name: &str, dims: &[i64], data_type: i32, raw_data: Vec<u8>) -> TensorProto {
+        let (name, dims) = (name.to_owned(), dims.to_vec());
+        TensorProto { name, dims, data_type, raw_data, ..TensorProto::default() }
+    }
+
+    fn floats(values: &[f32]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    /// A padded convolution of `x`, and rows of a table.
+    fn quantised() -> Vec<u8> {
+        let amounts = [0_i64, 0, 2, 0, 0, 1].iter().flat_map(|amount| amount.to_le_bytes());
+        let scalar = |name: &str, data_type: i32, value: i32| TensorProto {
+            int32_data: vec![value],
+            ..tensor(name, &[], data_type, Vec::new())
+        };
+        let initializer = vec![
+            tensor("amounts", &[6], DATA_INT64, amounts.collect()),
+            tensor("w", &[1, 2, 3], DATA_UINT8, vec![128, 129, 130, 127, 0, 255]),
+            tensor("w_scale", &[], DATA_FLOAT, floats(&[0.5])),
+            scalar("w_zero", DATA_UINT8, 128),
+            tensor("table", &[2, 2], DATA_INT8, vec![1, 255, 3, 0]),
+            tensor("t_scale", &[], DATA_FLOAT, floats(&[2.0])),
+            scalar("t_zero", DATA_INT8, 1),
+        ];
+        let node_list = vec![
+            node("DynamicQuantizeLinear", &["x"], &["q", "s", "z"]),
+            node("Pad", &["q", "amounts", "z"], &["padded"]),
+            node("ConvInteger", &["padded", "w", "z", "w_zero"], &["sums"])
+                .with_ints("pads", &[0, 0])
+                .with_ints("strides", &[3]),
+            node("Mul", &["s", "w_scale"], &["scales"]),
+            node("Cast", &["sums"], &["cast"]),
+            node("Mul", &["cast", "scales"], &["y"]),
+            node("Gather", &["table", "ids"], &["rows"]),
+            node("DequantizeLinear", &["rows", "t_scale", "t_zero"], &["embedded"]),
+        ];
+        let graph = GraphProto {
+            node: node_list,
+            initializer,
+            input: vec![value("x", DATA_FLOAT, &[]), value("ids", DATA_INT64, &[])],
+            output: ["y", "embedded"].map(|name| value(name, DATA_FLOAT, &[])).to_vec(),
+            ..GraphProto::default()
+        };
+        ModelProto { graph: Some(graph), ..ModelProto::default() }.encode_to_vec()
+    }
+
+    #[test]
+    fn a_quantised_graph_becomes_the_same_in_floats() {
+        let bytes = in_floats(&quantised()).expect("a graph");
+        let graph = Graph::decode(&bytes).expect("a graph");
+        let [convolution, gather] = graph.nodes() else { panic!("two nodes: {:?}", graph.nodes()) };
+        assert_eq!((convolution.op_type.as_str(), gather.op_type.as_str()), ("Conv", "Gather"));
+        assert_eq!(convolution.input, ["x", "w/float"]);
+        let ints = |name: &str| convolution.attribute(name).map(|one| one.ints.clone());
+        assert_eq!((ints("pads"), ints("strides")), (Some(vec![2, 1]), Some(vec![3])));
+        assert_eq!(graph.floats("w/float"), Ok(vec![0.0, 0.5, 1.0, -0.5, -64.0, 63.5]));
+        assert_eq!(gather.input, ["table/float", "ids"]);
+        assert_eq!(gather.output, ["embedded"]);
+        assert_eq!(graph.floats("table/float"), Ok(vec![0.0, -4.0, 4.0, -2.0]));
+        let unread = ["w", "w_zero", "table", "amounts"];
+        assert!(
+            unread.iter().all(|name| graph.weight(name).is_none()),
+            "nothing quantised is left"
+        );
+        assert_eq!(in_floats(&bytes).expect("a graph"), bytes, "floats stay as they are");
+    }
+
+    #[test]
+    fn each_channel_has_its_own_scale() {
+        let weight = |dims: &[i64]| tensor("w", dims, DATA_INT8, vec![1, 2, 3, 4]);
+        let rows = [
+            (vec![2, 2], vec![1.0, 10.0], 1, Some(vec![1.0, 20.0, 3.0, 40.0])),
+            (vec![2, 1, 2], vec![1.0, 10.0], 0, Some(vec![1.0, 2.0, 30.0, 40.0])),
+            (vec![2, 2], vec![3.0], 1, Some(vec![3.0, 6.0, 9.0, 12.0])),
+            (vec![2, 2], vec![1.0, 2.0, 3.0], 1, None),
+            (vec![4], vec![1.0, 2.0], 1, None),
+            (vec![2, 2], vec![], 1, None),
+            (vec![2, 2], vec![1.0, 10.0], -1, None),
+        ];
+        for (dims, scales, axis, expected) in rows {
+            let zeros = vec![0; scales.len()];
+            assert_eq!(
+                restored(&weight(&dims), &scales, &zeros, axis),
+                expected,
+                "{dims:?} {axis}"
+            );
+        }
+        assert_eq!(restored(&weight(&[2, 2]), &[1.0], &[], 1), None, "no zero point");
+    }
 }

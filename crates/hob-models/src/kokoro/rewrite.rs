@@ -103,10 +103,8 @@ pub(super) fn replace_stft(graph: &mut Graph) -> Result<(), GraphError> {
 }
 
 fn hop_length(graph: &Graph, name: &str) -> Result<i64, GraphError> {
-    let weight = graph.weight(name).ok_or_else(|| GraphError::NoSuchValue(name.to_owned()))?;
-    let raw = weight.raw_data.as_chunks::<8>().0.first().map(|word| i64::from_le_bytes(*word));
-    raw.or(weight.int64_data.first().copied())
-        .ok_or_else(|| GraphError::NoSuchValue(name.to_owned()))
+    let length = graph.ints(name)?.first().copied();
+    length.ok_or_else(|| GraphError::NoSuchValue(name.to_owned()))
 }
 
 /// Rows of `window × cos` for each bin, then of `window × −sin`, and their biases.

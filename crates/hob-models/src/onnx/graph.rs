@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 use prost::Message;
 
 use super::proto::{
-    ATTRIBUTE_INT, ATTRIBUTE_INTS, AttributeProto, DATA_FLOAT, DATA_INT64, DimensionProto,
-    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
-    TensorTypeProto, TypeProto, ValueInfoProto,
+    ATTRIBUTE_INT, ATTRIBUTE_INTS, AttributeProto, DATA_FLOAT, DATA_INT8, DATA_INT64, DATA_UINT8,
+    DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
+    TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
 };
 
 /// An ONNX model's graph with the operator sets it needs.
@@ -177,6 +177,23 @@ impl Graph {
         floats.ok_or_else(|| GraphError::NoSuchValue(name.to_owned()))
     }
 
+    /// The elements of a weight of 64-bit integers.
+    ///
+    /// # Errors
+    /// No weight has this name, or it has another type.
+    pub fn ints(&self, name: &str) -> Result<Vec<i64>, GraphError> {
+        let ints = self.weight(name).and_then(TensorProto::ints);
+        ints.ok_or_else(|| GraphError::NoSuchValue(name.to_owned()))
+    }
+
+    /// The same graph without nodes and weights that no output depends on.
+    ///
+    /// # Errors
+    /// As [`Graph::extract`].
+    pub fn pruned(&self) -> Result<Graph, GraphError> {
+        self.extract(&self.inputs, &self.outputs)
+    }
+
     /// The part of the graph from `inputs` to `outputs`. Everything else that it reads must be a weight.
     ///
     /// # Errors
@@ -251,6 +268,29 @@ impl TensorProto {
         }
         let words = self.raw_data.as_chunks::<4>().0;
         Some(words.iter().map(|word| f32::from_le_bytes(*word)).collect())
+    }
+
+    /// The elements, if they are 64-bit integers.
+    pub fn ints(&self) -> Option<Vec<i64>> {
+        if self.data_type != DATA_INT64 {
+            return None;
+        }
+        if self.raw_data.is_empty() {
+            return Some(self.int64_data.clone());
+        }
+        let words = self.raw_data.as_chunks::<8>().0;
+        Some(words.iter().map(|word| i64::from_le_bytes(*word)).collect())
+    }
+
+    /// The elements, if they are 8-bit integers.
+    pub fn bytes(&self) -> Option<Vec<i32>> {
+        let signed = |byte: &u8| i32::from(i8::from_le_bytes([*byte]));
+        match self.data_type {
+            DATA_INT8 | DATA_UINT8 if self.raw_data.is_empty() => Some(self.int32_data.clone()),
+            DATA_INT8 => Some(self.raw_data.iter().map(signed).collect()),
+            DATA_UINT8 => Some(self.raw_data.iter().copied().map(i32::from).collect()),
+            _ => None,
+        }
     }
 }
 

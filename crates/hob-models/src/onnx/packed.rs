@@ -4,7 +4,7 @@
 use prost::Message;
 
 use super::GraphError;
-use super::proto::{DATA_FLOAT, ModelProto, TensorProto};
+use super::proto::{DATA_FLOAT, DATA_INT8, DATA_UINT8, ModelProto, TensorProto};
 
 /// Weights that share a range.
 const GROUP: usize = 64;
@@ -12,8 +12,6 @@ const GROUP: usize = 64;
 const ELEMENTS_MIN: usize = 4096;
 /// Shares of a group's range that are tried. A few outliers cost less than coarse steps for all.
 const RANGES: [f32; 6] = [1.0, 0.95, 0.9, 0.85, 0.8, 0.7];
-const DATA_UINT8: i32 = 2;
-const DATA_INT8: i32 = 3;
 /// Before the number of bits, as the name of a packed graph.
 const NAME: &str = "hob-packed-";
 
@@ -91,6 +89,20 @@ pub fn packed_bytes(graph: &[u8], bits: WeightBits) -> Result<u64, GraphError> {
         tensor.raw_data.len().saturating_sub(packed)
     });
     Ok((graph.len() - saved.sum::<usize>()) as u64)
+}
+
+/// The bytes of the large weights that have 8 bits each. 0: all are floats.
+///
+/// # Errors
+/// The bytes are not a model.
+pub fn integer_bytes(graph: &[u8]) -> Result<u64, GraphError> {
+    let model = decode(graph)?;
+    let tensors = model.graph.iter().flat_map(|graph| &graph.initializer);
+    let bytes = tensors.filter(|tensor| {
+        let is_integer = matches!(tensor.data_type, DATA_INT8 | DATA_UINT8);
+        is_integer && elements(tensor).is_some_and(|count| count >= ELEMENTS_MIN)
+    });
+    Ok(bytes.map(|tensor| tensor.raw_data.len() as u64).sum())
 }
 
 /// The whole graph of a packed one.
@@ -362,10 +374,13 @@ mod tests {
         let whole = model(DATA_INT8, bytes(5000), 5000);
         let packed = pack(&whole, eight).expect("packs");
         assert_eq!((weights(&packed.bytes), packed.error), (weights(&whole), 0.0));
+        assert_eq!(integer_bytes(&whole), Ok(5000), "the small tensor does not count");
         let floats: Vec<f32> =
             bytes(5000).iter().map(|byte| f32::from(*byte) / 77.0 - 1.0).collect();
         let raw = floats.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let packed = pack(&model(DATA_FLOAT, raw, 5000), eight).expect("packs");
+        let whole = model(DATA_FLOAT, raw, 5000);
+        assert_eq!(integer_bytes(&whole), Ok(0));
+        let packed = pack(&whole, eight).expect("packs");
         let back = &weights(&unpack(&packed.bytes).expect("unpacks"))[0];
         for (bytes, value) in back.as_chunks::<4>().0.iter().zip(floats) {
             assert!((f32::from_le_bytes(*bytes) - value).abs() < 0.5, "{value}");

@@ -115,6 +115,8 @@ pub struct TensorProto {
 }
 
 pub const DATA_FLOAT: i32 = 1;
+pub const DATA_UINT8: i32 = 2;
+pub const DATA_INT8: i32 = 3;
 pub const DATA_INT64: i32 = 7;
 
 #[derive(Clone, PartialEq, Message)]

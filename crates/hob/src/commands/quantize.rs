@@ -17,7 +17,7 @@ use hob_bench::eval::TaskName;
 use hob_engines::quantize::QuantType;
 use hob_engines::timing::Timed;
 use hob_eval::distance::DistanceReport;
-use hob_models::onnx::WeightBits;
+use hob_models::quantized_speech::SpeechForm;
 use hob_models::{Gguf, Sha256};
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -72,7 +72,7 @@ pub(crate) struct QuantizeArgs {
     /// A stored model (also kokoro), or a GGUF file; of a split model its first file
     #[arg(required = true)]
     model: Option<String>,
-    /// The type of the weights, such as Q4_K_M, or 4-bit for speech; `hob quantize types` lists all
+    /// The type of the weights, such as Q4_K_M; 4-bit or float for speech; `hob quantize types` lists all
     #[arg(long, value_name = "TYPE", required = true)]
     to: Option<String>,
     /// The file to write [default: MODEL-TYPE.gguf in the working folder]
@@ -170,6 +170,7 @@ Examples:
   hob quantize qwen3:8b --to Q5_K_M --importance letters.txt -o small.gguf
   hob quantize model-F16.gguf --to IQ3_M --dry-run
   hob quantize kokoro --to 4-bit
+  hob quantize kokoro --to float
   hob quantize listened listening-abx-kokoro-4bit.json
   hob quantize distance model-F16.gguf model-Q4_K_M.gguf";
 
@@ -203,8 +204,8 @@ pub(crate) fn run(args: &QuantizeArgs, globals: &Globals, printer: &Printer) -> 
 
 fn types(printer: &Printer) -> CliResult<Exit> {
     let mut table = table(["type", "importance"]);
-    for bits in WeightBits::ALL {
-        table.add_row([format!("{bits} (speech)"), "not used".to_owned()]);
+    for form in SpeechForm::all() {
+        table.add_row([format!("{form} (speech)"), "not used".to_owned()]);
     }
     for kind in QuantType::all() {
         let needs = match (kind.needs_importance(), kind.is_float()) {

@@ -200,3 +200,26 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
     let stored = stdout(&hob(&["models"]).success());
     assert!(!stored.contains("kokoro-6bit"), "nothing half-made is a model: {stored}");
 }
+
+#[test]
+fn the_speech_model_is_restored_in_floats_and_says_so() {
+    let (user, home) = User::with_only(&["kokoro"]);
+    let hob = |words: &[&str]| user.hob(words).envs(home.clone()).assert();
+    user.write("one.txt", "Good evening.");
+    let words = ["quantize", "kokoro", "--to", "float", "--sentences", "one.txt", "--json"];
+    let made = hob(&words).success();
+    assert!(stderr(&made).contains("restored from its integers"), "{}", stderr(&made));
+    let report: Value = serde_json::from_str(&stdout(&made)).expect("a report");
+    let bytes = |field: &str| report[field].as_f64().expect("bytes");
+    let share = bytes("target_bytes") / bytes("source_bytes");
+    assert!((3.0..4.0).contains(&share), "{share}");
+    assert_eq!((&report["bits"], &report["front_error"]), (&32.into(), &0.0.into()));
+    // The front computes in floats already, so rhythm and pitch are the same. The vocoder rounds no more.
+    let mean = |field: &str| report["distance"][field]["value"].as_f64().expect("a mean");
+    assert_eq!((mean("duration_ms"), mean("pitch_cents")), (0.0, 0.0), "{report}");
+    assert!(mean("log_mel_db") > 0.0 && mean("log_mel_db") < 4.0, "{report}");
+    let again = stderr(&hob(&["quantize", "kokoro-float", "--to", "f32"]).code(2));
+    assert!(again.contains("the weights of kokoro-float are floats already"), "{again}");
+    let back = hob(&["quantize", "kokoro-float", "--to", "8-bit", "--dry-run"]).success();
+    assert!(stderr(&back).contains("unpacks the weights into floats"), "{}", stderr(&back));
+}

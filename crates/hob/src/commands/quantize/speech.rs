@@ -1,4 +1,4 @@
-//! Quantizes the stored speech model: a model of its own name, a report of what it cost, and a page to listen.
+//! Quantizes the stored speech model, or restores floats: a model of its own name, a report, and a page to listen.
 //! A model that does not speak any more is not stored.
 
 use std::path::PathBuf;
@@ -13,9 +13,8 @@ use hob_core::{
 use hob_engines::speech::distance::SpeechDistance;
 use hob_engines::speech::kokoro::SAMPLE_RATE_HZ;
 use hob_eval::report::Estimate;
-use hob_models::onnx::WeightBits;
 use hob_models::quantized_speech::{
-    QuantizeSpeechError, QuantizedSpeech, graph_bytes, predicted_bytes,
+    QuantizeSpeechError, QuantizedSpeech, SpeechForm, SpeechSizes, graph_bytes, speech_sizes,
 };
 use hob_models::{SpeechWeights, StoredModel, Watch};
 use hob_speech::encode::{AudioFormat, Encoder, Length};
@@ -44,6 +43,7 @@ const SEED: u64 = 1;
 pub(super) struct SpeechReport {
     source: String,
     target: String,
+    /// 32: floats.
     bits: u8,
     source_bytes: u64,
     target_bytes: u64,
@@ -85,25 +85,24 @@ pub(super) fn quantized(
     store: &ModelStore,
     app: &App<'_>,
 ) -> CliResult<Exit> {
-    let bits = args.to.as_deref().unwrap_or_default();
-    let bits = WeightBits::by_name(bits).ok_or_else(|| {
-        let known: Vec<String> = WeightBits::ALL.iter().map(ToString::to_string).collect();
-        Failure::usage(format!("a speech model has no type '{bits}'"))
+    let form = args.to.as_deref().unwrap_or_default();
+    let form = SpeechForm::by_name(form).ok_or_else(|| {
+        let known: Vec<String> = SpeechForm::all().map(|known| known.to_string()).collect();
+        Failure::usage(format!("a speech model has no type '{form}'"))
             .hint(format!("there are {}", known.join(", ")))
     })?;
-    if source.speech_weights() == Some(SpeechWeights::Packed) && !args.force {
-        return Err(Failure::usage(format!(
-            "{} is quantized already; a second loss adds up",
-            source.name()
-        ))
-        .hint("take kokoro, or add --force"));
-    }
+    let unreadable = |error| Failure::new(Exit::ModelMissing, error);
+    let sizes = speech_sizes(&source.folder, form).map_err(unreadable)?;
+    refuse_second_time(args, source, form, sizes)?;
     if args.out.is_some() || args.importance.is_some() || args.no_importance {
         return Err(Failure::usage("--out and --importance are for chat models")
             .hint("--as names a quantized speech model"));
     }
     let name = args.name.clone();
-    let name = name.unwrap_or_else(|| format!("{}-{}bit", source.name(), bits.bits()));
+    let name = name.unwrap_or_else(|| match form {
+        SpeechForm::Packed(bits) => format!("{}-{}bit", source.name(), bits.bits()),
+        SpeechForm::Float => format!("{}-float", source.name()),
+    });
     if store.stored_names().contains(&name) {
         return Err(Failure::usage(format!("a model '{name}' is stored already"))
             .hint(format!("choose another name with --as, or run `hob rm {name}`")));
@@ -114,15 +113,13 @@ pub(super) fn quantized(
             .hint("`hob say --voices` lists them"));
     }
     let printer = app.printer;
-    let unreadable = |error| Failure::new(Exit::ModelMissing, error);
-    let (now, then) = predicted_bytes(&source.folder, bits).map_err(unreadable)?;
     printer.note(format_args!(
-        "from {:.0} MB of weights to about {:.0} MB on the disk. Memory and speed stay, because the engine \
-         unpacks the weights into 8 bits",
-        now as f64 / MB,
-        then as f64 / MB
+        "from {:.0} MB of weights to about {:.0} MB on the disk. {}",
+        sizes.now_bytes as f64 / MB,
+        sizes.then_bytes as f64 / MB,
+        expectation(form, sizes)
     ));
-    if bits.bits() < 4 {
+    if form.bits() < 4 {
         printer.note(
             "below 4 bits a voice often sounds odd although every word is understood: listen",
         );
@@ -132,7 +129,7 @@ pub(super) fn quantized(
         return Ok(Exit::Done);
     }
     let texts = sentences(args)?;
-    let report = stoppable(write(args, (source, &name, bits), (store, app), (voice, &texts)))?;
+    let report = stoppable(write(args, (source, &name, form), (store, app), (voice, &texts)))?;
     match args.json {
         true => printer.json(&report)?,
         false => printer.data(shown(&report))?,
@@ -140,20 +137,58 @@ pub(super) fn quantized(
     Ok(Exit::Done)
 }
 
+/// # Errors
+/// The weights have lost precision already, or are floats already.
+fn refuse_second_time(
+    args: &QuantizeArgs,
+    source: &StoredModel,
+    form: SpeechForm,
+    sizes: SpeechSizes,
+) -> CliResult<()> {
+    let name = source.name();
+    match (form, source.speech_weights()) {
+        (SpeechForm::Packed(_), Some(SpeechWeights::Packed)) if !args.force => {
+            let sentence = format!("{name} is quantized already; a second loss adds up");
+            Err(Failure::usage(sentence).hint("take kokoro, or add --force"))
+        }
+        (SpeechForm::Float, Some(SpeechWeights::Published)) if sizes.integer_bytes == 0 => {
+            let sentence = format!("the weights of {name} are floats already");
+            Err(Failure::usage(sentence).hint("--to 8-bit, 6-bit, 4-bit or 3-bit packs them"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the user may expect, beyond the size on the disk.
+fn expectation(form: SpeechForm, sizes: SpeechSizes) -> &'static str {
+    match form {
+        SpeechForm::Packed(_) if sizes.integer_bytes > 0 => {
+            "Memory and speed stay, because the engine unpacks the weights into 8 bits"
+        }
+        SpeechForm::Packed(_) => {
+            "Memory and speed stay, because the engine unpacks the weights into floats"
+        }
+        SpeechForm::Float => {
+            "No float weights are published with this model, so they are restored from its integers and are as \
+             exact as those. The engine then computes in floats: more memory, and slower on most processors"
+        }
+    }
+}
+
 /// Packs, tries, stores and reports. Dropped at any moment, it leaves nothing that looks like a model.
 async fn write(
     args: &QuantizeArgs,
-    (source, name, bits): (&StoredModel, &str, WeightBits),
+    (source, name, form): (&StoredModel, &str, SpeechForm),
     (store, app): (&ModelStore, &App<'_>),
     (voice, texts): (&str, &[String]),
 ) -> CliResult<SpeechReport> {
-    let packing = app.printer.spinner("packing the weights");
+    let packing = app.printer.spinner("converting the weights");
     let packed = {
         let (store, source, name) = (store.store().clone(), source.clone(), name.to_owned());
         tokio::task::spawn_blocking(move || {
             let (cancel, mut ignore) = (AtomicBool::new(false), |_| {});
             let mut watch = Watch::new(&mut ignore, &cancel);
-            QuantizedSpeech::write(&store, &source, (&name, bits), &mut watch)
+            QuantizedSpeech::write(&store, &source, (&name, form), &mut watch)
         })
         .await
         .map_err(|error| Failure::new(Exit::Internal, error))??
@@ -191,7 +226,7 @@ async fn write(
     Ok(SpeechReport {
         source: source.name().to_owned(),
         target: name.to_owned(),
-        bits: bits.bits(),
+        bits: form.bits(),
         source_bytes: graph_bytes(&source.folder),
         target_bytes,
         front_error,
@@ -406,13 +441,16 @@ fn shown(report: &SpeechReport) -> String {
             distances.add_row([name.to_owned(), format!("{value:.digits$}"), interval]);
         }
     }
+    let (front, vocoder) = (report.front_error * 100.0, report.vocoder_error * 100.0);
+    let weights = match report.bits {
+        32 => format!("the weights are those of {}, in floats", report.source),
+        _ => format!("error of the weights: front {front:.1} %, vocoder {vocoder:.1} %"),
+    };
     format!(
-        "{}\n\n{}\n\nerror of the weights: front {:.1} %, vocoder {:.1} %\nlisten: open {} in a browser\n\
+        "{}\n\n{}\n\n{weights}\nlisten: open {} in a browser\n\
          use it: hob say -m {} …, or [speech] model = \"{}\" in hob.toml",
         table.trim_fmt(),
         distances.trim_fmt(),
-        report.front_error * 100.0,
-        report.vocoder_error * 100.0,
         report.page.display(),
         report.target,
         report.target,
