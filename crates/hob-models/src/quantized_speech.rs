@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::catalog::{Entry, Purpose};
 use crate::disk::{DiskError, link_or_copy, room_for};
 use crate::kokoro::{FRONT, PACKED, TRANSFORM_VERSION, VOCODER, in_floats, packed_name};
+use crate::onnx::GraphError;
 use crate::onnx::packed::{WeightBits, integer_bytes, pack, packed_bytes, unpack};
 use crate::progress::{PullStep, Watch};
 use crate::store::{Lock, NewModel, Parcel, PartSource, Store, StoreError, StoredModel, is_plain};
@@ -95,7 +96,8 @@ impl QuantizedSpeech {
     /// Writes the copy under a hidden name.
     ///
     /// # Errors
-    /// The source is no speech model, another process works on `name`, or a disk error.
+    /// The source is no speech model, another process works on `name`, the work is cancelled, or a disk error. Nothing
+    /// of the copy is left then.
     pub fn write(
         store: &Store,
         source: &StoredModel,
@@ -117,16 +119,17 @@ impl QuantizedSpeech {
         watch.begin(PullStep::Transforming, None);
         for (error, graph) in errors.iter_mut().zip([FRONT, VOCODER]) {
             watch.check().map_err(StoreError::from)?;
-            let refused = |error| TransformError::refused(graph, error);
+            let refused = |error| refused(graph, error);
             let stored = whole(&source.folder, graph)?;
             match form {
                 SpeechForm::Packed(bits) => {
-                    let packed = pack(&stored, bits).map_err(refused)?;
+                    let packed = pack(&stored, bits, &|| watch.check()).map_err(refused)?;
                     write(&parcel.folder().join(packed_name(graph)), &packed.bytes)?;
                     *error = packed.error;
                 }
                 SpeechForm::Float => {
                     let floats = in_floats(&stored).map_err(refused)?;
+                    watch.check().map_err(StoreError::from)?;
                     write(&parcel.folder().join(graph), &floats)?;
                 }
             }
@@ -170,7 +173,7 @@ impl QuantizedSpeech {
 pub fn speech_sizes(folder: &Path, form: SpeechForm) -> Result<SpeechSizes, TransformError> {
     let mut sizes = SpeechSizes { now_bytes: 0, then_bytes: 0, integer_bytes: 0 };
     for graph in [FRONT, VOCODER] {
-        let refused = |error| TransformError::refused(graph, error);
+        let refused = |error| refused(graph, error);
         let stored = whole(folder, graph)?;
         let integers = integer_bytes(&stored).map_err(refused)?;
         sizes.now_bytes += file_bytes(folder, graph);
@@ -206,7 +209,14 @@ pub fn whole(folder: &Path, graph: &str) -> Result<Vec<u8>, TransformError> {
     let name = packed_name(graph);
     let path = folder.join(&name);
     let packed = std::fs::read(&path).map_err(DiskError::at(&path))?;
-    unpack(&packed).map_err(|error| TransformError::refused(&name, error))
+    unpack(&packed).map_err(|error| refused(&name, error))
+}
+
+fn refused(file: &str, error: GraphError) -> TransformError {
+    match error {
+        GraphError::Cancelled(cancelled) => cancelled.into(),
+        error => TransformError::refused(file, error),
+    }
 }
 
 /// The vocabulary and the voices.
@@ -218,4 +228,91 @@ fn place(from: &Path, to: &Path) -> Result<(), DiskError> {
     let folder = to.parent().unwrap_or(to);
     std::fs::create_dir_all(folder).map_err(DiskError::at(folder))?;
     link_or_copy(from, to)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use prost::Message;
+
+    use super::*;
+    use crate::SpeechWeights;
+    use crate::onnx::proto::{DATA_INT8, GraphProto, ModelProto, TensorProto};
+
+    /// A speech model with one large weight in each graph.
+    fn stored(store: &Store) -> StoredModel {
+        let tensor = TensorProto {
+            name: "w".to_owned(),
+            dims: vec![5000],
+            data_type: DATA_INT8,
+            raw_data: (0..5000).map(|at| (at % 251) as u8).collect(),
+            ..TensorProto::default()
+        };
+        let graph = GraphProto { initializer: vec![tensor], ..GraphProto::default() };
+        let graph = ModelProto { graph: Some(graph), ..ModelProto::default() }.encode_to_vec();
+        let parcel = Parcel::new(store, "kokoro").expect("a folder");
+        for name in [FRONT, VOCODER, "vocab.json"] {
+            std::fs::write(parcel.folder().join(name), &graph).expect("a file");
+        }
+        let entry = Entry {
+            name: "kokoro".to_owned(),
+            title: "Kokoro".to_owned(),
+            purpose: Purpose::Speech,
+            version: "1.0".to_owned(),
+            licences: Vec::new(),
+            parts: Vec::new(),
+        };
+        let new =
+            NewModel { entry: &entry, transform_version: TRANSFORM_VERSION, sources: Vec::new() };
+        let (cancel, mut ignore) = (AtomicBool::new(false), |_| {});
+        parcel.place(new, &mut Watch::new(&mut ignore, &cancel)).expect("a model");
+        store.find("kokoro").expect("a model")
+    }
+
+    #[test]
+    fn a_copy_is_a_model_once_it_is_placed() {
+        let home = tempfile::tempdir().expect("a folder");
+        let store = Store::open(home.path());
+        let source = stored(&store);
+        let (cancel, mut ignore) = (AtomicBool::new(false), |_| {});
+        let mut watch = Watch::new(&mut ignore, &cancel);
+        for name in ["4-bit", "float"] {
+            let form = SpeechForm::by_name(name).expect("known");
+            assert_eq!(form.to_string(), name);
+            let copy = QuantizedSpeech::write(&store, &source, (name, form), &mut watch);
+            let copy = copy.expect("a copy");
+            assert!(store.find(name).is_err(), "not yet");
+            copy.place(&mut watch).expect("a model");
+            store.find(name).expect("a model");
+        }
+        let weights = |name: &str| store.find(name).expect("a model").speech_weights();
+        assert_eq!(weights("4-bit"), Some(SpeechWeights::Packed));
+        assert_eq!(weights("float"), Some(SpeechWeights::Published));
+        let sizes = speech_sizes(&source.folder, SpeechForm::Float).expect("sizes");
+        assert_eq!(sizes.integer_bytes, 2 * 5000);
+        assert_eq!(sizes.then_bytes, sizes.now_bytes + 3 * 2 * 5000);
+        assert_eq!(SpeechForm::by_name("16-bit"), None);
+    }
+
+    #[test]
+    fn a_cancelled_copy_leaves_nothing() {
+        let home = tempfile::tempdir().expect("a folder");
+        let store = Store::open(home.path());
+        let source = stored(&store);
+        let four = SpeechForm::by_name("4-bit").expect("known");
+        let cancel = AtomicBool::new(false);
+        // The work has begun when it reports its first step.
+        let mut report = |_| cancel.store(true, Ordering::Relaxed);
+        let mut watch = Watch::new(&mut report, &cancel);
+        let copy = QuantizedSpeech::write(&store, &source, ("small", four), &mut watch);
+        let refused = copy.expect_err("cancelled");
+        assert!(
+            matches!(refused, QuantizeSpeechError::Store(StoreError::Cancelled(_))),
+            "{refused}"
+        );
+        let left = std::fs::read_dir(store.model("small")).expect("a folder");
+        assert_eq!(left.count(), 0);
+        assert_eq!(store.names().expect("names"), ["kokoro"]);
+    }
 }

@@ -10,6 +10,7 @@ use super::proto::{
     DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
     TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
 };
+use crate::progress::Cancelled;
 
 /// An ONNX model's graph with the operator sets it needs.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub enum GraphError {
     NoSuchValue(String),
     #[error("the graph has {found} {what} where {expected} were expected")]
     Unexpected { what: &'static str, found: usize, expected: usize },
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }
 
 impl Graph {

@@ -5,6 +5,7 @@ use prost::Message;
 
 use super::GraphError;
 use super::proto::{DATA_FLOAT, DATA_INT8, DATA_UINT8, ModelProto, TensorProto};
+use crate::progress::Cancelled;
 
 /// Weights that share a range.
 const GROUP: usize = 64;
@@ -55,16 +56,21 @@ pub struct PackedGraph {
     pub error: f64,
 }
 
-/// Packs the large weights of a graph: floats, and integers that need more bits.
+/// Packs the large weights of a graph: floats, and integers that need more bits. Calls `check` before each of them.
 ///
 /// # Errors
-/// The bytes are not a model.
-pub fn pack(graph: &[u8], bits: WeightBits) -> Result<PackedGraph, GraphError> {
+/// The bytes are not a model, or `check` fails.
+pub fn pack(
+    graph: &[u8],
+    bits: WeightBits,
+    check: &dyn Fn() -> Result<(), Cancelled>,
+) -> Result<PackedGraph, GraphError> {
     let mut model = decode(graph)?;
     let mut loss = Loss::default();
     if let Some(graph) = &mut model.graph {
         graph.name = format!("{NAME}{}", bits.0);
         for tensor in graph.initializer.iter_mut().filter(|tensor| is_packed(tensor, bits)) {
+            check()?;
             tensor.raw_data = match tensor.data_type {
                 DATA_FLOAT => packed::<4>(&tensor.raw_data, bits, &mut loss, Float),
                 DATA_INT8 => packed::<1>(&tensor.raw_data, bits, &mut loss, Signed),
@@ -331,6 +337,10 @@ mod tests {
         ModelProto { graph: Some(graph), ..ModelProto::default() }.encode_to_vec()
     }
 
+    fn pack(graph: &[u8], bits: WeightBits) -> Result<PackedGraph, GraphError> {
+        super::pack(graph, bits, &|| Ok(()))
+    }
+
     fn weights(model: &[u8]) -> Vec<Vec<u8>> {
         let graph = decode(model).expect("a model").graph.expect("a graph");
         graph.initializer.into_iter().map(|tensor| tensor.raw_data).collect()
@@ -386,6 +396,14 @@ mod tests {
             assert!((f32::from_le_bytes(*bytes) - value).abs() < 0.5, "{value}");
         }
         assert!(packed.error < 0.01, "{}", packed.error);
+    }
+
+    #[test]
+    fn packing_ends_before_the_next_weight_when_it_is_cancelled() {
+        let whole = model(DATA_UINT8, bytes(5000), 5000);
+        let four = WeightBits::by_name("4").expect("known");
+        let packed = super::pack(&whole, four, &|| Err(Cancelled));
+        assert_eq!(packed.err(), Some(GraphError::Cancelled(Cancelled)));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! `hob quantize` with the stored models: a smaller model that works, its distance, and refusals.
 
+use std::process::Stdio;
+
 use serde_json::Value;
 
-use crate::{User, stderr, stdout};
+use crate::{User, names, stderr, stdout};
 
 /// `llama-perplexity -c 512 --chunks 2` of llama.cpp b11434 says 45.0847 ± 5.92181 for this text
 /// and the stored SmolLM2.
@@ -222,4 +224,23 @@ fn the_speech_model_is_restored_in_floats_and_says_so() {
     assert!(again.contains("the weights of kokoro-float are floats already"), "{again}");
     let back = hob(&["quantize", "kokoro-float", "--to", "8-bit", "--dry-run"]).success();
     assert!(stderr(&back).contains("unpacks the weights into floats"), "{}", stderr(&back));
+}
+
+#[test]
+fn ctrl_c_while_the_speech_model_is_packed_leaves_nothing() {
+    let (user, home) = User::with_only(&["kokoro"]);
+    let folder = user.path("hob/models/kokoro-4bit");
+    let mut packing = user.process(&["quantize", "kokoro", "--to", "4-bit"]);
+    let mut packing = packing.envs(home).stderr(Stdio::null()).spawn().expect("hob starts");
+    let has_begun = || std::fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
+    while !has_begun() {
+        assert_eq!(packing.try_wait().expect("a process"), None, "it ended before it began");
+        std::thread::yield_now();
+    }
+    let id = packing.id().to_string();
+    let stopped = std::process::Command::new("/bin/kill").args(["-INT", &id]).status();
+    assert!(stopped.expect("kill runs").success());
+    assert_eq!(packing.wait().expect("it ends").code(), Some(130));
+    assert_eq!(names(&folder), Vec::<String>::new());
+    assert_eq!(names(&user.path("work")), Vec::<String>::new());
 }

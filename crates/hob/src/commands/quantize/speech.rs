@@ -1,8 +1,12 @@
 //! Quantizes the stored speech model, or restores floats: a model of its own name, a report, and a page to listen.
 //! A model that does not speak any more is not stored.
 
-use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::fs::Permissions;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt as _;
 use hob_bench::listening::ListeningPage;
@@ -16,16 +20,18 @@ use hob_eval::report::Estimate;
 use hob_models::quantized_speech::{
     QuantizeSpeechError, QuantizedSpeech, SpeechForm, SpeechSizes, graph_bytes, speech_sizes,
 };
-use hob_models::{SpeechWeights, StoredModel, Watch};
+use hob_models::{SpeechWeights, StoredModel, TransformError, Watch};
 use hob_speech::encode::{AudioFormat, Encoder, Length};
 use serde::Serialize;
+use tempfile::TempPath;
 
 use super::listening::heard_sentence;
 use super::{MB, QuantizeArgs, stoppable};
-use crate::app::App;
+use crate::app::{App, block_on};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::model_store::ModelStore;
 use crate::printer::table;
+use crate::signals::{StopSignals, interrupted};
 use crate::wire_up::{SpeechCost, SpeechStudy, Transcription, run_speech_study};
 
 /// A text of one's own has at most so many sentences.
@@ -129,7 +135,7 @@ pub(super) fn quantized(
         return Ok(Exit::Done);
     }
     let texts = sentences(args)?;
-    let report = stoppable(write(args, (source, &name, form), (store, app), (voice, &texts)))?;
+    let report = made(args, (source, &name, form), (store, app), (voice, &texts))?;
     match args.json {
         true => printer.json(&report)?,
         false => printer.data(shown(&report))?,
@@ -175,30 +181,102 @@ fn expectation(form: SpeechForm, sizes: SpeechSizes) -> &'static str {
     }
 }
 
-/// Packs, tries, stores and reports. Dropped at any moment, it leaves nothing that looks like a model.
-async fn write(
+/// Converts, tries, stores and reports. Stopped at any moment, it leaves nothing that looks like a model.
+fn made(
     args: &QuantizeArgs,
     (source, name, form): (&StoredModel, &str, SpeechForm),
     (store, app): (&ModelStore, &App<'_>),
     (voice, texts): (&str, &[String]),
 ) -> CliResult<SpeechReport> {
-    let packing = app.printer.spinner("converting the weights");
-    let packed = {
+    let converting = app.printer.spinner("converting the weights");
+    let copy = {
         let (store, source, name) = (store.store().clone(), source.clone(), name.to_owned());
-        tokio::task::spawn_blocking(move || {
-            let (cancel, mut ignore) = (AtomicBool::new(false), |_| {});
-            let mut watch = Watch::new(&mut ignore, &cancel);
-            QuantizedSpeech::write(&store, &source, (&name, form), &mut watch)
-        })
-        .await
-        .map_err(|error| Failure::new(Exit::Internal, error))??
+        stopped_by_flag(move |watch| QuantizedSpeech::write(&store, &source, (&name, form), watch))?
     };
-    packing.finish_and_clear();
+    converting.finish_and_clear();
+    let Tried { studies: [before, after], figures, word_errors } =
+        stoppable(tried(app, [&source.folder, copy.folder()], (voice, texts)))?;
+    let page = args.page.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-listen.html")));
+    let draft = page_draft(&page, (source.name(), name, voice), texts, [&before, &after])?;
+    let (front_error, vocoder_error) = (copy.front_error, copy.vocoder_error);
+    let target_bytes = graph_bytes(copy.folder());
+    stopped_by_flag(move |watch| Ok(copy.place(watch)?))?;
+    draft.persist(&page).map_err(|error| page_failure(&error.error))?;
+    let mean = |of: fn(&SpeechDistance) -> Option<f64>| {
+        let values: Vec<f64> = figures.iter().filter_map(|one| of(&one.distance)).collect();
+        Estimate::of_mean(&values, SEED)
+    };
+    let distance = DistanceFigures {
+        log_mel_db: mean(|distance| Some(distance.log_mel_db.into())),
+        pitch_cents: mean(|distance| distance.pitch_cents),
+        voicing_error: mean(|distance| Some(distance.voicing_error)),
+        duration_ms: mean(|distance| Some(distance.duration_ms)),
+        length_ratio: mean(|distance| Some(distance.length_ratio)),
+    };
+    let [source_word_errors, target_word_errors] = word_errors;
+    Ok(SpeechReport {
+        source: source.name().to_owned(),
+        target: name.to_owned(),
+        bits: form.bits(),
+        source_bytes: graph_bytes(&source.folder),
+        target_bytes,
+        front_error,
+        vocoder_error,
+        voice: voice.to_owned(),
+        distance,
+        source_cost: before.cost,
+        target_cost: after.cost,
+        source_word_errors,
+        target_word_errors,
+        page,
+        sentences: figures,
+    })
+}
+
+/// Does work on files on a thread of its own. Ctrl-C stops it at its next check; what it wrote is removed before hob
+/// ends.
+fn stopped_by_flag<T: Send + 'static>(
+    work: impl FnOnce(&mut Watch<'_>) -> Result<T, QuantizeSpeechError> + Send + 'static,
+) -> CliResult<T> {
+    block_on(async {
+        let mut signals = StopSignals::listen()?;
+        let cancel = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&cancel);
+        let mut work = tokio::task::spawn_blocking(move || {
+            let mut ignore = |_| {};
+            work(&mut Watch::new(&mut ignore, &flag))
+        });
+        let done = tokio::select! {
+            done = &mut work => done,
+            () = signals.next() => {
+                cancel.store(true, Ordering::Relaxed);
+                drop(work.await);
+                return Err(interrupted());
+            }
+        };
+        Ok(done.map_err(|error| Failure::new(Exit::Internal, error))??)
+    })
+}
+
+/// What both models said, and what was heard.
+struct Tried {
+    studies: [SpeechStudy; 2],
+    figures: Vec<SentenceFigures>,
+    word_errors: [Option<Estimate>; 2],
+}
+
+/// # Errors
+/// A model does not speak, or a worker fails.
+async fn tried(
+    app: &App<'_>,
+    [source, copy]: [&Path; 2],
+    (voice, texts): (&str, &[String]),
+) -> CliResult<Tried> {
     let bar = app.printer.bar(2 * texts.len() as u64, super::BAR);
     bar.set_message("speaking");
     let step = |_| bar.inc(1);
-    let before = run_speech_study(app, (&source.folder, voice), texts, step).await?;
-    let after = run_speech_study(app, (packed.folder(), voice), texts, step).await?;
+    let before = run_speech_study(app, (source, voice), texts, step).await?;
+    let after = run_speech_study(app, (copy, voice), texts, step).await?;
     bar.finish_and_clear();
     let heard = match hear(app, [&before, &after], voice).await {
         Ok(heard) => Some(heard),
@@ -212,40 +290,7 @@ async fn write(
     let language = language_of(voice);
     let word_errors = [false, true].map(|after| word_errors(&figures, &language, after));
     refuse_garbage([&before, &after], word_errors)?;
-    let page = args.page.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-listen.html")));
-    write_page(&page, (source.name(), name, voice), texts, [&before, &after])?;
-    let (front_error, vocoder_error) = (packed.front_error, packed.vocoder_error);
-    let target_bytes = graph_bytes(packed.folder());
-    let (cancel, mut ignore) = (AtomicBool::new(false), |_| {});
-    packed.place(&mut Watch::new(&mut ignore, &cancel))?;
-    let mean = |of: fn(&SpeechDistance) -> Option<f64>| {
-        let values: Vec<f64> = figures.iter().filter_map(|one| of(&one.distance)).collect();
-        Estimate::of_mean(&values, SEED)
-    };
-    let [source_word_errors, target_word_errors] = word_errors;
-    Ok(SpeechReport {
-        source: source.name().to_owned(),
-        target: name.to_owned(),
-        bits: form.bits(),
-        source_bytes: graph_bytes(&source.folder),
-        target_bytes,
-        front_error,
-        vocoder_error,
-        voice: voice.to_owned(),
-        distance: DistanceFigures {
-            log_mel_db: mean(|distance| Some(distance.log_mel_db.into())),
-            pitch_cents: mean(|distance| distance.pitch_cents),
-            voicing_error: mean(|distance| Some(distance.voicing_error)),
-            duration_ms: mean(|distance| Some(distance.duration_ms)),
-            length_ratio: mean(|distance| Some(distance.length_ratio)),
-        },
-        source_cost: before.cost,
-        target_cost: after.cost,
-        source_word_errors,
-        target_word_errors,
-        page,
-        sentences: figures,
-    })
+    Ok(Tried { studies: [before, after], figures, word_errors })
 }
 
 /// A sentence a line of the user's file, or hob's own sentences.
@@ -389,19 +434,32 @@ fn refuse_garbage(
     }
 }
 
-fn write_page(
-    page: &PathBuf,
+/// The page under a hidden name. Dropping it removes it.
+fn page_draft(
+    page: &Path,
     (source, target, voice): (&str, &str, &str),
     texts: &[String],
     [before, after]: [&SpeechStudy; 2],
-) -> CliResult<()> {
+) -> CliResult<TempPath> {
     let pairs = before.sentences.iter().zip(&after.sentences);
     let sentences = texts.iter().zip(pairs).map(|(text, (one, other))| {
         heard_sentence(text, [one.heard(), other.heard()], SAMPLE_RATE_HZ)
     });
     let sentences = sentences.collect::<Result<_, _>>()?;
-    let listening = ListeningPage { source, target, voice, sentences };
-    fs_err::write(page, listening.html()).map_err(|error| Failure::new(Exit::Internal, error))
+    let html = ListeningPage { source, target, voice, sentences }.html();
+    let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // As any other file that the user writes, and not for the owner only.
+    let permissions = Permissions::from_mode(0o666);
+    let mut draft = tempfile::Builder::new();
+    draft.prefix(".listen-").suffix(".part").permissions(permissions);
+    let draft = draft.tempfile_in(folder.unwrap_or(Path::new(".")));
+    let mut draft = draft.map_err(|error| page_failure(&error))?;
+    draft.write_all(html.as_bytes()).map_err(|error| page_failure(&error))?;
+    Ok(draft.into_temp_path())
+}
+
+fn page_failure(error: &std::io::Error) -> Failure {
+    Failure::io("cannot write the page for listening", error)
 }
 
 fn shown(report: &SpeechReport) -> String {
@@ -477,6 +535,10 @@ impl From<QuantizeSpeechError> for Failure {
             QuantizeSpeechError::Store(error) => error.into(),
             QuantizeSpeechError::NotSpeech(_) | QuantizeSpeechError::Name(_) => {
                 Failure::usage(error)
+            }
+            // A full disk, for example.
+            QuantizeSpeechError::Graph(TransformError::Disk(_)) => {
+                Failure::new(Exit::Internal, error)
             }
             QuantizeSpeechError::Graph(_) => Failure::new(Exit::ModelMissing, error),
         }
