@@ -1,10 +1,11 @@
 //! Extraction: a record in prose with noise around it, to be written as JSON after a schema.
 //! The size is how many fields there are, and how much noise.
 
+use hob_core::language::ENGLISH_MONTHS;
 use serde_json::{Map, Value, json};
 
 use crate::checkers::JsonFields;
-use crate::draw::{Draw, MONTHS};
+use crate::draw::Draw;
 use crate::{Checker, Item};
 
 pub const SIZES: &[&str] = &["small", "medium", "large"];
@@ -154,7 +155,7 @@ fn order(draw: &mut Draw) -> [Field; 10] {
             "delivery_date",
             "string",
             json!(format!("{year}-{month:02}-{day:02}")),
-            format!("It must be there on {} {day}, {year}.", MONTHS[(month - 1) as usize]),
+            format!("It must be there on {} {day}, {year}.", ENGLISH_MONTHS[(month - 1) as usize]),
         ),
         field(
             "express",

@@ -1,25 +1,12 @@
 //! Dates: "2024-05-06", "3/4/2027", "3 March 2027", "March 3, 2027", "Jan. 5".
 //! Day and month are read in the order of the accent: 3/4 is not the same day everywhere.
 
+use hob_core::language::ENGLISH_MONTHS;
+
 use super::View;
 use super::cardinal::{ordinal, year};
 use super::numeral::Numeral;
 use crate::reading::Reading;
-
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     digits_only(view, out).or_else(|| month_first(view, out)).or_else(|| day_first(view, out))
@@ -29,7 +16,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
 pub(super) fn month(word: &str) -> Option<&'static str> {
     let is_name = word.len() >= 3 && word.starts_with(|c: char| c.is_ascii_uppercase());
     let lower = word.to_ascii_lowercase();
-    MONTHS.into_iter().find(|month| {
+    ENGLISH_MONTHS.into_iter().find(|month| {
         let month = month.to_ascii_lowercase();
         is_name
             && (month == lower || lower == "sept" && month == "september" || month[..3] == lower)
@@ -64,7 +51,7 @@ fn month_and_day<'a>(month: &'a str, day: &'a str) -> Option<(&'static str, &'a 
     let in_order = |month: &str, day: &str| {
         let day: usize = day.parse().ok().filter(|day| (1..=31).contains(day))?;
         let month: usize = month.parse().ok()?;
-        MONTHS.get(month.checked_sub(1)?).map(|name| (*name, day))
+        ENGLISH_MONTHS.get(month.checked_sub(1)?).map(|name| (*name, day))
     };
     if let Some((name, _)) = in_order(month, day) {
         return Some((name, day));

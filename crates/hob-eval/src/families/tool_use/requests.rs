@@ -1,9 +1,10 @@
 //! What users ask for: requests that need one call, and requests that need none.
 //! Every argument follows from the request, so that exactly one call is right.
 
+use hob_core::language::ENGLISH_MONTHS;
 use serde_json::{Value, json};
 
-use crate::draw::{Draw, MONTHS};
+use crate::draw::Draw;
 
 const CITIES: &[&str] =
     &["Lyon", "Porto", "Graz", "Bergen", "Turin", "Ghent", "Malmö", "Seville", "Krakow", "Bristol"];
@@ -53,7 +54,7 @@ impl Today {
             }
             _ => {
                 let days = draw.between(2, 10);
-                let month = MONTHS[self.month as usize - 1];
+                let month = ENGLISH_MONTHS[self.month as usize - 1];
                 (format!("on {} {month} {}", self.day + days, self.year), self.after(days))
             }
         }
