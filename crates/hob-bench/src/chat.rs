@@ -10,7 +10,7 @@ mod summary;
 
 use std::collections::BTreeMap;
 
-pub use crate::thinking_switch::ThinkingSwitch;
+pub use crate::thinking_switch::{SwitchEffect, ThinkingSwitch, TriedSwitch};
 use probe::thoughts;
 pub(crate) use prompt::{Prompt, TokenRate};
 pub(crate) use request::RequestTemplate;
@@ -95,6 +95,8 @@ pub struct ChatSession<'a> {
     ignores_eos: bool,
     thinks: bool,
     switch: Option<ThinkingSwitch>,
+    /// Switches in the order in which they were tried.
+    tried: Vec<TriedSwitch>,
     /// Number of prompts so far.
     prompts_made: u64,
     /// Context length to send with each request, for servers that need it.
@@ -125,6 +127,7 @@ impl<'a> ChatSession<'a> {
             ignores_eos,
             thinks: false,
             switch: None,
+            tried: Vec::new(),
             prompts_made: 0,
             context_tokens: None,
             latest: None,

@@ -19,7 +19,7 @@ use hob_eval::RunCode;
 use jiff::Timestamp;
 
 pub use answer_file::{AnsweredItem, GradedBy, HandGrade, read_answers};
-pub use comparison::{comparison, differences};
+pub use comparison::{ArmRecord, comparison, differences};
 pub use item_set::{ItemSet, TaskError, TaskName};
 pub use judged::{
     ComparedArms, ComparedItem, JudgeFailure, JudgeRun, JudgedArms, JudgedLine, verdict_file,
@@ -29,7 +29,9 @@ pub use section::{outcomes, regraded};
 use answer_file::AnswerFile;
 use ask::Examiner;
 
-use crate::chat::{ChatSession, ChatWorkload, Prompts, SHAPES, ThinkingChoice, ThinkingMode};
+use crate::chat::{
+    ChatSession, ChatWorkload, Prompts, SHAPES, ThinkingChoice, ThinkingMode, TriedSwitch,
+};
 use crate::client_check::{CheckLoad, check_client};
 use crate::record::{Reasoning, Record};
 use crate::runs::{BenchError, Step};
@@ -133,7 +135,7 @@ impl EvalWorkload {
     /// # Errors
     /// The server fails, or an answer or record cannot be stored.
     pub(crate) fn measure(&self, bench: &mut Workbench<'_>) -> Result<Vec<Record>, BenchError> {
-        let modes = self.thinking_modes(bench)?;
+        let (modes, switches) = self.thinking_modes(bench)?;
         let arms = modes.iter().flat_map(|thinking| {
             self.budgets.iter().map(|budget| EvalArm { thinking: *thinking, budget: *budget })
         });
@@ -149,22 +151,29 @@ impl EvalWorkload {
         let client_check = check_client(pace, bench.stop).ok();
         let mut records = Vec::new();
         for (arm, file) in arms {
+            let (client_check, switches) = (&client_check, &switches[..]);
             let measured =
-                section::Measured { workload: self, arm, started, client_check: &client_check };
+                section::Measured { workload: self, arm, started, client_check, switches };
             records.extend(measured.store(bench, file)?);
         }
         Ok(records)
     }
 
-    /// A base model does not think, and takes no chat request that could show it.
-    fn thinking_modes(&self, bench: &Workbench<'_>) -> Result<Vec<ThinkingMode>, BenchError> {
+    /// The modes, and what each switch did that could turn thinking off. A base model does not think, and takes no chat
+    /// request that could show it.
+    fn thinking_modes(
+        &self,
+        bench: &Workbench<'_>,
+    ) -> Result<(Vec<ThinkingMode>, Vec<TriedSwitch>), BenchError> {
         if self.form != PromptForm::Chat {
-            return Ok(vec![ThinkingMode::AsIs { thinks: false }]);
+            return Ok((vec![ThinkingMode::AsIs { thinks: false }], Vec::new()));
         }
         let (shapes, thinking, prompts) = (vec![SHAPES[4]], self.thinking, Prompts::Cold);
         let chat = ChatWorkload { shapes, thinking, prompts };
         let size = RunSize { rounds: 1, span_s: 0.0 };
-        Ok(ChatSession::prepare(bench.asker(), &chat, size)?.thinking_modes())
+        let mut session = ChatSession::prepare(bench.asker(), &chat, size)?;
+        let tried = session.try_all_switches()?.to_vec();
+        Ok((session.thinking_modes(), tried))
     }
 
     /// Whether all items were answered; otherwise the user stopped.

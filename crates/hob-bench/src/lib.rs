@@ -23,6 +23,7 @@ mod parallel;
 pub mod plan;
 pub mod process;
 mod question;
+mod read_answer;
 pub mod record;
 pub mod runs;
 pub mod selftest;

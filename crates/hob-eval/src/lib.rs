@@ -25,4 +25,4 @@ pub use given_answer::{Answer, AnswerEnd, CalledTool};
 pub use grade::{Grade, Verdict};
 pub use grading::grade;
 pub use item::Item;
-pub use reading::leaked_thought;
+pub use reading::{leaked_thought, shows_a_thought};

@@ -18,8 +18,8 @@ pub(crate) use json::{json_spans, json_values};
 pub(crate) use numbers::{StatedNumber, last_number};
 pub(crate) use refusal::declines;
 pub(crate) use statements::{AnswerText, folded};
-pub use thought::leaked_thought;
 pub(crate) use thought::without_thoughts;
+pub use thought::{leaked_thought, shows_a_thought};
 pub(crate) use units::{stated_unit, unit_named};
 
 /// Bytes of an answer that are read. The start of a longer answer is skipped: the last statement wins.

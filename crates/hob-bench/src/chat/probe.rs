@@ -9,8 +9,9 @@ use hob_core::statistics::SeededRandom;
 use super::prompt::{Prompt, TokenRate};
 use super::request::RequestTemplate;
 use super::shape::{SHAPES, Shape};
-use super::{ChatSession, ThinkingSwitch};
-use crate::drive::Arrivals;
+use super::{ChatSession, SwitchEffect, ThinkingSwitch, TriedSwitch};
+use crate::drive::{Arrivals, Exchange};
+use crate::read_answer::ReadAnswer;
 use crate::runs::BenchError;
 use crate::timeline::{ChunkKind, RequestFault, Timeline, timeline};
 
@@ -25,19 +26,35 @@ const LONGER_FACTOR_MAX: u32 = 8;
 
 impl ChatSession<'_> {
     pub(super) fn probe(&mut self, switch: Option<ThinkingSwitch>) -> Result<Timeline, BenchError> {
+        let exchange = self.probe_exchange(switch)?;
+        Ok(self.timeline_of(exchange.as_ref()))
+    }
+
+    /// None: the user stopped.
+    fn probe_exchange(
+        &mut self,
+        switch: Option<ThinkingSwitch>,
+    ) -> Result<Option<Exchange>, BenchError> {
         let shape = Shape { max_tokens: PROBE_TOKENS, ..SHAPES[4] };
         let prompt = self.prompt(shape);
         let request = RequestTemplate { switch, ..self.request_template(shape) }.bytes(&prompt, 0);
-        self.ask_once(request)
+        self.exchange(request)
+    }
+
+    fn exchange(&self, request: Bytes) -> Result<Option<Exchange>, BenchError> {
+        let driven = self.drive(vec![request], Arrivals::Closed { users: 1 }, PROBE_TOKENS)?;
+        Ok(driven.exchanges.into_iter().next())
+    }
+
+    fn timeline_of(&self, exchange: Option<&Exchange>) -> Timeline {
+        exchange.map_or_else(
+            || Timeline { fault: Some(RequestFault::Stopped), ..Timeline::default() },
+            |exchange| timeline(exchange, self.asker.target.api.protocol()),
+        )
     }
 
     fn ask_once(&self, request: Bytes) -> Result<Timeline, BenchError> {
-        let driven = self.drive(vec![request], Arrivals::Closed { users: 1 }, PROBE_TOKENS)?;
-        let exchange = driven.exchanges.first();
-        Ok(exchange.map_or_else(
-            || Timeline { fault: Some(RequestFault::Stopped), ..Timeline::default() },
-            |exchange| timeline(exchange, self.asker.target.api.protocol()),
-        ))
+        Ok(self.timeline_of(self.exchange(request)?.as_ref()))
     }
 
     /// Requests one token after a prompt of this many words.
@@ -102,19 +119,53 @@ impl ChatSession<'_> {
     /// The first switch with which all probes were answered without thinking.
     pub(super) fn find_switch(&mut self) -> Result<Option<ThinkingSwitch>, BenchError> {
         for switch in ThinkingSwitch::ALL {
-            let mut proven = 0;
-            while proven < SWITCH_PROBES {
-                let answer = self.probe(Some(switch))?;
-                if answer.fault.is_some() || thoughts(&answer) > 0 {
-                    break;
-                }
-                proven += 1;
-            }
-            if proven == SWITCH_PROBES {
+            if self.try_switch(switch, SWITCH_PROBES)? == SwitchEffect::Works {
                 return Ok(Some(switch));
             }
         }
         Ok(None)
+    }
+
+    /// Tries the switches that stand behind the one that works, with one probe each, so that a report can say what each
+    /// of them does. A model that does not think, or has to think, has tried none.
+    pub(crate) fn try_all_switches(&mut self) -> Result<&[TriedSwitch], BenchError> {
+        if !self.tried.is_empty() {
+            for switch in ThinkingSwitch::ALL.into_iter().skip(self.tried.len()) {
+                self.try_switch(switch, 1)?;
+            }
+        }
+        Ok(&self.tried)
+    }
+
+    fn try_switch(
+        &mut self,
+        switch: ThinkingSwitch,
+        probes: usize,
+    ) -> Result<SwitchEffect, BenchError> {
+        let (mut effect, mut sent) = (SwitchEffect::Works, 0);
+        while effect == SwitchEffect::Works && sent < probes {
+            effect = self.effect_of(switch)?;
+            sent += 1;
+        }
+        self.tried.push(TriedSwitch { switch, effect });
+        Ok(effect)
+    }
+
+    fn effect_of(&mut self, switch: ThinkingSwitch) -> Result<SwitchEffect, BenchError> {
+        let exchange = self.probe_exchange(Some(switch))?;
+        let Some(exchange) = exchange else { return Ok(SwitchEffect::Fails) };
+        let answer = timeline(&exchange, self.asker.target.api.protocol());
+        if answer.fault.is_some() {
+            return Ok(SwitchEffect::Fails);
+        }
+        if thoughts(&answer) > 0 {
+            return Ok(SwitchEffect::StillThinks);
+        }
+        let visible = ReadAnswer::of(&exchange, &self.asker.target).answer.content;
+        Ok(match hob_eval::shows_a_thought(&visible) {
+            true => SwitchEffect::Leaks,
+            false => SwitchEffect::Works,
+        })
     }
 }
 

@@ -121,6 +121,9 @@ mod tests {
             of(ThinkingSwitch::EnableThinking)["chat_template_kwargs"]["enable_thinking"],
             false
         );
+        assert_eq!(of(ThinkingSwitch::TemplateThinking)["chat_template_kwargs"]["thinking"], false);
+        assert_eq!(of(ThinkingSwitch::ThinkingBudget)["thinking_budget"], 0);
+        assert_eq!(of(ThinkingSwitch::ReasoningTokens)["reasoning"]["max_tokens"], 0);
         assert_eq!(of(ThinkingSwitch::NoThink)["messages"][1]["content"], "word /no_think");
     }
 

@@ -6,12 +6,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::BytesMut;
-use hob_core::ChatEvent;
-use hob_core::chat::FinishReason;
-use hob_eval::{Answer, AnswerEnd, CalledTool, Grade, Item, Verdict};
+use hob_eval::{Answer, CalledTool, Grade, Item, Verdict};
 use hob_machine::EnergyMeter;
-use hob_wire::{OllamaReader, OpenAiReader, PieceKind, Pieces, UpstreamReader};
 use jiff::Timestamp;
 
 use super::answer_file::{AnsweredItem, GradedBy, answer_sha256};
@@ -20,18 +16,16 @@ use super::request::ItemRequest;
 use super::{EvalArm, EvalWorkload, PromptForm};
 use crate::ask::ask;
 use crate::drive::{Arrivals, Exchange};
-use crate::http_response::HttpResponse;
+use crate::read_answer::ReadAnswer;
 use crate::runs::BenchError;
-use crate::target::{Api, Target};
+use crate::target::Api;
 use crate::terms::Metric;
-use crate::timeline::{Protocol, RequestFault, figures, timeline};
+use crate::timeline::{RequestFault, figures, timeline};
 use crate::workbench::Asker;
 
 const ANSWER_BYTES_PER_TOKEN: usize = 320;
 /// Room for an answer that is allocated before the request; a longer one takes more.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// The largest event of an answer.
-const PIECE_BYTES_MAX: usize = 16 << 20;
 /// Longer answers are kept without their middle.
 const KEPT_CHARS_MAX: usize = 64 << 10;
 /// How long a server may take to show that it lives.
@@ -117,7 +111,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
             finish: timeline.finish.clone(),
             figures: figures.unwrap_or_default(),
             total_ms: total(&exchange).as_secs_f64() * 1e3,
-            leaked_thought: hob_eval::leaked_thought(&read.answer.content).is_some(),
+            leaked_thought: hob_eval::shows_a_thought(&read.answer.content),
             said_words: u32::try_from(read.answer.content.split_whitespace().count())
                 .unwrap_or(u32::MAX),
             answer_sha256: answer_sha256(&read.answer),
@@ -239,62 +233,4 @@ fn shortened(text: String) -> String {
         tail += 1;
     }
     format!("{}\n[… {} bytes …]\n{}", &text[..head], tail - head, &text[tail..])
-}
-
-/// The texts of an answer.
-#[derive(Debug, Default)]
-struct ReadAnswer {
-    answer: Answer,
-    thought: String,
-}
-
-impl ReadAnswer {
-    fn of(exchange: &Exchange, target: &Target) -> ReadAnswer {
-        let protocol = target.api.protocol();
-        let (kind, mut reader): (PieceKind, Box<dyn UpstreamReader>) = match protocol {
-            Protocol::OpenAi => (PieceKind::Event, Box::new(OpenAiReader::default())),
-            Protocol::Ollama => (PieceKind::Line, Box::new(OllamaReader::default())),
-        };
-        let (mut response, mut unread) = (HttpResponse::expected(), BytesMut::new());
-        unread.extend_from_slice(&exchange.recording.bytes);
-        let mut body = Vec::new();
-        // The timeline has said already whether the answer is whole.
-        let _is_whole = response.push(&mut unread, |bytes| body.extend_from_slice(bytes));
-        let mut pieces = Pieces::new(kind, PIECE_BYTES_MAX);
-        let _is_short = pieces.push(&body);
-        let (mut events, mut read_any) = (Vec::new(), false);
-        while let Some(piece) = pieces.next_piece().or_else(|| pieces.rest()) {
-            read_any |= reader.read(&piece, &mut events).is_ok();
-        }
-        if !read_any && body.trim_ascii_start().starts_with(b"{") {
-            let _misread = reader.read(&String::from_utf8_lossy(&body), &mut events);
-        }
-        let _is_cut = reader.end(&mut events);
-        let mut read = ReadAnswer::default();
-        events.into_iter().for_each(|event| read.add(event));
-        read
-    }
-
-    fn add(&mut self, event: ChatEvent) {
-        match event {
-            ChatEvent::Reasoning(text) => self.thought.push_str(&text),
-            ChatEvent::Text(text) => self.answer.content.push_str(&text),
-            ChatEvent::ToolCall { name, .. } => {
-                self.answer.tool_calls.push(CalledTool { name, arguments: String::new() });
-            }
-            ChatEvent::ToolArguments { index, piece } => {
-                if let Some(call) = self.answer.tool_calls.get_mut(index as usize) {
-                    call.arguments.push_str(&piece);
-                }
-            }
-            ChatEvent::Done(completion) => {
-                self.answer.end = match completion.finish {
-                    FinishReason::Length => AnswerEnd::Length,
-                    FinishReason::ContentFilter => AnswerEnd::ContentFilter,
-                    _ => AnswerEnd::Stop,
-                };
-            }
-            ChatEvent::Logprobs(_) | ChatEvent::Status { .. } => {}
-        }
-    }
 }

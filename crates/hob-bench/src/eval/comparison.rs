@@ -8,20 +8,36 @@ use hob_eval::report::{
 };
 
 use super::{AnsweredItem, outcomes};
+use crate::record::Record;
 use crate::terms::Metric;
 
 const SEED: u64 = 1;
 /// The least difference of mean scores that matters.
 const SCORE_THRESHOLD: f64 = 0.05;
 const MS_PER_S: f64 = 1_000.0;
+/// Items that a sentence names; the page and the file of the answers have all.
+const LISTED_MAX: usize = 8;
 
-/// One sentence for each finding. `arms` have names and answers to the same items.
-pub fn comparison(arms: &[(String, &[AnsweredItem])]) -> Vec<String> {
+/// One arm: its record, and its answers.
+#[derive(Clone, Copy, Debug)]
+pub struct ArmRecord<'a> {
+    pub record: &'a Record,
+    pub answered: &'a [AnsweredItem],
+}
+
+/// One sentence for each finding. The arms have answers to the same items.
+pub fn comparison(arms: &[ArmRecord<'_>]) -> Vec<String> {
     let bounds = UseBounds::default();
-    let warm = arms.iter().filter_map(|(name, answered)| warm_cache(name, answered));
-    let all = arm_outcomes(arms);
-    let open = arms.iter().filter_map(|(name, answered)| open_questions(name, answered));
-    let mut sentences: Vec<String> = open.collect();
+    let names: Vec<String> = arms.iter().map(|arm| arm.record.eval_name()).collect();
+    let named = || names.iter().zip(arms);
+    let all: Vec<ArmOutcomes> = named()
+        .map(|(name, arm)| ArmOutcomes { name: name.clone(), outcomes: outcomes(arm.answered) })
+        .collect();
+    let mut sentences: Vec<String> =
+        named().filter_map(|(name, arm)| open_questions(name, arm.answered)).collect();
+    sentences.extend(switches(arms));
+    sentences.extend(named().filter_map(|(name, arm)| leaks(name, arm.answered)));
+    let warm = named().filter_map(|(name, arm)| warm_cache(name, arm.answered));
     if all.iter().all(|arm| arm.outcomes.is_empty()) {
         return sentences;
     }
@@ -37,19 +53,47 @@ pub fn comparison(arms: &[(String, &[AnsweredItem])]) -> Vec<String> {
     sentences
 }
 
-/// Each arm against the first. `arms` have names and answers to the same items.
-pub fn differences(arms: &[(String, &[AnsweredItem])]) -> Vec<String> {
-    let all = arm_outcomes(arms);
-    let others = all.iter().skip(1);
-    others.filter_map(|other| difference(&all[0], other)).collect()
+/// What turned thinking off and what did not, once for each model and server.
+fn switches(arms: &[ArmRecord<'_>]) -> Vec<String> {
+    let mut sentences: Vec<String> = Vec::new();
+    for arm in arms {
+        let tried = arm.record.eval.as_ref().map_or(&[][..], |eval| &eval.thinking_switches[..]);
+        if tried.is_empty() {
+            continue;
+        }
+        let off = arm.record.workload.reasoning_switch.as_deref();
+        let works = tried.iter().any(|tried| tried.ends_with("(works)"));
+        let result = match (works, off) {
+            (_, Some(switch)) => format!("thinking was turned off by `{switch}`"),
+            (true, None) => continue,
+            (false, None) => "nothing turns thinking off".to_owned(),
+        };
+        let name = &arm.record.model.name;
+        let sentence = format!("{name}: {result}. Tried: {}.", tried.join(", "));
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
+        }
+    }
+    sentences
 }
 
-fn arm_outcomes(arms: &[(String, &[AnsweredItem])]) -> Vec<ArmOutcomes> {
-    let arm = |(name, answered): &(String, &[AnsweredItem])| ArmOutcomes {
-        name: name.clone(),
-        outcomes: outcomes(answered),
-    };
-    arms.iter().map(arm).collect()
+/// Thoughts in the visible text, which a user has to read.
+fn leaks(name: &str, answered: &[AnsweredItem]) -> Option<String> {
+    let leaked: Vec<&str> =
+        answered.iter().filter(|one| one.leaked_thought).map(|one| one.id.as_str()).collect();
+    (!leaked.is_empty()).then(|| {
+        let (count, all) = (leaked.len(), answered.len());
+        format!("{name}: {count} of {all} visible answers contain a thought: {}.", listed(&leaked))
+    })
+}
+
+/// The first items of a list, and how many more there are.
+fn listed(all: &[&str]) -> String {
+    let shown = all[..all.len().min(LISTED_MAX)].join(", ");
+    match all.len().saturating_sub(LISTED_MAX) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// Open questions are in no score, also those without an answer.
@@ -103,6 +147,16 @@ fn best(arms: &[ArmOutcomes], bounds: &UseBounds) -> String {
     };
     let names: Vec<String> = frontier(&points).into_iter().map(named).collect();
     format!("Frontier, which no other arm beats in both score and time: {}.", names.join("; "))
+}
+
+/// Each arm against the first, by name, with answers to the same items.
+pub fn differences(arms: &[(String, &[AnsweredItem])]) -> Vec<String> {
+    let arm = |(name, answered): &(String, &[AnsweredItem])| ArmOutcomes {
+        name: name.clone(),
+        outcomes: outcomes(answered),
+    };
+    let all: Vec<ArmOutcomes> = arms.iter().map(arm).collect();
+    all.iter().skip(1).filter_map(|other| difference(&all[0], other)).collect()
 }
 
 fn difference(first: &ArmOutcomes, second: &ArmOutcomes) -> Option<String> {

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::answer_file::{AnswerFile, AnsweredItem, GradedBy, pack};
 use super::{EvalArm, EvalWorkload, PromptForm};
-use crate::chat::ThinkingMode;
+use crate::chat::{ThinkingMode, TriedSwitch};
 use crate::client_check::{CheckLoad, ClientCheck};
 use crate::record::{
     Cache, Connection, EvalFigures, EvalScore, Loop, Reasoning, Record, RecordError, RecordKind,
@@ -34,6 +34,8 @@ pub(super) struct Measured<'a> {
     pub(super) arm: EvalArm,
     pub(super) started: Timestamp,
     pub(super) client_check: &'a Option<ClientCheck>,
+    /// What was tried to turn thinking off.
+    pub(super) switches: &'a [TriedSwitch],
 }
 
 impl Measured<'_> {
@@ -67,6 +69,7 @@ impl Measured<'_> {
                 choices_by_logprob: self.workload.form == PromptForm::ScoredOptions,
                 is_completion: self.workload.form == PromptForm::Completion,
                 tasks: self.workload.items.task_names(),
+                thinking_switches: self.switches.iter().map(TriedSwitch::to_string).collect(),
                 set_sha256: Some(self.workload.items.sha256().to_owned()),
                 ..figures(answered, seed)
             });

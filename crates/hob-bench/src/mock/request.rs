@@ -132,6 +132,11 @@ impl MockRequest {
             Some(ThinkingSwitch::EnableThinking) => {
                 body["chat_template_kwargs"]["enable_thinking"] == false
             }
+            Some(ThinkingSwitch::TemplateThinking) => {
+                body["chat_template_kwargs"]["thinking"] == false
+            }
+            Some(ThinkingSwitch::ThinkingBudget) => body["thinking_budget"] == 0,
+            Some(ThinkingSwitch::ReasoningTokens) => body["reasoning"]["max_tokens"] == 0,
             Some(ThinkingSwitch::NoThink) => body.to_string().contains("/no_think"),
             None => false,
         }

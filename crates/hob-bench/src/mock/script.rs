@@ -161,10 +161,13 @@ pub fn all_names() -> &'static [&'static str] {
     NAMES
 }
 
-const SWITCHES: [(&str, Option<ThinkingSwitch>); 5] = [
+const SWITCHES: [(&str, Option<ThinkingSwitch>); 8] = [
     ("reasoning_effort", Some(ThinkingSwitch::ReasoningEffort)),
     ("think", Some(ThinkingSwitch::Think)),
     ("enable_thinking", Some(ThinkingSwitch::EnableThinking)),
+    ("thinking", Some(ThinkingSwitch::TemplateThinking)),
+    ("thinking_budget", Some(ThinkingSwitch::ThinkingBudget)),
+    ("reasoning_tokens", Some(ThinkingSwitch::ReasoningTokens)),
     ("no_think", Some(ThinkingSwitch::NoThink)),
     ("none", None),
 ];

@@ -30,6 +30,9 @@ pub struct EvalFigures {
     /// of lm-evaluation-harness; `accuracy` is its `acc`)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy_by_length: Option<f64>,
+    /// What was tried to turn thinking off, in this order, each with its effect: `think: false (without effect)`
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thinking_switches: Vec<String>,
     pub overall: EvalScore,
     pub families: BTreeMap<String, EvalScore>,
     /// By `FAMILY:SIZE`

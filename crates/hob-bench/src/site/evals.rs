@@ -7,7 +7,7 @@ use hob_eval::Verdict;
 use serde::Serialize;
 
 use super::Material;
-use crate::eval::{AnsweredItem, GradedBy, comparison};
+use crate::eval::{AnsweredItem, ArmRecord, GradedBy, comparison};
 use crate::record::Record;
 use crate::terms::Metric;
 
@@ -41,14 +41,14 @@ pub(super) struct ItemData<'a> {
 }
 
 pub(super) fn evals(material: &Material) -> Vec<EvalSet> {
-    let mut sets: BTreeMap<&str, Vec<(String, &[AnsweredItem])>> = BTreeMap::new();
+    let mut sets: BTreeMap<&str, Vec<ArmRecord<'_>>> = BTreeMap::new();
     for record in &material.records {
         let Some(answers) = material.answers.get(&record.id) else { continue };
         let set = record.eval.as_ref().and_then(|eval| eval.set_sha256.as_deref());
-        let named = (record.eval_name(), &answers[..]);
-        sets.entry(set.unwrap_or_default()).or_default().push(named);
+        let arm = ArmRecord { record, answered: &answers[..] };
+        sets.entry(set.unwrap_or_default()).or_default().push(arm);
     }
-    let set = |(set, arms): (&str, Vec<(String, &[AnsweredItem])>)| EvalSet {
+    let set = |(set, arms): (&str, Vec<ArmRecord<'_>>)| EvalSet {
         set_sha256: set.to_owned(),
         sentences: comparison(&arms),
     };

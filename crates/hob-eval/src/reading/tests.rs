@@ -273,6 +273,24 @@ fn a_leaked_thought_is_found_and_removed() {
     }
 }
 
+#[test]
+fn a_thought_without_marks_is_known_by_its_first_words() {
+    let rows = [
+        ("Okay, the user asks for 17 plus 25.", true),
+        ("Hmm, so the user wants one word.", true),
+        ("We need to answer with one word.", true),
+        ("Let me think about this.", true),
+        ("<think>5?</think>6", true),
+        ("The user interface is slow.", false),
+        ("Okay, here is the story.", false),
+        ("42", false),
+        ("", false),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(shows_a_thought(text), expected, "{text:?}");
+    }
+}
+
 /// What a person would read and hob does not. A row here is a limit, and the documentation shows it.
 #[test]
 fn what_is_not_read() {

@@ -19,6 +19,21 @@ static CONCLUSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?im)^[ \t*#_]*(?:final |my )?(?:answer|response|output)[ *_]*:").ok()
 });
 
+/// How models begin to think. An answer speaks to the user, and not about the user.
+static OPENING: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)^[\s*#_]*(?:(?:okay|ok|hmm+|alright|right|well|so|first)[,.…]*\s+)*(?:the user (?:is|asks?|asked|wants?|wanted|has|gave|says|said|needs?)\b|let me (?:think|figure)\b|i need to figure\b|we need to (?:answer|respond|produce|output)\b)",
+    )
+    .ok()
+});
+
+/// Whether the visible text contains a thought: between tags, behind a preamble, or from its first words on. The last
+/// kind has no end that a program could find, so it is only reported, and not taken out.
+pub fn shows_a_thought(content: &str) -> bool {
+    let begins_as_one = || OPENING.as_ref().is_some_and(|opening| opening.is_match(content));
+    leaked_thought(content).is_some() || begins_as_one()
+}
+
 /// The first thought in the visible text, without its tags.
 pub fn leaked_thought(content: &str) -> Option<&str> {
     let first = thoughts(content).into_iter().next()?;

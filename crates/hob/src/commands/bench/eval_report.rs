@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_bench::eval::{AnsweredItem, comparison, differences, read_answers};
+use hob_bench::eval::{AnsweredItem, ArmRecord, comparison, differences, read_answers};
 use hob_bench::record::{Record, RecordKind, RecordStore};
 use serde_json::json;
 
@@ -80,7 +80,9 @@ impl EvalReport {
     }
 
     fn lines(&self) -> Vec<String> {
-        let arms = self.records.iter().map(Record::eval_name).zip(&self.answers);
-        comparison(&arms.map(|(name, answers)| (name, &answers[..])).collect::<Vec<_>>())
+        let arms = self.records.iter().zip(&self.answers);
+        let arms: Vec<ArmRecord<'_>> =
+            arms.map(|(record, answered)| ArmRecord { record, answered }).collect();
+        comparison(&arms)
     }
 }

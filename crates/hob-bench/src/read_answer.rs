@@ -1,0 +1,74 @@
+//! Reads the texts of a recorded chat answer: what is visible, what was thought, and which tools were called.
+//! It runs after the answer has ended, so it takes no measured time.
+
+use bytes::BytesMut;
+use hob_core::ChatEvent;
+use hob_core::chat::FinishReason;
+use hob_eval::{Answer, AnswerEnd, CalledTool};
+use hob_wire::{OllamaReader, OpenAiReader, PieceKind, Pieces, UpstreamReader};
+
+use crate::drive::Exchange;
+use crate::http_response::HttpResponse;
+use crate::target::Target;
+use crate::timeline::Protocol;
+
+/// The largest event of an answer.
+const PIECE_BYTES_MAX: usize = 16 << 20;
+
+/// The texts of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct ReadAnswer {
+    pub(crate) answer: Answer,
+    pub(crate) thought: String,
+}
+
+impl ReadAnswer {
+    pub(crate) fn of(exchange: &Exchange, target: &Target) -> ReadAnswer {
+        let protocol = target.api.protocol();
+        let (kind, mut reader): (PieceKind, Box<dyn UpstreamReader>) = match protocol {
+            Protocol::OpenAi => (PieceKind::Event, Box::new(OpenAiReader::default())),
+            Protocol::Ollama => (PieceKind::Line, Box::new(OllamaReader::default())),
+        };
+        let (mut response, mut unread) = (HttpResponse::expected(), BytesMut::new());
+        unread.extend_from_slice(&exchange.recording.bytes);
+        let mut body = Vec::new();
+        // The timeline has said already whether the answer is whole.
+        let _is_whole = response.push(&mut unread, |bytes| body.extend_from_slice(bytes));
+        let mut pieces = Pieces::new(kind, PIECE_BYTES_MAX);
+        let _is_short = pieces.push(&body);
+        let (mut events, mut read_any) = (Vec::new(), false);
+        while let Some(piece) = pieces.next_piece().or_else(|| pieces.rest()) {
+            read_any |= reader.read(&piece, &mut events).is_ok();
+        }
+        if !read_any && body.trim_ascii_start().starts_with(b"{") {
+            let _misread = reader.read(&String::from_utf8_lossy(&body), &mut events);
+        }
+        let _is_cut = reader.end(&mut events);
+        let mut read = ReadAnswer::default();
+        events.into_iter().for_each(|event| read.add(event));
+        read
+    }
+
+    fn add(&mut self, event: ChatEvent) {
+        match event {
+            ChatEvent::Reasoning(text) => self.thought.push_str(&text),
+            ChatEvent::Text(text) => self.answer.content.push_str(&text),
+            ChatEvent::ToolCall { name, .. } => {
+                self.answer.tool_calls.push(CalledTool { name, arguments: String::new() });
+            }
+            ChatEvent::ToolArguments { index, piece } => {
+                if let Some(call) = self.answer.tool_calls.get_mut(index as usize) {
+                    call.arguments.push_str(&piece);
+                }
+            }
+            ChatEvent::Done(completion) => {
+                self.answer.end = match completion.finish {
+                    FinishReason::Length => AnswerEnd::Length,
+                    FinishReason::ContentFilter => AnswerEnd::ContentFilter,
+                    _ => AnswerEnd::Stop,
+                };
+            }
+            ChatEvent::Logprobs(_) | ChatEvent::Status { .. } => {}
+        }
+    }
+}

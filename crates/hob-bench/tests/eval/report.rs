@@ -1,0 +1,32 @@
+//! What a report says of arms: the switches that were tried, and what is counted besides the score.
+
+use hob_bench::chat::ThinkingChoice;
+use hob_bench::eval::{AnsweredItem, ArmRecord, EvalWorkload, comparison};
+
+use crate::scripted_server::{Ability, Server};
+use crate::{answers, questions, replies, run, workload};
+
+#[test]
+fn each_thinking_switch_is_tried_and_the_report_says_what_it_did() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ability =
+        Ability { replies: replies(3, 3), thoughts: 5, is_stubborn: true, ..Ability::default() };
+    let off =
+        EvalWorkload { thinking: ThinkingChoice::Off, ..workload(questions(3), folder.path()) };
+    let records = run(&Server::start(ability), off);
+    let [record] = &records[..] else { panic!("one arm: {records:?}") };
+    assert_eq!(record.workload.reasoning_switch.as_deref(), Some("enable_thinking: false"));
+    let answered = answers(folder.path(), record);
+    let said = comparison(&[ArmRecord { record, answered: &answered }]);
+    let expected = ": thinking was turned off by `enable_thinking: false`. Tried: \
+        reasoning_effort: none (without effect), think: false (moves the thought into the answer), \
+        enable_thinking: false (works), thinking: false (without effect), \
+        thinking_budget: 0 (without effect), reasoning.max_tokens: 0 (without effect), \
+        /no_think (without effect).";
+    assert!(said[0].ends_with(expected), "{}", said[0]);
+    let leaked = answered.iter().map(|one| AnsweredItem { leaked_thought: true, ..one.clone() });
+    let leaked: Vec<_> = leaked.collect();
+    let said = comparison(&[ArmRecord { record, answered: &leaked }]).join("\n");
+    let expected = "3 of 3 visible answers contain a thought: sums/q0, sums/q1, sums/q2.";
+    assert!(said.contains(expected), "{said}");
+}

@@ -1,0 +1,193 @@
+//! A server with known ability on a port of its own: right with a known share, after a known time.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// What the server can do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ability {
+    /// The answer to each question, right or wrong.
+    pub(crate) replies: BTreeMap<String, String>,
+    /// Before the first visible character.
+    pub(crate) wait_ms: u64,
+    /// Tokens of thinking, unless `reasoning_effort` is `none`.
+    pub(crate) thoughts: usize,
+    /// With this budget or less, a thinking server says nothing.
+    pub(crate) thinks_up_to: u64,
+    /// The number of the question from which on the server breaks off.
+    pub(crate) dies_at: usize,
+    /// Whether it tells log-probabilities of its own tokens only.
+    pub(crate) ignores_echo: bool,
+    /// What it says to a question that has no reply.
+    pub(crate) judge: Option<fn(&str) -> String>,
+    /// The question at which it breaks off each time.
+    pub(crate) chokes_on: &'static str,
+    /// Whether it breaks off all answers.
+    pub(crate) is_dead: bool,
+    /// Whether only `enable_thinking` turns thinking off. `think` then moves the thought into the answer.
+    pub(crate) is_stubborn: bool,
+}
+
+/// A server on a port of its own.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    pub(crate) ability: Arc<Mutex<Ability>>,
+    /// Questions, without the probes.
+    pub(crate) asked: Arc<AtomicUsize>,
+}
+
+impl Server {
+    pub(crate) fn start(ability: Ability) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (ability, asked) = (Arc::new(Mutex::new(ability)), Arc::new(AtomicUsize::new(0)));
+        let (shared, count) = (Arc::clone(&ability), Arc::clone(&asked));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (shared, count) = (Arc::clone(&shared), Arc::clone(&count));
+                thread::spawn(move || serve(stream, &shared, &count));
+            }
+        });
+        Server { url, ability, asked }
+    }
+}
+
+/// One connection. It ends when the client leaves.
+fn serve(stream: TcpStream, ability: &Mutex<Ability>, asked: &AtomicUsize) {
+    let mut writer = stream.try_clone().expect("a stream");
+    let mut reader = BufReader::new(stream);
+    loop {
+        let (mut line, mut length) = (String::new(), 0);
+        if reader.read_line(&mut line).unwrap_or(0) == 0 {
+            return;
+        }
+        loop {
+            let mut header = String::new();
+            if reader.read_line(&mut header).unwrap_or(0) == 0 {
+                return;
+            }
+            if let Some(value) = header.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().expect("a length");
+            }
+            if header.trim().is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        if line.starts_with("GET /v1/models") {
+            whole(&mut writer, 200, r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#);
+        } else if line.starts_with("POST /v1/chat/completions") {
+            let ability = ability.lock().expect("the ability").clone();
+            if !answer(&mut writer, &body, &ability, asked) {
+                return;
+            }
+        } else if line.starts_with("POST /v1/completions") {
+            let ability = ability.lock().expect("the ability").clone();
+            whole(&mut writer, 200, &scored(&body, &ability));
+        } else {
+            whole(&mut writer, 404, "{}");
+        }
+    }
+}
+
+fn whole(writer: &mut TcpStream, status: u16, body: &str) {
+    let length = body.len();
+    let text = format!("HTTP/1.1 {status} OK\r\ncontent-length: {length}\r\n\r\n{body}");
+    writer.write_all(text.as_bytes()).expect("written");
+}
+
+/// False: the server broke off.
+fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, asked: &AtomicUsize) -> bool {
+    let body: serde_json::Value = serde_json::from_slice(body).expect("JSON");
+    let prompt = body["messages"].as_array().and_then(|all| all.last()).expect("a message");
+    let prompt = prompt["content"].as_str().expect("a prompt");
+    let question = prompt.split_once("] ").map_or(prompt, |(_, question)| question);
+    let judged = ability.judge.map(|judge| judge(question));
+    let reply = ability.replies.get(question).or(judged.as_ref());
+    let budget = body["max_tokens"].as_u64().expect("a limit");
+    let leaks = ability.is_stubborn && body["think"] == false;
+    let is_off = match ability.is_stubborn {
+        true => leaks || body["chat_template_kwargs"]["enable_thinking"] == false,
+        false => body["reasoning_effort"] == "none",
+    };
+    let thinks = ability.thoughts > 0 && !is_off;
+    let is_spent = thinks && reply.is_some() && budget <= ability.thinks_up_to;
+    if ability.is_dead || question == ability.chokes_on {
+        return false;
+    }
+    if reply.is_some() && asked.fetch_add(1, Ordering::Relaxed) + 1 == ability.dies_at {
+        return false;
+    }
+    let mut text =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+            .to_owned();
+    writer.write_all(text.as_bytes()).expect("written");
+    text.clear();
+    let event = |delta: serde_json::Value, finish: Option<&str>| {
+        let choice = serde_json::json!({ "index": 0, "delta": delta, "finish_reason": finish });
+        format!("data: {}\n\n", serde_json::json!({ "choices": [choice] }))
+    };
+    let thoughts = if thinks { ability.thoughts } else { 0 };
+    for _ in 0..thoughts {
+        text += &event(serde_json::json!({ "reasoning_content": "hm " }), None);
+    }
+    if reply.is_some() {
+        writer.write_all(text.as_bytes()).expect("written");
+        text.clear();
+        thread::sleep(Duration::from_millis(ability.wait_ms));
+    }
+    let opening = if leaks { "Okay, the user asks this. " } else { "" };
+    let words = if is_spent { "" } else { reply.map_or("ok", String::as_str) };
+    let words = format!("{opening}{words}");
+    let pieces: Vec<&str> = words.split_inclusive(' ').collect();
+    for piece in &pieces {
+        text += &event(serde_json::json!({ "content": piece }), None);
+    }
+    text += &event(serde_json::json!({}), Some(if is_spent { "length" } else { "stop" }));
+    let usage = serde_json::json!({
+        "prompt_tokens": 40, "completion_tokens": thoughts + pieces.len().max(1),
+        "completion_tokens_details": { "reasoning_tokens": thoughts },
+    });
+    text += &format!("data: {}\n\n", serde_json::json!({ "choices": [], "usage": usage }));
+    text += "data: [DONE]\n\n";
+    // `connection: close`: the end of the body is the end of the connection.
+    let _gone = writer.write_all(text.as_bytes());
+    false
+}
+
+/// Log-probabilities of the words of a text, and of one more token. The reply to a question is the likeliest.
+fn scored(body: &[u8], ability: &Ability) -> String {
+    let body: serde_json::Value = serde_json::from_slice(body).expect("JSON");
+    let prompt = body["prompt"].as_str().expect("a prompt");
+    let question = prompt.strip_prefix("Question: ").and_then(|rest| rest.split_once("\nAnswer:"));
+    let (question, option) = question.expect("a question with an option");
+    let is_likely = ability.replies.get(question).map(String::as_str) == Some(option.trim());
+    let words: Vec<&str> = prompt.split_inclusive(' ').chain([" more"]).collect();
+    let starts = words.iter().scan(0, |at, word| {
+        let start = *at;
+        *at += word.chars().count();
+        Some(start)
+    });
+    let value = |at: usize| match at {
+        0 => serde_json::Value::Null,
+        at if at + 2 >= words.len() && is_likely => (-0.1).into(),
+        _ => (-1.0).into(),
+    };
+    let mut logprobs = serde_json::json!({
+        "tokens": words, "text_offset": starts.collect::<Vec<usize>>(),
+        "token_logprobs": (0..words.len()).map(value).collect::<Vec<_>>(),
+    });
+    if ability.ignores_echo {
+        logprobs =
+            serde_json::json!({ "tokens": ["x"], "text_offset": [90], "token_logprobs": [-1.0] });
+    }
+    serde_json::json!({ "choices": [{ "text": "", "logprobs": logprobs }] }).to_string()
+}
