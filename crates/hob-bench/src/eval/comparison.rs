@@ -7,7 +7,7 @@ use hob_eval::report::{
     cache_sentence, frontier,
 };
 
-use super::{AnsweredItem, outcomes};
+use super::{AnsweredItem, GradedBy, outcomes};
 use crate::record::Record;
 use crate::terms::Metric;
 
@@ -37,6 +37,8 @@ pub fn comparison(arms: &[ArmRecord<'_>]) -> Vec<String> {
         named().filter_map(|(name, arm)| open_questions(name, arm.answered)).collect();
     sentences.extend(switches(arms));
     sentences.extend(named().filter_map(|(name, arm)| leaks(name, arm.answered)));
+    sentences.extend(named().filter_map(|(name, arm)| unread(name, arm.answered)));
+    sentences.extend(named().filter_map(|(name, arm)| corrected(name, arm.answered)));
     let warm = named().filter_map(|(name, arm)| warm_cache(name, arm.answered));
     if all.iter().all(|arm| arm.outcomes.is_empty()) {
         return sentences;
@@ -79,16 +81,33 @@ fn switches(arms: &[ArmRecord<'_>]) -> Vec<String> {
 
 /// Thoughts in the visible text, which a user has to read.
 fn leaks(name: &str, answered: &[AnsweredItem]) -> Option<String> {
-    let leaked: Vec<&str> =
-        answered.iter().filter(|one| one.leaked_thought).map(|one| one.id.as_str()).collect();
+    let leaked = answered.iter().filter(|one| one.leaked_thought).map(|one| one.id.clone());
+    let leaked: Vec<String> = leaked.collect();
     (!leaked.is_empty()).then(|| {
         let (count, all) = (leaked.len(), answered.len());
         format!("{name}: {count} of {all} visible answers contain a thought: {}.", listed(&leaked))
     })
 }
 
+/// Answers in which no answer could be read, each with the reason.
+fn unread(name: &str, answered: &[AnsweredItem]) -> Option<String> {
+    let unread = answered.iter().filter(|one| one.verdict == Verdict::Malformed);
+    let unread: Vec<String> = unread.map(|one| format!("{} ({})", one.id, one.why)).collect();
+    (!unread.is_empty()).then(|| {
+        let (count, all) = (unread.len(), answered.len());
+        format!("{name}: {count} of {all} answers could not be read: {}.", listed(&unread))
+    })
+}
+
+fn corrected(name: &str, answered: &[AnsweredItem]) -> Option<String> {
+    let by_hand = answered.iter().filter(|one| one.graded_by == GradedBy::Hand);
+    let by_hand: Vec<String> =
+        by_hand.map(|one| format!("{} is {}", one.id, one.verdict)).collect();
+    (!by_hand.is_empty()).then(|| format!("{name}: graded by hand: {}.", listed(&by_hand)))
+}
+
 /// The first items of a list, and how many more there are.
-fn listed(all: &[&str]) -> String {
+fn listed(all: &[String]) -> String {
     let shown = all[..all.len().min(LISTED_MAX)].join(", ");
     match all.len().saturating_sub(LISTED_MAX) {
         0 => shown,

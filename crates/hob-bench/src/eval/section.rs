@@ -245,7 +245,8 @@ fn score(found: Summary) -> EvalScore {
         score_per_minute_ci95: found.score_per_minute.and_then(interval),
         s_per_correct: value(found.seconds_per_correct),
         s_per_correct_ci95: found.seconds_per_correct.and_then(interval),
-        tokens_per_correct: found.tokens_per_correct,
+        tokens_per_correct: value(found.tokens_per_correct),
+        tokens_per_correct_ci95: found.tokens_per_correct.and_then(interval),
         energy_j_per_correct: found.energy_per_correct_j,
     }
 }

@@ -79,7 +79,9 @@ pub struct EvalScore {
     /// Mean time of an answer divided by the accuracy
     pub s_per_correct: Option<f64>,
     pub s_per_correct_ci95: Option<[f64; 2]>,
+    /// Tokens thought and said, of all items, for each correct answer
     pub tokens_per_correct: Option<f64>,
+    pub tokens_per_correct_ci95: Option<[f64; 2]>,
     pub energy_j_per_correct: Option<f64>,
 }
 

@@ -38,6 +38,8 @@ pub(super) struct ItemData<'a> {
     thought_tokens: Option<f64>,
     /// The limit on tokens ended it.
     is_cut: bool,
+    /// The visible text contains a thought.
+    has_leaked_thought: bool,
 }
 
 pub(super) fn evals(material: &Material) -> Vec<EvalSet> {
@@ -82,6 +84,7 @@ impl ItemData<'_> {
             total_ms: answered.total_ms,
             thought_tokens: of(Metric::ReasoningTokens),
             is_cut: answered.finish.as_deref() == Some("length"),
+            has_leaked_thought: answered.leaked_thought,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What a report says of arms: the switches that were tried, and what is counted besides the score.
 
 use hob_bench::chat::ThinkingChoice;
-use hob_bench::eval::{AnsweredItem, ArmRecord, EvalWorkload, comparison};
+use hob_bench::eval::{AnsweredItem, ArmRecord, EvalWorkload, GradedBy, comparison};
+use hob_eval::Verdict;
 
 use crate::scripted_server::{Ability, Server};
 use crate::{answers, questions, replies, run, workload};
@@ -29,4 +30,30 @@ fn each_thinking_switch_is_tried_and_the_report_says_what_it_did() {
     let said = comparison(&[ArmRecord { record, answered: &leaked }]).join("\n");
     let expected = "3 of 3 visible answers contain a thought: sums/q0, sums/q1, sums/q2.";
     assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn answers_that_were_not_read_and_grades_by_hand_are_listed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut replies = replies(10, 10);
+    for number in 0..9 {
+        replies.insert(format!("What is {number} + 1000?"), "It is a lot.".to_owned());
+    }
+    let server = Server::start(Ability { replies, ..Ability::default() });
+    let records = run(&server, workload(questions(10), folder.path()));
+    let overall = &records[0].eval.as_ref().expect("figures").overall;
+    assert_eq!((overall.verdicts["malformed"], overall.verdicts["correct"]), (9, 1));
+    let [low, high] = overall.score_per_minute_ci95.expect("an interval");
+    assert!(low <= high);
+    assert!(overall.tokens_per_correct > Some(20.0), "{overall:?}");
+    let mut answered = answers(folder.path(), &records[0]);
+    answered[0].graded_by = GradedBy::Hand;
+    answered[0].verdict = Verdict::Correct;
+    let arm = ArmRecord { record: &records[0], answered: &answered };
+    let said = comparison(&[arm]).join("\n");
+    assert!(said.contains("8 of 10 answers could not be read: sums/q1 ("), "{said}");
+    assert!(said.contains("graded by hand: sums/q0 is correct."), "{said}");
+    answered[0].verdict = Verdict::Malformed;
+    let said = comparison(&[ArmRecord { record: &records[0], answered: &answered }]).join("\n");
+    assert!(said.contains(" and 1 more."), "{said}");
 }

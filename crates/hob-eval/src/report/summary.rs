@@ -34,7 +34,7 @@ pub struct Summary {
     /// answers. `None` without a correct answer.
     pub seconds_per_correct: Option<Estimate>,
     /// Thought and said tokens of all items over correct answers. `None` when an item does not report its said tokens.
-    pub tokens_per_correct: Option<f64>,
+    pub tokens_per_correct: Option<Estimate>,
     /// In joules. `None` when an item has no energy.
     pub energy_per_correct_j: Option<f64>,
     pub is_interactive: bool,
@@ -84,6 +84,8 @@ impl Summary {
         // The interval of its inverse is finite also where a resample has no correct answer.
         let correct_and_seconds: Vec<(f64, f64)> =
             items.iter().map(|item| (is_correct(item), item.total_ms / 1000.0)).collect();
+        let correct_and_tokens: Option<Vec<(f64, f64)>> =
+            items.iter().map(|item| Some((is_correct(item), tokens(item)?))).collect();
         let per_correct =
             |sum: Option<f64>| sum.filter(|_| correct > 0).map(|s| s / correct as f64);
         let mut summary = Summary {
@@ -103,7 +105,9 @@ impl Summary {
             score_per_minute: Estimate::of_quotient(&scores_and_minutes, seed),
             seconds_per_correct: Estimate::of_quotient(&correct_and_seconds, seed)
                 .and_then(Estimate::inverse),
-            tokens_per_correct: per_correct(items.iter().map(|item| tokens(item)).sum()),
+            tokens_per_correct: correct_and_tokens
+                .and_then(|pairs| Estimate::of_quotient(&pairs, seed))
+                .and_then(Estimate::inverse),
             energy_per_correct_j: per_correct(items.iter().map(|item| item.energy_j).sum()),
             is_interactive: false,
             is_voice: false,

@@ -2,6 +2,7 @@
 
 const percentText = (share) => share !== undefined && `${number(share * 100)} %`;
 const percentRange = (share, interval) => share !== undefined && [percentText(share), interval ? [" ", h("span.aside", `${number(interval[0] * 100)}–${number(interval[1] * 100)}`)] : null];
+const figureRange = (value, interval) => value !== undefined && [figure(value, ""), interval ? [" ", h("span.aside", `${number(interval[0])}–${number(interval[1])}`)] : null];
 const secondsOf = (ms) => ms !== undefined && figure(ms, "ms");
 
 /** What tells two evaluations of one model apart. */
@@ -61,8 +62,12 @@ function scoreTable(runs) {
     numberColumn("thought", (run) => overallOf(run).thought_tokens, (run) => figure(overallOf(run).thought_tokens, "")),
     numberColumn("said", (run) => overallOf(run).said_tokens, (run) => figure(overallOf(run).said_tokens, "")),
     numberColumn("tok/s", (run) => valueOf(spreadOf(run, "decode_tok_s")), (run) => figure(valueOf(spreadOf(run, "decode_tok_s")), ""), { term: "decode_tok_s", first: "desc" }),
-    numberColumn("score/min", (run) => overallOf(run).score_per_minute, (run) => figure(overallOf(run).score_per_minute, ""), { first: "desc" }),
-    numberColumn("s/correct", (run) => overallOf(run).s_per_correct, (run) => figure(overallOf(run).s_per_correct, "")),
+    numberColumn("score/min", (run) => overallOf(run).score_per_minute, (run) => figureRange(overallOf(run).score_per_minute, overallOf(run).score_per_minute_ci95), { first: "desc" }),
+    numberColumn("s/correct", (run) => overallOf(run).s_per_correct, (run) => figureRange(overallOf(run).s_per_correct, overallOf(run).s_per_correct_ci95)),
+    numberColumn("tok/correct", (run) => overallOf(run).tokens_per_correct, (run) => figureRange(overallOf(run).tokens_per_correct, overallOf(run).tokens_per_correct_ci95)),
+    numberColumn("not readable", (run) => overallOf(run).verdicts.malformed ?? 0, (run) => number(overallOf(run).verdicts.malformed ?? 0)),
+    numberColumn("leaked", (run) => run.record.eval.leaked_thoughts, (run) => number(run.record.eval.leaked_thoughts ?? 0)),
+    numberColumn("by hand", (run) => run.record.eval.corrected_by_hand, (run) => number(run.record.eval.corrected_by_hand ?? 0)),
     column("run", (run) => [runLink(run), " ", badge(run)]),
   ], runs);
 }
@@ -109,7 +114,7 @@ const itemsOf = (run) => withDetails(run, (place, { items, items_left_out: leftO
   const item = (one) => h("details.item", h("summary",
     h(`span.verdict.${one.verdict}`, VERDICT_WORDS[one.verdict]), " ", one.id, " ", h("span.aside", joined([figure(one.total_ms, "ms"),
       one.ttfv_ms === undefined ? "" : `first visible after ${figure(one.ttfv_ms, "ms")}`, one.thought_tokens > 0 ? `${number(one.thought_tokens)} tokens thought` : "",
-      one.is_cut ? "cut off at the limit of tokens" : "", one.graded_by === "hand" ? "graded by hand" : ""]))),
+      one.is_cut ? "cut off at the limit of tokens" : "", one.has_leaked_thought ? "with a thought in the visible text" : "", one.graded_by === "hand" ? "graded by hand" : ""]))),
   h("p", one.why), text("Prompt", one.prompt), text("Answer", one.answer), text("Calls", one.tool_calls?.join("\n")), text("Thought", one.thought));
   place.append(...items.map(item), ...(leftOut > 0 ? [none(`${leftOut} more are in the file.`)] : []));
 });

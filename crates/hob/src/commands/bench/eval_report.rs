@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_bench::eval::{AnsweredItem, ArmRecord, comparison, differences, read_answers};
+use hob_bench::eval::{AnsweredItem, ArmRecord, GradedBy, comparison, differences, read_answers};
 use hob_bench::record::{Record, RecordKind, RecordStore};
+use hob_eval::Verdict;
 use serde_json::json;
 
 use super::tables;
@@ -64,9 +65,12 @@ impl EvalReport {
 
     pub(crate) fn json(&self) -> serde_json::Value {
         json!({
-            "arms": self.records.iter().map(|record| json!({
+            "arms": self.records.iter().zip(&self.answers).map(|(record, answered)| json!({
                 "record": record.id, "model": record.model.name, "arm": record.eval_arm(),
                 "eval": record.eval,
+                "malformed": items(answered, |one| one.verdict == Verdict::Malformed),
+                "leaked_thoughts": items(answered, |one| one.leaked_thought),
+                "corrected_by_hand": items(answered, |one| one.graded_by == GradedBy::Hand),
             })).collect::<Vec<_>>(),
             "sentences": self.lines(),
         })
@@ -85,4 +89,10 @@ impl EvalReport {
             arms.map(|(record, answered)| ArmRecord { record, answered }).collect();
         comparison(&arms)
     }
+}
+
+/// The items that a report names, with the reason of their grade.
+fn items(answered: &[AnsweredItem], is_meant: fn(&AnsweredItem) -> bool) -> Vec<serde_json::Value> {
+    let meant = answered.iter().filter(|one| is_meant(one));
+    meant.map(|one| json!({ "item": one.id, "why": one.why })).collect()
 }

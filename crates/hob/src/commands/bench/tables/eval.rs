@@ -6,7 +6,7 @@ use hob_bench::terms::Metric;
 
 use super::{BADGE, Column, NOTHING, number, rows};
 
-const EVAL: [Column; 16] = [
+const EVAL: [Column; 17] = [
     ("model", |r| r.model.name.clone()),
     ("arm", Record::eval_arm),
     ("items", |r| of(r, |score| Some(score.n.to_string()))),
@@ -20,8 +20,11 @@ const EVAL: [Column; 16] = [
     ("thought", |r| of(r, |score| score.thought_tokens.map(|tokens| format!("{tokens:.0}")))),
     ("said", |r| of(r, |score| score.said_tokens.map(|tokens| format!("{tokens:.0}")))),
     ("tok/s", |r| number(r, Metric::DecodeTokS, 1)),
-    ("score/min", |r| of(r, |score| score.score_per_minute.map(|rate| format!("{rate:.2}")))),
-    ("s/correct", |r| of(r, |score| score.s_per_correct.map(|s| format!("{s:.1}")))),
+    ("score/min", |r| {
+        of(r, |score| ranged(score.score_per_minute, score.score_per_minute_ci95, 2))
+    }),
+    ("s/correct", |r| of(r, |score| ranged(score.s_per_correct, score.s_per_correct_ci95, 1))),
+    ("tok/correct", |r| of(r, |s| ranged(s.tokens_per_correct, s.tokens_per_correct_ci95, 0))),
     BADGE,
 ];
 
@@ -77,6 +80,13 @@ fn share(share: Option<f64>, interval: Option<[f64; 2]>) -> Option<String> {
     let interval = interval
         .map_or(String::new(), |[low, high]| format!(" ({}–{})", percent(low), percent(high)));
     Some(format!("{} %{interval}", percent(share?)))
+}
+
+/// A figure with its interval.
+fn ranged(value: Option<f64>, interval: Option<[f64; 2]>, places: usize) -> Option<String> {
+    let interval =
+        interval.map_or(String::new(), |[low, high]| format!(" ({low:.places$}–{high:.places$})"));
+    Some(format!("{:.places$}{interval}", value?))
 }
 
 fn seconds(ms: Option<f64>) -> Option<String> {
