@@ -16,10 +16,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hob_eval::RunCode;
+use hob_eval::report::UseBounds;
 use jiff::Timestamp;
 
 pub use answer_file::{AnsweredItem, GradedBy, HandGrade, read_answers};
-pub use comparison::{ArmRecord, comparison, differences};
+pub use comparison::{ArmRecord, comparison, differences, recorded_bounds};
 pub use item_set::{ItemSet, TaskError, TaskName};
 pub use judged::{
     ComparedArms, ComparedItem, JudgeFailure, JudgeRun, JudgedArms, JudgedLine, verdict_file,
@@ -68,6 +69,8 @@ pub struct EvalWorkload {
     pub folder: PathBuf,
     /// Grades that a person corrected; they replace the checker's for the same answer.
     pub hand_grades: Vec<HandGrade>,
+    /// Bounds of the uses in the report.
+    pub bounds: UseBounds,
     /// Runs the code of answers; without it, items with code cannot be used.
     pub sandbox: Option<Arc<dyn RunCode>>,
 }
@@ -125,6 +128,7 @@ impl EvalWorkload {
             enforces_schemas: false,
             folder: PathBuf::new(),
             hand_grades: Vec::new(),
+            bounds: UseBounds::default(),
             sandbox: None,
         }
     }

@@ -25,9 +25,14 @@ pub struct ArmRecord<'a> {
     pub answered: &'a [AnsweredItem],
 }
 
+/// The bounds of the last arm that has some.
+pub fn recorded_bounds(arms: &[ArmRecord<'_>]) -> UseBounds {
+    let bounds = arms.iter().rev().find_map(|arm| arm.record.eval.as_ref()?.bounds);
+    bounds.map_or_else(UseBounds::default, UseBounds::from)
+}
+
 /// One sentence for each finding. The arms have answers to the same items.
-pub fn comparison(arms: &[ArmRecord<'_>]) -> Vec<String> {
-    let bounds = UseBounds::default();
+pub fn comparison(arms: &[ArmRecord<'_>], bounds: &UseBounds) -> Vec<String> {
     let names: Vec<String> = arms.iter().map(|arm| arm.record.eval_name()).collect();
     let named = || names.iter().zip(arms);
     let all: Vec<ArmOutcomes> = named()
@@ -43,15 +48,15 @@ pub fn comparison(arms: &[ArmRecord<'_>]) -> Vec<String> {
     if all.iter().all(|arm| arm.outcomes.is_empty()) {
         return sentences;
     }
-    sentences.extend(all.iter().filter_map(|arm| silence(arm, &bounds)));
+    sentences.extend(all.iter().filter_map(|arm| silence(arm, bounds)));
     sentences.extend(warm);
     if all.len() > 1 {
-        sentences.push(best(&all, &bounds));
+        sentences.push(best(&all, bounds));
         sentences.extend(all[1..].iter().filter_map(|other| difference(&all[0], other)));
     }
-    let advice = advise(&all, &bounds, SEED);
+    let advice = advise(&all, bounds, SEED);
     sentences.extend(advice.iter().map(|one| format!("{}: {}", one.scenario.name(), one.why)));
-    sentences.push(rule(&bounds));
+    sentences.push(rule(bounds));
     sentences
 }
 

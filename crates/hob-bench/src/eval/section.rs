@@ -69,6 +69,7 @@ impl Measured<'_> {
                 choices_by_logprob: self.workload.form == PromptForm::ScoredOptions,
                 is_completion: self.workload.form == PromptForm::Completion,
                 tasks: self.workload.items.task_names(),
+                bounds: Some(self.workload.bounds.into()),
                 thinking_switches: self.switches.iter().map(TriedSwitch::to_string).collect(),
                 set_sha256: Some(self.workload.items.sha256().to_owned()),
                 ..figures(answered, seed)

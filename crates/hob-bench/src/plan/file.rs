@@ -11,7 +11,7 @@ use serde_saphyr::{budget, options};
 use super::cells::{PlanCell, cells};
 use crate::chat::Shape;
 use crate::eval::TaskName;
-use crate::record::{CREATOR, DRIVER, POWER_CAP};
+use crate::record::{CREATOR, DRIVER, EvalBounds, POWER_CAP};
 use crate::speech::Text;
 use crate::timeline::SoundFormat;
 
@@ -48,6 +48,9 @@ pub struct BenchPlan {
     /// Seed of the prompts; without it they are new each time
     #[serde(default)]
     pub seed: Option<u64>,
+    /// What an answer of `eval` has to keep for interactive use and for voice
+    #[serde(default)]
+    pub bounds: EvalBounds,
 }
 
 /// A server that is measured, or a way to start one.
@@ -328,6 +331,13 @@ impl BenchPlan {
                 "min and server_starts must be at least 1, and max at least min".to_owned();
             return Some(("runs", reason));
         }
+        let EvalBounds { interactive_ttfv_ms, interactive_total_ms, voice_ttfv_ms, voice_words } =
+            self.bounds;
+        let limits =
+            [interactive_ttfv_ms, interactive_total_ms, voice_ttfv_ms, f64::from(voice_words)];
+        if !limits.iter().all(|limit| limit.is_finite() && *limit > 0.0) {
+            return Some(("bounds", "each bound must be above 0".to_owned()));
+        }
         if let Some(reason) = self.matrix.flaw() {
             return Some(("matrix", reason));
         }
@@ -483,6 +493,11 @@ exclude: [{target: other, concurrency: 4}]
                 "name: nightly",
                 "name: nightly\nruns: {min: 3, max: 2}",
                 "p.yaml:3: min and server_starts must be",
+            ),
+            (
+                "name: nightly",
+                "name: nightly\nbounds: {voice_words: 0}",
+                "p.yaml:3: each bound must be above 0",
             ),
             ("name: nightly", "name: nightly\ncolour: red", "p.yaml:3: unknown field"),
             ("{target: other, concurrency: 4}", "{kind: llm}", "p.yaml:6: the plan has no cells"),

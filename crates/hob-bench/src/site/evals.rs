@@ -7,7 +7,7 @@ use hob_eval::Verdict;
 use serde::Serialize;
 
 use super::Material;
-use crate::eval::{AnsweredItem, ArmRecord, GradedBy, comparison};
+use crate::eval::{AnsweredItem, ArmRecord, GradedBy, comparison, recorded_bounds};
 use crate::record::Record;
 use crate::terms::Metric;
 
@@ -52,7 +52,7 @@ pub(super) fn evals(material: &Material) -> Vec<EvalSet> {
     }
     let set = |(set, arms): (&str, Vec<ArmRecord<'_>>)| EvalSet {
         set_sha256: set.to_owned(),
-        sentences: comparison(&arms),
+        sentences: comparison(&arms, &recorded_bounds(&arms)),
     };
     sets.into_iter().map(set).collect()
 }

@@ -1,8 +1,11 @@
 //! What a report says of arms: the switches that were tried, and what is counted besides the score.
 
 use hob_bench::chat::ThinkingChoice;
-use hob_bench::eval::{AnsweredItem, ArmRecord, EvalWorkload, GradedBy, comparison};
+use hob_bench::eval::{
+    AnsweredItem, ArmRecord, EvalWorkload, GradedBy, comparison, recorded_bounds,
+};
 use hob_eval::Verdict;
+use hob_eval::report::UseBounds;
 
 use crate::scripted_server::{Ability, Server};
 use crate::{answers, questions, replies, run, workload};
@@ -18,7 +21,7 @@ fn each_thinking_switch_is_tried_and_the_report_says_what_it_did() {
     let [record] = &records[..] else { panic!("one arm: {records:?}") };
     assert_eq!(record.workload.reasoning_switch.as_deref(), Some("enable_thinking: false"));
     let answered = answers(folder.path(), record);
-    let said = comparison(&[ArmRecord { record, answered: &answered }]);
+    let said = comparison(&[ArmRecord { record, answered: &answered }], &UseBounds::default());
     let expected = ": thinking was turned off by `enable_thinking: false`. Tried: \
         reasoning_effort: none (without effect), think: false (moves the thought into the answer), \
         enable_thinking: false (works), thinking: false (without effect), \
@@ -27,7 +30,8 @@ fn each_thinking_switch_is_tried_and_the_report_says_what_it_did() {
     assert!(said[0].ends_with(expected), "{}", said[0]);
     let leaked = answered.iter().map(|one| AnsweredItem { leaked_thought: true, ..one.clone() });
     let leaked: Vec<_> = leaked.collect();
-    let said = comparison(&[ArmRecord { record, answered: &leaked }]).join("\n");
+    let said =
+        comparison(&[ArmRecord { record, answered: &leaked }], &UseBounds::default()).join("\n");
     let expected = "3 of 3 visible answers contain a thought: sums/q0, sums/q1, sums/q2.";
     assert!(said.contains(expected), "{said}");
 }
@@ -50,10 +54,37 @@ fn answers_that_were_not_read_and_grades_by_hand_are_listed() {
     answered[0].graded_by = GradedBy::Hand;
     answered[0].verdict = Verdict::Correct;
     let arm = ArmRecord { record: &records[0], answered: &answered };
-    let said = comparison(&[arm]).join("\n");
+    let said = comparison(&[arm], &UseBounds::default()).join("\n");
     assert!(said.contains("8 of 10 answers could not be read: sums/q1 ("), "{said}");
     assert!(said.contains("graded by hand: sums/q0 is correct."), "{said}");
     answered[0].verdict = Verdict::Malformed;
-    let said = comparison(&[ArmRecord { record: &records[0], answered: &answered }]).join("\n");
+    let said = comparison(
+        &[ArmRecord { record: &records[0], answered: &answered }],
+        &UseBounds::default(),
+    )
+    .join("\n");
     assert!(said.contains(" and 1 more."), "{said}");
+}
+
+#[test]
+fn the_bounds_of_a_run_are_kept_and_decide_the_use() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(Ability { replies: replies(4, 4), ..Ability::default() });
+    let bounds = UseBounds { voice_words: 2, ..UseBounds::default() };
+    let short = EvalWorkload { bounds, ..workload(questions(4), folder.path()) };
+    let records = run(&server, short);
+    let answered = answers(folder.path(), &records[0]);
+    let arms = [ArmRecord { record: &records[0], answered: &answered }];
+    assert_eq!(recorded_bounds(&arms), bounds);
+    let voice = |bounds: &UseBounds| {
+        let said = comparison(&arms, bounds);
+        let last = said.last().expect("the bounds").clone();
+        (said.into_iter().find(|line| line.starts_with("Voice: ")).expect("a use"), last)
+    };
+    let (narrow, printed) = voice(&bounds);
+    assert!(narrow.contains("No arm keeps the bounds"), "an answer has four words: {narrow}");
+    assert!(printed.contains("at most 2 words"), "{printed}");
+    // A busy machine can be late, but not by ten seconds.
+    let (wide, _) = voice(&UseBounds { voice_ttfv_ms: 10_000.0, ..UseBounds::default() });
+    assert!(wide.contains("keeps the bounds with the score 1.00"), "{wide}");
 }

@@ -30,7 +30,7 @@ mod workload;
 use clap::{Args, Parser, Subcommand};
 use hob_bench::plan::PlanKind;
 
-pub(crate) use eval::{EvalArgs, task};
+pub(crate) use eval::{BoundsArgs, EvalArgs, task};
 pub(crate) use eval_judge::{JudgeArgs, judge};
 pub(crate) use eval_report::{AnsweredRecord, EvalReport};
 use measuring::MeasuringVerb;

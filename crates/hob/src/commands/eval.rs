@@ -9,7 +9,7 @@ use hob_bench::record::{Record, RecordKind, RecordStore};
 use hob_eval::{TaskFamily, Verdict, report};
 use serde_json::json;
 
-use super::bench::{self, AnsweredRecord, BenchArgs, EvalArgs, JudgeArgs, RECORDS};
+use super::bench::{self, AnsweredRecord, BenchArgs, BoundsArgs, EvalArgs, JudgeArgs, RECORDS};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::judging;
@@ -52,6 +52,8 @@ struct ReportArgs {
     /// The folder of the records
     #[arg(long, default_value = RECORDS, value_name = "FOLDER")]
     records: PathBuf,
+    #[command(flatten)]
+    bounds: BoundsArgs,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -172,7 +174,7 @@ fn stored_report(args: &ReportArgs, printer: &Printer) -> CliResult<Exit> {
         return Err(Failure::usage(format!("{} has no evaluation", args.records.display()))
             .hint("`hob eval` makes one"));
     }
-    let report = bench::EvalReport::of(&store, &records)?;
+    let report = bench::EvalReport::of(&store, &records, args.bounds)?;
     match args.json {
         true => printer.data(report.json())?,
         false => printer.data(report.shown())?,

@@ -8,6 +8,7 @@ use clap::Args;
 use hob_bench::drive::Arrivals;
 use hob_bench::eval::{EVAL_ITEMS, EVAL_SEED, EvalWorkload, ItemSet, PromptForm, TaskName};
 use hob_bench::experiment::{Axis, Experiment, Workload};
+use hob_eval::report::UseBounds;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::workload::{ThinkingName, run_size};
@@ -17,6 +18,7 @@ use crate::judging;
 const ITEMS_MAX: usize = 100_000;
 const BUDGET_MAX: u32 = 1 << 20;
 const TEMPERATURE_MAX: f64 = 2.0;
+const MS_PER_S: f64 = 1_000.0;
 
 /// How good a model's answers are, and how long they take: tasks that a program checks
 #[derive(Clone, Debug, Args)]
@@ -51,6 +53,38 @@ pub(crate) struct EvalArgs {
     /// Have the server enforce the JSON schema of items that have one
     #[arg(long)]
     enforce_schemas: bool,
+    #[command(flatten)]
+    bounds: BoundsArgs,
+}
+
+/// What an answer has to keep for a use.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct BoundsArgs {
+    /// Interactive use: most seconds to the first visible character, as a median [default: 2]
+    #[arg(long, value_name = "SECONDS", value_parser = above_zero)]
+    interactive_first_s: Option<f64>,
+    /// Interactive use: most seconds of a whole answer, as a median [default: 30]
+    #[arg(long, value_name = "SECONDS", value_parser = above_zero)]
+    interactive_total_s: Option<f64>,
+    /// Voice: most seconds to the first visible character, as a median [default: 0.5]
+    #[arg(long, value_name = "SECONDS", value_parser = above_zero)]
+    voice_first_s: Option<f64>,
+    /// Voice: most words of an answer, as a median [default: 60]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    voice_words: Option<u32>,
+}
+
+impl BoundsArgs {
+    /// These bounds, and those of `base` where none was typed.
+    pub(crate) fn over(self, base: UseBounds) -> UseBounds {
+        let ms = |typed: Option<f64>, base: f64| typed.map_or(base, |seconds| seconds * MS_PER_S);
+        UseBounds {
+            interactive_ttfv_ms: ms(self.interactive_first_s, base.interactive_ttfv_ms),
+            interactive_total_ms: ms(self.interactive_total_s, base.interactive_total_ms),
+            voice_ttfv_ms: ms(self.voice_first_s, base.voice_ttfv_ms),
+            voice_words: self.voice_words.unwrap_or(base.voice_words),
+        }
+    }
 }
 
 const AFTER_HELP: &str = "\
@@ -87,6 +121,7 @@ impl MeasuringVerb for EvalArgs {
             temperature: self.temperature,
             form: self.form()?,
             enforces_schemas: self.enforce_schemas,
+            bounds: self.bounds.over(UseBounds::default()),
             ..EvalWorkload::new(items)
         };
         Ok(Experiment {
@@ -138,4 +173,32 @@ fn temperature(text: &str) -> Result<f64, String> {
     value
         .filter(|value| (0.0..=TEMPERATURE_MAX).contains(value))
         .ok_or_else(|| format!("expected 0 to {TEMPERATURE_MAX}"))
+}
+
+fn above_zero(text: &str) -> Result<f64, String> {
+    let value: Option<f64> = text.trim().parse().ok();
+    value
+        .filter(|value| value.is_finite() && *value > 0.0)
+        .ok_or_else(|| "expected a number above 0".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_bounds_replace_those_of_the_record() {
+        let base = UseBounds { interactive_total_ms: 9_000.0, ..UseBounds::default() };
+        assert_eq!(BoundsArgs::default().over(base), base);
+        let typed = BoundsArgs {
+            interactive_first_s: Some(1.5),
+            voice_words: Some(20),
+            ..BoundsArgs::default()
+        };
+        let expected = UseBounds { interactive_ttfv_ms: 1_500.0, voice_words: 20, ..base };
+        assert_eq!(typed.over(base), expected);
+        for text in ["0", "-1", "x", "inf"] {
+            assert!(above_zero(text).is_err(), "{text}");
+        }
+    }
 }

@@ -3,12 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_bench::eval::{AnsweredItem, ArmRecord, GradedBy, comparison, differences, read_answers};
+use hob_bench::eval::{
+    AnsweredItem, ArmRecord, GradedBy, comparison, differences, read_answers, recorded_bounds,
+};
 use hob_bench::record::{Record, RecordKind, RecordStore};
 use hob_eval::Verdict;
 use serde_json::json;
 
-use super::tables;
+use super::{BoundsArgs, tables};
 use crate::failure::{CliResult, Exit, Failure};
 
 /// One record with its answers.
@@ -41,17 +43,22 @@ impl AnsweredRecord {
 pub(crate) struct EvalReport {
     records: Vec<Record>,
     answers: Vec<Vec<AnsweredItem>>,
+    bounds: BoundsArgs,
 }
 
 impl EvalReport {
     /// # Errors
     /// A record is not of an evaluation, or its answers cannot be read.
-    pub(crate) fn of(store: &RecordStore, records: &[Record]) -> CliResult<EvalReport> {
+    pub(crate) fn of(
+        store: &RecordStore,
+        records: &[Record],
+        bounds: BoundsArgs,
+    ) -> CliResult<EvalReport> {
         let mut answers = Vec::new();
         for record in records {
             answers.push(AnsweredRecord::pick(store, &record.id.to_string())?.answered);
         }
-        Ok(EvalReport { records: records.to_vec(), answers })
+        Ok(EvalReport { records: records.to_vec(), answers, bounds })
     }
 
     /// What the arms show together, one sentence a line.
@@ -87,7 +94,7 @@ impl EvalReport {
         let arms = self.records.iter().zip(&self.answers);
         let arms: Vec<ArmRecord<'_>> =
             arms.map(|(record, answered)| ArmRecord { record, answered }).collect();
-        comparison(&arms)
+        comparison(&arms, &self.bounds.over(recorded_bounds(&arms)))
     }
 }
 

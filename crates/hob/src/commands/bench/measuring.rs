@@ -18,12 +18,12 @@ use hob_bench::workbench::Workbench;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
-use super::RECORDS;
 use super::compare;
 use super::eval_report::EvalReport;
 use super::queue::Turn;
 use super::server::{Purpose, Reached, ServerArgs, ServerPlan, failure};
 use super::tables;
+use super::{BoundsArgs, RECORDS};
 use crate::app::block_on;
 use crate::build;
 use crate::failure::{CliResult, Exit, Failure};
@@ -137,7 +137,7 @@ pub(crate) fn run(
     }
     if kind == RecordKind::Eval && !args.json && !done.records.is_empty() {
         let store = RecordStore::new(&args.out);
-        below.push(EvalReport::of(&store, &done.records)?.sentences());
+        below.push(EvalReport::of(&store, &done.records, BoundsArgs::default())?.sentences());
     }
     done.show(args.json, printer, |records| match below.is_empty() {
         true => tables::shown(kind, records),

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::eval_report::EvalReport;
 use super::measuring::{self, MeasuringVerb as _};
-use super::{EvalArgs, Verb};
+use super::{BoundsArgs, EvalArgs, Verb};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
@@ -48,7 +48,8 @@ pub(crate) fn short_eval(
         done.exit(|record| done.is_spoilt_by(record))?;
         records.extend(done.records.into_iter().next());
     }
-    let report = EvalReport::of(&RecordStore::new(folder.path()), &records)?;
+    let store = RecordStore::new(folder.path());
+    let report = EvalReport::of(&store, &records, BoundsArgs::default())?;
     let sentences = report.differences(["the source", "the quantized model"]);
     let mut figures = records.into_iter().map(|record| record.eval);
     Ok(ShortEval { source: figures.next().flatten(), target: figures.next().flatten(), sentences })

@@ -193,6 +193,7 @@ impl<'a> Walk<'a> {
                 let own = judging::own_items(&files)?;
                 workload.items = Arc::new(workload.items.with_own(own));
             }
+            workload.bounds = self.plan.bounds.into();
             judging::prepare(workload, out)?;
         }
         let measured = experiment.measure(&mut bench);
