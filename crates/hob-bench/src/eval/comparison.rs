@@ -8,7 +8,7 @@ use hob_eval::report::{
 };
 
 use super::{AnsweredItem, GradedBy, outcomes};
-use crate::record::Record;
+use crate::record::{Record, eval_names};
 use crate::terms::Metric;
 
 const SEED: u64 = 1;
@@ -33,7 +33,7 @@ pub fn recorded_bounds(arms: &[ArmRecord<'_>]) -> UseBounds {
 
 /// One sentence for each finding. The arms have answers to the same items.
 pub fn comparison(arms: &[ArmRecord<'_>], bounds: &UseBounds) -> Vec<String> {
-    let names: Vec<String> = arms.iter().map(|arm| arm.record.eval_name()).collect();
+    let names = eval_names(&arms.iter().map(|arm| arm.record).collect::<Vec<_>>());
     let named = || names.iter().zip(arms);
     let all: Vec<ArmOutcomes> = named()
         .map(|(name, arm)| ArmOutcomes { name: name.clone(), outcomes: outcomes(arm.answered) })

@@ -152,8 +152,8 @@ impl Record {
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// The address that was typed, for a server that does not name its engine.
-    fn typed_target(&self) -> Option<&str> {
+    /// The address of the server, as it was typed.
+    pub fn typed_target(&self) -> Option<&str> {
         let words = &self.harness.as_ref()?.argv;
         words.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--target")? {
             "" => words.get(at + 1).map(String::as_str),
@@ -166,6 +166,45 @@ impl Record {
         let (model, arm) = (&self.model.name, self.eval_arm());
         if arm.is_empty() { model.clone() } else { format!("{model}, {arm}") }
     }
+}
+
+/// The arm of each record. Where two evaluations of one model have the same arm, such as those of two servers with one
+/// engine, the address tells them apart, or else the end of the record's id.
+pub fn eval_arms(records: &[&Record]) -> Vec<String> {
+    fn address(record: &Record) -> Option<String> {
+        record.engine.name.as_ref()?;
+        record.typed_target().map(str::to_owned)
+    }
+    fn id(record: &Record) -> Option<String> {
+        Some(record.short_id())
+    }
+    let mut arms: Vec<String> = records.iter().map(|record| record.eval_arm()).collect();
+    for more in [address, id] {
+        let is_alike = |one: usize, other: usize| {
+            one != other
+                && records[one].model.name == records[other].model.name
+                && arms[one] == arms[other]
+        };
+        let clashes = (0..records.len())
+            .filter(|one| (0..records.len()).any(|other| is_alike(*one, other)))
+            .collect::<Vec<_>>();
+        for at in clashes {
+            if let Some(more) = more(records[at]) {
+                let arm = std::mem::take(&mut arms[at]);
+                arms[at] = if arm.is_empty() { more } else { format!("{arm}, {more}") };
+            }
+        }
+    }
+    arms
+}
+
+/// The model and the arm of each record, all different.
+pub fn eval_names(records: &[&Record]) -> Vec<String> {
+    let named = |(record, arm): (&&Record, String)| match arm.is_empty() {
+        true => record.model.name.clone(),
+        false => format!("{}, {arm}", record.model.name),
+    };
+    records.iter().zip(eval_arms(records)).map(named).collect()
 }
 
 #[cfg(test)]
@@ -196,5 +235,32 @@ mod tests {
         assert_eq!(record.eval_arm(), arm);
         record.eval = Some(EvalFigures { choices_by_logprob: true, ..EvalFigures::default() });
         assert_eq!(record.eval_arm(), "temperature 0.7, log-probability, ollama");
+    }
+    #[test]
+    fn servers_with_one_engine_are_told_apart() {
+        let record = |id: u128, model: &str, target: &str| {
+            let id = uuid::Uuid::from_u128(id);
+            let mut record = Record::new(id, RecordKind::Eval, RecordSource::default());
+            record.model.name = model.to_owned();
+            record.engine.name = Some("ollama".to_owned());
+            let argv = ["hob", "eval", "--target", target].map(str::to_owned).to_vec();
+            record.harness = Some(Harness { argv, ..Harness::default() });
+            record
+        };
+        let all = [
+            record(1, "m", "http://a:1"),
+            record(2, "m", "http://b:1"),
+            record(3, "n", "http://a:1"),
+            record(4, "m", "http://b:1"),
+        ];
+        let names = eval_names(&all.iter().collect::<Vec<_>>());
+        let expected = [
+            "m, ollama, http://a:1",
+            "m, ollama, http://b:1, 00000002",
+            "n, ollama",
+            "m, ollama, http://b:1, 00000004",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(eval_names(&[&all[0], &all[2]]), ["m, ollama", "n, ollama"]);
     }
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use hob_eval::Verdict;
 use serde::Serialize;
+use uuid::Uuid;
 
 use super::Material;
 use crate::eval::{AnsweredItem, ArmRecord, GradedBy, comparison, recorded_bounds};
-use crate::record::Record;
+use crate::record::{Record, eval_names};
 use crate::terms::Metric;
 
 const ITEMS_MAX: usize = 1_000;
@@ -18,6 +19,8 @@ const TEXT_CHARS_MAX: usize = 8_000;
 #[derive(Debug, Serialize)]
 pub(super) struct EvalSet {
     set_sha256: String,
+    /// The model and arm of each run, all different.
+    names: BTreeMap<Uuid, String>,
     sentences: Vec<String>,
 }
 
@@ -52,6 +55,11 @@ pub(super) fn evals(material: &Material) -> Vec<EvalSet> {
     }
     let set = |(set, arms): (&str, Vec<ArmRecord<'_>>)| EvalSet {
         set_sha256: set.to_owned(),
+        names: arms
+            .iter()
+            .map(|arm| arm.record.id)
+            .zip(eval_names(&arms.iter().map(|arm| arm.record).collect::<Vec<_>>()))
+            .collect(),
         sentences: comparison(&arms, &recorded_bounds(&arms)),
     };
     sets.into_iter().map(set).collect()

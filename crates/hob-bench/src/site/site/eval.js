@@ -5,8 +5,9 @@ const percentRange = (share, interval) => share !== undefined && [percentText(sh
 const figureRange = (value, interval) => value !== undefined && [figure(value, ""), interval ? [" ", h("span.aside", `${number(interval[0])}–${number(interval[1])}`)] : null];
 const secondsOf = (ms) => ms !== undefined && figure(ms, "ms");
 
-/** What tells two evaluations of one model apart. */
-const armOf = ({ record: { model, workload, engine, eval: { budget_tokens: budget, is_completion, choices_by_logprob, enforced_schemas } } }) => joined([model.name, model.quant,
+/** What tells two evaluations apart; the report of the set has different names for all. */
+const armOf = (run) => benchmarks.evals.find((one) => one.set_sha256 === run.record.eval.set_sha256)?.names[run.record.id] ?? partsOf(run);
+const partsOf = ({ record: { model, workload, engine, eval: { budget_tokens: budget, is_completion, choices_by_logprob, enforced_schemas } } }) => joined([model.name, model.quant,
   workload.reasoning === "enabled" ? "thinking" : workload.reasoning === "disabled" ? "no thinking" : word(workload.reasoning),
   budget === undefined ? "" : `${number(budget)} tokens`, workload.temperature ? `temperature ${workload.temperature}` : "",
   is_completion && "completion", choices_by_logprob && "log-probability", enforced_schemas && "schemas enforced", engine?.name], ", ");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hob_bench::eval::{
     AnsweredItem, ArmRecord, GradedBy, comparison, differences, read_answers, recorded_bounds,
 };
-use hob_bench::record::{Record, RecordKind, RecordStore};
+use hob_bench::record::{Record, RecordKind, RecordStore, eval_arms};
 use hob_eval::Verdict;
 use serde_json::json;
 
@@ -71,9 +71,11 @@ impl EvalReport {
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
+        let arms = eval_arms(&self.records.iter().collect::<Vec<_>>());
+        let all = self.records.iter().zip(&self.answers).zip(arms);
         json!({
-            "arms": self.records.iter().zip(&self.answers).map(|(record, answered)| json!({
-                "record": record.id, "model": record.model.name, "arm": record.eval_arm(),
+            "arms": all.map(|((record, answered), arm)| json!({
+                "record": record.id, "model": record.model.name, "arm": arm,
                 "eval": record.eval,
                 "malformed": items(answered, |one| one.verdict == Verdict::Malformed),
                 "leaked_thoughts": items(answered, |one| one.leaked_thought),

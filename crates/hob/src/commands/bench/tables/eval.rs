@@ -1,14 +1,16 @@
 //! The table of evaluations: one row for each arm, quality first, and then the time that it took.
 //! Intervals stand next to each share, because few items show little.
 
-use hob_bench::record::{EvalScore, Record};
+use hob_bench::record::{EvalScore, Record, eval_arms};
 use hob_bench::terms::Metric;
 
-use super::{BADGE, Column, NOTHING, number, rows};
+use super::{BADGE, Column, NOTHING, number};
+
+const ARM: &str = "arm";
 
 const EVAL: [Column; 17] = [
     ("model", |r| r.model.name.clone()),
-    ("arm", Record::eval_arm),
+    (ARM, Record::eval_arm),
     ("items", |r| of(r, |score| Some(score.n.to_string()))),
     ("correct", |r| of(r, |score| share(score.accuracy, score.accuracy_ci95))),
     ("score", |r| of(r, |score| share(score.score, score.score_ci95))),
@@ -32,12 +34,19 @@ const EVAL: [Column; 17] = [
 const FAMILY: [&str; 7] = ["arm", "task", "items", "correct", "score", "first visible", "whole"];
 
 pub(super) fn eval(records: &[Record]) -> String {
+    let arms = eval_arms(&records.iter().collect::<Vec<_>>());
+    let mut table = crate::printer::table(EVAL.map(|(title, _)| title));
     let mut families = crate::printer::table(FAMILY);
-    for record in records {
+    for (record, arm) in records.iter().zip(&arms) {
+        // Other records decide how long the name of an arm is.
+        table.add_row(EVAL.map(|(title, cell)| match title {
+            ARM => arm.clone(),
+            _ => cell(record),
+        }));
         let sizes = record.eval.iter().flat_map(|eval| &eval.sizes);
         for (name, score) in sizes {
             families.add_row([
-                record.eval_arm(),
+                arm.clone(),
                 name.clone(),
                 score.n.to_string(),
                 share(score.accuracy, score.accuracy_ci95).unwrap_or_else(nothing),
@@ -48,7 +57,7 @@ pub(super) fn eval(records: &[Record]) -> String {
         }
     }
     let notes: String = records.iter().flat_map(notes).flatten().collect();
-    format!("{}\n{notes}\n{}", rows(&EVAL, records), families.trim_fmt())
+    format!("{}\n{notes}\n{}", table.trim_fmt(), families.trim_fmt())
 }
 
 /// Lines below the table for what few records have.
