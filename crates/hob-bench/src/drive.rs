@@ -50,11 +50,14 @@ pub struct Patience {
     pub total: Duration,
 }
 
+/// Seconds of a whole answer, where nothing else is said.
+pub const ANSWER_SECONDS_MAX: u64 = 1800;
+
 impl Default for Patience {
     /// Long enough for a long prompt on a slow machine.
     fn default() -> Patience {
         let (connect, silence) = (Duration::from_secs(5), Duration::from_secs(300));
-        Patience { connect, silence, total: Duration::from_secs(1800) }
+        Patience { connect, silence, total: Duration::from_secs(ANSWER_SECONDS_MAX) }
     }
 }
 

@@ -85,18 +85,25 @@ impl<'w, 'b> Examiner<'w, 'b> {
         let exchange = exchange.ok_or(BenchError::Fault(RequestFault::Stopped))?;
         let timeline = timeline(&exchange, target.api.protocol());
         let fault = timeline.fault.clone();
-        let refusal = match fault {
+        let unanswered = match fault {
             None | Some(RequestFault::Empty) => None,
             // The server lives and does not take this request, such as a prompt beyond its context.
-            Some(RequestFault::Refused { status: 400 | 413 | 422, message }) => Some(message),
+            Some(RequestFault::Refused { status: 400 | 413 | 422, message }) => {
+                Some(format!("the server refused the request: {message}"))
+            }
+            // The server lives, and the model finds no end. It would not find one the next time.
+            Some(RequestFault::TooSlow { .. }) => {
+                let limit_s = self.asker.patience.total.as_secs();
+                Some(format!("the answer did not end within {limit_s} s"))
+            }
             Some(fault) => return Err(BenchError::Fault(fault)),
         };
         let read = ReadAnswer::of(&exchange, target);
-        let grade = match &refusal {
-            Some(message) => Grade {
+        let grade = match unanswered {
+            Some(why) => Grade {
                 score: 0.0,
                 verdict: if item.checker.is_open() { Verdict::Open } else { Verdict::NoAnswer },
-                why: format!("the server refused the request: {message}"),
+                why,
             },
             None => self.grade(item, &read.answer),
         };

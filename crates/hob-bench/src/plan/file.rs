@@ -10,6 +10,7 @@ use serde_saphyr::{budget, options};
 
 use super::cells::{PlanCell, cells};
 use crate::chat::Shape;
+use crate::drive::ANSWER_SECONDS_MAX;
 use crate::eval::TaskName;
 use crate::record::{CREATOR, DRIVER, EvalBounds, POWER_CAP};
 use crate::speech::Text;
@@ -228,11 +229,13 @@ pub struct PlanBudget {
     pub cell_s: u64,
     /// No cell starts after this time; null: no limit
     pub total_s: Option<u64>,
+    /// An answer that takes longer has failed
+    pub answer_s: u64,
 }
 
 impl Default for PlanBudget {
     fn default() -> PlanBudget {
-        PlanBudget { cell_s: 900, total_s: None }
+        PlanBudget { cell_s: 900, total_s: None, answer_s: ANSWER_SECONDS_MAX }
     }
 }
 
@@ -330,6 +333,9 @@ impl BenchPlan {
             let reason =
                 "min and server_starts must be at least 1, and max at least min".to_owned();
             return Some(("runs", reason));
+        }
+        if self.budget.answer_s == 0 {
+            return Some(("budget", "answer_s must be at least 1".to_owned()));
         }
         let EvalBounds { interactive_ttfv_ms, interactive_total_ms, voice_ttfv_ms, voice_words } =
             self.bounds;

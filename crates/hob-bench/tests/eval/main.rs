@@ -57,6 +57,18 @@ pub(crate) fn measure(
     tell: &mut dyn FnMut(&str, Step<'_>),
     stop: &AtomicBool,
 ) -> Result<Vec<Record>, BenchError> {
+    let patience = Patience { silence: Duration::from_secs(5), ..Patience::default() };
+    measure_within(patience, server, workload, (tell, stop))
+}
+
+type Tell<'a> = &'a mut dyn FnMut(&str, Step<'_>);
+
+fn measure_within(
+    patience: Patience,
+    server: &Server,
+    workload: EvalWorkload,
+    (tell, stop): (Tell<'_>, &AtomicBool),
+) -> Result<Vec<Record>, BenchError> {
     let store = RecordStore::new(&workload.folder);
     let experiment = Experiment {
         workload: Workload::Eval(workload),
@@ -68,7 +80,7 @@ pub(crate) fn measure(
         started: None,
         context: RecordContext { seed: 1, ..RecordContext::default() },
         stop_rule: StopRule::default(),
-        patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
+        patience,
         stop,
         tell,
         keep: &mut |record, samples| store.put(record, samples).map(drop),
@@ -212,6 +224,25 @@ fn one_item_that_a_server_cannot_answer_does_not_end_the_run() {
         let failed = kept.iter().find(|one| one.prompt.contains(chokes_on)).expect("the item");
         assert!(failed.why.starts_with("the server failed on this item each time"), "{failed:?}");
     }
+}
+
+#[test]
+fn an_answer_without_end_is_no_answer_and_is_not_asked_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let never_ends_on = "What is 1 + 1000?";
+    let ability = Ability { replies: replies(3, 3), never_ends_on, ..Ability::default() };
+    let server = Server::start(ability);
+    // Long enough for the other answers on a busy machine.
+    let patience = Patience { total: Duration::from_secs(2), ..Patience::default() };
+    let (mut tell, stop) = (|_: &str, _: Step<'_>| (), AtomicBool::new(false));
+    let items = workload(questions(3), folder.path());
+    let records = measure_within(patience, &server, items, (&mut tell, &stop)).expect("records");
+    let overall = &records[0].eval.as_ref().expect("figures").overall;
+    assert_eq!((overall.n, overall.verdicts["correct"], overall.verdicts["no_answer"]), (3, 2, 1));
+    assert_eq!(server.asked.load(Ordering::Relaxed), 3);
+    let kept = answers(folder.path(), &records[0]);
+    assert_eq!(kept[1].why, "the answer did not end within 2 s");
+    assert_eq!(kept[1].answer, "And so on");
 }
 
 #[test]

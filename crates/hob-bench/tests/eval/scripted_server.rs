@@ -27,6 +27,8 @@ pub(crate) struct Ability {
     pub(crate) judge: Option<fn(&str) -> String>,
     /// The question at which it breaks off each time.
     pub(crate) chokes_on: &'static str,
+    /// The question to which its answer has no end.
+    pub(crate) never_ends_on: &'static str,
     /// Whether it breaks off all answers.
     pub(crate) is_dead: bool,
     /// Whether only `enable_thinking` turns thinking off. `think` then moves the thought into the answer.
@@ -143,6 +145,13 @@ fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, asked: &Atomic
         writer.write_all(text.as_bytes()).expect("written");
         text.clear();
         thread::sleep(Duration::from_millis(ability.wait_ms));
+    }
+    if question == ability.never_ends_on {
+        text += &event(serde_json::json!({ "content": "And so on" }), None);
+        writer.write_all(text.as_bytes()).expect("written");
+        // Until the client leaves.
+        let _gone = writer.read(&mut [0]);
+        return false;
     }
     let opening = if leaks { "Okay, the user asks this. " } else { "" };
     let words = if is_spent { "" } else { reply.map_or("ok", String::as_str) };

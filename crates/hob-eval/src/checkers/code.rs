@@ -25,14 +25,11 @@ pub trait RunCode: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodeOutcome {
     /// By itself, whatever its exit code.
-    Ended {
-        stdout: String,
-    },
-    TimedOut,
+    Ended { stdout: String },
+    /// With what it had written until then.
+    TimedOut { stdout: String },
     /// There is no sandbox, or no Python.
-    CouldNotStart {
-        reason: String,
-    },
+    CouldNotStart { reason: String },
 }
 
 /// The function that is asked for, and calls of it with their results.
@@ -99,11 +96,10 @@ impl CodeTests {
     }
 
     pub fn grade_output(&self, outcome: &CodeOutcome) -> Grade {
-        let stdout = match outcome {
-            CodeOutcome::Ended { stdout } => stdout,
-            CodeOutcome::TimedOut => {
-                return Grade::wrong(format!("the code did not end within {CODE_SECONDS_MAX} s"));
-            }
+        let late = format!("the code did not end within {CODE_SECONDS_MAX} s");
+        let (stdout, late) = match outcome {
+            CodeOutcome::Ended { stdout } => (stdout, None),
+            CodeOutcome::TimedOut { stdout } => (stdout, Some(late)),
             CodeOutcome::CouldNotStart { reason } => {
                 return Grade::malformed(format!(
                     "the code could not be run: {}",
@@ -121,14 +117,21 @@ impl CodeTests {
         };
         let passed = self.tests.iter().enumerate().filter(has_passed).count();
         let all = self.tests.len();
-        match passed {
-            0 if told.is_empty() => Grade::wrong("the code ended the program before its tests"),
-            passed if passed == all && all > 0 => {
+        let count = format!("{passed} of {all} hidden tests passed");
+        match (passed, late) {
+            (0, Some(late)) => Grade::wrong(late),
+            (0, None) if told.is_empty() => {
+                Grade::wrong("the code ended the program before its tests")
+            }
+            (passed, _) if passed == all && all > 0 => {
                 Grade::correct(format!("all {all} hidden tests passed"))
             }
-            passed => Grade::partial(
+            (passed, late) => Grade::partial(
                 passed as f64 / all.max(1) as f64,
-                format!("{passed} of {all} hidden tests passed"),
+                match late {
+                    Some(late) => format!("{count}; then {late}"),
+                    None => count,
+                },
             ),
         }
     }
@@ -264,7 +267,8 @@ mod tests {
             (ended(format!("{mark}1 7\n")), Verdict::Wrong, 0.5),
             (ended("hob-0000000000000000:0 3".to_owned()), Verdict::Wrong, 0.0),
             (ended(format!("{mark}0 true\n{mark}1 \"7\"\n{mark}end\n")), Verdict::Wrong, 0.0),
-            (CodeOutcome::TimedOut, Verdict::Wrong, 0.0),
+            (CodeOutcome::TimedOut { stdout: String::new() }, Verdict::Wrong, 0.0),
+            (CodeOutcome::TimedOut { stdout: format!("{mark}0 3\n") }, Verdict::Wrong, 0.5),
             (CodeOutcome::CouldNotStart { reason: "no".to_owned() }, Verdict::Malformed, 0.0),
         ];
         for (outcome, verdict, score) in rows {

@@ -13,6 +13,11 @@ use std::ffi::OsStr;
 
 const SCRIPT: &str = "answer.py";
 const BYTES_PER_KIB: u64 = 1024;
+/// The last line of an output that was cut off by the limit.
+const TIMED_OUT: &str = "hob-timed-out";
+/// How a shell sees a program that was killed.
+const KILLED: u32 = 137;
+const SPARE_SECONDS: u64 = 2;
 
 /// Python in a sandbox.
 #[derive(Debug)]
@@ -41,20 +46,57 @@ impl SandboxedPython {
 
     async fn run_in(&self, folder: &Path) -> Result<CodeOutcome, String> {
         let shell = Shell::new(self.programs.clone(), folder);
-        let kib = CODE_MEMORY_MAX_BYTES / BYTES_PER_KIB;
-        // The output of a program that fails is read, too: tests before the failure have passed.
-        let command = format!(
-            "command -v python3 >/dev/null || {{ echo no-python3 >&2; exit 127; }}; \
-             ulimit -v {kib}; python3 -I {SCRIPT} 2>/dev/null || true"
-        );
-        let output = shell.call(json!({ "command": command, "timeout_s": CODE_SECONDS_MAX })).await;
+        // The tool ends the command where its own limit fails, and then the output is lost.
+        let (command, limit_s) = (command(CODE_SECONDS_MAX), CODE_SECONDS_MAX + SPARE_SECONDS);
+        let output = shell.call(json!({ "command": command, "timeout_s": limit_s })).await;
         Ok(match output.is_error {
-            false => CodeOutcome::Ended { stdout: output.text },
-            true if output.text.contains("was ended after") => CodeOutcome::TimedOut,
+            false => match output.text.rsplit_once(TIMED_OUT) {
+                Some((stdout, _)) => CodeOutcome::TimedOut { stdout: stdout.to_owned() },
+                None => CodeOutcome::Ended { stdout: output.text },
+            },
+            true if output.text.contains("was ended after") => {
+                CodeOutcome::TimedOut { stdout: String::new() }
+            }
             true if output.text.contains("no-python3") => {
                 CodeOutcome::CouldNotStart { reason: "python3 is not installed".to_owned() }
             }
             true => CodeOutcome::CouldNotStart { reason: output.text },
         })
+    }
+}
+
+/// Runs the script for at most this many seconds. The output of a program that fails or is killed is kept: tests before
+/// that have passed. Without a `timeout` that keeps the process group, only the tool's own limit holds.
+fn command(seconds: u64) -> String {
+    let kib = CODE_MEMORY_MAX_BYTES / BYTES_PER_KIB;
+    let limit = "timeout --foreground -s KILL";
+    format!(
+        "command -v python3 >/dev/null || {{ echo no-python3 >&2; exit 127; }}; \
+         limit=; {limit} 1 true 2>/dev/null && limit='{limit} {seconds}'; \
+         ulimit -v {kib}; $limit python3 -I {SCRIPT} 2>/dev/null; \
+         [ $? -ne {KILLED} ] || {{ echo; echo {TIMED_OUT}; }}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_before_the_limit_is_kept() {
+        let rows = [
+            ("print(1)", "1\n"),
+            ("print(1)\nraise SystemExit(3)", "1\n"),
+            ("print(1, flush=True)\nwhile True: pass", "1\n\nhob-timed-out\n"),
+        ];
+        for (script, expected) in rows {
+            let folder = tempfile::tempdir().expect("a folder");
+            fs_err::write(folder.path().join(SCRIPT), script).expect("written");
+            let mut shell = std::process::Command::new("/bin/sh");
+            let ran = shell.args(["-c", &command(1)]).current_dir(folder.path()).output();
+            let ran = ran.expect("a shell");
+            assert_eq!(String::from_utf8_lossy(&ran.stdout), expected, "{script}");
+            assert!(ran.status.success(), "{script}: {:?}", ran.status);
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
-use hob_bench::drive::Patience;
+use hob_bench::drive::{ANSWER_SECONDS_MAX, Patience};
 use hob_bench::experiment::{Experiment, OtherServer, Workload};
 use hob_bench::host::host;
 use hob_bench::record::{RawSample, Record, RecordError, RecordKind, RecordStore, RunStatus};
@@ -51,6 +51,9 @@ pub(crate) struct MeasuringArgs {
     /// Seconds without an answer after which the server counts as failed
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout_s: u64,
+    /// Seconds of a whole answer, after which it has failed although it goes on
+    #[arg(long, value_name = "SECONDS", default_value_t = ANSWER_SECONDS_MAX, value_parser = clap::value_parser!(u64).range(1..))]
+    answer_s: u64,
     /// The seed of the prompts, to repeat them; otherwise they are new each time, so that no cache has them
     #[arg(long)]
     pub(super) seed: Option<u64>,
@@ -172,7 +175,11 @@ pub(super) fn measured(
     let stop_rule = args.stop_rule()?;
     RecordStore::new(&args.out).prepare().map_err(|error| failure(error.into()))?;
     let (args, printer_there) = (args.clone(), *printer);
-    let patience = Patience { silence: Duration::from_secs(args.timeout_s), ..Patience::default() };
+    let patience = Patience {
+        silence: Duration::from_secs(args.timeout_s),
+        total: Duration::from_secs(args.answer_s),
+        ..Patience::default()
+    };
     let argv = args.argv.clone().unwrap_or_else(typed);
     let (turn, name) = (Turn::of(args.no_wait), argv[..argv.len().min(3)].join(" "));
     let timelines = Arc::new(Mutex::new(Vec::new()));

@@ -174,7 +174,10 @@ impl<'a> Walk<'a> {
             started,
             context: context.clone(),
             stop_rule,
-            patience: Patience::default(),
+            patience: Patience {
+                total: Duration::from_secs(self.plan.budget.answer_s),
+                ..Patience::default()
+            },
             stop: self.stop,
             tell: &mut |_, step| printer.faint(progress(name, step, stop_rule)),
             keep: &mut |record, samples| {
