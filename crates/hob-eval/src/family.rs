@@ -96,6 +96,11 @@ impl TaskFamily {
         }
     }
 
+    /// Whether all items of this size are the same one, so that more of them say nothing more.
+    pub fn has_one_item(self, size: &str) -> bool {
+        self == TaskFamily::LogicGrid && size == logic_grid::EINSTEIN
+    }
+
     /// `None` for a size that the family does not have.
     pub fn item(self, seed: u64, size: &str, index: u32) -> Option<Item> {
         match self {
@@ -115,6 +120,16 @@ impl TaskFamily {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_with_one_item_are_known() {
+        for family in TaskFamily::ALL {
+            for size in family.sizes() {
+                let prompt = |index| family.item(1, size, index).expect(size).prompt;
+                assert_eq!(family.has_one_item(size), prompt(0) == prompt(1), "{size}");
+            }
+        }
+    }
 
     #[test]
     fn each_family_has_items_of_each_size_with_ids_of_their_own() {

@@ -26,7 +26,7 @@ pub const SIZES: &[&str] = &["2x2", "2x3", "3x3", "3x5", "4x4", "5x5", "6x6", EI
 
 const FAMILY: &str = "logic-grid";
 /// The size of the classic puzzle. It is the same for each index, so one item is enough.
-const EINSTEIN: &str = "einstein";
+pub(crate) const EINSTEIN: &str = "einstein";
 /// Every fourth puzzle has invented words: familiar puzzles are in training data.
 const INVENTED_EVERY: u32 = 4;
 /// Tokens of the answer: a few for each cell, and some reasoning in the open.

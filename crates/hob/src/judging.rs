@@ -6,11 +6,12 @@ mod run_code;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hob_bench::eval::{EvalWorkload, HandGrade};
-use hob_eval::{CodeOutcome, Item, RunCode as _, own_file};
+use hob_bench::eval::{EvalWorkload, HandGrade, ItemSet};
+use hob_eval::{CodeOutcome, Item, RunCode as _, own_file, report};
 
 use crate::bounded_file;
 use crate::failure::{CliResult, Exit, Failure};
+use crate::printer::count_text;
 use crate::settings::Environment;
 
 /// Grades that a person gave, in the folder of the records: one line of JSON for each.
@@ -33,6 +34,63 @@ pub(crate) fn prepare(workload: &mut EvalWorkload, folder: &Path) -> CliResult<(
                 .hint("install python3 and bubblewrap, or leave out the task `code`"));
         }
         workload.sandbox = Some(Arc::new(python));
+    }
+    Ok(())
+}
+
+/// The share of items on which two arms differ, as a guess before anything is known.
+const DIFFERING_SHARE: f64 = 0.25;
+const POWER: f64 = 0.8;
+/// The difference in accuracy for which the number of items is said.
+const EXAMPLE_DIFFERENCE: f64 = 0.1;
+
+/// What is known of items before any is asked, in sentences: how large a difference they can show, and what is not
+/// counted as one would expect.
+pub(crate) fn beforehand(set: &ItemSet) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let open = set.open_questions();
+    if open > 0 {
+        let questions = count_text(open, "open question");
+        sentences.push(format!(
+            "{questions}: no program grades them; compare them with `hob eval judge`"
+        ));
+    }
+    let once = set.asked_once();
+    if !once.is_empty() {
+        let names = once.join(", ");
+        sentences.push(format!("{names}: this is one puzzle, so it is asked once"));
+    }
+    if set.len() > open {
+        sentences.push(expectation(set.len() - open));
+    }
+    sentences
+}
+
+/// The difference that this many items can show, and the number of items that a difference of 10 points needs.
+fn expectation(items: usize) -> String {
+    let count = u32::try_from(items).unwrap_or(u32::MAX);
+    let needed = report::items_needed(DIFFERING_SHARE, EXAMPLE_DIFFERENCE, POWER);
+    let points = |difference: f64| format!("{:.0} points", difference * 100.0);
+    let example = format!("{} need {needed} items", points(EXAMPLE_DIFFERENCE));
+    match report::smallest_difference(count, DIFFERING_SHARE, POWER) {
+        Some(difference) => format!(
+            "{items} items: between two arms, a difference of {} in accuracy or more shows in 4 of 5 runs; {example}",
+            points(difference)
+        ),
+        None => {
+            format!("{items} items are too few to show a difference between two arms; {example}")
+        }
+    }
+}
+
+/// Adds the items of these files to a workload.
+///
+/// # Errors
+/// A file cannot be read, or a line is not an item.
+pub(crate) fn add_own_items(workload: &mut EvalWorkload, files: &[String]) -> CliResult<()> {
+    if !files.is_empty() {
+        let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+        workload.items = Arc::new(workload.items.with_own(own_items(&files)?));
     }
     Ok(())
 }

@@ -91,7 +91,25 @@ impl ItemSet {
     }
 
     pub fn len(&self) -> usize {
-        self.tasks.len() * self.per_task + self.own.len()
+        self.generated() + self.own.len()
+    }
+
+    /// A task with one item is asked once: the same puzzle again would only make intervals narrow.
+    fn generated(&self) -> usize {
+        match self.per_task.checked_sub(1) {
+            Some(further) => self.tasks.len() + self.with_more_items().count() * further,
+            None => 0,
+        }
+    }
+
+    fn with_more_items(&self) -> impl Iterator<Item = &TaskName> {
+        self.tasks.iter().filter(|task| !task.family.has_one_item(&task.size))
+    }
+
+    /// Tasks of which fewer items are asked than of the others.
+    pub fn asked_once(&self) -> Vec<String> {
+        let once = self.tasks.iter().filter(|task| task.family.has_one_item(&task.size));
+        once.filter(|_| self.per_task > 1).map(TaskName::to_string).collect()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -100,12 +118,19 @@ impl ItemSet {
 
     /// The item with this number, which must be below [`ItemSet::len`].
     pub fn item(&self, number: usize) -> Item {
-        let generated = self.tasks.len() * self.per_task;
+        let generated = self.generated();
         if number >= generated {
             return self.own[number - generated].clone();
         }
-        let TaskName { family, size } = &self.tasks[number % self.tasks.len()];
-        let index = u32::try_from(number / self.tasks.len()).unwrap_or(u32::MAX);
+        let (task, index) = match number.checked_sub(self.tasks.len()) {
+            None => (self.tasks.get(number), 0),
+            Some(later) => {
+                let count = self.with_more_items().count();
+                (self.with_more_items().nth(later % count), 1 + later / count)
+            }
+        };
+        let TaskName { family, size } = task.expect("a number below the length");
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
         // The size was checked when its name was read.
         family.item(self.seed, size, index).expect("a task has a size of its family")
     }
@@ -132,5 +157,35 @@ impl ItemSet {
         own.dedup();
         names.extend(own);
         names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(tasks: &[&str], per_task: usize) -> ItemSet {
+        let tasks = tasks.iter().map(|name| TaskName::parse(name).expect("a task")).collect();
+        ItemSet::new(tasks, per_task, 1, Vec::new())
+    }
+
+    #[test]
+    fn a_puzzle_that_is_always_the_same_is_asked_once() {
+        let all = set(&["units:2", "logic-grid:einstein", "arithmetic:2x1"], 3);
+        let ids: Vec<String> = (0..all.len()).map(|number| all.item(number).id).collect();
+        let expected = [
+            "units/2/0",
+            "logic-grid/einstein/0",
+            "arithmetic/2x1/0",
+            "units/2/1",
+            "arithmetic/2x1/1",
+            "units/2/2",
+            "arithmetic/2x1/2",
+        ];
+        assert_eq!(ids, expected);
+        assert_eq!(all.asked_once(), ["logic-grid:einstein"]);
+        let alone = set(&["logic-grid:einstein"], 20);
+        assert_eq!((alone.len(), set(&["logic-grid:einstein"], 1).asked_once().len()), (1, 0));
+        assert_eq!(set(&["units:2"], 0).len(), 0);
     }
 }

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use hob_bench::eval::{HandGrade, regraded};
 use hob_bench::record::{Record, RecordKind, RecordStore};
-use hob_eval::{TaskFamily, Verdict, report};
+use hob_eval::{TaskFamily, Verdict};
 use serde_json::json;
 
 use super::bench::{self, AnsweredRecord, BenchArgs, BoundsArgs, EvalArgs, JudgeArgs, RECORDS};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::judging;
-use crate::printer::{Printer, count_text, table};
+use crate::printer::{Printer, table};
 
 /// How good a model's answers are, and how long they take: tasks that a program checks
 #[derive(Debug, Args)]
@@ -95,34 +95,10 @@ pub(crate) fn run(args: EvalCommand, globals: &Globals, printer: &Printer) -> Cl
 
 /// Says beforehand what so many items can show, and measures.
 fn measure(args: Box<EvalArgs>, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let set = args.item_set()?;
-    let open = set.open_questions();
-    if open > 0 {
-        let questions = count_text(open, "open question");
-        printer.note(format_args!(
-            "{questions}: no program grades them; compare them with `hob eval judge`"
-        ));
-    }
-    if set.len() > open {
-        printer.note(expectation(set.len() - open));
+    for sentence in judging::beforehand(&args.item_set()?) {
+        printer.note(sentence);
     }
     bench::run(&BenchArgs::eval(args), globals, printer)
-}
-
-/// The share of items on which two arms differ, as a guess before anything is known.
-const DIFFERING_SHARE: f64 = 0.25;
-const POWER: f64 = 0.8;
-
-/// The difference that this many items can show.
-fn expectation(items: usize) -> String {
-    let count = u32::try_from(items).unwrap_or(u32::MAX);
-    match report::smallest_difference(count, DIFFERING_SHARE, POWER) {
-        Some(difference) => format!(
-            "{items} items: between two arms, a difference of {:.0} points in accuracy or more shows in 4 of 5 runs",
-            difference * 100.0
-        ),
-        None => format!("{items} items are too few to show a difference between two arms"),
-    }
 }
 
 fn tasks(args: &TasksArgs, printer: &Printer) -> CliResult<Exit> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use clap::Args;
+use hob_bench::experiment::Workload;
 use hob_bench::plan::{BenchPlan, CellKey, PlanError, PlanKind, cells, done};
 use hob_bench::record::{Record, RecordStore};
 use hob_bench::terms::Metric;
@@ -18,6 +19,7 @@ use super::queue::{Turn, line_up};
 use super::tables::{badge, first_ms, together};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
+use crate::judging;
 use crate::printer::{Printer, table};
 use walk::{Walk, Walked};
 
@@ -106,12 +108,29 @@ pub(crate) fn part(
     carry_out(vec![plan], Turn::of(args.no_wait), (&args.out, args.json), (globals, printer))
 }
 
+/// What the items of a plan's evaluations can show. All its evaluations have the same items.
+fn beforehand(plan: &BenchPlan) -> CliResult<Vec<String>> {
+    let Some(cell) = cells(plan).into_iter().find(|cell| cell.kind == PlanKind::Eval) else {
+        return Ok(Vec::new());
+    };
+    let Workload::Eval(mut workload) = cell.experiment(false).workload else {
+        return Ok(Vec::new());
+    };
+    judging::add_own_items(&mut workload, &cell.items_file)?;
+    Ok(judging::beforehand(&workload.items))
+}
+
 fn carry_out(
     plans: Vec<BenchPlan>,
     turn: Turn,
     (out, as_json): (&Path, bool),
     (globals, printer): (&Globals, &Printer),
 ) -> CliResult<Exit> {
+    for plan in &plans {
+        for sentence in beforehand(plan)? {
+            printer.note(format_args!("{}: {sentence}", plan.name));
+        }
+    }
     let (globals, to, out) = (globals.clone(), *printer, out.to_owned());
     let (walked, was_stopped) = stoppable(move |stop| {
         let mut walked = Walked::default();
@@ -196,6 +215,9 @@ fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> CliResult<()> {
         "{left} of {count} cells are left, {} min at most",
         most_s.div_ceil(60)
     ));
+    for sentence in beforehand(plan)? {
+        printer.note(sentence);
+    }
     Ok(())
 }
 

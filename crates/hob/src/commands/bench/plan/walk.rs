@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -191,11 +190,7 @@ impl<'a> Walk<'a> {
         let has_weights = bench.started.as_ref().is_some_and(|started| started.weights.is_some());
         let mut experiment = cell.experiment(has_weights);
         if let Workload::Eval(workload) = &mut experiment.workload {
-            let files: Vec<PathBuf> = cell.items_file.iter().map(PathBuf::from).collect();
-            if !files.is_empty() {
-                let own = judging::own_items(&files)?;
-                workload.items = Arc::new(workload.items.with_own(own));
-            }
+            judging::add_own_items(workload, &cell.items_file)?;
             workload.bounds = self.plan.bounds.into();
             judging::prepare(workload, out)?;
         }
