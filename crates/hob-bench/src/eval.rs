@@ -19,7 +19,7 @@ use hob_eval::RunCode;
 use hob_eval::report::UseBounds;
 use jiff::Timestamp;
 
-pub use answer_file::{AnsweredItem, GradedBy, HandGrade, read_answers};
+pub use answer_file::{AnsweredItem, GradedBy, Grader, HandGrade, read_answers};
 pub use comparison::{ArmRecord, comparison, differences, recorded_bounds};
 pub use item_set::{ItemSet, TaskError, TaskName};
 pub use judged::{

@@ -9,6 +9,9 @@ use crate::checkers::{
 };
 use crate::judge::OpenQuestion;
 
+/// Version of the checkers, and of how an answer is read. Each change that can change a grade adds 1.
+pub const GRADING_VERSION: u32 = 1;
+
 /// How an answer is checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -32,6 +35,25 @@ pub enum Checker {
 }
 
 impl Checker {
+    /// The name of the checker, as in a file of one's own.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Checker::Exact(_) => "exact",
+            Checker::Number(_) => "number",
+            Checker::Pattern(_) => "pattern",
+            Checker::Choice(_) => "choice",
+            Checker::Json(_) => "json",
+            Checker::Phrases(_) => "phrases",
+            Checker::Constraints { .. } => "constraints",
+            Checker::Grid(_) => "grid",
+            Checker::ToolCall(_) => "tool_call",
+            Checker::Needle(_) => "needle",
+            Checker::Absent(_) => "absent",
+            Checker::Code(_) => "code",
+            Checker::Judged(_) => "judged",
+        }
+    }
+
     /// Whether the answer is code that has to be run.
     pub fn runs_code(&self) -> bool {
         matches!(self, Checker::Code(_))
@@ -74,6 +96,7 @@ mod tests {
         for line in rows {
             let checker: Checker = serde_json::from_str(line).expect(line);
             assert_eq!(serde_json::to_string(&checker).expect("JSON"), line);
+            assert!(line.starts_with(&format!(r#"{{"kind":"{}""#, checker.kind())), "{line}");
         }
         for line in [r#"{"kind":"exact","expected":[],"x":1}"#, r#"{"kind":"judged","x":1}"#] {
             assert!(serde_json::from_str::<Checker>(line).is_err(), "{line}");

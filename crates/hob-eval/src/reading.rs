@@ -23,9 +23,9 @@ pub use thought::{leaked_thought, shows_a_thought};
 pub(crate) use units::{stated_unit, unit_named};
 
 /// Bytes of an answer that are read. The start of a longer answer is skipped: the last statement wins.
-const READ_BYTES_MAX: usize = 256 << 10;
+const READ_BYTES_MAX: usize = 2 << 20;
 
-/// The last 256 KiB of a text, cut between characters.
+/// The last 2 MiB of a text, cut between characters.
 pub(crate) fn tail(text: &str) -> &str {
     let mut start = text.len().saturating_sub(READ_BYTES_MAX);
     while !text.is_char_boundary(start) {

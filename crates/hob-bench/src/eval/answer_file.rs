@@ -7,7 +7,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use fs_err as fs;
-use hob_eval::{Answer, Verdict};
+use hob_eval::{Answer, Checker, GRADING_VERSION, Verdict};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -42,9 +42,15 @@ pub struct AnsweredItem {
     pub verdict: Verdict,
     pub why: String,
     pub graded_by: GradedBy,
+    /// The program that graded it, also where a person corrected the grade.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grader: Option<Grader>,
     /// Choices by log-probability: whether the expected option is the likeliest by its length, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_correct_by_length: Option<bool>,
+    /// Whether answer or thought is kept without its middle. The whole answer was graded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_shortened: bool,
     /// Whether the visible text contains a thought.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaked_thought: bool,
@@ -56,6 +62,26 @@ pub struct AnsweredItem {
     /// Identifies the answer for grades that a person corrected.
     pub answer_sha256: String,
     pub figures: BTreeMap<Metric, f64>,
+}
+
+/// A checker: what it is, what it expects, and the version of its program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grader {
+    /// Its kind, such as `number`.
+    pub checker: String,
+    /// Hash of the checker with what it expects.
+    pub checker_sha256: String,
+    /// Version of hob's checkers.
+    pub version: u32,
+}
+
+impl Grader {
+    pub(super) fn of(checker: &Checker) -> Grader {
+        // Serialising a checker cannot fail: its maps have text as keys.
+        let text = serde_json::to_string(checker).unwrap_or_default();
+        let (kind, checker_sha256) = (checker.kind().to_owned(), sha256_hex(text.as_bytes()));
+        Grader { checker: kind, checker_sha256, version: GRADING_VERSION }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +127,8 @@ impl AnsweredItem {
     fn without_texts(&self) -> AnsweredItem {
         let (prompt, answer, thought) = (String::new(), String::new(), String::new());
         let (system, tool_calls, why) = (None, Vec::new(), String::new());
-        AnsweredItem { system, prompt, answer, tool_calls, thought, why, ..self.clone() }
+        let grader = None;
+        AnsweredItem { system, prompt, answer, tool_calls, thought, why, grader, ..self.clone() }
     }
 }
 
@@ -133,7 +160,8 @@ impl AnswerFile {
             workload.temperature,
             workload.enforces_schemas,
         );
-        let said = format!("{said} {:?}", workload.form);
+        // Answers that another version graded are asked again: a record has grades of one version.
+        let said = format!("{said} {:?} {GRADING_VERSION}", workload.form);
         let folder = workload.folder.join(FOLDER);
         let path = folder.join(format!("{}.jsonl", &sha256_hex(said.as_bytes())[..16]));
         let mut answered: Vec<AnsweredItem> = Vec::new();

@@ -10,7 +10,7 @@ use hob_eval::{Answer, CalledTool, Grade, Item, Verdict};
 use hob_machine::EnergyMeter;
 use jiff::Timestamp;
 
-use super::answer_file::{AnsweredItem, GradedBy, answer_sha256};
+use super::answer_file::{AnsweredItem, GradedBy, Grader, answer_sha256};
 use super::choices::{self, ScoredChoice};
 use super::request::ItemRequest;
 use super::{EvalArm, EvalWorkload, PromptForm};
@@ -27,7 +27,7 @@ const ANSWER_BYTES_PER_TOKEN: usize = 320;
 /// Room for an answer that is allocated before the request; a longer one takes more.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Longer answers are kept without their middle.
-const KEPT_CHARS_MAX: usize = 64 << 10;
+const KEPT_BYTES_MAX: usize = 64 << 10;
 /// How long a server may take to show that it lives.
 const LIVES_WITHIN: Duration = Duration::from_secs(10);
 
@@ -84,20 +84,7 @@ impl<'w, 'b> Examiner<'w, 'b> {
         let exchange = driven.exchanges.into_iter().next();
         let exchange = exchange.ok_or(BenchError::Fault(RequestFault::Stopped))?;
         let timeline = timeline(&exchange, target.api.protocol());
-        let fault = timeline.fault.clone();
-        let unanswered = match fault {
-            None | Some(RequestFault::Empty) => None,
-            // The server lives and does not take this request, such as a prompt beyond its context.
-            Some(RequestFault::Refused { status: 400 | 413 | 422, message }) => {
-                Some(format!("the server refused the request: {message}"))
-            }
-            // The server lives, and the model finds no end. It would not find one the next time.
-            Some(RequestFault::TooSlow { .. }) => {
-                let limit_s = self.asker.patience.total.as_secs();
-                Some(format!("the answer did not end within {limit_s} s"))
-            }
-            Some(fault) => return Err(BenchError::Fault(fault)),
-        };
+        let unanswered = self.unanswered(timeline.fault.clone())?;
         let read = ReadAnswer::of(&exchange, target);
         let grade = match unanswered {
             Some(why) => Grade {
@@ -118,6 +105,9 @@ impl<'w, 'b> Examiner<'w, 'b> {
             finish: timeline.finish.clone(),
             figures: figures.unwrap_or_default(),
             total_ms: total(&exchange).as_secs_f64() * 1e3,
+            is_shortened: [&read.answer.content, &read.thought]
+                .iter()
+                .any(|text| text.len() > KEPT_BYTES_MAX),
             leaked_thought: hob_eval::shows_a_thought(&read.answer.content),
             said_words: u32::try_from(read.answer.content.split_whitespace().count())
                 .unwrap_or(u32::MAX),
@@ -129,9 +119,27 @@ impl<'w, 'b> Examiner<'w, 'b> {
             verdict: grade.verdict,
             why: grade.why,
             graded_by: GradedBy::Program,
+            grader: Some(Grader::of(&item.checker)),
             is_correct_by_length: None,
         };
         Ok(answered.with_hand_grades(&self.workload.hand_grades))
+    }
+
+    /// Why there is no answer, where the server lives and another item may have one.
+    fn unanswered(&self, fault: Option<RequestFault>) -> Result<Option<String>, BenchError> {
+        match fault {
+            None | Some(RequestFault::Empty) => Ok(None),
+            // The server does not take this request, such as a prompt beyond its context.
+            Some(RequestFault::Refused { status: 400 | 413 | 422, message }) => {
+                Ok(Some(format!("the server refused the request: {message}")))
+            }
+            // The model finds no end, and would not find one the next time.
+            Some(RequestFault::TooSlow { .. }) => {
+                let limit_s = self.asker.patience.total.as_secs();
+                Ok(Some(format!("the answer did not end within {limit_s} s")))
+            }
+            Some(fault) => Err(BenchError::Fault(fault)),
+        }
     }
 
     fn request(&self) -> ItemRequest<'_> {
@@ -168,7 +176,9 @@ impl<'w, 'b> Examiner<'w, 'b> {
             verdict: if item.checker.is_open() { Verdict::Open } else { Verdict::NoAnswer },
             why: format!("the server failed on this item each time: {fault}"),
             graded_by: GradedBy::Program,
+            grader: Some(Grader::of(&item.checker)),
             is_correct_by_length: None,
+            is_shortened: false,
             leaked_thought: false,
             finish: None,
             total_ms: took.as_secs_f64() * 1e3,
@@ -204,7 +214,9 @@ impl<'w, 'b> Examiner<'w, 'b> {
             verdict: grade.verdict,
             why: grade.why,
             graded_by: GradedBy::Program,
+            grader: Some(Grader::of(&item.checker)),
             is_correct_by_length: Some(is_correct_by_length),
+            is_shortened: false,
             leaked_thought: false,
             finish: None,
             total_ms,
@@ -229,10 +241,10 @@ fn total(exchange: &Exchange) -> Duration {
 
 /// Long answers lose their middle: what is asked for stands at an end.
 fn shortened(text: String) -> String {
-    if text.len() <= KEPT_CHARS_MAX {
+    if text.len() <= KEPT_BYTES_MAX {
         return text;
     }
-    let (mut head, mut tail) = (KEPT_CHARS_MAX / 2, text.len() - KEPT_CHARS_MAX / 2);
+    let (mut head, mut tail) = (KEPT_BYTES_MAX / 2, text.len() - KEPT_BYTES_MAX / 2);
     while !text.is_char_boundary(head) {
         head -= 1;
     }

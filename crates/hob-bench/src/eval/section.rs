@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hob_core::statistics::Sample;
-use hob_eval::Verdict;
 use hob_eval::report::{Breakdown, Estimate, ItemOutcome, Summary, UseBounds, VerdictCounts};
+use hob_eval::{GRADING_VERSION, Verdict};
 use jiff::Timestamp;
 
 use super::answer_file::{AnswerFile, AnsweredItem, GradedBy, pack};
@@ -69,6 +69,7 @@ impl Measured<'_> {
                 choices_by_logprob: self.workload.form == PromptForm::ScoredOptions,
                 is_completion: self.workload.form == PromptForm::Completion,
                 tasks: self.workload.items.task_names(),
+                grading_version: Some(GRADING_VERSION),
                 bounds: Some(self.workload.bounds.into()),
                 thinking_switches: self.switches.iter().map(TriedSwitch::to_string).collect(),
                 set_sha256: Some(self.workload.items.sha256().to_owned()),
@@ -194,6 +195,7 @@ fn figures(answered: &[AnsweredItem], seed: u64) -> EvalFigures {
         answered.iter().filter(|answered| is_so(answered)).count() as u64
     };
     let figures = EvalFigures {
+        shortened_answers: count(|answered| answered.is_shortened),
         leaked_thoughts: count(|answered| answered.leaked_thought),
         cut_answers: count(|answered| answered.finish.as_deref() == Some("length")),
         corrected_by_hand: count(|answered| answered.graded_by == GradedBy::Hand),

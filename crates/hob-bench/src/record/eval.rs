@@ -43,6 +43,12 @@ pub struct EvalFigures {
     pub sizes: BTreeMap<String, EvalScore>,
     /// Answers that ended at the limit on tokens
     pub cut_answers: u64,
+    /// Answers that are longer than 64 KiB: they are kept without their middle, and were graded as a whole
+    #[serde(default)]
+    pub shortened_answers: u64,
+    /// Version of the checkers
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grading_version: Option<u32>,
     /// Answers with a thought in the visible text
     pub leaked_thoughts: u64,
     /// Grades that a person corrected

@@ -4,8 +4,8 @@ use hob_bench::chat::ThinkingChoice;
 use hob_bench::eval::{
     AnsweredItem, ArmRecord, EvalWorkload, GradedBy, comparison, recorded_bounds,
 };
-use hob_eval::Verdict;
 use hob_eval::report::UseBounds;
+use hob_eval::{GRADING_VERSION, Verdict, own_file};
 
 use crate::scripted_server::{Ability, Server};
 use crate::{answers, questions, replies, run, workload};
@@ -87,4 +87,34 @@ fn the_bounds_of_a_run_are_kept_and_decide_the_use() {
     // A busy machine can be late, but not by ten seconds.
     let (wide, _) = voice(&UseBounds { voice_ttfv_ms: 10_000.0, ..UseBounds::default() });
     assert!(wide.contains("keeps the bounds with the score 1.00"), "{wide}");
+}
+
+#[test]
+fn an_answer_of_a_megabyte_is_graded_whole_and_kept_without_its_middle() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut replies = replies(2, 2);
+    // What has to be seen stands at both ends, and a trap in the middle.
+    let half = "x".repeat(512 << 10);
+    let long = format!("first {half} mistake {half} last");
+    replies.insert("Why?".to_owned(), long.clone());
+    let line = r#"{"id":"long","prompt":"Why?","checker":{"kind":"phrases","required":["first","last"],"forbidden":["mistake"]}}"#;
+    let mut items = questions(2);
+    items.extend(own_file::parse("sums", line).expect("an item"));
+    let records = run(
+        &Server::start(Ability { replies, ..Ability::default() }),
+        workload(items, folder.path()),
+    );
+    let eval = records[0].eval.as_ref().expect("figures");
+    assert_eq!((eval.shortened_answers, eval.grading_version), (1, Some(GRADING_VERSION)));
+    let answered = answers(folder.path(), &records[0]);
+    assert_eq!(answered[0].verdict, Verdict::Correct);
+    let found = &answered[2];
+    assert_eq!((found.verdict, found.is_shortened), (Verdict::Wrong, true));
+    assert!(found.why.contains("mistake"), "the middle was read, too: {}", found.why);
+    assert!(found.answer.len() < 70 << 10 && !found.answer.contains("mistake"));
+    assert!(found.answer.starts_with("first x") && found.answer.ends_with("x last"));
+    let graders: Vec<_> = answered.iter().filter_map(|one| one.grader.as_ref()).collect();
+    let kinds: Vec<&str> = graders.iter().map(|grader| grader.checker.as_str()).collect();
+    assert_eq!(kinds, ["number", "number", "phrases"]);
+    assert_ne!(graders[0].checker_sha256, graders[1].checker_sha256);
 }

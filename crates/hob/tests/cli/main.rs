@@ -9,6 +9,7 @@ mod client_requests;
 mod config;
 mod endurance;
 mod eval_real_model;
+mod eval_server;
 #[path = "../../../hob-models/tests/sources/executable.rs"]
 mod executable;
 mod fit;
@@ -33,6 +34,8 @@ mod quantize_real_model;
 mod real_server;
 mod say;
 mod say_real_model;
+#[path = "../../../hob-bench/tests/eval/scripted_server.rs"]
+mod scripted_server;
 mod serve;
 mod shallow_model;
 mod talk_real_model;

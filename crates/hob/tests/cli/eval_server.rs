@@ -1,0 +1,79 @@
+//! `hob eval` on a scripted server: a run that was killed goes on, and a plan says beforehand what its items can show.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+use std::sync::atomic::Ordering;
+
+use serde_json::Value;
+
+use crate::scripted_server::{Ability, Server};
+use crate::{User, stderr, stdout};
+
+const ITEMS: usize = 12;
+
+/// Sums in a file, and the replies to them: every third one is wrong.
+fn sums(user: &User) -> BTreeMap<String, String> {
+    let line = |number: usize| {
+        let sum = number + 1000;
+        format!(r#"{{"id":"q{number}","prompt":"What is {number} + 1000?","reference":{sum}}}"#)
+    };
+    let lines: Vec<String> = (0..ITEMS).map(line).collect();
+    user.write("sums.jsonl", &lines.join("\n"));
+    let reply = |number: usize| {
+        let value = if number % 3 == 2 { 7 } else { number + 1000 };
+        (format!("What is {number} + 1000?"), format!("The answer is {value}."))
+    };
+    (0..ITEMS).map(reply).collect()
+}
+
+#[test]
+fn a_killed_evaluation_goes_on_and_has_the_scores_of_one_that_was_not_killed() {
+    let user = User::new();
+    let never_ends_on = "What is 5 + 1000?";
+    let ability = Ability { replies: sums(&user), never_ends_on, ..Ability::default() };
+    let server = Server::start(ability);
+    let words = ["eval", "--target", &server.url, "--model", "m", "--file", "sums.jsonl", "--json"];
+    let mut first = user.process(&words);
+    let first = first.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut first = first.expect("hob starts");
+    let lines = BufReader::new(first.stderr.take().expect("piped")).lines().map_while(Result::ok);
+    // The sixth answer has no end, so hob waits for it when it is killed.
+    assert!(lines.skip_while(|line| !line.contains("5 of 12, sums/q4")).next().is_some());
+    first.kill().and_then(|()| first.wait()).expect("it ran");
+    server.ability.lock().expect("the ability").never_ends_on = "";
+
+    let run = |more: &[&str]| {
+        let ran = user.hob(&[&words[..], more].concat()).assert().success();
+        let record: Value = serde_json::from_str(stdout(&ran).trim()).expect("a record");
+        (record["eval"]["overall"].clone(), stderr(&ran))
+    };
+    let (resumed, said) = run(&[]);
+    assert!(said.contains("goes on after 5 of 12 answers"), "{said}");
+    let (whole, said) = run(&["--out", "other"]);
+    assert!(!said.contains("goes on after"), "{said}");
+    for figure in ["n", "accuracy", "accuracy_ci95", "score", "score_ci95", "verdicts"] {
+        assert_eq!(resumed[figure], whole[figure], "{figure}");
+    }
+    assert_eq!((&whole["n"], &whole["verdicts"]["correct"]), (&ITEMS.into(), &8.into()));
+    // Five before the kill, the one without an end twice, six more, and then all.
+    assert_eq!(server.asked.load(Ordering::Relaxed), ITEMS + 1 + ITEMS);
+}
+
+#[test]
+fn a_plan_says_beforehand_what_its_items_can_show() {
+    let user = User::new();
+    let plan = "schema: bench-plan/1\nname: small\n\
+                targets: [{name: here, url: \"http://127.0.0.1:1\"}]\n\
+                matrix: {kind: [eval], task: [\"logic-grid:einstein\", \"units:2\"], items: 40}\n";
+    user.write("plan.yaml", plan);
+    let dry = user.hob(&["bench", "plan", "plan.yaml", "--dry-run"]).assert().success();
+    let said = stderr(&dry);
+    for part in [
+        "logic-grid:einstein: this is one puzzle, so it is asked once",
+        "41 items: between two arms, a difference of ",
+        "10 points need 204 items",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
