@@ -71,6 +71,8 @@ pub struct EvalWorkload {
     pub hand_grades: Vec<HandGrade>,
     /// Bounds of the uses in the report.
     pub bounds: UseBounds,
+    /// Only this many items are asked, and then no record is stored: a later measurement goes on. None: all.
+    pub until: Option<usize>,
     /// Runs the code of answers; without it, items with code cannot be used.
     pub sandbox: Option<Arc<dyn RunCode>>,
 }
@@ -129,6 +131,7 @@ impl EvalWorkload {
             folder: PathBuf::new(),
             hand_grades: Vec::new(),
             bounds: UseBounds::default(),
+            until: None,
             sandbox: None,
         }
     }
@@ -180,7 +183,7 @@ impl EvalWorkload {
         Ok((session.thinking_modes(), tried))
     }
 
-    /// Whether all items were answered; otherwise the user stopped.
+    /// Whether all items were answered; otherwise the user stopped, or only a part was to be asked.
     fn ask_all(
         &self,
         bench: &mut Workbench<'_>,
@@ -197,7 +200,8 @@ impl EvalWorkload {
         // Failed items are kept when a later answer shows that the server lives.
         let mut failed: Vec<(usize, AnsweredItem)> = Vec::new();
         let mut last_fault = RequestFault::Stopped;
-        for number in 0..count {
+        let until = self.until.map_or(count, |until| until.min(count));
+        for number in 0..until {
             let item = self.items.item(number);
             for turn in 0..width {
                 // Each arm is the first one to answer equally often.
@@ -235,7 +239,7 @@ impl EvalWorkload {
             true => failed.into_iter().try_for_each(|(at, one)| arms[at].1.add(one))?,
             false => return Err(BenchError::Fault(last_fault)),
         }
-        Ok(true)
+        Ok(until == count)
     }
 
     /// Limits the workload to the arm of one record.

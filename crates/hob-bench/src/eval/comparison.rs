@@ -50,6 +50,7 @@ pub fn comparison(arms: &[ArmRecord<'_>], bounds: &UseBounds) -> Vec<String> {
     }
     sentences.extend(all.iter().filter_map(|arm| silence(arm, bounds)));
     sentences.extend(warm);
+    sentences.extend(apart(&names, arms));
     if all.len() > 1 {
         sentences.push(best(&all, bounds));
         sentences.extend(all[1..].iter().filter_map(|other| difference(&all[0], other)));
@@ -145,6 +146,26 @@ fn silence(arm: &ArmOutcomes, bounds: &UseBounds) -> Option<String> {
         spent.count(),
         arm.outcomes.len()
     ))
+}
+
+/// Arms that were measured before or after all of the first one: the machine may have changed.
+fn apart(names: &[String], arms: &[ArmRecord<'_>]) -> Option<String> {
+    let span = |arm: &ArmRecord<'_>| {
+        let times = || arm.answered.iter().map(|one| one.started);
+        Some((times().min()?, times().max()?))
+    };
+    let (first_name, first) = (names.first()?, span(arms.first()?)?);
+    let is_apart = |(_, arm): &(&String, &ArmRecord<'_>)| {
+        span(arm).is_some_and(|(begin, end)| end < first.0 || begin > first.1)
+    };
+    let apart = names.iter().zip(arms).filter(is_apart).map(|(name, _)| name.clone());
+    let apart: Vec<String> = apart.collect();
+    (!apart.is_empty()).then(|| {
+        format!(
+            "Measured before or after {first_name}, and not in turns with it: {}. What changed on the machine between them is a part of their differences in time.",
+            listed(&apart)
+        )
+    })
 }
 
 /// A cold cache needs no sentence.

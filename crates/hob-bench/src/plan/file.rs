@@ -255,7 +255,8 @@ pub enum OnFail {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// The same cell of all targets one after the other, so that changes of the machine affect all targets
+    /// The same cell of all targets one after the other, so that changes of the machine affect all targets. Evaluations
+    /// take turns in up to four parts of their items, after all other cells
     #[default]
     Interleave,
     /// One target after the other

@@ -1,9 +1,12 @@
 //! What a report says of arms: the switches that were tried, and what is counted besides the score.
 
+use std::sync::atomic::Ordering;
+
 use hob_bench::chat::ThinkingChoice;
 use hob_bench::eval::{
     AnsweredItem, ArmRecord, EvalWorkload, GradedBy, comparison, recorded_bounds,
 };
+use hob_bench::record::Record;
 use hob_eval::report::UseBounds;
 use hob_eval::{GRADING_VERSION, Verdict, own_file};
 
@@ -117,4 +120,34 @@ fn an_answer_of_a_megabyte_is_graded_whole_and_kept_without_its_middle() {
     let kinds: Vec<&str> = graders.iter().map(|grader| grader.checker.as_str()).collect();
     assert_eq!(kinds, ["number", "number", "phrases"]);
     assert_ne!(graders[0].checker_sha256, graders[1].checker_sha256);
+}
+
+#[test]
+fn parts_of_two_arms_take_turns_and_the_report_says_where_they_did_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = || Server::start(Ability { replies: replies(6, 6), ..Ability::default() });
+    let (a, b) = (server(), server());
+    let until = |until| EvalWorkload { until, ..workload(questions(6), folder.path()) };
+    let begun: Vec<_> = [&a, &b].iter().flat_map(|server| run(server, until(Some(3)))).collect();
+    assert_eq!(begun, [], "a part has no record");
+    assert_eq!(a.asked.load(Ordering::Relaxed), 3);
+    let mut records = run(&b, until(None));
+    records.splice(0..0, run(&a, until(None)));
+    assert_eq!(a.asked.load(Ordering::Relaxed), 6, "the first part was not asked again");
+    let late = run(&server(), until(None));
+    let of = |record: &Record| answers(folder.path(), record);
+    let answered: Vec<_> = records.iter().map(of).collect();
+    let arms: Vec<_> = records
+        .iter()
+        .zip(&answered)
+        .map(|(record, answered)| ArmRecord { record, answered })
+        .collect();
+    let said = comparison(&arms, &UseBounds::default()).join("\n");
+    assert!(!said.contains("not in turns"), "{said}");
+    let answered = of(&late[0]);
+    let said = comparison(
+        &[arms[0], ArmRecord { record: &late[0], answered: &answered }],
+        &UseBounds::default(),
+    );
+    assert!(said.join("\n").contains("and not in turns with it: "), "{said:?}");
 }

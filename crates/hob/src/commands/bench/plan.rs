@@ -1,13 +1,16 @@
 //! `hob bench plan`: cell after cell of plans in YAML. A cell with a valid record is not measured again.
 //! Each record is on the disk before the next cell begins, so that a plan goes on wherever it was cut off.
 
+mod visits;
 mod walk;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
+use hob_bench::eval::ItemSet;
 use hob_bench::experiment::Workload;
 use hob_bench::plan::{BenchPlan, CellKey, PlanError, PlanKind, cells, done};
 use hob_bench::record::{Record, RecordStore};
@@ -21,6 +24,7 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::judging;
 use crate::printer::{Printer, table};
+use visits::visits;
 use walk::{Walk, Walked};
 
 /// Measure everything that a YAML plan lists; run it again to continue after an interruption
@@ -108,16 +112,19 @@ pub(crate) fn part(
     carry_out(vec![plan], Turn::of(args.no_wait), (&args.out, args.json), (globals, printer))
 }
 
-/// What the items of a plan's evaluations can show. All its evaluations have the same items.
-fn beforehand(plan: &BenchPlan) -> CliResult<Vec<String>> {
+/// The items of a plan's evaluations, which are the same for all of them. None: it has no evaluation.
+fn eval_items(plan: &BenchPlan) -> CliResult<Option<Arc<ItemSet>>> {
     let Some(cell) = cells(plan).into_iter().find(|cell| cell.kind == PlanKind::Eval) else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
-    let Workload::Eval(mut workload) = cell.experiment(false).workload else {
-        return Ok(Vec::new());
-    };
+    let Workload::Eval(mut workload) = cell.experiment(false).workload else { return Ok(None) };
     judging::add_own_items(&mut workload, &cell.items_file)?;
-    Ok(judging::beforehand(&workload.items))
+    Ok(Some(workload.items))
+}
+
+/// What the items of a plan's evaluations can show.
+fn beforehand(plan: &BenchPlan) -> CliResult<Vec<String>> {
+    Ok(eval_items(plan)?.map_or(Vec::new(), |items| judging::beforehand(&items)))
 }
 
 fn carry_out(
@@ -137,8 +144,9 @@ fn carry_out(
         for plan in &plans {
             let _turn = turn.take(&out, &format!("the plan {}", plan.name), (stop, &to))?;
             let known = done(records(&out)?.iter());
+            let items = eval_items(plan)?.map_or(0, |items| items.len());
             let mut walk = Walk::new(plan, known, (&globals, &to), &out, stop);
-            walk.all(&mut walked)?;
+            walk.all(&visits(plan, items), &mut walked)?;
         }
         Ok((walked, stop.load(Ordering::Relaxed)))
     })?;

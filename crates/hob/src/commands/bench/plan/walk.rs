@@ -9,15 +9,14 @@ use std::time::{Duration, Instant};
 use hob_bench::drive::Patience;
 use hob_bench::eval::EVAL_SEED;
 use hob_bench::experiment::Workload;
-use hob_bench::plan::{
-    BenchPlan, CellKey, OnFail, PlanApi, PlanCell, PlanFacts, PlanTarget, cells,
-};
+use hob_bench::plan::{BenchPlan, CellKey, OnFail, PlanApi, PlanCell, PlanFacts, PlanTarget};
 use hob_bench::record::{Record, RecordKind, RecordStore};
 use hob_bench::runs::{BenchError, RecordContext, StopRule};
 use hob_bench::workbench::Workbench;
 
 use super::super::measuring::{context, duration, keep, progress, purpose};
 use super::super::server::{ApiName, READY, READY_S, Reached, ServerArgs, failure};
+use super::visits::Visit;
 use crate::failure::CliResult;
 use crate::globals::Globals;
 use crate::judging;
@@ -61,7 +60,18 @@ impl Walked {
 /// What became of one.
 enum Fate {
     DoneBefore,
+    /// A part of its items was asked.
+    Begun,
     Measured(Vec<Record>),
+}
+
+/// What a visit came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Visited {
+    /// The cell has a valid record.
+    Good,
+    Begun,
+    Failed,
 }
 
 impl<'a> Walk<'a> {
@@ -76,20 +86,31 @@ impl<'a> Walk<'a> {
         Walk { plan, known, globals, printer, out, stop, reached, begun, spent }
     }
 
-    pub(super) fn all(&mut self, walked: &mut Walked) -> CliResult<()> {
-        let cells = cells(self.plan);
-        walked.cells += cells.len();
-        for (number, cell) in cells.iter().enumerate() {
+    pub(super) fn all(&mut self, visits: &[Visit], walked: &mut Walked) -> CliResult<()> {
+        let count = visits.iter().map(|visit| visit.number).max().unwrap_or_default();
+        walked.cells += count;
+        // Cells that need no further visit.
+        let mut settled: BTreeSet<usize> = BTreeSet::new();
+        for (at, visit) in visits.iter().enumerate() {
+            if settled.contains(&visit.number) {
+                continue;
+            }
             if self.stop.load(Ordering::Relaxed) || self.is_over() {
                 break;
             }
-            let name = format!("{}/{} {}", number + 1, cells.len(), cell.name());
-            let is_good = self.cell(cell, &name, walked)?;
-            let left = cells.len() - number - 1;
-            if let Some(time) = self.left(left) {
-                self.printer.faint(format_args!("{left} cells left, about {time}"));
+            let name =
+                format!("{}/{count} {}{}", visit.number, visit.cell.name(), visit.part.name());
+            let result = self.cell(visit, &name, walked)?;
+            if result != Visited::Begun {
+                settled.insert(visit.number);
             }
-            if !is_good && self.plan.on_fail == OnFail::Stop {
+            let left = visits[at + 1..].iter().map(|next| next.number);
+            let left: Vec<usize> = left.filter(|number| !settled.contains(number)).collect();
+            if let Some(time) = self.left(left.len()) {
+                let cells = left.iter().collect::<BTreeSet<_>>().len();
+                self.printer.faint(format_args!("{cells} cells left, about {time}"));
+            }
+            if result == Visited::Failed && self.plan.on_fail == OnFail::Stop {
                 self.printer.note("a cell has failed, and this plan stops at that");
                 break;
             }
@@ -106,43 +127,47 @@ impl<'a> Walk<'a> {
         is_over
     }
 
-    /// How long so many cells will take, once one was measured.
-    fn left(&self, cells: usize) -> Option<String> {
+    /// How long so many visits will take, once one has ended.
+    fn left(&self, visits: usize) -> Option<String> {
         let count = u32::try_from(self.spent.len()).ok().filter(|count| *count > 0)?;
         let mean = self.spent.iter().sum::<Duration>() / count;
-        Some(duration(mean * u32::try_from(cells).ok().filter(|cells| *cells > 0)?))
+        Some(duration(mean * u32::try_from(visits).ok().filter(|visits| *visits > 0)?))
     }
 
-    /// Whether it has a valid record then.
-    fn cell(&mut self, cell: &PlanCell, name: &str, walked: &mut Walked) -> CliResult<bool> {
+    fn cell(&mut self, visit: &Visit, name: &str, walked: &mut Walked) -> CliResult<Visited> {
         let tries = if self.plan.on_fail == OnFail::Retry { 2 } else { 1 };
         for _ in 0..tries {
             let begun = Instant::now();
-            let records = match self.measure(cell, name)? {
+            let fate = self.measure(visit, name)?;
+            if !matches!(fate, Fate::DoneBefore) {
+                self.spent.push(begun.elapsed());
+            }
+            let records = match fate {
                 Fate::DoneBefore => {
                     self.printer.faint(format_args!("{name}: done before"));
                     walked.before += 1;
-                    return Ok(true);
+                    return Ok(Visited::Good);
                 }
+                Fate::Begun => return Ok(Visited::Begun),
                 Fate::Measured(records) => records,
             };
-            self.spent.push(begun.elapsed());
             let is_good = !records.is_empty()
                 && records.iter().all(|record| record.invalid_reasons.is_empty());
             walked.records.extend(records);
             if self.stop.load(Ordering::Relaxed) {
-                return Ok(is_good);
+                return Ok(if is_good { Visited::Good } else { Visited::Failed });
             }
             if is_good {
                 walked.now += 1;
-                return Ok(true);
+                return Ok(Visited::Good);
             }
         }
         walked.failed += 1;
-        Ok(false)
+        Ok(Visited::Failed)
     }
 
-    fn measure(&mut self, cell: &PlanCell, name: &str) -> CliResult<Fate> {
+    fn measure(&mut self, visit: &Visit, name: &str) -> CliResult<Fate> {
+        let cell = &visit.cell;
         let server = server(self.plan, cell);
         let argv = argv(&server, cell);
         let reached = match self.reached.take() {
@@ -173,10 +198,7 @@ impl<'a> Walk<'a> {
             started,
             context: context.clone(),
             stop_rule,
-            patience: Patience {
-                total: Duration::from_secs(self.plan.budget.answer_s),
-                ..Patience::default()
-            },
+            patience: patience(self.plan),
             stop: self.stop,
             tell: &mut |_, step| printer.faint(progress(name, step, stop_rule)),
             keep: &mut |record, samples| {
@@ -192,6 +214,7 @@ impl<'a> Walk<'a> {
         if let Workload::Eval(workload) = &mut experiment.workload {
             judging::add_own_items(workload, &cell.items_file)?;
             workload.bounds = self.plan.bounds.into();
+            workload.until = visit.part.until(workload.items.len());
             judging::prepare(workload, out)?;
         }
         let measured = experiment.measure(&mut bench);
@@ -199,6 +222,9 @@ impl<'a> Walk<'a> {
         self.reached = Some((words_of(&server, cell), Reached { target, started, facts }));
         if let Err(error) = measured {
             return self.failed(cell, name, (&context, &error), records);
+        }
+        if !visit.part.is_last() && !self.stop.load(Ordering::Relaxed) {
+            return Ok(Fate::Begun);
         }
         let is_whole = !self.stop.load(Ordering::Relaxed) && records.iter().all(Record::is_valid);
         // One of them says for all that the cell is done.
@@ -251,6 +277,10 @@ impl<'a> Walk<'a> {
         }
         context
     }
+}
+
+fn patience(plan: &BenchPlan) -> Patience {
+    Patience { total: Duration::from_secs(plan.budget.answer_s), ..Patience::default() }
 }
 
 fn stop_rule(plan: &BenchPlan) -> StopRule {
@@ -312,6 +342,8 @@ fn argv(server: &ServerArgs, cell: &PlanCell) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use hob_bench::plan::cells;
+
     use super::*;
 
     #[test]
