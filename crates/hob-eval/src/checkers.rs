@@ -8,6 +8,7 @@ mod constraints;
 mod exact;
 mod fields;
 mod grid;
+mod language;
 mod needle;
 mod number;
 mod text;
@@ -25,6 +26,7 @@ pub use fields::JsonFields;
 #[cfg(test)]
 pub(crate) use grid::tests::cats;
 pub use grid::{GridQuestion, GridSolution};
+pub use language::TextLanguage;
 pub use needle::NeedleExpected;
 pub use number::Number;
 pub use text::{Pattern, PatternError, Phrases};

@@ -88,7 +88,7 @@ impl TaskFamily {
             TaskFamily::Arithmetic => "chains of steps with whole numbers (steps x digits)",
             TaskFamily::Units => "speeds, energy, data and prices (conversions)",
             TaskFamily::Extraction => "an order in prose, as JSON",
-            TaskFamily::Instructions => "a text that keeps rules (number of rules)",
+            TaskFamily::Instructions => "a text that keeps rules (number of rules, or a language)",
             TaskFamily::ToolUse => "one right tool call, or none (tools offered)",
             TaskFamily::Needle => "a fact in a long text (tokens@depth, xHOPS)",
             TaskFamily::Absent => "what a text does not say, or says twice",

@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(record.eval_arm(), "temperature 0.7, log-probability, ollama");
     }
     #[test]
-    fn servers_with_one_engine_are_told_apart() {
+    fn servers_with_one_engine_have_names_of_their_own() {
         let record = |id: u128, model: &str, target: &str| {
             let id = uuid::Uuid::from_u128(id);
             let mut record = Record::new(id, RecordKind::Eval, RecordSource::default());

@@ -1,4 +1,4 @@
-//! What a report says of arms: the switches that were tried, and what is counted besides the score.
+//! What a report says of arms: the switches that were tried, and what is counted next to the score.
 
 use std::sync::atomic::Ordering;
 
@@ -131,8 +131,8 @@ fn parts_of_two_arms_take_turns_and_the_report_says_where_they_did_not() {
     let begun: Vec<_> = [&a, &b].iter().flat_map(|server| run(server, until(Some(3)))).collect();
     assert_eq!(begun, [], "a part has no record");
     assert_eq!(a.asked.load(Ordering::Relaxed), 3);
-    let mut records = run(&b, until(None));
-    records.splice(0..0, run(&a, until(None)));
+    let second = run(&b, until(None));
+    let records = [run(&a, until(None)), second].concat();
     assert_eq!(a.asked.load(Ordering::Relaxed), 6, "the first part was not asked again");
     let late = run(&server(), until(None));
     let of = |record: &Record| answers(folder.path(), record);

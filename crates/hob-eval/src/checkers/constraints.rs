@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::TextLanguage;
 use crate::Grade;
 use crate::reading::{tail, without_thoughts};
 
@@ -86,6 +87,10 @@ pub enum TextRule {
     Order {
         words: Vec<String>,
     },
+    /// The language of the text.
+    Language {
+        language: TextLanguage,
+    },
 }
 
 impl TextRule {
@@ -122,6 +127,7 @@ impl TextRule {
                 let inner = inner.and_then(|inner| inner.strip_suffix("```")).unwrap_or(text);
                 serde_json::from_str::<Value>(inner.trim()).is_ok_and(|value| value.is_object())
             }
+            TextRule::Language { language } => TextLanguage::of(text) == Some(*language),
             TextRule::Order { words } => {
                 let mut rest = lower.as_str();
                 words.iter().all(|word| {
@@ -168,6 +174,9 @@ impl TextRule {
                 format!("Use {} placeholders in square brackets, such as [name].", count.words())
             }
             TextRule::JsonOnly => "Answer with one JSON object and nothing else.".to_owned(),
+            TextRule::Language { language } => {
+                format!("Write everything in {}.", language.name())
+            }
             TextRule::Order { words } => {
                 format!("Use these words in this order: {}.", words.join(", "))
             }
@@ -278,6 +287,8 @@ mod tests {
             (C::JsonOnly, "Here: {\"a\": 1}", false),
             (C::Order { words: vec!["a1".to_owned(), "b2".to_owned()] }, "A1 x B2", true),
             (C::Order { words: vec!["a1".to_owned(), "b2".to_owned()] }, "b2 a1", false),
+            (C::Language { language: TextLanguage::German }, "Es ist ein alter Turm.", true),
+            (C::Language { language: TextLanguage::German }, "It is an old tower.", false),
         ];
         for (rule, text, expected) in rows {
             assert_eq!(rule.holds(text), expected, "{rule:?}: {text}");

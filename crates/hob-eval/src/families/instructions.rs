@@ -1,11 +1,14 @@
 //! Instructions that a program can check: a text on a topic that keeps some rules.
-//! The size is the number of rules. Rules of one item never contradict each other.
+//! The size is the number of rules, or `language`: a text in another language than the prompt. Rules of one item never contradict each other.
 
-use crate::checkers::{CountRule, TextRule};
+use crate::checkers::{CountRule, TextLanguage, TextRule};
 use crate::draw::Draw;
 use crate::{Checker, Item};
 
-pub const SIZES: &[&str] = &["1", "2", "3", "5"];
+pub const SIZES: &[&str] = &["1", "2", "3", "5", LANGUAGE];
+
+/// The size with a language and a number of sentences as its rules.
+const LANGUAGE: &str = "language";
 
 const FAMILY: &str = "instructions";
 const TOKENS_MAX: u32 = 512;
@@ -32,16 +35,29 @@ const WORDS: [&str; 8] =
     ["window", "river", "paper", "yellow", "quiet", "seven", "garden", "mirror"];
 const BANNED: [&str; 8] = ["very", "really", "time", "people", "good", "then", "small", "always"];
 
-/// `None` where the size is not a number of groups.
+/// `None` where the size is not a number of groups, and not [`LANGUAGE`].
 pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
-    let count: usize = size.parse().ok().filter(|count| (1..=GROUPS - 1).contains(count))?;
+    let count: Option<usize> = size.parse().ok().filter(|count| (1..GROUPS).contains(count));
     let mut draw = Draw::new(seed, FAMILY, size, index);
     let (form, topic) = (*draw.pick(&FORMS), *draw.pick(&TOPICS));
-    let groups = draw.some(&[0, 1, 2, 3, 4, 5], count);
-    let rules: Vec<TextRule> = groups.into_iter().map(|group| rule(group, &mut draw)).collect();
+    let rules: Vec<TextRule> = match count {
+        Some(count) => {
+            let groups = draw.some(&[0, 1, 2, 3, 4, 5], count);
+            groups.into_iter().map(|group| rule(group, &mut draw)).collect()
+        }
+        None if size == LANGUAGE => language_rules(&mut draw),
+        None => return None,
+    };
     let lines: Vec<String> = rules.iter().map(|rule| format!("- {}", rule.instruction())).collect();
     let prompt = format!("Write {form} about {topic}. Keep these rules:\n{}", lines.join("\n"));
     Some(Item::new((FAMILY, size, index), prompt, Checker::Constraints { rules }, TOKENS_MAX))
+}
+
+fn language_rules(draw: &mut Draw) -> Vec<TextRule> {
+    let language = *draw.pick(&[TextLanguage::German, TextLanguage::French, TextLanguage::Spanish]);
+    let sentences = draw.between(3, 6) as usize;
+    let count = CountRule::AtLeast(sentences);
+    vec![TextRule::Language { language }, TextRule::Sentences { count }]
 }
 
 /// A rule of a group: length, form, a word, a word that is not allowed, letters, an end.
@@ -80,6 +96,15 @@ mod tests {
 
     /// A text that keeps any rules of this family: built part by part.
     fn text_for(rules: &[TextRule]) -> String {
+        if let [TextRule::Language { language }, ..] = rules {
+            let sentence = match language {
+                TextLanguage::English => "It is an old tower. ",
+                TextLanguage::German => "Es ist ein alter Turm. ",
+                TextLanguage::French => "C'est une vieille tour. ",
+                TextLanguage::Spanish => "Es una torre muy vieja. ",
+            };
+            return sentence.repeat(6);
+        }
         let has = |is_it: fn(&TextRule) -> bool| rules.iter().any(is_it);
         let is_short = has(|rule| matches!(rule, TextRule::Words { count: CountRule::AtMost(_) }));
         let (mut parts, mut bullets) = (1, 0);
@@ -126,7 +151,8 @@ mod tests {
             for index in 0..300 {
                 let item = item(1, size, index).expect("an item");
                 let Checker::Constraints { rules } = &item.checker else { panic!("rules") };
-                assert_eq!(rules.len().to_string(), *size);
+                let count = if *size == LANGUAGE { "2" } else { *size };
+                assert_eq!(rules.len().to_string(), count);
                 let content = text_for(rules);
                 let answer = Answer { content: content.clone(), ..Answer::default() };
                 let found = grade(&item, &answer, None);
@@ -143,7 +169,7 @@ mod tests {
 
     #[test]
     fn sizes_are_numbers_of_rules() {
-        for size in ["0", "6", "", "x"] {
+        for size in ["0", "6", "", "x", "languages"] {
             assert_eq!(item(1, size, 0), None, "{size}");
         }
         assert_eq!(item(1, "3", 4), item(1, "3", 4));
