@@ -1,4 +1,4 @@
-//! Tables of answers and what is read in them. The last table pins what is not read.
+//! Tables of answers and what is read in them. One table pins what is not read, and the guide shows it.
 //! Each row is an answer as models write it.
 
 use std::time::Instant;
@@ -291,38 +291,63 @@ fn a_thought_without_marks_is_known_by_its_first_words() {
     }
 }
 
-/// What a person would read and hob does not. A row here is a limit, and the documentation shows it.
+/// An answer, what a person reads in it, what hob reads, and why. Each row is a limit, and the guide shows it.
+const UNREAD: &[(&str, &str, Option<f64>, &str)] = &[
+    ("The answer is forty-two.", "42", None, "a number in words"),
+    ("The answer is 41... no, 42.", "42", Some(41.0), "a correction within a sentence"),
+    ("The answer is 40 to 44.", "40 to 44", Some(40.0), "a range: its lower end is read"),
+    (
+        "There are 42 crates.\nThat took 3 steps.",
+        "42",
+        Some(3.0),
+        "a closing remark with a number, where no statement is marked",
+    ),
+    (
+        "Answer: 42 km = 42000 m",
+        "42 km",
+        Some(42000.0),
+        "one quantity in two units: the one behind the last equals sign is read",
+    ),
+    ("Answer: 12:30", "half past twelve", Some(12.0), "a time of day"),
+    ("Answer: 2 h 30 min", "2.5 h", Some(2.0), "a span in two units"),
+    (r"\boxed{\frac34}", "0.75", None, "a fraction without braces"),
+    (r"\boxed{\sqrt{16}}", "4", Some(16.0), "a root"),
+    ("Answer: 12,34,567", "1234567", Some(12.0), "groups of two digits, as in India"),
+    (
+        "Answer: 100 200 300",
+        "three numbers",
+        Some(100_200_300.0),
+        "three-digit numbers with spaces between them read as one number",
+    ),
+    (
+        "Answer: 1,234 (one and a bit)",
+        "1.234",
+        Some(1234.0),
+        "three digits behind a comma are a group",
+    ),
+    ("Answer: 0x2A", "42", Some(0.0), "a hexadecimal number"),
+];
+
+const GUIDE: &str = include_str!("../../../../docs/guides/evaluating.md");
+
 #[test]
 fn what_is_not_read() {
-    let rows: &[(&str, Option<f64>)] = &[
-        // Numbers in words.
-        ("The answer is forty-two.", None),
-        // A correction in the middle of a sentence, without a word such as "actually, it is".
-        ("The answer is 41... no, 42.", Some(41.0)),
-        // A range: the lower end is read.
-        ("The answer is 40 to 44.", Some(40.0)),
-        // A closing remark with a number, where no statement is marked.
-        ("There are 42 crates.\nThat took 3 steps.", Some(3.0)),
-        // The same quantity in two units: the one behind the last equals sign is read.
-        ("Answer: 42 km = 42000 m", Some(42000.0)),
-        // Times of day and spans in two units.
-        ("Answer: 12:30", Some(12.0)),
-        ("Answer: 2 h 30 min", Some(2.0)),
-        // Fractions without braces, and roots.
-        (r"\boxed{\frac34}", None),
-        (r"\boxed{\sqrt{16}}", Some(16.0)),
-        // Groups of two digits, as in India.
-        ("Answer: 12,34,567", Some(12.0)),
-        // A list of three-digit numbers with spaces reads as one number.
-        ("Answer: 100 200 300", Some(100_200_300.0)),
-        // Three digits behind a comma are a group, also where they were meant as decimals.
-        ("Answer: 1,234 (one and a bit)", Some(1234.0)),
-        // Hexadecimal numbers.
-        ("Answer: 0x2A", Some(0.0)),
-    ];
-    for (text, read) in rows {
-        assert_eq!(number(text), *read, "{text:?}");
+    for (text, _, read, why) in UNREAD {
+        assert_eq!(number(text), *read, "{text:?}: {why}");
     }
+}
+
+/// The rows of the guide are these, so that it says what is true. The failure prints the table to copy.
+#[test]
+fn the_guide_lists_what_is_not_read() {
+    let row = |(text, person, read, why): &(&str, &str, Option<f64>, &str)| {
+        let read = read.map_or("nothing".to_owned(), |read| read.to_string());
+        format!("| `{}` | {person} | {read} | {why} |\n", text.replace('\n', " ↵ "))
+    };
+    let rows: String = UNREAD.iter().map(row).collect();
+    let table =
+        format!("| answer | a person reads | hob reads | reason |\n|---|---|---|---|\n{rows}");
+    assert!(GUIDE.contains(&table), "docs/guides/evaluating.md needs this table:\n{table}");
 }
 
 /// Enough to find a reader whose time grows with the square of the length: that would take minutes.
