@@ -1,9 +1,11 @@
-"""Asks the same multiple-choice questions through `hob eval` and through lm-evaluation-harness, on one hob server.
+"""Gives the same work to hob and to lm-evaluation-harness, which asks a hob server.
 
-Both choose the option with the highest log-probability. The accuracies must agree.
+Multiple choice: both choose the option with the highest log-probability, and the accuracies must agree.
+Perplexity: `hob quantize distance` and the harness score the second half of the same pieces of a text, and must agree.
 """
 
 import json
+import math
 import os
 import random
 import socket
@@ -24,6 +26,22 @@ HOB, HOME = os.environ["HOB"], os.environ["HOB_TEST_HOME"]
 ITEMS = 300
 # Ties and other tokens at the border between question and option.
 DIFFERENCE_MAX = 0.01
+# Pieces of a text as llama.cpp's perplexity tool cuts them: the tokens behind the first half are scored.
+PIECES, PIECE_TOKENS = 6, 512
+TEXT = Path(__file__).resolve().parents[3] / "docs" / "guides" / "teams.md"
+# A difference of the logarithms: 1 % of the perplexity. A piece that begins within a word can have other tokens there.
+LN_DIFFERENCE_MAX = 0.01
+PIECES_TASK = """
+task: hob_pieces
+dataset_path: json
+dataset_kwargs: {data_files: {test: "FILE"}}
+test_split: test
+output_type: loglikelihood
+doc_to_text: context
+doc_to_target: continuation
+target_delimiter: ""
+metric_list: [{metric: acc}]
+"""
 TASK = """
 task: hob_choices
 dataset_path: json
@@ -75,6 +93,17 @@ def tokenizer(folder):
     made.pre_tokenizer = pre_tokenizers.Sequence([digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
     made.decoder = decoders.ByteLevel()
     PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<|im_end|>").save_pretrained(folder)
+    return made
+
+
+def pieces(made):
+    """Context and continuation of each piece of the text."""
+    tokens = made.encode(TEXT.read_text()).ids
+    scored_from = PIECE_TOKENS // 2 + 1
+    for start in range(0, PIECES * PIECE_TOKENS, PIECE_TOKENS):
+        piece = tokens[start : start + PIECE_TOKENS]
+        context, continuation = made.decode(piece[:scored_from]), made.decode(piece[scored_from:])
+        yield {"context": context, "continuation": continuation}
 
 
 def served(folder):
@@ -101,36 +130,66 @@ def by_hob(folder, address):
     return json.loads(ran.stdout)["eval"]
 
 
-def by_harness(folder, address):
-    (folder / "task.yaml").write_text(TASK.replace("FILE", str(folder / "choices.jsonl")))
+def perplexity_by_hob(folder):
+    """The mean negative log-likelihood of a token, and its standard error."""
+    words = [HOB, "quantize", "distance", "smollm2", "smollm2", "--text", TEXT, "--pieces", str(PIECES), "--json"]
+    environment = {**os.environ, "HOB_HOME": HOME}
+    ran = subprocess.run(words, cwd=folder, env=environment, check=True, capture_output=True, text=True)
+    return json.loads(ran.stdout)["reference_ln_ppl"]
+
+
+def harness(folder, address, task, tokenized):
     arguments = {
         "base_url": f"{address}/v1/completions", "model": "smollm2", "tokenizer": str(folder / "tokenizer"),
-        "tokenizer_backend": "huggingface", "tokenized_requests": False, "max_length": 2048,
+        "tokenizer_backend": "huggingface", "tokenized_requests": tokenized, "max_length": 2048,
     }
-    found = lm_eval.simple_evaluate(
-        model="local-completions", model_args=arguments, tasks=["hob_choices"], batch_size=1,
-        task_manager=TaskManager(include_path=str(folder)), bootstrap_iters=0,
+    return lm_eval.simple_evaluate(
+        model="local-completions", model_args=arguments, tasks=[task], batch_size=1,
+        task_manager=TaskManager(include_path=str(folder)), bootstrap_iters=0, log_samples=True,
     )
-    return found["results"]["hob_choices"]
+
+
+def by_harness(folder, address):
+    (folder / "task.yaml").write_text(TASK.replace("FILE", str(folder / "choices.jsonl")))
+    return harness(folder, address, "hob_choices", False)["results"]["hob_choices"]
+
+
+def perplexity_by_harness(folder, address, made):
+    """The mean negative log-likelihood of a token, from the log-likelihood of each piece."""
+    all_pieces = list(pieces(made))
+    (folder / "pieces.jsonl").write_text("".join(json.dumps(piece) + "\n" for piece in all_pieces))
+    (folder / "pieces.yaml").write_text(PIECES_TASK.replace("FILE", str(folder / "pieces.jsonl")))
+    samples = harness(folder, address, "hob_pieces", True)["samples"]["hob_pieces"]
+    log_likelihood = sum(float(sample["filtered_resps"][0][0]) for sample in samples)
+    whole = (len(made.encode(piece["context"] + piece["continuation"]).ids) for piece in all_pieces)
+    contexts = (len(made.encode(piece["context"]).ids) for piece in all_pieces)
+    return -log_likelihood / (sum(whole) - sum(contexts))
 
 
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "choices.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items()))
-        tokenizer(folder / "tokenizer")
+        made = tokenizer(folder / "tokenizer")
         server, address = served(folder)
         try:
             ours, theirs = by_hob(folder, address), by_harness(folder, address)
+            ln_theirs = perplexity_by_harness(folder, address, made)
         finally:
             server.terminate()
             server.wait()
+        ln_ours = perplexity_by_hob(folder)
     pairs = [("acc", ours["overall"]["accuracy"]), ("acc_norm", ours["accuracy_by_length"])]
     for name, value in pairs:
         print(f"{name}: hob eval {value:.4f}, lm-evaluation-harness {theirs[f'{name},none']:.4f}")
     print(f"hob's interval of acc: {ours['overall']['accuracy_ci95']}")
     if any(abs(value - theirs[f"{name},none"]) > DIFFERENCE_MAX for name, value in pairs):
         sys.exit("they disagree")
+    perplexities = math.exp(ln_ours["value"]), math.exp(ln_theirs)
+    print("perplexity: hob {:.3f}, lm-evaluation-harness {:.3f}".format(*perplexities))
+    print(f"hob's standard error of its logarithm: {ln_ours['error']:.4f}")
+    if abs(ln_ours["value"] - ln_theirs) > LN_DIFFERENCE_MAX:
+        sys.exit("they disagree about the perplexity")
 
 
 if __name__ == "__main__":
