@@ -35,7 +35,7 @@ const WORDS: [&str; 8] =
     ["window", "river", "paper", "yellow", "quiet", "seven", "garden", "mirror"];
 const BANNED: [&str; 8] = ["very", "really", "time", "people", "good", "then", "small", "always"];
 
-/// `None` where the size is not a number of groups, and not [`LANGUAGE`].
+/// `None` where the size is not a number of groups, and not `language`.
 pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
     let count: Option<usize> = size.parse().ok().filter(|count| (1..GROUPS).contains(count));
     let mut draw = Draw::new(seed, FAMILY, size, index);

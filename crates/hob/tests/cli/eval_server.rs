@@ -33,13 +33,15 @@ fn a_killed_evaluation_goes_on_and_has_the_scores_of_one_that_was_not_killed() {
     let never_ends_on = "What is 5 + 1000?";
     let ability = Ability { replies: sums(&user), never_ends_on, ..Ability::default() };
     let server = Server::start(ability);
-    let words = ["eval", "--target", &server.url, "--model", "m", "--file", "sums.jsonl", "--json"];
+    let words =
+        ["eval", "--target", server.url.as_str(), "--model", "m", "--file", "sums.jsonl", "--json"];
     let mut first = user.process(&words);
     let first = first.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut first = first.expect("hob starts");
-    let lines = BufReader::new(first.stderr.take().expect("piped")).lines().map_while(Result::ok);
+    let mut lines =
+        BufReader::new(first.stderr.take().expect("piped")).lines().map_while(Result::ok);
     // The sixth answer has no end, so hob waits for it when it is killed.
-    assert!(lines.skip_while(|line| !line.contains("5 of 12, sums/q4")).next().is_some());
+    assert!(lines.any(|line| line.contains("5 of 12, sums/q4")), "five answers are shown");
     first.kill().and_then(|()| first.wait()).expect("it ran");
     server.ability.lock().expect("the ability").never_ends_on = "";
 
