@@ -175,11 +175,7 @@ pub(super) fn measured(
     let stop_rule = args.stop_rule()?;
     RecordStore::new(&args.out).prepare().map_err(|error| failure(error.into()))?;
     let (args, printer_there) = (args.clone(), *printer);
-    let patience = Patience {
-        silence: Duration::from_secs(args.timeout_s),
-        total: Duration::from_secs(args.answer_s),
-        ..Patience::default()
-    };
+    let patience = args.patience();
     let argv = args.argv.clone().unwrap_or_else(typed);
     let (turn, name) = (Turn::of(args.no_wait), argv[..argv.len().min(3)].join(" "));
     let timelines = Arc::new(Mutex::new(Vec::new()));
@@ -336,6 +332,14 @@ impl MeasuringArgs {
         self.no_wait = false;
         self.server.launch = launch.or(self.server.launch.take());
         self.server.model_file = model_file.or(self.server.model_file.take());
+    }
+
+    fn patience(&self) -> Patience {
+        Patience {
+            silence: Duration::from_secs(self.timeout_s),
+            total: Duration::from_secs(self.answer_s),
+            ..Patience::default()
+        }
     }
 
     fn stop_rule(&self) -> CliResult<StopRule> {
