@@ -176,14 +176,14 @@ impl Driver<'_> {
         let mut pings = pings();
         loop {
             self.do_effects().await?;
+            self.catch_up(place).await?;
             let deadline = self.session.deadline().map(tokio::time::Instant::from_std);
             let is_timed = deadline.is_some();
             let deadline = deadline.unwrap_or_else(tokio::time::Instant::now);
             let has_stages = !self.stages.is_empty();
-            let keeps_up = self.stages.keeps_up();
             tokio::select! {
-                message = source.next(), if keeps_up => match message {
-                    Some(Ok(message)) => self.receive(message).await?,
+                message = source.next() => match message {
+                    Some(Ok(message)) => self.receive(message, place).await?,
                     Some(Err(error)) => return Err(unreceived(&error)),
                     None => return Err(Ending::Client),
                 },
@@ -200,7 +200,26 @@ impl Driver<'_> {
         self.session.handle(input, Instant::now());
     }
 
-    async fn receive(&mut self, message: Message) -> Result<(), Ending> {
+    /// Reads no more sound until models have taken enough of what waits. The client's microphone is not silent meanwhile.
+    async fn catch_up(&mut self, place: &Place) -> Result<(), Ending> {
+        while !self.stages.keeps_up() {
+            let taken = self.stages.sound_taken();
+            let input = tokio::select! {
+                Some(input) = self.stages.next() => Some(input),
+                () = taken => None,
+                () = self.outbound.closed() => return Err(Ending::Stalled),
+                () = place.stop.cancelled() => return Err(stopping()),
+            };
+            self.session.expect_sound(Instant::now());
+            if let Some(input) = input {
+                self.handle(input);
+                self.do_effects().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn receive(&mut self, message: Message, place: &Place) -> Result<(), Ending> {
         let input = match &message {
             Message::Text(text) => {
                 parse_client_event(text.as_bytes(), self.dialect, self.session.settings())
@@ -215,7 +234,7 @@ impl Driver<'_> {
             Message::Close(_) => return Err(Ending::Client),
         };
         match input {
-            Ok(ClientInput::Sound(bytes)) => self.hear(&bytes).await?,
+            Ok(ClientInput::Sound(bytes)) => self.hear(&bytes, place).await?,
             Ok(ClientInput::Command { command, event_id }) => {
                 self.handle(SessionInput::Command { command, event_id });
                 self.note_model();
@@ -226,11 +245,12 @@ impl Driver<'_> {
     }
 
     /// Takes sound in pieces: one event can have minutes of it, and other requests must not wait for all of them.
-    async fn hear(&mut self, bytes: &[u8]) -> Result<(), Ending> {
+    async fn hear(&mut self, bytes: &[u8], place: &Place) -> Result<(), Ending> {
         for piece in bytes.chunks(SOUND_PIECE_BYTES) {
             let samples = self.read_sound(piece).map_err(|error| unreadable(&error))?;
             self.handle(SessionInput::Sound(samples));
             self.do_effects().await?;
+            self.catch_up(place).await?;
             yield_now().await;
         }
         Ok(())

@@ -16,7 +16,7 @@ use hob_core::{
 };
 use hob_voice::{ChatStart, SessionInput, SpeechStart, TranscriptStart};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use super::chat_name;
@@ -46,7 +46,7 @@ pub(super) struct Stages {
     inputs: SelectAll<BoxStream<'static, SessionInput>>,
     running: HashMap<u64, RunningStage>,
     warming: Option<AbortHandle>,
-    unread_samples: Arc<AtomicUsize>,
+    unread: Arc<Unread>,
 }
 
 struct RunningStage {
@@ -65,10 +65,17 @@ enum StageFeed {
     Gate(watch::Sender<bool>),
 }
 
+/// The samples that wait for transcription models.
+#[derive(Default)]
+struct Unread {
+    samples: AtomicUsize,
+    taken: Notify,
+}
+
 /// Samples that count as unread until they are taken or dropped.
 struct UnreadSound {
     samples: Vec<f32>,
-    unread: Arc<AtomicUsize>,
+    unread: Arc<Unread>,
 }
 
 impl Stages {
@@ -87,7 +94,13 @@ impl Stages {
 
     /// Whether models keep up with the client's sound.
     pub(super) fn keeps_up(&self) -> bool {
-        self.unread_samples.load(Ordering::Relaxed) < UNREAD_SAMPLES_MAX
+        self.unread.samples.load(Ordering::Relaxed) < UNREAD_SAMPLES_MAX
+    }
+
+    /// Resolves when a model takes sound.
+    pub(super) fn sound_taken(&self) -> impl Future<Output = ()> + use<> {
+        let unread = Arc::clone(&self.unread);
+        async move { unread.taken.notified().await }
     }
 
     pub(super) fn transcribe(
@@ -181,7 +194,7 @@ impl Stages {
     pub(super) fn hear(&mut self, stream: u64, samples: Vec<f32>) -> Option<SessionInput> {
         let Some(StageFeed::Sound(Some(sound))) = self.feed(stream) else { return None };
         let sound = sound.clone();
-        let sent = sound.try_send(UnreadSound::new(samples, &self.unread_samples));
+        let sent = sound.try_send(UnreadSound::new(samples, &self.unread));
         sent.err().and_then(|_| {
             let full = ModelError::EngineFailed {
                 engine: "transcription",
@@ -407,21 +420,28 @@ fn failed<T: AnswerTask>(error: ApiError) -> StageEvent<T> {
 }
 
 impl UnreadSound {
-    fn new(samples: Vec<f32>, unread: &Arc<AtomicUsize>) -> UnreadSound {
-        unread.fetch_add(samples.len(), Ordering::Relaxed);
+    fn new(samples: Vec<f32>, unread: &Arc<Unread>) -> UnreadSound {
+        unread.samples.fetch_add(samples.len(), Ordering::Relaxed);
         UnreadSound { samples, unread: Arc::clone(unread) }
     }
 
     fn take(mut self) -> Vec<f32> {
         let samples = std::mem::take(&mut self.samples);
-        self.unread.fetch_sub(samples.len(), Ordering::Relaxed);
+        self.unread.remove(samples.len());
         samples
     }
 }
 
 impl Drop for UnreadSound {
     fn drop(&mut self) {
-        self.unread.fetch_sub(self.samples.len(), Ordering::Relaxed);
+        self.unread.remove(self.samples.len());
+    }
+}
+
+impl Unread {
+    fn remove(&self, samples: usize) {
+        self.samples.fetch_sub(samples, Ordering::Relaxed);
+        self.taken.notify_one();
     }
 }
 

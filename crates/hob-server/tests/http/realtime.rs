@@ -1,10 +1,13 @@
 //! Spoken conversations over a real WebSocket, with scripted models and a detector that hears loudness.
 //! What follows what is `hob-voice`'s, and tested there; here it is sockets, keys, places and the end of everything.
 
+mod hard_cases;
 mod killed;
+mod parrot;
 mod whole_turns;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -61,8 +64,22 @@ impl TurnTaking for Turns {
     }
 }
 
-/// Writes the same text when the sound has ended.
-struct Ears;
+/// The models whose worker dies in the middle of their next answer.
+#[derive(Default)]
+struct Deaths {
+    ears: AtomicBool,
+    mouth: AtomicBool,
+}
+
+fn lost(engine: &'static str) -> ModelError {
+    ModelError::WorkerLost { engine, detail: "killed by signal 9".to_owned() }
+}
+
+/// Writes the same text when the sound has ended, or how long the sound was.
+struct Ears {
+    is_counting: bool,
+    deaths: Arc<Deaths>,
+}
 
 impl TranscriptModel for Ears {
     fn state(&self) -> ModelState {
@@ -77,6 +94,8 @@ impl TranscriptModel for Ears {
             let Sound::Live(live) = request.sound else {
                 unreachable!("a session's sound is live")
             };
+            let dies = self.deaths.ears.swap(false, Ordering::Relaxed);
+            let is_counting = self.is_counting;
             let heard = async move {
                 let mut samples = 0;
                 let mut sound = live.take().expect("the first reader");
@@ -85,10 +104,13 @@ impl TranscriptModel for Ears {
                 }
                 let duration_s = samples as f64 / f64::from(Sound::RATE_HZ);
                 let done = TranscriptSummary { duration_s, ..TranscriptSummary::default() };
-                stream::iter([
-                    Ok(TranscriptEvent::Delta(SAID.to_owned())),
-                    Ok(TranscriptEvent::Done(done)),
-                ])
+                let said = match is_counting {
+                    true => format!("{:.0} tenths of a second.", duration_s * 10.0),
+                    false => SAID.to_owned(),
+                };
+                let end =
+                    if dies { Err(lost("transcription")) } else { Ok(TranscriptEvent::Done(done)) };
+                stream::iter([Ok(TranscriptEvent::Delta(said)), end])
             };
             Ok(heard.into_stream().flatten().boxed())
         }
@@ -101,6 +123,7 @@ struct Mouth {
     voices: Vec<Voice>,
     /// While it is not ready, the model refuses.
     lifecycle: Arc<StagedLifecycle>,
+    deaths: Arc<Deaths>,
 }
 
 impl SpeechModel for Mouth {
@@ -119,7 +142,11 @@ impl SpeechModel for Mouth {
             }
             let SpeechText::Arriving(text) = request.text else { unreachable!("the text arrives") };
             let spoken = text.filter(|piece| std::future::ready(!piece.is_empty()));
-            let sound = spoken.map(|_| Ok(SpeechEvent::Audio(vec![0.25; 6_000])));
+            let dies = self.deaths.mouth.swap(false, Ordering::Relaxed);
+            let sound = spoken.map(move |_| match dies {
+                true => Err(lost("speech")),
+                false => Ok(SpeechEvent::Audio(vec![0.25; 6_000])),
+            });
             Ok(SpeechStream::new(24_000, sound))
         }
         .boxed()
@@ -138,6 +165,7 @@ struct Stage {
     team: Arc<ScriptedChat>,
     voice: Arc<StagedLifecycle>,
     voice_loads: mpsc::Sender<Loaded>,
+    deaths: Arc<Deaths>,
 }
 
 async fn stage_with(options: ServerOptions) -> Stage {
@@ -150,14 +178,24 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let team = Arc::new(ScriptedChat::new(answers(20)).with_card(card));
     let model: Arc<dyn hob_core::ChatModel> = team.clone();
     registry.add(Arc::new(RegisteredModel::<Chat>::new("team", model, Admission::new(8, 0.1))));
+    let parrot = Arc::new(parrot::Parrot::default());
+    registry.add(Arc::new(RegisteredModel::<Chat>::new("parrot", parrot, Admission::new(8, 0.1))));
     let (lifecycle, voice_loads) = StagedLifecycle::new();
+    let deaths = Arc::new(Deaths::default());
     lifecycle.occupy(ModelState::Ready, MemoryUse::default());
-    let mouth = Mouth { voices: hob_wire::openai_voices(), lifecycle: Arc::clone(&lifecycle) };
+    let mouth = Mouth {
+        voices: hob_wire::openai_voices(),
+        lifecycle: Arc::clone(&lifecycle),
+        deaths: Arc::clone(&deaths),
+    };
     let mouth = RegisteredModel::<Speech>::new("kokoro", Arc::new(mouth), Admission::new(8, 0.5));
     let held = Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>;
     registry.add(Arc::new(RegisteredModel { lifecycle: Some(held), ..mouth }));
-    let ears = RegisteredModel::<Transcription>::new("whisper", Arc::new(Ears), admission.clone());
-    registry.add(Arc::new(ears));
+    for (name, is_counting) in [("whisper", false), ("counter", true)] {
+        let ears = Arc::new(Ears { is_counting, deaths: Arc::clone(&deaths) });
+        let ears = RegisteredModel::<Transcription>::new(name, ears, admission.clone());
+        registry.add(Arc::new(ears));
+    }
     let options = ServerOptions {
         default_speech: Some("kokoro".to_owned()),
         default_transcript: Some("whisper".to_owned()),
@@ -166,7 +204,7 @@ async fn stage_with(options: ServerOptions) -> Stage {
     };
     let voice = Arc::new(StagedSpeech::new());
     let server = Server::start_registry(registry, options, voice, admission).await;
-    Stage { server, chat, team, voice: lifecycle, voice_loads }
+    Stage { server, chat, team, voice: lifecycle, voice_loads, deaths }
 }
 
 fn options() -> ServerOptions {

@@ -51,6 +51,13 @@ pub(super) struct Turn {
 }
 
 impl VoiceSession {
+    /// Sound of the client waits to be read, so its microphone is not silent.
+    pub fn expect_sound(&mut self, now: Instant) {
+        if let Some(turn) = &mut self.turn {
+            turn.last_sound = turn.last_sound.max(now);
+        }
+    }
+
     pub(super) fn take_sound(&mut self, samples: Vec<f32>) {
         match self.settings().turn_detection {
             None => self.record(samples),

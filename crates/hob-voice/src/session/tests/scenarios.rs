@@ -436,3 +436,14 @@ fn a_turn_ends_when_the_microphone_falls_silent() {
     script.wait(1);
     assert_eq!(script.log[..2], ["speech stopped item_1 640", "end sound 1"]);
 }
+
+#[test]
+fn a_microphone_is_not_silent_while_its_sound_waits_to_be_read() {
+    let mut script = Script::new(|_| {});
+    script.speak(20).wait(1_999);
+    script.log.clear();
+    script.session.expect_sound(script.now);
+    script.wait(1_999).check(&[]);
+    script.wait(1);
+    assert_eq!(script.log[0], "speech stopped item_1 640");
+}

@@ -1,0 +1,160 @@
+//! Workers that die, sound that comes too fast or in another form, and two people at once.
+
+use super::*;
+
+/// The code of µ-law for silence, and two for a loud voice.
+const QUIET: u8 = 0xFF;
+const LOUD: [u8; 2] = [0x80, 0x00];
+
+/// A session that sends what it heard and says how long it was, and whose model repeats it.
+async fn open_repeating(stage: &Stage) -> Talker {
+    let talker = Box::pin(stage.try_open("/v1/realtime?model=parrot", &[])).await;
+    let mut talker = talker.expect("a session");
+    talker.until("session.created").await;
+    talker.update(json!({"input": {"transcription": {"model": "counter"}}})).await;
+    talker.until("session.updated").await;
+    talker
+}
+
+impl Talker {
+    async fn update(&mut self, audio: Value) {
+        self.send(json!({"type": "session.update", "session": {"audio": audio}})).await;
+    }
+
+    async fn append(&mut self, bytes: &[u8]) {
+        let audio = STANDARD.encode(bytes);
+        self.send(json!({"type": "input_audio_buffer.append", "audio": audio})).await;
+    }
+
+    /// Says something for so long, and returns the events to the end of the answer.
+    async fn ask(&mut self, seconds: f64) -> Vec<Value> {
+        self.say(12_000, seconds).await;
+        self.say(0, 1.0).await;
+        self.until("response.done").await
+    }
+}
+
+/// Loud and quiet seconds at 8 kHz.
+fn telephone(loud_s: usize, quiet_s: usize) -> Vec<u8> {
+    let loud = (0..loud_s * 8_000).map(|at| LOUD[at / 10 % 2]);
+    loud.chain(std::iter::repeat_n(QUIET, quiet_s * 8_000)).collect()
+}
+
+fn transcript(events: &[Value]) -> &str {
+    let heard = "conversation.item.input_audio_transcription.completed";
+    let heard = events.iter().find(|event| event["type"] == heard);
+    heard.and_then(|event| event["transcript"].as_str()).expect("a transcript")
+}
+
+/// The length in the transcript of a model that counts.
+fn tenths(events: &[Value]) -> u32 {
+    let number = transcript(events).split(' ').next().expect("a word");
+    number.parse().expect("a number")
+}
+
+fn status(events: &[Value]) -> (&str, &str) {
+    let response = &events.last().expect("the last event")["response"];
+    let code = response["status_details"]["error"]["code"].as_str();
+    (response["status"].as_str().expect("a status"), code.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn a_voice_that_dies_in_its_answer_fails_it_and_the_next_one_is_spoken() {
+    let stage = stage_with(options()).await;
+    let mut talker = open_repeating(&stage).await;
+    stage.deaths.mouth.store(true, Ordering::Relaxed);
+    let events = talker.ask(1.0).await;
+    assert_eq!(status(&events), ("failed", "worker_lost"), "{events:?}");
+    let events = talker.ask(1.0).await;
+    assert_eq!(status(&events).0, "completed", "{events:?}");
+    assert!(types(&events).contains(&"response.output_audio.delta"), "{events:?}");
+}
+
+#[tokio::test]
+async fn ears_that_die_in_a_turn_are_reported_and_the_next_turn_is_heard() {
+    let stage = stage_with(options()).await;
+    let mut talker = open_repeating(&stage).await;
+    stage.deaths.ears.store(true, Ordering::Relaxed);
+    talker.say(12_000, 1.0).await;
+    talker.say(0, 1.0).await;
+    let events = talker.until("conversation.item.input_audio_transcription.failed").await;
+    let failed = events.last().expect("the last event");
+    assert_eq!(failed["error"]["code"], "worker_lost", "{failed}");
+    let events = talker.ask(1.0).await;
+    assert_eq!(status(&events).0, "completed", "{events:?}");
+}
+
+#[tokio::test]
+async fn a_chat_model_that_dies_in_its_answer_fails_it_and_the_session_lives_on() {
+    let stage = stage_with(options()).await;
+    let mut talker = stage.open().await;
+    talker.until("session.created").await;
+    // Its script is used up after these answers, which is an engine failure.
+    for _ in 0..20 {
+        talker.write("Hello").await;
+        talker.send(json!({"type": "response.create"})).await;
+        assert_eq!(status(&talker.until("response.done").await).0, "completed");
+    }
+    talker.send(json!({"type": "response.create"})).await;
+    let events = talker.until("response.done").await;
+    assert_eq!(status(&events), ("failed", "engine_failed"), "{events:?}");
+    talker.send(json!({"type": "session.update", "session": {"model": "parrot"}})).await;
+    talker.until("session.updated").await;
+    talker.send(json!({"type": "response.create"})).await;
+    assert_eq!(status(&talker.until("response.done").await).0, "completed");
+}
+
+/// More sound in one event than may wait for a model.
+#[tokio::test]
+async fn minutes_of_speech_that_come_at_once_are_heard_to_their_end() {
+    let stage = stage_with(options()).await;
+    let mut talker = open_repeating(&stage).await;
+    talker.update(json!({"input": {"format": {"type": "audio/pcmu"}}})).await;
+    talker.until("session.updated").await;
+    talker.append(&telephone(150, 1)).await;
+    let events = talker.until("response.done").await;
+    assert_eq!(status(&events).0, "completed", "{events:?}");
+    assert!((1_498..1_512).contains(&tenths(&events)), "{}", transcript(&events));
+}
+
+#[tokio::test]
+async fn the_form_of_the_sound_may_change_between_turns_and_a_wrong_rate_changes_nothing() {
+    let stage = stage_with(options()).await;
+    let mut talker = open_repeating(&stage).await;
+    let first = tenths(&talker.ask(1.0).await);
+    let format = json!({"type": "audio/pcm", "rate": 16_000});
+    talker.update(json!({"input": {"format": format}})).await;
+    let refused = talker.until("error").await;
+    let refused = refused.last().expect("the last event");
+    assert_eq!(refused["error"]["param"], "session.audio.input.format.rate", "{refused}");
+    // Half a sample is left over from before.
+    talker.append(&[0]).await;
+    talker.update(json!({"input": {"format": {"type": "audio/pcmu"}}})).await;
+    talker.until("session.updated").await;
+    talker.append(&telephone(1, 1)).await;
+    let second = tenths(&talker.until("response.done").await);
+    talker.update(json!({"input": {"format": {"type": "audio/pcm", "rate": 24_000}}})).await;
+    talker.until("session.updated").await;
+    let third = tenths(&talker.ask(1.0).await);
+    // A later turn begins with up to half a second of the silence before it. At a wrong rate it would be three times as long.
+    assert!(first.abs_diff(second) <= 5 && first.abs_diff(third) <= 5, "{first} {second} {third}");
+}
+
+#[tokio::test]
+async fn two_people_at_once_get_their_own_answers() {
+    let stage = stage_with(options()).await;
+    let (mut ann, mut ben) = (open_repeating(&stage).await, open_repeating(&stage).await);
+    for _ in 0..3 {
+        let (to_ann, to_ben) = tokio::join!(ann.ask(1.0), ben.ask(3.0));
+        for (events, expected) in [(&to_ann, 11..19), (&to_ben, 31..39)] {
+            assert_eq!(status(events).0, "completed", "{events:?}");
+            assert!(expected.contains(&tenths(events)), "{}", transcript(events));
+            // An answer that was cut before a word of it was heard leaves both questions in one message.
+            let spoken = joined(events, "response.output_audio_transcript.delta");
+            let numbers = spoken.lines().filter_map(|line| line.split(' ').next()?.parse().ok());
+            let numbers: Vec<u32> = numbers.collect();
+            assert_eq!(numbers.last(), Some(&tenths(events)), "{spoken}");
+            assert!(numbers.iter().all(|number| expected.contains(number)), "{spoken}");
+        }
+    }
+}
