@@ -145,7 +145,8 @@ pub struct TurnStages {
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
     pub settings: RealtimeSettings,
-    /// The client removes its own sound from the microphone. Without that, hob does not listen while it speaks.
+    /// The client removes its own sound from the microphone. Without that, hob does not listen while it speaks. The
+    /// client's own setting wins.
     pub client_cancels_echo: bool,
     /// The driver has a turn model for [`SessionEffect::JudgeTurn`]. Without one, `semantic_vad` is an error.
     pub judges_turns: bool,

@@ -33,6 +33,8 @@ pub struct RealtimeSettings {
     /// Tokens of one response. `None`: no limit of the client's.
     pub tokens_max: Option<u32>,
     pub thinking: Thinking,
+    /// Whether the server listens while it speaks, so that speech can interrupt it. `None`: the server's own setting.
+    pub listens_while_speaking: Option<bool>,
     /// Whether the server sends the client the times of each turn.
     pub reports_turn_stages: bool,
 }
@@ -59,6 +61,7 @@ impl Default for RealtimeSettings {
             tokens_max: None,
             // A person who waits for a voice hears nothing of what a model thinks.
             thinking: Thinking { effort: Some(Effort::None), tokens_max: None },
+            listens_while_speaking: None,
             reports_turn_stages: false,
         }
     }

@@ -120,3 +120,37 @@ impl SocketWriter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_slowly_is_waited_for_and_one_that_reads_nothing_is_given_up() {
+        let (outbound, mut writer) = outgoing();
+        for _ in 0..EVENTS_MAX {
+            outbound.send(Outgoing::Ping).await.expect("room in the queue");
+        }
+        let slow = async {
+            tokio::time::sleep(STALL_TIME_MAX / 2).await;
+            writer.queue.recv().await
+        };
+        let (sent, read) = tokio::join!(outbound.send(Outgoing::Ping), slow);
+        assert!(sent.is_ok() && read.is_some());
+        let began = tokio::time::Instant::now();
+        assert!(outbound.send(Outgoing::Ping).await.is_err());
+        assert_eq!(began.elapsed(), STALL_TIME_MAX);
+        drop(writer);
+        assert!(outbound.send(Outgoing::Ping).await.is_err(), "the writer has given up");
+    }
+
+    #[test]
+    fn only_the_latest_cancelled_responses_are_remembered() {
+        let (outbound, writer) = outgoing();
+        for number in 0..200 {
+            outbound.cancel(&format!("resp_{number}"));
+        }
+        assert!(writer.cancelled.has("resp_199") && !writer.cancelled.has("resp_0"));
+        assert_eq!(writer.cancelled.0.lock().expect("no panic").len(), CANCELLED_MAX);
+    }
+}

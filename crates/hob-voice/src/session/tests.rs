@@ -2,6 +2,7 @@
 //! A sample's value is its probability of being speech, so that a script decides what the detector hears.
 
 mod invariants;
+mod long_sessions;
 mod scenarios;
 
 use std::collections::BTreeMap;

@@ -240,7 +240,9 @@ impl VoiceSession {
     }
 
     fn take_frame(&mut self, frame: Vec<f32>, detection: TurnDetection) {
-        let is_echo = !self.options.client_cancels_echo && self.playback.echoes(self.now);
+        let listens = self.settings().listens_while_speaking;
+        let listens = listens.unwrap_or(self.options.client_cancels_echo);
+        let is_echo = !listens && self.playback.echoes(self.now);
         let hears = if is_echo { Hears::Echo } else { Hears::User };
         let step = self.listener.hear(&frame, rules(detection), hears);
         if self.turn.is_some() {

@@ -68,6 +68,10 @@ struct InputAudioSettings {
     transcription: Option<TranscriptionField>,
     /// `null`: the client says when a turn ends.
     turn_detection: Option<TurnField>,
+    /// `false`: hob does not listen while it speaks. It is for a client whose microphone hears its loudspeaker. An
+    /// addition of hob; default: `realtime.listen_while_speaking` of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    listen_while_speaking: Option<bool>,
 }
 
 /// The sound that the server sends.
@@ -228,6 +232,7 @@ pub(super) fn session_of(settings: &RealtimeSettings) -> RealtimeSession {
         noise_reduction: settings.noise_reduction.map(noise_of),
         transcription: settings.transcription.as_ref().map(transcription_of),
         turn_detection: settings.turn_detection.as_ref().map(turn_of),
+        listen_while_speaking: settings.listens_while_speaking,
     };
     let output = OutputAudioSettings {
         format: Some(format_of(settings.output_encoding)),
@@ -277,6 +282,7 @@ impl RealtimeSession {
             noise_reduction: input.noise_reduction,
             transcription: input.transcription,
             turn_detection: input.turn_detection,
+            listens_while_speaking: input.listens_while_speaking,
             output_encoding: output.encoding,
             speech_model: output.model,
             voice: output.voice,
@@ -297,6 +303,7 @@ struct CheckedInput {
     noise_reduction: Option<NoiseReduction>,
     transcription: Option<InputTranscription>,
     turn_detection: Option<TurnDetection>,
+    listens_while_speaking: Option<bool>,
 }
 
 impl InputAudioSettings {
@@ -309,6 +316,7 @@ impl InputAudioSettings {
             }),
             transcription: self.transcription.map(transcription).transpose()?,
             turn_detection: self.turn_detection.map(turn_detection),
+            listens_while_speaking: self.listen_while_speaking,
         })
     }
 }

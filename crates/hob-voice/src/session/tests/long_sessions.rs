@@ -1,0 +1,90 @@
+//! Sessions with many turns: nothing of earlier ones stays, and the session does not hear itself.
+
+use super::Script;
+
+/// Turns after which a mistake of one in each would be seen.
+const INTERRUPTIONS: usize = 200;
+/// Turns of a session whose microphone hears its loudspeaker.
+const ECHOES: usize = 20;
+
+/// The streams of an answer that has been audible for some time.
+#[derive(Clone, Copy)]
+struct Answer {
+    chat: u64,
+    speech: u64,
+}
+
+impl Script {
+    /// The last stream of this kind that was started.
+    fn last_started(&self, kind: &str) -> u64 {
+        let number = |line: &String| {
+            let rest = line.strip_prefix("start ")?.strip_prefix(kind)?.strip_prefix(' ')?;
+            rest.split(' ').next()?.parse().ok()
+        };
+        self.log.iter().rev().find_map(number).expect("a stream")
+    }
+
+    /// One spoken question, and the first second of its answer.
+    fn ask_and_hear(&mut self) -> Answer {
+        self.speak(20).silence(6);
+        let transcript = self.last_started("transcript");
+        self.heard_text(transcript, " Hello");
+        let chat = self.last_started("chat");
+        self.silence(10).write(chat, "Good morning, dear Ann. How are you?");
+        let speech = self.last_started("speech");
+        self.sound(speech, 1_000);
+        Answer { chat, speech }
+    }
+}
+
+#[test]
+fn two_hundred_interruptions_leave_nothing_behind() {
+    let mut script = Script::new(|_| {});
+    let mut answer = script.ask_and_hear();
+    for number in 0..INTERRUPTIONS {
+        script.wait(400);
+        script.log.clear();
+        // The next question interrupts the answer.
+        let old = std::mem::replace(&mut answer, script.ask_and_hear());
+        let interrupted = |line: &&String| line.ends_with("Cancelled(Speech)");
+        assert_eq!(script.log.iter().filter(interrupted).count(), 1, "turn {number}");
+        assert!(answer.chat > old.chat && answer.speech > old.speech);
+        script.log.clear();
+        script.sound(old.speech, 100).write(old.chat, "more").check(&[]);
+    }
+    let session = &script.session;
+    assert_eq!((session.responses.len(), session.transcripts.len()), (1, 0));
+    assert!(session.turn.is_none() && session.speculation.is_none() && session.due.is_none());
+    // A question and an answer for each turn.
+    assert_eq!(session.conversation.items().count(), 2 * (INTERRUPTIONS + 1));
+}
+
+#[test]
+fn a_session_that_hears_its_loudspeaker_does_not_interrupt_itself() {
+    let mut script = Script::new(|options| options.settings.listens_while_speaking = Some(false));
+    for number in 0..ECHOES {
+        let answer = script.ask_and_hear();
+        script.log.clear();
+        // The answer comes back into the microphone, and the room echoes a little longer.
+        script.speak(31).frames(0.6, 6).check(&[]);
+        script.finish(answer.chat).end_speech(answer.speech);
+        let last = script.log.last().map(String::as_str).unwrap_or_default();
+        assert!(last.ends_with("Completed"), "turn {number}: {:?}", script.log);
+        script.silence(10);
+    }
+}
+
+#[test]
+fn the_clients_word_about_its_echo_wins_over_the_servers() {
+    for (client, is_interrupted) in [(None, false), (Some(true), true), (Some(false), false)] {
+        let mut script = Script::new(|options| {
+            options.client_cancels_echo = false;
+            options.settings.listens_while_speaking = client;
+        });
+        script.ask_and_hear();
+        script.log.clear();
+        script.speak(20);
+        let interrupted = script.log.iter().any(|line| line.ends_with("Cancelled(Speech)"));
+        assert_eq!(interrupted, is_interrupted, "{client:?}");
+    }
+}
