@@ -197,6 +197,8 @@ bench-together: build ## measure how much chat, speech and transcription slow ea
 bench-voice: build ## measure how soon a spoken question is answered, also for two people at once and when they interrupt
 	$(HOB) pull
 	$(HOB) bench voice --users 1,2 --runs-min 9   # 108 turns or more
+	$(HOB) bench voice --pause-ms 600 --runs-min 9
+	$(HOB) bench voice --cold
 	$(HOB) bench voice --interrupt
 
 .PHONY: bench-team

@@ -19,6 +19,7 @@ use crate::record::{
 use crate::runs::{BenchError, Benchmark, CellSummary, Reply, Run, Runs};
 use crate::server::StartedServer;
 use crate::terms::Metric;
+use crate::voice::VoiceWorkload;
 use crate::workbench::Workbench;
 
 /// Limits for the share of the weights in memory, from samples of the file.
@@ -27,7 +28,7 @@ const WARM_SHARE_MIN: f64 = 0.95;
 const TPOT_MS_ASSUMED: f64 = 20.0;
 
 /// The states to start from, and the request after the start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct StartOptions {
     pub states: Vec<State>,
     pub request: ColdRequest,
@@ -65,11 +66,13 @@ pub struct ColdSpeech {
     pub text: String,
 }
 
-/// The request after the start: a chat question or a text to synthesise.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The request after the start: a chat question, a text to synthesise, or a spoken question.
+#[derive(Clone, Debug)]
 pub enum ColdRequest {
     Chat,
     Speech(ColdSpeech),
+    /// The first question of a workload, in a session of its own.
+    Conversation(VoiceWorkload),
 }
 
 impl State {

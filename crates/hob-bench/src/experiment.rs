@@ -66,6 +66,7 @@ impl Experiment {
         match (&self.axis, &self.workload) {
             (Axis::Load(_), Workload::Chat(_)) => RecordKind::Llm,
             (Axis::Load(_), Workload::Speech(_)) => RecordKind::Tts,
+            (Axis::Start(_), _) => RecordKind::Cold,
             (_, Workload::Transcription(_)) => RecordKind::Stt,
             (_, Workload::Voice(_)) => RecordKind::Voice,
             (_, Workload::Eval(_)) => RecordKind::Eval,
@@ -74,7 +75,6 @@ impl Experiment {
             (Axis::Batch(_), _) => RecordKind::Batch,
             (Axis::Context(_), _) => RecordKind::CtxSweep,
             (Axis::MaxContext(_), _) => RecordKind::MaxContext,
-            (Axis::Start(_), _) => RecordKind::Cold,
         }
     }
 

@@ -86,7 +86,8 @@ metrics! {
     FirstVoiceMs "first_voice_ms", "first voice", "ms", Less, "From the first clause of an answer, or from its first text if the server does not tell the clause, to its first audible sample.", "t(audible) − clause";
     TransportMs "transport_ms", "transport", "ms", Less, "The rest of the time to the first sound, which is not in the server's own parts.", "first sound − parts";
     BargeInMs "barge_in_ms", "interruption", "ms", Less, "From the first sound of a person who interrupts until the client stops the voice.", "speech_started − t(first voiced sample)";
-    WallMs "wall_ms", "time to speak", "ms", Less, "From sending a text to the last byte of its sound.", "a_last − t_send";
+    CutInPct "cut_in_pct", "cut in", "%", Less, "Questions with a pause in the middle that the server took for finished in the pause.", "speech_stopped < t(last voiced sample)";
+    WallMs "wall_ms", "time to speak", "ms", Less, "From sending a text to the last byte of its sound. In a conversation after a start: until its session is ready, and from the end of the question to the first sound of the answer.", "a_last − t_send";
     AudioS "audio_s", "sound", "s", Neither, "Length of the sound.", "samples / rate";
     Rtf "rtf", "real-time factor", "", Less, "Time to speak or to transcribe, divided by the length of the sound.", "wall / audio";
     RealTimeX "real_time_x", "× real time", "×", More, "Length of the sound, divided by the time to speak or to transcribe it.", "audio / wall";

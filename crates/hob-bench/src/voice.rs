@@ -4,15 +4,18 @@
 mod audible;
 mod cell;
 mod conversation;
+mod first_answer;
 mod microphone;
 mod section;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 use cell::{VoiceCell, VoiceRuns};
+pub(crate) use first_answer::{FirstAnswer, RepeatedQuestion};
 
 use crate::drive::Arrivals;
 use crate::record::Record;
@@ -29,6 +32,9 @@ pub struct VoiceWorkload {
     /// The voice of the answers; None: the server's default.
     pub voice: Option<String>,
     pub manner: Manner,
+    /// The person thinks for so long in the middle of each question. The server may take it for finished, which is
+    /// counted and no failure.
+    pub pause: Option<Duration>,
 }
 
 /// How the server finds the end of a question.
@@ -81,7 +87,7 @@ impl VoiceWorkload {
     /// These questions, asked by people who listen to the answer.
     pub fn new(questions: ClipSource) -> VoiceWorkload {
         let (turn_end, manner) = (TurnEnd::Semantic, Manner::Listens);
-        VoiceWorkload { questions, turn_end, voice: None, manner }
+        VoiceWorkload { questions, turn_end, voice: None, manner, pause: None }
     }
 
     /// Measures each number of users.

@@ -14,6 +14,7 @@ use crate::speech::{Asking as Streaming, Form};
 use crate::target::Target;
 use crate::terms::Metric;
 use crate::timeline::{PCM_RATE_HZ, RequestFault, SoundFault, SoundFormat, sound};
+use crate::voice::{FirstAnswer, RepeatedQuestion, VoiceFault};
 use crate::workbench::Asker;
 
 /// Enough tokens for a time per token.
@@ -26,11 +27,13 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
 pub(super) struct ColdClient<'a> {
     request: ColdRequest,
     questions: Questions<'a>,
+    /// Made when it is first needed, because the server may have to speak it.
+    spoken: Option<RepeatedQuestion>,
 }
 
 impl<'a> ColdClient<'a> {
     pub(super) fn new(asker: Asker<'a>, request: &ColdRequest) -> ColdClient<'a> {
-        ColdClient { request: request.clone(), questions: Questions::new(asker) }
+        ColdClient { request: request.clone(), questions: Questions::new(asker), spoken: None }
     }
 
     /// The same request to another model.
@@ -45,9 +48,9 @@ impl<'a> ColdClient<'a> {
             ColdRequest::Speech(spoken) => {
                 ColdRequest::Speech(ColdSpeech { model: Some(model.to_owned()), ..spoken.clone() })
             }
-            ColdRequest::Chat => ColdRequest::Chat,
+            ColdRequest::Chat | ColdRequest::Conversation(_) => request.clone(),
         };
-        ColdClient { request, questions: Questions::new(asker) }
+        ColdClient { request, questions: Questions::new(asker), spoken: None }
     }
 
     /// Repeats the request until there is an answer, or until the timeout.
@@ -75,6 +78,14 @@ impl<'a> ColdClient<'a> {
                 let answered = self.questions.ask_short(ANSWER_TOKENS)?;
                 let loads = loads(answered.fault());
                 Ok((answered.reply(), loads))
+            }
+            ColdRequest::Conversation(workload) => {
+                let asker = self.questions.asker();
+                let question = match &mut self.spoken {
+                    Some(question) => question,
+                    none => none.insert(RepeatedQuestion::first_of(workload, &asker.target)?),
+                };
+                Ok(spoken_reply(question.ask(asker)))
             }
             ColdRequest::Speech(spoken) => {
                 let asker = self.questions.asker();
@@ -109,7 +120,9 @@ impl<'a> ColdClient<'a> {
     pub(super) fn leading(&self) -> (Metric, Metric) {
         match self.request {
             ColdRequest::Chat => (Metric::E2eMs, Metric::TtftMs),
-            ColdRequest::Speech(_) => (Metric::WallMs, Metric::TtfaMs),
+            ColdRequest::Speech(_) | ColdRequest::Conversation(_) => {
+                (Metric::WallMs, Metric::TtfaMs)
+            }
         }
     }
 }
@@ -120,6 +133,24 @@ fn request(target: &Target, spoken: &ColdSpeech) -> Bytes {
     let target = Target { model, ..target.clone() };
     let (format, asking) = (SoundFormat::Wav, Streaming::AsIs);
     Form { target: &target, voice: &spoken.voice, format, asking }.bytes(&spoken.text, 0)
+}
+
+/// The reply to a spoken question, and whether the server reports that it is still loading. The time in which the
+/// question is said is no waiting time.
+fn spoken_reply(answered: Result<FirstAnswer, VoiceFault>) -> (Reply, bool) {
+    let loads = matches!(answered, Err(VoiceFault::Refused { status: 503 }));
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let reply = match answered {
+        Ok(FirstAnswer { ready, answer }) => {
+            let figures = [(Metric::TtfaMs, ms(answer)), (Metric::WallMs, ms(ready + answer))];
+            Reply { connect: Some(ready), figures: figures.into(), ..Reply::default() }
+        }
+        Err(fault) => {
+            let was_stopped = matches!(fault, VoiceFault::Stopped);
+            Reply { fault: Some(fault.to_string()), was_stopped, ..Reply::default() }
+        }
+    };
+    (reply, loads)
 }
 
 /// Adds the time of the earlier attempts to every time of the answer.
@@ -150,5 +181,15 @@ mod tests {
         let reply =
             counted_from_first(Reply { figures, ..Reply::default() }, Duration::from_millis(2000));
         assert_eq!(reply.figures, [(Metric::TtftMs, 2050.0), (Metric::TpotMs, 5.0)].into());
+    }
+
+    #[test]
+    fn a_person_waits_for_the_session_and_for_the_answer() {
+        let ms = Duration::from_millis;
+        let (reply, loads) = spoken_reply(Ok(FirstAnswer { ready: ms(900), answer: ms(600) }));
+        assert_eq!(reply.figures, [(Metric::TtfaMs, 600.0), (Metric::WallMs, 1_500.0)].into());
+        assert!(!reply.has_failed() && !loads);
+        let (reply, loads) = spoken_reply(Err(VoiceFault::Refused { status: 503 }));
+        assert!(reply.has_failed() && loads);
     }
 }

@@ -200,6 +200,9 @@ pub struct VoiceFigures {
     pub verdict: Option<VoiceVerdict>,
     /// Until the voice falls silent when it is interrupted
     pub barge_in_ms: Option<f64>,
+    /// Questions with a pause that the server took for finished in it, in percent
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_in_pct: Option<f64>,
 }
 
 /// How soon half of the turns are answered.

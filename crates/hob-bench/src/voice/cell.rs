@@ -56,7 +56,14 @@ impl<'a> VoiceRuns<'a> {
         workload: VoiceWorkload,
         set: &Arc<ClipSet>,
     ) -> VoiceRuns<'a> {
-        let question = |wav: Wav| Question::new(&wav.samples, wav.rate_hz);
+        let pause = workload.pause;
+        let question = |wav: Wav| {
+            let question = Question::new(&wav.samples, wav.rate_hz)?;
+            Some(match pause {
+                Some(pause) => question.with_pause(pause),
+                None => question,
+            })
+        };
         let questions = set.clips.iter().map(|clip| Wav::read(&clip.wav).and_then(question));
         VoiceRuns { asker, workload, questions: questions.collect(), set: Arc::clone(set) }
     }
@@ -87,6 +94,14 @@ impl<'a> VoiceRuns<'a> {
         let outcome = opened.and_then(|conversation| self.talk(conversation, number));
         let sent = outcome.as_ref().map_or(began, |(marks, _)| marks.said.end);
         Turn { sent, connect, outcome }
+    }
+
+    /// The questions, their pauses, and how they end.
+    fn shape(&self) -> String {
+        let VoiceWorkload { turn_end, pause, .. } = &self.workload;
+        let pause = pause.map(|pause| format!(" with pauses of {} ms", pause.as_millis()));
+        let pause = pause.unwrap_or_default();
+        format!("{}{pause}, {}", self.set.workload_name(), turn_end.name())
     }
 
     fn talk(
@@ -120,8 +135,7 @@ impl Session for VoiceRuns<'_> {
             Manner::Listens => "",
             Manner::Interrupts => ", interrupted",
         };
-        let turn_end = self.workload.turn_end.name();
-        format!("{} × {}, {turn_end}{interrupted}", self.set.workload_name(), cell.users)
+        format!("{} × {}{interrupted}", self.shape(), cell.users)
     }
 
     fn measure_run(
@@ -139,9 +153,12 @@ impl Session for VoiceRuns<'_> {
         });
         let cpu_busiest = turns.iter().map(|(_, cpu)| *cpu).max().unwrap_or_default();
         let cpu = turns.iter().map(|(_, cpu)| *cpu).sum();
-        let replies = turns.iter().flat_map(|(turns, _)| turns).map(|turn| turn.reply(began));
-        let replies = replies.collect();
-        Ok(Run { replies, cpu, cpu_busiest, wall: began.elapsed(), ..Run::default() })
+        let turns: Vec<Turn> = turns.into_iter().flat_map(|(turns, _)| turns).collect();
+        let has_pauses = self.workload.pause.is_some();
+        let replies = turns.iter().map(|turn| turn.reply(began, has_pauses)).collect();
+        let cut_in = cut_in_pct(&turns).filter(|_| has_pauses);
+        let together = cut_in.map(|pct| (Metric::CutInPct, pct)).into_iter().collect();
+        Ok(Run { replies, together, cpu, cpu_busiest, wall: began.elapsed(), ..Run::default() })
     }
 
     fn leading(&self, _cell: &VoiceCell) -> &'static [Metric] {
@@ -166,11 +183,7 @@ impl Session for VoiceRuns<'_> {
             runs,
             started,
             workload: RecordedWorkload {
-                shape: Some(format!(
-                    "{}, {}",
-                    self.set.workload_name(),
-                    self.workload.turn_end.name()
-                )),
+                shape: Some(self.shape()),
                 prompts_sha256: Some(self.set.sha256()),
                 r#loop: Some(Loop::Closed),
                 concurrency: u32::try_from(cell.users).ok(),
@@ -193,12 +206,21 @@ impl Session for VoiceRuns<'_> {
     }
 }
 
+/// The share of questions that the server took for finished before their end. None without turns.
+fn cut_in_pct(turns: &[Turn]) -> Option<f64> {
+    let is_cut = |turn: &&Turn| matches!(turn.outcome, Err(VoiceFault::CutIn));
+    let share = turns.iter().filter(is_cut).count() as f64 / turns.len() as f64;
+    share.is_finite().then_some(share * 100.0)
+}
+
 impl Turn {
-    fn reply(&self, began: Instant) -> Reply {
+    /// With pauses, a server that cuts in has not failed: how often it does is the figure.
+    fn reply(&self, began: Instant, has_pauses: bool) -> Reply {
         let sent = self.sent.saturating_duration_since(began);
         let reply = Reply { sched: sent, sent, connect: Some(self.connect), ..Reply::default() };
         match &self.outcome {
             Ok((marks, silent)) => Reply { figures: figures(marks, *silent), ..reply },
+            Err(VoiceFault::CutIn) if has_pauses => reply,
             Err(fault) => {
                 let was_stopped = matches!(fault, VoiceFault::Stopped);
                 Reply { fault: Some(fault.to_string()), was_stopped, ..reply }
@@ -264,5 +286,16 @@ mod tests {
             [Metric::EndpointMs, Metric::TranscriptMs, Metric::FirstTextMs, Metric::FirstVoiceMs];
         assert_eq!(stages.map(|stage| figures[&stage]), [250.0, 10.0, 70.0, 270.0]);
         assert_eq!((figures[&Metric::TtfaMs], figures[&Metric::BargeInMs]), (600.0, 340.0));
+    }
+
+    #[test]
+    fn a_server_that_cuts_in_has_failed_unless_the_question_has_a_pause() {
+        let sent = Instant::now();
+        let turn = |fault| Turn { sent, connect: Duration::ZERO, outcome: Err(fault) };
+        let turns = [turn(VoiceFault::CutIn), turn(VoiceFault::NoAnswer)];
+        assert_eq!((cut_in_pct(&turns), cut_in_pct(&[])), (Some(50.0), None));
+        let failed =
+            |has_pauses| turns.each_ref().map(|turn| turn.reply(sent, has_pauses).has_failed());
+        assert_eq!((failed(false), failed(true)), ([true, true], [false, true]));
     }
 }

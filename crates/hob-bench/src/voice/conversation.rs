@@ -36,6 +36,8 @@ pub(super) struct Conversation<'a> {
     socket: WebSocket<Line>,
     microphone: Microphone,
     stop: &'a AtomicBool,
+    /// When the server was ready to listen.
+    pub(super) ready_at: Instant,
 }
 
 /// When what happened in a turn.
@@ -89,12 +91,15 @@ impl<'a> Conversation<'a> {
         let line = target.endpoint.connect(OPEN_WITHIN).map_err(VoiceFault::Connect)?;
         line.set_read_timeout(OPEN_WITHIN).map_err(VoiceFault::Connect)?;
         let socket = shake(target, line)?;
-        let mut opened = Conversation { socket, microphone: Microphone::new(Instant::now()), stop };
+        let ready_at = Instant::now();
+        let microphone = Microphone::new(ready_at);
+        let mut opened = Conversation { socket, microphone, stop, ready_at };
         opened.read_until("session.created")?;
         opened.send(&settings(turn_end, voice))?;
         opened.read_until("session.updated")?;
         opened.ask_for_stages()?;
-        opened.microphone = Microphone::new(Instant::now());
+        opened.ready_at = Instant::now();
+        opened.microphone = Microphone::new(opened.ready_at);
         opened.listen(Instant::now() + LEAD, |_| None::<()>)?;
         Ok(opened)
     }

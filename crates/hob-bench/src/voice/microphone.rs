@@ -28,6 +28,23 @@ impl Question {
         let end = samples.iter().rposition(is_voiced)?;
         Some(Question { samples, onset, end })
     }
+
+    /// The same question with silence in the quietest place near its middle, as if the person were thinking.
+    pub(super) fn with_pause(mut self, pause: Duration) -> Question {
+        let third = (self.end - self.onset) / 3;
+        let places = (self.onset + third..self.end - third).step_by(PIECE / 2);
+        let loudness = |place: &usize| -> u64 {
+            let piece = self.samples.iter().skip(*place).take(PIECE);
+            piece.map(|sample| u64::from(sample.unsigned_abs())).sum()
+        };
+        let quietest = places.min_by_key(loudness).unwrap_or(self.onset);
+        let rest = self.samples.split_off((quietest + PIECE / 2).min(self.end));
+        let silence = (pause.as_secs_f64() * f64::from(RATE_HZ)) as usize;
+        self.samples.extend(std::iter::repeat_n(0, silence));
+        self.samples.extend(rest);
+        self.end += silence;
+        self
+    }
 }
 
 /// When a question is said.
@@ -120,6 +137,24 @@ mod tests {
         let (spoken, after) = sent.split_at(6_000);
         let loud = spoken.chunks(2).filter(|pair| *pair == 9_000i16.to_le_bytes()).count();
         assert_eq!((loud, after.iter().all(|byte| *byte == 0)), (500, true));
+    }
+
+    #[test]
+    fn a_pause_comes_between_two_words_and_moves_the_end() {
+        // Two words of 6,000 samples, with a gap of 1,200 samples that is not exactly in the middle.
+        let mut samples = vec![9_000; 6_000];
+        samples.extend(vec![5; 1_200]);
+        samples.extend(vec![9_000; 6_800]);
+        let question = Question::new(&samples, RATE_HZ).expect("a voice");
+        let paused = question.clone().with_pause(Duration::from_secs(1));
+        assert_eq!(paused.samples.len(), samples.len() + 24_000);
+        assert_eq!((paused.onset, paused.end), (question.onset, question.end + 24_000));
+        let loud = |samples: &[i16]| samples.iter().filter(|sample| **sample == 9_000).count();
+        assert_eq!(
+            (loud(&paused.samples[..6_000]), loud(&paused.samples[6_000..30_000])),
+            (6_000, 0)
+        );
+        assert_eq!(loud(&paused.samples), 12_800);
     }
 
     #[test]

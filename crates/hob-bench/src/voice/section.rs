@@ -38,6 +38,7 @@ pub(super) fn section(runs: &Runs) -> VoiceFigures {
         stages_ms: stages.collect(),
         verdict: turns.median().map(verdict),
         barge_in_ms: median(Metric::BargeInMs),
+        cut_in_pct: runs.pooled(Metric::CutInPct).mean(),
     }
 }
 

@@ -3,8 +3,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use hob_bench::cold::{ColdRequest, StartOptions, State, WeightsFile};
 use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment, Workload};
 use hob_bench::transcription::{ClipSet, ClipSource, SpokenClips};
@@ -35,6 +37,12 @@ pub(crate) struct VoiceArgs {
     /// Interrupt each answer with the next question, and measure until the voice stops
     #[arg(long)]
     interrupt: bool,
+    /// Think for so long in the middle of each question, and count how often the server answers too early
+    #[arg(long, value_name = "MS", conflicts_with = "interrupt", value_parser = clap::value_parser!(u32).range(100..=5_000))]
+    pause_ms: Option<u32>,
+    /// Restart the server for each first question, and measure until the answer is heard
+    #[arg(long, conflicts_with_all = ["interrupt", "pause_ms", "users", "repeats"])]
+    cold: bool,
     /// People who talk at the same time, each in a session of their own
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
     users: Vec<usize>,
@@ -59,7 +67,12 @@ question that the server takes for finished before its last word is an error.
 Examples:
   hob bench voice                      the models that hob serve would hear, think and speak with
   hob bench voice --turn-end silence --silence-ms 500 --users 1,2
+  hob bench voice --pause-ms 600       the share of questions in whose middle it begins to answer
+  hob bench voice --cold               from a new server to the first answer, without its start
   hob bench voice --interrupt";
+
+/// Questions after the first of each start, for the time once it is warm.
+const WARM: usize = 3;
 
 impl MeasuringVerb for VoiceArgs {
     fn measuring(&mut self) -> &mut MeasuringArgs {
@@ -76,12 +89,25 @@ impl MeasuringVerb for VoiceArgs {
             TurnEndChoice::Silence => TurnEnd::Silence { ms: self.silence_ms },
         };
         let manner = if self.interrupt { Manner::Interrupts } else { Manner::Listens };
+        let pause = self.pause_ms.map(|ms| Duration::from_millis(ms.into()));
         let voice = self.voice.clone();
+        let workload = VoiceWorkload { questions, turn_end, voice, manner, pause };
         let users = users(&self.users)?.into_iter().map(|users| Arrivals::Closed { users });
-        Ok(Experiment {
-            workload: Workload::Voice(VoiceWorkload { questions, turn_end, voice, manner }),
-            axis: Axis::Load(users.collect()),
-            run_size: run_size(self.repeats, 0)?,
-        })
+        let axis = match self.cold {
+            true => Axis::Start(start(&workload)),
+            false => Axis::Load(users.collect()),
+        };
+        let run_size = run_size(self.repeats, 0)?;
+        Ok(Experiment { workload: Workload::Voice(workload), axis, run_size })
+    }
+}
+
+/// Three models load, so there is no single file of weights to drop from memory.
+fn start(workload: &VoiceWorkload) -> StartOptions {
+    StartOptions {
+        states: vec![State::PageCacheWarm],
+        request: ColdRequest::Conversation(workload.clone()),
+        warm: WARM,
+        weights: WeightsFile::Unknown,
     }
 }

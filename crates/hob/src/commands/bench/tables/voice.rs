@@ -6,7 +6,7 @@ use hob_bench::terms::Metric;
 
 use super::{BADGE, CLIENT, Column, ERRORS, MEMORY, NOTHING, SHAPE, USERS, ms, rows};
 
-const VOICE: [Column; 18] = [
+const VOICE: [Column; 19] = [
     ("server", |r| r.engine.name.clone().unwrap_or_default()),
     ("model", |r| r.model.name.clone()),
     ("questions", |r| SHAPE.1(r)),
@@ -23,6 +23,10 @@ const VOICE: [Column; 18] = [
     ("first voice", |r| ms(r, Metric::FirstVoiceMs, 0)),
     ("transport", |r| ms(r, Metric::TransportMs, 0)),
     ("interruption", |r| ms(r, Metric::BargeInMs, 0)),
+    ("cut in", |r| {
+        let pct = r.voice.as_ref().and_then(|voice| voice.cut_in_pct);
+        pct.map_or(NOTHING.to_owned(), |pct| format!("{pct:.0} %"))
+    }),
     MEMORY,
     ERRORS,
     CLIENT,
