@@ -4,6 +4,7 @@ import { SETTINGS_ID } from "./talk-settings.js";
 
 const NO_TURN_MODEL = "hob has no model that hears the end of a sentence, so a turn ends after half a second of silence. "
   + 'Run "hob pull smart-turn" to download one.';
+const RECORDED = "This hob records the conversation on its disk.";
 // The answer had just ended by itself.
 const HARMLESS = "response_cancel_not_active";
 
@@ -13,7 +14,10 @@ export function takeEvent(talk, event) {
 }
 
 const HANDLERS = {
-  "session.created": (talk) => talk.configure("semantic_vad"),
+  "session.created": (talk, { session }) => {
+    if (session.recorded) addNotice(talk, RECORDED);
+    talk.configure("semantic_vad");
+  },
   "session.updated": (talk) => (talk.state = "talking"),
 
   "input_audio_buffer.speech_started": (talk, { item_id: id }) => {
@@ -61,10 +65,14 @@ const NOTES = {
   failed: "Incomplete.",
 };
 
+function addNotice(talk, notice) {
+  talk.notice = [talk.notice, notice].filter(Boolean).join(" ");
+}
+
 function fail(talk, error) {
   if (error.code === HARMLESS) return;
   if (error.code === "turn_model_missing") {
-    talk.notice = NO_TURN_MODEL;
+    addNotice(talk, NO_TURN_MODEL);
     return talk.configure("server_vad");
   }
   const said = new Error(error.message);

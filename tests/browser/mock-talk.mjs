@@ -66,7 +66,7 @@ export class MockConversation {
   }
 
   begin() {
-    this.send({ type: "session.created", session: { type: "realtime" } });
+    this.send({ type: "session.created", session: { type: "realtime", recorded: this.#mock.talkRecords } });
   }
 
   send(event) {

@@ -187,13 +187,13 @@ async function loading(setting) {
 }
 
 async function withoutJudge(setting) {
-  setting.mock.talkJudges = false;
+  Object.assign(setting.mock, { talkJudges: false, talkRecords: true });
   const { page, conversation } = await converse(setting);
   await untilTalk(page, "talking");
-  setting.mock.talkJudges = true;
+  Object.assign(setting.mock, { talkJudges: true, talkRecords: false });
   const types = conversation.received.map(({ session }) => session.audio.input.turn_detection.type);
   assert.deepEqual(types, ["semantic_vad", "server_vad"]);
-  await untilText(page, "#talk-notice", /hob pull smart-turn/);
+  await untilText(page, "#talk-notice", /records the conversation.*hob pull smart-turn/);
   assert.equal(await textOf(page, "#talk-error"), "");
   await page.close();
 }

@@ -2,6 +2,7 @@
 //! Nothing below this file reads a file, a flag or the environment.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub struct ServerOptions {
     /// Whether a session hears its client while the client plays an answer. If not, no echo is taken for speech, and
     /// an answer cannot be interrupted by voice.
     pub listens_while_speaking: bool,
+    /// The folder in which realtime sessions are recorded; `None`: none is.
+    pub recordings: Option<PathBuf>,
     /// API keys. Every request needs one, except lists, health, ready and the page. Empty:
     /// no request needs a key. [`crate::check_keys`] checks that they differ.
     pub keys: Vec<KeyOptions>,
@@ -109,6 +112,7 @@ impl Default for ServerOptions {
             turn_taking: None,
             sessions_max: 4,
             listens_while_speaking: true,
+            recordings: None,
             keys: Vec::new(),
             accepts_default_key: false,
             allowed_hosts: Vec::new(),

@@ -3,6 +3,7 @@
 
 mod driver;
 mod outgoing;
+mod recording;
 mod stages;
 mod turn_log;
 mod warm_up;

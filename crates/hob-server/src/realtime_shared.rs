@@ -4,6 +4,7 @@
 mod places;
 mod secrets;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hob_core::TurnTaking;
@@ -17,6 +18,8 @@ use crate::options::ServerOptions;
 pub(crate) struct RealtimeShared {
     pub(crate) turn_taking: Option<Arc<dyn TurnTaking>>,
     pub(crate) listens_while_speaking: bool,
+    /// `None`: no session is recorded.
+    pub(crate) recordings: Option<PathBuf>,
     pub(crate) places: Arc<Places>,
     pub(crate) secrets: Secrets,
 }
@@ -26,6 +29,7 @@ impl RealtimeShared {
         RealtimeShared {
             turn_taking: options.turn_taking.clone(),
             listens_while_speaking: options.listens_while_speaking,
+            recordings: options.recordings.clone(),
             places: Arc::new(Places::new(options.sessions_max)),
             secrets: Secrets::default(),
         }

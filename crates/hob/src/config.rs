@@ -284,7 +284,7 @@ mod tests {
             parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\ncpu_moe_layers = 2\nkeep_alive = \"5m\"\n\
             load = \"first_request\"\nthinking_tokens_max = 100\nanswer_tokens_max = 900\nrequests_max = 3\n\
             pinned = true\n[transcription]\nmodel = \"a.bin\"\nthreads = 2\nkeep_alive = \"5m\"\nload = \"first_request\"\n\
-            requests_max = 3\n[realtime]\nsessions_max = 2\nlisten_while_speaking = false\n[wyoming]\nenabled = true\nlisten = \"::1\"\nspeech_port = 1\ntranscription_port = 2\n\
+            requests_max = 3\n[realtime]\nsessions_max = 2\nlisten_while_speaking = false\nrecord = true\n[wyoming]\nenabled = true\nlisten = \"::1\"\nspeech_port = 1\ntranscription_port = 2\n\
             speech_model = \"a\"\ntranscription_model = \"b\"\nannounce = false\n[memory]\nmax = \"6GB\"\n[model.NAME]\nmodel = \"b.gguf\"\n[ledger]\nenabled = false\ndays = 7\n[dev]\nmock_unknown_models = true\nscripts = { NAME = \"a.jsonl\" }\n\
             [defaults]\nconnect_timeout = \"1s\"\nfirst_token_timeout = \"45s\"\nidle_timeout = \"250ms\"\ntotal_timeout = \"10m\"\n\
             load_timeout = \"5m\"\n[upstream.NAME]\nkind = \"ollama\"\nurl = \"http://a\"\n\

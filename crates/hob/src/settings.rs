@@ -235,6 +235,11 @@ impl Settings {
         })
     }
 
+    /// The folder of recorded conversations, if they are recorded.
+    pub(crate) fn recordings(&self) -> Option<PathBuf> {
+        self.realtime.is_recorded.then(|| self.home.join("conversations"))
+    }
+
     /// In the folder of models.
     pub(crate) fn ledger_file(&self) -> PathBuf {
         self.home.join("ledger.sqlite3")

@@ -162,6 +162,9 @@ impl<'a> Conversation<'a> {
         loop {
             match self.next_event().await? {
                 TalkEvent::SessionUpdated => return Ok(()),
+                TalkEvent::SessionCreated { session } if session.is_recorded => {
+                    self.printer.note("the server records this conversation");
+                }
                 TalkEvent::Failed { error } if error.code.as_deref() == Some(NO_TURN_MODEL) => {
                     self.printer.note("the server has no turn model, so a silence of half a second ends your turn");
                     self.send(&session(&self.options, "server_vad")).await?;
@@ -277,6 +280,7 @@ impl<'a> Conversation<'a> {
             TalkEvent::TurnStages { stages_ms } => self.stages = Some(stages_ms),
             TalkEvent::SpokenDelta { .. }
             | TalkEvent::Sound { .. }
+            | TalkEvent::SessionCreated { .. }
             | TalkEvent::SessionUpdated
             | TalkEvent::Other => {}
         }

@@ -177,6 +177,7 @@ pub(crate) fn server_options(settings: &Settings) -> ServerOptions {
         sessions_max: usize::from(settings.realtime.sessions_max.get()),
         accepts_default_key: settings.server.pipelines.accepts_default_key,
         listens_while_speaking: settings.realtime.listen_while_speaking,
+        recordings: settings.recordings(),
         ..ServerOptions::default()
     }
 }

@@ -35,6 +35,8 @@ pub struct RealtimeSettings {
     pub thinking: Thinking,
     /// Whether the server listens while it speaks, so that speech can interrupt it. `None`: the server's own setting.
     pub listens_while_speaking: Option<bool>,
+    /// Whether the server writes the session to its disk. The client cannot change it.
+    pub is_recorded: bool,
     /// Whether the server sends the client the times of each turn.
     pub reports_turn_stages: bool,
 }
@@ -62,6 +64,7 @@ impl Default for RealtimeSettings {
             // A person who waits for a voice hears nothing of what a model thinks.
             thinking: Thinking { effort: Some(Effort::None), tokens_max: None },
             listens_while_speaking: None,
+            is_recorded: false,
             reports_turn_stages: false,
         }
     }

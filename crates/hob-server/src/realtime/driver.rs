@@ -20,6 +20,7 @@ use tokio::task::yield_now;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::outgoing::{ClientStalled, Outbound, Outgoing, outgoing};
+use super::recording::{SentBy, SessionRecording};
 use super::stages::Stages;
 use super::turn_log::{MeasuredTurn, TurnLog};
 use super::warm_up::{WarmTurnTaking, warm_up};
@@ -101,8 +102,11 @@ async fn drive(
     opening: Opening,
     place: &Place,
 ) -> Ending {
-    let Opening { context, mut guards, state, settings, dialect, id } = opening;
+    let Opening { context, mut guards, state, mut settings, dialect, id } = opening;
     guards.begin();
+    let folder = context.services.realtime.recordings.as_ref();
+    let recording = folder.and_then(|folder| SessionRecording::begin(folder, &id));
+    settings.is_recorded = recording.is_some();
     let mut writer = RealtimeWriter::new(id, dialect);
     let warm = tokio::select! {
         warm = warm_up(&context, &settings) => warm,
@@ -129,6 +133,7 @@ async fn drive(
         writer,
         outbound,
         turn_model,
+        recording,
     };
     driver.note_model();
     match driver.run(source, place).await {
@@ -163,6 +168,7 @@ struct Driver<'a> {
     writer: RealtimeWriter,
     outbound: &'a Outbound,
     turn_model: Option<Arc<dyn TurnModel>>,
+    recording: Option<SessionRecording>,
 }
 
 enum Never {}
@@ -236,6 +242,9 @@ impl Driver<'_> {
         match input {
             Ok(ClientInput::Sound(bytes)) => self.hear(&bytes, place).await?,
             Ok(ClientInput::Command { command, event_id }) => {
+                if let (Some(recording), Message::Text(text)) = (&mut self.recording, &message) {
+                    recording.event(SentBy::Client, text.as_str());
+                }
                 self.handle(SessionInput::Command { command, event_id });
                 self.note_model();
             }
@@ -248,6 +257,9 @@ impl Driver<'_> {
     async fn hear(&mut self, bytes: &[u8], place: &Place) -> Result<(), Ending> {
         for piece in bytes.chunks(SOUND_PIECE_BYTES) {
             let samples = self.read_sound(piece).map_err(|error| unreadable(&error))?;
+            if let Some(recording) = &mut self.recording {
+                recording.heard(&samples);
+            }
             self.handle(SessionInput::Sound(samples));
             self.do_effects().await?;
             self.catch_up(place).await?;
@@ -341,6 +353,9 @@ impl Driver<'_> {
         match &event {
             RealtimeEvent::ResponseCreated(response) => self.sounds.begin(response),
             RealtimeEvent::AudioDelta { at, samples, sample_rate_hz } => {
+                if let Some(recording) = &mut self.recording {
+                    recording.spoken(samples, *sample_rate_hz);
+                }
                 let bytes = self.sounds.write(&at.response_id, samples, *sample_rate_hz);
                 let bytes = bytes.map_err(|error| unreadable(&error))?;
                 return self.send_sound(at, &bytes).await;
@@ -359,6 +374,9 @@ impl Driver<'_> {
             _ => {}
         }
         if let Some(event) = self.writer.event(event) {
+            if let Some(recording) = &mut self.recording {
+                recording.event(SentBy::Server, &event);
+            }
             self.outbound.send(Outgoing::Event(event)).await?;
         }
         Ok(())

@@ -49,6 +49,9 @@ pub(crate) struct RealtimeSession {
     /// What else the server reports: `hob.turn_stages`, an addition of hob. Other values are ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     include: Option<Vec<String>>,
+    /// `true`: the server writes the session to its disk. An addition of hob, which a client cannot change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recorded: Option<bool>,
 }
 
 /// The sound of a session.
@@ -254,6 +257,7 @@ pub(super) fn session_of(settings: &RealtimeSettings) -> RealtimeSession {
         max_output_tokens: Some(TokenLimit(settings.tokens_max)),
         reasoning: Some(RealtimeReasoning { effort: settings.thinking.effort.map(Level) }),
         include: settings.reports_turn_stages.then(|| vec![TURN_STAGES.to_owned()]),
+        recorded: settings.is_recorded.then_some(true),
     }
 }
 
@@ -283,6 +287,7 @@ impl RealtimeSession {
             transcription: input.transcription,
             turn_detection: input.turn_detection,
             listens_while_speaking: input.listens_while_speaking,
+            is_recorded: before.is_recorded,
             output_encoding: output.encoding,
             speech_model: output.model,
             voice: output.voice,

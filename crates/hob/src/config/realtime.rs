@@ -16,4 +16,8 @@ pub(crate) struct RealtimeSection {
     /// microphone hears their own loudspeaker: hob would answer itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) listen_while_speaking: Option<bool>,
+    /// Write what people and hob say to disk, in `conversations` in the folder of models: sound and events, at most
+    /// 8 GiB. hob deletes nothing of it. Clients are told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) record: Option<bool>,
 }

@@ -12,6 +12,7 @@ const DEFAULT_SESSIONS_MAX: NonZeroU16 = NonZeroU16::MIN.saturating_add(3);
 pub(crate) struct RealtimeSettings {
     pub(crate) sessions_max: NonZeroU16,
     pub(crate) listen_while_speaking: bool,
+    pub(crate) is_recorded: bool,
 }
 
 impl RealtimeSettings {
@@ -20,6 +21,7 @@ impl RealtimeSettings {
         RealtimeSettings {
             sessions_max: file.sessions_max.unwrap_or(DEFAULT_SESSIONS_MAX),
             listen_while_speaking: file.listen_while_speaking.unwrap_or(true),
+            is_recorded: file.record.unwrap_or(false),
         }
     }
 
@@ -27,6 +29,7 @@ impl RealtimeSettings {
         RealtimeSection {
             sessions_max: Some(self.sessions_max),
             listen_while_speaking: Some(self.listen_while_speaking),
+            record: Some(self.is_recorded),
         }
     }
 }

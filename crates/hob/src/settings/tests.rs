@@ -83,6 +83,7 @@ fn without_settings_the_defaults_apply() {
         realtime: RealtimeSettings {
             sessions_max: NonZeroU16::new(4).expect("not zero"),
             listen_while_speaking: true,
+            is_recorded: false,
         },
         wyoming: WyomingSettings {
             is_enabled: false,

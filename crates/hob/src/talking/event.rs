@@ -6,6 +6,8 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(tag = "type")]
 pub(super) enum TalkEvent {
+    #[serde(rename = "session.created")]
+    SessionCreated { session: OpenedSession },
     #[serde(rename = "session.updated")]
     SessionUpdated,
     #[serde(rename = "input_audio_buffer.speech_started")]
@@ -34,6 +36,13 @@ pub(super) enum TalkEvent {
     Failed { error: EventError },
     #[serde(other)]
     Other,
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+pub(super) struct OpenedSession {
+    /// The server writes the conversation to its disk.
+    #[serde(rename = "recorded", default)]
+    pub(super) is_recorded: bool,
 }
 
 #[derive(Debug, Deserialize, PartialEq)]

@@ -1,5 +1,7 @@
 //! Workers that die, sound that comes too fast or in another form, and two people at once.
 
+use std::path::{Path, PathBuf};
+
 use super::*;
 
 /// The code of µ-law for silence, and two for a loud voice.
@@ -157,4 +159,49 @@ async fn two_people_at_once_get_their_own_answers() {
             assert!(numbers.iter().all(|number| expected.contains(number)), "{spoken}");
         }
     }
+}
+
+/// The folder of the only session, once it is complete.
+fn finished_recording(all: &Path) -> Option<PathBuf> {
+    let session = std::fs::read_dir(all).ok()?.next()?.ok()?.path();
+    // Its length is written last.
+    let spoken = std::fs::read(session.join("spoken.wav")).ok()?;
+    (spoken.get(40..44)? != [0xFF; 4]).then_some(session)
+}
+
+#[tokio::test]
+async fn a_recorded_session_says_so_and_is_on_the_disk() {
+    let all = tempfile::tempdir().expect("a folder");
+    let recordings = Some(all.path().to_path_buf());
+    let stage = stage_with(ServerOptions { recordings, ..options() }).await;
+    let mut talker = stage.open().await;
+    let created = talker.next().await;
+    assert_eq!(created["session"]["recorded"], true, "{created}");
+    talker.ask(1.0).await;
+    drop(talker);
+    let written = async {
+        loop {
+            if let Some(session) = finished_recording(all.path()) {
+                return session;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let session = no_hang(written).await;
+    let heard = std::fs::read(session.join("heard.wav")).expect("a file");
+    // Two seconds at 16 kHz. The silence after the end of the turn may be unread when the client leaves.
+    assert!((48_000..=64_044).contains(&heard.len()), "{}", heard.len());
+    let events = std::fs::read_to_string(session.join("events.jsonl")).expect("a file");
+    let events: Vec<Value> =
+        events.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let has = |kind: &str| events.iter().any(|line| line["event"]["type"] == kind);
+    assert!(has("session.created") && has("response.done"), "{events:?}");
+    assert!(!has("response.output_audio.delta") && !has("input_audio_buffer.append"));
+}
+
+#[tokio::test]
+async fn a_session_is_not_recorded_by_default() {
+    let stage = stage_with(options()).await;
+    let created = stage.open().await.next().await;
+    assert!(created["session"].get("recorded").is_none(), "{created}");
 }
