@@ -37,7 +37,7 @@ to = ["kokoro"]
 # Answers as a script says.
 SCRIPTED = f'[chat]\nload = "first_request"\n[dev.scripts]\nscripted = "{HERE}/agents.jsonl"\n'
 # Time limits that end a hanging test. They are long because the machine may be busy.
-SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300, "wyoming": 600, "agents": 300, "mcp": 300}
+SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300, "wyoming": 600, "agents": 900, "mcp": 300}
 START_SECONDS_MAX = 300
 
 
@@ -137,7 +137,7 @@ def main(sources, wanted):
                 "python": lambda: run_pytest("python", ["real/test_openai.py", "real/test_realtime.py", "real/test_openapi.py", "real/test_valid.py"], environment),
                 "ollama": lambda: run_pytest("ollama", ["real/test_ollama.py"], environment),
                 "javascript": lambda: run_node("javascript", ["openai.test.mjs"], environment),
-                "agents": lambda: run_pytest("agents", ["real/test_agents.py"], environment),
+                "agents": lambda: run_pytest("agents", ["real/test_agents.py", "real/test_realtime_agents.py"], environment),
                 "mcp": lambda: run_node("mcp", ["mcp.test.mjs"], environment),
                 "wyoming": lambda: run_pytest("wyoming", ["real/test_wyoming.py"], environment),
             }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::tools::{RealtimeChoice, RealtimeTool, TokenLimit, choice_of, offer, tools_of};
 use crate::chat::Level;
 use crate::request_value::{Either, JsonKind, Name, count_within, number_within};
-use crate::{WireError, spoken_language};
+use crate::{WireError, is_default_realtime_model, spoken_language};
 
 /// The bounds of the times of a turn detection, in milliseconds.
 const PADDING_MS_MAX: u32 = 10_000;
@@ -279,7 +279,7 @@ impl RealtimeSession {
                 Some(SessionType::Transcription) => SessionKind::Transcription,
                 Some(SessionType::Realtime) | None => SessionKind::Conversation,
             },
-            model: self.model.map(|name| name.0),
+            model: chosen_model(self.model.map(|name| name.0), before.model.as_ref()),
             instructions: self.instructions.unwrap_or_default(),
             output: self.output_modalities.map_or(Ok(OutputModality::Audio), modality)?,
             input_encoding: input.encoding,
@@ -301,6 +301,13 @@ impl RealtimeSession {
                 .is_some_and(|all| all.iter().any(|one| one == TURN_STAGES)),
         })
     }
+}
+
+/// A client that knows only OpenAI's models names one of them with each change. It replaces no name that was chosen.
+fn chosen_model(sent: Option<String>, before: Option<&String>) -> Option<String> {
+    let is_default = |name: &String| is_default_realtime_model(name);
+    let kept = before.filter(|name| !is_default(name) && sent.as_ref().is_some_and(is_default));
+    kept.cloned().or(sent)
 }
 
 struct CheckedInput {

@@ -106,6 +106,26 @@ fn a_session_is_shown_as_clients_read_it() {
 }
 
 #[test]
+fn a_model_of_openai_replaces_no_model_that_was_chosen() {
+    let opened = |model: Option<&str>| RealtimeSettings {
+        model: model.map(str::to_owned),
+        ..RealtimeSettings::default()
+    };
+    let realtime = Some("gpt-realtime");
+    for (before, sent, expected) in [
+        (Some("fast"), r#""gpt-realtime""#, Some("fast")),
+        (Some("fast"), r#""slow""#, Some("slow")),
+        (Some("fast"), "null", None),
+        (None, r#""gpt-realtime""#, realtime),
+        (realtime, r#""fast""#, Some("fast")),
+    ] {
+        let change = format!(r#"{{"model":{sent}}}"#);
+        let after = update(&opened(before), RealtimeDialect::Ga, &change);
+        assert_eq!(after.model.as_deref(), expected, "{before:?} {sent}");
+    }
+}
+
+#[test]
 fn a_change_is_merged_and_only_null_clears() {
     let before = unusual();
     let after = |session: &str| update(&before, RealtimeDialect::Ga, session);
