@@ -46,7 +46,7 @@ pub struct ServerOptions {
     /// Whether a session hears its client while the client plays an answer. If not, no echo is taken for speech, and
     /// an answer cannot be interrupted by voice.
     pub listens_while_speaking: bool,
-    /// The folder in which realtime sessions are recorded; `None`: none is.
+    /// The folder in which realtime sessions are recorded; `None`: no session is recorded.
     pub recordings: Option<PathBuf>,
     /// API keys. Every request needs one, except lists, health, ready and the page. Empty:
     /// no request needs a key. [`crate::check_keys`] checks that they differ.

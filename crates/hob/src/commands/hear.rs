@@ -218,14 +218,19 @@ async fn transcribe_and_print(
     let progress = app.printer.spinner(if args.live { "listening" } else { "transcribing" });
     let mut events = hearing.worker.transcribe(request).await?;
     let mut answer = TranscriptAnswer::default();
-    let mut heard_s = 0.0;
+    let (mut heard_s, mut words) = (0.0, 0);
     while let Some(event) = events.next().await {
         let event = event?;
         match &event {
             TranscriptEvent::Delta(text) if args.format == HearFormat::Text => {
-                let text = text.as_bytes();
-                if progress.suspend(|| sink.write(text))? == PipeState::Closed {
+                let bytes = text.as_bytes();
+                if progress.suspend(|| sink.write(bytes))? == PipeState::Closed {
                     return Ok(Exit::Done);
+                }
+                // Without times, the words are what shows that a long file goes on.
+                if !args.live {
+                    words += text.split_whitespace().count();
+                    progress.set_message(format!("{words} words transcribed"));
                 }
             }
             TranscriptEvent::Interim(text) => progress.set_message(text.trim().to_owned()),

@@ -17,7 +17,7 @@ pub(crate) struct RealtimeSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) listen_while_speaking: Option<bool>,
     /// Write what people and hob say to disk, in `conversations` in the folder of models: sound and events, at most
-    /// 8 GiB. hob deletes nothing of it. Clients are told.
+    /// 8 GiB. hob deletes nothing of it. Clients learn it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) record: Option<bool>,
 }
