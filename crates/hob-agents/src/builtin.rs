@@ -4,6 +4,7 @@
 mod container_sandbox;
 mod containers;
 mod files;
+mod limits;
 mod process;
 mod protected;
 #[cfg(target_os = "linux")]

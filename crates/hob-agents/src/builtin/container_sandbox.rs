@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::process::Command;
 
+use super::limits;
 use super::protected::guarded;
 use super::sandbox::SandboxAccess;
 use crate::team::{SandboxMode, SandboxNetwork};
@@ -61,7 +62,7 @@ impl Container {
             command.arg("--network=none");
         }
         command.args(["--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]);
-        command.arg(PROCESSES_MAX);
+        command.arg(PROCESSES_MAX).args(limits::container_limits());
         // Without this, SELinux keeps the container out of the workspace.
         command.arg("--security-opt=label=disable");
         if self.engine.file_stem().is_some_and(|name| name == "docker") {
@@ -168,6 +169,7 @@ exec "$@"
             let removed = format!("rm --force {}", name(call).expect("a name"));
             assert!(calls.lines().any(|call| call == removed), "{removed} in {calls}");
             assert!(call.contains("--network=none --read-only --cap-drop=all"), "{call}");
+            assert!(call.contains("--ulimit=fsize=536870912 --ulimit=data="), "{call}");
             assert!(call.contains("teams:ro"), "team files stay as they are: {call}");
         }
         assert_eq!(started.len(), 4);

@@ -2,6 +2,7 @@
 //! Whenever the future ends or is dropped, the command's process group dies.
 
 use std::io;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use super::limits;
 use crate::process_group::ProcessGroup;
 use crate::tool::ToolOutput;
 
@@ -18,52 +20,99 @@ const KEPT_BYTES: usize = 8 * 1024;
 /// A command that prints more is ended.
 const PRINTED_BYTES_MAX: u64 = 64 << 20;
 
+/// How a command is started, and what limits it besides time and output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// Nothing.
+    Free,
+    /// [`limits`].
+    Limited,
+    /// [`limits`]. The command is a supervisor.
+    Supervised,
+}
+
 /// Runs a command without input.
 ///
 /// # Errors
 /// It cannot be started, prints too much, or takes longer than `limit`.
 pub(super) async fn run(command: &mut Command, limit: Duration) -> Result<ToolOutput, String> {
-    run_by(ProcessGroup::spawn, command, limit).await
+    let group = started(ProcessGroup::spawn, command)?;
+    let ended = until_end(group, limit, std::future::pending()).await?;
+    Ok(output(ended.code, None, &ended.out, &ended.err))
 }
 
-/// Like [`run`], where the command is a supervisor.
+/// Runs a command without input in this workspace.
 ///
 /// # Errors
-/// Like [`run`].
-pub(super) async fn run_supervised(
+/// Like [`run`]. It exceeds the limits.
+pub(super) async fn run_kept(
     command: &mut Command,
+    keeping: Keeping,
+    workspace: &Path,
     limit: Duration,
 ) -> Result<ToolOutput, String> {
-    run_by(ProcessGroup::spawn_supervised, command, limit).await
+    let mut group = match keeping {
+        Keeping::Free => return run(command, limit).await,
+        Keeping::Limited => started(ProcessGroup::spawn, command)?,
+        Keeping::Supervised => started(ProcessGroup::spawn_supervised, command)?,
+    };
+    let excess = limits::excess(group.leader().id(), workspace);
+    let ended = until_end(group, limit, excess).await?;
+    let reason = ended.code.and_then(limits::reason);
+    Ok(output(ended.code, reason, &ended.out, &ended.err))
 }
 
-async fn run_by(
+fn started(
     spawn: fn(&mut Command) -> io::Result<ProcessGroup>,
     command: &mut Command,
-    limit: Duration,
-) -> Result<ToolOutput, String> {
+) -> Result<ProcessGroup, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut group =
-        spawn(command).map_err(|error| format!("the command cannot be started: {error}"))?;
+    spawn(command).map_err(|error| format!("the command cannot be started: {error}"))
+}
+
+/// A command that has ended by itself.
+struct Ended {
+    /// `None`: a signal ended it.
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// Reads the output until the command ends. `excess` resolves with the reason to end it earlier.
+async fn until_end(
+    mut group: ProcessGroup,
+    limit: Duration,
+    excess: impl Future<Output = String>,
+) -> Result<Ended, String> {
     let (stdout, stderr) = (group.leader().stdout.take(), group.leader().stderr.take());
-    let reading = async { futures::join!(kept(stdout), kept(stderr)) };
-    let Ok((out, err)) = timeout(limit, reading).await else {
-        group.end().await;
-        return Err(format!("the command was ended after {} s", limit.as_secs()));
+    let reading = timeout(limit, async { futures::join!(kept(stdout), kept(stderr)) });
+    let read = tokio::select! {
+        read = reading => {
+            read.map_err(|_| format!("the command was ended after {} s", limit.as_secs()))
+        }
+        reason = excess => Err(reason),
     };
-    if out.is_excessive || err.is_excessive {
-        group.end().await;
-        return Err(format!(
-            "the command printed more than {PRINTED_BYTES_MAX} bytes, and was ended"
-        ));
-    }
+    let (out, err) = match read {
+        Ok((out, err)) if !out.is_excessive && !err.is_excessive => (out, err),
+        Ok(_) => {
+            group.end().await;
+            return Err(format!(
+                "the command printed more than {PRINTED_BYTES_MAX} bytes, and was ended"
+            ));
+        }
+        Err(reason) => {
+            group.end().await;
+            return Err(reason);
+        }
+    };
     let waited = timeout(limit, group.leader().wait()).await;
     let status = waited.map_err(|_| "the command did not end".to_owned())?;
     let code = status.map_err(|error| error.to_string())?.code();
-    Ok(output(code, &out.text(), &err.text()))
+    Ok(Ended { code, out: out.text(), err: err.text() })
 }
 
-fn output(code: Option<i32>, out: &str, err: &str) -> ToolOutput {
+/// `reason`: why a limit ended the command.
+fn output(code: Option<i32>, reason: Option<String>, out: &str, err: &str) -> ToolOutput {
     let mut text = out.to_owned();
     if !err.is_empty() {
         text += if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -72,7 +121,10 @@ fn output(code: Option<i32>, out: &str, err: &str) -> ToolOutput {
     match code {
         Some(0) if text.is_empty() => ToolOutput::ok("[exit code 0, no output]"),
         Some(0) => ToolOutput::ok(text),
-        Some(code) => ToolOutput::error(format!("{text}\n[exit code {code}]")),
+        Some(code) => {
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            ToolOutput::error(format!("{text}\n[exit code {code}{reason}]"))
+        }
         None => ToolOutput::error(format!("{text}\n[ended by a signal]")),
     }
 }
@@ -137,8 +189,11 @@ mod tests {
 
     #[test]
     fn the_exit_code_is_told() {
-        assert_eq!(output(Some(0), "", ""), ToolOutput::ok("[exit code 0, no output]"));
-        assert_eq!(output(Some(0), "a", "b"), ToolOutput::ok("a\n[stderr]\nb"));
-        assert_eq!(output(Some(2), "a\n", ""), ToolOutput::error("a\n\n[exit code 2]"));
+        let ended = |code, out, err| output(Some(code), None, out, err);
+        assert_eq!(ended(0, "", ""), ToolOutput::ok("[exit code 0, no output]"));
+        assert_eq!(ended(0, "a", "b"), ToolOutput::ok("a\n[stderr]\nb"));
+        assert_eq!(ended(2, "a\n", ""), ToolOutput::error("a\n\n[exit code 2]"));
+        let limited = output(Some(153), Some("too large".to_owned()), "", "");
+        assert_eq!(limited, ToolOutput::error("\n[exit code 153: too large]"));
     }
 }

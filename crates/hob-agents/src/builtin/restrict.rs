@@ -17,6 +17,7 @@ use seccompiler::{
     SeccompRule,
 };
 
+use super::limits::limit_this_process;
 use super::sandbox::{SandboxAccess, readable};
 use crate::team::{SandboxMode, SandboxNetwork};
 
@@ -39,6 +40,10 @@ pub fn restrict_and_run(
     // Like the processes of bubblewrap, the command does not outlive the hob that started it.
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return error.to_string();
+    }
+    // Before Landlock: the command has no `/proc`.
+    if let Err(error) = limit_this_process() {
+        return format!("the limits of the command cannot be set: {error}");
     }
     if let Err(error) = limit_files(workspace, temporary, access) {
         return format!("Landlock of Linux 6.12 is needed: {error}");

@@ -15,6 +15,8 @@ use tokio::time::timeout;
 
 use super::container_sandbox::Container;
 use super::files::PROTECTED;
+use super::limits;
+use super::process::Keeping;
 use super::protected::guarded;
 use crate::team::{SandboxMode, SandboxNetwork};
 
@@ -47,6 +49,7 @@ const NETWORK_READABLE: [&str; 5] =
 /// Where bubblewrap finds its seccomp filter.
 const FILTER_FD: &str = "9";
 /// Opens the first argument as [`FILTER_FD`], and becomes the command of the others. Rust closes all files for a child.
+/// The shell sets the limits first, which bubblewrap cannot do.
 const OPEN_FILTER: &str = r#"exec 9<"$1" && shift && exec "$@""#;
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 const LANG: &str = "C.UTF-8";
@@ -142,8 +145,7 @@ pub(super) struct SandboxError(Vec<String>);
 #[derive(Debug)]
 pub(super) struct SandboxedCommand {
     pub(super) command: Command,
-    /// It ends all processes of the command when its standard input ends.
-    pub(super) is_supervised: bool,
+    pub(super) keeping: Keeping,
     /// Keeps a container no longer than the command.
     pub(super) container: Option<Container>,
 }
@@ -231,8 +233,9 @@ impl Sandbox {
             SandboxKind::Bubblewrap { bwrap, filter } => {
                 // Each command opens it for itself, because bubblewrap reads it from its beginning.
                 let filter = format!("/proc/{}/fd/{}", std::process::id(), filter.as_raw_fd());
+                let script = format!("{}; {OPEN_FILTER}", limits::shell_limits());
                 let mut command = Command::new("/bin/sh");
-                command.env_clear().args(["-c", OPEN_FILTER, "sh", &filter]).arg(bwrap);
+                command.env_clear().args(["-c", &script, "sh", &filter]).arg(bwrap);
                 command.args(self.arguments(folder)).args(shell);
                 (command, None)
             }
@@ -266,8 +269,13 @@ impl Sandbox {
                 (command, None)
             }
         };
-        let is_supervised = matches!(self.kind, SandboxKind::Landlock(..));
-        SandboxedCommand { command, is_supervised, container }
+        let keeping = match self.kind {
+            SandboxKind::Bubblewrap { .. } => Keeping::Limited,
+            SandboxKind::Landlock(..) => Keeping::Supervised,
+            // The engine has limits of its own.
+            SandboxKind::Container { .. } | SandboxKind::Outside(_) => Keeping::Free,
+        };
+        SandboxedCommand { command, keeping, container }
     }
 
     fn arguments(&self, folder: &Path) -> Vec<OsString> {

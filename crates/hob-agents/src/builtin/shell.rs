@@ -89,13 +89,10 @@ impl Shell {
         }
         let limit = Duration::from_secs(asked.timeout_s.unwrap_or(SECONDS_MAX).min(SECONDS_MAX));
         let watch = Some(ProtectedWatch::begin(&self.workspace));
-        let SandboxedCommand { mut command, is_supervised, container } =
+        let SandboxedCommand { mut command, keeping, container } =
             sandbox.command(&asked.command, Path::new(&folder));
         let at_work = AtWork { container, watch };
-        let output = match is_supervised {
-            true => process::run_supervised(&mut command, limit).await,
-            false => process::run(&mut command, limit).await,
-        };
+        let output = process::run_kept(&mut command, keeping, &self.workspace, limit).await;
         let made = at_work.end().await;
         if made.is_empty() { output } else { Err(made.join("; ")) }
     }
@@ -271,6 +268,33 @@ mod tests {
         assert!(output.is_error, "{}", output.text);
         assert!(!place("hob.toml").exists(), "the link leads to a file of the command");
         assert_eq!(std::fs::read_to_string(place("other/h.toml")).expect("a file"), "mine");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_command_that_uses_too_much_ends_with_one_sentence() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Some(programs) = bubblewrap().await else { return };
+        let shell = Shell::new(programs, folder.path());
+        let run =
+            async |command: &str| shell.call(json!({ "command": command, "timeout_s": 60 })).await;
+        assert_eq!(
+            run("ulimit -c; ulimit -S -t; ulimit -H -t").await,
+            ToolOutput::ok("0\n600\n605\n")
+        );
+        for (command, part) in [
+            (
+                "truncate -s 1000000000 big",
+                "[exit code 153: a file would have become larger than 512 MiB",
+            ),
+            ("dd if=/dev/zero of=/dev/null bs=5G count=1", "memory exhausted"),
+            // Not a real fork bomb: without a limit, it must end too.
+            ("for i in $(seq 2000); do sleep 60 & done; wait", "more than 512 processes"),
+        ] {
+            let output = run(command).await;
+            assert!(output.is_error && output.text.contains(part), "{command}: {}", output.text);
+        }
+        assert_eq!(run("echo next").await, ToolOutput::ok("next\n"));
     }
 
     /// Where the machine lets a sandbox work. What it must keep out is checked from inside it.

@@ -2,7 +2,7 @@
 //! Landlock keeps the supervisor's signals among the processes that it has started, and it then signals all of them.
 
 use std::ffi::OsString;
-use std::io::{Read as _, stdin};
+use std::io::{self, Read as _, stdin};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,7 +12,10 @@ use std::time::Duration;
 
 use landlock::{CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, RulesetError, Scope};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, getppid, kill_process_group, test_kill_process};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, getppid, kill_process_group, set_child_subreaper,
+    test_kill_process, wait,
+};
 
 /// Between two signals, until the supervisor has seen the end of the command itself.
 const SIGNAL_PAUSE: Duration = Duration::from_millis(10);
@@ -30,10 +33,25 @@ pub fn supervise(command: &[OsString]) -> Result<u8, String> {
     let line = stdin().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
     // The thread has the limits of the one that starts it.
     thread::spawn(move || end_with(UnixStream::from(line)));
+    // Processes that have lost their parent come here, so that hob counts them as the command's.
+    set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
     let started = Command::new(program).args(arguments).stdin(Stdio::null()).spawn();
-    let ended = started.and_then(|mut child| child.wait());
+    let ended = started.and_then(|child| end_of(child.id()));
     end_all();
     Ok(code(ended.map_err(|error| format!("the command cannot be started: {error}"))?))
+}
+
+/// Waits for the command, and for every process that comes here in between.
+fn end_of(command: u32) -> io::Result<ExitStatus> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((id, status))) if u32::try_from(id.as_raw_pid()) == Ok(command) => {
+                return Ok(ExitStatus::from_raw(status.as_raw()));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// The command has other limits inside of these, so it cannot end its supervisor.

@@ -122,6 +122,29 @@ fn a_process_that_leaves_its_group_ends_with_its_command() {
     }
 }
 
+#[test]
+fn a_command_that_uses_too_much_ends_with_one_sentence() {
+    let rows = [
+        ("ulimit -c; ulimit -S -t; ulimit -H -t", "0\n600\n605\n"),
+        ("truncate -s 1000000000 big", "[exit code 153: a file would have become larger than"),
+        ("dd if=/dev/zero of=/dev/null bs=5G count=1", "memory exhausted"),
+        // Not a real fork bomb: without a limit, it must end too.
+        ("for i in $(seq 2000); do sleep 60 & done; wait", "more than 512 processes"),
+        // A process counts also when its parent has ended.
+        ("for i in $(seq 2000); do (setsid sleep 60 &); done; sleep 60", "more than 512 processes"),
+    ];
+    let commands = rows.map(|(command, _)| command.to_owned());
+    let outputs = outputs(&commands, "elsewhere", 60);
+    if is_too_old(&outputs) {
+        println!("not tested: {outputs:?}");
+        return;
+    }
+    assert_eq!(outputs.len(), commands.len());
+    for ((command, wanted), output) in rows.iter().zip(&outputs) {
+        assert!(output.contains(wanted), "{command}: {output}");
+    }
+}
+
 /// Also where Landlock could not protect a file of the workspace from changes.
 #[test]
 fn a_read_only_workspace_stays_as_it_is() {
