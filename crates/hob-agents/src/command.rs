@@ -21,55 +21,10 @@ pub fn simple_commands(text: &str) -> Result<Vec<Vec<String>>, &'static str> {
 }
 
 /// Words that begin a compound command.
-const RESERVED: [&str; 19] = [
+const RESERVED: [&str; 18] = [
     "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function",
-    "if", "in", "select", "then", "time", "until", "while",
+    "if", "in", "select", "then", "until", "while",
 ];
-/// Commands that run their arguments as another command, or a text as commands.
-const RUNNERS: [&str; 27] = [
-    ".", "ash", "bash", "busybox", "command", "dash", "doas", "env", "eval", "exec", "fish",
-    "ionice", "ksh", "nice", "nohup", "parallel", "setsid", "sh", "source", "stdbuf", "su", "sudo",
-    "timeout", "unshare", "watch", "xargs", "zsh",
-];
-
-/// Whether these first words leave open which command runs, so that a rule for them would allow everything: a program
-/// that runs another one, with nothing but options after it.
-pub(crate) fn runs_everything(words: &[String]) -> bool {
-    let Some((program, words)) = words.split_first() else { return true };
-    let name = program.rsplit('/').next().unwrap_or(program);
-    if !RUNNERS.contains(&name) {
-        return false;
-    }
-    let mut rest = words;
-    while let Some((word, more)) = rest.split_first() {
-        let is_option = word.starts_with('-') || is_assignment(word);
-        // Such as the time of `timeout`.
-        let is_number = word.starts_with(|c: char| c.is_ascii_digit());
-        if !is_option && !is_number {
-            break;
-        }
-        rest = if takes_value(name, word) { more.get(1..).unwrap_or_default() } else { more };
-    }
-    runs_everything(rest)
-}
-
-/// Whether the next word belongs to an option of a program that runs another one.
-fn takes_value(name: &str, option: &str) -> bool {
-    let options: &[&str] = match name {
-        "sudo" | "doas" => &["-u", "-g", "-C", "-D", "-h", "-p", "-R", "-r", "-T", "-t", "-U"],
-        "env" => &["-u", "-C"],
-        "nice" => &["-n"],
-        "ionice" => &["-c", "-n"],
-        "stdbuf" => &["-i", "-o", "-e"],
-        "timeout" => &["-k", "-s"],
-        "watch" => &["-n"],
-        "xargs" => &["-a", "-d", "-E", "-I", "-L", "-n", "-P", "-s"],
-        "parallel" => &["-a", "-I", "-j", "-n"],
-        "bash" | "sh" => &["-o"],
-        _ => &[],
-    };
-    options.contains(&option)
-}
 
 struct Lexer<'t> {
     chars: std::iter::Peekable<std::str::Chars<'t>>,
@@ -151,7 +106,7 @@ impl Lexer<'_> {
     }
 }
 
-fn is_assignment(word: &str) -> bool {
+pub(crate) fn is_assignment(word: &str) -> bool {
     let Some((name, _)) = word.split_once('=') else { return false };
     let name = name.strip_suffix('+').unwrap_or(name);
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -174,34 +129,6 @@ mod tests {
         ] {
             let found = simple_commands(text).unwrap_or_default();
             assert_eq!(found, expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn options_of_a_runner_name_no_command() {
-        let runs_everything = |text: &str| {
-            super::runs_everything(&text.split(' ').map(str::to_owned).collect::<Vec<String>>())
-        };
-        for text in [
-            "sh",
-            "/bin/bash -c",
-            "bash -l -c",
-            "env A=b",
-            "env -u A bash -c",
-            "sudo -u root",
-            "sudo -n",
-            "timeout -k 5 10s",
-            "nice -n 5",
-            "xargs -0 -n 1",
-            "xargs -I {} sh -c",
-            "busybox sh",
-        ] {
-            assert!(runs_everything(text), "{text}");
-        }
-        for text in
-            ["ls", "git -C", "bash build.sh", "sudo -n systemctl", "timeout 5 make", "env A=b make"]
-        {
-            assert!(!runs_everything(text), "{text}");
         }
     }
 

@@ -15,6 +15,7 @@ mod policy;
 mod price;
 mod process_group;
 mod redaction;
+mod runners;
 mod script;
 mod state;
 mod store;

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::command::simple_commands;
+use crate::runners::{JudgedCommand, judged_commands};
 use crate::team::{Approval, RuleDecision, Team, decide};
 use crate::tool::{CommandArgument, ToolClass, ToolSpec};
 
@@ -23,15 +23,18 @@ pub(crate) fn permission(
     arguments: &Value,
     is_tainted: bool,
 ) -> Permission {
-    let commands = tool.command.map(|command| commands(command, arguments)).transpose();
-    let rule = match commands {
-        Ok(commands) => commands.and_then(|commands| decide(&team.rules, &commands)),
-        Err(reason) if team.policy.approval == Approval::Never && has_strict_rule(team) => {
-            return Permission::Refuse(unclear(reason));
+    let (rule, unclear) = match tool.command.map(|command| commands(command, arguments)).transpose()
+    {
+        Ok(commands) => {
+            let commands = commands.unwrap_or_default();
+            let unclear = commands.iter().find_map(|command| command.unclear);
+            (decide(&team.rules, &commands), unclear)
         }
-        // The table asks for a command that no rule allows.
-        Err(_) => None,
+        Err(reason) => (None, Some(reason)),
     };
+    let unclear = unclear.filter(|_| has_strict_rule(team));
+    // The table asks for a command that may run another one than a rule allows.
+    let rule = rule.filter(|rule| *rule > RuleDecision::Allow || unclear.is_none());
     match rule {
         Some(RuleDecision::Deny) => {
             return Permission::Refuse("a rule of the team forbids this command".to_owned());
@@ -48,6 +51,9 @@ pub(crate) fn permission(
             );
         }
         Some(RuleDecision::Allow) | None => {}
+    }
+    if let (Some(reason), Approval::Never) = (unclear, team.policy.approval) {
+        return Permission::Refuse(unclear_refusal(reason));
     }
     let is_allowed = rule == Some(RuleDecision::Allow);
     if !must_ask(team.policy.approval, tool.class, is_allowed) {
@@ -76,11 +82,11 @@ fn has_strict_rule(team: &Team) -> bool {
     team.rules.iter().any(|rule| rule.decision > RuleDecision::Allow)
 }
 
-/// What the model reads about a command that a shell would compute.
-fn unclear(reason: &str) -> String {
+/// What the model reads about a command that a shell or an interpreter would compute.
+fn unclear_refusal(reason: &str) -> String {
     format!(
         "it is not clear what the command runs: {reason}. The rules of the team forbid some commands, and this team asks \
-         no person. Write it without variables, substitutions, redirections and compound commands"
+         no person. Write it without variables, substitutions, redirections, compound commands and code for interpreters"
     )
 }
 
@@ -88,15 +94,19 @@ fn unclear(reason: &str) -> String {
 ///
 /// # Errors
 /// The reason why they are unclear, so that no rule can decide about them.
-fn commands(command: CommandArgument, arguments: &Value) -> Result<Vec<Vec<String>>, &'static str> {
+fn commands(
+    command: CommandArgument,
+    arguments: &Value,
+) -> Result<Vec<JudgedCommand>, &'static str> {
     match command {
         CommandArgument::Shell(field) => {
-            simple_commands(arguments[field].as_str().unwrap_or_default())
+            judged_commands(arguments[field].as_str().unwrap_or_default())
         }
         CommandArgument::Words(first, others) => {
-            let others = arguments[others].as_array().into_iter().flatten();
-            let words = std::iter::once(&arguments[first]).chain(others);
-            Ok(vec![words.filter_map(|word| word.as_str().map(str::to_owned)).collect()])
+            let words = arguments[others].as_array().into_iter().flatten();
+            let words = words.filter_map(|word| word.as_str().map(str::to_owned)).collect();
+            let place = arguments[first].as_str().unwrap_or_default();
+            Ok(vec![JudgedCommand::of(words).within(place)])
         }
     }
 }
@@ -170,6 +180,9 @@ mod tests {
             ("ls > x", "redirects"),
             ("A=b rm x", "sets a variable"),
             ("echo 'a", "quote"),
+            ("python3 -c 'import os'", "code to an interpreter"),
+            ("ls; bash -c 'rm $X'", "substitution"),
+            ("echo rm x | sh", "its input as code"),
         ] {
             let arguments = json!({ "command": command });
             let found = permission(&strict, &tool(ToolClass::Execute), &arguments, false);
@@ -178,6 +191,43 @@ mod tests {
             let found = permission(&free, &tool(ToolClass::Execute), &arguments, false);
             assert_eq!(found, Permission::Run, "{command}");
         }
+    }
+
+    /// The rule forbids `rm`.
+    #[test]
+    fn a_forbidden_command_is_forbidden_inside_others() {
+        for approval in ["never", "on-request"] {
+            let team = team(approval);
+            for command in [
+                "bash -c 'rm x'",
+                "/bin/rm x",
+                "sh -c 'ls; rm x'",
+                "env rm x",
+                "ls | xargs rm",
+                "sudo -u root rm x",
+                "busybox rm x",
+                // What is clear counts, whatever else there is.
+                "rm x; python3 -c x",
+            ] {
+                let arguments = json!({ "command": command });
+                let found = permission(&team, &tool(ToolClass::Execute), &arguments, false);
+                let is_forbidden =
+                    matches!(&found, Permission::Refuse(reason) if reason.contains("forbids"));
+                assert!(is_forbidden, "{approval}: {command}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rule_that_allows_an_interpreter_allows_its_code_where_no_command_is_forbidden() {
+        let mut team = team("on-request");
+        team.rules[0].argv = vec!["python3".to_owned()];
+        let arguments = json!({ "command": "python3 -c x" });
+        let found = permission(&team, &tool(ToolClass::Execute), &arguments, false);
+        assert!(matches!(found, Permission::Ask(_)), "{found:?}");
+        team.rules.truncate(1);
+        let found = permission(&team, &tool(ToolClass::Execute), &arguments, false);
+        assert_eq!(found, Permission::Run);
     }
 
     #[test]
@@ -199,5 +249,10 @@ mod tests {
             let found = permission(&team, &tool, &arguments, false);
             assert_eq!(found == Permission::Run, runs, "{arguments}: {found:?}");
         }
+        let text = text.replace("\"ls\"]\ndecision = \"allow\"", "\"rm\"]\ndecision = \"deny\"");
+        let team = Team::parse(&text, "t").expect("a team");
+        let arguments = json!({ "container": "web", "argv": ["sh", "-c", "ls; rm x"] });
+        let found = permission(&team, &tool, &arguments, false);
+        assert!(matches!(found, Permission::Refuse(_)), "{found:?}");
     }
 }

@@ -1,16 +1,17 @@
 //! Rules over commands: a prefix of the arguments, and what is decided. Every simple command of a list or pipeline needs a
-//! rule of its own, and the strictest decision counts.
+//! rule of its own, and the strictest decision counts. A rule that denies or asks counts for commands inside others, too.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::command::{runs_everything, simple_commands};
+use crate::runners::{JudgedCommand, base_name, judged_commands, runs_everything};
 
 /// A decision about commands that begin with these arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommandRule {
-    /// The first arguments of a command, the program first. They must be equal, letter by letter.
+    /// The first arguments of a command, the program first. They must be equal, letter by letter. A rule that denies or
+    /// asks counts for a program in every folder, and inside commands such as `sudo` and `sh -c`.
     pub argv: Vec<String>,
     pub decision: RuleDecision,
     /// Commands that the rule decides. Checked when the file is read.
@@ -33,8 +34,25 @@ pub enum RuleDecision {
 }
 
 impl CommandRule {
-    fn covers(&self, command: &[String]) -> bool {
-        command.starts_with(&self.argv)
+    /// Whether it decides about the command. One that allows must name it as it is written: another folder may have another
+    /// program of the name, and `sudo` gives it other rights.
+    fn covers(&self, command: &JudgedCommand) -> bool {
+        match self.decision {
+            RuleDecision::Allow => command.words.starts_with(&self.argv),
+            RuleDecision::Ask | RuleDecision::Deny => {
+                self.begins(&command.words) || command.inner.iter().any(|inner| self.begins(inner))
+            }
+        }
+    }
+
+    /// Whether a command begins with the words of the rule, in whatever folder the program is.
+    fn begins(&self, command: &[String]) -> bool {
+        let (Some((own, others)), Some((program, words))) =
+            (self.argv.split_first(), command.split_first())
+        else {
+            return false;
+        };
+        base_name(own) == base_name(program) && words.starts_with(others)
     }
 
     /// Why the rule cannot be meant so.
@@ -48,7 +66,7 @@ impl CommandRule {
         }
         let rules = std::slice::from_ref(self);
         let decide = |example: &String| {
-            let commands = simple_commands(example).unwrap_or_default();
+            let commands = judged_commands(example).unwrap_or_default();
             decide(rules, &commands) == Some(self.decision)
         };
         if let Some(example) = self.matches.iter().find(|example| !decide(example)) {
@@ -60,7 +78,7 @@ impl CommandRule {
 }
 
 /// The strictest decision of the rules about these commands. `None`: no rule decides about some of them.
-pub(crate) fn decide(rules: &[CommandRule], commands: &[Vec<String>]) -> Option<RuleDecision> {
+pub(crate) fn decide(rules: &[CommandRule], commands: &[JudgedCommand]) -> Option<RuleDecision> {
     let each: Vec<Option<RuleDecision>> = commands
         .iter()
         .map(|command| {
@@ -102,8 +120,27 @@ mod tests {
             ("ls $(rm x)", None),
             ("make", None),
             ("lsof", None),
+            ("/bin/rm x", Some(RuleDecision::Deny)),
+            ("ls && sudo bash -c 'make; rm x'", Some(RuleDecision::Deny)),
+            ("env git push", Some(RuleDecision::Ask)),
+            ("/tmp/ls", None),
+            ("sudo ls", None),
+            ("bash -c ls", None),
         ] {
-            let commands = simple_commands(command).unwrap_or_default();
+            let commands = judged_commands(command).unwrap_or_default();
+            assert_eq!(decide(&rules, &commands), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn the_folder_of_a_program_does_not_matter_where_it_is_forbidden() {
+        let rules = [rule(&["/usr/bin/git", "push"], RuleDecision::Deny)];
+        for (command, expected) in [
+            ("git push", Some(RuleDecision::Deny)),
+            ("xargs /bin/git push -f", Some(RuleDecision::Deny)),
+            ("git pull", None),
+        ] {
+            let commands = judged_commands(command).expect(command);
             assert_eq!(decide(&rules, &commands), expected, "{command}");
         }
     }
