@@ -6,6 +6,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue, LOCATION, USER_AGENT};
 use hyper::http::uri::{Scheme, Uri};
 use hyper::{Method, Request};
@@ -71,15 +72,48 @@ pub async fn guarded_fetch(
     is_head: bool,
     options: &GuardOptions,
 ) -> Result<Fetched, GuardError> {
-    let fetching = follow(url, is_head, options);
+    let fetching = follow(url, is_head, options, &SystemNetwork);
     timeout(options.time_max, fetching).await.map_err(|_| GuardError::TimedOut(options.time_max))?
 }
 
-async fn follow(url: &str, is_head: bool, options: &GuardOptions) -> Result<Fetched, GuardError> {
+/// How names become addresses, and where a connection to an address goes. Tests have names of their own.
+trait Network: Send + Sync {
+    /// The addresses of a name.
+    fn resolve<'n>(
+        &'n self,
+        host: &'n str,
+        port: u16,
+    ) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>>;
+
+    /// Where a connection to an address goes that may be reached.
+    fn route(&self, address: SocketAddr) -> SocketAddr {
+        address
+    }
+}
+
+/// The network of this machine.
+struct SystemNetwork;
+
+impl Network for SystemNetwork {
+    fn resolve<'n>(
+        &'n self,
+        host: &'n str,
+        port: u16,
+    ) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>> {
+        Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
+    }
+}
+
+async fn follow(
+    url: &str,
+    is_head: bool,
+    options: &GuardOptions,
+    network: &dyn Network,
+) -> Result<Fetched, GuardError> {
     let mut url = url.to_owned();
     for _ in 0..=REDIRECTS_MAX {
         let place = Place::parse(&url)?;
-        let mut response = place.ask(is_head, options).await?;
+        let mut response = place.ask(is_head, options, network).await?;
         let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
         match location.filter(|_| response.status().is_redirection()) {
             Some(location) => url = place.joined(location)?,
@@ -158,9 +192,15 @@ impl Place {
         allowed.eq_ignore_ascii_case(&self.host) || allowed.eq_ignore_ascii_case(&with_port)
     }
 
-    async fn ask(&self, is_head: bool, options: &GuardOptions) -> Result<HttpResponse, GuardError> {
-        let addresses = self.checked_addresses(options).await?;
-        let stream = self.open(addresses).await?;
+    async fn ask(
+        &self,
+        is_head: bool,
+        options: &GuardOptions,
+        network: &dyn Network,
+    ) -> Result<HttpResponse, GuardError> {
+        let addresses = self.checked_addresses(options, network).await?;
+        let addresses = addresses.into_iter().map(|address| network.route(address));
+        let stream = self.open(addresses.collect()).await?;
         let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
         let mut request = Request::new(Body::default());
         *request.method_mut() = if is_head { Method::HEAD } else { Method::GET };
@@ -190,6 +230,7 @@ impl Place {
     async fn checked_addresses(
         &self,
         options: &GuardOptions,
+        network: &dyn Network,
     ) -> Result<Vec<SocketAddr>, GuardError> {
         let refused = |reason| GuardError::Refused { host: self.host.clone(), reason };
         let is_named = options.allow_hosts.iter().any(|allowed| self.is_named(allowed));
@@ -199,9 +240,8 @@ impl Place {
         if !is_named && !matches!(self.port, 80 | 443) {
             return Err(refused("only ports 80 and 443 are allowed"));
         }
-        let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
-        let addresses: Vec<SocketAddr> =
-            found.map_err(|_| GuardError::NoAddress(self.host.clone()))?.collect();
+        let found = network.resolve(&self.host, self.port).await;
+        let addresses = found.map_err(|_| GuardError::NoAddress(self.host.clone()))?;
         if addresses.is_empty() {
             return Err(GuardError::NoAddress(self.host.clone()));
         }
@@ -263,6 +303,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
@@ -322,7 +364,10 @@ mod tests {
             ("http://localhost/", "private network"),
             ("http://[::1]/", "private network"),
             ("http://[::ffff:10.0.0.1]/", "private network"),
-            ("http://0x7f000001/", "no address"),
+            ("http://0.0.0.0/", "private network"),
+            ("http://169.254.169.254/latest/meta-data/", "private network"),
+            ("http://[::ffff:169.254.169.254]/", "private network"),
+            ("http://[::ffff:7f00:1]/", "private network"),
             ("http://127.0.0.1:8484/", "ports 80 and 443"),
             ("http://user@example.com/", "user name"),
             ("file:///etc/passwd", "no http"),
@@ -330,9 +375,117 @@ mod tests {
             ("nothing", "no http"),
         ] {
             let error = guarded_fetch(url, false, &options(&[])).await.expect_err(url).to_string();
-            // How a system reads a number as a host name differs; no reading may lead to a private address.
-            let is_number = url.contains("0x") && error.contains("private network");
-            assert!(error.contains(part) || is_number, "{url}: {error}");
+            assert!(error.contains(part), "{url}: {error}");
+        }
+        // How a system reads a number as a host name differs; no reading may lead to a private address.
+        for host in ["2130706433", "0x7f000001", "0177.0.0.1", "0x7f.1", "127.1", "0"] {
+            let url = format!("http://{host}/");
+            let error = guarded_fetch(&url, false, &options(&[])).await.expect_err(host);
+            let is_refused = matches!(error, GuardError::Refused { .. } | GuardError::NoAddress(_));
+            assert!(is_refused, "{url}: {error}");
+        }
+    }
+
+    /// Names with addresses that change. Every connection goes to a server of this test.
+    struct Names {
+        /// The addresses of a host that was asked for this many times before.
+        addresses: fn(&str, usize) -> Vec<&'static str>,
+        server: SocketAddr,
+        asked: Mutex<Vec<String>>,
+        connected: Mutex<Vec<String>>,
+    }
+
+    impl Names {
+        fn new(addresses: fn(&str, usize) -> Vec<&'static str>, server: SocketAddr) -> Names {
+            Names { addresses, server, asked: Mutex::default(), connected: Mutex::default() }
+        }
+
+        /// The addresses that were connected to.
+        fn connected(&self) -> Vec<String> {
+            self.connected.lock().expect("a list").clone()
+        }
+    }
+
+    impl Network for Names {
+        fn resolve<'n>(
+            &'n self,
+            host: &'n str,
+            port: u16,
+        ) -> BoxFuture<'n, io::Result<Vec<SocketAddr>>> {
+            let mut asked = self.asked.lock().expect("a list");
+            let before = asked.iter().filter(|name| *name == host).count();
+            asked.push(host.to_owned());
+            let found = (self.addresses)(host, before).into_iter();
+            let found: Vec<SocketAddr> =
+                found.map(|ip| SocketAddr::new(ip.parse().expect(ip), port)).collect();
+            Box::pin(async move { Ok(found) })
+        }
+
+        fn route(&self, address: SocketAddr) -> SocketAddr {
+            self.connected.lock().expect("a list").push(address.to_string());
+            self.server
+        }
+    }
+
+    const PAGE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\npage";
+
+    fn redirect(location: &str) -> String {
+        format!("HTTP/1.1 302 Found\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n")
+    }
+
+    #[tokio::test]
+    async fn a_name_that_changes_its_address_is_never_reached_at_a_private_one() {
+        let rebound = |_: &str, before: usize| match before {
+            0 => vec!["8.8.8.8"],
+            _ => vec!["127.0.0.1"],
+        };
+        let (server, _serving) = server(vec![PAGE.to_owned(), PAGE.to_owned()]).await;
+        let names = Names::new(rebound, server);
+        let options = options(&[]);
+        let fetch = || follow("http://name.test/", false, &options, &names);
+        let page = fetch().await.expect("a page");
+        assert_eq!(&*page.body, b"page");
+        // The connection goes to the address that was checked: the name is not asked for again.
+        assert_eq!(*names.asked.lock().expect("a list"), ["name.test"]);
+        assert_eq!(names.connected(), ["8.8.8.8:80"]);
+        let error = fetch().await.expect_err("private now").to_string();
+        assert!(error.contains("private network"), "{error}");
+        assert_eq!(names.connected(), ["8.8.8.8:80"]);
+    }
+
+    #[tokio::test]
+    async fn a_redirect_reaches_no_private_address_in_any_form() {
+        let addresses = |host: &str, before: usize| match host {
+            "start.test" if before == 0 => vec!["8.8.8.8"],
+            "mixed.test" => vec!["8.8.8.8", "10.0.0.1"],
+            "mapped.test" => vec!["::ffff:127.0.0.1"],
+            "cloud.test" => vec!["169.254.169.254"],
+            "any.test" => vec!["0.0.0.0"],
+            "64:ff9b::7f00:1" => vec!["64:ff9b::7f00:1"],
+            // Names that change, and the forms of 127.0.0.1 that systems read.
+            _ => vec!["127.0.0.1"],
+        };
+        for location in [
+            "/again",
+            "//name.test/",
+            "http://start.test:80/",
+            "http://mixed.test/",
+            "http://mapped.test/",
+            "http://cloud.test/latest/meta-data/",
+            "http://any.test/",
+            "http://2130706433/",
+            "http://0177.0.0.1/",
+            "http://127.1/",
+            "http://[64:ff9b::7f00:1]/",
+            "https://name.test/",
+        ] {
+            let (server, _serving) = server(vec![redirect(location), PAGE.to_owned()]).await;
+            let names = Names::new(addresses, server);
+            let options = options(&[]);
+            let followed = follow("http://start.test/", false, &options, &names).await;
+            let error = followed.expect_err(location).to_string();
+            assert!(error.contains("private network"), "{location}: {error}");
+            assert_eq!(names.connected(), ["8.8.8.8:80"], "{location}");
         }
     }
 
@@ -354,12 +507,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_redirect_is_checked_like_the_first_address() {
-        let to = |location: &str| {
-            format!("HTTP/1.1 302 Found\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n")
-        };
         let page = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 26\r\n\r\nabcdefghijklmnopqrstuvwxyz";
         let (address, _serving) =
-            server(vec![to("/b"), page.to_owned(), to("http://localhost/secret")]).await;
+            server(vec![redirect("/b"), page.to_owned(), redirect("http://localhost/secret")])
+                .await;
         let allowed = options(&[&address.to_string()]);
         let url = format!("http://{address}/a");
         let fetched = guarded_fetch(&url, false, &allowed).await.expect("a page");
@@ -378,8 +529,7 @@ mod tests {
 
     #[tokio::test]
     async fn redirects_in_a_circle_end() {
-        let again = "HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n".to_owned();
-        let (address, _serving) = server(vec![again; 10]).await;
+        let (address, _serving) = server(vec![redirect("/"); 10]).await;
         let error = guarded_fetch(&format!("http://{address}/"), true, &options(&["127.0.0.1"]))
             .await
             .expect_err("a circle");
