@@ -313,6 +313,28 @@ mod tests {
         assert_eq!(all, [first, last].concat());
     }
 
+    /// `/dev/full` is a file on a disk that is always full.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_leaves_the_last_state() {
+        let (_folder, store) = stored_run();
+        let (stored, mut state) = store.open("run-1").expect("free");
+        let before = state.clone();
+        let path = store.folder_of("run-1").join(EVENTS);
+        fs::rename(&path, path.with_extension("kept")).expect("renamed");
+        std::os::unix::fs::symlink("/dev/full", &path).expect("a link");
+        let first = events(step(&mut state, &[], Input::Start, Now::default()));
+        let full = stored.store(&state, &first, true).expect_err("full");
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(store.read("run-1").expect("a state"), before);
+        fs::rename(path.with_extension("kept"), &path).expect("renamed");
+        stored.store(&state, &first, true).expect("stored");
+        assert_eq!(store.read("run-1").expect("a state"), state);
+        assert_eq!(store.events("run-1").expect("events"), first);
+        let left = fs::read_dir(store.folder_of("run-1")).expect("a folder").count();
+        assert_eq!(left, 3, "state, events and lock");
+    }
+
     #[test]
     fn no_run_is_outside_the_folder() {
         let store = RunStore::new(PathBuf::from("runs"));

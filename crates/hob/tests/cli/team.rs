@@ -244,6 +244,35 @@ fn a_killed_run_goes_on_and_does_nothing_twice() {
     assert!(shown.contains("work/log.txt: not there any more"), "{shown}");
 }
 
+/// `/dev/full` is a file on a disk that is always full.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_ends_the_work_and_the_run_goes_on_later() {
+    let lead = r#"{"reply": {"tool_calls": [{"name": "write_file", "arguments": {"path": "log.txt", "content": "once\n", "mode": "append"}}]}}
+{"when": {"last": "5 bytes written"}, "reply": {"content": "Written."}}"#;
+    let team = TeamUser::with(&TEAM.replace("on-request", "always"), "", (lead, ""));
+    team.run(&["run", "builders", "Write the log"]).success();
+    let run = team.last_run();
+    let id = run["run_id"].as_str().expect("an id");
+    let events = team.user.path("home/runs").join(id).join("events.jsonl");
+    let kept = events.with_extension("kept");
+    fs::rename(&events, &kept).expect("renamed");
+    std::os::unix::fs::symlink("/dev/full", &events).expect("a link");
+    for _ in 0..2 {
+        let full = team.run(&["approve", id]).failure();
+        let error = String::from_utf8_lossy(&full.get_output().stderr).into_owned();
+        for part in ["cannot store the run", "No space left", "free some space", "hob team resume"]
+        {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        assert!(!team.user.path("work/log.txt").exists(), "what cannot be stored is not done");
+        assert_eq!(team.last_run()["status"], "waiting_approval");
+    }
+    fs::rename(&kept, &events).expect("renamed");
+    assert_eq!(stdout(&team.run(&["approve", id]).success()), "Written.\n");
+    assert_eq!(fs::read_to_string(team.user.path("work/log.txt")).expect("a file"), "once\n");
+}
+
 #[test]
 fn another_process_ends_a_run() {
     let team = TeamUser::new(r#"{"reply": {"delay_ms": 100000}}"#, "");

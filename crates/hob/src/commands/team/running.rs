@@ -72,7 +72,8 @@ pub(super) async fn drive(
         watchdog: Watchdog { first_token: SERVER_SILENCE_MAX, ..Watchdog::default() },
         redaction: setup.redaction(),
     };
-    let failed = |error: io::Error| Failure::io("cannot store the run", &error);
+    let run_id = state.run_id.clone();
+    let failed = |error: io::Error| not_stored(&error, &run_id);
     let driving = async {
         let driven = driver.drive(&mut state).await.map_err(failed);
         source.close().await;
@@ -91,6 +92,16 @@ pub(super) async fn drive(
         app.printer.note(format_args!("`hob team approve {id}` or `hob team deny {id}` goes on"));
     }
     Ok(exit_of(state.status))
+}
+
+/// The last stored state stays, and nothing that follows from a later one has happened.
+fn not_stored(error: &io::Error, run_id: &str) -> Failure {
+    let first = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space; ",
+        _ => "",
+    };
+    Failure::io("cannot store the run", error)
+        .hint(format!("{first}`hob team resume {run_id}` then goes on"))
 }
 
 fn note_default_model(models: &RemoteModels, state: &RunState, app: &App<'_>) {
