@@ -5,6 +5,7 @@ mod ask_user;
 mod client_calls;
 mod detached;
 pub(crate) mod going_on;
+pub(crate) mod local_models;
 pub(crate) mod mcp;
 mod model;
 mod other_machines;
@@ -46,6 +47,9 @@ const BUILT_IN: [(&str, &str); 2] = [
     ("agent_team", include_str!("../teams/agent_team.toml")),
     ("devops", include_str!("../teams/devops.toml")),
 ];
+
+/// Teams that an error names.
+const IDS_SHOWN_MAX: usize = 20;
 
 /// How often the folder is read: a change takes effect within a second.
 const EVERY: Duration = Duration::from_millis(300);
@@ -173,10 +177,10 @@ impl Teams {
         Ok(())
     }
 
-    /// The team of this name, or of this file.
+    /// The team of this file, or of this id. The name of its file without `.toml` counts, too.
     ///
     /// # Errors
-    /// No team has this name, or its file is wrong; the error has the place in the file.
+    /// No team has this id, or its file is wrong; the error has the place in the file.
     pub(crate) fn find(&self, name: &str) -> CliResult<Team> {
         if name.ends_with(".toml") {
             return Ok(read(Path::new(name))?);
@@ -185,16 +189,23 @@ impl Teams {
         if path.is_file() {
             return Ok(read(&path)?);
         }
+        // A file may have another name than its team.
+        let mut own = self.files().into_iter().filter_map(|path| read(&path).ok());
+        if let Some(team) = own.find(|team| team.id == name) {
+            return Ok(team);
+        }
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
             return Ok(parse(text, name, Path::new(name))?);
         }
-        let all = self.all();
-        let near = nearest(name, all.iter().map(|(name, _)| name.as_str()), 3);
-        let failure = Failure::usage(format!("there is no team '{name}'"));
-        Err(match &near[..] {
-            [] => failure.hint("`hob team list` lists them"),
-            near => failure.hint(format!("did you mean {}?", near.join(", "))),
-        })
+        let ids: Vec<String> = self.listed().into_iter().map(|listed| listed.id).collect();
+        let all = ids.iter().take(IDS_SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let near = nearest(name, ids.iter().map(String::as_str), 3);
+        let meant = match &near[..] {
+            [] => String::new(),
+            near => format!("did you mean {}? ", near.join(", ")),
+        };
+        Err(Failure::usage(format!("there is no team '{name}'"))
+            .hint(format!("{meant}The teams are {all}")))
     }
 
     /// All teams by their names, also those whose file is wrong.
@@ -314,6 +325,28 @@ mod tests {
             assert!(devops.agents[0].has_tool(tool), "{tool}");
         }
         let missing = teams.find("devop").expect_err("no such team");
-        assert_eq!(missing.hint.as_deref(), Some("did you mean devops?"));
+        let hint = "did you mean devops? The teams are agent_team, devops";
+        assert_eq!(missing.hint.as_deref(), Some(hint));
+    }
+
+    #[test]
+    fn a_team_is_found_by_its_id_and_by_its_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = |id: &str| {
+            format!("id = \"{id}\"\nentry = \"a\"\n[[agent]]\nname = \"a\"\nmodel = \"m\"\n")
+        };
+        std::fs::write(folder.path().join("file.toml"), text("builders")).expect("a file");
+        std::fs::write(folder.path().join("mine.toml"), text("devops")).expect("a file");
+        std::fs::write(folder.path().join("broken.toml"), "entry = 1").expect("a file");
+        let teams = Teams::in_folder(folder.path().to_owned());
+        for (name, id) in [("builders", "builders"), ("file", "builders"), ("mine", "devops")] {
+            assert_eq!(teams.find(name).expect(name).id, id, "{name}");
+        }
+        let devops = teams.find("devops").expect("a team");
+        assert_eq!(devops.agents[0].name, "a", "the user's file replaces the team that hob brings");
+        assert!(teams.find("broken").is_err());
+        let missing = teams.find("x").expect_err("no such team");
+        let hint = missing.hint.expect("a hint");
+        assert_eq!(hint, "The teams are agent_team, broken, builders, devops");
     }
 }

@@ -10,11 +10,10 @@ use hob_agents::{AgentModels, AnswerStream, ModelPrice, Prices, Team};
 use hob_core::{
     AnyModel, ChatRequest, ModelState, RegisteredModel, Registry, Tokens, UnknownModel, task,
 };
-use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::OtherMachines;
-use super::tools::ListModels;
+use super::local_models::{ListModels, ModelInMemory};
 
 /// The alias for small jobs.
 const FAST: &str = "fast";
@@ -113,10 +112,17 @@ const RETRY_MAX: Duration = Duration::from_secs(2);
 const EXPECTED_TOKENS: f64 = 256.0;
 
 impl ListModels for RegistryModels {
-    fn list(&self) -> BoxFuture<'_, Result<Value, String>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<ModelInMemory>, String>> {
         let entry = |model: &dyn AnyModel| {
-            let state = hob_wire::state_name(&model.state());
-            json!({ "name": model.name(), "kind": model.kind().name(), "state": state })
+            let memory = model.lifecycle().map(|lifecycle| lifecycle.memory_use());
+            ModelInMemory {
+                name: model.name().to_owned(),
+                kind: model.kind().name().to_owned(),
+                state: hob_wire::state_name(&model.state()).to_owned(),
+                bytes: memory.as_ref().and_then(|m| m.resident_bytes.or(m.predicted_bytes)),
+                vram_bytes: memory.as_ref().map(|memory| memory.vram_bytes),
+                context_tokens: model.context_tokens(),
+            }
         };
         let models = self.registry.all().map(entry).collect();
         async move { Ok(models) }.boxed()

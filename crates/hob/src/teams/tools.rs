@@ -6,16 +6,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use hob_agents::builtin::{
     ContainerEngine, ContainerRun, ReadFile, SandboxAccess, SandboxPrograms, Shell,
-    SystemctlStatus, WriteFile, spec_of,
+    SystemctlStatus, WriteFile,
 };
-use hob_agents::{AgentTool, Redaction, Team, ToolClass, ToolOutput, ToolSpec};
-use schemars::JsonSchema;
-use serde_json::{Value, json};
+use hob_agents::{AgentTool, Redaction, Team};
 
+use super::local_models::{ListModels, LocalModels, VramStatus};
 use super::mcp::{McpTools, ServerEnvironment};
 use super::web::{GetUrl, HttpProbe};
 use crate::app::App;
@@ -36,11 +33,6 @@ pub(crate) const NAMES: [&str; 9] = [
 
 /// How the names of environment variables end that hold keys.
 const KEY_NAMES: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
-
-/// Lists the models that a team can use, as JSON.
-pub(crate) trait ListModels: Send + Sync {
-    fn list(&self) -> BoxFuture<'_, Result<Value, String>>;
-}
 
 /// What tools need of this hob and of its machine.
 #[derive(Clone, Debug)]
@@ -120,8 +112,8 @@ impl ToolSetup {
             Arc::new(GetUrl::default()),
             Arc::new(HttpProbe::new(self.probe_hosts.clone())),
             Arc::new(SystemctlStatus::default()),
-            Arc::new(LocalModels::new(models)),
-            Arc::new(VramStatus::default()),
+            Arc::new(LocalModels::new(Arc::clone(&models))),
+            Arc::new(VramStatus::new(models)),
         ])
     }
 
@@ -172,69 +164,4 @@ fn upstream_hosts(app: &App<'_>) -> Vec<String> {
     let urls = app.written.config.upstream.values().filter_map(|upstream| upstream.url.as_deref());
     let authority = |url: &str| Some(url.split_once("://")?.1.split('/').next()?.to_owned());
     urls.filter_map(authority).collect()
-}
-
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct NoArguments {}
-
-/// `list_local_models`: the models of the running hob.
-struct LocalModels {
-    spec: ToolSpec,
-    models: Arc<dyn ListModels>,
-}
-
-impl LocalModels {
-    fn new(models: Arc<dyn ListModels>) -> LocalModels {
-        let description =
-            "List the models and aliases of this server, and whether they are loaded.";
-        let spec = spec_of::<NoArguments>("list_local_models", description, ToolClass::Read);
-        LocalModels { spec, models }
-    }
-}
-
-impl AgentTool for LocalModels {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call(&self, _arguments: Value) -> BoxFuture<'_, ToolOutput> {
-        async move {
-            match self.models.list().await {
-                Ok(models) => ToolOutput::ok(models.to_string()),
-                Err(reason) => ToolOutput::error(reason),
-            }
-        }
-        .boxed()
-    }
-}
-
-/// `vram_status`: the memory of the graphics cards.
-#[derive(Debug)]
-struct VramStatus {
-    spec: ToolSpec,
-}
-
-impl Default for VramStatus {
-    fn default() -> VramStatus {
-        let description = "Show the memory of this machine's graphics cards together, in bytes.";
-        VramStatus { spec: spec_of::<NoArguments>("vram_status", description, ToolClass::Read) }
-    }
-}
-
-impl AgentTool for VramStatus {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call(&self, _arguments: Value) -> BoxFuture<'_, ToolOutput> {
-        async move { ToolOutput::ok(cards()) }.boxed()
-    }
-}
-
-fn cards() -> String {
-    match hob_machine::vram() {
-        Some(vram) => json!({ "total": vram.total_bytes, "used": vram.used_bytes }).to_string(),
-        None => "no graphics card of this machine reports its memory".to_owned(),
-    }
 }

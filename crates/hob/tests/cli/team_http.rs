@@ -327,7 +327,9 @@ fn a_key_sees_the_teams_among_its_aliases_only() {
     let server = TeamUser::serve(&team.user);
     let (all, phone) =
         (Client::with_key(&server, "all-of-it"), Client::with_key(&server, "phone-only"));
-    assert_eq!(Client::of(&server).get("v1/runs").0, 401);
+    for path in ["v1/runs", "v1/teams", "v1/pipelines", "v1/runs/x", "v1/runs/x/events"] {
+        assert_eq!(Client::of(&server).get(path).0, 401, "{path}");
+    }
     let id = all.start("Secret plans");
     all.until(&id, "completed");
     assert_eq!(phone.get("v1/runs").1, json!({ "runs": [] }));

@@ -7,13 +7,12 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use hob_agents::{AgentModels, AnswerStream, ModelPrice, Prices};
 use hob_core::{ChatRequest, Trace};
-use serde_json::{Value, json};
 
 use crate::config::ConfigFile;
 use crate::failure::CliResult;
 use crate::remote::{Remote, RemoteModel};
 use crate::teams::OtherMachines;
-use crate::teams::tools::ListModels;
+use crate::teams::local_models::{ListModels, ModelInMemory};
 
 /// The silence after which a model may be loading.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
@@ -99,11 +98,23 @@ impl AgentModels for RemoteModels {
 }
 
 impl ListModels for RemoteModels {
-    fn list(&self) -> BoxFuture<'_, Result<Value, String>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<ModelInMemory>, String>> {
         async move {
             let models = self.remote.models().await.map_err(|failure| failure.sentence)?;
-            let entry = |model: &RemoteModel| json!({ "name": model.id, "kind": model.hob.kind, "state": model.hob.state });
-            Ok(models.iter().map(entry).collect())
+            // Another key may see the names alone.
+            let residents = self.remote.residents().await.unwrap_or_default();
+            let entry = |model: RemoteModel| {
+                let held = residents.iter().find(|resident| resident.name == model.id);
+                ModelInMemory {
+                    name: model.id,
+                    kind: model.hob.kind,
+                    state: model.hob.state,
+                    bytes: held.and_then(|held| held.resident_bytes.or(held.predicted_bytes)),
+                    vram_bytes: held.map(|held| held.vram_bytes),
+                    context_tokens: held.and_then(|held| held.context_length),
+                }
+            };
+            Ok(models.into_iter().map(entry).collect())
         }
         .boxed()
     }
