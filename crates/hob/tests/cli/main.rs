@@ -43,6 +43,7 @@ mod team;
 mod team_http;
 mod team_pipelines;
 mod team_sandbox;
+mod team_scenes;
 mod team_tools;
 mod terminal;
 

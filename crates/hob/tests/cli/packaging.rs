@@ -41,6 +41,10 @@ fn the_unit_starts_a_hob_that_reads_its_configuration() {
     let environment = values(&unit, "Environment");
     assert_eq!(environment, ["HOB_HOME=/var/lib/hob", "XDG_CONFIG_HOME=/etc"]);
     assert_eq!(values(&unit, "WorkingDirectory"), ["/var/lib/hob"], "its home is where it works");
+    // Team files are next to hob.toml, and clients may add some.
+    let protect = values(&unit, "ProtectSystem");
+    assert_eq!((protect, values(&unit, "StateDirectory")), (vec!["strict"], vec!["hob"]));
+    assert_eq!(values(&unit, "ReadWritePaths"), ["-/etc/hob/teams"]);
     let user = User::new();
     std::fs::create_dir_all(user.path("etc/hob")).expect("a folder");
     let config = "[server]\nlisten = \"127.0.0.1:0\"\n[dev]\nmock_unknown_models = true\n";

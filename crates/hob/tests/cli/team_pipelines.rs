@@ -316,18 +316,3 @@ fn the_public_key_is_for_lists_and_chats_where_it_is_allowed() {
     let error = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
     assert!(error.contains("'house' is the default key of Pipelines"), "{error}");
 }
-
-/// Team files are next to hob.toml, and the unit makes the system's folders read-only.
-#[test]
-fn the_service_may_write_team_files() {
-    let unit = include_str!("../../../../packaging/hob.service");
-    let has = |line: &str| unit.lines().any(|found| found == line);
-    for line in [
-        "ProtectSystem=strict",
-        "StateDirectory=hob",
-        "Environment=XDG_CONFIG_HOME=/etc",
-        "ReadWritePaths=-/etc/hob/teams",
-    ] {
-        assert!(has(line), "{line}");
-    }
-}
