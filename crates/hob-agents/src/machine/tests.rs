@@ -3,7 +3,7 @@
 mod branches;
 mod client;
 
-use hob_core::chat::{JsonText, Prompt};
+use hob_core::chat::{BudgetUnit, JsonText, Prompt, SpentBudget};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
