@@ -104,7 +104,7 @@ function draw(described) {
   setText(page["run-state"], statusText(status));
   setText(page["run-figures"], figuresText(run));
   page.cancel.hidden = !["running", "interrupted", "waiting_approval", "waiting_client"].includes(status);
-  page.resume.hidden = status !== "interrupted";
+  page.resume.hidden = !["interrupted", "failed"].includes(status);
   page.approval.hidden = approval === null;
   if (approval !== null) {
     setText(page["approval-title"], `${approval.agent ?? "An agent"} wants to call ${approval.tool}`);

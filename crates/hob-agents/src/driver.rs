@@ -14,13 +14,13 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered};
 use hob_core::chat::{ChatEvent, ChatRequest, FinishReason, JsonText, ToolCall};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 pub use self::watchdog::Watchdog;
 use self::watchdog::{FirstWait, LOOK_EVERY};
 
 use crate::event::{DeltaKind, EventKind, RunEvent};
-use crate::machine::{Effect, Input, ModelAnswer, Now, request_of, step};
+use crate::machine::{Effect, Input, ModelAnswer, ModelFailure, Now, request_of, step};
 use crate::price::ModelPrice;
 use crate::redaction::Redaction;
 use crate::state::{RunState, TeamRunStatus};
@@ -172,17 +172,22 @@ impl<'w> Work<'w> {
     /// Does what a step asks for. Gives no input if the run waits for a person who cannot be asked now.
     async fn carry_out(&self, action: Action) -> io::Result<Option<Input>> {
         match action.effect {
-            Effect::CallModel { id, model, request } => {
+            Effect::CallModel { id, model, request, pause } => {
                 let cause = action.cause;
                 let agent = cause.as_ref().and_then(|cause| cause.agent.as_deref());
                 let is_more = self.open_tools(agent.unwrap_or_default(), Some(id)).await?;
                 let more = is_more
                     .then(|| request_of(self.present().state, &self.tools().specs, id))
                     .flatten();
+                if !pause.is_zero() {
+                    sleep(pause).await;
+                }
                 let call = Call { id, model, cause };
                 match self.answer(&call, more.unwrap_or(*request)).await {
                     Ok(answer) => Ok(Some(Input::ModelAnswered { id, answer })),
-                    Err(NoAnswer::Failed(error)) => Ok(Some(Input::ModelFailed { id, error })),
+                    Err(NoAnswer::Failed(error, how)) => {
+                        Ok(Some(Input::ModelFailed { id, error, how }))
+                    }
                     Err(NoAnswer::NotStored(error)) => Err(error),
                 }
             }
@@ -309,7 +314,10 @@ impl<'w> Work<'w> {
             if let Some((kind, text)) = collected.take(event)? {
                 self.show(call, EventKind::ModelDelta { kind, text });
             }
-            let late = |_| format!("'{name}' has sent nothing for {} s", idle.as_secs());
+            let late = |_| {
+                let error = format!("'{name}' has sent nothing for {} s", idle.as_secs());
+                NoAnswer::Failed(error, ModelFailure::Stalled)
+            };
             next = timeout(idle, stream.next()).await.map_err(late)?;
         }
     }
@@ -326,7 +334,9 @@ impl<'w> Work<'w> {
             if let Ok(come) = timeout(LOOK_EVERY, &mut coming).await {
                 return Ok(come);
             }
-            if let Some(model) = wait.look(&self.driver.watchdog)? {
+            let looked = wait.look(&self.driver.watchdog);
+            let late = |error| NoAnswer::Failed(error, ModelFailure::Silent);
+            if let Some(model) = looked.map_err(late)? {
                 self.note(Some(call.id), EventKind::ModelLoading { model })?;
             }
         }
@@ -369,14 +379,14 @@ struct Call {
 
 /// Why there is no answer.
 enum NoAnswer {
-    Failed(String),
+    Failed(String, ModelFailure),
     /// The run cannot be stored, so it cannot go on.
     NotStored(io::Error),
 }
 
 impl From<String> for NoAnswer {
     fn from(error: String) -> NoAnswer {
-        NoAnswer::Failed(error)
+        NoAnswer::Failed(error, ModelFailure::Broke)
     }
 }
 

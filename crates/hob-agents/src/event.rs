@@ -64,8 +64,12 @@ pub enum EventKind {
     /// Another model goes on, because the first one failed or could not do the task.
     #[serde(rename = "model.fallback")]
     ModelFallback { from: String, to: String, reason: String },
+    /// The model cannot be asked, answered with an error, or broke off.
     #[serde(rename = "model.failed")]
     ModelFailed { error: String },
+    /// The model has sent nothing for too long, and was given up.
+    #[serde(rename = "model.stalled")]
+    ModelStalled { error: String },
     #[serde(rename = "model.answered")]
     ModelAnswered {
         target: String,

@@ -26,7 +26,7 @@ pub use arguments::schema_problem;
 pub use command::simple_commands;
 pub use driver::{AgentModels, AnswerStream, Driver, RunHost, Watchdog, cancel};
 pub use event::{DeltaKind, EventKind, RunEvent};
-pub use machine::{Effect, Input, ModelAnswer, Now, step};
+pub use machine::{Effect, Input, ModelAnswer, ModelFailure, Now, step};
 pub use price::{ModelPrice, Prices};
 pub use process_group::ProcessGroup;
 pub use redaction::Redaction;

@@ -5,11 +5,13 @@
 mod branches;
 mod budget;
 mod calls;
+mod failures;
 mod prompt;
 mod strict;
 mod text_calls;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use hob_core::chat::{ChatRequest, Message, Role, ToolCall};
 
@@ -24,8 +26,6 @@ use crate::tool::{ToolOutput, ToolSpec};
 const VERSION: u32 = 1;
 /// Empty answers in sequence after which an agent has failed.
 const EMPTY_ANSWERS_MAX: u32 = 2;
-/// Answers in sequence with an invalid call, after which the team's fallback model goes on.
-const INVALID_ANSWERS_MAX: u32 = 3;
 
 /// The time of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,10 +45,11 @@ pub enum Input {
         id: u64,
         answer: ModelAnswer,
     },
-    /// No target of the model's alias answered.
+    /// No target of the model's alias gave a whole answer.
     ModelFailed {
         id: u64,
         error: String,
+        how: ModelFailure,
     },
     ToolEnded {
         id: u64,
@@ -71,6 +72,17 @@ pub enum Input {
         outputs: BTreeMap<usize, String>,
     },
     Cancel,
+}
+
+/// How a model failed to give a whole answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelFailure {
+    /// It cannot be asked, it answered with an error, or the connection broke.
+    Broke,
+    /// It began an answer, and then sent nothing for too long.
+    Stalled,
+    /// It did not begin an answer in time.
+    Silent,
 }
 
 /// A whole answer of a model.
@@ -99,6 +111,8 @@ pub enum Effect {
         id: u64,
         model: String,
         request: Box<ChatRequest>,
+        /// How long to wait before: the model has just failed.
+        pause: Duration,
     },
     RunTool {
         id: u64,
@@ -176,6 +190,7 @@ impl AgentFrame {
             client_calls: Vec::new(),
             repeats: BTreeMap::new(),
             empty_answers: 0,
+            failed_tries: 0,
             invalid_answers: 0,
             has_invalid_call: false,
             uses_fallback: false,
@@ -188,6 +203,10 @@ impl AgentFrame {
 
 /// Takes one step. Inputs that do not belong to what the run waits for are ignored, so that a late answer does no harm.
 pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) -> Vec<Effect> {
+    if input == Input::Start && state.status == TeamRunStatus::Failed {
+        // Its model may work again.
+        state.status = TeamRunStatus::Running;
+    }
     if state.status.has_ended() {
         return Vec::new();
     }
@@ -200,9 +219,9 @@ pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) ->
                 step.model_answered(answer);
             }
         }
-        Input::ModelFailed { id, error } => {
+        Input::ModelFailed { id, error, how } => {
             if step.state.focus(|pending| *pending == Pending::Model { id }) {
-                step.model_failed(error);
+                step.model_failed(error, how);
             }
         }
         Input::ToolEnded { id, output } => step.tool_ended(id, output),
@@ -312,17 +331,6 @@ impl Step<'_> {
         self.state.model().unwrap_or_default().to_owned()
     }
 
-    /// Lets the team's fallback model go on for the agent that works. False: it does already, or the team has none.
-    fn fall_back(&mut self, reason: &str) -> bool {
-        let from = self.model();
-        let to = self.state.team.fallback.clone().filter(|fallback| *fallback != from);
-        let (Some(to), Some(frame)) = (to, self.state.stack.last_mut()) else { return false };
-        frame.uses_fallback = true;
-        (frame.empty_answers, frame.invalid_answers) = (0, 0);
-        self.emit(EventKind::ModelFallback { from, to, reason: reason.to_owned() });
-        true
-    }
-
     /// Makes the calls of the last answer, and then asks the model again.
     fn advance(&mut self) {
         while !self.state.status.has_ended()
@@ -360,23 +368,17 @@ impl Step<'_> {
         self.call_model();
     }
 
-    /// The model has read what was wrong with its calls. If that does not help, another one goes on.
-    fn count_invalid_answers(&mut self) {
-        let Some(frame) = self.state.stack.last_mut() else { return };
-        let has_invalid_call = std::mem::take(&mut frame.has_invalid_call);
-        frame.invalid_answers = if has_invalid_call { frame.invalid_answers + 1 } else { 0 };
-        if frame.invalid_answers >= INVALID_ANSWERS_MAX {
-            self.fall_back("its calls are invalid");
-        }
+    fn call_model(&mut self) {
+        self.call_model_after(Duration::ZERO);
     }
 
-    fn call_model(&mut self) {
+    fn call_model_after(&mut self, pause: Duration) {
         let Some(request) = present_request(self.state, self.tools) else { return };
         let (model, turn) = (self.model(), self.state.used.turns);
         self.emit(EventKind::ModelRequested { model: model.clone(), turn });
         let id = self.state.seq;
         self.state.pending = Pending::Model { id };
-        self.effects.push(Effect::CallModel { id, model, request: Box::new(request) });
+        self.effects.push(Effect::CallModel { id, model, request: Box::new(request), pause });
     }
 
     fn model_answered(&mut self, mut answer: ModelAnswer) {
@@ -391,6 +393,7 @@ impl Step<'_> {
         self.read_calls(&mut answer);
         let text = answer.text.trim().to_owned();
         let Some(frame) = self.state.stack.last_mut() else { return };
+        frame.failed_tries = 0;
         if !text.is_empty() {
             self.state.last_texts.insert(frame.agent.clone(), text.clone());
         }
@@ -434,29 +437,6 @@ impl Step<'_> {
         (answer.text, answer.calls) = (text, calls);
     }
 
-    fn model_failed(&mut self, error: String) {
-        self.state.pending = Pending::Nothing;
-        self.emit(EventKind::ModelFailed { error: error.clone() });
-        if self.fall_back("it failed") {
-            return self.call_model();
-        }
-        // What the agents have said is better than nothing.
-        if self.state.exhausted.is_some() {
-            return self.agent_answered(String::new(), true);
-        }
-        self.agent_failed(error);
-    }
-
-    fn agent_failed(&mut self, error: String) {
-        if self.state.stack.len() > 1 {
-            let said = format!("[this agent failed: {error}]");
-            self.return_to_caller(&said, DelegateOutcome::Failed);
-            self.advance();
-        } else {
-            self.end(TeamRunStatus::Failed, Some(error));
-        }
-    }
-
     /// The agent has answered without calls: its caller reads the text, or the run has ended.
     fn agent_answered(&mut self, text: String, is_partial: bool) {
         if self.state.stack.len() > 1 {
@@ -468,13 +448,6 @@ impl Step<'_> {
         let status =
             if is_partial { TeamRunStatus::CompletedPartial } else { TeamRunStatus::Completed };
         self.end(status, None);
-    }
-
-    /// The last text of each agent.
-    fn joined_texts(&self) -> String {
-        let texts: Vec<String> =
-            self.state.last_texts.iter().map(|(agent, text)| format!("{agent}: {text}")).collect();
-        if texts.is_empty() { "No agent has answered.".to_owned() } else { texts.join("\n\n") }
     }
 
     /// Removes the agent that works. Its caller reads `text` as the result of its call.

@@ -104,6 +104,9 @@ pub struct AgentFrame {
     pub repeats: BTreeMap<String, u32>,
     /// Empty answers, one after the other.
     pub empty_answers: u32,
+    /// Tries of the present turn that gave no whole answer.
+    #[serde(default)]
+    pub failed_tries: u32,
     /// Answers with an invalid call, one after the other.
     #[serde(default)]
     pub invalid_answers: u32,
@@ -197,5 +200,9 @@ impl TeamRunStatus {
             self,
             TeamRunStatus::Running | TeamRunStatus::WaitingApproval | TeamRunStatus::WaitingClient
         )
+    }
+    /// Whether `hob team resume` goes on: the run has not ended, or its model failed.
+    pub fn can_resume(self) -> bool {
+        !self.has_ended() || self == TeamRunStatus::Failed
     }
 }

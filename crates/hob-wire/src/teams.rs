@@ -71,7 +71,7 @@ pub struct RunRow {
     /// At most 200 characters in a list.
     pub task: String,
     /// `running`, `interrupted`, `waiting_approval`, `waiting_client`, `completed`, `completed_partial`, `failed` or
-    /// `cancelled`. Interrupted: no process works on the run, and it can be resumed.
+    /// `cancelled`. Interrupted: no process works on the run. It can be resumed, and so can a failed one.
     pub status: &'static str,
     pub started_unix_ms: Option<u64>,
     /// Seconds at work, without the time of people.

@@ -145,6 +145,7 @@ const SAVE: &str = r#"{"reply": {"tool_calls": [{"name": "save"}]}}
 async fn a_model_that_hangs_is_given_up_and_the_run_goes_on() {
     let script = r#"{"reply": {"tool_calls": [{"name": "transfer_to_helper"}]}}
 {"reply": {"content": "Well", "stall": true}}
+{"reply": {"content": "Well", "stall": true}}
 {"when": {"last": "sent nothing for 30 s"}, "reply": {"content": "Without help."}}"#;
     let Driven { ended, disk, .. } = driven(script, u64::MAX).await;
     assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
@@ -172,6 +173,19 @@ async fn the_trace_tells_of_loading_and_of_the_target_that_answered_instead() {
     let [loading, fallback, answered] = &told[..] else { panic!("{told:?}") };
     assert_eq!((loading.as_str(), answered.as_str()), ("a/m is loading", "b/m answered"));
     assert!(fallback.starts_with("b/m, not a/m: ") && fallback.contains("cut off"), "{fallback}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_breaks_off_is_asked_for_again() {
+    let script = r#"{"reply": {"content": "Half", "tool_calls": [{"name": "save"}], "cut": true}}
+{"reply": {"tool_calls": [{"name": "save"}]}}
+{"reply": {"content": "Half", "stall": true}}
+{"reply": {"content": "Done."}}"#;
+    let Driven { ended, disk, saved } = driven(script, u64::MAX).await;
+    assert_eq!((ended.expect("stored"), saved), (TeamRunStatus::Completed, 1));
+    let shown = disk.shown.into_inner().expect("a list");
+    let stalled = EventKind::ModelStalled { error: "'m' has sent nothing for 30 s".to_owned() };
+    assert!(shown.contains(&stalled), "{shown:?}");
 }
 
 #[tokio::test]

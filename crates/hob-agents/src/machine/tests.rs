@@ -2,6 +2,7 @@
 
 mod branches;
 mod client;
+mod failures;
 
 use hob_core::chat::{BudgetUnit, JsonText, Prompt, SpentBudget};
 use proptest::prelude::*;
@@ -148,9 +149,15 @@ impl Run {
         self.input(Input::ModelAnswered { id, answer });
     }
 
+    /// The model fails, also when it is asked again.
     fn fails(&mut self) {
+        self.breaks(ModelFailure::Broke);
+        self.breaks(ModelFailure::Broke);
+    }
+
+    fn breaks(&mut self, how: ModelFailure) {
         let [Effect::CallModel { id, .. }] = self.asked[..] else { panic!("{:?}", self.asked) };
-        self.input(Input::ModelFailed { id, error: "no server".to_owned() });
+        self.input(Input::ModelFailed { id, error: "no server".to_owned(), how });
     }
 
     fn tool_gives(&mut self, text: &str) {
@@ -410,62 +417,6 @@ fn money_is_a_budget_too() {
     assert!((run.state.used.cost - 0.03).abs() < 1e-9, "{}", run.state.used.cost);
 }
 
-#[test]
-fn a_fallback_goes_on_for_an_agent_until_it_has_answered() {
-    let mut run = Run::of_team(&format!("fallback = \"safe\"\n{TEAM}"));
-    run.answers("", &[("transfer_to_coder", json!({}))]);
-    run.fails();
-    assert_eq!((run.request().0, run.state.used.turns), ("safe", 2), "the same turn");
-    run.answers("", &[("save", json!({}))]);
-    run.tool_gives("saved");
-    assert_eq!(run.request().0, "safe");
-    run.answers("Done.", &[]);
-    assert_eq!(run.request().0, "big", "each agent begins with its own model");
-    for _ in 0..2 {
-        run.answers("", &[("lok", json!({}))]);
-        assert_eq!(run.request().0, "big", "the model can correct itself");
-    }
-    run.answers("", &[("lok", json!({}))]);
-    assert_eq!(run.request().0, "safe");
-    run.fails();
-    assert_eq!(run.state.status, TeamRunStatus::Failed);
-    let reasons: Vec<&str> = run
-        .events
-        .iter()
-        .filter_map(|event| match event {
-            EventKind::ModelFallback { reason, .. } => Some(reason.as_str()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(reasons, ["it failed", "its calls are invalid"]);
-}
-
-#[test]
-fn a_fallback_answers_where_a_model_is_silent() {
-    let mut run = Run::of_team(&format!("fallback = \"safe\"\n{TEAM}"));
-    run.answers("", &[]);
-    run.answers("", &[]);
-    assert_eq!(run.request().0, "safe");
-    run.answers("Here.", &[]);
-    assert_eq!(run.answer(), Some("Here."));
-}
-
-#[test]
-fn a_model_that_fails_ends_its_agent_only() {
-    let mut run = Run::new();
-    run.answers("", &[("transfer_to_coder", json!({}))]);
-    run.fails();
-    assert!(run.last_read().contains("failed: no server"));
-    run.fails();
-    assert_eq!(run.state.status, TeamRunStatus::Failed);
-    run.input(Input::Cancel);
-    assert_eq!(
-        (run.asked.len(), run.state.status),
-        (0, TeamRunStatus::Failed),
-        "an ended run stays as it is"
-    );
-}
-
 /// What a driver may meet.
 #[derive(Clone, Debug)]
 enum Turn {
@@ -533,7 +484,7 @@ proptest! {
                 (Turn::Says(text), Some(Effect::CallModel { .. })) => run.answers(text, &[]),
                 (Turn::Calls(calls), Some(Effect::CallModel { .. })) => run.answers("", calls),
                 (Turn::Fails, Some(Effect::CallModel { id, .. })) => {
-                    run.input(Input::ModelFailed { id, error: "no".to_owned() });
+                    run.input(Input::ModelFailed { id, error: "no".to_owned(), how: ModelFailure::Broke });
                 }
                 (_, other) => prop_assert!(false, "the run waits for nothing: {other:?}"),
             }

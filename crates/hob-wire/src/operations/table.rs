@@ -222,7 +222,7 @@ operations! {
         "Ends a run.",
         Nothing => [Json(schema!(RunAnswer))];
     RESUME_RUN: Post "/v1/runs/{id}/resume" "resumeRun", Teams, Keyed,
-        "Goes on in the server with a run that was interrupted.",
+        "Goes on in the server with a run that was interrupted, or failed with its model.",
         Nothing => [Json(schema!(RunAnswer))];
     DECIDE_APPROVAL: Post "/v1/runs/{id}/approvals/{approval}" "decideApproval", Teams, Keyed,
         "Approves or denies the call that a run waits for. The run goes on in the server.",

@@ -67,7 +67,7 @@ enum TeamVerb {
     Show(ShowArgs),
     /// Follow a run that another process works on
     Tail(RunId),
-    /// Go on with a run that was interrupted
+    /// Go on with a run that was interrupted, or failed with its model
     Resume(ContinueArgs),
     /// Allow the call that a run waits for, and go on
     Approve(ContinueArgs),

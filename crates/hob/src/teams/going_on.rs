@@ -68,7 +68,7 @@ pub(crate) fn open(
     store: &RunStore,
 ) -> CliResult<(StoredRun, RunState)> {
     let (stored, state) = store.open(id).map_err(Failure::usage)?;
-    if state.status.has_ended() {
+    if !state.status.can_resume() {
         let status = tree::status_text(state.status);
         return Err(Failure::usage(format!("the run {id} has ended: {status}")));
     }

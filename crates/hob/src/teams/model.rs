@@ -521,7 +521,7 @@ impl Stream for RunStream {
 fn last_events(run: &RunState, asks: bool) -> Result<Vec<ChatEvent>, ModelError> {
     let (mut events, mut finish) = (Vec::new(), FinishReason::Stop);
     match (run.status, run.approval()) {
-        (TeamRunStatus::Failed, _) => {
+        (TeamRunStatus::Failed, _) if run.last_texts.is_empty() => {
             let detail = "the model of the entry agent failed; the reasoning says why".to_owned();
             return Err(ModelError::EngineFailed { engine: ENGINE, detail });
         }
@@ -541,7 +541,7 @@ fn last_events(run: &RunState, asks: bool) -> Result<Vec<ChatEvent>, ModelError>
                 call.arguments.as_str()
             )));
         }
-        (TeamRunStatus::CompletedPartial, _) => {
+        (TeamRunStatus::CompletedPartial | TeamRunStatus::Failed, _) => {
             finish = run.spent.map_or(FinishReason::Length, FinishReason::BudgetSpent);
         }
         _ => {}

@@ -290,7 +290,7 @@ impl TeamService for TeamRuns {
                     "the run waits until its client has called tools".to_owned(),
                 ));
             }
-            _ if run.status.has_ended() => {
+            _ if !run.status.can_resume() => {
                 let status = super::tree::status_text(run.status);
                 return Err(RunRefusal::Conflict(format!("the run has ended: {status}")));
             }

@@ -274,6 +274,21 @@ fn a_full_disk_ends_the_work_and_the_run_goes_on_later() {
 }
 
 #[test]
+fn a_run_with_a_failed_model_can_be_resumed() {
+    let lead = r#"{"reply": {"content": "Half of", "cut": true}}
+{"reply": {"error": "the server is gone"}}
+{"reply": {"content": "Whole."}}"#;
+    let team = TeamUser::new(lead, "");
+    let failed = team.run(&["run", "builders", "Try"]).failure();
+    let said = stdout(&failed);
+    assert!(said.contains("is missing") && said.contains("the server is gone"), "{said}");
+    assert_eq!(team.last_run()["status"], "failed");
+    assert_eq!(team.events().iter().filter(|name| *name == "model.failed").count(), 2);
+    assert_eq!(stdout(&team.run(&["resume", ""]).success()), "Whole.\n");
+    assert_eq!(team.last_run()["status"], "completed");
+}
+
+#[test]
 fn another_process_ends_a_run() {
     let team = TeamUser::new(r#"{"reply": {"delay_ms": 100000}}"#, "");
     let mut child = team.start(&["run", "builders", "Wait"]);

@@ -306,7 +306,7 @@ proptest! {
                 (Turn::Says(text), Effect::CallModel { id, .. }) => run.answers_to(id, text, &[]),
                 (Turn::Calls(calls), Effect::CallModel { id, .. }) => run.answers_to(id, "", calls),
                 (Turn::Fails, Effect::CallModel { id, .. }) => {
-                    run.input(Input::ModelFailed { id, error: "no".to_owned() });
+                    run.input(Input::ModelFailed { id, error: "no".to_owned(), how: ModelFailure::Broke });
                 }
                 (_, other) => prop_assert!(false, "{other:?}"),
             }

@@ -1,0 +1,97 @@
+//! What follows when a model fails, or when its answers are of no use: another try, the team's fallback, and at last an
+//! answer that says what is missing. No tool starts from such an answer, so nothing is done twice.
+
+use std::time::Duration;
+
+use super::prompt::DelegateOutcome;
+use super::{ModelFailure, Step};
+use crate::event::EventKind;
+use crate::state::{Pending, TeamRunStatus};
+
+/// How often a model that failed is asked again, in one turn.
+const RETRIES_MAX: u32 = 1;
+/// Before it is asked again: servers that restart or are busy often answer a moment later.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Answers in sequence with an invalid call, after which the team's fallback model goes on.
+const INVALID_ANSWERS_MAX: u32 = 3;
+
+impl Step<'_> {
+    /// The model has given no whole answer, so no call of it was made: the same one is asked again, then another one.
+    pub(super) fn model_failed(&mut self, error: String, how: ModelFailure) {
+        self.state.pending = Pending::Nothing;
+        let shown = error.clone();
+        self.emit(match how {
+            ModelFailure::Broke => EventKind::ModelFailed { error: shown },
+            ModelFailure::Stalled | ModelFailure::Silent => {
+                EventKind::ModelStalled { error: shown }
+            }
+        });
+        // A model that did not begin has had its time already.
+        if how != ModelFailure::Silent && self.has_try_left() {
+            return self.call_model_after(RETRY_PAUSE);
+        }
+        if self.fall_back("it failed") {
+            return self.call_model();
+        }
+        // What the agents have said is better than nothing.
+        if self.state.exhausted.is_some() {
+            return self.agent_answered(String::new(), true);
+        }
+        self.agent_failed(error);
+    }
+
+    fn has_try_left(&mut self) -> bool {
+        let Some(frame) = self.state.stack.last_mut() else { return false };
+        frame.failed_tries += 1;
+        frame.failed_tries <= RETRIES_MAX
+    }
+
+    pub(super) fn agent_failed(&mut self, error: String) {
+        if self.state.stack.len() > 1 {
+            let said = format!("[this agent failed: {error}]");
+            self.return_to_caller(&said, DelegateOutcome::Failed);
+            return self.advance();
+        }
+        let run_id = &self.state.run_id;
+        let text = format!(
+            "{}\n\nThe rest is missing: the model '{}' of the agent that leads failed ({error}). \
+             `hob team resume {run_id}` goes on.",
+            self.joined_texts(),
+            self.model()
+        );
+        if let Some(frame) = self.state.stack.last_mut() {
+            // A run that is resumed begins with the agent's own model.
+            (frame.failed_tries, frame.empty_answers, frame.uses_fallback) = (0, 0, false);
+        }
+        self.emit(EventKind::MessageOutput { text });
+        self.end(TeamRunStatus::Failed, Some(error));
+    }
+
+    /// Lets the team's fallback model go on for the agent that works. False: it does already, or the team has none.
+    pub(super) fn fall_back(&mut self, reason: &str) -> bool {
+        let from = self.model();
+        let to = self.state.team.fallback.clone().filter(|fallback| *fallback != from);
+        let (Some(to), Some(frame)) = (to, self.state.stack.last_mut()) else { return false };
+        frame.uses_fallback = true;
+        (frame.failed_tries, frame.empty_answers, frame.invalid_answers) = (0, 0, 0);
+        self.emit(EventKind::ModelFallback { from, to, reason: reason.to_owned() });
+        true
+    }
+
+    /// The model has read what was wrong with its calls. If that does not help, another one goes on.
+    pub(super) fn count_invalid_answers(&mut self) {
+        let Some(frame) = self.state.stack.last_mut() else { return };
+        let has_invalid_call = std::mem::take(&mut frame.has_invalid_call);
+        frame.invalid_answers = if has_invalid_call { frame.invalid_answers + 1 } else { 0 };
+        if frame.invalid_answers >= INVALID_ANSWERS_MAX {
+            self.fall_back("its calls are invalid");
+        }
+    }
+
+    /// The last text of each agent.
+    pub(super) fn joined_texts(&self) -> String {
+        let texts: Vec<String> =
+            self.state.last_texts.iter().map(|(agent, text)| format!("{agent}: {text}")).collect();
+        if texts.is_empty() { "No agent has answered.".to_owned() } else { texts.join("\n\n") }
+    }
+}
