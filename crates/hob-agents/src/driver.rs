@@ -1,6 +1,7 @@
 //! Carries out the effects of a run: asks models, runs tools, stores and shows what happened.
 //! Dropping [`drive`] stops the work behind it; the state on disk is that of the last step.
 
+mod deadline;
 mod watchdog;
 
 use std::collections::BTreeMap;
@@ -8,13 +9,13 @@ use std::fmt;
 use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered};
 use hob_core::chat::{ChatEvent, ChatRequest, FinishReason, JsonText, ToolCall};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 pub use self::watchdog::Watchdog;
 use self::watchdog::{FirstWait, LOOK_EVERY};
@@ -31,6 +32,8 @@ use crate::tool::{AgentTool, ToolOutput, ToolSource, ToolSpec};
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Calls of one answer.
 const CALLS_MAX: usize = 64;
+/// What the model reads about a tool that was stopped.
+const STOPPED: &str = "The call was stopped, because the time of the budget is used up. What it has done so far is unknown.";
 
 /// An answer as it comes. Errors are sentences for people.
 pub type AnswerStream = BoxStream<'static, Result<ChatEvent, String>>;
@@ -179,20 +182,22 @@ impl<'w> Work<'w> {
                 let more = is_more
                     .then(|| request_of(self.present().state, &self.tools().specs, id))
                     .flatten();
-                if !pause.is_zero() {
-                    sleep(pause).await;
-                }
-                let call = Call { id, model, cause };
-                match self.answer(&call, more.unwrap_or(*request)).await {
-                    Ok(answer) => Ok(Some(Input::ModelAnswered { id, answer })),
-                    Err(NoAnswer::Failed(error, how)) => {
+                let call = Call { id, model, pause, cause };
+                let mut collected = Collected::default();
+                let answer = self.answer(&call, more.unwrap_or(*request), &mut collected);
+                let answered = self.in_time(id, answer).await;
+                match answered {
+                    Some(Ok(answer)) => Ok(Some(Input::ModelAnswered { id, answer })),
+                    Some(Err(NoAnswer::Failed(error, how))) => {
                         Ok(Some(Input::ModelFailed { id, error, how }))
                     }
-                    Err(NoAnswer::NotStored(error)) => Err(error),
+                    Some(Err(NoAnswer::NotStored(error))) => Err(error),
+                    None => Ok(Some(Input::OutOfTime { id, said: collected.text })),
                 }
             }
             Effect::RunTool { id, call } => {
-                let output = self.run_tool(&call).await;
+                let output = self.in_time(id, self.run_tool(&call)).await;
+                let output = output.unwrap_or_else(|| ToolOutput::error(STOPPED));
                 Ok(Some(Input::ToolEnded { id, output }))
             }
             Effect::Ask { approval, call, reason } => {
@@ -274,7 +279,16 @@ impl<'w> Work<'w> {
         Ok(actions)
     }
 
-    async fn answer(&self, call: &Call, request: ChatRequest) -> Result<ModelAnswer, NoAnswer> {
+    /// The answer of a model. What has come of it so far is in `collected`.
+    async fn answer(
+        &self,
+        call: &Call,
+        request: ChatRequest,
+        collected: &mut Collected,
+    ) -> Result<ModelAnswer, NoAnswer> {
+        if !call.pause.is_zero() {
+            sleep(call.pause).await;
+        }
         let (begun, name) = (Instant::now(), &*call.model);
         let trace = request.trace.clone();
         let idle = self.driver.watchdog.idle;
@@ -282,7 +296,6 @@ impl<'w> Work<'w> {
         let starting = self.driver.models.chat(name, request);
         let mut stream = self.first(call, &mut wait, starting).await??;
         let mut next = self.first(call, &mut wait, stream.next()).await?;
-        let mut collected = Collected::default();
         loop {
             let event = next.ok_or_else(|| "the answer was cut off".to_owned())??;
             let target = || trace.snapshot().target.unwrap_or_else(|| name.to_owned());
@@ -300,11 +313,12 @@ impl<'w> Work<'w> {
                 let (prompt_tokens, answer_tokens) =
                     (u64::from(usage.prompt_tokens), u64::from(usage.completion_tokens));
                 let price = self.driver.models.price(&target());
+                let Collected { text, calls, .. } = std::mem::take(collected);
                 return Ok(ModelAnswer {
                     cost: price.map(|price| price.cost(prompt_tokens, answer_tokens)),
                     ms: begun.elapsed().as_millis() as u64,
-                    text: collected.text,
-                    calls: collected.calls.into_iter().map(CollectedCall::finished).collect(),
+                    text,
+                    calls: calls.into_iter().map(CollectedCall::finished).collect(),
                     is_cut: completion.finish == FinishReason::Length,
                     prompt_tokens,
                     answer_tokens,
@@ -373,6 +387,8 @@ struct Call {
     /// The id in [`Effect::CallModel`].
     id: u64,
     model: String,
+    /// Before it is asked.
+    pause: Duration,
     /// The event that announced it.
     cause: Option<RunEvent>,
 }

@@ -15,11 +15,10 @@ use std::time::Duration;
 
 use hob_core::chat::{ChatRequest, Message, Role, ToolCall};
 
-use self::budget::LAST_ANSWER_TOKENS;
 use self::prompt::DelegateOutcome;
 use crate::event::{EventKind, RunEvent};
 use crate::state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used};
-use crate::team::Team;
+use crate::team::{LAST_ANSWER_TOKENS, Team};
 use crate::tool::{ToolOutput, ToolSpec};
 
 /// Version of the state and of the events.
@@ -50,6 +49,12 @@ pub enum Input {
         id: u64,
         error: String,
         how: ModelFailure,
+    },
+    /// The time of the budget was used up before the model had answered.
+    OutOfTime {
+        id: u64,
+        /// What it had written.
+        said: String,
     },
     ToolEnded {
         id: u64,
@@ -224,6 +229,11 @@ pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) ->
                 step.model_failed(error, how);
             }
         }
+        Input::OutOfTime { id, said } => {
+            if step.state.focus(|pending| *pending == Pending::Model { id }) {
+                step.out_of_time(said.trim());
+            }
+        }
         Input::ToolEnded { id, output } => step.tool_ended(id, output),
         Input::Noted { id, what } => {
             if let Some(id) = id {
@@ -336,13 +346,19 @@ impl Step<'_> {
         while !self.state.status.has_ended()
             && self.state.focus(|pending| *pending == Pending::Nothing)
         {
+            let is_out_of_time = self.is_out_of_time();
             let Some(frame) = self.state.stack.last_mut() else { return };
             match frame.calls.pop_front() {
+                // The next turn is the last one, and says that the calls were not made.
+                Some(call) if is_out_of_time => {
+                    frame.calls.push_front(call);
+                    self.next_turn();
+                }
                 Some(call) => {
                     self.make_call(call);
                     self.start_branches();
                 }
-                None if !frame.client_calls.is_empty() => self.ask_client(),
+                None if !is_out_of_time && !frame.client_calls.is_empty() => self.ask_client(),
                 None => self.next_turn(),
             }
         }

@@ -16,6 +16,9 @@ pub use mcp::McpServer;
 pub(crate) use rule::decide;
 pub use rule::{CommandRule, RuleDecision};
 
+/// Tokens of the answer after a limit has ended the work. A limit of tokens keeps them for it.
+pub(crate) const LAST_ANSWER_TOKENS: u32 = 1024;
+
 /// A team of agents, as its file describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -56,13 +59,13 @@ pub struct Team {
 pub struct Budget {
     /// Calls of models. A fallback to another target is the same turn.
     pub turns: u32,
-    /// Tokens of all prompts and answers.
+    /// Tokens of all prompts and answers, above 1,024: so many are kept for the last answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// US dollars, by the prices in `hob.toml`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Seconds since the start of the run.
+    /// Seconds of work. Then a turn in progress is stopped, and the last answer has two minutes more.
     pub time_s: u64,
     /// With this many turns left, hob tells the model.
     pub nudge_at: u32,

@@ -1,7 +1,6 @@
 //! Runs with scripted models: a model that hangs, and a disk that is full.
 
 use std::sync::Mutex;
-use std::time::Duration;
 
 use futures::{FutureExt, TryStreamExt};
 use hob_core::{ChatModel as _, Fault, ModelError};
@@ -63,9 +62,14 @@ impl AgentTool for Save {
         &self.0
     }
 
-    fn call(&self, _: Value) -> BoxFuture<'_, ToolOutput> {
+    fn call(&self, arguments: Value) -> BoxFuture<'_, ToolOutput> {
         *self.1.lock().expect("a number") += 1;
-        async { ToolOutput::ok("saved") }.boxed()
+        let wait = Duration::from_secs(arguments["wait_s"].as_u64().unwrap_or_default());
+        async move {
+            sleep(wait).await;
+            ToolOutput::ok("saved")
+        }
+        .boxed()
     }
 }
 
@@ -119,6 +123,10 @@ async fn driven(script: &str, events_max: u64) -> Driven {
 }
 
 async fn driven_by(models: &dyn AgentModels, events_max: u64) -> Driven {
+    driven_team(TEAM, models, events_max).await
+}
+
+async fn driven_team(team: &str, models: &dyn AgentModels, events_max: u64) -> Driven {
     let save = ToolSpec::new("save", "", serde_json::json!({ "type": "object" }), ToolClass::Write);
     let save = Arc::new(Save(save, Mutex::default()));
     let tools: [Arc<dyn AgentTool>; 1] = [Arc::clone(&save) as _];
@@ -131,7 +139,7 @@ async fn driven_by(models: &dyn AgentModels, events_max: u64) -> Driven {
         watchdog: Watchdog::default(),
         redaction: Redaction::default(),
     };
-    let team = Team::parse(TEAM, "t").expect("a team");
+    let team = Team::parse(team, "t").expect("a team");
     let mut state = RunState::new(team, "run".to_owned(), "Task".to_owned());
     let ended = driver.drive(&mut state).await;
     let saved = *save.1.lock().expect("a number");
@@ -186,6 +194,28 @@ async fn an_answer_that_breaks_off_is_asked_for_again() {
     let shown = disk.shown.into_inner().expect("a list");
     let stalled = EventKind::ModelStalled { error: "'m' has sent nothing for 30 s".to_owned() };
     assert!(shown.contains(&stalled), "{shown:?}");
+}
+
+/// The watchdog would wait for 30 s, and the tool for 100 s.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_run_stops_a_model_and_a_tool() {
+    let team = format!("{TEAM}[budget]\ntime_s = 20\n");
+    let save = r#"{"tool_calls": [{"name": "save", "arguments": {"wait_s": 100}}]}"#;
+    let half = r#"{"content": "Half", "stall": true}"#;
+    for (first, read) in [(half, "Half"), (save, "was stopped")] {
+        let script = format!(
+            "{{\"reply\": {first}}}\n\
+             {{\"when\": {{\"last\": \"20 s\", \"contains\": \"{read}\"}}, \"reply\": {{\"content\": \"So far.\"}}}}"
+        );
+        let models = Scripted(ScriptModel::parse("m", &script).expect("a script"));
+        let begun = Instant::now();
+        let Driven { ended, disk, .. } = driven_team(&team, &models, u64::MAX).await;
+        assert_eq!(ended.expect("stored"), TeamRunStatus::CompletedPartial, "{first}");
+        assert_eq!(begun.elapsed().as_secs(), 20, "{first}");
+        let shown = disk.shown.into_inner().expect("a list");
+        let output = EventKind::MessageOutput { text: "So far.".to_owned() };
+        assert!(shown.contains(&output), "{shown:?}");
+    }
 }
 
 #[tokio::test]

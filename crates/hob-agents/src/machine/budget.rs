@@ -1,31 +1,61 @@
 //! The limits of a run and of its agents. A limit ends in an answer from what there is, never in an error.
-//! They are checked before each turn, so a turn that has begun is counted whole.
+//! They are checked before each turn, so a turn that has begun is counted whole; only the end of the time stops one.
 
-use hob_core::chat::{BudgetUnit, SpentBudget};
+use hob_core::chat::{BudgetUnit, Message, Role, SpentBudget};
 
 use super::Step;
 use super::prompt::{self, DelegateOutcome};
 use crate::event::EventKind;
-use crate::state::Pending;
+use crate::state::{Pending, RunState};
+use crate::team::LAST_ANSWER_TOKENS;
 
-/// Tokens of the answer after a budget has ended.
-pub(super) const LAST_ANSWER_TOKENS: u32 = 1024;
+impl RunState {
+    /// Seconds that were left at the last step for the model or tool with this number.
+    pub(crate) fn time_left_s(&self, _id: u64) -> f64 {
+        self.team.budget.time_s as f64 - self.used.time_s
+    }
+}
 
 impl Step<'_> {
     /// The limit that the run has reached.
     pub(super) fn spent_limit(&self) -> Option<SpentBudget> {
         let (budget, used) = (&self.state.team.budget, &self.state.used);
         let micro_usd = |cost: f64| (cost * 1e6).round() as u64;
+        // The tokens of the last answer are kept for it.
+        let kept = u64::from(LAST_ANSWER_TOKENS);
         let limits = [
-            (BudgetUnit::Turns, Some(u64::from(budget.turns)), u64::from(used.turns)),
-            (BudgetUnit::Tokens, budget.tokens, used.prompt_tokens + used.answer_tokens),
-            (BudgetUnit::MicroUsd, budget.cost.map(micro_usd), micro_usd(used.cost)),
-            (BudgetUnit::Seconds, Some(budget.time_s), used.time_s as u64),
+            (BudgetUnit::Turns, Some(u64::from(budget.turns)), 0, u64::from(used.turns)),
+            (BudgetUnit::Tokens, budget.tokens, kept, used.prompt_tokens + used.answer_tokens),
+            (BudgetUnit::MicroUsd, budget.cost.map(micro_usd), 0, micro_usd(used.cost)),
+            (BudgetUnit::Seconds, Some(budget.time_s), 0, used.time_s as u64),
         ];
-        let spent = |(unit, limit, used): (_, Option<u64>, u64)| {
-            limit.filter(|limit| used >= *limit).map(|limit| SpentBudget { unit, limit, used })
+        let spent = |(unit, limit, kept, used): (_, Option<u64>, u64, u64)| {
+            let spent = limit.filter(|limit| used >= limit.saturating_sub(kept));
+            spent.map(|limit| SpentBudget { unit, limit, used })
         };
         limits.into_iter().find_map(spent)
+    }
+
+    /// Whether the time is used up, and the last answer has not begun.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        let is_spent = self.state.used.time_s as u64 >= self.state.team.budget.time_s;
+        is_spent && self.state.exhausted.is_none()
+    }
+
+    /// The time was used up while the model wrote. What it has written so far counts.
+    pub(super) fn out_of_time(&mut self, said: &str) {
+        self.state.pending = Pending::Nothing;
+        let error = "it was stopped, because the time of the budget is used up".to_owned();
+        self.emit(EventKind::ModelFailed { error });
+        let Some(frame) = self.state.stack.last_mut() else { return };
+        if !said.is_empty() {
+            self.state.last_texts.insert(frame.agent.clone(), said.to_owned());
+            frame.messages.push(Message::new(Role::Assistant, said));
+        }
+        if self.state.exhausted.is_some() || frame.is_last_turn {
+            return self.agent_answered(said.to_owned(), true);
+        }
+        self.advance();
     }
 
     /// The run has one more answer: that of the entry agent, from what the others have found.

@@ -1,10 +1,11 @@
 //! Runs of a scripted driver, and a property test that ends the process at any step.
 
 mod branches;
+mod budget;
 mod client;
 mod failures;
 
-use hob_core::chat::{BudgetUnit, JsonText, Prompt, SpentBudget};
+use hob_core::chat::{JsonText, Prompt};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -83,7 +84,9 @@ impl Run {
         self.asked.retain(|asked| match (asked, &input) {
             (
                 Effect::CallModel { id, .. },
-                Input::ModelAnswered { id: own, .. } | Input::ModelFailed { id: own, .. },
+                Input::ModelAnswered { id: own, .. }
+                | Input::ModelFailed { id: own, .. }
+                | Input::OutOfTime { id: own, .. },
             )
             | (Effect::RunTool { id, .. }, Input::ToolEnded { id: own, .. }) => id != own,
             (Effect::Ask { approval, .. }, Input::Resolved { approval: own, .. }) => {
@@ -358,63 +361,6 @@ fn a_command_waits_for_a_person() {
     assert_eq!(run.state.status, TeamRunStatus::WaitingApproval, "an approval counts once");
     run.input(Input::Resolved { approval: second, is_approved: false });
     assert!(run.last_read().contains("denied"));
-}
-
-#[test]
-fn a_spent_budget_ends_in_an_answer() {
-    let mut run = Run::new();
-    for turn in 1..8 {
-        run.answers(&format!("Step {turn}."), &[("look", json!({ "command": turn.to_string() }))]);
-        run.tool_gives("seen");
-    }
-    assert!(run.events.contains(&EventKind::BudgetNudge { turns_left: 2 }));
-    run.answers("", &[("transfer_to_coder", json!({}))]);
-    let (model, messages, tools) = run.request();
-    assert_eq!((model, tools.len()), ("big", 0), "the entry agent answers, without tools");
-    assert!(messages.last().is_some_and(|message| message.text.contains("8 turns")));
-    run.answers("So far: steps. Missing: the end.", &[]);
-    assert_eq!(run.state.status, TeamRunStatus::CompletedPartial);
-    assert_eq!(run.answer(), Some("So far: steps. Missing: the end."));
-    let spent = SpentBudget { unit: BudgetUnit::Turns, limit: 8, used: 8 };
-    assert_eq!(run.state.spent, Some(spent));
-}
-
-#[test]
-fn an_agent_without_turns_gives_what_it_has() {
-    let mut run = Run::new();
-    run.answers("", &[("delegate_to_tester", brief())]);
-    for turn in 0..2 {
-        run.answers("", &[("look", json!({ "command": turn.to_string() }))]);
-        run.tool_gives("seen");
-    }
-    assert!(run.last_read().contains("2 turns of this agent"));
-    run.answers("Half.", &[]);
-    assert!(run.last_read().contains("\"partial\""), "{}", run.last_read());
-    assert!(run.state.stack[0].is_tainted, "what the tester read may mislead the lead too");
-}
-
-#[test]
-fn an_answer_at_its_limit_of_tokens_is_partial() {
-    let mut run = Run::new();
-    run.answers("", &[("delegate_to_tester", brief())]);
-    run.cut_after("Half of");
-    assert!(run.last_read().contains("\"partial\""), "{}", run.last_read());
-    run.cut_after("The whole is");
-    assert_eq!(run.state.status, TeamRunStatus::CompletedPartial);
-    assert_eq!((run.answer(), run.state.spent), (Some("The whole is"), None));
-}
-
-#[test]
-fn money_is_a_budget_too() {
-    let mut run = Run::of_team(&TEAM.replace("tokens = 10000", "cost = 0.02"));
-    for turn in 0..2 {
-        run.answers("", &[("look", json!({ "command": turn.to_string() }))]);
-        run.tool_gives("seen");
-    }
-    assert!(run.last_read().contains("0.02 USD"), "{}", run.last_read());
-    run.answers("So far.", &[]);
-    assert_eq!(run.state.status, TeamRunStatus::CompletedPartial);
-    assert!((run.state.used.cost - 0.03).abs() < 1e-9, "{}", run.state.used.cost);
 }
 
 /// What a driver may meet.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{SandboxMode, Team, TeamError, mcp};
+use super::{LAST_ANSWER_TOKENS, SandboxMode, Team, TeamError, mcp};
 use crate::call_name::handoff_name;
 
 const NAME_MAX: usize = 63;
@@ -65,16 +65,27 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
     if let Some((word, reason)) = servers_and_containers(team).or_else(|| policy(team)) {
         return wrong(word, reason);
     }
-    let budget = &team.budget;
-    let is_free = budget.cost.is_some_and(|cost| !cost.is_finite() || cost <= 0.0);
-    let is_spent = is_free || budget.turns == 0 || budget.time_s == 0 || budget.tokens == Some(0);
-    if is_spent {
-        return wrong("budget", "each limit of the budget must be above 0".to_owned());
+    if let Some((word, reason)) = budget(team) {
+        return wrong(word, reason);
     }
     match team.rules.iter().find_map(|rule| Some((rule, rule.problem()?))) {
         Some((rule, reason)) => wrong(rule.argv.first().map_or("rule", String::as_str), reason),
         None => Ok(()),
     }
+}
+
+/// What is wrong about the limits of a run.
+fn budget(team: &Team) -> Option<(&'static str, String)> {
+    let budget = &team.budget;
+    let is_free = budget.cost.is_some_and(|cost| !cost.is_finite() || cost <= 0.0);
+    if is_free || budget.turns == 0 || budget.time_s == 0 {
+        return Some(("budget", "each limit of the budget must be above 0".to_owned()));
+    }
+    let kept = LAST_ANSWER_TOKENS;
+    let is_small = budget.tokens.is_some_and(|tokens| tokens <= u64::from(kept));
+    let reason =
+        || format!("the limit of tokens must be above {kept}, which the last answer may have");
+    is_small.then(|| ("tokens", reason()))
 }
 
 /// What is wrong about the team's MCP servers, their tools and containers: a word of the file, and the reason.

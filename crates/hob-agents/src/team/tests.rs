@@ -66,6 +66,7 @@ fn each_mistake_is_named_with_its_place() {
         ("delegates = [\"tester\"]", "delegates = [\"lead\"]", 2, "to itself"),
         ("name = \"tester\"", "name = \"web_coder\"", 19, "two agents"),
         ("name = \"tester\"", "name = \"Tester\"", 19, "a-z0-9_-"),
+        ("time_s = 60", "time_s = 60\ntokens = 1024", 6, "above 1024"),
         ("turns = 3", "turns = 0", 12, "at least one turn"),
         (
             "not_match = [\"cargo test && cargo publish\"]",
