@@ -60,6 +60,7 @@ const STEPS = {
   "model.fallback": ({ from, to, reason }) => ({ head: `${to} instead of ${from}`, text: reason }),
   "tools.missing": ({ note }) => ({ head: "Tools are missing", text: note, isBad: true }),
   "model.stalled": ({ error }) => ({ head: "The model was given up", text: error, isBad: true }),
+  "model.reminded": ({ reason }) => ({ head: "The model was reminded", text: reason, isBad: true }),
   "model.failed": ({ error }) => ({ head: "The model failed", text: error, isBad: true }),
   "handoff.occurred": ({ to, brief }) => ({ head: `→ ${to}`, text: brief }),
   "handoff.returned": ({ from, number, text }) => ({ head: `← ${named(from, number)}`, text }),

@@ -62,7 +62,11 @@ pub fn schema_problem(schema: &Value) -> Option<String> {
     Some(format!("its schema is invalid: {error}"))
 }
 
-fn read(text: &str) -> Result<(Value, Vec<String>), String> {
+/// Reads JSON that a model has written, and says what had to be repaired.
+///
+/// # Errors
+/// It is no JSON, or it was cut off; for the model.
+pub(crate) fn read(text: &str) -> Result<(Value, Vec<String>), String> {
     let text = text.trim();
     if text.is_empty() {
         return Ok((Value::Object(serde_json::Map::new()), Vec::new()));

@@ -21,7 +21,7 @@ pub use self::watchdog::Watchdog;
 use self::watchdog::{FirstWait, LOOK_EVERY};
 
 use crate::event::{DeltaKind, EventKind, RunEvent};
-use crate::machine::{Effect, Input, ModelAnswer, ModelFailure, Now, request_of, step};
+use crate::machine::{CALL_BEGIN, Effect, Input, ModelAnswer, ModelFailure, Now, request_of, step};
 use crate::price::ModelPrice;
 use crate::redaction::Redaction;
 use crate::state::{RunState, TeamRunStatus};
@@ -309,6 +309,9 @@ impl<'w> Work<'w> {
                 self.show(call, EventKind::ModelFirstToken { target: target(), ms });
             }
             if let ChatEvent::Done(completion) = event {
+                if let Some(text) = collected.held_back() {
+                    self.show(call, EventKind::ModelDelta { kind: DeltaKind::Text, text });
+                }
                 let usage = completion.usage;
                 let (prompt_tokens, answer_tokens) =
                     (u64::from(usage.prompt_tokens), u64::from(usage.completion_tokens));
@@ -439,6 +442,8 @@ impl OpenTools {
 #[derive(Default)]
 struct Collected {
     text: String,
+    /// Bytes of the text that were shown. A call that is written as text is not.
+    shown: usize,
     calls: Vec<CollectedCall>,
     bytes: usize,
     has_begun: bool,
@@ -468,7 +473,10 @@ impl Collected {
             ChatEvent::Text(text) => {
                 self.bytes += text.len();
                 self.text += &text;
-                Some((DeltaKind::Text, text))
+                let end = self.shown + prose_end(&self.text[self.shown..]);
+                let shown = self.text[self.shown..end].to_owned();
+                self.shown = end;
+                (!shown.is_empty()).then_some((DeltaKind::Text, shown))
             }
             ChatEvent::ToolCall { index, id, name } => {
                 self.calls.push(CollectedCall { index, id, name, arguments: String::new() });
@@ -490,6 +498,22 @@ impl Collected {
         }
         Ok(shown)
     }
+}
+
+impl Collected {
+    /// The end of the text that looked like the beginning of a call.
+    fn held_back(&self) -> Option<String> {
+        let held = &self.text[self.shown..];
+        (!held.is_empty() && !held.starts_with(CALL_BEGIN)).then(|| held.to_owned())
+    }
+}
+
+/// Where a call that is written as text begins, or may begin.
+fn prose_end(text: &str) -> usize {
+    text.find(CALL_BEGIN).unwrap_or_else(|| {
+        let begun = (1..CALL_BEGIN.len()).rev().find(|len| text.ends_with(&CALL_BEGIN[..*len]));
+        text.len() - begun.unwrap_or(0)
+    })
 }
 
 /// Ends a run on which no driver works.

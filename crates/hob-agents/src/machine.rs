@@ -7,15 +7,17 @@ mod budget;
 mod calls;
 mod failures;
 mod prompt;
+mod reading;
 mod strict;
 mod text_calls;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use hob_core::chat::{ChatRequest, Message, Role, ToolCall};
+use hob_core::chat::{ChatRequest, Message, ToolCall, ToolChoice};
 
 use self::prompt::DelegateOutcome;
+pub(crate) use self::text_calls::OPEN as CALL_BEGIN;
 use crate::event::{EventKind, RunEvent};
 use crate::state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used};
 use crate::team::{LAST_ANSWER_TOKENS, Team};
@@ -23,8 +25,6 @@ use crate::tool::{ToolOutput, ToolSpec};
 
 /// Version of the state and of the events.
 const VERSION: u32 = 1;
-/// Empty answers in sequence after which an agent has failed.
-const EMPTY_ANSWERS_MAX: u32 = 2;
 
 /// The time of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -198,6 +198,7 @@ impl AgentFrame {
             failed_tries: 0,
             invalid_answers: 0,
             has_invalid_call: false,
+            prose_answers: 0,
             uses_fallback: false,
             is_tainted: false,
             is_last_turn: false,
@@ -231,7 +232,7 @@ pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) ->
         }
         Input::OutOfTime { id, said } => {
             if step.state.focus(|pending| *pending == Pending::Model { id }) {
-                step.out_of_time(said.trim());
+                step.out_of_time(&said);
             }
         }
         Input::ToolEnded { id, output } => step.tool_ended(id, output),
@@ -262,7 +263,11 @@ fn present_request(state: &RunState, tools: &[ToolSpec]) -> Option<ChatRequest> 
     let is_last = state.exhausted.is_some() || frame.is_last_turn;
     let tools = if is_last { Vec::new() } else { prompt::specs(state, frame, tools) };
     let is_remote = state.model().is_some_and(|model| state.remote_models.contains(model));
-    let mut request = prompt::request(frame, &tools, is_remote);
+    let choice = match !is_last && reading::must_call(state) {
+        true => ToolChoice::Required,
+        false => ToolChoice::Auto,
+    };
+    let mut request = prompt::request(frame, &tools, is_remote, choice);
     request.tokens_max = is_last.then_some(LAST_ANSWER_TOKENS);
     Some(request)
 }
@@ -395,62 +400,6 @@ impl Step<'_> {
         let id = self.state.seq;
         self.state.pending = Pending::Model { id };
         self.effects.push(Effect::CallModel { id, model, request: Box::new(request), pause });
-    }
-
-    fn model_answered(&mut self, mut answer: ModelAnswer) {
-        self.state.pending = Pending::Nothing;
-        let used = &mut self.state.used;
-        used.prompt_tokens += answer.prompt_tokens;
-        used.answer_tokens += answer.answer_tokens;
-        used.cost += answer.cost.unwrap_or_default();
-        let ModelAnswer { prompt_tokens, answer_tokens, cost, ms, .. } = answer;
-        let target = std::mem::take(&mut answer.target);
-        self.emit(EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, cost, ms });
-        self.read_calls(&mut answer);
-        let text = answer.text.trim().to_owned();
-        let Some(frame) = self.state.stack.last_mut() else { return };
-        frame.failed_tries = 0;
-        if !text.is_empty() {
-            self.state.last_texts.insert(frame.agent.clone(), text.clone());
-        }
-        let is_last = self.state.exhausted.is_some() || frame.is_last_turn;
-        if is_last || (answer.calls.is_empty() && !text.is_empty()) {
-            return self.agent_answered(text, is_last || answer.is_cut);
-        }
-        if answer.calls.is_empty() {
-            frame.empty_answers += 1;
-            frame.messages.push(prompt::empty_answer());
-            if frame.empty_answers >= EMPTY_ANSWERS_MAX && !self.fall_back("its answers are empty")
-            {
-                return self.agent_failed("the model gave an empty answer".to_owned());
-            }
-            return self.advance();
-        }
-        frame.empty_answers = 0;
-        let mut message = Message::new(Role::Assistant, text);
-        message.tool_calls.clone_from(&answer.calls);
-        frame.messages.push(message);
-        frame.calls = answer.calls.into();
-        self.advance();
-    }
-
-    /// Finds the calls of an answer that has them in its text.
-    fn read_calls(&mut self, answer: &mut ModelAnswer) {
-        let Some(frame) = self.state.stack.last() else { return };
-        let is_last = self.state.exhausted.is_some() || frame.is_last_turn;
-        if is_last || !answer.calls.is_empty() {
-            return;
-        }
-        let specs = prompt::specs(self.state, frame, self.tools);
-        let is_offered = |name: &str| specs.iter().any(|spec| spec.name == name);
-        let found = text_calls::calls_in(&answer.text, is_offered, self.state.seq);
-        let Some((text, calls)) = found else { return };
-        for call in &calls {
-            let repairs = vec!["the call was written as text".to_owned()];
-            let (call_id, name) = (call.id.clone(), call.name.clone());
-            self.emit(EventKind::ToolRepaired { call_id, name, repairs });
-        }
-        (answer.text, answer.calls) = (text, calls);
     }
 
     /// The agent has answered without calls: its caller reads the text, or the run has ended.

@@ -113,6 +113,9 @@ pub struct AgentFrame {
     /// A call of the last answer was invalid.
     #[serde(default)]
     pub has_invalid_call: bool,
+    /// Answers without a call that is needed, one after the other.
+    #[serde(default)]
+    pub prose_answers: u32,
     /// The team's fallback model works for this agent.
     #[serde(default)]
     pub uses_fallback: bool,

@@ -31,8 +31,8 @@ pub struct Team {
     pub description: Option<String>,
     /// The agent that gets the task.
     pub entry: String,
-    /// A model or alias that goes on for an agent when the agent's own model fails, hangs, answers nothing twice, or makes
-    /// invalid calls three times in sequence. Default: none.
+    /// A model or alias that goes on for an agent when the agent's own model fails or hangs twice, answers nothing twice, writes
+    /// prose twice where a call is needed, or makes invalid calls three times in sequence. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
     /// Containers in which `container_run` may run commands.
@@ -180,6 +180,10 @@ pub struct Agent {
     /// Names of tools. Those of an MCP server are `SERVER__TOOL`, or `SERVER__*` for all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
+    /// The first answers must call a tool or another agent. An answer without a call gets one reminder, then the team's
+    /// `fallback` goes on; without one, the text counts as a partial answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub must_call: bool,
     /// Calls of the model each time the agent works.
     #[serde(default = "agent_turns")]
     pub turns: u32,

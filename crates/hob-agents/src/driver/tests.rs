@@ -219,6 +219,21 @@ async fn the_time_of_a_run_stops_a_model_and_a_tool() {
 }
 
 #[tokio::test]
+async fn calls_that_are_written_as_text_are_not_shown() {
+    let script = r#"{"reply": {"content": "I look. <tool_call> {\"name\": \"save\"} </tool_call>"}}
+{"reply": {"content": "1 <tool is less <tool"}}"#;
+    let Driven { ended, disk, saved } = driven(script, u64::MAX).await;
+    assert_eq!((ended.expect("stored"), saved), (TeamRunStatus::Completed, 1));
+    let shown = disk.shown.into_inner().expect("a list");
+    let text = |event: &EventKind| match event {
+        EventKind::ModelDelta { kind: DeltaKind::Text, text } => Some(text.clone()),
+        _ => None,
+    };
+    let shown: String = shown.iter().filter_map(text).collect();
+    assert_eq!(shown, "I look. 1 <tool is less <tool");
+}
+
+#[tokio::test]
 async fn an_answer_at_its_limit_of_tokens_ends_the_run_in_part() {
     let script = r#"{"reply": {"content": "Half of it", "limit": true}}"#;
     let Driven { ended, .. } = driven(script, u64::MAX).await;

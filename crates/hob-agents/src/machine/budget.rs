@@ -3,8 +3,8 @@
 
 use hob_core::chat::{BudgetUnit, Message, Role, SpentBudget};
 
-use super::Step;
 use super::prompt::{self, DelegateOutcome};
+use super::{CALL_BEGIN, Step};
 use crate::event::EventKind;
 use crate::state::{Pending, RunState};
 use crate::team::LAST_ANSWER_TOKENS;
@@ -45,6 +45,8 @@ impl Step<'_> {
     /// The time was used up while the model wrote. What it has written so far counts.
     pub(super) fn out_of_time(&mut self, said: &str) {
         self.state.pending = Pending::Nothing;
+        // A call that was being written is not made.
+        let said = said.split(CALL_BEGIN).next().unwrap_or_default().trim();
         let error = "it was stopped, because the time of the budget is used up".to_owned();
         self.emit(EventKind::ModelFailed { error });
         let Some(frame) = self.state.stack.last_mut() else { return };

@@ -73,7 +73,8 @@ impl Step<'_> {
         let to = self.state.team.fallback.clone().filter(|fallback| *fallback != from);
         let (Some(to), Some(frame)) = (to, self.state.stack.last_mut()) else { return false };
         frame.uses_fallback = true;
-        (frame.failed_tries, frame.empty_answers, frame.invalid_answers) = (0, 0, 0);
+        (frame.failed_tries, frame.empty_answers) = (0, 0);
+        (frame.invalid_answers, frame.prose_answers) = (0, 0);
         self.emit(EventKind::ModelFallback { from, to, reason: reason.to_owned() });
         true
     }

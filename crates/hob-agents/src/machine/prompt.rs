@@ -1,7 +1,9 @@
 //! What models read: instructions, briefs, results and the tools by which agents call each other.
 //! Each agent gets messages of its own, because a model imitates the tool dialect of a conversation that it reads.
 
-use hob_core::chat::{ChatRequest, Conversation, JsonText, Message, Prompt, Role, Tool};
+use hob_core::chat::{
+    ChatRequest, Conversation, JsonText, Message, Prompt, Role, Tool, ToolChoice,
+};
 use serde_json::{Value, json};
 
 use super::strict::strict;
@@ -146,6 +148,19 @@ pub(super) fn nudge(turns_left: u32) -> Message {
     )
 }
 
+/// An answer with a call that cannot be read.
+pub(super) fn unread_call(reason: &str) -> Message {
+    let text = format!("Error: your call cannot be read, and was not made: {reason}");
+    Message::new(Role::User, text)
+}
+
+/// An answer of prose where a call is needed.
+pub(super) fn call_needed() -> Message {
+    let text = "You wrote about a call, or answered without one. Nothing was called. \
+                Call the tool now, with its arguments, and do not describe it.";
+    Message::new(Role::User, text)
+}
+
 pub(super) fn empty_answer() -> Message {
     Message::new(Role::User, "Your answer was empty. Answer the task, or call a tool.")
 }
@@ -224,7 +239,12 @@ fn delegate_spec(agent: &Agent) -> ToolSpec {
 
 /// What an agent asks. Models of other machines get tools in strict form where that is possible; hob's own engine enforces
 /// the tool's schema with all its limits.
-pub(super) fn request(frame: &AgentFrame, tools: &[ToolSpec], is_remote: bool) -> ChatRequest {
+pub(super) fn request(
+    frame: &AgentFrame,
+    tools: &[ToolSpec],
+    is_remote: bool,
+    choice: ToolChoice,
+) -> ChatRequest {
     let tools = tools.iter().map(|spec| {
         let strict = strict(&spec.schema).filter(|_| is_remote);
         Tool {
@@ -237,6 +257,7 @@ pub(super) fn request(frame: &AgentFrame, tools: &[ToolSpec], is_remote: bool) -
     let conversation = Conversation {
         messages: frame.messages.clone(),
         tools: tools.collect(),
+        tool_choice: choice,
         parallel_tool_calls: true,
         ..Conversation::default()
     };

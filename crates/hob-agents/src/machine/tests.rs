@@ -4,8 +4,9 @@ mod branches;
 mod budget;
 mod client;
 mod failures;
+mod reading;
 
-use hob_core::chat::{JsonText, Prompt};
+use hob_core::chat::{JsonText, Prompt, Role};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -305,19 +306,6 @@ fn a_wrong_call_is_explained_to_the_model() {
     assert!(run.last_read().contains("empty"));
     run.answers("", &[]);
     assert_eq!(run.state.status, TeamRunStatus::Failed, "a second empty answer in sequence");
-}
-
-#[test]
-fn a_call_that_is_written_as_text_is_made() {
-    let mut run = Run::new();
-    run.answers("<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>", &[]);
-    run.tool_gives("seen");
-    assert_eq!(run.last_read(), "seen");
-    let is_marked =
-        |event: &EventKind| matches!(event, EventKind::ToolRepaired { name, .. } if name == "look");
-    assert!(run.events.iter().any(is_marked), "{:?}", run.events);
-    run.answers("{\"name\": \"Ann\"}", &[]);
-    assert_eq!(run.answer(), Some("{\"name\": \"Ann\"}"), "JSON may be an answer");
 }
 
 #[test]

@@ -58,6 +58,12 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
         if agent.handoffs.iter().chain(&agent.delegates).any(|other| *other == agent.name) {
             return wrong(&agent.name, format!("'{}' cannot hand over to itself", agent.name));
         }
+        let callable = [&agent.tools, &agent.handoffs, &agent.delegates];
+        if agent.must_call && callable.iter().all(|names| names.is_empty()) {
+            let reason =
+                format!("'{}' must call something, and has no tools or agents", agent.name);
+            return wrong("must_call", reason);
+        }
         if agent.turns == 0 {
             return wrong(&agent.name, format!("'{}' needs at least one turn", agent.name));
         }

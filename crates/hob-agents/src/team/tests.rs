@@ -67,6 +67,7 @@ fn each_mistake_is_named_with_its_place() {
         ("name = \"tester\"", "name = \"web_coder\"", 19, "two agents"),
         ("name = \"tester\"", "name = \"Tester\"", 19, "a-z0-9_-"),
         ("time_s = 60", "time_s = 60\ntokens = 1024", 6, "above 1024"),
+        ("turns = 3", "must_call = true", 21, "must call something"),
         ("turns = 3", "turns = 0", 12, "at least one turn"),
         (
             "not_match = [\"cargo test && cargo publish\"]",

@@ -63,6 +63,7 @@ fn text(event: &RunEvent) -> Option<String> {
             format!("{to} instead of {from}: {}", short(reason))
         }
         EventKind::ModelFailed { error } => format!("the model failed: {}", short(error)),
+        EventKind::ModelReminded { reason } => format!("the model was reminded: {reason}"),
         EventKind::ModelStalled { error } => format!("the model was given up: {}", short(error)),
         EventKind::ToolCalled { name, arguments, .. } => {
             format!("{name} {}", short(&arguments.to_string()))
@@ -123,6 +124,7 @@ pub(crate) fn status(event: &RunEvent) -> Option<String> {
         | EventKind::ModelFallback { .. }
         | EventKind::ModelFailed { .. }
         | EventKind::ModelStalled { .. }
+        | EventKind::ModelReminded { .. }
         | EventKind::ToolsMissing { .. }
         | EventKind::ToolInvalid { .. }
         | EventKind::BudgetNudge { .. }
