@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::state::TeamRunStatus;
+use crate::state::{TeamRunStatus, Used};
+use crate::team::AgentBudget;
 use crate::tool::ToolOutput;
 
 /// One event of a run.
@@ -100,7 +101,13 @@ pub enum EventKind {
         number: Option<u32>,
     },
     #[serde(rename = "delegate.occurred")]
-    DelegateOccurred { to: String, brief: Value },
+    DelegateOccurred {
+        to: String,
+        brief: Value,
+        /// The limits of this work.
+        #[serde(default)]
+        budget: AgentBudget,
+    },
     #[serde(rename = "delegate.returned")]
     DelegateReturned {
         from: String,
@@ -111,6 +118,9 @@ pub enum EventKind {
         /// The number of the agent that returns, as in [`RunEvent::number`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u32>,
+        /// With the agents that worked for it.
+        #[serde(default)]
+        used: Used,
     },
     #[serde(rename = "tool.called")]
     ToolCalled { call_id: String, name: String, arguments: Value },

@@ -34,8 +34,8 @@ pub use script::{SCRIPT_BYTES_MAX, ScriptModel};
 pub use state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used, WaitingApproval};
 pub use store::{NewLines, RUN_FILES_MAX, RunFile, RunStore, RunSummary, RunTeam, StoredRun};
 pub use team::{
-    Agent, Approval, Budget, ClientTools, CommandRule, HandoffHistory, HandoffMode, McpServer,
-    OnDisconnect, Policy, RuleDecision, SandboxMode, SandboxNetwork, Team, TeamError,
+    Agent, AgentBudget, Approval, Budget, ClientTools, CommandRule, HandoffHistory, HandoffMode,
+    McpServer, OnDisconnect, Policy, RuleDecision, SandboxMode, SandboxNetwork, Team, TeamError,
 };
 pub use tool::{
     AgentTool, CommandArgument, OpenedTools, ToolClass, ToolOutput, ToolSource, ToolSpec,

@@ -191,6 +191,8 @@ impl AgentFrame {
             number: 1,
             messages: Vec::new(),
             turns: 0,
+            used: Used::default(),
+            begun_s: 0.0,
             calls: VecDeque::new(),
             client_calls: Vec::new(),
             repeats: BTreeMap::new(),
@@ -376,13 +378,17 @@ impl Step<'_> {
                     return;
                 }
                 self.exhaust(spent);
+            } else if self.check_agents() {
+                return;
             } else {
-                self.check_agent_turns();
                 self.nudge();
             }
         }
         self.count_invalid_answers();
         self.state.used.turns += 1;
+        for frame in &mut self.state.stack {
+            frame.used.turns += 1;
+        }
         if let Some(frame) = self.state.stack.last_mut() {
             frame.turns += 1;
         }
@@ -428,8 +434,8 @@ impl Step<'_> {
                 (call_id.clone(), text.to_owned())
             }
             AgentRole::Delegate { call_id } => {
-                let said = text.to_owned();
-                self.emit(EventKind::DelegateReturned { from, text: said, span_id, number });
+                let (said, used) = (text.to_owned(), self.state.used_by(&frame));
+                self.emit(EventKind::DelegateReturned { from, text: said, span_id, number, used });
                 (call_id.clone(), prompt::delegate_result(text, outcome, &frame.artifacts))
             }
         };

@@ -95,6 +95,12 @@ pub struct AgentFrame {
     pub number: u32,
     pub messages: Vec<Message>,
     pub turns: u32,
+    /// What the agent and those that work for it have used, without the time.
+    #[serde(default)]
+    pub used: Used,
+    /// The time of the run when the agent started, in seconds.
+    #[serde(default)]
+    pub begun_s: f64,
     /// Calls of the last answer that have not been made.
     pub calls: VecDeque<ToolCall>,
     /// Those of them that the client makes, after all others.

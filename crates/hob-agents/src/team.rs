@@ -77,6 +77,27 @@ impl Default for Budget {
     }
 }
 
+/// The limits of an agent each time it works, or of a whole run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentBudget {
+    pub turns: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_s: Option<u64>,
+}
+
+impl Budget {
+    /// The limits of the whole run.
+    pub(crate) fn whole(&self) -> AgentBudget {
+        let Budget { turns, tokens, cost, time_s, .. } = *self;
+        AgentBudget { turns, tokens, cost, time_s: Some(time_s) }
+    }
+}
+
 /// What the team's agents may do without asking.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -187,6 +208,15 @@ pub struct Agent {
     /// Calls of the model each time the agent works.
     #[serde(default = "agent_turns")]
     pub turns: u32,
+    /// Tokens each time the agent works, above 1,024. Those of the agents that work for it count, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// US dollars each time the agent works, with the agents that work for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Seconds each time the agent works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_s: Option<u64>,
     /// What the agent sees of the caller's conversation after a handoff.
     #[serde(default)]
     pub history: HandoffHistory,
@@ -276,6 +306,12 @@ impl Team {
 }
 
 impl Agent {
+    /// The agent's own limits.
+    pub fn budget(&self) -> AgentBudget {
+        let Agent { turns, tokens, cost, time_s, .. } = *self;
+        AgentBudget { turns, tokens, cost, time_s }
+    }
+
     /// The agent that this call of a tool hands over to.
     pub fn handoff_of(&self, tool: &str) -> Option<&str> {
         self.handoffs.iter().map(String::as_str).find(|name| handoff_name(name) == tool)

@@ -6,39 +6,99 @@ use hob_core::chat::{BudgetUnit, Message, Role, SpentBudget};
 use super::prompt::{self, DelegateOutcome};
 use super::{CALL_BEGIN, Step};
 use crate::event::EventKind;
-use crate::state::{Pending, RunState};
-use crate::team::LAST_ANSWER_TOKENS;
+use crate::state::{AgentFrame, Pending, RunState, Used};
+use crate::team::{AgentBudget, LAST_ANSWER_TOKENS};
+
+/// What an agent reads about calls that are left when a limit is reached.
+const NOT_MADE: &str = "not made, because the budget is used up";
 
 impl RunState {
-    /// Seconds that were left at the last step for the model or tool with this number.
-    pub(crate) fn time_left_s(&self, _id: u64) -> f64 {
-        self.team.budget.time_s as f64 - self.used.time_s
+    /// Seconds that were left at the last step for the model or tool with this number: of the run, and of each agent that
+    /// waits for it.
+    pub(crate) fn time_left_s(&self, id: u64) -> f64 {
+        let is_its = |pending: &Pending| matches!(pending, Pending::Model { id: own } | Pending::Tool { id: own, .. } if *own == id);
+        let own: &[AgentFrame] = &[];
+        let (shared, own) = match self.branches.iter().find(|branch| is_its(&branch.pending)) {
+            Some(branch) => (&self.stack[..branch.above.min(self.stack.len())], &branch.frames[..]),
+            None => (&self.stack[..], own),
+        };
+        let left =
+            shared.iter().chain(own).filter(|frame| !frame.is_last_turn).filter_map(|frame| {
+                let limit_s = self.team.agent(&frame.agent)?.time_s?;
+                Some(limit_s as f64 - self.used_by(frame).time_s)
+            });
+        left.fold(self.team.budget.time_s as f64 - self.used.time_s, f64::min)
+    }
+
+    /// What an agent and those that worked for it have used.
+    pub(super) fn used_by(&self, frame: &AgentFrame) -> Used {
+        Used { time_s: self.used.time_s - frame.begun_s, ..frame.used }
+    }
+}
+
+/// The first limit that is reached.
+fn first_spent(budget: &AgentBudget, used: &Used) -> Option<SpentBudget> {
+    let micro_usd = |cost: f64| (cost * 1e6).round() as u64;
+    // The tokens of the last answer are kept for it.
+    let kept = u64::from(LAST_ANSWER_TOKENS);
+    let limits = [
+        (BudgetUnit::Turns, Some(u64::from(budget.turns)), 0, u64::from(used.turns)),
+        (BudgetUnit::Tokens, budget.tokens, kept, used.prompt_tokens + used.answer_tokens),
+        (BudgetUnit::MicroUsd, budget.cost.map(micro_usd), 0, micro_usd(used.cost)),
+        (BudgetUnit::Seconds, budget.time_s, 0, used.time_s as u64),
+    ];
+    let spent = |(unit, limit, kept, used): (_, Option<u64>, u64, u64)| {
+        let spent = limit.filter(|limit| used >= limit.saturating_sub(kept));
+        spent.map(|limit| SpentBudget { unit, limit, used })
+    };
+    limits.into_iter().find_map(spent)
+}
+
+/// A limit and what was used of it, for people and models.
+fn amounts(spent: &SpentBudget) -> [String; 2] {
+    [spent.limit, spent.used].map(|amount| match spent.unit {
+        BudgetUnit::Turns => format!("{amount} turns"),
+        BudgetUnit::Tokens => format!("{amount} tokens"),
+        BudgetUnit::Seconds => format!("{amount} s"),
+        BudgetUnit::MicroUsd => format!("{} USD", amount as f64 / 1e6),
+    })
+}
+
+impl AgentFrame {
+    /// The next answer is the last one. No call of an earlier answer is made any more.
+    fn end_with(&mut self, limit: &str) {
+        let (own, client) =
+            (std::mem::take(&mut self.calls), std::mem::take(&mut self.client_calls));
+        let left = own.iter().chain(&client);
+        self.messages.extend(left.map(|call| prompt::tool_message(&call.id, NOT_MADE)));
+        self.messages.push(prompt::last_answer(limit));
     }
 }
 
 impl Step<'_> {
     /// The limit that the run has reached.
     pub(super) fn spent_limit(&self) -> Option<SpentBudget> {
-        let (budget, used) = (&self.state.team.budget, &self.state.used);
-        let micro_usd = |cost: f64| (cost * 1e6).round() as u64;
-        // The tokens of the last answer are kept for it.
-        let kept = u64::from(LAST_ANSWER_TOKENS);
-        let limits = [
-            (BudgetUnit::Turns, Some(u64::from(budget.turns)), 0, u64::from(used.turns)),
-            (BudgetUnit::Tokens, budget.tokens, kept, used.prompt_tokens + used.answer_tokens),
-            (BudgetUnit::MicroUsd, budget.cost.map(micro_usd), 0, micro_usd(used.cost)),
-            (BudgetUnit::Seconds, Some(budget.time_s), 0, used.time_s as u64),
-        ];
-        let spent = |(unit, limit, kept, used): (_, Option<u64>, u64, u64)| {
-            let spent = limit.filter(|limit| used >= limit.saturating_sub(kept));
-            spent.map(|limit| SpentBudget { unit, limit, used })
-        };
-        limits.into_iter().find_map(spent)
+        first_spent(&self.state.team.budget.whole(), &self.state.used)
     }
 
-    /// Whether the time is used up, and the last answer has not begun.
+    /// The limit of its own that an agent has reached, unless its last turn has begun. An agent that waits for others ends
+    /// its turn first, so its turns count later.
+    fn own_limit(&self, at: usize, frame: &AgentFrame) -> Option<SpentBudget> {
+        let agent = self.state.team.agent(&frame.agent).filter(|_| !frame.is_last_turn)?;
+        let is_acting = at + 1 == self.state.stack.len();
+        let turns = if is_acting { frame.turns } else { 0 };
+        first_spent(&agent.budget(), &Used { turns, ..self.state.used_by(frame) })
+    }
+
+    /// Whether a time is used up, so that no call of the last answer is made any more.
     pub(super) fn is_out_of_time(&self) -> bool {
         let is_spent = self.state.used.time_s as u64 >= self.state.team.budget.time_s;
+        let is_own_spent = |frame: &AgentFrame| {
+            let limit_s = self.state.team.agent(&frame.agent).and_then(|agent| agent.time_s);
+            let used_s = self.state.used_by(frame).time_s as u64;
+            !frame.is_last_turn && limit_s.is_some_and(|limit_s| used_s >= limit_s)
+        };
+        let is_spent = is_spent || self.state.stack.iter().any(is_own_spent);
         is_spent && self.state.exhausted.is_none()
     }
 
@@ -62,12 +122,7 @@ impl Step<'_> {
 
     /// The run has one more answer: that of the entry agent, from what the others have found.
     pub(super) fn exhaust(&mut self, spent: SpentBudget) {
-        let [limit, used] = [spent.limit, spent.used].map(|amount| match spent.unit {
-            BudgetUnit::Turns => format!("{amount} turns"),
-            BudgetUnit::Tokens => format!("{amount} tokens"),
-            BudgetUnit::Seconds => format!("{amount} s"),
-            BudgetUnit::MicroUsd => format!("{} USD", amount as f64 / 1e6),
-        });
+        let [limit, used] = amounts(&spent);
         self.state.spent = Some(spent);
         self.emit(EventKind::BudgetExhausted { limit: limit.clone(), used });
         while self.state.stack.len() > 1 {
@@ -75,12 +130,7 @@ impl Step<'_> {
         }
         self.state.pending = Pending::Nothing;
         if let Some(root) = self.state.stack.last_mut() {
-            let (own, client) =
-                (std::mem::take(&mut root.calls), std::mem::take(&mut root.client_calls));
-            let left = own.iter().chain(&client);
-            let skipped = "not made, because the budget of the run is used up";
-            root.messages.extend(left.map(|call| prompt::tool_message(&call.id, skipped)));
-            root.messages.push(prompt::last_answer(&limit));
+            root.end_with(&limit);
         }
         self.state.exhausted = Some(limit);
     }
@@ -90,26 +140,34 @@ impl Step<'_> {
         let Some(frame) = self.state.stack.last() else { return };
         let said = self.state.last_texts.get(&frame.agent).cloned().unwrap_or_default();
         self.return_to_caller(
-            &format!("[stopped, because the budget of the run is used up] {said}"),
+            &format!("[stopped, because the budget is used up] {said}"),
             DelegateOutcome::Partial,
         );
     }
 
-    pub(super) fn check_agent_turns(&mut self) {
-        let Some(frame) = self.state.stack.last_mut() else { return };
-        let limit = self.state.team.agent(&frame.agent).map_or(0, |agent| agent.turns);
-        if frame.turns < limit || frame.is_last_turn {
-            return;
+    /// An agent that has reached a limit of its own has one more turn, and those that work for it are stopped. True: it
+    /// waits for other branches first.
+    pub(super) fn check_agents(&mut self) -> bool {
+        let mut frames = self.state.stack.iter().enumerate();
+        let spent = frames.find_map(|(at, frame)| Some((at, self.own_limit(at, frame)?)));
+        let Some((at, spent)) = spent else { return false };
+        if self.state.branches.first().is_some_and(|branch| at < branch.above) {
+            return self.stop_branch();
         }
-        frame.is_last_turn = true;
-        let text = format!("{limit} turns of this agent");
-        frame.messages.push(prompt::last_answer(&text));
-        let turns = frame.turns;
-        if self.state.stack.len() == 1 {
-            let (limit, used) = (u64::from(limit), u64::from(turns));
-            self.state.spent = Some(SpentBudget { unit: BudgetUnit::Turns, limit, used });
+        while self.state.stack.len() > at + 1 {
+            self.stop_agent();
         }
-        self.emit(EventKind::BudgetExhausted { limit: text, used: format!("{turns} turns") });
+        let [limit, used] = amounts(&spent);
+        let limit = format!("{limit} of this agent");
+        if let Some(frame) = self.state.stack.last_mut() {
+            frame.is_last_turn = true;
+            frame.end_with(&limit);
+        }
+        if at == 0 {
+            self.state.spent = Some(spent);
+        }
+        self.emit(EventKind::BudgetExhausted { limit, used });
+        false
     }
 
     /// Tells the model once that its turns are nearly used up.

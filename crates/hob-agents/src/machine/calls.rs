@@ -11,7 +11,7 @@ use crate::arguments::{self, CheckedArguments};
 use crate::event::EventKind;
 use crate::policy::{Permission, permission};
 use crate::state::{AgentFrame, AgentRole, Pending};
-use crate::team::HandoffMode;
+use crate::team::{Agent, HandoffMode};
 use crate::tool::{ToolOutput, ToolSpec};
 
 /// Agents that may work for each other, one below the other.
@@ -157,7 +157,9 @@ impl Step<'_> {
             return self.reject_invalid(&call, &format!("'{blank}' must not be blank"));
         }
         let messages = prompt::delegate(&self.state.team, name, brief);
-        self.emit(EventKind::DelegateOccurred { to: name.to_owned(), brief: brief.clone() });
+        let budget = self.state.team.agent(name).map(Agent::budget).unwrap_or_default();
+        let (to, brief) = (name.to_owned(), brief.clone());
+        self.emit(EventKind::DelegateOccurred { to, brief, budget });
         let kind = AgentRole::Delegate { call_id: call.id };
         self.push(AgentFrame { messages, ..AgentFrame::new(name, kind) });
     }
@@ -166,6 +168,7 @@ impl Step<'_> {
         let others = self.state.branches.iter().flat_map(|branch| &branch.frames);
         let same = others.filter(|other| other.agent == frame.agent);
         let taken: Vec<u32> = same.map(|other| other.number).collect();
+        frame.begun_s = self.state.used.time_s;
         frame.number = (1..).find(|number| !taken.contains(number)).unwrap_or(1);
         self.state.stack.push(frame);
         self.emit_agent();

@@ -23,10 +23,12 @@ pub(super) fn must_call(state: &RunState) -> bool {
 impl Step<'_> {
     pub(super) fn model_answered(&mut self, mut answer: ModelAnswer) {
         self.state.pending = Pending::Nothing;
-        let used = &mut self.state.used;
-        used.prompt_tokens += answer.prompt_tokens;
-        used.answer_tokens += answer.answer_tokens;
-        used.cost += answer.cost.unwrap_or_default();
+        let RunState { used, stack, .. } = &mut *self.state;
+        for used in stack.iter_mut().map(|frame| &mut frame.used).chain([used]) {
+            used.prompt_tokens += answer.prompt_tokens;
+            used.answer_tokens += answer.answer_tokens;
+            used.cost += answer.cost.unwrap_or_default();
+        }
         let ModelAnswer { prompt_tokens, answer_tokens, cost, ms, .. } = answer;
         let target = std::mem::take(&mut answer.target);
         self.emit(EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, cost, ms });

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{LAST_ANSWER_TOKENS, SandboxMode, Team, TeamError, mcp};
+use super::{AgentBudget, LAST_ANSWER_TOKENS, SandboxMode, Team, TeamError, mcp};
 use crate::call_name::handoff_name;
 
 const NAME_MAX: usize = 63;
@@ -67,11 +67,14 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
         if agent.turns == 0 {
             return wrong(&agent.name, format!("'{}' needs at least one turn", agent.name));
         }
+        if let Some((_, reason)) = limits(&agent.budget()) {
+            return wrong(&agent.name, format!("'{}': {reason}", agent.name));
+        }
     }
     if let Some((word, reason)) = servers_and_containers(team).or_else(|| policy(team)) {
         return wrong(word, reason);
     }
-    if let Some((word, reason)) = budget(team) {
+    if let Some((word, reason)) = limits(&team.budget.whole()) {
         return wrong(word, reason);
     }
     match team.rules.iter().find_map(|rule| Some((rule, rule.problem()?))) {
@@ -80,11 +83,10 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
     }
 }
 
-/// What is wrong about the limits of a run.
-fn budget(team: &Team) -> Option<(&'static str, String)> {
-    let budget = &team.budget;
+/// What is wrong about the limits of a run or of an agent.
+fn limits(budget: &AgentBudget) -> Option<(&'static str, String)> {
     let is_free = budget.cost.is_some_and(|cost| !cost.is_finite() || cost <= 0.0);
-    if is_free || budget.turns == 0 || budget.time_s == 0 {
+    if is_free || budget.turns == 0 || budget.time_s == Some(0) {
         return Some(("budget", "each limit of the budget must be above 0".to_owned()));
     }
     let kept = LAST_ANSWER_TOKENS;

@@ -68,6 +68,8 @@ fn each_mistake_is_named_with_its_place() {
         ("name = \"tester\"", "name = \"Tester\"", 19, "a-z0-9_-"),
         ("time_s = 60", "time_s = 60\ntokens = 1024", 6, "above 1024"),
         ("turns = 3", "must_call = true", 21, "must call something"),
+        ("turns = 3", "time_s = 0", 12, "'tester': each limit"),
+        ("turns = 3", "tokens = 1000", 12, "above 1024"),
         ("turns = 3", "turns = 0", 12, "at least one turn"),
         (
             "not_match = [\"cargo test && cargo publish\"]",

@@ -304,7 +304,7 @@ fn warn_of_unknown_models(teams: &[&Team], app: &App<'_>) {
 
 /// A limit in money needs prices. Models of this machine cost nothing.
 fn warn_of_missing_prices(team: &Team, app: &App<'_>) {
-    if team.budget.cost.is_none() {
+    if team.budget.cost.is_none() && team.agents.iter().all(|agent| agent.cost.is_none()) {
         return;
     }
     let config = &app.written.config;

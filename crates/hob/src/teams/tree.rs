@@ -1,7 +1,7 @@
 //! A run as lines for people: who works, what they call, what comes back, with times and tokens.
 //! Made from the stored events alone, so that a run looks the same while it works and later.
 
-use hob_agents::{EventKind, RunEvent, RunState, TeamRunStatus};
+use hob_agents::{AgentBudget, EventKind, RunEvent, RunState, TeamRunStatus};
 
 use crate::printer::count_text;
 /// Longest text of an event in characters.
@@ -44,8 +44,9 @@ fn text(event: &RunEvent) -> Option<String> {
     let text = match &event.what {
         EventKind::HandoffOccurred { to, brief } if brief.is_empty() => format!("→ {to}"),
         EventKind::HandoffOccurred { to, brief } => format!("→ {to}: {}", short(brief)),
-        EventKind::DelegateOccurred { to, brief } => {
-            format!("→ {to}: {}", short(brief["goal"].as_str().unwrap_or_default()))
+        EventKind::DelegateOccurred { to, brief, budget } => {
+            let goal = short(brief["goal"].as_str().unwrap_or_default());
+            format!("→ {to} (at most {}): {goal}", limits_text(budget))
         }
         EventKind::HandoffReturned { from, text, number, .. }
         | EventKind::DelegateReturned { from, text, number, .. } => {
@@ -147,6 +148,16 @@ pub(crate) fn summary(state: &RunState) -> String {
         used.time_s,
         state.run_id
     )
+}
+
+fn limits_text(budget: &AgentBudget) -> String {
+    let mut limits = count_text(budget.turns as usize, "turn");
+    for (limit, unit) in [(budget.tokens, "tokens"), (budget.time_s, "s")] {
+        if let Some(limit) = limit {
+            limits += &format!(", {limit} {unit}");
+        }
+    }
+    limits + &budget.cost.map_or_else(String::new, cost_text)
 }
 
 /// As a part of a list. Answers cost fractions of a cent.

@@ -107,6 +107,67 @@ fn calls_that_are_left_when_the_time_ends_are_not_made() {
     assert_eq!(run.state.status, TeamRunStatus::CompletedPartial);
 }
 
+/// A tester with this limit has a helper that works for it.
+fn run_of_tester(limit: &str) -> Run {
+    let helper = format!("turns = 9\n{limit}\nhandoffs = [\"writer\"]");
+    let mut run = Run::of_team(&TEAM.replace("turns = 2", &helper));
+    run.answers("I ask the tester.", &[("delegate_to_tester", brief())]);
+    run
+}
+
+#[test]
+fn a_delegate_has_a_budget_of_its_own_and_its_agents_count() {
+    for (limit, shown) in [
+        ("tokens = 1324", "1324 tokens of this agent"),
+        ("cost = 0.03", "0.03 USD of this agent"),
+        ("time_s = 4", "4 s of this agent"),
+    ] {
+        let mut run = run_of_tester(limit);
+        let budget = run.state.team.agent("tester").expect("known").budget();
+        let is_its = |event: &EventKind| matches!(event, EventKind::DelegateOccurred { budget: own, .. } if *own == budget);
+        assert!(run.events.iter().any(is_its), "{limit}: {:?}", run.events);
+        run.answers("", &[("transfer_to_writer", json!({}))]);
+        run.answers("A text.", &[]);
+        run.answers("", &[("look", json!({}))]);
+        run.tool_gives("seen");
+        let (model, _, tools) = run.request();
+        assert_eq!((model, tools.len()), ("small", 0), "{limit}: the tester answers");
+        assert!(run.last_read().contains(shown), "{}", run.last_read());
+        run.answers("Half.", &[]);
+        assert!(run.last_read().contains("\"partial\""), "{}", run.last_read());
+        assert_eq!(run.request().0, "big", "the lead goes on");
+        let used = run.events.iter().find_map(|event| match event {
+            EventKind::DelegateReturned { used, .. } => Some(*used),
+            _ => None,
+        });
+        let used = used.expect("it has returned");
+        assert_eq!((used.turns, used.prompt_tokens, used.answer_tokens), (4, 400, 40), "{limit}");
+        run.answers("The end.", &[]);
+        assert_eq!((run.state.status, run.state.spent), (TeamRunStatus::Completed, None));
+    }
+}
+
+#[test]
+fn the_time_of_a_delegate_stops_the_agent_that_works_for_it() {
+    let mut run = run_of_tester("time_s = 10");
+    run.answers("", &[("transfer_to_writer", json!({}))]);
+    let [Effect::CallModel { id, .. }] = run.asked[..] else { panic!("{:?}", run.asked) };
+    let left_s = run.state.time_left_s(id);
+    assert!((left_s - 9.0).abs() < 1e-9, "{left_s}");
+    run.state.used.time_s += 8.5;
+    run.out_of_time("A te");
+    let (model, messages, tools) = run.request();
+    assert_eq!((model, tools.len()), ("small", 0));
+    assert!(
+        messages
+            .iter()
+            .any(|message| message.text.contains("stopped") && message.text.contains("A te"))
+    );
+    run.answers("Half.", &[]);
+    run.answers("The end.", &[]);
+    assert_eq!(run.state.status, TeamRunStatus::Completed);
+}
+
 impl Run {
     fn out_of_time(&mut self, said: &str) {
         let [Effect::CallModel { id, .. }] = self.asked[..] else { panic!("{:?}", self.asked) };
