@@ -291,6 +291,8 @@ impl<'w> Work<'w> {
         }
         let (begun, name) = (Instant::now(), &*call.model);
         let trace = request.trace.clone();
+        let agent = call.cause.as_ref().and_then(|cause| cause.agent.clone());
+        trace.note(|data| data.agent = agent);
         let idle = self.driver.watchdog.idle;
         let mut wait = FirstWait::new(name, &request);
         let starting = self.driver.models.chat(name, request);

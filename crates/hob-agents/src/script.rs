@@ -1,7 +1,9 @@
 //! A chat model that follows a script: for deterministic tests of teams and of other clients, without weights.
 //! A script is a file of JSON lines. Each line is a step: what the request must have, and what is answered.
 
-use std::sync::Mutex;
+mod obey;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -33,12 +35,23 @@ struct ScriptStep {
     repeat: bool,
 }
 
+/// A step in its file.
+#[derive(Debug)]
+struct ScriptLine {
+    /// From 1.
+    number: usize,
+    step: ScriptStep,
+    is_used: bool,
+}
+
 /// What a request must have. An empty condition is always met.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct When {
     /// A text in any message.
     contains: Option<String>,
+    /// The agent of a team that asks.
+    agent: Option<String>,
     /// A text in the last message.
     last: Option<String>,
     /// Names of tools that the request offers.
@@ -51,6 +64,8 @@ struct Reply {
     reasoning: String,
     content: String,
     tool_calls: Vec<ScriptCall>,
+    /// Does what the last message says literally: `reply exactly X`, or `call TOOL with {…}`. Repeats the output of a tool.
+    obey: bool,
     /// The request fails with this message.
     error: Option<String>,
     /// Waits before the answer.
@@ -77,7 +92,7 @@ struct ScriptCall {
 pub struct ScriptModel {
     name: String,
     card: ChatCard,
-    steps: Mutex<Vec<ScriptStep>>,
+    lines: Mutex<Vec<ScriptLine>>,
 }
 
 impl ScriptModel {
@@ -85,11 +100,12 @@ impl ScriptModel {
     /// A line is no step; the error has its number.
     pub fn parse(name: &str, text: &str) -> Result<ScriptModel, String> {
         let is_step = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
-        let mut steps = Vec::new();
+        let mut lines = Vec::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| is_step(line)) {
-            let step = serde_json::from_str(line)
-                .map_err(|error| format!("line {}: {error}", number + 1))?;
-            steps.push(step);
+            let number = number + 1;
+            let step =
+                serde_json::from_str(line).map_err(|error| format!("line {number}: {error}"))?;
+            lines.push(ScriptLine { number, step, is_used: false });
         }
         let card = ChatCard {
             context_tokens: CONTEXT_TOKENS,
@@ -100,14 +116,35 @@ impl ScriptModel {
             thinks: true,
             ..ChatCard::default()
         };
-        Ok(ScriptModel { name: name.to_owned(), card, steps: Mutex::new(steps) })
+        Ok(ScriptModel { name: name.to_owned(), card, lines: Mutex::new(lines) })
     }
 
     /// The first step that the request meets. It is used up unless it repeats.
     fn next(&self, request: &ChatRequest) -> Option<ScriptStep> {
-        let mut steps = self.steps.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let at = steps.iter().position(|step| step.when.is_met(request))?;
-        Some(if steps[at].repeat { steps[at].clone() } else { steps.remove(at) })
+        let mut lines = self.lines();
+        let line = lines
+            .iter_mut()
+            .find(|line| (line.step.repeat || !line.is_used) && line.step.when.is_met(request))?;
+        line.is_used = true;
+        Some(line.step.clone())
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<ScriptLine>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The steps that no request has used, as a sentence. Those that repeat may be used never. `None`: all were used.
+    pub fn unused(&self) -> Option<String> {
+        let lines = self.lines();
+        let unused = lines.iter().filter(|line| !line.is_used && !line.step.repeat);
+        let unused: Vec<String> = unused.map(|line| format!("line {}", line.number)).collect();
+        let shown = unused.join(", ");
+        let name = &self.name;
+        (!unused.is_empty()).then(|| format!("no request used these steps of '{name}': {shown}"))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     fn failed(&self, detail: String) -> ModelError {
@@ -123,7 +160,10 @@ impl When {
             wanted.as_ref().is_none_or(|wanted| text.contains(wanted))
         };
         let offers = |name: &String| conversation.tools.iter().any(|tool| tool.name == *name);
-        (self.contains.is_none() || texts().any(|text| is_in(&self.contains, text)))
+        let is_agent =
+            self.agent.is_none() || request.trace.snapshot().agent.as_ref() == self.agent.as_ref();
+        is_agent
+            && (self.contains.is_none() || texts().any(|text| is_in(&self.contains, text)))
             && is_in(&self.last, texts().next_back().unwrap_or_default())
             && self.tools.iter().all(offers)
     }
@@ -191,7 +231,11 @@ impl ChatModel for ScriptModel {
             let step = self.next(&request).ok_or_else(|| {
                 self.failed("no step of the script is for this request".to_owned())
             })?;
-            let ScriptStep { reply, .. } = step;
+            let ScriptStep { mut reply, .. } = step;
+            if reply.obey {
+                (reply.content, reply.tool_calls) =
+                    obey::obeyed(&request).map_err(|reason| self.failed(reason))?;
+            }
             tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
             if let Some(message) = reply.error {
                 return Err(self.failed(message));
@@ -271,6 +315,23 @@ mod tests {
                 && errors[2].contains("no step"),
             "{errors:?}"
         );
+    }
+
+    #[tokio::test]
+    async fn steps_that_no_request_used_are_named() {
+        let script = "{\"when\": {\"agent\": \"coder\"}, \"reply\": {\"content\": \"A\"}}\n\n\
+                      {\"when\": {\"contains\": \"x\"}, \"reply\": {\"content\": \"B\"}, \"repeat\": true}\n\
+                      {\"when\": {\"agent\": \"other\"}, \"reply\": {\"content\": \"C\"}}";
+        let model = ScriptModel::parse("s", script).expect("a script");
+        let unused = || model.unused().unwrap_or_default();
+        assert_eq!(unused(), "no request used these steps of 's': line 1, line 4");
+        for agent in ["coder", "other"] {
+            let asked = request("Go on");
+            asked.trace.note(|data| data.agent = Some(agent.to_owned()));
+            drop(model.chat(asked).await.expect("a step"));
+        }
+        assert_eq!(model.unused(), None);
+        text(&model, "Go on").await.expect_err("no step is for other agents");
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub struct TraceData {
     pub hops: u32,
     /// The name of the caller's key. Runs of teams belong to it.
     pub key: Option<String>,
+    /// The agent of a team that asks. Scripted models look at it.
+    pub agent: Option<String>,
 }
 
 /// Traces do not count when requests are compared.

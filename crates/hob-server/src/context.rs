@@ -24,6 +24,10 @@ use crate::response_store::ResponseStore;
 
 /// Number of hob servers that the request has passed through. Two that point at each other would forward it for ever.
 const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
+/// The agent of a team that asks. Scripted models look at it.
+const AGENT: HeaderName = HeaderName::from_static("x-hob-agent");
+/// Longest name of an agent in bytes.
+const AGENT_BYTES_MAX: usize = 128;
 /// Before the key in a subprotocol.
 const INSECURE_KEY: &[u8] = b"openai-insecure-api-key.";
 /// The user agent of `hob bench`.
@@ -138,13 +142,15 @@ impl RequestContext {
         services: Arc<Services>,
     ) -> RequestContext {
         let (caller, credential) = caller(&config.keys, headers);
+        let trace = Trace::begin(hops(headers));
+        trace.note(|data| data.agent = agent(headers));
         RequestContext {
             id,
             received_at: Instant::now(),
             is_bench: is_bench(headers),
             caller,
             credential,
-            trace: Trace::begin(hops(headers)),
+            trace,
             config,
             services,
         }
@@ -264,6 +270,11 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 fn hops(headers: &HeaderMap) -> u32 {
     let hops = headers.get(HOPS).and_then(|hops| hops.to_str().ok()?.parse().ok());
     hops.unwrap_or(0)
+}
+
+fn agent(headers: &HeaderMap) -> Option<String> {
+    let agent = headers.get(AGENT)?.to_str().ok()?;
+    (agent.len() <= AGENT_BYTES_MAX).then(|| agent.to_owned())
 }
 
 fn is_bench(headers: &HeaderMap) -> bool {

@@ -95,6 +95,15 @@ impl HttpClient {
         HttpClient::new(&uri, headers, Some(connect_time_max))
     }
 
+    /// Sends a further header with each request. A value that no header can have is left out.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: &str) -> HttpClient {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(name, value);
+        }
+        self
+    }
+
     /// # Errors
     /// The server cannot be reached, or sends no valid answer.
     pub async fn get(&self, path: &str) -> Result<HttpResponse, HttpError> {

@@ -49,6 +49,8 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Remote {
     base: String,
     key: Option<Secret>,
+    /// The agent of a team that asks.
+    agent: Option<String>,
 }
 
 /// Whether to send the key. A guessed address may belong to another program.
@@ -125,7 +127,12 @@ impl Remote {
         let trimmed = address.trim_end_matches('/');
         let trimmed = trimmed.strip_suffix("/v1").unwrap_or(trimmed);
         let scheme = if trimmed.contains("://") { "" } else { "http://" };
-        Remote { base: format!("{scheme}{trimmed}"), key }
+        Remote { base: format!("{scheme}{trimmed}"), key, agent: None }
+    }
+
+    /// The same server, for the requests of this agent.
+    pub(crate) fn asked_by(&self, agent: Option<String>) -> Remote {
+        Remote { agent, ..self.clone() }
     }
 
     /// The server that would listen at this address, reached from this machine.
@@ -137,7 +144,7 @@ impl Remote {
                 SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
             });
         }
-        Remote { base: format!("http://{address}"), key }
+        Remote { base: format!("http://{address}"), key, agent: None }
     }
 
     /// `http://127.0.0.1:8484`.
@@ -186,7 +193,10 @@ impl Remote {
         let key = self.key.as_ref().filter(|_| key == Key::Sent).map(Secret::expose);
         // Boxed, because the state of a connection is large.
         let asked = Box::pin(async {
-            let client = HttpClient::to(&self.base, key, CONNECT_TIME_MAX)?;
+            let mut client = HttpClient::to(&self.base, key, CONNECT_TIME_MAX)?;
+            if let Some(agent) = &self.agent {
+                client = client.with_header("x-hob-agent", agent);
+            }
             match json {
                 Some(json) => client.post_json(&path, json).await,
                 None => client.get(&path).await,

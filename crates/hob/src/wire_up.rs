@@ -153,19 +153,31 @@ pub(crate) fn registry(settings: &Settings, locals: Registry, gateway: &Arc<Gate
     registry
 }
 
-/// The chat models that follow scripts.
+/// The models that follow scripts.
 ///
 /// # Errors
 /// A script cannot be read, or has a mistake.
-pub(crate) fn scripted(settings: &Settings) -> CliResult<Vec<Arc<RegisteredModel<task::Chat>>>> {
-    let requests_max = usize::from(settings.server.requests_max.get());
+pub(crate) fn scripts(settings: &Settings) -> CliResult<Vec<Arc<ScriptModel>>> {
     let model = |(name, path): (&String, &PathBuf)| {
         let wrong = |reason: String| Failure::usage(format!("{}: {reason}", path.display()));
         let text = read_text(path, SCRIPT_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
-        let model: Arc<dyn ChatModel> = Arc::new(ScriptModel::parse(name, &text).map_err(wrong)?);
-        Ok(Arc::new(RegisteredModel::new(name, model, Admission::new(requests_max, 0.0))))
+        Ok(Arc::new(ScriptModel::parse(name, &text).map_err(wrong)?))
     };
     settings.dev.scripts.iter().map(model).collect()
+}
+
+/// These models, for the registry.
+pub(crate) fn scripted(
+    scripts: &[Arc<ScriptModel>],
+    settings: &Settings,
+) -> Vec<Arc<RegisteredModel<task::Chat>>> {
+    let requests_max = usize::from(settings.server.requests_max.get());
+    let registered = |script: &Arc<ScriptModel>| {
+        let model: Arc<dyn ChatModel> = script.clone();
+        let admission = Admission::new(requests_max, 0.0);
+        Arc::new(RegisteredModel::<task::Chat>::new(script.name(), model, admission))
+    };
+    scripts.iter().map(registered).collect()
 }
 
 pub(crate) fn server_options(settings: &Settings) -> ServerOptions {

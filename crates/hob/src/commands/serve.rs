@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use clap::Args;
 use futures::future::join_all;
-use hob_agents::Prices;
+use hob_agents::{Prices, ScriptModel};
 use hob_core::{Kind, ModelError, ModelLifecycle, RegisteredModel, Registry, task};
 use hob_server::{Listeners, Pages, ReloadableState, ServerOptions};
 use hob_upstream::Gateway;
@@ -184,7 +184,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
     }
     drop(announcement);
     models.shutdown().await;
-    Ok(Exit::Done)
+    models.check_scripts()
 }
 
 /// The models that this hob serves. Models that are not stored are left out, with a note.
@@ -196,6 +196,7 @@ pub(super) struct Models<'a> {
     /// The model of `[chat]` first, if it is stored.
     chats: Vec<ServedChat>,
     has_default: bool,
+    scripts: Vec<Arc<ScriptModel>>,
     scripted: Vec<Arc<RegisteredModel<task::Chat>>>,
     teams: Arc<TeamModels>,
     /// All other stored models.
@@ -244,6 +245,7 @@ impl<'a> Models<'a> {
         for (name, model) in &settings.models {
             chats.extend(ServedChat::start(&memory, name, model, app)?);
         }
+        let scripts = wire_up::scripts(settings)?;
         let pulled = PulledModels::start(app, memory);
         let has_chats = !chats.is_empty() || !pulled.targets().is_empty();
         let has_sound = speech.is_some() || hearing.is_some();
@@ -263,10 +265,19 @@ impl<'a> Models<'a> {
             registered_hearing,
             chats,
             has_default,
-            scripted: wire_up::scripted(settings)?,
+            scripted: wire_up::scripted(&scripts, settings),
+            scripts,
             teams: Arc::new(TeamModels::of(app)),
             pulled,
         })
+    }
+
+    /// # Errors
+    /// A script has steps that no request has used: a test did not do what it was meant to do.
+    fn check_scripts(&self) -> CliResult<Exit> {
+        let unused = self.scripts.iter().filter_map(|script| script.unused());
+        let failures = unused.map(|sentence| Failure::new(Exit::Engine, sentence)).collect();
+        Failure::together(failures).map_or(Ok(Exit::Done), Err)
     }
 
     /// Serves requests that name no model.

@@ -289,6 +289,19 @@ fn a_run_with_a_failed_model_can_be_resumed() {
 }
 
 #[test]
+fn a_step_of_a_script_that_no_request_used_is_a_failure() {
+    let lead = r#"{"when": {"agent": "lead"}, "reply": {"obey": true}}
+{"when": {"agent": "coder"}, "reply": {"content": "Never."}}"#;
+    let mut team = TeamUser::new(lead, "");
+    let done = team.run(&["run", "builders", "Reply exactly: done"]).success();
+    assert_eq!(stdout(&done), "done\n");
+    team.server.signal("-TERM");
+    let note = team.server.note("no request used these steps");
+    assert!(note.contains("'lead-model': line 2"), "{note}");
+    assert!(!team.server.child.wait().expect("ended").success());
+}
+
+#[test]
 fn another_process_ends_a_run() {
     let team = TeamUser::new(r#"{"reply": {"delay_ms": 100000}}"#, "");
     let mut child = team.start(&["run", "builders", "Wait"]);

@@ -78,8 +78,9 @@ impl AgentModels for RemoteModels {
             let is_unknown = !self.unknown(&[name]).is_empty();
             let model = if is_unknown { self.default_name().unwrap_or(name) } else { name };
             request.trace.asking(model, true);
+            let remote = self.remote.asked_by(request.trace.snapshot().agent);
             let answer = tokio::select! {
-                answer = self.remote.chat(model, &request) => answer,
+                answer = remote.chat(model, &request) => answer,
                 never = self.note_loading(model, &request.trace) => never,
             };
             let answer = answer.map_err(|failure| failure.sentence)?;
