@@ -153,3 +153,43 @@ pub enum DeltaKind {
     Text,
     Reasoning,
 }
+
+#[cfg(test)]
+mod tests {
+    const SOURCE: &str = include_str!("event.rs");
+    const GUIDE: &str = include_str!("../../../docs/guides/teams.md");
+
+    /// The kinds by their names in the trace, with their fields, as this file has them.
+    fn kinds() -> Vec<(&'static str, Vec<String>)> {
+        let (_, kinds) = SOURCE.split_once("pub enum EventKind {").expect("the kinds");
+        let (kinds, _) = kinds.split_once("\n}\n").expect("their end");
+        let kind = |text: &'static str| {
+            let (name, text) = text.split_once('"').expect("a name");
+            let (_, fields) = text.split_once('{').expect("fields");
+            let (fields, _) = fields.split_once('}').expect("their end");
+            let is_code = |line: &&str| !line.starts_with("//") && !line.starts_with("#[");
+            let code: Vec<&str> = fields.lines().map(str::trim).filter(is_code).collect();
+            let code = code.join(" ");
+            let fields = code.split(',').filter_map(|field| field.split_once(':'));
+            (name, fields.map(|(name, _)| name.trim().to_owned()).collect())
+        };
+        kinds.split("#[serde(rename = \"").skip(1).map(kind).collect()
+    }
+
+    #[test]
+    fn the_guide_has_every_kind_with_its_fields() {
+        let kinds = kinds();
+        let (_, section) = GUIDE.split_once("\n## Events\n").expect("the section");
+        let section = section.split("\n## ").next().unwrap_or_default();
+        for (name, fields) in &kinds {
+            let row = section.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+            let data = row.and_then(|row| row.split('|').nth(2));
+            let named = data.unwrap_or_else(|| panic!("docs/guides/teams.md has no {name}"));
+            let expected: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+            assert_eq!(named.trim(), expected.join(", "), "{name}");
+        }
+        let rows = section.lines().filter(|line| line.starts_with("| `") && line.contains("` | "));
+        assert_eq!(rows.count(), kinds.len() + 1, "a kind that does not exist, below the head");
+        assert!(kinds.iter().any(|(name, fields)| *name == "model.answered" && fields.len() == 5));
+    }
+}
