@@ -111,7 +111,7 @@ test-site-in-%: page-ready
 	cd tests/browser && BROWSERS=$* TESTS=site SITE=$(abspath $(TARGET))/page-of-many/site npm test
 
 .PHONY: test-clients
-test-clients: test-build ## test with official clients: openai (Python, JavaScript), ollama
+test-clients: test-build ## test with official clients, and with their own tests: openai, openai-agents, ollama, MCP
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/run
 
 .PHONY: test-calls

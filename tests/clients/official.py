@@ -1,50 +1,83 @@
-"""Runs the tests of openai's source package against hob, and compares the outcomes with the list of skips.
+"""Runs the tests of a client's source package against hob, and compares the outcomes with the list of skips.
 
 A test outside the list must pass. A test on the list must fail, so that the list stays current.
-The tests are not changed.
+The tests are not changed. One that sends no request says nothing about hob, and is not counted.
 """
 
 import collections
+import dataclasses
+import importlib.metadata
 import pathlib
 import subprocess
 import sys
 import tomllib
 import xml.etree.ElementTree
 
-FILES = (
-    "chat/test_completions.py", "test_completions.py", "test_models.py", "test_embeddings.py",
-    "audio/test_transcriptions.py", "audio/test_translations.py", "audio/test_speech.py",
-)
 HERE = pathlib.Path(__file__).parent
 
 
-def run(sources, environment, seconds_max):
+@dataclasses.dataclass
+class Package:
+    """The tests of a source package that hob is to pass."""
+
+    name: str
+    # The folder of the files, and of those in the list of skips.
+    folder: str
+    files: tuple
+    # A pytest plugin of this folder. It notes the number of requests of each test.
+    plugin: str
+
+
+OPENAI = Package("openai", "tests/api_resources", (
+    "chat/test_completions.py", "test_completions.py", "test_models.py", "test_embeddings.py",
+    "audio/test_transcriptions.py", "audio/test_translations.py", "audio/test_speech.py",
+    "test_responses.py", "responses/test_input_items.py", "responses/test_input_tokens.py",
+    "test_conversations.py", "conversations/test_items.py",
+), "official_ids")
+
+# The runs of agents: turns, tools, handoffs, guardrails, hooks, streams, sessions, approval, MCP.
+AGENTS = Package("openai-agents", "tests", (
+    "test_agent_runner.py", "test_agent_runner_streamed.py", "test_max_turns.py", "test_stream_events.py",
+    "test_tool_use_behavior.py", "test_tool_choice_reset.py", "test_resume_tool_use_behavior.py", "test_agent_as_tool_output_guardrails.py",
+    "test_handoff_history_duplication.py", "test_call_model_input_filter.py", "test_guardrails.py", "test_soft_cancel.py",
+    "test_run_hooks.py", "test_agent_hooks.py", "test_global_hooks.py", "test_hitl_session_scenario.py",
+    "memory/test_session.py", "memory/test_session_limit.py", "memory/test_openai_conversations_session.py",
+    "mcp/test_runner_calls_mcp.py", "mcp/test_mcp_approval.py",
+), "agents_on_hob")
+
+
+def run(package, sources, environment, seconds_max):
     """Returns a list of failure messages, and how many tests passed and were skipped."""
-    report = pathlib.Path(environment["TMPDIR"]) / "official.xml"
+    report = pathlib.Path(environment["TMPDIR"]) / f"{package.name}.xml"
     command = [
         sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=no", "--show-capture=no", "-p", "no:cacheprovider",
-        "-p", "no:warnings", "-o", "addopts=", "-r", "N", f"--junitxml={report}",
-        *(f"tests/api_resources/{file}" for file in FILES),
+        "-p", "no:warnings", "-p", package.plugin, "--assert=plain", "-o", "addopts=", "-r", "N", f"--junitxml={report}",
+        *(f"{package.folder}/{file}" for file in package.files),
     ]
+    environment = environment | {"PYTHONPATH": str(HERE)}
+    folder = pathlib.Path(sources) / f"{package.name}-{importlib.metadata.version(package.name)}"
     report.unlink(missing_ok=True)
     try:
-        subprocess.run(command, cwd=sources, env=environment, timeout=seconds_max, stdout=subprocess.DEVNULL, check=False)
+        subprocess.run(command, cwd=folder, env=environment, timeout=seconds_max, stdout=subprocess.DEVNULL, check=False)
     except subprocess.TimeoutExpired:
         return [f"the tests did not end within {seconds_max} s"], 0, 0
     if not report.exists():
         return ["pytest wrote no report"], 0, 0
-    return judge(outcomes(report), tomllib.loads((HERE / "skips.toml").read_text())["skip"])
+    return judge(outcomes(package, report), tomllib.loads((HERE / "skips.toml").read_text())[package.name])
 
 
-def outcomes(report):
-    """{(file, test): [(suite, variant, None or why it failed)]}"""
+def outcomes(package, report):
+    """{(file, test): [(suite, variant, None or why it failed, whether it sent a request)]}"""
     found = collections.defaultdict(list)
     for case in xml.etree.ElementTree.parse(report).iter("testcase"):
-        module, _, suite = case.get("classname").removeprefix("tests.api_resources.").rpartition(".")
+        *module, last = case.get("classname").removeprefix(package.folder.replace("/", ".") + ".").split(".")
+        # Tests are in a class or in none.
+        module, suite = (module, last) if last.startswith("Test") else ([*module, last], "")
         test, _, variant = case.get("name").removesuffix("]").partition("[")
         failure = next((part for kind in ("failure", "error", "skipped") for part in case.iter(kind)), None)
         why = None if failure is None else (failure.get("message") or failure.tag).splitlines()[0]
-        found[module.replace(".", "/") + ".py", test].append((suite, variant, why))
+        requests = [int(part.get("value")) for part in case.iter("property") if part.get("name") == "requests"]
+        found["/".join(module) + ".py", test].append((suite, variant, why, sum(requests) > 0))
     return found
 
 
@@ -54,15 +87,15 @@ def judge(found, skips):
     listed = {(skip["file"], test): skip.get("variants") for skip in skips for test in skip["tests"]}
     wrong += [f"{file}: skips.toml names {test}, which does not exist" for file, test in sorted(listed.keys() - found.keys())]
     for (file, test), cases in found.items():
-        for suite, variant, why in cases:
+        for suite, variant, why, has_asked in cases:
             variants = listed.get((file, test), [])
-            name = f"{file}::{suite}::{test}[{variant}]"
+            name = "::".join(part for part in (file, suite, f"{test}[{variant}]" if variant else test) if part)
             if variants is None or variant in variants:
                 skipped += why is not None
                 wrong += [f"{name} passes, but skips.toml lists it; remove it there"] if why is None else []
             else:
-                passed += why is None
+                passed += why is None and has_asked
                 wrong += [f"{name}: {why}"] if why is not None else []
-    if not found:
+    if not passed:
         wrong.append("no test was run")
     return wrong, passed, skipped

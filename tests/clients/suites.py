@@ -34,10 +34,18 @@ transcription_port = {transcription}
 [alias.narrator]
 to = ["kokoro"]
 """
-# Answers as a script says.
-SCRIPTED = f'[chat]\nload = "first_request"\n[dev.scripts]\nscripted = "{HERE}/agents.jsonl"\n'
+# Answers as a script says. The alias `sdk` answers as each test of openai-agents says.
+SCRIPTED = f'''[chat]
+load = "first_request"
+[dev.scripts]
+scripted = "{HERE}/agents.jsonl"
+[upstream.test]
+url = "http://127.0.0.1:{{answers}}"
+[alias.sdk]
+to = ["test/scripted"]
+'''
 # Time limits that end a hanging test. They are long because the machine may be busy.
-SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300, "wyoming": 600, "agents": 900, "mcp": 300}
+SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300, "wyoming": 600, "agents": 900, "sdk": 600, "mcp": 300}
 START_SECONDS_MAX = 300
 
 
@@ -77,9 +85,9 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def run_official(sources, environment):
-    wrong, passed, skipped = official.run(sources, environment, SECONDS_MAX["official"])
-    print("\n".join(wrong) or f"{passed} of openai's own tests pass; {skipped} fail as skips.toml expects.")
+def run_official(suite, package, sources, environment):
+    wrong, passed, skipped = official.run(package, sources, environment, SECONDS_MAX[suite])
+    print("\n".join(wrong) or f"{passed} of the own tests of {package.name} pass; {skipped} fail as skips.toml expects.")
     return passed, len(wrong), skipped
 
 
@@ -122,22 +130,24 @@ def main(sources, wanted):
     with tempfile.TemporaryDirectory() as folder:
         try:
             # Starts one after the other. If both create the request log of a new home at once, one may find it locked.
-            ports = {"speech": free_port(), "transcription": free_port()}
-            wyoming = WYOMING.format(**ports)
-            for name, config, key in [("conformance", CONFORMANCE, KEY), ("real", REAL, None), ("wyoming", wyoming, None), ("scripted", SCRIPTED, None)]:
+            ports = {"speech": free_port(), "transcription": free_port(), "answers": free_port()}
+            wyoming, scripted = WYOMING.format(**ports), SCRIPTED.format(**ports)
+            for name, config, key in [("conformance", CONFORMANCE, KEY), ("real", REAL, None), ("wyoming", wyoming, None), ("scripted", scripted, None)]:
                 servers.append(Hob(name, config, folder, key))
                 servers[-1].wait()
             environment = os.environ | {
                 "TMPDIR": folder, "TEST_API_BASE_URL": f"{servers[0].url}/v1", "HOB_KEYED_URL": servers[0].url,
                 "HOB_KEY": KEY, "HOB_URL": servers[1].url, "HOB_WYOMING_URL": servers[2].url,
                 "HOB_WYOMING_SPEECH": str(ports["speech"]), "HOB_WYOMING_TRANSCRIPTION": str(ports["transcription"]), "HOB_SCRIPTED_URL": servers[3].url,
+                "HOB_AGENTS_MODEL": "sdk", "HOB_AGENTS_PORT": str(ports["answers"]),
             }
             suites = {
-                "official": lambda: run_official(sources, environment),
+                "official": lambda: run_official("official", official.OPENAI, sources, environment),
                 "python": lambda: run_pytest("python", ["real/test_openai.py", "real/test_realtime.py", "real/test_openapi.py", "real/test_valid.py"], environment),
                 "ollama": lambda: run_pytest("ollama", ["real/test_ollama.py"], environment),
                 "javascript": lambda: run_node("javascript", ["openai.test.mjs"], environment),
                 "agents": lambda: run_pytest("agents", ["real/test_agents.py", "real/test_realtime_agents.py"], environment),
+                "sdk": lambda: run_official("sdk", official.AGENTS, sources, environment),
                 "mcp": lambda: run_node("mcp", ["mcp.test.mjs"], environment),
                 "wyoming": lambda: run_pytest("wyoming", ["real/test_wyoming.py"], environment),
             }
