@@ -33,6 +33,8 @@ pub(crate) struct CallReader {
 struct Call {
     index: Option<u32>,
     id: String,
+    /// The id was made here, because the server's was missing or another call's.
+    is_id_made: bool,
     name: String,
     /// The call was sent to the client, because its name is complete.
     is_told: bool,
@@ -52,8 +54,6 @@ impl CallReader {
 
     /// A call that came in one piece: another one, whatever its index and id say.
     pub(crate) fn push_whole(&mut self, piece: CallPiece<'_>, said: &mut Vec<ChatEvent>) {
-        let is_taken = self.calls.iter().any(|call| call.id == piece.id);
-        let piece = CallPiece { id: if is_taken { "" } else { piece.id }, ..piece };
         if let Some(place) = self.begin(piece, said) {
             self.add(place, piece, said);
         }
@@ -74,17 +74,16 @@ impl CallReader {
     /// The call that a piece belongs to; none begins a new one.
     fn place(&self, piece: CallPiece<'_>) -> Option<usize> {
         let last = self.calls.len().checked_sub(1)?;
-        let known = self.calls.iter().position(|call| call.id == piece.id);
-        if known.is_some() {
-            return known;
+        let numbered = piece
+            .index
+            .and_then(|index| self.calls.iter().rposition(|call| call.index == Some(index)));
+        if let Some(known) = self.calls.iter().position(|call| call.id == piece.id) {
+            return self.place_of_known(known, numbered, piece);
         }
         // Older vLLM gives every piece an id of its own: one with arguments only begins nothing.
         if !piece.id.is_empty() && (!piece.name.is_empty() || piece.arguments.is_empty()) {
             return None;
         }
-        let numbered = piece
-            .index
-            .and_then(|index| self.calls.iter().rposition(|call| call.index == Some(index)));
         let begins_by_number = numbered.is_none() && self.are_numbered() && piece.index.is_some();
         if begins_by_number && !(piece.name.is_empty() && piece.id.is_empty()) {
             return None;
@@ -93,6 +92,24 @@ impl CallReader {
         let begins = !piece.name.is_empty() && self.calls[place].has_arguments;
         let is_repeated = piece.name == self.calls[place].name && piece.arguments.is_empty();
         (!begins || is_repeated).then_some(place)
+    }
+
+    /// The place of a piece with the id of a call. Some models give several calls one id: their numbers tell them apart.
+    fn place_of_known(
+        &self,
+        known: usize,
+        numbered: Option<usize>,
+        piece: CallPiece<'_>,
+    ) -> Option<usize> {
+        let has_its_number = self.calls[known].index == piece.index;
+        if has_its_number || piece.index.is_none() || !self.are_numbered() {
+            return Some(known);
+        }
+        match numbered {
+            Some(place) if self.calls[place].is_id_made => Some(place),
+            None if !piece.name.is_empty() => None,
+            _ => Some(known),
+        }
     }
 
     /// A number that none of them has is another call's.
@@ -106,7 +123,9 @@ impl CallReader {
             return None;
         }
         self.tell_last(said);
-        self.calls.push(Call::new(piece));
+        let is_taken = self.calls.iter().any(|call| call.id == piece.id);
+        let id = if is_taken { "" } else { piece.id };
+        self.calls.push(Call::new(CallPiece { id, ..piece }));
         Some(self.calls.len() - 1)
     }
 
@@ -130,8 +149,10 @@ impl CallReader {
 
 impl Call {
     fn new(piece: CallPiece<'_>) -> Call {
-        let id = if piece.id.is_empty() { new_id() } else { piece.id.to_owned() };
-        Call { index: piece.index, id, name: String::new(), is_told: false, has_arguments: false }
+        let is_id_made = piece.id.is_empty();
+        let id = if is_id_made { new_id() } else { piece.id.to_owned() };
+        let (index, name) = (piece.index, String::new());
+        Call { index, id, is_id_made, name, is_told: false, has_arguments: false }
     }
 
     /// A name may come in parts, or again and again.
@@ -265,6 +286,23 @@ mod tests {
         let rows =
             [(Some(0), "a", "add", "{}"), (Some(1), "b", "", ""), (Some(1), "", "mul", "{}")];
         assert_eq!(read(&rows), calls(&[("a", "add", "{}"), ("b", "mul", "{}")]));
+    }
+
+    #[test]
+    fn calls_with_one_id_are_told_apart_by_their_numbers() {
+        for id in ["a", ""] {
+            let rows = [
+                (Some(0), "a", "add", "{1"),
+                (Some(0), id, "", "}"),
+                (Some(1), "a", "add", "{2"),
+                (Some(1), id, "", "}"),
+            ];
+            let made = read(&rows);
+            let said: Vec<_> =
+                made.iter().map(|(_, name, args)| (name.as_str(), args.as_str())).collect();
+            assert_eq!(said, [("add", "{1}"), ("add", "{2}")]);
+            assert!(made[0].0 == "a" && made[1].0 != "a", "{made:?}");
+        }
     }
 
     #[test]
