@@ -10,6 +10,7 @@ const RUNNERS: &[&str] = &[
     ".",
     "ash",
     "bash",
+    "builtin",
     "busybox",
     "chroot",
     "chrt",
@@ -123,6 +124,12 @@ impl JudgedCommand {
             "." | "source" => {}
             "eval" => self.script(&words.join(" "), depth),
             "busybox" | "toybox" => self.add(words, depth),
+            "trap" => {
+                words.iter().find(|word| !word.starts_with('-')).into_iter().for_each(|text| {
+                    self.script(text, depth);
+                })
+            }
+            "alias" if !words.is_empty() => self.note("it gives a command another name"),
             // It says where a program is.
             "command" if words.first().is_some_and(|word| word == "-v" || word == "-V") => {}
             "find" => {
@@ -196,7 +203,7 @@ impl JudgedCommand {
         let has_value_first = matches!(name, "chroot" | "chrt" | "flock" | "taskset");
         // The value of an option may look like the command.
         if has_value_first || options.last().is_some_and(|word| is_long_option(word)) {
-            self.add(rest.get(1..).unwrap_or_default(), depth);
+            self.add(parts(name, rest.get(1..).unwrap_or_default()).1, depth);
         }
         if rest.len() <= usize::from(has_value_first) && SHELL_STARTERS.contains(&name) {
             self.note(INPUT);
@@ -378,6 +385,11 @@ mod tests {
             "sudo -n -u root rm x",
             "sudo --user root rm x",
             "sudo --user=root -- rm x",
+            "sudo --user root -n rm x",
+            "timeout --signal KILL 5 rm x",
+            "builtin eval 'rm x'",
+            "trap 'rm x' EXIT",
+            "trap -- 'ls; rm x' EXIT",
             "doas rm x",
             "su root -c 'rm x'",
             "su --command='rm x'",
@@ -442,6 +454,7 @@ mod tests {
             "su",
             "su root",
             "env -S 'rm x'",
+            "alias zap=rm",
             "/bin/r[m] x",
             "r? x",
             "sh -c \"sh -c 'rm x; (ls)'\"",
