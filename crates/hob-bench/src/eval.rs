@@ -225,11 +225,11 @@ impl EvalWorkload {
                 let done: usize = number * width + turn + 1;
                 let left = began.elapsed() / asked
                     * u32::try_from(count * width - done).unwrap_or(u32::MAX);
-                let (id, verdict, total_ms) =
-                    (&answered.id, answered.verdict.name(), answered.total_ms);
-                let step = Step::Answered { id, verdict, total_ms, done, all: count * width, left };
-                (bench.tell)(&arm.name(), step);
+                let (verdict, total_ms) = (answered.verdict.name(), answered.total_ms);
                 file.add(answered)?;
+                let (id, all) = (&item.id, count * width);
+                let step = Step::Answered { id, verdict, total_ms, done, all, left };
+                (bench.tell)(&arm.name(), step);
                 for (at, answered) in failed.drain(..) {
                     arms[at].1.add(answered)?;
                 }

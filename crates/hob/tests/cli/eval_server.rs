@@ -58,8 +58,9 @@ fn a_killed_evaluation_goes_on_and_has_the_scores_of_one_that_was_not_killed() {
         assert_eq!(resumed[figure], whole[figure], "{figure}");
     }
     assert_eq!((&whole["n"], &whole["verdicts"]["correct"]), (&ITEMS.into(), &8.into()));
-    // Five before the kill, the one without an end twice, six more, and then all.
-    assert_eq!(server.asked.load(Ordering::Relaxed), ITEMS + 1 + ITEMS);
+    // Five before the kill, perhaps the one without an end, the seven that are left, and then all.
+    let asked = server.asked.load(Ordering::Relaxed);
+    assert!((2 * ITEMS..=2 * ITEMS + 1).contains(&asked), "{asked}: no answer is asked for again");
 }
 
 #[test]
