@@ -294,7 +294,8 @@ impl<'w> Work<'w> {
         let agent = call.cause.as_ref().and_then(|cause| cause.agent.clone());
         trace.note(|data| data.agent = agent);
         let idle = self.driver.watchdog.idle;
-        let mut wait = FirstWait::new(name, &request);
+        let is_remote = self.driver.models.is_remote(name);
+        let mut wait = FirstWait::new(name, &request, is_remote);
         let starting = self.driver.models.chat(name, request);
         let mut stream = self.first(call, &mut wait, starting).await??;
         let mut next = self.first(call, &mut wait, stream.next()).await?;

@@ -16,7 +16,8 @@ const READ_MAX: Duration = Duration::from_mins(10);
 /// Limits of waiting for a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watchdog {
-    /// From the request to the first content of a model that is loaded. The time to read the prompt is added.
+    /// From the request to the first content of a model that is loaded. For models of this machine, the time to read the
+    /// prompt is added.
     pub first_token: Duration,
     /// Between two pieces of an answer.
     pub idle: Duration,
@@ -51,7 +52,7 @@ pub(super) struct FirstWait {
 }
 
 impl FirstWait {
-    pub(super) fn new(name: &str, request: &ChatRequest) -> FirstWait {
+    pub(super) fn new(name: &str, request: &ChatRequest, is_remote: bool) -> FirstWait {
         let bytes = match &request.prompt {
             Prompt::Chat(conversation) => {
                 let messages = conversation.messages.iter().map(|message| message.text.len());
@@ -64,7 +65,10 @@ impl FirstWait {
         FirstWait {
             name: name.to_owned(),
             trace: request.trace.clone(),
-            reading: Duration::from_secs((bytes / READ_BYTES_PER_S) as u64).min(READ_MAX),
+            reading: match is_remote {
+                true => Duration::ZERO,
+                false => Duration::from_secs((bytes / READ_BYTES_PER_S) as u64).min(READ_MAX),
+            },
             asked: 0,
             silent: Duration::ZERO,
             loading: Duration::ZERO,
@@ -122,7 +126,7 @@ mod tests {
     #[test]
     fn loading_has_a_limit_of_its_own_and_is_told_once() {
         let (limits, request) = (Watchdog::default(), ChatRequest::default());
-        let mut wait = FirstWait::new("m", &request);
+        let mut wait = FirstWait::new("m", &request, false);
         request.trace.asking("gpu/m", false);
         assert_eq!(wait.look(&limits), Ok(Some("gpu/m".to_owned())));
         assert_eq!(wait.look(&limits), Ok(None));
@@ -134,7 +138,7 @@ mod tests {
         let limits = Watchdog::default();
         let prompt = Prompt::Text("x".repeat(500));
         let request = ChatRequest { prompt, ..ChatRequest::default() };
-        let mut wait = FirstWait::new("m", &request);
+        let mut wait = FirstWait::new("m", &request, false);
         request.trace.asking("a", true);
         for _ in 0..64 {
             assert_eq!(wait.look(&limits), Ok(None));
