@@ -203,6 +203,7 @@ impl AgentFrame {
             prose_answers: 0,
             uses_fallback: false,
             is_tainted: false,
+            last_text: String::new(),
             is_last_turn: false,
             artifacts: Vec::new(),
         }
@@ -411,6 +412,8 @@ impl Step<'_> {
     /// The agent has answered without calls: its caller reads the text, or the run has ended.
     fn agent_answered(&mut self, text: String, is_partial: bool) {
         if self.state.stack.len() > 1 {
+            let said = self.state.stack.last().map(|frame| frame.last_text.clone());
+            let text = if text.is_empty() { said.unwrap_or_default() } else { text };
             self.return_to_caller(&text, DelegateOutcome::of_answer(&text, is_partial));
             return self.advance();
         }

@@ -127,6 +127,9 @@ pub struct AgentFrame {
     pub uses_fallback: bool,
     /// The agent has read text of others: a page, or a server's output.
     pub is_tainted: bool,
+    /// What the agent has said last, for its caller if no better answer follows.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_text: String,
     /// The agent's own limit of turns was reached. The next answer is its last one.
     pub is_last_turn: bool,
     /// Files that the agent has written.

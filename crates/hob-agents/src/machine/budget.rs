@@ -111,6 +111,7 @@ impl Step<'_> {
         self.emit(EventKind::ModelFailed { error });
         let Some(frame) = self.state.stack.last_mut() else { return };
         if !said.is_empty() {
+            said.clone_into(&mut frame.last_text);
             self.state.last_texts.insert(frame.agent.clone(), said.to_owned());
             frame.messages.push(Message::new(Role::Assistant, said));
         }
@@ -138,7 +139,7 @@ impl Step<'_> {
     /// Its caller reads what it has said so far.
     pub(super) fn stop_agent(&mut self) {
         let Some(frame) = self.state.stack.last() else { return };
-        let said = self.state.last_texts.get(&frame.agent).cloned().unwrap_or_default();
+        let said = frame.last_text.clone();
         self.return_to_caller(
             &format!("[stopped, because the budget is used up] {said}"),
             DelegateOutcome::Partial,

@@ -133,16 +133,18 @@ impl Step<'_> {
         };
         let mode = self.state.team.agent(&caller.agent).map(|agent| agent.handoff);
         let is_tail = mode == Some(HandoffMode::Tail);
+        // The brief may repeat what the caller has read.
+        let is_tainted = caller.is_tainted;
         let brief = arguments["brief"].as_str().unwrap_or_default().to_owned();
         let messages = prompt::handoff(&self.state.team, agent, caller, (&self.state.task, &brief));
         self.ignore_other_handoffs();
         self.emit(EventKind::HandoffOccurred { to: name.to_owned(), brief });
         if !is_tail {
             let kind = AgentRole::Handoff { call_id: call.id };
-            return self.push(AgentFrame { messages, ..AgentFrame::new(name, kind) });
+            return self.push(AgentFrame { messages, is_tainted, ..AgentFrame::new(name, kind) });
         }
         let Some(caller) = self.state.stack.pop() else { return };
-        let AgentFrame { kind, artifacts, is_tainted, .. } = caller;
+        let AgentFrame { kind, artifacts, .. } = caller;
         let next = AgentFrame { messages, artifacts, is_tainted, ..AgentFrame::new(name, kind) };
         self.push(next);
     }
@@ -161,7 +163,8 @@ impl Step<'_> {
         let (to, brief) = (name.to_owned(), brief.clone());
         self.emit(EventKind::DelegateOccurred { to, brief, budget });
         let kind = AgentRole::Delegate { call_id: call.id };
-        self.push(AgentFrame { messages, ..AgentFrame::new(name, kind) });
+        let is_tainted = self.state.stack.last().is_some_and(|caller| caller.is_tainted);
+        self.push(AgentFrame { messages, is_tainted, ..AgentFrame::new(name, kind) });
     }
 
     fn push(&mut self, mut frame: AgentFrame) {

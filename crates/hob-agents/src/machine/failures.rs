@@ -34,7 +34,8 @@ impl Step<'_> {
             return self.call_model();
         }
         // What the agents have said is better than nothing.
-        if self.state.exhausted.is_some() {
+        let is_last_turn = self.state.stack.last().is_some_and(|frame| frame.is_last_turn);
+        if self.state.exhausted.is_some() || is_last_turn {
             return self.agent_answered(String::new(), true);
         }
         self.agent_failed(error);

@@ -37,6 +37,7 @@ impl Step<'_> {
         let Some(frame) = self.state.stack.last_mut() else { return };
         frame.failed_tries = 0;
         if !text.is_empty() {
+            frame.last_text.clone_from(&text);
             self.state.last_texts.insert(frame.agent.clone(), text.clone());
         }
         if self.state.exhausted.is_some() || frame.is_last_turn {
