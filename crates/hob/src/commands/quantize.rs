@@ -105,9 +105,9 @@ pub(crate) struct QuantizeArgs {
     /// Do not measure distance, score and speed afterwards
     #[arg(long)]
     no_report: bool,
-    /// Items of each task that both chat models answer afterwards; 0 asks none
-    #[arg(long, value_name = "N", default_value_t = EVAL_ITEMS, value_parser = clap::value_parser!(u32).range(..=EVAL_ITEMS_MAX))]
-    eval_items: u32,
+    /// Items of each task that both chat models answer afterwards; 0 asks none [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=EVAL_ITEMS_MAX))]
+    eval_items: Option<u32>,
     /// Tasks of these items [default: as `hob eval` has them]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = task)]
     eval_tasks: Vec<TaskName>,
@@ -150,9 +150,9 @@ struct DistanceTextArgs {
     /// The text on which models are compared [default: hob's changelog]
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// The most pieces of 512 tokens of that text; the second half of each is scored
-    #[arg(long, value_name = "N", default_value_t = DISTANCE_PIECES)]
-    pieces: usize,
+    /// The most pieces of 512 tokens of that text; the second half of each is scored [default: 32]
+    #[arg(long, value_name = "N")]
+    pieces: Option<usize>,
 }
 
 const AFTER_HELP: &str = "\
@@ -190,6 +190,24 @@ struct QuantizeReport {
     eval: Option<ShortEval>,
     source_tok_s: Option<f64>,
     target_tok_s: Option<f64>,
+}
+
+impl QuantizeArgs {
+    /// Whether an option was given that a speech model has no use for.
+    fn is_about_chat(&self) -> bool {
+        let given = [
+            self.importance.is_some(),
+            self.no_importance,
+            self.no_report,
+            self.eval_items.is_some(),
+            !self.eval_tasks.is_empty(),
+            self.text.text.is_some(),
+            self.text.pieces.is_some(),
+            self.machine.machine.is_some(),
+            !self.machine.pool.is_empty(),
+        ];
+        given.contains(&true)
+    }
 }
 
 pub(crate) fn run(args: &QuantizeArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
@@ -364,7 +382,7 @@ async fn write(
         Failure::new(Exit::Engine, format!("what was written is no model: {error}"))
     })?;
     let text = match args.no_report {
-        true => DistanceTextArgs { text: None, pieces: CHECK_PIECES },
+        true => DistanceTextArgs { text: None, pieces: Some(CHECK_PIECES) },
         false => args.text.clone(),
     };
     let found = distance(source, &draft, &text, printer).await?;
@@ -470,7 +488,7 @@ async fn distance(
     add("--model", model.into());
     add("--text", file.path.into());
     add("--context", CONTEXT_TOKENS.to_string().into());
-    add("--pieces", text.pieces.max(1).to_string().into());
+    add("--pieces", text.pieces.unwrap_or(DISTANCE_PIECES).max(1).to_string().into());
     let (bar, mut found) = (printer.bar(0, BAR), None);
     run_quantize_worker(words, |step| match step {
         QuantizeStep::Distance(report) => found = Some(*report),
@@ -512,8 +530,9 @@ fn measured(
     report.source_tok_s = stoppable(speed(source))?;
     report.target_tok_s = stoppable(speed(target))?;
     spinner.finish_and_clear();
-    if args.eval_items > 0 {
-        let asked = (&args.eval_tasks[..], args.eval_items);
+    let eval_items = args.eval_items.unwrap_or(EVAL_ITEMS);
+    if eval_items > 0 {
+        let asked = (&args.eval_tasks[..], eval_items);
         report.eval = Some(short_eval([source, target], asked, (globals, app.printer))?);
     }
     Ok(report)

@@ -100,9 +100,12 @@ pub(super) fn quantized(
     let unreadable = |error| Failure::new(Exit::ModelMissing, error);
     let sizes = speech_sizes(&source.folder, form).map_err(unreadable)?;
     refuse_second_time(args, source, form, sizes)?;
-    if args.out.is_some() || args.importance.is_some() || args.no_importance {
-        return Err(Failure::usage("--out and --importance are for chat models")
-            .hint("--as names a quantized speech model"));
+    if args.out.is_some() || args.is_about_chat() {
+        return Err(Failure::usage(
+            "--out, --importance, --text, --pieces, --eval-items, --eval-tasks, --no-report, --machine and --pool are \
+             for chat models",
+        )
+        .hint("--as names a quantized speech model"));
     }
     let name = args.name.clone();
     let name = name.unwrap_or_else(|| match form {
