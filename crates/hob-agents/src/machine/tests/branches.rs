@@ -35,9 +35,7 @@ fn run() -> Run {
     let team = Team::parse(TEAM, "team").expect("a team");
     let mut state = RunState::new(team, "run".to_owned(), "Do it.".to_owned());
     state.remote_models.insert("cloud".to_owned());
-    let mut run = Run { state, events: Vec::new(), asked: Vec::new() };
-    run.input(Input::Start);
-    run
+    Run::begun(state)
 }
 
 /// A run in which three delegates work at the same time.
@@ -278,11 +276,10 @@ fn a_spent_budget_ends_all_branches_with_what_they_have() {
 
 proptest! {
     /// Whatever the order in which branches go on, and whenever the process ends: the run comes to an end, and no call
-    /// with side effects runs twice.
+    /// with side effects starts twice. [`Run::input`] checks the second part.
     #[test]
     fn every_run_with_branches_ends(turns in turns_with_branches(), order in prop::collection::vec(0_usize..8, 80)) {
         let mut run = run();
-        let mut ran: BTreeMap<(u64, String), u32> = BTreeMap::new();
         let mut turns = turns.into_iter();
         for at in order.into_iter().cycle().take(600) {
             if run.state.status.has_ended() {
@@ -294,10 +291,7 @@ proptest! {
             match (&turn, asked) {
                 (Turn::Crashes, _) => run.input(Input::Start),
                 (Turn::Cancels, _) => run.input(Input::Cancel),
-                (_, Effect::RunTool { id, call }) => {
-                    if call.name != "look" {
-                        *ran.entry((id, call.id)).or_default() += 1;
-                    }
+                (_, Effect::RunTool { id, .. }) => {
                     run.input(Input::ToolEnded { id, output: ToolOutput::ok("output") });
                 }
                 (_, Effect::Ask { approval, .. }) => {
@@ -314,7 +308,6 @@ proptest! {
         prop_assert!(run.state.status.has_ended());
         prop_assert!(run.state.branches.is_empty() || run.state.status == TeamRunStatus::Cancelled);
         prop_assert!(run.state.used.turns <= 12 + 1, "the budget and one last answer");
-        prop_assert!(ran.values().all(|count| *count == 1), "{ran:?}");
     }
 }
 

@@ -10,9 +10,7 @@ fn run() -> Run {
     let mut state = RunState::new(team, "run".to_owned(), "Do it.".to_owned());
     let tool = |name: &str| Tool { name: name.to_owned(), ..Tool::default() };
     state.client_tools = vec![tool("look"), tool("weather")];
-    let mut run = Run { state, events: Vec::new(), asked: Vec::new() };
-    run.input(Input::Start);
-    run
+    Run::begun(state)
 }
 
 #[test]
