@@ -54,8 +54,13 @@ impl RunStore {
     /// The folder cannot be made, or the run exists.
     pub fn create(&self, run_id: &str) -> io::Result<StoredRun> {
         let folder = self.folder.join(run_id);
+        let missing = self.folder.ancestors().take_while(|above| !above.exists()).count();
         fs::create_dir_all(&self.folder)?;
         fs::create_dir(&folder)?;
+        // The name of each new folder is in the folder above it.
+        for above in self.folder.ancestors().take(missing + 1) {
+            sync_folder(above)?;
+        }
         lock(folder)
     }
 
@@ -183,7 +188,7 @@ impl StoredRun {
     /// of the system.
     ///
     /// # Errors
-    /// A disk error. The last state is still there.
+    /// A disk error. The last state is still there, or this one if the disk did not confirm it.
     pub fn store(&self, state: &RunState, events: &[RunEvent], must_sync: bool) -> io::Result<()> {
         let mut lines = Vec::new();
         for event in events {
@@ -212,8 +217,16 @@ impl StoredRun {
             next.as_file().sync_data()?;
         }
         next.persist(self.folder.join(STATE)).map_err(|error| error.error)?;
-        Ok(())
+        if must_sync { sync_folder(&self.folder) } else { Ok(()) }
     }
+}
+
+/// Waits until the names in a folder are on the disk. A synced file alone is not enough: after a power failure, its name
+/// may stand for the file before it, or be missing.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    // A relative path of one part has an empty path above it.
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    fs::File::open(folder)?.sync_all()
 }
 
 fn lock(folder: PathBuf) -> io::Result<StoredRun> {
@@ -333,6 +346,19 @@ mod tests {
         assert_eq!(store.events("run-1").expect("events"), first);
         let left = fs::read_dir(store.folder_of("run-1")).expect("a folder").count();
         assert_eq!(left, 3, "state, events and lock");
+    }
+
+    #[test]
+    fn all_new_folders_are_made_and_synced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = RunStore::new(folder.path().join("new").join("runs"));
+        for id in ["run-1", "run-2"] {
+            let stored = store.create(id).expect("a run");
+            stored.store(&run(), &[], true).expect("stored");
+        }
+        assert_eq!(store.create("run-1").expect_err("exists").kind(), io::ErrorKind::AlreadyExists);
+        sync_folder(Path::new("")).expect("the present folder");
+        sync_folder(&folder.path().join("none")).expect_err("no folder");
     }
 
     #[test]
