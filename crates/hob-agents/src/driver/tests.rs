@@ -1,5 +1,7 @@
 //! Runs with scripted models: a model that hangs, and a disk that is full.
 
+mod crashes;
+
 use std::sync::Mutex;
 
 use futures::{FutureExt, TryStreamExt};
@@ -54,8 +56,13 @@ impl AgentModels for Alias {
     }
 }
 
-/// Counts its calls.
-struct Save(ToolSpec, Mutex<u32>);
+/// Keeps the arguments of its calls.
+struct Save(ToolSpec, Mutex<Vec<Value>>);
+
+fn save_tool() -> Arc<Save> {
+    let schema = serde_json::json!({ "type": "object" });
+    Arc::new(Save(ToolSpec::new("save", "", schema, ToolClass::Write), Mutex::default()))
+}
 
 impl AgentTool for Save {
     fn spec(&self) -> &ToolSpec {
@@ -63,8 +70,8 @@ impl AgentTool for Save {
     }
 
     fn call(&self, arguments: Value) -> BoxFuture<'_, ToolOutput> {
-        *self.1.lock().expect("a number") += 1;
         let wait = Duration::from_secs(arguments["wait_s"].as_u64().unwrap_or_default());
+        self.1.lock().expect("calls").push(arguments);
         async move {
             sleep(wait).await;
             ToolOutput::ok("saved")
@@ -114,7 +121,7 @@ impl RunHost for Disk {
 struct Driven {
     ended: io::Result<TeamRunStatus>,
     disk: Disk,
-    saved: u32,
+    saved: usize,
 }
 
 async fn driven(script: &str, events_max: u64) -> Driven {
@@ -127,8 +134,7 @@ async fn driven_by(models: &dyn AgentModels, events_max: u64) -> Driven {
 }
 
 async fn driven_team(team: &str, models: &dyn AgentModels, events_max: u64) -> Driven {
-    let save = ToolSpec::new("save", "", serde_json::json!({ "type": "object" }), ToolClass::Write);
-    let save = Arc::new(Save(save, Mutex::default()));
+    let save = save_tool();
     let tools: [Arc<dyn AgentTool>; 1] = [Arc::clone(&save) as _];
     let disk = Disk { events_max, shown: Mutex::default(), synced: Mutex::default() };
     let driver = Driver {
@@ -142,7 +148,7 @@ async fn driven_team(team: &str, models: &dyn AgentModels, events_max: u64) -> D
     let team = Team::parse(team, "t").expect("a team");
     let mut state = RunState::new(team, "run".to_owned(), "Task".to_owned());
     let ended = driver.drive(&mut state).await;
-    let saved = *save.1.lock().expect("a number");
+    let saved = save.1.lock().expect("calls").len();
     Driven { ended, disk, saved }
 }
 
