@@ -63,6 +63,45 @@ fn a_killed_evaluation_goes_on_and_has_the_scores_of_one_that_was_not_killed() {
     assert!((2 * ITEMS..=2 * ITEMS + 1).contains(&asked), "{asked}: no answer is asked for again");
 }
 
+/// The records of the plan, and what was said. A machine that is too busy to measure has records all the same.
+fn carried_out(user: &User, plan: &str) -> (Vec<Value>, String) {
+    user.write("plan.yaml", &format!("schema: bench-plan/1\nname: small\n{plan}"));
+    let ran = user.hob(&["bench", "plan", "plan.yaml", "--json"]).assert();
+    let record = |line: &str| serde_json::from_str(line).expect("a record");
+    (stdout(&ran).lines().map(record).collect(), stderr(&ran))
+}
+
+/// The answered items of each record.
+fn counts(records: &[Value]) -> Vec<Option<u64>> {
+    records.iter().map(|record| record["eval"]["overall"]["n"].as_u64()).collect()
+}
+
+#[test]
+fn two_servers_of_a_plan_start_on_one_port_one_after_the_other() {
+    let user = User::new();
+    user.write(
+        "two.jsonl",
+        "{\"prompt\":\"a\",\"reference\":1}\n{\"prompt\":\"b\",\"reference\":2}\n",
+    );
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    let mock = assert_cmd::cargo::cargo_bin("hob");
+    let target = |name: &str, tokens: u32| {
+        let script = format!("ttft_ms=5,itl_ms=1,tokens={tokens}");
+        let launch = format!("'{}' mock --listen {address} --script {script}", mock.display());
+        format!("{{name: {name}, url: \"http://{address}\", launch: \"{launch}\"}}")
+    };
+    let plan = format!(
+        "targets: [{}, {}]\nmatrix: {{kind: [eval], items_file: [two.jsonl]}}\n",
+        target("first", 8),
+        target("second", 9)
+    );
+    let (records, said) = carried_out(&user, &plan);
+    assert!(!said.contains("is in use"), "{said}");
+    assert_eq!(counts(&records), [Some(2), Some(2)], "{said}");
+}
+
 #[test]
 fn a_plan_says_beforehand_what_its_items_can_show() {
     let user = User::new();

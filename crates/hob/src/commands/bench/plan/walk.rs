@@ -170,15 +170,7 @@ impl<'a> Walk<'a> {
         let cell = &visit.cell;
         let server = server(self.plan, cell);
         let argv = argv(&server, cell);
-        let reached = match self.reached.take() {
-            Some((words, reached)) if words == words_of(&server, cell) => Ok(reached),
-            // The one before must be gone before the next is started.
-            _other => {
-                let purpose = purpose(&cell.experiment(false));
-                server.settle(purpose, self.globals, self.printer)?.reach(self.stop)
-            }
-        };
-        let Reached { target, started, facts } = match reached {
+        let Reached { target, started, facts } = match self.reach(&server, cell)? {
             Ok(reached) => reached,
             Err(error) => {
                 let context = self.context(cell, hob_bench::server::ServerFacts::default(), argv);
@@ -233,6 +225,22 @@ impl<'a> Walk<'a> {
             *last = complete.map_err(|error| failure(error.into()))?;
         }
         Ok(Fate::Measured(records))
+    }
+
+    /// The server of the last cell if this one needs the same, or else its own.
+    fn reach(
+        &mut self,
+        server: &ServerArgs,
+        cell: &PlanCell,
+    ) -> CliResult<Result<Reached, BenchError>> {
+        let words = words_of(server, cell);
+        // Another server ends here, before the next is started: both may have one port.
+        let kept = self.reached.take().filter(|(known, _)| *known == words);
+        if let Some((_, reached)) = kept {
+            return Ok(Ok(reached));
+        }
+        let purpose = purpose(&cell.experiment(false));
+        Ok(server.settle(purpose, self.globals, self.printer)?.reach(self.stop))
     }
 
     /// A failure gets a record too, unless hob caused it or the user did not wait for it.
