@@ -71,6 +71,8 @@ pub struct EvalWorkload {
     pub hand_grades: Vec<HandGrade>,
     /// Bounds of the uses in the report.
     pub bounds: UseBounds,
+    /// The cell of a plan, so that no other cell takes its answers. None: no plan asks.
+    pub cell: Option<String>,
     /// Only this many items are asked, and then no record is stored: a later measurement goes on. None: all.
     pub until: Option<usize>,
     /// Runs the code of answers; without it, items with code cannot be used.
@@ -131,6 +133,7 @@ impl EvalWorkload {
             folder: PathBuf::new(),
             hand_grades: Vec::new(),
             bounds: UseBounds::default(),
+            cell: None,
             until: None,
             sandbox: None,
         }

@@ -141,24 +141,21 @@ pub(super) struct AnswerFile {
 }
 
 impl AnswerFile {
-    /// Opens the file of an earlier run with the same server, model, items and settings, or a new one.
+    /// Opens the file of an earlier run with the same server, model, items, settings and cell, or a new one.
     pub(super) fn open(
         workload: &EvalWorkload,
         bench: &Workbench<'_>,
         arm: EvalArm,
     ) -> Result<AnswerFile, RecordError> {
-        let target = &bench.target;
-        // A server that hob starts has another port each time.
-        let is_own = bench.started.is_some();
-        let server = if is_own { String::new() } else { target.endpoint.authority() };
         let said = format!(
-            "{server} {} {:?} {} {} {} {} {arm:?}",
-            target.model,
-            bench.context.model.sha256,
+            "{} {} {} {} {} {} {arm:?} {:?}",
+            server_said(bench),
+            bench.target.model,
             workload.items.sha256(),
             bench.context.seed,
             workload.temperature,
             workload.enforces_schemas,
+            workload.cell,
         );
         // Answers that another version graded are asked again: a record has grades of one version.
         let said = format!("{said} {:?} {GRADING_VERSION}", workload.form);
@@ -202,6 +199,24 @@ impl AnswerFile {
 
     pub(super) fn remove(self) -> Result<(), RecordError> {
         fs::remove_file(self.lines.path()).map_err(|error| self.failed("remove", error))
+    }
+}
+
+/// What tells one server from another, and its weights.
+fn server_said(bench: &Workbench<'_>) -> String {
+    let (engine, model) = (&bench.context.engine, &bench.context.model);
+    let facts = format!(
+        "{:?} {:?} {:?} {:?} {:?} {:?}",
+        engine.name, engine.version, engine.backend, engine.params.ctx, model.sha256, model.quant
+    );
+    let address = bench.target.endpoint.authority();
+    match &bench.started {
+        None => format!("{address} {facts}"),
+        Some(started) => {
+            // A hob that hob starts has another port each time.
+            let command = started.launch.command.replace(&address, "");
+            format!("{command} {:?} {facts}", started.places)
+        }
     }
 }
 

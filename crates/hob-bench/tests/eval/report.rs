@@ -123,6 +123,23 @@ fn an_answer_of_a_megabyte_is_graded_whole_and_kept_without_its_middle() {
 }
 
 #[test]
+fn two_cells_of_one_server_keep_their_answers_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(Ability { replies: replies(4, 4), ..Ability::default() });
+    let part = |cell: &str, until: Option<usize>| {
+        let cell = Some(cell.to_owned());
+        run(&server, EvalWorkload { cell, until, ..workload(questions(4), folder.path()) })
+    };
+    let asked = || server.asked.load(Ordering::Relaxed);
+    assert!([part("q4", Some(2)), part("q8", Some(2))].concat().is_empty(), "no record yet");
+    assert_eq!(asked(), 4, "neither took an answer of the other");
+    let records = [part("q8", None), part("q4", None)].concat();
+    assert_eq!(asked(), 8, "each went on with its own answers");
+    let kept: Vec<usize> = records.iter().map(|one| answers(folder.path(), one).len()).collect();
+    assert_eq!(kept, [4, 4]);
+}
+
+#[test]
 fn parts_of_two_arms_take_turns_and_the_report_says_where_they_did_not() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = || Server::start(Ability { replies: replies(6, 6), ..Ability::default() });

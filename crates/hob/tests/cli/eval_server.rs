@@ -103,6 +103,27 @@ fn two_servers_of_a_plan_start_on_one_port_one_after_the_other() {
 }
 
 #[test]
+fn two_quants_at_one_address_do_not_take_answers_of_each_other() {
+    let user = User::new();
+    let server = Server::start(Ability { replies: sums(&user), ..Ability::default() });
+    // The same weights twice: only the plan says what they are.
+    for quant in ["Q4_K_M", "Q8_0"] {
+        user.write(&format!("{quant}.gguf"), "weights");
+    }
+    let plan = format!(
+        "targets: [{{name: here, url: \"{}\", model_file: \"{{quant}}.gguf\"}}]\n\
+         matrix: {{kind: [eval], quant: [Q4_K_M, Q8_0], items_file: [sums.jsonl]}}\n",
+        server.url
+    );
+    let (records, said) = carried_out(&user, &plan);
+    assert_eq!(server.asked.load(Ordering::Relaxed), 2 * ITEMS, "{said}");
+    assert_eq!(counts(&records), [Some(ITEMS as u64); 2], "{said}");
+    let began_with_others =
+        |line: &str| line.contains("part 1 of") && line.contains("goes on after");
+    assert!(!said.lines().any(began_with_others), "{said}");
+}
+
+#[test]
 fn a_plan_says_beforehand_what_its_items_can_show() {
     let user = User::new();
     let plan = "schema: bench-plan/1\nname: small\n\

@@ -205,6 +205,7 @@ impl<'a> Walk<'a> {
         let mut experiment = cell.experiment(has_weights);
         if let Workload::Eval(workload) = &mut experiment.workload {
             judging::add_own_items(workload, &cell.items_file)?;
+            workload.cell = Some(key.to_string());
             workload.bounds = self.plan.bounds.into();
             workload.until = visit.part.until(workload.items.len());
             judging::prepare(workload, out)?;
