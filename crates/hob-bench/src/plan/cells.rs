@@ -59,7 +59,10 @@ impl PlanCell {
             .cloned()
             .chain(labels);
         let users = self.concurrency.map(|users| format!("× {users}"));
-        let context = self.context.map(|tokens| format!("{tokens} tokens"));
+        let context = self.context.map(|tokens| match self.kind {
+            PlanKind::Eval => format!("{tokens} tokens of context"),
+            _ => format!("{tokens} tokens"),
+        });
         let thinking = self.thinking.filter(|thinking| *thinking == PlanThinking::Off);
         let thinking = thinking.map(|_| "without thinking".to_owned());
         let cache = self.cache.filter(|cache| *cache == PlanCache::Cached);
@@ -80,6 +83,8 @@ enum Axis {
     Shape,
     Concurrency,
     Context,
+    /// The context length that the server is started with.
+    ServerContext,
     Thinking,
     Cache,
     Budget,
@@ -131,6 +136,7 @@ impl PlanKind {
             Axis::Shape => matches!(self, Llm | Concurrency | Batch),
             Axis::Concurrency => matches!(self, Llm | Concurrency | Batch | Tts | Stt | Voice),
             Axis::Context => self == Sweep,
+            Axis::ServerContext => self == Eval,
             Axis::Cache => self == Llm,
             Axis::Budget => self == Eval,
             Axis::Sound => self.is_spoken(),
@@ -203,8 +209,7 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
     }
     let shapes = or(&matrix.shape, &SHAPES.map(str::to_owned));
     spread(&mut cells, Axis::Shape, &shapes, |cell, shape| cell.shape = Some(shape));
-    let context = or(&matrix.context, &CONTEXT);
-    spread(&mut cells, Axis::Context, &context, |cell, tokens| cell.context = Some(tokens));
+    spread_context(&mut cells, &matrix.context);
     let users = or(&matrix.concurrency, &CONCURRENCY);
     spread(&mut cells, Axis::Concurrency, &users, |cell, users| cell.concurrency = Some(users));
     // One user is measured in turns with each other number.
@@ -227,6 +232,13 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
     spread(&mut cells, Axis::Sound, &matrix.format, |cell, format| cell.format = Some(format));
     spread(&mut cells, Axis::Sound, &matrix.voice, |cell, voice| cell.voice = Some(voice));
     cells
+}
+
+/// Evaluations keep the context of their target where the plan names none.
+fn spread_context(cells: &mut Vec<PlanCell>, named: &[u32]) {
+    let set = |cell: &mut PlanCell, tokens| cell.context = Some(tokens);
+    spread(cells, Axis::Context, &or(named, &CONTEXT), set);
+    spread(cells, Axis::ServerContext, named, set);
 }
 
 fn or<T: Clone>(said: &[T], usual: &[T]) -> Vec<T> {
@@ -335,5 +347,17 @@ exclude: [{target: b, cache: cached}]
             "a cold",
         ];
         assert_eq!(names(plan), expected);
+    }
+
+    #[test]
+    fn evaluations_have_a_context_only_where_the_plan_names_one() {
+        let plan = "schema: bench-plan/1\nname: n\ntargets: [{name: a}]\nmatrix: {kind: [eval]}\n";
+        assert_eq!(names(plan), ["a eval"]);
+        let named = plan.replace("[eval]", "[eval], context: [2048, 4096]");
+        let expected = ["a eval 2048 tokens of context", "a eval 4096 tokens of context"];
+        assert_eq!(names(&named), expected);
+        let cells = cells(&BenchPlan::parse("p", &named).expect("a plan"));
+        assert_eq!(cells[0].room(), Some(2048));
+        assert!(!cells[0].words().contains(&"--context-tokens".to_owned()));
     }
 }

@@ -124,6 +124,7 @@ impl PlanCell {
     pub fn room(&self) -> Option<u64> {
         match self.kind {
             PlanKind::MaxContext => Some(MAX_CONTEXT.range.lo),
+            PlanKind::Eval => self.context.map(u64::from),
             _ => self.context.map(|tokens| chat::context_needed(tokens, SWEEP_ANSWER).into()),
         }
     }
@@ -151,9 +152,11 @@ impl PlanCell {
             PlanThinking::AsIs => "on".to_owned(),
             PlanThinking::Off => "off".to_owned(),
         });
+        // An evaluation's context is an option of the server.
+        let context = self.context.filter(|_| self.kind != PlanKind::Eval);
         let rows = [
             ("--shape", self.shape.clone()),
-            ("--context-tokens", self.context.map(|tokens| tokens.to_string())),
+            ("--context-tokens", context.map(|tokens| tokens.to_string())),
             ("--users", self.concurrency.map(|users| users.to_string())),
             ("--thinking", thinking),
             ("--text", Some(self.text.join(",")).filter(|texts| !texts.is_empty())),

@@ -115,7 +115,8 @@ pub struct Matrix {
     pub shape: Vec<String>,
     /// Users at the same time. Empty: 1 and 4
     pub concurrency: Vec<u32>,
-    /// Tokens of the prompt for `sweep`. Empty: 512, 4096, 16384, 65536 and 131072
+    /// Tokens of the prompt for `sweep`. Empty: 512, 4096, 16384, 65536 and 131072. For `eval`: the context length to
+    /// start the server with, in the place of the target's. Empty: the target's
     pub context: Vec<u32>,
     /// Empty: the server's default
     pub thinking: Vec<PlanThinking>,
@@ -348,7 +349,11 @@ impl BenchPlan {
         if let Some(reason) = self.matrix.flaw() {
             return Some(("matrix", reason));
         }
-        match cells(self).len() {
+        let cells = cells(self);
+        if let Some(flaw) = self.unused_axis(&cells) {
+            return Some(flaw);
+        }
+        match cells.len() {
             0 => Some(("matrix", "the plan has no cells".to_owned())),
             count if count > CELLS_MAX => {
                 Some(("matrix", format!("{count} cells (at most {CELLS_MAX})")))
@@ -356,9 +361,29 @@ impl BenchPlan {
             _ => None,
         }
     }
+
+    /// A target that does not get a value of a cell, so that something else would be measured under its name.
+    fn unused_axis(&self, cells: &[PlanCell]) -> Option<(&str, String)> {
+        cells.iter().find_map(|cell| {
+            let target = self.targets.iter().find(|target| target.name == cell.target)?;
+            Some((target.name.as_str(), target.unused_axis(cell)?))
+        })
+    }
 }
 
 impl PlanTarget {
+    fn unused_axis(&self, cell: &PlanCell) -> Option<String> {
+        let name = &self.name;
+        let can_take_context = match &self.launch {
+            Some(launch) => launch.contains("{ctx}"),
+            None => self.url.is_none(),
+        };
+        let has_context = cell.kind == PlanKind::Eval && cell.context.is_some();
+        (has_context && !can_take_context).then(|| {
+            format!("{name} is not started with a context: put {{ctx}} into its `launch`, or leave out `context`")
+        })
+    }
+
     /// Fills a cell's values into a text of this target. Other placeholders stay.
     pub fn filled(text: &str, cell: &PlanCell) -> String {
         let PlanCell { model, quant, backend, .. } = cell;
@@ -508,6 +533,11 @@ exclude: [{target: other, concurrency: 4}]
             ),
             ("name: nightly", "name: nightly\ncolour: red", "p.yaml:3: unknown field"),
             ("{target: other, concurrency: 4}", "{kind: llm}", "p.yaml:6: the plan has no cells"),
+            (
+                "[llm]",
+                "[eval], context: [2048]",
+                "p.yaml:4: here is not started with a context: put {ctx} into its `launch`",
+            ),
         ];
         for (said, instead, expected) in rows {
             let error =

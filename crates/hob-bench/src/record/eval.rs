@@ -175,17 +175,20 @@ impl Record {
 }
 
 /// The arm of each record. Where two evaluations of one model have the same arm, such as those of two servers with one
-/// engine, the address tells them apart, or else the end of the record's id.
+/// engine, the address tells them apart, or else the context, or the end of the record's id.
 pub fn eval_arms(records: &[&Record]) -> Vec<String> {
     fn address(record: &Record) -> Option<String> {
         record.engine.name.as_ref()?;
         record.typed_target().map(str::to_owned)
     }
+    fn context(record: &Record) -> Option<String> {
+        record.engine.params.ctx.map(|tokens| format!("{tokens} tokens of context"))
+    }
     fn id(record: &Record) -> Option<String> {
         Some(record.short_id())
     }
     let mut arms: Vec<String> = records.iter().map(|record| record.eval_arm()).collect();
-    for more in [address, id] {
+    for more in [address, context, id] {
         let is_alike = |one: usize, other: usize| {
             one != other
                 && records[one].model.name == records[other].model.name
@@ -268,5 +271,10 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(eval_names(&[&all[0], &all[2]]), ["m, ollama", "n, ollama"]);
+        let [mut short, mut long] = [record(5, "m", "http://a:1"), record(6, "m", "http://a:1")];
+        (short.engine.params.ctx, long.engine.params.ctx) = (Some(2048), Some(4096));
+        let expected =
+            [2048, 4096].map(|tokens| format!("m, ollama, http://a:1, {tokens} tokens of context"));
+        assert_eq!(eval_names(&[&short, &long]), expected);
     }
 }

@@ -158,8 +158,8 @@ fn stored_report(args: &ReportArgs, printer: &Printer) -> CliResult<Exit> {
     Ok(Exit::Done)
 }
 
-/// The newest evaluations that asked the same items as the newest of all: one of each model, arm
-/// and server.
+/// The newest evaluations that asked the same items as the newest of all: one of each model, arm,
+/// server and context.
 fn newest(store: &RecordStore) -> CliResult<Vec<Record>> {
     if !store.folder().is_dir() {
         return Ok(Vec::new());
@@ -177,7 +177,8 @@ fn newest(store: &RecordStore) -> CliResult<Vec<Record>> {
     let latest = records.first().and_then(set);
     let mut seen = Vec::new();
     records.retain(|record| {
-        let arm = (record.eval_name(), record.typed_target().map(str::to_owned));
+        let context = record.engine.params.ctx;
+        let arm = (record.eval_name(), record.typed_target().map(str::to_owned), context);
         let is_new = set(record) == latest && !seen.contains(&arm);
         seen.push(arm);
         is_new

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use hob_bench::drive::Patience;
 use hob_bench::eval::EVAL_SEED;
 use hob_bench::experiment::Workload;
-use hob_bench::plan::{BenchPlan, CellKey, OnFail, PlanApi, PlanCell, PlanFacts, PlanTarget};
+use hob_bench::plan::{
+    BenchPlan, CellKey, OnFail, PlanApi, PlanCell, PlanFacts, PlanKind, PlanTarget,
+};
 use hob_bench::record::{Record, RecordKind, RecordStore};
 use hob_bench::runs::{BenchError, RecordContext, StopRule};
 use hob_bench::workbench::Workbench;
@@ -280,6 +282,10 @@ impl<'a> Walk<'a> {
         let mut context = context(facts, argv, seed);
         let RecordContext { engine, model, .. } = &mut context;
         engine.backend = cell.backend.clone().or(engine.backend.take());
+        if is_eval {
+            // A server that says its context knows it better.
+            engine.params.ctx = engine.params.ctx.or(cell.room());
+        }
         model.quant = cell.quant.clone().or(model.quant.take());
         if model.name.is_empty() {
             model.name = cell.model.clone().unwrap_or_default();
@@ -308,6 +314,11 @@ fn server(plan: &BenchPlan, cell: &PlanCell) -> ServerArgs {
     // A plan that was read has the targets of its cells.
     let target = plan.targets.iter().find(|target| target.name == cell.target).unwrap_or(&usual);
     let filled = |text: &String| PlanTarget::filled(text, cell);
+    let context = match cell.kind {
+        // An axis of its own, and not only room for a prompt.
+        PlanKind::Eval => cell.room().or(target.context),
+        _ => target.context.or(cell.room()),
+    };
     ServerArgs {
         target: target.url.as_ref().map(filled),
         model: target.model.as_ref().map(filled).or_else(|| usual_model(target, cell)),
@@ -321,7 +332,7 @@ fn server(plan: &BenchPlan, cell: &PlanCell) -> ServerArgs {
         launch: target.launch.as_ref().map(filled),
         ready: target.ready.clone().unwrap_or_else(|| READY.to_owned()),
         ready_s: READY_S,
-        context: target.context.or(cell.room()),
+        context,
         model_file: target.model_file.as_ref().map(filled).map(PathBuf::from),
     }
 }
@@ -354,6 +365,17 @@ mod tests {
     use hob_bench::plan::cells;
 
     use super::*;
+
+    #[test]
+    fn the_context_of_an_evaluation_replaces_that_of_the_target() {
+        let plan = "schema: bench-plan/1\nname: n\n\
+                    targets: [{name: a, url: \"http://a\", launch: \"serve {ctx}\", context: 8192}]\n\
+                    matrix: {kind: [eval, sweep], context: [2048]}\n";
+        let plan = BenchPlan::parse("p", plan).expect("a plan");
+        let contexts: Vec<_> =
+            cells(&plan).iter().map(|cell| server(&plan, cell).context).collect();
+        assert_eq!(contexts, [Some(2048), Some(8192)]);
+    }
 
     #[test]
     fn a_hob_is_asked_for_the_quant_of_each_cell() {
