@@ -102,6 +102,7 @@ pub struct Matrix {
     pub kind: Vec<PlanKind>,
     /// Empty: the server's only model
     pub model: Vec<String>,
+    /// Each target needs `{quant}` in `model`, `launch`, `url` or `model_file`; the name of a hob's model has it anyway
     pub quant: Vec<String>,
     pub backend: Vec<String>,
     /// Who made the weights' file, such as `bartowski`
@@ -378,6 +379,16 @@ impl PlanTarget {
             Some(launch) => launch.contains("{ctx}"),
             None => self.url.is_none(),
         };
+        // The name of a hob's model has the quant unless the plan names the model itself.
+        let is_hob = self.url.is_none() || self.api == PlanApi::Hob;
+        let has_usual_name = is_hob && self.model.is_none() && cell.model.is_some();
+        let texts = [&self.url, &self.model, &self.launch, &self.model_file];
+        let is_named = texts.into_iter().flatten().any(|text| text.contains("{quant}"));
+        if cell.quant.is_some() && !has_usual_name && !is_named {
+            return Some(format!(
+                "{name} does not get the quant: put {{quant}} into its `model`, `launch`, `url` or `model_file`"
+            ));
+        }
         let has_context = cell.kind == PlanKind::Eval && cell.context.is_some();
         (has_context && !can_take_context).then(|| {
             format!("{name} is not started with a context: put {{ctx}} into its `launch`, or leave out `context`")
@@ -533,6 +544,7 @@ exclude: [{target: other, concurrency: 4}]
             ),
             ("name: nightly", "name: nightly\ncolour: red", "p.yaml:3: unknown field"),
             ("{target: other, concurrency: 4}", "{kind: llm}", "p.yaml:6: the plan has no cells"),
+            ("shape:", "quant: [Q4_0], shape:", "p.yaml:5: other does not get the quant"),
             (
                 "[llm]",
                 "[eval], context: [2048]",

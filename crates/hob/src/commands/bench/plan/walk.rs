@@ -386,7 +386,12 @@ mod tests {
             ("{name: own, model: \"{model}-{quant}\"}", "qwen3:8b", "q8_0", "qwen3:8b-q8_0"),
             ("{name: own, model: \"{model}-{quant}.gguf\"}", "a", "Q8_0", "a-Q8_0.gguf"),
             ("{name: there, url: \"http://a\", api: hob}", "qwen3:8b", "Q8_0", "qwen3:8b-q8_0"),
-            ("{name: there, url: \"http://a\"}", "qwen3:8b", "Q8_0", "qwen3:8b"),
+            (
+                "{name: there, url: \"http://a\", launch: \"serve {quant}\"}",
+                "qwen3:8b",
+                "Q8_0",
+                "qwen3:8b",
+            ),
         ];
         for (target, model, quant, expected) in rows {
             let plan = format!(
