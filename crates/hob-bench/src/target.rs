@@ -13,6 +13,8 @@ use crate::timeline::Protocol;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum length of a version.
 const VERSION_BYTES_MAX: usize = 100;
+/// Listed models that an error names.
+const NAMED_MAX: usize = 20;
 
 /// Engines with OpenAI's API: `owned_by` in their list of models, name, and path of their version.
 const ENGINES: [(&str, &str, &str); 3] = [
@@ -64,6 +66,8 @@ pub enum TargetError {
     NoApi { server: String, status: u16 },
     #[error("{server} has several models: {}", models.join(", "))]
     WhichModel { server: String, models: Vec<String> },
+    #[error("{server} has no model {model}; it lists {}", models.join(", "))]
+    NotListed { server: String, model: String, models: Vec<String> },
     #[error("{server} has no model")]
     NoModel { server: String },
 }
@@ -85,6 +89,25 @@ impl Target {
     /// See [`Target::spoken`].
     pub fn speech_model(&self) -> Option<String> {
         spoken_by(&self.endpoint, self.key.as_deref())
+    }
+
+    /// Refuses a model that a server with OpenAI's API does not list, because some answer with another one. A server
+    /// that lists no models may have any, and a hob refuses by itself.
+    ///
+    /// # Errors
+    /// The server does not answer, or lists only other models.
+    pub fn check_listed(&self) -> Result<(), TargetError> {
+        if self.api != Api::OpenAi || self.engine.as_deref() == Some("hob") {
+            return Ok(());
+        }
+        let asked = ask(&self.endpoint, "/v1/models", self.key.as_deref(), None, PATIENCE)?;
+        let mut models = models(&asked.body);
+        if models.is_empty() || models.contains(&self.model) {
+            return Ok(());
+        }
+        models.truncate(NAMED_MAX);
+        let (server, model) = (self.endpoint.authority(), self.model.clone());
+        Err(TargetError::NotListed { server, model, models })
     }
 
     /// Finds out API and engine of a server. Without a model's name, the server must have exactly one model.

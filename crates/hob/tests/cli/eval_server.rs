@@ -124,6 +124,24 @@ fn two_quants_at_one_address_do_not_take_answers_of_each_other() {
 }
 
 #[test]
+fn a_model_that_the_server_does_not_list_is_a_failed_cell_and_the_others_go_on() {
+    let user = User::new();
+    let server = Server::start(Ability { replies: sums(&user), ..Ability::default() });
+    let plan = format!(
+        "targets: [{{name: here, url: \"{}\"}}]\n\
+         matrix: {{kind: [eval], model: [nothere, m], items_file: [sums.jsonl]}}\n",
+        server.url
+    );
+    let (records, said) = carried_out(&user, &plan);
+    assert!(said.contains("has no model nothere; it lists m"), "{said}");
+    assert_eq!(server.asked.load(Ordering::Relaxed), ITEMS, "{said}");
+    let models: Vec<&str> =
+        records.iter().filter_map(|record| record["model"]["name"].as_str()).collect();
+    assert_eq!(models, ["nothere", "m"], "{said}");
+    assert_eq!(records[0]["status"], "failed");
+}
+
+#[test]
 fn a_plan_says_beforehand_what_its_items_can_show() {
     let user = User::new();
     let plan = "schema: bench-plan/1\nname: small\n\

@@ -17,7 +17,7 @@ use hob_bench::runs::{BenchError, RecordContext, StopRule};
 use hob_bench::workbench::Workbench;
 
 use super::super::measuring::{context, duration, keep, progress, purpose};
-use super::super::server::{ApiName, READY, READY_S, Reached, ServerArgs, failure};
+use super::super::server::{ApiName, Purpose, READY, READY_S, Reached, ServerArgs, failure};
 use super::visits::Visit;
 use crate::failure::CliResult;
 use crate::globals::Globals;
@@ -243,7 +243,13 @@ impl<'a> Walk<'a> {
             return Ok(Ok(reached));
         }
         let purpose = purpose(&cell.experiment(false));
-        Ok(server.settle(purpose, self.globals, self.printer)?.reach(self.stop))
+        let reached = server.settle(purpose, self.globals, self.printer)?.reach(self.stop);
+        // Where the plan has a start command, that says the model, whatever the server calls it.
+        let is_checked = server.launch.is_none() && purpose == Purpose::Chat;
+        Ok(reached.and_then(|reached| match is_checked {
+            true => reached.target.check_listed().map(|()| reached).map_err(BenchError::from),
+            false => Ok(reached),
+        }))
     }
 
     /// A failure gets a record too, unless hob caused it or the user did not wait for it.
