@@ -1,5 +1,5 @@
-//! A figure with its 95 % interval: Wilson's for shares, a seeded bootstrap over items for all others.
-//! The bootstrap is widened for few items, because a plain one is too narrow there.
+//! A figure with its 95 % interval: Wilson's for shares and mean scores, a seeded bootstrap over items for all others.
+//! The bootstrap is widened for few items, because a plain one is too narrow there. Over equal items it has no width.
 
 use hob_core::statistics::SeededRandom;
 use serde::Serialize;
@@ -23,9 +23,9 @@ impl Estimate {
     }
 
     /// The same interval for a sum of points, 0 to 1 for each item. It is wide enough: points between 0 and 1 vary
-    /// less than hits with the same mean.
+    /// less than hits with the same mean. `None` without items, and for points that are not a number.
     pub(crate) fn of_points(points: f64, items: usize) -> Option<Estimate> {
-        if items == 0 {
+        if items == 0 || points.is_nan() {
             return None;
         }
         let (n, share) = (items as f64, points / items as f64);
@@ -59,6 +59,20 @@ impl Estimate {
     pub fn of_mean(values: &[f64], seed: u64) -> Option<Estimate> {
         let items: Vec<(f64, f64)> = values.iter().map(|value| (*value, 1.0)).collect();
         Estimate::of_quotient(&items, seed)
+    }
+
+    /// Points over their costs. The interval is at least as wide as that of `share`, the mean of the points: a bootstrap
+    /// over equal items has no width.
+    pub(super) fn of_rate(
+        points_and_costs: &[(f64, f64)],
+        share: Estimate,
+        seed: u64,
+    ) -> Option<Estimate> {
+        let found = Estimate::of_quotient(points_and_costs, seed)?;
+        let cost: f64 = points_and_costs.iter().map(|(_, cost)| *cost).sum();
+        let rate = |share: f64| share * points_and_costs.len() as f64 / cost;
+        let (low, high) = (found.low.min(rate(share.low)), found.high.max(rate(share.high)));
+        Some(Estimate { low, high, ..found })
     }
 
     pub fn within(self, min: f64, max: f64) -> Estimate {

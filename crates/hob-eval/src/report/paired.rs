@@ -19,7 +19,8 @@ pub struct Paired {
     pub items: usize,
     /// Outcomes of the first and of the second arm that have no partner.
     pub left_out: [usize; 2],
-    /// Mean score of the second less that of the first, −1 to 1.
+    /// Mean score of the second less that of the first, −1 to 1. Where all items differ equally, or none does, the
+    /// interval is that of the rule of three.
     pub score_difference: Estimate,
     /// Items with different scores.
     pub differing: usize,
@@ -54,7 +55,7 @@ impl Paired {
             first.iter().filter_map(|one| Some((one, open.remove(one.item.as_str())?))).collect();
         let items = pairs.len();
         let differences: Vec<f64> = pairs.iter().map(|(a, b)| b.score - a.score).collect();
-        let score_difference = Estimate::of_mean(&differences, seed)?.within(-1.0, 1.0);
+        let score_difference = difference(&differences, seed)?;
         let right = |outcome: &ItemOutcome| outcome.verdict == Verdict::Correct;
         let only_first = pairs.iter().filter(|(a, b)| right(a) && !right(b)).count();
         let only_second = pairs.iter().filter(|(a, b)| right(b) && !right(a)).count();
@@ -86,18 +87,30 @@ impl Paired {
     /// `threshold` is the least difference in score that matters, such as 0.05.
     pub fn finding(&self, threshold: f64) -> ScoreFinding {
         let Estimate { value, low, high } = self.score_difference;
-        // With no difference seen, up to 3 in n items may still differ (the rule of three).
-        let unseen = 3.0 / self.items.max(1) as f64;
+        let unseen = unseen(self.items);
         if self.is_shown() && value > threshold {
             ScoreFinding::Better
         } else if self.is_shown() && value < -threshold {
             ScoreFinding::Worse
-        } else if low > -threshold && high < threshold && unseen <= threshold {
+        } else if low >= -threshold && high <= threshold && unseen <= threshold {
             ScoreFinding::Same
         } else {
             ScoreFinding::Inconclusive
         }
     }
+}
+
+/// The mean, with a width also where all differences are equal.
+fn difference(differences: &[f64], seed: u64) -> Option<Estimate> {
+    let found = Estimate::of_mean(differences, seed)?;
+    let width = if found.high > found.low { 0.0 } else { unseen(differences.len()) };
+    let (low, high) = (found.low - width, found.high + width);
+    Some(Estimate { low, high, ..found }.within(-1.0, 1.0))
+}
+
+/// The rule of three: what was seen in none of n items can still be true of 3 in n.
+fn unseen(items: usize) -> f64 {
+    3.0 / items.max(1) as f64
 }
 
 /// Twice the binomial tail of the smaller count at 1/2, at most 1 (McNemar 1947).

@@ -15,6 +15,7 @@ pub struct Summary {
     pub items: usize,
     /// Share of correct answers, with Wilson's interval.
     pub accuracy: Estimate,
+    /// Mean score, with Wilson's interval.
     pub mean_score: Estimate,
     pub verdicts: VerdictCounts,
     /// Share of items without an answer: `NoAnswer` and `Budget`.
@@ -77,7 +78,9 @@ impl Summary {
         let n = items.len();
         let verdicts = VerdictCounts::of(items);
         let (correct, silent) = (verdicts.correct, verdicts.no_answer + verdicts.budget);
-        let scores: Vec<f64> = items.iter().map(|item| item.score).collect();
+        let accuracy = Estimate::of_share(correct, n)?;
+        let points: f64 = items.iter().map(|item| item.score.clamp(0.0, 1.0)).sum();
+        let mean_score = Estimate::of_points(points, n)?;
         let silence = items.iter().filter(|item| item.verdict == Verdict::Budget);
         let scores_and_minutes: Vec<(f64, f64)> =
             items.iter().map(|item| (item.score, item.total_ms / 60_000.0)).collect();
@@ -90,8 +93,8 @@ impl Summary {
             |sum: Option<f64>| sum.filter(|_| correct > 0).map(|s| s / correct as f64);
         let mut summary = Summary {
             items: n,
-            accuracy: Estimate::of_share(correct, n)?,
-            mean_score: Estimate::of_mean(&scores, seed)?.within(0.0, 1.0),
+            accuracy,
+            mean_score,
             verdicts,
             without_answer: silent as f64 / n as f64,
             ttfv_ms: TimeSpread::of(items.iter().map(|item| item.ttfv_ms)),
@@ -102,11 +105,11 @@ impl Summary {
             ),
             said_tokens: mean(items.iter().filter_map(|item| item.said_tokens).map(f64::from)),
             said_words_p50: Sample::new(items.iter().map(|item| f64::from(item.said_words))).p50(),
-            score_per_minute: Estimate::of_quotient(&scores_and_minutes, seed),
-            seconds_per_correct: Estimate::of_quotient(&correct_and_seconds, seed)
+            score_per_minute: Estimate::of_rate(&scores_and_minutes, mean_score, seed),
+            seconds_per_correct: Estimate::of_rate(&correct_and_seconds, accuracy, seed)
                 .and_then(Estimate::inverse),
             tokens_per_correct: correct_and_tokens
-                .and_then(|pairs| Estimate::of_quotient(&pairs, seed))
+                .and_then(|pairs| Estimate::of_rate(&pairs, accuracy, seed))
                 .and_then(Estimate::inverse),
             energy_per_correct_j: per_correct(items.iter().map(|item| item.energy_j).sum()),
             is_interactive: false,

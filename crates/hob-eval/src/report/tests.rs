@@ -69,6 +69,47 @@ fn wilson_covers_nineteen_times_in_twenty() {
 }
 
 #[test]
+fn the_score_covers_nineteen_times_in_twenty_also_near_its_end() {
+    let (mut random, trials) = (SeededRandom::new(6), 300);
+    for share in [0.5, 0.95, 1.0] {
+        let covers = (0..trials).filter(|_| {
+            let right: Vec<bool> = (0..25).map(|_| random.unit() < share).collect();
+            let found = summary(&arm(25, 1_000.0, |at| right[at]));
+            let score = found.mean_score;
+            assert!(score.low < score.high, "{score:?}");
+            // Sixty answers a minute, so the rate has the coverage of the score.
+            let rate = found.score_per_minute.expect("time passed").value / 60.0;
+            assert!((rate - score.value).abs() < 1e-9, "{rate}");
+            score.low <= share && share <= score.high
+        });
+        // Expected: 285 of 300, within four standard deviations.
+        let covered = covers.count();
+        assert!(covered >= 270, "{covered} of {trials} at {share}");
+    }
+}
+
+#[test]
+fn equal_items_leave_a_width() {
+    let found = summary(&arm(10, 3_000.0, |_| true));
+    let mean = found.mean_score;
+    assert!(mean.low < 0.73 && mean.low > 0.72 && mean.value >= 1.0, "{mean:?}");
+    let seconds = found.seconds_per_correct.expect("all are right");
+    assert!((seconds.low - 3.0).abs() < 1e-9 && seconds.high > 4.1, "{seconds:?}");
+    let tokens = found.tokens_per_correct.expect("all are right");
+    assert!((tokens.low - 10.0).abs() < 1e-9 && tokens.high > 13.8, "{tokens:?}");
+    let rate = found.score_per_minute.expect("time passed");
+    assert!(rate.low < 14.5 && (rate.high - 20.0).abs() < 1e-9, "{rate:?}");
+    let right = arm(10, 3_000.0, |_| true);
+    let rows = [(true, -0.3, 0.3), (false, -1.0, -0.7)];
+    for (is_right, low, high) in rows {
+        let second = arm(10, 3_000.0, |_| is_right);
+        let found = Paired::of(&right, &second, 7).expect("pairs").score_difference;
+        assert!((found.low - low).abs() < 1e-9, "{found:?}");
+        assert!((found.high - high).abs() < 1e-9, "{found:?}");
+    }
+}
+
+#[test]
 fn the_bootstrap_covers_nineteen_times_in_twenty() {
     let (mut random, trials) = (SeededRandom::new(2), 300);
     let (mut means, mut quotients) = (0, 0);
