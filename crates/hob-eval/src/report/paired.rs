@@ -12,6 +12,8 @@ use crate::Verdict;
 /// With fewer, no exact test reaches 5 %: five heads in a row have the two-sided probability 1/16.
 const DIFFERING_MIN: usize = 6;
 
+const P_MAX: f64 = 0.05;
+
 /// The second arm against the first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Paired {
@@ -77,11 +79,13 @@ impl Paired {
         })
     }
 
-    /// Whether the interval of the difference leaves out 0. Needs 8 items, and different scores in 6 of them.
+    /// Whether the interval of the difference leaves out 0. Needs 8 items, and different scores in 6 of them. Where only
+    /// correct and wrong answers differ, McNemar's test, which is exact, must show it too.
     pub fn is_shown(&self) -> bool {
         let Estimate { low, high, .. } = self.score_difference;
         let is_enough = self.items >= PAIRS_MIN && self.differing >= DIFFERING_MIN;
-        is_enough && (low > 0.0 || high < 0.0)
+        let is_by_verdict = self.differing == self.only_first + self.only_second;
+        is_enough && (low > 0.0 || high < 0.0) && (!is_by_verdict || self.mcnemar_p <= P_MAX)
     }
 
     /// `threshold` is the least difference in score that matters, such as 0.05.

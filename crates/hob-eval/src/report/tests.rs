@@ -265,6 +265,25 @@ fn few_items_find_nothing() {
 }
 
 #[test]
+fn no_arm_is_better_where_mcnemar_says_no() {
+    // Right only in the second arm, only in the first one, and McNemar's probability for it.
+    let rows = [(7, 1, 0.070, false), (8, 1, 0.039, true)];
+    for (only_second, only_first, p, is_shown) in rows {
+        let first = arm(20, 1.0, |at| at < only_first);
+        let second = arm(20, 1.0, |at| (only_first..only_first + only_second).contains(&at));
+        let found = Paired::of(&first, &second, 7).expect("pairs");
+        assert!(found.score_difference.low > 0.0, "the bootstrap alone shows it: {found:?}");
+        assert!((found.mcnemar_p - p).abs() < 1e-3, "{found:?}");
+        assert_eq!(found.is_shown(), is_shown, "{found:?}");
+    }
+    // Partial scores tell more than verdicts: each answer of the second arm is half better, and none is right.
+    let half: Vec<ItemOutcome> =
+        (0..20).map(|at| outcome(at, 0.4 + 0.01 * at as f64, 1.0)).collect();
+    let found = Paired::of(&arm(20, 1.0, |_| false), &half, 7).expect("pairs");
+    assert!(found.is_shown() && found.mcnemar_p >= 1.0, "{found:?}");
+}
+
+#[test]
 fn equal_arms_are_called_different_once_in_twenty() {
     let mut random = SeededRandom::new(5);
     for items in [10, 40] {
