@@ -136,21 +136,21 @@ fn items(args: &EvalArgs, printer: &Printer) -> CliResult<Exit> {
 
 fn stored_report(args: &ReportArgs, printer: &Printer) -> CliResult<Exit> {
     let store = RecordStore::new(&args.records);
-    let records = match &args.which[..] {
-        [] => newest(&store)?,
-        which => {
-            let mut records = Vec::new();
-            for one in which {
-                records.push(store.pick(one).map_err(Failure::usage)?.1);
+    let report = match &args.which[..] {
+        [] => {
+            let records = newest(&store)?;
+            if records.is_empty() {
+                let none = format!("{} has no evaluation", args.records.display());
+                return Err(Failure::usage(none).hint("`hob eval` makes one"));
             }
-            records
+            bench::EvalReport::of(&store, &records, args.bounds)?
+        }
+        which => {
+            let pick = |one: &String| AnsweredRecord::pick(&store, one);
+            let answered: CliResult<Vec<AnsweredRecord>> = which.iter().map(pick).collect();
+            bench::EvalReport::new(answered?, args.bounds)
         }
     };
-    if records.is_empty() {
-        return Err(Failure::usage(format!("{} has no evaluation", args.records.display()))
-            .hint("`hob eval` makes one"));
-    }
-    let report = bench::EvalReport::of(&store, &records, args.bounds)?;
     match args.json {
         true => printer.data(report.json())?,
         false => printer.data(report.shown())?,

@@ -142,6 +142,25 @@ fn a_model_that_the_server_does_not_list_is_a_failed_cell_and_the_others_go_on()
 }
 
 #[test]
+fn a_report_takes_files_outside_the_folder_of_the_records() {
+    let user = User::new();
+    let server = Server::start(Ability { replies: sums(&user), ..Ability::default() });
+    let words =
+        ["eval", "--target", server.url.as_str(), "--model", "m", "--file", "sums.jsonl", "--json"];
+    let ran = user.hob(&[&words[..], &["--out", "other"]].concat()).assert().success();
+    let record: Value = serde_json::from_str(stdout(&ran).trim()).expect("a record");
+    let months = std::fs::read_dir(user.path("work/other")).into_iter().flatten().flatten();
+    let files = months.flat_map(|month| std::fs::read_dir(month.path()).into_iter().flatten());
+    let mut paths = files.flatten().map(|file| file.path());
+    let file = paths.find(|path| path.extension().is_some_and(|end| end == "yaml"));
+    let file = file.expect("the record").display().to_string();
+    let ran = user.hob(&["eval", "report", &file, "--json"]).assert().success();
+    let report: Value = serde_json::from_str(&stdout(&ran)).expect("JSON");
+    assert_eq!(report["arms"].as_array().map(Vec::len), Some(1));
+    assert_eq!(report["arms"][0]["record"], record["id"]);
+}
+
+#[test]
 fn a_plan_says_beforehand_what_its_items_can_show() {
     let user = User::new();
     let plan = "schema: bench-plan/1\nname: small\n\

@@ -47,6 +47,13 @@ pub(crate) struct EvalReport {
 }
 
 impl EvalReport {
+    pub(crate) fn new(answered: Vec<AnsweredRecord>, bounds: BoundsArgs) -> EvalReport {
+        let (records, answers) = answered.into_iter().map(|one| (one.record, one.answered)).unzip();
+        EvalReport { records, answers, bounds }
+    }
+
+    /// The report of records that the store has.
+    ///
     /// # Errors
     /// A record is not of an evaluation, or its answers cannot be read.
     pub(crate) fn of(
@@ -54,11 +61,9 @@ impl EvalReport {
         records: &[Record],
         bounds: BoundsArgs,
     ) -> CliResult<EvalReport> {
-        let mut answers = Vec::new();
-        for record in records {
-            answers.push(AnsweredRecord::pick(store, &record.id.to_string())?.answered);
-        }
-        Ok(EvalReport { records: records.to_vec(), answers, bounds })
+        let pick = |record: &Record| AnsweredRecord::pick(store, &record.id.to_string());
+        let answered: CliResult<Vec<AnsweredRecord>> = records.iter().map(pick).collect();
+        Ok(EvalReport::new(answered?, bounds))
     }
 
     /// What the arms show together, one sentence a line.
