@@ -83,7 +83,7 @@ pub enum TextRule {
     },
     /// The whole answer is one JSON object.
     JsonOnly,
-    /// These words occur in this order.
+    /// These words occur in this order, without case, as whole words.
     Order {
         words: Vec<String>,
     },
@@ -129,10 +129,11 @@ impl TextRule {
             }
             TextRule::Language { language } => TextLanguage::of(text) == Some(*language),
             TextRule::Order { words } => {
-                let mut rest = lower.as_str();
+                let mut from = 0;
                 words.iter().all(|word| {
-                    let at = rest.find(&word.to_lowercase());
-                    at.inspect(|at| rest = &rest[at + word.len().min(rest.len() - at)..]).is_some()
+                    let word = word.to_lowercase();
+                    let at = whole_words(&lower, &word).find(|at| *at >= from);
+                    at.inspect(|at| from = at + word.len()).is_some()
                 })
             }
         }
@@ -237,11 +238,16 @@ fn occurrences(text: &str, word: &str) -> usize {
     if word.is_empty() {
         return 0;
     }
+    whole_words(text, word).count()
+}
+
+/// Where the word begins.
+fn whole_words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let joins = |sign: Option<char>| sign.is_some_and(char::is_alphanumeric);
-    let found = text.match_indices(word).filter(|(at, _)| {
+    let places = text.match_indices(word).map(|(at, _)| at);
+    places.filter(move |at| {
         !joins(text[..*at].chars().next_back()) && !joins(text[at + word.len()..].chars().next())
-    });
-    found.count()
+    })
 }
 
 fn placeholders(text: &str) -> usize {
@@ -287,6 +293,8 @@ mod tests {
             (C::JsonOnly, "Here: {\"a\": 1}", false),
             (C::Order { words: vec!["a1".to_owned(), "b2".to_owned()] }, "A1 x B2", true),
             (C::Order { words: vec!["a1".to_owned(), "b2".to_owned()] }, "b2 a1", false),
+            (C::Order { words: vec!["a1".to_owned(), "b2".to_owned()] }, "a1 b2s", false),
+            (C::Order { words: vec!["a1".to_owned(), "b2".to_owned()] }, "xa1 a1, b2s b2.", true),
             (C::Language { language: TextLanguage::German }, "Es ist ein alter Turm.", true),
             (C::Language { language: TextLanguage::German }, "It is an old tower.", false),
         ];

@@ -40,7 +40,7 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
     let count: Option<usize> = size.parse().ok().filter(|count| (1..GROUPS).contains(count));
     let mut draw = Draw::new(seed, FAMILY, size, index);
     let (form, topic) = (*draw.pick(&FORMS), *draw.pick(&TOPICS));
-    let rules: Vec<TextRule> = match count {
+    let mut rules: Vec<TextRule> = match count {
         Some(count) => {
             let groups = draw.some(&[0, 1, 2, 3, 4, 5], count);
             groups.into_iter().map(|group| rule(group, &mut draw)).collect()
@@ -48,6 +48,13 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
         None if size == LANGUAGE => language_rules(&mut draw),
         None => return None,
     };
+    if rules.contains(&TextRule::Lowercase) {
+        for rule in &mut rules {
+            if let TextRule::EndsWith { text } = rule {
+                *text = text.to_lowercase();
+            }
+        }
+    }
     let lines: Vec<String> = rules.iter().map(|rule| format!("- {}", rule.instruction())).collect();
     let prompt = format!("Write {form} about {topic}. Keep these rules:\n{}", lines.join("\n"));
     Some(Item::new((FAMILY, size, index), prompt, Checker::Constraints { rules }, TOKENS_MAX))
@@ -163,6 +170,12 @@ mod tests {
                     item.prompt,
                     found.why
                 );
+                // The checker of an end takes any case; a person who reads the prompt does not.
+                for rule in rules {
+                    if let TextRule::EndsWith { text } = rule {
+                        assert!(content.ends_with(text.as_str()), "{}", item.prompt);
+                    }
+                }
             }
         }
     }
