@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Estimate, ItemOutcome, Paired, Summary};
 
+/// The least text of a `needle` item, in tokens, that counts as a long document.
+const LONG_TOKENS_MIN: u32 = 4_000;
+
 /// What a use demands. Settings, which a report prints.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -35,8 +38,11 @@ pub enum Scenario {
     Interactive,
     BatchReasoning,
     Code,
+    /// Items of the family `needle` with at least 4,000 tokens.
     LongDocuments,
     Voice,
+    /// The most score for each minute waited.
+    Quick,
 }
 
 /// All outcomes of one arm.
@@ -68,12 +74,13 @@ pub fn advise(arms: &[ArmOutcomes], bounds: &UseBounds, seed: u64) -> Vec<Advice
 }
 
 impl Scenario {
-    pub const ALL: [Scenario; 5] = [
+    pub const ALL: [Scenario; 6] = [
         Scenario::Interactive,
         Scenario::BatchReasoning,
         Scenario::Code,
         Scenario::LongDocuments,
         Scenario::Voice,
+        Scenario::Quick,
     ];
 
     pub fn name(self) -> &'static str {
@@ -83,15 +90,33 @@ impl Scenario {
             Scenario::Code => "Code",
             Scenario::LongDocuments => "Long documents",
             Scenario::Voice => "Voice",
+            Scenario::Quick => "Quick",
         }
     }
 
-    /// The family that the scenario rests on. `None`: all items.
-    fn family(self) -> Option<&'static str> {
+    /// Whether the scenario rests on this item.
+    fn is_meant(self, item: &ItemOutcome) -> bool {
         match self {
-            Scenario::Code => Some("code"),
-            Scenario::LongDocuments => Some("needle"),
-            Scenario::Interactive | Scenario::BatchReasoning | Scenario::Voice => None,
+            Scenario::Code => item.family == "code",
+            Scenario::LongDocuments => item.family == "needle" && is_long(&item.size),
+            Scenario::Interactive
+            | Scenario::BatchReasoning
+            | Scenario::Voice
+            | Scenario::Quick => true,
+        }
+    }
+
+    fn without_items(self) -> String {
+        match self {
+            Scenario::Code => "The run has no items of the family `code`.".to_owned(),
+            Scenario::LongDocuments => format!(
+                "The run has no items of the family `needle` with at least {LONG_TOKENS_MIN} tokens, \
+                 such as `needle:{LONG_TOKENS_MIN}@50%`."
+            ),
+            Scenario::Interactive
+            | Scenario::BatchReasoning
+            | Scenario::Voice
+            | Scenario::Quick => "The run has no items.".to_owned(),
         }
     }
 
@@ -100,7 +125,10 @@ impl Scenario {
         match self {
             Scenario::Interactive => bounds.interactive_excess(summary),
             Scenario::Voice => bounds.voice_excess(summary),
-            Scenario::BatchReasoning | Scenario::Code | Scenario::LongDocuments => 0.0,
+            Scenario::BatchReasoning
+            | Scenario::Code
+            | Scenario::LongDocuments
+            | Scenario::Quick => 0.0,
         }
     }
 }
@@ -115,6 +143,12 @@ impl UseBounds {
         let ttfv = excess(summary.ttfv_ms.p50, self.voice_ttfv_ms);
         ttfv.max(excess(summary.said_words_p50, f64::from(self.voice_words)))
     }
+}
+
+/// The size of a `needle` item begins with the tokens of its text: `4000@50%`.
+fn is_long(size: &str) -> bool {
+    let tokens = size.split_once('@').and_then(|(tokens, _)| tokens.parse::<u32>().ok());
+    tokens.is_some_and(|tokens| tokens >= LONG_TOKENS_MIN)
 }
 
 /// A missing figure is past any limit.
@@ -140,16 +174,14 @@ impl Candidate<'_> {
 }
 
 fn advice(scenario: Scenario, arms: &[ArmOutcomes], bounds: &UseBounds, seed: u64) -> Advice {
-    let is_meant =
-        |item: &&ItemOutcome| scenario.family().is_none_or(|family| item.family == family);
+    let is_meant = |item: &&ItemOutcome| scenario.is_meant(item);
     let candidate = |arm| Candidate::of(arm, is_meant, bounds, seed);
     let mut candidates: Vec<Candidate<'_>> = arms.iter().filter_map(candidate).collect();
     if candidates.is_empty() {
-        let why = match scenario.family() {
-            Some(family) => format!("The run has no items of the family `{family}`."),
-            None => "The run has no items.".to_owned(),
-        };
-        return Advice { scenario, arm: None, why };
+        return Advice { scenario, arm: None, why: scenario.without_items() };
+    }
+    if scenario == Scenario::Quick {
+        return quickest(&candidates, seed);
     }
     let past = |candidate: &Candidate<'_>| scenario.excess(&candidate.summary, bounds);
     if candidates.iter().all(|candidate| past(candidate) > 1.0) {
@@ -168,6 +200,45 @@ fn advice(scenario: Scenario, arms: &[ArmOutcomes], bounds: &UseBounds, seed: u6
 
 fn time(candidate: &Candidate<'_>) -> f64 {
     candidate.summary.total_ms.p50.unwrap_or(f64::INFINITY)
+}
+
+/// The arm with the most score for each minute waited.
+fn quickest(candidates: &[Candidate<'_>], seed: u64) -> Advice {
+    let scenario = Scenario::Quick;
+    let rate = |one: &Candidate<'_>| one.summary.score_per_minute.filter(|rate| rate.value > 0.0);
+    let mut rated: Vec<(&Candidate<'_>, Estimate)> =
+        candidates.iter().filter_map(|one| Some((one, rate(one)?))).collect();
+    rated.sort_by(|(_, a), (_, b)| b.value.total_cmp(&a.value));
+    let Some(((best, rate), others)) = rated.split_first() else {
+        return Advice { scenario, arm: None, why: "No arm has a score above 0.".to_owned() };
+    };
+    let mut why = format!(
+        "{} has the most score for each minute waited: {:.2} ({:.2} to {:.2}, {} items), with the score {:.2}.",
+        best.name,
+        rate.value,
+        rate.low,
+        rate.high,
+        best.summary.items,
+        best.summary.mean_score.value,
+    );
+    if let Some((next, rate)) = others.first() {
+        let (name, score) = (next.name, next.summary.mean_score.value);
+        let Estimate { value, low, high } = rate;
+        why += &format!(
+            " The next is {name} with {value:.2} ({low:.2} to {high:.2}) and the score {score:.2}."
+        );
+    }
+    let has_other_items = |other: &Candidate<'_>| {
+        let paired = Paired::of(&other.outcomes, &best.outcomes, seed);
+        paired.is_none_or(|paired| paired.left_out != [0, 0])
+    };
+    let apart =
+        others.iter().filter(|(other, _)| has_other_items(other)).map(|(other, _)| other.name);
+    let apart: Vec<&str> = apart.collect();
+    if !apart.is_empty() {
+        why += &format!(" {} had other items and cannot be compared.", apart.join(", "));
+    }
+    Advice { scenario, arm: Some(best.name.to_owned()), why }
 }
 
 fn nearest_sentence(nearest: &Candidate<'_>) -> String {

@@ -311,7 +311,7 @@ fn items_without_a_partner_are_counted() {
 
 fn why(arms: &[ArmOutcomes], scenario: Scenario) -> (Option<String>, String) {
     let all = advise(arms, &UseBounds::default(), 7);
-    assert_eq!(all.len(), 5);
+    assert_eq!(all.len(), Scenario::ALL.len());
     let advice = all.into_iter().find(|advice| advice.scenario == scenario).expect("advice");
     (advice.arm, advice.why)
 }
@@ -349,6 +349,46 @@ fn the_code_scenario_looks_at_code_only() {
     let (arm, text) = why(&arms, Scenario::Code);
     assert_eq!(arm.as_deref(), Some("a"));
     assert!(text.contains("10 items"), "{text}");
+}
+
+#[test]
+fn long_documents_are_long() {
+    let sized = |size: &str| -> Vec<ItemOutcome> {
+        let mut outcomes = arm(20, 1_000.0, |_| true);
+        for item in &mut outcomes {
+            item.family = "needle".to_owned();
+            item.size = size.to_owned();
+        }
+        outcomes
+    };
+    for size in ["1000@10%", "3999@50%x2", "long"] {
+        let (arm, text) = why(&[named("a", sized(size))], Scenario::LongDocuments);
+        assert_eq!(arm, None, "{size}");
+        assert!(text.contains("with at least 4000 tokens, such as `needle:4000@50%`"), "{text}");
+    }
+    let (arm, text) = why(&[named("a", sized("4000@50%x2"))], Scenario::LongDocuments);
+    assert_eq!(arm.as_deref(), Some("a"));
+    assert!(text.contains("20 items"), "{text}");
+}
+
+#[test]
+fn the_quickest_arm_has_the_most_score_for_each_minute() {
+    // 40 answers a minute and half of them right; 6 a minute and all right; none right at once.
+    let quick = named("quick", arm(60, 1_500.0, |at| at % 2 == 0));
+    let good = named("good", arm(60, 10_000.0, |_| true));
+    let wrong = named("wrong", arm(60, 100.0, |_| false));
+    let (arm_name, text) = why(&[good, quick, wrong.clone()], Scenario::Quick);
+    assert_eq!(arm_name.as_deref(), Some("quick"));
+    assert!(text.starts_with("quick has the most score for each minute waited: 20.00 ("), "{text}");
+    assert!(
+        text.contains(", 60 items), with the score 0.50. The next is good with 6.00 ("),
+        "{text}"
+    );
+    assert!(!text.contains("other items"), "{text}");
+    assert_eq!(why(&[wrong], Scenario::Quick), (None, "No arm has a score above 0.".to_owned()));
+    let arms = [named("a", arm(20, 1.0, |_| true)), named("b", arm(30, 2.0, |_| true))];
+    let (_, text) = why(&arms, Scenario::Quick);
+    assert!(text.ends_with("b had other items and cannot be compared."), "{text}");
 }
 
 #[test]
