@@ -1,9 +1,9 @@
-//! What several arms show together, in sentences: the frontier, each arm against the first, and advice for each use.
-//! The terminal and the page print the same sentences.
+//! What several arms show together: the frontier and each arm against the first, in sentences, and advice for each use.
+//! The terminal and the page print the same sentences and the same advice.
 
 use hob_eval::Verdict;
 use hob_eval::report::{
-    ArmOutcomes, ArmPoint, Estimate, Paired, ScoreFinding, Summary, UseBounds, advise,
+    Advice, ArmOutcomes, ArmPoint, Estimate, Paired, ScoreFinding, Summary, UseBounds, advise,
     cache_sentence, frontier,
 };
 
@@ -35,9 +35,7 @@ pub fn recorded_bounds(arms: &[ArmRecord<'_>]) -> UseBounds {
 pub fn comparison(arms: &[ArmRecord<'_>], bounds: &UseBounds) -> Vec<String> {
     let names = eval_names(&arms.iter().map(|arm| arm.record).collect::<Vec<_>>());
     let named = || names.iter().zip(arms);
-    let all: Vec<ArmOutcomes> = named()
-        .map(|(name, arm)| ArmOutcomes { name: name.clone(), outcomes: outcomes(arm.answered) })
-        .collect();
+    let all = arm_outcomes(&names, arms);
     let mut sentences: Vec<String> =
         named().filter_map(|(name, arm)| open_questions(name, arm.answered)).collect();
     sentences.extend(switches(arms));
@@ -55,10 +53,25 @@ pub fn comparison(arms: &[ArmRecord<'_>], bounds: &UseBounds) -> Vec<String> {
         sentences.push(best(&all, bounds));
         sentences.extend(all[1..].iter().filter_map(|other| difference(&all[0], other)));
     }
-    let advice = advise(&all, bounds, SEED);
-    sentences.extend(advice.iter().map(|one| format!("{}: {}", one.scenario.name(), one.why)));
     sentences.push(rule(bounds));
     sentences
+}
+
+/// An arm for each use, with the reason. Nothing where all questions are open.
+pub fn uses(arms: &[ArmRecord<'_>], bounds: &UseBounds) -> Vec<Advice> {
+    let names = eval_names(&arms.iter().map(|arm| arm.record).collect::<Vec<_>>());
+    let all = arm_outcomes(&names, arms);
+    match all.iter().all(|arm| arm.outcomes.is_empty()) {
+        true => Vec::new(),
+        false => advise(&all, bounds, SEED),
+    }
+}
+
+fn arm_outcomes(names: &[String], arms: &[ArmRecord<'_>]) -> Vec<ArmOutcomes> {
+    let named = names.iter().zip(arms);
+    named
+        .map(|(name, arm)| ArmOutcomes { name: name.clone(), outcomes: outcomes(arm.answered) })
+        .collect()
 }
 
 /// What turned thinking off and what did not, once for each model and server.
@@ -241,7 +254,7 @@ fn difference(first: &ArmOutcomes, second: &ArmOutcomes) -> Option<String> {
 fn rule(bounds: &UseBounds) -> String {
     let seconds = |ms: f64| ms / MS_PER_S;
     format!(
-        "Bounds: interactive answers begin within {} s and end within {} s, spoken ones begin within {} s and have at most {} words (medians). For all other uses the score decides.",
+        "Bounds: interactive answers begin within {} s and end within {} s, spoken ones begin within {} s and have at most {} words (medians). Quick use goes by the score for each minute waited, all other uses by the score.",
         seconds(bounds.interactive_ttfv_ms),
         seconds(bounds.interactive_total_ms),
         seconds(bounds.voice_ttfv_ms),

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use hob_eval::Verdict;
+use hob_eval::report::Advice;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::Material;
-use crate::eval::{AnsweredItem, ArmRecord, GradedBy, comparison, recorded_bounds};
+use crate::eval::{AnsweredItem, ArmRecord, GradedBy, comparison, recorded_bounds, uses};
 use crate::record::{Record, eval_names};
 use crate::terms::Metric;
 
@@ -22,6 +23,7 @@ pub(super) struct EvalSet {
     /// The model and arm of each run, all different.
     names: BTreeMap<Uuid, String>,
     sentences: Vec<String>,
+    uses: Vec<Advice>,
 }
 
 /// One item of a run.
@@ -61,6 +63,7 @@ pub(super) fn evals(material: &Material) -> Vec<EvalSet> {
             .zip(eval_names(&arms.iter().map(|arm| arm.record).collect::<Vec<_>>()))
             .collect(),
         sentences: comparison(&arms, &recorded_bounds(&arms)),
+        uses: uses(&arms, &recorded_bounds(&arms)),
     };
     sets.into_iter().map(set).collect()
 }

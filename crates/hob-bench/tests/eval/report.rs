@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 
 use hob_bench::chat::ThinkingChoice;
 use hob_bench::eval::{
-    AnsweredItem, ArmRecord, EvalWorkload, GradedBy, comparison, recorded_bounds,
+    AnsweredItem, ArmRecord, EvalWorkload, GradedBy, comparison, recorded_bounds, uses,
 };
 use hob_bench::record::Record;
-use hob_eval::report::UseBounds;
+use hob_eval::report::{Scenario, UseBounds};
 use hob_eval::{GRADING_VERSION, Verdict, own_file};
 
 use crate::scripted_server::{Ability, Server};
@@ -80,9 +80,10 @@ fn the_bounds_of_a_run_are_kept_and_decide_the_use() {
     let arms = [ArmRecord { record: &records[0], answered: &answered }];
     assert_eq!(recorded_bounds(&arms), bounds);
     let voice = |bounds: &UseBounds| {
-        let said = comparison(&arms, bounds);
-        let last = said.last().expect("the bounds").clone();
-        (said.into_iter().find(|line| line.starts_with("Voice: ")).expect("a use"), last)
+        let last = comparison(&arms, bounds).pop().expect("the bounds");
+        let mut advice = uses(&arms, bounds).into_iter();
+        let voice = advice.find(|advice| advice.scenario == Scenario::Voice);
+        (voice.expect("a use").why, last)
     };
     let (narrow, printed) = voice(&bounds);
     assert!(narrow.contains("No arm keeps the bounds"), "an answer has four words: {narrow}");

@@ -42,7 +42,7 @@ fn a_model_has_the_same_scores_twice_and_a_person_can_correct_them() {
     assert!(stdout(&graded).contains("is now correct"), "{}", stdout(&graded));
     let report = stdout(&user.hob(&["eval", "report"]).assert().success());
     for part in
-        ["smollm2", "first visible", "arithmetic:2x1", "Interactive:", "Bounds: interactive"]
+        ["smollm2", "first visible", "arithmetic:2x1", "Batch reasoning", "Bounds: interactive"]
     {
         assert!(report.contains(part), "{part}: {report}");
     }

@@ -158,6 +158,12 @@ fn a_report_takes_files_outside_the_folder_of_the_records() {
     let report: Value = serde_json::from_str(&stdout(&ran)).expect("JSON");
     assert_eq!(report["arms"].as_array().map(Vec::len), Some(1));
     assert_eq!(report["arms"][0]["record"], record["id"]);
+    let quick = &report["uses"][5];
+    assert_eq!((&quick["scenario"], quick["arm"].is_string()), (&"quick".into(), true));
+    let shown = stdout(&user.hob(&["eval", "report", &file]).assert().success());
+    let title = |line: &str| line.split_whitespace().eq(["use", "best", "why"]);
+    assert!(shown.lines().any(title), "{shown}");
+    assert!(shown.lines().any(|line| line.trim_start().starts_with("Quick ")), "{shown}");
 }
 
 #[test]

@@ -84,6 +84,13 @@ function taskTable(runs) {
   ], names);
 }
 
+/** The best arm for each use. */
+const usesTable = (uses) => plain("The best for each use", "arms", [
+  column("use", ({ scenario }) => word(scenario), { head: true }),
+  column("model", ({ arm }) => arm ?? "none"),
+  column("why", ({ why }) => why),
+], uses);
+
 function evalSection(set, runs) {
   const [{ record: { eval: figures } }] = runs;
   const report = benchmarks.evals.find((one) => one.set_sha256 === set);
@@ -92,6 +99,7 @@ function evalSection(set, runs) {
     h("div.charts", frontierChart(runs)),
     scoreTable(runs),
     report ? h("ul.uses", report.sentences.map((sentence) => h("li", sentence))) : null,
+    report?.uses.length > 0 ? usesTable(report.uses) : null,
     h("h3", "By task, correct answers"),
     taskTable(runs));
 }

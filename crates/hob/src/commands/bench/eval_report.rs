@@ -4,14 +4,20 @@
 use std::path::{Path, PathBuf};
 
 use hob_bench::eval::{
-    AnsweredItem, ArmRecord, GradedBy, comparison, differences, read_answers, recorded_bounds,
+    AnsweredItem, ArmRecord, GradedBy, comparison, differences, read_answers, recorded_bounds, uses,
 };
 use hob_bench::record::{Record, RecordKind, RecordStore, eval_arms};
 use hob_eval::Verdict;
+use hob_eval::report::Advice;
 use serde_json::json;
 
 use super::{BoundsArgs, tables};
 use crate::failure::{CliResult, Exit, Failure};
+use crate::printer::{narrow, table};
+
+/// Longest lines of the names of arms, and of reasons, in the table of uses.
+const ARM_CHARS: u16 = 30;
+const WHY_CHARS: u16 = 80;
 
 /// One record with its answers.
 #[derive(Debug)]
@@ -66,13 +72,22 @@ impl EvalReport {
         Ok(EvalReport::new(answered?, bounds))
     }
 
-    /// What the arms show together, one sentence a line.
-    pub(crate) fn sentences(&self) -> String {
-        self.lines().join("\n")
+    /// What the arms show together, one sentence a line, and a table of the best one for each use.
+    pub(crate) fn findings(&self) -> String {
+        let (sentences, uses) = (self.sentences().join("\n"), self.uses());
+        if uses.is_empty() {
+            return sentences;
+        }
+        let mut shown = table(["use", "best", "why"]);
+        for one in &uses {
+            shown.add_row([one.scenario.name(), one.arm.as_deref().unwrap_or("none"), &one.why]);
+        }
+        narrow(&mut shown, [(1, ARM_CHARS), (2, WHY_CHARS)]);
+        format!("{sentences}\n\n{}", shown.trim_fmt())
     }
 
     pub(crate) fn shown(&self) -> String {
-        format!("{}\n\n{}", tables::shown(RecordKind::Eval, &self.records), self.sentences())
+        format!("{}\n\n{}", tables::shown(RecordKind::Eval, &self.records), self.findings())
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
@@ -86,7 +101,8 @@ impl EvalReport {
                 "leaked_thoughts": items(answered, |one| one.leaked_thought),
                 "corrected_by_hand": items(answered, |one| one.graded_by == GradedBy::Hand),
             })).collect::<Vec<_>>(),
-            "sentences": self.lines(),
+            "sentences": self.sentences(),
+            "uses": self.uses(),
         })
     }
 
@@ -97,11 +113,19 @@ impl EvalReport {
         differences(&arms)
     }
 
-    fn lines(&self) -> Vec<String> {
-        let arms = self.records.iter().zip(&self.answers);
-        let arms: Vec<ArmRecord<'_>> =
-            arms.map(|(record, answered)| ArmRecord { record, answered }).collect();
+    fn sentences(&self) -> Vec<String> {
+        let arms = self.arms();
         comparison(&arms, &self.bounds.over(recorded_bounds(&arms)))
+    }
+
+    fn uses(&self) -> Vec<Advice> {
+        let arms = self.arms();
+        uses(&arms, &self.bounds.over(recorded_bounds(&arms)))
+    }
+
+    fn arms(&self) -> Vec<ArmRecord<'_>> {
+        let arms = self.records.iter().zip(&self.answers);
+        arms.map(|(record, answered)| ArmRecord { record, answered }).collect()
     }
 }
 

@@ -140,7 +140,7 @@ pub(crate) fn run(
     }
     if kind == RecordKind::Eval && !args.json && !done.records.is_empty() {
         let store = RecordStore::new(&args.out);
-        below.push(EvalReport::of(&store, &done.records, BoundsArgs::default())?.sentences());
+        below.push(EvalReport::of(&store, &done.records, BoundsArgs::default())?.findings());
     }
     done.show(args.json, printer, |records| match below.is_empty() {
         true => tables::shown(kind, records),
