@@ -26,6 +26,8 @@ class Package:
     files: tuple
     # A pytest plugin of this folder. It notes the number of requests of each test.
     plugin: str
+    # The share of the scripted turns that must go through hob, if the plugin notes the turns of each test.
+    share_min: float = 0.0
 
 
 OPENAI = Package("openai", "tests/api_resources", (
@@ -43,7 +45,7 @@ AGENTS = Package("openai-agents", "tests", (
     "test_run_hooks.py", "test_agent_hooks.py", "test_global_hooks.py", "test_hitl_session_scenario.py",
     "memory/test_session.py", "memory/test_session_limit.py", "memory/test_openai_conversations_session.py",
     "mcp/test_runner_calls_mcp.py", "mcp/test_mcp_approval.py",
-), "agents_on_hob")
+), "agents_on_hob", 0.89)
 
 
 def run(package, sources, environment, seconds_max):
@@ -63,7 +65,25 @@ def run(package, sources, environment, seconds_max):
         return [f"the tests did not end within {seconds_max} s"], 0, 0
     if not report.exists():
         return ["pytest wrote no report"], 0, 0
-    return judge(outcomes(package, report), tomllib.loads((HERE / "skips.toml").read_text())[package.name])
+    wrong, passed, skipped = judge(outcomes(package, report), tomllib.loads((HERE / "skips.toml").read_text())[package.name])
+    return wrong + too_few_turns(package, report), passed, skipped
+
+
+def too_few_turns(package, report):
+    """Prints how many scripted turns went through hob. A list with a failure message, if these are too few."""
+    cases = list(xml.etree.ElementTree.parse(report).iter("testcase"))
+    turns, requests = (sum(noted(case, name) for case in cases) for name in ("turns", "requests"))
+    tests = sum(noted(case, "requests") > 0 for case in cases)
+    if not turns:
+        return ["no test had a scripted turn"] if package.share_min else []
+    said = f"{requests} of {turns} scripted turns ({requests / turns:.1%}) went through hob, in {tests} of {len(cases)} tests"
+    print(f"{said}.")
+    return [f"{said}; at least {package.share_min:.0%} must"] if requests / turns < package.share_min else []
+
+
+def noted(case, name):
+    """The sum of what a plugin noted about a test."""
+    return sum(int(part.get("value")) for part in case.iter("property") if part.get("name") == name)
 
 
 def outcomes(package, report):
@@ -76,8 +96,7 @@ def outcomes(package, report):
         test, _, variant = case.get("name").removesuffix("]").partition("[")
         failure = next((part for kind in ("failure", "error", "skipped") for part in case.iter(kind)), None)
         why = None if failure is None else (failure.get("message") or failure.tag).splitlines()[0]
-        requests = [int(part.get("value")) for part in case.iter("property") if part.get("name") == "requests"]
-        found["/".join(module) + ".py", test].append((suite, variant, why, sum(requests) > 0))
+        found["/".join(module) + ".py", test].append((suite, variant, why, noted(case, "requests") > 0))
     return found
 
 
