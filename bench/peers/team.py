@@ -3,6 +3,7 @@
 Environment: HOB (the binary). The scripted model answers at once, so what is measured is everything else: prompts, calls,
 checks, tools and the storing of the run. hob runs its team in the server; openai-agents asks the same server over HTTP, and
 only its own processor time is counted. The two take turns. Then a hundred runs wait for slow models at once. Prints Markdown.
+hob's processor time is the CPU clock of its process, in nanoseconds, and its events are those in the file of the run.
 """
 
 import argparse
@@ -64,17 +65,20 @@ def ask(port, model, seconds=300):
         return json.load(answer)["choices"][0]["message"]["content"]
 
 
-def hobs_run(server):
-    """Milliseconds of a turn, and of processor time."""
-    before, begun = cpu_s(server.process.pid), time.perf_counter()
+def hobs_run(server, stored):
+    """Milliseconds of a turn, and of processor time; the events of the run, and microseconds of processor time for each."""
+    known = set(stored.glob("*/events.jsonl"))
+    before, begun = cpu_ns(server.process.pid), time.perf_counter()
     assert ask(server.port, "readers") == "All read."
-    ended = time.perf_counter()
-    return 1000 * (ended - begun) / TURNS, 1000 * (cpu_s(server.process.pid) - before) / TURNS
+    ended, cpu = time.perf_counter(), cpu_ns(server.process.pid) - before
+    [made] = set(stored.glob("*/events.jsonl")) - known
+    events = len(made.read_text().splitlines())
+    return 1000 * (ended - begun) / TURNS, cpu / 1e6 / TURNS, events, cpu / 1e3 / events
 
 
-def cpu_s(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def cpu_ns(pid):
+    """The processor time of all threads of a process: Linux's clock of a process, `clock_getcpuclockid(3)`."""
+    return time.clock_gettime_ns((~pid << 3) | 2)
 
 
 def peers_run(agent):
@@ -124,7 +128,7 @@ def main():
             client = openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none", max_retries=0)
             model = agents.OpenAIChatCompletionsModel("quick", client)
             agent = agents.Agent(name="reader", instructions="Read the notes.", model=model, tools=[read_file])
-            runs = [(hobs_run(server), peers_run(agent)) for _ in range(args.n)][1:]
+            runs = [(hobs_run(server, folder / "home" / "runs"), peers_run(agent)) for _ in range(args.n)][1:]
             report(runs)
             before, during, done = hundred(server)
             print(f"\n{done} of {AT_ONCE} runs at once: {during - before:.0f} MB more than before ({before:.0f} MB).")
@@ -136,7 +140,9 @@ def report(runs):
     print(f"| a turn, median of {len(runs)} runs of {TURNS} turns | hob | openai-agents | ratio |\n|---|---|---|---|")
     for at, name in enumerate(("wall time, ms", "processor time, ms")):
         ours, theirs = (statistics.median(run[side][at] for run in runs) for side in (0, 1))
-        print(f"| {name} | {ours:.2f} | {theirs:.2f} | {ours / theirs:.3f} |")
+        print(f"| {name} | {ours:.3f} | {theirs:.2f} | {ours / theirs:.3f} |")
+    events, cpu_us = (statistics.median(hob[at] for hob, _ in runs) for at in (2, 3))
+    print(f"| hob's processor time for one of {events:.0f} events, µs | {cpu_us:.0f} | | |")
 
 
 if __name__ == "__main__":
