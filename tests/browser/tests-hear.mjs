@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-KEEPimport { test } from "node:test";
+import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark, saved } from "./browsers.mjs";
 import { choose, drop, figures, linesOf, openHear, playingWord, untilHeard, untilPlaying } from "./hear-pilot.mjs";
