@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import path from "node:path";
 import { test } from "node:test";
 
 import { LIMIT, WIDTHS_PX, inTheDark, saved } from "./browsers.mjs";
