@@ -2,12 +2,12 @@
 
 const percentText = (share) => share !== undefined && `${number(share * 100)} %`;
 const percentRange = (share, interval) => share !== undefined && [percentText(share), interval ? [" ", h("span.aside", `${number(interval[0] * 100)}–${number(interval[1] * 100)}`)] : null];
-const figureRange = (value, interval) => value !== undefined && [figure(value, ""), interval ? [" ", h("span.aside", `${number(interval[0])}–${number(interval[1])}`)] : null];
+const withInterval = (value, interval) => value !== undefined && [figure(value, ""), interval ? [" ", h("span.aside", `${number(interval[0])}–${number(interval[1])}`)] : null];
 const secondsOf = (ms) => ms !== undefined && figure(ms, "ms");
 
 /** What tells two evaluations apart; the report of the set has different names for all. */
-const armOf = (run) => benchmarks.evals.find((one) => one.set_sha256 === run.record.eval.set_sha256)?.names[run.record.id] ?? partsOf(run);
-const partsOf = ({ record: { model, workload, engine, eval: { budget_tokens: budget, is_completion, choices_by_logprob, enforced_schemas } } }) => joined([model.name, model.quant,
+const armOf = (run) => benchmarks.evals.find((one) => one.set_sha256 === run.record.eval.set_sha256)?.names[run.record.id] ?? armPartsOf(run);
+const armPartsOf = ({ record: { model, workload, engine, eval: { budget_tokens: budget, is_completion, choices_by_logprob, enforced_schemas } } }) => joined([model.name, model.quant,
   workload.reasoning === "enabled" ? "thinking" : workload.reasoning === "disabled" ? "no thinking" : word(workload.reasoning),
   budget === undefined ? "" : `${number(budget)} tokens`, workload.temperature ? `temperature ${workload.temperature}` : "",
   is_completion && "completion", choices_by_logprob && "log-probability", enforced_schemas && "schemas enforced", engine?.name], ", ");
@@ -63,9 +63,9 @@ function scoreTable(runs) {
     numberColumn("thought", (run) => overallOf(run).thought_tokens, (run) => figure(overallOf(run).thought_tokens, "")),
     numberColumn("said", (run) => overallOf(run).said_tokens, (run) => figure(overallOf(run).said_tokens, "")),
     numberColumn("tok/s", (run) => valueOf(spreadOf(run, "decode_tok_s")), (run) => figure(valueOf(spreadOf(run, "decode_tok_s")), ""), { term: "decode_tok_s", first: "desc" }),
-    numberColumn("score/min", (run) => overallOf(run).score_per_minute, (run) => figureRange(overallOf(run).score_per_minute, overallOf(run).score_per_minute_ci95), { first: "desc" }),
-    numberColumn("s/correct", (run) => overallOf(run).s_per_correct, (run) => figureRange(overallOf(run).s_per_correct, overallOf(run).s_per_correct_ci95)),
-    numberColumn("tok/correct", (run) => overallOf(run).tokens_per_correct, (run) => figureRange(overallOf(run).tokens_per_correct, overallOf(run).tokens_per_correct_ci95)),
+    numberColumn("score/min", (run) => overallOf(run).score_per_minute, (run) => withInterval(overallOf(run).score_per_minute, overallOf(run).score_per_minute_ci95), { first: "desc" }),
+    numberColumn("s/correct", (run) => overallOf(run).s_per_correct, (run) => withInterval(overallOf(run).s_per_correct, overallOf(run).s_per_correct_ci95)),
+    numberColumn("tok/correct", (run) => overallOf(run).tokens_per_correct, (run) => withInterval(overallOf(run).tokens_per_correct, overallOf(run).tokens_per_correct_ci95)),
     numberColumn("not readable", (run) => overallOf(run).verdicts.malformed ?? 0, (run) => number(overallOf(run).verdicts.malformed ?? 0)),
     numberColumn("leaked", (run) => run.record.eval.leaked_thoughts, (run) => number(run.record.eval.leaked_thoughts ?? 0)),
     numberColumn("by hand", (run) => run.record.eval.corrected_by_hand, (run) => number(run.record.eval.corrected_by_hand ?? 0)),
