@@ -182,7 +182,11 @@ impl EvalWorkload {
         let chat = ChatWorkload { shapes, thinking, prompts };
         let size = RunSize { rounds: 1, span_s: 0.0 };
         let mut session = ChatSession::prepare(bench.asker(), &chat, size)?;
-        let tried = session.try_all_switches()?.to_vec();
+        // Each part of an evaluation prepares a session, and the last one writes the record.
+        let tried = match self.until {
+            Some(_) => Vec::new(),
+            None => session.try_all_switches()?.to_vec(),
+        };
         Ok((session.thinking_modes(), tried))
     }
 

@@ -3,10 +3,13 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// A field that turns thinking off. The client finds out which one a server accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum ThinkingSwitch {
     /// OpenAI, hob, Ollama's `/v1`.
     ReasoningEffort,
@@ -66,9 +69,11 @@ impl ThinkingSwitch {
 }
 
 /// What a switch did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum SwitchEffect {
     Works,
+    /// The model thinks all the same.
     StillThinks,
     /// The thought moves into the visible answer.
     Leaks,
@@ -88,7 +93,7 @@ impl SwitchEffect {
 }
 
 /// A switch that was tried, and what it did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TriedSwitch {
     pub switch: ThinkingSwitch,
     pub effect: SwitchEffect,

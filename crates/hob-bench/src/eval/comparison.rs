@@ -10,6 +10,7 @@ use hob_eval::report::{
 use super::{AnsweredItem, GradedBy, outcomes};
 use crate::record::{Record, eval_names};
 use crate::terms::Metric;
+use crate::thinking_switch::{SwitchEffect, TriedSwitch};
 
 const SEED: u64 = 1;
 /// The least difference of mean scores that matters.
@@ -83,13 +84,14 @@ fn switches(arms: &[ArmRecord<'_>]) -> Vec<String> {
             continue;
         }
         let off = arm.record.workload.reasoning_switch.as_deref();
-        let works = tried.iter().any(|tried| tried.ends_with("(works)"));
+        let works = tried.iter().any(|tried| tried.effect == SwitchEffect::Works);
         let result = match (works, off) {
             (_, Some(switch)) => format!("thinking was turned off by `{switch}`"),
             (true, None) => continue,
             (false, None) => "nothing turns thinking off".to_owned(),
         };
         let name = &arm.record.model.name;
+        let tried: Vec<String> = tried.iter().map(TriedSwitch::to_string).collect();
         let sentence = format!("{name}: {result}. Tried: {}.", tried.join(", "));
         if !sentences.contains(&sentence) {
             sentences.push(sentence);

@@ -71,7 +71,7 @@ impl Measured<'_> {
                 tasks: self.workload.items.task_names(),
                 grading_version: Some(GRADING_VERSION),
                 bounds: Some(self.workload.bounds.into()),
-                thinking_switches: self.switches.iter().map(TriedSwitch::to_string).collect(),
+                thinking_switches: self.switches.to_vec(),
                 set_sha256: Some(self.workload.items.sha256().to_owned()),
                 ..figures(answered, seed)
             });

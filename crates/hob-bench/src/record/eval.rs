@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Reasoning, Record, SampleFile};
+use crate::thinking_switch::TriedSwitch;
 
 /// Answers that a program checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,9 +32,9 @@ pub struct EvalFigures {
     /// of lm-evaluation-harness; `accuracy` is its `acc`)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy_by_length: Option<f64>,
-    /// What was tried to turn thinking off, in this order, each with its effect: `think: false (without effect)`
+    /// What was tried to turn thinking off, in this order, and what each did
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub thinking_switches: Vec<String>,
+    pub thinking_switches: Vec<TriedSwitch>,
     /// The bounds of the uses in the report of this run
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<EvalBounds>,

@@ -164,7 +164,8 @@ fn a_thinking_server_is_timed_at_its_visible_text_and_budgets_show() {
     );
     assert_eq!(records[2].workload.reasoning_switch.as_deref(), Some("reasoning_effort: none"));
     let tried = &records[2].eval.as_ref().expect("figures").thinking_switches;
-    assert_eq!(tried[..2], ["reasoning_effort: none (works)", "think: false (without effect)"]);
+    let shown: Vec<String> = tried.iter().map(ToString::to_string).collect();
+    assert_eq!(shown[..2], ["reasoning_effort: none (works)", "think: false (without effect)"]);
     assert_eq!(tried.len(), ThinkingSwitch::ALL.len());
     let overall = |place: usize| records[place].eval.as_ref().expect("figures").overall.clone();
     assert_eq!(overall(0).ttfv_p50_ms, None, "nothing was visible");
