@@ -334,3 +334,22 @@ fn the_script_gets_the_rules_and_values_of_comparisons() {
         (&"0".into(), &true.into())
     );
 }
+
+/// All files of the script share one scope: a name that stands twice breaks every page.
+#[test]
+fn names_of_the_script_are_declared_once() {
+    let mut seen = std::collections::BTreeSet::new();
+    for line in SCRIPT.lines() {
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        let kinds = ["const ", "let ", "var ", "class ", "function "];
+        let Some(rest) = kinds.iter().find_map(|kind| line.strip_prefix(kind)) else { continue };
+        let is_list = rest.starts_with(['[', '{']);
+        let end = if is_list { rest.find(" =") } else { rest.find([' ', '(', ';', '=']) };
+        let declared = &rest[..end.unwrap_or(rest.len())];
+        let names = declared.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
+        for name in names.filter(|name| !name.is_empty()) {
+            assert!(seen.insert(name), "{name} is declared twice");
+        }
+    }
+    assert!(seen.len() > 100, "{}", seen.len());
+}
