@@ -101,7 +101,7 @@ impl QuantizedSpeech {
     pub fn write(
         store: &Store,
         source: &StoredModel,
-        (name, form): (&str, SpeechForm),
+        (name, form, sizes): (&str, SpeechForm, SpeechSizes),
         watch: &mut Watch<'_>,
     ) -> Result<QuantizedSpeech, QuantizeSpeechError> {
         if source.speech_weights().is_none() {
@@ -111,7 +111,6 @@ impl QuantizedSpeech {
             return Err(QuantizeSpeechError::Name(name.to_owned()));
         }
         let lock = Lock::try_hold(store, name)?;
-        let sizes = speech_sizes(&source.folder, form)?;
         let others = source.manifest.bytes().saturating_sub(sizes.now_bytes);
         room_for(&source.folder, others + sizes.then_bytes)?;
         let parcel = Parcel::new(store, name)?;
@@ -280,7 +279,8 @@ mod tests {
         for name in ["4-bit", "float"] {
             let form = SpeechForm::by_name(name).expect("known");
             assert_eq!(form.to_string(), name);
-            let copy = QuantizedSpeech::write(&store, &source, (name, form), &mut watch);
+            let sizes = speech_sizes(&source.folder, form).expect("sizes");
+            let copy = QuantizedSpeech::write(&store, &source, (name, form, sizes), &mut watch);
             let copy = copy.expect("a copy");
             assert!(store.find(name).is_err(), "not yet");
             copy.place(&mut watch).expect("a model");
@@ -305,7 +305,8 @@ mod tests {
         // The work has begun when it reports its first step.
         let mut report = |_| cancel.store(true, Ordering::Relaxed);
         let mut watch = Watch::new(&mut report, &cancel);
-        let copy = QuantizedSpeech::write(&store, &source, ("small", four), &mut watch);
+        let sizes = speech_sizes(&source.folder, four).expect("sizes");
+        let copy = QuantizedSpeech::write(&store, &source, ("small", four, sizes), &mut watch);
         let refused = copy.expect_err("cancelled");
         assert!(
             matches!(refused, QuantizeSpeechError::Store(StoreError::Cancelled(_))),

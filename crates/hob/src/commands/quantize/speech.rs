@@ -97,9 +97,6 @@ pub(super) fn quantized(
         Failure::usage(format!("a speech model has no type '{form}'"))
             .hint(format!("there are {}", known.join(", ")))
     })?;
-    let unreadable = |error| Failure::new(Exit::ModelMissing, error);
-    let sizes = speech_sizes(&source.folder, form).map_err(unreadable)?;
-    refuse_second_time(args, source, form, sizes)?;
     if args.out.is_some() || args.is_about_chat() {
         return Err(Failure::usage(
             "--out, --importance, --text, --pieces, --eval-items, --eval-tasks, --no-report, --machine and --pool are \
@@ -121,6 +118,9 @@ pub(super) fn quantized(
         return Err(Failure::usage(format!("there is no voice '{voice}'"))
             .hint("`hob say --voices` lists them"));
     }
+    let unreadable = |error| Failure::new(Exit::ModelMissing, error);
+    let sizes = speech_sizes(&source.folder, form).map_err(unreadable)?;
+    refuse_second_time(args, source, form, sizes)?;
     let printer = app.printer;
     printer.note(format_args!(
         "from {:.0} MB of weights to about {:.0} MB on the disk. {}",
@@ -138,7 +138,7 @@ pub(super) fn quantized(
         return Ok(Exit::Done);
     }
     let texts = sentences(args)?;
-    let report = made(args, (source, &name, form), (store, app), (voice, &texts))?;
+    let report = made(args, (source, &name, (form, sizes)), (store, app), (voice, &texts))?;
     match args.json {
         true => printer.json(&report)?,
         false => printer.data(shown(&report))?,
@@ -187,14 +187,16 @@ fn expectation(form: SpeechForm, sizes: SpeechSizes) -> &'static str {
 /// Converts, tries, stores and reports. Stopped at any moment, it leaves nothing that looks like a model.
 fn made(
     args: &QuantizeArgs,
-    (source, name, form): (&StoredModel, &str, SpeechForm),
+    (source, name, (form, sizes)): (&StoredModel, &str, (SpeechForm, SpeechSizes)),
     (store, app): (&ModelStore, &App<'_>),
     (voice, texts): (&str, &[String]),
 ) -> CliResult<SpeechReport> {
     let converting = app.printer.spinner("converting the weights");
     let copy = {
         let (store, source, name) = (store.store().clone(), source.clone(), name.to_owned());
-        stopped_by_flag(move |watch| QuantizedSpeech::write(&store, &source, (&name, form), watch))?
+        stopped_by_flag(move |watch| {
+            QuantizedSpeech::write(&store, &source, (&name, form, sizes), watch)
+        })?
     };
     converting.finish_and_clear();
     let Tried { studies: [before, after], figures, word_errors } =
