@@ -135,7 +135,10 @@ pub fn retyped(gguf: Gguf, types: &[(String, String)]) -> Result<Gguf, GgufError
         types.iter().map(|(name, kind)| (name.as_str(), kind.as_str())).collect();
     let retyped = |tensor: &GgufTensor| {
         let Some(kind) = types.get(tensor.name.as_str()) else { return Ok(tensor.clone()) };
-        let unknown = || GgufError::UnknownTensorType { name: tensor.name.clone(), id: u32::MAX };
+        let unknown = || {
+            let (name, kind) = (tensor.name.clone(), (*kind).to_owned());
+            GgufError::UnknownTypeName { name, kind }
+        };
         let kind = TensorType::named(&kind.to_ascii_uppercase()).ok_or_else(unknown)?;
         GgufTensor::made(tensor.name.clone(), tensor.dims.clone(), kind)
     };

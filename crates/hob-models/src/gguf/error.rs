@@ -36,6 +36,8 @@ pub enum GgufError {
     UnknownValueType { key: String, id: u32 },
     #[error("tensor '{name}' has type {id}, which hob's engine does not know")]
     UnknownTensorType { name: String, id: u32 },
+    #[error("tensor '{name}' would get the type {kind}, which hob does not know")]
+    UnknownTypeName { name: String, kind: String },
     #[error("tensor '{name}' cannot have the dimensions {dims:?}")]
     Dimensions { name: String, dims: Vec<u64> },
     #[error("tensor '{name}' has {dimensions} dimensions, and 4 is the limit")]
