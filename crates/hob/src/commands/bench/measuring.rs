@@ -72,9 +72,6 @@ pub(crate) struct MeasuringArgs {
     /// The record that a record of the same cell corrects.
     #[arg(skip)]
     corrects: Option<Box<Record>>,
-    /// Whether the folder of the records is removed afterwards.
-    #[arg(skip)]
-    pub(super) is_temporary: bool,
     /// The command line that records keep, where it is not what was typed.
     #[arg(skip)]
     argv: Option<Vec<String>>,
@@ -130,7 +127,8 @@ pub(crate) fn run(
             .hint("measure it again with --compare, or alone without"));
     }
     let (args, kind) = (verb.measuring().clone(), experiment.kind());
-    let (done, mut below) = measured(&args, experiment, other.as_ref(), (globals, printer))?;
+    let (done, mut below) =
+        measured(&args, (experiment, keep), other.as_ref(), (globals, printer))?;
     if let (Some(_), false) = (&other, args.json) {
         let store = RecordStore::new(&args.out);
         for pair in done.records.chunks_exact(2) {
@@ -162,10 +160,13 @@ pub(crate) struct Done {
     pub(crate) was_stopped: bool,
 }
 
+/// Stores one record in a folder.
+pub(super) type Keep = fn(&Path, &Record, &[RawSample], &Printer) -> Result<(), RecordError>;
+
 /// The records, and of `stream` a line for each cell that shows when its sound arrived.
 pub(super) fn measured(
     args: &MeasuringArgs,
-    mut experiment: Experiment,
+    (mut experiment, keep): (Experiment, Keep),
     other: Option<&ServerArgs>,
     (globals, printer): (&Globals, &Printer),
 ) -> CliResult<(Done, Vec<String>)> {
@@ -210,9 +211,6 @@ pub(super) fn measured(
                 let corrected = args.corrects.as_ref().filter(|old| are_of_one_cell(old, record));
                 let record =
                     corrected.map_or_else(|| record.clone(), |old| correction(old, record));
-                if args.is_temporary {
-                    return RecordStore::new(&args.out).put(&record, samples).map(drop);
-                }
                 keep(&args.out, &record, samples, &printer_there)
             },
         };

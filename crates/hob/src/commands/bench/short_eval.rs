@@ -10,7 +10,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::eval_report::EvalReport;
-use super::measuring::{self, MeasuringVerb as _};
+use super::measuring::{Keep, MeasuringVerb as _, measured};
 use super::{BoundsArgs, EvalArgs, Verb};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
@@ -37,11 +37,14 @@ pub(crate) fn short_eval(
 ) -> CliResult<ShortEval> {
     let folder = TempDir::new().map_err(|error| Failure::io("no folder for answers", &error))?;
     let mut records = Vec::new();
+    // A base model goes on with a text; it knows no turns.
+    let is_base = Gguf::open(models[0]).map_err(Failure::usage)?.chat_template().is_none();
     for model in models {
-        let mut args = eval_args(model, asked, folder.path())?;
-        let (mut measuring, experiment) = (args.measuring().clone(), args.experiment()?);
-        measuring.is_temporary = true;
-        let (done, _) = measuring::measured(&measuring, experiment, None, (globals, printer))?;
+        let mut args = eval_args(model, asked, is_base, folder.path())?;
+        let (measuring, experiment) = (args.measuring().clone(), args.experiment()?);
+        let keep: Keep =
+            |out, record, samples, _| RecordStore::new(out).put(record, samples).map(drop);
+        let (done, _) = measured(&measuring, (experiment, keep), None, (globals, printer))?;
         if done.was_stopped {
             return Err(interrupted());
         }
@@ -59,6 +62,7 @@ pub(crate) fn short_eval(
 fn eval_args(
     model: &Path,
     (tasks, per_task): (&[TaskName], u32),
+    is_base: bool,
     folder: &Path,
 ) -> CliResult<EvalArgs> {
     let model = std::path::absolute(model).map_err(|error| Failure::io("no such path", &error))?;
@@ -68,9 +72,7 @@ fn eval_args(
     let mut words = vec!["hob", "eval", "--thinking", "off", "--items", &items];
     words.extend(["--model", &file, "--out", &folder]);
     words.extend(tasks.iter().flat_map(|task| ["--tasks", task]));
-    let header = Gguf::open(&model).map_err(Failure::usage)?;
-    // A base model goes on with a text; it knows no turns.
-    if header.text("tokenizer.chat_template").is_none() {
+    if is_base {
         words.push("--completion");
     }
     let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
