@@ -133,20 +133,23 @@ fn carry_out(
     (out, as_json): (&Path, bool),
     (globals, printer): (&Globals, &Printer),
 ) -> CliResult<Exit> {
-    for plan in &plans {
-        for sentence in beforehand(plan)? {
+    let mut walks = Vec::new();
+    for plan in plans {
+        let items = eval_items(&plan)?;
+        for sentence in items.iter().flat_map(|items| judging::beforehand(items)) {
             printer.note(format_args!("{}: {sentence}", plan.name));
         }
+        walks.push((plan, items));
     }
     let (globals, to, out) = (globals.clone(), *printer, out.to_owned());
     let (walked, was_stopped) = stoppable(move |stop| {
         let mut walked = Walked::default();
-        for plan in &plans {
+        for (plan, items) in &walks {
             let _turn = turn.take(&out, &format!("the plan {}", plan.name), (stop, &to))?;
             let known = done(records(&out)?.iter());
-            let items = eval_items(plan)?.map_or(0, |items| items.len());
-            let mut walk = Walk::new(plan, known, (&globals, &to), &out, stop);
-            walk.all(&visits(plan, items), &mut walked)?;
+            let count = items.as_ref().map_or(0, |items| items.len());
+            let mut walk = Walk::new((plan, items.clone()), known, (&globals, &to), &out, stop);
+            walk.all(&visits(plan, count), &mut walked)?;
         }
         Ok((walked, stop.load(Ordering::Relaxed)))
     })?;

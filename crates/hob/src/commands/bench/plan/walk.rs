@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hob_bench::drive::Patience;
-use hob_bench::eval::EVAL_SEED;
+use hob_bench::eval::{EVAL_SEED, ItemSet};
 use hob_bench::experiment::Workload;
 use hob_bench::plan::{
     BenchPlan, CellKey, OnFail, PlanApi, PlanCell, PlanFacts, PlanKind, PlanTarget,
@@ -28,6 +29,8 @@ use crate::settings::ModelChoice;
 /// A plan while it is carried out.
 pub(super) struct Walk<'a> {
     plan: &'a BenchPlan,
+    /// The items of its evaluations.
+    items: Option<Arc<ItemSet>>,
     /// Keys of cells that need not be measured again.
     known: BTreeSet<String>,
     globals: &'a Globals,
@@ -78,14 +81,14 @@ enum Visited {
 
 impl<'a> Walk<'a> {
     pub(super) fn new(
-        plan: &'a BenchPlan,
+        (plan, items): (&'a BenchPlan, Option<Arc<ItemSet>>),
         known: BTreeSet<String>,
         (globals, printer): (&'a Globals, &'a Printer),
         out: &'a Path,
         stop: &'a AtomicBool,
     ) -> Walk<'a> {
         let (reached, begun, spent) = (None, Instant::now(), Vec::new());
-        Walk { plan, known, globals, printer, out, stop, reached, begun, spent }
+        Walk { plan, items, known, globals, printer, out, stop, reached, begun, spent }
     }
 
     pub(super) fn all(&mut self, visits: &[Visit], walked: &mut Walked) -> CliResult<()> {
@@ -206,7 +209,7 @@ impl<'a> Walk<'a> {
         let has_weights = bench.started.as_ref().is_some_and(|started| started.weights.is_some());
         let mut experiment = cell.experiment(has_weights);
         if let Workload::Eval(workload) = &mut experiment.workload {
-            judging::add_own_items(workload, &cell.items_file)?;
+            workload.items = self.items.clone().unwrap_or_else(|| Arc::clone(&workload.items));
             workload.cell = Some(key.to_string());
             workload.bounds = self.plan.bounds.into();
             workload.until = visit.part.until(workload.items.len());
