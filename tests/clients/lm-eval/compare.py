@@ -31,22 +31,20 @@ PIECES, PIECE_TOKENS = 6, 512
 TEXT = Path(__file__).resolve().parents[3] / "docs" / "guides" / "teams.md"
 # A difference of the logarithms: 1 % of the perplexity. A piece that begins within a word can have other tokens there.
 LN_DIFFERENCE_MAX = 0.01
-PIECES_TASK = """
-task: hob_pieces
+HEAD = """
+task: NAME
 dataset_path: json
 dataset_kwargs: {data_files: {test: "FILE"}}
 test_split: test
+"""
+PIECES_TASK = HEAD.replace("NAME", "hob_pieces") + """\
 output_type: loglikelihood
 doc_to_text: context
 doc_to_target: continuation
 target_delimiter: ""
 metric_list: [{metric: acc}]
 """
-TASK = """
-task: hob_choices
-dataset_path: json
-dataset_kwargs: {data_files: {test: "FILE"}}
-test_split: test
+TASK = HEAD.replace("NAME", "hob_choices") + """\
 output_type: multiple_choice
 doc_to_text: "Question: {{prompt}}\\nAnswer:"
 doc_to_target: answer

@@ -17,7 +17,7 @@ pub enum TextLanguage {
 const WORDS_PER_FREQUENT_MAX: usize = 10;
 
 impl TextLanguage {
-    pub const ALL: [TextLanguage; 4] =
+    const ALL: [TextLanguage; 4] =
         [TextLanguage::English, TextLanguage::German, TextLanguage::French, TextLanguage::Spanish];
 
     pub fn name(self) -> &'static str {
