@@ -134,6 +134,7 @@ async fn drive(
         outbound,
         turn_model,
         recording,
+        pings: pings(),
     };
     driver.note_model();
     match driver.run(source, place).await {
@@ -169,6 +170,7 @@ struct Driver<'a> {
     outbound: &'a Outbound,
     turn_model: Option<Arc<dyn TurnModel>>,
     recording: Option<SessionRecording>,
+    pings: Interval,
 }
 
 enum Never {}
@@ -179,13 +181,10 @@ impl Driver<'_> {
         source: &mut SplitStream<WebSocket>,
         place: &Place,
     ) -> Result<Never, Ending> {
-        let mut pings = pings();
         loop {
             self.do_effects().await?;
             self.catch_up(place).await?;
-            let deadline = self.session.deadline().map(tokio::time::Instant::from_std);
-            let is_timed = deadline.is_some();
-            let deadline = deadline.unwrap_or_else(tokio::time::Instant::now);
+            let tick = self.tick();
             let has_stages = !self.stages.is_empty();
             tokio::select! {
                 message = source.next() => match message {
@@ -194,8 +193,8 @@ impl Driver<'_> {
                     None => return Err(Ending::Client),
                 },
                 Some(input) = self.stages.next(), if has_stages => self.handle(input),
-                () = sleep_until(deadline), if is_timed => self.handle(SessionInput::Tick),
-                _ = pings.tick() => self.outbound.send(Outgoing::Ping).await?,
+                () = tick => self.handle(SessionInput::Tick),
+                _ = self.pings.tick() => self.outbound.send(Outgoing::Ping).await?,
                 () = self.outbound.closed() => return Err(Ending::Stalled),
                 () = place.stop.cancelled() => return Err(stopping()),
             }
@@ -206,13 +205,30 @@ impl Driver<'_> {
         self.session.handle(input, Instant::now());
     }
 
+    /// Ends when the session has to look at the time.
+    fn tick(&self) -> impl Future<Output = ()> + use<> {
+        let deadline = self.session.deadline().map(tokio::time::Instant::from_std);
+        async move {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
     /// Reads no more sound until models have taken enough of what waits. The client's microphone is not silent meanwhile.
     async fn catch_up(&mut self, place: &Place) -> Result<(), Ending> {
         while !self.stages.keeps_up() {
-            let taken = self.stages.sound_taken();
+            self.session.expect_sound(Instant::now());
+            let (taken, tick) = (self.stages.sound_taken(), self.tick());
             let input = tokio::select! {
                 Some(input) = self.stages.next() => Some(input),
                 () = taken => None,
+                () = tick => Some(SessionInput::Tick),
+                _ = self.pings.tick() => {
+                    self.outbound.send(Outgoing::Ping).await?;
+                    None
+                }
                 () = self.outbound.closed() => return Err(Ending::Stalled),
                 () = place.stop.cancelled() => return Err(stopping()),
             };
