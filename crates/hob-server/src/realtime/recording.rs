@@ -9,16 +9,15 @@ use std::thread;
 use std::time::Instant;
 
 use hob_core::Sound;
+use hob_speech::encode::{AudioFormat, Encoder, Length};
 
 /// Pieces of sound and events that wait for the disk.
 const QUEUE_MAX: usize = 256;
-/// Sound of one side of a session: more than an hour and a half at 24 kHz.
-const SOUND_BYTES_MAX: u32 = 256 << 20;
+/// Sound of one side of a session, 256 MiB of 16 bits: more than an hour and a half at 24 kHz.
+const SAMPLES_MAX: u64 = 128 << 20;
 const EVENT_BYTES_MAX: usize = 64 << 20;
 /// All recordings of a server. Beyond this, no session is recorded.
 const ALL_BYTES_MAX: u64 = 8 << 30;
-const SAMPLE_BYTES: u32 = 2;
-const WAV_HEADER_BYTES: u32 = 44;
 
 /// The recording of one session. It ends when it is dropped.
 #[derive(Debug)]
@@ -184,54 +183,38 @@ impl SessionFiles {
     }
 }
 
-/// A WAV file of 16 bits, mono. Its header has no length until it is finished.
+/// A WAV file. Its header has no length until it is finished.
 struct WavFile {
     file: BufWriter<File>,
+    encoder: Encoder,
     rate_hz: u32,
-    bytes: u32,
+    samples: u64,
 }
 
 impl WavFile {
     fn create(path: &Path, rate_hz: u32) -> io::Result<WavFile> {
+        let encoder = Encoder::new(AudioFormat::Wav, rate_hz, Length::Unknown);
+        let mut encoder = encoder.map_err(io::Error::other)?;
         let mut file = BufWriter::new(File::create(path)?);
-        file.write_all(&wav_header(rate_hz, u32::MAX))?;
-        Ok(WavFile { file, rate_hz, bytes: 0 })
+        file.write_all(&encoder.encode(&[]).map_err(io::Error::other)?)?;
+        Ok(WavFile { file, encoder, rate_hz, samples: 0 })
     }
 
     fn write(&mut self, samples: &[f32]) -> io::Result<()> {
-        let room = (SOUND_BYTES_MAX - self.bytes) / SAMPLE_BYTES;
-        for sample in samples.iter().take(room as usize) {
-            let sample = (sample.clamp(-1.0, 1.0) * f32::from(i16::MAX)) as i16;
-            self.file.write_all(&sample.to_le_bytes())?;
-            self.bytes += SAMPLE_BYTES;
-        }
-        Ok(())
+        let room = usize::try_from(SAMPLES_MAX - self.samples).unwrap_or(usize::MAX);
+        let samples = &samples[..samples.len().min(room)];
+        self.samples += samples.len() as u64;
+        self.file.write_all(&self.encoder.encode(samples).map_err(io::Error::other)?)
     }
 
     fn finish(mut self) -> io::Result<()> {
+        let length = Length::Samples(self.samples);
+        let exact = Encoder::new(AudioFormat::Wav, self.rate_hz, length);
+        let header = exact.and_then(|mut exact| exact.encode(&[])).map_err(io::Error::other)?;
         self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(&wav_header(self.rate_hz, self.bytes))?;
+        self.file.write_all(&header)?;
         self.file.flush()
     }
-}
-
-fn wav_header(rate_hz: u32, bytes: u32) -> Vec<u8> {
-    let riff_bytes = bytes.saturating_add(WAV_HEADER_BYTES - 8);
-    let mut header = Vec::with_capacity(WAV_HEADER_BYTES as usize);
-    header.extend(b"RIFF");
-    header.extend(riff_bytes.to_le_bytes());
-    header.extend(b"WAVEfmt ");
-    header.extend(16u32.to_le_bytes());
-    // PCM, one channel.
-    header.extend(1u16.to_le_bytes());
-    header.extend(1u16.to_le_bytes());
-    header.extend(rate_hz.to_le_bytes());
-    header.extend((rate_hz * SAMPLE_BYTES).to_le_bytes());
-    header.extend(2u16.to_le_bytes());
-    header.extend(16u16.to_le_bytes());
-    header.extend(b"data");
-    header.extend(bytes.to_le_bytes());
-    header
 }
 
 #[cfg(test)]
@@ -258,10 +241,16 @@ mod tests {
             events.ends_with("\"from\":\"client\",\"event\":{\"type\": \"response.create\"}}\n")
         );
         let heard = read("heard.wav");
-        assert_eq!(heard[..44], wav_header(16_000, 6));
-        assert_eq!(heard[44..], [0, 0, 0xFF, 0x7F, 0x01, 0x80]);
+        let header = |file: &[u8]| {
+            let number = |at: usize| {
+                file[at..at + 4].iter().rev().fold(0, |n, byte| n << 8 | u32::from(*byte))
+            };
+            (number(24), number(40))
+        };
+        assert_eq!((header(&heard), heard.len()), ((16_000, 6), 50));
+        assert_eq!(heard[44..], [0, 0, 0xFF, 0x7F, 0x00, 0x80]);
         let spoken = read("spoken.wav");
-        assert_eq!((&spoken[..44], spoken.len()), (&wav_header(24_000, 200)[..], 244));
+        assert_eq!((header(&spoken), spoken.len()), ((24_000, 200), 244));
         assert_eq!(bytes_below(all.path()).expect("readable"), (50 + 244 + events.len()) as u64);
     }
 
