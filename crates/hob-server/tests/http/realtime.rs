@@ -69,6 +69,7 @@ impl TurnTaking for Turns {
 struct Deaths {
     ears: AtomicBool,
     mouth: AtomicBool,
+    chat: AtomicBool,
 }
 
 fn lost(engine: &'static str) -> ModelError {
@@ -178,10 +179,10 @@ async fn stage_with(options: ServerOptions) -> Stage {
     let team = Arc::new(ScriptedChat::new(answers(20)).with_card(card));
     let model: Arc<dyn hob_core::ChatModel> = team.clone();
     registry.add(Arc::new(RegisteredModel::<Chat>::new("team", model, Admission::new(8, 0.1))));
-    let parrot = Arc::new(parrot::Parrot::default());
+    let deaths = Arc::new(Deaths::default());
+    let parrot = Arc::new(parrot::Parrot::new(Arc::clone(&deaths)));
     registry.add(Arc::new(RegisteredModel::<Chat>::new("parrot", parrot, Admission::new(8, 0.1))));
     let (lifecycle, voice_loads) = StagedLifecycle::new();
-    let deaths = Arc::new(Deaths::default());
     lifecycle.occupy(ModelState::Ready, MemoryUse::default());
     let mouth = Mouth {
         voices: hob_wire::openai_voices(),

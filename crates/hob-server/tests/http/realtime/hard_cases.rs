@@ -89,21 +89,12 @@ async fn ears_that_die_in_a_turn_are_reported_and_the_next_turn_is_heard() {
 #[tokio::test]
 async fn a_chat_model_that_dies_in_its_answer_fails_it_and_the_session_lives_on() {
     let stage = stage_with(options()).await;
-    let mut talker = stage.open().await;
-    talker.until("session.created").await;
-    // Its script is used up after these answers, which is an engine failure.
-    for _ in 0..20 {
-        talker.write("Hello").await;
-        talker.send(json!({"type": "response.create"})).await;
-        assert_eq!(status(&talker.until("response.done").await).0, "completed");
-    }
-    talker.send(json!({"type": "response.create"})).await;
-    let events = talker.until("response.done").await;
-    assert_eq!(status(&events), ("failed", "engine_failed"), "{events:?}");
-    talker.send(json!({"type": "session.update", "session": {"model": "parrot"}})).await;
-    talker.until("session.updated").await;
-    talker.send(json!({"type": "response.create"})).await;
-    assert_eq!(status(&talker.until("response.done").await).0, "completed");
+    let mut talker = open_repeating(&stage).await;
+    stage.deaths.chat.store(true, Ordering::Relaxed);
+    let events = talker.ask(1.0).await;
+    assert_eq!(status(&events), ("failed", "worker_lost"), "{events:?}");
+    let events = talker.ask(1.0).await;
+    assert_eq!(status(&events).0, "completed", "{events:?}");
 }
 
 /// More sound in one event than may wait for a model.

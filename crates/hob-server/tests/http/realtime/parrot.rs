@@ -1,5 +1,8 @@
 //! A chat model that repeats the last message, so that a test sees which conversation an answer belongs to.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _};
@@ -9,19 +12,23 @@ use hob_core::{
     ModelState,
 };
 
-use crate::chat_model::{card, done};
+use super::Deaths;
+use crate::chat_model::{card, chat_lost, done};
 
-pub(super) struct Parrot(ChatCard);
+pub(super) struct Parrot {
+    card: ChatCard,
+    deaths: Arc<Deaths>,
+}
 
-impl Default for Parrot {
-    fn default() -> Parrot {
-        Parrot(card())
+impl Parrot {
+    pub(super) fn new(deaths: Arc<Deaths>) -> Parrot {
+        Parrot { card: card(), deaths }
     }
 }
 
 impl ChatModel for Parrot {
     fn card(&self) -> &ChatCard {
-        &self.0
+        &self.card
     }
 
     fn state(&self) -> ModelState {
@@ -34,7 +41,9 @@ impl ChatModel for Parrot {
         };
         let last = conversation.messages.last().map(|message| message.text.clone());
         let text = Ok(ChatEvent::Text(last.unwrap_or_default()));
-        async move { Ok(stream::iter([text, done(1)]).boxed()) }.boxed()
+        let dies = self.deaths.chat.swap(false, Ordering::Relaxed);
+        let end = if dies { Err(chat_lost()) } else { done(1) };
+        async move { Ok(stream::iter([text, end]).boxed()) }.boxed()
     }
 
     fn embed(&self, _request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
