@@ -443,8 +443,15 @@ impl AnswerQueue {
 
     /// The answer of the run is the text of the last turn, unless hob has put it together.
     fn finish(&mut self, answer: &str) {
-        if self.turn.trim() != answer {
-            self.write_apart(answer);
+        let shown = self.turn.trim();
+        if shown == answer {
+            return;
+        }
+        // The driver held back what looked like a call.
+        let rest = answer.strip_prefix(self.turn.trim_start()).filter(|_| !shown.is_empty());
+        match rest.map(str::to_owned) {
+            Some(rest) => self.write(&rest),
+            None => self.write_apart(answer),
         }
     }
 }
@@ -558,37 +565,4 @@ fn last_events(run: &RunState, asks: bool) -> Result<Vec<ChatEvent>, ModelError>
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn delegates_that_work_at_the_same_time_share_no_line() {
-        let event = |span: u64, number: u32, kind: &str, data: serde_json::Value| {
-            let event = serde_json::json!({
-                "v": 1, "seq": 9, "ts": 0, "run_id": "r", "agent": "tester", "depth": 1,
-                "span_id": span, "number": number, "type": kind, "data": data,
-            });
-            serde_json::from_value::<RunEvent>(event).expect("an event")
-        };
-        let delta = |span, number, text: &str| {
-            let data = serde_json::json!({ "kind": "text", "text": text });
-            event(span, number, "model.delta", data)
-        };
-        let mut queue = AnswerQueue::default();
-        for (span, number, text) in
-            [(4, 1, "North "), (6, 2, "South is\nwa"), (4, 1, "is cold.\n"), (6, 2, "rm.")]
-        {
-            queue.think_in_lines(&delta(span, number, text), text);
-        }
-        queue.end_line(&event(6, 2, "model.failed", serde_json::json!({ "error": "" })));
-        let text = |event: &ChatEvent| match event {
-            ChatEvent::Reasoning(text) => text.clone(),
-            other => panic!("{other:?}"),
-        };
-        let said: String = queue.events.iter().map(text).collect();
-        assert_eq!(
-            said,
-            "    tester 2: South is\n    tester: North is cold.\n    tester 2: warm.\n"
-        );
-    }
-}
+mod tests;
