@@ -105,8 +105,8 @@ pub enum EventKind {
         to: String,
         brief: Value,
         /// The limits of this work.
-        #[serde(default)]
-        budget: AgentBudget,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<AgentBudget>,
     },
     #[serde(rename = "delegate.returned")]
     DelegateReturned {

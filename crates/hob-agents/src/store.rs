@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn all_new_folders_are_made_and_synced() {
+    fn all_new_folders_are_made() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = RunStore::new(folder.path().join("new").join("runs"));
         for id in ["run-1", "run-2"] {
@@ -357,6 +357,12 @@ mod tests {
             stored.store(&run(), &[], true).expect("stored");
         }
         assert_eq!(store.create("run-1").expect_err("exists").kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn a_folder_that_is_synced_must_exist() {
+        let folder = tempfile::tempdir().expect("a folder");
+        sync_folder(folder.path()).expect("a folder");
         sync_folder(Path::new("")).expect("the present folder");
         sync_folder(&folder.path().join("none")).expect_err("no folder");
     }

@@ -22,11 +22,15 @@ impl RunState {
             Some(branch) => (&self.stack[..branch.above.min(self.stack.len())], &branch.frames[..]),
             None => (&self.stack[..], own),
         };
-        let left =
-            shared.iter().chain(own).filter(|frame| !frame.is_last_turn).filter_map(|frame| {
-                let limit_s = self.team.agent(&frame.agent)?.time_s?;
-                Some(limit_s as f64 - self.used_by(frame).time_s)
-            });
+        self.least_time_s(shared.iter().chain(own))
+    }
+
+    /// Seconds that are left of the run, and of the limits of these agents.
+    fn least_time_s<'f>(&self, frames: impl Iterator<Item = &'f AgentFrame>) -> f64 {
+        let left = frames.filter(|frame| !frame.is_last_turn).filter_map(|frame| {
+            let limit_s = self.team.agent(&frame.agent)?.time_s?;
+            Some(limit_s as f64 - self.used_by(frame).time_s)
+        });
         left.fold(self.team.budget.time_s as f64 - self.used.time_s, f64::min)
     }
 
@@ -92,14 +96,7 @@ impl Step<'_> {
 
     /// Whether a time is used up, so that no call of the last answer is made any more.
     pub(super) fn is_out_of_time(&self) -> bool {
-        let is_spent = self.state.used.time_s as u64 >= self.state.team.budget.time_s;
-        let is_own_spent = |frame: &AgentFrame| {
-            let limit_s = self.state.team.agent(&frame.agent).and_then(|agent| agent.time_s);
-            let used_s = self.state.used_by(frame).time_s as u64;
-            !frame.is_last_turn && limit_s.is_some_and(|limit_s| used_s >= limit_s)
-        };
-        let is_spent = is_spent || self.state.stack.iter().any(is_own_spent);
-        is_spent && self.state.exhausted.is_none()
+        self.state.exhausted.is_none() && self.state.least_time_s(self.state.stack.iter()) <= 0.0
     }
 
     /// The time was used up while the model wrote. What it has written so far counts.

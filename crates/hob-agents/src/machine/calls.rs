@@ -159,7 +159,7 @@ impl Step<'_> {
             return self.reject_invalid(&call, &format!("'{blank}' must not be blank"));
         }
         let messages = prompt::delegate(&self.state.team, name, brief);
-        let budget = self.state.team.agent(name).map(Agent::budget).unwrap_or_default();
+        let budget = self.state.team.agent(name).map(Agent::budget);
         let (to, brief) = (name.to_owned(), brief.clone());
         self.emit(EventKind::DelegateOccurred { to, brief, budget });
         let kind = AgentRole::Delegate { call_id: call.id };

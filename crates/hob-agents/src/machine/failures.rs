@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::prompt::DelegateOutcome;
 use super::{ModelFailure, Step};
 use crate::event::EventKind;
-use crate::state::{Pending, TeamRunStatus};
+use crate::state::{AgentFrame, Pending, TeamRunStatus};
 
 /// How often a model that failed is asked again, in one turn.
 const RETRIES_MAX: u32 = 1;
@@ -14,6 +14,14 @@ const RETRIES_MAX: u32 = 1;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Answers in sequence with an invalid call, after which the team's fallback model goes on.
 const INVALID_ANSWERS_MAX: u32 = 3;
+
+impl AgentFrame {
+    /// Another model, or another process, begins without the faults of the one before.
+    fn forgive(&mut self) {
+        (self.failed_tries, self.empty_answers) = (0, 0);
+        (self.invalid_answers, self.prose_answers) = (0, 0);
+    }
+}
 
 impl Step<'_> {
     /// The model has given no whole answer, so no call of it was made: the same one is asked again, then another one.
@@ -62,7 +70,8 @@ impl Step<'_> {
         );
         if let Some(frame) = self.state.stack.last_mut() {
             // A run that is resumed begins with the agent's own model.
-            (frame.failed_tries, frame.empty_answers, frame.uses_fallback) = (0, 0, false);
+            frame.forgive();
+            frame.uses_fallback = false;
         }
         self.emit(EventKind::MessageOutput { text });
         self.end(TeamRunStatus::Failed, Some(error));
@@ -74,8 +83,7 @@ impl Step<'_> {
         let to = self.state.team.fallback.clone().filter(|fallback| *fallback != from);
         let (Some(to), Some(frame)) = (to, self.state.stack.last_mut()) else { return false };
         frame.uses_fallback = true;
-        (frame.failed_tries, frame.empty_answers) = (0, 0);
-        (frame.invalid_answers, frame.prose_answers) = (0, 0);
+        frame.forgive();
         self.emit(EventKind::ModelFallback { from, to, reason: reason.to_owned() });
         true
     }

@@ -46,7 +46,9 @@ fn text(event: &RunEvent) -> Option<String> {
         EventKind::HandoffOccurred { to, brief } => format!("→ {to}: {}", short(brief)),
         EventKind::DelegateOccurred { to, brief, budget } => {
             let goal = short(brief["goal"].as_str().unwrap_or_default());
-            format!("→ {to} (at most {}): {goal}", limits_text(budget))
+            let limits = budget.as_ref().map(limits_text);
+            let limits = limits.map_or(String::new(), |limits| format!(" (at most {limits})"));
+            format!("→ {to}{limits}: {goal}")
         }
         EventKind::HandoffReturned { from, text, number, .. }
         | EventKind::DelegateReturned { from, text, number, .. } => {

@@ -124,7 +124,7 @@ fn a_delegate_has_a_budget_of_its_own_and_its_agents_count() {
     ] {
         let mut run = run_of_tester(limit);
         let budget = run.state.team.agent("tester").expect("known").budget();
-        let is_its = |event: &EventKind| matches!(event, EventKind::DelegateOccurred { budget: own, .. } if *own == budget);
+        let is_its = |event: &EventKind| matches!(event, EventKind::DelegateOccurred { budget: Some(own), .. } if *own == budget);
         assert!(run.events.iter().any(is_its), "{limit}: {:?}", run.events);
         run.answers("", &[("transfer_to_writer", json!({}))]);
         run.answers("A text.", &[]);
