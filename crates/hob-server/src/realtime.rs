@@ -67,14 +67,14 @@ async fn connect(state: ReloadableState, request: Request) -> Result<Response, A
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &()).await;
     let upgrade = upgrade.map_err(|error| ApiError::NoWebSocket { detail: error.body_text() })?;
     let guards = RequestGuards::acquire(&context)?;
-    let place = context.services.realtime.places.enter()?;
+    let slot = context.services.realtime.slots.enter()?;
     let id = format!("sess_{}", Uuid::now_v7().simple());
     let opening = Opening { context, guards, state, settings, dialect, id };
     let upgrade = upgrade
         .protocols([PROTOCOL])
         .max_message_size(EVENT_BYTES_MAX)
         .max_frame_size(EVENT_BYTES_MAX);
-    Ok(upgrade.on_upgrade(move |socket| Box::pin(driver::converse(socket, opening, place))))
+    Ok(upgrade.on_upgrade(move |socket| Box::pin(driver::converse(socket, opening, slot))))
 }
 
 /// A caller with a key or a secret, and the settings with which the session starts.

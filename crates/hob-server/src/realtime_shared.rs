@@ -1,16 +1,16 @@
-//! What all realtime sessions of a server share: the models of turn taking, the places, and the secrets of pages.
+//! What all realtime sessions of a server share: the models of turn taking, the slots, and the secrets of pages.
 //! It knows neither requests nor sockets.
 
-mod places;
 mod secrets;
+mod session_slots;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use hob_core::TurnTaking;
 
-pub(crate) use places::{Place, Places};
 pub(crate) use secrets::{Secret, Secrets};
+pub(crate) use session_slots::{SessionSlot, SessionSlots};
 
 use crate::options::ServerOptions;
 
@@ -20,7 +20,7 @@ pub(crate) struct RealtimeShared {
     pub(crate) listens_while_speaking: bool,
     /// `None`: no session is recorded.
     pub(crate) recordings: Option<PathBuf>,
-    pub(crate) places: Arc<Places>,
+    pub(crate) slots: Arc<SessionSlots>,
     pub(crate) secrets: Secrets,
 }
 
@@ -30,12 +30,12 @@ impl RealtimeShared {
             turn_taking: options.turn_taking.clone(),
             listens_while_speaking: options.listens_while_speaking,
             recordings: options.recordings.clone(),
-            places: Arc::new(Places::new(options.sessions_max)),
+            slots: Arc::new(SessionSlots::new(options.sessions_max)),
             secrets: Secrets::default(),
         }
     }
 
-    pub(crate) fn places(&self) -> Arc<Places> {
-        Arc::clone(&self.places)
+    pub(crate) fn slots(&self) -> Arc<SessionSlots> {
+        Arc::clone(&self.slots)
     }
 }

@@ -133,21 +133,21 @@ impl QuantMix {
         let experts = gguf.architecture_number("expert_count")?;
         let layers = gguf.architecture_number("block_count")?;
         let is_tied = !tensors.iter().any(|tensor| tensor.name == "output.weight");
-        let place = Place { layers, experts, is_tied, heads_share: heads_share(&tensors) };
-        tensors.into_iter().map(|tensor| self.one(&place, tensor)).collect()
+        let facts = ModelFacts { layers, experts, is_tied, heads_share: heads_share(&tensors) };
+        tensors.into_iter().map(|tensor| self.one(&facts, tensor)).collect()
     }
 
-    fn one(self, place: &Place, matrix: Matrix) -> Result<GgufTensor, GgufError> {
+    fn one(self, facts: &ModelFacts, matrix: Matrix) -> Result<GgufTensor, GgufError> {
         let Matrix { name, dims } = matrix;
         let row = dims.first().copied().unwrap_or(1);
         match self {
             QuantMix::Ggml { name: quant, most } => {
-                let wished = place.ggml(&name, row, quant, most);
+                let wished = facts.ggml(&name, row, quant, most);
                 GgufTensor::made(name, dims, wished)
             }
             QuantMix::Bits { name: quant, layers, output } => {
                 let bits = match name.as_str() {
-                    "token_embd.weight" if !place.is_tied => 16.0,
+                    "token_embd.weight" if !facts.is_tied => 16.0,
                     "token_embd.weight" | "output.weight" => output,
                     _ => layers,
                 };
@@ -158,7 +158,7 @@ impl QuantMix {
 }
 
 /// Facts about a model that decide a tensor's type.
-struct Place {
+struct ModelFacts {
     layers: u64,
     experts: u64,
     is_tied: bool,
@@ -176,7 +176,7 @@ fn heads_share(tensors: &[Matrix]) -> u64 {
     rows(".attn_q.weight").zip(keys).map_or(1, |(queries, keys)| queries / keys)
 }
 
-impl Place {
+impl ModelFacts {
     fn ggml(&self, name: &str, row: u64, quant: &str, most: &'static str) -> TensorType {
         let layer = name.split('.').nth(1).and_then(|number| number.parse::<u64>().ok());
         let tensor = name.split('.').rev().nth(1).unwrap_or_default();

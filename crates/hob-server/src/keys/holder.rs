@@ -80,7 +80,7 @@ impl KeyHolder {
         })
     }
 
-    /// Admits a part of a session that has a place. Only parts that answer count as requests.
+    /// Admits a part of a session that has a slot. Only parts that answer count as requests.
     pub(super) fn acquire_part(
         self: &Arc<Self>,
         is_answer: bool,
@@ -209,12 +209,12 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_free_again_when_its_turn_is_over() {
+    fn a_slot_is_free_again_when_its_turn_is_over() {
         let at_once = NonZeroU32::new(2).expect("some");
         let holder = holder(|key| key.concurrency = Some(at_once));
         let guards = [holder.acquire().expect("the first"), holder.acquire().expect("the last")];
         assert_eq!(holder.acquire().expect_err("none left"), KeyRefusal::TooMany { at_once });
-        assert_eq!(holder.take_request(), Ok(()), "what takes no place needs none");
+        assert_eq!(holder.take_request(), Ok(()), "it takes no slot");
         drop(guards);
         assert!(holder.acquire().is_ok());
     }
@@ -228,10 +228,7 @@ mod tests {
         let mut guard = holder.acquire().expect("the first");
         guard.begin();
         for _ in 0..10 {
-            assert_eq!(
-                holder.acquire().expect_err("no place").code(),
-                "concurrency_limit_exceeded"
-            );
+            assert_eq!(holder.acquire().expect_err("no slot").code(), "concurrency_limit_exceeded");
         }
         drop(guard);
         for _ in 0..10 {

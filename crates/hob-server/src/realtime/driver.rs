@@ -27,7 +27,7 @@ use super::warm_up::{WarmTurnTaking, warm_up};
 use super::{EVENT_BYTES_MAX, chat_name};
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
-use crate::realtime_shared::Place;
+use crate::realtime_shared::SessionSlot;
 use crate::reloadable_state::ReloadableState;
 use crate::request_body::RequestGuards;
 
@@ -71,15 +71,15 @@ impl From<ClientStalled> for Ending {
     }
 }
 
-/// Runs a session to its end. The place is free when the last message has left.
-pub(super) async fn converse(socket: WebSocket, opening: Opening, place: Place) {
+/// Runs a session to its end. The slot is free when the last message has left.
+pub(super) async fn converse(socket: WebSocket, opening: Opening, slot: SessionSlot) {
     let (sink, mut source) = socket.split();
     let (outbound, writer) = outgoing();
     let id = opening.context.id;
     let turns = TurnLog::new(&opening.context, opening.settings.model.clone());
     tracing::info!(id, session = opening.id.as_str(), "a realtime session began");
     let driving = async {
-        let ending = drive(&mut source, &outbound, opening, &place).await;
+        let ending = drive(&mut source, &outbound, opening, &slot).await;
         let (code, reason) = match ending {
             Ending::Client => (1000, String::new()),
             Ending::Stalled => (POLICY_VIOLATION, "the client reads nothing".to_owned()),
@@ -100,7 +100,7 @@ async fn drive(
     source: &mut SplitStream<WebSocket>,
     outbound: &Outbound,
     opening: Opening,
-    place: &Place,
+    slot: &SessionSlot,
 ) -> Ending {
     let Opening { context, mut guards, state, mut settings, dialect, id } = opening;
     guards.begin();
@@ -110,7 +110,7 @@ async fn drive(
     let mut writer = RealtimeWriter::new(id, dialect);
     let warm = tokio::select! {
         warm = warm_up(&context, &settings) => warm,
-        () = place.stop.cancelled() => return stopping(),
+        () = slot.stop.cancelled() => return stopping(),
         () = outbound.closed() => return Ending::Client,
     };
     let WarmTurnTaking { detector, turn_model } = match warm {
@@ -137,7 +137,7 @@ async fn drive(
         pings: pings(),
     };
     driver.note_model();
-    match driver.run(source, place).await {
+    match driver.run(source, slot).await {
         Ok(never) => match never {},
         Err(ending) => ending,
     }
@@ -179,16 +179,16 @@ impl Driver<'_> {
     async fn run(
         &mut self,
         source: &mut SplitStream<WebSocket>,
-        place: &Place,
+        slot: &SessionSlot,
     ) -> Result<Never, Ending> {
         loop {
             self.do_effects().await?;
-            self.catch_up(place).await?;
+            self.catch_up(slot).await?;
             let tick = self.tick();
             let has_stages = !self.stages.is_empty();
             tokio::select! {
                 message = source.next() => match message {
-                    Some(Ok(message)) => self.receive(message, place).await?,
+                    Some(Ok(message)) => self.receive(message, slot).await?,
                     Some(Err(error)) => return Err(unreceived(&error)),
                     None => return Err(Ending::Client),
                 },
@@ -196,7 +196,7 @@ impl Driver<'_> {
                 () = tick => self.handle(SessionInput::Tick),
                 _ = self.pings.tick() => self.outbound.send(Outgoing::Ping).await?,
                 () = self.outbound.closed() => return Err(Ending::Stalled),
-                () = place.stop.cancelled() => return Err(stopping()),
+                () = slot.stop.cancelled() => return Err(stopping()),
             }
         }
     }
@@ -217,7 +217,7 @@ impl Driver<'_> {
     }
 
     /// Reads no more sound until models have taken enough of what waits. The client's microphone is not silent meanwhile.
-    async fn catch_up(&mut self, place: &Place) -> Result<(), Ending> {
+    async fn catch_up(&mut self, slot: &SessionSlot) -> Result<(), Ending> {
         while !self.stages.keeps_up() {
             self.session.expect_sound(Instant::now());
             let (taken, tick) = (self.stages.sound_taken(), self.tick());
@@ -230,7 +230,7 @@ impl Driver<'_> {
                     None
                 }
                 () = self.outbound.closed() => return Err(Ending::Stalled),
-                () = place.stop.cancelled() => return Err(stopping()),
+                () = slot.stop.cancelled() => return Err(stopping()),
             };
             self.session.expect_sound(Instant::now());
             if let Some(input) = input {
@@ -241,7 +241,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    async fn receive(&mut self, message: Message, place: &Place) -> Result<(), Ending> {
+    async fn receive(&mut self, message: Message, slot: &SessionSlot) -> Result<(), Ending> {
         let input = match &message {
             Message::Text(text) => {
                 parse_client_event(text.as_bytes(), self.dialect, self.session.settings())
@@ -256,7 +256,7 @@ impl Driver<'_> {
             Message::Close(_) => return Err(Ending::Client),
         };
         match input {
-            Ok(ClientInput::Sound(bytes)) => self.hear(&bytes, place).await?,
+            Ok(ClientInput::Sound(bytes)) => self.hear(&bytes, slot).await?,
             Ok(ClientInput::Command { command, event_id }) => {
                 if let (Some(recording), Message::Text(text)) = (&mut self.recording, &message) {
                     recording.event(SentBy::Client, text.as_str());
@@ -270,7 +270,7 @@ impl Driver<'_> {
     }
 
     /// Takes sound in pieces: one event can have minutes of it, and other requests must not wait for all of them.
-    async fn hear(&mut self, bytes: &[u8], place: &Place) -> Result<(), Ending> {
+    async fn hear(&mut self, bytes: &[u8], slot: &SessionSlot) -> Result<(), Ending> {
         for piece in bytes.chunks(SOUND_PIECE_BYTES) {
             let samples = self.read_sound(piece).map_err(|error| unreadable(&error))?;
             if let Some(recording) = &mut self.recording {
@@ -278,7 +278,7 @@ impl Driver<'_> {
             }
             self.handle(SessionInput::Sound(samples));
             self.do_effects().await?;
-            self.catch_up(place).await?;
+            self.catch_up(slot).await?;
             yield_now().await;
         }
         Ok(())

@@ -1,5 +1,5 @@
 //! Spoken conversations over a real WebSocket, with scripted models and a detector that hears loudness.
-//! What follows what is `hob-voice`'s, and tested there; here it is sockets, keys, places and the end of everything.
+//! What follows what is `hob-voice`'s, and tested there; here it is sockets, keys, slots and the end of everything.
 
 mod hard_cases;
 mod killed;

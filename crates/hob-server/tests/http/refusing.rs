@@ -165,7 +165,7 @@ async fn a_model_that_says_nothing_is_not_waited_for_forever() {
 }
 
 #[tokio::test]
-async fn when_the_places_are_taken_the_next_hears_how_long() {
+async fn when_the_slots_are_taken_the_next_client_reads_how_long() {
     let server = Server::start().await;
     let body = format!(r#"{{"input":"{}","response_format":"pcm"}}"#, "a".repeat(300));
     let mut held = Vec::new();

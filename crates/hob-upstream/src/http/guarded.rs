@@ -112,11 +112,11 @@ async fn follow(
 ) -> Result<Fetched, GuardError> {
     let mut url = url.to_owned();
     for _ in 0..=REDIRECTS_MAX {
-        let place = Place::parse(&url)?;
-        let mut response = place.ask(is_head, options, network).await?;
+        let address = GuardedUrl::parse(&url)?;
+        let mut response = address.ask(is_head, options, network).await?;
         let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
         match location.filter(|_| response.status().is_redirection()) {
-            Some(location) => url = place.joined(location)?,
+            Some(location) => url = address.joined(location)?,
             None => return read(url, &mut response, options.bytes_max).await,
         }
     }
@@ -143,14 +143,14 @@ async fn read(
 }
 
 /// An address that may be asked.
-struct Place {
+struct GuardedUrl {
     uri: Uri,
     host: String,
     port: u16,
 }
 
-impl Place {
-    fn parse(url: &str) -> Result<Place, GuardError> {
+impl GuardedUrl {
+    fn parse(url: &str) -> Result<GuardedUrl, GuardError> {
         let bad = || GuardError::BadUrl(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| bad())?;
         let default_port = match uri.scheme() {
@@ -165,7 +165,7 @@ impl Place {
         let host =
             authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         let port = authority.port_u16().unwrap_or(default_port);
-        if host.is_empty() { Err(bad()) } else { Ok(Place { uri, host, port }) }
+        if host.is_empty() { Err(bad()) } else { Ok(GuardedUrl { uri, host, port }) }
     }
 
     /// Where a redirect leads.

@@ -9,13 +9,13 @@ const CLOSE: &str = "</think>";
 /// Takes the text of an answer as it comes and gives it back as thinking and text.
 #[derive(Debug, Default)]
 pub(crate) struct ThoughtSplitter {
-    at: Place,
+    state: ThoughtState,
     /// What may be the beginning of a tag.
     held: String,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum ThoughtState {
     /// Nothing but blanks came.
     #[default]
     Beginning,
@@ -30,15 +30,15 @@ enum Place {
 impl ThoughtSplitter {
     /// Nothing is known yet: there were blanks, or what may become a tag.
     pub(crate) fn is_undecided(&self) -> bool {
-        self.at == Place::Beginning
+        self.state == ThoughtState::Beginning
     }
 
     pub(crate) fn is_thinking(&self) -> bool {
-        self.at == Place::Thinking
+        self.state == ThoughtState::Thinking
     }
 
     pub(crate) fn push(&mut self, piece: &str, said: &mut Vec<ChatEvent>) {
-        if self.at == Place::Text {
+        if self.state == ThoughtState::Text {
             say(ChatEvent::Text, piece, said);
             return;
         }
@@ -49,38 +49,38 @@ impl ThoughtSplitter {
     /// Text was held back in case it began a mark of thinking. At the end it is plain text.
     pub(crate) fn end(&mut self, said: &mut Vec<ChatEvent>) {
         let held = std::mem::take(&mut self.held);
-        match self.at {
-            Place::Thinking => say(ChatEvent::Reasoning, &held, said),
+        match self.state {
+            ThoughtState::Thinking => say(ChatEvent::Reasoning, &held, said),
             _ => say(ChatEvent::Text, &held, said),
         }
-        self.at = Place::Text;
+        self.state = ThoughtState::Text;
     }
 
     fn split(&mut self, text: &str, said: &mut Vec<ChatEvent>) {
-        match self.at {
-            Place::Beginning => {
+        match self.state {
+            ThoughtState::Beginning => {
                 let begun = text.trim_start();
                 if let Some(thought) = begun.strip_prefix(OPEN) {
-                    self.at = Place::BeforeThought;
+                    self.state = ThoughtState::BeforeThought;
                     self.split(thought, said);
                 } else if OPEN.starts_with(begun) {
                     text.clone_into(&mut self.held);
                 } else {
-                    self.at = Place::Text;
+                    self.state = ThoughtState::Text;
                     say(ChatEvent::Text, text, said);
                 }
             }
-            Place::BeforeThought => {
+            ThoughtState::BeforeThought => {
                 let thought = text.trim_start_matches('\n');
                 if !thought.is_empty() {
-                    self.at = Place::Thinking;
+                    self.state = ThoughtState::Thinking;
                     self.split(thought, said);
                 }
             }
-            Place::Thinking => match text.split_once(CLOSE) {
+            ThoughtState::Thinking => match text.split_once(CLOSE) {
                 Some((thought, rest)) => {
                     say(ChatEvent::Reasoning, thought.trim_end_matches('\n'), said);
-                    self.at = Place::BehindThinking;
+                    self.state = ThoughtState::BehindThinking;
                     self.split(rest, said);
                 }
                 None => {
@@ -89,14 +89,14 @@ impl ThoughtSplitter {
                     text[safe..].clone_into(&mut self.held);
                 }
             },
-            Place::BehindThinking => {
+            ThoughtState::BehindThinking => {
                 let rest = text.trim_start();
                 if !rest.is_empty() {
-                    self.at = Place::Text;
+                    self.state = ThoughtState::Text;
                     say(ChatEvent::Text, rest, said);
                 }
             }
-            Place::Text => say(ChatEvent::Text, text, said),
+            ThoughtState::Text => say(ChatEvent::Text, text, said),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! Denials, comparisons, assumptions and questions state nothing. The last statement about a cell counts.
 
 use super::cells::Cells;
-use super::words::{BREAK, Mention, Place, Said, Words, tokens};
+use super::words::{BREAK, GridValue, Mention, Said, Words, tokens};
 
 /// A sentence with one of these words is an assumption, or says that one failed.
 const DOUBTS: [&str; 17] = [
@@ -90,9 +90,9 @@ impl Prose<'_> {
     }
 
     /// Two values of one attribute compare houses and state nothing.
-    fn put(&mut self, house: usize, values: &Vec<Place>) {
+    fn put(&mut self, house: usize, values: &Vec<GridValue>) {
         for (attribute, value) in values {
-            let is_other = |(of, other): &Place| of == attribute && other != value;
+            let is_other = |(of, other): &GridValue| of == attribute && other != value;
             if !values.iter().any(is_other) {
                 self.cells.set(house, *attribute, Said::Value(*value));
             }
@@ -107,7 +107,7 @@ fn house(mention: &Mention) -> Option<usize> {
     }
 }
 
-fn value(mention: &Mention) -> Option<Place> {
+fn value(mention: &Mention) -> Option<GridValue> {
     match mention {
         Mention::Value(place) => Some(*place),
         Mention::House(_) => None,
@@ -156,7 +156,7 @@ pub(super) fn sentences(line: &str) -> impl Iterator<Item = &str> {
 pub(super) fn read_numbered(words: &Words, text: &str) -> Cells {
     let mut cells = Cells::none(words);
     for line in text.lines() {
-        let values: Vec<Place> =
+        let values: Vec<GridValue> =
             words.mentions(line).iter().filter_map(|(_, mention)| value(mention)).collect();
         let mut attributes: Vec<usize> = values.iter().map(|(attribute, _)| *attribute).collect();
         attributes.sort_unstable();

@@ -69,12 +69,12 @@ const TURNS: [&str; 14] = [
 ];
 
 /// What stands for a value: attribute and house, counted from 0.
-pub(super) type Place = (usize, usize);
+pub(super) type GridValue = (usize, usize);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mention {
     House(usize),
-    Value(Place),
+    Value(GridValue),
 }
 
 /// What a cell says.
@@ -89,7 +89,7 @@ pub(super) struct Words {
     houses: usize,
     attributes: Vec<Vec<String>>,
     /// By the first word: the other words, and what they stand for.
-    values: HashMap<String, Vec<(Vec<String>, Place)>>,
+    values: HashMap<String, Vec<(Vec<String>, GridValue)>>,
 }
 
 impl Words {
@@ -98,7 +98,7 @@ impl Words {
         Words { houses, attributes, values: HashMap::new() }
     }
 
-    pub(super) fn add(&mut self, text: &str, place: Place) {
+    pub(super) fn add(&mut self, text: &str, place: GridValue) {
         let mut words = stems(&tokens(text)).into_iter().take(WORDS_MAX);
         if let Some(first) = words.next() {
             self.values.entry(first).or_default().push((words.collect(), place));
@@ -114,17 +114,17 @@ impl Words {
     }
 
     /// The longest value that begins at `at`: its length in words, and each place that it stands for.
-    fn value_at(&self, stems: &[String], at: usize) -> Option<(usize, Vec<Place>)> {
+    fn value_at(&self, stems: &[String], at: usize) -> Option<(usize, Vec<GridValue>)> {
         let all = self.values.get(&stems[at])?;
         let fits = |rest: &Vec<String>| stems[at + 1..].starts_with(rest);
         let length = all.iter().filter(|(rest, _)| fits(rest)).map(|(rest, _)| rest.len()).max()?;
-        let is_it = |(rest, _): &&(Vec<String>, Place)| rest.len() == length && fits(rest);
+        let is_it = |(rest, _): &&(Vec<String>, GridValue)| rest.len() == length && fits(rest);
         let places = all.iter().filter(is_it).map(|(_, place)| *place).collect();
         Some((length + 1, places))
     }
 
     /// Values without regard to what the sentence says of them.
-    fn values(&self, text: &str) -> Vec<Place> {
+    fn values(&self, text: &str) -> Vec<GridValue> {
         let stems = stems(&tokens(cut(text)));
         let (mut at, mut found) = (0, Vec::new());
         while at < stems.len() {

@@ -1,4 +1,4 @@
-//! Sessions whose connection breaks after any byte that the client sends: no place stays taken, and no memory.
+//! Sessions whose connection breaks after any byte that the client sends. Each must free its slot and its memory.
 
 use hob_core::statistics::SeededRandom;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -94,8 +94,8 @@ async fn a_thousand_sessions_killed_at_any_byte_leave_nothing_behind() {
         }
     };
     no_hang(idle).await;
-    // Every place can be taken again.
-    let all_places = async {
+    // Every slot can be taken again.
+    let all_slots = async {
         let mut talkers = Vec::new();
         while talkers.len() < options().sessions_max {
             if let Ok(mut talker) = stage.try_open("/v1/realtime", &[]).await {
@@ -104,7 +104,7 @@ async fn a_thousand_sessions_killed_at_any_byte_leave_nothing_behind() {
             }
         }
     };
-    Box::pin(no_hang(all_places)).await;
+    Box::pin(no_hang(all_slots)).await;
     let growth = resident_bytes().saturating_sub(warm_bytes);
     assert!(growth < GROWTH_BYTES_MAX, "{} KiB", growth >> 10);
 }

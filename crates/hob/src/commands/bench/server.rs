@@ -1,7 +1,7 @@
 //! The server that is measured: an address, the name of one in `hob.toml`, or one that is started for the measurement.
 //! hob's own key goes to a hob only, and a server's key to that server only. Records keep no key.
 
-mod place;
+mod access;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
@@ -27,7 +27,7 @@ use crate::model_store::ModelStore;
 use crate::printer::Printer;
 use crate::settings::{ModelChoice, Overrides, Secret};
 use crate::signals::interrupted;
-use place::{Key, Place};
+use access::{Key, ServerAccess};
 
 /// The default path that answers 200 when a server is ready.
 pub(crate) const READY: &str = "/v1/models";
@@ -159,7 +159,7 @@ impl ServerArgs {
     ) -> CliResult<ServerPlan> {
         let app = App::open(globals, Overrides::default(), printer)?;
         let Some(target) = &self.target else { return self.own(purpose, app, globals) };
-        let Place { url, api, key } = self.place(target, &app.written, &app.environment)?;
+        let ServerAccess { url, api, key } = self.access(target, &app.written, &app.environment)?;
         let own_key = app.settings.server.api_key.read()?;
         if let Some(secret) = self.launch.as_deref().and_then(secret) {
             let sentence = format!("--launch has a secret in it ({secret}), and records keep it");
@@ -310,7 +310,7 @@ impl ServerPlan {
             started.weights.clone_from(&self.model_file);
         }
         let key = match self.key {
-            Key::Its(key) => key,
+            Key::OfServer(key) => key,
             Key::Own => self.own_key.filter(|_| self.api == Some(Api::Hob) || is_hob(&self.url)),
         };
         let key = key.as_ref().map(Secret::expose);

@@ -11,7 +11,7 @@ use crate::settings::gateway::{quoted, secret};
 use crate::settings::{Environment, Secret};
 
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ServerAccess {
     pub(super) url: String,
     pub(super) api: Option<Api>,
     pub(super) key: Key,
@@ -19,18 +19,18 @@ pub(super) struct Place {
 
 #[derive(Debug)]
 pub(super) enum Key {
-    Its(Option<Secret>),
+    OfServer(Option<Secret>),
     /// hob's own, if a hob is there.
     Own,
 }
 
 impl ServerArgs {
-    pub(super) fn place(
+    pub(super) fn access(
         &self,
         target: &str,
         written: &LoadedConfig,
         environment: &Environment,
-    ) -> CliResult<Place> {
+    ) -> CliResult<ServerAccess> {
         let said = match self.api {
             ApiName::Auto => None,
             ApiName::Openai => Some(Api::OpenAi),
@@ -45,8 +45,8 @@ impl ServerArgs {
         });
         let named = named.transpose()?;
         if target.contains("://") {
-            let key = named.map_or(Key::Own, |key| Key::Its(Some(key)));
-            return Ok(Place { url: target.to_owned(), api: said, key });
+            let key = named.map_or(Key::Own, |key| Key::OfServer(Some(key)));
+            return Ok(ServerAccess { url: target.to_owned(), api: said, key });
         }
         let server = written.config.upstream.get(target).ok_or_else(|| {
             Failure::usage(format!("no server is called '{target}' in hob.toml"))
@@ -61,7 +61,7 @@ impl ServerArgs {
             Some(key) => Some(key),
             None => key_of(target, server, written, environment)?,
         };
-        Ok(Place { url, api: said.or(api_of(kind)), key: Key::Its(key) })
+        Ok(ServerAccess { url, api: said.or(api_of(kind)), key: Key::OfServer(key) })
     }
 }
 /// As the gateway finds it.
@@ -107,7 +107,7 @@ mod tests {
         [upstream.bad]\nurl = \"http://bad:1\"\nkey = \"env:NOPE\"\n\
         [upstream.nowhere]\nkind = \"vllm\"\n";
 
-    fn place(target: &str, api: ApiName, key_env: Option<&str>) -> Result<String, String> {
+    fn access(target: &str, api: ApiName, key_env: Option<&str>) -> Result<String, String> {
         let config = toml::from_str(FILE).expect("a good file");
         let path = Some(PathBuf::from("hob.toml"));
         let written = LoadedConfig { config, path, text: FILE.to_owned(), seen: None };
@@ -128,13 +128,13 @@ mod tests {
             context: None,
             model_file: None,
         };
-        let place =
-            args.place(target, &written, &environment).map_err(|failure| failure.sentence)?;
-        let key = match &place.key {
-            Key::Its(key) => key.as_ref().map_or("none", Secret::expose),
+        let access =
+            args.access(target, &written, &environment).map_err(|failure| failure.sentence)?;
+        let key = match &access.key {
+            Key::OfServer(key) => key.as_ref().map_or("none", Secret::expose),
             Key::Own => "own, if a hob is there",
         };
-        Ok(format!("{} {:?} {key}", place.url, place.api))
+        Ok(format!("{} {:?} {key}", access.url, access.api))
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
             ("nas", auto, None, "http://nas:1 Some(Hob) none"),
         ];
         for (target, api, key_env, expected) in rows {
-            assert_eq!(place(target, api, key_env), Ok(expected.to_owned()), "{target}");
+            assert_eq!(access(target, api, key_env), Ok(expected.to_owned()), "{target}");
         }
     }
 
@@ -171,7 +171,7 @@ mod tests {
             ("gpu", Some("NOPE"), "the environment variable NOPE is not set"),
         ];
         for (target, key_env, expected) in rows {
-            let sentence = place(target, ApiName::Auto, key_env).expect_err(target);
+            let sentence = access(target, ApiName::Auto, key_env).expect_err(target);
             assert!(sentence.starts_with(expected), "{sentence}");
         }
     }

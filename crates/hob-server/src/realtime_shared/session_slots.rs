@@ -1,4 +1,4 @@
-//! Places for sessions. Beyond them a client is refused before the upgrade, with the time until a place is probably
+//! Slots for sessions. Beyond them a client is refused before the upgrade, with the time until a slot is probably
 //! free.
 
 use std::collections::BTreeMap;
@@ -16,44 +16,44 @@ const LENGTH_GUESS: Duration = Duration::from_secs(60);
 /// How much the latest session weighs in the mean length.
 const LATEST_WEIGHT: f64 = 0.2;
 
-/// All places of a server.
+/// All slots of a server.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct SessionSlots {
     max: usize,
     free: Arc<Semaphore>,
     /// Cancelled when the server stops.
     stop: CancellationToken,
-    taken: Mutex<TakenPlaces>,
+    taken: Mutex<TakenSlots>,
 }
 
 #[derive(Debug)]
-struct TakenPlaces {
+struct TakenSlots {
     last: u64,
     since: BTreeMap<u64, Instant>,
     length_mean_s: f64,
 }
 
-/// One place. Dropping it frees the place.
+/// One slot. Dropping it frees the slot.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Arc<Places>,
+pub(crate) struct SessionSlot {
+    slots: Arc<SessionSlots>,
     number: u64,
     /// Cancelled when the server stops.
     pub(crate) stop: CancellationToken,
     _permit: tokio::sync::OwnedSemaphorePermit,
 }
 
-impl Places {
-    pub(crate) fn new(max: usize) -> Places {
+impl SessionSlots {
+    pub(crate) fn new(max: usize) -> SessionSlots {
         let length_mean_s = LENGTH_GUESS.as_secs_f64();
-        let taken = TakenPlaces { last: 0, since: BTreeMap::new(), length_mean_s };
+        let taken = TakenSlots { last: 0, since: BTreeMap::new(), length_mean_s };
         let free = Arc::new(Semaphore::new(max));
-        Places { max, free, stop: CancellationToken::new(), taken: Mutex::new(taken) }
+        SessionSlots { max, free, stop: CancellationToken::new(), taken: Mutex::new(taken) }
     }
 
     /// # Errors
-    /// All places are taken, or the server stops.
-    pub(crate) fn enter(self: &Arc<Places>) -> Result<Place, ApiError> {
+    /// All slots are taken, or the server stops.
+    pub(crate) fn enter(self: &Arc<SessionSlots>) -> Result<SessionSlot, ApiError> {
         if self.stop.is_cancelled() {
             return Err(ApiError::Stopping);
         }
@@ -66,7 +66,7 @@ impl Places {
         let number = taken.last;
         taken.since.insert(number, Instant::now());
         let stop = self.stop.child_token();
-        Ok(Place { places: Arc::clone(self), number, stop, _permit: permit })
+        Ok(SessionSlot { slots: Arc::clone(self), number, stop, _permit: permit })
     }
 
     /// Ends all sessions, and waits for their last words.
@@ -78,12 +78,12 @@ impl Places {
         }
     }
 
-    fn taken(&self) -> MutexGuard<'_, TakenPlaces> {
+    fn taken(&self) -> MutexGuard<'_, TakenSlots> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl TakenPlaces {
+impl TakenSlots {
     /// The oldest session ends first, if it is as long as others were. At least a second.
     fn free_in(&self, now: Instant) -> Duration {
         let oldest = self.since.values().min().map_or(Duration::ZERO, |since| now - *since);
@@ -92,9 +92,9 @@ impl TakenPlaces {
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionSlot {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.slots.taken();
         if let Some(since) = taken.since.remove(&self.number) {
             let length_s = since.elapsed().as_secs_f64();
             taken.length_mean_s += LATEST_WEIGHT * (length_s - taken.length_mean_s);
@@ -107,17 +107,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_free_again_when_its_session_ends() {
-        let places = Arc::new(Places::new(1));
-        let place = places.enter().expect("the first");
-        let full = places.enter().map(drop).expect_err("full");
+    fn a_slot_is_free_again_when_its_session_ends() {
+        let slots = Arc::new(SessionSlots::new(1));
+        let slot = slots.enter().expect("the first");
+        let full = slots.enter().map(drop).expect_err("full");
         let ApiError::SessionsFull { sessions_max: 1, retry_after } = full else {
             panic!("{full:?}");
         };
         assert!((59..=60).contains(&retry_after.as_secs()), "{retry_after:?}");
-        drop(place);
-        let _place = places.enter().expect("the next");
-        let full = places.enter().map(drop).expect_err("full");
+        drop(slot);
+        let _slot = slots.enter().expect("the next");
+        let full = slots.enter().map(drop).expect_err("full");
         let ApiError::SessionsFull { retry_after, .. } = full else { panic!("{full:?}") };
         assert!(retry_after.as_secs() < 60, "the first session was short");
     }
