@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 pub use arrivals::Arrivals;
-pub(crate) use endpoint::Line;
+pub(crate) use endpoint::BenchConnection;
 pub use endpoint::{Endpoint, EndpointError};
 pub use recording::Recording;
 pub(crate) use user::thread_cpu;

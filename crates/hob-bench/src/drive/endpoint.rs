@@ -11,7 +11,8 @@ use crate::socket::Socket;
 /// Read timeout, after which a waiting thread checks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-const IS_OPEN_WITHIN: Duration = Duration::from_millis(500);
+/// Limit of a connection that only shows whether a server is there.
+const PROBE_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// A server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,18 +49,18 @@ impl Endpoint {
         url: &str,
         trust: impl FnOnce(&str) -> Result<Trust, rustls::Error>,
     ) -> Result<Endpoint, EndpointError> {
-        let said = || url.to_owned();
+        let owned = || url.to_owned();
         let schemes = [("http://", 80), ("https://", 443)];
         let scheme = |(scheme, port)| url.strip_prefix(scheme).map(|rest| (rest, port));
         let (rest, usual_port) =
-            schemes.into_iter().find_map(scheme).ok_or(EndpointError::NoScheme { url: said() })?;
-        let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let no_host = || EndpointError::NoHost { url: said() };
-        let (host, port) = match place.rsplit_once(':') {
+            schemes.into_iter().find_map(scheme).ok_or(EndpointError::NoScheme { url: owned() })?;
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let no_host = || EndpointError::NoHost { url: owned() };
+        let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
                 (host, port.parse().map_err(|_| no_host())?)
             }
-            _ => (place, usual_port),
+            _ => (authority, usual_port),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() || host.contains(['@', ' ']) {
@@ -69,7 +70,7 @@ impl Endpoint {
         let prefix = path.strip_suffix("/v1").unwrap_or(path);
         let trust = url.starts_with("https://").then(|| trust(host)).transpose();
         let trust = trust
-            .map_err(|error| EndpointError::Trust { url: said(), reason: error.to_string() })?;
+            .map_err(|error| EndpointError::Trust { url: owned(), reason: error.to_string() })?;
         Ok(Endpoint { host: host.to_owned(), port, trust, prefix: prefix.to_owned() })
     }
 
@@ -90,11 +91,11 @@ impl Endpoint {
     /// Whether a server accepts connections there.
     pub(crate) fn is_open(&self) -> bool {
         let addresses = (self.host.as_str(), self.port).to_socket_addrs();
-        let is_open = |address| TcpStream::connect_timeout(&address, IS_OPEN_WITHIN).is_ok();
+        let is_open = |address| TcpStream::connect_timeout(&address, PROBE_TIME_MAX).is_ok();
         addresses.is_ok_and(|mut addresses| addresses.any(is_open))
     }
 
-    pub(crate) fn connect(&self, within: Duration) -> io::Result<Line> {
+    pub(crate) fn connect(&self, within: Duration) -> io::Result<BenchConnection> {
         let mut refused = io::Error::from(io::ErrorKind::NotFound);
         for address in (self.host.as_str(), self.port).to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, within) {
@@ -103,10 +104,10 @@ impl Endpoint {
                     socket.set_read_timeout(Some(LOOK_EVERY))?;
                     socket.set_write_timeout(Some(within))?;
                     return Ok(match &self.trust {
-                        None => Line::Plain(Socket::new(socket)),
-                        Some(trust) => {
-                            Line::Tls(Box::new(trust.shake(Socket::new(socket), within)?))
-                        }
+                        None => BenchConnection::Plain(Socket::new(socket)),
+                        Some(trust) => BenchConnection::Tls(Box::new(
+                            trust.handshake(Socket::new(socket), within)?,
+                        )),
                     });
                 }
                 Err(error) => refused = error,
@@ -118,53 +119,51 @@ impl Endpoint {
 
 /// A connection. Reads time out regularly, so a waiting thread can check whether to stop.
 #[derive(Debug)]
-pub(crate) enum Line {
+pub(crate) enum BenchConnection {
     Plain(Socket),
     Tls(Box<Tls>),
 }
 
-impl Line {
+impl BenchConnection {
     /// See [`Socket::read_delay`]; with TLS, of the last encrypted bytes.
     pub(crate) fn read_delay(&self) -> Duration {
         match self {
-            Line::Plain(socket) => socket.read_delay(),
-            Line::Tls(tls) => tls.read_delay(),
+            BenchConnection::Plain(socket) => socket.read_delay(),
+            BenchConnection::Tls(tls) => tls.read_delay(),
         }
     }
-}
 
-impl Line {
     /// How long a read waits at most. Not zero.
     pub(crate) fn set_read_timeout(&self, time: Duration) -> io::Result<()> {
         let stream = match self {
-            Line::Plain(socket) => socket.stream(),
-            Line::Tls(tls) => tls.stream(),
+            BenchConnection::Plain(socket) => socket.stream(),
+            BenchConnection::Tls(tls) => tls.stream(),
         };
         stream.set_read_timeout(Some(time))
     }
 }
 
-impl Read for Line {
+impl Read for BenchConnection {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Line::Plain(socket) => socket.read(buffer),
-            Line::Tls(tls) => tls.read(buffer),
+            BenchConnection::Plain(socket) => socket.read(buffer),
+            BenchConnection::Tls(tls) => tls.read(buffer),
         }
     }
 }
 
-impl Write for Line {
+impl Write for BenchConnection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Line::Plain(socket) => socket.write(bytes),
-            Line::Tls(tls) => tls.write(bytes),
+            BenchConnection::Plain(socket) => socket.write(bytes),
+            BenchConnection::Tls(tls) => tls.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Line::Plain(socket) => socket.flush(),
-            Line::Tls(tls) => tls.flush(),
+            BenchConnection::Plain(socket) => socket.flush(),
+            BenchConnection::Tls(tls) => tls.flush(),
         }
     }
 }

@@ -76,7 +76,7 @@ impl Trust {
     ///
     /// # Errors
     /// The certificate is not trusted, the server does not speak TLS, or the handshake takes too long.
-    pub(super) fn shake(&self, mut socket: Socket, within: Duration) -> io::Result<Tls> {
+    pub(super) fn handshake(&self, mut socket: Socket, within: Duration) -> io::Result<Tls> {
         let begun = Instant::now();
         let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let mut connection = connection.map_err(io::Error::other)?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 
-use super::endpoint::Line;
+use super::endpoint::BenchConnection;
 use super::recording::Recording;
 use super::{Drive, End, Exchange, is_pause};
 use crate::head;
@@ -28,7 +28,7 @@ pub(super) struct User<'a> {
     drive: &'a Drive,
     stop: &'a AtomicBool,
     /// None if the connection broke or was never opened.
-    line: Option<Line>,
+    connection: Option<BenchConnection>,
     /// Time to open the connection, until its first request.
     connect: Option<Duration>,
     buffer: Vec<u8>,
@@ -43,7 +43,8 @@ pub(super) struct ThreadResult {
 
 impl<'a> User<'a> {
     pub(super) fn connect(drive: &'a Drive, stop: &'a AtomicBool) -> User<'a> {
-        let mut user = User { drive, stop, line: None, connect: None, buffer: vec![0; READ_BYTES] };
+        let mut user =
+            User { drive, stop, connection: None, connect: None, buffer: vec![0; READ_BYTES] };
         // The first request reports a failed connection.
         let _refused = user.reconnect();
         user
@@ -51,8 +52,8 @@ impl<'a> User<'a> {
 
     fn reconnect(&mut self) -> io::Result<()> {
         let begun = Instant::now();
-        self.line = None;
-        self.line = Some(self.drive.endpoint.connect(self.drive.patience.connect)?);
+        self.connection = None;
+        self.connection = Some(self.drive.endpoint.connect(self.drive.patience.connect)?);
         self.connect = Some(begun.elapsed());
         Ok(())
     }
@@ -83,7 +84,7 @@ impl<'a> User<'a> {
         if let Some(due) = due {
             self.wait(start + due);
         }
-        let reached = if self.line.is_some() { Ok(()) } else { self.reconnect() };
+        let reached = if self.connection.is_some() { Ok(()) } else { self.reconnect() };
         let connect = self.connect.take();
         // In a closed loop a request is due when there is a connection.
         let sched = due.unwrap_or_else(|| start.elapsed());
@@ -100,7 +101,7 @@ impl<'a> User<'a> {
             Err(error) => End::Unreachable { cause: error.to_string() },
         };
         if exchange.end != End::Whole || hangs_up(&recording) {
-            self.line = None;
+            self.connection = None;
         }
         exchange.recording = recording;
         exchange
@@ -123,25 +124,26 @@ impl<'a> User<'a> {
         sent: &mut Duration,
         recording: &mut Recording,
     ) -> End {
-        let Some(line) = &mut self.line else { return End::CutOff };
+        let Some(connection) = &mut self.connection else { return End::CutOff };
         let job = &self.drive.jobs[job];
         let (ahead, last) = job.split_at(job.len().saturating_sub(LAST_BYTES));
-        let ahead = line.write_all(ahead).and_then(|()| line.flush());
+        let ahead = connection.write_all(ahead).and_then(|()| connection.flush());
         // Before the last write: the server that it wakes may take this thread's core, and would then seem faster.
         *sent = start.elapsed();
-        let written = ahead.and_then(|()| line.write_all(last)).and_then(|()| line.flush());
+        let written =
+            ahead.and_then(|()| connection.write_all(last)).and_then(|()| connection.flush());
         if written.is_err() {
             return End::CutOff;
         }
         let patience = self.drive.patience;
         let (mut answer, mut unread) = (HttpResponse::expected(), BytesMut::new());
-        let mut heard = *sent;
+        let mut last_bytes_at = *sent;
         loop {
-            let read = line.read(&mut self.buffer);
+            let read = connection.read(&mut self.buffer);
             let returned = start.elapsed();
             // Times must not decrease, even if a clock was set.
             let at = if read.is_ok() {
-                returned.saturating_sub(line.read_delay()).max(heard)
+                returned.saturating_sub(connection.read_delay()).max(last_bytes_at)
             } else {
                 returned
             };
@@ -149,7 +151,7 @@ impl<'a> User<'a> {
                 Ok(0) if answer.ends_here() => return End::Whole,
                 Ok(0) => return End::CutOff,
                 Ok(bytes) => {
-                    heard = at;
+                    last_bytes_at = at;
                     recording.push(at, &self.buffer[..bytes]);
                     unread.extend_from_slice(&self.buffer[..bytes]);
                     if answer.push(&mut unread, |_| ()).is_err() {
@@ -165,7 +167,7 @@ impl<'a> User<'a> {
             if self.stop.load(Ordering::Relaxed) {
                 return End::Stopped;
             }
-            if at.saturating_sub(heard) > patience.silence {
+            if at.saturating_sub(last_bytes_at) > patience.silence {
                 return End::Silent;
             }
             if at.saturating_sub(*sent) > patience.total {

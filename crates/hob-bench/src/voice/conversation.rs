@@ -16,7 +16,7 @@ use tungstenite::{Error, Message, WebSocket};
 use super::audible::Audible;
 use super::microphone::{Microphone, Question, RATE_HZ, SaidAt};
 use super::{TurnEnd, VoiceFault};
-use crate::drive::Line;
+use crate::drive::BenchConnection;
 use crate::target::Target;
 
 /// A session loads its models before its first event.
@@ -33,7 +33,7 @@ const WAIT_MIN: Duration = Duration::from_micros(200);
 const INSTRUCTIONS: &str = "You are a voice assistant. Answer in one or two short sentences.";
 
 pub(super) struct Conversation<'a> {
-    socket: WebSocket<Line>,
+    socket: WebSocket<BenchConnection>,
     microphone: Microphone,
     stop: &'a AtomicBool,
     /// When the server was ready to listen.
@@ -88,9 +88,9 @@ impl<'a> Conversation<'a> {
         voice: Option<&str>,
         stop: &'a AtomicBool,
     ) -> Result<Conversation<'a>, VoiceFault> {
-        let line = target.endpoint.connect(OPEN_WITHIN).map_err(VoiceFault::Connect)?;
-        line.set_read_timeout(OPEN_WITHIN).map_err(VoiceFault::Connect)?;
-        let socket = shake(target, line)?;
+        let connection = target.endpoint.connect(OPEN_WITHIN).map_err(VoiceFault::Connect)?;
+        connection.set_read_timeout(OPEN_WITHIN).map_err(VoiceFault::Connect)?;
+        let socket = handshake(target, connection)?;
         let ready_at = Instant::now();
         let microphone = Microphone::new(ready_at);
         let mut opened = Conversation { socket, microphone, stop, ready_at };
@@ -282,7 +282,10 @@ impl AnswerMarks {
     }
 }
 
-fn shake(target: &Target, line: Line) -> Result<WebSocket<Line>, VoiceFault> {
+fn handshake(
+    target: &Target,
+    connection: BenchConnection,
+) -> Result<WebSocket<BenchConnection>, VoiceFault> {
     let endpoint = &target.endpoint;
     let host = endpoint.authority();
     let url =
@@ -296,7 +299,7 @@ fn shake(target: &Target, line: Line) -> Result<WebSocket<Line>, VoiceFault> {
     if let Some(Ok(key)) = key {
         headers.insert(HeaderName::from_static("authorization"), key);
     }
-    match tungstenite::client(request, line) {
+    match tungstenite::client(request, connection) {
         Ok((socket, _)) => Ok(socket),
         Err(tungstenite::HandshakeError::Failure(Error::Http(answer))) => {
             Err(VoiceFault::Refused { status: answer.status().as_u16() })
