@@ -1,8 +1,8 @@
 //! `hob bench plan`: cell after cell of plans in YAML. A cell with a valid record is not measured again.
-//! Each record is on the disk before the next cell begins, so that a plan goes on wherever it was cut off.
+//! Each record is on the disk before the next cell begins, so an interrupted plan continues with the next cell.
 
+mod plan_run;
 mod visits;
-mod walk;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::judging;
 use crate::printer::{Printer, table};
+use plan_run::{PlanResults, PlanRun};
 use visits::visits;
-use walk::{Walk, Walked};
 
 /// Measure everything that a YAML plan lists; run it again to continue after an interruption
 #[derive(Clone, Debug, Args)]
@@ -133,33 +133,33 @@ fn carry_out(
     (out, as_json): (&Path, bool),
     (globals, printer): (&Globals, &Printer),
 ) -> CliResult<Exit> {
-    let mut walks = Vec::new();
+    let mut prepared = Vec::new();
     for plan in plans {
         let items = eval_items(&plan)?;
         for sentence in items.iter().flat_map(|items| judging::beforehand(items)) {
             printer.note(format_args!("{}: {sentence}", plan.name));
         }
-        walks.push((plan, items));
+        prepared.push((plan, items));
     }
     let (globals, to, out) = (globals.clone(), *printer, out.to_owned());
-    let (walked, was_stopped) = stoppable(move |stop| {
-        let mut walked = Walked::default();
-        for (plan, items) in &walks {
+    let (results, was_stopped) = stoppable(move |stop| {
+        let mut results = PlanResults::default();
+        for (plan, items) in &prepared {
             let _turn = turn.take(&out, &format!("the plan {}", plan.name), (stop, &to))?;
             let known = done(records(&out)?.iter());
             let count = items.as_ref().map_or(0, |items| items.len());
-            let mut walk = Walk::new((plan, items.clone()), known, (&globals, &to), &out, stop);
-            walk.all(&visits(plan, count), &mut walked)?;
+            let mut run = PlanRun::new((plan, items.clone()), known, (&globals, &to), &out, stop);
+            run.all(&visits(plan, count), &mut results)?;
         }
-        Ok((walked, stop.load(Ordering::Relaxed)))
+        Ok((results, stop.load(Ordering::Relaxed)))
     })?;
-    printer.note(walked.summary());
-    let done = Done { records: walked.records, was_stopped };
+    printer.note(results.summary());
+    let done = Done { records: results.records, was_stopped };
     done.show(as_json, printer, shown)?;
     done.exit(|record| !record.invalid_reasons.is_empty())
 }
 
-/// One row a record: whom it is of, and how to show it whole.
+/// A table with one row for each record, and how to show a whole record.
 fn shown(records: &[Record]) -> String {
     let labels: BTreeSet<&String> =
         records.iter().flat_map(|record| record.labels.keys()).collect();
@@ -186,7 +186,7 @@ fn shown(records: &[Record]) -> String {
         let label = |name: &&String| record.labels.get(*name).cloned().unwrap_or_default();
         table.add_row(row.into_iter().chain(labels.iter().map(label)));
     }
-    format!("{}\n\n`hob bench show RECORD` says all of one.", table.trim_fmt())
+    format!("{}\n\n`hob bench show RECORD` shows a whole record.", table.trim_fmt())
 }
 
 /// Where it was asked, as it was typed; the engine of a server that was started here.

@@ -26,8 +26,8 @@ use crate::judging;
 use crate::printer::Printer;
 use crate::settings::ModelChoice;
 
-/// A plan while it is carried out.
-pub(super) struct Walk<'a> {
+/// A plan that is being measured.
+pub(super) struct PlanRun<'a> {
     plan: &'a BenchPlan,
     /// The items of its evaluations.
     items: Option<Arc<ItemSet>>,
@@ -37,16 +37,16 @@ pub(super) struct Walk<'a> {
     printer: &'a Printer,
     out: &'a Path,
     stop: &'a AtomicBool,
-    /// The server of the last cell, with the words that it was reached by.
+    /// The server of the last cell, with the words of [`words_of`].
     reached: Option<(Vec<String>, Reached)>,
-    begun: Instant,
-    /// What each cell took that was measured.
-    spent: Vec<Duration>,
+    started_at: Instant,
+    /// How long each visit took that measured something.
+    visit_times: Vec<Duration>,
 }
 
-/// What became of the cells.
+/// Records of the plans so far, and numbers of cells.
 #[derive(Debug, Default)]
-pub(super) struct Walked {
+pub(super) struct PlanResults {
     pub(super) records: Vec<Record>,
     cells: usize,
     before: usize,
@@ -54,46 +54,58 @@ pub(super) struct Walked {
     failed: usize,
 }
 
-impl Walked {
+impl PlanResults {
     pub(super) fn summary(&self) -> String {
-        let Walked { cells, before, now, failed, .. } = self;
+        let PlanResults { cells, before, now, failed, .. } = self;
         let left = cells - before - now - failed;
         format!("{cells} cells: {now} measured, {before} done before, {failed} failed, {left} left")
     }
 }
 
-/// What became of one.
-enum Fate {
+/// What measuring a cell gave.
+enum CellOutcome {
     DoneBefore,
-    /// A part of its items was asked.
-    Begun,
+    /// A part of its items is done.
+    PartDone,
     Measured(Vec<Record>),
 }
 
-/// What a visit came to.
+/// The result of one visit, or of its second try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Visited {
+enum VisitResult {
     /// The cell has a valid record.
-    Good,
-    Begun,
+    Valid,
+    /// Further visits ask the other items.
+    PartDone,
     Failed,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> PlanRun<'a> {
     pub(super) fn new(
         (plan, items): (&'a BenchPlan, Option<Arc<ItemSet>>),
         known: BTreeSet<String>,
         (globals, printer): (&'a Globals, &'a Printer),
         out: &'a Path,
         stop: &'a AtomicBool,
-    ) -> Walk<'a> {
-        let (reached, begun, spent) = (None, Instant::now(), Vec::new());
-        Walk { plan, items, known, globals, printer, out, stop, reached, begun, spent }
+    ) -> PlanRun<'a> {
+        let (reached, started_at, visit_times) = (None, Instant::now(), Vec::new());
+        PlanRun {
+            plan,
+            items,
+            known,
+            globals,
+            printer,
+            out,
+            stop,
+            reached,
+            started_at,
+            visit_times,
+        }
     }
 
-    pub(super) fn all(&mut self, visits: &[Visit], walked: &mut Walked) -> CliResult<()> {
+    pub(super) fn all(&mut self, visits: &[Visit], results: &mut PlanResults) -> CliResult<()> {
         let count = visits.iter().map(|visit| visit.number).max().unwrap_or_default();
-        walked.cells += count;
+        results.cells += count;
         // Cells that need no further visit.
         let mut settled: BTreeSet<usize> = BTreeSet::new();
         for (at, visit) in visits.iter().enumerate() {
@@ -105,8 +117,8 @@ impl<'a> Walk<'a> {
             }
             let name =
                 format!("{}/{count} {}{}", visit.number, visit.cell.name(), visit.part.name());
-            let result = self.cell(visit, &name, walked)?;
-            if result != Visited::Begun {
+            let result = self.cell(visit, &name, results)?;
+            if result != VisitResult::PartDone {
                 settled.insert(visit.number);
             }
             let left = visits[at + 1..].iter().map(|next| next.number);
@@ -115,8 +127,8 @@ impl<'a> Walk<'a> {
                 let cells = left.iter().collect::<BTreeSet<_>>().len();
                 self.printer.faint(format_args!("{cells} cells left, about {time}"));
             }
-            if result == Visited::Failed && self.plan.on_fail == OnFail::Stop {
-                self.printer.note("a cell has failed, and this plan stops at that");
+            if result == VisitResult::Failed && self.plan.on_fail == OnFail::Stop {
+                self.printer.note("a cell failed, and the plan says `on_fail: stop`");
                 break;
             }
         }
@@ -125,53 +137,58 @@ impl<'a> Walk<'a> {
 
     fn is_over(&self) -> bool {
         let total_s = self.plan.budget.total_s;
-        let is_over = total_s.is_some_and(|total_s| self.begun.elapsed().as_secs() >= total_s);
+        let is_over = total_s.is_some_and(|total_s| self.started_at.elapsed().as_secs() >= total_s);
         if is_over {
-            self.printer.note("the plan's time is over; run it again to go on");
+            self.printer.note("the time of the plan is used up; run it again to continue");
         }
         is_over
     }
 
-    /// How long so many visits will take, once one has ended.
+    /// How long this number of visits will take, estimated from the visits before.
     fn left(&self, visits: usize) -> Option<String> {
-        let count = u32::try_from(self.spent.len()).ok().filter(|count| *count > 0)?;
-        let mean = self.spent.iter().sum::<Duration>() / count;
+        let count = u32::try_from(self.visit_times.len()).ok().filter(|count| *count > 0)?;
+        let mean = self.visit_times.iter().sum::<Duration>() / count;
         Some(duration(mean * u32::try_from(visits).ok().filter(|visits| *visits > 0)?))
     }
 
-    fn cell(&mut self, visit: &Visit, name: &str, walked: &mut Walked) -> CliResult<Visited> {
+    fn cell(
+        &mut self,
+        visit: &Visit,
+        name: &str,
+        results: &mut PlanResults,
+    ) -> CliResult<VisitResult> {
         let tries = if self.plan.on_fail == OnFail::Retry { 2 } else { 1 };
         for _ in 0..tries {
-            let begun = Instant::now();
-            let fate = self.measure(visit, name)?;
-            if !matches!(fate, Fate::DoneBefore) {
-                self.spent.push(begun.elapsed());
+            let started_at = Instant::now();
+            let outcome = self.measure(visit, name)?;
+            if !matches!(outcome, CellOutcome::DoneBefore) {
+                self.visit_times.push(started_at.elapsed());
             }
-            let records = match fate {
-                Fate::DoneBefore => {
+            let records = match outcome {
+                CellOutcome::DoneBefore => {
                     self.printer.faint(format_args!("{name}: done before"));
-                    walked.before += 1;
-                    return Ok(Visited::Good);
+                    results.before += 1;
+                    return Ok(VisitResult::Valid);
                 }
-                Fate::Begun => return Ok(Visited::Begun),
-                Fate::Measured(records) => records,
+                CellOutcome::PartDone => return Ok(VisitResult::PartDone),
+                CellOutcome::Measured(records) => records,
             };
-            let is_good = !records.is_empty()
+            let is_valid = !records.is_empty()
                 && records.iter().all(|record| record.invalid_reasons.is_empty());
-            walked.records.extend(records);
+            results.records.extend(records);
             if self.stop.load(Ordering::Relaxed) {
-                return Ok(if is_good { Visited::Good } else { Visited::Failed });
+                return Ok(if is_valid { VisitResult::Valid } else { VisitResult::Failed });
             }
-            if is_good {
-                walked.now += 1;
-                return Ok(Visited::Good);
+            if is_valid {
+                results.now += 1;
+                return Ok(VisitResult::Valid);
             }
         }
-        walked.failed += 1;
-        Ok(Visited::Failed)
+        results.failed += 1;
+        Ok(VisitResult::Failed)
     }
 
-    fn measure(&mut self, visit: &Visit, name: &str) -> CliResult<Fate> {
+    fn measure(&mut self, visit: &Visit, name: &str) -> CliResult<CellOutcome> {
         let cell = &visit.cell;
         let server = server(self.plan, cell);
         let argv = argv(&server, cell);
@@ -186,7 +203,7 @@ impl<'a> Walk<'a> {
         let key = CellKey::new(cell, &PlanFacts::from_context(&context));
         if self.known.contains(&key.to_string()) {
             self.reached = Some((words_of(&server, cell), Reached { target, started, facts }));
-            return Ok(Fate::DoneBefore);
+            return Ok(CellOutcome::DoneBefore);
         }
         let (out, printer, stop_rule, mut records) =
             (self.out, self.printer, stop_rule(self.plan), Vec::new());
@@ -222,32 +239,32 @@ impl<'a> Walk<'a> {
             return self.failed(cell, name, (&context, &error), records);
         }
         if !visit.part.is_last() && !self.stop.load(Ordering::Relaxed) {
-            return Ok(Fate::Begun);
+            return Ok(CellOutcome::PartDone);
         }
         let is_whole = !self.stop.load(Ordering::Relaxed) && records.iter().all(Record::is_valid);
-        // One of them says for all that the cell is done.
+        // The last record marks the whole cell as done.
         if let Some(last) = records.last_mut().filter(|_| is_whole) {
             let complete = RecordStore::new(out).complete(last, &key.to_string());
             *last = complete.map_err(|error| failure(error.into()))?;
         }
-        Ok(Fate::Measured(records))
+        Ok(CellOutcome::Measured(records))
     }
 
-    /// The server of the last cell if this one needs the same, or else its own.
+    /// The server of the last cell if this cell needs the same one; otherwise this cell's own server.
     fn reach(
         &mut self,
         server: &ServerArgs,
         cell: &PlanCell,
     ) -> CliResult<Result<Reached, BenchError>> {
         let words = words_of(server, cell);
-        // Another server ends here, before the next is started: both may have one port.
+        // If the cell needs another server, the last one ends here, before the next starts: both may use the same port.
         let kept = self.reached.take().filter(|(known, _)| *known == words);
         if let Some((_, reached)) = kept {
             return Ok(Ok(reached));
         }
         let purpose = purpose(&cell.experiment(false));
         let reached = server.settle(purpose, self.globals, self.printer)?.reach(self.stop);
-        // Where the plan has a start command, that says the model, whatever the server calls it.
+        // A start command decides which model is served, so the name in the list may differ.
         let is_checked = server.launch.is_none() && purpose == Purpose::Chat;
         Ok(reached.and_then(|reached| match is_checked {
             true => reached.target.check_listed().map(|()| reached).map_err(BenchError::from),
@@ -255,28 +272,28 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// A failure gets a record too, unless hob caused it or the user did not wait for it.
+    /// A failure also gets a record, unless hob caused it or the user stopped the plan.
     fn failed(
         &mut self,
         cell: &PlanCell,
         name: &str,
         (context, error): (&RecordContext, &BenchError),
         mut records: Vec<Record>,
-    ) -> CliResult<Fate> {
+    ) -> CliResult<CellOutcome> {
         if let BenchError::Record(error) = error {
             return Err(crate::failure::Failure::new(crate::failure::Exit::Internal, error));
         }
-        // Whatever it was, the server is not what it should be.
+        // After a failure, the server is not trusted: the next cell starts or reaches it again.
         self.reached = None;
         if self.stop.load(Ordering::Relaxed) {
-            return Ok(Fate::Measured(records));
+            return Ok(CellOutcome::Measured(records));
         }
         self.printer.note(format_args!("{name}: {error}"));
         let mut record = context.failed(cell.record_kind(), cell.workload(), error);
         record.labels = cell.labels.clone();
         keep(self.out, &record, &[], self.printer).map_err(|error| failure(error.into()))?;
         records.push(record);
-        Ok(Fate::Measured(records))
+        Ok(CellOutcome::Measured(records))
     }
 
     fn context(
@@ -285,14 +302,14 @@ impl<'a> Walk<'a> {
         facts: hob_bench::server::ServerFacts,
         argv: Vec<String>,
     ) -> RecordContext {
-        // The same items and marks at each start, so that a cell goes on where it was killed.
+        // The same seed at each start gives the same items, so an interrupted cell continues.
         let is_eval = cell.record_kind() == RecordKind::Eval;
         let seed = self.plan.seed.or(is_eval.then_some(EVAL_SEED));
         let mut context = context(facts, argv, seed);
         let RecordContext { engine, model, .. } = &mut context;
         engine.backend = cell.backend.clone().or(engine.backend.take());
         if is_eval {
-            // A server that says its context knows it better.
+            // The context that the server reports has priority.
             engine.params.ctx = engine.params.ctx.or(cell.room());
         }
         model.quant = cell.quant.clone().or(model.quant.take());
@@ -317,14 +334,14 @@ fn stop_rule(plan: &BenchPlan) -> StopRule {
     }
 }
 
-/// Whom a cell asks, as it would be typed.
+/// The server of a cell, as command-line arguments.
 fn server(plan: &BenchPlan, cell: &PlanCell) -> ServerArgs {
     let usual = PlanTarget::default();
-    // A plan that was read has the targets of its cells.
+    // `BenchPlan::parse` checks that every target exists, so the default is never used.
     let target = plan.targets.iter().find(|target| target.name == cell.target).unwrap_or(&usual);
     let filled = |text: &String| PlanTarget::filled(text, cell);
     let context = match cell.kind {
-        // An axis of its own, and not only room for a prompt.
+        // An evaluation measures this context itself; other kinds only need enough for their prompts.
         PlanKind::Eval => cell.room().or(target.context),
         _ => target.context.or(cell.room()),
     };
@@ -346,8 +363,8 @@ fn server(plan: &BenchPlan, cell: &PlanCell) -> ServerArgs {
     }
 }
 
-/// The model that a target without `model` is asked for. A hob names each quant of a model: `qwen3:8b-q8_0`, or of a
-/// repository `owner/name:Q8_0`.
+/// The model to request from a target without `model`. A hob has one name for each quant of a model: `qwen3:8b-q8_0`, or
+/// `owner/name:Q8_0` for a repository.
 fn usual_model(target: &PlanTarget, cell: &PlanCell) -> Option<String> {
     let model = cell.model.as_ref()?;
     let is_hob = target.url.is_none() || target.api == PlanApi::Hob;
@@ -358,7 +375,7 @@ fn usual_model(target: &PlanTarget, cell: &PlanCell) -> Option<String> {
     })
 }
 
-/// Words that identify a server and its model. At one address, each kind of model is another model.
+/// Words that identify a server and its model. One address may serve one model of each kind.
 fn words_of(server: &ServerArgs, cell: &PlanCell) -> Vec<String> {
     let purpose = format!("{:?}", purpose(&cell.experiment(false)));
     server.words().into_iter().chain([purpose]).collect()
