@@ -62,7 +62,7 @@ pub trait AgentModels: Send + Sync {
     }
 }
 
-/// Where a run is kept, and who watches it.
+/// Where a run is stored, and where its events are shown.
 pub trait RunHost: Send + Sync {
     /// Stores the state and its new events. If `must_sync`, they must be on the disk when it returns, because an effect
     /// follows that must not happen twice; otherwise the operating system may write them later.
@@ -84,7 +84,7 @@ pub trait RunHost: Send + Sync {
     }
 }
 
-/// What a run needs besides its state.
+/// Everything that a run needs, except its state.
 pub struct Driver<'d> {
     pub models: &'d dyn AgentModels,
     pub tools: &'d [Arc<dyn AgentTool>],
@@ -115,7 +115,7 @@ impl Driver<'_> {
         tools.add(self.tools.to_vec());
         let work = Work {
             driver: self,
-            run: Mutex::new(Present { state, last: Instant::now() }),
+            run: Mutex::new(LockedRun { state, last: Instant::now() }),
             tools: Mutex::new(tools),
         };
         work.open_waiting().await?;
@@ -129,7 +129,7 @@ impl Driver<'_> {
             }
             match at_work.next().await {
                 Some(next) => input = next?,
-                None => return Ok(work.present().state.status),
+                None => return Ok(work.lock_run().state.status),
             }
         }
     }
@@ -138,18 +138,18 @@ impl Driver<'_> {
 /// A run at work. Its branches wait at the same time, and none holds a lock while it waits.
 struct Work<'w> {
     driver: &'w Driver<'w>,
-    run: Mutex<Present<'w>>,
+    run: Mutex<LockedRun<'w>>,
     tools: Mutex<OpenTools>,
 }
 
-struct Present<'w> {
+struct LockedRun<'w> {
     state: &'w mut RunState,
     /// When the run took its last step.
     last: Instant,
 }
 
 impl<'w> Work<'w> {
-    fn present(&self) -> MutexGuard<'_, Present<'w>> {
+    fn lock_run(&self) -> MutexGuard<'_, LockedRun<'w>> {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -161,7 +161,7 @@ impl<'w> Work<'w> {
     /// asks a model.
     async fn open_waiting(&self) -> io::Result<()> {
         let waiting: Vec<String> = {
-            let state = &self.present().state;
+            let state = &self.lock_run().state;
             let frames = state.branches.iter().flat_map(|branch| &branch.frames);
             let frames = state.stack.iter().chain(frames).filter(|_| state.seq > 0);
             frames.map(|frame| frame.agent.clone()).collect()
@@ -180,11 +180,11 @@ impl<'w> Work<'w> {
                 let agent = cause.as_ref().and_then(|cause| cause.agent.as_deref());
                 let is_more = self.open_tools(agent.unwrap_or_default(), Some(id)).await?;
                 let more = is_more
-                    .then(|| request_of(self.present().state, &self.tools().specs, id))
+                    .then(|| request_of(self.lock_run().state, &self.tools().specs, id))
                     .flatten();
-                let call = Call { id, model, pause, cause };
-                let mut collected = Collected::default();
-                let answer = self.answer(&call, more.unwrap_or(*request), &mut collected);
+                let call = ModelCall { id, model, pause, cause };
+                let mut partial = PartialAnswer::default();
+                let answer = self.answer(&call, more.unwrap_or(*request), &mut partial);
                 let answered = self.in_time(id, answer).await;
                 match answered {
                     Some(Ok(answer)) => Ok(Some(Input::ModelAnswered { id, answer })),
@@ -192,7 +192,7 @@ impl<'w> Work<'w> {
                         Ok(Some(Input::ModelFailed { id, error, how }))
                     }
                     Some(Err(NoAnswer::NotStored(error))) => Err(error),
-                    None => Ok(Some(Input::OutOfTime { id, said: collected.text })),
+                    None => Ok(Some(Input::OutOfTime { id, said: partial.text })),
                 }
             }
             Effect::RunTool { id, call } => {
@@ -203,7 +203,7 @@ impl<'w> Work<'w> {
             Effect::Ask { approval, call, reason } => {
                 let decision = self.driver.host.ask(&call, &reason).await;
                 // A person's time does not count against the budget.
-                self.present().last = Instant::now();
+                self.lock_run().last = Instant::now();
                 Ok(decision.map(|is_approved| Input::Resolved { approval, is_approved }))
             }
             Effect::AskClient { id } => {
@@ -216,7 +216,7 @@ impl<'w> Work<'w> {
 
     /// Opens the tools of an agent, and stores what is missing. True: there are more tools than before.
     async fn open_tools(&self, agent: &str, id: Option<u64>) -> io::Result<bool> {
-        let agent = self.present().state.team.agent(agent).cloned();
+        let agent = self.lock_run().state.team.agent(agent).cloned();
         let Some(agent) = agent else { return Ok(false) };
         let opened = self.driver.source.open(&agent).await;
         for note in opened.notes {
@@ -237,15 +237,15 @@ impl<'w> Work<'w> {
 
     /// One step, stored and shown. Gives what it asks for.
     fn take_step(&self, input: Input) -> io::Result<Vec<Action>> {
-        let mut present = self.present();
-        let since_s = present.last.elapsed().as_secs_f64();
-        present.last = Instant::now();
-        self.step(present.state, input, since_s)
+        let mut run = self.lock_run();
+        let since_s = run.last.elapsed().as_secs_f64();
+        run.last = Instant::now();
+        self.step(run.state, input, since_s)
     }
 
     /// Stores and shows what the driver saw.
     fn note(&self, id: Option<u64>, what: EventKind) -> io::Result<()> {
-        self.step(self.present().state, Input::Noted { id, what }, 0.0).map(|_| ())
+        self.step(self.lock_run().state, Input::Noted { id, what }, 0.0).map(|_| ())
     }
 
     fn step(&self, state: &mut RunState, input: Input, since_s: f64) -> io::Result<Vec<Action>> {
@@ -279,12 +279,13 @@ impl<'w> Work<'w> {
         Ok(actions)
     }
 
-    /// The answer of a model. What has come of it so far is in `collected`.
+    /// Asks a model and waits for its whole answer. `partial` holds what has arrived so far, for a caller that stops
+    /// waiting.
     async fn answer(
         &self,
-        call: &Call,
+        call: &ModelCall,
         request: ChatRequest,
-        collected: &mut Collected,
+        partial: &mut PartialAnswer,
     ) -> Result<ModelAnswer, NoAnswer> {
         if !call.pause.is_zero() {
             sleep(call.pause).await;
@@ -302,7 +303,7 @@ impl<'w> Work<'w> {
         loop {
             let event = next.ok_or_else(|| "the answer was cut off".to_owned())??;
             let target = || trace.snapshot().target.unwrap_or_else(|| name.to_owned());
-            if !std::mem::replace(&mut collected.has_begun, true) {
+            if !std::mem::replace(&mut partial.has_begun, true) {
                 for attempt in trace.snapshot().failed {
                     let (from, reason) = (attempt.target, attempt.message);
                     let what = EventKind::ModelFallback { from, to: target(), reason };
@@ -312,26 +313,26 @@ impl<'w> Work<'w> {
                 self.show(call, EventKind::ModelFirstToken { target: target(), ms });
             }
             if let ChatEvent::Done(completion) = event {
-                if let Some(text) = collected.held_back() {
+                if let Some(text) = partial.held_back() {
                     self.show(call, EventKind::ModelDelta { kind: DeltaKind::Text, text });
                 }
                 let usage = completion.usage;
                 let (prompt_tokens, answer_tokens) =
                     (u64::from(usage.prompt_tokens), u64::from(usage.completion_tokens));
                 let price = self.driver.models.price(&target());
-                let Collected { text, calls, .. } = std::mem::take(collected);
+                let PartialAnswer { text, calls, .. } = std::mem::take(partial);
                 return Ok(ModelAnswer {
                     cost: price.map(|price| price.cost(prompt_tokens, answer_tokens)),
                     ms: begun.elapsed().as_millis() as u64,
                     text,
-                    calls: calls.into_iter().map(CollectedCall::finished).collect(),
+                    calls: calls.into_iter().map(PartialCall::finished).collect(),
                     is_cut: completion.finish == FinishReason::Length,
                     prompt_tokens,
                     answer_tokens,
                     target: target(),
                 });
             }
-            if let Some((kind, text)) = collected.take(event)? {
+            if let Some((kind, text)) = partial.take(event)? {
                 self.show(call, EventKind::ModelDelta { kind, text });
             }
             let late = |_| {
@@ -342,10 +343,10 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Waits for the first sign of a model, and notes when it is loaded.
+    /// Waits until a model answers at all, and stores an event when the model has to load first.
     async fn first<T>(
         &self,
-        call: &Call,
+        call: &ModelCall,
         wait: &mut FirstWait,
         coming: impl Future<Output = T>,
     ) -> Result<T, NoAnswer> {
@@ -363,9 +364,9 @@ impl<'w> Work<'w> {
     }
 
     /// Events that are not stored: they have the number of the last stored one.
-    fn show(&self, call: &Call, what: EventKind) {
+    fn show(&self, call: &ModelCall, what: EventKind) {
         let Some(cause) = &call.cause else { return };
-        let seq = self.present().state.seq;
+        let seq = self.lock_run().state.seq;
         self.driver.host.show(&RunEvent { seq, ts: unix_ms(), what, ..cause.clone() });
     }
 }
@@ -388,12 +389,12 @@ impl Action {
     }
 }
 
-/// A model that an agent asks.
-struct Call {
+/// One request of an agent to its model.
+struct ModelCall {
     /// The id in [`Effect::CallModel`].
     id: u64,
     model: String,
-    /// Before it is asked.
+    /// Time to wait before the request.
     pause: Duration,
     /// The event that announced it.
     cause: Option<RunEvent>,
@@ -441,31 +442,31 @@ impl OpenTools {
     }
 }
 
-/// An answer on its way.
+/// The part of an answer that has arrived.
 #[derive(Default)]
-struct Collected {
+struct PartialAnswer {
     text: String,
     /// Bytes of the text that were shown. A call that is written as text is not.
     shown: usize,
-    calls: Vec<CollectedCall>,
+    calls: Vec<PartialCall>,
     bytes: usize,
     has_begun: bool,
 }
 
-struct CollectedCall {
+struct PartialCall {
     index: u32,
     id: String,
     name: String,
     arguments: String,
 }
 
-impl CollectedCall {
+impl PartialCall {
     fn finished(self) -> ToolCall {
         ToolCall { id: self.id, name: self.name, arguments: JsonText::parsed(self.arguments) }
     }
 }
 
-impl Collected {
+impl PartialAnswer {
     /// Adds an event, and gives what can be shown of it.
     fn take(&mut self, event: ChatEvent) -> Result<Option<(DeltaKind, String)>, String> {
         let shown = match event {
@@ -482,7 +483,7 @@ impl Collected {
                 (!shown.is_empty()).then_some((DeltaKind::Text, shown))
             }
             ChatEvent::ToolCall { index, id, name } => {
-                self.calls.push(CollectedCall { index, id, name, arguments: String::new() });
+                self.calls.push(PartialCall { index, id, name, arguments: String::new() });
                 None
             }
             ChatEvent::ToolArguments { index, piece } => {
@@ -501,9 +502,7 @@ impl Collected {
         }
         Ok(shown)
     }
-}
 
-impl Collected {
     /// The end of the text that looked like the beginning of a call.
     fn held_back(&self) -> Option<String> {
         let held = &self.text[self.shown..];
@@ -511,7 +510,7 @@ impl Collected {
     }
 }
 
-/// Where a call that is written as text begins, or may begin.
+/// Bytes of `text` before a call that is written as text, or before what may become one.
 fn prose_end(text: &str) -> usize {
     text.find(CALL_BEGIN).unwrap_or_else(|| {
         let begun = (1..CALL_BEGIN.len()).rev().find(|len| text.ends_with(&CALL_BEGIN[..*len]));

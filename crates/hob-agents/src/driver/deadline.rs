@@ -33,13 +33,13 @@ impl Work<'_> {
     }
 
     fn time_left(&self, id: u64, begun: Instant) -> Duration {
-        let present = self.present();
-        let left_s = present.state.time_left_s(id) - present.last.elapsed().as_secs_f64();
+        let run = self.lock_run();
+        let left_s = run.state.time_left_s(id) - run.last.elapsed().as_secs_f64();
         let left = match left_s > 0.0 {
             true => Duration::from_secs_f64(left_s.min(WAIT_MAX_S)) + SLACK,
             false => Duration::ZERO,
         };
-        match present.state.exhausted {
+        match run.state.exhausted {
             Some(_) => left.max(LAST_ANSWER_TIME.saturating_sub(begun.elapsed())),
             None => left,
         }

@@ -1,4 +1,4 @@
-//! How long a model may be silent. A model that waits for a place or is loaded is not hanging, and a long prompt takes
+//! How long a model may be silent. A model that waits for a slot or is being loaded is not hanging, and a long prompt takes
 //! time to read.
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct Watchdog {
     pub first_token: Duration,
     /// Between two pieces of an answer.
     pub idle: Duration,
-    /// For a place, and for loading a model.
+    /// For a free slot, and for loading a model.
     pub load: Duration,
 }
 
@@ -43,9 +43,9 @@ pub(super) struct FirstWait {
     reading: Duration,
     /// Targets that were asked so far.
     asked: u32,
-    /// How long the present target has been silent.
+    /// How long the current target has been silent.
     silent: Duration,
-    /// How long models were loaded, or a place was waited for.
+    /// How long models were loading, or a slot was waited for.
     loading: Duration,
     /// The model that was noted last as loading.
     noted: Option<String>,
