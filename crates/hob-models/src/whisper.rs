@@ -11,9 +11,9 @@ mod memory;
 mod published;
 mod reader;
 #[cfg(test)]
-pub(crate) mod sample;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod tiny_model;
 mod vocabulary;
 
 pub(crate) use convert::{ConvertError, convert};

@@ -24,7 +24,7 @@ pub(crate) struct ResponseStore(Mutex<Entries>);
 struct Entries {
     by_id: HashMap<String, Entry>,
     bytes: usize,
-    /// Counts uses: the order of time.
+    /// Number of uses so far, which orders the entries by their last use.
     uses: u64,
 }
 
@@ -54,7 +54,7 @@ impl ResponseStore {
     pub(crate) fn insert(&self, owner: Option<String>, id: &str, items: Items, kind: StoredKind) {
         let mut entries = self.entries();
         let mut entry = Entry { owner, items, kind, bytes: 0, last_use: entries.next_use() };
-        entry.bytes = entry.count();
+        entry.bytes = entry.size_bytes();
         if entry.bytes > BYTES_MAX {
             return;
         }
@@ -215,7 +215,7 @@ impl ResponseStore {
         let mut entries = self.entries();
         let entry = entries.find(owner, "conversation", id)?;
         change(entry);
-        let bytes = entry.count();
+        let bytes = entry.size_bytes();
         let before = std::mem::replace(&mut entry.bytes, bytes);
         entries.bytes = entries.bytes - before + bytes;
         entries.evict();
@@ -233,7 +233,7 @@ impl Entries {
         self.uses
     }
 
-    /// An entry of this kind. One of another key is as good as absent.
+    /// An entry of this kind. An entry of another key counts as absent.
     fn find(
         &mut self,
         owner: Option<&str>,
@@ -270,15 +270,16 @@ impl Entry {
         }
     }
 
-    fn count(&self) -> usize {
-        const EACH: usize = 512;
+    fn size_bytes(&self) -> usize {
+        /// Approximate bytes of the maps and ids of one entry.
+        const OVERHEAD_BYTES: usize = 512;
         let kind = match &self.kind {
             StoredKind::Response { json, .. } => json.len(),
             StoredKind::Conversation { metadata, .. } => {
                 metadata.iter().map(|(name, text)| name.len() + text.len()).sum()
             }
         };
-        EACH + kind + self.items.iter().map(|item| item.bytes()).sum::<usize>()
+        OVERHEAD_BYTES + kind + self.items.iter().map(|item| item.bytes()).sum::<usize>()
     }
 }
 

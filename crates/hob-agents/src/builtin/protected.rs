@@ -52,12 +52,12 @@ impl Unguarded {
         Some(Unguarded::Link { text: path.read_link().ok()?, target, inner })
     }
 
-    /// Undoes what was made since then, and says what it was.
+    /// Undoes what was made since then, and returns a sentence about it.
     fn restore(&mut self, path: &Path) -> Option<String> {
         if Unguarded::of(path).as_ref() == Some(&*self) {
             return None;
         }
-        let said = found(path);
+        let said = move_aside_and_report(path);
         let Unguarded::Link { text, .. } = &*self else { return said };
         let is_back = symlink(text, path).is_ok() && Unguarded::of(path).as_ref() == Some(&*self);
         if is_back {
@@ -67,7 +67,7 @@ impl Unguarded {
             return said.or_else(|| Some(again()));
         }
         // The link leads to something that a command has made.
-        let led = found(path);
+        let led = move_aside_and_report(path);
         *self = Unguarded::Missing;
         said.or(led)
     }
@@ -103,8 +103,8 @@ impl ProtectedWatch {
         ProtectedWatch { workspace, earlier, is_over: false }
     }
 
-    /// Ends after the command and all its processes. Says what commands made since this one began: which of those that ran
-    /// at the same time did it is not known.
+    /// Ends after the command and all its processes. Says what commands made since this one began. If several ran at the
+    /// same time, it is unknown which one did it.
     pub(super) fn end(mut self) -> Vec<String> {
         self.look()
     }
@@ -137,8 +137,8 @@ fn watched() -> MutexGuard<'static, BTreeMap<PathBuf, WatchedWorkspace>> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Moves aside what is there: it may be the user's own. Says so to the model and on the log.
-fn found(path: &Path) -> Option<String> {
+/// Renames what is there, because it may be the user's own file. The model and the log get a sentence about it.
+fn move_aside_and_report(path: &Path) -> Option<String> {
     path.symlink_metadata().ok()?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let moved = match move_aside(path) {
@@ -168,7 +168,7 @@ fn move_aside(path: &Path) -> io::Result<String> {
     Ok(aside)
 }
 
-/// A link to nothing is there, too.
+/// Also true for a link to nothing.
 fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

@@ -165,7 +165,7 @@ impl ChatTemplate {
         now: jiff::civil::DateTime,
     ) -> Result<String, TemplateError> {
         let mut refusal = None;
-        for messages in attempts::of(messages) {
+        for messages in attempts::all(messages) {
             let messages = match self.content {
                 ContentForm::Text => messages,
                 ContentForm::Parts => attempts::in_parts(messages),

@@ -90,7 +90,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::whisper::sample::{DIMS, VOCABULARY, ctranslate2};
+    use crate::whisper::tiny_model::{DIMS, VOCABULARY, ctranslate2};
 
     fn apply(
         files: &[(&str, &[u8])],

@@ -8,7 +8,7 @@ use std::path::Path;
 use half::f16;
 
 use super::ctranslate2::CTranslate2Model;
-use super::layout::{Layout, Numbers, Placed};
+use super::layout::{Layout, Numbers, TensorLayout};
 use super::{FREQUENCIES, MAGIC, WhisperDims, WhisperError, mel, vocabulary};
 use crate::Sha256;
 use crate::checksum::Summed;
@@ -92,7 +92,7 @@ fn head(dims: &WhisperDims, tokens: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// The length of a row comes first.
-fn tensor_head(tensor: &Placed) -> Vec<u8> {
+fn tensor_head(tensor: &TensorLayout) -> Vec<u8> {
     let numbers = match tensor.numbers {
         Numbers::F16 => F16,
         Numbers::F32 => F32,

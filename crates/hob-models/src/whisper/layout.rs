@@ -24,9 +24,9 @@ pub(super) struct Slice {
     pub(super) parts: u64,
 }
 
-/// One tensor.
+/// Where one tensor is in each of the two formats.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct TensorLayout {
     pub(super) name: String,
     /// The outermost dimension comes first.
     pub(super) shape: Vec<u64>,
@@ -34,7 +34,7 @@ pub(super) struct Placed {
     pub(super) from: Slice,
 }
 
-impl Placed {
+impl TensorLayout {
     pub(super) fn elements(&self) -> u64 {
         self.shape.iter().product()
     }
@@ -43,7 +43,7 @@ impl Placed {
 /// All tensors of a model.
 #[derive(Debug)]
 pub(super) struct Layout {
-    pub(super) tensors: Vec<Placed>,
+    pub(super) tensors: Vec<TensorLayout>,
     /// Biases of attention keys, with their lengths. Only CTranslate2 has them, and all are zero.
     pub(super) key_biases: Vec<(Slice, u64)>,
 }
@@ -75,11 +75,11 @@ impl Layout {
 
     /// Numbers of the model. The token embedding is also the output layer, and counts once.
     pub(super) fn parameters(&self) -> u64 {
-        self.tensors.iter().map(Placed::elements).sum()
+        self.tensors.iter().map(TensorLayout::elements).sum()
     }
 
     fn add(&mut self, name: String, shape: &[u64], numbers: Numbers, from: Slice) {
-        self.tensors.push(Placed { name, shape: shape.to_vec(), numbers, from });
+        self.tensors.push(TensorLayout { name, shape: shape.to_vec(), numbers, from });
     }
 
     fn norm(&mut self, name: &str, from: &str, width: u64) {

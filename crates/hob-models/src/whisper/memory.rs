@@ -1,7 +1,7 @@
 //! Predicts the memory of a loaded Whisper model from its header.
 //! The formulas follow whisper.cpp's buffers with flash attention, and are 0 to 3 % above the sizes that it logs, from tiny to large.
 
-use super::layout::{Layout, Numbers, Placed};
+use super::layout::{Layout, Numbers, TensorLayout};
 use super::{WhisperDims, WhisperHeader};
 
 /// Caches are padded to a multiple of this many positions.
@@ -64,7 +64,7 @@ pub(super) fn matrix_q8_bytes(shape: &[u64], row: Option<&u64>) -> Option<u64> {
 
 /// Weights of a file with 16-bit floats, after its matrices were quantised.
 pub(super) fn q8_bytes(layout: &Layout) -> u64 {
-    let bytes = |tensor: &Placed| match tensor.numbers {
+    let bytes = |tensor: &TensorLayout| match tensor.numbers {
         Numbers::F32 => tensor.elements() * 4,
         Numbers::F16 => {
             matrix_q8_bytes(&tensor.shape, tensor.shape.last()).unwrap_or(tensor.elements() * 2)

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 
 use super::convert::ConvertError;
-use super::sample::{DIMS, VOCABULARY, ctranslate2};
+use super::tiny_model::{DIMS, VOCABULARY, ctranslate2};
 use super::*;
 use crate::Sha256;
 use crate::progress::Watch;

@@ -68,7 +68,7 @@ enum ServerEventBody {
         item_id: String,
         content_index: usize,
         transcript: String,
-        usage: HeardUsage,
+        usage: TranscriptUsage,
     },
     #[serde(rename = "conversation.item.input_audio_transcription.failed")]
     TranscriptFailed { item_id: String, content_index: usize, error: RealtimeError },
@@ -236,10 +236,10 @@ struct SpokenTextDoneEvent {
     transcript: String,
 }
 
-/// What a transcript took: seconds of sound.
+/// What a transcript counts as: seconds of sound.
 #[derive(JsonSchema, Serialize)]
 #[schemars(inline)]
-struct HeardUsage {
+struct TranscriptUsage {
     r#type: &'static str,
     seconds: f64,
 }
@@ -320,7 +320,7 @@ impl RealtimeWriter {
                 Body::TranscriptDelta { item_id, content_index, delta }
             }
             RealtimeEvent::TranscriptCompleted { item_id, transcript, sound_s } => {
-                let usage = HeardUsage { r#type: "duration", seconds: sound_s };
+                let usage = TranscriptUsage { r#type: "duration", seconds: sound_s };
                 Body::TranscriptCompleted { item_id, content_index, transcript, usage }
             }
             RealtimeEvent::TranscriptFailed { item_id, fault } => {

@@ -77,8 +77,7 @@ impl ModelChoice {
         }
     }
 
-    /// The model's default name. For a file: without folder and
-    /// extension.
+    /// The model's default name. For a file: without folder and extension.
     pub(crate) fn name(&self) -> String {
         match self {
             ModelChoice::Named(name) => name.clone(),
@@ -118,7 +117,9 @@ impl ChatSettings {
             is_pinned: file.pinned.unwrap_or(false),
             thinking_tokens_max: file.thinking_tokens_max,
             answer_tokens_max: file.answer_tokens_max,
-            requests_max: file.requests_max.unwrap_or(at_least_one(DEFAULT_CHAT_REQUESTS_MAX)),
+            requests_max: file
+                .requests_max
+                .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_CHAT_REQUESTS_MAX - 1)),
         }
     }
 
@@ -193,8 +194,4 @@ fn model(flags: &Overrides, environment: &Environment, written: &LoadedConfig) -
     }
     let in_file = written.config.chat.model.as_deref().unwrap_or(DEFAULT_MODEL);
     ModelChoice::new(in_file, |path| written.resolve(path, folders))
-}
-
-fn at_least_one(number: u16) -> NonZeroU16 {
-    NonZeroU16::new(number).unwrap_or(NonZeroU16::MIN)
 }

@@ -1,11 +1,11 @@
-//! `hob bench stt`: a set of its own, and two servers that hear the same clips.
+//! `hob bench stt`: a file of sentences that the user gives, and two servers that transcribe the same clips.
 
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::RecordStore;
 
 use crate::{User, stderr, stdout};
 
-/// A machine that is too busy to measure says so by its code, and prints the figures all the same.
+/// On a busy machine the exit code is 5, and the figures are printed as usual.
 const BUSY_OR_NOT: [i32; 2] = [0, 5];
 
 #[test]

@@ -1,5 +1,5 @@
-//! The client before a worker that dies while it compiles: a shell script that says what a worker
-//! says, up to that point.
+//! The client with a worker that dies while it compiles a grammar. The worker is a shell script that sends a real
+//! worker's frames up to that point.
 
 use hob_core::chat::{OutputFormat, Prompt};
 use hob_core::{ChatCard, ChatModel, ChatRequest, ModelError};

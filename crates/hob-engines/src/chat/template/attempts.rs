@@ -20,7 +20,7 @@ const CHANGES: [Change; 4] =
     [Change::SystemIntoUser, Change::JoinNeighbours, Change::ShortIds, Change::ArgumentsAsText];
 
 /// All combinations of changes, those with fewer changes first, without combinations that change nothing.
-pub(super) fn of(messages: &[Value]) -> impl Iterator<Item = Vec<Value>> {
+pub(super) fn all(messages: &[Value]) -> impl Iterator<Item = Vec<Value>> {
     let mut sets: Vec<u32> = (0..1 << CHANGES.len()).collect();
     sets.sort_by_key(|set| set.count_ones());
     sets.into_iter().filter_map(move |set| changed(messages, set))

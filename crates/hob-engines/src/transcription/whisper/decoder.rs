@@ -25,7 +25,8 @@ pub(super) struct Step<'a> {
 pub(super) struct Branches {
     /// Tokens before each of these in its own text.
     pub(super) depth: usize,
-    /// For each token, minus infinity for what it does not see: one value for each token of the cache and of this step.
+    /// One row for each token, with a value for each token of the cache and of this step: 0 if it is seen, minus infinity
+    /// if it is hidden.
     pub(super) mask: Vec<f32>,
 }
 
@@ -56,9 +57,9 @@ pub(super) fn logits(
     let decoding = Decoding { graph: &graph, sizes, step, branches };
     let mut x = decoding.embedded(weights, tokens);
     for (layer, block) in weights.decoder.iter().enumerate() {
-        x = decoding.own_attention(x, &block.attention, weights.own[layer]);
+        x = decoding.self_attention(x, &block.attention, weights.self_caches[layer]);
         if let Some(cross) = &block.cross {
-            let (scores, value) = decoding.cross_scores(x, cross, weights.cross[layer]);
+            let (scores, value) = decoding.cross_scores(x, cross, weights.cross_caches[layer]);
             x = decoding.cross_attention(x, cross, scores, value);
         }
         let [up, down] = block.mlp;
@@ -94,9 +95,9 @@ pub(super) fn attention(
     let mut found: Vec<Option<Tensor<'_>>> = vec![None; heads.len()];
     let last = heads.iter().map(|(layer, _)| *layer).max().unwrap_or(0);
     for (layer, block) in weights.decoder.iter().enumerate().take(last + 1) {
-        x = decoding.own_attention(x, &block.attention, weights.own[layer]);
+        x = decoding.self_attention(x, &block.attention, weights.self_caches[layer]);
         let Some(cross) = &block.cross else { continue };
-        let (scores, value) = decoding.cross_scores(x, cross, weights.cross[layer]);
+        let (scores, value) = decoding.cross_scores(x, cross, weights.cross_caches[layer]);
         for ((_, head), found) in heads.iter().zip(&mut found).filter(|((of, _), _)| *of == layer) {
             let (positions, count) = (step.positions, step.tokens.len());
             let of_head =
@@ -140,7 +141,7 @@ impl<'a> Decoding<'a, '_> {
         self.graph.permute(split, [0, 2, 1])
     }
 
-    fn own_attention(
+    fn self_attention(
         &self,
         x: Tensor<'a>,
         attention: &Attention<'a>,

@@ -39,7 +39,7 @@ pub(super) fn encode(
         x = graph.add(x, encoding.linear(inner, down, Then::Nothing));
     }
     let sound = encoding.input(normed(&graph, x, weights.encoder_norm));
-    for (block, cache) in weights.decoder.iter().zip(&weights.cross) {
+    for (block, cache) in weights.decoder.iter().zip(&weights.cross_caches) {
         let Some(cross) = block.cross else { continue };
         let key = encoding.linear(sound, cross.key, Then::Nothing);
         graph.want(graph.copy(key, graph.view(cache.key, (state, positions), state, 0)));

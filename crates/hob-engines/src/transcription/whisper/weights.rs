@@ -56,10 +56,10 @@ pub(super) struct Weights {
     pub(super) decoder_position: Tensor<'static>,
     pub(super) decoder: Vec<Block<'static>>,
     pub(super) decoder_norm: Norm<'static>,
-    /// For the text so far.
-    pub(super) own: Vec<KeyValues<'static>>,
-    /// For the sound.
-    pub(super) cross: Vec<KeyValues<'static>>,
+    /// Caches of the self-attention, for the text so far.
+    pub(super) self_caches: Vec<KeyValues<'static>>,
+    /// Caches of the cross-attention, for the sound.
+    pub(super) cross_caches: Vec<KeyValues<'static>>,
     stores: [Store; 2],
 }
 
@@ -89,8 +89,8 @@ impl Weights {
             store.fill(tensor, &bytes);
             tensors.insert(name, tensor);
         }
-        let (caches, own, cross) = caches(sizes, backends)?;
-        Weights::from(&Named(tensors), sizes, own, cross, [store, caches])
+        let (caches, self_caches, cross_caches) = caches(sizes, backends)?;
+        Weights::from(&Named(tensors), sizes, self_caches, cross_caches, [store, caches])
             // Unreachable: all names were checked above.
             .ok_or_else(|| WhisperFileError::Incomplete(1).into())
     }
@@ -98,8 +98,8 @@ impl Weights {
     fn from(
         named: &Named,
         sizes: &Sizes,
-        own: Vec<KeyValues<'static>>,
-        cross: Vec<KeyValues<'static>>,
+        self_caches: Vec<KeyValues<'static>>,
+        cross_caches: Vec<KeyValues<'static>>,
         stores: [Store; 2],
     ) -> Option<Weights> {
         let blocks = |side: &str, count: usize, has_cross: bool| -> Option<Vec<Block<'static>>> {
@@ -116,8 +116,8 @@ impl Weights {
             decoder_position: named.tensor("decoder.positional_embedding")?,
             decoder: blocks("decoder", sizes.text_layers, true)?,
             decoder_norm: named.norm("decoder.ln")?,
-            own,
-            cross,
+            self_caches,
+            cross_caches,
             stores,
         })
     }
@@ -267,7 +267,11 @@ fn caches(sizes: &Sizes, backends: &Backends) -> Result<Caches, WhisperLoadError
             .map(|layer| KeyValues { key: one(layer), value: one(layer) })
             .collect()
     };
-    let own = of(sizes.text_cached_max());
-    let cross = of(sizes.audio_ctx);
-    if store.allocate(backends) { Ok((store, own, cross)) } else { Err(WhisperLoadError::Memory) }
+    let self_caches = of(sizes.text_cached_max());
+    let cross_caches = of(sizes.audio_ctx);
+    if store.allocate(backends) {
+        Ok((store, self_caches, cross_caches))
+    } else {
+        Err(WhisperLoadError::Memory)
+    }
 }

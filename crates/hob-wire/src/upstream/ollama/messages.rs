@@ -47,7 +47,7 @@ fn bare(url: &str) -> Option<&str> {
     (is_data && head.to_ascii_lowercase().ends_with(";base64")).then_some(bytes)
 }
 
-/// The function that a tool's message answers: OpenAI's clients name the call only.
+/// The function that a tool's message answers. OpenAI's clients send only the id of the call.
 fn called<'a>(answer: &Message, before: &'a [Message]) -> Option<&'a str> {
     let id = answer.tool_call_id.as_deref()?;
     let mut calls = before.iter().rev().flat_map(|message| &message.tool_calls);

@@ -141,7 +141,7 @@ async fn timed(
                 run_timing_worker(&job, Instant::now() + CARD_TIME_MAX).await?,
             );
         }
-        if figures.has(Site::Gpu(number)) {
+        if figures.has_model_on(Site::Gpu(number)) {
             known.gpu_stamps[number] = Some(stamp.clone());
         }
     }

@@ -1,5 +1,6 @@
 //! Turns timings into constants, and decides whether to believe them. Pure: times nothing.
-//! Kernels show the rates of cores and memory; models show the extra time of layers and caches, and all of a card's.
+//! On the CPU, kernels give the rates of cores and memory, and models the extra time of layers and caches. On a card,
+//! models give all of these.
 
 use hob_core::fit::{
     self, Engine, EngineProfile, Implausible, Layout, Model, Site, SpeedEstimate, constants,
@@ -14,8 +15,8 @@ use serde::Serialize;
 
 /// Noise only slows down. If the median is below this share of the best, other programs were active.
 const MEDIAN_SHARE_MIN: f64 = 0.7;
-/// From this share of the fastest kernel on, memory is the limit, not the cores.
-const AT_THE_WALL: f64 = 0.9;
+/// A kernel with at least this share of the fastest kernel's rate is limited by memory, not by the cores.
+const MEMORY_BOUND_SHARE_MIN: f64 = 0.9;
 /// Largest share of kernels that may be disturbed.
 const DISTURBED_SHARE_MAX: f64 = 0.34;
 /// Relative error at which a calibration counts as good.
@@ -58,7 +59,7 @@ impl CalibrationFigures {
     }
 
     /// Whether a model was timed on this device.
-    pub(super) fn has(&self, site: Site) -> bool {
+    pub(super) fn has_model_on(&self, site: Site) -> bool {
         !self.rows(site).is_empty()
     }
 
@@ -78,7 +79,7 @@ impl CalibrationFigures {
         let mut before = known.machine.clone();
         before.cpu.device.constants = None;
         before.gpus.iter_mut().for_each(|gpu| gpu.device.constants = None);
-        known.machine.cpu.device.constants = Some(self.of_kernels(&before));
+        known.machine.cpu.device.constants = Some(self.cpu_constants(&before));
         let mut checked = self.fit_site(Site::Cpu, &mut known.machine, &before)?;
         for number in 0..before.gpus.len() {
             checked.extend(self.fit_site(Site::Gpu(number), &mut known.machine, &before)?);
@@ -146,7 +147,7 @@ impl CalibrationFigures {
         let mut doubts = Vec::new();
         if self.memory.is_noisy() {
             doubts.push(
-                "the machine was too busy: copies of memory took turns with others' work"
+                "the machine was too busy: other programs disturbed the copies of memory"
                     .to_owned(),
             );
         }
@@ -158,7 +159,9 @@ impl CalibrationFigures {
         }
         let mut runs = self.shares();
         if runs.any(|share| share < MEDIAN_SHARE_MIN) {
-            doubts.push("the machine was too busy: a model's runs lie far apart".to_owned());
+            doubts.push(
+                "the machine was too busy: the speeds of a model's runs differ too much".to_owned(),
+            );
         }
         let error = |rate: fn(&Checked) -> f64| {
             let errors = checked.iter().map(|row| (rate(row) / row.timed - 1.0).abs());
@@ -176,11 +179,13 @@ impl CalibrationFigures {
     /// Number of disturbed kernels, and of all. All cores are never slower than one, unless other programs use some.
     fn disturbed(&self) -> (u32, u32) {
         let (mut disturbed, mut count) = (0, 0);
-        for (name, all) in self.on(self.threads) {
+        for (name, all) in self.kernels_on(self.threads) {
             let of_name =
                 |timed: &&Timed| matches!(timed, Timed::Kernel { quant, .. } if quant == name);
             let mut shares = self.kernels.iter().filter(of_name).filter_map(share);
-            let is_slowed = self.alone(name).is_some_and(|alone| all < AT_THE_WALL * alone);
+            let is_slowed = self
+                .one_thread_rate(name)
+                .is_some_and(|alone| all < MEMORY_BOUND_SHARE_MIN * alone);
             count += 1;
             disturbed += u32::from(is_slowed || shares.any(|share| share < MEDIAN_SHARE_MIN));
         }
@@ -188,16 +193,16 @@ impl CalibrationFigures {
     }
 
     /// Rate of one kernel on one thread.
-    fn alone(&self, name: &str) -> Option<f64> {
-        self.on(1).find(|(quant, _)| *quant == name).map(|(_, rate)| rate)
+    fn one_thread_rate(&self, name: &str) -> Option<f64> {
+        self.kernels_on(1).find(|(quant, _)| *quant == name).map(|(_, rate)| rate)
     }
 
     /// Highest rate of a kernel on all threads, bytes/s.
     fn fastest(&self) -> f64 {
-        self.on(self.threads).map(|(_, bytes_s)| bytes_s).fold(0.0, f64::max)
+        self.kernels_on(self.threads).map(|(_, bytes_s)| bytes_s).fold(0.0, f64::max)
     }
 
-    fn on(&self, wished: u32) -> impl Iterator<Item = (&str, f64)> {
+    fn kernels_on(&self, wished: u32) -> impl Iterator<Item = (&str, f64)> {
         self.kernels.iter().filter_map(move |timed| match timed {
             Timed::Kernel { quant, threads, bytes_s, .. } if *threads == wished => {
                 Some((quant.as_str(), *bytes_s))
@@ -206,7 +211,7 @@ impl CalibrationFigures {
         })
     }
 
-    /// A kernel may have reached a higher bandwidth than the copies, which were disturbed.
+    /// If a kernel read memory faster than the copies did, the copies were disturbed, and the kernel's rate counts.
     fn raise_bandwidth(&self, known: &mut MachineFacts) {
         let fastest = self.fastest();
         let of_memory = known.machine.cpu.device.bandwidth.as_ref().map_or(0.0, |fact| fact.value);
@@ -217,17 +222,17 @@ impl CalibrationFigures {
     }
 
     /// The prior, with the kernels' rates.
-    fn of_kernels(&self, machine: &Machine) -> Constants {
+    fn cpu_constants(&self, machine: &Machine) -> Constants {
         let usual = constants(machine, Site::Cpu);
         let bandwidth = machine.cpu.device.bandwidth.as_ref().map_or(f64::INFINITY, |f| f.value);
         let cores = f64::from(machine.cpu.cores.max(1));
         let fastest = self.fastest();
         let of_core = |(name, all): (&str, f64)| {
             let name = hob_machine::profile::quant(name)?;
-            let is_waiting = all >= AT_THE_WALL * fastest;
+            let is_waiting = all >= MEMORY_BOUND_SHARE_MIN * fastest;
             // Cores that wait for memory could process more.
-            let alone = self.alone(name).filter(|_| is_waiting).unwrap_or(0.0);
-            let flop_s = self.prompt(|quant| quant == name).map(|flop_s| flop_s / cores);
+            let alone = self.one_thread_rate(name).filter(|_| is_waiting).unwrap_or(0.0);
+            let flop_s = self.prompt_flop_s(|quant| quant == name).map(|flop_s| flop_s / cores);
             Some(Kernel { quant: name, bytes_s: alone.max(all / cores), flop_s })
         };
         Constants {
@@ -235,15 +240,15 @@ impl CalibrationFigures {
             basis: Basis::Prior,
             bandwidth_efficiency: (fastest / bandwidth).min(1.0),
             // The rate of the quant that is timed first, which is the most common one.
-            prefill_flops: self.prompt(|_| true).or(usual.prefill_flops),
-            kernels: self.on(self.threads).filter_map(of_core).collect(),
+            prefill_flops: self.prompt_flop_s(|_| true).or(usual.prefill_flops),
+            kernels: self.kernels_on(self.threads).filter_map(of_core).collect(),
             steadiness: self.steadiness(),
             ..usual
         }
     }
 
     /// Operations per second with a prompt's vectors, on all threads.
-    fn prompt(&self, is_wanted: impl Fn(&str) -> bool) -> Option<f64> {
+    fn prompt_flop_s(&self, is_wanted: impl Fn(&str) -> bool) -> Option<f64> {
         self.kernels.iter().find_map(|timed| match timed {
             Timed::Prompt { quant, flop_s, .. } if is_wanted(quant) => Some(*flop_s),
             _ => None,

@@ -123,7 +123,7 @@ fn a_card_is_fitted_to_the_models_that_were_timed_on_it() {
         assert!((row.predicted / row.timed - 1.0).abs() < 0.05, "{row:?}");
         assert!((row.before / row.timed - 1.0).abs() > 0.05, "{row:?}");
     }
-    assert!(!figures.has(Site::Cpu) && figures.has(Site::Gpu(0)));
+    assert!(!figures.has_model_on(Site::Cpu) && figures.has_model_on(Site::Gpu(0)));
     let cpu = fitted.machine.cpu.device.constants.expect("constants of the kernels");
     assert_eq!(cpu.basis, Basis::Prior);
 }
@@ -219,7 +219,7 @@ fn a_busy_machine_is_doubted() {
             CalibrationFigures::new(memory(90e9, 85e9), disturbed.collect(), THREADS),
             "3 of 3 kernels",
         ),
-        (apart, "runs lie far apart"),
+        (apart, "runs differ too much"),
         (CalibrationFigures::new(memory(90e9, 85e9), beside_others, THREADS), "1 of 1 kernels"),
     ];
     for (figures, expected) in rows {
