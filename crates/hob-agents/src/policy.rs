@@ -206,7 +206,7 @@ mod tests {
                 "ls | xargs rm",
                 "sudo -u root rm x",
                 "busybox rm x",
-                // What is clear counts, whatever else there is.
+                // Commands that are clear count, even if others are unclear.
                 "rm x; python3 -c x",
             ] {
                 let arguments = json!({ "command": command });

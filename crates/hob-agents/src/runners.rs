@@ -365,7 +365,7 @@ mod tests {
         }
     }
 
-    /// Each command runs `rm x`, whatever stands around it.
+    /// Each command runs `rm x`, in some surroundings.
     #[test]
     fn a_command_inside_another_one_is_found() {
         for text in [

@@ -11,7 +11,7 @@ use crate::fit::Pool;
 /// Bytes in each memory pool.
 pub type Bytes = BTreeMap<Pool, u64>;
 
-/// A model that was used or loaded this recently is not evicted. The client for whom it was loaded is about to
+/// A model that was used or loaded this recently is not evicted. The client that caused the load is about to
 /// send its request, and a client that has just read an answer often sends the next one.
 const SETTLED: Duration = Duration::from_millis(300);
 

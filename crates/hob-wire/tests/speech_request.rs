@@ -161,7 +161,7 @@ fn a_request_can_be_logged_without_its_text() {
 }
 
 proptest::proptest! {
-    /// Whatever arrives is a request or a refusal, and a refusal is short.
+    /// Any bytes give a request or a short refusal.
     #[test]
     fn no_body_is_a_surprise(body: Vec<u8>) {
         if let Err(error) = parse(body) {

@@ -41,7 +41,7 @@ impl StopSignals {
         self.which().await;
     }
 
-    /// The next of them, for whom Ctrl-C is not the end.
+    /// Waits for the next signal and says which it is, for commands that Ctrl-C does not end.
     pub(crate) async fn which(&mut self) -> Stop {
         tokio::select! {
             _ = self.interrupt.recv() => Stop::Interrupt,

@@ -1,4 +1,4 @@
-//! The calls of an answer: handoffs, delegates and tools. Whatever is wrong with a call, the model reads the reason; a
+//! The calls of an answer: handoffs, delegates and tools. If anything is wrong with a call, the model reads the reason; a
 //! call never ends a run.
 
 use std::collections::BTreeMap;

@@ -421,8 +421,8 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
 }
 
 proptest! {
-    /// Whatever models say and whenever the process ends: the run comes to an end within its budget, and no call with
-    /// side effects starts twice. [`Run::input`] checks the second part.
+    /// For any answers of models, and any moment at which the process ends: the run ends within its budget, and no
+    /// call with side effects starts twice. [`Run::input`] checks the second part.
     #[test]
     fn every_run_ends_and_does_nothing_twice(turns in turns()) {
         let mut run = Run::new();

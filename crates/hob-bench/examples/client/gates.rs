@@ -204,7 +204,7 @@ fn thinking() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Open: 200 a second for five seconds, whatever the answers do.
+/// An open loop: 200 requests a second for five seconds, however slow the answers are.
 fn open() -> Result<Vec<Row>> {
     let mock = Mock::start("ttft_ms=100,itl_ms=20,tokens=16")?;
     let arrivals = Arrivals::Constant { per_second: 200.0, connections: 160 };

@@ -230,19 +230,15 @@ fn difference(first: &ArmOutcomes, second: &ArmOutcomes) -> Option<String> {
         ScoreFinding::Inconclusive => "is not shown to differ in score from",
     };
     let time = paired.time_ratio.map_or(String::new(), |time| {
-        format!(
-            "; its time is {:.2} times that one's ({:.2} to {:.2})",
-            time.value, time.low, time.high
-        )
+        format!("; it takes {:.2} times as long ({:.2} to {:.2})", time.value, time.low, time.high)
     });
     let left_out = match paired.left_out {
         [0, 0] => String::new(),
         [one, other] => format!("; {one} and {other} items have no partner"),
     };
+    let (first, second) = (&first.name, &second.name);
     Some(format!(
-        "{} {finding} {}: {} points ({} to {}) on {} items, correct only there {} and only here {}, p = {:.3}{time}{left_out}.",
-        second.name,
-        first.name,
+        "{second} {finding} {first}: {} points ({} to {}) on {} items; {} correct only with {first}, {} only with {second}, p = {:.3}{time}{left_out}.",
         points(value),
         points(low),
         points(high),

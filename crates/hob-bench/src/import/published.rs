@@ -45,7 +45,7 @@ struct Row {
     #[serde(default)]
     conditions: BTreeMap<String, Value>,
     method: Option<String>,
-    /// Always `soft`: whatever is imported is.
+    /// Always `soft`, because imported figures are unverified.
     #[serde(rename = "confidence")]
     _confidence: String,
     #[serde(default)]

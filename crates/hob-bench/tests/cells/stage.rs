@@ -58,7 +58,7 @@ impl Kept {
     }
 }
 
-/// Whatever `work` does, with so many runs of each cell.
+/// Runs `work` with this number of runs for each cell.
 pub(crate) fn kept(
     mock: &MockServer,
     runs: usize,

@@ -1,4 +1,4 @@
-//! Who leaves for whom, as tables; and what holds for every memory, as properties.
+//! Which models are unloaded for which load, as tables; what holds for every amount of memory, as properties.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -24,9 +24,9 @@ pub trait RunCode: fmt::Debug + Send + Sync {
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodeOutcome {
-    /// By itself, whatever its exit code.
+    /// It ended without being stopped, with any exit code.
     Ended { stdout: String },
-    /// With what it had written until then.
+    /// It was stopped. `stdout` is what it had written.
     TimedOut { stdout: String },
     /// There is no sandbox, or no Python.
     CouldNotStart { reason: String },

@@ -1,5 +1,4 @@
-//! Whatever the bytes are: an answer or a refusal, never a panic, and never more work or memory than
-//! the limits allow.
+//! Any bytes give a header or an error, never a panic, and never more work or memory than the limits allow.
 
 use std::io::Cursor;
 

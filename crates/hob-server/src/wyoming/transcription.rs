@@ -40,7 +40,7 @@ pub(super) struct LiveInput {
     complete: CancellationToken,
 }
 
-/// Takes the sound as it arrives, in whatever layout.
+/// Takes the sound as it arrives, in any sample format, and converts it.
 pub(super) struct SoundInput {
     /// `None`: the sound is complete.
     pieces: Option<mpsc::Sender<Vec<f32>>>,

@@ -288,7 +288,7 @@ impl VoiceSession {
         }
     }
 
-    /// No one speaks, and nothing is expected.
+    /// Starts the idle time if neither side speaks and no answer is due.
     pub(super) fn begin_idleness(&mut self) {
         let is_free = self.turn.is_none() && self.transcripts.is_empty() && self.due.is_none();
         if is_free && self.active().is_none() {

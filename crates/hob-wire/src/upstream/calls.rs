@@ -52,7 +52,7 @@ impl CallReader {
         }
     }
 
-    /// A call that came in one piece: another one, whatever its index and id say.
+    /// Adds a call that came in one piece. It is always a new call, even if its index or id was used before.
     pub(crate) fn push_whole(&mut self, piece: CallPiece<'_>, said: &mut Vec<ChatEvent>) {
         if let Some(place) = self.begin(piece, said) {
             self.add(place, piece, said);

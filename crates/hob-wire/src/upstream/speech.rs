@@ -1,5 +1,5 @@
 //! Speech of other servers: what they are asked, and which voices they say they have.
-//! Raw samples are asked for: whatever a client wants of them is made here, once.
+//! hob requests raw samples, and encodes them itself in the format that the client wants.
 
 use hob_core::{Gender, Language, SpeechRequest, Speed, Voice};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Whatever arrives, it is a request or a short refusal.
+//! Any body gives a request or a short refusal.
 
 use hob_core::chat::{Message, Role};
 use hob_wire::parse_chat;
@@ -40,7 +40,7 @@ fn any_value() -> impl proptest::strategy::Strategy<Value = Value> {
 }
 
 proptest::proptest! {
-    /// Whatever arrives is a request or a refusal, and a refusal is short.
+    /// Any bytes give a request or a short refusal.
     #[test]
     fn no_body_is_a_surprise(body: Vec<u8>) {
         if let Err(error) = parse_chat(&body) {

@@ -1,4 +1,4 @@
-//! Unexpected pieces: whatever a server sends, a reader never panics.
+//! Unexpected pieces: a reader never panics, for any bytes of a server.
 //! No piece makes a reader fall over, and an answer ends once or not at all.
 
 use hob_core::ChatEvent;

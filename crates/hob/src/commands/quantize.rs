@@ -174,7 +174,7 @@ Examples:
   hob quantize listened listening-abx-kokoro-4bit.json
   hob quantize distance model-F16.gguf model-Q4_K_M.gguf";
 
-/// What came of it.
+/// The report of a quantized chat model, also as JSON.
 #[derive(Debug, Serialize)]
 struct QuantizeReport {
     source: String,

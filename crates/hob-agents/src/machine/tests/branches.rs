@@ -275,7 +275,7 @@ fn a_spent_budget_ends_all_branches_with_what_they_have() {
 }
 
 proptest! {
-    /// Whatever the order in which branches go on, and whenever the process ends: the run comes to an end, and no call
+    /// For any order of the branches, and any moment at which the process ends: the run ends, and no call
     /// with side effects starts twice. [`Run::input`] checks the second part.
     #[test]
     fn every_run_with_branches_ends(turns in turns_with_branches(), order in prop::collection::vec(0_usize..8, 80)) {

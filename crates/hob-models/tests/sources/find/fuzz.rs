@@ -1,4 +1,4 @@
-//! Whatever strangers write into headers and lists: an answer or an error, and never more memory than there are bytes.
+//! Any bytes as headers and lists give an answer or an error, and never take more memory than there are bytes.
 
 use std::io::Cursor;
 

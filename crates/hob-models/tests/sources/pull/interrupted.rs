@@ -15,8 +15,8 @@ fn is_missing(stage: &Stage) -> bool {
     matches!(stage.store.find(NAME), Err(StoreError::Missing { .. }))
 }
 
-/// The flag is raised at the first report, then at the second of another pull, and so on until one
-/// gets through: whatever the moment, there is no model or a whole one, and all is taken up again.
+/// The first pull is cancelled at its first report, the second one at its second report, and so on until one completes.
+/// A cancelled pull leaves no model behind, and the next one downloads nothing again that is already there.
 #[test]
 fn a_pull_may_be_interrupted_at_every_step() {
     let stage = Stage::new();

@@ -1,4 +1,4 @@
-//! What holds in every session, whatever arrives in whatever order.
+//! What holds in every session, for any inputs in any order.
 //! A random driver feeds commands, sound, events of running streams, failures and time.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -147,7 +147,7 @@ pub(crate) fn run(
     let is_measured = |record: &Record| record.metrics.figure(Metric::TtfaMs).is_some();
     let has_any = done.records.iter().any(is_measured);
     done.exit(|record| match kind {
-        // Whatever the verdict on streaming is, it is a result.
+        // Both verdicts on streaming are results, so only missing figures are a failure.
         RecordKind::Stream => !has_any,
         _ => done.is_spoilt_by(record),
     })
@@ -274,7 +274,7 @@ impl Done {
     /// How it ends, once it is shown; `spoils` says which record makes it a failure.
     pub(crate) fn exit(&self, spoils: impl Fn(&Record) -> bool) -> CliResult<Exit> {
         if self.was_stopped {
-            return Err(interrupted().hint("what was done is kept"));
+            return Err(interrupted().hint("finished records are stored"));
         }
         match self.records.iter().find(|record| spoils(record)) {
             Some(record) => Err(Failure::new(Exit::Server, refusal(record, self.records.len()))

@@ -19,29 +19,30 @@ use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::signals::interrupted;
 
-/// Between two looks at how busy the machine is; what is looked at are ten seconds.
+/// Time between two checks. The kernel reports the share of the last ten seconds.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A machine with less waiting for the processor, in percent of the time, counts as quiet.
 const PSI_PCT_MAX: f64 = 10.0;
 
 /// Measure an unverified figure again until it is verified, or say why it cannot be
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RerunArgs {
-    /// A record's file, or its id, or the end of its id
+    /// The record: its file, its id, or the end of its id
     #[arg(value_name = "ID|FILE")]
     which: String,
-    /// How often it is tried
+    /// The most attempts
     #[arg(long, value_name = "N", default_value_t = 3)]
     attempts: u32,
-    /// The command line that starts its server, if the record has none
+    /// The command line that starts the server, if the record has none
     #[arg(long, value_name = "COMMAND")]
     launch: Option<String>,
-    /// The file of its weights, if the record has no hash of them
+    /// The file of the weights, if the record has no hash of them
     #[arg(long, value_name = "FILE")]
     model_file: Option<PathBuf>,
-    /// How long to wait for a machine that is busy with something else
+    /// The longest wait for other programs to leave the processor free
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     wait_s: u64,
-    /// Where records are
+    /// The folder of the records
     #[arg(long, value_name = "FOLDER", default_value = RECORDS)]
     records: PathBuf,
 }
@@ -53,8 +54,8 @@ pub(crate) fn run(args: &RerunArgs, globals: &Globals, printer: &Printer) -> Cli
         printer.data(format_args!("{} is verified already", unverified.short_id()))?;
         return Ok(Exit::Done);
     }
-    // Why the last attempt was no measurement.
-    let mut spoilt: Vec<String> = Vec::new();
+    // Why the last record is invalid; empty if it is valid.
+    let mut invalid: Vec<String> = Vec::new();
     for number in 1..=args.attempts {
         let hopeless = hopeless(&unverified, args);
         if !hopeless.is_empty() {
@@ -64,10 +65,10 @@ pub(crate) fn run(args: &RerunArgs, globals: &Globals, printer: &Printer) -> Cli
         printer.note(format_args!("attempt {number} of {}: {}", args.attempts, typed(&unverified)));
         let again = again(&unverified, args, globals, printer)?;
         if !again.is_valid() {
-            spoilt = again.invalid_reasons;
+            invalid = again.invalid_reasons;
             continue;
         }
-        spoilt = Vec::new();
+        invalid = Vec::new();
         if again.confidence.label == Label::Verified {
             let (new, old) = (again.short_id(), unverified.short_id());
             printer.data(format_args!("{new} is verified and supersedes {old}"))?;
@@ -76,7 +77,7 @@ pub(crate) fn run(args: &RerunArgs, globals: &Globals, printer: &Printer) -> Cli
         unverified = again;
     }
     let doubts = unverified.confidence.reasons.iter().map(|doubt| doubt.meaning());
-    let reasons: Vec<&str> = spoilt.iter().map(String::as_str).chain(doubts).collect();
+    let reasons: Vec<&str> = invalid.iter().map(String::as_str).chain(doubts).collect();
     Err(given_up(&unverified, &reasons))
 }
 
@@ -89,7 +90,7 @@ fn typed(record: &Record) -> String {
     record.harness.as_ref().map_or(String::new(), |harness| harness.argv.join(" "))
 }
 
-/// What no further run can mend, with what would.
+/// Doubts that another run cannot remove, each with what would remove it.
 fn hopeless(unverified: &Record, args: &RerunArgs) -> Vec<&'static str> {
     if unverified.source.r#type == SourceType::Import {
         return vec!["it was measured by another program, so there is nothing to run again"];
@@ -99,7 +100,7 @@ fn hopeless(unverified: &Record, args: &RerunArgs) -> Vec<&'static str> {
     }
     let is_started = args.launch.is_some() || !unverified.engine.argv.is_empty();
     let has_weights = args.model_file.is_some() || unverified.model.sha256.is_some();
-    // What the record was made by does not matter, but what would make the next.
+    // The next record is made by this build, so this build must know its commit.
     let is_built = build::commit().is_some();
     let rows = [
         (Doubt::OneStart, !is_started, "the server must be started again: give --launch"),
@@ -122,7 +123,7 @@ fn hopeless(unverified: &Record, args: &RerunArgs) -> Vec<&'static str> {
         (
             Doubt::DirtyBuild,
             build::is_dirty() == Some(true),
-            "this hob has changes that no commit names: build it from a clean checkout",
+            "this hob has uncommitted changes: build it from a clean checkout",
         ),
         (Doubt::CountsNotUsage, true, "the server does not count its tokens"),
         (Doubt::CacheUnverified, true, "the server does not say what was cached"),
@@ -134,7 +135,7 @@ fn hopeless(unverified: &Record, args: &RerunArgs) -> Vec<&'static str> {
     rows.into_iter().filter(|(doubt, is_so, _)| *is_so && holds(doubt)).map(|row| row.2).collect()
 }
 
-/// The same cell, with more care.
+/// Measures the cell of a record again, as its command line says.
 fn again(
     unverified: &Record,
     args: &RerunArgs,
@@ -152,39 +153,39 @@ fn again(
         records: args.records.clone(),
     };
     let begun = Uuid::now_v7();
-    // Whether what came of it will do is for the record to say.
+    // The exit code does not matter: the record says whether the measurement is valid.
     let ended = match verb.measuring() {
         Some(verb) => measuring::run(verb, Some(&rerun), (globals, printer)),
         None => {
             let typed = typed(unverified);
-            Err(Failure::usage(format!("its command measures nothing: {typed}")))
+            Err(Failure::usage(format!("the command of the record measures nothing: {typed}")))
         }
     };
     if let Err(failure) = &ended
         && failure.exit == Exit::Interrupted
     {
-        return Err(interrupted().hint("what was done is kept"));
+        return Err(interrupted().hint("finished records are stored"));
     }
     let found = RecordStore::new(&args.records).read().map_err(Failure::usage)?;
     let records = found.records.into_iter().map(|(_, record)| record);
-    // Others may have kept records of the same cell while this one waited for its turn.
+    // Other measurements may have stored records of the same cell while this one waited in the queue.
     let is_ours = |record: &Record| !record.is_valid() || record.supersedes == Some(unverified.id);
     let again = records.filter(|record| record.id > begun && are_of_one_cell(unverified, record));
     let newest = again.filter(is_ours).max_by_key(|record| record.id);
     match (newest, ended) {
         (Some(record), _) => Ok(record),
         (None, Err(failure)) => Err(failure),
-        (None, Ok(_)) => Err(Failure::new(Exit::Server, "nothing came of it")),
+        (None, Ok(_)) => Err(Failure::new(Exit::Server, "the measurement made no record")),
     }
 }
 
-/// Until others leave the processor alone, or it took too long.
+/// Waits until other programs leave the processor free, at most for `wait_s`.
 fn wait_for_quiet(wait_s: u64, printer: &Printer) -> CliResult<()> {
     let is_quiet = || noise().psi_cpu.is_none_or(|pct| pct < PSI_PCT_MAX);
     if is_quiet() {
         return Ok(());
     }
-    printer.note("the machine is busy; waiting until it is not");
+    printer.note("the machine is busy; waiting until it is quiet");
     let was_stopped = stoppable(move |stop: &AtomicBool| {
         let begun = Instant::now();
         while !is_quiet() && begun.elapsed().as_secs() < wait_s && !stop.load(Ordering::Relaxed) {

@@ -340,7 +340,7 @@ fn weights(app: &App<'_>) -> Option<PathBuf> {
     }
 }
 
-/// One word for the shell, whatever is in it.
+/// Quotes any text as one word for the shell.
 fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
@@ -375,7 +375,7 @@ pub(crate) fn failure(error: BenchError) -> Failure {
         | BenchError::NotAChoice { .. }
         | BenchError::NoLogprobs { .. } => Failure::usage(&error),
         BenchError::Launch(LaunchError::Stopped) | BenchError::Fault(RequestFault::Stopped) => {
-            interrupted().hint("what was done is kept")
+            interrupted().hint("finished records are stored")
         }
         BenchError::Launch(LaunchError::Unfilled { .. })
         | BenchError::Drive(_)

@@ -1,5 +1,5 @@
-//! The same few items for two model files, each on a hob of its own. `hob quantize` reports what comes of it.
-//! Nothing is stored: `hob eval` is there for a result to keep.
+//! The same few items for two model files, each on a hob of its own. `hob quantize` reports the scores.
+//! Nothing is stored; `hob eval` measures results that are.
 
 use std::path::Path;
 

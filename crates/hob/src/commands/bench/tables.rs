@@ -208,7 +208,7 @@ fn longest(record: &Record) -> String {
     let speed = speed.map_or(String::new(), |speed| format!(", at {speed:.1} tok/s"));
     let limit = match (found.hi_fail, found.limited_by) {
         (Some(fail), Some(AttemptResult::Unsupported)) => {
-            format!("{fail} is more than the model or its engine takes, whatever the memory")
+            format!("{fail} is more than the model or its engine allows; memory is not the limit")
         }
         (Some(fail), Some(result)) => format!("{fail} {}", result.name()),
         _ => "nothing longer was tried".to_owned(),

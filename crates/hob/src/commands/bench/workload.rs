@@ -30,7 +30,7 @@ impl From<ThinkingName> for ThinkingChoice {
     }
 }
 
-/// In which format, and by whom.
+/// Options of measuring speech: formats and voices.
 #[derive(Clone, Debug, Args)]
 pub(super) struct VoiceArgs {
     /// Formats: pcm, wav, mp3; without it those that the server offers

@@ -44,7 +44,7 @@ const LEVEL_RATIO_MIN: f32 = 0.05;
 const WORD_ERRORS_MAX: f64 = 0.5;
 const SEED: u64 = 1;
 
-/// What came of it.
+/// The report of a quantized speech model, also as JSON.
 #[derive(Debug, Serialize)]
 pub(super) struct SpeechReport {
     source: String,
