@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::attempt::FailedAttempt;
 use crate::budget::Shortage;
-use crate::{Fault, Language};
+use crate::{Fault, Language, nearest_hint};
 
 /// The failure of a model, before or during its answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum ModelError {
     EmptyText,
     #[error("the text has {chars} characters and the limit is {chars_max}")]
     TextTooLong { chars: usize, chars_max: usize },
-    #[error("no voice is called '{voice}'{}", did_you_mean(near))]
+    #[error("no voice is called '{voice}'{}", nearest_hint(near))]
     UnknownVoice { voice: String, near: Vec<String> },
     #[error(
         "voice '{voice}' speaks {language}, which hob cannot read aloud yet; English voices begin with 'a' or 'b'"
@@ -131,8 +131,4 @@ fn retry_hint(retry_after: Option<Duration>) -> String {
 fn joined_messages(attempts: &[FailedAttempt]) -> String {
     let said: Vec<&str> = attempts.iter().map(|attempt| attempt.message.as_str()).collect();
     if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) }
-}
-
-fn did_you_mean(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(", ")) }
 }

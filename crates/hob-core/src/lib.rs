@@ -41,7 +41,7 @@ pub use footprint::{ContextPlan, Footprint, KvType, KvTypes};
 pub use language::Language;
 pub use lifecycle::{MemoryUse, ModelLifecycle, ModelState};
 pub use load_times::LoadTimes;
-pub use names::nearest;
+pub use names::{nearest, nearest_hint};
 pub use registry::{
     AnyModel, Registered, RegisteredModel, Registry, Resolve, Timeouts, UnknownModel,
     UpstreamResolver,

@@ -19,6 +19,11 @@ pub fn nearest<'a>(
     ranked.into_iter().take(limit).map(|(_, candidate)| candidate.to_owned()).collect()
 }
 
+/// The end of an error message that lists the nearest names. Empty without names.
+pub fn nearest_hint(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(", ")) }
+}
+
 /// Levenshtein distance in characters. Compares at most the first 64 of each, so that a hostile name costs
 /// nothing.
 fn edit_distance(a: &str, b: &str) -> usize {

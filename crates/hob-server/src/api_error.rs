@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use hob_core::{Clock, Fault, ModelError, UnknownModel};
+use hob_core::{Clock, Fault, ModelError, UnknownModel, nearest_hint};
 use hob_speech::decode::DecodeError;
 use hob_speech::encode::EncodeError;
 use hob_wire::{ErrorBody, ErrorKind, WireError, WyomingError};
@@ -49,7 +49,7 @@ pub(crate) enum ApiError {
     Decode(#[from] DecodeError),
     #[error("'{event}' does not belong here: {why}")]
     UnexpectedEvent { event: &'static str, why: &'static str },
-    #[error("no model is called '{}'{}", .0.name, known(&.0.near))]
+    #[error("no model is called '{}'{}", .0.name, nearest_hint(&.0.near))]
     UnknownModel(UnknownModel),
     #[error("this hob has no speech model; get one with `hob pull`")]
     NoSpeechModel,
@@ -171,10 +171,6 @@ pub(crate) enum ApiError {
     NoWebSocket { detail: String },
     #[error("this hob is stopping, and the answer was not finished in time")]
     Stopping,
-}
-
-fn known(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(", ")) }
 }
 
 /// Whether the same request may succeed later.

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use hob_core::fit::FitError;
+use hob_core::nearest_hint;
 use hob_wire::{FitAnswer, FitModel, FitRequest};
 
 /// Machines and models by name. Calls may take a while, read headers and query the system, so they run
@@ -25,14 +26,10 @@ pub trait FitService: fmt::Debug + Send + Sync {
 /// Why `/api/fit` cannot answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unanswerable {
-    #[error("there is no {field} '{name}' here{}", nearest(.near))]
+    #[error("there is no {field} '{name}' here{}", nearest_hint(.near))]
     Unknown { field: &'static str, name: String, near: Vec<String> },
     #[error("{model} cannot be read: {reason}")]
     Unreadable { model: String, reason: String },
     #[error("{model}: {error}")]
     Impossible { model: String, error: FitError },
-}
-
-fn nearest(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(", ")) }
 }

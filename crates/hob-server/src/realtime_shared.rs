@@ -34,8 +34,4 @@ impl RealtimeShared {
             secrets: Secrets::default(),
         }
     }
-
-    pub(crate) fn slots(&self) -> Arc<SessionSlots> {
-        Arc::clone(&self.slots)
-    }
 }

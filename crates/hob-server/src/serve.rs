@@ -99,7 +99,7 @@ pub async fn serve(
         .certificates
         .clone()
         .map(|certificates| Tls { plain_remote: plain_remote_routes(&certificates), certificates });
-    let sessions = services.realtime.slots();
+    let sessions = Arc::clone(&services.realtime.slots);
     let service = Service {
         tls,
         header_time_max: options.header_time_max,

@@ -3,6 +3,8 @@
 
 use std::io;
 
+use hob_core::nearest_hint;
+
 use super::GgufTensor;
 
 /// Maximum length of a name in a message.
@@ -50,7 +52,7 @@ pub enum GgufError {
     MissingKey { key: String },
     #[error("'{key}' {reason}")]
     WrongValue { key: String, reason: String },
-    #[error("hob's engine does not know the architecture '{name}'{}", nearest(near))]
+    #[error("hob's engine does not know the architecture '{name}'{}", nearest_hint(near))]
     UnknownArchitecture { name: String, near: Vec<String> },
     #[error("this is one of {count} parts of a model; join them with `llama-gguf-split --merge`")]
     Split { count: u64 },
@@ -58,10 +60,6 @@ pub enum GgufError {
     PartsDiffer { found: u64, expected: u64 },
     #[error("the file has no weights, only a vocabulary")]
     NoWeights,
-}
-
-fn nearest(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(", ")) }
 }
 
 impl GgufError {

@@ -4,6 +4,7 @@
 mod families;
 mod layers;
 
+use hob_core::nearest_hint;
 use serde_json::{Map, Value};
 
 use super::Quantization;
@@ -27,10 +28,7 @@ pub enum ConfigError {
     NotJson { detail: String },
     #[error("the configuration lacks '{key}'")]
     Missing { key: &'static str },
-    #[error("hob does not know models of type '{name}'{}", match near.is_empty() {
-        true => String::new(),
-        false => format!("; the nearest are {}", near.join(", ")),
-    })]
+    #[error("hob does not know models of type '{name}'{}", nearest_hint(near))]
     UnknownType { name: String, near: Vec<String> },
     #[error("hob does not know the quantization '{method}'; known are {known}")]
     UnknownQuantization { method: String, known: &'static str },
