@@ -10,6 +10,7 @@ mod pipelines;
 mod position;
 mod problems;
 mod realtime;
+mod text_or_number;
 mod time;
 mod transcription;
 mod words;

@@ -4,7 +4,6 @@
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 use hob_core::footprint::UnknownKvType;
 use hob_core::{KeepAlive, KvType};
@@ -12,6 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Named;
+use super::text_or_number::text_or_number;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -53,7 +53,7 @@ pub(crate) struct ChatSection {
     /// How long the model stays loaded after its last request: `30s`, `5m`, `2h`, a number of seconds,
     /// or `forever`. A request may set another time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "text_or_number")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) keep_alive: Option<KeepAliveText>,
     /// When the model is loaded: at the `start` of `hob serve`, or at the `first_request`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,32 +165,7 @@ impl Serialize for KeepAliveText {
 
 impl<'de> Deserialize<'de> for KeepAliveText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<KeepAliveText, D::Error> {
-        deserializer.deserialize_any(TimeVisitor)
-    }
-}
-
-struct TimeVisitor;
-
-impl serde::de::Visitor<'_> for TimeVisitor {
-    type Value = KeepAliveText;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a time such as \"5m\", a number of seconds, or \"forever\"")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<KeepAliveText, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, seconds: u64) -> Result<KeepAliveText, E> {
-        Ok(KeepAliveText(KeepAlive::For(Duration::from_secs(seconds))))
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, seconds: i64) -> Result<KeepAliveText, E> {
-        match u64::try_from(seconds) {
-            Ok(seconds) => self.visit_u64(seconds),
-            Err(_) => Err(E::invalid_value(serde::de::Unexpected::Signed(seconds), &self)),
-        }
+        text_or_number(deserializer, "a time such as \"5m\", a number of seconds, or \"forever\"")
     }
 }
 
@@ -198,12 +173,10 @@ fn kv_type_name(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "enum": KvType::ALL.map(KvType::name) })
 }
 
-pub(super) fn text_or_number(_generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "integer", "null"] })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -30,16 +30,16 @@ pub(crate) struct UpstreamSection {
     pub(crate) key: Option<String>,
     /// Time limit for connecting, TLS included. Default: `1s` in the local network, `5s` elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) connect_timeout: Option<TimeText>,
     /// Time limit for the first token. Default: `45s` in the local network, `60s` elsewhere; more for a
     /// long prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) first_token_timeout: Option<TimeText>,
     /// Time limit between two tokens. Default: `30s`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) idle_timeout: Option<TimeText>,
     /// Maximum requests that the server works on at once. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub(crate) struct AliasSection {
     pub(crate) while_loading: Option<WhileLoadingName>,
     /// How long a request waits when the circuits of all targets are open. Default: `2s`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) queue_timeout: Option<TimeText>,
     /// Maximum attempts after the first, on all targets together. hob retries a target only if all others
     /// can still be tried. Default: 3, or the number of further targets if that is larger.
@@ -110,11 +110,11 @@ pub(crate) struct AliasSection {
     /// How long a target's circuit stays open after three failures in a row. The time doubles with each
     /// further failure. Default: `5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) cooldown: Option<TimeText>,
     /// How long a model stays loaded after its last request, for requests that do not set it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::chat::text_or_number")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) keep_alive: Option<KeepAliveText>,
     /// Milliseconds of silence after which hob also sends the request to the next target. The faster
     /// answer wins.
@@ -122,15 +122,15 @@ pub(crate) struct AliasSection {
     pub(crate) hedge_after_ms: Option<NonZeroU32>,
     /// As in `[upstream.NAME]`; wins over it for this alias.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) first_token_timeout: Option<TimeText>,
     /// As in `[upstream.NAME]`; wins over it for this alias.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) idle_timeout: Option<TimeText>,
     /// Time limit for a whole request, all attempts included. Default: `10m`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) total_timeout: Option<TimeText>,
 }
 
@@ -203,23 +203,23 @@ pub(crate) struct KeySection {
 pub(crate) struct DefaultsSection {
     /// As in `[upstream.NAME]`, for all upstreams.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) connect_timeout: Option<TimeText>,
     /// As in `[upstream.NAME]`, for all upstreams and for local models behind an alias.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) first_token_timeout: Option<TimeText>,
     /// As in `[upstream.NAME]`, for all upstreams and for local models behind an alias.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) idle_timeout: Option<TimeText>,
     /// As in `[alias.NAME]`, for all aliases.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) total_timeout: Option<TimeText>,
     /// Time limit for loading a local model while a request waits. Default: `5m`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::time::schema")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) load_timeout: Option<TimeText>,
 }
 

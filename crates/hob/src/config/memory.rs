@@ -8,13 +8,15 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::text_or_number::text_or_number;
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct MemorySection {
     /// What all models may take together: `6GB`, `512MB`, `4GiB`, or a number of bytes. Default: what
     /// the system has free.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::chat::text_or_number")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) max: Option<BytesText>,
 }
 
@@ -77,27 +79,7 @@ impl Serialize for BytesText {
 
 impl<'de> Deserialize<'de> for BytesText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BytesText, D::Error> {
-        deserializer.deserialize_any(BytesVisitor)
-    }
-}
-
-struct BytesVisitor;
-
-impl serde::de::Visitor<'_> for BytesVisitor {
-    type Value = BytesText;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an amount of memory such as \"6GB\", or a number of bytes")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<BytesText, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, bytes: i64) -> Result<BytesText, E> {
-        let positive = u64::try_from(bytes).ok().and_then(NonZeroU64::new);
-        let wrong = || E::invalid_value(serde::de::Unexpected::Signed(bytes), &self);
-        positive.map(BytesText).ok_or_else(wrong)
+        text_or_number(deserializer, "an amount of memory such as \"6GB\", or a number of bytes")
     }
 }
 

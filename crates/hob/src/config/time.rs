@@ -5,8 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::text_or_number::text_or_number;
 
 /// The longest allowed duration.
 const MAX: Duration = Duration::from_secs(86_400);
@@ -63,34 +64,8 @@ impl Serialize for TimeText {
 
 impl<'de> Deserialize<'de> for TimeText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TimeText, D::Error> {
-        deserializer.deserialize_any(TimeVisitor)
+        text_or_number(deserializer, "a time such as \"30s\" or \"250ms\", or a number of seconds")
     }
-}
-
-struct TimeVisitor;
-
-impl serde::de::Visitor<'_> for TimeVisitor {
-    type Value = TimeText;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a time such as \"30s\" or \"250ms\", or a number of seconds")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<TimeText, E> {
-        text.parse().map_err(E::custom)
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, seconds: u64) -> Result<TimeText, E> {
-        seconds.to_string().parse().map_err(E::custom)
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, seconds: i64) -> Result<TimeText, E> {
-        seconds.to_string().parse().map_err(E::custom)
-    }
-}
-
-pub(super) fn schema(_generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "integer", "null"] })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::chat::{KeepAliveText, LoadAt, text_or_number};
+use super::chat::{KeepAliveText, LoadAt};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -21,7 +21,7 @@ pub(crate) struct TranscriptionSection {
     /// How long the model stays loaded after its last request: `30s`, `5m`, `2h`, a number of seconds,
     /// or `forever`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "text_or_number")]
+    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) keep_alive: Option<KeepAliveText>,
     /// When the model is loaded: at the `start` of `hob serve`, or at the `first_request`.
     #[serde(skip_serializing_if = "Option::is_none")]
