@@ -3,5 +3,7 @@
 mod compare;
 mod llm;
 mod many;
+mod speech;
 mod stage;
 mod sweep;
+mod transcription;

@@ -1,49 +1,21 @@
 //! Speech against a server whose sound is known: how fast, when it comes, and what it is called that fakes it.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::stage::{kept, mock};
 use hob_bench::ask::ask;
-use hob_bench::drive::{Arrivals, Patience};
+use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
-use hob_bench::mock::{MockServer, Script};
+use hob_bench::mock::MockServer;
 use hob_bench::record::{Record, RecordKind, RunStatus, StreamVerdict};
-use hob_bench::runs::{BenchError, RecordContext, StopRule};
+use hob_bench::runs::BenchError;
 use hob_bench::speech::{Formats, SpeechWorkload, Streaming, StreamingFinding, Text};
 use hob_bench::target::Target;
 use hob_bench::terms::Metric;
 use hob_bench::timeline::{ArrivalPoint, RequestFault, SoundFault, SoundFormat};
-use hob_bench::workbench::Workbench;
 use sha2::{Digest as _, Sha256};
 
-fn mock(pairs: &str) -> MockServer {
-    let script = Script::default().with(pairs).expect("a script");
-    MockServer::start_local(script).expect("a free port")
-}
-
-/// All that is kept of a mock.
-fn measured(
-    mock: &MockServer,
-    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError>,
-) -> Result<Vec<Record>, BenchError> {
-    let (stop, mut kept) = (AtomicBool::new(false), Vec::new());
-    let mut bench = Workbench {
-        target: Target::find(&mock.url(), None, None, None).expect("a server"),
-        started: None,
-        context: RecordContext { seed: 7, ..RecordContext::default() },
-        stop_rule: StopRule { runs_min: 2, runs_max: 2, ..StopRule::default() },
-        patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
-        stop: &stop,
-        tell: &mut |_, _| (),
-        keep: &mut |record, _| {
-            kept.push(record.clone());
-            Ok(())
-        },
-    };
-    let records = work(&mut bench)?;
-    assert_eq!(records, kept);
-    Ok(kept)
-}
+const RUNS: usize = 2;
 
 fn texts(names: &[&str]) -> Vec<Text> {
     names.iter().map(|name| Text::by_name(name).expect("a text")).collect()
@@ -72,7 +44,8 @@ fn load(users: &[usize]) -> Axis {
 }
 
 fn spoken(mock: &MockServer, names: &[&str], formats: Formats) -> Result<Vec<Record>, BenchError> {
-    measured(mock, |bench| experiment(names, formats, load(&[1])).measure(bench))
+    let made = kept(mock, RUNS, |bench| experiment(names, formats, load(&[1])).measure(bench))?;
+    Ok(made.records)
 }
 
 #[test]
@@ -132,7 +105,7 @@ fn every_format_that_is_offered_is_measured() {
 fn several_users_make_more_sound_and_no_tier() {
     let mock = mock("ttft_ms=100,audio_rtf=0");
     let both = experiment(&["short"], only(SoundFormat::Wav), load(&[1, 4]));
-    let records = measured(&mock, |bench| both.measure(bench)).expect("cells");
+    let records = kept(&mock, RUNS, |bench| both.measure(bench)).expect("cells").records;
     let figure = |place: usize| records[place].metrics.figure(Metric::RealTimeX).expect("a figure");
     assert_eq!(records[1].workload.concurrency, Some(4));
     assert!(figure(1) > 1.5 * figure(0), "{} and {}", figure(1), figure(0));
@@ -146,10 +119,10 @@ fn watched(pairs: &str, streaming: Vec<Streaming>) -> (Vec<Record>, Vec<Vec<Arri
         speech.streaming = streaming;
     }
     let mut seen = Vec::new();
-    let records = measured(&mock, |bench| {
+    let made = kept(&mock, RUNS, |bench| {
         all.measure_and_show(bench, &mut |_, arrivals| seen.push(arrivals.to_vec()))
     });
-    (records.expect("cells"), seen)
+    (made.expect("cells").records, seen)
 }
 
 fn verdicts(records: &[Record]) -> Vec<Option<StreamVerdict>> {

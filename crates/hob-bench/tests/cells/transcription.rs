@@ -1,49 +1,20 @@
 //! Transcription against a server whose transcript and delays are known.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use hob_bench::drive::{Arrivals, Patience};
+use crate::stage::{kept, mock};
+use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment, OtherServer, RunSize, Workload};
-use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{Record, RecordKind, RunStatus, Stt};
-use hob_bench::runs::{BenchError, RecordContext, StopRule};
+use hob_bench::runs::RecordContext;
 use hob_bench::speech::Streaming;
 use hob_bench::target::Target;
 use hob_bench::terms::Metric;
 use hob_bench::transcription::{
     Clip, ClipSet, ClipSource, NORMALISER, SENTENCES, SpokenClips, TranscriptionWorkload,
 };
-use hob_bench::workbench::Workbench;
 
-fn mock(pairs: &str) -> MockServer {
-    let script = Script::default().with(pairs).expect("a script");
-    MockServer::start_local(script).expect("a free port")
-}
-
-fn measured(
-    mock: &MockServer,
-    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError>,
-) -> Result<Vec<Record>, BenchError> {
-    let (stop, mut kept) = (AtomicBool::new(false), Vec::new());
-    let mut bench = Workbench {
-        target: Target::find(&mock.url(), None, None, None).expect("a server"),
-        started: None,
-        context: RecordContext { seed: 7, ..RecordContext::default() },
-        stop_rule: StopRule { runs_min: 2, runs_max: 2, ..StopRule::default() },
-        patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
-        stop: &stop,
-        tell: &mut |_, _| (),
-        keep: &mut |record, _| {
-            kept.push(record.clone());
-            Ok(())
-        },
-    };
-    let records = work(&mut bench)?;
-    assert_eq!(records, kept);
-    Ok(kept)
-}
+const RUNS: usize = 2;
 
 /// Half a second of a tone as a WAV file.
 fn tone() -> Vec<u8> {
@@ -85,7 +56,7 @@ const HEARD: &str = "heard=the_cat_sat_on_twenty_mats";
 fn word_errors_and_times_are_those_of_the_script() {
     let mock = mock(&format!("ttft_ms=30,itl_ms=10,{HEARD}"));
     let cells = experiment(workload(vec![None, Some(10.0)], vec![Streaming::Requested]), &[1]);
-    let records = measured(&mock, |bench| cells.measure(bench)).expect("cells");
+    let records = kept(&mock, RUNS, |bench| cells.measure(bench)).expect("cells").records;
     assert_eq!(records.len(), 2);
     for record in &records {
         assert_eq!((record.kind, record.status), (RecordKind::Stt, RunStatus::Ok));
@@ -135,7 +106,7 @@ fn a_record_is_measured_again_in_its_own_cell() {
 fn several_users_transcribe_more_sound() {
     let mock = mock(&format!("ttft_ms=100,itl_ms=0,{HEARD}"));
     let cells = experiment(workload(vec![None], vec![Streaming::Declined]), &[1, 3]);
-    let records = measured(&mock, |bench| cells.measure(bench)).expect("cells");
+    let records = kept(&mock, RUNS, |bench| cells.measure(bench)).expect("cells").records;
     let figure = |place: usize| records[place].metrics.figure(Metric::RealTimeX).expect("a figure");
     assert!(figure(1) > 1.5 * figure(0), "{} and {}", figure(1), figure(0));
     assert_eq!(records[0].stt.as_ref().map(|stt| stt.first_partial_ms), Some(None));
@@ -150,7 +121,8 @@ fn a_server_can_speak_the_clips_itself() {
         ..SpokenClips::default()
     };
     let mine = TranscriptionWorkload::new(ClipSource::Spoken(spoken));
-    let records = measured(&mock, |bench| experiment(mine, &[1]).measure(bench)).expect("cells");
+    let made = kept(&mock, RUNS, |bench| experiment(mine, &[1]).measure(bench));
+    let records = made.expect("cells").records;
     let stt = records[0].stt.as_ref().expect("transcription");
     assert_eq!((stt.synthetic_by.as_deref(), stt.audio_s), (Some("mock"), Some(0.19)));
     let speakers: Vec<_> = stt.clips.iter().map(|clip| clip.speaker.as_deref()).collect();
@@ -166,8 +138,8 @@ fn two_servers_get_the_same_clips_in_turns() {
         OtherServer { target, context: RecordContext { seed: 7, ..RecordContext::default() } };
     let mut both = workload(vec![None], vec![Streaming::Declined]);
     both.other = Some(Box::new(other));
-    let records = measured(&base, |bench| experiment(both, &[1]).measure(bench));
-    let records = records.expect("two records");
+    let made = kept(&base, RUNS, |bench| experiment(both, &[1]).measure(bench));
+    let records = made.expect("two records").records;
     assert_eq!(records[0].workload.prompts_sha256, records[1].workload.prompts_sha256);
     let stt = records.into_iter().map(|record| record.stt.expect("one"));
     let [base, new] = &stt.collect::<Vec<_>>()[..] else { panic!("two records") };
@@ -180,7 +152,7 @@ fn two_servers_get_the_same_clips_in_turns() {
 fn a_server_that_fails_gives_no_figures() {
     let mock = mock("status=503");
     let cells = experiment(workload(vec![None], vec![Streaming::Declined]), &[1]);
-    let records = measured(&mock, |bench| cells.measure(bench)).expect("a record");
+    let records = kept(&mock, RUNS, |bench| cells.measure(bench)).expect("a record").records;
     assert_eq!(records[0].status, RunStatus::Failed);
     assert_eq!(records[0].stt.as_ref().map(|stt| stt.wer), Some(None));
     let reason = &records[0].invalid_reasons[0];
