@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use hob_bench::listening::{HeardSentence, ListeningPage};
+use hob_core::wav_header;
 
 const SENTENCES: [(&str, f32); 3] =
     [("The first sentence.", 220.0), ("The second one.", 330.0), ("And the last.", 440.0)];
@@ -28,14 +29,7 @@ fn main() -> Result<()> {
 
 /// A WAV file with 16 bits a sample.
 fn tone(hz: f32) -> Vec<u8> {
-    let bytes = 2 * SAMPLES;
-    let mut file = b"RIFF".to_vec();
-    file.extend((36 + bytes).to_le_bytes());
-    file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
-    file.extend(RATE_HZ.to_le_bytes());
-    file.extend((2 * RATE_HZ).to_le_bytes());
-    file.extend(b"\x02\0\x10\0data");
-    file.extend(bytes.to_le_bytes());
+    let mut file = wav_header(RATE_HZ, 2 * SAMPLES);
     for at in 0..SAMPLES {
         let sample = 0.3 * (TAU * hz * at as f32 / RATE_HZ as f32).sin();
         file.extend(((sample * f32::from(i16::MAX)) as i16).to_le_bytes());

@@ -27,6 +27,7 @@ pub mod task;
 pub mod trace;
 pub mod transcript;
 pub mod turn_taking;
+pub mod wav;
 pub mod weights;
 
 pub use admission::{Admission, Busy, Permit};
@@ -62,3 +63,4 @@ pub use transcript::{
     TranscriptUsage,
 };
 pub use turn_taking::{TurnModel, TurnTaking, VOICE_FRAME_SAMPLES, VoiceDetector};
+pub use wav::{WAV_COUNTED_BYTES, wav_header};

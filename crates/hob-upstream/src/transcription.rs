@@ -4,12 +4,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::{
     Fault, LiveSound, ModelError, ModelState, Sound, SoundFile, TranscriptEvent, TranscriptModel,
-    TranscriptRequest, TranscriptStream, TranscriptTask,
+    TranscriptRequest, TranscriptStream, TranscriptTask, wav_header,
 };
 use hob_wire::{
     Misread, PieceKind, Pieces, RequestedFormat, TranscriptReader, parse_transcript, sound_name,
@@ -124,25 +124,10 @@ pub(crate) async fn whole_sound(live: &LiveSound) -> Result<Vec<f32>, ModelError
 }
 
 fn wav(samples: &[f32]) -> Bytes {
-    const BYTES: u32 = 2;
-    let length = (samples.len() as u32).saturating_mul(BYTES);
-    let mut file = BytesMut::with_capacity(44 + length as usize);
-    file.put_slice(b"RIFF");
-    file.put_u32_le(length.saturating_add(36));
-    file.put_slice(b"WAVEfmt ");
-    file.put_u32_le(16);
-    file.put_u16_le(1);
-    file.put_u16_le(1);
-    file.put_u32_le(Sound::RATE_HZ);
-    file.put_u32_le(Sound::RATE_HZ * BYTES);
-    file.put_u16_le(BYTES as u16);
-    file.put_u16_le(16);
-    file.put_slice(b"data");
-    file.put_u32_le(length);
-    for sample in samples {
-        file.put_i16_le((sample.clamp(-1.0, 1.0) * 32767.0).round() as i16);
-    }
-    file.freeze()
+    let pcm = samples.iter().map(|sample| (sample.clamp(-1.0, 1.0) * 32767.0).round() as i16);
+    let mut file = wav_header(Sound::RATE_HZ, (samples.len() as u32).saturating_mul(2));
+    file.extend(pcm.flat_map(i16::to_le_bytes));
+    file.into()
 }
 
 /// A transcript that is being read.

@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use hob_core::wav_header;
 use rusty_mp3::{Mp3Encode, encoder_header};
 
 use super::script::{AudioDelivery, Script};
@@ -97,7 +98,8 @@ pub(super) fn bytes(format: Format, piece: &Piece, script: &Script) -> Vec<u8> {
     match format {
         Format::Pcm => samples(piece, script),
         Format::Wav if piece.from_ms > 0.0 => samples(piece, script),
-        Format::Wav => [wav_header(), samples(piece, script)].concat(),
+        // The length is not known when a stream starts.
+        Format::Wav => [wav_header(RATE_HZ, u32::MAX), samples(piece, script)].concat(),
         Format::Mp3 => {
             let frames = |ms: f64| (ms / MP3_FRAME_MS).round() as usize;
             let [silence, tone] = &*MP3_FRAMES;
@@ -133,15 +135,6 @@ fn samples(piece: &Piece, script: &Script) -> Vec<u8> {
         _ => -AMPLITUDE,
     };
     (at(piece.from_ms)..at(piece.until_ms)).flat_map(|place| sample(place).to_le_bytes()).collect()
-}
-
-/// The header of a stream, whose length is not known when it starts.
-fn wav_header() -> Vec<u8> {
-    let mut header = b"RIFF\xFF\xFF\xFF\xFFWAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
-    header.extend(RATE_HZ.to_le_bytes());
-    header.extend((RATE_HZ * 2).to_le_bytes());
-    header.extend(b"\x02\0\x10\0data\xFF\xFF\xFF\xFF");
-    header
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! Streams have no length in their header, so the length is that of the bytes.
 
 use bytes::Bytes;
+use hob_core::wav_header;
 
-const HEADER_BYTES: usize = 44;
 const PCM: u16 = 1;
 /// The format is in a later field; the sample width is checked all the same.
 const EXTENSIBLE: u16 = 0xFFFE;
@@ -60,14 +60,7 @@ impl Wav {
     /// A file with one channel.
     pub(crate) fn to_bytes(&self) -> Bytes {
         let data = u32::try_from(self.samples.len() * 2).unwrap_or(u32::MAX);
-        let mut file = Vec::with_capacity(HEADER_BYTES + self.samples.len() * 2);
-        file.extend_from_slice(b"RIFF");
-        file.extend(data.saturating_add(36).to_le_bytes());
-        file.extend_from_slice(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
-        file.extend(self.rate_hz.to_le_bytes());
-        file.extend(self.rate_hz.saturating_mul(2).to_le_bytes());
-        file.extend_from_slice(b"\x02\0\x10\0data");
-        file.extend(data.to_le_bytes());
+        let mut file = wav_header(self.rate_hz, data);
         file.extend(self.samples.iter().flat_map(|sample| sample.to_le_bytes()));
         file.into()
     }

@@ -13,12 +13,13 @@ use hob_bench::terms::Metric;
 use hob_bench::transcription::{
     Clip, ClipSet, ClipSource, NORMALISER, SENTENCES, SpokenClips, TranscriptionWorkload,
 };
+use hob_core::wav_header;
 
 const RUNS: usize = 2;
 
 /// Half a second of a tone as a WAV file.
 fn tone() -> Vec<u8> {
-    let mut file = b"RIFF\x64\x3E\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x80\x3E\0\0\0\x7D\0\0\x02\0\x10\0data\x80\x3E\0\0".to_vec();
+    let mut file = wav_header(16_000, 16_000);
     file.extend(
         (0..8000_i16).flat_map(|at| (if at % 40 < 20 { 8000_i16 } else { -8000 }).to_le_bytes()),
     );

@@ -136,12 +136,9 @@ fn unspoken() -> [(&'static str, Vec<f32>); 5] {
 
 /// A WAV file of one channel.
 fn wav(rate_hz: u32, samples: &[i16]) -> Vec<u8> {
-    let data: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
-    let length = data.len() as u32;
-    let rates = [rate_hz.to_le_bytes(), (rate_hz * 2).to_le_bytes()].concat();
-    let (format, sample) = (b"WAVEfmt \x10\0\0\0\x01\0\x01\0", b"\x02\0\x10\0data");
-    let sizes = [(length + 36).to_le_bytes(), length.to_le_bytes()];
-    [&b"RIFF"[..], &sizes[0], format, &rates, sample, &sizes[1], &data].concat()
+    let mut file = hob_core::wav_header(rate_hz, 2 * samples.len() as u32);
+    file.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
+    file
 }
 
 /// Each has a number, a price, a date or a time.
