@@ -129,6 +129,25 @@ impl TransformError {
     }
 }
 
+/// Applies a transformation to files with these paths and bytes.
+#[cfg(test)]
+fn apply_to(
+    transform: &dyn Transform,
+    files: &[(&str, &[u8])],
+    out: &Path,
+) -> Result<(), TransformError> {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (path, bytes) in files {
+        let file = folder.path().join(path);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        std::fs::write(file, bytes).expect("a file");
+    }
+    let paths = files.iter().map(|(path, _)| (*path).to_owned()).collect();
+    let raw = RawFiles::new(folder.path().to_path_buf(), paths);
+    let cancel = std::sync::atomic::AtomicBool::new(false);
+    transform.apply(&raw, out, &mut Watch::new(&mut |_| {}, &cancel))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

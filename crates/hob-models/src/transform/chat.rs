@@ -61,17 +61,12 @@ impl Transform for ChatTransform {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
+    use super::super::apply_to;
     use super::*;
     use crate::gguf::sample::SampleGguf;
 
     fn apply(transform: ChatTransform, file: &[u8], out: &Path) -> Result<(), TransformError> {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join(MODEL_FILE), file).expect("a file");
-        let raw = RawFiles::new(folder.path().to_path_buf(), vec![MODEL_FILE.to_owned()]);
-        let cancel = AtomicBool::new(false);
-        transform.apply(&raw, out, &mut Watch::new(&mut |_| {}, &cancel))
+        apply_to(&transform, &[(MODEL_FILE, file)], out)
     }
 
     #[test]

@@ -75,20 +75,13 @@ fn make(folder: &Path) -> Result<PathBuf, DiskError> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
+    use super::super::apply_to;
     use super::*;
 
     fn apply(files: &[(&str, &str)], out: &Path) -> Result<(), TransformError> {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir(folder.path().join("voices")).expect("a folder");
-        for (path, text) in files {
-            std::fs::write(folder.path().join(path), text).expect("a file");
-        }
-        let paths = files.iter().map(|(path, _)| (*path).to_owned()).collect();
-        let raw = RawFiles::new(folder.path().to_path_buf(), paths);
-        let cancel = AtomicBool::new(false);
-        KokoroTransform.apply(&raw, out, &mut Watch::new(&mut |_| {}, &cancel))
+        let files: Vec<(&str, &[u8])> =
+            files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
+        apply_to(&KokoroTransform, &files, out)
     }
 
     #[test]

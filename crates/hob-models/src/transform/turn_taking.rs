@@ -35,26 +35,17 @@ impl Transform for TurnTakingTransform {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
+    use super::super::apply_to;
     use super::*;
     use crate::turn_taking::sample::graph;
-
-    fn apply(files: &[(&str, &[u8])], out: &Path) -> Result<(), TransformError> {
-        let folder = tempfile::tempdir().expect("a folder");
-        for (path, bytes) in files {
-            std::fs::write(folder.path().join(path), bytes).expect("a file");
-        }
-        let paths = files.iter().map(|(path, _)| (*path).to_owned()).collect();
-        let raw = RawFiles::new(folder.path().to_path_buf(), paths);
-        let cancel = AtomicBool::new(false);
-        TurnTakingTransform.apply(&raw, out, &mut Watch::new(&mut |_| {}, &cancel))
-    }
 
     #[test]
     fn smart_turn_is_changed_and_the_vad_is_not() {
         let out = tempfile::tempdir().expect("a folder");
-        assert_eq!(apply(&[(TURN, &graph()), (VAD, b"a graph")], out.path()), Ok(()));
+        assert_eq!(
+            apply_to(&TurnTakingTransform, &[(TURN, &graph()), (VAD, b"a graph")], out.path()),
+            Ok(())
+        );
         let stored = |file| std::fs::read(out.path().join(file)).expect("stored");
         assert_eq!(Ok(stored(TURN)), in_floats(&graph()));
         assert_eq!(stored(VAD), b"a graph");
@@ -64,9 +55,10 @@ mod tests {
     fn a_file_that_is_missing_or_no_graph_is_refused() {
         let out = tempfile::tempdir().expect("a folder");
         let missing = TransformError::FileMissing { file: VAD.to_owned() };
-        assert_eq!(apply(&[(TURN, &graph())], out.path()), Err(missing));
+        assert_eq!(apply_to(&TurnTakingTransform, &[(TURN, &graph())], out.path()), Err(missing));
         let out = tempfile::tempdir().expect("a folder");
-        let refused = apply(&[(TURN, b"no graph"), (VAD, b"a graph")], out.path());
+        let refused =
+            apply_to(&TurnTakingTransform, &[(TURN, b"no graph"), (VAD, b"a graph")], out.path());
         assert!(matches!(refused, Err(TransformError::Refused { file, .. }) if file == TURN));
     }
 }

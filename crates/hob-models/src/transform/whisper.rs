@@ -87,8 +87,7 @@ impl Transform for WhisperTransform {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
+    use super::super::apply_to;
     use super::*;
     use crate::whisper::tiny_model::{DIMS, VOCABULARY, ctranslate2};
 
@@ -97,16 +96,7 @@ mod tests {
         out: &Path,
         published: Option<Sha256>,
     ) -> Result<(), TransformError> {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir(folder.path().join("ctranslate2")).expect("a folder");
-        for (path, bytes) in files {
-            std::fs::write(folder.path().join(path), bytes).expect("a file");
-        }
-        let paths = files.iter().map(|(path, _)| (*path).to_owned()).collect();
-        let raw = RawFiles::new(folder.path().to_path_buf(), paths);
-        let cancel = AtomicBool::new(false);
-        let transform = WhisperTransform { published };
-        transform.apply(&raw, out, &mut Watch::new(&mut |_| {}, &cancel))
+        apply_to(&WhisperTransform { published }, files, out)
     }
 
     #[test]
