@@ -44,21 +44,22 @@ impl AnswerTask for Chat {
     }
 
     fn bytes(event: &ChatEvent) -> usize {
-        const EACH: usize = 32;
-        EACH + match event {
-            ChatEvent::Reasoning(text) | ChatEvent::Text(text) | ChatEvent::Status { text, .. } => {
-                text.len()
+        const OVERHEAD_BYTES: usize = 32;
+        OVERHEAD_BYTES
+            + match event {
+                ChatEvent::Reasoning(text)
+                | ChatEvent::Text(text)
+                | ChatEvent::Status { text, .. } => text.len(),
+                ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
+                ChatEvent::ToolArguments { piece, .. } => piece.len(),
+                ChatEvent::Logprobs(tokens) => {
+                    let alternatives = tokens.iter().flat_map(|token| &token.top);
+                    let texts = tokens.iter().map(|token| &token.token);
+                    let texts = texts.chain(alternatives.map(|(text, _)| text));
+                    texts.map(|text| OVERHEAD_BYTES + text.0.len()).sum()
+                }
+                ChatEvent::Done(_) => 0,
             }
-            ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
-            ChatEvent::ToolArguments { piece, .. } => piece.len(),
-            ChatEvent::Logprobs(tokens) => {
-                let alternatives = tokens.iter().flat_map(|token| &token.top);
-                let texts = tokens.iter().map(|token| &token.token);
-                let texts = texts.chain(alternatives.map(|(text, _)| text));
-                texts.map(|text| EACH + text.0.len()).sum()
-            }
-            ChatEvent::Done(_) => 0,
-        }
     }
 
     /// Each choice counts its prompt; all but the first find it in the cache. The times are those of the first

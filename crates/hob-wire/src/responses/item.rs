@@ -294,17 +294,22 @@ impl ResponseItem {
 
     /// Bytes that the item takes, about.
     pub fn bytes(&self) -> usize {
-        const EACH: usize = 128;
+        const OVERHEAD_BYTES: usize = 128;
         let parts = |parts: &[ResponsePart]| parts.iter().map(ResponsePart::bytes).sum::<usize>();
-        EACH + match &self.body {
-            ResponseItemBody::Message { content, .. }
-            | ResponseItemBody::Reasoning { content, .. } => parts(content),
-            ResponseItemBody::FunctionCall { name, arguments, .. } => name.len() + arguments.len(),
-            ResponseItemBody::FunctionCallOutput { output: Either::First(text), .. } => text.len(),
-            ResponseItemBody::FunctionCallOutput { output: Either::Second(sent), .. } => {
-                parts(sent)
+        OVERHEAD_BYTES
+            + match &self.body {
+                ResponseItemBody::Message { content, .. }
+                | ResponseItemBody::Reasoning { content, .. } => parts(content),
+                ResponseItemBody::FunctionCall { name, arguments, .. } => {
+                    name.len() + arguments.len()
+                }
+                ResponseItemBody::FunctionCallOutput { output: Either::First(text), .. } => {
+                    text.len()
+                }
+                ResponseItemBody::FunctionCallOutput { output: Either::Second(sent), .. } => {
+                    parts(sent)
+                }
             }
-        }
     }
 
     pub fn to_json(&self) -> String {
@@ -360,15 +365,17 @@ impl ResponseItem {
 
 impl ResponsePart {
     fn bytes(&self) -> usize {
-        const EACH: usize = 64;
-        EACH + match self {
-            ResponsePart::InputImage { image_url, .. } => image_url.len(),
-            ResponsePart::OutputText { text, logprobs, .. } => {
-                let each = |token: &TokenLogprob| EACH + token.top.len() * EACH;
-                text.len() + logprobs.iter().map(each).sum::<usize>()
+        const OVERHEAD_BYTES: usize = 64;
+        OVERHEAD_BYTES
+            + match self {
+                ResponsePart::InputImage { image_url, .. } => image_url.len(),
+                ResponsePart::OutputText { text, logprobs, .. } => {
+                    let each =
+                        |token: &TokenLogprob| OVERHEAD_BYTES + token.top.len() * OVERHEAD_BYTES;
+                    text.len() + logprobs.iter().map(each).sum::<usize>()
+                }
+                other => other.text().map_or(0, str::len),
             }
-            other => other.text().map_or(0, str::len),
-        }
     }
 }
 

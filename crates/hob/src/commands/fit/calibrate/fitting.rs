@@ -17,6 +17,8 @@ use serde::Serialize;
 const MEDIAN_SHARE_MIN: f64 = 0.7;
 /// A kernel with at least this share of the fastest kernel's rate is limited by memory, not by the cores.
 const MEMORY_BOUND_SHARE_MIN: f64 = 0.9;
+/// All threads together are disturbed below this share of the rate of one thread.
+const ONE_THREAD_SHARE_MIN: f64 = 0.9;
 /// Largest share of kernels that may be disturbed.
 const DISTURBED_SHARE_MAX: f64 = 0.34;
 /// Relative error at which a calibration counts as good.
@@ -183,9 +185,8 @@ impl CalibrationFigures {
             let of_name =
                 |timed: &&Timed| matches!(timed, Timed::Kernel { quant, .. } if quant == name);
             let mut shares = self.kernels.iter().filter(of_name).filter_map(share);
-            let is_slowed = self
-                .one_thread_rate(name)
-                .is_some_and(|alone| all < MEMORY_BOUND_SHARE_MIN * alone);
+            let is_slowed =
+                self.one_thread_rate(name).is_some_and(|alone| all < ONE_THREAD_SHARE_MIN * alone);
             count += 1;
             disturbed += u32::from(is_slowed || shares.any(|share| share < MEDIAN_SHARE_MIN));
         }
