@@ -115,7 +115,7 @@ export async function siteDrawnTests(setting, folder) {
     const evaluated = (id, model, accuracy, seconds, reasoning) => run(id, { kind: "eval", model, has_items: true, record: {
       workload: { reasoning }, eval: { tasks: ["logic-grid:3x3"], set_sha256: "s", overall: score(accuracy, seconds), families: {}, sizes: { "logic-grid:3x3": score(accuracy, seconds) } } } });
     const runs = [evaluated("a", "quick", 0.4, 2, undefined), evaluated("b", "thinker", 0.8, 60, "enabled"), evaluated("c", "worse", 0.3, 30, undefined)];
-    const evals = [{ set_sha256: "s", sentences: ["quick is as good as worse."], uses: [{ scenario: "batch_reasoning", arm: "thinker", why: "thinker has the best score." }, { scenario: "voice", why: "No arm keeps the bounds." }] }];
+    const evals = [{ set_sha256: "s", names: { a: "quick", b: "thinker, thinking", c: "worse" }, sentences: ["quick is as good as worse."], uses: [{ scenario: "batch_reasoning", arm: "thinker", why: "thinker has the best score." }, { scenario: "voice", why: "No arm keeps the bounds." }] }];
     await draw(async (page) => {
       const text = await page.$eval("main", (main) => main.innerText);
       for (const expected of ["logic-grid:3x3", "quick is as good as worse.", "batch reasoning", "thinker has the best score.", "No arm keeps the bounds.", "40 items", "80 %", "thinking"]) assert.ok(text.includes(expected), `${expected}: ${text}`);
@@ -203,9 +203,11 @@ async function drawn({ browser }, { folder, benchmarks, file, details }, data, l
     await page.setViewport({ width: 1280, height: 900 });
     const complaints = [];
     page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
-    page.on("pageerror", (error) => complaints.push(String(error)));
+    // A script that failed never gets the page ready.
+    const failed = new Promise((_, reject) => page.on("pageerror", (error) => reject(error)));
+    failed.catch((error) => complaints.push(String(error)));
     await page.goto(pathToFileURL(path.join(own, name)).href + (hash ? `#${hash}` : ""));
-    await page.waitForSelector("html[data-ready]");
+    await Promise.race([page.waitForSelector("html[data-ready]"), failed]);
     await look(page);
     assert.deepEqual(complaints, []);
   } finally {
