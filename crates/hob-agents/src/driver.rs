@@ -14,6 +14,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered};
+use hob_core::ModelError;
 use hob_core::chat::{ChatEvent, ChatRequest, FinishReason, JsonText, ToolCall};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -35,8 +36,23 @@ const CALLS_MAX: usize = 64;
 /// What the model reads about a tool that was stopped.
 const STOPPED: &str = "The call was stopped, because the time of the budget is used up. What it has done so far is unknown.";
 
-/// An answer as it comes. Errors are sentences for people.
-pub type AnswerStream = BoxStream<'static, Result<ChatEvent, String>>;
+/// An answer as it comes.
+pub type AnswerStream = BoxStream<'static, Result<ChatEvent, AnswerFailure>>;
+
+/// Why a model gave no whole answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerFailure {
+    /// For people.
+    pub sentence: String,
+    /// The same request to the same model would fail again.
+    pub is_permanent: bool,
+}
+
+impl From<ModelError> for AnswerFailure {
+    fn from(error: ModelError) -> AnswerFailure {
+        AnswerFailure { sentence: error.to_string(), is_permanent: error.is_permanent() }
+    }
+}
 
 /// The models that agents may name.
 pub trait AgentModels: Send + Sync {
@@ -48,7 +64,7 @@ pub trait AgentModels: Send + Sync {
         &'m self,
         name: &'m str,
         request: ChatRequest,
-    ) -> BoxFuture<'m, Result<AnswerStream, String>>;
+    ) -> BoxFuture<'m, Result<AnswerStream, AnswerFailure>>;
 
     /// Whether another machine answers for this name, so that several agents can ask it at the same time. Models of this
     /// machine share its processor.
@@ -410,6 +426,14 @@ enum NoAnswer {
 impl From<String> for NoAnswer {
     fn from(error: String) -> NoAnswer {
         NoAnswer::Failed(error, ModelFailure::Broke)
+    }
+}
+
+impl From<AnswerFailure> for NoAnswer {
+    fn from(failure: AnswerFailure) -> NoAnswer {
+        let AnswerFailure { sentence, is_permanent } = failure;
+        let how = if is_permanent { ModelFailure::Refused } else { ModelFailure::Broke };
+        NoAnswer::Failed(sentence, how)
     }
 }
 

@@ -24,7 +24,7 @@ mod tool;
 
 pub use arguments::schema_problem;
 pub use command::simple_commands;
-pub use driver::{AgentModels, AnswerStream, Driver, RunHost, Watchdog, cancel};
+pub use driver::{AgentModels, AnswerFailure, AnswerStream, Driver, RunHost, Watchdog, cancel};
 pub use event::{DeltaKind, EventKind, RunEvent};
 pub use machine::{Effect, Input, ModelAnswer, ModelFailure, Now, step};
 pub use price::{ModelPrice, Prices};

@@ -84,6 +84,8 @@ pub enum Input {
 pub enum ModelFailure {
     /// It cannot be asked, it answered with an error, or the connection broke.
     Broke,
+    /// It would answer the same request with the same error: the request, its name or a key is wrong.
+    Refused,
     /// It began an answer, and then sent nothing for too long.
     Stalled,
     /// It did not begin an answer in time.

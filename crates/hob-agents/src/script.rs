@@ -68,6 +68,8 @@ struct Reply {
     obey: bool,
     /// The request fails with this message.
     error: Option<String>,
+    /// The request is refused with this message: it would be refused again.
+    refused: Option<String>,
     /// Waits before the answer.
     delay_ms: u64,
     /// After `content`, nothing comes any more.
@@ -239,6 +241,9 @@ impl ChatModel for ScriptModel {
             tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
             if let Some(message) = reply.error {
                 return Err(self.failed(message));
+            }
+            if let Some(message) = reply.refused {
+                return Err(ModelError::upstream(&self.name, Fault::Refused { message }));
             }
             let events = stream::iter(reply.events(&request)).map(Ok);
             Ok(match (reply.stall, reply.cut) {

@@ -97,6 +97,19 @@ impl ModelError {
         }
     }
 
+    /// Whether the same request to the same model would fail again: the request, the model's name, a key or an account is
+    /// wrong.
+    pub fn is_permanent(&self) -> bool {
+        match self {
+            // One of the targets may answer a moment later.
+            ModelError::Unanswered { attempts, last, .. } => {
+                let is_each = attempts.iter().all(|attempt| is_permanent_kind(attempt.kind));
+                is_each && last.is_permanent()
+            }
+            other => is_permanent_kind(other.kind()),
+        }
+    }
+
     /// The failure in one word, for metrics and for the ledger.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -123,6 +136,28 @@ impl ModelError {
     }
 }
 
+/// Whether a failure of this kind comes again with the same request. A parameter that a server does not know is left out the
+/// next time.
+fn is_permanent_kind(kind: &str) -> bool {
+    const PERMANENT: [&str; 14] = [
+        "empty_text",
+        "text_too_long",
+        "unknown_voice",
+        "language_not_spoken",
+        "missing_field",
+        "invalid_field",
+        "too_long",
+        "no_template",
+        "not_built",
+        "none_capable",
+        "key_refused",
+        "no_credit",
+        "no_such_model",
+        "refused",
+    ];
+    PERMANENT.contains(&kind)
+}
+
 fn retry_hint(retry_after: Option<Duration>) -> String {
     retry_after
         .map_or_else(String::new, |time| format!("; try again in {} s", time.as_secs().max(1)))
@@ -131,4 +166,55 @@ fn retry_hint(retry_after: Option<Duration>) -> String {
 fn joined_messages(attempts: &[FailedAttempt]) -> String {
     let said: Vec<&str> = attempts.iter().map(|attempt| attempt.message.as_str()).collect();
     if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstream(fault: fn(String) -> Fault) -> ModelError {
+        ModelError::upstream("a/m", fault("no".to_owned()))
+    }
+
+    /// No target of an alias answered: these attempts failed, and then this one.
+    fn unanswered(kinds: &[&'static str], last: ModelError) -> ModelError {
+        let attempt = |kind: &&'static str| FailedAttempt {
+            target: "a/m".to_owned(),
+            kind,
+            message: "no".to_owned(),
+            took: Duration::ZERO,
+        };
+        let attempts = kinds.iter().map(attempt).collect();
+        ModelError::Unanswered {
+            alias: "a".into(),
+            attempts,
+            last: Box::new(last),
+            retry_after: None,
+        }
+    }
+
+    #[test]
+    fn what_a_second_try_cannot_change_is_permanent() {
+        let refused = || upstream(|message| Fault::Refused { message });
+        let rows = [
+            (ModelError::TooLong { needed: 9000, available: 8192 }, true),
+            (ModelError::InvalidField { field: "model", reason: "is wrong".into() }, true),
+            (refused(), true),
+            (upstream(|message| Fault::KeyRefused { message }), true),
+            (upstream(|message| Fault::NoCredit { message }), true),
+            (upstream(|message| Fault::NoSuchModel { message }), true),
+            (upstream(|message| Fault::TooLong { message, needed: None, available: None }), true),
+            (upstream(|message| Fault::Limited { message, retry_after: None }), false),
+            (upstream(|message| Fault::Overloaded { message, retry_after: None }), false),
+            (upstream(|message| Fault::Failed { message }), false),
+            (ModelError::upstream("a/m", Fault::CutOff), false),
+            (ModelError::Busy { retry_after: Duration::ZERO }, false),
+            (ModelError::WorkerLost { engine: "chat", detail: "9".into() }, false),
+            (unanswered(&["key_refused", "refused"], refused()), true),
+            (unanswered(&["overloaded", "refused"], refused()), false),
+        ];
+        for (error, is_permanent) in rows {
+            assert_eq!(error.is_permanent(), is_permanent, "{error}");
+        }
+    }
 }

@@ -93,11 +93,13 @@ pub(crate) struct Failure {
     pub(crate) exit: Exit,
     pub(crate) sentence: String,
     pub(crate) hint: Option<String>,
+    /// The server would refuse the same request again.
+    pub(crate) is_permanent: bool,
 }
 
 impl Failure {
     pub(crate) fn new(exit: Exit, sentence: impl fmt::Display) -> Failure {
-        Failure { exit, sentence: sentence.to_string(), hint: None }
+        Failure { exit, sentence: sentence.to_string(), hint: None, is_permanent: false }
     }
 
     pub(crate) fn usage(sentence: impl fmt::Display) -> Failure {

@@ -119,6 +119,8 @@ struct Refused {
 #[derive(Deserialize)]
 struct RefusedError {
     message: String,
+    #[serde(default)]
+    code: Option<String>,
 }
 
 impl Remote {
@@ -212,16 +214,22 @@ impl Remote {
     }
 
     fn refusal(&self, status: StatusCode, body: &str) -> Failure {
-        let said = serde_json::from_str::<Refused>(body).map(|refused| refused.error.message);
-        let message = said.unwrap_or_else(|_| format!("{} answered {status}", self.base));
-        match status {
+        let said = serde_json::from_str::<Refused>(body).map(|refused| refused.error).ok();
+        let code = said.as_ref().and_then(|said| said.code.as_deref());
+        let is_permanent = is_permanent(status, code);
+        let message = said.as_ref().map(|said| said.message.clone());
+        let message = message.unwrap_or_else(|| format!("{} answered {status}", self.base));
+        let failure = match status {
+            // Busy, or too slow.
+            status if matches!(status.as_u16(), 408 | 429) => Failure::new(Exit::Server, message),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 Failure::usage(message).hint("set HOB_API_KEY to the server's key")
             }
             StatusCode::NOT_FOUND => Failure::new(Exit::ModelMissing, message),
             status if status.is_client_error() => Failure::usage(message),
             _ => Failure::new(Exit::Server, message),
-        }
+        };
+        Failure { is_permanent, ..failure }
     }
 
     fn silent(&self, error: impl std::fmt::Display) -> Failure {
@@ -232,6 +240,14 @@ impl Remote {
     fn not_hob(&self) -> Failure {
         Failure::new(Exit::Server, format!("the server at {} is not a hob", self.base))
     }
+}
+
+/// Whether the same request would be refused again. A wrong key of an upstream is no fault of the request, so its status is
+/// that of a server error.
+fn is_permanent(status: StatusCode, code: Option<&str>) -> bool {
+    let is_wrong_setup = matches!(code, Some("key_refused" | "no_credit" | "not_built"));
+    let may_pass = matches!(status.as_u16(), 408 | 409 | 429);
+    is_wrong_setup || status.is_client_error() && !may_pass
 }
 
 fn too_late(time_max: Duration) -> String {
@@ -286,15 +302,19 @@ mod tests {
     fn a_refusal_says_what_the_server_said() {
         let remote = Remote::at("nas:1", None);
         let body = r#"{"error":{"message":"no voice is called 'x'","type":"t"}}"#;
+        let key = r#"{"error":{"message":"wrong key","type":"t","code":"key_refused"}}"#;
         let rows = [
-            (400, body, Exit::Usage, "no voice is called 'x'"),
-            (401, "{}", Exit::Usage, "http://nas:1 answered 401 Unauthorized"),
-            (404, "", Exit::ModelMissing, "http://nas:1 answered 404 Not Found"),
-            (503, body, Exit::Server, "no voice is called 'x'"),
+            (400, body, Exit::Usage, "no voice is called 'x'", true),
+            (401, "{}", Exit::Usage, "http://nas:1 answered 401 Unauthorized", true),
+            (404, "", Exit::ModelMissing, "http://nas:1 answered 404 Not Found", true),
+            (429, body, Exit::Server, "no voice is called 'x'", false),
+            (502, key, Exit::Server, "wrong key", true),
+            (503, body, Exit::Server, "no voice is called 'x'", false),
         ];
-        for (status, body, exit, sentence) in rows {
+        for (status, body, exit, sentence, is_permanent) in rows {
             let status = StatusCode::from_u16(status).expect("a status");
             let failure = remote.refusal(status, body);
+            assert_eq!(failure.is_permanent, is_permanent, "{status}");
             assert_eq!((failure.exit, failure.sentence.as_str()), (exit, sentence));
         }
     }

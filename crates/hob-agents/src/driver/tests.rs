@@ -5,7 +5,7 @@ mod crashes;
 use std::sync::Mutex;
 
 use futures::{FutureExt, TryStreamExt};
-use hob_core::{ChatModel as _, Fault, ModelError};
+use hob_core::{ChatModel as _, Fault};
 use serde_json::Value;
 
 use super::*;
@@ -24,13 +24,9 @@ impl AgentModels for Scripted {
         &'m self,
         _: &'m str,
         request: ChatRequest,
-    ) -> BoxFuture<'m, Result<AnswerStream, String>> {
+    ) -> BoxFuture<'m, Result<AnswerStream, AnswerFailure>> {
         let answer = self.0.chat(request);
-        async move {
-            let stream = answer.await.map_err(|error| error.to_string())?;
-            Ok(stream.map_err(|error| error.to_string()).boxed())
-        }
-        .boxed()
+        async move { Ok(answer.await?.map_err(AnswerFailure::from).boxed()) }.boxed()
     }
 }
 
@@ -42,7 +38,7 @@ impl AgentModels for Alias {
         &'m self,
         name: &'m str,
         request: ChatRequest,
-    ) -> BoxFuture<'m, Result<AnswerStream, String>> {
+    ) -> BoxFuture<'m, Result<AnswerStream, AnswerFailure>> {
         async move {
             let trace = request.trace.clone();
             trace.asking("a/m", false);
@@ -200,6 +196,19 @@ async fn an_answer_that_breaks_off_is_asked_for_again() {
     let shown = disk.shown.into_inner().expect("a list");
     let stalled = EventKind::ModelStalled { error: "'m' has sent nothing for 30 s".to_owned() };
     assert!(shown.contains(&stalled), "{shown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_refuses_is_not_asked_again() {
+    let script = r#"{"reply": {"refused": "no such parameter"}}
+{"reply": {"content": "Too late."}}"#;
+    let Driven { ended, disk, .. } = driven(script, u64::MAX).await;
+    assert_eq!(ended.expect("stored"), TeamRunStatus::Failed);
+    let shown = disk.shown.into_inner().expect("a list");
+    let asked = shown.iter().filter(|event| matches!(event, EventKind::ModelRequested { .. }));
+    assert_eq!(asked.count(), 1, "{shown:?}");
+    let is_said = |event: &EventKind| matches!(event, EventKind::RunEnded { error: Some(error), .. } if error.contains("no such parameter"));
+    assert!(shown.iter().any(is_said), "{shown:?}");
 }
 
 /// The watchdog would wait for 30 s, and the tool for 100 s.

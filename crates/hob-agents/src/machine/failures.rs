@@ -24,18 +24,20 @@ impl AgentFrame {
 }
 
 impl Step<'_> {
-    /// The model has given no whole answer, so no call of it was made: the same one is asked again, then another one.
+    /// The model has given no whole answer, so no call of it was made: the same one is asked again where that can help, then
+    /// another one.
     pub(super) fn model_failed(&mut self, error: String, how: ModelFailure) {
         self.state.pending = Pending::Nothing;
         let shown = error.clone();
         self.emit(match how {
-            ModelFailure::Broke => EventKind::ModelFailed { error: shown },
+            ModelFailure::Broke | ModelFailure::Refused => EventKind::ModelFailed { error: shown },
             ModelFailure::Stalled | ModelFailure::Silent => {
                 EventKind::ModelStalled { error: shown }
             }
         });
-        // A model that did not begin has had its time already.
-        if how != ModelFailure::Silent && self.has_try_left() {
+        // A model that did not begin has had its time already, and one that refused would do so again.
+        let can_help = matches!(how, ModelFailure::Broke | ModelFailure::Stalled);
+        if can_help && self.has_try_left() {
             return self.call_model_after(RETRY_PAUSE);
         }
         if self.fall_back("it failed") {

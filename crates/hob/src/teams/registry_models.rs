@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use hob_agents::{AgentModels, AnswerStream, ModelPrice, Prices, Team};
+use hob_agents::{AgentModels, AnswerFailure, AnswerStream, ModelPrice, Prices, Team};
 use hob_core::{
     AnyModel, ChatRequest, ModelState, RegisteredModel, Registry, Tokens, UnknownModel, task,
 };
@@ -71,9 +71,10 @@ impl AgentModels for RegistryModels {
         &'m self,
         name: &'m str,
         request: ChatRequest,
-    ) -> BoxFuture<'m, Result<AnswerStream, String>> {
+    ) -> BoxFuture<'m, Result<AnswerStream, AnswerFailure>> {
         async move {
-            let registered = self.find(name)?;
+            let unknown = |sentence| AnswerFailure { sentence, is_permanent: true };
+            let registered = self.find(name).map_err(unknown)?;
             // The driver limits the wait.
             let permit = loop {
                 match registered.admission.admit(Tokens(EXPECTED_TOKENS)) {
@@ -84,11 +85,11 @@ impl AgentModels for RegistryModels {
             // An alias names its targets itself.
             let is_warm = registered.model.state() == ModelState::Ready;
             request.trace.asking(&registered.name, is_warm);
-            let answer = registered.model.chat(request).await.map_err(|error| error.to_string())?;
+            let answer = registered.model.chat(request).await?;
             // The permit ends with the answer.
             let answer = answer.map(move |event| {
                 let _held = &permit;
-                event.map_err(|error| error.to_string())
+                event.map_err(AnswerFailure::from)
             });
             Ok(answer.boxed())
         }

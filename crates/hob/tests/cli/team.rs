@@ -277,13 +277,18 @@ fn a_full_disk_ends_the_work_and_the_run_goes_on_later() {
 fn a_run_with_a_failed_model_can_be_resumed() {
     let lead = r#"{"reply": {"content": "Half of", "cut": true}}
 {"reply": {"error": "the server is gone"}}
+{"reply": {"refused": "a parameter is wrong"}}
 {"reply": {"content": "Whole."}}"#;
     let team = TeamUser::new(lead, "");
     let failed = team.run(&["run", "builders", "Try"]).failure();
     let said = stdout(&failed);
     assert!(said.contains("is missing") && said.contains("the server is gone"), "{said}");
     assert_eq!(team.last_run()["status"], "failed");
-    assert_eq!(team.events().iter().filter(|name| *name == "model.failed").count(), 2);
+    let failures = || team.events().iter().filter(|name| *name == "model.failed").count();
+    assert_eq!(failures(), 2);
+    let said = stdout(&team.run(&["resume", ""]).failure());
+    assert!(said.contains("a parameter is wrong"), "{said}");
+    assert_eq!(failures(), 3, "a request that is refused is not sent again");
     assert_eq!(stdout(&team.run(&["resume", ""]).success()), "Whole.\n");
     assert_eq!(team.last_run()["status"], "completed");
 }

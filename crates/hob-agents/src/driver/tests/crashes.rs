@@ -45,7 +45,7 @@ impl AgentModels for Remote {
         &'m self,
         name: &'m str,
         request: ChatRequest,
-    ) -> BoxFuture<'m, Result<AnswerStream, String>> {
+    ) -> BoxFuture<'m, Result<AnswerStream, AnswerFailure>> {
         self.0.chat(name, request)
     }
 

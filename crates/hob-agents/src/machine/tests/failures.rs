@@ -88,6 +88,18 @@ fn a_model_that_breaks_off_is_asked_again_once_in_a_turn() {
 }
 
 #[test]
+fn a_model_that_refuses_is_not_asked_again() {
+    let mut run = Run::of_team(&format!("fallback = \"safe\"\n{TEAM}"));
+    run.answers("", &[("transfer_to_coder", json!({}))]);
+    run.breaks(ModelFailure::Refused);
+    assert_eq!((run.request().0, run.state.used.turns), ("safe", 2), "the same turn");
+    run.breaks(ModelFailure::Refused);
+    assert!(run.last_read().contains("failed: no server"), "its caller reads the reason");
+    run.answers("Without the coder.", &[]);
+    assert_eq!(run.state.status, TeamRunStatus::Completed);
+}
+
+#[test]
 fn a_run_with_a_failed_model_says_what_is_missing_and_can_be_resumed() {
     let mut run = Run::of_team(&format!("fallback = \"safe\"\n{TEAM}"));
     run.answers("I save it.", &[("save", json!({}))]);

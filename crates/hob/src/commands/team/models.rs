@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use hob_agents::{AgentModels, AnswerStream, ModelPrice, Prices};
+use hob_agents::{AgentModels, AnswerFailure, AnswerStream, ModelPrice, Prices};
 use hob_core::{ChatRequest, Trace};
 
 use crate::config::ConfigFile;
-use crate::failure::CliResult;
+use crate::failure::{CliResult, Failure};
 use crate::remote::{Remote, RemoteModel};
 use crate::teams::OtherMachines;
 use crate::teams::local_models::{ListModels, ModelInMemory};
@@ -73,7 +73,7 @@ impl AgentModels for RemoteModels {
         &'m self,
         name: &'m str,
         request: ChatRequest,
-    ) -> BoxFuture<'m, Result<AnswerStream, String>> {
+    ) -> BoxFuture<'m, Result<AnswerStream, AnswerFailure>> {
         async move {
             let is_unknown = !self.unknown(&[name]).is_empty();
             let model = if is_unknown { self.default_name().unwrap_or(name) } else { name };
@@ -83,8 +83,8 @@ impl AgentModels for RemoteModels {
                 answer = remote.chat(model, &request) => answer,
                 never = self.note_loading(model, &request.trace) => never,
             };
-            let answer = answer.map_err(|failure| failure.sentence)?;
-            Ok(answer.map(|event| event.map_err(|failure| failure.sentence)).boxed())
+            let answer = answer.map_err(no_answer)?;
+            Ok(answer.map(|event| event.map_err(no_answer)).boxed())
         }
         .boxed()
     }
@@ -96,6 +96,10 @@ impl AgentModels for RemoteModels {
     fn price(&self, target: &str) -> Option<ModelPrice> {
         self.prices.of(target)
     }
+}
+
+fn no_answer(failure: Failure) -> AnswerFailure {
+    AnswerFailure { sentence: failure.sentence, is_permanent: failure.is_permanent }
 }
 
 impl ListModels for RemoteModels {
