@@ -2,6 +2,7 @@
 //! Dropping [`drive`] stops the work behind it; the state on disk is that of the last step.
 
 mod deadline;
+mod streamed;
 mod watchdog;
 
 use std::collections::BTreeMap;
@@ -15,24 +16,21 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered};
 use hob_core::ModelError;
-use hob_core::chat::{ChatEvent, ChatRequest, FinishReason, JsonText, ToolCall};
+use hob_core::chat::{ChatEvent, ChatRequest, FinishReason, ToolCall};
 use tokio::time::{Instant, sleep, timeout};
 
+use self::streamed::StreamedAnswer;
 pub use self::watchdog::Watchdog;
 use self::watchdog::{FirstWait, LOOK_EVERY};
 
 use crate::event::{DeltaKind, EventKind, RunEvent};
-use crate::machine::{CALL_BEGIN, Effect, Input, ModelAnswer, ModelFailure, Now, request_of, step};
+use crate::machine::{Effect, Input, ModelAnswer, ModelFailure, Now, request_of, step};
 use crate::price::ModelPrice;
 use crate::redaction::Redaction;
 use crate::state::{RunState, TeamRunStatus};
 use crate::store::StoredRun;
 use crate::tool::{AgentTool, ToolOutput, ToolSource, ToolSpec};
 
-/// Longest text and arguments of one answer in bytes.
-const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// Calls of one answer.
-const CALLS_MAX: usize = 64;
 /// What the model reads about a tool that was stopped.
 const STOPPED: &str = "The call was stopped, because the time of the budget is used up. What it has done so far is unknown.";
 
@@ -89,6 +87,9 @@ pub trait RunHost: Send + Sync {
 
     /// Shows an event. Pieces of answers come here only.
     fn show(&self, event: &RunEvent);
+
+    /// What came of an answer that was stopped is counted in the state. It is stored with the next step, if there is one.
+    fn counted(&self, _state: &RunState) {}
 
     /// Asks a person. `None`: no person can be asked now, so the run waits on disk.
     fn ask<'h>(&'h self, call: &'h ToolCall, reason: &'h str) -> BoxFuture<'h, Option<bool>>;
@@ -199,8 +200,9 @@ impl<'w> Work<'w> {
                     .then(|| request_of(self.lock_run().state, &self.tools().specs, id))
                     .flatten();
                 let call = ModelCall { id, model, pause, cause };
-                let mut partial = PartialAnswer::default();
-                let answer = self.answer(&call, more.unwrap_or(*request), &mut partial);
+                let request = more.unwrap_or(*request);
+                let mut streamed = StreamedAnswer::of(self, &call, &request);
+                let answer = self.answer(&call, request, &mut streamed);
                 let answered = self.in_time(id, answer).await;
                 match answered {
                     Some(Ok(answer)) => Ok(Some(Input::ModelAnswered { id, answer })),
@@ -208,7 +210,7 @@ impl<'w> Work<'w> {
                         Ok(Some(Input::ModelFailed { id, error, how }))
                     }
                     Some(Err(NoAnswer::NotStored(error))) => Err(error),
-                    None => Ok(Some(Input::OutOfTime { id, said: partial.text })),
+                    None => Ok(Some(Input::OutOfTime { id, said: streamed.take_text() })),
                 }
             }
             Effect::RunTool { id, call } => {
@@ -295,13 +297,12 @@ impl<'w> Work<'w> {
         Ok(actions)
     }
 
-    /// Asks a model and waits for its whole answer. `partial` holds what has arrived so far, for a caller that stops
-    /// waiting.
+    /// The answer of a model. What has come of it so far is in `streamed`.
     async fn answer(
         &self,
         call: &ModelCall,
         request: ChatRequest,
-        partial: &mut PartialAnswer,
+        streamed: &mut StreamedAnswer<'_, '_>,
     ) -> Result<ModelAnswer, NoAnswer> {
         if !call.pause.is_zero() {
             sleep(call.pause).await;
@@ -318,37 +319,35 @@ impl<'w> Work<'w> {
         let mut next = self.first(call, &mut wait, stream.next()).await?;
         loop {
             let event = next.ok_or_else(|| "the answer was cut off".to_owned())??;
-            let target = || trace.snapshot().target.unwrap_or_else(|| name.to_owned());
-            if !std::mem::replace(&mut partial.has_begun, true) {
+            if streamed.begin() {
                 for attempt in trace.snapshot().failed {
                     let (from, reason) = (attempt.target, attempt.message);
-                    let what = EventKind::ModelFallback { from, to: target(), reason };
+                    let what = EventKind::ModelFallback { from, to: streamed.target(), reason };
                     self.note(Some(call.id), what)?;
                 }
                 let ms = begun.elapsed().as_millis() as u64;
-                self.show(call, EventKind::ModelFirstToken { target: target(), ms });
+                self.show(call, EventKind::ModelFirstToken { target: streamed.target(), ms });
             }
             if let ChatEvent::Done(completion) = event {
-                if let Some(text) = partial.held_back() {
+                if let Some(text) = streamed.held_back() {
                     self.show(call, EventKind::ModelDelta { kind: DeltaKind::Text, text });
                 }
                 let usage = completion.usage;
                 let (prompt_tokens, answer_tokens) =
                     (u64::from(usage.prompt_tokens), u64::from(usage.completion_tokens));
-                let price = self.driver.models.price(&target());
-                let PartialAnswer { text, calls, .. } = std::mem::take(partial);
+                let (text, calls) = streamed.finish();
                 return Ok(ModelAnswer {
-                    cost: price.map(|price| price.cost(prompt_tokens, answer_tokens)),
+                    cost: streamed.cost(prompt_tokens, answer_tokens),
                     ms: begun.elapsed().as_millis() as u64,
                     text,
-                    calls: calls.into_iter().map(PartialCall::finished).collect(),
+                    calls,
                     is_cut: completion.finish == FinishReason::Length,
                     prompt_tokens,
                     answer_tokens,
-                    target: target(),
+                    target: streamed.target(),
                 });
             }
-            if let Some((kind, text)) = partial.take(event)? {
+            if let Some((kind, text)) = streamed.take(event)? {
                 self.show(call, EventKind::ModelDelta { kind, text });
             }
             let late = |_| {
@@ -464,82 +463,6 @@ impl OpenTools {
     fn find(&self, name: &str) -> Option<Arc<dyn AgentTool>> {
         self.tools.iter().find(|tool| tool.spec().name == name).cloned()
     }
-}
-
-/// The part of an answer that has arrived.
-#[derive(Default)]
-struct PartialAnswer {
-    text: String,
-    /// Bytes of the text that were shown. A call that is written as text is not.
-    shown: usize,
-    calls: Vec<PartialCall>,
-    bytes: usize,
-    has_begun: bool,
-}
-
-struct PartialCall {
-    index: u32,
-    id: String,
-    name: String,
-    arguments: String,
-}
-
-impl PartialCall {
-    fn finished(self) -> ToolCall {
-        ToolCall { id: self.id, name: self.name, arguments: JsonText::parsed(self.arguments) }
-    }
-}
-
-impl PartialAnswer {
-    /// Adds an event, and gives what can be shown of it.
-    fn take(&mut self, event: ChatEvent) -> Result<Option<(DeltaKind, String)>, String> {
-        let shown = match event {
-            ChatEvent::Reasoning(text) => {
-                self.bytes += text.len();
-                Some((DeltaKind::Reasoning, text))
-            }
-            ChatEvent::Text(text) => {
-                self.bytes += text.len();
-                self.text += &text;
-                let end = self.shown + prose_end(&self.text[self.shown..]);
-                let shown = self.text[self.shown..end].to_owned();
-                self.shown = end;
-                (!shown.is_empty()).then_some((DeltaKind::Text, shown))
-            }
-            ChatEvent::ToolCall { index, id, name } => {
-                self.calls.push(PartialCall { index, id, name, arguments: String::new() });
-                None
-            }
-            ChatEvent::ToolArguments { index, piece } => {
-                self.bytes += piece.len();
-                let call = self.calls.iter_mut().rfind(|call| call.index == index);
-                call.ok_or("the server sent arguments of a call that it did not begin")?
-                    .arguments += &piece;
-                None
-            }
-            ChatEvent::Status { .. } | ChatEvent::Logprobs(_) | ChatEvent::Done(_) => None,
-        };
-        if self.bytes > ANSWER_BYTES_MAX || self.calls.len() > CALLS_MAX {
-            return Err(format!(
-                "the answer has more than {ANSWER_BYTES_MAX} bytes or {CALLS_MAX} calls"
-            ));
-        }
-        Ok(shown)
-    }
-
-    /// The end of the text that looked like the beginning of a call.
-    fn held_back(&self) -> Option<String> {
-        let held = &self.text[self.shown..];
-        (!held.is_empty() && !held.starts_with(CALL_BEGIN)).then(|| held.to_owned())
-    }
-}
-
-/// Bytes of `text` before a call that is written as text, or before what may become one.
-fn prose_end(text: &str) -> usize {
-    text.find(CALL_BEGIN).unwrap_or_else(|| {
-        let begun = (1..CALL_BEGIN.len()).rev().find(|len| text.ends_with(&CALL_BEGIN[..*len]));
-        text.len() - begun.unwrap_or(0)
-    })
 }
 
 /// Ends a run on which no driver works.

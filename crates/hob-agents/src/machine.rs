@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use hob_core::chat::{ChatRequest, Message, ToolCall, ToolChoice};
 
+pub(crate) use self::budget::count_stopped;
 use self::prompt::DelegateOutcome;
 pub(crate) use self::text_calls::OPEN as CALL_BEGIN;
 use crate::event::{EventKind, RunEvent};

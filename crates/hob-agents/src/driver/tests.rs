@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::script::ScriptModel;
+use crate::state::Used;
 use crate::team::{Agent, Team};
 use crate::tool::{OpenedTools, ToolClass};
 
@@ -116,6 +117,7 @@ impl RunHost for Disk {
 
 struct Driven {
     ended: io::Result<TeamRunStatus>,
+    used: Used,
     disk: Disk,
     saved: usize,
 }
@@ -145,7 +147,7 @@ async fn driven_team(team: &str, models: &dyn AgentModels, events_max: u64) -> D
     let mut state = RunState::new(team, "run".to_owned(), "Task".to_owned());
     let ended = driver.drive(&mut state).await;
     let saved = save.1.lock().expect("calls").len();
-    Driven { ended, disk, saved }
+    Driven { ended, used: state.used, disk, saved }
 }
 
 const SAVE: &str = r#"{"reply": {"tool_calls": [{"name": "save"}]}}
@@ -162,6 +164,40 @@ async fn a_model_that_hangs_is_given_up_and_the_run_goes_on() {
     let shown = disk.shown.into_inner().expect("a list");
     let output = EventKind::MessageOutput { text: "Without help.".to_owned() };
     assert!(shown.contains(&output), "{shown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_of_a_stopped_answer_counts() {
+    let whole = r#"{"reply": {"content": "Whole."}}"#;
+    let once = driven(whole, u64::MAX).await.used;
+    let half = r#"{"reply": {"reasoning": "Hm. ", "content": "Half of it", "stall": true}}"#;
+    let cut = r#"{"reply": {"content": "Half of it", "cut": true}}"#;
+    for (broken, pieces) in [(half, 4), (cut, 3)] {
+        let Driven { ended, used, .. } = driven(&format!("{broken}\n{whole}"), u64::MAX).await;
+        assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
+        assert_eq!(used.answer_tokens, pieces + once.answer_tokens, "{broken}");
+        assert!(used.prompt_tokens >= 2 * once.prompt_tokens, "{broken}: {used:?}");
+    }
+}
+
+/// The watchdog would wait for 30 s.
+#[tokio::test(start_paused = true)]
+async fn what_came_before_a_person_ends_the_run_counts() {
+    let script = r#"{"reply": {"content": "Half of it", "stall": true}}"#;
+    let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
+    let disk = Disk { events_max: u64::MAX, shown: Mutex::default(), synced: Mutex::default() };
+    let driver = Driver {
+        models: &models,
+        tools: &[],
+        source: &(),
+        host: &disk,
+        watchdog: Watchdog::default(),
+        redaction: Redaction::default(),
+    };
+    let team = Team::parse(TEAM, "t").expect("a team");
+    let mut state = RunState::new(team, "run".to_owned(), "Task".to_owned());
+    timeout(Duration::from_secs(10), driver.drive(&mut state)).await.expect_err("it hangs");
+    assert_eq!((state.used.answer_tokens, state.stack[0].used.answer_tokens), (3, 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +227,7 @@ async fn an_answer_that_breaks_off_is_asked_for_again() {
 {"reply": {"tool_calls": [{"name": "save"}]}}
 {"reply": {"content": "Half", "stall": true}}
 {"reply": {"content": "Done."}}"#;
-    let Driven { ended, disk, saved } = driven(script, u64::MAX).await;
+    let Driven { ended, disk, saved, .. } = driven(script, u64::MAX).await;
     assert_eq!((ended.expect("stored"), saved), (TeamRunStatus::Completed, 1));
     let shown = disk.shown.into_inner().expect("a list");
     let stalled = EventKind::ModelStalled { error: "'m' has sent nothing for 30 s".to_owned() };
@@ -237,7 +273,7 @@ async fn the_time_of_a_run_stops_a_model_and_a_tool() {
 async fn calls_that_are_written_as_text_are_not_shown() {
     let script = r#"{"reply": {"content": "I look. <tool_call> {\"name\": \"save\"} </tool_call>"}}
 {"reply": {"content": "1 <tool is less <tool"}}"#;
-    let Driven { ended, disk, saved } = driven(script, u64::MAX).await;
+    let Driven { ended, disk, saved, .. } = driven(script, u64::MAX).await;
     assert_eq!((ended.expect("stored"), saved), (TeamRunStatus::Completed, 1));
     let shown = disk.shown.into_inner().expect("a list");
     let text = |event: &EventKind| match event {
@@ -259,7 +295,7 @@ async fn an_answer_at_its_limit_of_tokens_ends_the_run_in_part() {
 async fn what_cannot_be_stored_is_not_done() {
     let Driven { ended, saved, .. } = driven(SAVE, 4).await;
     assert_eq!((ended.expect_err("full").kind(), saved), (io::ErrorKind::StorageFull, 0));
-    let Driven { ended, disk, saved } = driven(SAVE, u64::MAX).await;
+    let Driven { ended, disk, saved, .. } = driven(SAVE, u64::MAX).await;
     assert_eq!((ended.expect("stored"), saved), (TeamRunStatus::Completed, 1));
     let synced = disk.synced.into_inner().expect("a number");
     assert_eq!(synced, 3, "before the call, after it, and at the end");

@@ -1,5 +1,5 @@
 //! The limits of a run and of its agents. A limit ends in an answer from what there is, never in an error.
-//! They are checked before each turn, so a turn that has begun is counted whole; only the end of the time stops one.
+//! They are checked before each turn, so a turn that has begun is counted whole. What comes of a turn that is stopped counts, too.
 
 use hob_core::chat::{BudgetUnit, Message, Role, SpentBudget};
 
@@ -34,9 +34,26 @@ impl RunState {
         left.fold(self.team.budget.time_s as f64 - self.used.time_s, f64::min)
     }
 
+    /// Counts tokens and money of the agent that acts, for it and for all agents above it.
+    pub(super) fn count(&mut self, spent: &Used) {
+        let frames = self.stack.iter_mut().map(|frame| &mut frame.used);
+        for used in frames.chain([&mut self.used]) {
+            used.prompt_tokens += spent.prompt_tokens;
+            used.answer_tokens += spent.answer_tokens;
+            used.cost += spent.cost;
+        }
+    }
+
     /// What an agent and those that worked for it have used.
     pub(super) fn used_by(&self, frame: &AgentFrame) -> Used {
         Used { time_s: self.used.time_s - frame.begun_s, ..frame.used }
+    }
+}
+
+/// Counts what came of an answer that was stopped.
+pub(crate) fn count_stopped(state: &mut RunState, id: u64, used: &Used) {
+    if state.focus(|pending| *pending == Pending::Model { id }) {
+        state.count(used);
     }
 }
 

@@ -6,7 +6,7 @@ use hob_core::chat::{Message, Role};
 use super::{ModelAnswer, Step, prompt, text_calls};
 use crate::call_name::{delegate_name, handoff_name};
 use crate::event::EventKind;
-use crate::state::{Pending, RunState};
+use crate::state::{Pending, RunState, Used};
 
 /// Empty answers in sequence after which an agent has failed.
 const EMPTY_ANSWERS_MAX: u32 = 2;
@@ -23,13 +23,14 @@ pub(super) fn must_call(state: &RunState) -> bool {
 impl Step<'_> {
     pub(super) fn model_answered(&mut self, mut answer: ModelAnswer) {
         self.state.pending = Pending::Nothing;
-        let RunState { used, stack, .. } = &mut *self.state;
-        for used in stack.iter_mut().map(|frame| &mut frame.used).chain([used]) {
-            used.prompt_tokens += answer.prompt_tokens;
-            used.answer_tokens += answer.answer_tokens;
-            used.cost += answer.cost.unwrap_or_default();
-        }
         let ModelAnswer { prompt_tokens, answer_tokens, cost, ms, .. } = answer;
+        let spent = Used {
+            prompt_tokens,
+            answer_tokens,
+            cost: cost.unwrap_or_default(),
+            ..Used::default()
+        };
+        self.state.count(&spent);
         let target = std::mem::take(&mut answer.target);
         self.emit(EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, cost, ms });
         let wrong = self.read_calls(&mut answer);

@@ -337,6 +337,10 @@ impl RunHost for StreamHost {
         Ok(())
     }
 
+    fn counted(&self, run: &RunState) {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).used = run.used;
+    }
+
     fn show(&self, event: &RunEvent) {
         tree::log(event);
         if self.has_left.load(Ordering::Relaxed) {
