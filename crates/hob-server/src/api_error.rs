@@ -69,8 +69,8 @@ pub(crate) enum ApiError {
     NotOurs { name: String },
     #[error("the model was neither loaded nor unloaded within {} s", time_max.as_secs())]
     ResidenceStalled { time_max: Duration },
-    #[error("{path} is not supported: install models with `hob pull`")]
-    NotOffered { path: String },
+    #[error("{path} is not supported: {instead}")]
+    NotOffered { path: String, instead: &'static str },
     #[error("this model cannot do what '{field}' asks for: {why}")]
     Unsupported { field: &'static str, why: &'static str },
     /// Too long, on a route that has another name for its prompt than chat.

@@ -112,7 +112,8 @@ async fn pull(request: Request) -> Result<Response, OllamaError> {
 }
 
 async fn not_offered(request: Request) -> OllamaError {
-    ApiError::NotOffered { path: request.uri().path().to_owned() }.into()
+    let path = request.uri().path().to_owned();
+    ApiError::NotOffered { path, instead: "install models with `hob pull`" }.into()
 }
 
 fn json(body: String) -> Response {

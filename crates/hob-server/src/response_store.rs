@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hob_wire::{ConversationView, ResponseItem, ResponseSource};
+use hob_wire::{ConversationView, ResponseAnswer, ResponseItem, ResponseSource};
 
 use crate::api_error::ApiError;
 
@@ -39,7 +39,9 @@ struct Entry {
 
 pub(crate) enum StoredKind {
     Response {
-        json: String,
+        answer: Arc<ResponseAnswer>,
+        /// Those of the answer as JSON.
+        bytes: usize,
         /// Items before the answer.
         input: usize,
     },
@@ -90,9 +92,13 @@ impl ResponseStore {
     ///
     /// # Errors
     /// The caller has no such response.
-    pub(crate) fn response(&self, owner: Option<&str>, id: &str) -> Result<String, ApiError> {
+    pub(crate) fn response(
+        &self,
+        owner: Option<&str>,
+        id: &str,
+    ) -> Result<Arc<ResponseAnswer>, ApiError> {
         match &self.entries().find(owner, "response", id)?.kind {
-            StoredKind::Response { json, .. } => Ok(json.clone()),
+            StoredKind::Response { answer, .. } => Ok(Arc::clone(answer)),
             StoredKind::Conversation { .. } => Err(not_stored("response", id)),
         }
     }
@@ -274,7 +280,7 @@ impl Entry {
         /// Approximate bytes of the maps and ids of one entry.
         const OVERHEAD_BYTES: usize = 512;
         let kind = match &self.kind {
-            StoredKind::Response { json, .. } => json.len(),
+            StoredKind::Response { bytes, .. } => *bytes,
             StoredKind::Conversation { metadata, .. } => {
                 metadata.iter().map(|(name, text)| name.len() + text.len()).sum()
             }
@@ -292,7 +298,15 @@ mod tests {
     use super::*;
 
     fn response(kilobytes: usize) -> StoredKind {
-        StoredKind::Response { json: " ".repeat(kilobytes << 10), input: 0 }
+        let sent = hob_wire::parse_response(br#"{"input":"x"}"#).expect("a request");
+        let head = hob_wire::AnswerHead {
+            id: String::new(),
+            created_unix_s: 0,
+            model: String::new(),
+            fingerprint: "",
+        };
+        let answer = Arc::new(ResponseAnswer::new(head, sent.settings));
+        StoredKind::Response { answer, bytes: kilobytes << 10, input: 0 }
     }
 
     fn has(store: &ResponseStore, id: &str) -> bool {

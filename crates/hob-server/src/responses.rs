@@ -9,12 +9,14 @@ use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use hob_core::{Chat, ChatEvent};
+use hob_core::chat::{OutputFormat, Prompt, ToolChoice};
+use hob_core::routing::prompt_bytes;
+use hob_core::{Chat, ChatEvent, ChatRequest};
 use hob_wire::{
     AnswerChunks as _, AnswerHead, ChatDelivery, CollectedAnswer as _, InputEntry, ResponseAnswer,
-    ResponseItem, ResponseSource, WireResponse, conversation_deleted, operations,
-    parse_conversation, parse_conversation_items, parse_item_page, parse_response,
-    response_deleted, response_items,
+    ResponseItem, ResponseSource, ResponseView, WireResponse, conversation_deleted,
+    estimated_input_tokens, operations, parse_conversation, parse_conversation_items,
+    parse_item_page, parse_response, parse_response_view, response_deleted, response_items,
 };
 use uuid::Uuid;
 
@@ -24,14 +26,19 @@ use crate::chat_body::ChatFormat;
 use crate::context::{RequestContext, Services};
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::check_key;
-use crate::headers::JSON;
+use crate::headers::{EVENTS, JSON, answer_headers};
 use crate::observe::{NamePath, QueryPairs};
 use crate::request_body::{Intake, read_command, read_request};
 use crate::response_store::{Items, StoredKind};
 
+/// Bytes of a prompt for each token, where only another server could count them.
+const BYTES_PER_TOKEN: usize = 4;
+
 pub(crate) fn routes() -> Router {
     Router::new()
         .at(&operations::CREATE_RESPONSE, create)
+        .at(&operations::COUNT_INPUT_TOKENS, input_tokens)
+        .at(&operations::COMPACT_RESPONSE, compact)
         .at(&operations::RESPONSE, response)
         .at(&operations::DELETE_RESPONSE, delete_response)
         .at(&operations::CANCEL_RESPONSE, response)
@@ -123,8 +130,9 @@ impl Ending {
             responses.append(self.owner.as_deref(), id, added).ok();
         }
         if self.is_stored {
-            let kind = StoredKind::Response { json: answer.to_json(), input };
-            responses.insert(self.owner, answer.id(), items, kind);
+            let (bytes, answer) = (answer.to_json().len(), Arc::new(answer.clone()));
+            let id = answer.id().to_owned();
+            responses.insert(self.owner, &id, items, StoredKind::Response { answer, bytes, input });
         }
     }
 }
@@ -173,8 +181,61 @@ impl ChatFormat for ResponseFormat {
     }
 }
 
-async fn response(context: RequestContext, NamePath(id): NamePath) -> Result<Response, ApiError> {
-    Ok(json(context.services.responses.response(context.caller.key(), &id)?))
+/// A model of this hob reads the prompt and counts its tokens. For other servers, hob estimates them.
+async fn input_tokens(request: Request) -> Result<Response, ApiError> {
+    let Intake { context, guards, body: mut sent } = read_request(request, parse_response).await?;
+    let resolved = context.resolve::<Chat>(sent.model.take())?;
+    let items = Ending::new(&context, &mut sent, &new_id())?.items;
+    let request = sent.chat_request(items.iter().map(|item| &**item))?;
+    let about = |error: ApiError| error.about("input");
+    check(&resolved.model, &request).map_err(about)?;
+    if resolved.model.lifecycle.is_none() {
+        let tokens = prompt_bytes(&request.prompt).div_ceil(BYTES_PER_TOKEN);
+        return Ok(json(estimated_input_tokens(u32::try_from(tokens).unwrap_or(u32::MAX))));
+    }
+    let asked = (vec![without_answer(request)], ChatDelivery::Whole);
+    let (start, _) = start(&context, guards, resolved, asked);
+    let (mut answer, mut tokens) = (start.start().await.map_err(about)?, 0);
+    let count = |_, event| {
+        if let ChatEvent::Done(completion) = event {
+            tokens = completion.usage.prompt_tokens;
+        }
+    };
+    answer.collect(count).await?;
+    Ok(json(hob_wire::input_tokens(tokens)))
+}
+
+/// The same prompt, and an answer of no tokens.
+fn without_answer(request: ChatRequest) -> ChatRequest {
+    let mut prompt = request.prompt;
+    if let Prompt::Chat(conversation) = &mut prompt
+        && conversation.tool_choice != ToolChoice::None
+    {
+        // A call that is required needs tokens.
+        conversation.tool_choice = ToolChoice::Auto;
+    }
+    ChatRequest { prompt, tokens_max: Some(0), output: OutputFormat::Text, ..request }
+}
+
+async fn compact(request: Request) -> ApiError {
+    let path = request.uri().path().to_owned();
+    let instead = "send the conversation again, or the parts of it that still matter";
+    ApiError::NotOffered { path, instead }
+}
+
+async fn response(
+    context: RequestContext,
+    NamePath(id): NamePath,
+    QueryPairs(pairs): QueryPairs,
+) -> Result<Response, ApiError> {
+    let view = parse_response_view(&pairs)?;
+    let answer = context.services.responses.response(context.caller.key(), &id)?;
+    Ok(match view {
+        ResponseView::Object => json(answer.to_json()),
+        ResponseView::Events { after } => {
+            (answer_headers(EVENTS), answer.replay(after)).into_response()
+        }
+    })
 }
 
 async fn delete_response(

@@ -74,9 +74,10 @@ pub use realtime::{
 };
 pub use responses::{
     ConversationView, InputEntry, ItemOrder, ItemPage, ResponseAnswer, ResponseItem,
-    ResponseSettings, ResponseSource, WireConversation, WireResponse, conversation,
-    conversation_deleted, parse_conversation, parse_conversation_items, parse_item_page,
-    parse_response, response_deleted, response_items, run_deleted,
+    ResponseSettings, ResponseSource, ResponseView, WireConversation, WireResponse, conversation,
+    conversation_deleted, estimated_input_tokens, input_tokens, parse_conversation,
+    parse_conversation_items, parse_item_page, parse_response, parse_response_view,
+    response_deleted, response_items, run_deleted,
 };
 pub use routes::{route, upstreams};
 pub use speech::{SpeechDelivery, WireSpeech, ignored_header, parse_speech};

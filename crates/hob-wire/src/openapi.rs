@@ -151,7 +151,7 @@ impl Document {
             OperationGroup::Pipelines => self.write.subschema_for::<PipelineError<'_>>(),
             _ => self.write.subschema_for::<ErrorEnvelope<'_>>(),
         };
-        let not_offered = [(501, "hob does not offer this route of Ollama's API.")];
+        let not_offered = [(501, "hob does not offer this route.")];
         let (keyed, model, missing): (&[_], &[_], &[_]) = match operation.access {
             OperationAccess::Open => (&[], &[], &[]),
             OperationAccess::List => (&LIST_ERRORS, &[], &[]),

@@ -3,6 +3,7 @@
 
 mod conversation;
 mod item;
+mod lookup;
 mod response_object;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ pub use conversation::{
     response_items, run_deleted,
 };
 pub use item::{InputEntry, ResponseItem};
+pub(crate) use lookup::{InputTokenCount, ResponseViewFields};
+pub use lookup::{ResponseView, estimated_input_tokens, input_tokens, parse_response_view};
 pub use response_object::ResponseAnswer;
 pub(crate) use response_object::{ResponseEvent, ResponseObject};
 
@@ -200,10 +203,14 @@ pub fn parse_response(body: &[u8]) -> Result<WireResponse, WireError> {
     let mut fields = Fields::parse(body)?;
     let mut ignored = Vec::new();
     let mut sent: ResponseFields = fields.read()?;
-    let input = entries(sent.input.take())?;
+    let sent_input = sent.input.take();
+    let is_missing = sent_input.is_none();
+    let input = entries(sent_input)?;
     let source = source(sent.previous_response_id.take(), sent.conversation.take())?;
     if input.is_empty() && source == ResponseSource::Nothing {
-        return Err(WireError::missing("input"));
+        let empty =
+            || WireError::invalid("input", "is empty: it takes a text, or at least one item");
+        return Err(if is_missing { WireError::missing("input") } else { empty() });
     }
     let (tools, tool_choice) = functions(sent.tools.as_deref(), sent.tool_choice.as_ref())?;
     let (output, strict) = form(sent.text.as_ref(), &mut ignored)?;

@@ -298,6 +298,10 @@ def test_a_response_is_stored_continued_and_deleted(client):
     assert last.output_text == "".join(event.delta for event in events if event.type == "response.output_text.delta")
     assert last.usage.input_tokens > first.usage.input_tokens
     assert len(list(client.responses.input_items.list(last.id))) == 3
+    counted = client.responses.input_tokens.count(model=MODEL, input="Again.", previous_response_id=first.id)
+    assert counted.input_tokens == last.usage.input_tokens
+    again = list(client.responses.retrieve(last.id, stream=True, starting_after=1))
+    assert again[0].sequence_number == 2 and again[-1].response == last
     client.responses.delete(first.id)
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve(first.id)

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use hob_core::ChatEvent;
-use hob_core::chat::{Completion, FinishReason, Message, Prompt, Role};
+use hob_core::chat::{Completion, FinishReason, Message, Prompt, Role, ToolChoice};
 use hob_core::scripted::ScriptedChat;
+use hob_core::{ChatEvent, ChatModel};
+use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
 use crate::chat_model::{Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, text};
 use crate::client::{get, post, request};
 use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
+use crate::lifecycle::{StagedLifecycle, server_with};
 use crate::server::Server;
 
 fn respond(body: &Value) -> Vec<u8> {
@@ -402,4 +404,85 @@ async fn addresses_that_cannot_be_read_get_an_error_as_others() {
         assert_eq!(answer.status(), 400, "{path} {message}");
         assert!(message.as_str().is_some_and(|said| said.contains(words)), "{path} {message}");
     }
+}
+
+#[tokio::test]
+async fn a_stored_response_is_sent_again_as_events() {
+    let think = Ok(ChatEvent::Reasoning("Hm.".to_owned()));
+    let calls = call(0, "look", &["{\"a\"", ":1}"]);
+    let script = [vec![think, text("Let me"), text(" see.")], calls, vec![done(9)]];
+    let server = serve_chat(scripted([Ok(script.concat())])).await;
+    let body = json!({"input": "Hi", "tools": [{"type": "function", "name": "look"}]});
+    let stored = server.ask(respond(&body)).await.json();
+    let path = format!("/v1/responses/{}", stored["id"].as_str().expect("an id"));
+    let answer = server.get(&format!("{path}?stream=true")).await;
+    assert_eq!(answer.header("content-type"), Some("text/event-stream; charset=utf-8"));
+    let all = events(answer.text());
+    let [created, .., completed] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(created["response"]["output"], json!([]));
+    assert_eq!(completed["response"], stored);
+    let done: Vec<&Value> =
+        all.iter().filter(|event| event["type"] == "response.output_item.done").collect();
+    let items: Vec<&Value> = done.iter().map(|event| &event["item"]).collect();
+    assert_eq!(items, stored["output"].as_array().expect("items").iter().collect::<Vec<_>>());
+    let is_text = |event: &&Value| event["type"] == "response.output_text.delta";
+    let texts: Vec<&Value> = all.iter().filter(is_text).map(|event| &event["delta"]).collect();
+    assert_eq!(texts, [&json!("Let me see.")]);
+
+    let rest = server.get(&format!("{path}?stream=true&starting_after=3")).await;
+    let numbers: Vec<u64> = rest
+        .text()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok())
+        .map(|event| event["sequence_number"].as_u64().expect("a number"))
+        .collect();
+    assert_eq!(numbers, (4..all.len() as u64).collect::<Vec<_>>());
+    for (query, field) in
+        [("stream=perhaps", "stream"), ("stream=true&starting_after=x", "starting_after")]
+    {
+        let refused = server.get(&format!("{path}?{query}")).await;
+        let param = refused.json()["error"]["param"].clone();
+        assert_eq!((refused.status(), param), (400, json!(field)));
+    }
+}
+
+#[tokio::test]
+async fn tokens_are_counted_by_the_model_or_estimated() {
+    let count = |body: Value| post("/v1/responses/input_tokens", body.to_string());
+    let model = scripted([Ok(vec![done(0)])]);
+    let server = serve_chat(Arc::clone(&model)).await;
+    // A model of another server: 8 letters.
+    let estimated = server.ask(count(json!({"model": "smol", "input": "Hi there"}))).await.json();
+    let note = json!({"estimated": true});
+    assert_eq!(
+        estimated,
+        json!({"object": "response.input_tokens", "input_tokens": 2, "hob": note})
+    );
+    assert!(model.requests().is_empty());
+
+    let (lifecycle, _ends) = StagedLifecycle::new();
+    let here: Arc<dyn ChatModel> = model.clone();
+    let server = server_with(here, Some(lifecycle), ServerOptions::default()).await;
+    let tool = json!({"type": "function", "name": "look"});
+    let body = json!({"input": "Hi there", "tools": [tool], "tool_choice": "required", "max_output_tokens": 9});
+    let counted = server.ask(count(body)).await.json();
+    assert_eq!(counted, json!({"object": "response.input_tokens", "input_tokens": 12}));
+    let asked = model.requests().pop().expect("a request");
+    assert_eq!(asked.tokens_max, Some(0));
+    let Prompt::Chat(conversation) = asked.prompt else { panic!("a conversation") };
+    assert_eq!(conversation.tool_choice, ToolChoice::Auto, "a call would need tokens");
+}
+
+#[tokio::test]
+async fn what_the_responses_api_lacks_is_refused_with_a_reason() {
+    let server = serve_chat(scripted([])).await;
+    let compacted = server.ask(post("/v1/responses/compact", r#"{"model":"smol"}"#)).await;
+    let message = compacted.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        compacted.status() == 501 && message.contains("send the conversation again"),
+        "{message}"
+    );
+    let empty = server.ask(respond(&json!({"input": []}))).await;
+    let message = empty.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(empty.status() == 400 && message.contains("'input' is empty"), "{message}");
 }

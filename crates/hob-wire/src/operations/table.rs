@@ -36,8 +36,9 @@ use crate::realtime::{
     ClientSecretFields, RealtimeClientEvent, RealtimeQueryFields, RealtimeServerEvent, SecretAnswer,
 };
 use crate::responses::{
-    ConversationFields, ConversationItemFields, DeletedObject, ItemListFields, ResponseEvent,
-    ResponseFields, ResponseItem, ResponseItemList, ResponseObject, ShownConversation,
+    ConversationFields, ConversationItemFields, DeletedObject, InputTokenCount, ItemListFields,
+    ResponseEvent, ResponseFields, ResponseItem, ResponseItemList, ResponseObject,
+    ResponseViewFields, ShownConversation,
 };
 use crate::routes::{AliasRoute, UpstreamList};
 use crate::speech::SpeechFields;
@@ -145,9 +146,15 @@ operations! {
         "Answers a conversation, and stores it so that later requests can continue it.",
         Body("ResponseRequest", RESPONSE_FIELDS)
         => [Json(schema!(ResponseObject)), Events(schemas![ResponseEvent])];
+    COUNT_INPUT_TOKENS: Post "/v1/responses/input_tokens" "countInputTokens", Responses, Model,
+        "Counts the tokens that a request has, with the conversation before it, and answers nothing.",
+        Body("ResponseRequest", RESPONSE_FIELDS) => [Json(schema!(InputTokenCount))];
+    COMPACT_RESPONSE: Post "/v1/responses/compact" "compactResponse", Responses, Keyed,
+        "Not offered: only OpenAI's models can read a compacted conversation.", Nothing => [NotOffered];
     RESPONSE: Get "/v1/responses/{id}" "getResponse", Responses, Keyed,
-        "Shows a stored response.",
-        Nothing => [Json(schema!(ResponseObject))];
+        "Shows a stored response, or its events.",
+        Query(schema!(ResponseViewFields))
+        => [Json(schema!(ResponseObject)), Events(schemas![ResponseEvent])];
     DELETE_RESPONSE: Delete "/v1/responses/{id}" "deleteResponse", Responses, Keyed,
         "Deletes a stored response.",
         Nothing => [Json(schema!(DeletedObject))];

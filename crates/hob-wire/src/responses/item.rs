@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use hob_core::JsonText;
 use hob_core::chat::{Image, Message, Role, TokenLogprob, ToolCall};
+use hob_core::{ChatEvent, JsonText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -256,6 +256,17 @@ impl ResponsePart {
         }
     }
 
+    /// The text of an answer, with the probabilities of its tokens before it.
+    fn events(&self) -> Vec<ChatEvent> {
+        let tokens = match self {
+            ResponsePart::OutputText { logprobs, .. } if !logprobs.is_empty() => Some(logprobs),
+            _ => None,
+        };
+        let tokens = tokens.map(|tokens| ChatEvent::Logprobs(tokens.clone()));
+        let text = self.text().map(|text| ChatEvent::Text(text.to_owned()));
+        tokens.into_iter().chain(text).collect()
+    }
+
     pub(super) fn text(&self) -> Option<&str> {
         match self {
             ResponsePart::InputText { text }
@@ -314,6 +325,26 @@ impl ResponseItem {
 
     pub fn to_json(&self) -> String {
         json(self)
+    }
+
+    /// The events that make this item of an answer, each text at once. `call` is the number of the next call.
+    pub(super) fn events(&self, call: &mut u32) -> Vec<ChatEvent> {
+        match &self.body {
+            ResponseItemBody::Message { content, .. } => {
+                content.iter().flat_map(ResponsePart::events).collect()
+            }
+            ResponseItemBody::Reasoning { content, .. } => {
+                let texts = content.iter().filter_map(ResponsePart::text);
+                texts.map(|text| ChatEvent::Reasoning(text.to_owned())).collect()
+            }
+            ResponseItemBody::FunctionCall { call_id, name, arguments } => {
+                let index = *call;
+                *call += 1;
+                let begin = ChatEvent::ToolCall { index, id: call_id.clone(), name: name.clone() };
+                vec![begin, ChatEvent::ToolArguments { index, piece: arguments.clone() }]
+            }
+            ResponseItemBody::FunctionCallOutput { .. } => Vec::new(),
+        }
     }
 
     fn content_mut(&mut self) -> Option<&mut Vec<ResponsePart>> {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::mem::take;
 
 use hob_core::ChatEvent;
-use hob_core::chat::{FinishReason, TokenLogprob, Usage};
+use hob_core::chat::{Completion, FinishReason, Timings, TokenLogprob, Usage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,6 +17,7 @@ use crate::error::json;
 use crate::openai_answer::{AnswerChunks, AnswerHead, CollectedAnswer, debug_size};
 
 /// A response that is being made.
+#[derive(Clone)]
 pub struct ResponseAnswer {
     head: AnswerHead,
     /// With OpenAI's prefix.
@@ -192,6 +193,22 @@ impl ResponseAnswer {
     /// The items of the answer so far.
     pub fn items(&self) -> &[ResponseItem] {
         &self.items
+    }
+
+    /// The events of a complete response, each text at once. Without those up to the number `after`.
+    pub fn replay(&self, after: Option<u64>) -> String {
+        let mut replayed = ResponseAnswer::new(self.head.clone(), self.settings.clone());
+        let (mut events, mut call) = (String::new(), 0);
+        for event in self.items.iter().flat_map(|item| item.events(&mut call)) {
+            events += &replayed.take(event);
+        }
+        let finish = self.finish.unwrap_or(FinishReason::Stop);
+        let (usage, timings) = (*self.ended.tokens(), Timings::default());
+        events += &replayed.take(ChatEvent::Done(Completion { finish, usage, timings }));
+        events += &replayed.end();
+        let left_out = after.map_or(0, |after| after.saturating_add(1));
+        let left_out = usize::try_from(left_out).unwrap_or(usize::MAX);
+        events.split_inclusive("\n\n").skip(left_out).collect()
     }
 
     /// The last event of a response that broke off.
