@@ -13,8 +13,6 @@ use super::protected::guarded;
 use super::sandbox::SandboxAccess;
 use crate::team::{SandboxMode, SandboxNetwork};
 
-/// Processes of one container, so that a command cannot fill the machine with them.
-const PROCESSES_MAX: &str = "--pids-limit=512";
 /// How long an engine may take to remove a container.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
 const REMOVAL_PAUSE: Duration = Duration::from_millis(5);
@@ -62,7 +60,7 @@ impl Container {
             command.arg("--network=none");
         }
         command.args(["--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]);
-        command.arg(PROCESSES_MAX).args(limits::container_limits());
+        command.args(limits::container_limits());
         // Without this, SELinux keeps the container out of the workspace.
         command.arg("--security-opt=label=disable");
         if self.engine.file_stem().is_some_and(|name| name == "docker") {
@@ -169,10 +167,30 @@ exec "$@"
             let removed = format!("rm --force {}", name(call).expect("a name"));
             assert!(calls.lines().any(|call| call == removed), "{removed} in {calls}");
             assert!(call.contains("--network=none --read-only --cap-drop=all"), "{call}");
-            assert!(call.contains("--ulimit=fsize=536870912 --ulimit=data="), "{call}");
+            assert!(
+                call.contains("--pids-limit=512 --ulimit=core=0 --ulimit=fsize=536870912"),
+                "{call}"
+            );
             assert!(call.contains("teams:ro"), "team files stay as they are: {call}");
         }
         assert_eq!(started.len(), 4);
+    }
+
+    /// The engine enforces the limits, and gives the exit codes that they have elsewhere.
+    #[tokio::test]
+    async fn a_limit_of_a_container_has_the_same_sentence() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (shell, _) = shell_with(folder.path(), ENGINE);
+        for (command, part) in [
+            ("exit 153", "a file would have become larger than 512 MiB"),
+            ("exit 137", "memory runs out"),
+        ] {
+            let output = shell.call(json!({ "command": command })).await;
+            assert!(output.is_error && output.text.contains(part), "{command}: {}", output.text);
+        }
+        let description = &shell.spec().description;
+        assert!(description.contains("may take 120 s and print 64 MiB"), "{description}");
+        assert!(description.contains("512 processes"), "{description}");
     }
 
     /// The shell of agents with this engine, in a new workspace.

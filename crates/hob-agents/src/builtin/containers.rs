@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::process::Command;
 
+use super::limits::{self, SECONDS_MAX};
 use super::{called, process, spec_of};
 use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 
-const SECONDS_MAX: u64 = 120;
 /// How long an engine may take to say whether it has a container.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 
@@ -97,8 +97,11 @@ impl ContainerRun {
     /// A tool for these containers alone.
     pub fn new(engines: Vec<ContainerEngine>, containers: &[String]) -> ContainerRun {
         let names = if containers.is_empty() { "none".to_owned() } else { containers.join(", ") };
-        let description =
-            format!("Run a command in a running container, without a shell. Containers: {names}.");
+        let limits = limits::sentence();
+        let description = format!(
+            "Run a command in a running container, without a shell. Containers: {names}. {limits} Its processes and their \
+             memory have the limits of the container."
+        );
         let spec = spec_of::<ContainerArguments>("container_run", &description, ToolClass::Execute);
         let command = Some(CommandArgument::Words("container", "argv"));
         // What a container prints may come from anywhere.
@@ -157,7 +160,7 @@ mod tests {
     const ENGINE: &str = r#"#!/bin/sh
 case "$1 $2" in
   'container inspect'|info*) for last; do :; done; [ "$last" = web ] || { echo "no $last here" >&2; exit 1; } ;;
-  exec*) case "$*" in *slow*) sleep 60 & echo $! > "$0.pid"; wait ;; esac; printf '<%s>' "$@" ;;
+  exec*) case "$*" in *slow*) sleep 60 & echo $! > "$0.pid"; wait ;; *greedy*) exit 137 ;; esac; printf '<%s>' "$@" ;;
 esac
 "#;
 
@@ -209,6 +212,16 @@ esac
             assert!(begun.elapsed() < Duration::from_secs(5), "the child {id} still runs");
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn limits_have_the_same_words_as_in_a_sandbox() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = engine(folder.path(), "podman");
+        let tool = ContainerRun::new(vec![ContainerEngine::Podman(path)], &["web".to_owned()]);
+        assert!(tool.spec().description.contains("It may take 120 s and print 64 MiB."));
+        let output = tool.call(json!({ "container": "web", "argv": ["greedy"] })).await;
+        assert!(output.is_error && output.text.contains("memory runs out"), "{}", output.text);
     }
 
     #[tokio::test]

@@ -8,6 +8,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 const MIB: u64 = 1 << 20;
+/// How long a command may take.
+pub(super) const SECONDS_MAX: u64 = 120;
+/// A command that prints more is ended.
+pub(super) const PRINTED_BYTES_MAX: u64 = 64 * MIB;
 /// Processes of a command at the same time. The kernel's own limit counts all processes of the user and none of root, so
 /// hob counts.
 const PROCESSES_MAX: usize = 512;
@@ -62,14 +66,30 @@ pub(super) fn shell_limits() -> String {
 }
 
 /// The same for podman and docker, which limit the number of processes themselves.
-pub(super) fn container_limits() -> [String; 4] {
+pub(super) fn container_limits() -> [String; 5] {
     let cpu_max = CPU_SECONDS_MAX + CPU_SECONDS_GRACE;
     [
+        format!("--pids-limit={PROCESSES_MAX}"),
         "--ulimit=core=0".to_owned(),
         format!("--ulimit=fsize={FILE_BYTES_MAX}"),
         format!("--ulimit=data={MEMORY_BYTES_MAX}"),
         format!("--ulimit=cpu={CPU_SECONDS_MAX}:{cpu_max}"),
     ]
+}
+
+/// What a model reads about the limits of every command.
+pub(super) fn sentence() -> String {
+    let mib = PRINTED_BYTES_MAX / MIB;
+    format!("It may take {SECONDS_MAX} s and print {mib} MiB.")
+}
+
+/// What a model reads about the further limits of a command in a sandbox.
+pub(super) fn sandbox_sentence() -> String {
+    let (memory, file) = (MEMORY_BYTES_MAX / MIB, FILE_BYTES_MAX / MIB);
+    format!(
+        "It may have {PROCESSES_MAX} processes, and each may use {memory} MiB of memory and {CPU_SECONDS_MAX} s of \
+         processor time, and write files of {file} MiB."
+    )
 }
 
 /// Why a command with this exit code was ended by a limit of one process. `None`: it was not.
@@ -80,11 +100,15 @@ pub(super) fn reason(code: i32) -> Option<String> {
         Some(format!("a file would have become larger than {mib} MiB, which no command may write"))
     } else if signal == Signal::XCPU {
         Some(format!("a process used more than {CPU_SECONDS_MAX} s of processor time"))
-    } else if signal == Signal::KILL {
-        Some("a process was killed, as the system does when memory runs out".to_owned())
     } else {
-        None
+        killed(code)
     }
+}
+
+/// The same for a command that has no limits of hob, where only the system can have ended it.
+pub(super) fn killed(code: i32) -> Option<String> {
+    let is_killed = Signal::from_named_raw(code - SIGNAL_CODE) == Some(Signal::KILL);
+    is_killed.then(|| "a process was killed, as the system does when memory runs out".to_owned())
 }
 
 /// Resolves with the reason when the command uses too much, and never otherwise. `id` is its first process.
@@ -180,6 +204,7 @@ mod tests {
             (0, None),
         ] {
             let found = reason(code);
+            assert_eq!(killed(code).is_some(), code == 137, "{code}");
             assert_eq!(found.is_some(), part.is_some(), "{code}: {found:?}");
             assert!(found.unwrap_or_default().contains(part.unwrap_or_default()), "{code}");
         }

@@ -10,15 +10,13 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::limits;
+use super::limits::{self, PRINTED_BYTES_MAX};
 use crate::process_group::ProcessGroup;
 use crate::tool::ToolOutput;
 
 /// Bytes of each output that are kept: the first half and the last half. More is read and dropped, so that a command that
 /// prints a lot comes to its end.
 const KEPT_BYTES: usize = 8 * 1024;
-/// A command that prints more is ended.
-const PRINTED_BYTES_MAX: u64 = 64 << 20;
 
 /// How a command is started, and what limits it besides time and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +36,8 @@ pub(super) enum Keeping {
 pub(super) async fn run(command: &mut Command, limit: Duration) -> Result<ToolOutput, String> {
     let group = started(ProcessGroup::spawn, command)?;
     let ended = until_end(group, limit, std::future::pending()).await?;
-    Ok(output(ended.code, None, &ended.out, &ended.err))
+    let reason = ended.code.and_then(limits::killed);
+    Ok(output(ended.code, reason, &ended.out, &ended.err))
 }
 
 /// Runs a command without input in this workspace.

@@ -270,10 +270,9 @@ impl Sandbox {
             }
         };
         let keeping = match self.kind {
-            SandboxKind::Bubblewrap { .. } => Keeping::Limited,
+            SandboxKind::Bubblewrap { .. } | SandboxKind::Container { .. } => Keeping::Limited,
             SandboxKind::Landlock(..) => Keeping::Supervised,
-            // The engine has limits of its own.
-            SandboxKind::Container { .. } | SandboxKind::Outside(_) => Keeping::Free,
+            SandboxKind::Outside(_) => Keeping::Free,
         };
         SandboxedCommand { command, keeping, container }
     }
