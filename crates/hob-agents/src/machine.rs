@@ -175,6 +175,13 @@ impl RunState {
         fallback.or_else(|| Some(self.team.agent(&frame.agent)?.model.as_str()))
     }
 
+    /// Keeps what the agent that acts has said last, for its caller and for an answer that is put together.
+    fn keep_text(&mut self, text: &str) {
+        let Some(frame) = self.stack.last_mut().filter(|_| !text.is_empty()) else { return };
+        text.clone_into(&mut frame.last_text);
+        self.last_texts.insert(frame.agent.clone(), text.to_owned());
+    }
+
     /// Puts an earlier conversation before the task.
     #[must_use]
     pub fn with_history(mut self, history: &[Message]) -> RunState {

@@ -123,10 +123,9 @@ impl Step<'_> {
         let said = said.split(CALL_BEGIN).next().unwrap_or_default().trim();
         let error = "it was stopped, because the time of the budget is used up".to_owned();
         self.emit(EventKind::ModelFailed { error });
+        self.state.keep_text(said);
         let Some(frame) = self.state.stack.last_mut() else { return };
         if !said.is_empty() {
-            said.clone_into(&mut frame.last_text);
-            self.state.last_texts.insert(frame.agent.clone(), said.to_owned());
             frame.messages.push(Message::new(Role::Assistant, said));
         }
         if self.state.exhausted.is_some() || frame.is_last_turn {

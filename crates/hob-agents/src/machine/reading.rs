@@ -35,12 +35,9 @@ impl Step<'_> {
         self.emit(EventKind::ModelAnswered { target, prompt_tokens, answer_tokens, cost, ms });
         let wrong = self.read_calls(&mut answer);
         let text = answer.text.trim().to_owned();
+        self.state.keep_text(&text);
         let Some(frame) = self.state.stack.last_mut() else { return };
         frame.failed_tries = 0;
-        if !text.is_empty() {
-            frame.last_text.clone_from(&text);
-            self.state.last_texts.insert(frame.agent.clone(), text.clone());
-        }
         if self.state.exhausted.is_some() || frame.is_last_turn {
             return self.agent_answered(text, true);
         }

@@ -41,70 +41,67 @@ pub(crate) trait ListModels: Send + Sync {
 #[schemars(deny_unknown_fields)]
 struct NoArguments {}
 
-/// `list_local_models`: the models of the running hob.
-pub(super) struct LocalModels {
+/// `list_local_models` or `vram_status`: what the running hob serves, and where that is in memory.
+pub(super) struct ModelTool {
     spec: ToolSpec,
     models: Arc<dyn ListModels>,
+    subject: Subject,
 }
 
-impl LocalModels {
-    pub(super) fn new(models: Arc<dyn ListModels>) -> LocalModels {
+/// What a call tells.
+#[derive(Clone, Copy)]
+enum Subject {
+    /// Each model and alias.
+    Models,
+    /// Each graphics card, and the models in it.
+    Cards,
+}
+
+impl ModelTool {
+    pub(super) fn list_local_models(models: Arc<dyn ListModels>) -> ModelTool {
         let description = "List the models and aliases of this server: whether they are loaded, their context, their size in memory, and the part of it on graphics cards.";
         let spec = spec_of::<NoArguments>("list_local_models", description, ToolClass::Read);
-        LocalModels { spec, models }
-    }
-}
-
-impl AgentTool for LocalModels {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+        ModelTool { spec, models, subject: Subject::Models }
     }
 
-    fn call(&self, _arguments: Value) -> BoxFuture<'_, ToolOutput> {
-        async move {
-            match self.models.list().await {
-                Ok(models) => ToolOutput::ok(json!(models).to_string()),
-                Err(reason) => ToolOutput::error(reason),
-            }
-        }
-        .boxed()
-    }
-}
-
-/// `vram_status`: the memory of each graphics card, and the models in it.
-pub(super) struct VramStatus {
-    spec: ToolSpec,
-    models: Arc<dyn ListModels>,
-}
-
-impl VramStatus {
-    pub(super) fn new(models: Arc<dyn ListModels>) -> VramStatus {
+    pub(super) fn vram_status(models: Arc<dyn ListModels>) -> ModelTool {
         let description = "Show the memory of each graphics card of this machine in bytes, and which loaded models use how much of it.";
         let spec = spec_of::<NoArguments>("vram_status", description, ToolClass::Read);
-        VramStatus { spec, models }
+        ModelTool { spec, models, subject: Subject::Cards }
+    }
+
+    async fn models(&self) -> ToolOutput {
+        match self.models.list().await {
+            Ok(models) => ToolOutput::ok(json!(models).to_string()),
+            Err(reason) => ToolOutput::error(reason),
+        }
+    }
+
+    async fn cards(&self) -> ToolOutput {
+        // The programs of the drivers take a moment.
+        let cards = tokio::task::spawn_blocking(|| hob_machine::probe().machine.gpus).await;
+        let Ok(cards) = cards else {
+            return ToolOutput::error("the graphics cards could not be asked");
+        };
+        if cards.is_empty() {
+            return ToolOutput::ok("no graphics card of this machine reports its memory");
+        }
+        // The cards alone are an answer, too.
+        let models = self.models.list().await.unwrap_or_default();
+        ToolOutput::ok(report(&cards, &models).to_string())
     }
 }
 
-impl AgentTool for VramStatus {
+impl AgentTool for ModelTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn call(&self, _arguments: Value) -> BoxFuture<'_, ToolOutput> {
-        async move {
-            // The programs of the drivers take a moment.
-            let cards = tokio::task::spawn_blocking(|| hob_machine::probe().machine.gpus).await;
-            let Ok(cards) = cards else {
-                return ToolOutput::error("the graphics cards could not be asked");
-            };
-            if cards.is_empty() {
-                return ToolOutput::ok("no graphics card of this machine reports its memory");
-            }
-            // The cards alone are an answer, too.
-            let models = self.models.list().await.unwrap_or_default();
-            ToolOutput::ok(report(&cards, &models).to_string())
+        match self.subject {
+            Subject::Models => self.models().boxed(),
+            Subject::Cards => self.cards().boxed(),
         }
-        .boxed()
     }
 }
 

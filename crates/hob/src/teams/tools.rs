@@ -12,7 +12,7 @@ use hob_agents::builtin::{
 };
 use hob_agents::{AgentTool, Redaction, Team};
 
-use super::local_models::{ListModels, LocalModels, VramStatus};
+use super::local_models::{ListModels, ModelTool};
 use super::mcp::{McpTools, ServerEnvironment};
 use super::web::{GetUrl, HttpProbe};
 use crate::app::App;
@@ -112,8 +112,8 @@ impl ToolSetup {
             Arc::new(GetUrl::default()),
             Arc::new(HttpProbe::new(self.probe_hosts.clone())),
             Arc::new(SystemctlStatus::default()),
-            Arc::new(LocalModels::new(Arc::clone(&models))),
-            Arc::new(VramStatus::new(models)),
+            Arc::new(ModelTool::list_local_models(Arc::clone(&models))),
+            Arc::new(ModelTool::vram_status(models)),
         ])
     }
 
