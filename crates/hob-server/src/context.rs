@@ -24,7 +24,7 @@ use crate::response_store::ResponseStore;
 
 /// Number of hob servers that the request has passed through. Two that point at each other would forward it for ever.
 const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
-/// The agent of a team that asks. Scripted models look at it.
+/// The agent that asks: `hob team` sends its name. The log has it, and scripted models look at it.
 const AGENT: HeaderName = HeaderName::from_static("x-hob-agent");
 /// Longest name of an agent in bytes.
 const AGENT_BYTES_MAX: usize = 128;

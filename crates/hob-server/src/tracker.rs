@@ -175,7 +175,7 @@ impl<T: Task> Drop for RequestTracker<T> {
         let services = Arc::clone(&self.context.services);
         services.metrics.fallbacks(&self.label, &trace);
         self.complete_record(&trace);
-        log(self.context.id, &self.record);
+        log(self.context.id, trace.agent.as_deref(), &self.record);
         services.in_flight.leave(&self.in_flight, trace, &self.record);
         // The ledger leaves out benchmarks.
         if let Some(ledger) = services.ledger.as_ref().filter(|_| !self.context.is_bench) {
@@ -185,7 +185,7 @@ impl<T: Task> Drop for RequestTracker<T> {
 }
 
 /// The request's line in the log: names and numbers only. Names are quoted, because clients choose them.
-fn log(id: u64, record: &RequestRecord) {
+fn log(id: u64, agent: Option<&str>, record: &RequestRecord) {
     let attempts = record.attempts.as_deref();
     let (alias, target) = (record.alias.as_str(), record.target.as_str());
     let (error, key) = (record.error.as_deref(), record.key.as_deref());
@@ -196,6 +196,7 @@ fn log(id: u64, record: &RequestRecord) {
         target,
         attempts,
         key,
+        agent,
         outcome = record.outcome.name(),
         error,
         prompt_tokens = record.prompt_tokens,

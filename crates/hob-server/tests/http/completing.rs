@@ -13,7 +13,7 @@ use crate::chat_model::{
     Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, talkative,
     text,
 };
-use crate::client::post;
+use crate::client::{post, post_with};
 use crate::log::Log;
 
 fn complete(json: &str) -> Vec<u8> {
@@ -129,11 +129,14 @@ async fn conversations_are_logged_without_a_word_of_them() {
     let server = serve_chat(scripted([Ok(vec![text("xyzzy-answer"), done(1)])])).await;
     let body = r#"{"messages":[{"role":"user","content":"xyzzy-secret"}],"stop":"xyzzy-stop",
         "user":"xyzzy-user"}"#;
-    assert_eq!(server.ask(post("/v1/chat/completions", body)).await.status(), 200);
+    let headers = "Content-Type: application/json\r\nX-Hob-Agent: coder\r\n";
+    let by_agent = post_with("/v1/chat/completions", headers, body);
+    assert_eq!(server.ask(by_agent).await.status(), 200);
     assert_eq!(server.ask(post("/v1/chat/completions", body)).await.status(), 500);
     let wrong = r#"{"messages":[{"role":"user","content":{"xyzzy":1}}]}"#;
     assert_eq!(server.ask(post("/v1/chat/completions", wrong)).await.status(), 400);
     let log = log.text();
     assert!(log.contains("chat/completions") && log.contains("completion_tokens=1"), "{log}");
+    assert_eq!(log.matches("agent=\"coder\"").count(), 1, "{log}");
     assert!(!log.contains("xyzzy"), "{log}");
 }
