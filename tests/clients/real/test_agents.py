@@ -1,4 +1,4 @@
-"""Tests openai-agents on the Responses API, which is its default, with a scripted model.
+"""Tests openai-agents on the Responses API, which is its default, and on the chat API, with a scripted model.
 
 The SDK's own integration tests need a model that follows instructions and are not in its package. These cover the same:
 tools, approval, handoffs, structured answers, streams, settings, and conversations that the server or the client keeps.
@@ -72,6 +72,28 @@ def test_a_tool_is_called_and_its_result_is_read(tide_of, streamed):
     raw = [event.data.type for event in events if event.type == "raw_response_event"]
     assert not streamed or raw.count("response.completed") == 2
     assert not streamed or "response.function_call_arguments.delta" in raw
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_chat_api_serves_tools_schemas_and_usage(model, tide_of, streamed):
+    tool, called = tide_of
+    settings = agents.ModelSettings(include_usage=True, reasoning=Reasoning(effort="none"), extra_args={"max_completion_tokens": 512})
+    chat = agents.OpenAIChatCompletionsModel(model="scripted", openai_client=model)
+    who = agents.Agent(name="Harbour", model=chat, model_settings=settings, tools=[tool])
+    result, events = run(who, "When is low tide in Porto?", streamed)
+    assert (called, result.final_output) == (["Porto"], "Low tide is at 16:40.")
+    assert result.context_wrapper.usage.total_tokens > 0 and bool(events) == streamed
+    who = agents.Agent(name="Harbour", model=chat, model_settings=settings, output_type=Depth)
+    assert run(who, "How deep is the harbour?", streamed)[0].final_output == Depth(metres=12)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_run_out_of_turns_keeps_what_its_tool_gave(tide_of, streamed):
+    tool, called = tide_of
+    ended = {"max_turns": lambda _: "The turns are over."}
+    result, _ = run(agent(tools=[tool]), "When is low tide in Porto?", streamed, max_turns=1, error_handlers=ended)
+    assert (called, result.final_output) == (["Porto"], "The turns are over.")
+    assert "low tide at 16:40" in str(result.to_input_list())
 
 
 @pytest.mark.parametrize("streamed", [False, True])
