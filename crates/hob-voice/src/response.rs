@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use hob_core::chat::{Completion, FinishReason, Role};
+use hob_core::chat::{Completion, FinishReason, Role, Timings, Usage};
 use hob_core::realtime::{
     ContentRef, ItemBody, ItemContent, ItemStatus, OutputModality, OutputPart, RealtimeEvent,
     RealtimeFault, RealtimeItem, RealtimeResponse, RealtimeSettings, ResponseStatus, ResponseUsage,
@@ -18,7 +18,7 @@ use crate::spoken::SpokenText;
 use crate::voice::Voice;
 
 /// What a response is made with. The settings are those of the session with the response's own changes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ResponsePlan {
     pub(crate) settings: RealtimeSettings,
     /// Replaces the conversation.
@@ -100,6 +100,31 @@ impl Response {
     pub(crate) fn spoken(&self, item_id: &str) -> Option<&SpokenText> {
         let message = self.message.and_then(|at| self.output.get(at))?;
         self.voice.as_ref().filter(|_| message.id == item_id).map(|voice| &voice.spoken)
+    }
+
+    /// The message, if it is spoken and the whole answer.
+    pub(crate) fn spoken_item(&self) -> Option<&RealtimeItem> {
+        match &self.output[..] {
+            [only] if self.voice.is_some() => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Says the rest of an answer that was interrupted. `stream`: the model's, if it has not written all of the answer.
+    pub(crate) fn say_rest(
+        &mut self,
+        rest: String,
+        stream: Option<u64>,
+        outbox: &mut Outbox,
+        now: Instant,
+    ) {
+        self.chat = stream.map_or(ChatState::Ended, ChatState::Running);
+        self.take_chat(Some(Ok(ChatEvent::Text(rest))), outbox, now);
+        if stream.is_none() {
+            let (usage, timings) = (Usage::default(), Timings::default());
+            let done = ChatEvent::Done(Completion { finish: FinishReason::Stop, usage, timings });
+            self.take_chat(Some(Ok(done)), outbox, now);
+        }
     }
 
     /// `None`: the stream ended.

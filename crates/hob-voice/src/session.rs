@@ -1,8 +1,10 @@
 //! A session: takes inputs in order, and queues what its driver must do.
-//! `turns.rs` turns sound into transcripts, `answers.rs` transcripts into responses, `commands.rs` does what the client asks.
+//! `turns.rs` turns sound into transcripts, `answers.rs` transcripts into responses, `interruptions.rs` ends responses,
+//! `commands.rs` does what the client asks.
 
 mod answers;
 mod commands;
+mod interruptions;
 mod turns;
 
 use std::time::Instant;
@@ -21,6 +23,7 @@ use crate::playback::Playback;
 use crate::response::Response;
 use crate::turn_transcript::TurnTranscript;
 use answers::Speculation;
+use interruptions::Interrupted;
 use turns::Turn;
 
 /// One session. After each input its effects are taken with [`VoiceSession::next_effect`].
@@ -40,6 +43,8 @@ pub struct VoiceSession {
     answers_early: bool,
     /// `Some` if a finished turn waits for its response; inside are the times of the turn, if it was spoken.
     due: Option<Option<TurnMarks>>,
+    /// Goes on if what interrupted it was a noise.
+    interrupted: Option<Interrupted>,
     playback: Playback,
     idle_at: Option<Instant>,
     now: Instant,
@@ -67,6 +72,7 @@ impl VoiceSession {
             speculation: None,
             answers_early: true,
             due: None,
+            interrupted: None,
             playback: Playback::default(),
             idle_at: None,
             now,

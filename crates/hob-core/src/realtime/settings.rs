@@ -82,6 +82,7 @@ impl Default for TurnDetection {
             },
             creates_response: true,
             interrupts_response: true,
+            resumes_response: true,
         }
     }
 }
@@ -159,6 +160,8 @@ pub struct TurnDetection {
     pub creates_response: bool,
     /// Speech of the user ends the running response.
     pub interrupts_response: bool,
+    /// An answer that a noise interrupted goes on.
+    pub resumes_response: bool,
 }
 
 /// What ends a turn.

@@ -1,4 +1,4 @@
-//! The responses of a session: when one begins, what it leaves in the conversation, and how speech ends it.
+//! The responses of a session: when one begins, and what it leaves in the conversation.
 //! An answer may be written before the turn is over. It is held back until then, or dropped.
 
 use std::time::{Duration, Instant};
@@ -57,8 +57,11 @@ impl VoiceSession {
     pub(super) fn answer(&mut self) {
         let is_speaking = self.turn.as_ref().is_some_and(|turn| turn.is_announced);
         let is_free = self.transcripts.is_empty() && self.active().is_none() && !is_speaking;
-        if is_free && let Some(marks) = self.due.take() {
-            self.create_response(self.plan(), marks);
+        if is_free {
+            match self.due.take() {
+                Some(marks) => self.create_response(self.plan(), marks),
+                None => self.resume_answer(),
+            }
         }
         for at in (0..self.responses.len()).rev() {
             let response = &self.responses[at];
@@ -78,6 +81,7 @@ impl VoiceSession {
         if !plan.is_out_of_band {
             self.idle_at = None;
             self.due = None;
+            self.interrupted = None;
         }
         self.responses.push(Response::new(self.outbox.new_id("resp"), plan, marks));
         self.publish(self.responses.len() - 1);
@@ -118,28 +122,6 @@ impl VoiceSession {
         }
     }
 
-    /// Ends what the assistant says. What the client has not played was not heard.
-    pub(super) fn interrupt(&mut self, by: StoppedBy) {
-        let item_id = self.playback.item_id().map(str::to_owned);
-        let mut is_cut = self.playback.is_playing(self.now);
-        if let Some(at) = self.active() {
-            let answers_turns = self.answers_turns();
-            let response = &mut self.responses[at];
-            is_cut |= item_id.as_deref().is_some_and(|id| response.has_item(id));
-            // The turn has no answer if what interrupts it turns out to be noise.
-            if by == StoppedBy::Speech && answers_turns && response.is_empty() {
-                self.due = Some(response.marks.take());
-            }
-            response.stop(ResponseStatus::Cancelled(by));
-            self.publish(at);
-        }
-        let remaining = self.playback.remaining(self.now);
-        self.playback.stop(self.now);
-        if let Some(item_id) = item_id.filter(|_| is_cut) {
-            self.cut(item_id, remaining);
-        }
-    }
-
     /// Silence has lasted for the idle timeout: the session speaks.
     pub(super) fn end_idleness(&mut self) {
         self.idle_at = None;
@@ -155,16 +137,6 @@ impl VoiceSession {
         self.outbox.send(event);
         self.commit_item(user_item(&item_id, Some(String::new())));
         self.due = Some(None);
-    }
-
-    /// The client did not say what was heard, so the estimate stays.
-    pub(super) fn report_truncation(&mut self) {
-        let Some(truncation) = self.playback.take_truncation() else {
-            return;
-        };
-        let (item_id, content_index) = (truncation.item_id, 0);
-        let audio_end_ms = u64::try_from(truncation.heard.as_millis()).unwrap_or(u64::MAX);
-        self.outbox.send(RealtimeEvent::ItemTruncated { item_id, content_index, audio_end_ms });
     }
 
     /// Sends what a response has produced, and keeps the conversation in step with it.
@@ -266,17 +238,6 @@ impl VoiceSession {
                 self.outbox.send(RealtimeEvent::ItemDone { item, previous_item_id });
             }
             _ => {}
-        }
-    }
-
-    /// Cuts a spoken item to what the client has played of it.
-    fn cut(&mut self, item_id: String, remaining: Duration) {
-        let Some(spoken) = self.conversation.spoken(&item_id) else {
-            return;
-        };
-        let heard = spoken.length().saturating_sub(remaining);
-        if self.conversation.truncate(&item_id, heard).is_ok() {
-            self.playback.expect_truncation(item_id, heard, self.now);
         }
     }
 

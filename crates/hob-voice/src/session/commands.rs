@@ -23,6 +23,13 @@ impl VoiceSession {
     }
 
     fn obey(&mut self, command: RealtimeCommand) -> Result<(), RealtimeFault> {
+        let is_about_the_past = matches!(
+            command,
+            RealtimeCommand::TruncateItem { .. } | RealtimeCommand::RetrieveItem { .. }
+        );
+        if !is_about_the_past {
+            self.interrupted = None;
+        }
         match command {
             RealtimeCommand::Update(settings) => self.update(*settings),
             RealtimeCommand::CommitInput => self.commit_input(),

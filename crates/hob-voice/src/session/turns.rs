@@ -449,6 +449,8 @@ impl VoiceSession {
         self.conversation.set_transcript(&transcript.item_id, &text);
         if text.is_empty() {
             self.begin_idleness();
+        } else {
+            self.interrupted = None;
         }
         if let Some(mut marks) = transcript.answer.filter(|_| !text.is_empty()) {
             marks.transcript = Some(self.now);
@@ -466,6 +468,7 @@ impl VoiceSession {
 
     fn fail_transcript(&mut self, transcript: TurnTranscript, error: &ModelError) {
         let fault = failure(error);
+        self.interrupted = None;
         self.outbox.send(if transcript.is_shown {
             RealtimeEvent::TranscriptFailed { item_id: transcript.item_id, fault: fault.clone() }
         } else {

@@ -168,6 +168,9 @@ struct TurnField {
     create_response: Option<bool>,
     /// Speech of the user ends the running response. Default: `true`.
     interrupt_response: Option<bool>,
+    /// An answer that was interrupted by a noise, such as a cough, goes on from there. An addition of hob. Default: `true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resume_response: Option<bool>,
     /// Speech is more likely than this: 0 to 1. Default: 0.5.
     #[serde(default, deserialize_with = "number_within::<_, 0, 1>")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -479,6 +482,7 @@ fn turn_detection(sent: TurnField) -> TurnDetection {
         detector,
         creates_response: sent.create_response.unwrap_or(true),
         interrupts_response: sent.interrupt_response.unwrap_or(true),
+        resumes_response: sent.resume_response.unwrap_or(true),
     }
 }
 
@@ -487,6 +491,7 @@ fn turn_of(set: &TurnDetection) -> TurnField {
     let field = TurnField {
         create_response: Some(set.creates_response),
         interrupt_response: Some(set.interrupts_response),
+        resume_response: (!set.resumes_response).then_some(false),
         ..TurnField::default()
     };
     match set.detector {

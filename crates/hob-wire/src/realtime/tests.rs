@@ -60,6 +60,7 @@ fn unusual() -> RealtimeSettings {
             },
             creates_response: false,
             interrupts_response: false,
+            resumes_response: false,
         }),
         output_encoding: SoundEncoding::Alaw,
         speech_model: Some("kokoro".to_owned()),
@@ -145,6 +146,7 @@ fn a_change_is_merged_and_only_null_clears() {
         },
         creates_response: false,
         interrupts_response: false,
+        resumes_response: false,
     };
     assert_eq!(
         after(
@@ -182,6 +184,7 @@ fn another_turn_detection_keeps_what_both_have() {
         detector: SilenceDetection::Semantic { eagerness: Eagerness::High },
         creates_response: false,
         interrupts_response: false,
+        resumes_response: false,
     };
     assert_eq!(settings.turn_detection, Some(expected));
 }

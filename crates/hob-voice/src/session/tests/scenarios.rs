@@ -210,7 +210,11 @@ fn noise_and_failed_transcripts_get_no_answer() {
 
 /// An answer of 1 s with times of its words, of which 400 ms were played.
 fn speaking() -> Script {
-    let mut script = Script::new(|_| {});
+    speaking_with(|_| {})
+}
+
+pub(super) fn speaking_with(change: impl FnOnce(&mut SessionOptions)) -> Script {
+    let mut script = Script::new(change);
     script.ask().write(2, "Good morning, dear Ann.");
     let word = |span: std::ops::Range<usize>, end_s| WordTiming { span, start_s: 0.0, end_s };
     let words = vec![word(0..4, 0.2), word(5..12, 0.5)];

@@ -1,0 +1,93 @@
+//! What follows when an interruption was no speech: a cough, a door, music.
+//! The answer is `speaking`'s: its model still writes, and "Good morning," was heard of it.
+
+use hob_core::realtime::RealtimeCommand;
+
+use super::Script;
+use super::scenarios::speaking_with;
+use crate::session::SessionOptions;
+
+/// The answer, interrupted by a turn that has ended and waits for its transcript.
+fn interrupted(change: impl FnOnce(&mut SessionOptions)) -> Script {
+    let mut script = speaking_with(change);
+    script.speak(9).silence(16);
+    script.log.clear();
+    script
+}
+
+impl Script {
+    /// What the voice was given to say, joined.
+    fn said(&self, stream: u64) -> String {
+        let begin = format!("say {stream} '");
+        let texts = self.log.iter().filter_map(|line| line.strip_prefix(&begin));
+        texts.filter_map(|text| text.strip_suffix('\'')).collect()
+    }
+}
+
+#[test]
+fn an_answer_that_a_noise_interrupted_goes_on_from_the_cut() {
+    let mut script = interrupted(|_| {});
+    script.heard_text(4, " [BLANK_AUDIO]").check(&[
+        "transcript ''",
+        "created resp_5",
+        "start chat 5 [user: Hello | assistant: Good morning, dear Ann.]",
+        "added item_6",
+        "start speech 6",
+    ]);
+    script.write(5, " How are you today?").finish(5);
+    assert_eq!(script.said(6), "dear Ann. How are you today?");
+    script.sound(6, 500).end_speech(6);
+    assert_eq!(script.log.last().map(String::as_str), Some("resp_5 Completed"));
+}
+
+#[test]
+fn an_answer_that_the_model_has_written_is_only_spoken_on() {
+    let mut script = speaking_with(|_| {});
+    script.finish(2).end_speech(3).speak(9).silence(16);
+    script.log.clear();
+    script.heard_text(4, " (cough)").check(&[
+        "transcript ''",
+        "created resp_5",
+        "added item_6",
+        "start speech 5",
+        "say 5 'dear Ann.'",
+        "end text 5",
+    ]);
+}
+
+#[test]
+fn speech_and_the_client_end_an_answer_for_good() {
+    let mut script = interrupted(|_| {});
+    script.heard_text(4, " Stop.");
+    let started = "start chat 5 [user: Hello | assistant: Good morning, | user: Stop.]";
+    assert_eq!(script.log.last().map(String::as_str), Some(started));
+    // A command after the interruption, for example another answer that was cancelled.
+    let mut script = interrupted(|_| {});
+    script
+        .command(RealtimeCommand::ClearOutput)
+        .heard_text(4, " [noise]")
+        .check(&["transcript ''"]);
+    let off = |options: &mut SessionOptions| {
+        let detection = options.settings.turn_detection.as_mut().expect("server_vad");
+        detection.resumes_response = false;
+    };
+    interrupted(off).heard_text(4, " [noise]").check(&["transcript ''"]);
+}
+
+#[test]
+fn after_a_long_noise_the_answer_does_not_go_on() {
+    let mut script = speaking_with(|_| {});
+    script.speak(330).silence(16);
+    script.log.clear();
+    script.heard_text(4, " [noise]").check(&["transcript ''"]);
+}
+
+/// The cut that the client reports counts, and not the estimate.
+#[test]
+fn the_rest_begins_where_the_client_stopped() {
+    let mut script = interrupted(|_| {});
+    let (id, audio_end_ms) = ("item_3".to_owned(), 300);
+    script.command(RealtimeCommand::TruncateItem { id, content_index: 0, audio_end_ms });
+    script.heard_text(4, " [noise]").finish(5);
+    assert_eq!(script.said(6), "morning, dear Ann.");
+}
