@@ -73,16 +73,29 @@ pub enum Sound {
 /// Mono samples in -1..=1 at [`Sound::RATE_HZ`], in pieces of any length. The stream's end is the end of the sound.
 /// Only one reader can take the stream, so an alias cannot send it to a second target.
 #[derive(Clone)]
-pub struct LiveSound(Arc<Mutex<Option<BoxStream<'static, Vec<f32>>>>>);
+pub struct LiveSound {
+    samples: Arc<Mutex<Option<BoxStream<'static, Vec<f32>>>>>,
+    can_wait: bool,
+}
 
 impl LiveSound {
+    /// Sound that waits for a model that falls behind.
     pub fn new(samples: BoxStream<'static, Vec<f32>>) -> LiveSound {
-        LiveSound(Arc::new(Mutex::new(Some(samples))))
+        LiveSound { samples: Arc::new(Mutex::new(Some(samples))), can_wait: true }
+    }
+
+    /// Sound of a device that loses what is not read. A model that falls too far behind must fail.
+    pub fn of_microphone(samples: BoxStream<'static, Vec<f32>>) -> LiveSound {
+        LiveSound { can_wait: false, ..LiveSound::new(samples) }
+    }
+
+    pub fn can_wait(&self) -> bool {
+        self.can_wait
     }
 
     /// The stream, or `None` if it was taken before.
     pub fn take(&self) -> Option<BoxStream<'static, Vec<f32>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -95,7 +108,7 @@ impl fmt::Debug for LiveSound {
 /// Two values are equal if they share one stream.
 impl PartialEq for LiveSound {
     fn eq(&self, other: &LiveSound) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.samples, &other.samples)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A transcription worker as a `TranscriptModel`. It refuses invalid requests before they reach the worker.
 //! Dropping the answer cancels it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, Fuse};
@@ -10,10 +11,11 @@ use hob_core::{
     ModelError, ModelState, Sound, TranscriptEvent, TranscriptModel, TranscriptRequest,
     TranscriptStream, nearest,
 };
+use tokio::sync::Semaphore;
 
 use super::protocol::{
-    AboutTranscription, BeginTranscript, FILE_BYTES_MAX, SAMPLES_MAX, TranscriptOrder,
-    TranscriptReport,
+    AboutTranscription, BeginTranscript, FILE_BYTES_MAX, LIVE_UNREAD_SAMPLES_MAX, SAMPLES_MAX,
+    TranscriptOrder, TranscriptReport,
 };
 use crate::supervisor::session::{OpenStream, OrderSender, StreamReport};
 use crate::supervisor::{ModelWorker, Supervisor, SupervisorOptions, WorkerCommand};
@@ -65,8 +67,10 @@ impl ModelWorker<TranscriptionClient> {
             words: request.timestamps.words,
             is_live,
         };
-        let sending = send(stream.orders(), begin, request.sound).boxed().fuse();
-        let mut transcript = Transcript { stream, sending, events: Vec::new().into_iter() };
+        let room = Arc::new(Semaphore::new(LIVE_UNREAD_SAMPLES_MAX));
+        let sending = send(stream.orders(), begin, request.sound, Arc::clone(&room));
+        let sending = sending.boxed().fuse();
+        let mut transcript = Transcript { stream, sending, room, events: Vec::new().into_iter() };
         // A speaker may wait for this stream before the first word.
         if !is_live {
             transcript.started().await?;
@@ -117,6 +121,8 @@ struct Transcript {
     stream: OpenStream,
     /// Sends the sound.
     sending: Fuse<BoxFuture<'static, Result<(), ModelError>>>,
+    /// One permit for each sample of live sound that may still be sent before the worker reads more.
+    room: Arc<Semaphore>,
     /// Events of the last report that were not returned yet.
     events: std::vec::IntoIter<TranscriptEvent>,
 }
@@ -148,6 +154,9 @@ impl Transcript {
             }
             match self.report().await {
                 Ok(StreamReport::Model(TranscriptReport::Started)) => {}
+                Ok(StreamReport::Model(TranscriptReport::Read(samples))) => {
+                    self.room.add_permits(samples as usize);
+                }
                 Ok(StreamReport::Model(TranscriptReport::Events(events))) => {
                     self.events = events.into_iter();
                 }
@@ -178,7 +187,12 @@ fn refused(reason: String) -> ModelError {
 }
 
 /// Sends the order to begin, the sound in pieces, and its end.
-async fn send(orders: OrderSender, begin: BeginTranscript, sound: Sound) -> Result<(), ModelError> {
+async fn send(
+    orders: OrderSender,
+    begin: BeginTranscript,
+    sound: Sound,
+    room: Arc<Semaphore>,
+) -> Result<(), ModelError> {
     orders.send(&TranscriptOrder::Begin(begin)).await?;
     match sound {
         Sound::File(file) => {
@@ -188,15 +202,28 @@ async fn send(orders: OrderSender, begin: BeginTranscript, sound: Sound) -> Resu
         }
         Sound::Samples(samples) => send_samples(&orders, &samples).await?,
         Sound::Live(live) => {
+            let can_wait = live.can_wait();
             let Some(mut pieces) = live.take() else {
                 return Err(failed("the live sound was sent to another model before".to_owned()));
             };
             while let Some(samples) = pieces.next().await {
-                send_samples(&orders, &samples).await?;
+                for piece in samples.chunks(SAMPLES_MAX) {
+                    if can_wait {
+                        take_room(&room, piece.len()).await?;
+                    }
+                    send_samples(&orders, piece).await?;
+                }
             }
         }
     }
     orders.send(&TranscriptOrder::EndSound).await
+}
+
+/// Waits until the worker has room for these samples.
+async fn take_room(room: &Semaphore, samples: usize) -> Result<(), ModelError> {
+    let permits = room.acquire_many(samples as u32).await;
+    permits.map_err(|closed| failed(closed.to_string()))?.forget();
+    Ok(())
 }
 
 async fn send_samples(orders: &OrderSender, samples: &[f32]) -> Result<(), ModelError> {
@@ -222,5 +249,16 @@ mod tests {
         assert!(unknown.contains("'dee'") && unknown.contains("de"), "{unknown}");
         let english = check_language(Some("de"), &about(&["en"])).expect_err("English only");
         assert!(english.to_string().ends_with("understands 'en' only"), "{english}");
+    }
+
+    #[test]
+    fn live_sound_waits_for_a_worker_that_is_behind() {
+        let room = Semaphore::new(LIVE_UNREAD_SAMPLES_MAX);
+        for _ in 0..LIVE_UNREAD_SAMPLES_MAX / SAMPLES_MAX {
+            assert_eq!(take_room(&room, SAMPLES_MAX).now_or_never(), Some(Ok(())));
+        }
+        assert_eq!(take_room(&room, SAMPLES_MAX).now_or_never(), None);
+        room.add_permits(SAMPLES_MAX);
+        assert_eq!(take_room(&room, SAMPLES_MAX).now_or_never(), Some(Ok(())));
     }
 }

@@ -1,7 +1,7 @@
 //! The messages of a transcription worker, beyond those that every worker understands.
 //! The server sends a file undecoded. The worker decodes it, so a crash of a decoder cannot end the server.
 
-use hob_core::{TranscriptEvent, TranscriptTask};
+use hob_core::{Sound, TranscriptEvent, TranscriptTask};
 use serde::{Deserialize, Serialize};
 
 use crate::worker::protocol::AnyOrder;
@@ -12,8 +12,9 @@ pub const FILE_BYTES_MAX: usize = 1 << 20;
 /// Maximum samples of one [`TranscriptOrder::Samples`].
 pub const SAMPLES_MAX: usize = 64 << 10;
 
-/// Maximum seconds of live sound that wait for the engine. A worker that falls further behind refuses the rest.
-pub const LIVE_UNREAD_S_MAX: f64 = 60.0;
+/// Maximum samples of live sound that wait for the engine: 60 s. The server waits with the rest. The sound of a microphone
+/// cannot wait, so a worker that falls further behind refuses it.
+pub const LIVE_UNREAD_SAMPLES_MAX: usize = 60 * Sound::RATE_HZ as usize;
 
 /// To a transcription worker, about one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,6 +53,8 @@ pub enum TranscriptReport {
     Refused(String),
     /// What one part of the sound contains.
     Events(Vec<TranscriptEvent>),
+    /// The engine has read so many more samples of live sound.
+    Read(u32),
 }
 
 /// What the worker says about its model when it is ready.
@@ -89,8 +92,9 @@ mod tests {
         let word = HeardWord { word: "Größe".to_owned(), start_s: 0.25, end_s: 0.5 };
         let done = TranscriptSummary { duration_s: 1.5, ..TranscriptSummary::default() };
         let events = vec![TranscriptEvent::Word(word), TranscriptEvent::Done(done)];
-        let report = TranscriptReport::Events(events);
-        let frame = Frame::new(FrameKind::Model, 1, &report).expect("small");
-        assert_eq!(frame.decode(), Ok(report));
+        for report in [TranscriptReport::Events(events), TranscriptReport::Read(16_000)] {
+            let frame = Frame::new(FrameKind::Model, 1, &report).expect("small");
+            assert_eq!(frame.decode(), Ok(report));
+        }
     }
 }

@@ -8,7 +8,7 @@ use hob_speech::decode::SoundDecoder;
 
 use super::agreement::Agreement;
 use super::parts::{CutOptions, SoundCutter, SoundPart};
-use super::protocol::{BeginTranscript, LIVE_UNREAD_S_MAX};
+use super::protocol::{BeginTranscript, LIVE_UNREAD_SAMPLES_MAX};
 use super::vad::FRAME_SAMPLES;
 use super::whisper::{WhisperOptions, WhisperText, language_name};
 
@@ -35,6 +35,8 @@ pub(super) struct Recording<V> {
     rest: Vec<f32>,
     waiting: VecDeque<SoundPart>,
     samples_heard: u64,
+    /// Those of `samples_heard` that the server knows of.
+    samples_reported: u64,
     /// The requested language, or the one detected in the first part with text. It is used for all later parts.
     language: Option<String>,
     has_text: bool,
@@ -96,6 +98,7 @@ impl<V: VoiceDetector> Recording<V> {
             rest: Vec::new(),
             waiting: VecDeque::new(),
             samples_heard: 0,
+            samples_reported: 0,
             has_text: false,
             has_started: false,
             has_ended: false,
@@ -119,10 +122,11 @@ impl<V: VoiceDetector> Recording<V> {
         }
         if let Source::Samples(unread) = &mut self.source {
             unread.extend(samples);
-            let unread_s = unread.len() as f64 / RATE_HZ;
-            if self.begin.is_live && unread_s > LIVE_UNREAD_S_MAX {
+            if self.begin.is_live && unread.len() > LIVE_UNREAD_SAMPLES_MAX {
+                let unread_s = unread.len() as f64 / RATE_HZ;
+                let max_s = LIVE_UNREAD_SAMPLES_MAX as f64 / RATE_HZ;
                 return Err(format!(
-                    "it is {unread_s:.0} s behind the live sound (at most {LIVE_UNREAD_S_MAX} s): use a smaller model, or let nothing else run"
+                    "it is {unread_s:.0} s behind the live sound (at most {max_s} s): use a smaller model, or let nothing else run"
                 ));
             }
         }
@@ -187,6 +191,16 @@ impl<V: VoiceDetector> Recording<V> {
             None => return Ok(self.flush()),
         }
         Ok(true)
+    }
+
+    /// Samples of live sound that were read since the last report, once they are worth one.
+    pub(super) fn take_report(&mut self) -> Option<u32> {
+        let new = self.samples_heard - self.samples_reported;
+        if !self.begin.is_live || new < u64::from(Sound::RATE_HZ) {
+            return None;
+        }
+        self.samples_reported = self.samples_heard;
+        u32::try_from(new).ok()
     }
 
     fn take(&mut self, samples: &[f32]) {

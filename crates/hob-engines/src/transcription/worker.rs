@@ -205,6 +205,9 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
         if !std::mem::replace(&mut recording.has_started, true) {
             self.outlet.send(stream, &TranscriptReport::Started)?;
         }
+        if let Some(samples) = recording.take_report() {
+            self.outlet.send(stream, &TranscriptReport::Read(samples))?;
+        }
         match task {
             Task::Wait | Task::Refuse(_) => Ok(()),
             Task::Keep(part, text) => self.add(stream, |recording| recording.heard(&part, text)),

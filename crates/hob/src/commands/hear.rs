@@ -152,7 +152,7 @@ async fn transcribe_microphone(
     let recorder = Recorder::start(&app.environment.path)?;
     let name = recorder.name();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let sound = LiveSound::new(recorder.samples(async { drop(stopped.await) }));
+    let sound = LiveSound::of_microphone(recorder.samples(async { drop(stopped.await) }));
     let request = args.request(Sound::Live(sound), language);
     app.printer.note(format_args!("listening with {name}; press Ctrl-C to stop"));
     let stopping = async {

@@ -107,8 +107,17 @@ impl Worker {
         }
     }
 
-    /// The next report that is not a heartbeat.
+    /// The next report that is neither a heartbeat nor a count of samples.
     fn report(&mut self) -> (u32, AnyReport<TranscriptReport>) {
+        loop {
+            match self.any_report() {
+                (_, WorkerMessage::Model(TranscriptReport::Read(_))) => {}
+                report => return report,
+            }
+        }
+    }
+
+    fn any_report(&mut self) -> (u32, AnyReport<TranscriptReport>) {
         let mut chunk = [0; 4096];
         loop {
             if let Some(frame) = self.decoder.next_frame().expect("well-formed") {
@@ -298,6 +307,22 @@ fn live_text_only_grows_and_comes_before_the_end() {
     let (events, _) = worker.events(1);
     text.push_str(&deltas(&events));
     assert_eq!(text, "w0 w1 w2 w3");
+}
+
+#[test]
+fn the_server_learns_how_much_live_sound_was_read() {
+    let mut worker = Worker::ready();
+    let silence = [begin(None, true), sound(0.0, 3.0), TranscriptOrder::EndSound];
+    worker.send(1, &silence);
+    let mut samples = 0;
+    loop {
+        match worker.any_report() {
+            (1, WorkerMessage::Model(TranscriptReport::Read(more))) => samples += more as usize,
+            (1, WorkerMessage::Common(Report::Done)) => break,
+            _ => {}
+        }
+    }
+    assert_eq!(samples, 3 * RATE_HZ);
 }
 
 /// How many parts the worker has heard.
