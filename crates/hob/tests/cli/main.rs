@@ -32,6 +32,7 @@ mod packaging;
 mod pulled;
 mod quantize_real_model;
 mod real_server;
+mod realtime_real_model;
 mod say;
 mod say_real_model;
 #[path = "../../../hob-bench/tests/eval/scripted_server.rs"]
