@@ -21,6 +21,8 @@ pub(crate) struct TurnTranscript {
     /// The beginning of `text` that the client has.
     shown: String,
     has_interim: bool,
+    /// Text that may still change, and has not been taken.
+    interim: Option<String>,
 }
 
 impl TurnTranscript {
@@ -36,6 +38,7 @@ impl TurnTranscript {
             text: String::new(),
             shown: String::new(),
             has_interim: false,
+            interim: None,
         }
     }
 
@@ -46,6 +49,7 @@ impl TurnTranscript {
         self.outcome = None;
         self.text.clear();
         self.has_interim = false;
+        self.interim = None;
     }
 
     /// `None`: the stream ended.
@@ -55,7 +59,10 @@ impl TurnTranscript {
         }
         match event {
             Some(Ok(TranscriptEvent::Delta(delta))) => self.text.push_str(&delta),
-            Some(Ok(TranscriptEvent::Interim(text))) => self.has_interim = is_words(&text),
+            Some(Ok(TranscriptEvent::Interim(text))) => {
+                self.has_interim = is_words(&text);
+                self.interim = Some(text);
+            }
             Some(Ok(TranscriptEvent::Segment(_) | TranscriptEvent::Word(_))) => {}
             Some(Ok(TranscriptEvent::Done(_))) => self.outcome = Some(Ok(())),
             Some(Err(error)) => self.outcome = Some(Err(error)),
@@ -83,6 +90,12 @@ impl TurnTranscript {
     /// Whether the transcript has a text to answer.
     pub(crate) fn is_answerable(&self) -> bool {
         self.outcome == Some(Ok(())) && !self.text().is_empty()
+    }
+
+    /// Text after the deltas that may still change, once. Empty: no more was understood.
+    pub(crate) fn next_interim(&mut self) -> Option<String> {
+        let text = self.interim.take().filter(|_| self.is_shown)?;
+        Some(if self.has_interim { text } else { String::new() })
     }
 
     /// Text that the client has not seen. A transcript that contradicts what was shown shows no more.

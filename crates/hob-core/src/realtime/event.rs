@@ -53,6 +53,11 @@ pub enum RealtimeEvent {
         item_id: String,
         delta: String,
     },
+    /// What the user probably said after the deltas. The next event about the item replaces it.
+    InterimText {
+        item_id: String,
+        text: String,
+    },
     TranscriptCompleted {
         item_id: String,
         transcript: String,

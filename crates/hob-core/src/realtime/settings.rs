@@ -39,6 +39,8 @@ pub struct RealtimeSettings {
     pub is_recorded: bool,
     /// Whether the server sends the client the times of each turn.
     pub reports_turn_stages: bool,
+    /// Whether the server sends the client text of its speech that may still change.
+    pub reports_interim_text: bool,
 }
 
 /// What a session has that sets nothing: spoken answers without thinking, and turns that end after half a second of
@@ -66,6 +68,7 @@ impl Default for RealtimeSettings {
             listens_while_speaking: None,
             is_recorded: false,
             reports_turn_stages: false,
+            reports_interim_text: false,
         }
     }
 }

@@ -206,6 +206,7 @@ fn shown_event(event: RealtimeEvent) -> Option<String> {
         }
         RealtimeEvent::ItemDeleted { item_id } => format!("deleted {item_id}"),
         RealtimeEvent::TranscriptDelta { delta, .. } => format!("heard '{delta}'"),
+        RealtimeEvent::InterimText { text, .. } => format!("perhaps '{text}'"),
         RealtimeEvent::TranscriptCompleted { transcript, .. } => {
             format!("transcript '{transcript}'")
         }

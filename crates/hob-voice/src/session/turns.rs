@@ -396,6 +396,7 @@ impl VoiceSession {
     /// The transcript of the open turn has changed.
     fn follow_transcript(&mut self) {
         let detects = self.settings().turn_detection.is_some();
+        let reports_interim_text = self.settings().reports_interim_text;
         let Some(turn) = self.turn.as_mut() else {
             return;
         };
@@ -408,6 +409,10 @@ impl VoiceSession {
             && !turn.transcript.sound_ended
         {
             show_delta(&mut turn.transcript, &mut self.outbox);
+            if let Some(text) = turn.transcript.next_interim().filter(|_| reports_interim_text) {
+                let item_id = turn.transcript.item_id.clone();
+                self.outbox.send(RealtimeEvent::InterimText { item_id, text });
+            }
         }
         self.speculate();
     }

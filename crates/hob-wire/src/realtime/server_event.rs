@@ -63,6 +63,10 @@ enum ServerEventBody {
     ItemDeleted { item_id: String },
     #[serde(rename = "conversation.item.input_audio_transcription.delta")]
     TranscriptDelta { item_id: String, content_index: usize, delta: String },
+    /// What the user probably said after the deltas. The next event about the item replaces it. An addition of hob, for
+    /// sessions with `"include": ["hob.interim_text"]`.
+    #[serde(rename = "hob.interim_text")]
+    InterimText { item_id: String, content_index: usize, text: String },
     #[serde(rename = "conversation.item.input_audio_transcription.completed")]
     TranscriptCompleted {
         item_id: String,
@@ -318,6 +322,9 @@ impl RealtimeWriter {
             RealtimeEvent::ItemDeleted { item_id } => Body::ItemDeleted { item_id },
             RealtimeEvent::TranscriptDelta { item_id, delta } => {
                 Body::TranscriptDelta { item_id, content_index, delta }
+            }
+            RealtimeEvent::InterimText { item_id, text } => {
+                Body::InterimText { item_id, content_index, text }
             }
             RealtimeEvent::TranscriptCompleted { item_id, transcript, sound_s } => {
                 let usage = TranscriptUsage { r#type: "duration", seconds: sound_s };

@@ -25,6 +25,8 @@ const IDLE_MS_MAX: u32 = 600_000;
 
 /// The value of `include`, and the type of the event, that tells a client the times of each turn.
 pub(super) const TURN_STAGES: &str = "hob.turn_stages";
+/// The same for text that may still change.
+const INTERIM_TEXT: &str = "hob.interim_text";
 
 /// All settings of a session. A change of the client is merged into them: what it leaves out stays, and `null` clears.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
@@ -46,7 +48,7 @@ pub(crate) struct RealtimeSession {
     max_output_tokens: Option<TokenLimit>,
     /// How much the model thinks before it answers. Default: not at all, because the user waits.
     reasoning: Option<RealtimeReasoning>,
-    /// What else the server reports: `hob.turn_stages`, an addition of hob. Other values are ignored.
+    /// What else the server reports: `hob.turn_stages` and `hob.interim_text`, additions of hob. Other values are ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     include: Option<Vec<String>>,
     /// `true`: the server writes the session to its disk. An addition of hob, which a client cannot change.
@@ -259,9 +261,16 @@ pub(super) fn session_of(settings: &RealtimeSettings) -> RealtimeSession {
         tool_choice: Some(choice_of(&settings.tool_choice)),
         max_output_tokens: Some(TokenLimit(settings.tokens_max)),
         reasoning: Some(RealtimeReasoning { effort: settings.thinking.effort.map(Level) }),
-        include: settings.reports_turn_stages.then(|| vec![TURN_STAGES.to_owned()]),
+        include: include_of(settings),
         recorded: settings.is_recorded.then_some(true),
     }
+}
+
+fn include_of(settings: &RealtimeSettings) -> Option<Vec<String>> {
+    let stages = settings.reports_turn_stages.then_some(TURN_STAGES);
+    let interim = settings.reports_interim_text.then_some(INTERIM_TEXT);
+    let all: Vec<String> = stages.into_iter().chain(interim).map(str::to_owned).collect();
+    (!all.is_empty()).then_some(all)
 }
 
 impl RealtimeSession {
@@ -271,6 +280,8 @@ impl RealtimeSession {
     /// A value is not possible. The error names its field.
     pub(super) fn settings(self, before: &RealtimeSettings) -> Result<RealtimeSettings, WireError> {
         let SessionAudio { input, output } = self.audio.unwrap_or_default();
+        let included = self.include.unwrap_or_default();
+        let includes = |name: &str| included.iter().any(|one| one == name);
         let input =
             input.unwrap_or_default().checked().map_err(|error| error.within("audio.input"))?;
         let output =
@@ -299,9 +310,8 @@ impl RealtimeSession {
             tool_choice,
             tokens_max: self.max_output_tokens.and_then(|limit| limit.0),
             thinking: thinking(self.reasoning, before.thinking),
-            reports_turn_stages: self
-                .include
-                .is_some_and(|all| all.iter().any(|one| one == TURN_STAGES)),
+            reports_turn_stages: includes(TURN_STAGES),
+            reports_interim_text: includes(INTERIM_TEXT),
         })
     }
 }

@@ -75,6 +75,7 @@ fn unusual() -> RealtimeSettings {
         tool_choice: ToolChoice::Named("light".to_owned()),
         tokens_max: Some(100),
         reports_turn_stages: true,
+        reports_interim_text: true,
         ..RealtimeSettings::default()
     }
 }

@@ -118,6 +118,23 @@ fn live_text_is_shown_once_although_the_transcript_starts_over() {
 }
 
 #[test]
+fn what_may_still_change_of_the_text_is_marked_for_clients_that_ask() {
+    for (is_asked, expected) in
+        [(true, &["heard 'Well'", "perhaps ' do'"][..]), (false, &["heard 'Well'"])]
+    {
+        let mut script = Script::new(|options| options.settings.reports_interim_text = is_asked);
+        script.speak(20);
+        script.log.clear();
+        for event in
+            [TranscriptEvent::Delta(" Well".to_owned()), TranscriptEvent::Interim(" do".to_owned())]
+        {
+            script.feed(SessionInput::Transcript { stream: 1, event: Some(Ok(event)) });
+        }
+        script.check(expected);
+    }
+}
+
+#[test]
 fn tool_calls_wait_for_the_end_of_the_turn() {
     let mut script = Script::new(|_| {});
     script.speak(20).silence(6).heard_text(1, " Light");

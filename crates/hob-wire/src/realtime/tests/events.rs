@@ -218,6 +218,18 @@ fn the_times_of_a_turn_are_an_event_of_their_own() {
 }
 
 #[test]
+fn text_that_may_change_is_an_event_that_other_clients_ignore() {
+    let mut writer = RealtimeWriter::new("sess_7".to_owned(), RealtimeDialect::Ga);
+    let (item_id, text) = ("item_1".to_owned(), " the light".to_owned());
+    assert_eq!(
+        writer.event(RealtimeEvent::InterimText { item_id, text }).as_deref(),
+        Some(
+            r#"{"event_id":"event_7_1","type":"hob.interim_text","item_id":"item_1","content_index":0,"text":" the light"}"#
+        )
+    );
+}
+
+#[test]
 fn a_session_event_has_the_whole_session_and_its_id() {
     let mut writer = RealtimeWriter::new("sess_7".to_owned(), RealtimeDialect::Ga);
     let settings = Box::new(RealtimeSettings {
