@@ -1,6 +1,7 @@
 //! Rejected transcriptions: invalid forms, too many or too large files, names of other models.
 //! `hob-wire` checks the values of fields and has the tests for them.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use hob_core::Registry;
 use hob_server::{KeyDigest, KeyOptions, ServerOptions};
 use serde_json::json;
 
-use crate::client::{Answer, post, post_with};
+use crate::client::{Answer, no_hang, post, post_with};
 use crate::ears::{
     FILE, Part, StagedEars, body, delta, done, form, form_headers, form_with, scripted, serve,
     serve_with,
@@ -93,6 +94,28 @@ async fn a_form_that_ends_too_early_is_refused() {
     let whole = form(&[FILE]);
     client.send(&whole[..whole.len() - 20]).await;
     assert_eq!(client.answer().await.status(), 408);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_in_mid_upload_gives_its_place_back() {
+    let key = KeyOptions {
+        concurrency: NonZeroU32::new(1),
+        ..KeyOptions::new("phone", KeyDigest::of("secret").expect("a key"))
+    };
+    let options = ServerOptions { keys: vec![key], ..Default::default() };
+    let heard = (0..10_000).map(|_| Ok(vec![done(1.0)]));
+    let server = serve_with(scripted(heard), options).await;
+    let headers = format!("Authorization: Bearer secret\r\n{}", form_headers());
+    let upload = post_with(PATH, &headers, body(&[FILE]));
+    let mut client = server.client().await;
+    client.send(&upload[..upload.len() - 20]).await;
+    let answers = |status: u16| {
+        let (server, upload) = (&server, &upload);
+        async move { while server.ask(upload).await.status() != status {} }
+    };
+    no_hang(answers(429)).await;
+    drop(client);
+    no_hang(answers(200)).await;
 }
 
 #[tokio::test]
