@@ -5,7 +5,8 @@ export function whyNoMicrophone() {
   const port = location.port ? `:${location.port}` : "";
   if (!window.isSecureContext) {
     return `The browser gives the microphone only to pages of this computer, or over HTTPS. Open http://localhost${port} on the computer that runs hob. `
-      + `From another one, run "ssh -L ${location.port || 80}:localhost:${location.port || 80} ${location.hostname}" and open http://localhost${port} there, or start hob with "hob serve --tls".`;
+      + `From another one, run "ssh -L ${location.port || 80}:localhost:${location.port || 80} ${location.hostname}" and open http://localhost${port} there, or start hob with "hob serve --tls". `
+      + "A certificate of your own (--tls-certificate) or a reverse proxy with HTTPS works, too.";
   }
   return navigator.mediaDevices?.getUserMedia ? null : "This browser has no access to the microphone.";
 }

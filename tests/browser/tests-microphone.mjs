@@ -121,7 +121,7 @@ async function insecure(setting) {
   assert.equal(await textOf(page, "#hear-record"), "", "no dead button");
   const said = await textOf(page, "#hear-no-microphone");
   const { port } = new URL(url);
-  for (const part of ["over HTTPS", "hob serve --tls", `http://localhost:${port}`, `ssh -L ${port}:localhost:${port} ${OTHER_NAME}`, "Files work here, too."]) {
+  for (const part of ["over HTTPS", "hob serve --tls", "--tls-certificate", "reverse proxy", `http://localhost:${port}`, `ssh -L ${port}:localhost:${port} ${OTHER_NAME}`, "Files work here, too."]) {
     assert.ok(said.includes(part), `${part}: ${said}`);
   }
   await page.close();
