@@ -80,7 +80,19 @@ impl RecordContext {
         };
         record.invalid_reasons = vec![error.to_string()];
         record.workload = workload;
+        record.harness = Some(self.harness());
         record
+    }
+
+    /// Program and command line; nothing of the client's accuracy.
+    fn harness(&self) -> Harness {
+        Harness {
+            git: self.git.clone(),
+            dirty: self.dirty,
+            argv: self.argv.clone(),
+            seed: self.seed,
+            ..Harness::default()
+        }
     }
 
     fn record(&self, kind: RecordKind) -> Record {
@@ -188,10 +200,6 @@ fn harness(runs: &Runs, context: &RecordContext) -> Harness {
     let dispatch = runs.pooled(Metric::DispatchMs);
     let late = dispatch.percentile(LATE_PERCENTILE).map(|at| at.value).or(dispatch.max());
     Harness {
-        git: context.git.clone(),
-        dirty: context.dirty,
-        argv: context.argv.clone(),
-        seed: context.seed,
         client: Client {
             r#impl: ClientImpl::Threads,
             cpu_s: Some(seconds(|run| run.cpu)),
@@ -199,6 +207,7 @@ fn harness(runs: &Runs, context: &RecordContext) -> Harness {
             dispatch_ms: dispatch.median().zip(late).map(|(p50, p95)| Dispatch { p50, p95 }),
         },
         selftest: runs.client_check.as_ref().map(crate::client_check::ClientCheck::record),
+        ..context.harness()
     }
 }
 

@@ -1,99 +1,14 @@
-//! `hob bench import`, `hob bench show` and `hob site build`: from another program's file to a page.
+//! The measuring verbs of `hob bench`, `hob bench plan` and `hob bench compare`, before servers whose answers are known.
 
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, Spread, new_id};
 use hob_bench::terms::Metric;
 
 use crate::executable::write_executable;
-use crate::{User, names, stderr, stdout};
+use crate::{User, stderr, stdout};
 
 /// On a machine that is too busy to measure, records say so, and are there all the same.
 const BUSY_OR_NOT: [i32; 2] = [0, 5];
-
-const RESULT: &str = r#"[{"model_filename": "Qwen3-8B-Q4_K_M.gguf", "gpu_info": "Radeon", "backends": "Vulkan", "build_number": 9001, "build_commit": "4a3ed6c",
-  "n_prompt": 0, "n_gen": 128, "test_time": "2026-11-02T10:00:00Z", "samples_ts": [5.0, 5.5, 6.0], "avg_ts": 5.5}]"#;
-
-#[test]
-fn what_another_program_measured_is_kept_once_and_shown_as_soft() {
-    let user = User::new();
-    user.write("out.json", RESULT);
-    let said = stdout(&user.hob(&["bench", "import", "out.json", "--dry-run"]).assert().success());
-    assert!(said.contains("1 record of llama-bench would be kept in bench/records"), "{said}");
-    assert!(!user.path("work/bench").exists());
-
-    let json = stdout(&user.hob(&["bench", "import", "out.json", "--json"]).assert().success());
-    let kept: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    let (file, id) =
-        (kept[0]["record"].as_str().expect("a file"), kept[0]["id"].as_str().expect("an id"));
-    assert_eq!(names(&user.path("work/bench/records/2026-11")).len(), 1);
-    let again = stderr(&user.hob(&["bench", "import", "out.json"]).assert().code(2));
-    assert!(again.contains(&format!("out.json: already imported, as {id}")), "{again}");
-
-    for which in [file, id, &id[28..]] {
-        let shown = stdout(&user.hob(&["bench", "show", which]).assert().success());
-        assert!(shown.contains("unverified: measured by another program"), "{shown}");
-        assert!(shown.contains("5.5 tok/s"), "{shown}");
-    }
-    let nobody = stderr(&user.hob(&["bench", "show", "ffffffff"]).assert().code(2));
-    assert!(nobody.contains("no run in bench/records ends in 'ffffffff'"), "{nobody}");
-}
-
-#[test]
-fn one_bad_file_stops_no_other() {
-    let user = User::new();
-    user.write("bad.json", "{");
-    user.write("out.json", RESULT);
-    let import =
-        user.hob(&["bench", "import", "bad.json", "none.json", "out.json"]).assert().code(2);
-    assert!(
-        stderr(&import).contains("bad.json: neither JSON, JSON lines nor YAML"),
-        "{}",
-        stderr(&import)
-    );
-    assert!(stderr(&import).contains("none.json"));
-    assert!(stdout(&import).contains("1 record of llama-bench kept"));
-    let unknown =
-        stderr(&user.hob(&["bench", "import", "out.json", "--format", "x"]).assert().code(2));
-    assert!(unknown.contains("one of auto, llama-bench"), "{unknown}");
-}
-
-#[test]
-fn a_page_is_built_of_what_can_be_read() {
-    let user = User::new();
-    user.write("out.json", RESULT);
-    user.hob(&["bench", "import", "out.json"]).assert().success();
-    std::fs::write(user.path("work/bench/records/later.yaml"), "schema: bench-run/2\n")
-        .expect("a file");
-    let build =
-        user.hob(&["site", "build", "--without-published", "--out", "page"]).assert().success();
-    assert_eq!(stdout(&build), "1 run, 14 files: page/index.html\n");
-    assert!(stderr(&build).contains("later.yaml: written by a later hob"), "{}", stderr(&build));
-    assert_eq!(
-        names(&user.path("work/page")),
-        [
-            "compare.html",
-            "eval.html",
-            "index.html",
-            "machine.html",
-            "machines.html",
-            "method.html",
-            "model.html",
-            "queued.html",
-            "records.js",
-            "run",
-            "run.html",
-            "site.css",
-            "site.js",
-            "speech.html"
-        ]
-    );
-    let records = std::fs::read_to_string(user.path("work/page/records.js")).expect("records");
-    assert!(records.contains("Qwen3-8B-Q4_K_M") && records.contains("later.yaml"));
-    let with = stdout(&user.hob(&["site", "build", "--records", "none"]).assert().success());
-    assert!(with.contains(" runs, "), "{with}");
-    let ledger = stderr(&user.hob(&["site", "build", "--ledger", "none"]).assert().code(2));
-    assert!(ledger.contains("the request log does not exist"), "{ledger}");
-}
 
 #[test]
 fn a_server_is_started_for_its_measurement_and_ended_after_it() {
@@ -359,6 +274,10 @@ fn who_fakes_streaming_is_told_so_and_that_is_no_failure() {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let failed = stderr(&user.hob(&args).assert().code(5));
     assert!(failed.contains("the server answered 500"), "{failed}");
+    // It failed before the first run, and has a record all the same.
+    let found = RecordStore::new(user.path("work/bench/records")).read().expect("records");
+    let [(_, record)] = &found.records[..] else { panic!("{:?}", found.records) };
+    assert!(record.invalid_reasons[0].contains("the server answered 500"), "{record:?}");
 }
 
 fn free_port() -> u16 {
@@ -517,6 +436,15 @@ fn a_cell_that_fails_is_kept_and_stops_only_a_plan_that_says_so() {
         let done = user.hob(&["bench", "plan", "plan.yaml", "--out", on_fail]).assert().code(5);
         assert!(stderr(&done).contains(told), "{}", stderr(&done));
         assert!(stderr(&done).contains("the server answered 500"), "{}", stderr(&done));
+        let table = stdout(&done);
+        let row = table.lines().nth(1).expect("a row");
+        assert_eq!(row.split_whitespace().nth(1), Some("here"), "{table}");
+        let found = RecordStore::new(user.path("work").join(on_fail)).read().expect("records");
+        for (_, record) in &found.records {
+            let harness = record.harness.as_ref().expect("how it was run");
+            assert_eq!(harness.argv[..3], ["hob", "bench", "llm"], "{record:?}");
+        }
+        assert!(!found.records.is_empty());
     }
 }
 

@@ -2,6 +2,7 @@
 //! Most tests need no models. Some use a scripted model behind a real server; a few use the real small models.
 
 mod bench;
+mod bench_import;
 mod bench_stt;
 mod chat;
 mod chat_real_model;

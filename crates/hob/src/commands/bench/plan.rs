@@ -154,24 +154,26 @@ fn carry_out(
         Ok((results, stop.load(Ordering::Relaxed)))
     })?;
     printer.note(results.summary());
-    let done = Done { records: results.records, was_stopped };
-    done.show(as_json, printer, shown)?;
+    let PlanResults { records, targets, .. } = results;
+    let done = Done { records, was_stopped };
+    done.show(as_json, printer, |records| shown(records, &targets))?;
     done.exit(|record| !record.invalid_reasons.is_empty())
 }
 
-/// A table with one row for each record, and how to show a whole record.
-fn shown(records: &[Record]) -> String {
+/// A table with one row for each record, and how to show a whole record. Two targets of a plan may have one address, so
+/// the row has the plan's name of the target.
+fn shown(records: &[Record], targets: &[String]) -> String {
     let labels: BTreeSet<&String> =
         records.iter().flat_map(|record| record.labels.keys()).collect();
     let head = ["record", "target", "model", "quant", "kind", "shape", "users", "first", "tok/s"];
     let names = labels.iter().map(|name| name.as_str());
     let mut table = table(head.into_iter().chain(["together", "errors", ""]).chain(names));
-    for record in records {
+    for (record, target) in records.iter().zip(targets) {
         let figure = |metric| record.metrics.figure(metric);
         let (model, workload) = (&record.model, &record.workload);
         let row = [
             record.short_id(),
-            target_of(record),
+            target.clone(),
             model.name.clone(),
             model.quant.clone().unwrap_or_default(),
             record.kind.name().to_owned(),
@@ -187,13 +189,6 @@ fn shown(records: &[Record]) -> String {
         table.add_row(row.into_iter().chain(labels.iter().map(label)));
     }
     format!("{}\n\n`hob bench show RECORD` shows a whole record.", table.trim_fmt())
-}
-
-/// Where it was asked, as it was typed; the engine of a server that was started here.
-fn target_of(record: &Record) -> String {
-    let argv = record.harness.as_ref().map_or(&[][..], |harness| &harness.argv);
-    let typed = argv.windows(2).find(|words| words[0] == "--target").map(|words| words[1].clone());
-    typed.or_else(|| record.engine.name.clone()).unwrap_or_else(|| "–".to_owned())
 }
 
 /// Every record that there is; a folder that is not there has none.
@@ -236,5 +231,31 @@ fn unreadable(error: PlanError) -> Failure {
     match error {
         PlanError::Io { .. } => Failure::new(Exit::Internal, error),
         PlanError::Long { .. } | PlanError::Wrong { .. } => Failure::usage(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_bench::record::{RecordKind, RecordSource};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_row_names_record_target_model_quant_and_labels() {
+        let source = RecordSource::default();
+        let mut record = Record::new(Uuid::from_u128(0xabc), RecordKind::Llm, source);
+        record.model.name = "qwen3-8b".to_owned();
+        record.model.quant = Some("Q4_K_M".to_owned());
+        record.labels.insert("room".to_owned(), "attic".to_owned());
+        let id = record.short_id();
+        let text = shown(&[record.clone(), record], &["here".to_owned(), "there".to_owned()]);
+        let words: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(words[0][..5], ["record", "target", "model", "quant", "kind"], "{text}");
+        for (row, target) in words[1..3].iter().zip(["here", "there"]) {
+            assert_eq!(row[..5], [id.as_str(), target, "qwen3-8b", "Q4_K_M", "llm"], "{text}");
+            assert_eq!(row.last(), Some(&"attic"), "{text}");
+        }
     }
 }

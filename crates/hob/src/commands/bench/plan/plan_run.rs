@@ -48,6 +48,8 @@ pub(super) struct PlanRun<'a> {
 #[derive(Debug, Default)]
 pub(super) struct PlanResults {
     pub(super) records: Vec<Record>,
+    /// The plan's name for the server of each record.
+    pub(super) targets: Vec<String>,
     cells: usize,
     before: usize,
     now: usize,
@@ -175,6 +177,7 @@ impl<'a> PlanRun<'a> {
             };
             let is_valid = !records.is_empty()
                 && records.iter().all(|record| record.invalid_reasons.is_empty());
+            results.targets.extend(records.iter().map(|_| visit.cell.target.clone()));
             results.records.extend(records);
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(if is_valid { VisitResult::Valid } else { VisitResult::Failed });
