@@ -72,7 +72,10 @@ pub fn stalls(record: &Record) -> String {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
+    use crate::record::{RecordKind, RecordSource, Stall};
 
     #[test]
     fn numbers_have_three_significant_digits() {
@@ -101,6 +104,18 @@ mod tests {
         }
         assert_eq!(figure(5.45, Metric::RealTimeX.definition()), "5.45×");
         assert_eq!(figure(0.5, Metric::Rtf.definition()), "0.5");
+    }
+
+    #[test]
+    fn stalls_are_shown_with_the_longest() {
+        let source = RecordSource::default();
+        let mut record = Record::new(Uuid::nil(), RecordKind::Llm, source);
+        for (count, worst_ms, expected) in [(0, 0.0, "–"), (3, 2_400.0, "3, worst 2,400 ms")] {
+            record.metrics.stall = Some(Stall { count, worst_ms });
+            assert_eq!(stalls(&record), expected);
+        }
+        record.metrics.stall = None;
+        assert_eq!(stalls(&record), "–");
     }
 
     #[test]

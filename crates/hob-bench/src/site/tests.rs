@@ -128,7 +128,7 @@ fn over_days(days: &[(u128, u64)]) -> Material {
 #[test]
 fn unmeasured_cells_of_a_plan_are_queued() {
     let folder = tempfile::tempdir().expect("a folder");
-    let text = "schema: bench-plan/1\nname: nightly\ntargets: [{name: here}]\n\
+    let text = "schema: bench-plan/1\nname: nightly\nnote: coming soon\ntargets: [{name: here}]\n\
                 matrix: {kind: [llm], model: [qwen3-8b], shape: [agentic], concurrency: [1, 4]}\n";
     std::fs::write(folder.path().join("a.yaml"), text).expect("a file");
     std::fs::write(folder.path().join("b.yaml"), "schema: else\n").expect("a file");
@@ -142,6 +142,7 @@ fn unmeasured_cells_of_a_plan_are_queued() {
     assert!(material.skipped[0].contains("b.yaml"), "{:?}", material.skipped);
     let queued = &data(&material)["queued"][0];
     assert_eq!((&queued["all"], &queued["left"][0]["model"]), (&2.into(), &"qwen3-8b".into()));
+    assert_eq!(queued["note"], "coming soon");
 }
 
 #[test]

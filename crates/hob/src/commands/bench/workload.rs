@@ -112,3 +112,23 @@ fn format(name: &str) -> Result<SoundFormat, String> {
     let known = SoundFormat::ALL.map(SoundFormat::name).join(", ");
     SoundFormat::by_name(name.trim()).ok_or_else(|| format!("known formats: {known}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_ones_own_is_spoken_unless_it_is_empty_or_too_long() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("own.txt");
+        let spoken = |words: &str| {
+            std::fs::write(&file, words).expect("written");
+            own_text(&file.display().to_string())
+        };
+        assert_eq!(spoken("\nHello there.\n").expect("a text").words, "Hello there.");
+        assert_eq!(spoken(" \n").expect_err("no words"), "the text is empty");
+        let long = spoken(&"a".repeat(TEXT_CHARS_MAX + 1)).expect_err("too long");
+        assert_eq!(long, "the text has 100001 characters, and the limit is 100000");
+        assert!(own_text(&folder.path().join("none").display().to_string()).is_err());
+    }
+}

@@ -12,6 +12,7 @@ use hob_core::statistics::Sample;
 use super::{
     BADGE, CLIENT, Column, ERRORS, NOTHING, USERS, megabytes, ms, number, rows, written_ms,
 };
+use crate::printer::count_text;
 
 /// Characters of a timeline, from the request to the last byte.
 const WIDTH: usize = 60;
@@ -81,10 +82,10 @@ fn engine_mb(record: &Record) -> Option<f64> {
     record.resources.speech_rss_peak_mb.or_else(|| record.resources.memory_mb())
 }
 
-/// A line for each format, or for each voice, where there are several of them.
+/// A line for each format, or for each voice, where there are several of them. Cells without figures do not count.
 fn means(records: &[Record], name: fn(&Tts) -> Option<&String>) -> Vec<String> {
     let mut groups: BTreeMap<&String, Vec<&Record>> = BTreeMap::new();
-    for record in records {
+    for record in records.iter().filter(|one| one.metrics.figure(Metric::WallMs).is_some()) {
         if let Some(name) = record.tts.as_ref().and_then(name) {
             groups.entry(name).or_default().push(record);
         }
@@ -98,11 +99,11 @@ fn means(records: &[Record], name: fn(&Tts) -> Option<&String>) -> Vec<String> {
     let line = |(name, records): (&String, Vec<&Record>)| {
         let of = |metric| mean(&records, metric).unwrap_or_default();
         format!(
-            "{name}: first sound {:.0} ms, whole {:.0} ms, RTF {:.3}, mean of {} cells",
+            "{name}: first sound {:.0} ms, whole {:.0} ms, RTF {:.3}, mean of {}",
             of(Metric::TtfaMs),
             of(Metric::WallMs),
             of(Metric::Rtf),
-            records.len()
+            count_text(records.len(), "cell")
         )
     };
     groups.into_iter().map(line).collect()
@@ -207,7 +208,62 @@ fn on_encoder(raw: StreamingFinding, packed: StreamingFinding) -> Option<&'stati
 
 #[cfg(test)]
 mod tests {
+    use hob_bench::record::{RecordKind, RecordSource, Spread};
+    use uuid::Uuid;
+
     use super::*;
+
+    /// A cell of `tts`. Without a time it has failed.
+    fn spoken(format: &str, voice: &str, wall_ms: Option<f64>) -> Record {
+        let mut record = Record::new(Uuid::nil(), RecordKind::Tts, RecordSource::default());
+        record.tts = Some(Tts {
+            format: Some(format.to_owned()),
+            voice: Some(voice.to_owned()),
+            bytes: Some(34_560),
+            ..Tts::default()
+        });
+        let times = [(Metric::TtfaMs, 0.5), (Metric::WallMs, 1.0), (Metric::Rtf, 0.001)];
+        for (metric, share) in times {
+            if let Some(ms) = wall_ms {
+                let spread = Spread { p50: Some(ms * share), ..Spread::default() };
+                record.metrics.spreads.insert(metric, spread);
+            }
+        }
+        record
+    }
+
+    #[test]
+    fn several_formats_and_voices_have_means_without_failed_cells() {
+        let records = [
+            spoken("pcm", "ada", Some(100.0)),
+            spoken("pcm", "bob", Some(300.0)),
+            spoken("wav", "ada", Some(200.0)),
+            spoken("wav", "bob", None),
+            spoken("mp3", "ada", None),
+        ];
+        let text = tts(&records);
+        for line in [
+            "pcm: first sound 100 ms, whole 200 ms, RTF 0.200, mean of 2 cells",
+            "wav: first sound 100 ms, whole 200 ms, RTF 0.200, mean of 1 cell",
+            "ada: first sound 75 ms, whole 150 ms, RTF 0.150, mean of 2 cells",
+            "bob: first sound 150 ms, whole 300 ms, RTF 0.300, mean of 1 cell",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(!text.contains("mp3: "), "{text}");
+        assert!(!tts(&records[..1]).contains("mean of"), "one cell is its own mean");
+    }
+
+    #[test]
+    fn a_row_has_the_bytes_and_the_memory_of_the_speech_engine_alone() {
+        let mut record = spoken("pcm", "ada", Some(100.0));
+        record.resources.rss_peak_mb = Some(2_500.0);
+        let whole = tts(std::slice::from_ref(&record));
+        assert!(whole.contains("34560") && whole.contains("2500 MB"), "{whole}");
+        record.resources.speech_rss_peak_mb = Some(374.0);
+        let engine = tts(&[record]);
+        assert!(engine.contains("374 MB") && !engine.contains("2500 MB"), "{engine}");
+    }
 
     fn arrivals(rows: &[(f64, usize)]) -> Vec<ArrivalPoint> {
         rows.iter().map(|(at_ms, bytes)| ArrivalPoint { at_ms: *at_ms, bytes: *bytes }).collect()
