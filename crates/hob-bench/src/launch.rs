@@ -391,8 +391,9 @@ mod tests {
         assert!(!line.contains("sleep"), "{line}");
     }
 
-    #[test]
-    fn a_server_that_requires_a_key_is_ready() {
+    /// Starts a command whose port this test serves. Returns the paths that were requested until the server was ready;
+    /// `answer` gets those so far, and says the status of the last one.
+    fn asked_until_ready(answer: fn(&[String]) -> u16) -> Vec<String> {
         let folder = tempfile::tempdir().expect("a folder");
         let (begun, port) = (folder.path().join("begun"), free_port());
         let over = Arc::new(AtomicBool::new(false));
@@ -403,21 +404,45 @@ mod tests {
                 thread::yield_now();
             }
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port");
-            let refusal = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n";
+            let mut asked = Vec::new();
             // A client whose first request timed out sends another.
             for socket in listener.incoming() {
                 let mut socket = socket.expect("a question");
                 if is_over.load(Ordering::Relaxed) {
-                    return;
+                    break;
                 }
-                let _gone = std::io::Write::write_all(&mut socket, refusal);
+                let mut request = [0; 1024];
+                let bytes = io::Read::read(&mut socket, &mut request).unwrap_or_default();
+                let text = String::from_utf8_lossy(&request[..bytes]).into_owned();
+                asked.push(text.split(' ').nth(1).unwrap_or_default().to_owned());
+                let head = format!("HTTP/1.1 {} x\r\ncontent-length: 0\r\n\r\n", answer(&asked));
+                let _gone = io::Write::write_all(&mut socket, head.as_bytes());
             }
+            asked
         });
         let running = start(&launch(&command, port)).expect("ready");
         over.store(true, Ordering::Relaxed);
         std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the last");
-        answering.join().expect("it answered");
+        let asked = answering.join().expect("it answered");
         running.end().expect("its port is closed");
+        asked
+    }
+
+    #[test]
+    fn a_server_that_requires_a_key_is_ready() {
+        let asked = asked_until_ready(|_| 401);
+        assert_eq!(asked.first().map(String::as_str), Some("/v1/models"), "{asked:?}");
+    }
+
+    #[test]
+    fn the_load_ends_with_the_load_and_not_with_the_list_of_models() {
+        let asked = asked_until_ready(|asked| {
+            let times = asked.iter().filter(|path| *path == "/health").count();
+            let is_loading = asked.last().is_some_and(|path| path == "/health") && times < 3;
+            if is_loading { 503 } else { 200 }
+        });
+        let times = asked.iter().filter(|path| *path == "/health").count();
+        assert!(times >= 3, "it was loading at the first two: {asked:?}");
     }
 
     #[test]
