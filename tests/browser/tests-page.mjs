@@ -18,6 +18,7 @@ const folder = await screenshotFolder("page");
 
 export function pageTests(setting) {
   test("voices are there, grouped by language", LIMIT, () => voicesAreThere(setting));
+  test("the page links to the benchmarks", LIMIT, () => linksToBenchmarks(setting));
   test("the model's state is shown", LIMIT, () => modelState(setting));
   test("Ctrl+Enter speaks and Esc stops", LIMIT, () => keyboard(setting));
   test("voice and speed are sent, and remembered", LIMIT, () => remembers(setting));
@@ -33,6 +34,14 @@ async function voicesAreThere(setting) {
   assert.ok(groups.every(([, count]) => count > 0));
   assert.equal(await page.$eval("#voice", (select) => select.disabled), false);
   assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function linksToBenchmarks(setting) {
+  const { page } = await openPage(setting, setting.url);
+  const { shown, href } = await page.$eval("nav .benchmarks", (link) => ({ shown: link.checkVisibility(), href: link.href }));
+  assert.ok(shown);
+  assert.equal(href, new URL("benchmarks/", setting.url).href);
   await page.close();
 }
 

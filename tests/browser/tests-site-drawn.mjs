@@ -45,6 +45,14 @@ export async function siteDrawnTests(setting, folder) {
     for (const expected of ["vulkan llama.cpp b9001", "mlx mlx-audio b9001", "vLLM b9001"]) assert.ok(text.includes(expected), `${expected}: ${text}`);
   }, { runs: [["a", "llama.cpp", "vulkan"], ["b", "mlx-audio", "mlx"], ["c", "vLLM"]].map(([id, name, backend]) => run(id, { model: id, engine: { name, version: "b9001", backend } })) }));
 
+  check("a phone reads as text what the columns mean", () => draw(async (page) => {
+    await page.setViewport({ width: 390, height: 844 });
+    await page.click("::-p-text(What the columns mean)");
+    const text = await page.$eval("details[open] dl", (list) => list.innerText);
+    const { meaning } = benchmarks.terms.find(({ name }) => name === "decode_tok_s");
+    for (const expected of ["gen tok/s", "ttft", "backend", "production gap", meaning]) assert.ok(text.includes(expected), `${expected}: ${text}`);
+  }, { runs: [run("a", { speed: 12 })] }));
+
   check("the latest family and its fastest model come first", () => draw(async (page) => {
     const names = await page.$$eval(".models .name, .models td:first-child", (all) => all.map((one) => one.textContent));
     assert.deepEqual(names, ["Young", "fast", "slow", "Old", "old", "Others", "plain"]);
@@ -167,6 +175,7 @@ export async function siteDrawnTests(setting, folder) {
     await draw(async (page) => assert.equal((await page.$$(".series")).length, 3, "three stacks"), {}, "model.html#name=qwen3.5-9b");
     const method = await textOf("method.html");
     for (const { name } of benchmarks.terms) assert.ok(method.includes(name), name);
+    assert.match(method, /A figure is the median of its runs/);
   });
 }
 

@@ -26,6 +26,7 @@ function methodPage() {
       h("dl.doubts", benchmarks.doubts.map(([name, meaning]) => [h("dt", h("code", name)), h("dd", `${meaning}.`)])),
       h("p", "Results of other programs and published figures are always unverified. They are here for comparison, and to be measured again.")),
     section("What is measured",
+      h("p", "A figure is the median of its runs, and a run's is the median of its requests. Where times are in two groups, no request may have taken the median: the run is then unverified, and says so."),
       h("p", "For a server on the same machine, the kernel stamps the time when bytes arrive. For others, the client stamps it right after it reads them, before it parses anything. Bench and production figures never share a column."),
       plain("Terms", "terms", [
         column("figure", ({ title, unit }) => [title, unit ? [" ", h("span.unit", unit)] : null], { head: true }),
