@@ -566,6 +566,20 @@ fn alternatives_are_faster_longer_or_better_and_fit() {
 }
 
 #[test]
+fn a_vision_tower_does_not_make_few_bits_good() {
+    let with_tower = |quant: &str, times: u64| {
+        let mut model = stored(quant, times);
+        let tower = WeightGroup { elements: 2 * GB, ..group(None, Part::Tower, 4 * GB) };
+        model.shape.weights.0.push(tower);
+        model
+    };
+    let (model, machine, options) = (with_tower("Q4_K_M", 4), with_card(64, 24.0), options(4_096));
+    let assessed = assess(&machine, &model, &options).expect("an answer");
+    let said = alternatives(&machine, &model, &[with_tower("Q2_K", 2)], &options, &assessed);
+    assert!(said.iter().all(|one| one.quant != "Q2_K"), "{said:?}");
+}
+
+#[test]
 fn several_cards_share_the_layers_by_what_is_free() {
     let machine = Machine { gpus: vec![card(6.0), card(3.0)], ..bare(64) };
     let homes = |gpu_layers| {

@@ -14,6 +14,8 @@ const OLLAMA_CONTEXT_TOKENS: u32 = 4_096;
 const TIGHT_SHARE: f64 = 0.03;
 /// Bits per weight below which answers are noticeably worse.
 const BITS_MIN: f64 = 4.0;
+/// Code of the warning that a speed on the CPU rests on other CPUs, although the integrated GPU looks slower.
+pub const UNMEASURED_PROCESSOR: &str = "unmeasured_processor";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
@@ -138,7 +140,7 @@ pub(super) fn unmeasured_processor(machine: &Machine, plans: &[Plan]) -> Option<
          GPU, which Ollama and llama.cpp use by default",
         rate.tok_s, other.tok_s
     );
-    is_doubtful.then(|| warning("unmeasured_processor", text, "hob fit calibrate"))?
+    is_doubtful.then(|| warning(UNMEASURED_PROCESSOR, text, "hob fit calibrate"))?
 }
 
 /// The warning about weights of so few bits that answers suffer.

@@ -2,7 +2,9 @@
 //! If the model does not fit: which pool lacks how much, and which context would fit.
 
 use hob_core::KvTypes;
-use hob_core::fit::{Assessment, ContextLimit, Longest, Model, Placement, Plan, Rate, Use};
+use hob_core::fit::{
+    Assessment, ContextLimit, Longest, Model, Placement, Plan, Rate, UNMEASURED_PROCESSOR, Use,
+};
 use hob_core::machine::Machine;
 
 use super::plan::pool_name;
@@ -11,7 +13,7 @@ use super::rate::shortly;
 pub(super) fn of(machine: &Machine, model: &Model, assessment: &Assessment) -> String {
     let named = named(model);
     match (assessment.best(), assessment.plans.first()) {
-        (Some(plan), _) => format!("{named} {}.", fitting(plan)),
+        (Some(plan), _) => format!("{named} {}.", fitting(plan, &doubt(assessment))),
         (None, Some(plan)) => format!("{named} does not fit{}.", lacking(machine, plan)),
         (None, None) => format!("{named} has no plan."),
     }
@@ -23,7 +25,21 @@ fn named(Model { name, quant, .. }: &Model) -> String {
     if is_said { name.clone() } else { format!("{name} {quant}") }
 }
 
-fn fitting(plan: &Plan) -> String {
+/// A speed that rests on other processors is doubted next to its figure.
+fn doubt(assessment: &Assessment) -> String {
+    let is_doubted = assessment.warnings.iter().any(|warning| warning.code == UNMEASURED_PROCESSOR);
+    let shared =
+        assessment.plans.iter().find(|plan| plan.fits() && plan.placement == Placement::Unified);
+    let rate = shared.and_then(|plan| plan.decode_requested.as_ref());
+    match rate.filter(|_| is_doubted) {
+        Some(rate) => {
+            format!(", a guess from other CPUs ({} on the integrated GPU)", figure(rate.tok_s))
+        }
+        None => String::new(),
+    }
+}
+
+fn fitting(plan: &Plan, doubt: &str) -> String {
     let Plan { placement, context_tokens, kv, .. } = plan;
     let KvTypes { keys, values } = kv;
     let kv = if keys == values { keys.to_string() } else { format!("{keys}/{values}") };
@@ -35,7 +51,7 @@ fn fitting(plan: &Plan) -> String {
     };
     let speed = plan.decode_requested.as_ref().map_or("at an unknown speed".to_owned(), pace);
     let context = thousands(*context_tokens);
-    format!("{placed}, with {context} tokens of context in {kv}, {speed}{}", longer(plan))
+    format!("{placed}, with {context} tokens of context in {kv}, {speed}{doubt}{}", longer(plan))
 }
 
 fn pace(rate: &Rate) -> String {

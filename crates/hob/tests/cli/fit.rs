@@ -48,10 +48,27 @@ fn a_model_trained_in_a_quant_is_assessed_in_the_one_that_is_recommended() {
 }
 
 #[test]
+fn the_verdict_doubts_a_speed_that_rests_on_other_processors() {
+    let user = User::new();
+    let on = |machine: &str| {
+        let args = ["qwen3.5:35b-a3b", "--machine", machine];
+        let said = stdout(&fit(&user, &args).success());
+        said.lines().next().expect("a verdict").to_owned()
+    };
+    let doubted = on("ryzen-5800u");
+    // Published for this machine: 4.65 tokens/s, on the integrated GPU.
+    let doubt = "), a guess from other CPUs (4.6 on the integrated GPU); up to";
+    assert!(doubted.contains("fits in RAM") && doubted.contains(doubt), "{doubted}");
+    assert!(!on("ddr5-desktop").contains("guess"), "a CPU without graphics has no other figure");
+}
+
+#[test]
 fn a_model_too_large_for_the_card_is_divided() {
     let user = User::new();
     let json = stdout(&fit(&user, &[&["qwen3.5:27b", "--json"], &ON[..]].concat()).success());
     let answer: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let smaller = answer["plans"][0]["warnings"].to_string();
+    assert!(smaller.contains("qwen3.5:9b lies on the card alone, and is faster"), "{smaller}");
     let kinds: Vec<&str> = answer["plans"]
         .as_array()
         .expect("plans")

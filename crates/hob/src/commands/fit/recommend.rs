@@ -2,7 +2,8 @@
 //! then capability counts, then speed. The rule is printed above the table.
 
 use hob_core::fit::{
-    Assessment, FitOptions, Model, Placement, Plan, Rate, SpeedEstimate, Use, alternatives, assess,
+    Assessment, FitOptions, Model, Placement, Plan, Rate, SpeedEstimate, UNMEASURED_PROCESSOR, Use,
+    alternatives, assess,
 };
 use hob_core::machine::{Basis, Machine};
 use hob_models::QuantMix;
@@ -216,7 +217,7 @@ pub(super) fn json(
 }
 
 fn why(ranked: &Ranked) -> String {
-    let Ranked { need, capability, rate, .. } = ranked;
+    let Ranked { need, capability, rate, assessed, .. } = ranked;
     let mut lacks = Vec::new();
     if !ranked.is_fast() {
         lacks.push(format!("slower than {}", need.tok_s_min));
@@ -229,6 +230,9 @@ fn why(ranked: &Ranked) -> String {
     }
     if rate.as_ref().is_some_and(|rate| rate.basis == Basis::Assumed) {
         lacks.push("speed is a guess".to_owned());
+    }
+    if assessed.warnings.iter().any(|warning| warning.code == UNMEASURED_PROCESSOR) {
+        lacks.push("speed is a guess from other CPUs".to_owned());
     }
     let said = if lacks.is_empty() { "suits".to_owned() } else { lacks.join(", ") };
     format!("{said}; capability {capability:.0}")
@@ -273,6 +277,14 @@ mod tests {
         let coder = place(&code, "qwen3-coder:30b-a3b");
         assert!(coder < place(&code, "qwen2.5-coder:1.5b"), "{}", shown(&code, code[0].need));
         assert!(code[0].capability > 10.0 && code[0].suits(), "{}", why(&code[0]));
+    }
+
+    #[test]
+    fn a_speed_by_other_processors_is_doubted() {
+        let code = on("ryzen-5800u", Some(UseCase::Code));
+        let doubted = why(&code[place(&code, "qwen3.5:35b-a3b")]);
+        assert!(doubted.contains("a guess from other CPUs"), "{doubted}");
+        assert!(!why(&code[0]).contains("guess"), "{}", why(&code[0]));
     }
 
     #[test]
