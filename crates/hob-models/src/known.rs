@@ -156,14 +156,21 @@ fn bare(name: &str) -> &str {
     })
 }
 
+/// The name with its version next to its family: `Gemma-2` becomes `Gemma2`.
+fn closed_up(name: &str) -> String {
+    let is_of_version = |at: &usize| name[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+    let dash = name.match_indices('-').map(|(at, _)| at).find(is_of_version);
+    dash.map_or_else(|| name.to_owned(), |at| format!("{}{}", &name[..at], &name[at + 1..]))
+}
+
 /// Finds a model by any of its names, with the context of that name.
 ///
 /// # Errors
 /// [`UnlistedModel`] with the nearest names.
 pub fn find(name: &str) -> Result<(&'static KnownModel, u32), UnlistedModel> {
     let tagged = |tag: &str| KNOWN.iter().find_map(|known| Some((known, known.tagged(tag)?)));
-    let of_catalog = || tagged(names::named(name)?.named.name);
-    let found = tagged(name.trim()).or_else(of_catalog);
+    let written = |name: &str| tagged(name).or_else(|| tagged(names::named(name)?.named.name));
+    let found = written(name.trim()).or_else(|| written(&closed_up(name.trim())));
     found.ok_or_else(|| {
         let names: BTreeSet<&str> = tags().into_iter().collect();
         UnlistedModel { name: name.to_owned(), near: nearest(name, names, 3) }

@@ -148,7 +148,29 @@ fn quants_are_known_as_people_write_them() {
     for unknown in ["EXL3 4.3bpw", "Q4_K_X", "bpw", ""] {
         assert!(QuantMix::named(unknown).is_err(), "{unknown}");
     }
-    assert!(find("Qwen2.5-14B-Instruct").is_ok() && find("gemma-4-31b-it").is_ok());
+}
+
+#[test]
+fn models_are_known_as_people_write_them() {
+    let rows = [
+        ("Qwen3.6", "Qwen3.6-35B-A3B"),
+        ("Qwen2.5-14B-Instruct", "Qwen2.5-14B"),
+        ("Qwen2.5-32B", "Qwen2.5-32B"),
+        ("Mistral-7B", "Mistral-7B"),
+        ("Mistral-Nemo", "Mistral-Nemo-12B"),
+        ("Gemma-2", "Gemma-2-9B"),
+        ("gemma-2-27b-it", "Gemma-2-27B"),
+        ("Gemma-4", "Gemma-4-E4B"),
+        ("gemma-4-31b-it", "Gemma-4-31B"),
+        ("DeepSeek-V3", "DeepSeek-V3"),
+        ("Llama-3.1", "Llama-3.1-8B"),
+        ("phi-4-mini", "Phi-4-mini"),
+    ];
+    for (written, expected) in rows {
+        let found = find(written).map(|(known, _)| known.name.as_str());
+        assert_eq!(found.ok(), Some(expected), "{written}");
+    }
+    assert!(find("gpt-4").is_err() && find("-2").is_err() && find("Gemma-").is_err());
 }
 
 #[test]
