@@ -1,5 +1,9 @@
 //! Upper bounds for the prediction error on published runs.
 
+use hob_core::fit::{FitOptions, assess};
+use hob_models::QuantMix;
+use hob_models::known;
+
 use super::*;
 
 fn sum<'r>(report: &'r Report, machine: &str, part: &str) -> &'r Summary {
@@ -69,4 +73,24 @@ fn held_back_devices_are_predicted_by_the_priors_of_their_class() {
     assert!(held.devices >= 14 && held.rows >= 75, "{held:?}");
     assert!(held.median_pct <= 10.0, "{held:?}");
     assert!(held.within_pct >= 95.0, "{held:?}");
+}
+
+/// Prompts of 512 tokens, from the sources of the priors.
+#[test]
+fn published_speeds_of_reading_are_in_the_predicted_range() {
+    let rows = [
+        ("ryzen-ai-max-395", "llama2:7b", "Q4_0", 1_338.0),
+        ("rtx-4090", "llama3.1:8b", "Q4_K_M", 7_139.0),
+        ("rtx-3090", "llama3.1:8b", "Q4_K_M", 4_030.0),
+    ];
+    for (machine, name, quant, published) in rows {
+        let machine = hob_machine::profile::builtin(machine).expect("it is part of hob").machine;
+        let (known, context_tokens) = known::find(name).expect("known");
+        let mix = QuantMix::named(quant).expect("a quant");
+        let model = known.model(mix, context_tokens).expect("a model");
+        let options = FitOptions { context_tokens: Some(512), ..FitOptions::default() };
+        let assessed = assess(&machine, &model, &options).expect("an answer");
+        let read = assessed.best().and_then(|plan| plan.prefill.as_ref()).expect("a speed");
+        assert!((read.low..=read.high).contains(&published), "{name}: {published} and {read:?}");
+    }
 }
