@@ -21,6 +21,7 @@ use hob_bench::timeline::RequestFault;
 use hob_engines::chat::has_card_kernels;
 
 use crate::app::App;
+use crate::config::LoadAt;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::model_store::ModelStore;
@@ -121,6 +122,8 @@ struct Own {
     weights: Option<PathBuf>,
     /// Where another address says it than everywhere.
     ready: Option<String>,
+    /// Whether the start is over only when the model is in memory.
+    is_loaded_at_start: bool,
 }
 
 /// Who is there.
@@ -193,6 +196,7 @@ impl ServerArgs {
             command,
             endpoint: Endpoint::parse(url)?,
             ready: self.ready.clone(),
+            model: None,
             patience: Duration::from_secs(self.ready_s),
         })
     }
@@ -221,6 +225,7 @@ impl ServerArgs {
         let url = format!("http://127.0.0.1:{port}");
         let mut launch = self.launch(command, &url).map_err(Failure::usage)?;
         launch.ready = own.ready.unwrap_or(launch.ready);
+        launch.model = own.is_loaded_at_start.then(|| own.model.clone());
         Ok(ServerPlan {
             purpose,
             url,
@@ -238,14 +243,15 @@ impl ServerArgs {
     }
 
     fn own_chat(&self, app: &App<'_>) -> Own {
+        let is_loaded_at_start = app.settings.chat.load == LoadAt::Start;
         let chosen = self.model.as_ref().map(|model| app.with_chat_model(model));
         let app = chosen.as_ref().unwrap_or(app);
         let chat = &app.settings.chat.model;
         let flag = Some(format!("--chat-model={}", chat.as_written()));
-        Own { model: chat.name(), flag, weights: weights(app), ready: None }
+        Own { model: chat.name(), flag, weights: weights(app), ready: None, is_loaded_at_start }
     }
 
-    /// The default chat model is loaded for its first request, and this benchmark sends none.
+    /// The default chat model loads after it, and is not waited for: this benchmark sends it no request.
     fn own_speech(&self, app: &App<'_>) -> CliResult<Own> {
         let store = ModelStore::open(app);
         let stored = match &self.model {
@@ -257,6 +263,7 @@ impl ServerArgs {
             weights: Some(stored.manifest()),
             model: stored.name,
             ready: Some("/ready".to_owned()),
+            is_loaded_at_start: false,
         })
     }
 
@@ -268,7 +275,13 @@ impl ServerArgs {
         let choice = typed.as_ref().unwrap_or(&app.settings.transcription.model);
         let stored = ModelStore::open(app).transcription(choice)?;
         let flag = Some(format!("--transcription-model={}", choice.as_written()));
-        Ok(Own { flag, weights: Some(stored.weights), model: stored.name, ready: None })
+        Ok(Own {
+            flag,
+            weights: Some(stored.weights),
+            model: stored.name,
+            ready: None,
+            is_loaded_at_start: false,
+        })
     }
 
     fn places(&self) -> BTreeMap<String, String> {
