@@ -146,7 +146,7 @@ impl Launch {
     }
 
     /// Whether its model is still loading, on a hob that reports ready because another one is. `cold` is when it was
-    /// first seen cold after that. A model whose load has failed stays cold, and its first request says why.
+    /// first seen cold after that. A model that failed to load stays cold, and its first request says why.
     fn model_loads(&self, cold: &mut Option<Instant>) -> bool {
         let Some(model) = &self.model else { return false };
         let asked = ask(&self.endpoint, &format!("/v1/models/{model}"), None, None, ASK_WITHIN);
@@ -411,7 +411,7 @@ mod tests {
         assert!(!line.contains("sleep"), "{line}");
     }
 
-    /// Starts a command whose port this test serves. Returns the paths that were requested until the server was ready;
+    /// Starts a command, and serves its port from this test. Returns the paths that were requested until it was ready;
     /// `answer` gets those so far, and says the status of the last one.
     fn asked_until_ready(answer: fn(&[String]) -> u16) -> Vec<String> {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! The measuring verbs of `hob bench`, `hob bench plan` and `hob bench compare`, before servers whose answers are known.
+//! The measuring verbs of `hob bench`, `hob bench plan` and `hob bench compare`, against servers with known answers.
 
 use hob_bench::mock::{MockServer, Script};
 use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, Spread, new_id};

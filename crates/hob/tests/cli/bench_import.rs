@@ -26,8 +26,8 @@ fn what_another_program_measured_is_kept_once_and_shown_as_soft() {
         assert!(shown.contains("unverified: measured by another program"), "{shown}");
         assert!(shown.contains("5.5 tok/s"), "{shown}");
     }
-    let nobody = stderr(&user.hob(&["bench", "show", "ffffffff"]).assert().code(2));
-    assert!(nobody.contains("no run in bench/records ends in 'ffffffff'"), "{nobody}");
+    let unknown = stderr(&user.hob(&["bench", "show", "ffffffff"]).assert().code(2));
+    assert!(unknown.contains("no run in bench/records ends in 'ffffffff'"), "{unknown}");
 }
 
 #[test]
