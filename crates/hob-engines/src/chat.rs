@@ -19,4 +19,4 @@ pub mod worker;
 
 pub use client::{ChatWorker, ChatWorkerOptions};
 pub use llama::{LlamaError, LlamaOptions, WeightStorage, has_card_kernels};
-pub use worker::{ServeChatError, ServeChatOptions, serve_chat};
+pub use worker::{ServeChatError, ServeChatOptions, serve_chat, try_grammars};

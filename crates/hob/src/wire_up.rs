@@ -48,7 +48,7 @@ use crate::worker_args::SpeechWorkerArgs;
 
 use memory::Need;
 
-pub(crate) use chat::{Chat, ChatFile, work_chat};
+pub(crate) use chat::{Chat, ChatFile, work_chat, work_grammars};
 pub(crate) use fit_service::FitData;
 pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins};
 pub(crate) use memory::{Memory, used_cards};

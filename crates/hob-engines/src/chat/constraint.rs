@@ -26,6 +26,7 @@ use hob_core::ModelError;
 use llguidance::Matcher;
 
 pub use bounds::{LimitExceeded, schema_excess};
+pub(crate) use compile::STACK_BYTES;
 pub use compile::{Constrainer, Ready};
 pub use grammar::{AnswerRules, CallCount, ToolRules};
 pub use schema::SchemaLimits;

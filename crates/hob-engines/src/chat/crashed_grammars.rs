@@ -20,7 +20,7 @@ const BLOCK_TIME: Duration = Duration::from_secs(600);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     hash: u64,
-    field: &'static str,
+    pub(super) field: &'static str,
 }
 
 impl Fingerprint {

@@ -10,6 +10,7 @@ mod parser;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use forms::TOOL_DIALECTS;
 pub use forms::{HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED};
 pub use parser::{AnswerParser, AnswerPart};
 

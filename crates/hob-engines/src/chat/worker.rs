@@ -7,9 +7,11 @@ mod elsewhere;
 mod embedder;
 mod engine;
 mod front;
+mod grammar_trials;
 mod reading;
 mod repetition;
 mod running;
+mod trial_process;
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -25,15 +27,18 @@ use super::llama::{Llama, LlamaDecoder, LlamaError, LlamaOptions, vram_bytes_tak
 use super::protocol::{AnyChatOrder, ChatOrder, Refusal, Vector};
 use super::scheduler::{StepLimits, TokenScheduler};
 use crate::frame::{Frame, FrameError};
+use crate::supervisor::WorkerCommand;
 use crate::worker::protocol::Report;
 use crate::worker::{InboxError, Outlet, WorkerConnection};
 
 use elsewhere::Elsewhere;
 use engine::Engine;
 use front::Front;
+use grammar_trials::GrammarTrials;
 use reading::Reading;
 pub use reading::ReadingError;
 use running::Prepared;
+pub use trial_process::try_grammars;
 
 /// Maximum requests that wait for the front. Further requests are refused with a retry time.
 const JOBS_MAX: usize = 64;
@@ -52,6 +57,8 @@ pub struct ServeChatOptions {
     pub answer_tokens_max: Option<u32>,
     /// An engine that still computes this long after the server has gone is aborted.
     pub orphan_limit: Duration,
+    /// Starts the process that tries grammars, which runs [`try_grammars`]. `None`: grammars are compiled untried.
+    pub grammar_trials: Option<WorkerCommand>,
 }
 
 impl ServeChatOptions {
@@ -64,6 +71,7 @@ impl ServeChatOptions {
             thinking_tokens_max: None,
             answer_tokens_max: None,
             orphan_limit: Duration::from_secs(30),
+            grammar_trials: None,
         }
     }
 }
@@ -185,8 +193,9 @@ fn serve(
             .spawn_scoped(scope, move || front.run(&to_prepare, &theirs))?;
         let (to_engine_too, theirs, words) =
             (to_engine.clone(), elsewhere.clone(), outlet.shared());
+        let trials = GrammarTrials::new(reading, options.grammar_trials.as_ref());
         thread::Builder::new().name("compiler".to_owned()).spawn_scoped(scope, move || {
-            compiler::run(reading, &to_compile, &theirs, words, &to_engine_too);
+            compiler::run(trials, &to_compile, &theirs, words, &to_engine_too);
         })?;
         let theirs = elsewhere.clone();
         thread::Builder::new().name("embedder".to_owned()).spawn_scoped(scope, move || {

@@ -28,6 +28,8 @@ pub(crate) struct WorkerArgs {
 enum Engine {
     Speech(SpeechWorkerArgs),
     Chat(ChatWorkerArgs),
+    /// Try the grammars of a chat worker.
+    Grammars,
     SpeechStudy(SpeechStudyArgs),
     Hear(TranscriptionWorkerArgs),
     Timing(TimingWorkerArgs),
@@ -71,6 +73,7 @@ pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
     match &args.engine {
         Engine::Speech(args) => wire_up::work_speech(args)?,
         Engine::Chat(args) => wire_up::work_chat(args)?,
+        Engine::Grammars => wire_up::work_grammars()?,
         Engine::SpeechStudy(args) => wire_up::work_speech_study(args)?,
         Engine::Hear(args) => wire_up::work_transcription(args)?,
         Engine::Timing(args) => wire_up::work_timing(args)?,

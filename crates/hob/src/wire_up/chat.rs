@@ -1,6 +1,7 @@
 //! Builds the chat model: finds its file, checks it against the memory, and prepares a worker process.
 //! `hob-engines` implements the worker.
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use hob_core::{
 };
 use hob_engines::chat::{
     ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, WeightStorage, serve_chat,
+    try_grammars,
 };
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
@@ -186,10 +188,7 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> CliResult<WorkerCommand>
 
 /// The whole of `hob worker chat`. Returns when the hob that started it closes the socket.
 pub(crate) fn work_chat(args: &ChatWorkerArgs) -> CliResult<()> {
-    let socket = become_worker().map_err(|_| {
-        Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand")
-            .hint("`hob chat` and `hob serve` do")
-    })?;
+    let socket = worker_socket()?;
     let (threads, threads_batch) = threads(args.threads);
     let llama = LlamaOptions {
         path: args.model.clone(),
@@ -207,9 +206,22 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> CliResult<()> {
     let options = ServeChatOptions {
         thinking_tokens_max,
         answer_tokens_max: args.answer,
+        grammar_trials: Some(WorkerCommand::new(own_program()?).arg("worker").arg("grammars")),
         ..ServeChatOptions::new(llama)
     };
     serve_chat(socket, &options).map_err(|error| Failure::new(Exit::Engine, error))
+}
+
+/// The whole of `hob worker grammars`. Returns when the chat worker that started it closes the socket.
+pub(crate) fn work_grammars() -> CliResult<()> {
+    try_grammars(worker_socket()?).map_err(|error| Failure::new(Exit::Engine, error))
+}
+
+fn worker_socket() -> CliResult<UnixStream> {
+    become_worker().map_err(|_| {
+        Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand")
+            .hint("`hob chat` and `hob serve` do")
+    })
 }
 
 /// Weights are copied if as much memory stays free. A model that fills the memory is better dropped in

@@ -27,7 +27,7 @@ const CACHED_GRAMMARS_MAX: usize = 32;
 const DEPTH_MAX: u32 = 100;
 
 /// Stack of the compiling thread. Only the used part takes memory, until the thread ends.
-const STACK_BYTES: usize = 256 << 20;
+pub(crate) const STACK_BYTES: usize = 256 << 20;
 
 /// Compiles grammars against one vocabulary.
 pub struct Constrainer {
@@ -92,6 +92,15 @@ impl Constrainer {
             None => self.keep(self.compiled_apart(plan, wanted)?),
         };
         self.constraint(kept, wanted, tokens_max).map(Some)
+    }
+
+    /// Like [`Constrainer::compile`], but on this thread, and without keeping the result. The thread needs a stack of
+    /// [`STACK_BYTES`].
+    pub(crate) fn try_compiling(&self, wanted: &AnswerRules<'_>) -> Result<(), ConstraintError> {
+        match self.plan(wanted, &Relaxed::default())? {
+            Some(plan) => self.compiled(plan, wanted).map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     /// Like [`Constrainer::compile`], but never compiles.
@@ -273,7 +282,8 @@ impl Constrainer {
         let marks = marks.filter_map(|mark| self.vocabulary.special(mark)).collect();
         let mut closer = Closer::new(self.vocabulary.clone(), marks, &plan.hints);
         // With a limit of 0, the search looks for the shortest end.
-        let end = closer.end(&mut matcher, Context::default(), 0)?;
+        let end =
+            closer.end(&mut matcher, Context::default(), 0).map_err(|error| refuse(&error))?;
         if plan.must_close && end.is_none() {
             return Err(ConstraintError::Endless { field });
         }

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use toktrie::{ApproximateTokEnv, SimpleVob, TokEnv, TokRxInfo, TokTrie};
 
 use super::ConstraintError;
@@ -12,7 +13,7 @@ use super::ConstraintError;
 const TOKEN_BYTES_MAX: usize = 1_000;
 
 /// One entry of a vocabulary.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenBytes {
     /// The bytes that the token adds to the text. For a special token, its name.
     pub bytes: Vec<u8>,

@@ -56,6 +56,10 @@ pub const HARMONY: ToolDialect = ToolDialect {
     marks: &["<|channel|>", "<|constrain|>", "<|message|>"],
 };
 
+/// All forms of calls. Processes name one by its place here.
+pub(crate) static TOOL_DIALECTS: [ToolDialect; 5] =
+    [HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED, HARMONY];
+
 /// DeepSeek R1, Qwen, SmolLM3 and most others.
 pub(super) const THINK: ThinkingMarks = ThinkingMarks {
     open: "<think>",

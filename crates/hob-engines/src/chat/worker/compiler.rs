@@ -1,14 +1,15 @@
 //! The compiler prepares requests whose grammar must be compiled, on its own thread, so that other requests
-//! do not wait. It reports each compilation to the server, which refuses the grammar if the worker ends.
+//! do not wait. Another process tries each grammar first. The compiler reports each compilation to the server,
+//! which refuses the grammar if the worker ends.
 
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 
 use hob_core::ChatRequest;
 
 use super::Incoming;
 use super::elsewhere::Elsewhere;
-use super::reading::Reading;
+use super::grammar_trials::{GrammarTrials, IDLE_TIME_MAX};
 use crate::chat::protocol::ChatReport;
 use crate::worker::{InboxSender, Outlet};
 
@@ -22,22 +23,40 @@ pub(super) struct CompileJob {
 
 /// Returns when the engine has ended or the server has gone.
 pub(super) fn run(
-    reading: &Reading,
+    mut trials: GrammarTrials<'_>,
     jobs: &Receiver<CompileJob>,
     elsewhere: &Elsewhere,
     mut outlet: Outlet,
     to_engine: &InboxSender<Incoming>,
 ) {
-    while let Ok(CompileJob { stream, request, credit, received }) = jobs.recv() {
+    loop {
+        let CompileJob { stream, request, credit, received } =
+            match jobs.recv_timeout(IDLE_TIME_MAX) {
+                Ok(job) => job,
+                Err(RecvTimeoutError::Timeout) => {
+                    trials.rest();
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
         if !elsewhere.contains(stream) {
             continue;
         }
-        if outlet.send(stream, &ChatReport::Compiling).is_err() {
-            return;
-        }
-        let prepared = Box::new(reading.prepare(&request, credit, received));
-        let said = outlet.send(stream, &ChatReport::Compiled);
-        if said.is_err() || to_engine.send(Incoming::Prepared { stream, prepared }).is_err() {
+        let prepared = match trials.pass(&request) {
+            Ok(()) => {
+                if outlet.send(stream, &ChatReport::Compiling).is_err() {
+                    return;
+                }
+                let prepared = trials.reading().prepare(&request, credit, received);
+                if outlet.send(stream, &ChatReport::Compiled).is_err() {
+                    return;
+                }
+                prepared
+            }
+            Err(refusal) => Err(refusal),
+        };
+        let prepared = Box::new(prepared);
+        if to_engine.send(Incoming::Prepared { stream, prepared }).is_err() {
             return;
         }
     }

@@ -17,7 +17,9 @@ use crate::chat::constraint::{
     AnswerRules, CallCount, Constrainer, Constraint, ConstraintError, Ready, SchemaLimits,
     TokenBytes, ToolRules, Vocabulary,
 };
-use crate::chat::dialect::{AnswerParser, ArgumentDelivery, Dialect, ThinkingMarks, ToolsOffered};
+use crate::chat::dialect::{
+    AnswerParser, ArgumentDelivery, Dialect, ThinkingMarks, ToolDialect, ToolsOffered,
+};
 use crate::chat::llama::Llama;
 use crate::chat::protocol::Refusal;
 use crate::chat::sampler::{History, Sampler, SamplerDefaults};
@@ -278,17 +280,7 @@ impl Reading {
         tokens_max: u32,
         compile: Compile,
     ) -> Result<Option<Option<Constraint>>, Refusal> {
-        let tools = self.spoken(request).map(|(conversation, dialect)| ToolRules {
-            tools: &conversation.tools,
-            choice: &conversation.tool_choice,
-            calls: if conversation.parallel_tool_calls {
-                CallCount::Several
-            } else {
-                CallCount::One
-            },
-            dialect: &dialect.tools,
-        });
-        let wanted = AnswerRules { output: &request.output, strict: request.strict, tools };
+        let wanted = answer_rules(request, self.tool_dialect());
         let form = match compile {
             Compile::Now => self.constrainer.compile(&wanted, tokens_max).map(Some),
             Compile::Elsewhere => {
@@ -299,10 +291,22 @@ impl Reading {
                 })
             }
         };
-        form.map_err(|error| match error.into_model_error(ENGINE) {
-            ModelError::InvalidField { field, reason } => refused(field, reason),
-            other => refused("response_format", format!("cannot be enforced: {other}")),
-        })
+        form.map_err(refusal)
+    }
+
+    pub(super) fn tool_dialect(&self) -> Option<&ToolDialect> {
+        self.template.as_ref().map(|template| &template.dialect().tools)
+    }
+
+    /// Whether the answer has a grammar that is not compiled yet.
+    pub(super) fn must_compile(&self, request: &ChatRequest) -> bool {
+        let wanted = answer_rules(request, self.tool_dialect());
+        matches!(self.constrainer.ready(&wanted, u32::MAX), Ok(Ready::Uncompiled))
+    }
+
+    /// All tokens, and those that end an answer.
+    pub(super) fn vocabulary(&self) -> (Vec<TokenBytes>, Vec<u32>) {
+        vocabulary_entries(&self.tokens)
     }
 
     fn thinking(&self, wished: &Thinking, marks: Option<ThinkingMarks>) -> ThinkingPlan {
@@ -359,13 +363,46 @@ fn offered(conversation: &Conversation) -> Option<ToolsOffered> {
     Some(ToolsOffered { names, delivery: ArgumentDelivery::Streamed })
 }
 
-fn vocabulary(tokens: &TokenTable) -> Result<Vocabulary, ReadingError> {
+/// What the answer must look like. Without `dialect`, it calls no tools.
+pub(super) fn answer_rules<'a>(
+    request: &'a ChatRequest,
+    dialect: Option<&'a ToolDialect>,
+) -> AnswerRules<'a> {
+    let tools = match (&request.prompt, dialect) {
+        (Prompt::Chat(conversation), Some(dialect)) => Some(ToolRules {
+            tools: &conversation.tools,
+            choice: &conversation.tool_choice,
+            calls: if conversation.parallel_tool_calls {
+                CallCount::Several
+            } else {
+                CallCount::One
+            },
+            dialect,
+        }),
+        _ => None,
+    };
+    AnswerRules { output: &request.output, strict: request.strict, tools }
+}
+
+/// The refusal of a request with a constraint that cannot be enforced.
+pub(super) fn refusal(error: ConstraintError) -> Refusal {
+    match error.into_model_error(ENGINE) {
+        ModelError::InvalidField { field, reason } => refused(field, reason),
+        other => refused("response_format", format!("cannot be enforced: {other}")),
+    }
+}
+
+fn vocabulary_entries(tokens: &TokenTable) -> (Vec<TokenBytes>, Vec<u32>) {
     let bytes = tokens.all().iter().map(|token| match &token.control {
         Some(name) => TokenBytes { bytes: name.as_bytes().to_vec(), is_special: true },
         None => TokenBytes { bytes: token.bytes.clone(), is_special: false },
     });
-    let ends: Vec<u32> = tokens.ends_all().collect();
-    Vocabulary::new(&bytes.collect::<Vec<_>>(), &ends).map_err(ReadingError::Vocabulary)
+    (bytes.collect(), tokens.ends_all().collect())
+}
+
+fn vocabulary(tokens: &TokenTable) -> Result<Vocabulary, ReadingError> {
+    let (bytes, ends) = vocabulary_entries(tokens);
+    Vocabulary::new(&bytes, &ends).map_err(ReadingError::Vocabulary)
 }
 
 /// The sampling defaults in the model's file, where it has some.
@@ -383,7 +420,7 @@ fn sampler_defaults(llama: &Llama) -> SamplerDefaults {
     }
 }
 
-fn refused(field: &str, reason: String) -> Refusal {
+pub(super) fn refused(field: &str, reason: String) -> Refusal {
     Refusal::Field { field: field.to_owned(), reason }
 }
 

@@ -4,6 +4,8 @@
 mod random_calls;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use hob_core::chat::{
@@ -12,6 +14,7 @@ use hob_core::chat::{
 };
 
 use super::reading::ReadingParts;
+use super::trial_process::TrialReport;
 use super::*;
 use crate::chat::protocol::ChatReport;
 use crate::chat::sampler::SamplerDefaults;
@@ -136,10 +139,19 @@ struct Bench {
 
 impl Bench {
     fn start(parallel: usize, queue_max: usize, poison: Option<u32>) -> Bench {
+        Bench::with(parallel, queue_max, poison, None)
+    }
+
+    fn with(
+        parallel: usize,
+        queue_max: usize,
+        poison: Option<u32>,
+        trials: Option<WorkerCommand>,
+    ) -> Bench {
         let (socket, theirs) = UnixStream::pair().expect("a socket pair");
         let steps = Steps::default();
         let decoder = Counter { poison, ..Counter::new(parallel, &steps) };
-        let worker = thread::spawn(move || run(theirs, decoder, queue_max));
+        let worker = thread::spawn(move || run(theirs, decoder, queue_max, trials.as_ref()));
         Bench { socket, decoder: FrameDecoder::default(), steps, worker: Some(worker) }
     }
 
@@ -251,7 +263,12 @@ impl Answer {
     }
 }
 
-fn run(socket: UnixStream, decoder: Counter, queue_max: usize) -> Result<(), ServeChatError> {
+fn run(
+    socket: UnixStream,
+    decoder: Counter,
+    queue_max: usize,
+    trials: Option<&WorkerCommand>,
+) -> Result<(), ServeChatError> {
     let reading = reading();
     let WorkerConnection { inbox, outlet } =
         WorkerConnection::start(&socket, decode, Duration::from_secs(60))?;
@@ -268,7 +285,8 @@ fn run(socket: UnixStream, decoder: Counter, queue_max: usize) -> Result<(), Ser
         let front = Front { reading, embed_jobs, compile_jobs, to_engine };
         scope.spawn(move || front.run(&to_prepare, &theirs));
         let (to_engine, theirs, words) = (inbox.sender(), elsewhere.clone(), outlet.shared());
-        scope.spawn(move || compiler::run(reading, &to_compile, &theirs, words, &to_engine));
+        let trials = GrammarTrials::new(reading, trials);
+        scope.spawn(move || compiler::run(trials, &to_compile, &theirs, words, &to_engine));
         Engine::new(decoder, scheduler, Outputs { outlet, jobs, elsewhere }, queue_max).run(inbox)
     })
 }
@@ -447,6 +465,69 @@ fn a_form_is_compiled_beside_and_what_it_leaves_out_is_named() {
     assert_eq!(heard[&1].ignored, ["response_format.uniqueItems"]);
     let Some(Refusal::Field { field, .. }) = &heard[&2].refusal else { panic!("{heard:?}") };
     assert_eq!(field, "grammar");
+}
+
+/// A trial process that writes a line to `log` when it starts. It sends each report when something was sent to it, and
+/// then dies.
+fn trials(said: &[TrialReport], log: &Path) -> WorkerCommand {
+    let frame = |message: &TrialReport| Frame::new(FrameKind::Model, 0, message).expect("small");
+    let encoded = |frame: Frame| {
+        let mut bytes = Vec::new();
+        frame.encode(&mut bytes).expect("small");
+        bytes
+    };
+    let model = grammar_trials::trial_model(&reading());
+    let model = encoded(Frame::new(FrameKind::Model, 0, &model).expect("small"));
+    let mut script =
+        format!("echo started >>'{}'\nhead -c {} <&0 >/dev/null\n", log.display(), model.len());
+    for report in said {
+        let octal: String =
+            encoded(frame(report)).iter().map(|byte| format!("\\{byte:03o}")).collect();
+        script += &format!("printf '{octal}' >&0\nhead -c 9 <&0 >/dev/null\n");
+    }
+    WorkerCommand::new("/bin/sh").arg("-c").arg(script + "kill -ABRT $$\n")
+}
+
+fn held_to(grammar: &str) -> ChatRequest {
+    ChatRequest { output: OutputFormat::Lark(grammar.to_owned()), ..continued("a") }
+}
+
+#[test]
+fn a_grammar_that_ends_its_trial_ends_no_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let mut bench = Bench::with(2, 8, None, Some(trials(&[TrialReport::Ready], &log)));
+    // It pauses after two letters.
+    bench.ask_with_credit(1, continued("w"), 2);
+    (0..3).for_each(|_| drop(bench.report()));
+    bench.ask(2, held_to("start: \"x\""));
+    let heard = bench.until_done(1);
+    let Some(Refusal::Field { field, reason }) = &heard[&2].refusal else { panic!("{heard:?}") };
+    assert_eq!(field, "grammar");
+    assert!(reason.starts_with("crashes the grammar compiler"), "{reason}");
+    bench.order(1, &CommonOrder::Credit(100));
+    assert_eq!(bench.until_done(1)[&1].text, "z", "the answer that ran meanwhile");
+    bench.ask(3, held_to("start: \"x\""));
+    assert_eq!(bench.until_done(1)[&3].refusal, heard[&2].refusal);
+    assert_eq!(fs::read_to_string(&log).expect("a log"), "started\n", "it is not tried again");
+}
+
+#[test]
+fn a_grammar_that_takes_too_long_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = [TrialReport::Ready, TrialReport::TooSlow];
+    let mut bench = Bench::with(1, 8, None, Some(trials(&said, &folder.path().join("log"))));
+    bench.ask(1, held_to("start: \"x\""));
+    let refusal = bench.until_done(1).remove(&1).expect("a report").refusal;
+    let Some(Refusal::Field { reason, .. }) = &refusal else { panic!("{refusal:?}") };
+    assert_eq!(reason, "takes more than 10 s to compile");
+}
+
+#[test]
+fn where_no_trial_can_be_started_grammars_are_compiled_untried() {
+    let mut bench = Bench::with(1, 8, None, Some(WorkerCommand::new("/nowhere/hob")));
+    bench.ask(1, held_to("start: \"x\""));
+    assert_eq!(bench.until_done(1)[&1].text, "x");
 }
 
 #[test]

@@ -1,0 +1,194 @@
+//! Tries grammars in a process of its own before the worker compiles them. A crash, a compilation without an end and a
+//! need for all memory cannot be caught in the worker, where they would end all its answers.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use hob_core::ChatRequest;
+use hob_core::chat::{Conversation, Prompt};
+
+use super::reading::{Reading, refused};
+use super::trial_process::{COMPILE_TIME_MAX, TrialModel, TrialReport, TrialSocket};
+use crate::chat::crashed_grammars::Fingerprint;
+use crate::chat::dialect::{TOOL_DIALECTS, ToolDialect};
+use crate::chat::protocol::Refusal;
+use crate::supervisor::WorkerCommand;
+
+/// How long the process may take to read the vocabulary.
+const START_TIME_MAX: Duration = Duration::from_secs(30);
+/// A process that does not even say that its time is over is ended after this.
+const REPORT_TIME_MAX: Duration = Duration::from_secs(15);
+/// Grammars that failed are remembered, so that a client that retries does not take the time of others again.
+const FAILED_MAX: usize = 64;
+const FAILED_TIME: Duration = Duration::from_secs(600);
+/// The process is ended after this time without a grammar, because its vocabulary takes memory.
+pub(super) const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
+
+pub(super) struct GrammarTrials<'a> {
+    reading: &'a Reading,
+    /// `None`: grammars are not tried.
+    command: Option<&'a WorkerCommand>,
+    process: Option<TrialProcess>,
+    /// The oldest first.
+    failed: VecDeque<FailedTrial>,
+}
+
+struct FailedTrial {
+    fingerprint: Fingerprint,
+    since: Instant,
+    refusal: Refusal,
+}
+
+impl<'a> GrammarTrials<'a> {
+    pub(super) fn new(
+        reading: &'a Reading,
+        command: Option<&'a WorkerCommand>,
+    ) -> GrammarTrials<'a> {
+        GrammarTrials { reading, command, process: None, failed: VecDeque::new() }
+    }
+
+    pub(super) fn reading(&self) -> &'a Reading {
+        self.reading
+    }
+
+    /// Ends the process until it is needed again.
+    pub(super) fn rest(&mut self) {
+        self.process = None;
+    }
+
+    /// Returns when the worker may compile the grammar of this request.
+    ///
+    /// # Errors
+    /// The grammar cannot be compiled, or it ended the process that tried.
+    pub(super) fn pass(&mut self, request: &ChatRequest) -> Result<(), Refusal> {
+        let Some(fingerprint) = Fingerprint::of(request) else { return Ok(()) };
+        if self.command.is_none() || !self.reading.must_compile(request) {
+            return Ok(());
+        }
+        self.failed.retain(|failed| failed.since.elapsed() < FAILED_TIME);
+        if let Some(known) = self.failed.iter().find(|known| known.fingerprint == fingerprint) {
+            return Err(known.refusal.clone());
+        }
+        let Some(process) = self.running() else { return Ok(()) };
+        match process.report_on(request) {
+            Ok(TrialReport::Ready | TrialReport::Compiles) => Ok(()),
+            Ok(TrialReport::Refused(refusal)) => Err(refusal),
+            Ok(TrialReport::TooSlow) => Err(self.fail(fingerprint, too_slow())),
+            Err(error) if is_timeout(&error) => Err(self.fail(fingerprint, too_slow())),
+            Err(_) => {
+                let reason = "crashes the grammar compiler, or needs too much memory".to_owned();
+                Err(self.fail(fingerprint, reason))
+            }
+        }
+    }
+
+    /// The process, which is started if it does not run. `None` if it cannot be started: the worker then compiles untried
+    /// grammars, and the server refuses those that crash it.
+    fn running(&mut self) -> Option<&mut TrialProcess> {
+        if self.process.as_mut().is_none_or(TrialProcess::has_ended) {
+            let started = TrialProcess::start(self.command?, &trial_model(self.reading));
+            if let Err(error) = &started {
+                let told = format!("grammars are not tried before they are compiled: {error}");
+                // Without a reader of standard error, the message is lost.
+                drop(writeln!(io::stderr(), "{told}"));
+            }
+            self.process = started.ok();
+        }
+        self.process.as_mut()
+    }
+
+    /// Ends the process, and remembers the grammar.
+    fn fail(&mut self, fingerprint: Fingerprint, reason: String) -> Refusal {
+        self.process = None;
+        let refusal = refused(fingerprint.field, reason);
+        self.failed.push_back(FailedTrial {
+            fingerprint,
+            since: Instant::now(),
+            refusal: refusal.clone(),
+        });
+        if self.failed.len() > FAILED_MAX {
+            self.failed.pop_front();
+        }
+        refusal
+    }
+}
+
+/// The running process. Dropping it ends it.
+struct TrialProcess {
+    child: Child,
+    socket: TrialSocket,
+}
+
+impl TrialProcess {
+    fn start(command: &WorkerCommand, model: &TrialModel) -> io::Result<TrialProcess> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let child = Command::new(&command.program)
+            .args(&command.args)
+            .envs(command.envs.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            // The server reads the worker's standard error until all who write to it have ended.
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut process = TrialProcess { child, socket: TrialSocket::new(ours) };
+        process.socket.set_limit(START_TIME_MAX)?;
+        process.socket.send(model)?;
+        match process.socket.receive::<TrialReport>()? {
+            TrialReport::Ready => {}
+            other => return Err(io::Error::other(format!("it began with {other:?}"))),
+        }
+        process.socket.set_limit(REPORT_TIME_MAX)?;
+        Ok(process)
+    }
+
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    fn report_on(&mut self, request: &ChatRequest) -> io::Result<TrialReport> {
+        self.socket.send(&constraints_of(request))?;
+        self.socket.receive()
+    }
+}
+
+impl Drop for TrialProcess {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+pub(super) fn trial_model(reading: &Reading) -> TrialModel {
+    let (tokens, ends) = reading.vocabulary();
+    let place = |dialect: &ToolDialect| TOOL_DIALECTS.iter().position(|known| known == dialect);
+    let tool_dialect = reading.tool_dialect().and_then(place).and_then(|at| u8::try_from(at).ok());
+    TrialModel { tokens, ends, tool_dialect }
+}
+
+/// The request without its texts and pictures.
+fn constraints_of(request: &ChatRequest) -> ChatRequest {
+    let prompt = match &request.prompt {
+        Prompt::Chat(conversation) => Prompt::Chat(Conversation {
+            tools: conversation.tools.clone(),
+            tool_choice: conversation.tool_choice.clone(),
+            parallel_tool_calls: conversation.parallel_tool_calls,
+            ..Conversation::default()
+        }),
+        Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => Prompt::default(),
+    };
+    let (output, strict) = (request.output.clone(), request.strict);
+    ChatRequest { prompt, output, strict, ..ChatRequest::default() }
+}
+
+fn too_slow() -> String {
+    format!("takes more than {} s to compile", COMPILE_TIME_MAX.as_secs())
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
