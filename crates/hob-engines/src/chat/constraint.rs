@@ -133,6 +133,8 @@ pub struct Constraint {
     end: Option<Vec<u32>>,
     refused: Vec<u32>,
     mask: Option<Mask>,
+    /// The field of the request that sets the format.
+    field: &'static str,
     /// Keywords of the schemas that are not enforced.
     ignored: Vec<String>,
 }
@@ -147,6 +149,11 @@ enum Phase {
 }
 
 impl Constraint {
+    /// The field of the request that sets the format.
+    pub fn field(&self) -> &'static str {
+        self.field
+    }
+
     /// Keywords of the request's schemas that are not enforced.
     pub fn ignored(&self) -> &[String] {
         &self.ignored

@@ -155,6 +155,7 @@ impl Constrainer {
             end,
             refused: Vec::new(),
             mask: None,
+            field: field_of(wanted),
             ignored: kept.ignored,
         })
     }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use hob_core::chat::{ChatEvent, FinishReason, TokenLogprob, TokenText};
 
 use super::repetition::Repetition;
-use crate::chat::constraint::{Accepted, Constraint};
+use crate::chat::constraint::{Accepted, Constraint, ConstraintError};
 use crate::chat::dialect::{AnswerParser, AnswerPart};
+use crate::chat::protocol::Refusal;
 use crate::chat::sampler::{History, Logprobs, Sampler};
 use crate::chat::stop::{Characters, StopScanner};
 use crate::chat::tokens::TokenTable;
@@ -58,6 +59,14 @@ pub(super) struct Answering {
     unsaid: Vec<TokenLogprob>,
 }
 
+/// Why an answer cannot go on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum AnswerError {
+    /// The request's grammar is too complex, which says nothing about the model.
+    Grammar(Refusal),
+    Engine(String),
+}
+
 /// Result of one token.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Step {
@@ -92,7 +101,7 @@ impl Answering {
     ///
     /// # Errors
     /// The logits are not numbers, or the grammar failed.
-    pub(super) fn next(&mut self, logits: &[f32]) -> Result<Step, String> {
+    pub(super) fn next(&mut self, logits: &[f32]) -> Result<Step, AnswerError> {
         let mut step = Step::default();
         if self.plan.tokens_max == 0 {
             self.end(FinishReason::Length, &mut step);
@@ -125,8 +134,12 @@ impl Answering {
     ///
     /// # Errors
     /// The logits are not numbers.
-    pub(super) fn scored(&mut self, token: u32, logits: &[f32]) -> Result<TokenLogprob, String> {
-        let logprobs = self.plan.sampler.score(logits, token).map_err(text)?;
+    pub(super) fn scored(
+        &mut self,
+        token: u32,
+        logits: &[f32],
+    ) -> Result<TokenLogprob, AnswerError> {
+        let logprobs = self.plan.sampler.score(logits, token).map_err(engine)?;
         Ok(self.logprob(token, logprobs))
     }
 
@@ -135,20 +148,23 @@ impl Answering {
         self.logprob(token, Logprobs { logprob: f32::NAN, top: Vec::new() })
     }
 
-    fn choose(&mut self, logits: &[f32]) -> Result<u32, String> {
+    fn choose(&mut self, logits: &[f32]) -> Result<u32, AnswerError> {
         let left = self.tokens_left();
         let is_thinking = self.is_thinking();
         let AnswerPlan { sampler, constraint, history, .. } = &mut self.plan;
         let chosen = match constraint.as_mut().filter(|_| !is_thinking) {
-            None => sampler.choose(logits, None, history).map_err(text)?,
-            Some(constraint) => loop {
-                let mask = constraint.mask(left).map_err(text)?;
-                let chosen = sampler.choose(logits, mask, history).map_err(text)?;
-                // One that would make a form too long to close is refused, and masked from then on.
-                if constraint.accept(chosen.token, left).map_err(text)? == Accepted::Taken {
-                    break chosen;
+            None => sampler.choose(logits, None, history).map_err(engine)?,
+            Some(constraint) => {
+                let failed = failure_of(constraint.field());
+                loop {
+                    let mask = constraint.mask(left).map_err(&failed)?;
+                    let chosen = sampler.choose(logits, mask, history).map_err(engine)?;
+                    // One that would make a form too long to close is refused, and masked from then on.
+                    if constraint.accept(chosen.token, left).map_err(&failed)? == Accepted::Taken {
+                        break chosen;
+                    }
                 }
-            },
+            }
         };
         let token = chosen.token;
         if let Some(logprobs) = chosen.logprobs
@@ -298,8 +314,19 @@ impl fmt::Debug for Answering {
     }
 }
 
-fn text(error: impl fmt::Display) -> String {
-    error.to_string()
+fn engine(error: impl fmt::Display) -> AnswerError {
+    AnswerError::Engine(error.to_string())
+}
+
+/// The failure of a constraint that the request sets in `field`.
+fn failure_of(field: &'static str) -> impl Fn(ConstraintError) -> AnswerError {
+    move |error| match error {
+        ConstraintError::Matcher { .. } => {
+            let reason = format!("cannot be enforced: {error}");
+            AnswerError::Grammar(Refusal::Field { field: field.to_owned(), reason })
+        }
+        error => engine(error),
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use hob_core::chat::ChatEvent;
 
+use super::answering::AnswerError;
 use super::elsewhere::Elsewhere;
 use super::running::{Prepared, Running, Spoken};
 use super::{EmbedEnd, Incoming, Job, Outputs, ServeChatError};
@@ -257,7 +258,7 @@ impl<D: Decoder> Engine<D> {
     }
 
     /// Advances the streams of a pass, and returns what they send.
-    fn speak(&mut self, shares: &[(usize, usize)]) -> Vec<(u32, Result<Spoken, String>)> {
+    fn speak(&mut self, shares: &[(usize, usize)]) -> Vec<(u32, Result<Spoken, AnswerError>)> {
         let mut spoken = Vec::new();
         let mut begin = 0;
         for &(index, count) in shares {
@@ -282,12 +283,16 @@ impl<D: Decoder> Engine<D> {
         spoken
     }
 
-    fn say(&mut self, stream: u32, said: Result<Spoken, String>) -> io::Result<()> {
+    fn say(&mut self, stream: u32, said: Result<Spoken, AnswerError>) -> io::Result<()> {
         let Spoken { events, end } = match said {
             Ok(spoken) => spoken,
-            Err(detail) => {
+            Err(AnswerError::Engine(detail)) => {
                 self.leave(stream);
                 return self.fail(stream, &detail);
+            }
+            Err(AnswerError::Grammar(refusal)) => {
+                self.leave(stream);
+                return self.refuse(stream, refusal);
             }
         };
         let sent = events.len() as u32;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use hob_core::chat::{ChatEvent, Completion, FinishReason, Timings, Usage};
 
-use super::answering::{Answering, Step};
+use super::answering::{AnswerError, Answering, Step};
 use crate::chat::decoder::BatchToken;
 use crate::chat::scheduler::Demand;
 use crate::chat::slots::SlotAssignment;
@@ -115,7 +115,7 @@ impl Running {
         &mut self,
         count: usize,
         logits: impl Fn(usize) -> &'l [f32],
-    ) -> Result<Vec<ChatEvent>, String> {
+    ) -> Result<Vec<ChatEvent>, AnswerError> {
         let mut scored = Vec::new();
         if let Some(from) = self.echo.scored_from.filter(|_| self.is_scoring()) {
             if self.computed == 0 && from == 0 {
@@ -150,7 +150,7 @@ impl Running {
     }
 
     /// Chooses the next token, and further tokens if they are forced.
-    pub(super) fn speak(&mut self, logits: &[f32]) -> Result<Spoken, String> {
+    pub(super) fn speak(&mut self, logits: &[f32]) -> Result<Spoken, AnswerError> {
         let Step { tokens, events, end } = self.answering.next(logits)?;
         let now = Instant::now();
         self.first_token.get_or_insert(now);

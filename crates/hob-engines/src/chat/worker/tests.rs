@@ -467,6 +467,20 @@ fn a_form_is_compiled_beside_and_what_it_leaves_out_is_named() {
     assert_eq!(field, "grammar");
 }
 
+#[test]
+fn a_grammar_that_fails_within_an_answer_is_a_mistake_of_its_request() {
+    let mut bench = Bench::start(1, 8, None);
+    let letters = "\"a\"? ".repeat(1_000);
+    // The first letter may be any of them, so the automaton has too many places to be in.
+    let output = OutputFormat::Lark(format!("start: {letters}"));
+    bench.ask(1, ChatRequest { output, ..continued("`") });
+    let heard = bench.until_done(1).remove(&1).expect("a report");
+    let Some(Refusal::Field { field, reason }) = &heard.refusal else { panic!("{heard:?}") };
+    assert_eq!(field, "grammar");
+    assert!(reason.starts_with("cannot be enforced: "), "{reason}");
+    assert_eq!(heard.failure, None, "the model is well");
+}
+
 /// A trial process that writes a line to `log` when it starts. It sends each report when something was sent to it, and
 /// then dies.
 fn trials(said: &[TrialReport], log: &Path) -> WorkerCommand {
