@@ -7,6 +7,7 @@ mod elsewhere;
 mod embedder;
 mod engine;
 mod front;
+mod grammar_time;
 mod grammar_trials;
 mod reading;
 mod repetition;

@@ -4,9 +4,11 @@
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
+use std::time::Instant;
 
 use hob_core::chat::{ChatEvent, FinishReason, TokenLogprob, TokenText};
 
+use super::grammar_time::GrammarTime;
 use super::repetition::Repetition;
 use crate::chat::constraint::{Accepted, Constraint, ConstraintError};
 use crate::chat::dialect::{AnswerParser, AnswerPart};
@@ -57,12 +59,13 @@ pub(super) struct Answering {
     has_called: bool,
     /// Log probabilities of tokens whose text was not sent yet.
     unsaid: Vec<TokenLogprob>,
+    grammar_time: GrammarTime,
 }
 
 /// Why an answer cannot go on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum AnswerError {
-    /// The request's grammar is too complex, which says nothing about the model.
+    /// The request's grammar is too complex or too slow, which says nothing about the model.
     Grammar(Refusal),
     Engine(String),
 }
@@ -85,6 +88,7 @@ impl Answering {
             reasoning_tokens: 0,
             has_called: false,
             unsaid: Vec::new(),
+            grammar_time: GrammarTime::default(),
         }
     }
 
@@ -100,7 +104,7 @@ impl Answering {
     /// Chooses the next token from `logits`.
     ///
     /// # Errors
-    /// The logits are not numbers, or the grammar failed.
+    /// The logits are not numbers, or the grammar failed or was too slow.
     pub(super) fn next(&mut self, logits: &[f32]) -> Result<Step, AnswerError> {
         let mut step = Step::default();
         if self.plan.tokens_max == 0 {
@@ -155,15 +159,20 @@ impl Answering {
         let chosen = match constraint.as_mut().filter(|_| !is_thinking) {
             None => sampler.choose(logits, None, history).map_err(engine)?,
             Some(constraint) => {
-                let failed = failure_of(constraint.field());
-                loop {
+                let (began, field) = (Instant::now(), constraint.field());
+                let failed = failure_of(field);
+                let chosen = loop {
                     let mask = constraint.mask(left).map_err(&failed)?;
                     let chosen = sampler.choose(logits, mask, history).map_err(engine)?;
                     // One that would make a form too long to close is refused, and masked from then on.
                     if constraint.accept(chosen.token, left).map_err(&failed)? == Accepted::Taken {
                         break chosen;
                     }
+                };
+                if !self.grammar_time.spend(began.elapsed(), self.said) {
+                    return Err(grammar_error(field, "takes too long for each token".to_owned()));
                 }
+                chosen
             }
         };
         let token = chosen.token;
@@ -322,11 +331,14 @@ fn engine(error: impl fmt::Display) -> AnswerError {
 fn failure_of(field: &'static str) -> impl Fn(ConstraintError) -> AnswerError {
     move |error| match error {
         ConstraintError::Matcher { .. } => {
-            let reason = format!("cannot be enforced: {error}");
-            AnswerError::Grammar(Refusal::Field { field: field.to_owned(), reason })
+            grammar_error(field, format!("cannot be enforced: {error}"))
         }
         error => engine(error),
     }
+}
+
+fn grammar_error(field: &str, reason: String) -> AnswerError {
+    AnswerError::Grammar(Refusal::Field { field: field.to_owned(), reason })
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Answers of a model whose tokens are bytes and whose next token the test decides: thinking and its
 //! budget, calls, stop texts that are cut anywhere, and forms that are closed in time.
 
+use std::time::Duration;
+
 use hob_core::chat::{JsonText, OutputFormat, Sampling, Tool, ToolChoice};
 
 use super::*;
@@ -259,6 +261,19 @@ fn a_limit_of_zero_tokens_gives_an_empty_answer() {
     let answer = answer_to(plan(0), "abc");
     assert_eq!((answer.text.as_str(), answer.end), ("", Some(FinishReason::Length)));
     assert_eq!(answer.tokens.0, 0);
+}
+
+#[test]
+fn a_grammar_that_is_too_slow_ends_its_answer() {
+    let mut answering = Answering::new(caller(100, None));
+    answering.grammar_time = GrammarTime::with(Duration::ZERO);
+    let mut logits = vec![0.0; END as usize + 1];
+    logits[usize::from(b'<')] = 10.0;
+    let answered = answering.next(&logits);
+    let Err(AnswerError::Grammar(Refusal::Field { field, reason })) = &answered else {
+        panic!("{answered:?}");
+    };
+    assert_eq!((field.as_str(), reason.as_str()), ("tools", "takes too long for each token"));
 }
 
 #[test]
