@@ -34,6 +34,18 @@ pub fn limited<T>(name: &'static str, bytes_max: usize, task: impl FnOnce() -> T
     task()
 }
 
+/// Runs `task`, and returns how many bytes that it allocated on this thread are still in use.
+pub fn measured<T>(task: impl FnOnce() -> T) -> (T, usize) {
+    let free_bytes = i64::MAX / 2;
+    let name = "a measured task";
+    let bytes_max = usize::MAX;
+    BUDGET.set(Some(Budget { task: name, bytes_max, free_bytes, total_bytes: i64::MAX }));
+    let _reset = ResetBudget;
+    let result = task();
+    let left = BUDGET.get().map_or(free_bytes, |budget| budget.free_bytes);
+    (result, usize::try_from(free_bytes - left).unwrap_or(0))
+}
+
 /// Removes the budget, also when the task panics.
 struct ResetBudget;
 
@@ -133,6 +145,15 @@ mod tests {
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a size");
         let kib = line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok());
         kib.expect("a number") << 10
+    }
+
+    #[test]
+    fn what_a_task_frees_is_not_counted() {
+        let (kept, bytes) = measured(|| {
+            drop(vec![1u8; 4 << 20]);
+            vec![1u8; 1 << 20]
+        });
+        assert_eq!((kept.len(), bytes), (1 << 20, 1 << 20));
     }
 
     #[test]

@@ -19,9 +19,13 @@ use super::schema::{self, Relaxation, TakenOut};
 use super::source::{Relaxed, Source};
 use super::trigger::TriggerWatch;
 use super::{Constraint, ConstraintError, Phase, SchemaLimits, Vocabulary};
+use crate::memory;
 
 /// Maximum number of cached grammars.
 const CACHED_GRAMMARS_MAX: usize = 32;
+
+/// Memory of all cached grammars. Usual ones have less than a megabyte.
+const CACHED_BYTES_MAX: usize = 256 << 20;
 
 /// Open lists and objects of an answer. Readers of JSON allow 128 or more, with those around the arguments of a call.
 const DEPTH_MAX: u32 = 100;
@@ -46,6 +50,8 @@ struct CachedGrammar {
     end: Option<Vec<u32>>,
     /// Keywords that the grammar does not enforce.
     ignored: Vec<String>,
+    /// Memory that its compilation left in use.
+    bytes: usize,
 }
 
 /// A constraint that needs no compilation, if there is one.
@@ -175,6 +181,8 @@ impl Constrainer {
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_front(kept);
         all.truncate(CACHED_GRAMMARS_MAX);
+        let fitting = fitting(all.iter().map(|kept| kept.bytes));
+        all.truncate(fitting);
         copy
     }
 
@@ -187,9 +195,10 @@ impl Constrainer {
         let crashed = ConstraintError::Crashed { field: field_of(wanted) };
         let compiling = thread::Builder::new().name("grammar".to_owned()).stack_size(STACK_BYTES);
         thread::scope(|scope| {
-            let compiled = compiling.spawn_scoped(scope, || self.compiled(plan, wanted));
+            let compiled =
+                compiling.spawn_scoped(scope, || memory::measured(|| self.compiled(plan, wanted)));
             match compiled.map(thread::ScopedJoinHandle::join) {
-                Ok(Ok(compiled)) => compiled,
+                Ok(Ok((compiled, bytes))) => compiled.map(|kept| CachedGrammar { bytes, ..kept }),
                 // The compiler panicked, or the system has no memory for another thread.
                 Ok(Err(_)) | Err(_) => Err(crashed),
             }
@@ -205,13 +214,13 @@ impl Constrainer {
         match self.built(&plan, wanted, field) {
             Ok((matcher, closer, end)) => {
                 let ignored = plan.ignored.clone();
-                Ok(CachedGrammar { plan, matcher, closer, end, ignored })
+                Ok(CachedGrammar { plan, matcher, closer, end, ignored, bytes: 0 })
             }
             Err(failure) => {
                 let Some(relaxed) = self.relaxed(wanted)? else { return Err(failure) };
                 let Some(loose) = self.plan(wanted, &relaxed)? else { return Err(failure) };
                 let (matcher, closer, end) = self.built(&loose, wanted, field)?;
-                Ok(CachedGrammar { plan, matcher, closer, end, ignored: loose.ignored })
+                Ok(CachedGrammar { plan, matcher, closer, end, ignored: loose.ignored, bytes: 0 })
             }
         }
     }
@@ -300,6 +309,11 @@ impl Constrainer {
     pub(super) fn kept_count(&self) -> usize {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
+
+    pub(super) fn kept_bytes(&self) -> usize {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().map(|kept| kept.bytes).sum()
+    }
 }
 
 impl CachedGrammar {
@@ -311,6 +325,7 @@ impl CachedGrammar {
             closer: self.closer.clone(),
             end: self.end.clone(),
             ignored: self.ignored.clone(),
+            bytes: self.bytes,
         }
     }
 }
@@ -319,6 +334,15 @@ impl fmt::Debug for Constrainer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Constrainer").field("vocabulary", &self.vocabulary).finish_non_exhaustive()
     }
+}
+
+/// How many grammars of these sizes are kept, the one used last first. It is kept whatever its size.
+fn fitting(sizes: impl Iterator<Item = usize>) -> usize {
+    let sums = sizes.scan(0usize, |sum, bytes| {
+        *sum = sum.saturating_add(bytes);
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= CACHED_BYTES_MAX).count().max(1)
 }
 
 /// The compiler's message, as a reader understands it who wrote the grammar.
@@ -342,5 +366,22 @@ fn field_of(wanted: &AnswerRules<'_>) -> &'static str {
     match (&wanted.output, &wanted.tools) {
         (OutputFormat::Text, Some(_)) => "tools",
         (output, _) => output.field(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grammars_are_kept_while_their_memory_allows_it() {
+        for (mib, kept) in [
+            (vec![1_usize, 1, 1], 3),
+            (vec![100, 100, 100], 2),
+            (vec![10, 300, 10], 1),
+            (vec![300, 1], 1),
+        ] {
+            assert_eq!(fitting(mib.iter().map(|mib| mib << 20)), kept, "{mib:?}");
+        }
     }
 }

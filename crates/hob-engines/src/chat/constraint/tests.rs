@@ -474,6 +474,8 @@ fn only_so_many_grammars_stay_compiled() {
             .unwrap();
     }
     assert_eq!(constrainer.kept_count(), 32);
+    let bytes = constrainer.kept_bytes();
+    assert!(bytes > 0 && bytes < 32 << 20, "{bytes} bytes");
 }
 
 fn wanted<'a>(
