@@ -47,17 +47,22 @@ fn the_second_turn_of_a_conversation_reuses_the_cache() {
     end(served);
 }
 
+/// The body of the answer, which is a refusal of the client's request.
+fn refused(served: &Served, body: &Value) -> Value {
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    let answer = agent.post(format!("{}v1/chat/completions", served.url)).send_json(body);
+    let mut answer = answer.expect("an answer");
+    assert_eq!(answer.status(), 400);
+    answer.body_mut().read_json().expect("JSON")
+}
+
 #[test]
 fn a_prompt_that_does_not_fit_is_refused_with_both_numbers() {
     let (user, home) = User::with_only(&["smollm2"]);
     let served = ready(&user, &home);
     let long = "word ".repeat(20_000);
     let body = question(json!([{"role": "user", "content": long}]));
-    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
-    let answer = agent.post(format!("{}v1/chat/completions", served.url)).send_json(&body);
-    let mut answer = answer.expect("an answer");
-    assert_eq!(answer.status(), 400);
-    let error: Value = answer.body_mut().read_json().expect("JSON");
+    let error = refused(&served, &body);
     assert_eq!(error["error"]["code"], "context_length_exceeded");
     let message = error["error"]["message"].as_str().expect("a text");
     let numbers = message.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
@@ -86,6 +91,28 @@ fn a_schema_is_kept_by_the_real_model_whatever_the_budget() {
         let value: Value = serde_json::from_str(text).expect("JSON");
         assert!(value["city"].is_string() && value["people"].is_i64(), "{text}");
     }
+    end(served);
+}
+
+/// In the worker, this grammar would compile for minutes, and take all memory. The test takes the 10 s that a grammar may
+/// take.
+#[test]
+fn a_grammar_that_never_compiles_is_refused_and_its_worker_lives() {
+    let (user, home) = User::with_only(&["smollm2"]);
+    let served = ready(&user, &home);
+    let worker = served.worker("chat").expect("a worker");
+    let part = |at: usize| {
+        format!("/(.*[a{}].{{{}}}).*/", char::from(b'b' + (at % 25) as u8), at % 60 + 1)
+    };
+    let parts: Vec<String> = (0..900).map(part).collect();
+    let hello = question(json!([{"role": "user", "content": "Say hello to Anna."}]));
+    let mut held = hello.clone();
+    held["grammar"] = json!(format!("start: T\nT: {}\n", parts.join(" & ")));
+    let error = refused(&served, &held);
+    assert_eq!(error["error"]["param"], "grammar");
+    assert_eq!(refused(&served, &held), error, "the second time without a trial");
+    served.chat(&hello).expect("an answer");
+    assert_eq!(served.worker("chat").as_deref(), Some(worker.as_str()), "the same process");
     end(served);
 }
 
