@@ -1,8 +1,12 @@
-"""Checks that 200 of 200 constrained answers are valid: at temperature 1, with any seed and few tokens."""
+"""Checks that constrained answers are valid: at temperature 1, with any seed and few tokens.
+
+HOB_TEST_ANSWERS sets the number of answers. 63 are three of each kind with each limit of tokens.
+"""
 
 import collections
 import concurrent.futures
 import json
+import os
 
 import jsonschema
 import openai
@@ -10,13 +14,13 @@ import openai
 from conftest import MODEL
 from schemas import FORMATS, TOOLS, parameters_of
 
-REQUESTS = 200
+REQUESTS = int(os.environ.get("HOB_TEST_ANSWERS", "63"))
 AT_ONCE = 4
 # Token limits as multiples of the smallest sufficient number: tight, medium, generous.
 BUDGETS = (1, 1.25, 2)
 
 
-def test_200_of_200_answers_are_valid(client):
+def test_every_constrained_answer_is_valid(client):
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         answers = list(pool.map(lambda seed: ask(client, seed), range(REQUESTS)))
     wrong = [f"seed {seed}, {kind}: {why}" for seed, (kind, why, _) in enumerate(answers) if why]

@@ -67,7 +67,7 @@ fn speech_of_hob_is_transcribed_from_every_file_format_and_into_every_text_forma
     let with_server =
         |args: &[&str]| user.hob(&[args, &["--server", &served.url]].concat()).assert().success();
     let said =
-        "The train to Oxford leaves at seven in the morning, and the ticket costs twelve pounds.";
+        "The train to Oxford leaves at seven, and the ticket costs twelve pounds.";
     for format in ["wav", "mp3", "opus", "flac"] {
         let file = format!("a.{format}");
         with_server(&["say", "-o", &file, said]);
@@ -85,14 +85,14 @@ fn speech_of_hob_is_transcribed_from_every_file_format_and_into_every_text_forma
     assert_eq!(json["language"], "english");
     let words = json["words"].as_array().expect("words");
     let times: Vec<f64> = words.iter().filter_map(|word| word["start"].as_f64()).collect();
-    assert!(times.len() >= 14 && times.is_sorted(), "{times:?}");
+    assert!(times.len() >= 11 && times.is_sorted(), "{times:?}");
     let duration = json["duration"].as_f64().expect("a duration");
     assert!(times.last().is_some_and(|last| *last > duration * 0.6 && *last < duration));
 }
 
 #[test]
 fn what_is_no_sound_is_refused_and_silence_is_empty() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["whisper-base"]);
     user.write("letter.mp3", "Dear reader, this is no sound.");
     user.write("empty.wav", "");
     for (file, expected) in
@@ -101,11 +101,12 @@ fn what_is_no_sound_is_refused_and_silence_is_empty() {
         let said = stderr(&user.hob(&["hear", file]).envs(home.clone()).assert().code(2));
         assert!(said.contains(expected), "{file}: {said}");
     }
+    let served = Served::start(&user, &home);
     for (name, sound) in unspoken() {
         let file = format!("{name}.wav");
         let samples: Vec<i16> = sound.iter().map(|sample| (sample * 32_767.0) as i16).collect();
         std::fs::write(user.path(&format!("work/{file}")), wav(16_000, &samples)).expect("written");
-        let heard = user.hob(&["hear", &file]).envs(home.clone()).assert().success();
+        let heard = user.hob(&["hear", "--server", &served.url, &file]).assert().success();
         assert_eq!(stdout(&heard).trim(), "", "{name}");
     }
 }
