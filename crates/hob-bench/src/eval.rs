@@ -20,7 +20,7 @@ use hob_eval::report::UseBounds;
 use jiff::Timestamp;
 
 pub use answer_file::{AnsweredItem, GradedBy, Grader, HandGrade, read_answers};
-pub use comparison::{ArmRecord, comparison, differences, recorded_bounds, uses};
+pub use comparison::{ArmFindings, ArmRecord, differences, recorded_bounds};
 pub use item_set::{ItemSet, TaskError, TaskName};
 pub use judged::{
     ComparedArms, ComparedItem, JudgeFailure, JudgeRun, JudgedArms, JudgedLine, verdict_file,

@@ -32,39 +32,38 @@ pub fn recorded_bounds(arms: &[ArmRecord<'_>]) -> UseBounds {
     bounds.map_or_else(UseBounds::default, UseBounds::from)
 }
 
-/// One sentence for each finding. The arms have answers to the same items.
-pub fn comparison(arms: &[ArmRecord<'_>], bounds: &UseBounds) -> Vec<String> {
-    let names = eval_names(&arms.iter().map(|arm| arm.record).collect::<Vec<_>>());
-    let named = || names.iter().zip(arms);
-    let all = arm_outcomes(&names, arms);
-    let mut sentences: Vec<String> =
-        named().filter_map(|(name, arm)| open_questions(name, arm.answered)).collect();
-    sentences.extend(switches(arms));
-    sentences.extend(named().filter_map(|(name, arm)| leaks(name, arm.answered)));
-    sentences.extend(named().filter_map(|(name, arm)| unread(name, arm.answered)));
-    sentences.extend(named().filter_map(|(name, arm)| corrected(name, arm.answered)));
-    let warm = named().filter_map(|(name, arm)| warm_cache(name, arm.answered));
-    if all.iter().all(|arm| arm.outcomes.is_empty()) {
-        return sentences;
-    }
-    sentences.extend(all.iter().filter_map(|arm| silence(arm, bounds)));
-    sentences.extend(warm);
-    sentences.extend(apart(&names, arms));
-    if all.len() > 1 {
-        sentences.push(best(&all, bounds));
-        sentences.extend(all[1..].iter().filter_map(|other| difference(&all[0], other)));
-    }
-    sentences.push(rule(bounds));
-    sentences
+/// What arms with answers to the same items show together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArmFindings {
+    /// One for each finding.
+    pub sentences: Vec<String>,
+    /// An arm for each use, with the reason. Empty where all questions are open.
+    pub uses: Vec<Advice>,
 }
 
-/// An arm for each use, with the reason. Nothing where all questions are open.
-pub fn uses(arms: &[ArmRecord<'_>], bounds: &UseBounds) -> Vec<Advice> {
-    let names = eval_names(&arms.iter().map(|arm| arm.record).collect::<Vec<_>>());
-    let all = arm_outcomes(&names, arms);
-    match all.iter().all(|arm| arm.outcomes.is_empty()) {
-        true => Vec::new(),
-        false => advise(&all, bounds, SEED),
+impl ArmFindings {
+    pub fn of(arms: &[ArmRecord<'_>], bounds: &UseBounds) -> ArmFindings {
+        let names = eval_names(&arms.iter().map(|arm| arm.record).collect::<Vec<_>>());
+        let named = || names.iter().zip(arms);
+        let all = arm_outcomes(&names, arms);
+        let mut sentences: Vec<String> =
+            named().filter_map(|(name, arm)| open_questions(name, arm.answered)).collect();
+        sentences.extend(switches(arms));
+        sentences.extend(named().filter_map(|(name, arm)| leaks(name, arm.answered)));
+        sentences.extend(named().filter_map(|(name, arm)| unread(name, arm.answered)));
+        sentences.extend(named().filter_map(|(name, arm)| corrected(name, arm.answered)));
+        if all.iter().all(|arm| arm.outcomes.is_empty()) {
+            return ArmFindings { sentences, uses: Vec::new() };
+        }
+        sentences.extend(all.iter().filter_map(|arm| silence(arm, bounds)));
+        sentences.extend(named().filter_map(|(name, arm)| warm_cache(name, arm.answered)));
+        sentences.extend(apart(&names, arms));
+        if all.len() > 1 {
+            sentences.push(best(&all, bounds));
+            sentences.extend(all[1..].iter().filter_map(|other| difference(&all[0], other)));
+        }
+        sentences.push(rule(bounds));
+        ArmFindings { sentences, uses: advise(&all, bounds, SEED) }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::Material;
-use crate::eval::{AnsweredItem, ArmRecord, GradedBy, comparison, recorded_bounds, uses};
+use crate::eval::{AnsweredItem, ArmFindings, ArmRecord, GradedBy, recorded_bounds};
 use crate::record::{Record, eval_names};
 use crate::terms::Metric;
 
@@ -55,15 +55,11 @@ pub(super) fn evals(material: &Material) -> Vec<EvalSet> {
         let arm = ArmRecord { record, answered: &answers[..] };
         sets.entry(set.unwrap_or_default()).or_default().push(arm);
     }
-    let set = |(set, arms): (&str, Vec<ArmRecord<'_>>)| EvalSet {
-        set_sha256: set.to_owned(),
-        names: arms
-            .iter()
-            .map(|arm| arm.record.id)
-            .zip(eval_names(&arms.iter().map(|arm| arm.record).collect::<Vec<_>>()))
-            .collect(),
-        sentences: comparison(&arms, &recorded_bounds(&arms)),
-        uses: uses(&arms, &recorded_bounds(&arms)),
+    let set = |(set, arms): (&str, Vec<ArmRecord<'_>>)| {
+        let names = eval_names(&arms.iter().map(|arm| arm.record).collect::<Vec<_>>());
+        let ArmFindings { sentences, uses } = ArmFindings::of(&arms, &recorded_bounds(&arms));
+        let names = arms.iter().map(|arm| arm.record.id).zip(names).collect();
+        EvalSet { set_sha256: set.to_owned(), names, sentences, uses }
     };
     sets.into_iter().map(set).collect()
 }

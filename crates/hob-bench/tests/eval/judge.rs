@@ -5,16 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hob_bench::drive::Patience;
-use hob_bench::eval::{ArmRecord, ComparedArms, JudgeFailure, JudgeRun, JudgedArms, comparison};
+use hob_bench::eval::{ArmRecord, ComparedArms, JudgeFailure, JudgeRun, JudgedArms};
 use hob_bench::runs::Step;
 use hob_bench::target::Target;
 use hob_bench::workbench::Asker;
 use hob_eval::judge::JudgeTally;
-use hob_eval::report::UseBounds;
 use hob_eval::{Verdict, own_file};
 
 use crate::scripted_server::{Ability, Server};
-use crate::{answers, run, workload};
+use crate::{answers, run, sentences, workload};
 
 /// Four open questions, to which A has longer answers than B, and one to which B has none.
 fn open_arms(folder: &Path) -> ComparedArms {
@@ -35,8 +34,7 @@ fn open_arms(folder: &Path) -> ComparedArms {
         _ => format!("Because {number}."),
     });
     assert!(a.iter().all(|answered| answered.verdict == Verdict::Open));
-    let said = comparison(&[ArmRecord { record: &record, answered: &a }], &UseBounds::default())
-        .join("\n");
+    let said = sentences(&[ArmRecord { record: &record, answered: &a }]).join("\n");
     assert!(said.contains(": 5 open questions (0 without a visible answer)"), "{said}");
     let arms = ComparedArms::of(&a, &b, 100);
     assert_eq!((arms.items.len(), arms.without_answer, arms.unpaired), (4, [0, 1], 0));

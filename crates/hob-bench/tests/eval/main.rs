@@ -14,13 +14,15 @@ use std::time::Duration;
 use hob_bench::chat::{ThinkingChoice, ThinkingSwitch};
 use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::eval::{
-    AnsweredItem, EvalWorkload, GradedBy, HandGrade, ItemSet, PromptForm, read_answers, regraded,
+    AnsweredItem, ArmFindings, ArmRecord, EvalWorkload, GradedBy, HandGrade, ItemSet, PromptForm,
+    read_answers, regraded,
 };
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
 use hob_bench::record::{Reasoning, Record, RecordKind, RecordStore, RunStatus};
 use hob_bench::runs::{BenchError, RecordContext, Step, StopRule};
 use hob_bench::target::Target;
 use hob_bench::workbench::Workbench;
+use hob_eval::report::UseBounds;
 use hob_eval::{Item, Verdict, own_file};
 
 use scripted_server::{Ability, Server};
@@ -96,6 +98,11 @@ pub(crate) fn answers(folder: &Path, record: &Record) -> Vec<AnsweredItem> {
     let (path, stored) = RecordStore::new(folder).pick(&record.id.to_string()).expect("a record");
     let file = stored.eval.and_then(|eval| eval.answers).expect("answers");
     read_answers(path.parent().expect("a folder"), &file).expect("read")
+}
+
+/// What arms show together, with the usual bounds.
+pub(crate) fn sentences(arms: &[ArmRecord<'_>]) -> Vec<String> {
+    ArmFindings::of(arms, &UseBounds::default()).sentences
 }
 
 #[test]

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering;
 
 use hob_bench::chat::ThinkingChoice;
 use hob_bench::eval::{
-    AnsweredItem, ArmRecord, EvalWorkload, GradedBy, comparison, recorded_bounds, uses,
+    AnsweredItem, ArmFindings, ArmRecord, EvalWorkload, GradedBy, recorded_bounds,
 };
 use hob_bench::record::Record;
 use hob_eval::report::{Scenario, UseBounds};
 use hob_eval::{GRADING_VERSION, Verdict, own_file};
 
 use crate::scripted_server::{Ability, Server};
-use crate::{answers, questions, replies, run, workload};
+use crate::{answers, questions, replies, run, sentences, workload};
 
 #[test]
 fn each_thinking_switch_is_tried_and_the_report_says_what_it_did() {
@@ -24,7 +24,7 @@ fn each_thinking_switch_is_tried_and_the_report_says_what_it_did() {
     let [record] = &records[..] else { panic!("one arm: {records:?}") };
     assert_eq!(record.workload.reasoning_switch.as_deref(), Some("enable_thinking: false"));
     let answered = answers(folder.path(), record);
-    let said = comparison(&[ArmRecord { record, answered: &answered }], &UseBounds::default());
+    let said = sentences(&[ArmRecord { record, answered: &answered }]);
     let expected = ": thinking was turned off by `enable_thinking: false`. Tried: \
         reasoning_effort: none (without effect), think: false (moves the thought into the answer), \
         enable_thinking: false (works), thinking: false (without effect), \
@@ -33,8 +33,7 @@ fn each_thinking_switch_is_tried_and_the_report_says_what_it_did() {
     assert!(said[0].ends_with(expected), "{}", said[0]);
     let leaked = answered.iter().map(|one| AnsweredItem { leaked_thought: true, ..one.clone() });
     let leaked: Vec<_> = leaked.collect();
-    let said =
-        comparison(&[ArmRecord { record, answered: &leaked }], &UseBounds::default()).join("\n");
+    let said = sentences(&[ArmRecord { record, answered: &leaked }]).join("\n");
     let expected = "3 of 3 visible answers contain a thought: sums/q0, sums/q1, sums/q2.";
     assert!(said.contains(expected), "{said}");
 }
@@ -57,15 +56,11 @@ fn answers_that_were_not_read_and_grades_by_hand_are_listed() {
     answered[0].graded_by = GradedBy::Hand;
     answered[0].verdict = Verdict::Correct;
     let arm = ArmRecord { record: &records[0], answered: &answered };
-    let said = comparison(&[arm], &UseBounds::default()).join("\n");
+    let said = sentences(&[arm]).join("\n");
     assert!(said.contains("8 of 10 answers could not be read: sums/q1 ("), "{said}");
     assert!(said.contains("graded by hand: sums/q0 is correct."), "{said}");
     answered[0].verdict = Verdict::Malformed;
-    let said = comparison(
-        &[ArmRecord { record: &records[0], answered: &answered }],
-        &UseBounds::default(),
-    )
-    .join("\n");
+    let said = sentences(&[ArmRecord { record: &records[0], answered: &answered }]).join("\n");
     assert!(said.contains(" and 1 more."), "{said}");
 }
 
@@ -80,10 +75,10 @@ fn the_bounds_of_a_run_are_kept_and_decide_the_use() {
     let arms = [ArmRecord { record: &records[0], answered: &answered }];
     assert_eq!(recorded_bounds(&arms), bounds);
     let voice = |bounds: &UseBounds| {
-        let last = comparison(&arms, bounds).pop().expect("the bounds");
-        let mut advice = uses(&arms, bounds).into_iter();
+        let ArmFindings { mut sentences, uses } = ArmFindings::of(&arms, bounds);
+        let mut advice = uses.into_iter();
         let voice = advice.find(|advice| advice.scenario == Scenario::Voice);
-        (voice.expect("a use").why, last)
+        (voice.expect("a use").why, sentences.pop().expect("the bounds"))
     };
     let (narrow, printed) = voice(&bounds);
     assert!(narrow.contains("No arm keeps the bounds"), "an answer has four words: {narrow}");
@@ -160,12 +155,9 @@ fn parts_of_two_arms_take_turns_and_the_report_says_where_they_did_not() {
         .zip(&answered)
         .map(|(record, answered)| ArmRecord { record, answered })
         .collect();
-    let said = comparison(&arms, &UseBounds::default()).join("\n");
+    let said = sentences(&arms).join("\n");
     assert!(!said.contains("not in turns"), "{said}");
     let answered = of(&late[0]);
-    let said = comparison(
-        &[arms[0], ArmRecord { record: &late[0], answered: &answered }],
-        &UseBounds::default(),
-    );
+    let said = sentences(&[arms[0], ArmRecord { record: &late[0], answered: &answered }]);
     assert!(said.join("\n").contains("and not in turns with it: "), "{said:?}");
 }

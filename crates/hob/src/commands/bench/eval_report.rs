@@ -4,11 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use hob_bench::eval::{
-    AnsweredItem, ArmRecord, GradedBy, comparison, differences, read_answers, recorded_bounds, uses,
+    AnsweredItem, ArmFindings, ArmRecord, GradedBy, differences, read_answers, recorded_bounds,
 };
 use hob_bench::record::{Record, RecordKind, RecordStore, eval_arms};
 use hob_eval::Verdict;
-use hob_eval::report::Advice;
 use serde_json::json;
 
 use super::{BoundsArgs, tables};
@@ -74,7 +73,8 @@ impl EvalReport {
 
     /// What the arms show together, one sentence a line, and a table of the best one for each use.
     pub(crate) fn findings(&self) -> String {
-        let (sentences, uses) = (self.sentences().join("\n"), self.uses());
+        let ArmFindings { sentences, uses } = self.found();
+        let sentences = sentences.join("\n");
         if uses.is_empty() {
             return sentences;
         }
@@ -93,6 +93,7 @@ impl EvalReport {
     pub(crate) fn json(&self) -> serde_json::Value {
         let arms = eval_arms(&self.records.iter().collect::<Vec<_>>());
         let all = self.records.iter().zip(&self.answers).zip(arms);
+        let ArmFindings { sentences, uses } = self.found();
         json!({
             "arms": all.map(|((record, answered), arm)| json!({
                 "record": record.id, "model": record.model.name, "arm": arm,
@@ -101,8 +102,8 @@ impl EvalReport {
                 "leaked_thoughts": items(answered, |one| one.leaked_thought),
                 "corrected_by_hand": items(answered, |one| one.graded_by == GradedBy::Hand),
             })).collect::<Vec<_>>(),
-            "sentences": self.sentences(),
-            "uses": self.uses(),
+            "sentences": sentences,
+            "uses": uses,
         })
     }
 
@@ -113,14 +114,9 @@ impl EvalReport {
         differences(&arms)
     }
 
-    fn sentences(&self) -> Vec<String> {
+    fn found(&self) -> ArmFindings {
         let arms = self.arms();
-        comparison(&arms, &self.bounds.over(recorded_bounds(&arms)))
-    }
-
-    fn uses(&self) -> Vec<Advice> {
-        let arms = self.arms();
-        uses(&arms, &self.bounds.over(recorded_bounds(&arms)))
+        ArmFindings::of(&arms, &self.bounds.over(recorded_bounds(&arms)))
     }
 
     fn arms(&self) -> Vec<ArmRecord<'_>> {
