@@ -29,7 +29,7 @@ pub struct ArmRecord<'a> {
 /// The bounds of the last arm that has some.
 pub fn recorded_bounds(arms: &[ArmRecord<'_>]) -> UseBounds {
     let bounds = arms.iter().rev().find_map(|arm| arm.record.eval.as_ref()?.bounds);
-    bounds.map_or_else(UseBounds::default, UseBounds::from)
+    bounds.unwrap_or_default()
 }
 
 /// What arms with answers to the same items show together.

@@ -70,7 +70,7 @@ impl Measured<'_> {
                 is_completion: self.workload.form == PromptForm::Completion,
                 tasks: self.workload.items.task_names(),
                 grading_version: Some(GRADING_VERSION),
-                bounds: Some(self.workload.bounds.into()),
+                bounds: Some(self.workload.bounds),
                 thinking_switches: self.switches.to_vec(),
                 set_sha256: Some(self.workload.items.sha256().to_owned()),
                 ..figures(answered, seed)

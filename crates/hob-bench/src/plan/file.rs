@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use hob_eval::report::UseBounds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_saphyr::{budget, options};
@@ -12,7 +13,7 @@ use super::cells::{PlanCell, cells};
 use crate::chat::Shape;
 use crate::drive::ANSWER_SECONDS_MAX;
 use crate::eval::TaskName;
-use crate::record::{CREATOR, DRIVER, EvalBounds, POWER_CAP};
+use crate::record::{CREATOR, DRIVER, POWER_CAP};
 use crate::speech::Text;
 use crate::timeline::SoundFormat;
 
@@ -51,7 +52,7 @@ pub struct BenchPlan {
     pub seed: Option<u64>,
     /// What an answer of `eval` has to keep for interactive use and for voice
     #[serde(default)]
-    pub bounds: EvalBounds,
+    pub bounds: UseBounds,
 }
 
 /// A server that is measured, or a way to start one.
@@ -340,7 +341,7 @@ impl BenchPlan {
         if self.budget.answer_s == 0 {
             return Some(("budget", "answer_s must be at least 1".to_owned()));
         }
-        let EvalBounds { interactive_ttfv_ms, interactive_total_ms, voice_ttfv_ms, voice_words } =
+        let UseBounds { interactive_ttfv_ms, interactive_total_ms, voice_ttfv_ms, voice_words } =
             self.bounds;
         let limits =
             [interactive_ttfv_ms, interactive_total_ms, voice_ttfv_ms, f64::from(voice_words)];

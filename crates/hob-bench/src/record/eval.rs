@@ -37,7 +37,7 @@ pub struct EvalFigures {
     pub thinking_switches: Vec<TriedSwitch>,
     /// The bounds of the uses in the report of this run
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bounds: Option<EvalBounds>,
+    pub bounds: Option<UseBounds>,
     pub overall: EvalScore,
     pub families: BTreeMap<String, EvalScore>,
     /// By `FAMILY:SIZE`
@@ -56,42 +56,6 @@ pub struct EvalFigures {
     pub corrected_by_hand: u64,
     /// One line of JSON for each item: prompt, answer, verdict, times
     pub answers: Option<SampleFile>,
-}
-
-/// What an answer has to keep for a use. Times and lengths are medians.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct EvalBounds {
-    /// Interactive use: most milliseconds to the first visible character
-    pub interactive_ttfv_ms: f64,
-    /// Interactive use: most milliseconds of a whole answer
-    pub interactive_total_ms: f64,
-    /// Voice: most milliseconds to the first visible character
-    pub voice_ttfv_ms: f64,
-    /// Voice: most words of an answer
-    pub voice_words: u32,
-}
-
-impl Default for EvalBounds {
-    fn default() -> EvalBounds {
-        UseBounds::default().into()
-    }
-}
-
-impl From<UseBounds> for EvalBounds {
-    fn from(bounds: UseBounds) -> EvalBounds {
-        let UseBounds { interactive_ttfv_ms, interactive_total_ms, voice_ttfv_ms, voice_words } =
-            bounds;
-        EvalBounds { interactive_ttfv_ms, interactive_total_ms, voice_ttfv_ms, voice_words }
-    }
-}
-
-impl From<EvalBounds> for UseBounds {
-    fn from(bounds: EvalBounds) -> UseBounds {
-        let EvalBounds { interactive_ttfv_ms, interactive_total_ms, voice_ttfv_ms, voice_words } =
-            bounds;
-        UseBounds { interactive_ttfv_ms, interactive_total_ms, voice_ttfv_ms, voice_words }
-    }
 }
 
 /// Scores and times of some items. Intervals are 95 % intervals over items.

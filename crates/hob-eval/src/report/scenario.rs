@@ -1,6 +1,7 @@
 //! Advice for each use: the arm with the best score among those that keep the bounds of that use.
 //! The advice comes from the run. It says where no difference was shown, and where no arm keeps the bounds.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Estimate, ItemOutcome, Paired, Summary};
@@ -8,16 +9,17 @@ use super::{Estimate, ItemOutcome, Paired, Summary};
 /// The least text of a `needle` item, in tokens, that counts as a long document.
 const LONG_TOKENS_MIN: u32 = 4_000;
 
-/// What a use demands. Settings, which a report prints.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+/// What an answer has to keep for a use. Times and lengths are medians.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct UseBounds {
-    /// Maximum median time to the first visible character.
+    /// Interactive use: most milliseconds to the first visible character
     pub interactive_ttfv_ms: f64,
-    /// Maximum median time of the whole answer.
+    /// Interactive use: most milliseconds of a whole answer
     pub interactive_total_ms: f64,
+    /// Voice: most milliseconds to the first visible character
     pub voice_ttfv_ms: f64,
-    /// Maximum median number of words in an answer.
+    /// Voice: most words of an answer
     pub voice_words: u32,
 }
 

@@ -231,7 +231,7 @@ impl<'a> PlanRun<'a> {
         if let Workload::Eval(workload) = &mut experiment.workload {
             workload.items = self.items.clone().unwrap_or_else(|| Arc::clone(&workload.items));
             workload.cell = Some(key.to_string());
-            workload.bounds = self.plan.bounds.into();
+            workload.bounds = self.plan.bounds;
             workload.until = visit.part.until(workload.items.len());
             judging::prepare(workload, out)?;
         }
