@@ -283,9 +283,9 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
         return Err(Failure::usage(format!("{} exists already", target.display()))
             .hint("choose another file with --out, or remove it"));
     }
-    let expected = stoppable(ExpectedModel::of(&source, kind))?;
-    let machine = args.machine.measured(app)?.machine;
     let present = header.model(name).map_err(named)?;
+    let expected = stoppable(ExpectedModel::of(header, &source, kind))?;
+    let machine = args.machine.measured(app)?.machine;
     printer.note(format_args!("from {}", prediction(&present, &machine)));
     printer.note(format_args!("to {}", prediction(&expected.model, &machine)));
     expected.note_replaced(kind, printer);

@@ -20,9 +20,15 @@ pub(super) struct ExpectedModel {
 }
 
 impl ExpectedModel {
+    /// `header` is that of the file `source`.
+    ///
     /// # Errors
     /// llama.cpp cannot quantize the model to this type, or no tensor would get it.
-    pub(super) async fn of(source: &Path, kind: QuantType) -> CliResult<ExpectedModel> {
+    pub(super) async fn of(
+        header: Gguf,
+        source: &Path,
+        kind: QuantType,
+    ) -> CliResult<ExpectedModel> {
         let words = ["quantize", "--plan", "--kind", kind.name(), "--source"].map(Into::into);
         let words = words.into_iter().chain([source.as_os_str().to_owned()]).collect();
         let mut plan = None;
@@ -35,7 +41,6 @@ impl ExpectedModel {
         let plan = plan.ok_or_else(|| Failure::new(Exit::Engine, "llama.cpp said no plan"))?;
         refuse_for_dense(kind, &plan)?;
         let failed = |error| Failure::new(Exit::Engine, error);
-        let header = Gguf::open(source).map_err(Failure::usage)?;
         let header = retyped(header, &plan.types).map_err(failed)?;
         let model = header.model(kind.name()).map_err(failed)?;
         Ok(ExpectedModel { model: Model { quant: kind.name().to_owned(), ..model }, plan })
