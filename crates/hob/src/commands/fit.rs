@@ -6,6 +6,7 @@ mod explained;
 mod machine;
 mod recommend;
 mod shown;
+mod speech;
 mod transcription;
 mod validate;
 
@@ -17,6 +18,7 @@ use hob_models::QuantMix;
 use hob_models::find::typed;
 use hob_models::known::UseCase;
 use hob_wire::FitAnswer;
+use serde::Serialize;
 
 use crate::app::App;
 use crate::capability::suggest_smaller_model;
@@ -28,6 +30,7 @@ use crate::model_store::ModelStore;
 use crate::printer::Printer;
 use crate::published::{self, Used};
 use crate::settings::Overrides;
+use speech::SpeechFit;
 use transcription::TranscriptionFit;
 
 /// Predict where a model runs on this machine, how fast it is at each context, and which flags an engine needs
@@ -111,6 +114,7 @@ Examples:
   hob fit qwen3:30b-a3b --quant Q4_K_M one that it knows the dimensions of
   hob fit model.gguf --context 32768 --kv q8_0
   hob fit whisper-small --parallel 2   the memory of a transcription model
+  hob fit kokoro                       the memory of the stored speech model
   hob fit owner/name:Q4_K_M            of Hugging Face: only its header is fetched
   hob fit --recommend --for code
   hob fit explain \"KV cache\"";
@@ -182,11 +186,10 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
     }
     let app = App::open(globals, Overrides::default(), printer)?;
     if let Some(fit) = transcription_fit(args, &app)? {
-        match args.json {
-            true => printer.json(&fit)?,
-            false => printer.data(fit.shown())?,
-        }
-        return Ok(if args.require && !fit.fits { Exit::Regressed } else { Exit::Done });
+        return memory_only(args, printer, &fit, (fit.shown(), fit.fits));
+    }
+    if let Some(fit) = speech_fit(args, &app)? {
+        return memory_only(args, printer, &fit, (fit.shown(), fit.fits));
     }
     let (machine, used) = published_machine(args, &app)?;
     let (model, variants) = model(args, &app, printer)?;
@@ -206,6 +209,20 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> CliRe
     Ok(if args.require && !holds(&options, &assessed) { Exit::Regressed } else { Exit::Done })
 }
 
+/// Prints the answer for a model of which only the memory is predicted.
+fn memory_only(
+    args: &FitArgs,
+    printer: &Printer,
+    fit: &impl Serialize,
+    (shown, is_fitting): (String, bool),
+) -> CliResult<Exit> {
+    match args.json {
+        true => printer.json(fit)?,
+        false => printer.data(shown)?,
+    }
+    Ok(if args.require && !is_fitting { Exit::Regressed } else { Exit::Done })
+}
+
 /// `None` if the model is not a transcription model.
 fn transcription_fit(args: &FitArgs, app: &App<'_>) -> CliResult<Option<TranscriptionFit>> {
     let Some(name) = args.model.as_deref() else { return Ok(None) };
@@ -214,6 +231,14 @@ fn transcription_fit(args: &FitArgs, app: &App<'_>) -> CliResult<Option<Transcri
     };
     let available_bytes = args.machine.known(app)?.machine.memory.available_bytes;
     Ok(Some(TranscriptionFit::of(name, memory, args.options.parallel, available_bytes)))
+}
+
+/// `None` if the model is not a stored speech model.
+fn speech_fit(args: &FitArgs, app: &App<'_>) -> CliResult<Option<SpeechFit>> {
+    let Some(name) = args.model.as_deref() else { return Ok(None) };
+    let Some(needed_bytes) = speech::memory(name, &ModelStore::open(app))? else { return Ok(None) };
+    let available_bytes = args.machine.known(app)?.machine.memory.available_bytes;
+    Ok(Some(SpeechFit::of(name, needed_bytes, available_bytes)))
 }
 
 /// Uses published runs of the same devices, and names their sources.

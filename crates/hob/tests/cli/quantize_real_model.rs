@@ -222,6 +222,16 @@ fn the_speech_model_is_restored_in_floats_and_says_so() {
     let mean = |field: &str| report["distance"][field]["value"].as_f64().expect("a mean");
     assert_eq!((mean("duration_ms"), mean("pitch_cents")), (0.0, 0.0), "{report}");
     assert!(mean("log_mel_db") > 0.0 && mean("log_mel_db") < 4.0, "{report}");
+    // Both forms take the memory that was said beforehand.
+    let said = stderr(&made);
+    let (before, after) = said.split_once("to float: ").expect("what to expect");
+    for (said, cost) in [(before, "source_cost"), (after, "target_cost")] {
+        let expected_mb = mb_after(said, "on the disk, ");
+        let ratio = report[cost]["memory_bytes"].as_f64().expect("bytes") / 1e6 / expected_mb;
+        assert!((0.8..1.25).contains(&ratio), "{ratio} of {said}");
+    }
+    let fit = stdout(&hob(&["fit", "kokoro-float"]).success());
+    assert!(fit.starts_with("kokoro-float fits: it needs 5"), "{fit}");
     let again = stderr(&hob(&["quantize", "kokoro-float", "--to", "f32"]).code(2));
     assert!(again.contains("the weights of kokoro-float are floats already"), "{again}");
     let back = hob(&["quantize", "kokoro-float", "--to", "8-bit", "--dry-run"]).success();

@@ -1,11 +1,12 @@
-//! What a quantized chat model will be, before it is written: llama.cpp says the type of each tensor, and `hob fit`
-//! the memory and the speed.
+//! What a quantized model will be, before it is written. Chat: llama.cpp says the type of each tensor, and `hob fit` the
+//! memory and the speed. Speech: the graphs say the size, and `hob fit` the memory.
 
 use std::path::Path;
 
 use hob_core::fit::{FitOptions, Model, Use, assess};
 use hob_core::machine::Machine;
 use hob_engines::quantize::{QuantType, QuantizePlan};
+use hob_models::quantized_speech::{SpeechForm, SpeechSizes};
 use hob_models::{Gguf, retyped};
 
 use super::MB;
@@ -94,6 +95,40 @@ pub(super) fn prediction(model: &Model, machine: &Machine) -> String {
     format!("{}: {megabytes:.0} MB{plan}", model.quant)
 }
 
+/// Size and memory of a speech model in both forms, and what is known of the speed.
+pub(super) fn speech_prediction(
+    source: &str,
+    form: SpeechForm,
+    sizes: SpeechSizes,
+    available_bytes: u64,
+) -> [String; 3] {
+    let megabytes = |bytes: u64| bytes as f64 / MB;
+    let memory = |bytes: u64| {
+        let fits = if bytes <= available_bytes { "" } else { ", which this machine does not have" };
+        format!("{:.0} MB of memory{fits} (hob fit)", megabytes(bytes))
+    };
+    let (now, then) = (megabytes(sizes.now_bytes), megabytes(sizes.then_bytes));
+    let (before, after) = (memory(sizes.now_memory_bytes), memory(sizes.then_memory_bytes));
+    let speed = match form {
+        SpeechForm::Packed(_) if sizes.integer_bytes > 0 => {
+            "the speed stays, because the engine unpacks the weights into 8 bits when it loads them"
+        }
+        SpeechForm::Packed(_) => {
+            "the speed stays, because the engine unpacks the weights into floats when it loads them"
+        }
+        SpeechForm::Float => {
+            "no float weights are published with this model, so they are restored from its integers and are as exact \
+             as those. The engine then computes in floats, which is slower on most processors; how much is measured \
+             afterwards"
+        }
+    };
+    [
+        format!("from {source}: {now:.0} MB of weights on the disk, {before}"),
+        format!("to {form}: about {then:.0} MB of weights on the disk, {after}"),
+        speed.to_owned(),
+    ]
+}
+
 /// All parts of a split model.
 pub(super) fn files_bytes(source: &Path) -> u64 {
     Gguf::open(source).map(|header| header.file_bytes()).unwrap_or_default()
@@ -105,4 +140,32 @@ pub(super) fn check_room(target: &Path, needed_bytes: u64) -> CliResult<()> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     hob_models::room_for(folder, needed_bytes).map_err(|error| Failure::new(Exit::Internal, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_and_memory_of_a_speech_model_are_said_beforehand() {
+        let sizes = SpeechSizes {
+            now_bytes: 92_000_000,
+            then_bytes: 326_000_000,
+            integer_bytes: 78_000_000,
+            now_memory_bytes: 397_000_000,
+            then_memory_bytes: 546_000_000,
+        };
+        let [from, to, speed] = speech_prediction("kokoro", SpeechForm::Float, sizes, 500_000_000);
+        let expected = "from kokoro: 92 MB of weights on the disk, 397 MB of memory (hob fit)";
+        assert_eq!(from, expected);
+        assert!(
+            to.ends_with("546 MB of memory, which this machine does not have (hob fit)"),
+            "{to}"
+        );
+        assert!(speed.ends_with("measured afterwards"), "{speed}");
+        let four = SpeechForm::by_name("4-bit").expect("known");
+        let [_, to, speed] = speech_prediction("kokoro", four, sizes, 600_000_000);
+        assert!(to.ends_with("546 MB of memory (hob fit)"), "{to}");
+        assert!(speed.contains("stays") && speed.contains("into 8 bits"), "{speed}");
+    }
 }

@@ -25,6 +25,7 @@ use hob_speech::encode::{AudioFormat, Encoder, Length};
 use serde::Serialize;
 use tempfile::TempPath;
 
+use super::expected::speech_prediction;
 use super::listening::heard_sentence;
 use super::{MB, QuantizeArgs, stoppable};
 use crate::app::{App, block_on};
@@ -122,12 +123,9 @@ pub(super) fn quantized(
     let sizes = speech_sizes(&source.folder, form).map_err(unreadable)?;
     refuse_second_time(args, source, form, sizes)?;
     let printer = app.printer;
-    printer.note(format_args!(
-        "from {:.0} MB of weights to about {:.0} MB on the disk. {}",
-        sizes.now_bytes as f64 / MB,
-        sizes.then_bytes as f64 / MB,
-        expectation(form, sizes)
-    ));
+    let available_bytes = args.machine.known(app)?.machine.memory.available_bytes;
+    let expected = speech_prediction(source.name(), form, sizes, available_bytes);
+    expected.iter().for_each(|line| printer.note(line));
     if form.bits() < 4 {
         printer.note(
             "below 4 bits a voice often sounds odd although every word is understood: listen",
@@ -165,22 +163,6 @@ fn refuse_second_time(
             Err(Failure::usage(sentence).hint("--to 8-bit, 6-bit, 4-bit or 3-bit packs them"))
         }
         _ => Ok(()),
-    }
-}
-
-/// What the user may expect, beyond the size on the disk.
-fn expectation(form: SpeechForm, sizes: SpeechSizes) -> &'static str {
-    match form {
-        SpeechForm::Packed(_) if sizes.integer_bytes > 0 => {
-            "Memory and speed stay, because the engine unpacks the weights into 8 bits"
-        }
-        SpeechForm::Packed(_) => {
-            "Memory and speed stay, because the engine unpacks the weights into floats"
-        }
-        SpeechForm::Float => {
-            "No float weights are published with this model, so they are restored from its integers and are as \
-             exact as those. The engine then computes in floats: more memory, and slower on most processors"
-        }
     }
 }
 
