@@ -42,6 +42,8 @@ use crate::workbench::Workbench;
 
 /// The seed of the items where none is given: the same items each time, so that runs can be compared.
 pub const EVAL_SEED: u64 = 1;
+/// The highest temperature.
+pub const TEMPERATURE_MAX: f64 = 2.0;
 /// Items of each task where nothing else is said.
 pub const EVAL_ITEMS: usize = 10;
 /// Tokens for thinking, on top of what an item needs, where no budget is given.
@@ -61,7 +63,8 @@ pub struct EvalWorkload {
     pub thinking: ThinkingChoice,
     /// Most tokens of an answer, thinking included. None: what the item needs, and room for thinking.
     pub budgets: Vec<Option<u32>>,
-    pub temperature: f64,
+    /// Each is an arm of its own.
+    pub temperatures: Vec<f64>,
     pub form: PromptForm,
     /// Whether items with a JSON schema are sent with it.
     pub enforces_schemas: bool,
@@ -94,6 +97,7 @@ pub enum PromptForm {
 pub(crate) struct EvalArm {
     pub(crate) thinking: ThinkingMode,
     pub(crate) budget: Option<u32>,
+    pub(crate) temperature: f64,
 }
 
 impl EvalArm {
@@ -105,8 +109,20 @@ impl EvalArm {
             ThinkingMode::CannotDisable => "thinking that cannot be turned off",
         };
         let budget = self.budget.map_or(String::new(), |tokens| format!("{tokens} tokens"));
-        let words = [thinking.to_owned(), budget];
+        let temperature = match self.temperature == 0.0 {
+            true => String::new(),
+            false => format!("temperature {}", self.temperature),
+        };
+        let words = [thinking.to_owned(), budget, temperature];
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A text that no other arm has. Arms at temperature 0 keep the one of versions in which it was no part of an arm, so
+    /// that the marks of their prompts stay the same.
+    fn key(self) -> String {
+        let EvalArm { thinking, budget, temperature } = self;
+        let warm = if temperature == 0.0 { String::new() } else { format!(" {temperature}") };
+        format!("EvalArm {{ thinking: {thinking:?}, budget: {budget:?} }}{warm}")
     }
 
     fn thinks(self) -> bool {
@@ -127,7 +143,7 @@ impl EvalWorkload {
             items,
             thinking: ThinkingChoice::Auto,
             budgets: vec![None],
-            temperature: 0.0,
+            temperatures: vec![0.0],
             form: PromptForm::Chat,
             enforces_schemas: false,
             folder: PathBuf::new(),
@@ -146,12 +162,16 @@ impl EvalWorkload {
     /// The server fails, or an answer or record cannot be stored.
     pub(crate) fn measure(&self, bench: &mut Workbench<'_>) -> Result<Vec<Record>, BenchError> {
         let (modes, switches) = self.thinking_modes(bench)?;
-        let arms = modes.iter().flat_map(|thinking| {
-            self.budgets.iter().map(|budget| EvalArm { thinking: *thinking, budget: *budget })
-        });
-        let mut arms: Vec<(EvalArm, AnswerFile)> = arms
-            .map(|arm| Ok((arm, AnswerFile::open(self, bench, arm)?)))
-            .collect::<Result<_, BenchError>>()?;
+        let mut arms = Vec::new();
+        for thinking in modes {
+            for budget in &self.budgets {
+                for temperature in &self.temperatures {
+                    let (budget, temperature) = (*budget, *temperature);
+                    let arm = EvalArm { thinking, budget, temperature };
+                    arms.push((arm, AnswerFile::open(self, bench, arm)?));
+                }
+            }
+        }
         let started = Timestamp::now();
         if !self.ask_all(bench, &mut arms)? {
             return Ok(Vec::new());
@@ -252,6 +272,7 @@ impl EvalWorkload {
     /// Limits the workload to the arm of one record.
     pub(crate) fn narrow_to(&mut self, record: &Record) {
         self.budgets = vec![record.eval.as_ref().and_then(|eval| eval.budget_tokens)];
+        self.temperatures = vec![record.workload.temperature.unwrap_or_default()];
         self.thinking = match record.workload.reasoning {
             Some(Reasoning::Disabled | Reasoning::CannotDisable) => ThinkingChoice::Off,
             Some(Reasoning::Enabled) | None => ThinkingChoice::On,

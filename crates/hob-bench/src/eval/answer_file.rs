@@ -148,13 +148,14 @@ impl AnswerFile {
         arm: EvalArm,
     ) -> Result<AnswerFile, RecordError> {
         let said = format!(
-            "{} {} {} {} {} {} {arm:?} {:?}",
+            "{} {} {} {} {} {} {} {:?}",
             server_said(bench),
             bench.target.model,
             workload.items.sha256(),
             bench.context.seed,
-            workload.temperature,
+            arm.temperature,
             workload.enforces_schemas,
+            arm.key(),
             workload.cell,
         );
         // Answers that another version graded are asked again: a record has grades of one version.

@@ -145,7 +145,6 @@ impl<'w, 'b> Examiner<'w, 'b> {
     fn request(&self) -> ItemRequest<'_> {
         ItemRequest {
             target: &self.asker.target,
-            temperature: self.workload.temperature,
             seed: self.asker.seed,
             form: self.workload.form,
             enforces_schemas: self.workload.enforces_schemas,

@@ -239,7 +239,7 @@ impl JudgeRun<'_> {
         let workload = self.workload();
         let examiner = Examiner::new(&workload, asker.clone());
         let thinking = ThinkingMode::AsIs { thinks: false };
-        let arm = EvalArm { thinking, budget: Some(self.tokens_max) };
+        let arm = EvalArm { thinking, budget: Some(self.tokens_max), temperature: 0.0 };
         let (began, mut asked) = (Instant::now(), 0_u32);
         for (item, lines) in self.arms.items.iter().zip(&mut judged.lines) {
             for (order, place) in lines.iter_mut().enumerate() {

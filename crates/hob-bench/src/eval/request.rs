@@ -27,7 +27,6 @@ pub(super) fn without_mark(prompt: &str) -> &str {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ItemRequest<'a> {
     pub(super) target: &'a Target,
-    pub(super) temperature: f64,
     pub(super) seed: u64,
     pub(super) form: PromptForm,
     pub(super) enforces_schemas: bool,
@@ -71,7 +70,7 @@ impl ItemRequest<'_> {
 
     /// The prompt with a mark of the item and of the arm, so that no arm finds another one's prompt in the cache.
     pub(super) fn prompt(&self, item: &Item, arm: EvalArm) -> String {
-        let mark = sha256_hex(format!("{} {} {arm:?}", self.seed, item.id).as_bytes());
+        let mark = sha256_hex(format!("{} {} {}", self.seed, item.id, arm.key()).as_bytes());
         format!("[{}] {}", &mark[..MARK_CHARS], item.prompt)
     }
 
@@ -95,7 +94,7 @@ impl ItemRequest<'_> {
             body["tools"] = Value::Array(item.tools.clone());
         }
         let schema = item.schema.as_ref().filter(|_| self.enforces_schemas);
-        let (tokens, temperature) = (arm.tokens_max(item.max_tokens), self.temperature);
+        let (tokens, temperature) = (arm.tokens_max(item.max_tokens), arm.temperature);
         match self.target.api {
             Api::Ollama => {
                 body["options"] = json!({
@@ -133,14 +132,14 @@ impl ItemRequest<'_> {
             Api::Ollama => json!({
                 "model": model, "prompt": prompt, "raw": true, "stream": true,
                 "options": {
-                    "num_predict": tokens, "temperature": self.temperature, "seed": self.seed,
+                    "num_predict": tokens, "temperature": arm.temperature, "seed": self.seed,
                     "num_ctx": self.context_tokens, "stop": [COMPLETION_END],
                 },
             }),
             Api::OpenAi | Api::Hob => json!({
                 "model": model, "prompt": prompt, "stream": true,
                 "stream_options": { "include_usage": true }, "max_tokens": tokens,
-                "temperature": self.temperature, "seed": self.seed, "stop": [COMPLETION_END],
+                "temperature": arm.temperature, "seed": self.seed, "stop": [COMPLETION_END],
             }),
         }
     }

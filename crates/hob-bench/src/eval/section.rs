@@ -96,7 +96,7 @@ impl Measured<'_> {
             shape: Some(self.workload.items.task_names().join(" ")),
             prompts_sha256: Some(self.workload.items.sha256().to_owned()),
             max_tokens: self.arm.budget.map(u64::from),
-            temperature: Some(self.workload.temperature),
+            temperature: Some(self.arm.temperature),
             reasoning,
             reasoning_switch,
             r#loop: Some(Loop::Closed),

@@ -1,6 +1,7 @@
 //! Expands the matrix of a plan into cells, in the order of measurement.
 //! An axis that a kind does not have adds no cells.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -40,9 +41,36 @@ pub struct PlanCell {
     pub items_file: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<CellTemperature>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
+
+/// A temperature that cells can be ordered by.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(transparent)]
+pub struct CellTemperature(pub f64);
+
+impl Ord for CellTemperature {
+    fn cmp(&self, other: &CellTemperature) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for CellTemperature {
+    fn partial_cmp(&self, other: &CellTemperature) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for CellTemperature {
+    fn eq(&self, other: &CellTemperature) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for CellTemperature {}
 
 impl PlanCell {
     /// The cell's name in progress lines.
@@ -69,7 +97,9 @@ impl PlanCell {
         let cache = cache.map(|_| "cached".to_owned());
         let first = [self.target.clone(), self.kind.name().to_owned()];
         let budget = self.budget_tokens.map(|tokens| format!("up to {tokens} tokens"));
-        let context = context.into_iter().chain(budget);
+        let temperature =
+            self.temperature.map(|CellTemperature(value)| format!("temperature {value}"));
+        let context = context.into_iter().chain(budget).chain(temperature);
         let all =
             first.into_iter().chain(words).chain(context).chain(users).chain(thinking).chain(cache);
         all.collect::<Vec<_>>().join(" ")
@@ -87,7 +117,8 @@ enum Axis {
     ServerContext,
     Thinking,
     Cache,
-    Budget,
+    /// Budget and temperature of an evaluation.
+    Answer,
     /// Format and voice.
     Sound,
 }
@@ -138,7 +169,7 @@ impl PlanKind {
             Axis::Context => self == Sweep,
             Axis::ServerContext => self == Eval,
             Axis::Cache => self == Llm,
-            Axis::Budget => self == Eval,
+            Axis::Answer => self == Eval,
             Axis::Sound => self.is_spoken(),
         }
     }
@@ -186,6 +217,7 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
             items: None,
             items_file: Vec::new(),
             budget_tokens: None,
+            temperature: None,
             labels: BTreeMap::new(),
         })
         .collect();
@@ -221,17 +253,25 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<PlanCell> {
     for spoken in cells.iter_mut().filter(|cell| cell.kind.is_spoken()) {
         spoken.text.clone_from(&matrix.text);
     }
+    spread_eval(&mut cells, matrix);
+    spread(&mut cells, Axis::Sound, &matrix.format, |cell, format| cell.format = Some(format));
+    spread(&mut cells, Axis::Sound, &matrix.voice, |cell, voice| cell.voice = Some(voice));
+    cells
+}
+
+/// What evaluations ask, and how.
+fn spread_eval(cells: &mut Vec<PlanCell>, matrix: &Matrix) {
     for eval in cells.iter_mut().filter(|cell| cell.kind == PlanKind::Eval) {
         eval.task.clone_from(&matrix.task);
         eval.items = matrix.items;
         eval.items_file.clone_from(&matrix.items_file);
     }
-    spread(&mut cells, Axis::Budget, &matrix.budget_tokens, |cell, tokens| {
+    spread(cells, Axis::Answer, &matrix.budget_tokens, |cell, tokens| {
         cell.budget_tokens = Some(tokens);
     });
-    spread(&mut cells, Axis::Sound, &matrix.format, |cell, format| cell.format = Some(format));
-    spread(&mut cells, Axis::Sound, &matrix.voice, |cell, voice| cell.voice = Some(voice));
-    cells
+    spread(cells, Axis::Answer, &matrix.temperature, |cell, value| {
+        cell.temperature = Some(CellTemperature(value));
+    });
 }
 
 /// Evaluations keep the context of their target where the plan names none.
@@ -347,6 +387,24 @@ exclude: [{target: b, cache: cached}]
             "a cold",
         ];
         assert_eq!(names(plan), expected);
+    }
+
+    #[test]
+    fn evaluations_have_a_cell_for_each_budget_and_temperature() {
+        let plan = "schema: bench-plan/1\nname: n\ntargets: [{name: a}]\n\
+                    matrix: {kind: [eval, cold], budget_tokens: [500], temperature: [0, 0.7]}\n\
+                    exclude: [{kind: cold, temperature: 0.7}]\n";
+        let expected = [
+            "a eval up to 500 tokens temperature 0",
+            "a eval up to 500 tokens temperature 0.7",
+            "a cold",
+        ];
+        assert_eq!(names(plan), expected);
+        let without = plan.replace("kind: cold, ", "");
+        assert_eq!(names(&without), [expected[0], expected[2]]);
+        let cells = cells(&BenchPlan::parse("p", plan).expect("a plan"));
+        let words = cells[1].words().join(" ");
+        assert!(words.ends_with("--budget-tokens 500 --temperature 0.7"), "{words}");
     }
 
     #[test]

@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_saphyr::{budget, options};
 
-use super::cells::{PlanCell, cells};
+use super::cells::{CellTemperature, PlanCell, cells};
 use crate::chat::Shape;
 use crate::drive::ANSWER_SECONDS_MAX;
-use crate::eval::TaskName;
+use crate::eval::{TEMPERATURE_MAX, TaskName};
 use crate::record::{CREATOR, DRIVER, POWER_CAP};
 use crate::speech::Text;
 use crate::timeline::SoundFormat;
@@ -124,6 +124,8 @@ pub struct Matrix {
     pub thinking: Vec<PlanThinking>,
     /// Most tokens of an answer of `eval`, thinking included. Empty: what each item needs
     pub budget_tokens: Vec<u32>,
+    /// Temperatures of the answers of `eval`, 0 to 2. Empty: 0
+    pub temperature: Vec<f64>,
     /// Tasks of `eval`, all in one cell: `FAMILY` or `FAMILY:SIZE`. Empty: those of `hob eval`
     pub task: Vec<String>,
     /// Items of each task. Null: 10
@@ -201,6 +203,7 @@ pub struct Exclude {
     pub context: Option<u32>,
     pub thinking: Option<PlanThinking>,
     pub cache: Option<PlanCache>,
+    pub temperature: Option<f64>,
     pub format: Option<String>,
     pub voice: Option<String>,
     pub labels: BTreeMap<String, String>,
@@ -427,6 +430,9 @@ impl Matrix {
         if self.items == Some(0) || self.budget_tokens.contains(&0) {
             return Some("0 items or a budget of 0 tokens are not possible".to_owned());
         }
+        if !self.temperature.iter().all(|value| (0.0..=TEMPERATURE_MAX).contains(value)) {
+            return Some(format!("each temperature must be 0 to {TEMPERATURE_MAX}"));
+        }
         if self.concurrency.contains(&0) {
             return Some("a concurrency of 0 users is not possible".to_owned());
         }
@@ -479,6 +485,7 @@ impl Exclude {
             && is(self.context.as_ref(), cell.context.as_ref())
             && is(self.thinking.as_ref(), cell.thinking.as_ref())
             && is(self.cache.as_ref(), cell.cache.as_ref())
+            && is(self.temperature.map(CellTemperature).as_ref(), cell.temperature.as_ref())
             && is(self.format.as_ref(), cell.format.as_ref())
             && is(self.voice.as_ref(), cell.voice.as_ref())
             && self.labels.iter().all(|(name, value)| cell.labels.get(name) == Some(value))
@@ -531,6 +538,7 @@ exclude: [{target: other, concurrency: 4}]
             ("shape:", "text: [novel], shape:", "p.yaml:6: no text is called novel"),
             ("shape:", "format: [ogg], shape:", "p.yaml:6: no format of sound is called ogg"),
             ("[1, 4]", "[0]", "p.yaml:6: a concurrency of 0"),
+            ("shape:", "temperature: [3], shape:", "p.yaml:6: each temperature must be 0 to 2"),
             ("shape:", "labels: {quant: [a]}, shape:", "p.yaml:6: a label cannot be called quant"),
             ("shape:", "labels: {driver: []}, shape:", "p.yaml:6: the label driver has no value"),
             (

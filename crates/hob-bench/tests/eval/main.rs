@@ -182,6 +182,24 @@ fn a_thinking_server_is_timed_at_its_visible_text_and_budgets_show() {
 }
 
 #[test]
+fn each_temperature_is_an_arm_of_its_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ability = Ability { replies: replies(6, 6), wrong_at: Some(0.7), ..Ability::default() };
+    let server = Server::start(ability);
+    let temperatures = vec![0.0, 0.7];
+    let workload = EvalWorkload { temperatures, ..workload(questions(6), folder.path()) };
+    let records = run(&server, workload);
+    let accuracy = |record: &Record| record.eval.as_ref().expect("figures").overall.accuracy;
+    let found: Vec<_> =
+        records.iter().map(|one| (one.workload.temperature, accuracy(one))).collect();
+    assert_eq!(found, [(Some(0.0), Some(1.0)), (Some(0.7), Some(0.0))]);
+    assert!(records[1].eval_arm().contains("temperature 0.7"), "{}", records[1].eval_arm());
+    let [cold, warm] = [0, 1].map(|place| answers(folder.path(), &records[place]));
+    assert_eq!(server.asked.load(Ordering::Relaxed), 12);
+    assert_ne!(cold[0].prompt, warm[0].prompt, "no arm finds another one's prompt in the cache");
+}
+
+#[test]
 fn an_interrupted_run_goes_on_where_it_was() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(Ability { replies: replies(20, 20), ..Ability::default() });

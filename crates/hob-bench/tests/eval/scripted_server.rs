@@ -29,6 +29,8 @@ pub(crate) struct Ability {
     pub(crate) chokes_on: &'static str,
     /// The question to which its answer has no end.
     pub(crate) never_ends_on: &'static str,
+    /// The temperature at which all its replies are wrong.
+    pub(crate) wrong_at: Option<f64>,
     /// Whether it breaks off all answers.
     pub(crate) is_dead: bool,
     /// Whether only `enable_thinking` turns thinking off. `think` then moves the thought into the answer.
@@ -114,6 +116,9 @@ fn answer(writer: &mut TcpStream, body: &[u8], ability: &Ability, asked: &Atomic
     let question = prompt.split_once("] ").map_or(prompt, |(_, question)| question);
     let judged = ability.judge.map(|judge| judge(question));
     let reply = ability.replies.get(question).or(judged.as_ref());
+    let is_wrong = ability.wrong_at.is_some() && body["temperature"].as_f64() == ability.wrong_at;
+    let wrong = "The answer is 7.".to_owned();
+    let reply = if is_wrong { reply.map(|_| &wrong) } else { reply };
     let budget = body["max_tokens"].as_u64().expect("a limit");
     let leaks = ability.is_stubborn && body["think"] == false;
     let is_off = match ability.is_stubborn {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use hob_bench::drive::Arrivals;
-use hob_bench::eval::{EVAL_ITEMS, EVAL_SEED, EvalWorkload, ItemSet, PromptForm, TaskName};
+use hob_bench::eval::{
+    EVAL_ITEMS, EVAL_SEED, EvalWorkload, ItemSet, PromptForm, TEMPERATURE_MAX, TaskName,
+};
 use hob_bench::experiment::{Axis, Experiment, Workload};
 use hob_eval::report::UseBounds;
 
@@ -17,7 +19,6 @@ use crate::judging;
 
 const ITEMS_MAX: usize = 100_000;
 const BUDGET_MAX: u32 = 1 << 20;
-const TEMPERATURE_MAX: f64 = 2.0;
 const MS_PER_S: f64 = 1_000.0;
 
 /// How good a model's answers are, and how long they take: tasks that a program checks
@@ -41,14 +42,14 @@ pub(crate) struct EvalArgs {
     /// The most tokens of an answer, thinking included [default: what the item needs, and 8192 for thinking]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(BUDGET_MAX)))]
     budget_tokens: Vec<u32>,
-    /// The temperature of the answers
-    #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = temperature)]
-    temperature: f64,
+    /// The temperature of the answers; each of several is an arm [default: 0]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = temperature)]
+    temperature: Vec<f64>,
     /// Put each item as a text to go on with, for base models without a chat template
     #[arg(long)]
     completion: bool,
     /// Choose the option of a choice that the server finds the most likely, by the log-probability of its text
-    #[arg(long, conflicts_with = "completion")]
+    #[arg(long, conflicts_with_all = ["completion", "temperature"])]
     choices_by_logprob: bool,
     /// Have the server enforce the JSON schema of items that have one
     #[arg(long)]
@@ -88,9 +89,9 @@ impl BoundsArgs {
 }
 
 const AFTER_HELP: &str = "\
-Each item is asked once, in each arm in turns: with thinking and without, and with each budget. A
-program reads the visible answer and grades it; a thought is never graded. Answers are kept from the
-first one on: after an interruption the same command goes on.
+Each item is asked once, in each arm in turns: with thinking and without, with each budget, and at
+each temperature. A program reads the visible answer and grades it; a thought is never graded.
+Answers are kept from the first one on: after an interruption the same command goes on.
 
 Examples:
   hob eval                             the model that hob serve would load, on eight tasks
@@ -118,7 +119,10 @@ impl MeasuringVerb for EvalArgs {
                 [] => vec![None],
                 budgets => budgets.iter().copied().map(Some).collect(),
             },
-            temperature: self.temperature,
+            temperatures: match &self.temperature[..] {
+                [] => vec![0.0],
+                temperatures => temperatures.to_vec(),
+            },
             form: self.form()?,
             enforces_schemas: self.enforce_schemas,
             bounds: self.bounds.over(UseBounds::default()),
