@@ -58,10 +58,74 @@ fn silent(end: AnswerEnd) -> Grade {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::CalledTool;
-    use crate::checkers::Number;
+    use crate::checkers::{CodeOutcome, Number};
     use crate::judge::OpenQuestion;
+    use crate::{CalledTool, TaskFamily, own_file};
+
+    /// Says what the program is, so that any text comes back as output.
+    #[derive(Debug)]
+    struct Echo;
+
+    impl RunCode for Echo {
+        fn run(&self, program: &str) -> CodeOutcome {
+            CodeOutcome::Ended { stdout: program.to_owned() }
+        }
+    }
+
+    /// Items with every kind of checker, each with the words of its prompt and of what it expects.
+    static ITEMS: LazyLock<Vec<(Item, Vec<String>)>> = LazyLock::new(|| {
+        let own = [
+            r#"{"prompt":"Which town?","reference":"Lisbon"}"#,
+            r#"{"prompt":"How many?","reference":-3.5}"#,
+            r#"{"prompt":"Which gas?","choices":["iron","neon"],"answer":1}"#,
+            r#"{"prompt":"Advise.","checker":{"kind":"phrases","required":["quant"],"forbidden":["Switched Memory"]}}"#,
+            r#"{"prompt":"Match.","checker":{"kind":"pattern","regex":"a+b"}}"#,
+        ];
+        let own = own_file::parse("own", &own.join("\n")).expect("items");
+        let item = |family: TaskFamily| family.item(5, family.usual_size(), 0).expect("an item");
+        let all = TaskFamily::ALL.into_iter().map(item).chain(own);
+        let with_words = |item: Item| {
+            let expected = serde_json::to_string(&item.checker).expect("JSON");
+            let text = format!("{} {expected}", item.prompt);
+            let words = text.split_inclusive([' ', ',', ':']).map(str::to_owned).collect();
+            (item, words)
+        };
+        all.map(with_words).collect()
+    });
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+
+        /// Noise, and words that the checkers look for, in any order.
+        #[test]
+        fn every_checker_grades_any_text(
+            pieces in vec((any::<usize>(), "(?s).{0,8}|[\\[\\]{}|`*$<>=#\n-]{0,4}"), 0..30),
+        ) {
+            for (item, words) in &*ITEMS {
+                let content: String = pieces
+                    .iter()
+                    .map(|(at, noise)| format!("{}{noise}", words[at % words.len()]))
+                    .collect();
+                let call = CalledTool { name: "f".to_owned(), arguments: content.clone() };
+                for tool_calls in [Vec::new(), vec![call]] {
+                    let content = content.clone();
+                    let answer = Answer { content, tool_calls, ..Answer::default() };
+                    let found = grade(item, &answer, Some(&Echo));
+                    prop_assert!((0.0..=1.0).contains(&found.score), "{:?} {:?}", found, answer);
+                    let is_whole = found.verdict != Verdict::Correct || found.score >= 1.0;
+                    prop_assert!(is_whole, "{:?} {:?}", found, answer);
+                    let again = grade(item, &answer, Some(&Echo));
+                    prop_assert_eq!(&found, &again, "the same twice");
+                }
+            }
+        }
+    }
 
     fn item(checker: Checker) -> Item {
         Item {
