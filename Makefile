@@ -201,6 +201,10 @@ bench-voice: build ## measure how soon a spoken question is answered, also for t
 	$(HOB) bench voice --cold
 	$(HOB) bench voice --interrupt
 
+.PHONY: bench-eval
+bench-eval: build ## measure what hob eval adds to a model's time, and its memory over 10,000 items
+	HOB=$(abspath $(HOB)) python3 bench/eval_cost.py
+
 .PHONY: bench-team
 bench-team: build ## compare what a turn of a team costs with openai-agents, on the same scripted models
 	HOB=$(abspath $(HOB)) bench/peers/team

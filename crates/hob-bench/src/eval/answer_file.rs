@@ -2,7 +2,7 @@
 //! A run that was cut off reads it and goes on. At the end the file moves to the record.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
 
 use flate2::read::GzDecoder;
@@ -194,8 +194,8 @@ impl AnswerFile {
     /// once the record is stored.
     pub(super) fn packed(&self, name: &str) -> Result<(Vec<u8>, SampleFile), RecordError> {
         let failed = |error| self.failed("read", error);
-        let text = fs::read(self.lines.path()).map_err(failed)?;
-        pack(name, &text, self.answered.len() as u64).map_err(failed)
+        let text = fs::File::open(self.lines.path()).map_err(failed)?;
+        pack(name, text, self.answered.len() as u64).map_err(failed)
     }
 
     pub(super) fn remove(self) -> Result<(), RecordError> {
@@ -221,9 +221,14 @@ fn server_said(bench: &Workbench<'_>) -> String {
     }
 }
 
-pub(super) fn pack(name: &str, text: &[u8], n: u64) -> std::io::Result<(Vec<u8>, SampleFile)> {
+/// Packs lines piece by piece, because the text of many answers is long.
+pub(super) fn pack(
+    name: &str,
+    mut lines: impl Read,
+    n: u64,
+) -> std::io::Result<(Vec<u8>, SampleFile)> {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    packer.write_all(text)?;
+    std::io::copy(&mut lines, &mut packer)?;
     let bytes = packer.finish()?;
     let sha256 = sha256_hex(&bytes);
     Ok((bytes, SampleFile { file: name.to_owned(), sha256, n }))
@@ -241,11 +246,75 @@ pub fn read_answers(folder: &Path, file: &SampleFile) -> Result<Vec<AnsweredItem
     if sha256_hex(&bytes) != file.sha256 {
         return Err(damaged(1, "its hash is not the one that the record names".to_owned()));
     }
-    let mut text = String::new();
-    let read = GzDecoder::new(&bytes[..]).take(BYTES_MAX).read_to_string(&mut text);
-    read.map_err(|error| damaged(1, error.to_string()))?;
-    let line = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| damaged(number + 1, error.to_string()))
-    };
-    text.lines().enumerate().map(line).collect()
+    let lines = BufReader::new(GzDecoder::new(&bytes[..]).take(BYTES_MAX)).lines();
+    let line =
+        |(number, line): (usize, std::io::Result<String>)| -> Result<AnsweredItem, RecordError> {
+            let line = line.map_err(|error| damaged(number + 1, error.to_string()))?;
+            serde_json::from_str(&line).map_err(|error| damaged(number + 1, error.to_string()))
+        };
+    lines.enumerate().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ITEMS: usize = 500;
+    /// Most bytes of an answer that is held, as JSON: names, verdict and figures.
+    const HELD_BYTES_MAX: usize = 1_500;
+
+    /// An answer in which each text is long.
+    fn answer(number: usize, text: &str) -> AnsweredItem {
+        let grader = Grader {
+            checker: text.to_owned(),
+            checker_sha256: "0".repeat(64),
+            version: GRADING_VERSION,
+        };
+        AnsweredItem {
+            id: format!("logic-grid/3x3/{number}"),
+            family: "logic-grid".to_owned(),
+            size: "3x3".to_owned(),
+            started: Timestamp::UNIX_EPOCH,
+            system: Some(text.to_owned()),
+            prompt: text.to_owned(),
+            answer: text.to_owned(),
+            tool_calls: vec![text.to_owned()],
+            thought: text.to_owned(),
+            score: 0.5,
+            verdict: Verdict::Wrong,
+            why: text.to_owned(),
+            graded_by: GradedBy::Program,
+            grader: Some(grader),
+            is_correct_by_length: None,
+            is_shortened: false,
+            leaked_thought: false,
+            finish: Some("stop".to_owned()),
+            total_ms: 1_234.5,
+            said_words: 100,
+            answer_sha256: "0".repeat(64),
+            figures: Metric::ALL.iter().map(|metric| (*metric, 1.0)).take(16).collect(),
+        }
+    }
+
+    #[test]
+    fn no_text_of_an_answer_stays_in_memory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("answers.jsonl");
+        let lines = LineFile::open(path.clone(), |_: AnsweredItem| ()).expect("a file");
+        let mut file = AnswerFile { lines, ids: BTreeSet::new(), answered: Vec::new() };
+        let text = "a long text ".repeat(200);
+        for number in 0..ITEMS {
+            file.add(answer(number, &text)).expect("added");
+        }
+        let bytes = |held: &AnsweredItem| serde_json::to_string(held).expect("JSON").len();
+        let held: usize = file.answered().iter().map(bytes).sum();
+        assert!(held < ITEMS * HELD_BYTES_MAX, "{held} bytes of {ITEMS} answers are held");
+        let written = fs::read(&path).expect("the answers").len();
+        assert!(written > ITEMS * 7 * text.len(), "the file has all texts: {written} bytes");
+        let (bytes, packed) = file.packed("answers.jsonl.gz").expect("packed");
+        fs::write(folder.path().join(&packed.file), bytes).expect("written");
+        let read = read_answers(folder.path(), &packed).expect("read");
+        assert_eq!(read.len(), ITEMS);
+        assert_eq!(read[ITEMS - 1], answer(ITEMS - 1, &text), "whole, with its texts");
+    }
 }
