@@ -1,4 +1,4 @@
-"""What `hob eval` itself costs, beside the model: `make bench-eval`.
+"""What `hob eval` costs on top of the model: `make bench-eval`.
 
 Environment: HOB (the binary). `hob mock` answers, first without any delay to `ITEMS` items, then to `PACED` items at the
 pace of a model. Prints the time that is hob's own (making items, sending, reading, checking and storing answers) and the

@@ -41,6 +41,8 @@ pub fn aspects(record: &Record) -> Vec<Aspect> {
     let workload = &record.workload;
     let is_sweep = record.kind == RecordKind::CtxSweep;
     let prompt = workload.prompt_tokens.and_then(|tokens| tokens.target).filter(|_| is_sweep);
+    // Other kinds ask at one temperature, and imported records do not say which.
+    let temperature = workload.temperature.filter(|_| record.kind == RecordKind::Eval);
     let (tts, stt) = (record.tts.as_ref(), record.stt.as_ref());
     let text = |value: Option<&String>| value.cloned();
     let all = [
@@ -49,6 +51,7 @@ pub fn aspects(record: &Record) -> Vec<Aspect> {
         ("version of the shape", text_of(workload.version)),
         ("length of the prompt", text_of(prompt)),
         ("longest answer", text_of(workload.max_tokens)),
+        ("temperature", text_of(temperature)),
         ("number of users", text_of(workload.concurrency)),
         ("rate of requests", text_of(workload.rate)),
         ("cache", word(workload.cache)),

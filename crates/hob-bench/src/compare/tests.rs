@@ -257,6 +257,18 @@ fn incomparable_records_are_refused_with_a_reason() {
 }
 
 #[test]
+fn evaluations_at_different_temperatures_are_refused() {
+    let at = |id: u128, temperature: Option<f64>| {
+        let mut one = sampled(id, 8, 20.0);
+        (one.record.kind, one.record.workload.temperature) = (RecordKind::Eval, temperature);
+        one
+    };
+    let comparison = compared(&at(1, Some(0.0)), &at(2, Some(0.7)));
+    assert_eq!(comparison.refusals, ["different temperature: 0 and 0.7"]);
+    assert!(compared(&at(1, Some(0.0)), &at(2, Some(0.0))).refusals.is_empty());
+}
+
+#[test]
 fn harmless_differences_are_reported() {
     let (base, mut new) = (sampled(1, 8, 20.0), sampled(2, 8, 20.0));
     new.record.host.id_hash = Some("there".to_owned());
