@@ -236,6 +236,7 @@ fn score(found: Summary) -> EvalScore {
         score: Some(found.mean_score.value),
         score_ci95: interval(found.mean_score),
         verdicts: verdicts(found.verdicts),
+        no_answer_ci95: interval(found.without_answer),
         ttfv_p50_ms: found.ttfv_ms.p50,
         ttfv_p95_ms: found.ttfv_ms.p95,
         total_p50_ms: found.total_ms.p50,

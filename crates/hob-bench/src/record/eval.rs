@@ -72,6 +72,9 @@ pub struct EvalScore {
     pub score_ci95: Option<[f64; 2]>,
     /// Items by verdict: `correct`, `wrong`, `no_answer`, `budget`, `refused`, `malformed`
     pub verdicts: BTreeMap<String, u64>,
+    /// Interval of the share without an answer: the verdicts `no_answer` and `budget`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_answer_ci95: Option<[f64; 2]>,
     /// Time to the first visible character
     pub ttfv_p50_ms: Option<f64>,
     pub ttfv_p95_ms: Option<f64>,

@@ -18,8 +18,8 @@ pub struct Summary {
     /// Mean score, with Wilson's interval.
     pub mean_score: Estimate,
     pub verdicts: VerdictCounts,
-    /// Share of items without an answer: `NoAnswer` and `Budget`.
-    pub without_answer: f64,
+    /// Share of items without an answer (`NoAnswer` and `Budget`), with Wilson's interval.
+    pub without_answer: Estimate,
     /// Time to the first visible character. An item that shows none counts as slower than all others.
     pub ttfv_ms: TimeSpread,
     pub total_ms: TimeSpread,
@@ -81,6 +81,7 @@ impl Summary {
         let accuracy = Estimate::of_share(correct, n)?;
         let points: f64 = items.iter().map(|item| item.score.clamp(0.0, 1.0)).sum();
         let mean_score = Estimate::of_points(points, n)?;
+        let without_answer = Estimate::of_share(silent, n)?;
         let silence = items.iter().filter(|item| item.verdict == Verdict::Budget);
         let scores_and_minutes: Vec<(f64, f64)> =
             items.iter().map(|item| (item.score, item.total_ms / 60_000.0)).collect();
@@ -96,7 +97,7 @@ impl Summary {
             accuracy,
             mean_score,
             verdicts,
-            without_answer: silent as f64 / n as f64,
+            without_answer,
             ttfv_ms: TimeSpread::of(items.iter().map(|item| item.ttfv_ms)),
             total_ms: TimeSpread::of(items.iter().map(|item| Some(item.total_ms))),
             budget_silence_s: mean(silence.map(|item| item.total_ms / 1000.0)),

@@ -184,7 +184,8 @@ fn a_summary_by_hand() {
     let found = summary(&outcomes);
     assert_eq!((found.items, found.accuracy.value, found.mean_score.value), (4, 0.5, 0.625));
     assert_eq!((found.verdicts.correct, found.verdicts.wrong, found.verdicts.budget), (2, 1, 1));
-    assert_eq!((found.without_answer, found.budget_silence_s), (0.25, Some(180.0)));
+    assert_eq!((found.without_answer.value, found.budget_silence_s), (0.25, Some(180.0)));
+    assert!(found.without_answer.low > 0.0 && found.without_answer.high > 0.5);
     assert_eq!(found.ttfv_ms, TimeSpread { p50: Some(10_000.0), p95: None });
     assert_eq!((found.thought_tokens, found.said_tokens), (Some(2_000.0), Some(7.5)));
     let minutes = found.score_per_minute.expect("time passed");

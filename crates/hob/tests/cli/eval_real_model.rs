@@ -126,6 +126,12 @@ fn items_are_printed_without_a_server_and_mistakes_are_named() {
             "line 1: the field 'refrence' is unknown (did you mean 'reference'?)",
         ),
         (&["eval", "--items", "0"], "0 items (expected 1 to 100000)"),
+        (
+            &["eval", "--choices-by-logprob", "--thinking", "on"],
+            "a thought has no log-probability that could be compared",
+        ),
+        (&["eval", "--choices-by-logprob", "--temperature", "1"], "cannot be used with"),
+        (&["eval", "--temperature", "0,3"], "expected 0 to 2"),
         (&["eval", "report"], "has no evaluation"),
         (&["eval", "judge", "aa", "bb", "--judge", "m"], "no run in bench/records ends in 'aa'"),
         (&["eval", "judge", "aa", "bb"], "--judge <NAME>"),

@@ -51,6 +51,11 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
         std::fs::metadata(user.path("work/small.gguf")).expect("a file").len(),
         bytes("target_bytes")
     );
+    let written = std::fs::read(user.path("work/small.gguf")).expect("a file");
+    let header = String::from_utf8_lossy(&written[..8 << 20]);
+    for key in ["source_sha256", "text_sha256", "version"] {
+        assert!(header.contains(&format!("hob.quantize.{key}")), "where it comes from: {key}");
+    }
     let header_mb = bytes("target_bytes") as f64 / 1e6 - expected_mb;
     assert!((0.0..3.0).contains(&header_mb), "said beforehand: {expected_mb} MB; {report}");
     let score = |model: &str| report["eval"][model]["overall"]["n"].as_u64();

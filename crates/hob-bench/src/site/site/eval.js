@@ -56,7 +56,7 @@ function scoreTable(runs) {
     numberColumn("items", (run) => overallOf(run).n, (run) => number(overallOf(run).n)),
     numberColumn("correct", (run) => overallOf(run).accuracy, (run) => percentRange(overallOf(run).accuracy, overallOf(run).accuracy_ci95), { first: "desc" }),
     numberColumn("score", (run) => overallOf(run).score, (run) => percentRange(overallOf(run).score, overallOf(run).score_ci95), { first: "desc" }),
-    numberColumn("no answer", (run) => withoutAnswer(overallOf(run)), (run) => percentText(withoutAnswer(overallOf(run)))),
+    numberColumn("no answer", (run) => withoutAnswer(overallOf(run)), (run) => percentRange(withoutAnswer(overallOf(run)), overallOf(run).no_answer_ci95)),
     numberColumn("cut", (run) => run.record.eval.cut_answers, (run) => number(run.record.eval.cut_answers ?? 0)),
     numberColumn("first visible", (run) => overallOf(run).ttfv_p50_ms, (run) => secondsOf(overallOf(run).ttfv_p50_ms)),
     numberColumn("whole", (run) => overallOf(run).total_p50_ms, (run) => secondsOf(overallOf(run).total_p50_ms)),

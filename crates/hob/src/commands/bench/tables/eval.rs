@@ -14,7 +14,7 @@ const EVAL: [Column; 17] = [
     ("items", |r| of(r, |score| Some(score.n.to_string()))),
     ("correct", |r| of(r, |score| share(score.accuracy, score.accuracy_ci95))),
     ("score", |r| of(r, |score| share(score.score, score.score_ci95))),
-    ("no answer", |r| of(r, |score| Some(without_answer(score).to_string()))),
+    ("no answer", |r| of(r, |score| share(without_answer(score), score.no_answer_ci95))),
     ("cut", |r| r.eval.as_ref().map_or_else(nothing, |eval| eval.cut_answers.to_string())),
     ("first visible", |r| of(r, |score| seconds(score.ttfv_p50_ms))),
     ("whole", |r| of(r, |score| seconds(score.total_p50_ms))),
@@ -105,6 +105,9 @@ fn seconds(ms: Option<f64>) -> Option<String> {
     })
 }
 
-fn without_answer(score: &EvalScore) -> u64 {
-    ["no_answer", "budget"].iter().filter_map(|verdict| score.verdicts.get(*verdict)).sum()
+/// The share of items; `None` without items.
+fn without_answer(score: &EvalScore) -> Option<f64> {
+    let silent = ["no_answer", "budget"].iter().filter_map(|verdict| score.verdicts.get(*verdict));
+    let silent: u64 = silent.sum();
+    (score.n > 0).then(|| silent as f64 / score.n as f64)
 }
