@@ -1,5 +1,7 @@
 //! Written text and spoken text, row by row.
 
+mod held_out;
+
 use super::*;
 
 fn check_in(language: Language, cases: &[(&str, &str)]) {
