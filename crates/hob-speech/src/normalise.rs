@@ -12,6 +12,7 @@ mod numeral;
 mod quantity;
 mod roman;
 mod symbol;
+mod telephone;
 mod time;
 mod unit;
 mod word;
@@ -38,6 +39,7 @@ type Reader = fn(View<'_>, &mut Reading) -> Option<usize>;
 
 /// In this order: the more specific form first.
 const READERS: &[Reader] = &[
+    telephone::read,
     address::read,
     money::read,
     date::read,

@@ -183,6 +183,10 @@ fn mark_length(chunk: &[Seen], at: usize) -> usize {
     let letters = is_letter(before) && is_letter(after);
     let last = !chunk[at..].iter().any(|seen| seen.c.is_alphanumeric() || is_sign(seen.c));
     match c {
+        // "../src", "C:\Users" and "!=" are parts of words.
+        '.' if same == 2 && chunk.get(at + 2).is_some_and(|seen| seen.c == '/') => 0,
+        ':' if after == Some('\\') => 0,
+        '!' if after == Some('=') => 0,
         '.' if same >= 2 => same,
         '.' => usize::from(last || after == Some('–')),
         ',' | ':' => usize::from(!digits),

@@ -1,9 +1,10 @@
-//! Numbers without a unit: counts, years, ordinals, decades, ranges, fractions, powers, telephone
-//! numbers.
+//! Numbers without a unit: counts, years, ordinals, decades, ranges, fractions, powers.
+//! What stands before and after a number decides between a count and a year.
 
 use super::View;
 use super::cardinal::{by_digit, cardinal, decade, in_words, ordinal, year};
 use super::date::month;
+use super::item::{Item, Word};
 use super::numeral::Numeral;
 use crate::reading::Reading;
 
@@ -11,12 +12,10 @@ use crate::reading::Reading;
 const DIGITS_MAX: usize = 40;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
-    telephone(view, out).or_else(|| {
-        let word = view.word()?;
-        let said = form(&word.text, view)?;
-        out.say(word.span(), &said);
-        Some(1)
-    })
+    let word = view.word()?;
+    let said = form(&word.text, view)?;
+    out.say(word.span(), &said);
+    Some(1)
 }
 
 fn form(text: &str, view: View<'_>) -> Option<String> {
@@ -32,7 +31,7 @@ fn form(text: &str, view: View<'_>) -> Option<String> {
 }
 
 /// "4th", "1,000th".
-fn ordinal_form(text: &str, british: bool) -> Option<String> {
+pub(super) fn ordinal_form(text: &str, british: bool) -> Option<String> {
     let digits = text.strip_suffix(['t', 'd', 'h', 'T', 'D', 'H'])?;
     let digits = digits.strip_suffix(['s', 'n', 'r', 't', 'S', 'N', 'R', 'T'])?;
     let number = Numeral::parse(digits)?;
@@ -40,7 +39,7 @@ fn ordinal_form(text: &str, british: bool) -> Option<String> {
 }
 
 /// "1990s", "'90s", "90s", "2010's".
-fn decade_form(text: &str, british: bool) -> Option<String> {
+pub(super) fn decade_form(text: &str, british: bool) -> Option<String> {
     let digits = text.strip_suffix("'s").or_else(|| text.strip_suffix("’s"));
     let digits = digits.or_else(|| text.strip_suffix('s'))?.trim_start_matches(['\'', '’']);
     let number = Numeral::parse(digits)?.small()?;
@@ -60,7 +59,7 @@ pub(super) fn is_decade(view: View<'_>) -> bool {
 }
 
 /// "1/2", "3/4", "2½", but not "24/7".
-fn fraction(text: &str, british: bool) -> Option<String> {
+pub(super) fn fraction(text: &str, british: bool) -> Option<String> {
     if let Some((whole, part)) = vulgar(text) {
         return Some(match whole {
             "" => part.to_owned(),
@@ -70,6 +69,10 @@ fn fraction(text: &str, british: bool) -> Option<String> {
     let (upper, lower) = text.split_once('/')?;
     let (upper, lower) = (Numeral::parse(upper)?, Numeral::parse(lower)?);
     if !lower.is_plain() || upper.fraction.is_some() || upper.grouped {
+        return None;
+    }
+    let is_modern = |number: &Numeral| number.small().is_some_and(|n| (1900..2100).contains(&n));
+    if is_modern(&upper) && is_modern(&lower) {
         return None;
     }
     let (over, under) = (upper.said(british), lower.small()?);
@@ -87,7 +90,7 @@ fn fraction(text: &str, british: bool) -> Option<String> {
     }
 }
 
-fn article(part: &str) -> String {
+pub(super) fn article(part: &str) -> String {
     match part.strip_prefix("one ") {
         Some(name) => format!("{} {name}", if name.starts_with('e') { "an" } else { "a" }),
         None => part.to_owned(),
@@ -119,7 +122,7 @@ fn vulgar(text: &str) -> Option<(&str, &'static str)> {
 }
 
 /// "10^6", "10⁶", "5²", "x^2".
-fn power(text: &str, british: bool) -> Option<String> {
+pub(super) fn power(text: &str, british: bool) -> Option<String> {
     let (base, exponent) = match text.split_once('^') {
         Some((base, exponent)) => (base, exponent.to_owned()),
         None => {
@@ -127,9 +130,17 @@ fn power(text: &str, british: bool) -> Option<String> {
             (&text[..at], text[at..].chars().map(superscript).collect::<Option<String>>()?)
         }
     };
-    let letter = base.len() == 1 && base.chars().all(|c| c.is_ascii_alphabetic());
-    let base = if letter { base.to_owned() } else { Numeral::parse(base)?.said(british) };
-    let exponent = Numeral::parse(&exponent)?;
+    let is_letter = |text: &str| text.len() == 1 && text.chars().all(|c| c.is_ascii_alphabetic());
+    let base = if is_letter(base) { base.to_owned() } else { Numeral::parse(base)?.said(british) };
+    if is_letter(&exponent) {
+        return Some(format!("{base} to the {exponent}"));
+    }
+    raised(&base, &exponent, british)
+}
+
+/// The words of a base that has an exponent.
+pub(super) fn raised(base: &str, exponent: &str, british: bool) -> Option<String> {
+    let exponent = Numeral::parse(exponent)?;
     Some(match exponent.whole.as_str() {
         _ if exponent.negative || exponent.fraction.is_some() => {
             format!("{base} to the power of {}", exponent.said(british))
@@ -145,17 +156,22 @@ pub(super) fn superscript(c: char) -> Option<char> {
     "0123456789-".chars().nth(at)
 }
 
-/// "2020–2024", "5-10", "pages 3–7".
+/// "2020–2024", "5-10", "pages 3–7", "1999/2000".
 fn range(text: &str, view: View<'_>) -> Option<String> {
-    let at = text.get(1..)?.find(['–', '-', '−'])? + 1;
+    let at = text.get(1..)?.find(['–', '-', '−', '/'])? + 1;
     let dash = text[at..].chars().next()?;
     let (from, to) = (&text[..at], &text[at + dash.len_utf8()..]);
     let (first, second) = (Numeral::parse(from)?, Numeral::parse(to)?);
-    if second.negative || (dash == '-' && (from.len() > 4 || to.len() > 4)) {
+    // "0028-0836" is a code.
+    let is_code = dash == '-' && to.len() > 1 && to.starts_with('0');
+    if second.negative || is_code || (dash == '-' && (from.len() > 4 || to.len() > 4)) {
         return None;
     }
     // "2020–24" is two years, although the second is short.
     let years = is_year(&first, from) && (is_year(&second, to) || to.len() == 2);
+    if dash == '/' && !years {
+        return None;
+    }
     let said = |number: &Numeral| match number.small() {
         Some(value) if years => year(value, view.british),
         _ => number.said(view.british),
@@ -239,10 +255,26 @@ const BEFORE_YEARS: &[&str] = &[
 fn reads_as_year(number: &Numeral, view: View<'_>) -> bool {
     let before = view.before().map(|word| word.text.to_lowercase()).unwrap_or_default();
     let dated = BEFORE_YEARS.contains(&before.as_str())
-        || view.before().is_some_and(|word| month(&word.text).is_some());
+        || view.before().is_some_and(|word| month(&word.text).is_some())
+        || is_cited(view)
+        || follows_short_form(view);
     let counted = view.text_ahead(1).is_some_and(is_plural);
     let recent = number.small().is_some_and(|value| value >= 1900);
     if recent { !counted || dated && before == "in" } else { dated && !counted }
+}
+
+/// The year of "(Darwin, 1859)".
+fn is_cited(view: View<'_>) -> bool {
+    let item_before = view.at.checked_sub(1).map(|at| &view.items[at]);
+    view.mark_ahead(1) == Some(')') && item_before == Some(&Item::Mark(','))
+}
+
+/// The year of "c. 1450" and "est. 1845".
+fn follows_short_form(view: View<'_>) -> bool {
+    let Some(at) = view.at.checked_sub(2) else { return false };
+    let is_short =
+        |word: &Word| matches!(&*word.text, "c" | "ca" | "b" | "d" | "fl" | "est" | "Est");
+    view.items[at].word().is_some_and(is_short) && view.items[at + 1] == Item::Mark('.')
 }
 
 /// "items", "people", not "was", "this" or "is".
@@ -255,65 +287,11 @@ fn is_plural(word: &str) -> bool {
         && ((plural && !verbs.contains(&word)) || irregular.contains(&word) && word != "of")
 }
 
-/// "+44 20 7946 0958", "555-0199", "(555) 123-4567", "1-800-555-0199": groups of digits.
-fn telephone(view: View<'_>, out: &mut Reading) -> Option<usize> {
-    let first = view.word()?;
-    if is_area_code(view) {
-        out.say(first.span(), &by_digit(&first.text));
-        return Some(1);
-    }
-    let international = first.text.starts_with('+');
-    let dashed = is_telephone(&first.text);
-    if !international && !dashed {
-        return None;
-    }
-    let mut used = 1;
-    let is_group = |text: &str| {
-        text.len() >= 2 && text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit() || b == b'-')
-    };
-    if international {
-        let digits = first.text[1..].bytes().filter(u8::is_ascii_digit).count();
-        while used < 6 && view.text_ahead(used).is_some_and(is_group) {
-            used += 1;
-        }
-        if (used == 1 && digits < 8)
-            || !first.text[1..].bytes().all(|b| b.is_ascii_digit() || b == b'-')
-        {
-            return None;
-        }
-    }
-    for index in 0..used {
-        let word = view.ahead(index)?;
-        let plus = if word.text.starts_with('+') { "plus " } else { "" };
-        let groups: Vec<String> = word.text.split('-').map(by_digit).collect();
-        out.say(word.span(), &format!("{plus}{}", groups.join(", ")));
-        if index + 1 < used {
-            out.mark(',');
-        }
-    }
-    Some(used)
-}
-
-/// The 555 of "(555) 123-4567".
-fn is_area_code(view: View<'_>) -> bool {
-    let digits = |text: &str| text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
-    view.text_ahead(0).is_some_and(digits)
-        && view.mark_ahead(1) == Some(')')
-        && view.text_ahead(2).is_some_and(is_telephone)
-}
-
-fn is_telephone(text: &str) -> bool {
-    let groups: Vec<&str> = text.split('-').collect();
-    let digits = groups.iter().all(|group| group.bytes().all(|b| b.is_ascii_digit()));
-    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
-    digits && matches!(lengths[..], [3, 4] | [3, 3, 4] | [1, 3, 3, 4])
-}
-
 /// "2.10" in a version: the parts are numbers, not decimals.
 pub(super) fn dotted(text: &str, british: bool) -> Option<String> {
     let parts: Vec<&str> = text.split('.').collect();
     let number = |part: &&str| {
-        !part.is_empty() && part.len() <= 4 && part.bytes().all(|b| b.is_ascii_digit())
+        !part.is_empty() && part.len() <= 6 && part.bytes().all(|b| b.is_ascii_digit())
     };
     if parts.len() < 2 || !parts.iter().all(number) {
         return None;
@@ -328,7 +306,7 @@ pub(super) fn dotted(text: &str, british: bool) -> Option<String> {
             Ok(value) if value < 100 && !(part.len() > 1 && part.starts_with('0')) => {
                 in_words(value, british)
             }
-            _ if part.len() <= 2 => by_digit(part),
+            _ if part.len() <= 2 || part.len() > 4 => by_digit(part),
             _ => cardinal(part, british),
         })
         .collect();

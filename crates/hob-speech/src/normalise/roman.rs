@@ -37,7 +37,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
 }
 
 /// The value of a numeral in its standard form.
-fn value(text: &str) -> Option<u64> {
+pub(super) fn value(text: &str) -> Option<u64> {
     if text.is_empty() || text.len() > 8 {
         return None;
     }

@@ -15,6 +15,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
         ">=" => Some("greater than or equal to"),
         "!=" => Some("is not equal to"),
         "==" => Some("equals"),
+        "§§" => Some("sections"),
         "..." => Some(""),
         _ => None,
     };
@@ -65,6 +66,10 @@ pub(super) fn name(symbol: char) -> Option<&'static str> {
         '√' => "the square root of",
         '∑' => "sum",
         '∈' => "in",
+        '∩' => "intersection",
+        '∪' => "union",
+        '′' => "minutes",
+        '″' => "seconds",
         '∀' => "for all",
         '§' => "section",
         '¶' => "paragraph",
@@ -80,6 +85,34 @@ pub(super) fn name(symbol: char) -> Option<&'static str> {
         '−' => "minus",
         '–' => "to",
         'µ' => "micro",
+        _ => return None,
+    })
+}
+
+/// The name of a Greek letter that stands for a quantity. Greek words are romanised elsewhere.
+pub(super) fn greek_letter(text: &str) -> Option<&'static str> {
+    Some(match text {
+        "α" => "alpha",
+        "β" => "beta",
+        "γ" | "Γ" => "gamma",
+        "δ" | "Δ" => "delta",
+        "ε" => "epsilon",
+        "ζ" => "zeta",
+        "η" => "eta",
+        "θ" | "Θ" => "theta",
+        "κ" => "kappa",
+        "λ" | "Λ" => "lambda",
+        "μ" => "mu",
+        "ν" => "nu",
+        "ξ" | "Ξ" => "xi",
+        "π" | "Π" => "pi",
+        "ρ" => "rho",
+        "σ" | "Σ" => "sigma",
+        "τ" => "tau",
+        "φ" | "Φ" => "phi",
+        "χ" => "chi",
+        "ψ" | "Ψ" => "psi",
+        "ω" | "Ω" => "omega",
         _ => return None,
     })
 }

@@ -198,6 +198,59 @@ fn addresses() {
 }
 
 #[test]
+fn telephone_numbers_and_codes() {
+    check(&[
+        ("202.555.0143", "two zero two, five five five, zero one four three"),
+        ("Call 911 now", "Call nine one one now"),
+        ("Call 911 customers", "Call nine hundred eleven customers"),
+        ("Phone: 3035550188", "Phone: three zero three five five five zero one eight eight"),
+        ("PIN 4821", "pin four eight two one"),
+        ("the code is 482913", "the code is four eight two nine one three"),
+        ("100-2000 km", "one hundred to two thousand kilometers"),
+        ("+5 points", "plus five points"),
+    ]);
+    check_in(
+        Language::BritishEnglish,
+        &[
+            ("020 7946 0958", "zero two zero, seven nine four six, zero nine five eight"),
+            (
+                "+44 (0)20 7946 0321",
+                "plus four four, zero, two zero, seven nine four six, zero three two one",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn letters_and_numbers_in_one_word() {
+    check(&[
+        ("the 18th-century novel", "the eighteenth century novel"),
+        ("the mid-1990s", "the mid nineteen nineties"),
+        ("GPT-3.5", "GPT three point five"),
+        ("a 2x4 plank", "a two by four plank"),
+        ("0x1A", "zero x one A"),
+        ("ES2022", "ES twenty twenty two"),
+        ("macOS and mRNA", "mac OS and m RNA"),
+        ("McDonald and MacOS", "McDonald and MacOS"),
+        ("a pH of 7", "a p H of seven"),
+        ("run npm, hmm", "run npm, hmm"),
+        ("2πr", "two pi r"),
+        ("CO₂", "CO two"),
+    ]);
+}
+
+#[test]
+fn letters_before_years_are_short_forms() {
+    check(&[
+        ("c. 1450", "circa fourteen fifty"),
+        ("b. 1809", "born eighteen oh nine"),
+        ("est. 1845", "established eighteen forty five"),
+        ("(Darwin, 1859)", "(Darwin, eighteen fifty nine)"),
+        ("Vitamin c. It helps", "Vitamin c. It helps"),
+    ]);
+}
+
+#[test]
 fn symbols() {
     check(&[
         ("R & D", "R and D"),

@@ -5,10 +5,12 @@ use std::ops::Range;
 
 use super::View;
 use super::acronym;
-use super::cardinal::{by_digit, cardinal};
-use super::item::Word;
-use super::number::superscript;
-use super::symbol::name;
+use super::cardinal::{by_digit, cardinal, year};
+use super::item::{Item, Word};
+use super::number::{decade_form, ordinal_form, superscript};
+use super::roman;
+use super::symbol::{greek_letter, name};
+use super::unit::unit_name;
 use crate::abbreviations::{Ending, abbreviation};
 use crate::reading::Reading;
 use crate::scripts::same_script;
@@ -21,34 +23,59 @@ const REPEATED_MAX: usize = 8;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
-    if let Some(used) = short_form(view, word, out) {
+    if let Some(used) = dated(view, word, out).or_else(|| short_form(view, word, out)) {
         return Some(used);
     }
-    if is_spoken_as_it_is(&word.text) {
+    if compound(view, word, out) || (!view.shouted && mixed_capitals(word, out)) {
+        return Some(1);
+    }
+    if is_spoken_as_it_is(&word.text) && (view.shouted || !has_spelled_part(&word.text)) {
         let text = word.text.replace(['’', '‘'], "'");
         out.say(word.span(), &if view.shouted { text.to_lowercase() } else { text });
         return Some(1);
     }
-    pieces(word, view.shouted, out);
+    pieces(view, word, 0..word.text.len(), out);
     Some(1)
+}
+
+/// "c. 1450", "b. 1809", "d. 1882": the year shows that the letter is a short form.
+fn dated(view: View<'_>, word: &Word, out: &mut Reading) -> Option<usize> {
+    let said = match &*word.text {
+        "c" => "circa",
+        "b" => "born",
+        "d" => "died",
+        "fl" => "flourished",
+        _ => return None,
+    };
+    let year = view.text_ahead(2).filter(|_| view.mark_ahead(1) == Some('.'))?;
+    let is_year = year.len() == 4 && year.bytes().all(|b| b.is_ascii_digit());
+    if !is_year {
+        return None;
+    }
+    out.say(word.span(), said);
+    Some(2)
 }
 
 /// "Dr." and "etc.", with the full stop, unless it also ends the sentence.
 fn short_form(view: View<'_>, word: &Word, out: &mut Reading) -> Option<usize> {
+    if let Some(said) = slashed(&word.text) {
+        out.say(word.span(), said);
+        return Some(1);
+    }
     let found = abbreviation(&word.text)?;
     let stop = view.mark_ahead(1) == Some('.');
-    let dotted = word.text.contains('.');
-    if !stop && !dotted && !is_title(&word.text) {
+    let follows = follower(view, 1 + usize::from(stop));
+    let number = follows.is_some_and(|next| is_number(&next.text));
+    let is_complete = stop || word.text.contains('.') || is_title(&word.text);
+    if !is_complete && !(number && is_label(&word.text)) {
         return None;
     }
-    let follows = view.items.get(view.at + 2).and_then(|item| item.word());
-    let number =
-        follows.is_some_and(|next| next.text.starts_with(|c: char| c.is_ascii_digit() || c == '#'));
-    if found.ending == Ending::BeforeNumber && !number {
+    if found.ending == Ending::BeforeNumber && !number && !is_edition(view, word) {
         return None;
     }
     let goes_on = view.goes_on(2);
     let said = match &*word.text {
+        "Ft" if follows.is_some_and(|next| next.text.starts_with(char::is_uppercase)) => "Fort",
         "St" | "st" if !follows.is_some_and(|next| next.text.starts_with(char::is_uppercase)) => {
             "Street"
         }
@@ -65,6 +92,37 @@ fn short_form(view: View<'_>, word: &Word, out: &mut Reading) -> Option<usize> {
         out.say(word.span(), said);
     }
     Some(1 + usize::from(stop && goes_on))
+}
+
+/// The word at `distance`, possibly in brackets: "Eq. (5)".
+fn follower(view: View<'_>, distance: usize) -> Option<&Word> {
+    let is_open = matches!(view.items.get(view.at + distance), Some(Item::Open('(')));
+    view.ahead(distance + usize::from(is_open))
+}
+
+/// "5", "#5", "VII", but not the pronoun "I".
+fn is_number(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit() || c == '#')
+        || (text.len() > 1 && roman::value(text).is_some())
+}
+
+/// Short forms that need no full stop before a number: "Apt 12D".
+fn is_label(word: &str) -> bool {
+    matches!(word, "Apt" | "Bldg" | "Vol" | "Fig" | "Ext" | "Tel")
+}
+
+/// "2nd ed."
+fn is_edition(view: View<'_>, word: &Word) -> bool {
+    let is_ordinal = |before: &Word| ordinal_form(&before.text, false).is_some();
+    word.text == "ed" && view.before().is_some_and(is_ordinal)
+}
+
+fn slashed(word: &str) -> Option<&'static str> {
+    match word {
+        "w/o" => Some("without"),
+        "w/" => Some("with"),
+        _ => None,
+    }
 }
 
 /// British titles have no full stop.
@@ -91,6 +149,70 @@ fn is_clipped(text: &str) -> bool {
             .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphabetic()))
 }
 
+/// "USB-C" and "npm". In "X-ray", the letter is read as one anyway.
+fn has_spelled_part(text: &str) -> bool {
+    let capitals = |part: &str| part.len() > 1 && part.bytes().all(|b| b.is_ascii_uppercase());
+    (text.contains('-') && text.split('-').any(capitals)) || is_consonants(text)
+}
+
+/// "npm", "rm": small letters without a vowel are spelled, unless they are a sound or a short form.
+fn is_consonants(text: &str) -> bool {
+    const SOUNDS: [&str; 14] = [
+        "hm", "hmm", "mm", "sh", "shh", "psst", "pst", "pfft", "tsk", "nth", "brr", "grr", "zz",
+        "th",
+    ];
+    let is_consonant = |b: u8| b.is_ascii_lowercase() && !b"aeiouy".contains(&b);
+    let is_repeated = text.as_bytes().windows(3).any(|w| w[0] == w[1] && w[1] == w[2]);
+    (2..=5).contains(&text.len())
+        && text.bytes().all(is_consonant)
+        && !is_repeated
+        && !SOUNDS.contains(&text)
+        && abbreviation(text).is_none()
+        && unit_name(text, true, false).is_none()
+}
+
+/// "macOS", "mRNA", "pH": small letters, then capitals that are spelled.
+fn mixed_capitals(word: &Word, out: &mut Reading) -> bool {
+    let text = &word.text;
+    let head = text.trim_end_matches(|c: char| c.is_ascii_uppercase()).len();
+    let tail = text.len() - head;
+    let is_tail = (2..=4).contains(&tail) || (head == 1 && tail == 1);
+    let is_head = text[..head].ends_with(|c: char| c.is_ascii_lowercase())
+        && text[..head].bytes().all(|b| b.is_ascii_alphabetic())
+        && !matches!(&text[..head], "Mc" | "Mac");
+    if !is_tail || !is_head {
+        return false;
+    }
+    letters(word, 0..head, &text[..head], out);
+    letters(word, head..text.len(), &text[head..], out);
+    true
+}
+
+/// "18th-century", "mid-1990s": a number that has a form of its own, joined to words.
+fn compound(view: View<'_>, word: &Word, out: &mut Reading) -> bool {
+    let form = |part: &str| {
+        ordinal_form(part, view.british)
+            .or_else(|| decade_form(part, view.british).filter(|_| part.len() > 4))
+    };
+    let parts: Vec<&str> = word.text.split('-').collect();
+    let is_compound = (2..=4).contains(&parts.len())
+        && parts.iter().all(|part| !part.is_empty())
+        && parts.iter().any(|part| form(part).is_some());
+    if !is_compound {
+        return false;
+    }
+    let mut from = 0;
+    for part in parts {
+        let range = from..from + part.len();
+        from = range.end + 1;
+        match form(part) {
+            Some(said) => out.say(word.span_of(range), &said),
+            None => pieces(view, word, range, out),
+        }
+    }
+    true
+}
+
 fn is_latin(c: char) -> bool {
     c.is_alphabetic() && same_script(c, 'a')
 }
@@ -115,16 +237,29 @@ fn run_of(c: char) -> Run {
     }
 }
 
-/// Reads letters, digits and symbols one after the other.
-fn pieces(word: &Word, shouted: bool, out: &mut Reading) {
-    for range in runs(&word.text) {
+/// Reads letters, digits and symbols of a part of a word one after the other.
+fn pieces(view: View<'_>, word: &Word, part: Range<usize>, out: &mut Reading) {
+    for run in runs(&word.text[part.clone()]) {
+        let range = part.start + run.start..part.start + run.end;
         let text = &word.text[range.clone()];
         match text.chars().next().map(run_of) {
             Some(Run::Other) => symbols(word, range, out),
-            Some(Run::Letters) if shouted => letters(word, range, &text.to_lowercase(), out),
-            _ => say_letters_and_digits(word, range, out),
+            Some(Run::Digits) => digits(word, range, view.british, out),
+            _ if is_by(word, &range) => out.say(word.span_of(range), "by"),
+            _ if view.shouted => letters(word, range, &text.to_lowercase(), out),
+            _ => letters(word, range, text, out),
         }
     }
+}
+
+/// The x of "2x4" and "1920x1080", but not of "0x1A".
+fn is_by(word: &Word, range: &Range<usize>) -> bool {
+    let (before, after) = (&word.text[..range.start], &word.text[range.end..]);
+    let is_digit = |c: char| c.is_ascii_digit();
+    &word.text[range.clone()] == "x"
+        && before != "0"
+        && before.ends_with(is_digit)
+        && after.starts_with(is_digit)
 }
 
 fn runs(text: &str) -> Vec<Range<usize>> {
@@ -156,7 +291,11 @@ fn symbols(word: &Word, range: Range<usize>, out: &mut Reading) {
         let at = range.start + at;
         let end = at + symbol.len_utf8();
         let between = at > 0 && end < text.len();
+        let is_digit = |c: char| c.is_ascii_digit();
+        let in_number = text[..at].ends_with(is_digit) && text[end..].starts_with(is_digit);
         let called = match symbol {
+            '.' if in_number => "point",
+            '-' if between && text.contains('=') => "minus",
             '-' | '–' | '_' | '\'' | '’' | '.' | ':' | '~' | ',' => "",
             '#' if end == text.len() && at > 0 => "sharp",
             '/' if between && text[..at].ends_with(char::is_alphabetic) => "slash",
@@ -183,37 +322,55 @@ pub(super) fn say_letters_and_digits(word: &Word, range: Range<usize>, out: &mut
         let run = range.start + run.start..range.start + run.end;
         let text = &word.text[run.clone()];
         if text.starts_with(|c: char| c.is_ascii_digit()) {
-            digits(word, run.clone(), text, out);
+            digits(word, run.clone(), false, out);
         } else if text.chars().any(char::is_alphanumeric) {
             letters(word, run.clone(), text, out);
         }
     }
 }
 
-fn digits(word: &Word, range: Range<usize>, text: &str, out: &mut Reading) {
+fn digits(word: &Word, range: Range<usize>, british: bool, out: &mut Reading) {
+    let text = &word.text[range.clone()];
     if let Some(digits) = text.strip_suffix('s').filter(|digits| digits.len() <= 4) {
-        return out.say(word.span_of(range), &format!("{}s", cardinal(digits, false)));
+        return out.say(word.span_of(range), &format!("{}s", cardinal(digits, british)));
+    }
+    let before = &word.text[..range.start];
+    if let Some(number) = joined_year(before, text) {
+        return out.say(word.span_of(range), &year(number, british));
     }
     if text.len() > LETTERS_MAX
         && let Some(repeated) = repeated(text)
     {
         return out.say(word.span_of(range), &by_digit(&repeated));
     }
-    let code = text.len() > 4 || (text.len() > 1 && text.starts_with('0'));
+    let is_fraction = text.len() > 2
+        && before
+            .strip_suffix('.')
+            .is_some_and(|whole| whole.ends_with(|c: char| c.is_ascii_digit()));
+    let code = text.len() > 4 || (text.len() > 1 && text.starts_with('0')) || is_fraction;
     // In pieces, so that a number of any length keeps to its own bytes.
     for start in (0..text.len()).step_by(LETTERS_MAX) {
         let end = (start + LETTERS_MAX).min(text.len());
         let part = &text[start..end];
-        let said = if code { by_digit(part) } else { cardinal(part, false) };
+        let said = if code { by_digit(part) } else { cardinal(part, british) };
         out.say(word.span_of(range.start + start..range.start + end), &said);
     }
+}
+
+/// "ES2022", "CVE-2024": four digits after letters or a hyphen that are a year of our time.
+fn joined_year(before: &str, digits: &str) -> Option<u64> {
+    let is_joined = before.ends_with(|c: char| c.is_ascii_alphabetic() || c == '-');
+    let number: u64 = digits.parse().ok()?;
+    (is_joined && (1990..2040).contains(&number)).then_some(number)
 }
 
 fn letters(word: &Word, range: Range<usize>, text: &str, out: &mut Reading) {
     let text = text.replace(['’', '‘'], "'");
     let text = text.trim_end_matches('\'');
     let span = word.span_of(range.clone());
-    if is_spelled(text) {
+    if let Some(name) = greek_letter(text) {
+        out.say(span, name);
+    } else if is_spelled(text) || is_consonants(text) {
         out.spell(span, text);
     } else if text.chars().count() <= LETTERS_MAX {
         out.say(span, acronym::as_word(text).unwrap_or(text));

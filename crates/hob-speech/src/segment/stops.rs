@@ -96,6 +96,9 @@ fn full_stop_ends(ahead: Ahead<'_>, stop: Stop) -> Known<bool> {
     if is_list_number(before, word) {
         return Ok(false);
     }
+    if matches!(word, "c" | "b" | "d" | "fl") && is_year(ahead, stop.next)? {
+        return Ok(false);
+    }
     if let Some(found) = abbreviation(word) {
         return match found.ending {
             Ending::Never => Ok(false),
@@ -115,6 +118,12 @@ fn full_stop_ends(ahead: Ahead<'_>, stop: Stop) -> Known<bool> {
         return initial_ends(ahead, before, word, &stop);
     }
     Ok(!stop.first.is_lowercase() || (!stop.closed && is_plain_word(word)))
+}
+
+/// The year of "c. 1450", "b. 1809" and "d. 1882".
+fn is_year(ahead: Ahead<'_>, at: usize) -> Known<bool> {
+    let end = ahead.skip(at, 5, |c| c.is_ascii_digit())?;
+    Ok(end == at + 4)
 }
 
 /// "chapter XII": a number in letters after "ch." or "vol.".

@@ -40,6 +40,8 @@ fn abbreviations_and_initials() {
     check("On Jan. 5 it snowed.", &["On Jan. 5 it snowed."]);
     check("Take vitamin C. The rest is easy.", &["Take vitamin C.", "The rest is easy."]);
     check("So am I. We agree.", &["So am I.", "We agree."]);
+    check("It was built c. 1450. Later it fell.", &["It was built c. 1450.", "Later it fell."]);
+    check("Choose a, b or c. 12 did.", &["Choose a, b or c.", "12 did."]);
     check("Acme Inc. Chairman Bob spoke.", &["Acme Inc. Chairman Bob spoke."]);
 }
 

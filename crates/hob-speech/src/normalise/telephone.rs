@@ -1,0 +1,159 @@
+//! Telephone numbers and codes: "+44 20 7946 0958", "(555) 123-4567", "ISBN 978-0-…", "PIN 4821".
+//! Their digits are read one by one, with a short pause between the groups.
+
+use super::View;
+use super::cardinal::by_digit;
+use super::item::{Item, Word};
+use super::unit::{stands_apart, unit_name};
+use crate::reading::Reading;
+
+/// The most groups of one number.
+const GROUPS_MAX: usize = 7;
+
+/// Words before a number to call, which is no count.
+const CALLED: &[&str] = &["call", "dial", "fax", "phone", "ring", "tel", "telephone", "text"];
+
+/// Words before a code.
+const CODES: &[&str] = &["code", "otp", "passcode", "password", "pin"];
+
+/// Services that are called by three digits.
+const SERVICES: &[&str] =
+    &["000", "101", "111", "112", "211", "311", "411", "511", "611", "811", "911", "988", "999"];
+
+pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let first = view.word().filter(|_| !is_measured(view))?;
+    if is_area_code(view) || is_grouped(&first.text) || is_called(view) || is_code(view) {
+        say(&[first], out);
+        return Some(1);
+    }
+    let (words, used) = international(view, first).or_else(|| national(view, first))?;
+    say(&words, out);
+    Some(used)
+}
+
+/// "100-2000 km" is a range.
+fn is_measured(view: View<'_>) -> bool {
+    let is_unit = |next: &str| stands_apart(next) && unit_name(next, false, false).is_some();
+    view.text_ahead(1).is_some_and(is_unit)
+}
+
+fn say(words: &[&Word], out: &mut Reading) {
+    for (index, word) in words.iter().enumerate() {
+        if index > 0 {
+            out.mark(',');
+        }
+        let plus = if word.text.starts_with('+') { "plus " } else { "" };
+        let groups: Vec<String> = word.text.split(['-', '.']).map(by_digit).collect();
+        out.say(word.span(), &format!("{plus}{}", groups.join(", ")));
+    }
+}
+
+/// "+44 20 7946 0958", "+44 (0)20 7946 0321", "+1-202-555-0175": the words, and how many items they take.
+fn international<'a>(view: View<'a>, first: &'a Word) -> Option<(Vec<&'a Word>, usize)> {
+    let code = first.text.strip_prefix('+').filter(|code| is_group(code))?;
+    let mut words = vec![first];
+    let mut used = 1;
+    let is_open = matches!(view.items.get(view.at + 1), Some(Item::Open('(')));
+    if let Some(zero) = view.ahead(2).filter(|zero| is_open && zero.text == "0") {
+        words.push(zero);
+        used = 4;
+    }
+    while words.len() < GROUPS_MAX {
+        let Some(word) = view.ahead(used).filter(|word| is_group(&word.text)) else { break };
+        words.push(word);
+        used += 1;
+    }
+    let count: usize = words.iter().map(|word| digits(&word.text)).sum();
+    (count >= 7 || code.len() > 7).then_some((words, used))
+}
+
+fn is_group(text: &str) -> bool {
+    (1..=16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+}
+
+fn digits(text: &str) -> usize {
+    text.bytes().filter(u8::is_ascii_digit).count()
+}
+
+/// "020 7946 0958", "(0161) 496 0742", "415 555 0110", "555 0142".
+fn national<'a>(view: View<'a>, first: &'a Word) -> Option<(Vec<&'a Word>, usize)> {
+    let is_digits = |word: &&Word| word.text.len() <= 6 && all_digits(&word.text);
+    let mut words = vec![Some(first).filter(is_digits)?];
+    let mut used = 1 + usize::from(view.mark_ahead(1) == Some(')'));
+    while words.len() < 3 {
+        let Some(word) = view.ahead(used).filter(is_digits) else { break };
+        words.push(word);
+        used += 1;
+    }
+    let lengths: Vec<usize> = words.iter().map(|word| word.text.len()).collect();
+    let count: usize = lengths.iter().sum();
+    let is_national = first.text.starts_with('0')
+        && (3..=5).contains(&lengths[0])
+        && words.len() > 1
+        && (10..=11).contains(&count);
+    let last_is_zero = words.last().is_some_and(|word| word.text.starts_with('0'));
+    let is_local = lengths == [3, 3, 4] || (lengths == [3, 4] && last_is_zero);
+    (is_national || is_local).then_some((words, used))
+}
+
+/// The 555 of "(555) 123-4567".
+fn is_area_code(view: View<'_>) -> bool {
+    view.text_ahead(0).is_some_and(|text| text.len() == 3 && all_digits(text))
+        && view.mark_ahead(1) == Some(')')
+        && view.text_ahead(2).is_some_and(is_grouped)
+}
+
+/// "555-0199", "1-800-555-0199", "202.555.0143", "028-9649-6123", and the five groups of an ISBN.
+fn is_grouped(text: &str) -> bool {
+    let separator = if text.contains('.') { '.' } else { '-' };
+    let groups: Vec<&str> = text.split(separator).collect();
+    let are_digits = groups.iter().all(|group| !group.is_empty() && all_digits(group));
+    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    let known = match lengths[..] {
+        [3, 3, 4] => true,
+        [3, 4] | [1, 3, 3, 4] => separator == '-',
+        [3..=5, _, _] => text.starts_with('0') && (10..=11).contains(&digits(text)),
+        _ => separator == '-' && (4..=GROUPS_MAX).contains(&groups.len()) && digits(text) >= 8,
+    };
+    are_digits && known
+}
+
+/// "Call 911", "Phone: 01632960983", "text 741741".
+fn is_called(view: View<'_>) -> bool {
+    let Some(text) = view.text_ahead(0) else { return false };
+    let is_number = SERVICES.contains(&text) || (5..=15).contains(&text.len());
+    is_number && all_digits(text) && follows(view, CALLED) && !counts(view)
+}
+
+/// "PIN 4821", "your code is 482913".
+fn is_code(view: View<'_>) -> bool {
+    let Some(text) = view.text_ahead(0) else { return false };
+    (4..=12).contains(&text.len()) && all_digits(text) && follows(view, CODES) && !counts(view)
+}
+
+fn all_digits(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Whether one of `words` precedes, with nothing but a colon, a full stop or "is" between.
+fn follows(view: View<'_>, words: &[&str]) -> bool {
+    let listed =
+        |item: &Item| item.word().is_some_and(|word| words.contains(&&*word.text.to_lowercase()));
+    let between = |item: &Item| match item {
+        Item::Mark(mark) => matches!(*mark, ':' | '.'),
+        Item::Word(word) => word.text == "is",
+        _ => false,
+    };
+    match &view.items[..view.at] {
+        [.., before] if listed(before) => true,
+        [.., before, last] => between(last) && listed(before),
+        _ => false,
+    }
+}
+
+/// "Call 100000 customers": the number counts what follows.
+fn counts(view: View<'_>) -> bool {
+    view.text_ahead(1).is_some_and(|next| {
+        next.starts_with(char::is_lowercase) && next.len() > 3 && next.ends_with('s')
+    })
+}
