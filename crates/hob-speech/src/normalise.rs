@@ -4,13 +4,16 @@
 mod acronym;
 mod address;
 mod cardinal;
+mod chemistry;
 mod date;
 mod item;
+mod maths;
 mod money;
 mod number;
 mod numeral;
 mod quantity;
 mod roman;
+mod street;
 mod symbol;
 mod telephone;
 mod time;
@@ -41,6 +44,9 @@ type Reader = fn(View<'_>, &mut Reading) -> Option<usize>;
 const READERS: &[Reader] = &[
     telephone::read,
     address::read,
+    maths::read,
+    chemistry::read,
+    street::read,
     money::read,
     date::read,
     time::read,
@@ -68,6 +74,10 @@ pub(crate) fn read(text: &str, offset: usize, language: Language) -> Reading {
 
 fn read_one(view: View<'_>, out: &mut Reading) -> usize {
     match &view.items[view.at] {
+        Item::Mark('—') => match maths::minus(view) {
+            Some(span) => out.say(span, "minus"),
+            None => out.mark('—'),
+        },
         Item::Mark(mark) => out.mark(*mark),
         Item::Open(mark) => out.open(*mark),
         Item::Pronounced { word, span, phonemes } => out.pronounce(span.clone(), word, phonemes),

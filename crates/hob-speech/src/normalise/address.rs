@@ -2,7 +2,7 @@
 //! #tags.
 
 use super::View;
-use super::cardinal::by_digit;
+use super::cardinal::{by_digit, cardinal};
 use super::item::Word;
 use super::number::dotted;
 use super::symbol::name;
@@ -41,26 +41,35 @@ fn version(view: View<'_>, word: &Word, out: &mut Reading) -> bool {
         )
     });
     let marked = number.len() < word.text.len();
-    if !(marked || called || number.matches('.').count() == 2) {
+    // "1.2.3-rc1" has a number and a name.
+    let core = number.split(['-', '+']).next().unwrap_or(number);
+    if !(marked || called || core.matches('.').count() == 2) {
         return false;
     }
-    let Some(said) = dotted(number, view.british) else { return false };
-    out.say(word.span(), &if marked { format!("version {said}") } else { said });
+    let Some(said) = dotted(core, view.british) else { return false };
+    let end = word.text.len() - number.len() + core.len();
+    out.say(word.span_of(0..end), &if marked { format!("version {said}") } else { said });
+    say_letters_and_digits(word, end..word.text.len(), out);
     true
 }
 
-/// "192.168.0.1", possibly with a port.
+/// "192.168.0.1", possibly with a port, or with the length of a network: "10.0.0.0/8".
 fn ip(word: &Word, out: &mut Reading) -> bool {
-    let (host, port) = word.text.split_once(':').map_or((&*word.text, None), |(h, p)| (h, Some(p)));
+    let (address, network) =
+        word.text.split_once('/').map_or((&*word.text, None), |(a, n)| (a, Some(n)));
+    let (host, port) = address.split_once(':').map_or((address, None), |(h, p)| (h, Some(p)));
     let parts: Vec<&str> = host.split('.').collect();
     let number =
         |part: &&str| (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
-    if parts.len() != 4 || !parts.iter().all(number) {
+    let is_network = network.is_none_or(|bits| number(&bits) && bits.len() < 3);
+    if parts.len() != 4 || !parts.iter().all(number) || !is_network {
         return false;
     }
     let groups: Vec<String> = parts.iter().map(|part| by_digit(part)).collect();
     let port = port.map(|port| format!(" port {}", by_digit(port))).unwrap_or_default();
-    out.say(word.span(), &format!("{}{port}", groups.join(" dot ")));
+    let network = network.map(|bits| format!(" slash {}", cardinal(bits, false)));
+    let network = network.unwrap_or_default();
+    out.say(word.span(), &format!("{}{port}{network}", groups.join(" dot ")));
     true
 }
 
@@ -85,6 +94,17 @@ fn mail_or_name(word: &Word, out: &mut Reading) -> bool {
     match word.text.split_once('@') {
         Some(("", name)) if is_name(name) => {}
         Some((user, host)) if is_name(user) && host.contains('.') && is_name(host) => {}
+        _ if is_colour(&word.text) => {
+            out.say(word.span_of(0..1), "hash");
+            for (at, digit) in word.text.char_indices().skip(1) {
+                let span = word.span_of(at..at + 1);
+                match digit {
+                    '0'..='9' => out.say(span, &by_digit(&digit.to_string())),
+                    _ => out.spell(span, &digit.to_string()),
+                }
+            }
+            return true;
+        }
         _ => match word.text.strip_prefix('#') {
             Some(tag) if tag.starts_with(char::is_alphabetic) && is_name(tag) => {
                 out.say(word.span_of(0..1), "hashtag");
@@ -96,6 +116,16 @@ fn mail_or_name(word: &Word, out: &mut Reading) -> bool {
     }
     parts(word, 0, out);
     true
+}
+
+/// "#FF8800": six hexadecimal digits, letters and numbers among them, or numbers that begin with a zero.
+fn is_colour(text: &str) -> bool {
+    let digits = text.strip_prefix('#').unwrap_or_default();
+    let has_letter = digits.bytes().any(|b| b.is_ascii_alphabetic());
+    digits.len() == 6
+        && digits.bytes().all(|b| b.is_ascii_hexdigit())
+        && digits.bytes().any(|b| b.is_ascii_digit())
+        && (has_letter || digits.starts_with('0'))
 }
 
 fn is_name(text: &str) -> bool {
@@ -117,16 +147,31 @@ fn dotted_name(word: &Word, out: &mut Reading) -> bool {
     true
 }
 
-/// "/usr/bin", "~/notes", "C:\\Users".
+/// "/usr/bin", "~/notes", "../a", "src/main.rs", ".gitignore", "C:\\Users".
 fn path(word: &Word, out: &mut Reading) -> bool {
     let text = &word.text;
-    let rooted = text.starts_with('/') || text.starts_with("~/") || text.starts_with("./");
+    let rooted = ["/", "~/", "./", "../"].into_iter().any(|root| text.starts_with(root));
     let drive = text.len() > 3 && text.get(1..).is_some_and(|rest| rest.starts_with(":\\"));
-    if !(drive || rooted && text.chars().any(char::is_alphanumeric)) {
+    let named = rooted && text.chars().any(char::is_alphanumeric);
+    if !(drive || named || is_file(text) || is_hidden(text)) {
         return false;
     }
     parts(word, 0, out);
     true
+}
+
+/// A file in a folder, by its ending: "src/main.rs".
+fn is_file(text: &str) -> bool {
+    let Some((folder, file)) = text.rsplit_once('/') else { return false };
+    let Some((name, ending)) = file.rsplit_once('.') else { return false };
+    let known = ENDINGS.contains(&ending.to_ascii_lowercase().as_str());
+    known && is_name(name) && folder.split('/').all(is_name)
+}
+
+/// ".gitignore" and ".NET".
+fn is_hidden(text: &str) -> bool {
+    let name = text.strip_prefix('.').unwrap_or_default();
+    (name.starts_with(|c: char| c.is_ascii_lowercase()) || name == "NET") && is_name(name)
 }
 
 /// Names with the words for the symbols between them: "dot", "slash", "at".

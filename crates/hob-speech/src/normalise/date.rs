@@ -1,4 +1,4 @@
-//! Dates: "2024-05-06", "3/4/2027", "3 March 2027", "March 3, 2027", "Jan. 5".
+//! Dates: "2024-05-06", "Mon 4 Mar", "3/4/2027", "3 March 2027", "March 3, 2027", "Jan. 5".
 //! Day and month are read in the order of the accent: 3/4 is not the same day everywhere.
 
 use hob_core::language::ENGLISH_MONTHS;
@@ -9,7 +9,27 @@ use super::numeral::Numeral;
 use crate::reading::Reading;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
-    digits_only(view, out).or_else(|| month_first(view, out)).or_else(|| day_first(view, out))
+    weekday(view, out)
+        .or_else(|| digits_only(view, out))
+        .or_else(|| month_first(view, out))
+        .or_else(|| day_first(view, out))
+}
+
+/// "Mon, Mar 4", "Mon 4 Mar": the date behind it shows that "Mon" is a day.
+fn weekday(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    const DAYS: [&str; 7] =
+        ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+    let word = view.word()?;
+    let name = DAYS.into_iter().find(|day| day[..3] == word.text)?;
+    let next = 1 + usize::from(view.mark_ahead(1).is_some_and(|mark| matches!(mark, ',' | '.')));
+    let first = view.text_ahead(next)?;
+    let is_month = |distance: usize| view.text_ahead(distance).and_then(month).is_some();
+    if !(is_month(next) || day_number(first).is_some() && is_month(next + 1)) {
+        return None;
+    }
+    out.say(word.span(), name);
+    // The full stop is part of the short form; a comma is heard.
+    Some(1 + usize::from(view.mark_ahead(1) == Some('.')))
 }
 
 /// The month that a word names, in full or shortened to at least three letters.
@@ -38,10 +58,19 @@ fn digits_only(view: View<'_>, out: &mut Reading) -> Option<usize> {
         (1..=2, 1..=2, 4, '/' | '-') if view.british => (third, second, first),
         (1..=2, 1..=2, 4, '/' | '-') => (third, first, second),
         (1..=2, 1..=2, 4, '.') => (third, second, first),
+        (1..=2, 1..=2, 2, '/') if view.british => (third, second, first),
+        (1..=2, 1..=2, 2, '/') => (third, first, second),
         _ => return None,
     };
     let (month, day) = month_and_day(month, day)?;
+    let is_short = year.len() == 2;
     let year: u64 = year.parse().ok()?;
+    // Two digits are a year from 1970 to 2069.
+    let year = match year {
+        0..70 if is_short => 2000 + year,
+        70..100 if is_short => 1900 + year,
+        _ => year,
+    };
     out.say(word.span(), &said(day, month, Some(year), view.british));
     Some(1)
 }

@@ -3,6 +3,7 @@
 
 use super::View;
 use super::cardinal::{in_words, ordinal};
+use super::item::Item;
 use crate::reading::Reading;
 
 /// Words that are numbered, not named: "Part II" is "part two", but "Louis II" is "the second".
@@ -14,11 +15,22 @@ const COUNTED: &[&str] = &[
     "wave",
 ];
 
+/// Names of kings, emperors and popes who were the fifth.
+const REGNAL: &[&str] =
+    &["Alfonso", "Charles", "Edward", "Ferdinand", "George", "Henry", "Philip", "Pius", "Sixtus"];
+
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let number = value(&word.text)?;
+    if view.at >= 2 && view.items[view.at - 1] == Item::Mark('.') && word.text.len() > 1 {
+        return behind_short_form(view, number, out);
+    }
     let before = &view.before()?.text;
     let counted = COUNTED.contains(&before.to_lowercase().as_str());
+    if word.text == "V" && REGNAL.contains(&before.as_str()) {
+        out.say(word.span(), "the fifth");
+        return Some(1);
+    }
     let named = before.chars().next().is_some_and(char::is_uppercase)
         && before.chars().skip(1).any(char::is_lowercase)
         && word.text.len() > 1
@@ -33,6 +45,17 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
         }
         _ => return None,
     }
+    Some(1)
+}
+
+/// "Vol. III", "ch. IV".
+fn behind_short_form(view: View<'_>, number: u64, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let before = view.items[view.at - 2].word()?.text.to_lowercase();
+    if !["art", "bk", "ch", "chap", "fig", "pt", "sec", "vol"].contains(&before.as_str()) {
+        return None;
+    }
+    out.say(word.span(), &in_words(number, view.british));
     Some(1)
 }
 

@@ -22,13 +22,15 @@ const SERVICES: &[&str] =
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let first = view.word().filter(|_| !is_measured(view))?;
-    if is_area_code(view) || is_grouped(&first.text) || is_called(view) || is_code(view) {
-        say(&[first], out);
-        return Some(1);
-    }
-    let (words, used) = international(view, first).or_else(|| national(view, first))?;
+    let (words, used) = international(view, first)
+        .or_else(|| national(view, first))
+        .or_else(|| is_alone(view, first).then(|| (vec![first], 1)))?;
     say(&words, out);
     Some(used)
+}
+
+fn is_alone(view: View<'_>, first: &Word) -> bool {
+    is_area_code(view) || is_grouped(&first.text) || is_called(view) || is_code(view)
 }
 
 /// "100-2000 km" is a range.

@@ -240,6 +240,57 @@ fn letters_and_numbers_in_one_word() {
 }
 
 #[test]
+fn formulas() {
+    check(&[
+        ("7 - 3 = 4", "seven minus three equals four"),
+        ("we - as always - won", "we — as always — won"),
+        ("f(x) = 2x", "f of x equals two x"),
+        ("cos(2x)", "cosine of two x"),
+        ("a 2x gain", "a two times gain"),
+        ("5! = 120", "five factorial equals one hundred twenty"),
+        ("Only 5! Great", "Only five! Great"),
+        ("1 1/2 cups", "one and a half cups"),
+        ("1e6", "one times ten to the sixth"),
+        ("10 / 2 = 5", "ten divided by two equals five"),
+        ("3.0×10⁸ m/s", "three point zero times ten to the eighth meters per second"),
+        ("a != b", "a is not equal to b"),
+        ("NaCl and Ca²⁺", "NA CL and CA two plus"),
+        ("IgG, FIFOs", "IGG, FIFOs"),
+    ]);
+}
+
+#[test]
+fn postal_addresses() {
+    check(&[
+        ("15 W. 4th St.", "fifteen West fourth Street."),
+        ("a 60 W bulb", "a sixty watts bulb"),
+        ("12A High St.", "twelve A High Street."),
+        ("a 13A fuse", "a thirteen amps fuse"),
+        ("Austin, TX 78701", "Austin, Texas seven eight seven zero one"),
+        ("5'10\" tall", "five foot ten tall"),
+        ("5 ft 10 in", "five feet ten inches"),
+        ("2 in the box", "two in the box"),
+        ("5 sq ft", "five square feet"),
+    ]);
+}
+
+#[test]
+fn files_and_colours() {
+    check(&[
+        ("src/main.rs", "src slash main dot rs"),
+        (".gitignore", "dot gitignore"),
+        ("10.0.0.0/8", "one zero dot zero dot zero dot zero slash eight"),
+        ("v1.2.0-beta.2", "version one point two point zero beta two"),
+        ("#FF8800", "hash F F eight eight zero zero"),
+        ("#123456", "number one hundred twenty three thousand four hundred fifty six"),
+        ("Mon, Mar 4", "Monday, March fourth"),
+        ("3/14/24", "March fourteenth, twenty twenty four"),
+        ("Vol. III", "volume three"),
+        ("Henry V, Act IV", "Henry the fifth, Act four"),
+    ]);
+}
+
+#[test]
 fn letters_before_years_are_short_forms() {
     check(&[
         ("c. 1450", "circa fourteen fifty"),

@@ -67,7 +67,7 @@ fn short_form(view: View<'_>, word: &Word, out: &mut Reading) -> Option<usize> {
     let follows = follower(view, 1 + usize::from(stop));
     let number = follows.is_some_and(|next| is_number(&next.text));
     let is_complete = stop || word.text.contains('.') || is_title(&word.text);
-    if !is_complete && !(number && is_label(&word.text)) {
+    if !(is_complete || number && is_label(&word.text)) {
         return None;
     }
     if found.ending == Ending::BeforeNumber && !number && !is_edition(view, word) {
@@ -179,7 +179,7 @@ fn mixed_capitals(word: &Word, out: &mut Reading) -> bool {
     let is_tail = (2..=4).contains(&tail) || (head == 1 && tail == 1);
     let is_head = text[..head].ends_with(|c: char| c.is_ascii_lowercase())
         && text[..head].bytes().all(|b| b.is_ascii_alphabetic())
-        && !matches!(&text[..head], "Mc" | "Mac");
+        && !matches!(&text[..head], "Mc" | "Mac" | "Lo");
     if !is_tail || !is_head {
         return false;
     }

@@ -12,12 +12,12 @@ const PHRASES_MIN: usize = 500;
 
 #[test]
 fn american_phrases_are_read_as_a_person_reads_them() {
-    println!("{}", check(Language::AmericanEnglish, AMERICAN, 85));
+    println!("{}", check(Language::AmericanEnglish, AMERICAN, 93));
 }
 
 #[test]
 fn british_phrases_are_read_as_a_person_reads_them() {
-    println!("{}", check(Language::BritishEnglish, BRITISH, 85));
+    println!("{}", check(Language::BritishEnglish, BRITISH, 93));
 }
 
 /// At least `percent` of the phrases are right. On failure, the message lists the wrong ones.

@@ -1,0 +1,127 @@
+//! Parts of postal addresses: "N. Michigan Ave.", "TX 78701", and house numbers with a letter, which are no amounts.
+//! Words around a letter decide what it stands for.
+
+use super::View;
+use super::cardinal::by_digit;
+use super::item::Word;
+use super::number::ordinal_form;
+use crate::reading::Reading;
+
+pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    compass(view, out).or_else(|| state(view, out))
+}
+
+/// "900 N. Michigan Ave.", "15 W. 4th St.": a direction between a house number and a street.
+fn compass(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let said = match &*word.text {
+        "N" => "North",
+        "E" => "East",
+        "S" => "South",
+        "W" => "West",
+        _ => return None,
+    };
+    let starts_with_digit = |word: &Word| word.text.starts_with(|c: char| c.is_ascii_digit());
+    let is_street = |word: &Word| {
+        word.text.starts_with(char::is_uppercase) || ordinal_form(&word.text, false).is_some()
+    };
+    let is_direction = view.mark_ahead(1) == Some('.')
+        && view.before().is_some_and(starts_with_digit)
+        && view.ahead(2).is_some_and(is_street);
+    if !is_direction {
+        return None;
+    }
+    out.say(word.span(), said);
+    Some(2)
+}
+
+/// A direction with its full stop, not a number of watts or newtons.
+pub(super) fn is_compass(view: View<'_>, distance: usize) -> bool {
+    matches!(view.text_ahead(distance), Some("N" | "E" | "S" | "W"))
+        && view.mark_ahead(distance + 1) == Some('.')
+        && view.goes_on(distance + 2)
+}
+
+/// Words next to "13A" that make it a current, not a house number.
+const CURRENT: &[&str] = &[
+    "battery", "breaker", "charger", "circuit", "current", "draws", "fuse", "load", "max",
+    "maximum", "motor", "of", "outlet", "plug", "relay", "socket", "supply",
+];
+
+/// Whether a number directly before "A" is one of amps.
+pub(super) fn is_current(view: View<'_>, number: &str) -> bool {
+    let listed = |word: Option<&Word>| {
+        word.is_some_and(|word| CURRENT.contains(&word.text.to_lowercase().as_str()))
+    };
+    number.contains('.') || listed(view.before()) || listed(view.ahead(1))
+}
+
+/// "TX 78701", "OR 97201-1234": the state is said in full, and the ZIP code digit by digit.
+fn state(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let (_, name) = STATES.iter().find(|(short, _)| *short == word.text)?;
+    let zip = view.ahead(1).filter(|zip| is_zip(&zip.text))?;
+    out.say(word.span(), name);
+    let groups: Vec<String> = zip.text.split('-').map(by_digit).collect();
+    out.say(zip.span(), &groups.join(", "));
+    Some(2)
+}
+
+fn is_zip(text: &str) -> bool {
+    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
+    text.bytes().all(|b| b.is_ascii_digit() || b == b'-') && matches!(lengths[..], [5] | [5, 4])
+}
+
+const STATES: &[(&str, &str)] = &[
+    ("AL", "Alabama"),
+    ("AK", "Alaska"),
+    ("AZ", "Arizona"),
+    ("AR", "Arkansas"),
+    ("CA", "California"),
+    ("CO", "Colorado"),
+    ("CT", "Connecticut"),
+    ("DE", "Delaware"),
+    ("DC", "D C"),
+    ("FL", "Florida"),
+    ("GA", "Georgia"),
+    ("HI", "Hawaii"),
+    ("ID", "Idaho"),
+    ("IL", "Illinois"),
+    ("IN", "Indiana"),
+    ("IA", "Iowa"),
+    ("KS", "Kansas"),
+    ("KY", "Kentucky"),
+    ("LA", "Louisiana"),
+    ("ME", "Maine"),
+    ("MD", "Maryland"),
+    ("MA", "Massachusetts"),
+    ("MI", "Michigan"),
+    ("MN", "Minnesota"),
+    ("MS", "Mississippi"),
+    ("MO", "Missouri"),
+    ("MT", "Montana"),
+    ("NE", "Nebraska"),
+    ("NV", "Nevada"),
+    ("NH", "New Hampshire"),
+    ("NJ", "New Jersey"),
+    ("NM", "New Mexico"),
+    ("NY", "New York"),
+    ("NC", "North Carolina"),
+    ("ND", "North Dakota"),
+    ("OH", "Ohio"),
+    ("OK", "Oklahoma"),
+    ("OR", "Oregon"),
+    ("PA", "Pennsylvania"),
+    ("RI", "Rhode Island"),
+    ("SC", "South Carolina"),
+    ("SD", "South Dakota"),
+    ("TN", "Tennessee"),
+    ("TX", "Texas"),
+    ("UT", "Utah"),
+    ("VT", "Vermont"),
+    ("VA", "Virginia"),
+    ("WA", "Washington"),
+    ("WV", "West Virginia"),
+    ("WI", "Wisconsin"),
+    ("WY", "Wyoming"),
+];
