@@ -85,6 +85,12 @@ impl Language {
     pub fn is_spoken(self) -> bool {
         matches!(self, Language::AmericanEnglish | Language::BritishEnglish)
     }
+
+    /// Whether both are the same language, perhaps with another accent.
+    pub fn is_kin(self, other: Language) -> bool {
+        let base = |language: Language| language.tag().split('-').next();
+        base(self) == base(other)
+    }
 }
 
 impl fmt::Display for Language {
@@ -100,5 +106,17 @@ impl fmt::Display for Language {
             Language::BrazilianPortuguese => "Brazilian Portuguese",
             Language::Mandarin => "Mandarin Chinese",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accents_of_one_language_are_kin() {
+        assert!(Language::AmericanEnglish.is_kin(Language::BritishEnglish));
+        assert!(Language::Hindi.is_kin(Language::Hindi));
+        assert!(!Language::Spanish.is_kin(Language::Italian));
     }
 }

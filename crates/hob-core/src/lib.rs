@@ -27,6 +27,7 @@ pub mod task;
 pub mod trace;
 pub mod transcript;
 pub mod turn_taking;
+pub mod voice_blend;
 pub mod wav;
 pub mod weights;
 
@@ -63,4 +64,5 @@ pub use transcript::{
     TranscriptUsage,
 };
 pub use turn_taking::{TurnModel, TurnTaking, VOICE_FRAME_SAMPLES, VoiceDetector};
+pub use voice_blend::VoiceBlend;
 pub use wav::{WAV_COUNTED_BYTES, wav_header};

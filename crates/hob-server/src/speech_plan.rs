@@ -3,6 +3,7 @@
 
 use hob_core::{
     Direction, ModelError, RegisteredModel, Speech, SpeechRequest, SpeechText, Speed, Trace,
+    VoiceBlend,
 };
 use hob_speech::encode::AudioFormat;
 use hob_wire::{SpeechDelivery, WireError, WireSpeech, language_agrees, voice_among};
@@ -114,8 +115,14 @@ fn check_language(
     voice: &str,
     asked: Option<&str>,
 ) -> Result<(), WireError> {
-    let known = model.model.voices().iter().find(|known| known.id == voice);
-    let (Some(voice), Some(asked)) = (known, asked) else { return Ok(()) };
+    let voices = model.model.voices();
+    let find = |id: &str| voices.iter().find(|known| known.id == id);
+    // A blend speaks the language of its first voice.
+    let first = || match VoiceBlend::parse(voice) {
+        Some(Ok(blend)) => find(&blend.parts()[0].0),
+        Some(Err(_)) | None => None,
+    };
+    let (Some(voice), Some(asked)) = (find(voice).or_else(first), asked) else { return Ok(()) };
     if language_agrees(asked, voice.language) {
         return Ok(());
     }

@@ -4,8 +4,8 @@
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::{
-    ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText,
-    Voice, nearest,
+    Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
+    SpeechText, Voice, VoiceBlend, nearest,
 };
 
 use super::exchange::Exchange;
@@ -61,7 +61,7 @@ impl ModelWorker<SpeechClient> {
     }
 
     async fn begin(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
-        let voice = self.voice(&request.voice)?;
+        let language = self.language(&request.voice)?;
         let is_whole = matches!(request.text, SpeechText::Whole(_));
         let is_silent = is_silent(&request.text);
         let text = self.text(request.text)?;
@@ -80,10 +80,10 @@ impl ModelWorker<SpeechClient> {
             return Ok(SpeechStream::new(sample_rate_hz, silence));
         }
         let begin = Begin {
-            language: voice.language,
+            language,
             speed: request.speed,
             credit: (self.client.unread_s_max * sample_rate_hz as f32) as u32,
-            voice: voice.id.clone(),
+            voice: request.voice,
         };
         let mut exchange = Exchange::begin(stream, begin, text, self.client.text_chars_max);
         // The writer of a text that still arrives may wait for this stream before it writes.
@@ -93,19 +93,34 @@ impl ModelWorker<SpeechClient> {
         Ok(SpeechStream::new(sample_rate_hz, exchange.events()))
     }
 
-    fn voice(&self, id: &str) -> Result<&Voice, ModelError> {
-        let Some(voice) = self.client.voices.iter().find(|voice| voice.id == id) else {
-            let known = self.client.voices.iter().map(|voice| voice.id.as_str());
-            return Err(ModelError::UnknownVoice {
-                voice: id.to_owned(),
-                near: nearest(id, known, 3),
-            });
+    /// The language of a voice, or of the first voice of a blend, whose other voices must speak it too.
+    fn language(&self, asked: &str) -> Result<Language, ModelError> {
+        let is_known = self.client.voices.iter().any(|voice| voice.id == asked);
+        let ids: Vec<String> = match VoiceBlend::parse(asked).filter(|_| !is_known) {
+            Some(blend) => blend?.parts().iter().map(|(id, _)| id.clone()).collect(),
+            None => vec![asked.to_owned()],
         };
-        if !voice.language.is_spoken() {
-            let language = voice.language;
-            return Err(ModelError::LanguageNotSpoken { voice: id.to_owned(), language });
+        let voices = ids.iter().map(|id| self.voice(id));
+        let voices: Vec<&Voice> = voices.collect::<Result<_, _>>()?;
+        let (first, language) = (&voices[0].id, voices[0].language);
+        if let Some(other) = voices.iter().find(|voice| !voice.language.is_kin(language)) {
+            let reason = format!(
+                "blends {first} ({language}) with {} ({}): use voices of one language",
+                other.id, other.language
+            );
+            return Err(ModelError::InvalidField { field: "voice", reason });
         }
-        Ok(voice)
+        if !language.is_spoken() {
+            return Err(ModelError::LanguageNotSpoken { voice: first.clone(), language });
+        }
+        Ok(language)
+    }
+
+    fn voice(&self, id: &str) -> Result<&Voice, ModelError> {
+        self.client.voices.iter().find(|voice| voice.id == id).ok_or_else(|| {
+            let known = self.client.voices.iter().map(|voice| voice.id.as_str());
+            ModelError::UnknownVoice { voice: id.to_owned(), near: nearest(id, known, 3) }
+        })
     }
 
     /// The text as pieces; a whole one is checked at once, an arriving one as it comes.

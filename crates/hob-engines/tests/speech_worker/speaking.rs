@@ -76,6 +76,14 @@ async fn simultaneous_clients_get_exactly_their_own_sound() {
 }
 
 #[tokio::test]
+async fn a_blend_reaches_the_engine() {
+    let worker = ready(options()).await;
+    let blend = "af_plain(2)+af_slow(1)";
+    let said = say(&worker, TEXT, blend).await;
+    assert_eq!((said.error, said.samples), (None, expected(TEXT, blend, Speed::NORMAL)));
+}
+
+#[tokio::test]
 async fn invalid_requests_are_rejected_without_the_worker() {
     let worker = ready(SpeechWorkerOptions { text_chars_max: 10, ..options() }).await;
     let check = async |text: &str, voice: &str, expect: ModelError| {
@@ -87,6 +95,13 @@ async fn invalid_requests_are_rejected_without_the_worker() {
     let voice = "zf_xiaobei".to_owned();
     let not_spoken = ModelError::LanguageNotSpoken { voice, language: Language::Mandarin };
     check("Hello", "zf_xiaobei", not_spoken).await;
+    let reason = "blends af_plain (American English) with zf_xiaobei (Mandarin Chinese): \
+                  use voices of one language";
+    let mixed = ModelError::InvalidField { field: "voice", reason: reason.to_owned() };
+    check("Hello", "af_plain(2)+zf_xiaobei(1)", mixed).await;
+    let near = ["af_plain", "af_fails", "af_panics"].map(str::to_owned).to_vec();
+    let unknown = ModelError::UnknownVoice { voice: "af_plian".to_owned(), near };
+    check("Hello", "af_slow+af_plian", unknown).await;
     check(" \n ", "af_plain", ModelError::EmptyText).await;
     let too_long = ModelError::TextTooLong { chars: 11, chars_max: 10 };
     check("eleven char", "af_plain", too_long).await;

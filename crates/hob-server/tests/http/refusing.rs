@@ -67,6 +67,11 @@ async fn requests_that_cannot_be_answered() {
             "'language' does not fit voice 'bm_fable', which speaks British English (en-GB)",
         ),
         (
+            r#"{"input":"Hi","voice":"bm_fable(2)+bm_fable(1)","language":"fr"}"#,
+            invalid(Some("language")),
+            "'language' does not fit voice 'bm_fable', which speaks British English (en-GB)",
+        ),
+        (
             r#"{"input":"Hi","response_format":"midi"}"#,
             invalid(Some("response_format")),
             "'response_format' must be one of mp3, wav, pcm, opus, flac, aac, and is 'midi'",

@@ -41,7 +41,7 @@ pub(crate) struct SayArgs {
     /// The stored speech model, such as kokoro-4bit of `hob quantize`
     #[arg(short, long, conflicts_with = "server")]
     model: Option<String>,
-    /// The voice (--voices lists them)
+    /// The voice (--voices lists them), or a blend of voices: "af_heart(2)+af_bella(1)"
     #[arg(short, long)]
     voice: Option<String>,
     /// mp3, wav, pcm, opus, flac or aac [default: from the file's name, else mp3]

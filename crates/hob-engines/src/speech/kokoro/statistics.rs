@@ -2,6 +2,7 @@
 //! A sentence starts from the statistics of its voice, which lose weight with every window.
 
 use half::f16;
+use hob_core::VoiceBlend;
 
 /// The voice's statistics count as this many frames of the sentence. Found by log-mel distance to whole
 /// synthesis on held-out sentences of three voices: 2.99 dB with 300, 2.79 with 450, 2.74 with 600.
@@ -97,9 +98,27 @@ impl VoiceStatistics {
         RunningStatistics { frames: VOICE_FRAMES, ..self.0.clone() }
     }
 
-    /// The measured statistics of a voice. `None`: they were not measured for this voice or for a
-    /// vocoder with this number of channels.
+    /// The measured statistics of a voice, or those of a blend by the shares of its voices. `None`: they were not
+    /// measured for a voice or for a vocoder with this number of channels.
     pub(super) fn of(voice: &str, channels: usize) -> Option<VoiceStatistics> {
+        let Some(Ok(blend)) = VoiceBlend::parse(voice) else {
+            return VoiceStatistics::measured(voice, channels);
+        };
+        let mut blended = RunningStatistics::empty(channels);
+        blended.frames = VOICE_FRAMES;
+        for (id, share) in blend.parts() {
+            let VoiceStatistics(own) = VoiceStatistics::measured(id, channels)?;
+            let add = |sum: &mut f32, value: f32| *sum += share * value;
+            blended.mean.iter_mut().zip(own.mean).for_each(|(sum, mean)| add(sum, mean));
+            let variances = blended.variance.iter_mut().zip(own.variance);
+            variances.for_each(|(sum, variance)| add(sum, variance));
+        }
+        // A negative share can take more than there is.
+        blended.variance.iter_mut().for_each(|variance| *variance = variance.max(0.0));
+        Some(VoiceStatistics(blended))
+    }
+
+    fn measured(voice: &str, channels: usize) -> Option<VoiceStatistics> {
         let line_end = MEASURED.iter().position(|byte| *byte == b'\n')?;
         let names: Vec<&[u8]> = MEASURED[..line_end].split(|byte| *byte == b' ').collect();
         let (halves, _) = MEASURED[line_end + 1..].as_chunks::<2>();

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use hob_core::{Gender, Language, Voice};
+use hob_core::{Gender, Language, Voice, VoiceBlend};
 
 use super::{KokoroLoadError, TOKENS_MAX, files};
 use crate::speech::synthesiser::SynthesisError;
@@ -27,8 +27,19 @@ impl Voices {
         Voices { folder: model.join(files::VOICES) }
     }
 
-    /// The style for a text of `tokens` tokens: row `tokens − 1` of 510.
+    /// The style of a voice or a blend for a text of `tokens` tokens.
     pub(super) fn style(&self, voice: &str, tokens: usize) -> Result<Vec<f32>, SynthesisError> {
+        let Some(Ok(blend)) = VoiceBlend::parse(voice) else { return self.own(voice, tokens) };
+        let mut style = vec![0.0; STYLE];
+        for (id, share) in blend.parts() {
+            let own = self.own(id, tokens)?;
+            style.iter_mut().zip(own).for_each(|(sum, value)| *sum += share * value);
+        }
+        Ok(style)
+    }
+
+    /// The style of one voice: row `tokens − 1` of 510.
+    fn own(&self, voice: &str, tokens: usize) -> Result<Vec<f32>, SynthesisError> {
         let row = tokens.clamp(1, TOKENS_MAX) - 1;
         let path = self.path(voice)?;
         let bytes = read_row(&path, row).map_err(|error| unreadable(&path, &error))?;
@@ -148,6 +159,22 @@ mod tests {
             let error = style(value).expect_err("damaged").to_string();
             assert!(error.contains("so it is damaged"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_blend_is_the_weighted_sum_of_its_voices() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let voices = folder.path().join(files::VOICES);
+        fs::create_dir(&voices).expect("a folder");
+        for (id, value) in [("af_one", 1.0_f32), ("af_two", 3.0)] {
+            let styles = value.to_le_bytes().repeat(STYLE);
+            fs::write(voices.join(format!("{id}.bin")), styles).expect("written");
+        }
+        let voices = Voices::new(folder.path());
+        assert_eq!(voices.style("af_one(3)+af_two(1)", 1), Ok(vec![1.5; STYLE]));
+        assert_eq!(voices.style("af_two(3)-af_one(1)", 1), Ok(vec![4.0; STYLE]));
+        let missing = voices.style("af_one+af_three", 1);
+        assert_eq!(missing, Err(SynthesisError::UnknownVoice("af_three".to_owned())));
     }
 
     #[test]

@@ -42,3 +42,16 @@ fn an_unknown_voice_and_another_vocoder_have_no_statistics() {
     assert_eq!(VoiceStatistics::of("af_hear", channels), None);
     assert_eq!(VoiceStatistics::of("af_heart", channels - 1), None);
 }
+
+#[test]
+fn a_blend_has_the_weighted_statistics_of_its_voices() {
+    let channels = kokoro().vocoder.channels();
+    let of = |voice| VoiceStatistics::of(voice, channels).expect("measured").running();
+    let (heart, bella) = (of("af_heart"), of("af_bella"));
+    let blend = of("af_heart(3)+af_bella(1)");
+    for (at, mean) in blend.mean().iter().enumerate() {
+        let expect = 0.75 * heart.mean()[at] + 0.25 * bella.mean()[at];
+        assert!((mean - expect).abs() <= 1e-5 * (1.0 + expect.abs()), "{at}: {mean}, {expect}");
+    }
+    assert_eq!(VoiceStatistics::of("af_heart+af_hear", channels), None);
+}

@@ -1,0 +1,130 @@
+//! Blends of voices: "af_heart(2)+af_bella(1)" is two parts of one voice and one part of another.
+//! Weights are shares of their sum, so "(2)+(1)" and "(0.6)+(0.3)" mean the same.
+
+use crate::ModelError;
+
+/// Most voices of one blend.
+pub const BLEND_VOICES_MAX: usize = 8;
+
+/// The sum of the weights is at least this share of their sizes. Otherwise the difference of two voices would be
+/// enlarged until nothing of a voice is left.
+const SUM_MIN: f32 = 0.25;
+
+/// Voices and their shares, which add to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VoiceBlend {
+    parts: Vec<(String, f32)>,
+}
+
+impl VoiceBlend {
+    /// Parses a blend. `None`: the name is that of one voice.
+    ///
+    /// # Errors
+    /// A voice has no name, a weight is no positive number, the weights add to nothing, or there are too many voices.
+    pub fn parse(name: &str) -> Option<Result<VoiceBlend, ModelError>> {
+        name.contains(['+', '(']).then(|| parse(name).map_err(invalid))
+    }
+
+    /// Each voice with its share. The share of a voice after "-" is negative.
+    pub fn parts(&self) -> &[(String, f32)] {
+        &self.parts
+    }
+}
+
+fn invalid(reason: String) -> ModelError {
+    ModelError::InvalidField { field: "voice", reason }
+}
+
+fn parse(name: &str) -> Result<VoiceBlend, String> {
+    let mut parts = Vec::new();
+    let mut rest = name.trim();
+    let mut sign = 1.0;
+    loop {
+        let end = rest.find(['+', '-']).unwrap_or(rest.len());
+        let (voice, weight) = part(&rest[..end])?;
+        parts.push((voice, sign * weight));
+        if parts.len() > BLEND_VOICES_MAX {
+            return Err(format!("blends more than {BLEND_VOICES_MAX} voices"));
+        }
+        let Some(operator) = rest[end..].chars().next() else { break };
+        sign = if operator == '-' { -1.0 } else { 1.0 };
+        rest = &rest[end + 1..];
+    }
+    let sum: f32 = parts.iter().map(|(_, weight)| weight).sum();
+    let sizes: f32 = parts.iter().map(|(_, weight)| weight.abs()).sum();
+    if sum < SUM_MIN * sizes {
+        return Err("has weights that add to almost nothing: make the first one larger".to_owned());
+    }
+    parts.iter_mut().for_each(|(_, weight)| *weight /= sum);
+    Ok(VoiceBlend { parts })
+}
+
+/// "af_heart(2)", or "af_heart" with the weight 1.
+fn part(text: &str) -> Result<(String, f32), String> {
+    let text = text.trim();
+    let (voice, weight) = match text.split_once('(') {
+        None => (text, "1"),
+        Some((voice, weight)) => (voice.trim(), weight.strip_suffix(')').unwrap_or_default()),
+    };
+    if voice.is_empty() {
+        return Err("has a blend with a missing voice; write it as af_heart(2)+af_bella(1)".into());
+    }
+    match weight.trim().parse::<f32>() {
+        Ok(weight) if (0.001..=1000.0).contains(&weight) => Ok((voice.to_owned(), weight)),
+        _ => Err(format!(
+            "has a weight of '{voice}' that is no number from 0.001 to 1000; write it as {voice}(0.5)"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(name: &str) -> Vec<(String, f32)> {
+        let blend = VoiceBlend::parse(name).expect("a blend").expect("a valid one");
+        blend.parts().to_vec()
+    }
+
+    fn check(name: &str, expect: &[(&str, f32)]) {
+        let expect: Vec<(String, f32)> =
+            expect.iter().map(|(voice, share)| ((*voice).to_owned(), *share)).collect();
+        assert_eq!(shares(name), expect, "{name}");
+    }
+
+    #[test]
+    fn weights_are_shares_of_their_sum() {
+        check("af_heart(3)+af_bella(1)", &[("af_heart", 0.75), ("af_bella", 0.25)]);
+        check("af_heart+af_bella", &[("af_heart", 0.5), ("af_bella", 0.5)]);
+        check(" af_heart (1) + af_bella ( 1 ) ", &[("af_heart", 0.5), ("af_bella", 0.5)]);
+        check("af_heart(0.75)+af_bella(0.25)", &[("af_heart", 0.75), ("af_bella", 0.25)]);
+        check("af_heart(3)-af_bella(1)", &[("af_heart", 1.5), ("af_bella", -0.5)]);
+        check("af_heart(2)", &[("af_heart", 1.0)]);
+    }
+
+    #[test]
+    fn one_voice_is_no_blend() {
+        for name in ["af_heart", "alloy", "en-US-voice", ""] {
+            assert_eq!(VoiceBlend::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn bad_blends_say_what_is_wrong() {
+        let nine = ["af_heart"; 9].join("+");
+        for (name, reason) in [
+            ("af_heart(1)-af_bella(1)+af_sky(0.1)", "add to almost nothing"),
+            ("af_heart+", "a missing voice"),
+            ("+af_heart", "a missing voice"),
+            ("af_heart(2", "no number"),
+            ("af_heart(0)+af_bella", "no number"),
+            ("af_heart(NaN)+af_bella", "no number"),
+            ("af_heart(inf)+af_bella", "no number"),
+            ("af_heart(x)+af_bella", "no number"),
+            (nine.as_str(), "more than 8 voices"),
+        ] {
+            let error = VoiceBlend::parse(name).expect("a blend").expect_err("a bad one");
+            assert!(error.to_string().contains(reason), "{name}: {error}");
+        }
+    }
+}
