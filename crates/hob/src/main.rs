@@ -41,6 +41,7 @@ mod signals;
 mod sink;
 mod speaking;
 mod stdin_text;
+mod subtitles;
 mod talking;
 mod teams;
 mod wire_up;

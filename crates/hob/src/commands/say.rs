@@ -26,6 +26,7 @@ use crate::signals::StopSignals;
 use crate::sink::Sink;
 use crate::speaking::{Destination, Progress, SoundFigures, deliver};
 use crate::stdin_text::StdinText;
+use crate::subtitles::Subtitles;
 use crate::wire_up::Speech;
 
 /// Maximum bytes of a text for a server, which gets it in one piece.
@@ -54,6 +55,12 @@ pub(crate) struct SayArgs {
     /// Speaking rate, from 0.25 to 4; 1 is the voice's normal rate
     #[arg(long, default_value = "1", value_parser = speed)]
     speed: Speed,
+    /// Also write subtitles with the times of the words, as SRT
+    #[arg(long, value_name = "FILE", conflicts_with = "server")]
+    srt: Option<PathBuf>,
+    /// Also write subtitles with the times of the words, as WebVTT
+    #[arg(long, value_name = "FILE", conflicts_with = "server")]
+    vtt: Option<PathBuf>,
     /// Also play the sound when it is written to a file
     #[arg(long)]
     play: bool,
@@ -72,7 +79,7 @@ const AFTER_HELP: &str = "\
 Examples:
   hob say \"Good evening.\"
   hob say -v bm_george -o hello.mp3 \"Good evening.\"
-  hob say -o book.opus < book.txt
+  hob say -o book.opus --srt book.srt < book.txt
   hob say --server http://nas:8484 \"Good evening.\"
   hob say -f wav -o - \"Good evening.\" | aplay";
 
@@ -123,14 +130,15 @@ enum TextSource {
 async fn say(args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
     let given = given(&args.text)?;
     let to = destination(args, app)?;
+    let subtitles = Subtitles::open(args.srt.as_deref(), args.vtt.as_deref())?;
     let figures = match given {
         // A web page gets silence for this. On a command line it is a mistake.
         TextSource::Whole(text) if !is_speakable(&text) => return Err(ModelError::EmptyText.into()),
-        TextSource::Whole(text) => speak(args, app, to, SpeechText::Whole(text)).await?,
+        TextSource::Whole(text) => speak(args, app, to, SpeechText::Whole(text), subtitles).await?,
         TextSource::Stdin(stdin) => {
             let (pieces, broken) = stdin.split();
             tokio::select! {
-                figures = speak(args, app, to, SpeechText::Arriving(pieces)) => figures?,
+                figures = speak(args, app, to, SpeechText::Arriving(pieces), subtitles) => figures?,
                 failure = broken => return Err(failure),
             }
         }
@@ -144,6 +152,7 @@ async fn speak(
     app: &App<'_>,
     to: Destination,
     text: SpeechText,
+    subtitles: Subtitles,
 ) -> CliResult<SoundFigures> {
     let voice = args.voice.clone().unwrap_or_else(|| app.settings.speech.default_voice.clone());
     match remote(args, app)? {
@@ -158,10 +167,13 @@ async fn speak(
             let speech = Speech::start(app)?;
             let voice = own_voice(voice, speech.worker.voices());
             let (speed, instructions, trace) = (args.speed, None, Trace::default());
+            let text = subtitles.read(text);
             let request = SpeechRequest { text, voice, speed, instructions, trace };
-            let figures = speak_here(&speech, app, to, request).await;
+            let figures = speak_here(&speech, app, to, request, &subtitles).await;
             speech.worker.shutdown().await;
-            figures
+            let figures = figures?;
+            subtitles.write()?;
+            Ok(figures)
         }
     }
 }
@@ -180,6 +192,7 @@ async fn speak_here(
     app: &App<'_>,
     to: Destination,
     request: SpeechRequest,
+    subtitles: &Subtitles,
 ) -> CliResult<SoundFigures> {
     let loading = app.printer.spinner(format_args!("loading {}", speech.name));
     let loaded = speech.worker.load().await;
@@ -191,7 +204,8 @@ async fn speak_here(
     };
     let progress = Progress::new(text, app.printer);
     let asked = Instant::now();
-    deliver(speech.worker.speak(request).await?, to, progress, asked).await
+    let stream = subtitles.listen(speech.worker.speak(request).await?);
+    deliver(stream, to, progress, asked).await
 }
 
 fn remote(args: &SayArgs, app: &App<'_>) -> CliResult<Option<Remote>> {

@@ -30,6 +30,20 @@ fn a_sentence_becomes_sound() {
 }
 
 #[test]
+fn subtitles_have_the_user_s_words() {
+    let (user, home) = User::with_models();
+    let text = "Pay $1,204.50 now. Then go home, please.";
+    let args = ["say", "-o", "a.pcm", "--srt", "a.srt", "--vtt", "a.vtt", text];
+    user.hob(&args).envs(home).assert().success();
+    let read = |name: &str| std::fs::read_to_string(user.path("work").join(name)).expect("a file");
+    let (srt, vtt) = (read("a.srt"), read("a.vtt"));
+    assert!(srt.starts_with("1\n00:00:00,"), "{srt}");
+    assert!(srt.contains("Pay $1,204.50 now.") && srt.contains("home, please.\n"), "{srt}");
+    assert!(vtt.starts_with("WEBVTT\n\n00:00:00."), "{vtt}");
+    assert_eq!(names(&user.path("work")), ["a.pcm", "a.srt", "a.vtt"]);
+}
+
+#[test]
 fn a_text_is_spoken_while_it_is_still_being_written() {
     let (user, home) = User::with_models();
     let mut child = user

@@ -1,0 +1,233 @@
+//! Subtitles of what `hob say` speaks: lines of the user's own words, with the times at which they are heard.
+//! The engine says when each word is heard. This file makes lines of the words.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::StreamExt;
+use hob_core::{
+    Segment, SpeechEvent, SpeechStream, SpeechText, TranscriptEvent, TranscriptTask, WordTiming,
+};
+use hob_wire::{TranscriptAnswer, TranscriptFormat};
+
+use crate::failure::{CliResult, Failure};
+use crate::sink::Sink;
+
+/// Two rows of a screen.
+const LINE_CHARS_MAX: usize = 84;
+
+/// Longest time of one line.
+const LINE_S_MAX: f32 = 7.0;
+
+/// A stop ends a line if at least this much silence follows. Inside "Dr. Watson" there is less.
+const STOP_S_MIN: f32 = 0.1;
+
+/// The files to write, and what was spoken so far. Without files, nothing is kept.
+pub(crate) struct Subtitles {
+    files: Vec<(TranscriptFormat, Sink)>,
+    heard: Arc<Mutex<Heard>>,
+}
+
+#[derive(Default)]
+struct Heard {
+    text: String,
+    words: Vec<WordTiming>,
+}
+
+impl Subtitles {
+    /// Creates the files, so that a wrong name costs no time.
+    ///
+    /// # Errors
+    /// A file cannot be created, or is stdout.
+    pub(crate) fn open(srt: Option<&Path>, vtt: Option<&Path>) -> CliResult<Subtitles> {
+        let mut files = Vec::new();
+        for (format, place) in [(TranscriptFormat::Srt, srt), (TranscriptFormat::Vtt, vtt)] {
+            let Some(place) = place else { continue };
+            if place == Path::new("-") {
+                return Err(Failure::usage("subtitles cannot be written to stdout")
+                    .hint("give a file name, such as --srt talk.srt"));
+            }
+            files.push((format, Sink::open(place)?));
+        }
+        Ok(Subtitles { files, heard: Arc::default() })
+    }
+
+    /// Keeps the text on its way to the engine.
+    pub(crate) fn read(&self, text: SpeechText) -> SpeechText {
+        if self.files.is_empty() {
+            return text;
+        }
+        match text {
+            SpeechText::Whole(text) => {
+                lock(&self.heard).text.push_str(&text);
+                SpeechText::Whole(text)
+            }
+            SpeechText::Arriving(pieces) => {
+                let heard = Arc::clone(&self.heard);
+                let pieces = pieces.inspect(move |piece| lock(&heard).text.push_str(piece));
+                SpeechText::Arriving(pieces.boxed())
+            }
+        }
+    }
+
+    /// Keeps the times of words on their way from the engine.
+    pub(crate) fn listen(&self, stream: SpeechStream) -> SpeechStream {
+        if self.files.is_empty() {
+            return stream;
+        }
+        let heard = Arc::clone(&self.heard);
+        let (rate_hz, events) = stream.into_parts();
+        let events = events.inspect(move |event| {
+            if let Ok(SpeechEvent::Words(words)) = event {
+                lock(&heard).words.extend(words.iter().cloned());
+            }
+        });
+        SpeechStream::new(rate_hz, events)
+    }
+
+    /// Writes the files, after the sound is complete.
+    pub(crate) fn write(self) -> CliResult<()> {
+        let mut answer = TranscriptAnswer::default();
+        {
+            let heard = lock(&self.heard);
+            for line in lines(&heard.text, &heard.words) {
+                answer.add(TranscriptEvent::Segment(line));
+            }
+        }
+        for (format, mut sink) in self.files {
+            let body = answer.to_body(format, TranscriptTask::Transcribe, None);
+            sink.write(body.as_bytes())?;
+            sink.finish()?;
+        }
+        Ok(())
+    }
+}
+
+fn lock(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
+    heard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes of the text, and seconds of the sound.
+#[derive(Clone, Copy)]
+struct Line {
+    from: usize,
+    to: usize,
+    start_s: f32,
+    end_s: f32,
+}
+
+fn lines(text: &str, words: &[WordTiming]) -> Vec<Segment> {
+    let mut lines = Vec::new();
+    let mut line: Option<Line> = None;
+    for word in words {
+        let to = written_end(text, word.span.end);
+        line = Some(match line {
+            None => Line { from: 0, to, start_s: word.start_s, end_s: word.end_s },
+            Some(line) if begins_line(text, line, word) => {
+                lines.push(segment(text, line));
+                Line { from: line.to, to, start_s: word.start_s, end_s: word.end_s }
+            }
+            Some(line) => Line { to: to.max(line.to), end_s: word.end_s, ..line },
+        });
+    }
+    lines.extend(line.map(|line| segment(text, line)));
+    lines
+}
+
+/// The end of a word with the marks that follow it without a space.
+fn written_end(text: &str, end: usize) -> usize {
+    let rest = text.get(end..).unwrap_or_default();
+    end + rest.find(char::is_whitespace).unwrap_or(rest.len())
+}
+
+/// Whether the line is over before this word. A word of which a part is in the line belongs to it.
+fn begins_line(text: &str, line: Line, word: &WordTiming) -> bool {
+    let Some(gap) = text.get(line.to..word.span.start) else { return false };
+    let written = text.get(line.from..line.to).unwrap_or_default();
+    let is_stop = written
+        .trim_end_matches(['"', '\'', '”', '’', ')', ']', '*', '_'])
+        .ends_with(['.', '!', '?', '…', '。', '！', '？']);
+    let with_word = text.get(line.from..written_end(text, word.span.end)).unwrap_or_default();
+    gap.contains('\n')
+        || (is_stop && word.start_s - line.end_s >= STOP_S_MIN)
+        || with_word.trim().chars().count() > LINE_CHARS_MAX
+        || word.end_s - line.start_s > LINE_S_MAX
+}
+
+fn segment(text: &str, line: Line) -> Segment {
+    let written = text.get(line.from..line.to).unwrap_or_default();
+    Segment {
+        text: written.split_whitespace().collect::<Vec<_>>().join(" "),
+        start_s: f64::from(line.start_s),
+        end_s: f64::from(line.end_s),
+        seek: 0,
+        tokens: Vec::new(),
+        temperature: 0.0,
+        avg_logprob: 0.0,
+        compression_ratio: 0.0,
+        no_speech_prob: 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each word lasts 0.4 s; 0.3 s of silence follow a word that `pauses` contains.
+    fn timed(text: &str, pauses: &[&str]) -> Vec<WordTiming> {
+        let mut now_s = 0.0;
+        let mut at = 0;
+        text.split_whitespace()
+            .map(|word| {
+                let start = at + text[at..].find(word).expect("a word of the text");
+                at = start + word.len();
+                let start_s = now_s;
+                now_s += 0.4 + if pauses.contains(&word) { 0.3 } else { 0.0 };
+                // As in the engine, marks are no part of the word.
+                let end = start + word.trim_end_matches(['.', ',', '!', '"']).len();
+                WordTiming { span: start..end, start_s, end_s: start_s + 0.4 }
+            })
+            .collect()
+    }
+
+    fn check(text: &str, pauses: &[&str], expect: &[&str]) {
+        let lines = lines(text, &timed(text, pauses));
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, expect, "{text}");
+    }
+
+    #[test]
+    fn lines_end_with_sentences_and_line_breaks() {
+        check("Dr. Watson left. He ran.", &["left."], &["Dr. Watson left.", "He ran."]);
+        check("\"Go!\" he said.", &[], &["\"Go!\" he said."]);
+        check("# A title\nand  text", &[], &["# A title", "and text"]);
+        check("", &[], &[]);
+    }
+
+    #[test]
+    fn a_long_sentence_has_several_lines() {
+        let text = "word ".repeat(40);
+        let lines = lines(&text, &timed(&text, &[]));
+        assert!(lines.len() > 2, "{}", lines.len());
+        for line in &lines {
+            assert!(line.text.len() <= LINE_CHARS_MAX, "{}", line.text);
+            assert!(line.end_s - line.start_s <= f64::from(LINE_S_MAX), "{}", line.text);
+        }
+        let words: usize = lines.iter().map(|line| line.text.split(' ').count()).sum();
+        assert_eq!(words, 40);
+    }
+
+    #[test]
+    fn parts_of_one_written_word_stay_in_one_line() {
+        let word = |span, start_s| WordTiming { span, start_s, end_s: start_s + 6.0 };
+        let lines = lines("GPT-3.5 now", &[word(0..3, 0.0), word(4..7, 6.0), word(8..11, 12.0)]);
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["GPT-3.5", "now"]);
+    }
+
+    #[test]
+    fn subtitles_need_a_file() {
+        let refused = Subtitles::open(Some(Path::new("-")), None).err().expect("refused");
+        assert!(refused.to_string().contains("cannot be written to stdout"), "{refused}");
+    }
+}
