@@ -8,7 +8,7 @@ use hob_core::Language;
 use crate::normalise::read;
 use crate::phonemes::Phonemizer;
 use crate::reading::Reading;
-use crate::segment::{End, NeedMore, Segment, next_segment};
+use crate::segment::{End, NeedMore, PAUSE_MS_MAX, Segment, next_segment, pause_mark};
 use crate::spoken::SpokenUnit;
 use crate::unit::{Turn, UNIT_PHONEMES_MIN, has_room, joined, length, units};
 
@@ -51,6 +51,14 @@ pub struct Reader {
     ends_after_pause: bool,
     /// The first pause is over. Text after a later one makes a sentence with what is unread.
     has_paused: bool,
+}
+
+/// What follows in the text.
+enum Next {
+    Sentence(Reading, End),
+    /// The user wrote a pause, in ms.
+    Pause(u32),
+    Nothing,
 }
 
 impl Reader {
@@ -155,8 +163,14 @@ impl Reader {
             {
                 return Ok(self.ready.pop_front());
             }
-            let Some((reading, end)) = self.next_reading()? else {
-                return Ok(self.last_unit());
+            let (reading, end) = match self.next_reading()? {
+                Next::Sentence(reading, end) => (reading, end),
+                Next::Nothing => return Ok(self.last_unit()),
+                // A pause at the beginning of the text has no unit before it, and is not heard.
+                Next::Pause(ms) => match self.ready.pop_front() {
+                    Some(unit) => return Ok(Some(with_pause(unit, ms))),
+                    None => continue,
+                },
             };
             let turn = if self.begun { Turn::Later } else { Turn::First };
             self.begun = true;
@@ -164,25 +178,44 @@ impl Reader {
         }
     }
 
-    /// Returns the next sentence that has a word; `None` at the end of the text.
-    fn next_reading(&mut self) -> Result<Option<(Reading, End)>, NeedMore> {
+    /// Returns the next sentence that has a word, or the pause before it.
+    fn next_reading(&mut self) -> Result<Next, NeedMore> {
         loop {
             self.forget();
             if let Some(fence) = self.fence {
                 self.skip_code(fence)?;
             }
             self.skip_whitespace();
+            if let Some(ms) = self.pause()? {
+                return Ok(Next::Pause(ms));
+            }
             let (reading, end) = match self.code_block()? {
                 Some(reading) => (reading, End::Paragraph),
                 None => match next_segment(&self.text, self.at, self.ended || self.paused)? {
                     Some(segment) => (self.read(&segment), segment.end),
-                    None => return Ok(None),
+                    None => return Ok(Next::Nothing),
                 },
             };
             if !reading.is_empty() {
-                return Ok(Some((reading, end)));
+                return Ok(Next::Sentence(reading, end));
             }
         }
+    }
+
+    /// Passes the pauses that stand here, and returns their sum.
+    fn pause(&mut self) -> Result<Option<u32>, NeedMore> {
+        let (mut at, mut sum_ms) = (self.at, 0);
+        while let Some(mark) = pause_mark(&self.text, at, self.ended || self.paused)? {
+            sum_ms = (sum_ms + mark.ms).min(PAUSE_MS_MAX);
+            let rest = &self.text[at + mark.bytes..];
+            at = self.text.len() - rest.trim_start().len();
+        }
+        if at == self.at {
+            return Ok(None);
+        }
+        self.line_start = self.text[self.at..at].contains('\n');
+        self.at = at;
+        Ok(Some(sum_ms))
     }
 
     fn skip_whitespace(&mut self) {
@@ -250,9 +283,12 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether the rest of the text is too short to be said alone.
+    /// Whether the rest of the text is too short to be said alone, or is a pause, which belongs to the unit before it.
     fn is_short_tail(&mut self) -> Result<bool, NeedMore> {
         self.skip_whitespace();
+        if pause_mark(&self.text, self.at, self.ended || self.paused)?.is_some() {
+            return Ok(true);
+        }
         let tail = &self.text[self.at..];
         let count = tail.chars().take(TAIL_CHARS_MIN).count();
         if count >= TAIL_CHARS_MIN {
@@ -294,12 +330,23 @@ impl Reader {
     }
 }
 
+/// A pause that the user wrote does not shorten the one of the sentence's end.
+fn with_pause(unit: SpokenUnit, ms: u32) -> SpokenUnit {
+    SpokenUnit { pause_after_ms: unit.pause_after_ms.max(ms), ..unit }
+}
+
 /// Whether anything of `text` would be heard. Stops at the first sentence that has a word.
 pub fn is_speakable(text: &str) -> bool {
     let mut reader = Reader::new(Language::AmericanEnglish);
     reader.push(text);
     reader.finish();
-    matches!(reader.next_reading(), Ok(Some(_)))
+    loop {
+        match reader.next_reading() {
+            Ok(Next::Pause(_)) => {}
+            Ok(Next::Sentence(..)) => return true,
+            Ok(Next::Nothing) | Err(NeedMore) => return false,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,12 +5,14 @@
 mod ahead;
 mod lines;
 mod long;
+mod pauses;
 mod stops;
 
 use std::ops::Range;
 
 pub(crate) use self::ahead::NeedMore;
 use self::ahead::{Ahead, Known};
+pub(crate) use self::pauses::{PAUSE_MS_MAX, PauseMark};
 
 /// A sentence without any boundary is cut at this many bytes, about half a minute of speech. This limits the work for
 /// one unit of any text (the part-of-speech tagger takes 0.4 ms per word).
@@ -40,8 +42,8 @@ pub(crate) enum End {
     Paragraph,
 }
 
-/// Returns the next segment of `text` at or after byte `at`; `None` if only whitespace is left. `ended` means that no
-/// more text will come.
+/// Returns the next segment of `text` at or after byte `at`, where no pause mark stands; `None` if only whitespace is
+/// left. `ended` means that no more text will come.
 pub(crate) fn next_segment(
     text: &str,
     at: usize,
@@ -60,6 +62,7 @@ pub(crate) fn next_segment(
         let found = match c {
             '\n' | '\u{2028}' | '\u{2029}' => lines::line_ends(ahead, start, i)?,
             '.' | '!' | '?' | '…' => stops::stop_ends(ahead, start, i)?,
+            '[' if i > start && pauses::mark_at(ahead, i)?.is_some() => Some((i, End::Sentence)),
             _ if stops::is_full_stop(c) => Some((stops::behind_closers(ahead, i)?, End::Sentence)),
             _ => None,
         };
@@ -69,6 +72,15 @@ pub(crate) fn next_segment(
         i += c.len_utf8();
     }
     Ok(Some(long::cut(text, start, i)))
+}
+
+/// The pause that the user wrote at byte `at` of `text`. It belongs to no segment.
+pub(crate) fn pause_mark(
+    text: &str,
+    at: usize,
+    ended: bool,
+) -> Result<Option<PauseMark>, NeedMore> {
+    pauses::mark_at(Ahead { text, ended }, at)
 }
 
 /// Skips separators only. Marks without a meaning, such as a rule or an empty bullet, are left to the normaliser.

@@ -124,6 +124,20 @@ fn pauses_grow_with_the_boundary() {
 }
 
 #[test]
+fn a_pause_that_the_user_writes_is_heard_between_the_words() {
+    let text = "[pause:9s] Wait for it [pause:1.5s]\n[pause:300ms] and now it comes. [pause:20ms] Yes, it does.";
+    let units = units_of(text);
+    let heard: Vec<(&str, u32)> =
+        units.iter().map(|unit| (&text[unit.words[0].span.clone()], unit.pause_after_ms)).collect();
+    assert_eq!(heard, [("Wait", 1800), ("and", 260), ("Yes", 0)]);
+    let cuts: Vec<usize> = (1..text.len()).collect();
+    assert_eq!(units_of_pieces(text, &cuts), units);
+    assert!(!is_speakable("[pause:1s]"));
+    assert!(is_speakable("[pause:1s] [pause:1s] a"));
+    assert_eq!(words("See [pause: later] there."), [["See", "pause", "later", "there"]]);
+}
+
+#[test]
 fn words_have_their_positions_in_the_text() {
     let text = "Pay $1,204.50 on 3 March 2027 for **GPUs**, Zoë!";
     assert_eq!(

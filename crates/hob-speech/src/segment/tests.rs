@@ -46,6 +46,12 @@ fn abbreviations_and_initials() {
 }
 
 #[test]
+fn a_segment_ends_before_a_pause() {
+    assert_eq!(segments("Wait for it [pause:2s] now")[0], ("Wait for it", End::Sentence));
+    check("See [note:2s] there", &["See [note:2s] there"]);
+}
+
+#[test]
 fn numbers_addresses_and_dots() {
     check("It is 3.5 or v2.10.1. Good.", &["It is 3.5 or v2.10.1.", "Good."]);
     check("Go to example.com/a?b=c. Then stop.", &["Go to example.com/a?b=c.", "Then stop."]);
