@@ -1,6 +1,6 @@
 //! Written text and spoken text, row by row.
 
-mod held_out;
+mod phrases;
 
 use super::*;
 
