@@ -1,4 +1,5 @@
 //! What clients look up besides items: the events of a stored response, and the tokens of a request.
+//! Both come from what hob has kept or can count, so no model answers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -209,7 +209,8 @@ fn garbage_is_read_quickly() {
         let grade = houses().grade(&piece.repeat((1 << 20) / piece.len()));
         assert!(grade.verdict != Verdict::Correct, "{piece:?}");
         let seconds = began.elapsed().as_secs_f64();
-        assert!(seconds < 5.0, "{piece:?}: {seconds} s");
+        // Reading that takes quadratic time would need an hour.
+        assert!(seconds < 60.0, "{piece:?}: {seconds} s");
     }
 }
 
