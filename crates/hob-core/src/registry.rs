@@ -252,6 +252,11 @@ impl Registry {
         self.unlisted_aliases.insert(other.into(), name.into());
     }
 
+    /// The listed name of the model that has this unlisted name. Other names are returned unchanged.
+    pub fn listed_name<'a>(&'a self, name: &'a str) -> &'a str {
+        self.unlisted_aliases.get(name).map_or(name, String::as_str)
+    }
+
     /// # Errors
     /// [`UnknownModel`] with the nearest names.
     pub fn find<T: Registered>(&self, name: &str) -> Result<Arc<RegisteredModel<T>>, UnknownModel> {
@@ -387,6 +392,10 @@ mod tests {
         for (asked, found) in rows {
             assert_eq!(registry.find::<Chat>(asked).expect(asked).name, found);
         }
+        assert_eq!(
+            [registry.listed_name("smol:135m"), registry.listed_name("far")],
+            ["smol", "far"]
+        );
         let unknown = registry.find::<Transcription>("wisper").expect_err("no such name");
         assert_eq!(unknown.near, ["whisper"]);
     }

@@ -125,16 +125,6 @@ impl Speech {
 pub(crate) fn registry(settings: &Settings, locals: Registry, gateway: &Arc<Gateway>) -> Registry {
     let requests_max = usize::from(settings.server.requests_max.get());
     let mut registry = locals;
-    let names: Vec<String> =
-        registry.models::<task::Chat>().map(|model| model.name.clone()).collect();
-    for name in names {
-        others(&name).into_iter().for_each(|other| registry.also_called(other, &*name));
-    }
-    // Clients ask for the usual speech model when another form of it is loaded.
-    let speech = registry.models::<task::Speech>().next().map(|model| model.name.clone());
-    if let Some(speech) = speech {
-        registry.also_called(DEFAULT_SPEECH, speech);
-    }
     gateway.add_aliases(&mut registry);
     registry.set_upstreams(Arc::clone(gateway) as Arc<dyn UpstreamResolver>);
     if settings.dev.mock_unknown_models {
@@ -151,6 +141,20 @@ pub(crate) fn registry(settings: &Settings, locals: Registry, gateway: &Arc<Gate
         registry.add(Arc::new(transcript));
     }
     registry
+}
+
+/// Adds the unlisted names of the local models, which requests and aliases may use.
+pub(crate) fn add_other_names(locals: &mut Registry) {
+    let names: Vec<String> =
+        locals.models::<task::Chat>().map(|model| model.name.clone()).collect();
+    for name in names {
+        others(&name).into_iter().for_each(|other| locals.also_called(other, &*name));
+    }
+    // Clients ask for the usual speech model when another form of it is loaded.
+    let speech = locals.models::<task::Speech>().next().map(|model| model.name.clone());
+    if let Some(speech) = speech {
+        locals.also_called(DEFAULT_SPEECH, speech);
+    }
 }
 
 /// The models that follow scripts.

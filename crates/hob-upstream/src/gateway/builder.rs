@@ -130,7 +130,7 @@ impl<'a> Builder<'a> {
             }
             if self.aliases.contains_key(&target.name) {
                 self.follow(&target.name, path, local)?;
-            } else if let Some(known) = self.local.get(&target.name) {
+            } else if let Some(known) = self.local_model(&target.name) {
                 local(known.kind())?;
             } else if split(&target.name, &self.upstreams).is_none() {
                 return Err(self.unknown(name, &target.name));
@@ -190,9 +190,10 @@ impl<'a> Builder<'a> {
         name: &str,
         kind: Kind,
     ) -> Result<(Arc<Target>, AttemptTimeouts), GatewayError> {
-        if let Some(local) = self.local.get(name).cloned() {
-            let make = || Arc::new(Target::new(name, Source::Local(local)));
-            return Ok((self.kept(name, kind, make), self.timeouts));
+        if let Some(local) = self.local_model(name).cloned() {
+            let name = local.name().to_owned();
+            let make = || Arc::new(Target::new(&name, Source::Local(local)));
+            return Ok((self.kept(&name, kind, make), self.timeouts));
         }
         let Some((upstream, model)) = split(name, &self.upstreams) else {
             return Err(self.unknown(alias, name));
@@ -200,6 +201,11 @@ impl<'a> Builder<'a> {
         let upstream = Arc::clone(upstream);
         let target = self.kept(name, kind, || upstream_target(name, &upstream, model));
         Ok((target, upstream.timeouts))
+    }
+
+    /// The local model that has this name, listed or not.
+    fn local_model(&self, name: &str) -> Option<&Arc<dyn AnyModel>> {
+        self.local.get(name).or_else(|| self.local.get(self.locals.listed_name(name)))
     }
 
     /// One target for all aliases, with its statistics from the previous gateway.

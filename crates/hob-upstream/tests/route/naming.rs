@@ -142,6 +142,19 @@ fn an_alias_of_an_alias_has_its_targets() {
 }
 
 #[test]
+fn a_target_may_be_any_name_of_a_local_model() {
+    let mut locals = locals(&[Puppet::new("smol", vec![Act::Say(&["Hi"])])]);
+    locals.also_called("smol:135m", "smol");
+    let aliases = vec![alias("fast", &["smol:135m"]), alias("also", &["smol"])];
+    let options = GatewayOptions { aliases, ..Default::default() };
+    let gateway = Gateway::new(options, &locals, None).expect("good");
+    for name in ["fast", "also"] {
+        let route = UpstreamResolver::route(&gateway, name).expect("an alias");
+        assert_eq!(route.targets[0].name, "smol", "one target, with one circuit breaker");
+    }
+}
+
+#[test]
 fn a_model_is_found_by_its_server_s_name_and_its_own() {
     let gateway = build(Vec::new()).expect("good");
     for (name, found) in

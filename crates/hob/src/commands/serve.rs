@@ -327,6 +327,7 @@ impl<'a> Models<'a> {
         let held = self.chats.iter().map(|held| Arc::clone(&held.registered));
         let scripted = self.scripted.iter().map(Arc::clone);
         held.chain(scripted).chain(pulled).for_each(|model| registry.add(model));
+        wire_up::add_other_names(&mut registry);
         registry
     }
 

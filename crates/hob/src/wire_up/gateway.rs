@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hob_core::scripted::{FixedChat, ScriptedSpeech};
-use hob_core::{Admission, ChatModel, RegisteredModel, Registry, SpeechModel, task};
+use hob_core::scripted::{FixedChat, FixedTranscript, ScriptedSpeech};
+use hob_core::{
+    Admission, ChatModel, RegisteredModel, Registry, SpeechModel, TranscriptModel, task,
+};
 use hob_server::{KeyDigest, KeyOptions, check_keys};
 use hob_upstream::{Gateway, GatewayError, UpstreamError};
 
@@ -14,9 +16,10 @@ use crate::config::{KeySection, LoadedConfig};
 use crate::failure::{CliResult, Failure};
 use crate::model_store::ModelStore;
 use crate::printer::count_text;
-use crate::settings::DEFAULT_SPEECH;
 use crate::settings::gateway::{gateway as settled, quoted, secret};
 use crate::settings::{DevSettings, Environment, Secret};
+
+use super::add_other_names;
 
 /// # Errors
 /// The errors of [`crate::settings::gateway`], and names that lead nowhere.
@@ -154,17 +157,32 @@ pub(crate) fn stand_ins(app: &App<'_>) -> Registry {
         [app.settings.chat.model.name()].into_iter().chain(app.settings.models.keys().cloned());
     let scripts = app.settings.dev.scripts.keys().cloned();
     let mut names: BTreeSet<String> = own.chain(scripts).collect();
-    let pulled = ModelStore::open(app).chat_names().into_iter();
-    names.extend(pulled.filter(|name| !app.written.config.alias.contains_key(name)));
+    let store = ModelStore::open(app);
+    let is_alias = |name: &String| app.written.config.alias.contains_key(name);
+    names.extend(store.chat_names().into_iter().filter(|name| !is_alias(name)));
     let mut registry = Registry::default();
     for name in names {
         let model: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
         let admission = Admission::new(1, 0.0);
         registry.add(Arc::new(RegisteredModel::<task::Chat>::new(&name, model, admission)));
     }
-    let model: Arc<dyn SpeechModel> = Arc::new(ScriptedSpeech::new([]));
-    let admission = Admission::new(1, 0.0);
-    registry.add(Arc::new(RegisteredModel::<task::Speech>::new(DEFAULT_SPEECH, model, admission)));
+    let stored = store.folders_by_name();
+    // An alias may have the name of a model that is not stored.
+    let keeps_name = |name: &String| stored.contains_key(name) || !is_alias(name);
+    let speech = store.stored_name(&app.settings.speech.model);
+    if keeps_name(&speech) {
+        let model: Arc<dyn SpeechModel> = Arc::new(ScriptedSpeech::new([]));
+        let admission = Admission::new(1, 0.0);
+        registry.add(Arc::new(RegisteredModel::<task::Speech>::new(&speech, model, admission)));
+    }
+    let hearing = app.settings.transcription.model.name();
+    if keeps_name(&hearing) {
+        let model: Arc<dyn TranscriptModel> = Arc::new(FixedTranscript);
+        let admission = Admission::new(1, 0.0);
+        let model = RegisteredModel::<task::Transcription>::new(&hearing, model, admission);
+        registry.add(Arc::new(model));
+    }
+    add_other_names(&mut registry);
     registry
 }
 

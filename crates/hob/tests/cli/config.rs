@@ -188,3 +188,28 @@ fn everything_that_is_wrong_is_said_at_once() {
         assert!(said.contains(place), "{place:?} is not in:\n{said}");
     }
 }
+
+/// A checked file must not differ from what `hob serve` accepts.
+#[test]
+fn every_kind_of_model_may_be_named_by_any_of_its_names() {
+    let user = User::new();
+    let digest = "0123456789abcdef".repeat(4);
+    std::fs::create_dir(user.path("work/teams")).expect("a folder");
+    user.write("teams/builders.toml", crate::team::TEAM);
+    user.write(
+        "hob.toml",
+        &format!(
+            "[speech]\nmodel = \"kokoro-4-bit\"\n[alias.ears]\nto = [\"whisper-base\"]\n\
+             [alias.voice]\nto = [\"kokoro\", \"kokoro-4-bit\"]\n[alias.small]\nto = [\"smollm2:135m\"]\n\
+             [keys.k]\nsecret = \"sha256:{digest}\"\n\
+             aliases = [\"whisper-base\", \"smollm2:135m\", \"builders\"]\n"
+        ),
+    );
+    user.hob(&["config", "check"]).assert().success();
+    // An alias may replace a model that is not stored.
+    user.write(
+        "hob.toml",
+        "[alias.whisper-base]\nto = [\"far/w\"]\n[upstream.far]\nurl = \"http://127.0.0.1:9\"\n",
+    );
+    user.hob(&["config", "check"]).assert().success();
+}

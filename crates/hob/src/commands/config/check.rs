@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use hob_core::{Resolve, task};
+use hob_core::{Kind, Resolve, task};
 use hob_models::Gguf;
 use hob_upstream::{Gateway, GatewayError, GatewayOptions, TargetOptions, UpstreamError};
 
@@ -15,6 +15,7 @@ use crate::model_store::ModelStore;
 use crate::printer::Printer;
 use crate::settings::gateway::{gateway as settled, quoted};
 use crate::settings::{Environment, ModelChoice, Overrides, Settings};
+use crate::teams::Teams;
 use crate::wire_up;
 
 /// Replaces the targets of a wrong alias, and the address of a wrong server, so that names that lead
@@ -234,9 +235,10 @@ fn mend(options: &mut GatewayOptions, error: &GatewayError) -> bool {
 fn keys(app: &App<'_>, gateway: &Gateway) -> Vec<Failure> {
     let (written, environment) = (&app.written, &app.environment);
     let locals = wire_up::stand_ins(app);
-    let known: Vec<String> = locals.all().map(|model| model.name().to_owned()).collect();
+    let (teams, _) = Teams::of(app).served();
     let is_known = |name: &str| {
-        known.iter().any(|known| known == name)
+        teams.iter().any(|team| team.id == name)
+            || Kind::ALL.iter().any(|kind| locals.find_any(*kind, name).is_some())
             || written.config.alias.contains_key(name)
             || Resolve::<task::Chat>::resolve(gateway, name).is_some()
     };
