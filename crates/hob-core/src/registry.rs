@@ -16,7 +16,7 @@ pub struct Registry {
     speech: Models<Speech>,
     transcription: Models<Transcription>,
     aliases: BTreeMap<String, String>,
-    /// Further names of models. Lists do not show them.
+    /// Further names of models, in lower case. Lists do not show them.
     unlisted_aliases: BTreeMap<String, String>,
     /// Serves every chat model name that is unknown otherwise.
     catch_all_chat: Option<Arc<RegisteredModel<Chat>>>,
@@ -247,14 +247,14 @@ impl Registry {
         self.aliases.insert(alias.into(), name.into());
     }
 
-    /// Makes `other` another name of `name`, unless a model has it. Lists do not show it.
-    pub fn also_called(&mut self, other: impl Into<String>, name: impl Into<String>) {
-        self.unlisted_aliases.insert(other.into(), name.into());
+    /// Makes `other` another name of `name`, in upper and lower case, unless a model has it. Lists do not show it.
+    pub fn also_called(&mut self, other: &str, name: impl Into<String>) {
+        self.unlisted_aliases.insert(other.to_ascii_lowercase(), name.into());
     }
 
     /// The listed name of the model that has this unlisted name. Other names are returned unchanged.
     pub fn listed_name<'a>(&'a self, name: &'a str) -> &'a str {
-        self.unlisted_aliases.get(name).map_or(name, String::as_str)
+        self.unlisted_aliases.get(&name.to_ascii_lowercase()).map_or(name, String::as_str)
     }
 
     /// # Errors
@@ -263,7 +263,7 @@ impl Registry {
         let models = T::models(self);
         let target = self.aliases.get(name).map_or(name, String::as_str);
         let upstream = || T::resolve(&**self.upstreams.as_ref()?, target);
-        let also = || models.get(self.unlisted_aliases.get(target)?).cloned();
+        let also = || models.get(self.listed_name(target)).cloned();
         let known = models.get(target).cloned().or_else(upstream).or_else(also);
         known.or_else(|| T::catch_all(self).cloned()).ok_or_else(|| self.unknown(name))
     }
@@ -388,7 +388,8 @@ mod tests {
         }
         registry.also_called("smol:135m", "smol");
         registry.also_called("gpu/q", "smol");
-        let rows = [("smol", "smol"), ("gpu/q", "gpu/q"), ("smol:135m", "smol")];
+        let rows =
+            [("smol", "smol"), ("gpu/q", "gpu/q"), ("smol:135m", "smol"), ("Smol:135M", "smol")];
         for (asked, found) in rows {
             assert_eq!(registry.find::<Chat>(asked).expect(asked).name, found);
         }

@@ -208,12 +208,13 @@ impl Store {
         if is_here(asked) || is_here(&canonical) {
             return if is_here(asked) { asked.to_owned() } else { canonical };
         }
-        let begin = format!("{canonical}:");
-        let stored = self.names().unwrap_or_default().into_iter();
-        let mut quants = stored.filter(|name| canonical.contains('/') && name.starts_with(&begin));
-        match (quants.next(), quants.next()) {
-            (Some(only), None) => only,
-            _ => canonical,
+        let stored = self.names().unwrap_or_default();
+        if let Some(same) = stored.iter().find(|name| name.eq_ignore_ascii_case(&canonical)) {
+            return same.clone();
+        }
+        match names::only_quant(&canonical, &stored) {
+            Some(only) => only.to_owned(),
+            None => canonical,
         }
     }
 

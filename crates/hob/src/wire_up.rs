@@ -32,7 +32,7 @@ use hob_engines::speech::kokoro::{Kokoro, KokoroOptions};
 use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech};
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
-use hob_models::catalog::names::others;
+use hob_models::catalog::names::{only_quant, others};
 use hob_server::ServerOptions;
 use hob_server::ledger::Ledger;
 use hob_speech::{Phonemizer, PhonemizerOptions, SpokenUnit};
@@ -147,8 +147,13 @@ pub(crate) fn registry(settings: &Settings, locals: Registry, gateway: &Arc<Gate
 pub(crate) fn add_other_names(locals: &mut Registry) {
     let names: Vec<String> =
         locals.models::<task::Chat>().map(|model| model.name.clone()).collect();
-    for name in names {
-        others(&name).into_iter().for_each(|other| locals.also_called(other, &*name));
+    for name in &names {
+        others(name).iter().chain([name]).for_each(|other| locals.also_called(other, name));
+        let repo = name.split_once(':').map_or("", |(repo, _)| repo);
+        if only_quant(repo, &names).is_some() {
+            locals.also_called(repo, name);
+            others(repo).iter().for_each(|other| locals.also_called(other, name));
+        }
     }
     // Clients ask for the usual speech model when another form of it is loaded.
     let speech = locals.models::<task::Speech>().next().map(|model| model.name.clone());

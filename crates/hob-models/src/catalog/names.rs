@@ -12,6 +12,9 @@ use crate::recipe::QuantMix;
 /// The quant of a name that states none.
 pub const USUAL_QUANT: &str = "Q4_K_M";
 
+/// Prefixes of names of Hugging Face's repositories.
+pub(crate) const HUB_PREFIXES: [&str; 3] = ["hf:", "hf.co/", "huggingface.co/"];
+
 /// A short name and the repository that it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedRepo {
@@ -66,17 +69,27 @@ pub fn canonical(asked: &str) -> String {
     if let Some(found) = named(asked) {
         return with_quant(found);
     }
-    let bare =
-        ["hf:", "hf.co/", "huggingface.co/"].iter().find_map(|prefix| asked.strip_prefix(prefix));
+    let bare = HUB_PREFIXES.iter().find_map(|prefix| asked.strip_prefix(prefix));
     let name = bare.unwrap_or(asked);
     let name = name.strip_suffix(":latest").unwrap_or(name);
-    if name.matches('/').count() < 2 {
-        return name.to_owned();
+    match name.matches('/').count() {
+        0 => return name.to_owned(),
+        1 => return with_quant_as_listed(name),
+        _ => {}
     }
     let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
     let stem = file.strip_suffix(".gguf").unwrap_or(file);
     let stem = PartName::parse(file).map_or(stem.to_owned(), |part| part.stem().to_owned());
     format!("{folder}/{stem}")
+}
+
+/// `owner/name:q8_0` is `owner/name:Q8_0`, so that no model is stored twice.
+pub(crate) fn with_quant_as_listed(name: &str) -> String {
+    let listed = name.split_once(':').and_then(|(repo, quant)| {
+        let listed = QuantMix::named(quant).ok()?.name();
+        listed.eq_ignore_ascii_case(quant).then(|| format!("{repo}:{listed}"))
+    });
+    listed.unwrap_or_else(|| name.to_owned())
 }
 
 /// Names of the catalog's models: the default ones need no size, and `whisper:small` is `whisper-small`.
@@ -107,14 +120,35 @@ fn with_quant(found: ShortName) -> String {
     }
 }
 
+/// The only model of this repository among the stored ones.
+pub fn only_quant<'n>(repo: &str, stored: &'n [String]) -> Option<&'n str> {
+    let begin = format!("{repo}:");
+    let mut quants = stored.iter().filter(|name| repo.contains('/') && name.starts_with(&begin));
+    let only = quants.next()?;
+    quants.next().is_none().then_some(only.as_str())
+}
+
 /// All other names of the model that is stored as `name`.
-pub fn others(name: &str) -> Vec<&'static str> {
+pub fn others(name: &str) -> Vec<String> {
     match name {
-        "smollm2" => return vec!["smollm2:135m"],
-        "whisper-base" => return vec!["whisper"],
+        "smollm2" => return vec!["smollm2:135m".to_owned()],
+        "whisper-base" => return vec!["whisper".to_owned()],
+        name if name.contains('/') => return others_of_hub(name),
         _ => {}
     }
-    NAMED.iter().find(|named| named.name == name).map_or(Vec::new(), |named| named.also.clone())
+    let named = NAMED.iter().find(|named| named.name == name);
+    named.map_or(Vec::new(), |named| named.also.iter().map(|&also| also.to_owned()).collect())
+}
+
+/// A model of a repository, or a file of one, with the hub's prefixes and the file's extension.
+fn others_of_hub(name: &str) -> Vec<String> {
+    let is_of_file = name.matches('/').count() > 1;
+    let file = is_of_file.then(|| format!("{name}.gguf"));
+    let prefixed = |name: &str| HUB_PREFIXES.map(|prefix| format!("{prefix}{name}"));
+    let mut others = Vec::from(prefixed(name));
+    others.extend(file.iter().flat_map(|file| prefixed(file)));
+    others.extend(file);
+    others
 }
 
 /// All short names, from `names.csv`. Its repositories come from published scripts and notes and were not checked. A
@@ -157,6 +191,9 @@ mod tests {
             ("mine:latest", "mine"),
             ("Mine.Q4", "Mine.Q4"),
             ("hf:o/m:Q8_0", "o/m:Q8_0"),
+            ("hf.co/o/m:q4_k_m", "o/m:Q4_K_M"),
+            ("o/m@main:q8_0", "o/m@main:Q8_0"),
+            ("o/m:UD-q4_K_XL", "o/m:UD-q4_K_XL"),
             ("hf.co/o/m", "o/m"),
             ("hf:o/m/sub/m-Q8_0.gguf", "o/m/sub/m-Q8_0"),
             ("o/m/m-00002-of-00003.gguf", "o/m/m"),
@@ -165,6 +202,21 @@ mod tests {
         for (asked, expected) in rows {
             assert_eq!(canonical(asked), expected, "{asked}");
             assert_eq!(canonical(expected), expected, "{asked}");
+        }
+    }
+
+    #[test]
+    fn all_other_names_lead_back_to_the_stored_one() {
+        for (stored, expected) in [
+            ("smollm2", "smollm2:135m"),
+            ("qwen3:8b", "qwen3"),
+            ("o/m:Q8_0", "hf.co/o/m:Q8_0"),
+            ("o/m/sub/m-Q8_0", "hf:o/m/sub/m-Q8_0.gguf"),
+            ("o/m/sub/m-Q8_0", "o/m/sub/m-Q8_0.gguf"),
+        ] {
+            let others = others(stored);
+            assert!(others.iter().any(|other| other == expected), "{stored}: {others:?}");
+            assert!(others.iter().all(|other| canonical(other) == stored), "{stored}: {others:?}");
         }
     }
 

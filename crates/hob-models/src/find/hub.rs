@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::choice::{self, Entry};
 use super::file_source::FileSource;
 use super::{Aim, Described, FindError, Search, USUAL_QUANT, tensors};
-use crate::catalog::names::ShortName;
+use crate::catalog::names::{HUB_PREFIXES, ShortName, with_quant_as_listed};
 use crate::recipe::QuantMix;
 
 /// Maximum length of one page of a list, which names at most a thousand files.
@@ -41,8 +41,8 @@ struct Listed {
 impl Repo {
     /// `None` if the text is not the name of a repository.
     pub(super) fn parse(asked: &str) -> Option<Repo> {
-        let prefixes = ["hf:", "hf.co/", "huggingface.co/"];
-        let bare = prefixes.iter().find_map(|prefix| asked.strip_prefix(prefix)).unwrap_or(asked);
+        let bare = HUB_PREFIXES.iter().find_map(|prefix| asked.strip_prefix(prefix));
+        let bare = bare.unwrap_or(asked);
         let (path, quant) = match bare.split_once(':') {
             Some((path, quant)) => (path, Some(quant.to_owned())),
             None => (bare, None),
@@ -67,10 +67,10 @@ impl Repo {
     /// The name under which this model is stored in this quant.
     pub(super) fn stored_name(&self, quant_found: &str) -> String {
         let quant = self.quant.as_deref().unwrap_or(quant_found);
-        match &*self.revision {
+        with_quant_as_listed(&match &*self.revision {
             REVISION => format!("{}:{quant}", self.name),
             revision => format!("{}@{revision}:{quant}", self.name),
-        }
+        })
     }
 
     /// Whether one file of it is meant.

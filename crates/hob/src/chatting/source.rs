@@ -10,6 +10,7 @@ use hob_models::catalog::names::canonical;
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
+use crate::model_store::ModelStore;
 use crate::remote::{ChatAnswer, Remote, RemoteModel};
 use crate::settings::ModelChoice;
 use crate::wire_up::Chat;
@@ -122,7 +123,8 @@ async fn running(options: &SourceOptions, app: &App<'_>) -> Option<Source> {
     let remote = Remote::here(app.settings.server.listen.0, key);
     let models = remote.models().await.ok()?;
     let model = match &options.model {
-        Some(wanted) => chosen(&models, Some(wanted)),
+        Some(wanted) => chosen(&models, Some(wanted))
+            .or_else(|| chosen(&models, Some(&ModelStore::open(app).stored_name(wanted)))),
         None => chosen(&models, configured).or_else(|| chosen(&models, None)),
     };
     Some(Source::There { model: model?, remote })

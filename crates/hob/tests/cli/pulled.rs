@@ -175,7 +175,8 @@ fn pulled_models_are_served_side_by_side_switched_by_name_and_followed_while_hob
     let list = listed(&served);
     assert!(["qwen3:8b", "owner/name:Q4_1"].iter().all(|name| list.iter().any(|id| id == name)));
     answered(&served, "qwen3");
-    answered(&served, "owner/name:Q4_1");
+    let names = ["hf.co/owner/name:Q4_1", "owner/name", "Owner/Name:q4_1", "owner/name:Q4_1"];
+    names.iter().for_each(|name| answered(&served, name));
     assert_eq!(warm(&served), ["owner/name:Q4_1", "qwen3:8b"], "side by side");
 
     pull("third");

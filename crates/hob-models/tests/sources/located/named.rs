@@ -74,7 +74,7 @@ fn repositories_files_and_pages_of_the_hub_have_names_of_their_own() {
     let hub = stage.hub.address.clone();
     let rows = [
         ("o/m".to_owned(), "o/m:Q4_K_M", "m-Q4_K_M.gguf"),
-        ("hf.co/o/m:q8_0".to_owned(), "o/m:q8_0", "sub/m-Q8_0.gguf"),
+        ("hf.co/o/m:q8_0".to_owned(), "o/m:Q8_0", "sub/m-Q8_0.gguf"),
         ("o/m@main:Q8_0".to_owned(), "o/m:Q8_0", "sub/m-Q8_0.gguf"),
         (format!("o/m@{COMMIT}:Q8_0"), &format!("o/m@{COMMIT}:Q8_0"), "sub/m-Q8_0.gguf"),
         ("hf:o/m/sub/m-Q8_0.gguf".to_owned(), "o/m/sub/m-Q8_0", "sub/m-Q8_0.gguf"),
@@ -108,7 +108,9 @@ fn of_a_repository_the_only_quant_that_is_here_is_meant() {
     assert_eq!(stage.store.stored_name("o/m"), "o/m:Q8_0");
     stage.fetch("o/m");
     assert_eq!(stage.store.stored_name("o/m"), "o/m", "two are here");
-    assert_eq!(stage.store.stored_name("hf:o/m:Q8_0"), "o/m:Q8_0");
+    for asked in ["hf:o/m:Q8_0", "o/m:q8_0", "O/M:Q8_0"] {
+        assert_eq!(stage.store.stored_name(asked), "o/m:Q8_0", "{asked}");
+    }
 }
 
 #[test]
