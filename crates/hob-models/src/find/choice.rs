@@ -57,9 +57,13 @@ pub(super) fn models(entries: &[Entry]) -> Vec<String> {
     models
 }
 
-/// The file whose name contains the quant; the shortest name if there are several.
+/// The file whose name contains the quant; the shortest name if there are several. Some publishers write FP16 for F16.
 pub(super) fn of_quant<'m>(models: &'m [String], quant: &str) -> Option<&'m String> {
-    models.iter().filter(|path| names_quant(path, quant)).min_by_key(|path| path.len())
+    let shortest = |quant: &str| {
+        models.iter().filter(|path| names_quant(path, quant)).min_by_key(|path| path.len())
+    };
+    let is_f16 = quant.eq_ignore_ascii_case("F16");
+    shortest(quant).or_else(|| if is_f16 { shortest("FP16") } else { None })
 }
 
 fn names_quant(path: &str, quant: &str) -> bool {
@@ -125,6 +129,13 @@ mod tests {
         for (path, quant, expected) in rows {
             assert_eq!(names_quant(path, quant), expected, "{path} {quant}");
         }
+    }
+
+    #[test]
+    fn f16_may_be_written_fp16() {
+        let models = ["a-fp16.gguf", "a-q8_0.gguf"].map(str::to_owned);
+        assert_eq!(of_quant(&models, "F16").map(String::as_str), Some("a-fp16.gguf"));
+        assert_eq!(of_quant(&models[1..], "F16"), None);
     }
 
     #[test]
