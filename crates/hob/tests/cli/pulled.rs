@@ -85,6 +85,13 @@ fn fit_names_the_file_that_pull_downloads() {
         let flags = one["answer"]["plans"][0]["flags"].to_string();
         assert!(!flags.contains("model = ") || flags.contains("# first: hob pull "), "{flags}");
     }
+    // The settings that `fit` prints are a whole configuration.
+    let args = ["fit", "qwen3:14b", "--machine", "rtx-4090", "--json"];
+    let fit = parsed(&stdout(&user.hob(&args).assert().success()));
+    let flags = fit["plans"][0]["flags"].as_array().expect("a list");
+    let own = flags.iter().find(|one| one["engine"] == "hob").expect("settings of hob");
+    user.write("hob.toml", own["text"].as_str().expect("a text"));
+    user.hob(&["config", "check"]).assert().success();
 }
 
 #[test]
