@@ -56,7 +56,8 @@ fn international<'a>(view: View<'a>, first: &'a Word) -> Option<(Vec<&'a Word>, 
     let mut words = vec![first];
     let mut used = 1;
     let is_open = matches!(view.items.get(view.at + 1), Some(Item::Open('(')));
-    if let Some(zero) = view.ahead(2).filter(|zero| is_open && zero.text == "0") {
+    let is_closed = view.mark_ahead(3) == Some(')');
+    if let Some(zero) = view.ahead(2).filter(|zero| is_open && is_closed && zero.text == "0") {
         words.push(zero);
         used = 4;
     }

@@ -222,6 +222,12 @@ fn telephone_numbers_and_codes() {
 }
 
 #[test]
+fn a_bracket_that_is_not_closed_hides_no_digits() {
+    let reading = read("+44 (0 20 7946", 0, Language::BritishEnglish);
+    assert!(reading.text.contains("twenty"), "{}", reading.text);
+}
+
+#[test]
 fn letters_and_numbers_in_one_word() {
     check(&[
         ("the 18th-century novel", "the eighteenth century novel"),
