@@ -278,7 +278,7 @@ fn follows_short_form(view: View<'_>) -> bool {
 }
 
 /// "items", "people", not "was", "this" or "is".
-fn is_plural(word: &str) -> bool {
+pub(super) fn is_plural(word: &str) -> bool {
     let plural = word.ends_with('s') && word.len() > 3 && !word.ends_with("ss");
     let verbs =
         ["this", "does", "sees", "says", "was", "has", "is", "saw", "gets", "brings", "marks"];

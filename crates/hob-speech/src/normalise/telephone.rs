@@ -4,6 +4,7 @@
 use super::View;
 use super::cardinal::by_digit;
 use super::item::{Item, Word};
+use super::number::is_plural;
 use super::unit::{stands_apart, unit_name};
 use crate::reading::Reading;
 
@@ -156,7 +157,5 @@ fn follows(view: View<'_>, words: &[&str]) -> bool {
 
 /// "Call 100000 customers": the number counts what follows.
 fn counts(view: View<'_>) -> bool {
-    view.text_ahead(1).is_some_and(|next| {
-        next.starts_with(char::is_lowercase) && next.len() > 3 && next.ends_with('s')
-    })
+    view.text_ahead(1).is_some_and(is_plural)
 }

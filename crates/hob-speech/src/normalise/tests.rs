@@ -204,6 +204,7 @@ fn telephone_numbers_and_codes() {
         ("Call 911 now", "Call nine one one now"),
         ("Call 911 customers", "Call nine hundred eleven customers"),
         ("Phone: 3035550188", "Phone: three zero three five five five zero one eight eight"),
+        ("Text 15000 people", "Text fifteen thousand people"),
         ("PIN 4821", "pin four eight two one"),
         ("the code is 482913", "the code is four eight two nine one three"),
         ("100-2000 km", "one hundred to two thousand kilometers"),
