@@ -55,7 +55,8 @@ pub(super) fn stop_ends(ahead: Ahead<'_>, start: usize, at: usize) -> Known<Opti
     let run = &ahead.text[at..stops];
     let closed = behind > stops;
     let ends = if run.contains(['!', '?']) {
-        !(closed && first.is_lowercase())
+        // "5! = 120" goes on.
+        first != '=' && !(closed && first.is_lowercase())
     } else if run.len() > 1 {
         !first.is_lowercase()
     } else {
