@@ -88,6 +88,14 @@ impl<'a> View<'a> {
         self.items.get(self.at.checked_sub(1)?)?.word()
     }
 
+    /// The mark directly before.
+    pub(super) fn mark_before(self) -> Option<char> {
+        match self.items.get(self.at.checked_sub(1)?)? {
+            Item::Mark(mark) => Some(*mark),
+            _ => None,
+        }
+    }
+
     /// Whether any word follows after the next `distance` items.
     pub(super) fn goes_on(self, distance: usize) -> bool {
         self.items[(self.at + distance).min(self.items.len())..]

@@ -265,8 +265,7 @@ fn reads_as_year(number: &Numeral, view: View<'_>) -> bool {
 
 /// The year of "(Darwin, 1859)".
 fn is_cited(view: View<'_>) -> bool {
-    let item_before = view.at.checked_sub(1).map(|at| &view.items[at]);
-    view.mark_ahead(1) == Some(')') && item_before == Some(&Item::Mark(','))
+    view.mark_ahead(1) == Some(')') && view.mark_before() == Some(',')
 }
 
 /// The year of "c. 1450" and "est. 1845".

@@ -61,6 +61,10 @@ fn state(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let (_, name) = STATES.iter().find(|(short, _)| *short == word.text)?;
     let zip = view.ahead(1).filter(|zip| is_zip(&zip.text))?;
+    // In a text in capitals, "OR" and "IN" are words, except after the comma of an address.
+    if view.shouted && view.mark_before() != Some(',') {
+        return None;
+    }
     out.say(word.span(), name);
     let groups: Vec<String> = zip.text.split('-').map(by_digit).collect();
     out.say(zip.span(), &groups.join(", "));

@@ -274,6 +274,7 @@ fn postal_addresses() {
         ("12A High St.", "twelve A High Street."),
         ("a 13A fuse", "a thirteen amps fuse"),
         ("Austin, TX 78701", "Austin, Texas seven eight seven zero one"),
+        ("TAKE FIVE OR 12000 COINS", "take five or twelve thousand coins"),
         ("5'10\" tall", "five foot ten tall"),
         ("5 ft 10 in", "five feet ten inches"),
         ("2 in the box", "two in the box"),
