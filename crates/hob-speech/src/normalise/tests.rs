@@ -3,6 +3,7 @@
 mod phrases;
 
 use super::*;
+use crate::reading::Voicing;
 
 fn check_in(language: Language, cases: &[(&str, &str)]) {
     let wrong: Vec<String> = cases
@@ -244,6 +245,17 @@ fn letters_and_numbers_in_one_word() {
         ("2πr", "two pi r"),
         ("CO₂", "CO two"),
     ]);
+}
+
+/// The text is the same in both cases.
+#[test]
+fn commands_are_spelled_and_sounds_are_not() {
+    for (word, is_spelled) in
+        [("npm", true), ("rm", true), ("hmm", false), ("hmph", false), ("mhm", false)]
+    {
+        let reading = read(word, 0, Language::AmericanEnglish);
+        assert_eq!(matches!(reading.words[0].voicing, Voicing::Letters), is_spelled, "{word}");
+    }
 }
 
 #[test]

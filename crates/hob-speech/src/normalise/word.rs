@@ -157,9 +157,9 @@ fn has_spelled_part(text: &str) -> bool {
 
 /// "npm", "rm": small letters without a vowel are spelled, unless they are a sound or a short form.
 fn is_consonants(text: &str) -> bool {
-    const SOUNDS: [&str; 14] = [
-        "hm", "hmm", "mm", "sh", "shh", "psst", "pst", "pfft", "tsk", "nth", "brr", "grr", "zz",
-        "th",
+    const SOUNDS: [&str; 17] = [
+        "hm", "hmm", "hmph", "mhm", "mm", "sh", "shh", "psst", "pst", "pff", "pfft", "tsk", "nth",
+        "brr", "grr", "zz", "th",
     ];
     let is_consonant = |b: u8| b.is_ascii_lowercase() && !b"aeiouy".contains(&b);
     let is_repeated = text.as_bytes().windows(3).any(|w| w[0] == w[1] && w[1] == w[2]);
