@@ -162,13 +162,16 @@ impl EvalWorkload {
     /// The server fails, or an answer or record cannot be stored.
     pub(crate) fn measure(&self, bench: &mut Workbench<'_>) -> Result<Vec<Record>, BenchError> {
         let (modes, switches) = self.thinking_modes(bench)?;
-        let mut arms = Vec::new();
+        let mut arms: Vec<(EvalArm, AnswerFile)> = Vec::new();
         for thinking in modes {
             for budget in &self.budgets {
                 for temperature in &self.temperatures {
                     let (budget, temperature) = (*budget, *temperature);
                     let arm = EvalArm { thinking, budget, temperature };
-                    arms.push((arm, AnswerFile::open(self, bench, arm)?));
+                    // Two equal arms would write to one file.
+                    if !arms.iter().any(|(known, _)| *known == arm) {
+                        arms.push((arm, AnswerFile::open(self, bench, arm)?));
+                    }
                 }
             }
         }

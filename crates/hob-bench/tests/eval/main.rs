@@ -186,7 +186,7 @@ fn each_temperature_is_an_arm_of_its_own() {
     let folder = tempfile::tempdir().expect("a folder");
     let ability = Ability { replies: replies(6, 6), wrong_at: Some(0.7), ..Ability::default() };
     let server = Server::start(ability);
-    let temperatures = vec![0.0, 0.7];
+    let temperatures = vec![0.0, 0.7, 0.7];
     let workload = EvalWorkload { temperatures, ..workload(questions(6), folder.path()) };
     let records = run(&server, workload);
     let accuracy = |record: &Record| record.eval.as_ref().expect("figures").overall.accuracy;
