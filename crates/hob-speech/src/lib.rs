@@ -26,4 +26,5 @@ mod unknown;
 pub use alphabet::{ALPHABET, UNIT_PHONEMES_MAX, is_phoneme};
 pub use phonemes::{Phonemizer, PhonemizerOptions};
 pub use reader::{Reader, is_speakable};
+pub use segment::without_pauses;
 pub use spoken::{SpokenUnit, SpokenWord};

@@ -12,6 +12,7 @@ use std::ops::Range;
 
 pub(crate) use self::ahead::NeedMore;
 use self::ahead::{Ahead, Known};
+pub use self::pauses::without_pauses;
 pub(crate) use self::pauses::{PAUSE_MS_MAX, PauseMark};
 
 /// A sentence without any boundary is cut at this many bytes, about half a minute of speech. This limits the work for

@@ -8,6 +8,7 @@ use futures::StreamExt;
 use hob_core::{
     Segment, SpeechEvent, SpeechStream, SpeechText, TranscriptEvent, TranscriptTask, WordTiming,
 };
+use hob_speech::without_pauses;
 use hob_wire::{TranscriptAnswer, TranscriptFormat};
 
 use crate::failure::{CliResult, Failure};
@@ -143,7 +144,7 @@ fn written_end(text: &str, end: usize) -> usize {
 /// Whether the line is over before this word. A word of which a part is in the line belongs to it.
 fn begins_line(text: &str, line: Line, word: &WordTiming) -> bool {
     let Some(gap) = text.get(line.to..word.span.start) else { return false };
-    let written = text.get(line.from..line.to).unwrap_or_default();
+    let written = without_pauses(text.get(line.from..line.to).unwrap_or_default());
     let is_stop = written
         .trim_end_matches(['"', '\'', '”', '’', ')', ']', '*', '_'])
         .ends_with(['.', '!', '?', '…', '。', '！', '？']);
@@ -155,7 +156,7 @@ fn begins_line(text: &str, line: Line, word: &WordTiming) -> bool {
 }
 
 fn segment(text: &str, line: Line) -> Segment {
-    let written = text.get(line.from..line.to).unwrap_or_default();
+    let written = without_pauses(text.get(line.from..line.to).unwrap_or_default());
     Segment {
         text: written.split_whitespace().collect::<Vec<_>>().join(" "),
         start_s: f64::from(line.start_s),
@@ -223,6 +224,15 @@ mod tests {
         let lines = lines("GPT-3.5 now", &[word(0..3, 0.0), word(4..7, 6.0), word(8..11, 12.0)]);
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(texts, ["GPT-3.5", "now"]);
+    }
+
+    #[test]
+    fn pauses_that_the_user_wrote_are_not_shown() {
+        let word = |span, start_s| WordTiming { span, start_s, end_s: start_s + 0.4 };
+        let words = [word(0..4, 0.0), word(17..20, 2.4), word(21..23, 2.8)];
+        let lines = lines("Wait. [pause:2s] Now go.", &words);
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["Wait.", "Now go."]);
     }
 
     #[test]
