@@ -22,7 +22,8 @@ pub(crate) const PREFIX_MAX: Duration = Duration::from_secs(5);
 pub(crate) const JUDGED_SOUND_MAX: Duration = Duration::from_secs(8);
 /// How long a client may take to say what was heard of an interrupted answer.
 pub(crate) const TRUNCATE_WAIT: Duration = Duration::from_secs(2);
-/// An answer does not go on after a noise that lasted longer than this.
+/// An interrupted answer goes on only if it is known within this time that a noise interrupted it: the noise, the
+/// silence after it and its transcript count.
 pub(crate) const RESUME_WAIT_MAX: Duration = Duration::from_secs(10);
 /// A turn ends when no sound at all arrives for this long.
 pub(crate) const MICROPHONE_WAIT: Duration = Duration::from_secs(2);
