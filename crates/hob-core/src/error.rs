@@ -136,8 +136,8 @@ impl ModelError {
     }
 }
 
-/// Whether a failure of this kind comes again with the same request. A parameter that a server does not know is left out the
-/// next time.
+/// Whether a failure of this kind comes again with the same request. `unknown_parameter` does not: hob leaves the parameter
+/// out the next time.
 fn is_permanent_kind(kind: &str) -> bool {
     const PERMANENT: [&str; 14] = [
         "empty_text",

@@ -20,7 +20,8 @@ impl VoiceBlend {
     /// Parses a blend. `None`: the name is that of one voice.
     ///
     /// # Errors
-    /// A voice has no name, a weight is no positive number, the weights add to nothing, or there are too many voices.
+    /// A voice has no name, a weight is not a number from 0.001 to 1000, the weights add to almost nothing, or there are
+    /// too many voices.
     pub fn parse(name: &str) -> Option<Result<VoiceBlend, ModelError>> {
         name.contains(['+', '(']).then(|| parse(name).map_err(invalid))
     }

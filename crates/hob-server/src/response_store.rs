@@ -40,7 +40,7 @@ struct Entry {
 pub(crate) enum StoredKind {
     Response {
         answer: Arc<ResponseAnswer>,
-        /// Those of the answer as JSON.
+        /// Length of the answer as JSON.
         bytes: usize,
         /// Items before the answer.
         input: usize,

@@ -277,12 +277,11 @@ fn is_zero_width(c: char) -> bool {
         | 0xe0000..=0xe0fff)
 }
 
-/// The character as it is read: full-width forms and subscript digits become plain ones; images and control characters become a gap
-/// between words.
+/// The character as it is read: full-width forms and subscript digits become plain ones; images and control characters
+/// become a gap between words.
 fn heard(c: char) -> char {
     match c as u32 {
         0xff01..=0xff5e => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
-        // Subscript digits: CO₂ is read as CO2.
         0x2080..=0x2089 => char::from_u32(c as u32 - 0x2080 + 0x30).unwrap_or(c),
         0x00..=0x1f | 0x7f..=0x9f => ' ',
         0x2300..=0x23ff | 0x2500..=0x25ff | 0x2600..=0x27bf | 0x2b00..=0x2bff => ' ',

@@ -1,5 +1,5 @@
-//! How long a model may be silent. A model that waits for a slot or is being loaded is not hanging, and a long prompt takes
-//! time to read.
+//! How long a model may be silent. A model that waits for a slot or is being loaded does not hang, and a long prompt
+//! takes time to read.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! The limits of a run and of its agents. A limit ends in an answer from what there is, never in an error.
-//! They are checked before each turn, so a turn that has begun is counted whole. What comes of a turn that is stopped counts, too.
+//! They are checked before each turn, so a turn that has begun is counted whole. If a turn is stopped, its part counts.
 
 use hob_core::chat::{BudgetUnit, Message, Role, SpentBudget};
 

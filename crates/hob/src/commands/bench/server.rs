@@ -120,7 +120,7 @@ struct Own {
     model: String,
     flag: Option<String>,
     weights: Option<PathBuf>,
-    /// Where another address says it than everywhere.
+    /// The path that tells when the server is ready, if it is not [`READY`].
     ready: Option<String>,
     /// Whether the start is over only when the model is in memory.
     is_loaded_at_start: bool,
