@@ -66,8 +66,7 @@ fn speech_of_hob_is_transcribed_from_every_file_format_and_into_every_text_forma
     served.note("kokoro is ready");
     let with_server =
         |args: &[&str]| user.hob(&[args, &["--server", &served.url]].concat()).assert().success();
-    let said =
-        "The train to Oxford leaves at seven, and the ticket costs twelve pounds.";
+    let said = "The train to Oxford leaves at seven, and the ticket costs twelve pounds.";
     for format in ["wav", "mp3", "opus", "flac"] {
         let file = format!("a.{format}");
         with_server(&["say", "-o", &file, said]);
