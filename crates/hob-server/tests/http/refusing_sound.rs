@@ -97,7 +97,7 @@ async fn a_form_that_ends_too_early_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_in_mid_upload_gives_its_place_back() {
+async fn a_client_that_leaves_in_mid_upload_frees_its_slot() {
     let key = KeyOptions {
         concurrency: NonZeroU32::new(1),
         ..KeyOptions::new("phone", KeyDigest::of("secret").expect("a key"))
