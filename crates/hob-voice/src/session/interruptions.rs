@@ -78,7 +78,7 @@ impl VoiceSession {
         let rest = written.strip_prefix(&item.text()).unwrap_or_default().to_owned();
         // A model that acts is not asked twice.
         let is_whole = is_whole || !self.answers_early;
-        let has_more = rest.contains(char::is_alphanumeric) || !is_whole && written.is_empty();
+        let has_more = !is_whole || rest.contains(char::is_alphanumeric);
         if expires_at < self.now || !has_more {
             return;
         }

@@ -2,10 +2,11 @@
 //! The answer is `speaking`'s: its model still writes, and "Good morning," was heard of it.
 
 use hob_core::realtime::RealtimeCommand;
+use hob_core::{SpeechEvent, WordTiming};
 
 use super::Script;
 use super::scenarios::speaking_with;
-use crate::session::SessionOptions;
+use crate::session::{SessionInput, SessionOptions};
 
 /// The answer, interrupted by a turn that has ended and waits for its transcript.
 fn interrupted(change: impl FnOnce(&mut SessionOptions)) -> Script {
@@ -53,6 +54,19 @@ fn an_answer_that_the_model_has_written_is_only_spoken_on() {
         "say 5 'dear Ann.'",
         "end text 5",
     ]);
+}
+
+/// The voice was faster than the model, so all that was written was heard.
+#[test]
+fn a_model_that_had_not_finished_goes_on_although_all_was_heard() {
+    let mut script = speaking_with(|_| {});
+    let word = |span: std::ops::Range<usize>, end_s| WordTiming { span, start_s: 0.0, end_s };
+    let words = vec![word(14..18, 0.8), word(19..22, 1.0)];
+    script.feed(SessionInput::Speech { stream: 3, event: Some(Ok(SpeechEvent::Words(words))) });
+    script.wait(600).speak(9).silence(16);
+    script.log.clear();
+    script.heard_text(4, " [noise]").write(5, " How are you today?").finish(5);
+    assert_eq!(script.said(6), "How are you today?");
 }
 
 #[test]
