@@ -33,6 +33,8 @@ pub(super) struct GrammarTrials<'a> {
     /// `None`: grammars are not tried.
     command: Option<&'a WorkerCommand>,
     process: Option<TrialProcess>,
+    /// When no process could be started.
+    start_failed_at: Option<Instant>,
     /// The oldest first.
     failed: VecDeque<FailedTrial>,
 }
@@ -48,7 +50,13 @@ impl<'a> GrammarTrials<'a> {
         reading: &'a Reading,
         command: Option<&'a WorkerCommand>,
     ) -> GrammarTrials<'a> {
-        GrammarTrials { reading, command, process: None, failed: VecDeque::new() }
+        GrammarTrials {
+            reading,
+            command,
+            process: None,
+            start_failed_at: None,
+            failed: VecDeque::new(),
+        }
     }
 
     pub(super) fn reading(&self) -> &'a Reading {
@@ -89,12 +97,16 @@ impl<'a> GrammarTrials<'a> {
     /// The process, which is started if it does not run. `None` if it cannot be started: the worker then compiles untried
     /// grammars, and the server refuses those that crash it.
     fn running(&mut self) -> Option<&mut TrialProcess> {
+        if self.start_failed_at.is_some_and(|since| since.elapsed() < FAILED_TIME) {
+            return None;
+        }
         if self.process.as_mut().is_none_or(TrialProcess::has_ended) {
             let started = TrialProcess::start(self.command?, &trial_model(self.reading));
             if let Err(error) = &started {
-                let told = format!("grammars are not tried before they are compiled: {error}");
+                let message = format!("grammars are not tried before they are compiled: {error}");
                 // Without a reader of standard error, the message is lost.
-                drop(writeln!(io::stderr(), "{told}"));
+                drop(writeln!(io::stderr(), "{message}"));
+                self.start_failed_at = Some(Instant::now());
             }
             self.process = started.ok();
         }
