@@ -19,7 +19,8 @@ pub(crate) struct ConcurrencyArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
     /// Users at once; one user is measured in turns with each number
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,3,4,8")]
+    /// [default: 1,2,3,4,8, and for speech 1,2,4,8]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
     users: Vec<usize>,
     #[command(flatten)]
     request: RequestArgs,
@@ -58,17 +59,25 @@ struct RequestArgs {
     requests: usize,
 }
 
+const USERS: [usize; 5] = [1, 2, 3, 4, 8];
+const LISTENERS: [usize; 4] = [1, 2, 4, 8];
+
 const AFTER_HELP: &str = "\
 Examples:
   hob bench concurrency                the model that hob serve would load
   hob bench concurrency --target http://127.0.0.1:8080 --users 2,3
   hob bench concurrency --target http://127.0.0.1:11434 --model qwen3:8b --shape long_short \\
     --users 4
-  hob bench concurrency --speech --users 3   its voice: the first sound of each user
+  hob bench concurrency --speech       its voice, for 1, 2, 4 and 8 listeners
+  hob bench concurrency --speech long --requests 12   enough for a p95 of one listener
 
 Times (×) are medians of pairs: a run of many users against the run of one user next to it. Scaling
 is the throughput of all users, divided by the throughput of one user times their number; under 0.6
-they queue.";
+they queue.
+
+For listeners, the table has the gain (seconds of sound per second of all, divided by those of one),
+the first sound of each (p50; p95 from 72 answers on; the longest), and the peak memory of the
+speech engine, if hob started it. hob bench batch --speech has the memory of one listener too.";
 
 const AFTER_BATCH_HELP: &str = "\
 Examples:
@@ -88,12 +97,16 @@ impl MeasuringVerb for ConcurrencyArgs {
     }
 
     fn experiment(&self) -> CliResult<Experiment> {
-        let users = users(&self.users)?;
+        let users = users(match (&self.users[..], self.request.speech) {
+            ([], None) => &USERS[..],
+            ([], Some(_)) => &LISTENERS[..],
+            (typed, _) => typed,
+        })?;
         if users.iter().all(|users| *users < 2) {
             let failure = Failure::usage("--users needs at least one value above 1");
             return Err(failure.hint("such as --users 2,4"));
         }
-        self.request.experiment(Axis::Concurrency(users))
+        self.request.experiment(Axis::Concurrency(in_order(users)))
     }
 }
 
@@ -105,6 +118,13 @@ impl MeasuringVerb for BatchArgs {
     fn experiment(&self) -> CliResult<Experiment> {
         self.request.experiment(Axis::Batch(users(&self.users)?))
     }
+}
+
+/// The fewest first: the peak of the memory is then that of the most users so far.
+fn in_order(mut users: Vec<usize>) -> Vec<usize> {
+    users.sort_unstable();
+    users.dedup();
+    users
 }
 
 impl RequestArgs {

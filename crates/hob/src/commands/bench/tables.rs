@@ -36,8 +36,7 @@ pub(super) fn shown(kind: RecordKind, records: &[Record]) -> String {
         RecordKind::Llm => rows(&LLM, records),
         RecordKind::CtxSweep => rows(&SWEEP, records),
         RecordKind::Cold => rows(&COLD, records),
-        RecordKind::Batch => batch(records),
-        RecordKind::Concurrency => concurrency(records),
+        RecordKind::Batch | RecordKind::Concurrency => at_once(kind, records),
         RecordKind::MaxContext => max_context(records),
         RecordKind::Tts => speech::tts(records),
         RecordKind::Stream => speech::stream(records),
@@ -109,7 +108,25 @@ const COLD: [Column; 10] = [
     BADGE,
 ];
 
-fn batch(records: &[Record]) -> String {
+/// Users at once. Those who listen have a table of their own.
+fn at_once(kind: RecordKind, records: &[Record]) -> String {
+    let (listening, reading): (Vec<&Record>, Vec<&Record>) =
+        records.iter().partition(|record| record.tts.is_some());
+    if listening.is_empty() {
+        return at_once_reading(kind, &reading);
+    }
+    let listeners = speech::listeners(&listening);
+    match reading.is_empty() {
+        true => listeners,
+        false => format!("{listeners}\n\n{}", at_once_reading(kind, &reading)),
+    }
+}
+
+fn at_once_reading(kind: RecordKind, records: &[&Record]) -> String {
+    if kind == RecordKind::Batch { batch(records) } else { concurrency(records) }
+}
+
+fn batch(records: &[&Record]) -> String {
     let columns: [Column; 9] = [
         USERS,
         THINKING,
@@ -126,12 +143,12 @@ fn batch(records: &[Record]) -> String {
     ];
     let titles = columns.iter().map(|(title, _)| *title).chain(["gain", ""]);
     let mut table = table(titles);
-    for record in records {
+    for record in records.iter().copied() {
         let is_alone = |other: &&Record| {
             other.workload.concurrency == Some(1)
                 && other.workload.reasoning == record.workload.reasoning
         };
-        let alone = records.iter().find(is_alone);
+        let alone = records.iter().copied().find(is_alone);
         let gain = alone.and_then(|alone| gain(alone, record));
         let gain = gain.map_or(NOTHING.to_owned(), |gain| format!("{gain:.2}"));
         let cells = columns.iter().map(|(_, cell)| cell(record));
@@ -141,7 +158,7 @@ fn batch(records: &[Record]) -> String {
 }
 
 /// One user is measured with each number of users; the first of those records stands for all.
-fn concurrency(records: &[Record]) -> String {
+fn concurrency(records: &[&Record]) -> String {
     const COLUMNS: [Column; 13] = [
         ("users", |r| r.slowdown.as_ref().map_or(String::new(), |many| many.n.to_string())),
         THINKING,
@@ -161,7 +178,7 @@ fn concurrency(records: &[Record]) -> String {
         ("", |r| scaling(r).map_or(String::new(), |scaling| scaling_verdict(scaling).to_owned())),
     ];
     let mut alone = Vec::new();
-    let shown = records.iter().filter(|record| {
+    let shown = records.iter().copied().filter(|record| {
         let is_alone = record.slowdown.as_ref().is_some_and(|many| many.n == 1);
         let is_known = is_alone && alone.contains(&record.workload.reasoning);
         if is_alone {

@@ -3,16 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use hob_bench::record::{Record, StreamVerdict, Tts};
+use hob_bench::experiment::{gain, scaling_verdict};
+use hob_bench::record::{Record, RecordKind, StreamVerdict, Tts};
 use hob_bench::speech::StreamingFinding;
 use hob_bench::terms::Metric;
 use hob_bench::timeline::{ArrivalPoint, SoundFormat};
 use hob_core::statistics::Sample;
 
 use super::{
-    BADGE, CLIENT, Column, ERRORS, NOTHING, USERS, megabytes, ms, number, rows, written_ms,
+    BADGE, CLIENT, Column, ERRORS, NOTHING, TOGETHER, USERS, megabytes, ms, number, rows, scaling,
+    written_ms,
 };
-use crate::printer::count_text;
+use crate::printer::{count_text, table};
 
 /// Characters of a timeline, from the request to the last byte.
 const WIDTH: usize = 60;
@@ -56,6 +58,21 @@ const STREAM: [Column; 12] = [
     BADGE,
 ];
 
+/// The gain and the verdict come after them.
+const LISTENERS: [Column; 11] = [
+    ("text", |r| r.workload.shape.clone().unwrap_or_default()),
+    ("format", |r| tts_of(r).format.unwrap_or_default()),
+    ("voice", |r| tts_of(r).voice.unwrap_or_default()),
+    USERS,
+    TOGETHER,
+    ("first sound", |r| ms(r, Metric::TtfaMs, 0)),
+    ("p95", |r| written_ms(r.metrics.get(Metric::TtfaMs).and_then(|times| times.p95), 0)),
+    ("longest", |r| written_ms(r.metrics.get(Metric::TtfaMs).and_then(|times| times.max), 0)),
+    ("memory", |r| megabytes(memory_mb_at_once(r))),
+    ERRORS,
+    CLIENT,
+];
+
 fn tts_of(record: &Record) -> Tts {
     record.tts.clone().unwrap_or_default()
 }
@@ -65,6 +82,52 @@ pub(super) fn tts(records: &[Record]) -> String {
         [means(records, |tts| tts.format.as_ref()), means(records, |tts| tts.voice.as_ref())];
     let lines = means.into_iter().flatten().chain(records.iter().filter_map(tier));
     lines.fold(rows(&TTS, records), |text, line| format!("{text}\n\n{line}"))
+}
+
+/// Listeners at once: the sound of all of them, the first sound of each, and the engine's memory.
+pub(super) fn listeners(records: &[&Record]) -> String {
+    let titles = LISTENERS.iter().map(|(title, _)| *title).chain(["gain", "", ""]);
+    let mut table = table(titles);
+    let mut shown_alone: Vec<Cell> = Vec::new();
+    for record in records.iter().copied() {
+        // One listener is measured with each number of them; the first of those records stands for all.
+        let is_alone = record.workload.concurrency == Some(1);
+        if is_alone && shown_alone.contains(&cell_of(record)) {
+            continue;
+        }
+        shown_alone.extend(is_alone.then(|| cell_of(record)));
+        let gain = gain_over_one(record, records);
+        let verdict = scaling(record).map_or("", scaling_verdict).to_owned();
+        let cells = LISTENERS.iter().map(|(_, cell)| cell(record));
+        let gain = gain.map_or(NOTHING.to_owned(), |gain| format!("{gain:.2}"));
+        table.add_row(cells.chain([gain, (BADGE.1)(record), verdict]));
+    }
+    table.trim_fmt()
+}
+
+/// Text, format and voice.
+type Cell = [Option<String>; 3];
+
+fn cell_of(record: &Record) -> Cell {
+    let Tts { format, voice, .. } = tts_of(record);
+    [record.workload.shape.clone(), format, voice]
+}
+
+/// Seconds of sound per second, divided by those of one listener. The runs of one listener next to these are better than
+/// those of another time.
+fn gain_over_one(record: &Record, records: &[&Record]) -> Option<f64> {
+    let paired = || Some(scaling(record)? * f64::from(record.slowdown.as_ref()?.n));
+    let is_alone = |other: &&Record| {
+        other.workload.concurrency == Some(1) && cell_of(other) == cell_of(record)
+    };
+    let alone = || records.iter().copied().find(is_alone);
+    paired().or_else(|| gain(alone()?, record))
+}
+
+/// Memory only grows, and one listener is measured in turns with several. So its memory is not known there.
+fn memory_mb_at_once(record: &Record) -> Option<f64> {
+    let is_mixed = record.kind == RecordKind::Concurrency && record.workload.concurrency == Some(1);
+    engine_mb(record).filter(|_| !is_mixed)
 }
 
 /// The timelines of the cells follow it.
@@ -208,7 +271,7 @@ fn on_encoder(raw: StreamingFinding, packed: StreamingFinding) -> Option<&'stati
 
 #[cfg(test)]
 mod tests {
-    use hob_bench::record::{RecordKind, RecordSource, Spread};
+    use hob_bench::record::{RecordSource, Slowdown, Spread};
     use uuid::Uuid;
 
     use super::*;
@@ -263,6 +326,49 @@ mod tests {
         record.resources.speech_rss_peak_mb = Some(374.0);
         let engine = tts(&[record]);
         assert!(engine.contains("374 MB") && !engine.contains("2500 MB"), "{engine}");
+    }
+
+    /// A cell of several listeners, with the seconds of sound per second that all of them get.
+    fn heard(kind: RecordKind, users: u32, real_time_x: f64) -> Record {
+        let mut record = spoken("pcm", "ada", Some(100.0));
+        record.kind = kind;
+        record.workload.concurrency = Some(users);
+        record.resources.speech_rss_peak_mb = Some(300.0 + f64::from(users));
+        let rate = Spread { p50: Some(real_time_x), ..Spread::default() };
+        record.metrics.spreads.insert(Metric::RealTimeX, rate);
+        let first =
+            Spread { p50: Some(90.0), p95: Some(95.0), max: Some(99.0), ..Spread::default() };
+        record.metrics.spreads.insert(Metric::TtfaMs, first);
+        record
+    }
+
+    #[test]
+    fn listeners_have_their_gain_their_first_sounds_and_the_memory() {
+        let batch = [1, 4].map(|users| heard(RecordKind::Batch, users, 10.0 + f64::from(users)));
+        let text = listeners(&batch.each_ref());
+        let rows: Vec<&str> = text.lines().collect();
+        assert_eq!(rows.len(), 3, "{text}");
+        for figure in ["90 ms", "95 ms", "99 ms", "301 MB", "1.00"] {
+            assert!(rows[1].contains(figure), "{figure}: {text}");
+        }
+        assert!(rows[2].contains("1.27") && rows[2].contains("304 MB"), "{text}");
+    }
+
+    #[test]
+    fn the_gain_is_that_over_the_runs_of_one_listener_next_to_them() {
+        let kind = RecordKind::Concurrency;
+        let mut all = [(1, 10.0), (2, 20.0), (1, 5.0), (4, 20.0)].map(|(n, x)| heard(kind, n, x));
+        for (record, (n, scaling)) in
+            all.iter_mut().zip([(1, None), (2, Some(0.75)), (1, None), (4, Some(0.5))])
+        {
+            record.slowdown = Some(Slowdown { n, scaling, ..Slowdown::default() });
+        }
+        let text = listeners(&all.each_ref());
+        let rows: Vec<&str> = text.lines().collect();
+        assert_eq!(rows.len(), 4, "one listener stands there once: {text}");
+        assert!(rows[2].contains("1.50") && rows[2].contains("throughput"), "{text}");
+        assert!(rows[3].contains("2.00") && rows[3].contains("queueing"), "{text}");
+        assert!(!text.contains("301 MB") && rows[3].contains("304 MB"), "{text}");
     }
 
     fn arrivals(rows: &[(f64, usize)]) -> Vec<ArrivalPoint> {
