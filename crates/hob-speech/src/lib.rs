@@ -4,6 +4,8 @@
 mod abbreviations;
 mod accent;
 mod alphabet;
+pub mod audiobook;
+mod chapters;
 pub mod decode;
 pub mod encode;
 mod espeak;
@@ -24,6 +26,7 @@ mod unit;
 mod unknown;
 
 pub use alphabet::{ALPHABET, UNIT_PHONEMES_MAX, is_phoneme};
+pub use chapters::{BookChapter, BookPart, PartEnd, book_chapters, book_parts};
 pub use phonemes::{Phonemizer, PhonemizerOptions};
 pub use reader::{Reader, is_speakable};
 pub use segment::without_pauses;

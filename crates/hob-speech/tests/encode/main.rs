@@ -7,6 +7,7 @@
     reason = "a failed step of a test should end it, in its supporting functions too"
 )]
 
+mod audiobook;
 mod bytes;
 mod ffmpeg;
 mod headers;

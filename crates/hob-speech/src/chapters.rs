@@ -1,0 +1,283 @@
+//! A book's text → chapters, to which a listener can jump, and parts, which are spoken one by one.
+//! Pure, and linear in the length of the text.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// Longer lines are no headings.
+const HEADING_CHARS_MAX: usize = 80;
+/// The most characters of a title.
+const TITLE_CHARS_MAX: usize = 120;
+/// Further headings are spoken and get no mark.
+const CHAPTERS_MAX: usize = 5_000;
+/// The most text of one part: about four minutes of sound.
+const PART_BYTES_MAX: usize = 4_000;
+
+/// Words that are followed by a number: "Chapter 1", "PART II", "Book the First".
+const NUMBERED: [&str; 6] = ["chapter", "part", "book", "volume", "act", "canto"];
+
+/// Words that are a heading if they stand alone in their line.
+const ALONE: [&str; 12] = [
+    "prologue",
+    "epilogue",
+    "preface",
+    "foreword",
+    "introduction",
+    "afterword",
+    "interlude",
+    "conclusion",
+    "appendix",
+    "postscript",
+    "acknowledgements",
+    "acknowledgments",
+];
+
+const NUMBER_WORDS: [&str; 41] = [
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+    "twenty",
+    "thirty",
+    "forty",
+    "fifty",
+    "sixty",
+    "seventy",
+    "eighty",
+    "ninety",
+    "hundred",
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
+    "last",
+];
+
+/// A chapter: its title, and its bytes of the text with its heading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BookChapter {
+    pub title: String,
+    pub range: Range<usize>,
+}
+
+/// A piece of a chapter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BookPart {
+    /// The number of its chapter, from 0.
+    pub chapter: usize,
+    pub range: Range<usize>,
+    pub end: PartEnd,
+}
+
+/// What a part ends with. It decides the pause after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartEnd {
+    Chapter,
+    Paragraph,
+    /// A paragraph was too long for one part.
+    Sentence,
+}
+
+/// Divides a text at its headings. Text before the first heading is a chapter with the title of the book.
+///
+/// A heading is a Markdown heading of level 1 or 2, or a line after an empty line that has at most 80 characters and
+/// begins with "Chapter", "Part", "Book", "Volume", "Act" or "Canto" and a number, or consists of a word such as
+/// "Prologue". After it comes an empty line, or one more short line with the rest of the title. A table of contents
+/// gets no marks: headings without text have none if the same heading comes again.
+pub fn book_chapters(text: &str, title: &str) -> Vec<BookChapter> {
+    let mut headings = without_contents(text, headings(text));
+    headings.truncate(CHAPTERS_MAX);
+    let before = headings.first().map_or(text.len(), |heading| heading.range.start);
+    let mut starts = Vec::new();
+    if headings.is_empty() || !text[..before].trim().is_empty() {
+        starts.push((0, title.to_owned()));
+    }
+    starts.extend(headings.into_iter().map(|heading| (heading.range.start, heading.title)));
+    let ends: Vec<usize> = starts.iter().skip(1).map(|(at, _)| *at).chain([text.len()]).collect();
+    let chapter = |((start, title), end): ((usize, String), usize)| BookChapter {
+        title: title.chars().take(TITLE_CHARS_MAX).collect(),
+        range: start..end,
+    };
+    starts.into_iter().zip(ends).map(chapter).collect()
+}
+
+/// Divides chapters into parts, at the ends of paragraphs if possible. Only whitespace is in no part.
+pub fn book_parts(text: &str, chapters: &[BookChapter]) -> Vec<BookPart> {
+    let mut parts = Vec::new();
+    for (number, chapter) in chapters.iter().enumerate() {
+        let whole = text[chapter.range.clone()].trim_end();
+        let mut rest = whole;
+        loop {
+            rest = rest.trim_start();
+            if rest.is_empty() {
+                break;
+            }
+            let start = chapter.range.start + whole.len() - rest.len();
+            let (bytes, end) = part_end(rest);
+            parts.push(BookPart { chapter: number, range: start..start + bytes, end });
+            rest = &rest[bytes..];
+        }
+    }
+    parts
+}
+
+/// Bytes of the first part of a chapter's rest.
+fn part_end(rest: &str) -> (usize, PartEnd) {
+    if rest.len() <= PART_BYTES_MAX {
+        return (rest.len(), PartEnd::Chapter);
+    }
+    let window = &rest[..rest.floor_char_boundary(PART_BYTES_MAX)];
+    let after = |marks: &[&str]| {
+        let ends = marks.iter().filter_map(|mark| Some(window.rfind(mark)? + mark.len()));
+        ends.max()
+    };
+    let paragraph = after(&["\n\n", "\n\r\n"]).map(|at| (at, PartEnd::Paragraph));
+    let sentence = || after(&[". ", "! ", "? ", "… ", ".\n", "!\n", "?\n", ".\" ", ".” "]);
+    let word = || after(&[" ", "\n"]);
+    paragraph
+        .or_else(|| sentence().map(|at| (at, PartEnd::Sentence)))
+        .or_else(|| word().map(|at| (at, PartEnd::Sentence)))
+        .unwrap_or((window.len(), PartEnd::Sentence))
+}
+
+struct Heading {
+    /// Its lines.
+    range: Range<usize>,
+    title: String,
+}
+
+/// The lines of a text without their whitespace, with their bytes.
+fn lines(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> + Clone {
+    let mut at = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let start = at;
+        at += line.len();
+        (start..at, line.trim())
+    })
+}
+
+fn headings(text: &str) -> Vec<Heading> {
+    let mut found = Vec::new();
+    let (mut is_after_blank, mut is_in_code) = (true, false);
+    let mut lines = lines(text);
+    while let Some((range, line)) = lines.next() {
+        if line.starts_with("```") {
+            is_in_code = !is_in_code;
+        }
+        if !is_in_code {
+            let marked = markdown_title(line).map(|title| Heading { range: range.clone(), title });
+            let plain = || plain_heading((range, line), lines.clone());
+            found.extend(marked.or_else(|| if is_after_blank { plain() } else { None }));
+        }
+        is_after_blank = line.is_empty();
+    }
+    found
+}
+
+fn markdown_title(line: &str) -> Option<String> {
+    let title = line.strip_prefix('#')?;
+    let title = title.strip_prefix('#').unwrap_or(title);
+    let title = title.strip_prefix([' ', '\t'])?.trim_matches([' ', '\t', '#', '*', '_']);
+    (!title.is_empty()).then(|| title.to_owned())
+}
+
+/// A heading in words. `below` are the lines after it.
+fn plain_heading<'t>(
+    (range, line): (Range<usize>, &str),
+    mut below: impl Iterator<Item = (Range<usize>, &'t str)>,
+) -> Option<Heading> {
+    if !begins_chapter(line) {
+        return None;
+    }
+    let Some((second, rest)) = below.next().filter(|(_, next)| !next.is_empty()) else {
+        return Some(Heading { range, title: line.to_owned() });
+    };
+    let is_alone = below.next().is_none_or(|(_, third)| third.is_empty());
+    if !is_alone || !is_short(rest) || begins_chapter(rest) {
+        return None;
+    }
+    let name = line.trim_end_matches(['.', ':', ' ', '-', '–', '—']);
+    Some(Heading { range: range.start..second.end, title: format!("{name}: {rest}") })
+}
+
+fn is_short(line: &str) -> bool {
+    line.chars().nth(HEADING_CHARS_MAX).is_none()
+}
+
+fn begins_chapter(line: &str) -> bool {
+    if !is_short(line) {
+        return false;
+    }
+    let (word, rest) = split_word(line);
+    let word = word.to_lowercase();
+    if ALONE.contains(&word.as_str()) {
+        return rest.trim_matches(['.', ':']).is_empty();
+    }
+    if !NUMBERED.contains(&word.as_str()) || !rest.starts_with(' ') {
+        return false;
+    }
+    let (number, rest) = match split_word(rest.trim_start()) {
+        (the, rest) if the.eq_ignore_ascii_case("the") => split_word(rest.trim_start()),
+        number => number,
+    };
+    // "Part two of the plan failed." is no heading.
+    let goes_on = rest.strip_prefix(' ').is_some_and(|rest| rest.starts_with(char::is_lowercase));
+    is_number(number) && !goes_on
+}
+
+/// The letters and digits at the start, and the rest.
+fn split_word(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+fn is_number(word: &str) -> bool {
+    let is_all = |digits: &str| !word.is_empty() && word.chars().all(|c| digits.contains(c));
+    is_all("0123456789")
+        || is_all("IVXLCDM")
+        || NUMBER_WORDS.iter().any(|number| word.eq_ignore_ascii_case(number))
+}
+
+/// Removes headings without text whose words come again later.
+fn without_contents(text: &str, headings: Vec<Heading>) -> Vec<Heading> {
+    let mut later = HashSet::new();
+    let mut end = text.len();
+    let mut kept: Vec<Heading> = Vec::new();
+    for heading in headings.into_iter().rev() {
+        let has_text = !text[heading.range.end..end].trim().is_empty();
+        end = heading.range.start;
+        let letters = heading.title.chars().filter(|c| c.is_alphanumeric());
+        let is_new = later.insert(letters.flat_map(char::to_lowercase).collect::<String>());
+        if is_new || has_text {
+            kept.push(heading);
+        }
+    }
+    kept.reverse();
+    kept
+}
+
+#[cfg(test)]
+mod tests;
