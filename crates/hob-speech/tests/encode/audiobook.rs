@@ -13,7 +13,7 @@ const PARTS: [usize; 3] = [2, 1, 3];
 
 fn book(format: BookFormat, chapters: &[(String, usize)]) -> Vec<u8> {
     let tone: Vec<f32> = (0..RATE_HZ).map(|n| (n as f32 * 0.1).sin() * 0.25).collect();
-    let part = encode(format.sound(), Length::Unknown, &[&tone]).unwrap();
+    let part = encode(format.sound(), Length::Unknown, &[&tone[..]]).unwrap();
     let mut book = BookFile::new(format, "A Book");
     for (title, parts) in chapters {
         book.begin_chapter(title);
@@ -98,7 +98,7 @@ fn more_chapters_than_a_list_can_count_have_their_marks() {
 #[test]
 fn a_damaged_part_is_refused() {
     for (format, ending) in built() {
-        let part = encode(format.sound(), Length::Unknown, &[&[0.1; 24_000]]).unwrap();
+        let part = encode(format.sound(), Length::Unknown, &[&[0.1; 24_000][..]]).unwrap();
         let mut book = BookFile::new(format, "A Book");
         let cut = book.measure(&part[..part.len() - 1]).unwrap_err();
         assert!(cut.at > 0 && cut.at < part.len(), "{ending}: {cut}");

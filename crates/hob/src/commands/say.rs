@@ -1,10 +1,13 @@
 //! `hob say`: reads text aloud, with an engine of its own or a server.
 //! Both deliver samples, so format, player and progress are the same.
 
+mod book;
+
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use book::BookJob;
 use clap::Args;
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -37,7 +40,8 @@ const REMOTE_TEXT_BYTES_MAX: usize = 16 << 20;
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SayArgs {
     /// The text; without it, or with "-", hob reads stdin and speaks each
-    /// sentence as soon as the next one begins
+    /// sentence as soon as the next one begins. A text file, with -o FILE.m4b or
+    /// FILE.mp3, becomes an audiobook
     text: Vec<String>,
     /// The stored speech model, such as kokoro-4bit of `hob quantize`
     #[arg(short, long, conflicts_with = "server")]
@@ -80,8 +84,14 @@ Examples:
   hob say \"Good evening.\"
   hob say -v bm_george -o hello.mp3 \"Good evening.\"
   hob say -o book.opus --srt book.srt < book.txt
+  hob say book.txt -o book.m4b
   hob say --server http://nas:8484 \"Good evening.\"
-  hob say -f wav -o - \"Good evening.\" | aplay";
+  hob say -f wav -o - \"Good evening.\" | aplay
+
+Audiobooks have chapters. A chapter begins with a Markdown heading (# or ##), or with a line after
+an empty line that says \"Chapter 1\", \"PART II\", \"Book the First\" (also volume, act, canto), or is
+a word such as \"Prologue\". hob keeps the finished parts in FILE.parts: after Ctrl-C or a crash, the
+same command goes on there. Another text or voice starts from the beginning.";
 
 fn format(text: &str) -> Result<AudioFormat, String> {
     AudioFormat::parse(text).map_err(|error| error.to_string())
@@ -101,7 +111,8 @@ pub(crate) fn run(args: &SayArgs, globals: &Globals, printer: &Printer) -> CliRe
         if args.voices {
             signals.or(list_voices(args, &app)).await
         } else {
-            signals.or(say(args, &app)).await
+            let said = signals.or(say(args, &app)).await;
+            said.map_err(|failure| book::with_hint(args, failure))
         }
     })
 }
@@ -128,6 +139,9 @@ enum TextSource {
 }
 
 async fn say(args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
+    if let Some(job) = BookJob::asked(args)? {
+        return job.speak(args, app).await;
+    }
     let given = given(&args.text)?;
     let to = destination(args, app)?;
     let subtitles = Subtitles::open(args.srt.as_deref(), args.vtt.as_deref())?;

@@ -114,6 +114,21 @@ fn a_server_s_refusal_is_shown_in_its_words() {
 }
 
 #[test]
+fn an_audiobook_has_a_part_for_each_chapter() {
+    let user = User::new();
+    std::fs::write(user.path("work/book.txt"), "# One\n\nHello.\n\n# Two\n\nBye.")
+        .expect("written");
+    let (_server, address) = server(vec![spoken(), spoken()], None);
+    let args = ["say", "--server", &address.to_string(), "book.txt", "-o", "book.mp3"];
+    let said = stderr(&user.hob(&args).assert().success());
+    assert_eq!(said, "2 chapters, 0 h 0 min of sound in book.mp3\n");
+    let book = std::fs::read(user.path("work/book.mp3")).expect("a file");
+    let marks = book.windows(4).filter(|at| at == b"CHAP").count();
+    assert_eq!((&book[..3], marks), (&b"ID3"[..], 2));
+    assert_eq!(names(&user.path("work")), ["book.mp3", "book.txt"]);
+}
+
+#[test]
 fn an_unreachable_server_is_reported_with_its_address() {
     let args = ["say", "--server", "127.0.0.1:1", "-o", "a.wav", "Hello."];
     let said = stderr(&User::new().hob(&args).assert().code(5));
@@ -123,11 +138,13 @@ fn an_unreachable_server_is_reported_with_its_address() {
 
 #[test]
 fn invalid_options_are_rejected_before_anything_runs() {
-    let rows: [(&[&str], i32, &str); 5] = [
+    let rows: [(&[&str], i32, &str); 7] = [
         (&["say", "-o", "a.wav", "hi"], 3, "hob pull"),
         (&["say", "--voices"], 3, "hob pull"),
         (&["say", "-o", "a.doc", "hi"], 2, "'doc' is not an audio format"),
         (&["say", "-o", ".", "hi"], 2, "is a folder"),
+        (&["say", "-o", "a.m4b", "hi"], 2, "hob say book.txt -o book.m4b"),
+        (&["say", "-o", "a.m4b", "--play", "a.txt"], 2, "an audiobook cannot have --play"),
         (&["say", "--play", "hi"], 6, "no program that plays sound is installed"),
     ];
     let user = User::new();

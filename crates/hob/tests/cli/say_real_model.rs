@@ -44,6 +44,30 @@ fn subtitles_have_the_user_s_words() {
 }
 
 #[test]
+fn a_killed_audiobook_goes_on_where_it_was() {
+    let (user, home) = User::with_models();
+    let text = "Chapter 1\n\nIt began.\n\nChapter 2\n\nIt went on.\n\nChapter 3\n\nIt ended.\n";
+    std::fs::write(user.path("work/book.txt"), text).expect("written");
+    let args = ["say", "book.txt", "-o", "book.m4b"];
+    let mut killed = user.process(&args);
+    let mut child = killed.envs(home.clone()).stderr(Stdio::null()).spawn().expect("hob");
+    let parts = user.path("work/book.m4b.parts");
+    let first = parts.join("00000.aac");
+    while !first.exists() {
+        assert_eq!(child.try_wait().expect("a child"), None, "hob ended early");
+        std::thread::yield_now();
+    }
+    child.kill().expect("killed");
+    child.wait().expect("an end");
+    let said = stderr(&user.hob(&args).envs(home).assert().success());
+    assert!(said.contains("are already spoken"), "{said}");
+    assert!(said.contains("3 chapters, 0 h 0 min of sound in book.m4b"), "{said}");
+    let book = std::fs::read(user.path("work/book.m4b")).expect("a file");
+    assert_eq!(book.get(4..12), Some(&b"ftypM4B "[..]));
+    assert_eq!(names(&user.path("work")), ["book.m4b", "book.txt"]);
+}
+
+#[test]
 fn a_text_is_spoken_while_it_is_still_being_written() {
     let (user, home) = User::with_models();
     let mut child = user

@@ -1,0 +1,129 @@
+//! Books that are interrupted, changed, damaged, or spoken by two at once.
+
+use std::sync::Mutex;
+
+use hob_core::{ModelError, Speed};
+
+use super::*;
+use crate::printer::Volume;
+
+const TEXT: &str = "# One\n\nFirst.\n\n* * *\n\n# Two\n\nSecond.\n\n# Three\n\nThird.\n";
+const PARTS: [&str; 3] = ["# One\n\nFirst.\n\n* * *", "# Two\n\nSecond.", "# Three\n\nThird."];
+
+fn book(text: &str) -> Book {
+    Book::of(text.to_owned(), "A Book".to_owned(), BookFormat::Mp3).expect("a book")
+}
+
+fn recipe(voice: &str) -> Recipe<'_> {
+    Recipe { engine: "scripted", voice, speed: Speed::NORMAL }
+}
+
+/// A user's folder, and the texts that the engine got.
+struct Stage {
+    folder: tempfile::TempDir,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        Stage { folder: tempfile::tempdir().expect("a folder"), asked: Mutex::default() }
+    }
+
+    /// The engine breaks when it has spoken `limit` parts in all.
+    async fn speak(&self, book: &Book, voice: &str, limit: usize) -> CliResult<String> {
+        let printer = Printer::new(Volume::ErrorsOnly);
+        let output = self.output();
+        let folder = PartFolder::open(&output, book, recipe(voice), &printer)?;
+        let speak = |text: String| {
+            let mut asked = self.asked.lock().expect("no panic");
+            let is_broken = asked.len() >= limit;
+            if !is_broken {
+                asked.push(text);
+            }
+            async move {
+                if is_broken {
+                    return Err(Failure::new(Exit::Engine, "killed"));
+                }
+                let sound = vec![Ok::<_, ModelError>(SpeechEvent::Audio(vec![0.1; 2_400]))];
+                Ok(SpeechStream::new(24_000, stream::iter(sound)))
+            }
+        };
+        book.speak(&output, folder, (1.0, &printer), speak).await
+    }
+
+    fn output(&self) -> std::path::PathBuf {
+        self.folder.path().join("book.mp3")
+    }
+
+    fn parts(&self) -> std::path::PathBuf {
+        self.folder.path().join("book.mp3.parts")
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().expect("no panic").clone()
+    }
+}
+
+#[tokio::test]
+async fn an_interrupted_book_goes_on_and_speaks_nothing_twice() {
+    let stage = Stage::new();
+    let killed = stage.speak(&book(TEXT), "ada", 2).await.expect_err("it broke");
+    assert_eq!(killed.sentence, "killed");
+    assert!(!stage.output().exists() && stage.parts().join("00001.mp3").exists());
+    let said = stage.speak(&book(TEXT), "ada", 9).await.expect("the rest");
+    assert!(said.starts_with("3 chapters, 0 h 0 min of sound in "), "{said}");
+    assert_eq!(stage.asked(), PARTS);
+    assert!(fs_err::read(stage.output()).expect("a file").starts_with(b"ID3"));
+    assert!(!stage.parts().exists());
+}
+
+#[tokio::test]
+async fn another_voice_or_text_starts_from_the_beginning() {
+    let stage = Stage::new();
+    let changed = TEXT.replace("Third", "Last");
+    for (book, voice, limit) in [(TEXT, "ada", 2), (TEXT, "bob", 4), (&*changed, "bob", 9)]
+        .map(|(text, voice, limit)| (book(text), voice, limit))
+    {
+        let is_last = limit == 9;
+        assert_eq!(stage.speak(&book, voice, limit).await.is_ok(), is_last, "{voice}");
+    }
+    let [one, two, _] = PARTS;
+    assert_eq!(stage.asked(), [one, two, one, two, one, two, "# Three\n\nLast."]);
+}
+
+#[tokio::test]
+async fn a_damaged_part_is_named() {
+    let stage = Stage::new();
+    stage.speak(&book(TEXT), "ada", 2).await.expect_err("it broke");
+    let part = stage.parts().join("00000.mp3");
+    fs_err::write(&part, "no sound").expect("written");
+    let failure = stage.speak(&book(TEXT), "ada", 9).await.expect_err("a damaged part");
+    assert!(failure.sentence.contains("00000.mp3: the sound is damaged at byte 0"), "{failure}");
+    fs_err::remove_file(&part).expect("removed");
+    stage.speak(&book(TEXT), "ada", 9).await.expect("whole");
+    let [one, two, three] = PARTS;
+    assert_eq!(stage.asked(), [one, two, three, one]);
+}
+
+#[tokio::test]
+async fn a_folder_is_used_by_one_hob_and_never_taken_from_the_user() {
+    let stage = Stage::new();
+    let printer = Printer::new(Volume::ErrorsOnly);
+    let open = || PartFolder::open(&stage.output(), &book(TEXT), recipe("ada"), &printer);
+    fs_err::create_dir(stage.parts()).expect("a folder");
+    fs_err::write(stage.parts().join("notes.txt"), "mine").expect("written");
+    let refused = open().expect_err("other files");
+    assert!(refused.sentence.ends_with("book.mp3.parts holds other files"), "{refused}");
+    fs_err::remove_file(stage.parts().join("notes.txt")).expect("it is still there");
+    let first = open().expect("a folder");
+    let refused = open().expect_err("it is in use");
+    assert!(refused.sentence.starts_with("another hob speaks "), "{refused}");
+    drop(first);
+    open().expect("free");
+}
+
+#[test]
+fn a_text_without_words_is_no_book() {
+    let empty = Book::of(" \n\n".to_owned(), String::new(), BookFormat::Mp3);
+    assert_eq!(empty.expect_err("nothing to speak").exit, Exit::Usage);
+}
