@@ -66,6 +66,23 @@ pub enum BenchError {
     Unreadable { file: String, source: std::io::Error },
 }
 
+impl BenchError {
+    /// Whether the server failed, and not this client, its user or another program.
+    pub fn is_the_servers(&self) -> bool {
+        match self {
+            BenchError::Fault(fault) => *fault != RequestFault::Stopped,
+            BenchError::Sound(_) => true,
+            BenchError::Launch(error) => matches!(
+                error,
+                LaunchError::Ended { .. }
+                    | LaunchError::NotReady { .. }
+                    | LaunchError::Lingers { .. }
+            ),
+            _ => false,
+        }
+    }
+}
+
 /// The figures of one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {

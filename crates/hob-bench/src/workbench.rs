@@ -109,9 +109,7 @@ impl<'a> Workbench<'a> {
         kind: RecordKind,
         error: &BenchError,
     ) -> Result<Option<Record>, RecordError> {
-        let is_the_servers =
-            matches!(error, BenchError::Fault(_) | BenchError::Sound(_) | BenchError::Launch(_));
-        if !is_the_servers || self.is_stopped() {
+        if !error.is_the_servers() || self.is_stopped() {
             return Ok(None);
         }
         let record = self.context.failed(kind, RecordedWorkload::default(), error);

@@ -1,7 +1,7 @@
 //! The measuring verbs of `hob bench`, `hob bench plan` and `hob bench compare`, against servers with known answers.
 
 use hob_bench::mock::{MockServer, Script};
-use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, Spread, new_id};
+use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, RunStatus, Spread, new_id};
 use hob_bench::terms::Metric;
 
 use crate::executable::write_executable;
@@ -33,6 +33,34 @@ fn a_server_is_started_for_its_measurement_and_ended_after_it() {
         said.contains("ended (with code 3) before it was ready; it said:\nno such model"),
         "{said}"
     );
+}
+
+#[test]
+fn a_server_that_dies_before_it_is_ready_leaves_a_record() {
+    let user = User::new();
+    let url = format!("http://127.0.0.1:{}", free_port());
+    let dead = "echo failed to allocate buffer >&2; exit 1";
+    let args = ["bench", "llm", "--target", &url, "--model", "m", "--launch", dead];
+    let said = stderr(&user.hob(&args).assert().code(5));
+    assert!(said.contains("ended (with code 1) before it was ready"), "{said}");
+
+    // Another program on its port says nothing about the server.
+    let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", other.local_addr().expect("an address"));
+    let args = ["bench", "llm", "--target", &url, "--launch", "true"];
+    let said = stderr(&user.hob(&args).assert().code(5));
+    assert!(said.contains("is in use"), "{said}");
+
+    let found = RecordStore::new(user.path("work/bench/records")).read().expect("records");
+    let [(_, record)] = &found.records[..] else { panic!("{:?}", found.records) };
+    assert_eq!((record.kind, record.status), (RecordKind::Llm, RunStatus::Oom));
+    assert_eq!(
+        (record.model.name.as_str(), &record.engine.argv[..]),
+        ("m", &[dead.to_owned()][..])
+    );
+    assert!(record.invalid_reasons[0].contains("failed to allocate buffer"), "{record:?}");
+    let command = record.harness.as_ref().map(|harness| harness.argv.join(" "));
+    assert!(command.is_some_and(|command| command.contains("bench llm --target ")));
 }
 
 /// A verb's records of a mock, which is started for it with this script.

@@ -10,8 +10,10 @@ use clap::Args;
 use hob_bench::drive::{ANSWER_SECONDS_MAX, Patience};
 use hob_bench::experiment::{Experiment, OtherServer, Workload};
 use hob_bench::host::host;
-use hob_bench::record::{RawSample, Record, RecordError, RecordKind, RecordStore, RunStatus};
-use hob_bench::runs::{RecordContext, Step, StopRule};
+use hob_bench::record::{
+    RawSample, Record, RecordError, RecordKind, RecordStore, RecordedWorkload, RunStatus,
+};
+use hob_bench::runs::{BenchError, RecordContext, Step, StopRule};
 use hob_bench::server::ServerFacts;
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
@@ -183,15 +185,18 @@ pub(super) fn measured(
     let drawing = Arc::clone(&timelines);
     let done = stoppable(move |stop| {
         let _turn = turn.take(&args.out, &name, (stop, &printer_there))?;
-        let Reached { target, started, facts } = server.reach(stop).map_err(failure)?;
-        let context = context(facts, argv, args.seed);
+        let (known, kind) = (server.facts(), experiment.kind());
+        let about = |facts| context(facts, argv.clone(), args.seed);
+        let Reached { target, started, facts } = server.reach(stop).map_err(|error| {
+            let keep = |record: &Record| keep(&args.out, record, &[], &printer_there);
+            failed_start(error, (&about(known), kind), keep)
+        })?;
+        let context = about(facts);
         let reach = |other: ServerPlan| {
             let Reached { target, facts, .. } = other.reach(stop).map_err(failure)?;
             let ServerFacts { engine, model } = facts;
-            Ok::<_, Failure>(OtherServer {
-                target,
-                context: RecordContext { engine, model, ..context.clone() },
-            })
+            let context = RecordContext { engine, model, ..context.clone() };
+            Ok::<_, Failure>(OtherServer { target, context })
         };
         if let Workload::Transcription(workload) = &mut experiment.workload {
             workload.other = other.map(reach).transpose()?.map(Box::new);
@@ -214,22 +219,31 @@ pub(super) fn measured(
                 keep(&args.out, &record, samples, &printer_there)
             },
         };
-        let is_stream = experiment.kind() == RecordKind::Stream;
         let worked = experiment.measure_and_show(&mut bench, &mut |record, arrivals| {
-            if is_stream {
+            if kind == RecordKind::Stream {
                 let line = tables::timeline(record, arrivals);
                 drawing.lock().unwrap_or_else(PoisonError::into_inner).push(line);
             }
         });
         if let Err(error) = &worked {
-            let kept = bench.keep_failure(experiment.kind(), error);
-            kept.map_err(|error| failure(error.into()))?;
+            bench.keep_failure(kind, error).map_err(|error| failure(error.into()))?;
         }
         let records = worked.map_err(failure)?;
         Ok(Done { records, was_stopped: stop.load(Ordering::Relaxed) })
     })?;
     let timelines = timelines.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Ok((done, timelines))
+}
+
+/// What is said of a server that failed to start, which `keep` stores as in a plan.
+fn failed_start(
+    error: BenchError,
+    (context, kind): (&RecordContext, RecordKind),
+    keep: impl FnOnce(&Record) -> Result<(), RecordError>,
+) -> Failure {
+    let record = context.failed(kind, RecordedWorkload::default(), &error);
+    let kept = if error.is_the_servers() { keep(&record) } else { Ok(()) };
+    failure(kept.map_or_else(BenchError::from, |()| error))
 }
 
 pub(super) fn purpose(experiment: &Experiment) -> Purpose {

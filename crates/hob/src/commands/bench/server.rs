@@ -314,6 +314,15 @@ impl ServerArgs {
 }
 
 impl ServerPlan {
+    /// What is known before the server answers.
+    pub(crate) fn facts(&self) -> ServerFacts {
+        let mut facts = ServerFacts::default();
+        facts.engine.argv.clone_from(&self.argv);
+        facts.engine.backend = self.backend.map(str::to_owned);
+        facts.model.name = self.model.clone().unwrap_or_default();
+        facts
+    }
+
     /// Starts it where that is wanted, and asks who is there.
     pub(crate) fn reach(self, stop: &AtomicBool) -> Result<Reached, BenchError> {
         drop(self.port);
