@@ -147,13 +147,28 @@ impl KnownModel {
 }
 
 /// The name without words for tuning: `Qwen2.5-14B-Instruct` becomes `Qwen2.5-14B`.
-fn bare(name: &str) -> &str {
-    const TUNED: [&str; 5] = ["-gguf", "-instruct", "-it", "-chat", "-2507"];
+fn untuned(name: &str) -> &str {
+    const TUNED: [&str; 5] = ["-gguf", "-instruct", "-thinking", "-it", "-chat"];
     TUNED.iter().fold(name, |name, word| {
         let at = name.len().saturating_sub(word.len());
         let ends = name.get(at..).is_some_and(|end| end.eq_ignore_ascii_case(word));
         if ends { &name[..at] } else { name }
     })
+}
+
+/// Also without the month: `Qwen3-4B-Instruct-2507` becomes `Qwen3-4B`. Only with a size is that the same model.
+fn bare(name: &str) -> &str {
+    let name = untuned(name);
+    let undated = name.rsplit_once('-').filter(|(_, month)| is_month(month));
+    undated.map_or(name, |(name, _)| untuned(name))
+}
+
+/// Year and month of the twenties, such as `2407`.
+fn is_month(text: &str) -> bool {
+    matches!(
+        text.as_bytes(),
+        [b'2', b'0'..=b'9', b'0', b'1'..=b'9'] | [b'2', b'0'..=b'9', b'1', b'0'..=b'2']
+    )
 }
 
 /// The name with its version next to its family: `Gemma-2` becomes `Gemma2`.
@@ -170,8 +185,16 @@ fn closed_up(name: &str) -> String {
 pub fn find(name: &str) -> Result<(&'static KnownModel, u32), UnlistedModel> {
     let tagged = |tag: &str| KNOWN.iter().find_map(|known| Some((known, known.tagged(tag)?)));
     let written = |name: &str| tagged(name).or_else(|| tagged(names::named(name)?.named.name));
-    let found = written(name.trim()).or_else(|| written(&closed_up(name.trim())));
-    found.ok_or_else(|| {
+    let as_written = written(name.trim()).or_else(|| written(&closed_up(name.trim())));
+    // Ollama's registry has more tags than this list, and each has its own context.
+    let of_publisher = Some(names::without_maker(name.trim())).filter(|name| !name.contains(':'));
+    let as_published = || {
+        let name = of_publisher?;
+        let plain = untuned(name);
+        let listed = names::published(name).and_then(tagged);
+        listed.or_else(|| written(plain)).or_else(|| written(&closed_up(plain)))
+    };
+    as_written.or_else(as_published).ok_or_else(|| {
         let names: BTreeSet<&str> = tags().into_iter().collect();
         UnlistedModel { name: name.to_owned(), near: nearest(name, names, 3) }
     })

@@ -60,6 +60,39 @@ fn exactly(name: &str) -> Option<&'static NamedRepo> {
     NAMED.iter().find(|named| named.name == name || named.also.contains(&name))
 }
 
+/// The publisher's name without the maker before it: `meta-llama_Llama-3.2-1B` becomes `Llama-3.2-1B`.
+pub(crate) fn without_maker(name: &str) -> &str {
+    const MAKERS: [&str; 12] = [
+        "meta-llama_",
+        "meta-",
+        "mistralai_",
+        "google_",
+        "google-",
+        "microsoft_",
+        "microsoft-",
+        "qwen_",
+        "openai_",
+        "deepseek-ai_",
+        "liquidai_",
+        "huggingfacetb_",
+    ];
+    let is_first =
+        |maker: &&&str| name.get(..maker.len()).is_some_and(|it| it.eq_ignore_ascii_case(maker));
+    MAKERS.iter().find(is_first).map_or(name, |maker| &name[maker.len()..])
+}
+
+/// The short name of a model by its publisher's name: `Mistral-Nemo-Instruct-2407` is `mistral-nemo:12b`.
+pub(crate) fn published(name: &str) -> Option<&'static str> {
+    fn model(repo: &str) -> &str {
+        without_maker(repo.strip_suffix("-GGUF").unwrap_or(repo))
+    }
+    let is_this = |named: &&NamedRepo| {
+        let repo = named.repo.rsplit('/').next().unwrap_or(named.repo);
+        model(repo).eq_ignore_ascii_case(model(name))
+    };
+    NAMED.iter().find(is_this).map(|named| named.name)
+}
+
 /// The name under which a model is stored, from any of its names.
 pub fn canonical(asked: &str) -> String {
     let asked = asked.trim();

@@ -165,12 +165,37 @@ fn models_are_known_as_people_write_them() {
         ("DeepSeek-V3", "DeepSeek-V3"),
         ("Llama-3.1", "Llama-3.1-8B"),
         ("phi-4-mini", "Phi-4-mini"),
+        ("nemo", "Mistral-Nemo-12B"),
+        ("Mistral-Nemo-Instruct", "Mistral-Nemo-12B"),
+        ("Mistral-Nemo-Instruct-2407", "Mistral-Nemo-12B"),
+        ("mistralai_Mistral-Nemo-Instruct-2407-GGUF", "Mistral-Nemo-12B"),
+        ("Mistral-7B-Instruct-v0.3", "Mistral-7B"),
+        ("Mistral-Small-24B-Instruct-2501", "Mistral-Small-24B"),
+        ("Mixtral-8x7B-Instruct-v0.1", "Mixtral-8x7B"),
+        ("Meta-Llama-3.1-8B-Instruct", "Llama-3.1-8B"),
+        ("Llama-3.1-8B-Instruct", "Llama-3.1-8B"),
+        ("google_gemma-3-4b-it", "Gemma-3-4B"),
+        ("Qwen3-4B-Instruct-2507", "Qwen3-4B"),
+        ("Qwen3-4B-Thinking-2507", "Qwen3-4B"),
     ];
     for (written, expected) in rows {
         let found = find(written).map(|(known, _)| known.name.as_str());
         assert_eq!(found.ok(), Some(expected), "{written}");
     }
-    assert!(find("gpt-4").is_err() && find("-2").is_err() && find("Gemma-").is_err());
+    // The month alone tells these from models of other sizes, and tags and repositories have their own headers.
+    let others = [
+        "Mistral-Small-Instruct-2409",
+        "mistral-nemo:12b-instruct",
+        "mistralai/Mistral-Nemo-Instruct-2407",
+        "gpt-4",
+        "-2",
+        "-it",
+        "Gemma-",
+        "",
+    ];
+    for name in others {
+        assert!(find(name).is_err(), "{name}");
+    }
 }
 
 #[test]
