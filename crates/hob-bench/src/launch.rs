@@ -1,6 +1,8 @@
 //! Starts servers for a measurement by a command line, waits until they are ready, and ends them reliably.
 //! Before each start the old process has ended and its port is closed.
 
+mod awaited;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -12,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+pub use awaited::AwaitedModel;
+
 use crate::ask::{WholeResponse, ask};
 use crate::drive::Endpoint;
 use crate::process::{ProcessUsage, peak_bytes_of};
@@ -21,8 +25,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Time from SIGTERM to SIGKILL.
 const END_WITHIN: Duration = Duration::from_secs(10);
 const ASK_WITHIN: Duration = Duration::from_secs(2);
-/// Time that a model which loads at the start may still be cold when the server is ready: its load is about to begin.
-const COLD_WITHIN: Duration = Duration::from_secs(1);
 /// Number of the server's last output lines that are kept.
 const LINES_MAX: usize = 40;
 const LINE_BYTES_MAX: u64 = 4096;
@@ -52,7 +54,7 @@ pub struct Launch {
     /// A path that answers 200 when the server is ready.
     pub ready: String,
     /// The model that a hob loads at its start, after other models. None: the server itself says when it is ready.
-    pub model: Option<String>,
+    pub awaited: Option<AwaitedModel>,
     pub patience: Duration,
 }
 
@@ -128,8 +130,15 @@ impl Launch {
             }
             let asked = ask(&self.endpoint, &self.ready, None, None, ASK_WITHIN);
             let answers = asked.is_ok_and(|asked| READY.contains(&asked.status));
-            if answers && !loads(&self.endpoint) && !self.model_loads(&mut cold) {
-                running.load = begun.elapsed();
+            let is_ready = answers && !loads(&self.endpoint);
+            if !is_ready {
+                cold = None;
+            }
+            let awaited = self.awaited.as_ref().filter(|_| is_ready);
+            let is_behind = awaited.is_some_and(|model| model.loads(&self.endpoint, &mut cold));
+            if is_ready && !is_behind {
+                // The wait for a model that stays cold is no load.
+                running.load = cold.unwrap_or_else(Instant::now).duration_since(begun);
                 return Ok(running);
             }
             if stop.load(Ordering::Relaxed) {
@@ -142,21 +151,6 @@ impl Launch {
                 });
             }
             thread::sleep(LOOK_EVERY);
-        }
-    }
-
-    /// Whether its model is still loading, on a hob that reports ready because another one is. `cold` is when it was
-    /// first seen cold after that. A model that failed to load stays cold, and its first request says why.
-    fn model_loads(&self, cold: &mut Option<Instant>) -> bool {
-        let Some(model) = &self.model else { return false };
-        let asked = ask(&self.endpoint, &format!("/v1/models/{model}"), None, None, ASK_WITHIN);
-        let asked = asked.ok().filter(|asked| asked.status == 200);
-        let said = asked.and_then(|asked| serde_json::from_slice(&asked.body).ok());
-        let said: serde_json::Value = said.unwrap_or_default();
-        match said["hob"]["state"].as_str() {
-            Some("loading") => true,
-            Some("cold") => cold.get_or_insert_with(Instant::now).elapsed() < COLD_WITHIN,
-            _ => false,
         }
     }
 }
@@ -340,7 +334,7 @@ mod tests {
             command: command.to_owned(),
             endpoint: Endpoint::parse(&format!("http://127.0.0.1:{port}")).expect("an address"),
             ready: "/v1/models".to_owned(),
-            model: None,
+            awaited: None,
             patience: Duration::from_secs(30),
         }
     }
@@ -495,32 +489,6 @@ mod tests {
             assert!(!loads(&endpoint), "{path}");
             answering.join().expect("it answered");
         }
-    }
-
-    #[test]
-    fn a_model_that_loads_at_the_start_is_waited_for_and_not_long_while_it_is_cold() {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        let answering = thread::spawn(move || {
-            for state in ["cold", "loading", "warm", "cold", "down"] {
-                let (mut socket, _) = listener.accept().expect("a client");
-                let mut request = [0; 1024];
-                let bytes = io::Read::read(&mut socket, &mut request).expect("a request");
-                assert!(request[..bytes].starts_with(b"GET /v1/models/m "));
-                let body = format!(r#"{{"id":"m","hob":{{"state":"{state}"}}}}"#);
-                let head = format!("HTTP/1.1 200 x\r\ncontent-length: {}\r\n\r\n", body.len());
-                io::Write::write_all(&mut socket, (head + &body).as_bytes()).expect("a client");
-            }
-        });
-        let own = Launch { model: Some("m".to_owned()), ..launch("", port) };
-        let mut cold = None;
-        let loads = [(); 3].map(|()| own.model_loads(&mut cold));
-        assert_eq!(loads, [true, true, false], "cold, loading, warm");
-        let mut long = Instant::now().checked_sub(COLD_WITHIN);
-        assert!(long.is_some() && !own.model_loads(&mut long), "it stays cold");
-        assert!(!own.model_loads(&mut None), "it is down");
-        answering.join().expect("it answered");
-        assert!(!launch("", port).model_loads(&mut None), "no request without a model");
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub(crate) struct Overrides {
     pub(crate) threads: Option<u16>,
     pub(crate) speech_model: Option<String>,
     pub(crate) chat_model: Option<String>,
+    /// For all chat models.
+    pub(crate) chat_on_demand: bool,
     pub(crate) transcription_model: Option<String>,
     pub(crate) wyoming: bool,
     pub(crate) context_tokens: Option<NonZeroU32>,
@@ -227,7 +229,7 @@ impl Settings {
             transcription: TranscriptionSettings::resolve(flags, environment, written),
             realtime: RealtimeSettings::resolve(written),
             memory: MemorySettings::resolve(written),
-            models: memory::models(&chat, environment, written)?,
+            models: memory::models((&chat, flags), environment, written)?,
             chat,
             ledger: ledger(written),
             dev: DevSettings::resolve(written, &environment.folders),

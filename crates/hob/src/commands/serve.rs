@@ -68,6 +68,9 @@ pub(crate) struct ServeArgs {
     /// The chat model: a name that `hob models` lists, or a GGUF file
     #[arg(long, value_name = "MODEL")]
     chat_model: Option<String>,
+    /// Load chat models with their first request, not at the start
+    #[arg(long)]
+    chat_on_demand: bool,
     /// The transcription model: a name that `hob models` lists, or a Whisper file
     #[arg(long = "transcription-model", alias = "hear-model", value_name = "MODEL")]
     transcription_model: Option<String>,
@@ -106,6 +109,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Cli
         threads: args.threads,
         speech_model: args.speech_model.clone(),
         chat_model: args.chat_model.clone(),
+        chat_on_demand: args.chat_on_demand,
         transcription_model: args.transcription_model.clone(),
         wyoming: args.wyoming,
         context_tokens: args.context,

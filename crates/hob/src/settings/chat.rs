@@ -113,7 +113,10 @@ impl ChatSettings {
             gpu_layers: file.gpu_layers,
             cpu_moe_layers: file.cpu_moe_layers,
             keep_alive: file.keep_alive.map_or(KeepAlive::Forever, |written| written.0),
-            load: file.load.unwrap_or_default(),
+            load: match flags.chat_on_demand {
+                true => LoadAt::FirstRequest,
+                false => file.load.unwrap_or_default(),
+            },
             is_pinned: file.pinned.unwrap_or(false),
             thinking_tokens_max: file.thinking_tokens_max,
             answer_tokens_max: file.answer_tokens_max,

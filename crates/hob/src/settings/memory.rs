@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::DEFAULT_SPEECH;
 use super::gateway::quoted;
-use super::{ChatSettings, Environment, ModelChoice};
-use crate::config::{BytesText, ChatSection, LoadedConfig, MemorySection};
+use super::{ChatSettings, Environment, ModelChoice, Overrides};
+use crate::config::{BytesText, ChatSection, LoadAt, LoadedConfig, MemorySection};
 use crate::failure::{CliResult, Failure};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl MemorySettings {
 /// # Errors
 /// A table without a model, or a name that is not allowed.
 pub(super) fn models(
-    chat: &ChatSettings,
+    (chat, flags): (&ChatSettings, &Overrides),
     environment: &Environment,
     written: &LoadedConfig,
 ) -> CliResult<BTreeMap<String, ChatSettings>> {
@@ -43,7 +43,9 @@ pub(super) fn models(
         .map(|(name, table)| {
             check_name(name, chat, written)?;
             let model = choice(name, table, environment, written)?;
-            Ok((name.clone(), chat.further(table, model)))
+            let settings = chat.further(table, model);
+            let load = if flags.chat_on_demand { LoadAt::FirstRequest } else { settings.load };
+            Ok((name.clone(), ChatSettings { load, ..settings }))
         })
         .collect()
 }

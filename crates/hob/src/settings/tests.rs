@@ -227,6 +227,21 @@ fn a_chat_model_is_a_name_or_a_file_from_where_it_was_written() {
 }
 
 #[test]
+fn no_chat_model_loads_at_the_start_if_they_load_on_demand() {
+    let file = written(
+        "[chat]\nload = \"start\"\n[model.a]\nmodel = \"a.gguf\"\nload = \"start\"\n\
+         [model.b]\nmodel = \"b.gguf\"",
+    );
+    let (start, later) = (LoadAt::Start, LoadAt::FirstRequest);
+    for (chat_on_demand, expected) in [(false, [start, start, later]), (true, [later; 3])] {
+        let flags = Overrides { chat_on_demand, ..Overrides::default() };
+        let settings = settle(&flags, &environment(), &file);
+        let others = ["a", "b"].map(|name| settings.models[name].load);
+        assert_eq!([settings.chat.load, others[0], others[1]], expected);
+    }
+}
+
+#[test]
 fn a_context_that_is_typed_beats_the_file_s() {
     let file = written("[chat]\ncontext_tokens = 4096\nkeep_alive = \"5m\"");
     let settle = |context_tokens| {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use hob_bench::drive::{Endpoint, EndpointError};
-use hob_bench::launch::{Launch, LaunchError};
+use hob_bench::launch::{AwaitedModel, Launch, LaunchError};
 use hob_bench::max_context::PLACE;
 use hob_bench::record::CPU_BACKEND;
 use hob_bench::runs::BenchError;
@@ -33,6 +33,7 @@ use access::{Key, ServerAccess};
 /// The default path that answers 200 when a server is ready.
 pub(crate) const READY: &str = "/v1/models";
 pub(crate) const READY_S: u64 = 300;
+const CHAT_ON_DEMAND: &str = "--chat-on-demand";
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServerArgs {
@@ -53,7 +54,8 @@ pub(crate) struct ServerArgs {
     /// it at the end
     #[arg(long, value_name = "COMMAND", requires = "target", help_heading = "Target")]
     pub(crate) launch: Option<String>,
-    /// The path that answers 200 when the server is ready
+    /// The path that answers 200 when the server is ready; on a hob, the model under test is waited for
+    /// as well
     #[arg(long, value_name = "PATH", default_value = READY, help_heading = "Target")]
     pub(crate) ready: String,
     /// Time after which a server that is not ready counts as failed
@@ -118,7 +120,7 @@ pub(crate) struct ServerPlan {
 #[derive(Debug)]
 struct Own {
     model: String,
-    flag: Option<String>,
+    flags: Vec<String>,
     weights: Option<PathBuf>,
     /// The path that tells when the server is ready, if it is not [`READY`].
     ready: Option<String>,
@@ -164,13 +166,14 @@ impl ServerArgs {
         let Some(target) = &self.target else { return self.own(purpose, app, globals) };
         let ServerAccess { url, api, key } = self.access(target, &app.written, &app.environment)?;
         let own_key = app.settings.server.api_key.read()?;
+        let awaited = self.awaited(purpose, api, (&key, own_key.as_ref()));
         if let Some(secret) = self.launch.as_deref().and_then(secret) {
             let sentence = format!("--launch has a secret in it ({secret}), and records keep it");
             return Err(Failure::usage(sentence)
                 .hint("export it as the variable that the server reads, such as LLAMA_API_KEY"));
         }
-        let launch = self.launch.as_ref().map(|command| self.launch(command.clone(), &url));
-        let launch = launch.transpose().map_err(Failure::usage)?;
+        let launch = |command: &String| self.launch(command.clone(), &url, Some(awaited));
+        let launch = self.launch.as_ref().map(launch).transpose().map_err(Failure::usage)?;
         let (model, model_file) = (self.model.clone(), self.model_file.clone());
         let (places, argv) = (self.places(), self.launch.iter().cloned().collect());
         // A server that is already running does not say.
@@ -191,12 +194,32 @@ impl ServerArgs {
         })
     }
 
-    fn launch(&self, command: String, url: &str) -> Result<Launch, EndpointError> {
+    /// The model under test, if the server is a hob. hob's own key goes to a server that is known as one.
+    fn awaited(
+        &self,
+        purpose: Purpose,
+        api: Option<Api>,
+        (key, own_key): (&Key, Option<&Secret>),
+    ) -> AwaitedModel {
+        let key = match key {
+            Key::OfServer(key) => key.as_ref(),
+            Key::Own => own_key.filter(|_| api == Some(Api::Hob)),
+        };
+        let key = key.map(|key| key.expose().to_owned());
+        AwaitedModel { name: self.model.clone(), kind: purpose.kind(), key }
+    }
+
+    fn launch(
+        &self,
+        command: String,
+        url: &str,
+        awaited: Option<AwaitedModel>,
+    ) -> Result<Launch, EndpointError> {
         Ok(Launch {
             command,
             endpoint: Endpoint::parse(url)?,
             ready: self.ready.clone(),
-            model: None,
+            awaited,
             patience: Duration::from_secs(self.ready_s),
         })
     }
@@ -213,7 +236,7 @@ impl ServerArgs {
             Purpose::Transcription => self.own_transcription(&app)?,
         };
         let mut argv = vec!["serve".to_owned(), format!("--listen=127.0.0.1:{port}")];
-        argv.extend(own.flag);
+        argv.extend(own.flags);
         let config = globals.config.iter().map(|file| format!("--config={}", file.display()));
         let home = globals.home.iter().map(|folder| format!("--home={}", folder.display()));
         let words = argv.iter().cloned().chain(config).chain(home).map(|word| shell_word(&word));
@@ -223,16 +246,19 @@ impl ServerArgs {
             command.push_str(" --context={ctx}");
         }
         let url = format!("http://127.0.0.1:{port}");
-        let mut launch = self.launch(command, &url).map_err(Failure::usage)?;
+        let own_key = app.settings.server.api_key.read()?;
+        let awaited = self.awaited(purpose, Some(Api::Hob), (&Key::Own, own_key.as_ref()));
+        let awaited = AwaitedModel { name: Some(own.model.clone()), ..awaited };
+        let awaited = Some(awaited).filter(|_| own.is_loaded_at_start);
+        let mut launch = self.launch(command, &url, awaited).map_err(Failure::usage)?;
         launch.ready = own.ready.unwrap_or(launch.ready);
-        launch.model = own.is_loaded_at_start.then(|| own.model.clone());
         Ok(ServerPlan {
             purpose,
             url,
             api: Some(Api::Hob),
             model: Some(own.model),
             key: Key::Own,
-            own_key: app.settings.server.api_key.read()?,
+            own_key,
             launch: Some(launch),
             port: Some(listener),
             places: self.places(),
@@ -247,11 +273,11 @@ impl ServerArgs {
         let chosen = self.model.as_ref().map(|model| app.with_chat_model(model));
         let app = chosen.as_ref().unwrap_or(app);
         let chat = &app.settings.chat.model;
-        let flag = Some(format!("--chat-model={}", chat.as_written()));
-        Own { model: chat.name(), flag, weights: weights(app), ready: None, is_loaded_at_start }
+        let flags = vec![format!("--chat-model={}", chat.as_written())];
+        Own { model: chat.name(), flags, weights: weights(app), ready: None, is_loaded_at_start }
     }
 
-    /// The default chat model loads after it, and is not waited for: this benchmark sends it no request.
+    /// No request is for a chat model, and its load would disturb the first runs.
     fn own_speech(&self, app: &App<'_>) -> CliResult<Own> {
         let store = ModelStore::open(app);
         let stored = match &self.model {
@@ -259,7 +285,7 @@ impl ServerArgs {
             None => store.speech()?,
         };
         Ok(Own {
-            flag: Some(format!("--speech-model={}", stored.name)),
+            flags: vec![format!("--speech-model={}", stored.name), CHAT_ON_DEMAND.to_owned()],
             weights: Some(stored.manifest()),
             model: stored.name,
             ready: Some("/ready".to_owned()),
@@ -267,16 +293,16 @@ impl ServerArgs {
         })
     }
 
-    /// The speech model is loaded as well, because it speaks the clips where there is no set.
+    /// The speech model is loaded as well, because it speaks the clips where there is no set. No chat model is.
     fn own_transcription(&self, app: &App<'_>) -> CliResult<Own> {
         let typed = self.model.as_ref().map(|model| {
             ModelChoice::new(model, |path| app.environment.folders.working.join(path))
         });
         let choice = typed.as_ref().unwrap_or(&app.settings.transcription.model);
         let stored = ModelStore::open(app).transcription(choice)?;
-        let flag = Some(format!("--transcription-model={}", choice.as_written()));
+        let flag = format!("--transcription-model={}", choice.as_written());
         Ok(Own {
-            flag,
+            flags: vec![flag, CHAT_ON_DEMAND.to_owned()],
             weights: Some(stored.weights),
             model: stored.name,
             ready: None,
@@ -437,6 +463,22 @@ pub(crate) fn failure(error: BenchError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_model_under_test_is_waited_for_with_the_key_that_is_its_server_s() {
+        let secret = |key: &str| Secret::new(key.to_owned());
+        let args = ServerArgs::of("http://127.0.0.1:1", Some(&"m".to_owned()));
+        let own = secret("own");
+        let awaited = |api, key: &Key| {
+            let AwaitedModel { name, kind, key } =
+                args.awaited(Purpose::Speech, api, (key, Some(&own)));
+            assert_eq!((name.as_deref(), kind), (Some("m"), "speech"));
+            key
+        };
+        assert_eq!(awaited(None, &Key::OfServer(Some(secret("its")))).as_deref(), Some("its"));
+        assert_eq!(awaited(Some(Api::Hob), &Key::Own).as_deref(), Some("own"));
+        assert_eq!(awaited(None, &Key::Own), None, "it may be another server");
+    }
 
     #[test]
     fn a_secret_in_a_command_line_is_found() {

@@ -1,0 +1,143 @@
+//! The model under test on a server that has several: whether it still loads.
+//! Only a hob reports it. Another server is ready when it says so itself.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::ASK_WITHIN;
+use crate::ask::ask;
+use crate::drive::Endpoint;
+
+/// Time that a model which loads at the start may still be cold when the server is ready: its load is about to begin.
+const COLD_WITHIN: Duration = Duration::from_secs(1);
+
+/// The model that a hob has in memory before it is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwaitedModel {
+    /// None: the only model of its kind.
+    pub name: Option<String>,
+    /// As a hob lists it, such as `chat`.
+    pub kind: &'static str,
+    pub key: Option<String>,
+}
+
+impl AwaitedModel {
+    /// Whether it is still loading, on a hob that reports ready because another model is. `cold` is since when it was
+    /// cold. A model that loads with its first request, or failed to load, stays cold.
+    pub(super) fn loads(&self, endpoint: &Endpoint, cold: &mut Option<Instant>) -> bool {
+        match self.state(endpoint).as_deref() {
+            Some("cold") => cold.get_or_insert_with(Instant::now).elapsed() < COLD_WITHIN,
+            state => {
+                *cold = None;
+                state == Some("loading")
+            }
+        }
+    }
+
+    /// Its state; `loading` also while it waits for another model, because a hob loads one after the other. None: the
+    /// server does not say.
+    fn state(&self, endpoint: &Endpoint) -> Option<String> {
+        let get = |path: &str| {
+            let asked = ask(endpoint, path, self.key.as_deref(), None, ASK_WITHIN).ok()?;
+            let body = Some(asked.body).filter(|_| asked.status == 200)?;
+            serde_json::from_slice::<Value>(&body).ok()
+        };
+        let listed = || {
+            let listed = get("/v1/models").unwrap_or_default();
+            listed["data"].as_array().cloned().unwrap_or_default()
+        };
+        let model = match &self.name {
+            Some(name) => get(&format!("/v1/models/{name}"))?,
+            None => {
+                let is_this = |model: &Value| model["hob"]["kind"] == self.kind;
+                let [only] = <[Value; 1]>::try_from(
+                    listed().into_iter().filter(is_this).collect::<Vec<_>>(),
+                )
+                .ok()?;
+                only
+            }
+        };
+        let state = model["hob"]["state"].as_str()?;
+        let is_next =
+            state == "cold" && listed().iter().any(|other| other["hob"]["state"] == "loading");
+        Some(if is_next { "loading" } else { state }.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::thread::{self, JoinHandle};
+
+    use super::*;
+
+    const CHAT: &str = r#"{"id":"m","hob":{"kind":"chat","state":"warm"}}"#;
+    const HEARING: &str = r#"{"id":"h","hob":{"kind":"transcription","state":"loading"}}"#;
+
+    /// A server with these answers, each to a path, in this order.
+    fn server(answers: Vec<(&'static str, String)>) -> (Endpoint, JoinHandle<()>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let answering = thread::spawn(move || {
+            for (path, body) in answers {
+                let (mut socket, _) = listener.accept().expect("a client");
+                let mut request = [0; 1024];
+                let bytes = socket.read(&mut request).expect("a request");
+                let text = String::from_utf8_lossy(&request[..bytes]).into_owned();
+                assert!(text.starts_with(&format!("GET {path} ")), "{path}: {text}");
+                assert!(text.contains("authorization: Bearer k\r\n"), "{text}");
+                let head = format!("HTTP/1.1 200 x\r\ncontent-length: {}\r\n\r\n", body.len());
+                socket.write_all((head + &body).as_bytes()).expect("a client");
+            }
+        });
+        (Endpoint::parse(&url).expect("an address"), answering)
+    }
+
+    fn list(models: &[&str]) -> (&'static str, String) {
+        ("/v1/models", format!(r#"{{"data":[{}]}}"#, models.join(",")))
+    }
+
+    fn awaited(name: Option<&str>, kind: &'static str) -> AwaitedModel {
+        AwaitedModel { name: name.map(str::to_owned), kind, key: Some("k".to_owned()) }
+    }
+
+    #[test]
+    fn a_model_that_loads_at_the_start_is_waited_for_and_not_long_while_it_is_cold() {
+        let in_state =
+            |state: &str| ("/v1/models/m", format!(r#"{{"id":"m","hob":{{"state":"{state}"}}}}"#));
+        let (endpoint, answering) = server(vec![
+            in_state("cold"),
+            list(&[HEARING]),
+            in_state("cold"),
+            list(&[CHAT]),
+            in_state("loading"),
+            in_state("warm"),
+            in_state("cold"),
+            list(&[CHAT]),
+            in_state("down"),
+        ]);
+        let (model, mut cold) = (awaited(Some("m"), "chat"), None);
+        assert!(model.loads(&endpoint, &mut cold) && cold.is_none(), "another model loads first");
+        assert!(model.loads(&endpoint, &mut cold) && cold.is_some(), "its load is about to begin");
+        assert!(model.loads(&endpoint, &mut cold) && cold.is_none(), "it loads");
+        assert!(!model.loads(&endpoint, &mut cold), "it is warm");
+        let mut long = Instant::now().checked_sub(COLD_WITHIN);
+        assert!(long.is_some() && !model.loads(&endpoint, &mut long), "it stays cold");
+        assert!(long.is_some() && !model.loads(&endpoint, &mut None), "it is down");
+        answering.join().expect("it answered");
+    }
+
+    #[test]
+    fn without_a_name_the_only_model_of_the_kind_is_waited_for() {
+        let two = || list(&[CHAT, HEARING]);
+        let (endpoint, answering) = server(vec![two(), two(), two(), list(&[HEARING, HEARING])]);
+        let loads = |kind| awaited(None, kind).loads(&endpoint, &mut None);
+        assert!(!loads("chat"), "it is warm");
+        assert!(loads("transcription"));
+        assert!(!loads("speech"), "no such model");
+        assert!(!loads("transcription"), "it is not known which of the two");
+        answering.join().expect("it answered");
+    }
+}
