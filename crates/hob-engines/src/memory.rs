@@ -3,7 +3,11 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::io::Write;
+use std::io::{self, Write};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
 /// What a task may still allocate on its thread.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +24,15 @@ struct Budget {
 /// How many times its memory a task may allocate in all.
 const TURNOVER_MAX: i64 = 64;
 
+/// Tasks that a process may leave behind. The next one ends the process, which frees the memory of all.
+const LEFT_BEHIND_MAX: usize = 2;
+
+static LEFT_BEHIND: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
     static BUDGET: Cell<Option<Budget>> = const { Cell::new(None) };
+    /// Tells who waits for this thread's task that it is left behind.
+    static GIVE_UP: Cell<Option<Box<dyn Fn()>>> = const { Cell::new(None) };
 }
 
 /// Runs `task` with at most `bytes_max` bytes of new memory on this thread. A task that needs more ends the
@@ -32,6 +43,33 @@ pub fn limited<T>(name: &'static str, bytes_max: usize, task: impl FnOnce() -> T
     BUDGET.set(Some(Budget { task: name, bytes_max, free_bytes, total_bytes }));
     let _reset = ResetBudget;
     task()
+}
+
+/// Runs `task` like [`limited`], on a thread of its own. `None` if it needs more memory: it is left behind, and its thread
+/// sleeps with the memory that it has, because it cannot go on without the allocation.
+///
+/// # Errors
+/// No thread can be started.
+pub fn limited_apart<T: Send + 'static>(
+    name: &'static str,
+    bytes_max: usize,
+    task: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<Option<T>> {
+    let (said, outcome) = sync_channel(1);
+    let thread = thread::Builder::new().spawn(move || {
+        let given_up = said.clone();
+        // The channel has room, and the caller waits for it.
+        GIVE_UP.set(Some(Box::new(move || drop(given_up.try_send(None)))));
+        let done = limited(name, bytes_max, task);
+        drop(said.try_send(Some(done)));
+    })?;
+    match outcome.recv() {
+        Ok(done) => Ok(done),
+        Err(_) => match thread.join() {
+            Ok(()) => Ok(None),
+            Err(panic) => resume_unwind(panic),
+        },
+    }
 }
 
 /// Runs `task`, and returns how many bytes that it allocated on this thread are still in use.
@@ -110,14 +148,23 @@ fn refund(bytes: usize) {
     }
 }
 
-/// Ends the process.
+/// Leaves the task behind, or ends the process.
 #[cold]
 fn exhausted(Budget { task, bytes_max, .. }: Budget) -> ! {
     // The message itself must not be charged.
     BUDGET.set(None);
     let mib = bytes_max >> 20;
     // Without a reader of standard error the message is lost, and the process ends all the same.
-    let _ = writeln!(std::io::stderr(), "{task} needs more than {mib} MiB of memory");
+    let _ = writeln!(io::stderr(), "{task} needs more than {mib} MiB of memory");
+    let give_up = GIVE_UP.try_with(Cell::take).ok().flatten();
+    if let Some(give_up) = give_up
+        && LEFT_BEHIND.fetch_add(1, Ordering::Relaxed) < LEFT_BEHIND_MAX
+    {
+        give_up();
+        loop {
+            thread::park();
+        }
+    }
     std::process::abort()
 }
 
@@ -145,6 +192,14 @@ mod tests {
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a size");
         let kib = line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok());
         kib.expect("a number") << 10
+    }
+
+    #[test]
+    fn a_task_that_needs_too_much_memory_is_left_behind() {
+        let kept = |bytes: usize| limited_apart("a test", 1 << 20, move || vec![1u8; bytes].len());
+        assert_eq!(kept(1 << 10).ok(), Some(Some(1 << 10)));
+        assert_eq!(kept(2 << 20).ok(), Some(None));
+        assert_eq!(kept(1 << 10).ok(), Some(Some(1 << 10)), "the others go on");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_core::{ChatCard, ModelError};
+use hob_core::chat::{Conversation, Message, Prompt, Role};
+use hob_core::{ChatCard, ChatModel, ChatRequest, ModelError};
 use hob_engines::chat::{ChatWorker, ChatWorkerOptions};
 use hob_engines::supervisor::WorkerCommand;
 
@@ -57,11 +58,15 @@ fn with_template(folder: &Path, template: &str) -> PathBuf {
     path
 }
 
+/// A worker with this template; the model lies in the folder.
+fn worker(folder: &Path, template: &str) -> ChatWorker {
+    let command = WorkerCommand::new(chat_worker_program()).arg(with_template(folder, template));
+    ChatWorker::start(ChatCard::default(), command, ChatWorkerOptions::default())
+}
+
 async fn load(template: &str) -> Result<(), ModelError> {
     let folder = tempfile::tempdir().expect("a folder");
-    let command =
-        WorkerCommand::new(chat_worker_program()).arg(with_template(folder.path(), template));
-    let worker = ChatWorker::start(ChatCard::default(), command, ChatWorkerOptions::default());
+    let worker = worker(folder.path(), template);
     let loaded = hob_core::ModelLifecycle::load(&worker).await;
     worker.shutdown().await;
     loaded
@@ -76,6 +81,30 @@ async fn a_template_that_needs_too_much_memory_is_rejected() {
         error.contains("the model's chat template needs more than 1024 MiB of memory"),
         "{error}"
     );
+}
+
+/// Its worker survives, although it was asked more often than it may leave renderings behind.
+#[tokio::test]
+async fn a_conversation_that_needs_too_much_memory_ends_no_worker() {
+    let doubles = "{% if messages[0].content == 'double' %}{% set n = namespace(t='a') %}{% for i in range(50) %}\
+                   {% set n.t = n.t ~ n.t %}{% endfor %}{% endif %}{{ messages[0].content }}";
+    let folder = tempfile::tempdir().expect("a folder");
+    let worker = worker(folder.path(), doubles);
+    let said = |text: &str| {
+        let messages = vec![Message::new(Role::User, text)];
+        let prompt = Prompt::Chat(Conversation { messages, ..Conversation::default() });
+        ChatRequest { prompt, tokens_max: Some(1), ..ChatRequest::default() }
+    };
+    hob_core::ModelLifecycle::load(&worker).await.expect("it loads");
+    let pid = worker.pid();
+    for _ in 0..4 {
+        let error = worker.chat(said("double")).await.err().expect("too much memory");
+        assert!(matches!(error, ModelError::InvalidField { field: "messages", .. }), "{error}");
+        assert!(error.to_string().contains("needs more than 512 MiB of memory"), "{error}");
+    }
+    drop(worker.chat(said("Hello")).await.expect("an answer"));
+    assert_eq!(worker.pid(), pid);
+    worker.shutdown().await;
 }
 
 #[tokio::test]

@@ -12,13 +12,14 @@ mod variables;
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use hob_core::chat::{Conversation, Effort, JsonText, Thinking};
 use minijinja::{Environment, Error, ErrorKind};
 use serde_json::{Map, Value};
 
 use super::dialect::{DescribedBy, Dialect};
-use crate::memory::limited;
+use crate::memory::{limited, limited_apart};
 
 /// Maximum length of a template. The longest known ones have under 30 KiB.
 const SOURCE_BYTES_MAX: usize = 1 << 20;
@@ -29,8 +30,14 @@ const STEPS_MAX: u64 = 2_000_000;
 
 const RENDERED_BYTES_MAX: usize = 16 << 20;
 
-/// Maximum memory of one rendering. A template that doubles a text needs 40 steps to fill any machine.
-const RENDERING_BYTES_MAX: usize = 1 << 30;
+/// Maximum memory while a template is loaded. A template that doubles a text needs 40 steps to fill any machine.
+const LOADING_BYTES_MAX: usize = 1 << 30;
+
+/// Maximum memory of one rendering for a request.
+const RENDERING_BYTES_MAX: usize = 512 << 20;
+
+/// Named where it needs too much memory.
+const TASK: &str = "the model's chat template";
 
 /// Name of the only template in its environment.
 const NAME: &str = "chat";
@@ -81,13 +88,15 @@ pub enum TemplateError {
     TooManySteps { steps_max: u64 },
     #[error("the rendered conversation has more than {bytes_max} bytes")]
     TooLong { bytes_max: usize },
+    #[error("the model's chat template needs more than {mib} MiB of memory for this conversation")]
+    TooMuchMemory { mib: usize },
     #[error("{what} must be a JSON object")]
     NotAnObject { what: &'static str },
 }
 
 /// A compiled template.
 pub struct ChatTemplate {
-    environment: Environment<'static>,
+    environment: Arc<Environment<'static>>,
     source: String,
     tokens: SpecialTokens,
     dialect: Dialect,
@@ -109,10 +118,10 @@ impl ChatTemplate {
             return Err(TemplateError::SourceTooLong { bytes, bytes_max });
         }
         let compile = || environment::compile(source);
-        let environment = limited("the model's chat template", RENDERING_BYTES_MAX, compile)
-            .map_err(|error| syntax_error(&error))?;
+        let environment =
+            limited(TASK, LOADING_BYTES_MAX, compile).map_err(|error| syntax_error(&error))?;
         let mut template = ChatTemplate {
-            environment,
+            environment: Arc::new(environment),
             source: source.to_owned(),
             tokens,
             dialect: Dialect::of(source),
@@ -183,26 +192,32 @@ impl ChatTemplate {
         Err(refusal.unwrap_or(TemplateError::NotAnObject { what: "a message" }))
     }
 
+    /// Renders on a thread of its own, which is left behind if it needs too much memory.
     fn run(
         &self,
         variables: Map<String, Value>,
         now: jiff::civil::DateTime,
     ) -> Result<String, TemplateError> {
-        let mut out = LimitedText::default();
-        let template =
-            self.environment.get_template(NAME).map_err(|error| self.render_error(&error))?;
-        let context = environment::context(variables, now);
-        let outcome = limited("the model's chat template", RENDERING_BYTES_MAX, || {
-            template.render_captured_to(context, &mut out)
-        });
-        if out.is_full {
-            return Err(TemplateError::TooLong { bytes_max: RENDERED_BYTES_MAX });
+        let environment = Arc::clone(&self.environment);
+        let render = move || TemplateOutput::of(&environment, variables, now);
+        match limited_apart(TASK, RENDERING_BYTES_MAX, render) {
+            Ok(Some(output)) => self.text(output),
+            Ok(None) => Err(TemplateError::TooMuchMemory { mib: RENDERING_BYTES_MAX >> 20 }),
+            // There is no thread for it.
+            Err(error) => Err(TemplateError::Failed { line: 0, kind: error.to_string() }),
         }
-        outcome.map_err(|error| self.render_error(&error))?;
-        Ok(String::from_utf8_lossy(&out.bytes).into_owned())
     }
 
-    /// Finds the form of text that the template reads. Some templates silently ignore text that is not in parts.
+    fn text(&self, output: TemplateOutput) -> Result<String, TemplateError> {
+        if output.written.is_full {
+            return Err(TemplateError::TooLong { bytes_max: RENDERED_BYTES_MAX });
+        }
+        output.outcome.map_err(|error| self.render_error(&error))?;
+        Ok(String::from_utf8_lossy(&output.written.bytes).into_owned())
+    }
+
+    /// Finds the form of text that the template reads. Some templates silently ignore text that is not in parts. A
+    /// template that needs too much memory here ends the worker, so that its model does not load.
     fn probe_content(&self) -> ContentForm {
         const NEEDLE: &str = "needle";
         let probe = |messages: Vec<Value>| {
@@ -210,8 +225,10 @@ impl ChatTemplate {
             variables.insert("messages".to_owned(), messages.into());
             variables.insert("add_generation_prompt".to_owned(), true.into());
             variables.insert("tools".to_owned(), Value::Null);
-            self.run(variables, jiff::civil::DateTime::default())
-                .is_ok_and(|text| text.contains(NEEDLE))
+            let now = jiff::civil::DateTime::default();
+            let render = || TemplateOutput::of(&self.environment, variables, now);
+            let output = limited(TASK, LOADING_BYTES_MAX, render);
+            self.text(output).is_ok_and(|text| text.contains(NEEDLE))
         };
         let messages = vec![serde_json::json!({"role": "user", "content": NEEDLE})];
         if !probe(messages.clone()) && probe(attempts::in_parts(messages)) {
@@ -280,7 +297,28 @@ fn syntax_error(error: &Error) -> TemplateError {
     TemplateError::Syntax { line: error.line().unwrap_or_default(), reason }
 }
 
-/// Output of a template, up to the limit.
+/// What a template wrote, and how its rendering ended.
+struct TemplateOutput {
+    written: LimitedText,
+    outcome: Result<(), Error>,
+}
+
+impl TemplateOutput {
+    fn of(
+        environment: &Environment<'static>,
+        variables: Map<String, Value>,
+        now: jiff::civil::DateTime,
+    ) -> TemplateOutput {
+        let mut written = LimitedText::default();
+        let outcome = environment.get_template(NAME).and_then(|template| {
+            let context = environment::context(variables, now);
+            template.render_captured_to(context, &mut written).map(drop)
+        });
+        TemplateOutput { written, outcome }
+    }
+}
+
+/// The text of a template, up to the limit.
 #[derive(Default)]
 struct LimitedText {
     bytes: Vec<u8>,

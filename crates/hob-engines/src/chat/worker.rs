@@ -9,6 +9,7 @@ mod engine;
 mod front;
 mod grammar_time;
 mod grammar_trials;
+mod heavy_conversations;
 mod reading;
 mod repetition;
 mod running;

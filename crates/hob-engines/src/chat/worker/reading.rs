@@ -10,6 +10,7 @@ use hob_core::chat::{ChatRequest, Conversation, Effort, Prompt, Thinking, ToolCh
 
 use super::ServeChatOptions;
 use super::answering::{AnswerPlan, Answering, ThinkingPlan};
+use super::heavy_conversations::HeavyConversations;
 use super::repetition::Repetition;
 use super::running::{Echo, Prepared};
 use crate::chat::client::ENGINE;
@@ -40,6 +41,7 @@ pub(super) struct Reading {
     tokenizer: Arc<dyn Tokenizer>,
     tokens: Arc<TokenTable>,
     template: Option<ChatTemplate>,
+    heavy: HeavyConversations,
     constrainer: Constrainer,
     defaults: SamplerDefaults,
     infill_marks: Option<[u32; 3]>,
@@ -101,6 +103,7 @@ impl Reading {
             tokenizer,
             tokens: Arc::new(tokens),
             template,
+            heavy: HeavyConversations::default(),
             constrainer: constrainer.map_err(ReadingError::Vocabulary)?,
             defaults,
             infill_marks,
@@ -213,8 +216,13 @@ impl Reading {
 
     fn read_chat(&self, conversation: &Conversation, thinking: &Thinking) -> Result<Read, Refusal> {
         let template = self.template.as_ref().ok_or(Refusal::NoTemplate)?;
-        let rendered = template
-            .render(conversation, thinking, jiff::Zoned::now().datetime())
+        let rendered = match self.heavy.known(conversation, thinking) {
+            Some(error) => Err(error),
+            None => template
+                .render(conversation, thinking, jiff::Zoned::now().datetime())
+                .inspect_err(|error| self.heavy.remember((conversation, thinking), error)),
+        };
+        let rendered = rendered
             .map_err(|error| refused("messages", format!("do not suit the model: {error}")))?;
         let beginning = if rendered.has_bos { Beginning::Bare } else { Beginning::Marked };
         let tokens = self.tokenizer.tokenize(&rendered.text, beginning, Special::Meant);
