@@ -251,7 +251,8 @@ fn score(found: Summary) -> EvalScore {
         s_per_correct_ci95: found.seconds_per_correct.and_then(interval),
         tokens_per_correct: value(found.tokens_per_correct),
         tokens_per_correct_ci95: found.tokens_per_correct.and_then(interval),
-        energy_j_per_correct: found.energy_per_correct_j,
+        energy_j_per_correct: value(found.energy_per_correct_j),
+        energy_j_per_correct_ci95: found.energy_per_correct_j.and_then(interval),
     }
 }
 

@@ -97,6 +97,8 @@ pub struct EvalScore {
     pub tokens_per_correct: Option<f64>,
     pub tokens_per_correct_ci95: Option<[f64; 2]>,
     pub energy_j_per_correct: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j_per_correct_ci95: Option<[f64; 2]>,
 }
 
 impl Record {

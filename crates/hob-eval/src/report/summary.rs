@@ -37,7 +37,7 @@ pub struct Summary {
     /// Thought and said tokens of all items over correct answers. `None` when an item does not report its said tokens.
     pub tokens_per_correct: Option<Estimate>,
     /// In joules. `None` when an item has no energy.
-    pub energy_per_correct_j: Option<f64>,
+    pub energy_per_correct_j: Option<Estimate>,
     pub is_interactive: bool,
     pub is_voice: bool,
 }
@@ -85,13 +85,7 @@ impl Summary {
         let silence = items.iter().filter(|item| item.verdict == Verdict::Budget);
         let scores_and_minutes: Vec<(f64, f64)> =
             items.iter().map(|item| (item.score, item.total_ms / 60_000.0)).collect();
-        // The interval of its inverse is finite also where a resample has no correct answer.
-        let correct_and_seconds: Vec<(f64, f64)> =
-            items.iter().map(|item| (is_correct(item), item.total_ms / 1000.0)).collect();
-        let correct_and_tokens: Option<Vec<(f64, f64)>> =
-            items.iter().map(|item| Some((is_correct(item), tokens(item)?))).collect();
-        let per_correct =
-            |sum: Option<f64>| sum.filter(|_| correct > 0).map(|s| s / correct as f64);
+        let seconds = |item: &ItemOutcome| Some(item.total_ms / 1000.0);
         let mut summary = Summary {
             items: n,
             accuracy,
@@ -107,12 +101,9 @@ impl Summary {
             said_tokens: mean(items.iter().filter_map(|item| item.said_tokens).map(f64::from)),
             said_words_p50: Sample::new(items.iter().map(|item| f64::from(item.said_words))).p50(),
             score_per_minute: Estimate::of_rate(&scores_and_minutes, mean_score, seed),
-            seconds_per_correct: Estimate::of_rate(&correct_and_seconds, accuracy, seed)
-                .and_then(Estimate::inverse),
-            tokens_per_correct: correct_and_tokens
-                .and_then(|pairs| Estimate::of_rate(&pairs, accuracy, seed))
-                .and_then(Estimate::inverse),
-            energy_per_correct_j: per_correct(items.iter().map(|item| item.energy_j).sum()),
+            seconds_per_correct: per_correct(items, seconds, accuracy, seed),
+            tokens_per_correct: per_correct(items, tokens, accuracy, seed),
+            energy_per_correct_j: per_correct(items, |item| item.energy_j, accuracy, seed),
             is_interactive: false,
             is_voice: false,
         };
@@ -170,6 +161,19 @@ impl TimeSpread {
         let finite = |time: Option<f64>| time.filter(|time| time.is_finite());
         TimeSpread { p50: finite(sample.p50()), p95: finite(sample.p95()) }
     }
+}
+
+/// The cost of all items over the correct answers. `None` when an item has no cost, and without a correct answer.
+fn per_correct(
+    items: &[&ItemOutcome],
+    cost: impl Fn(&ItemOutcome) -> Option<f64>,
+    accuracy: Estimate,
+    seed: u64,
+) -> Option<Estimate> {
+    let pairs = items.iter().map(|&item| Some((is_correct(item), cost(item)?)));
+    let correct_and_cost: Vec<(f64, f64)> = pairs.collect::<Option<_>>()?;
+    // The interval of its inverse is finite also where a resample has no correct answer.
+    Estimate::of_rate(&correct_and_cost, accuracy, seed)?.inverse()
 }
 
 fn is_correct(item: &ItemOutcome) -> f64 {

@@ -197,7 +197,9 @@ fn a_summary_by_hand() {
     let tokens = found.tokens_per_correct.expect("two are right");
     assert!((tokens.value - 1_015.0).abs() < 1e-9, "2,030 tokens over 2");
     assert!(tokens.low < 1_015.0 && tokens.high > 1_015.0);
-    assert_eq!(found.energy_per_correct_j, Some(10.0));
+    let energy_j = found.energy_per_correct_j.expect("two are right");
+    assert!((energy_j.value - 10.0).abs() < 1e-9, "20 J over 2");
+    assert!(energy_j.low < 10.0 && energy_j.high > 10.0);
     outcomes[0].energy_j = None;
     assert_eq!(summary(&outcomes).energy_per_correct_j, None);
     let wrong = summary(&arm(30, 1_000.0, |_| false));

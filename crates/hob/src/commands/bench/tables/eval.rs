@@ -63,16 +63,17 @@ pub(super) fn eval(records: &[Record]) -> String {
 /// Lines below the table for what few records have.
 fn notes(record: &Record) -> [Option<String>; 2] {
     let by_length = record.eval.as_ref().and_then(|eval| eval.accuracy_by_length);
-    let energy_j = record.eval.as_ref().and_then(|eval| eval.overall.energy_j_per_correct);
+    let overall = record.eval.as_ref().map(|eval| &eval.overall);
+    let energy_j = overall
+        .and_then(|score| ranged(score.energy_j_per_correct, score.energy_j_per_correct_ci95, 0));
     let name = format!("{} {}", record.model.name, record.eval_arm());
     [
         by_length.map(|share| {
             let percent = share * 100.0;
             format!("{name}: {percent:.1} % correct with log-probabilities divided by the length\n")
         }),
-        energy_j.map(|joules| {
-            format!("{name}: {joules:.0} J of this machine for each correct answer\n")
-        }),
+        energy_j
+            .map(|joules| format!("{name}: {joules} J of this machine for each correct answer\n")),
     ]
 }
 
@@ -110,4 +111,30 @@ fn without_answer(score: &EvalScore) -> Option<f64> {
     let silent = ["no_answer", "budget"].iter().filter_map(|verdict| score.verdicts.get(*verdict));
     let silent: u64 = silent.sum();
     (score.n > 0).then(|| silent as f64 / score.n as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_bench::record::{EvalFigures, RecordKind, RecordSource};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_energy_of_a_correct_answer_has_its_interval() {
+        let mut record = Record::new(Uuid::nil(), RecordKind::Eval, RecordSource::default());
+        record.model.name = "m".to_owned();
+        let overall = EvalScore {
+            energy_j_per_correct: Some(120.4),
+            energy_j_per_correct_ci95: Some([90.0, 180.0]),
+            ..EvalScore::default()
+        };
+        record.eval = Some(EvalFigures { overall, ..EvalFigures::default() });
+        let [_, energy] = notes(&record);
+        let energy = energy.expect("a line");
+        assert!(
+            energy.ends_with(": 120 (90–180) J of this machine for each correct answer\n"),
+            "{energy}"
+        );
+    }
 }
