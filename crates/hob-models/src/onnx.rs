@@ -2,6 +2,7 @@
 //! Runs nothing and knows no engine; what is done to which model stands in that model's own file.
 
 pub mod graph;
+pub mod outline;
 pub mod packed;
 pub mod proto;
 

@@ -7,6 +7,7 @@ use crate::catalog::{Entry, Purpose};
 use crate::disk::{DiskError, link_or_copy, room_for};
 use crate::kokoro::{FRONT, PACKED, TRANSFORM_VERSION, VOCODER, in_floats, packed_name};
 use crate::onnx::GraphError;
+use crate::onnx::outline::GraphOutline;
 use crate::onnx::packed::{WeightBits, integer_bytes, pack, packed_bytes, unpack};
 use crate::progress::{PullStep, Watch};
 use crate::store::{Lock, NewModel, Parcel, PartSource, Store, StoreError, StoredModel, is_plain};
@@ -191,7 +192,7 @@ pub fn speech_sizes(folder: &Path, form: SpeechForm) -> Result<SpeechSizes, Tran
         let stored = whole(folder, graph)?;
         let integers = integer_bytes(&stored).map_err(refused)?;
         let floats = stored.len() as u64 + FLOAT_MORE_BYTES * integers;
-        let loaded = loaded_bytes(graph, &stored, integers);
+        let loaded = loaded_bytes(graph, stored.len() as u64, integers);
         sizes.now_bytes += file_bytes(folder, graph);
         sizes.integer_bytes += integers;
         sizes.now_memory_bytes += loaded;
@@ -205,24 +206,26 @@ pub fn speech_sizes(folder: &Path, form: SpeechForm) -> Result<SpeechSizes, Tran
     Ok(sizes)
 }
 
-/// Predicted memory of a worker with a stored model.
+/// Predicted memory of a worker with a stored model. It reads no weights.
 ///
 /// # Errors
-/// A graph cannot be read, or is damaged.
+/// A graph cannot be read, or is no graph.
 pub fn speech_memory_bytes(folder: &Path) -> Result<u64, TransformError> {
     let mut bytes = WORKER_BYTES;
     for graph in [FRONT, VOCODER] {
-        let stored = whole(folder, graph)?;
-        let integers = integer_bytes(&stored).map_err(|error| refused(graph, error))?;
-        bytes += loaded_bytes(graph, &stored, integers);
+        let files = [folder.join(graph), folder.join(packed_name(graph))];
+        let path = files.iter().find(|file| file.is_file()).unwrap_or(&files[0]);
+        let GraphOutline { whole_bytes, integer_bytes } =
+            GraphOutline::of(path).map_err(DiskError::at(path))?;
+        bytes = bytes.saturating_add(loaded_bytes(graph, whole_bytes, integer_bytes));
     }
     Ok(bytes)
 }
 
 /// A graph in the engine's memory. The front computes in floats, the vocoder with the weights as they are stored.
-fn loaded_bytes(graph: &str, stored: &[u8], integers: u64) -> u64 {
-    let more = if graph == FRONT { FLOAT_MORE_BYTES * integers } else { 0 };
-    stored.len() as u64 + more
+fn loaded_bytes(graph: &str, whole_bytes: u64, integer_bytes: u64) -> u64 {
+    let more = if graph == FRONT { integer_bytes.saturating_mul(FLOAT_MORE_BYTES) } else { 0 };
+    whole_bytes.saturating_add(more)
 }
 
 /// Bytes of both graphs on the disk.

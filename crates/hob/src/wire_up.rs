@@ -33,6 +33,7 @@ use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmU
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
 use hob_models::catalog::names::{only_quant, others};
+use hob_models::quantized_speech::speech_memory_bytes;
 use hob_server::ServerOptions;
 use hob_server::ledger::Ledger;
 use hob_speech::{Phonemizer, PhonemizerOptions, SpokenUnit};
@@ -70,8 +71,8 @@ pub(crate) use wyoming::{announce_wyoming, check_wyoming_exposure, wyoming_ports
 /// Seconds of work per second of sound, until the first answers correct the guess.
 const RTF_GUESS: f64 = 0.3;
 
-/// Guess for the memory of a speech worker in addition to its files (one took 126 MB): dictionaries, and
-/// the tensors of a window.
+/// Guess for the memory of a speech worker in addition to its files where they cannot be read: dictionaries, and the
+/// tensors of a window.
 const SPEECH_BESIDE_BYTES: u64 = 150_000_000;
 
 /// The speech model of this hob, in its worker process.
@@ -98,8 +99,7 @@ impl Speech {
     pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> CliResult<Speech> {
         let stored = ModelStore::open(app).speech()?;
         check_default_voice(&app.settings.speech.default_voice, &stored.voices)?;
-        let estimated_bytes = stored.disk_bytes.saturating_add(SPEECH_BESIDE_BYTES);
-        let estimated = Bytes::from([(Pool::Ram, estimated_bytes)]);
+        let estimated = Bytes::from([(Pool::Ram, speech_bytes(&stored.folder, stored.disk_bytes))]);
         let model_memory = memory.of_model(&stored.name, Need { estimated, is_pinned: false });
         let mut options = SpeechWorkerOptions::default();
         options.supervisor.room = Some(Arc::new(model_memory.clone()));
@@ -119,6 +119,13 @@ impl Speech {
             ..RegisteredModel::new(&self.name, model, admission)
         }
     }
+}
+
+/// Predicted memory of the worker, as `hob fit` tells it. Weights in fewer bits take less of the disk, and not less memory.
+/// A damaged file is reported when the model loads.
+fn speech_bytes(folder: &Path, disk_bytes: u64) -> u64 {
+    let guess = |_| disk_bytes.saturating_add(SPEECH_BESIDE_BYTES);
+    speech_memory_bytes(folder).unwrap_or_else(guess)
 }
 
 /// The models that the server serves: the local ones, the aliases, and those of other servers.
@@ -306,6 +313,12 @@ mod tests {
         for (voice, language) in cases {
             assert_eq!(warm_up(voice).language, language, "{voice}");
         }
+    }
+
+    #[test]
+    fn the_memory_of_unreadable_weights_is_guessed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(speech_bytes(folder.path(), 7), SPEECH_BESIDE_BYTES + 7);
     }
 
     #[test]

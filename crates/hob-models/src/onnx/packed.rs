@@ -104,11 +104,18 @@ pub fn packed_bytes(graph: &[u8], bits: WeightBits) -> Result<u64, GraphError> {
 pub fn integer_bytes(graph: &[u8]) -> Result<u64, GraphError> {
     let model = decode(graph)?;
     let tensors = model.graph.iter().flat_map(|graph| &graph.initializer);
-    let bytes = tensors.filter(|tensor| {
-        let is_integer = matches!(tensor.data_type, DATA_INT8 | DATA_UINT8);
-        is_integer && elements(tensor).is_some_and(|count| count >= ELEMENTS_MIN)
-    });
-    Ok(bytes.map(|tensor| tensor.raw_data.len() as u64).sum())
+    let large = tensors.filter(|tensor| is_large_integer(tensor));
+    Ok(large.map(|tensor| tensor.raw_data.len() as u64).sum())
+}
+
+pub(super) fn is_large_integer(tensor: &TensorProto) -> bool {
+    let is_integer = matches!(tensor.data_type, DATA_INT8 | DATA_UINT8);
+    is_integer && elements(tensor).is_some_and(|count| count >= ELEMENTS_MIN)
+}
+
+/// The bits of a packed graph, from its name.
+pub(super) fn bits_of(name: &str) -> Option<WeightBits> {
+    name.strip_prefix(NAME).and_then(WeightBits::by_name)
 }
 
 /// The whole graph of a packed one.
@@ -119,7 +126,7 @@ pub fn unpack(packed: &[u8]) -> Result<Vec<u8>, GraphError> {
     let mut model = decode(packed)?;
     let damaged = || GraphError::NotOnnx("its packed weights are damaged".to_owned());
     let graph = model.graph.as_mut().ok_or_else(damaged)?;
-    let bits = graph.name.strip_prefix(NAME).and_then(WeightBits::by_name).ok_or_else(damaged)?;
+    let bits = bits_of(&graph.name).ok_or_else(damaged)?;
     for tensor in graph.initializer.iter_mut().filter(|tensor| is_packed(tensor, bits)) {
         let elements = elements(tensor).ok_or_else(damaged)?;
         let whole = match tensor.data_type {
@@ -137,7 +144,7 @@ fn decode(bytes: &[u8]) -> Result<ModelProto, GraphError> {
 }
 
 /// The same for a tensor before and after: it looks at the shape and the type only.
-fn is_packed(tensor: &TensorProto, bits: WeightBits) -> bool {
+pub(super) fn is_packed(tensor: &TensorProto, bits: WeightBits) -> bool {
     let is_coarser = match tensor.data_type {
         DATA_FLOAT => true,
         DATA_INT8 | DATA_UINT8 => bits.0 < 8,
@@ -147,7 +154,7 @@ fn is_packed(tensor: &TensorProto, bits: WeightBits) -> bool {
     is_coarser && is_large && !tensor.raw_data.is_empty()
 }
 
-fn elements(tensor: &TensorProto) -> Option<usize> {
+pub(super) fn elements(tensor: &TensorProto) -> Option<usize> {
     let mut sizes = tensor.dims.iter().map(|size| usize::try_from(*size).ok());
     sizes.try_fold(1_usize, |product, size| product.checked_mul(size?))
 }

@@ -180,6 +180,9 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
     let page = std::fs::read_to_string(user.path("work/kokoro-4bit-listen.html"));
     let page = page.expect("a page");
     assert_eq!(page.matches("data:audio/flac;base64,").count(), 2, "the sentence twice");
+    let fit = |name: &str| mb_after(&stdout(&hob(&["fit", name]).success()), " fits: it needs ");
+    let (packed_mb, whole_mb) = (fit("kokoro-4bit"), fit("kokoro"));
+    assert!((packed_mb - whole_mb).abs() < 5.0, "unpacked when it is loaded: {packed_mb} MB");
     let models = stdout(&hob(&["models", "--json"]).success());
     let models: Value = serde_json::from_str(&models).expect("a list");
     let listed = models.as_array().expect("rows").iter();
