@@ -2,6 +2,7 @@
 //! The result gets its name when it is whole, so nothing half-made is ever seen as a model.
 
 mod expected;
+mod fit_after;
 mod layers;
 mod listened;
 mod listening;
@@ -15,16 +16,15 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use hob_bench::eval::TaskName;
 use hob_engines::quantize::QuantType;
-use hob_engines::timing::Timed;
 use hob_eval::distance::DistanceReport;
 use hob_models::quantized_speech::SpeechForm;
 use hob_models::{Gguf, Sha256};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use tempfile::{NamedTempFile, TempPath};
-use tokio::time::Instant;
 
 use expected::{ExpectedModel, check_room, files_bytes, prediction};
+use fit_after::{FitAfter, speed};
 
 use super::bench::{ShortEval, short_eval, task};
 use crate::app::{App, block_on};
@@ -35,9 +35,7 @@ use crate::model_store::ModelStore;
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
 use crate::signals::{StopSignals, interrupted};
-use crate::wire_up::{
-    CARD_TIME_MAX, QuantizeStep, TimingJob, run_quantize_worker, run_timing_worker,
-};
+use crate::wire_up::{QuantizeStep, run_quantize_worker};
 
 /// Texts of this project: one shows which weights matter, and another one measures the distance.
 const IMPORTANCE_TEXT: &str = concat!(
@@ -49,8 +47,6 @@ const DISTANCE_TEXT: &str = include_str!("../../../../CHANGELOG.md");
 const IMPORTANCE_PIECES: usize = 48;
 const DISTANCE_PIECES: usize = 32;
 const CONTEXT_TOKENS: usize = 512;
-/// Tokens of the longer of two contexts, for the speed.
-const SPEED_CONTEXT: u32 = 512;
 const MB: f64 = 1e6;
 const BAR: &str = "{msg} {bar:30} {pos}/{len} {eta}";
 /// Eight tasks of two items show a model that has become much worse; `hob eval` shows smaller differences.
@@ -190,6 +186,8 @@ struct QuantizeReport {
     eval: Option<ShortEval>,
     source_tok_s: Option<f64>,
     target_tok_s: Option<f64>,
+    /// What `hob fit` predicts of the result.
+    fit: Option<FitAfter>,
 }
 
 impl QuantizeArgs {
@@ -298,7 +296,10 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
     }
     check_room(&target, expected.bytes())?;
     let distance = stoppable(write(args, (&source, &target), kind, printer))?;
-    let report = measured(args, (&source, &target), (from, kind, distance), (app, globals))?;
+    let mut report = measured(args, (&source, &target), (from, kind, distance), (app, globals))?;
+    let (is_here, weights) = (args.machine.machine.is_none(), expected.bytes());
+    let fit = || FitAfter::of(&target, weights, (&machine, is_here));
+    report.fit = (!args.no_report).then(fit);
     match args.json {
         true => printer.json(&report)?,
         false => printer.data(tables::shown(&report))?,
@@ -522,6 +523,7 @@ fn measured(
         eval: None,
         source_tok_s: None,
         target_tok_s: None,
+        fit: None,
     };
     if args.no_report {
         return Ok(report);
@@ -536,18 +538,6 @@ fn measured(
         report.eval = Some(short_eval([source, target], asked, (globals, app.printer))?);
     }
     Ok(report)
-}
-
-/// Tokens a second, one at a time. `None` where the time was too short to measure.
-async fn speed(path: &Path) -> CliResult<Option<f64>> {
-    let site = hob_core::fit::Site::Cpu;
-    let job = TimingJob::Model { path, context_tokens: SPEED_CONTEXT, site };
-    let timed = run_timing_worker(&job, Instant::now() + CARD_TIME_MAX).await?;
-    let speeds = timed.into_iter().filter_map(|timed| match timed {
-        Timed::Decode { median_tok_s, .. } => Some(median_tok_s),
-        _ => None,
-    });
-    Ok(speeds.reduce(f64::max))
 }
 
 fn quant_type(name: &str) -> Result<QuantType, String> {

@@ -58,6 +58,11 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     }
     let header_mb = bytes("target_bytes") as f64 / 1e6 - expected_mb;
     assert!((0.0..3.0).contains(&header_mb), "said beforehand: {expected_mb} MB; {report}");
+    // What was predicted stands in the report, next to what was measured.
+    let fit = &report["fit"];
+    let predicted_mb = fit["expected_bytes"].as_f64().expect("bytes") / 1e6;
+    assert!((predicted_mb - expected_mb).abs() < 0.51, "{fit}");
+    assert!(fit["memory_bytes"].as_u64() > Some(bytes("target_bytes")), "{fit}");
     let score = |model: &str| report["eval"][model]["overall"]["n"].as_u64();
     assert_eq!((score("source"), score("target")), (Some(2), Some(2)), "{report}");
     assert!(report["eval"]["sentences"][0].as_str().expect("a sentence").contains("on 2 items"));

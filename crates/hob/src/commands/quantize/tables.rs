@@ -4,6 +4,7 @@
 use hob_bench::record::{EvalFigures, EvalScore};
 use hob_eval::distance::{Deviation, DistanceReport};
 
+use super::fit_after::FitAfter;
 use super::{MB, QuantizeReport};
 use crate::commands::bench::ShortEval;
 use crate::printer::table;
@@ -22,8 +23,15 @@ pub(super) fn shown(report: &QuantizeReport) -> String {
     )];
     if let Some((before, after)) = source_tok_s.zip(*target_tok_s) {
         let change = (after / before - 1.0) * 100.0;
-        lines.push(format!("speed {before:.1} → {after:.1} tok/s ({change:+.0} %), measured here"));
+        let predicted = report.fit.as_ref().and_then(|fit| fit.tok_s);
+        let predicted = predicted.map_or(String::new(), |tok_s| {
+            format!("; hob fit predicts {tok_s:.1} tok/s on the processor")
+        });
+        lines.push(format!(
+            "speed {before:.1} → {after:.1} tok/s ({change:+.0} %), measured here{predicted}"
+        ));
     }
+    lines.extend(report.fit.as_ref().map(FitAfter::shown));
     lines.extend(report.distance.as_ref().map(distance_text));
     lines.extend(report.eval.as_ref().map(score_text));
     lines.push(format!("try it: hob chat -m {}", report.target));
