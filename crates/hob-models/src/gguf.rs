@@ -140,7 +140,7 @@ impl Gguf {
     }
 
     /// Bytes before the data, without the padding.
-    pub(crate) fn header_bytes(&self) -> u64 {
+    pub fn header_bytes(&self) -> u64 {
         self.header_bytes
     }
 

@@ -1,7 +1,10 @@
 //! `hob quantize` with the stored models: a smaller model that works, its distance, and refusals.
 
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use hob_models::Gguf;
+use hob_models::gguf::GgufTensor;
 use serde_json::Value;
 
 use crate::{User, names, stderr, stdout};
@@ -84,6 +87,109 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     );
     let said = stdout(&hob(&["chat", "-m", "./small.gguf", "--max-tokens", "4", "Hi"]).success());
     assert!(!said.trim().is_empty());
+}
+
+/// Bytes to which the data of a tensor is padded.
+const ALIGNMENT: usize = 32;
+
+/// A part of a split file, as `llama-gguf-split` writes it.
+fn part(keys: (u64, &[u8]), tensors: &[GgufTensor], data: &[u8]) -> Vec<u8> {
+    let (mut list, mut content) = (Vec::new(), Vec::new());
+    for GgufTensor { name, dims, kind, offset, bytes } in tensors {
+        list.extend((name.len() as u64).to_le_bytes());
+        list.extend(name.as_bytes());
+        list.extend((dims.len() as u32).to_le_bytes());
+        list.extend(dims.iter().flat_map(|dim| dim.to_le_bytes()));
+        list.extend(kind.id.to_le_bytes());
+        list.extend((content.len() as u64).to_le_bytes());
+        content.extend(&data[*offset as usize..(offset + bytes) as usize]);
+        content.resize(content.len().next_multiple_of(ALIGNMENT), 0);
+    }
+    let counts = [tensors.len() as u64, keys.0].map(u64::to_le_bytes).concat();
+    let mut file = [&b"GGUF"[..], &3_u32.to_le_bytes(), &counts, keys.1, &list].concat();
+    file.resize(file.len().next_multiple_of(ALIGNMENT), 0);
+    file.extend(content);
+    file
+}
+
+/// The stored model in two files of half the tensors each. Returns the file that was split, and the first part.
+fn split_in_two(user: &User) -> (PathBuf, PathBuf) {
+    let forms = std::fs::read_dir(user.path("hob/models/smollm2")).expect("a folder").flatten();
+    let files =
+        forms.flat_map(|form| std::fs::read_dir(form.path()).into_iter().flatten().flatten());
+    let mut weights = files.map(|file| file.path());
+    let is_gguf = |path: &PathBuf| path.extension().is_some_and(|end| end == "gguf");
+    let whole = weights.find(is_gguf).expect("weights");
+    let (header, bytes) = (Gguf::open(&whole).expect("a model"), std::fs::read(&whole));
+    let bytes = bytes.expect("readable");
+    let tensors = header.tensors();
+    let listed = tensors.iter().map(|one| 8 + one.name.len() + 4 + 8 * one.dims.len() + 4 + 8);
+    let keys_end = header.header_bytes() as usize - listed.sum::<usize>();
+    let key_count = u64::from_le_bytes(bytes[16..24].try_into().expect("8 bytes"));
+    let data = &bytes[(header.header_bytes() as usize).next_multiple_of(ALIGNMENT)..];
+    let (first, second) = tensors.split_at(tensors.len() / 2);
+    // The types are u16 (2) and i32 (5).
+    let key = |name: &str, kind: u32, value: &[u8]| {
+        let length = (name.len() as u64).to_le_bytes();
+        [&length[..], name.as_bytes(), &kind.to_le_bytes(), value].concat()
+    };
+    let split = |number: u16| {
+        let count = (tensors.len() as i32).to_le_bytes();
+        let parts = [key("split.no", 2, &number.to_le_bytes()), key("split.count", 2, &[2, 0])];
+        [parts.concat(), key("split.tensors.count", 5, &count)].concat()
+    };
+    let keys = [&bytes[24..keys_end], &split(0)].concat();
+    let path = |number: u16| user.path(&format!("work/split-0000{number}-of-00002.gguf"));
+    std::fs::write(path(1), part((key_count + 3, &keys), first, data)).expect("written");
+    std::fs::write(path(2), part((3, &split(1)), second, data)).expect("written");
+    (whole, path(1))
+}
+
+#[test]
+fn a_split_model_is_quantized_into_one_file() {
+    let (user, home) = User::with_only(&["smollm2"]);
+    let (whole, first) = split_in_two(&user);
+    let shapes = |path: &Path| {
+        let header = Gguf::open(path).expect("a model");
+        let shape = |one: &GgufTensor| (one.name.clone(), one.dims.clone());
+        let mut shapes: Vec<_> = header.tensors().iter().map(shape).collect();
+        shapes.sort();
+        shapes
+    };
+    assert_eq!(shapes(&first), shapes(&whole), "both parts are read");
+    let words = ["quantize", "split-00001-of-00002.gguf", "--to", "Q4_0", "--no-importance"];
+    let more = ["--no-report", "--out", "one.gguf"];
+    user.hob(&[&words[..], &more].concat()).envs(home).assert().success();
+    let written = user.path("work/one.gguf");
+    assert_eq!(shapes(&written), shapes(&whole));
+    let header = Gguf::open(&written).expect("a model");
+    assert_eq!(header.number("split.count"), None, "it is one file");
+    assert!(header.text("hob.quantize.source_sha256").is_some());
+    let files = ["one.gguf", "split-00001-of-00002.gguf", "split-00002-of-00002.gguf"];
+    assert_eq!(names(&user.path("work")), files);
+}
+
+#[test]
+fn ctrl_c_while_a_chat_model_is_quantized_leaves_nothing() {
+    let (user, home) = User::with_only(&["smollm2"]);
+    let work = user.path("work");
+    let mut writing = user.process(&["quantize", "smollm2", "--to", "Q4_K_M", "--no-importance"]);
+    let mut writing = writing.envs(home).stderr(Stdio::null()).spawn().expect("hob starts");
+    let has_begun = || {
+        let mut files = std::fs::read_dir(&work).expect("a folder").flatten();
+        files.any(|file| file.metadata().is_ok_and(|draft| draft.len() > 0))
+    };
+    while !has_begun() {
+        assert_eq!(writing.try_wait().expect("a process"), None, "it ended before it began");
+        std::thread::yield_now();
+    }
+    let drafts = names(&work);
+    assert!(drafts.iter().all(|name| !name.ends_with(".gguf")), "no model yet: {drafts:?}");
+    let id = writing.id().to_string();
+    let stopped = std::process::Command::new("/bin/kill").args(["-INT", &id]).status();
+    assert!(stopped.expect("kill runs").success());
+    assert_eq!(writing.wait().expect("it ends").code(), Some(130));
+    assert_eq!(names(&work), Vec::<String>::new());
 }
 
 #[test]
