@@ -249,7 +249,7 @@ mod tests {
 
     use super::*;
     use crate::chat::EmbedInput;
-    use crate::{SpeechText, Speed, Trace};
+    use crate::{SpeechPace, SpeechText, Speed, Trace};
 
     fn speech_request() -> SpeechRequest {
         SpeechRequest {
@@ -257,6 +257,7 @@ mod tests {
             voice: "af_heart".to_owned(),
             speed: Speed::NORMAL,
             instructions: None,
+            pace: SpeechPace::Live,
             trace: Trace::default(),
         }
     }

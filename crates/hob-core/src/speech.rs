@@ -43,7 +43,18 @@ pub struct SpeechRequest {
     pub speed: Speed,
     /// How to speak, for models that accept instructions. Other models ignore it.
     pub instructions: Option<String>,
+    pub pace: SpeechPace,
     pub trace: Trace,
+}
+
+/// What decides the steps in which a text becomes sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum SpeechPace {
+    /// A person listens. The first sound comes early, and the steps follow the load and what was heard.
+    Live,
+    /// The whole sound is awaited. The steps are always the same, so the same request has the same samples.
+    Steady,
 }
 
 /// The text of a request. It is complete, or a person or a chat model is still writing it.

@@ -2,8 +2,8 @@
 //! Everything that can be rejected without the model is rejected here, before admission.
 
 use hob_core::{
-    Direction, ModelError, RegisteredModel, Speech, SpeechRequest, SpeechText, Speed, Trace,
-    VoiceBlend,
+    Direction, ModelError, RegisteredModel, Speech, SpeechPace, SpeechRequest, SpeechText, Speed,
+    Trace, VoiceBlend,
 };
 use hob_speech::encode::AudioFormat;
 use hob_wire::{SpeechDelivery, WireError, WireSpeech, language_agrees, voice_among};
@@ -60,6 +60,7 @@ pub(crate) fn plan(
         voice: voice.clone(),
         speed: wire.speed,
         instructions,
+        pace: pace(wire.delivery),
         trace: Trace::default(),
     };
     let answer = AnswerShape {
@@ -83,7 +84,15 @@ pub(crate) fn arriving_request(
     let voice = voice(model, asked)?;
     check_language(model, &voice, language)?;
     let instructions = instructions(model.model.direction(), None, &mut Vec::new())?;
-    Ok(SpeechRequest { text, voice, speed: Speed::NORMAL, instructions, trace: Trace::default() })
+    let (pace, trace) = (SpeechPace::Live, Trace::default());
+    Ok(SpeechRequest { text, voice, speed: Speed::NORMAL, instructions, pace, trace })
+}
+
+fn pace(delivery: SpeechDelivery) -> SpeechPace {
+    match delivery {
+        SpeechDelivery::Stream | SpeechDelivery::Events => SpeechPace::Live,
+        SpeechDelivery::Whole => SpeechPace::Steady,
+    }
 }
 
 fn check_text(text: &str, chars_max: usize) -> Result<usize, ModelError> {

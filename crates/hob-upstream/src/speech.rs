@@ -29,14 +29,14 @@ pub(crate) struct UpstreamSpeech(pub(crate) Arc<UpstreamModel>);
 impl UpstreamSpeech {
     async fn ask(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
         let UpstreamSpeech(served) = self;
-        let SpeechRequest { text, voice, speed, instructions, trace } = request;
+        let SpeechRequest { text, voice, speed, instructions, pace, trace } = request;
         let input = whole_text(text).await?;
         if matches!(served.upstream.kind().await, UpstreamKind::Ollama | UpstreamKind::Anthropic) {
             return Err(served.incapable("speech"));
         }
         let hops = trace.hops();
         let (text, without) = (SpeechText::Whole(String::new()), served.fields_left_out());
-        let request = SpeechRequest { text, voice, speed, instructions, trace };
+        let request = SpeechRequest { text, voice, speed, instructions, pace, trace };
         let body = upstream_speech_request(&request, &input, &served.model, &without);
         request.trace.note(|way| way.dropped = without);
         let response = served.upstream.post("audio/speech", body, hops).await;

@@ -83,7 +83,8 @@ pub(crate) struct SpeechFields {
     speed: Option<f64>,
     /// `sse` sends server-sent events. Default: `audio`.
     stream_format: Option<StreamFormat>,
-    /// `false` sends the whole file with its length, of at most 600 s of sound. Default: `true`.
+    /// `false` sends the whole file with its length, of at most 600 s of sound. The same request has the same bytes on
+    /// one machine. Default: `true`.
     stream: Option<bool>,
     /// How to speak. Models that take no instructions ignore it.
     instructions: Option<String>,

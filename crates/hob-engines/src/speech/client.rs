@@ -82,6 +82,7 @@ impl ModelWorker<SpeechClient> {
         let begin = Begin {
             language,
             speed: request.speed,
+            pace: request.pace,
             credit: (self.client.unread_s_max * sample_rate_hz as f32) as u32,
             voice: request.voice,
         };

@@ -1,7 +1,7 @@
 //! The messages of a speech worker, beyond those that every worker understands.
 //! Samples travel as `f32`, so the sound does not depend on the process that runs the engine.
 
-use hob_core::{Language, Speed, WordTiming};
+use hob_core::{Language, SpeechPace, Speed, WordTiming};
 use serde::{Deserialize, Serialize};
 
 use crate::worker::protocol::AnyOrder;
@@ -31,6 +31,7 @@ pub type AnySpeechOrder = AnyOrder<SpeechOrder>;
 pub struct Begin {
     pub language: Language,
     pub speed: Speed,
+    pub pace: SpeechPace,
     /// Samples that may be sent before more credit is granted.
     pub credit: u32,
     pub voice: String,
@@ -64,6 +65,7 @@ mod tests {
         let begin = Begin {
             language: Language::BritishEnglish,
             speed: Speed::new(1.25).expect("in range"),
+            pace: SpeechPace::Steady,
             credit: 720_000,
             voice: "bf_émma".to_owned(),
         };
@@ -79,7 +81,8 @@ mod tests {
 
     #[test]
     fn a_speed_outside_its_range_is_refused() {
-        let begin = |speed: f32| (Language::BritishEnglish, speed, 720_000_u32, "bf_emma");
+        let pace = SpeechPace::Live;
+        let begin = |speed: f32| (Language::BritishEnglish, speed, pace, 720_000_u32, "bf_emma");
         let decode = |speed| {
             let frame = Frame::new(FrameKind::Model, 1, &begin(speed)).expect("small");
             frame.decode::<Begin>()

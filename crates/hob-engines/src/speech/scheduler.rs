@@ -4,8 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use hob_core::SpeechPace;
+
 /// Weight of a new measurement in the running average of a cost.
 const COST_WEIGHT: f32 = 0.2;
+
+/// A steady stream gets a window at least this often, even if listeners have to wait for it.
+const STEADY_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// How long windows are, in seconds of sound.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,11 +56,15 @@ pub struct WindowScheduler {
     window_lengths: WindowLengths,
     streams: BTreeMap<u32, Playhead>,
     cost: Cost,
+    /// When a steady stream got its last window.
+    steady_at: Option<Instant>,
 }
 
 /// The state of a stream and of its listener.
 #[derive(Clone, Copy, Debug, Default)]
 struct Playhead {
+    /// The stream has no listener. Its windows have one length, whatever the load.
+    is_steady: bool,
     /// Since when the stream has work that may be done; None while it waits for text or credit.
     ready_since: Option<Instant>,
     /// The stream has had its first turn. Before that it waits in the queue.
@@ -85,6 +94,7 @@ impl WindowScheduler {
             window_lengths,
             streams: BTreeMap::new(),
             cost: Cost { begin_s: 0.1, render_rtf: 0.4 },
+            steady_at: None,
         }
     }
 
@@ -103,8 +113,9 @@ impl WindowScheduler {
         self.window_lengths.caution * self.cost.render_rtf
     }
 
-    pub fn add(&mut self, stream: u32) {
-        self.streams.insert(stream, Playhead::default());
+    pub fn add(&mut self, stream: u32, pace: SpeechPace) {
+        let is_steady = pace == SpeechPace::Steady;
+        self.streams.insert(stream, Playhead { is_steady, ..Playhead::default() });
     }
 
     pub fn remove(&mut self, stream: u32) {
@@ -144,6 +155,10 @@ impl WindowScheduler {
         let Some(playhead) = self.streams.get_mut(&stream) else {
             return;
         };
+        if playhead.is_steady {
+            self.steady_at = Some(now);
+            return;
+        }
         let is_first = playhead.dry_at.is_none();
         playhead.has_gone_first = another_waits && !is_first;
         // A player without sound stops, so its time continues from now.
@@ -156,6 +171,34 @@ impl WindowScheduler {
 
     /// The stream with the next step, or `None` when no stream may compute.
     pub fn pick(&self, now: Instant) -> Option<NextWindow> {
+        let live = self.pick_live(now);
+        let steady = self.steady().filter(|(_, since)| {
+            let waited = now.saturating_duration_since(*since);
+            live.is_none() || waited >= STEADY_WAIT_MAX || self.are_listeners_ahead(now)
+        });
+        let window_s = self.window_lengths.longest_s;
+        steady.map(|(stream, _)| NextWindow { stream, window_s }).or(live)
+    }
+
+    /// The oldest steady stream that is ready, and since when it waits for a window.
+    fn steady(&self) -> Option<(u32, Instant)> {
+        let (stream, since) = self.streams.iter().find_map(|(stream, playhead)| {
+            Some((*stream, playhead.ready_since.filter(|_| playhead.is_steady)?))
+        })?;
+        Some((stream, self.steady_at.map_or(since, |at| at.max(since))))
+    }
+
+    /// Whether every listener can wait until the longest window is computed, and then for a window of its own.
+    fn are_listeners_ahead(&self, now: Instant) -> bool {
+        let WindowLengths { longest_s, context_s, .. } = self.window_lengths;
+        let lead_min_s = 2.0 * self.cautious_rtf() * (longest_s + context_s);
+        let soonest = self.soonest_dry(|_| true);
+        self.first_awaited(now).is_none()
+            && soonest.is_none_or(|(_, dry_at)| lead_s(dry_at, now) >= lead_min_s)
+    }
+
+    /// The next step of a stream with a listener.
+    fn pick_live(&self, now: Instant) -> Option<NextWindow> {
         let first_s = self.first_window_s();
         if let Some(first) = self.first_awaited(now) {
             let stream = self.runs_dry(now).unwrap_or(first);
@@ -209,9 +252,11 @@ impl WindowScheduler {
         (has_started || self.has_room(now)).then_some(stream)
     }
 
-    /// Ready streams without sound: since when they are ready, their number, and whether they have started.
+    /// Ready streams whose listeners have no sound yet: since when they are ready, their number, and whether they
+    /// have started.
     fn awaited(&self) -> impl Iterator<Item = (Instant, u32, bool)> {
-        let awaited = self.streams.iter().filter(|(_, playhead)| playhead.dry_at.is_none());
+        let live = self.streams.iter().filter(|(_, playhead)| !playhead.is_steady);
+        let awaited = live.filter(|(_, playhead)| playhead.dry_at.is_none());
         awaited
             .filter_map(|(id, playhead)| Some((playhead.ready_since?, *id, playhead.has_started)))
     }
@@ -220,7 +265,8 @@ impl WindowScheduler {
     /// causes no gap. The machine must also be able to compute, within the horizon, the missing sound of the started
     /// streams and all sound of the new one. There is also room if no started stream has work now.
     fn has_room(&self, now: Instant) -> bool {
-        let started = || self.streams.values().filter(|playhead| playhead.has_started);
+        let started =
+            || self.streams.values().filter(|playhead| playhead.has_started && !playhead.is_steady);
         if !started().any(|playhead| playhead.ready_since.is_some()) {
             return true;
         }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
-use hob_core::{ModelState, SpeechModel};
+use hob_core::{ModelState, SpeechModel, SpeechPace};
 use hob_engines::frame::{Frame, FrameDecoder, FrameKind};
 use hob_engines::speech::protocol::{Begin, SpeechOrder, SpeechReport};
 use hob_engines::worker::protocol::Report;
@@ -110,6 +110,7 @@ impl Orphan {
         let begin = Begin {
             language: Language::AmericanEnglish,
             speed: Speed::NORMAL,
+            pace: SpeechPace::Live,
             credit: u32::MAX,
             voice: voice.to_owned(),
         };

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_core::{
-    Gender, Language, ModelError, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
-    SpeechText, Speed, Trace, Voice, WordTiming,
+    Gender, Language, ModelError, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest,
+    SpeechStream, SpeechText, Speed, Trace, Voice, WordTiming,
 };
 use hob_engines::speech::{SpeechWorker, SpeechWorkerOptions};
 use hob_engines::supervisor::{Backoff, WorkerCommand};
@@ -80,6 +80,7 @@ fn request(text: &str, voice: &str) -> SpeechRequest {
         voice: voice.to_owned(),
         speed: Speed::NORMAL,
         instructions: None,
+        pace: SpeechPace::Live,
         trace: Trace::default(),
     }
 }

@@ -11,7 +11,7 @@ use futures::stream::{AbortHandle, BoxStream, SelectAll, abortable};
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::chat::Reading;
 use hob_core::{
-    Chat, ChatRequest, LiveSound, ModelError, ModelState, Sound, SoundSeconds, Speech,
+    Chat, ChatRequest, LiveSound, ModelError, ModelState, Sound, SoundSeconds, Speech, SpeechPace,
     SpeechRequest, SpeechText, Task, Trace, TranscriptRequest, Transcription, TurnModel,
 };
 use hob_voice::{ChatStart, SessionInput, SpeechStart, TranscriptStart};
@@ -302,6 +302,7 @@ async fn open_speech(
         voice: voice(&resolved.model, start.voice)?,
         speed: start.speed,
         instructions: None,
+        pace: SpeechPace::Live,
         trace: Trace::default(),
     };
     // A speech model that is not loaded refuses requests, because clients can repeat them. Here, the answer would end.

@@ -62,7 +62,7 @@ impl RouteTask for Speech {
 
 impl Route<Speech> {
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
-        let SpeechRequest { text, voice, speed, instructions, trace } = request;
+        let SpeechRequest { text, voice, speed, instructions, pace, trace } = request;
         // Text that one target has read cannot be read again by the next.
         let text = whole_text(text).await?;
         let request = |candidate: &Candidate<Speech>| {
@@ -72,6 +72,7 @@ impl Route<Speech> {
                 voice: own,
                 speed,
                 instructions: instructions.clone(),
+                pace,
                 trace: trace.clone(),
             }
         };

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::{
     Gender, Language, ModelError, ModelState, Registry, Resolve, Speech, SpeechEvent, SpeechModel,
-    SpeechRequest, SpeechStream, SpeechText, Speed, Trace, Voice,
+    SpeechPace, SpeechRequest, SpeechStream, SpeechText, Speed, Trace, Voice,
 };
 use hob_upstream::{
     AliasOptions, AttemptTimeouts, Gateway, GatewayOptions, TargetOptions, UpstreamKind,
@@ -164,6 +164,7 @@ pub(crate) fn request(text: &str) -> SpeechRequest {
         voice: "nova".to_owned(),
         speed: Speed::NORMAL,
         instructions: None,
+        pace: SpeechPace::Live,
         trace: Trace::default(),
     }
 }

@@ -46,7 +46,7 @@ fn voice(entry: &Value) -> Option<Voice> {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::{SpeechText, Trace};
+    use hob_core::{SpeechPace, SpeechText, Trace};
 
     use super::*;
 
@@ -56,6 +56,7 @@ mod tests {
             voice: "nova".to_owned(),
             speed: Speed::new(rate).expect("a speed"),
             instructions: instructions.map(str::to_owned),
+            pace: SpeechPace::Live,
             trace: Trace::default(),
         }
     }

@@ -11,7 +11,9 @@ use book::BookJob;
 use clap::Args;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use hob_core::{ModelError, SpeechModel, SpeechRequest, SpeechText, Speed, Trace, Voice};
+use hob_core::{
+    ModelError, SpeechModel, SpeechPace, SpeechRequest, SpeechText, Speed, Trace, Voice,
+};
 use hob_speech::encode::AudioFormat;
 use hob_speech::is_speakable;
 use hob_wire::local_voice;
@@ -181,14 +183,22 @@ async fn speak(
             let speech = Speech::start(app)?;
             let voice = own_voice(voice, speech.worker.voices());
             let (speed, instructions, trace) = (args.speed, None, Trace::default());
-            let text = subtitles.read(text);
-            let request = SpeechRequest { text, voice, speed, instructions, trace };
+            let (text, pace) = (subtitles.read(text), pace(&to));
+            let request = SpeechRequest { text, voice, speed, instructions, pace, trace };
             let figures = speak_here(&speech, app, to, request, &subtitles).await;
             speech.worker.shutdown().await;
             let figures = figures?;
             subtitles.write()?;
             Ok(figures)
         }
+    }
+}
+
+/// A file that nothing reads before it is complete has the same bytes in every run.
+fn pace(to: &Destination) -> SpeechPace {
+    match (&to.file, &to.player) {
+        (Some((_, Sink::File { .. })), None) => SpeechPace::Steady,
+        _ => SpeechPace::Live,
     }
 }
 

@@ -30,6 +30,26 @@ fn a_sentence_becomes_sound() {
 }
 
 #[test]
+fn a_file_has_the_same_bytes_whatever_the_load() {
+    let (user, home) = User::with_models();
+    let text = "The birch canoe slid on the smooth planks, and rice is served in round bowls.";
+    let command = |name: &str| {
+        let mut command = user.process(&["say", "-o", name, text]);
+        command.envs(home.clone()).stderr(Stdio::null());
+        command
+    };
+    assert!(command("alone.mp3").status().expect("hob").success());
+    let at_once = ["a.mp3", "b.mp3"].map(|name| command(name).spawn().expect("hob"));
+    for mut child in at_once {
+        assert!(child.wait().expect("an end").success());
+    }
+    let read = |name: &str| std::fs::read(user.path("work").join(name)).expect("a file");
+    for name in ["a.mp3", "b.mp3"] {
+        assert!(read(name) == read("alone.mp3"), "{name}");
+    }
+}
+
+#[test]
 fn subtitles_have_the_user_s_words() {
     let (user, home) = User::with_models();
     let text = "Pay $1,204.50 now. Then go home, please.";

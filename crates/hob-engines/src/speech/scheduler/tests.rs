@@ -18,7 +18,7 @@ fn scheduler_of(render_rtf: f32) -> WindowScheduler {
 
 /// Adds a stream that is ready at `at`, and has a listener with this lead if it has spoken.
 fn add(scheduler: &mut WindowScheduler, stream: u32, lead_s: Option<f32>, at: Instant) {
-    scheduler.add(stream);
+    scheduler.add(stream, SpeechPace::Live);
     scheduler.set_ready(stream, true, at);
     if let Some(lead_s) = lead_s {
         scheduler.started(stream);
@@ -157,6 +157,50 @@ fn a_listener_without_sound_continues_from_now() {
     assert!(scheduler.pick(later).is_some_and(|turn| turn.window_s > 1.0));
 }
 
+#[test]
+fn a_steady_stream_gets_windows_of_one_length_when_listeners_can_wait() {
+    let check = |leads_s: &[Option<f32>], waited_s: f32, expect: u32| {
+        let asked = Instant::now();
+        let now = asked + Duration::from_secs_f32(waited_s);
+        let mut scheduler = scheduler();
+        scheduler.add(9, SpeechPace::Steady);
+        scheduler.set_ready(9, true, asked);
+        for (stream, lead_s) in (1..).zip(leads_s) {
+            add(&mut scheduler, stream, *lead_s, now);
+        }
+        let turn = scheduler.pick(now).expect("all are ready");
+        assert_eq!(turn.stream, expect, "{leads_s:?} after {waited_s} s");
+        if turn.stream == 9 {
+            assert_eq!(turn.window_s, 2.0, "{leads_s:?}");
+            // Then it waits again, as long as before.
+            scheduler.sent(9, 2.0, now);
+            let next = scheduler.pick(now).map(|turn| turn.stream);
+            let others_first =
+                leads_s.iter().any(|lead_s| lead_s.is_none_or(|lead_s| lead_s < 2.0));
+            assert_eq!(next, Some(if others_first { 1 } else { 9 }), "{leads_s:?}");
+        }
+    };
+    check(&[], 0.0, 9);
+    check(&[Some(9.0), Some(3.0)], 0.0, 9);
+    check(&[Some(9.0), Some(1.0)], 0.0, 2);
+    check(&[Some(9.0), None], 0.0, 2);
+    check(&[None], 0.0, 1);
+    check(&[None], 4.9, 1);
+    check(&[None], 5.0, 9);
+    check(&[Some(0.1)], 5.0, 9);
+}
+
+#[test]
+fn a_steady_stream_does_not_delay_the_start_of_others() {
+    let now = Instant::now();
+    let mut scheduler = scheduler();
+    scheduler.add(1, SpeechPace::Steady);
+    scheduler.set_ready(1, true, now);
+    scheduler.started(1);
+    add(&mut scheduler, 2, None, now);
+    assert_eq!(scheduler.pick(now), Some(NextWindow { stream: 2, window_s: 0.15 }));
+}
+
 /// A machine on which a unit costs `begin_s` and a second of sound `rtf`.
 struct Machine {
     begin_s: f32,
@@ -213,7 +257,7 @@ impl Machine {
         for (id, stream) in (0..).zip(&self.streams) {
             let is_new = stream.done.is_none() && !self.scheduler.streams.contains_key(&id);
             if stream.arrives <= self.now && is_new {
-                self.scheduler.add(id);
+                self.scheduler.add(id, SpeechPace::Live);
                 self.scheduler.set_ready(id, true, stream.arrives);
             }
         }

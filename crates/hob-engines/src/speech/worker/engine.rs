@@ -90,8 +90,8 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
 
     fn begin_stream(&mut self, stream: u32, begin: Begin) {
         let text = self.units.open(begin.language);
+        self.scheduler.add(stream, begin.pace);
         self.streams.insert(stream, Voicing::new(begin, text));
-        self.scheduler.add(stream);
     }
 
     /// Adds text to a stream. An order for a stream that has ended does nothing: the server sent it before it knew of the end.

@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::thread::{self, JoinHandle};
 
+use hob_core::SpeechPace;
+
 use super::*;
 use crate::frame::{FrameDecoder, FrameKind};
 use crate::speech::protocol::{Begin, SpeechOrder, SpeechReport};
@@ -90,9 +92,14 @@ impl Worker {
 }
 
 fn begin(stream: u32, credit: u32) -> (u32, AnySpeechOrder) {
+    begin_at(SpeechPace::Live, stream, credit)
+}
+
+fn begin_at(pace: SpeechPace, stream: u32, credit: u32) -> (u32, AnySpeechOrder) {
     let begin = Begin {
         language: Language::AmericanEnglish,
         speed: Speed::NORMAL,
+        pace,
         credit,
         voice: "af_plain".to_owned(),
     };
@@ -173,6 +180,33 @@ fn reports_start_first_and_words_before_sound_with_pauses_only_between_units() {
             "480 samples"
         ]
     );
+}
+
+/// The windows of a steady stream of 701 phonemes, together with this many others.
+fn steady_windows(others: u32) -> Vec<usize> {
+    let long = format!("{}.", "a".repeat(700));
+    let mut worker = Worker::ready();
+    for stream in 2..2 + others {
+        worker.send(&[begin(stream, u32::MAX), text(stream, &long), end_text(stream)]);
+    }
+    let steady = begin_at(SpeechPace::Steady, 1, u32::MAX);
+    worker.send(&[steady, text(1, &long), end_text(1)]);
+    let mut windows = Vec::new();
+    loop {
+        match worker.report() {
+            (1, WorkerMessage::Model(SpeechReport::Audio(samples))) => windows.push(samples.len()),
+            (1, WorkerMessage::Common(Report::Done)) => return windows,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_steady_stream_has_the_same_windows_whatever_the_load() {
+    let expect = [48_000, 48_000, 48_000, 24_240];
+    for others in [0, 1, 4] {
+        assert_eq!(steady_windows(others), expect, "with {others} others");
+    }
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::f32::consts::TAU;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use hob_core::{Language, SpeechEvent, SpeechModel, SpeechRequest, SpeechText, Speed, Trace};
+use hob_core::{
+    Language, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest, SpeechText, Speed, Trace,
+};
 use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
 use hob_speech::{Phonemizer, PhonemizerOptions, Reader};
 use tokio::time::timeout;
@@ -104,6 +106,7 @@ async fn speak(app: &App<'_>, speech: &Speech) -> CliResult<SpeechResult> {
         voice: app.settings.speech.default_voice.clone(),
         speed: Speed::NORMAL,
         instructions: None,
+        pace: SpeechPace::Live,
         trace: Trace::default(),
     };
     let asked = Instant::now();
