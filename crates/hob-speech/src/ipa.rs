@@ -89,6 +89,12 @@ pub(crate) fn to_misaki(ipa: &str, accent: Accent) -> String {
     weakened(&out)
 }
 
+/// Whether [`to_misaki`] knows the symbol, as a sound or as a mark that is not heard.
+pub(crate) fn is_ipa(symbol: char) -> bool {
+    let is_in_table = || SOUNDS.iter().any(|(from, ..)| from.contains(symbol));
+    is_phoneme(symbol) || is_in_table() || matches!(symbol, '\u{361}' | '‿' | '.')
+}
+
 /// misaki writes the weak vowel of "bottle" small if no vowel follows the l.
 pub(crate) fn weakened(sounds: &str) -> String {
     let mut out = String::with_capacity(sounds.len());

@@ -12,6 +12,7 @@ mod espeak;
 mod g711;
 mod ipa;
 mod letters;
+mod lexicon;
 pub mod live;
 mod markdown;
 mod normalise;
@@ -27,6 +28,7 @@ mod unknown;
 
 pub use alphabet::{ALPHABET, UNIT_PHONEMES_MAX, is_phoneme};
 pub use chapters::{BookChapter, BookPart, PartEnd, book_chapters, book_parts};
+pub use lexicon::{LEXICON_WORDS_MAX, Lexicon, LexiconError};
 pub use phonemes::{Phonemizer, PhonemizerOptions};
 pub use reader::{Reader, is_speakable};
 pub use segment::without_pauses;

@@ -11,6 +11,7 @@ mod maths;
 mod money;
 mod number;
 mod numeral;
+mod own_word;
 mod quantity;
 mod roman;
 mod street;
@@ -23,6 +24,7 @@ mod word;
 use hob_core::Language;
 
 use self::item::{Item, items};
+use crate::lexicon::Lexicon;
 use crate::markdown::visible;
 use crate::reading::Reading;
 
@@ -34,6 +36,7 @@ pub(crate) struct View<'a> {
     british: bool,
     /// The sentence is in capitals, so capitals do not mark acronyms in it.
     shouted: bool,
+    lexicon: &'a Lexicon,
 }
 
 /// A reader of one kind of text: says what it recognises and returns how many items that were. `None` leaves them to
@@ -42,6 +45,7 @@ type Reader = fn(View<'_>, &mut Reading) -> Option<usize>;
 
 /// In this order: the more specific form first.
 const READERS: &[Reader] = &[
+    own_word::read,
     telephone::read,
     address::read,
     maths::read,
@@ -58,8 +62,13 @@ const READERS: &[Reader] = &[
     word::read,
 ];
 
-/// Reads a segment whose first byte is byte `offset` of the user's text.
-pub(crate) fn read(text: &str, offset: usize, language: Language) -> Reading {
+/// Reads a segment with these pronunciations of the user. Its first byte is byte `offset` of the user's text.
+pub(crate) fn read_with(
+    text: &str,
+    offset: usize,
+    language: Language,
+    lexicon: &Lexicon,
+) -> Reading {
     let visible = visible(text, offset);
     let items = items(&visible);
     let british = language == Language::BritishEnglish;
@@ -67,9 +76,14 @@ pub(crate) fn read(text: &str, offset: usize, language: Language) -> Reading {
     let mut reading = Reading::default();
     let mut at = 0;
     while at < items.len() {
-        at += read_one(View { items: &items, at, british, shouted }, &mut reading);
+        at += read_one(View { items: &items, at, british, shouted, lexicon }, &mut reading);
     }
     reading
+}
+
+#[cfg(test)]
+pub(crate) fn read(text: &str, offset: usize, language: Language) -> Reading {
+    read_with(text, offset, language, &Lexicon::default())
 }
 
 fn read_one(view: View<'_>, out: &mut Reading) -> usize {

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use hob_core::Language;
 
-use crate::normalise::read;
+use crate::lexicon::Lexicon;
+use crate::normalise::read_with;
 use crate::phonemes::Phonemizer;
 use crate::reading::Reading;
 use crate::segment::{End, NeedMore, PAUSE_MS_MAX, Segment, next_segment, pause_mark};
@@ -25,6 +26,7 @@ const FENCE_MARKS: usize = 3;
 #[derive(Debug)]
 pub struct Reader {
     language: Language,
+    lexicon: Lexicon,
     /// The text that has arrived and was not dropped, from byte `forgotten` of the user's text on.
     text: String,
     forgotten: usize,
@@ -65,6 +67,7 @@ impl Reader {
     pub fn new(language: Language) -> Reader {
         Reader {
             language,
+            lexicon: Lexicon::default(),
             text: String::new(),
             forgotten: 0,
             at: 0,
@@ -81,6 +84,12 @@ impl Reader {
             ends_after_pause: false,
             has_paused: false,
         }
+    }
+
+    /// Reads with these pronunciations.
+    #[must_use]
+    pub fn with_lexicon(self, lexicon: Lexicon) -> Reader {
+        Reader { lexicon, ..self }
     }
 
     /// Adds text, cut anywhere between characters. An empty piece means that the writer pauses.
@@ -229,7 +238,8 @@ impl Reader {
         self.at = segment.range.end;
         self.line_start = false;
         let text = &self.text[segment.range.clone()];
-        let mut reading = read(text, self.forgotten + segment.range.start, self.language);
+        let offset = self.forgotten + segment.range.start;
+        let mut reading = read_with(text, offset, self.language, &self.lexicon);
         if segment.end >= End::Line {
             reading.close();
         }

@@ -170,6 +170,10 @@ pub(crate) struct SpeechSection {
     /// turns it off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) espeak: Option<PathBuf>,
+    /// How words are said: NAME is the word, and the value is other words, such as `"sequel"`, or IPA between slashes,
+    /// such as `"/ˈsiːkwəl/"`. A word in lower case also stands for its forms with capitals.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub(crate) lexicon: Named<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -280,7 +284,7 @@ mod tests {
     fn every_key_can_be_written_and_read_back() {
         let text = "home = \"models\"\n[server]\nlisten = \"9000\"\nallow_remote = true\n\
             api_key_file = \"key\"\nallowed_hosts = [\"nas\"]\ntls = true\ntls_certificate = \"a.crt\"\ntls_key = \"a.key\"\ntext_chars_max = 5\n\
-            requests_max = 2\nrecords = \"runs\"\n[server.pipelines]\nlisten = \"9099\"\naccept_default_key = true\n[speech]\nmodel = \"kokoro-4bit\"\ndefault_voice = \"bm_fable\"\nthreads = 2\nespeak = \"\"\n\
+            requests_max = 2\nrecords = \"runs\"\n[server.pipelines]\nlisten = \"9099\"\naccept_default_key = true\n[speech]\nmodel = \"kokoro-4bit\"\ndefault_voice = \"bm_fable\"\nthreads = 2\nespeak = \"\"\nlexicon = { NAME = \"sequel\" }\n\
             [chat]\nmodel = \"a.gguf\"\ncontext_tokens = 4096\nkv_type = \"q8_0\"\nthreads = 2\n\
             parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\ncpu_moe_layers = 2\nkeep_alive = \"5m\"\n\
             load = \"first_request\"\nthinking_tokens_max = 100\nanswer_tokens_max = 900\nrequests_max = 3\n\

@@ -82,7 +82,7 @@ const CONFIG_PREFACE: &str = "\
 the environment, that over the file, that over the default. An unknown key is refused.\n\
 `hob config check` says whether a file is right, `hob config print` what is in force, and\n\
 `hob config schema` prints a JSON schema for editors. A running hob applies changes of aliases,\n\
-upstreams and keys within a second. Other changes need a restart, and hob says so.\n";
+upstreams, keys and pronunciations within a second. Other changes need a restart, and hob says so.\n";
 
 fn describe(command: &mut clap::Command, page: &mut String) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();

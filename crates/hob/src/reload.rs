@@ -1,6 +1,6 @@
 //! Reads the configuration again when its file changes, completely or not at all.
-//! Aliases, upstreams and keys change at once; running requests keep the old ones. Other changes need a
-//! restart, and hob says so.
+//! Aliases, upstreams, keys and pronunciations change at once; running requests keep the old ones. Other changes need
+//! a restart, and hob says so.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use hob_upstream::Gateway;
 use tokio::time::sleep;
 
 use crate::app::App;
-use crate::config::{ConfigFile, Fingerprint, LoadedConfig, fingerprint};
+use crate::config::{ConfigFile, Fingerprint, LoadedConfig, Named, SpeechSection, fingerprint};
 use crate::failure::{CliResult, Failure};
 use crate::pulled::PulledModels;
 use crate::teams::Teams;
@@ -44,6 +44,11 @@ pub(crate) struct NewState {
     pub(crate) registry: Registry,
     pub(crate) keys: Vec<KeyOptions>,
     pub(crate) gateway: Arc<Gateway>,
+}
+
+/// What of `[speech]` needs a restart.
+fn without_lexicon(config: &ConfigFile) -> SpeechSection {
+    SpeechSection { lexicon: Named::new(), ..config.speech.clone() }
 }
 
 /// Resolves when the file has changed. An editor may remove the old file before it writes the
@@ -135,7 +140,7 @@ impl ConfigWatcher<'_> {
         let tables = [
             ("home", old.home != new.home),
             ("[server]", old.server != new.server),
-            ("[speech]", old.speech != new.speech),
+            ("[speech]", without_lexicon(old) != without_lexicon(new)),
             ("[chat]", old.chat != new.chat),
             ("[transcription]", old.transcription != new.transcription),
             ("[realtime]", old.realtime != new.realtime),
@@ -148,7 +153,7 @@ impl ConfigWatcher<'_> {
         let waiting: Vec<&str> =
             tables.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect();
         let printer = self.app.printer;
-        printer.note("hob applied the new aliases, upstreams and keys");
+        printer.note("hob applied the new aliases, upstreams, keys and pronunciations");
         if !waiting.is_empty() {
             printer
                 .note(format_args!("the change in {} needs a restart of hob", waiting.join(", ")));

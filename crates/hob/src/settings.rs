@@ -113,6 +113,8 @@ pub(crate) struct SpeechSettings {
     pub(crate) default_voice: String,
     pub(crate) threads: Threads,
     pub(crate) espeak: Espeak,
+    /// As written; `wire_up::lexicon` checks it.
+    pub(crate) lexicon: BTreeMap<String, String>,
 }
 
 /// Number of threads of an engine.
@@ -305,6 +307,7 @@ impl SpeechSettings {
             default_voice: Some(self.default_voice.clone()),
             threads: Some(self.threads.as_written()),
             espeak: Some(espeak),
+            lexicon: self.lexicon.clone(),
         }
     }
 }
@@ -390,6 +393,7 @@ fn speech(flags: &Overrides, environment: &Environment, written: &LoadedConfig) 
         default_voice: file.default_voice.clone().unwrap_or_else(|| DEFAULT_VOICE.to_owned()),
         threads: Threads::new(flags.threads.or(file.threads).unwrap_or(0)),
         espeak: espeak(file, environment, written),
+        lexicon: file.lexicon.clone(),
     }
 }
 

@@ -16,6 +16,7 @@ mod transcription;
 mod turn_taking;
 mod wyoming;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,7 @@ use hob_models::catalog::names::{only_quant, others};
 use hob_models::quantized_speech::speech_memory_bytes;
 use hob_server::ServerOptions;
 use hob_server::ledger::Ledger;
-use hob_speech::{Phonemizer, PhonemizerOptions, SpokenUnit};
+use hob_speech::{Lexicon, Phonemizer, PhonemizerOptions, SpokenUnit};
 use hob_upstream::Gateway;
 
 use crate::app::App;
@@ -105,6 +106,7 @@ impl Speech {
         options.supervisor.room = Some(Arc::new(model_memory.clone()));
         let command = speech_command(app, &stored.folder)?;
         let worker = Arc::new(SpeechWorker::start(stored.voices, command, options));
+        worker.use_lexicon(lexicon(&app.settings.speech.lexicon)?);
         model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
         Ok(Speech { name: stored.name, worker })
     }
@@ -126,6 +128,17 @@ impl Speech {
 fn speech_bytes(folder: &Path, disk_bytes: u64) -> u64 {
     let guess = |_| disk_bytes.saturating_add(SPEECH_BESIDE_BYTES);
     speech_memory_bytes(folder).unwrap_or_else(guess)
+}
+
+/// The user's pronunciations.
+///
+/// # Errors
+/// The table has a mistake.
+pub(crate) fn lexicon(written: &BTreeMap<String, String>) -> CliResult<Lexicon> {
+    Lexicon::new(written.clone()).map_err(|error| {
+        Failure::usage(format!("the pronunciations cannot be used: {error}"))
+            .hint("the table [speech.lexicon] in hob.toml has them")
+    })
 }
 
 /// The models that the server serves: the local ones, the aliases, and those of other servers.

@@ -1,12 +1,16 @@
 //! A speech worker as a `SpeechModel`. It refuses invalid requests before they reach the worker.
 //! Dropping the answer cancels it.
 
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::{
     Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
     SpeechText, Voice, VoiceBlend, nearest,
 };
+use hob_speech::Lexicon;
 
 use super::exchange::Exchange;
 use super::protocol::{About, Begin};
@@ -45,6 +49,8 @@ pub struct SpeechClient {
     voices: Vec<Voice>,
     text_chars_max: usize,
     unread_s_max: f32,
+    /// For requests from now on.
+    lexicon: RwLock<Lexicon>,
 }
 
 impl ModelWorker<SpeechClient> {
@@ -56,8 +62,19 @@ impl ModelWorker<SpeechClient> {
     ) -> SpeechWorker {
         let SpeechWorkerOptions { supervisor, text_chars_max, unread_s_max } = options;
         let supervisor = Supervisor::start(command, supervisor);
-        let client = SpeechClient { voices, text_chars_max, unread_s_max };
+        let lexicon = RwLock::default();
+        let client = SpeechClient { voices, text_chars_max, unread_s_max, lexicon };
         ModelWorker { supervisor, client }
+    }
+
+    /// Pronounces the words of later requests by this lexicon.
+    pub fn use_lexicon(&self, lexicon: Lexicon) {
+        *self.client.lexicon.write().unwrap_or_else(PoisonError::into_inner) = lexicon;
+    }
+
+    fn lexicon(&self) -> BTreeMap<String, String> {
+        let lexicon = self.client.lexicon.read().unwrap_or_else(PoisonError::into_inner);
+        lexicon.written().clone()
     }
 
     async fn begin(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
@@ -85,6 +102,7 @@ impl ModelWorker<SpeechClient> {
             pace: request.pace,
             credit: (self.client.unread_s_max * sample_rate_hz as f32) as u32,
             voice: request.voice,
+            lexicon: self.lexicon(),
         };
         let mut exchange = Exchange::begin(stream, begin, text, self.client.text_chars_max);
         // The writer of a text that still arrives may wait for this stream before it writes.

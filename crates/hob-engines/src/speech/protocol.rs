@@ -1,6 +1,8 @@
 //! The messages of a speech worker, beyond those that every worker understands.
 //! Samples travel as `f32`, so the sound does not depend on the process that runs the engine.
 
+use std::collections::BTreeMap;
+
 use hob_core::{Language, SpeechPace, Speed, WordTiming};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +37,8 @@ pub struct Begin {
     /// Samples that may be sent before more credit is granted.
     pub credit: u32,
     pub voice: String,
+    /// The user's pronunciations, as `hob_speech::Lexicon` takes them.
+    pub lexicon: BTreeMap<String, String>,
 }
 
 /// From a speech worker, about one stream.
@@ -68,6 +72,7 @@ mod tests {
             pace: SpeechPace::Steady,
             credit: 720_000,
             voice: "bf_émma".to_owned(),
+            lexicon: [("SQL".to_owned(), "sequel".to_owned())].into(),
         };
         for order in [
             SpeechOrder::Begin(begin),
@@ -82,7 +87,16 @@ mod tests {
     #[test]
     fn a_speed_outside_its_range_is_refused() {
         let pace = SpeechPace::Live;
-        let begin = |speed: f32| (Language::BritishEnglish, speed, pace, 720_000_u32, "bf_emma");
+        let begin = |speed: f32| {
+            (
+                Language::BritishEnglish,
+                speed,
+                pace,
+                720_000_u32,
+                "bf_emma",
+                BTreeMap::<String, String>::new(),
+            )
+        };
         let decode = |speed| {
             let frame = Frame::new(FrameKind::Model, 1, &begin(speed)).expect("small");
             frame.decode::<Begin>()

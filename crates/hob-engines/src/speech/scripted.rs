@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use hob_core::{Language, Speed, WordTiming};
-use hob_speech::{SpokenUnit, SpokenWord};
+use hob_speech::{Lexicon, SpokenUnit, SpokenWord};
 
 use super::synthesiser::{SynthesisError, Synthesiser};
 use super::units::UnitSource;
@@ -193,7 +193,7 @@ impl UnitSource for ScriptedUnits {
 
     fn warm(&mut self, _language: Language) {}
 
-    fn open(&mut self, _language: Language) -> ScriptedText {
+    fn open(&mut self, _language: Language, _lexicon: Lexicon) -> ScriptedText {
         ScriptedText::default()
     }
 

@@ -2,7 +2,7 @@
 //! It is a trait, so tests can give the worker scripted units.
 
 use hob_core::Language;
-use hob_speech::{Phonemizer, Reader, SpokenUnit};
+use hob_speech::{Lexicon, Phonemizer, Reader, SpokenUnit};
 
 /// Turns the texts of several requests into units. The texts do not affect each other.
 pub trait UnitSource {
@@ -12,7 +12,8 @@ pub trait UnitSource {
     /// Loads a language before its first request.
     fn warm(&mut self, language: Language);
 
-    fn open(&mut self, language: Language) -> Self::Text;
+    /// Begins a text, with the pronunciations of its user.
+    fn open(&mut self, language: Language, lexicon: Lexicon) -> Self::Text;
 
     /// Adds text, cut anywhere between characters. An empty piece means that the writer pauses, so all text so
     /// far is spoken now.
@@ -35,8 +36,8 @@ impl UnitSource for Phonemizer {
         Phonemizer::warm(self, language);
     }
 
-    fn open(&mut self, language: Language) -> Reader {
-        Reader::new(language)
+    fn open(&mut self, language: Language, lexicon: Lexicon) -> Reader {
+        Reader::new(language).with_lexicon(lexicon)
     }
 
     fn push(&mut self, text: &mut Reader, piece: &str) {
@@ -62,13 +63,15 @@ mod tests {
 
     use super::*;
 
-    /// The units of `texts`, which are read in turns.
-    fn units(texts: &[&str]) -> Vec<Vec<SpokenUnit>> {
+    /// The units of `texts`, which are read in turns, each with its lexicon.
+    fn units(texts: &[(&str, &Lexicon)]) -> Vec<Vec<SpokenUnit>> {
         let mut source = Phonemizer::new(PhonemizerOptions::default());
         source.warm(Language::AmericanEnglish);
-        let mut open: Vec<Reader> =
-            texts.iter().map(|_| source.open(Language::AmericanEnglish)).collect();
-        for (reader, text) in open.iter_mut().zip(texts) {
+        let mut open: Vec<Reader> = texts
+            .iter()
+            .map(|(_, own)| source.open(Language::AmericanEnglish, (*own).clone()))
+            .collect();
+        for (reader, (text, _)) in open.iter_mut().zip(texts) {
             UnitSource::push(&mut source, reader, text);
             UnitSource::finish(&mut source, reader);
         }
@@ -85,8 +88,21 @@ mod tests {
     fn texts_read_in_turns_have_the_same_units_as_alone() {
         let first = "The quick brown fox jumps over the lazy dog. Then it sleeps in the warm sun.";
         let second = "Doctor Smith lives at number 12, next to the old church by the river.";
-        let together = units(&[first, second]);
-        assert_eq!(together, [units(&[first]).concat(), units(&[second]).concat()]);
+        let none = &Lexicon::default();
+        let together = units(&[(first, none), (second, none)]);
+        let apart = [units(&[(first, none)]).concat(), units(&[(second, none)]).concat()];
+        assert_eq!(together, apart);
         assert!(together.iter().all(|units| !units.is_empty()));
+    }
+
+    #[test]
+    fn each_text_has_its_own_pronunciations() {
+        let rows = [("SQL".to_owned(), "sequel".to_owned())];
+        let (own, none) = (&Lexicon::new(rows.into()).expect("a lexicon"), &Lexicon::default());
+        let phonemes = |text: (&str, &Lexicon)| units(&[text]).concat()[0].phonemes.clone();
+        let said = units(&[("Use SQL.", own), ("Use SQL.", none)]);
+        assert_eq!(said[0][0].phonemes, phonemes(("Use sequel.", none)));
+        assert_eq!(said[1][0].phonemes, phonemes(("Use SQL.", none)));
+        assert_ne!(said[0], said[1]);
     }
 }

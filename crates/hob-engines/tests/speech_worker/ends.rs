@@ -113,6 +113,7 @@ impl Orphan {
             pace: SpeechPace::Live,
             credit: u32::MAX,
             voice: voice.to_owned(),
+            lexicon: std::collections::BTreeMap::new(),
         };
         let mut bytes = Vec::new();
         for order in [SpeechOrder::Begin(begin), SpeechOrder::Text(text), SpeechOrder::EndText] {

@@ -304,6 +304,7 @@ impl<'a> Models<'a> {
     /// # Errors
     /// The configuration has a mistake. The old one stays in effect.
     fn renew(&self, app: &App<'_>, written: &LoadedConfig, old: &Gateway) -> CliResult<NewState> {
+        let lexicon = wire_up::lexicon(&written.config.speech.lexicon)?;
         let (environment, locals) = (&app.environment, self.locals(written));
         let gateway = Arc::new(wire_up::gateway(written, environment, &locals, Some(old))?);
         let mut registry = wire_up::registry(&app.settings, locals, &gateway);
@@ -318,6 +319,9 @@ impl<'a> Models<'a> {
         let keys = wire_up::keys(written, environment, (of_server, app.reach()), is_known)?;
         // A file without keys must not open a server that had keys.
         exposure(app, !keys.is_empty())?;
+        if let Some(speech) = &self.speech {
+            speech.worker.use_lexicon(lexicon);
+        }
         Ok(NewState { registry, keys, gateway })
     }
 

@@ -55,6 +55,7 @@ fn without_settings_the_defaults_apply() {
             default_voice: "af_heart".to_owned(),
             threads: Threads::Measured,
             espeak: Espeak::Program(PathBuf::from("espeak-ng")),
+            lexicon: BTreeMap::new(),
         },
         chat: ChatSettings {
             model: ModelChoice::Named("smollm2".to_owned()),

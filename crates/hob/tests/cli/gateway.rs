@@ -275,7 +275,7 @@ fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
         sleep(Duration::from_millis(20));
     }
     assert_eq!(status(&here, "old"), 404);
-    here.note("hob applied the new aliases, upstreams and keys");
+    here.note("hob applied the new aliases, upstreams, keys and pronunciations");
     user.write("hob.toml", &config("new").replace("there/any", "missing/any"));
     let said = here.note("hob.toml:5:1: alias 'new' leads to 'missing/any'");
     assert!(said.contains("which does not exist"), "{said}");

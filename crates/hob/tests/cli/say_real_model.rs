@@ -50,6 +50,38 @@ fn a_file_has_the_same_bytes_whatever_the_load() {
 }
 
 #[test]
+fn a_word_of_the_lexicon_is_said_as_its_respelling() {
+    let (user, home) = User::with_models();
+    let say =
+        |name: &str, text: &str| user.hob(&["say", "-o", name, text]).envs(home.clone()).assert();
+    say("a.pcm", "Use sequel now.").success();
+    user.write("hob.toml", "[speech.lexicon]\nSQL = \"sequel\"\n");
+    say("b.pcm", "Use SQL now.").success();
+    let read = |name: &str| std::fs::read(user.path("work").join(name)).expect("a file");
+    assert!(read("a.pcm") == read("b.pcm"));
+    user.write("hob.toml", "[speech.lexicon]\na = \"b\"\nb = \"a\"\n");
+    let said = stderr(&say("c.pcm", "Use SQL now.").code(2));
+    assert!(said.contains("leads back to it: a → b → a"), "{said}");
+}
+
+#[test]
+fn a_server_uses_a_changed_lexicon_without_a_restart() {
+    let (user, home) = User::with_only(&["kokoro"]);
+    user.write("hob.toml", "[speech]\nthreads = 2\n");
+    let mut served = Served::start(&user, &home);
+    served.note("kokoro is ready");
+    let length = |served: &Served, text: &str| served.samples(text, "af_heart").len();
+    let spelled = length(&served, "Use SQL now.");
+    user.write("hob.toml", "[speech]\nthreads = 2\nlexicon = { SQL = \"sequel\" }\n");
+    served.note("hob applied the new");
+    let said = length(&served, "Use SQL now.");
+    assert_eq!(said, length(&served, "Use sequel now."));
+    assert_ne!(said, spelled);
+    served.signal("-TERM");
+    assert_eq!(served.child.wait().expect("an end").code(), Some(0));
+}
+
+#[test]
 fn subtitles_have_the_user_s_words() {
     let (user, home) = User::with_models();
     let text = "Pay $1,204.50 now. Then go home, please.";

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use hob_core::WordTiming;
+use hob_speech::Lexicon;
 
 use super::ServeError;
 use super::voicing::Voicing;
@@ -88,8 +89,10 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         Ok(())
     }
 
-    fn begin_stream(&mut self, stream: u32, begin: Begin) {
-        let text = self.units.open(begin.language);
+    fn begin_stream(&mut self, stream: u32, mut begin: Begin) {
+        // The server has checked it.
+        let lexicon = Lexicon::new(std::mem::take(&mut begin.lexicon)).unwrap_or_default();
+        let text = self.units.open(begin.language, lexicon);
         self.scheduler.add(stream, begin.pace);
         self.streams.insert(stream, Voicing::new(begin, text));
     }

@@ -1,5 +1,6 @@
 //! The worker on a socket of the test: what it reports, and why it ends.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::thread::{self, JoinHandle};
 
@@ -102,6 +103,7 @@ fn begin_at(pace: SpeechPace, stream: u32, credit: u32) -> (u32, AnySpeechOrder)
         pace,
         credit,
         voice: "af_plain".to_owned(),
+        lexicon: BTreeMap::new(),
     };
     (stream, WorkerMessage::Model(SpeechOrder::Begin(begin)))
 }
