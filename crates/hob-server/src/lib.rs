@@ -5,6 +5,7 @@ mod api_error;
 mod benchmark_files;
 mod benchmarks;
 mod body_memory;
+mod captions;
 mod chat;
 mod chat_answer;
 mod chat_body;

@@ -80,6 +80,7 @@ fn keyed_routes(registry: &Registry) -> Router {
     let routes = Router::new()
         .at(&operations::MODEL, lists::model)
         .at(&operations::SPEECH, speech::speak)
+        .at(&operations::CAPTIONED_SPEECH, speech::speak_captioned)
         .at(&operations::TRANSCRIPTIONS, transcription::transcribe)
         .at(&operations::TRANSLATIONS, transcription::translate)
         .at(&operations::COMPLETIONS, completions::complete)

@@ -7,9 +7,11 @@ use axum::http::HeaderName;
 use bytes::Bytes;
 use hob_core::{ModelError, SoundSeconds, Speech, SpeechEvent, Task};
 use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
+use hob_wire::CaptionWord;
 use tokio::task::spawn_blocking;
 
 use crate::api_error::ApiError;
+use crate::captions::Captions;
 use crate::context::Limits;
 use crate::generic_answer::{Answer, AnswerTask};
 use crate::headers::TTFA_MS;
@@ -86,6 +88,14 @@ impl AnswerTask for Speech {
 pub(crate) struct Sound {
     pub(crate) answer: Answer<Speech>,
     pub(crate) volume: f32,
+    pub(crate) captions: Captions,
+}
+
+/// A complete file, and the words in it.
+pub(crate) struct WholeFile {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) words: Vec<CaptionWord>,
+    pub(crate) answer: Answer<Speech>,
 }
 
 impl Sound {
@@ -96,8 +106,8 @@ impl Sound {
                 Some((_, SpeechEvent::Audio(samples))) if !samples.is_empty() => {
                     return Ok(Some(self.at_volume(samples)));
                 }
-                // Word timings are for other routes.
-                Some((_, SpeechEvent::Audio(_) | SpeechEvent::Words(_))) => {}
+                Some((_, SpeechEvent::Audio(_))) => {}
+                Some((_, SpeechEvent::Words(words))) => self.captions.add(&words),
                 // The text contains nothing that can be spoken.
                 None if self.answer.totals.sound_s == 0.0 => {
                     return Err(ModelError::EmptyText.into());
@@ -115,16 +125,13 @@ impl Sound {
     }
 
     /// The whole file, with exact headers. Encoding takes a while, so it runs on a blocking thread.
-    pub(crate) async fn into_file(
-        mut self,
-        format: AudioFormat,
-    ) -> Result<(Vec<u8>, Answer<Speech>), ApiError> {
+    pub(crate) async fn into_file(mut self, format: AudioFormat) -> Result<WholeFile, ApiError> {
         let file = self.collect_and_encode(format).await;
         match &file {
             Ok(_) => self.answer.tracker.complete(),
             Err(error) => self.answer.tracker.failed(error),
         }
-        Ok((file?, self.answer))
+        Ok(WholeFile { bytes: file?, words: self.captions.take(), answer: self.answer })
     }
 
     async fn collect_and_encode(&mut self, format: AudioFormat) -> Result<Vec<u8>, ApiError> {
@@ -184,6 +191,11 @@ impl EncodedSound {
 
     pub(crate) fn answer(&self) -> &Answer<Speech> {
         &self.sound.answer
+    }
+
+    /// The words that begin in the bytes of the last [`EncodedSound::next`].
+    pub(crate) fn take_words(&mut self) -> Vec<CaptionWord> {
+        self.sound.captions.take()
     }
 
     /// Twentieths of a second of sound so far.

@@ -9,6 +9,7 @@ use hob_speech::encode::AudioFormat;
 use hob_wire::{SpeechDelivery, WireError, WireSpeech, language_agrees, voice_among};
 
 use crate::api_error::ApiError;
+use crate::captions::Captions;
 use crate::context::Limits;
 
 /// English at the voice's own speed, to estimate the length of an answer.
@@ -22,6 +23,7 @@ pub(crate) const WHOLE_SOUND_S_MAX: u64 = 600;
 pub(crate) struct Plan {
     pub(crate) request: SpeechRequest,
     pub(crate) answer: AnswerShape,
+    pub(crate) captions: Captions,
     /// Expected seconds of sound.
     pub(crate) sound_s: f64,
 }
@@ -50,11 +52,13 @@ pub(crate) fn plan(
     let voice = voice(model, wire.voice)?;
     check_language(model, &voice, wire.language.as_deref())?;
     let sound_s = chars as f64 / CHARS_PER_SECOND / f64::from(wire.speed.rate());
-    if wire.delivery == SpeechDelivery::Whole {
+    if wire.delivery.is_whole() {
         check_whole(sound_s)?;
     }
     let mut ignored = wire.ignored;
     let instructions = instructions(model.model.direction(), wire.instructions, &mut ignored)?;
+    let captions =
+        if wire.is_timed { Captions::of(wire.input.clone()) } else { Captions::default() };
     let request = SpeechRequest {
         text: SpeechText::Whole(wire.input),
         voice: voice.clone(),
@@ -71,7 +75,7 @@ pub(crate) fn plan(
         ignored,
         input_chars: chars as u64,
     };
-    Ok(Plan { request, answer, sound_s })
+    Ok(Plan { request, answer, captions, sound_s })
 }
 
 /// The request for a text that is still being written.
@@ -89,10 +93,7 @@ pub(crate) fn arriving_request(
 }
 
 fn pace(delivery: SpeechDelivery) -> SpeechPace {
-    match delivery {
-        SpeechDelivery::Stream | SpeechDelivery::Events => SpeechPace::Live,
-        SpeechDelivery::Whole => SpeechPace::Steady,
-    }
+    if delivery.is_whole() { SpeechPace::Steady } else { SpeechPace::Live }
 }
 
 fn check_text(text: &str, chars_max: usize) -> Result<usize, ModelError> {

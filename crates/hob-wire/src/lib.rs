@@ -1,6 +1,7 @@
 //! The JSON of OpenAI's, Ollama's, Anthropic's and hob's own APIs: request bodies become types, and types become answers.
 //! No sockets. It reads the status codes of other servers; `hob-server` chooses those of hob's own answers.
 
+mod captions;
 mod census;
 mod chat;
 mod completions;
@@ -30,6 +31,7 @@ mod transcript;
 mod upstream;
 mod wyoming;
 
+pub use captions::{CaptionWord, captioned_sound};
 pub use chat::{CallShape, ChatAnswer, ChatChunks, ChatDelivery, UsageChunk, WireChat, parse_chat};
 pub use completions::{CompletionAnswer, CompletionChunks, Echo, WireCompletion, parse_completion};
 pub use embeddings::{VectorEncoding, WireEmbeddings, embeddings, parse_embeddings};
@@ -80,7 +82,9 @@ pub use responses::{
     response_deleted, response_items, run_deleted,
 };
 pub use routes::{route, upstreams};
-pub use speech::{SpeechDelivery, WireSpeech, ignored_header, parse_speech};
+pub use speech::{
+    SpeechDelivery, WireSpeech, ignored_header, parse_captioned_speech, parse_speech,
+};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};
 pub use teams::{
     RunAnswer, RunApproval, RunFileView, RunRow, RunVerdict, StartRun, TeamAgentView,

@@ -30,6 +30,8 @@ pub struct WireSpeech {
     pub format: &'static str,
     pub speed: Speed,
     pub delivery: SpeechDelivery,
+    /// The times of words are sent with the sound.
+    pub is_timed: bool,
     pub instructions: Option<String>,
     /// A code that must agree with the voice: [`crate::language_agrees`].
     pub language: Option<String>,
@@ -59,8 +61,22 @@ pub enum SpeechDelivery {
     Stream,
     /// The same bytes as server-sent events.
     Events,
+    /// The same bytes in lines of JSON.
+    Lines,
     /// The finished file, with its length and exact headers.
     Whole,
+    /// The finished file in a JSON object.
+    Object,
+}
+
+impl SpeechDelivery {
+    /// Whether nothing is sent before the sound is complete.
+    pub fn is_whole(self) -> bool {
+        match self {
+            SpeechDelivery::Stream | SpeechDelivery::Events | SpeechDelivery::Lines => false,
+            SpeechDelivery::Whole | SpeechDelivery::Object => true,
+        }
+    }
 }
 
 /// The fields of `POST /v1/audio/speech`.
@@ -81,7 +97,7 @@ pub(crate) struct SpeechFields {
     /// From 0.25 to 4, default 1. Above 1.5, hob's own model shortens its sound at the same pitch.
     #[schemars(range(min = 0.25, max = 4.0))]
     speed: Option<f64>,
-    /// `sse` sends server-sent events. Default: `audio`.
+    /// `sse` sends server-sent events, with the times of words. Default: `audio`.
     stream_format: Option<StreamFormat>,
     /// `false` sends the whole file with its length, of at most 600 s of sound. The same request has the same bytes on
     /// one machine. Default: `true`.
@@ -96,6 +112,13 @@ pub(crate) struct SpeechFields {
     #[serde(default, deserialize_with = "number_within::<_, 0, 4>")]
     #[schemars(range(min = 0, max = 4))]
     volume_multiplier: Option<f32>,
+}
+
+/// What `POST /dev/captioned_speech` takes besides.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct CaptionFields {
+    /// `false` leaves `timestamps` empty. Default: `true`.
+    return_timestamps: Option<bool>,
 }
 
 /// A voice as an object.
@@ -120,7 +143,32 @@ enum StreamFormat {
 /// # Errors
 /// [`WireError`], naming the field and what it takes.
 pub fn parse_speech(body: &[u8], formats: &[&'static str]) -> Result<WireSpeech, WireError> {
+    speech(Fields::parse(body)?, formats)
+}
+
+/// The same for `POST /dev/captioned_speech`.
+///
+/// # Errors
+/// [`WireError`], naming the field and what it takes.
+pub fn parse_captioned_speech(
+    body: &[u8],
+    formats: &[&'static str],
+) -> Result<WireSpeech, WireError> {
     let mut fields = Fields::parse(body)?;
+    let CaptionFields { return_timestamps } = fields.read()?;
+    let mut speech = speech(fields, formats)?;
+    speech.delivery = match speech.delivery {
+        SpeechDelivery::Stream | SpeechDelivery::Lines => SpeechDelivery::Lines,
+        SpeechDelivery::Whole | SpeechDelivery::Object => SpeechDelivery::Object,
+        SpeechDelivery::Events => {
+            return Err(WireError::invalid("stream_format", "must be 'audio' on this path"));
+        }
+    };
+    speech.is_timed = return_timestamps.unwrap_or(true);
+    Ok(speech)
+}
+
+fn speech(mut fields: Fields<'_>, formats: &[&'static str]) -> Result<WireSpeech, WireError> {
     let sent: SpeechFields = fields.read()?;
     let delivery = delivery(&sent)?;
     let voice = sent.voice.map(|voice| match voice {
@@ -133,6 +181,7 @@ pub fn parse_speech(body: &[u8], formats: &[&'static str]) -> Result<WireSpeech,
         format: format(sent.response_format, formats)?,
         speed: speed(sent.speed)?,
         delivery,
+        is_timed: delivery == SpeechDelivery::Events,
         instructions: sent.instructions.filter(|text| !text.trim().is_empty()),
         // Both names are in use; a client that sends both means the first.
         language: sent.language.or(sent.lang_code).map(|name| name.0),

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::ErrorBody;
+use crate::captions::CaptionWord;
 use crate::error::json;
 
 /// What an answer took. Speech has no tokens here, so hob counts what a person can check.
@@ -24,6 +25,9 @@ pub(crate) struct SpeechDelta {
     r#type: &'static str,
     /// In base64. The pieces of all events, decoded and joined, are the file.
     audio: String,
+    /// The words that begin in this piece. OpenAI has no such field.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    timestamps: Vec<CaptionWord>,
 }
 
 /// The last event of a whole answer: `speech.audio.done`.
@@ -48,9 +52,10 @@ pub(crate) struct ErrorEvent<'a> {
     error: &'a ErrorBody,
 }
 
-/// A piece of the file.
-pub fn speech_delta(bytes: &[u8]) -> String {
-    event(&json(&SpeechDelta { r#type: "speech.audio.delta", audio: STANDARD.encode(bytes) }))
+/// A piece of the file, and the words that begin in it.
+pub fn speech_delta(bytes: &[u8], words: Vec<CaptionWord>) -> String {
+    let (r#type, audio) = ("speech.audio.delta", STANDARD.encode(bytes));
+    event(&json(&SpeechDelta { r#type, audio, timestamps: words }))
 }
 
 /// The last event of an answer that is whole.
@@ -90,10 +95,17 @@ mod tests {
             param: None,
             code: None,
         };
+        let words = vec![CaptionWord {
+            word: "é".to_owned(),
+            start_time: 0.1,
+            end_time: 0.25,
+            start_byte: 0,
+            end_byte: 2,
+        }];
         insta::assert_snapshot!(
-            [speech_delta(b"sound"), speech_delta(b""), speech_done(usage), error_event(&error), chat_failed(&error)].concat(),
+            [speech_delta(b"sound", words), speech_delta(b"", Vec::new()), speech_done(usage), error_event(&error), chat_failed(&error)].concat(),
             @r#"
-            data: {"type":"speech.audio.delta","audio":"c291bmQ="}
+            data: {"type":"speech.audio.delta","audio":"c291bmQ=","timestamps":[{"word":"é","start_time":0.1,"end_time":0.25,"start_byte":0,"end_byte":2}]}
 
             data: {"type":"speech.audio.delta","audio":""}
 
@@ -111,7 +123,7 @@ mod tests {
         fn pieces_joined_are_the_file(file: Vec<u8>, cut in 0usize..64) {
             let cut = cut.min(file.len());
             let joined: Vec<u8> = [&file[..cut], &file[cut..]].iter().flat_map(|piece| {
-                let event = speech_delta(piece);
+                let event = speech_delta(piece, Vec::new());
                 let data = event.strip_prefix("data: ").and_then(|e| e.strip_suffix("\n\n")).expect("one event");
                 let json: serde_json::Value = serde_json::from_str(data).expect("JSON");
                 STANDARD.decode(json["audio"].as_str().expect("a string")).expect("base64")

@@ -2,7 +2,9 @@
 //! The text itself never appears in an error.
 
 use hob_core::Speed;
-use hob_wire::{SpeechDelivery, WireError, WireSpeech, ignored_header, parse_speech};
+use hob_wire::{
+    SpeechDelivery, WireError, WireSpeech, ignored_header, parse_captioned_speech, parse_speech,
+};
 
 const FORMATS: [&str; 3] = ["mp3", "wav", "pcm"];
 
@@ -18,6 +20,7 @@ fn plain() -> WireSpeech {
         format: "mp3",
         speed: Speed::NORMAL,
         delivery: SpeechDelivery::Stream,
+        is_timed: false,
         instructions: None,
         language: None,
         volume: 1.0,
@@ -65,7 +68,24 @@ fn sound_travels_as_was_asked() {
     ] {
         let wire = parse(format!(r#"{{"input":"Hi"{fields}}}"#)).expect("a request");
         assert_eq!(wire.delivery, expected, "{fields}");
+        assert_eq!(wire.is_timed, expected == SpeechDelivery::Events, "{fields}");
     }
+}
+
+#[test]
+fn captioned_speech_has_its_own_forms() {
+    for (fields, delivery, is_timed) in [
+        ("", SpeechDelivery::Lines, true),
+        (r#","stream":false,"return_download_link":false"#, SpeechDelivery::Object, true),
+        (r#","return_timestamps":false"#, SpeechDelivery::Lines, false),
+    ] {
+        let body = format!(r#"{{"input":"Hi"{fields}}}"#);
+        let wire = parse_captioned_speech(body.as_bytes(), &FORMATS).expect("a request");
+        assert_eq!((wire.delivery, wire.is_timed), (delivery, is_timed), "{fields}");
+    }
+    let refused = parse_captioned_speech(br#"{"input":"Hi","stream_format":"sse"}"#, &FORMATS);
+    let error = refused.expect_err("refused").to_string();
+    assert!(error.contains("'stream_format' must be 'audio' on this path"), "{error}");
 }
 
 #[test]

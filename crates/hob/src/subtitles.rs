@@ -1,5 +1,5 @@
 //! Subtitles of what `hob say` speaks: lines of the user's own words, with the times at which they are heard.
-//! The engine says when each word is heard. This file makes lines of the words.
+//! The engine or the server says when each word is heard. This file makes lines of the words.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use hob_core::{
 use hob_speech::without_pauses;
 use hob_wire::{TranscriptAnswer, TranscriptFormat};
 
-use crate::failure::{CliResult, Failure};
+use crate::failure::{CliResult, Exit, Failure};
 use crate::sink::Sink;
 
 /// Two rows of a screen.
@@ -53,6 +53,10 @@ impl Subtitles {
         Ok(Subtitles { files, heard: Arc::default() })
     }
 
+    pub(crate) fn are_wanted(&self) -> bool {
+        !self.files.is_empty()
+    }
+
     /// Keeps the text on its way to the engine.
     pub(crate) fn read(&self, text: SpeechText) -> SpeechText {
         if self.files.is_empty() {
@@ -91,6 +95,10 @@ impl Subtitles {
         let mut answer = TranscriptAnswer::default();
         {
             let heard = lock(&self.heard);
+            if self.are_wanted() && heard.words.is_empty() {
+                let sentence = "this voice has no times of words, so there are no subtitles";
+                return Err(Failure::new(Exit::Server, sentence).hint("leave out --srt and --vtt"));
+            }
             for line in lines(&heard.text, &heard.words) {
                 answer.add(TranscriptEvent::Segment(line));
             }

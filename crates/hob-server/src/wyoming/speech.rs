@@ -180,7 +180,7 @@ impl Spoken {
         let language = wish.language.filter(|_| wish.name.is_none());
         match text {
             SpokenText::Whole(text) => {
-                let Plan { request, answer, sound_s } =
+                let Plan { request, answer, sound_s, .. } =
                     plan(limits, model, wire(text, voice, language))?;
                 let chars = u32::try_from(answer.input_chars).unwrap_or(u32::MAX);
                 let chars = Arc::new(AtomicU32::new(chars));
@@ -215,6 +215,7 @@ fn wire(input: String, voice: Option<String>, language: Option<String>) -> WireS
         format: AudioFormat::Pcm.name(),
         speed: Speed::NORMAL,
         delivery: SpeechDelivery::Stream,
+        is_timed: false,
         instructions: None,
         language,
         volume: 1.0,

@@ -1,8 +1,10 @@
 //! Speech answers: bytes, headers, the time of each part, and how they end.
 
+use std::ops::Range;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hob_core::{Direction, ModelError, SpeechEvent};
+use hob_core::{Direction, ModelError, SpeechEvent, WordTiming};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
@@ -145,6 +147,86 @@ async fn events_carry_the_file_and_then_what_it_took() {
         file.extend(STANDARD.decode(event["audio"].as_str().expect("a string")).expect("base64"));
     }
     assert_eq!(file, [pcm(0.5, 24_000), pcm(0.25, 1200)].concat());
+}
+
+fn word(span: Range<usize>, start_s: f32, end_s: f32) -> Result<SpeechEvent, ModelError> {
+    Ok(SpeechEvent::Words(vec![WordTiming { span, start_s, end_s }]))
+}
+
+/// "Grüße, $5." in two pieces of sound. The second word is two spoken ones.
+fn stage_words(server: &Server) {
+    let first = [word(0..7, 0.0, 0.5), sound(0.5, 12_000)];
+    let second = [word(9..11, 0.5, 0.75), word(9..11, 0.75, 1.0), sound(0.25, 12_000)];
+    server.model.stage_all(first.into_iter().chain(second));
+}
+
+fn timed_words() -> [Value; 2] {
+    let greeting = json!({
+        "word": "Grüße", "start_time": 0.0, "end_time": 0.5, "start_byte": 0, "end_byte": 7,
+    });
+    let money = json!({
+        "word": "$5", "start_time": 0.5, "end_time": 1.0, "start_byte": 9, "end_byte": 11,
+    });
+    [greeting, money]
+}
+
+#[tokio::test]
+async fn events_have_the_times_of_the_words_that_begin_in_them() {
+    let server = Server::start().await;
+    stage_words(&server);
+    let body = r#"{"input":"Grüße, $5.","response_format":"pcm","stream_format":"sse"}"#;
+    let events = events(&server.post_speech(body).await.body);
+    let [greeting, money] = timed_words();
+    assert_eq!(events[0]["timestamps"], json!([greeting]));
+    assert_eq!(events[1]["timestamps"], json!([money]));
+    assert_eq!(events[2]["type"], "speech.audio.done");
+}
+
+#[tokio::test]
+async fn captioned_speech_is_lines_of_sound_and_words() {
+    let server = Server::start().await;
+    stage_words(&server);
+    let body = r#"{"input":"Grüße, $5.","response_format":"pcm"}"#;
+    let answer = server.ask(post("/dev/captioned_speech", body)).await;
+    assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
+    let lines: Vec<Value> =
+        answer.text().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let [greeting, money] = timed_words();
+    let piece = |value: f32, word: Value| {
+        let audio = STANDARD.encode(pcm(value, 12_000));
+        json!({"audio": audio, "audio_format": "audio/pcm", "timestamps": [word]})
+    };
+    assert_eq!(lines, [piece(0.5, greeting), piece(0.25, money)]);
+}
+
+#[tokio::test]
+async fn captioned_speech_is_one_object_without_streaming() {
+    let server = Server::start().await;
+    for (field, words) in [("", json!(timed_words())), (r#","return_timestamps":false"#, json!([]))]
+    {
+        stage_words(&server);
+        let fields = r#""input":"Grüße, $5.","response_format":"pcm","stream":false"#;
+        let body = format!("{{{fields}{field}}}");
+        let answer = server.ask(post("/dev/captioned_speech", &body)).await;
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        let audio = STANDARD.encode([pcm(0.5, 12_000), pcm(0.25, 12_000)].concat());
+        let expect = json!({"audio": audio, "audio_format": "audio/pcm", "timestamps": words});
+        assert_eq!(answer.json(), expect);
+    }
+}
+
+#[tokio::test]
+async fn captioned_speech_that_fails_has_no_clean_end() {
+    let server = Server::start().await;
+    let mouth = server.model.stage();
+    let mut client = server.client().await;
+    client.send(post("/dev/captioned_speech", r#"{"input":"Hi.","response_format":"pcm"}"#)).await;
+    mouth.send(sound(0.1, 100)).await.expect("a listener");
+    assert_eq!(client.head().await.status, 200);
+    client.chunk().await.expect("a line");
+    mouth.send(Err(worker_lost())).await.expect("a listener");
+    let end = client.chunk().await;
+    assert!(end.is_err(), "{end:?}");
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use super::OperationGroup::{
 use super::OperationInput::{Flag, Form, FormOrJson, Json as Body, Nothing, Query};
 use super::OperationMethod::{Delete, Get, Post};
 use super::{Operation, SchemaOf};
+use crate::captions::CaptionedSound;
 use crate::chat::{
     AnswerFields, ChatCompletion, ChatCompletionChunk, ChatFields, LogprobFields, OutputFields,
     SamplingFields, StatusChunk, ThinkingFields, ToolFields,
@@ -41,7 +42,7 @@ use crate::responses::{
     ResponseViewFields, ShownConversation,
 };
 use crate::routes::{AliasRoute, UpstreamList};
-use crate::speech::SpeechFields;
+use crate::speech::{CaptionFields, SpeechFields};
 use crate::sse::{ErrorEvent, SpeechDelta, SpeechDone};
 use crate::teams::{
     DecisionFields, RunAnswer, RunList, RunListFields, RunRow, StartRunFields, TeamList,
@@ -110,6 +111,10 @@ operations! {
         "Reads a text aloud.",
         Body("SpeechRequest", schemas![SpeechFields])
         => [Raw("audio/*"), Events(schemas![SpeechDelta, SpeechDone, ErrorEvent])];
+    CAPTIONED_SPEECH: Post "/dev/captioned_speech" "createCaptionedSpeech", Speech, Model,
+        "Reads a text aloud and says when each word is heard, as Kokoro-FastAPI does.",
+        Body("CaptionedSpeechRequest", schemas![SpeechFields, CaptionFields])
+        => [Json(schema!(CaptionedSound)), Lines(schemas![CaptionedSound])];
     AUDIO_MODELS: Get "/v1/audio/models" "listAudioModels", Speech, List,
         "Lists the models that speak.",
         Nothing => [Json(schema!(AudioModels))];

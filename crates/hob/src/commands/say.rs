@@ -62,10 +62,10 @@ pub(crate) struct SayArgs {
     #[arg(long, default_value = "1", value_parser = speed)]
     speed: Speed,
     /// Also write subtitles with the times of the words, as SRT
-    #[arg(long, value_name = "FILE", conflicts_with = "server")]
+    #[arg(long, value_name = "FILE")]
     srt: Option<PathBuf>,
     /// Also write subtitles with the times of the words, as WebVTT
-    #[arg(long, value_name = "FILE", conflicts_with = "server")]
+    #[arg(long, value_name = "FILE")]
     vtt: Option<PathBuf>,
     /// Also play the sound when it is written to a file
     #[arg(long)]
@@ -173,11 +173,17 @@ async fn speak(
     let voice = args.voice.clone().unwrap_or_else(|| app.settings.speech.default_voice.clone());
     match remote(args, app)? {
         Some(remote) => {
-            let input = whole(text).await?;
+            let input = whole(subtitles.read(text)).await?;
             let progress = Progress::new(None, app.printer);
             let asked = Instant::now();
             let words = SpeechInput { input, voice, speed: args.speed.rate() };
-            deliver(remote.speak(words).await?, to, progress, asked).await
+            let stream = match subtitles.are_wanted() {
+                true => subtitles.listen(remote.speak_timed(words).await?),
+                false => remote.speak(words).await?,
+            };
+            let figures = deliver(stream, to, progress, asked).await?;
+            subtitles.write()?;
+            Ok(figures)
         }
         None => {
             let speech = Speech::start(app)?;

@@ -183,8 +183,10 @@ fn a_server_gets_ready_speaks_and_takes_its_workers_with_it() {
     let mut served = Served::start(&user, &home);
     served.note("kokoro is ready");
     let url = served.url.clone();
-    let args = ["say", "--server", &url, "-o", "a.wav", "Good evening."];
+    let args = ["say", "--server", &url, "-o", "a.wav", "--srt", "a.srt", "Good evening."];
     user.hob(&args).assert().success();
+    let srt = std::fs::read_to_string(user.path("work/a.srt")).expect("a file");
+    assert!(srt.starts_with("1\n00:00:00,") && srt.contains("Good evening.\n"), "{srt}");
     served.note("smollm2 is ready");
     let workers = ["speech", "chat"].map(|engine| served.worker(engine).expect("it runs"));
     served.signal("-INT");
