@@ -1,7 +1,7 @@
 //! Blends of voices: "af_heart(2)+af_bella(1)" is two parts of one voice and one part of another.
 //! Weights are shares of their sum, so "(2)+(1)" and "(0.6)+(0.3)" mean the same.
 
-use crate::ModelError;
+use crate::{ModelError, Voice, nearest};
 
 /// Most voices of one blend.
 pub const BLEND_VOICES_MAX: usize = 8;
@@ -30,6 +30,39 @@ impl VoiceBlend {
     pub fn parts(&self) -> &[(String, f32)] {
         &self.parts
     }
+}
+
+/// The voice of this name, or the first voice of a blend. The other voices of the blend speak the same language.
+///
+/// # Errors
+/// A voice is unknown or cannot be spoken, or the blend is wrong.
+pub fn speaker<'a>(voices: &'a [Voice], asked: &str) -> Result<&'a Voice, ModelError> {
+    let is_known = voices.iter().any(|voice| voice.id == asked);
+    let ids: Vec<String> = match VoiceBlend::parse(asked).filter(|_| !is_known) {
+        Some(blend) => blend?.parts().iter().map(|(id, _)| id.clone()).collect(),
+        None => vec![asked.to_owned()],
+    };
+    let found: Vec<&Voice> = ids.iter().map(|id| find(voices, id)).collect::<Result<_, _>>()?;
+    let first = found[0];
+    let language = first.language;
+    if let Some(other) = found.iter().find(|voice| !voice.language.is_kin(language)) {
+        let reason = format!(
+            "blends {} ({language}) with {} ({}): use voices of one language",
+            first.id, other.id, other.language
+        );
+        return Err(ModelError::InvalidField { field: "voice", reason });
+    }
+    if !language.is_spoken() {
+        return Err(ModelError::LanguageNotSpoken { voice: first.id.clone(), language });
+    }
+    Ok(first)
+}
+
+fn find<'a>(voices: &'a [Voice], id: &str) -> Result<&'a Voice, ModelError> {
+    voices.iter().find(|voice| voice.id == id).ok_or_else(|| {
+        let known = voices.iter().map(|voice| voice.id.as_str());
+        ModelError::UnknownVoice { voice: id.to_owned(), near: nearest(id, known, 3) }
+    })
 }
 
 fn invalid(reason: String) -> ModelError {

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, header};
-use hob_core::{Registry, Trace};
+use hob_core::{Registry, Trace, Voice};
 use tokio_util::sync::CancellationToken;
 
 use crate::api_error::ApiError;
 use crate::body_memory::BodyMemory;
 use crate::in_flight::InFlight;
+use crate::kept_voices::KeptVoices;
 use crate::keys::{Caller, KeyDigest, Keys};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
@@ -72,6 +73,7 @@ pub(crate) struct Services {
     pub(crate) give_back: fn(),
     pub(crate) realtime: RealtimeShared,
     pub(crate) responses: ResponseStore,
+    pub(crate) kept_voices: Arc<KeptVoices>,
     pub(crate) accepts_default_key: bool,
     /// Open WebUI may use this server as Pipelines.
     pub(crate) has_pipelines: bool,
@@ -128,6 +130,7 @@ impl Services {
             give_back: options.give_back,
             realtime: RealtimeShared::new(options),
             responses: ResponseStore::default(),
+            kept_voices: Arc::clone(&options.kept_voices),
             accepts_default_key: options.accepts_default_key,
             has_pipelines: options.pipelines.is_some(),
         }
@@ -189,6 +192,11 @@ impl RequestContext {
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {
         &self.config.registry
+    }
+
+    /// The voice behind a name: a kept blend, or the name itself.
+    pub(crate) fn voice(&self, voices: &[Voice], asked: Option<String>) -> Option<String> {
+        Some(self.services.kept_voices.resolve(voices, asked?))
     }
 
     pub(crate) fn limits(&self) -> &Limits {

@@ -67,14 +67,16 @@ pub(crate) async fn audio_models(context: RequestContext) -> Json {
     json(hob_wire::audio_models(&shown_to(&context, entries)))
 }
 
-/// `GET /audio/voices`: the voices of the default model in languages that hob can speak. Requests for other
+/// `GET /audio/voices`: the voices of the default model, kept ones too, in languages that hob can speak. Requests for other
 /// voices would be rejected, so menus must not show them.
 pub(crate) async fn voices(
     context: RequestContext,
     RawQuery(query): RawQuery,
 ) -> Result<Json, ApiError> {
     let model = context.resolve::<Speech>(None)?.model;
-    let spoken = model.model.voices().iter().filter(|voice: &&Voice| voice.language.is_spoken());
+    let own = model.model.voices();
+    let kept = context.services.kept_voices.among(own);
+    let spoken = own.iter().filter(|voice: &&Voice| voice.language.is_spoken()).chain(&kept);
     let legacy = query.is_some_and(|query| query.split('&').any(|pair| pair == "legacy=true"));
     Ok(json(if legacy { hob_wire::voice_ids(spoken) } else { hob_wire::voices(spoken) }))
 }

@@ -10,6 +10,7 @@ use hob_core::TurnTaking;
 
 use crate::benchmark_files::Pages;
 use crate::fit_service::FitService;
+use crate::kept_voices::KeptVoices;
 use crate::keys::KeyOptions;
 use crate::ledger::Ledger;
 use crate::pipeline_service::PipelineService;
@@ -48,6 +49,8 @@ pub struct ServerOptions {
     pub listens_while_speaking: bool,
     /// The folder in which realtime sessions are recorded; `None`: no session is recorded.
     pub recordings: Option<PathBuf>,
+    /// Blends of voices that clients keep.
+    pub kept_voices: Arc<KeptVoices>,
     /// API keys. Every request needs one, except lists, health, ready and the page. Empty:
     /// no request needs a key. [`crate::check_keys`] checks that they differ.
     pub keys: Vec<KeyOptions>,
@@ -113,6 +116,7 @@ impl Default for ServerOptions {
             sessions_max: 4,
             listens_while_speaking: true,
             recordings: None,
+            kept_voices: Arc::default(),
             keys: Vec::new(),
             accepts_default_key: false,
             allowed_hosts: Vec::new(),

@@ -22,7 +22,7 @@ use crate::reloadable_state::ReloadableState;
 use crate::tls::explanation_routes;
 use crate::{
     benchmarks, chat, completions, embeddings, fit, lifecycle, lists, now, ollama, page, pipelines,
-    realtime, responses, routes, speech, teams, transcription,
+    realtime, responses, routes, speech, teams, transcription, voices,
 };
 
 /// All routes, as [`crate::serve`] answers them on the address `listen`.
@@ -81,6 +81,8 @@ fn keyed_routes(registry: &Registry) -> Router {
         .at(&operations::MODEL, lists::model)
         .at(&operations::SPEECH, speech::speak)
         .at(&operations::CAPTIONED_SPEECH, speech::speak_captioned)
+        .at(&operations::COMBINE_VOICES, voices::combine)
+        .at(&operations::DELETE_VOICE, voices::forget)
         .at(&operations::TRANSCRIPTIONS, transcription::transcribe)
         .at(&operations::TRANSLATIONS, transcription::translate)
         .at(&operations::COMPLETIONS, completions::complete)

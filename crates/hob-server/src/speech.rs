@@ -41,6 +41,7 @@ async fn answer(request: Request, parse: Parse) -> Result<Response, ApiError> {
     let parse = move |body: &[u8]| parse(body, &format_names());
     let Intake { context, mut guards, mut body } = read_request(request, parse).await?;
     let resolved = context.resolve::<Speech>(body.model.take())?;
+    body.voice = context.voice(resolved.model.model.voices(), body.voice);
     let Plan { request, answer: shape, captions, sound_s } =
         plan(context.limits(), &resolved.model, body)?;
     guards.reserve_tokens(shape.input_chars)?;

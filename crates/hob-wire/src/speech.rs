@@ -89,8 +89,8 @@ pub(crate) struct SpeechFields {
     /// A speech model of `/v1/models`, an alias, `UPSTREAM/MODEL`, one of OpenAI's speech models, or another name of
     /// Kokoro (`kokoro_v1`, `hexgrad/Kokoro-82M`). Default: the default speech model.
     model: Option<Name>,
-    /// A voice of `/v1/audio/voices`, one of OpenAI's names, `{"id": …}`, or a blend of up to 8 voices of one language:
-    /// `af_heart(2)+af_bella(1)`. Default: the model's first voice.
+    /// A voice of `/v1/audio/voices`, kept ones too, one of OpenAI's names, `{"id": …}`, or a blend of up to 8 voices
+    /// of one language: `af_heart(2)+af_bella(1)`. Default: the model's first voice.
     voice: Option<Either<Name, VoiceId>>,
     /// The audio format: `mp3`, `opus`, `aac`, `flac`, `wav` or `pcm`, see [formats.md](formats.md). Default: `mp3`.
     response_format: Option<Name>,

@@ -245,6 +245,11 @@ impl Settings {
     }
 
     /// In the folder of models.
+    pub(crate) fn kept_voices_file(&self) -> PathBuf {
+        self.home.join("kept_voices.txt")
+    }
+
+    /// In the folder of models.
     pub(crate) fn ledger_file(&self) -> PathBuf {
         self.home.join("ledger.sqlite3")
     }

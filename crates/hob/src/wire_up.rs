@@ -35,8 +35,8 @@ use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
 use hob_models::catalog::names::{only_quant, others};
 use hob_models::quantized_speech::speech_memory_bytes;
-use hob_server::ServerOptions;
 use hob_server::ledger::Ledger;
+use hob_server::{KeptVoices, ServerOptions};
 use hob_speech::{Lexicon, Phonemizer, PhonemizerOptions, SpokenUnit};
 use hob_upstream::Gateway;
 
@@ -128,6 +128,16 @@ impl Speech {
 fn speech_bytes(folder: &Path, disk_bytes: u64) -> u64 {
     let guess = |_| disk_bytes.saturating_add(SPEECH_BESIDE_BYTES);
     speech_memory_bytes(folder).unwrap_or_else(guess)
+}
+
+/// The blends that clients of the server keep.
+///
+/// # Errors
+/// The file of kept voices cannot be read.
+pub(crate) fn kept_voices(settings: &Settings) -> CliResult<KeptVoices> {
+    let path = settings.kept_voices_file();
+    KeptVoices::open(&path)
+        .map_err(|error| Failure::io(format_args!("cannot read {}", path.display()), &error))
 }
 
 /// The user's pronunciations.

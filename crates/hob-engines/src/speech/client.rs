@@ -6,9 +6,10 @@ use std::sync::{PoisonError, RwLock};
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+use hob_core::voice_blend::speaker;
 use hob_core::{
-    Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
-    SpeechText, Voice, VoiceBlend, nearest,
+    ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText,
+    Voice,
 };
 use hob_speech::Lexicon;
 
@@ -78,7 +79,7 @@ impl ModelWorker<SpeechClient> {
     }
 
     async fn begin(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
-        let language = self.language(&request.voice)?;
+        let language = speaker(&self.client.voices, &request.voice)?.language;
         let is_whole = matches!(request.text, SpeechText::Whole(_));
         let is_silent = is_silent(&request.text);
         let text = self.text(request.text)?;
@@ -110,36 +111,6 @@ impl ModelWorker<SpeechClient> {
             exchange.started().await?;
         }
         Ok(SpeechStream::new(sample_rate_hz, exchange.events()))
-    }
-
-    /// The language of a voice, or of the first voice of a blend, whose other voices must speak it too.
-    fn language(&self, asked: &str) -> Result<Language, ModelError> {
-        let is_known = self.client.voices.iter().any(|voice| voice.id == asked);
-        let ids: Vec<String> = match VoiceBlend::parse(asked).filter(|_| !is_known) {
-            Some(blend) => blend?.parts().iter().map(|(id, _)| id.clone()).collect(),
-            None => vec![asked.to_owned()],
-        };
-        let voices = ids.iter().map(|id| self.voice(id));
-        let voices: Vec<&Voice> = voices.collect::<Result<_, _>>()?;
-        let (first, language) = (&voices[0].id, voices[0].language);
-        if let Some(other) = voices.iter().find(|voice| !voice.language.is_kin(language)) {
-            let reason = format!(
-                "blends {first} ({language}) with {} ({}): use voices of one language",
-                other.id, other.language
-            );
-            return Err(ModelError::InvalidField { field: "voice", reason });
-        }
-        if !language.is_spoken() {
-            return Err(ModelError::LanguageNotSpoken { voice: first.clone(), language });
-        }
-        Ok(language)
-    }
-
-    fn voice(&self, id: &str) -> Result<&Voice, ModelError> {
-        self.client.voices.iter().find(|voice| voice.id == id).ok_or_else(|| {
-            let known = self.client.voices.iter().map(|voice| voice.id.as_str());
-            ModelError::UnknownVoice { voice: id.to_owned(), near: nearest(id, known, 3) }
-        })
     }
 
     /// The text as pieces; a whole one is checked at once, an arriving one as it comes.

@@ -297,9 +297,10 @@ async fn open_speech(
     text: Receiver<String>,
 ) -> Result<Answer<Speech>, ApiError> {
     let resolved = context.resolve::<Speech>(start.model)?;
+    let asked = context.voice(resolved.model.model.voices(), start.voice);
     let request = SpeechRequest {
         text: SpeechText::Arriving(received(text).boxed()),
-        voice: voice(&resolved.model, start.voice)?,
+        voice: voice(&resolved.model, asked)?,
         speed: start.speed,
         instructions: None,
         pace: SpeechPace::Live,

@@ -131,6 +131,8 @@ pub(super) async fn speak(
     answers: Answers,
 ) -> Result<(), ApiError> {
     let Resolved { name, model } = context.resolve::<Speech>(name)?;
+    let name_of_voice = context.voice(model.model.voices(), voice.name);
+    let voice = WyomingVoice { name: name_of_voice, ..voice };
     let spoken = Spoken::plan(context.limits(), &model, text, voice)?;
     let Spoken { request, sound_s, input, chars } = spoken;
     let is_streamed_text = matches!(input, Input::Arriving(_));

@@ -69,6 +69,55 @@ async fn voices_that_can_speak_are_listed() {
 }
 
 #[tokio::test]
+async fn a_blend_can_be_kept_used_and_forgotten() {
+    let server = Server::start().await;
+    let combine = "/v1/audio/voices/combine";
+    let blend = "af_heart(2)+af_nova(1)";
+    let body = json!({"voices": blend, "name": "warm"}).to_string();
+    let kept = server.ask(crate::client::post(combine, &body)).await.json();
+    let expect = json!({"id": "warm", "voices": blend, "language": "en-US", "gender": "female", "kept": true});
+    assert_eq!(kept, expect);
+    let ids = async || server.get("/v1/audio/voices?legacy=true").await.json();
+    assert_eq!(ids().await, json!({"voices": ["af_heart", "af_nova", "bm_fable", "warm"]}));
+
+    // The staged model knows no blends, and says what it was asked for.
+    let refused = server.post_speech(r#"{"input":"Hi","voice":"warm"}"#).await.json();
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains(&format!("no voice is called '{blend}'")), "{message}");
+
+    let delete = |name: &str| {
+        let path = format!("/v1/audio/voices/{name}");
+        server.ask(crate::client::request("DELETE", &path, "Host: localhost\r\n"))
+    };
+    assert_eq!(delete("warm").await.json(), json!({"id": "warm", "deleted": true}));
+    assert_eq!(delete("warm").await.json()["error"]["param"], "voice");
+    assert_eq!(ids().await, json!({"voices": ["af_heart", "af_nova", "bm_fable"]}));
+}
+
+#[tokio::test]
+async fn blends_that_cannot_be_kept_are_refused() {
+    let server = Server::start().await;
+    for (body, reason) in [
+        (r#"{"voices":"af_heart+af_nope","name":"x"}"#, "no voice is called 'af_nope'"),
+        (r#"{"voices":"af_heart+jf_alpha","name":"x"}"#, "use voices of one language"),
+        (r#"{"voices":"af_heart(2)-af_nova(2)","name":"x"}"#, "add to almost nothing"),
+        (r#"{"voices":"af_heart","name":"a b"}"#, "must begin with a letter"),
+        (r#"{"voices":"af_heart","name":"nova"}"#, "is taken"),
+        (r#"{"voices":"af_heart","name":"bm_fable"}"#, "is taken"),
+        (r#"{"voices":"af_heart","name":"combine"}"#, "is taken"),
+    ] {
+        let answer = server.ask(crate::client::post("/v1/audio/voices/combine", body)).await;
+        assert_eq!(answer.status(), 400, "{body}");
+        assert!(answer.text().contains(reason), "{body}: {}", answer.text());
+    }
+    let bare = crate::client::post("/v1/audio/voices/combine", r#"["af_heart","af_nova"]"#);
+    let answer = server.ask(bare).await.json();
+    assert_eq!((&answer["id"], &answer["kept"]), (&json!("af_heart+af_nova"), &json!(false)));
+    let ids = server.get("/v1/audio/voices?legacy=true").await.json();
+    assert_eq!(ids, json!({"voices": ["af_heart", "af_nova", "bm_fable"]}));
+}
+
+#[tokio::test]
 async fn ready_means_that_it_would_speak_at_once() {
     let server = Server::start().await;
     let health = json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")});

@@ -52,6 +52,7 @@ use crate::transcript::{
     InputAudioFields, Transcript, TranscriptDelta, TranscriptDone, TranscriptFields,
     TranscriptSegmentEvent, TranscriptWordEvent, VerboseTranscript,
 };
+use crate::voice_combining::{CombineFields, CombinedVoice, DeletedVoice};
 
 macro_rules! schemas {
     ($($type:ty),*) => { &[$(SchemaGenerator::subschema_for::<$type> as SchemaOf),*] };
@@ -121,6 +122,12 @@ operations! {
     VOICES: Get "/v1/audio/voices" "listVoices", Speech, List,
         "Lists the voices whose language can be read aloud.",
         Flag("legacy", "`true` lists names only, for older clients.") => [Json(schema!(VoiceList))];
+    COMBINE_VOICES: Post "/v1/audio/voices/combine" "combineVoices", Speech, Keyed,
+        "Keeps a blend of voices under a name, for the voices of the default model.",
+        Body("CombineRequest", schemas![CombineFields]) => [Json(schema!(CombinedVoice))];
+    DELETE_VOICE: Delete "/v1/audio/voices/{name}" "deleteVoice", Speech, Keyed,
+        "Forgets a kept voice.",
+        Nothing => [Json(schema!(DeletedVoice))];
     TRANSCRIPTIONS: Post "/v1/audio/transcriptions" "createTranscription", Transcription, Model,
         "Writes down what is said in a sound file.",
         FormOrJson("TranscriptionRequest", schema!(TranscriptFields), schema!(InputAudioFields))

@@ -32,7 +32,7 @@ use crate::sink::Sink;
 use crate::speaking::{Destination, Progress, SoundFigures, deliver};
 use crate::stdin_text::StdinText;
 use crate::subtitles::Subtitles;
-use crate::wire_up::Speech;
+use crate::wire_up::{Speech, kept_voices};
 
 /// Maximum bytes of a text for a server, which gets it in one piece.
 const REMOTE_TEXT_BYTES_MAX: usize = 16 << 20;
@@ -122,7 +122,11 @@ pub(crate) fn run(args: &SayArgs, globals: &Globals, printer: &Printer) -> CliRe
 async fn list_voices(args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
     let table = match remote(args, app)? {
         Some(remote) => voice_table(remote.voices().await?),
-        None => voice_table(speakable(ModelStore::open(app).speech()?.voices)),
+        None => {
+            let own = ModelStore::open(app).speech()?.voices;
+            let kept = kept_voices(&app.settings)?.among(&own);
+            voice_table(speakable(own).into_iter().chain(kept))
+        }
     };
     app.printer.data(table)?;
     Ok(Exit::Done)
@@ -188,6 +192,7 @@ async fn speak(
         None => {
             let speech = Speech::start(app)?;
             let voice = own_voice(voice, speech.worker.voices());
+            let voice = kept_voices(&app.settings)?.resolve(speech.worker.voices(), voice);
             let (speed, instructions, trace) = (args.speed, None, Trace::default());
             let (text, pace) = (subtitles.read(text), pace(&to));
             let request = SpeechRequest { text, voice, speed, instructions, pace, trace };

@@ -149,6 +149,7 @@ async fn serve(app: &App<'_>) -> CliResult<Exit> {
         ledger: wire_up::open_ledger(app),
         turn_taking: Some(Arc::new(StoredTurnTaking::new(app))),
         default_chat: models.default_chat(),
+        kept_voices: Arc::new(wire_up::kept_voices(&app.settings)?),
         ..wire_up::server_options(&app.settings)
     };
     announce(&listener, app)?;

@@ -82,6 +82,21 @@ fn a_server_uses_a_changed_lexicon_without_a_restart() {
 }
 
 #[test]
+fn a_kept_voice_is_listed_and_speaks_as_its_blend() {
+    let (user, home) = User::with_only(&["kokoro"]);
+    let blend = "af_heart(2)+af_bella(1)";
+    std::fs::write(user.path("hob/kept_voices.txt"), format!("warm={blend}\n")).expect("written");
+    let voices = stdout(&user.hob(&["say", "--voices"]).envs(home.clone()).assert().success());
+    assert!(voices.contains("warm"), "{voices}");
+    for (voice, name) in [("warm", "a.pcm"), (blend, "b.pcm")] {
+        let args = ["say", "-v", voice, "-o", name, "Good evening."];
+        user.hob(&args).envs(home.clone()).assert().success();
+    }
+    let read = |name: &str| std::fs::read(user.path("work").join(name)).expect("a file");
+    assert!(read("a.pcm") == read("b.pcm"));
+}
+
+#[test]
 fn subtitles_have_the_user_s_words() {
     let (user, home) = User::with_models();
     let text = "Pay $1,204.50 now. Then go home, please.";
