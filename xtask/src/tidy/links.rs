@@ -30,7 +30,8 @@ fn places(files: &[File]) -> BTreeSet<String> {
 
 /// What stands between `](` and `)`, without its anchor, when it is a path.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
-    let ends = |link: &str| link.find([')', '\n']);
+    // What ends a piece of code is an example.
+    let ends = |link: &str| link.find([')', '\n']).filter(|end| !link[*end..].starts_with(")`"));
     text.split("](")
         .skip(1)
         .filter_map(move |link| ends(link).map(|end| &link[..end]))
@@ -65,6 +66,7 @@ mod tests {
             ("[a](docs/a.md#part)", true),
             ("[a](#part) and [b](https://example.org/b.md)", true),
             ("[the folder](docs/)", true),
+            ("code such as `[word](/wˈɜɹd/)`", true),
             ("[gone](docs/gone.md)", false),
             ("[outside](../a.md)", false),
         ];
