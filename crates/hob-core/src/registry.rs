@@ -252,9 +252,26 @@ impl Registry {
         self.unlisted_aliases.insert(other.to_ascii_lowercase(), name.into());
     }
 
-    /// The listed name of the model that has this unlisted name. Other names are returned unchanged.
+    /// The listed name of the model that a request finds by this unlisted name. Other names are returned unchanged,
+    /// also those of aliases.
     pub fn listed_name<'a>(&'a self, name: &'a str) -> &'a str {
-        self.unlisted_aliases.get(&name.to_ascii_lowercase()).map_or(name, String::as_str)
+        self.by_unlisted(name).filter(|_| !self.is_listed(name)).unwrap_or(name)
+    }
+
+    fn by_unlisted(&self, name: &str) -> Option<&str> {
+        self.unlisted_aliases.get(&name.to_ascii_lowercase()).map(String::as_str)
+    }
+
+    /// Whether an alias, a local model or a model of another server has exactly this name.
+    fn is_listed(&self, name: &str) -> bool {
+        let is_elsewhere = |upstreams: &Arc<dyn UpstreamResolver>| {
+            Chat::resolve(&**upstreams, name).is_some()
+                || Speech::resolve(&**upstreams, name).is_some()
+                || Transcription::resolve(&**upstreams, name).is_some()
+        };
+        self.aliases.contains_key(name)
+            || self.has(name)
+            || self.upstreams.as_ref().is_some_and(is_elsewhere)
     }
 
     /// # Errors
@@ -263,7 +280,7 @@ impl Registry {
         let models = T::models(self);
         let target = self.aliases.get(name).map_or(name, String::as_str);
         let upstream = || T::resolve(&**self.upstreams.as_ref()?, target);
-        let also = || models.get(self.listed_name(target)).cloned();
+        let also = || models.get(self.by_unlisted(target)?).cloned();
         let known = models.get(target).cloned().or_else(upstream).or_else(also);
         known.or_else(|| T::catch_all(self).cloned()).ok_or_else(|| self.unknown(name))
     }
@@ -393,10 +410,9 @@ mod tests {
         for (asked, found) in rows {
             assert_eq!(registry.find::<Chat>(asked).expect(asked).name, found);
         }
-        assert_eq!(
-            [registry.listed_name("smol:135m"), registry.listed_name("far")],
-            ["smol", "far"]
-        );
+        for (asked, listed) in [("Smol:135M", "smol"), ("far", "far"), ("gpu/q", "gpu/q")] {
+            assert_eq!(registry.listed_name(asked), listed);
+        }
         let unknown = registry.find::<Transcription>("wisper").expect_err("no such name");
         assert_eq!(unknown.near, ["whisper"]);
     }

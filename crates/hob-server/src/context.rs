@@ -15,7 +15,7 @@ use crate::api_error::ApiError;
 use crate::body_memory::BodyMemory;
 use crate::in_flight::InFlight;
 use crate::kept_voices::KeptVoices;
-use crate::keys::{Caller, KeyDigest, Keys};
+use crate::keys::{Caller, KeyDigest};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
@@ -144,7 +144,7 @@ impl RequestContext {
         config: Arc<Configuration>,
         services: Arc<Services>,
     ) -> RequestContext {
-        let (caller, credential) = caller(&config.keys, headers);
+        let (caller, credential) = caller(&config, headers);
         let trace = Trace::begin(hops(headers));
         trace.note(|data| data.agent = agent(headers));
         RequestContext {
@@ -165,10 +165,9 @@ impl RequestContext {
     /// # Errors
     /// The caller's key is gone.
     pub(crate) fn again(&self, config: Arc<Configuration>) -> Result<RequestContext, ApiError> {
-        let caller = match self.caller.key() {
-            Some(name) => Caller::new(Some(config.keys.named(name).ok_or(ApiError::WrongKey)?)),
-            None => Caller::default(),
-        };
+        let named = |name| config.keys.named(name).ok_or(ApiError::WrongKey);
+        let holder = self.caller.key().map(named).transpose()?;
+        let caller = Caller::new(holder, &config.registry);
         Ok(RequestContext {
             id: next_id(),
             received_at: Instant::now(),
@@ -182,7 +181,7 @@ impl RequestContext {
     /// The same request from the holder of this key.
     pub(crate) fn on_behalf_of(self, key: Option<&str>) -> Result<RequestContext, ApiError> {
         let holder = key.map(|name| self.config.keys.named(name).ok_or(ApiError::WrongKey));
-        let caller = Caller::new(holder.transpose()?);
+        let caller = Caller::new(holder.transpose()?, &self.config.registry);
         Ok(RequestContext { caller, credential: Credential::Known, ..self })
     }
 
@@ -237,7 +236,8 @@ impl<S: Sync> FromRequestParts<S> for RequestContext {
     }
 }
 
-fn caller(keys: &Keys, headers: &HeaderMap) -> (Caller, Credential) {
+fn caller(config: &Configuration, headers: &HeaderMap) -> (Caller, Credential) {
+    let keys = &config.keys;
     let Some(presented) = presented(headers).filter(|_| keys.are_asked_for()) else {
         return (Caller::default(), Credential::None);
     };
@@ -248,7 +248,7 @@ fn caller(keys: &Keys, headers: &HeaderMap) -> (Caller, Credential) {
         (Some(_), false) => Credential::Known,
         (None, false) => Credential::Unknown,
     };
-    (Caller::new(holder), credential)
+    (Caller::new(holder, &config.registry), credential)
 }
 
 /// The key, in OpenAI's header, else in Anthropic's, else in Azure's, else among the subprotocols of a WebSocket, which

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use subtle::{Choice, ConditionallySelectable};
 
-pub(crate) use self::caller::{Caller, without_version};
+pub(crate) use self::caller::{Caller, tagged, without_version};
 pub use self::digest::{EmptyKey, KeyDigest, NotADigest};
 pub(crate) use self::holder::{KeyHolder, RateLimitGuard};
 pub(crate) use self::refusal::KeyRefusal;
@@ -28,8 +28,8 @@ pub struct KeyOptions {
     /// Its name in metrics and in the ledger; not secret.
     pub name: String,
     pub digest: KeyDigest,
-    /// The names that the key may use. The first is used for requests that name none. `None`: all
-    /// names. Targets behind a name are not checked. Lists that need no key still show all names to
+    /// The models and aliases that the key may use, by any of their names. The first is used for requests that name
+    /// none. `None`: all. Targets behind a name are not checked. Lists that need no key still show all names to
     /// clients without a key: this setting restricts use and hides nothing.
     pub aliases: Option<Vec<String>>,
     pub requests_per_minute: Option<NonZeroU32>,

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use hob_core::{
     Chat, Kind, Registered, RegisteredModel, Registry, Speech, Transcription, UnknownModel,
 };
-use hob_wire::{
-    is_default_speech_model, is_default_transcript_model, is_tag_of, local_speech_model,
-};
+use hob_wire::{is_default_speech_model, is_default_transcript_model, local_speech_model};
 
 use crate::api_error::ApiError;
 use crate::context::{Defaults, RequestContext};
-use crate::keys::KeyRefusal;
+use crate::keys::{KeyRefusal, tagged};
 
 /// A model, and the name that the request used.
 pub(crate) struct Resolved<T: Registered> {
@@ -70,13 +68,8 @@ impl Named for Chat {
     /// With or without a tag that is true for the model, such as `:latest` or `:135m`. Any other name is
     /// unknown: another model must not answer instead.
     fn find(registry: &Registry, name: &str) -> Result<Arc<RegisteredModel<Chat>>, UnknownModel> {
-        registry.find(name).or_else(|unknown| {
-            let tagged = name.rsplit_once(':').and_then(|(bare, tag)| {
-                let model = registry.find::<Chat>(bare).ok()?;
-                is_tag_of(tag, model.model.card()).then_some(model)
-            });
-            tagged.ok_or(unknown)
-        })
+        let tagged = || tagged(registry, name).map(|(_, model)| model);
+        registry.find(name).or_else(|unknown| tagged().ok_or(unknown))
     }
 }
 

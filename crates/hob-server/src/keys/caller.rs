@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use hob_core::Registry;
+use hob_core::{Chat, RegisteredModel, Registry};
+use hob_wire::is_tag_of;
 
 use super::{KeyHolder, KeyRefusal, RateLimitGuard};
 
@@ -15,25 +16,48 @@ pub(crate) fn without_version(name: &str) -> &str {
     name.strip_suffix(ANY_VERSION).unwrap_or(name)
 }
 
+/// The name without its tag, and its model. The tag must be true for the model, and no model may have the whole name.
+pub(crate) fn tagged<'a>(
+    registry: &Registry,
+    name: &'a str,
+) -> Option<(&'a str, Arc<RegisteredModel<Chat>>)> {
+    let (bare, tag) = name.rsplit_once(':')?;
+    let model = registry.find::<Chat>(bare).ok()?;
+    let is_tagged = is_tag_of(tag, model.model.card()) && registry.find::<Chat>(name).is_err();
+    is_tagged.then_some((bare, model))
+}
+
 /// The holder of a key, or any client.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Caller(Option<Arc<KeyHolder>>);
+pub(crate) struct Caller {
+    holder: Option<Arc<KeyHolder>>,
+    /// Says which names mean the same model.
+    registry: Arc<Registry>,
+}
 
 impl Caller {
-    pub(crate) fn new(holder: Option<&Arc<KeyHolder>>) -> Caller {
-        Caller(holder.cloned())
+    pub(crate) fn new(holder: Option<&Arc<KeyHolder>>, registry: &Arc<Registry>) -> Caller {
+        Caller { holder: holder.cloned(), registry: Arc::clone(registry) }
     }
 
     /// The key's name in the request log.
     pub(crate) fn key(&self) -> Option<&str> {
-        self.0.as_deref().map(|holder| holder.name.as_str())
+        self.holder.as_deref().map(|holder| holder.name.as_str())
     }
 
-    /// Whether the caller may use this name, with or without `:latest`.
+    /// Whether the caller may use this name, which may be any name of a model, with or without a tag such as
+    /// `:latest`. The targets of an alias are other names.
     pub(crate) fn allows(&self, name: &str) -> bool {
         let Some(aliases) = self.aliases() else { return true };
-        let bare = without_version(name);
-        aliases.iter().any(|alias| without_version(alias) == bare)
+        let is_allowed = |name: &str| {
+            let name = self.listed_name(name);
+            aliases.iter().any(|alias| self.listed_name(alias) == name)
+        };
+        is_allowed(name) || tagged(&self.registry, name).is_some_and(|(bare, _)| is_allowed(bare))
+    }
+
+    fn listed_name<'a>(&'a self, name: &'a str) -> &'a str {
+        self.registry.listed_name(without_version(name))
     }
 
     /// # Errors
@@ -76,7 +100,7 @@ impl Caller {
     /// # Errors
     /// The caller has no such key.
     pub(crate) fn check_changes_teams(&self) -> Result<(), KeyRefusal> {
-        match &self.0 {
+        match &self.holder {
             Some(_) if self.sees_all() => Ok(()),
             _ => Err(KeyRefusal::ChangesNoTeams),
         }
@@ -103,7 +127,7 @@ impl Caller {
     /// # Errors
     /// A rate limit is exceeded, too many answers run, or no tokens are left.
     pub(crate) fn acquire(&self) -> Result<Option<RateLimitGuard>, KeyRefusal> {
-        self.0.as_ref().map(KeyHolder::acquire).transpose()
+        self.holder.as_ref().map(KeyHolder::acquire).transpose()
     }
 
     /// Counts a part of a realtime session. Only parts that answer count as requests.
@@ -114,7 +138,7 @@ impl Caller {
         &self,
         is_answer: bool,
     ) -> Result<Option<RateLimitGuard>, KeyRefusal> {
-        self.0.as_ref().map(|holder| holder.acquire_part(is_answer)).transpose()
+        self.holder.as_ref().map(|holder| holder.acquire_part(is_answer)).transpose()
     }
 
     /// Counts a request that loads or unloads a model, and has no answer.
@@ -122,11 +146,11 @@ impl Caller {
     /// # Errors
     /// The rate limit is exceeded.
     pub(crate) fn count_request(&self) -> Result<(), KeyRefusal> {
-        self.0.as_ref().map_or(Ok(()), |holder| holder.take_request())
+        self.holder.as_ref().map_or(Ok(()), |holder| holder.take_request())
     }
 
     /// The names that the caller may use; `None`: all.
     pub(crate) fn aliases(&self) -> Option<&[String]> {
-        self.0.as_deref()?.aliases.as_deref()
+        self.holder.as_deref()?.aliases.as_deref()
     }
 }

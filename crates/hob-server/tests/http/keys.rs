@@ -110,6 +110,38 @@ async fn each_key_sees_what_it_may_use() {
 }
 
 #[tokio::test]
+async fn a_key_s_names_mean_what_they_mean_in_requests() {
+    for alias in ["smol", "SMOL", "org/Smol", "smol:latest"] {
+        let server = server(&["kokoro", alias], 4).await;
+        for path in ["/v1/models", "/api/tags", "/api/hob/ps"] {
+            let theirs = names(&server.ask(get_as(PHONE, path)).await);
+            assert!(
+                theirs.iter().any(|name| name.starts_with("smol")),
+                "{alias} {path} {theirs:?}"
+            );
+        }
+        for (name, status) in [
+            ("smol", 200),
+            ("Smol", 200),
+            ("org/smol", 200),
+            ("smol:instruct", 200),
+            ("smol:360m", 403),
+            ("mini", 403),
+            ("cloud", 403),
+        ] {
+            let answer = server.ask(get_as(PHONE, &format!("/v1/models/{name}"))).await;
+            assert_eq!(answer.status(), status, "{alias} {name}");
+        }
+        for name in ["smol", "SMOL", "org/smol", "smol:instruct"] {
+            let body =
+                format!(r#"{{"model":"{name}","messages":[{{"role":"user","content":"Hi"}}]}}"#);
+            let answer = server.ask(post_as(PHONE, "/v1/chat/completions", &body)).await;
+            assert_eq!(answer.status(), 200, "{alias} {name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn names_that_a_key_may_not_use_are_refused_on_every_route() {
     let server = server(&["mini", "kokoro"], 0).await;
     let bodies = [

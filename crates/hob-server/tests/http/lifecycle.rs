@@ -120,6 +120,7 @@ pub(crate) async fn server_with(
     registry.add(chat("smol", smol, lifecycle));
     registry.add(chat("cloud", Arc::new(ScriptedChat::new([])), None));
     registry.add_alias("mini", "smol");
+    ["smol", "org/smol"].into_iter().for_each(|other| registry.also_called(other, "smol"));
     let options = ServerOptions { default_chat: Some("smol".to_owned()), ..options };
     Server::start_registry(registry, options, speech, admission.clone()).await
 }

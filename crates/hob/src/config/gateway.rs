@@ -184,7 +184,7 @@ pub(crate) struct KeySection {
     /// The key that clients send: `env:NAME` for a variable, `file:PATH` for the first line of a file, or
     /// `sha256:` and the key's checksum in hexadecimal.
     pub(crate) secret: String,
-    /// The models and aliases that this key may use. Default: all.
+    /// The models and aliases that this key may use, by any of their names. Default: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) aliases: Option<Vec<String>>,
     /// Maximum requests per minute.
