@@ -59,8 +59,8 @@ async fn answer(request: Request, shape: OllamaShape) -> Result<Response, Ollama
             return Ok(json(ollama_unloaded(shape, &name, SystemTime::now())));
         }
     };
-    // A smaller context than the model has is not enforced; a larger one is reported as ignored.
-    if body.context_tokens.is_some_and(|wished| wished > model.model.card().context_tokens) {
+    // Ollama would cut the prompt to a smaller context, and load the model again for a larger one.
+    if body.context_tokens.is_some_and(|wished| wished != model.model.card().context_tokens) {
         body.ignored.push("options.num_ctx".to_owned());
     }
     let request = settle(request, shape, model.model.card(), &mut body.ignored);

@@ -186,13 +186,16 @@ async fn tools_are_called_with_objects() {
 #[tokio::test]
 async fn parameters_that_a_model_cannot_follow_are_dropped() {
     let card = ChatCard { context_tokens: 64, ..ChatCard::default() };
-    let model = Arc::new(ScriptedChat::new([hello(), hello()]).with_card(card));
+    let model = Arc::new(ScriptedChat::new([hello(), hello(), hello()]).with_card(card));
     let server = server_of(&model, ServerOptions::default()).await;
     let body = r#"{"prompt":"Once","think":true,"options":{"num_ctx":65,"seed":4}}"#;
     let answer = server.ask(post("/api/generate", body)).await;
     assert_eq!(answer.header("x-hob-ignored"), Some("options.num_ctx,think"));
     let body = r#"{"prompt":"Once","think":false,"options":{"num_ctx":64}}"#;
     assert_eq!(server.ask(post("/api/generate", body)).await.header("x-hob-ignored"), None);
+    let body = r#"{"prompt":"Once","options":{"num_ctx":63}}"#;
+    let shorter = server.ask(post("/api/generate", body)).await;
+    assert_eq!(shorter.header("x-hob-ignored"), Some("options.num_ctx"));
     let asked = model.requests();
     let once = Prompt::Text("Once".to_owned());
     assert_eq!((&asked[0].prompt, asked[0].thinking.effort), (&once, None));

@@ -18,7 +18,7 @@ pub(super) struct Options {
     pub(super) sampling: Sampling,
     pub(super) tokens_max: Option<u32>,
     pub(super) stop: Vec<String>,
-    /// `num_ctx`: tokens that the context is to hold at least.
+    /// `num_ctx`: the length of the context that the client wishes.
     pub(super) context_tokens: Option<u32>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct OptionFields {
     /// Output tokens. 0 and below: no limit.
     #[serde(default, deserialize_with = "tokens")]
     num_predict: Option<u32>,
-    /// Least tokens of context. It never reloads a model.
+    /// Tokens of context. The model keeps its own, and `x-hob-ignored` names any other length.
     #[serde(default, deserialize_with = "tokens")]
     num_ctx: Option<u32>,
 }

@@ -27,7 +27,7 @@ pub struct OllamaRequest {
     pub model: Option<String>,
     pub wish: OllamaAction,
     pub delivery: OllamaDelivery,
-    /// `num_ctx`: tokens that the context is to hold at least.
+    /// `num_ctx`: the length of the context that the client wishes.
     pub context_tokens: Option<u32>,
     /// Fields without effect, to be named in `x-hob-ignored`.
     pub ignored: Vec<String>,
