@@ -304,7 +304,6 @@ impl Search<'_> {
         }))
     }
 
-    /// The registry's error is shown only if no name is similar.
     fn unknown(&self, asked: &str, registry: Option<FindError>) -> FindError {
         let stored = self.finder.store.as_ref().and_then(|store| store.names().ok());
         let stored = stored.unwrap_or_default();
@@ -316,11 +315,12 @@ impl Search<'_> {
         // A stored model that does not chat is not a suggestion.
         let names = names.into_iter().filter(|name| *name != asked);
         let near = nearest(asked, names, SUGGESTIONS_MAX);
-        match registry
-            .filter(|error| near.is_empty() && !matches!(error, FindError::Missing { .. }))
-        {
-            Some(error) => error,
-            None => FindError::Unknown { asked: asked.to_owned(), near },
+        match registry.filter(|error| !matches!(error, FindError::Missing { .. })) {
+            Some(error) if near.is_empty() => error,
+            registry => {
+                let registry = registry.map(Box::new);
+                FindError::Unknown { asked: asked.to_owned(), near, registry }
+            }
         }
     }
 }

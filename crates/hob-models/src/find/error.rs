@@ -60,11 +60,16 @@ pub enum FindError {
     NoListing { at: String, detail: String },
     #[error("{at} is not a manifest of Ollama: {detail}")]
     NoManifest { at: String, detail: String },
-    #[error("hob knows no model '{asked}'{}", match near.is_empty() {
+    #[error("hob knows no model '{asked}'{}{}", unasked(registry.as_deref()), match near.is_empty() {
         true => "; give a file, an address, or owner/name on Hugging Face".to_owned(),
         false => format!("; did you mean {}?", near.join(" or ")),
     })]
-    Unknown { asked: String, near: Vec<String> },
+    Unknown {
+        asked: String,
+        near: Vec<String>,
+        /// Why Ollama's registry, which may have the model, did not answer.
+        registry: Option<Box<FindError>>,
+    },
     #[error("'{asked}' was not found:\n- {hub}\n- {registry}")]
     Nowhere { asked: String, hub: Box<FindError>, registry: Box<FindError> },
     #[error(
@@ -104,9 +109,14 @@ impl FindError {
             FindError::Nowhere { hub, registry, .. } => {
                 hub.is_of_network() || registry.is_of_network()
             }
+            FindError::Unknown { registry: Some(registry), .. } => registry.is_of_network(),
             _ => false,
         }
     }
+}
+
+fn unasked(registry: Option<&FindError>) -> String {
+    registry.map_or_else(String::new, |error| format!(", and {error}"))
 }
 
 const LISTED_MAX: usize = 12;

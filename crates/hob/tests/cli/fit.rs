@@ -111,7 +111,7 @@ fn an_impossible_question_is_answered_with_one_sentence() {
     user.write("text.gguf", "hello, this is no model");
     let rows: [(&[&str], i32, &str); 10] = [
         (&[], 2, "which model?"),
-        (&["qwen3:8"], 2, "did you mean qwen3:8b"),
+        (&["qwen3:8"], 4, "did you mean qwen3:8b"),
         (&["./none.gguf"], 2, "there is no such file or folder"),
         (&["text.gguf"], 2, "this is not a GGUF file"),
         (

@@ -76,7 +76,8 @@ fn a_failed_download_is_reported_with_every_reason() {
 fn an_unknown_name_is_rejected_with_the_nearest() {
     let user = User::new();
     for args in [&["pull", "kokro"][..], &["pull", "kokro", "--dry-run"]] {
-        let said = stderr(&user.hob(args).assert().code(2));
+        let said = stderr(&user.hob(args).assert().code(4));
+        assert!(said.contains("cannot be reached: "), "Ollama may have it: {said}");
         assert!(said.contains("did you mean kokoro?"), "{said}");
     }
     let said = stderr(&user.hob(&["pull", "--source", "cloud"]).assert().code(2));

@@ -99,12 +99,13 @@ fn a_failed_pull_says_what_to_do_and_has_its_own_exit_code() {
     let (user, hub) = (User::new(), Hub::start());
     hub.put("o/gated", &[("m-Q4_K_M.gguf", &tiny())]);
     hub.gate("o/gated");
-    let rows: [(&[&str], i32, &str); 5] = [
+    let rows: [(&[&str], i32, &str); 6] = [
         (&["o/gated"], 4, "accept its terms there, and set HF_TOKEN"),
         (&["o/none"], 4, "needs a token, or does not exist"),
         (&["./none.gguf"], 2, "there is no such file or folder"),
-        (&["qwen3:8"], 2, "did you mean qwen3:8b"),
-        (&["smolm"], 2, "did you mean smollm2"),
+        (&["qwen3:8"], 4, "did you mean qwen3:8b"),
+        (&["smolm"], 4, "did you mean smollm2"),
+        (&["llama3"], 4, "/v2/library/llama3/manifests/latest cannot be reached"),
     ];
     for (args, code, expected) in rows {
         let said = stderr(&pull(&user, &hub, args).code(code));

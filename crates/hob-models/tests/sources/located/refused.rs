@@ -1,5 +1,6 @@
 //! A model that cannot be downloaded is one sentence that says what to do, before any weights are fetched.
 
+use hob_models::Finder;
 use hob_models::gguf::sample::SampleGguf;
 
 use super::stage::{Stage, model};
@@ -65,6 +66,13 @@ fn names_that_lead_nowhere_are_refused_with_the_nearest_or_with_every_place() {
     assert!(said.contains("did you mean") && said.contains("qwen3:8b"), "{said}");
     let said = stage.refused("kokro");
     assert!(said.contains("did you mean kokoro"), "{said}");
+    // Nothing listens there.
+    let finder = Finder { registry: Some("http://127.0.0.1:1".to_owned()), ..stage.finder() };
+    let error = finder.locate("llama3", None).expect_err("no such name here");
+    let said = error.to_string();
+    let begin = "hob knows no model 'llama3', and http://127.0.0.1:1/v2/library/llama3/manifests/latest cannot be reached: ";
+    assert!(said.starts_with(begin) && said.contains("; did you mean llama"), "{said}");
+    assert!(error.is_of_network(), "Ollama may have it: {said}");
     let said = stage.refused("qwen3:8b");
     for part in ["'qwen3:8b' was not found", "Qwen/Qwen3-8B-GGUF", "/v2/library/qwen3/manifests/8b"]
     {
