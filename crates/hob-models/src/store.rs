@@ -281,14 +281,22 @@ impl Store {
     /// # Errors
     /// [`StoreError::Missing`] if no model has that name; [`StoreError::InUse`] during a pull.
     pub fn remove(&self, name: &str) -> Result<Removed, StoreError> {
+        self.check_has_any(name)?;
         let places = [self.model(name), self.downloads(name)];
-        if !folders::is_plain(name) || !places.iter().any(|place| place.exists()) {
-            return Err(self.missing(name));
-        }
         let _lock = Lock::try_hold(self, name)?;
         let freed_bytes = disk::used_bytes(places.iter().map(PathBuf::as_path));
         places.iter().try_for_each(|place| disk::clear(place))?;
         Ok(Removed { freed_bytes })
+    }
+
+    /// # Errors
+    /// [`StoreError::Missing`] if [`Store::remove`] would find nothing of the model.
+    pub fn check_has_any(&self, name: &str) -> Result<(), StoreError> {
+        let places = [self.model(name), self.downloads(name)];
+        match folders::is_plain(name) && places.iter().any(|place| place.exists()) {
+            true => Ok(()),
+            false => Err(self.missing(name)),
+        }
     }
 
     /// The folder of the stored form. After a crash there may be two; then the newer transformation wins.

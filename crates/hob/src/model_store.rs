@@ -213,11 +213,18 @@ impl ModelStore {
 
     /// Deletes a model. Returns the freed bytes.
     pub(crate) fn remove(&self, name: &str) -> CliResult<u64> {
-        let removed = self.store.remove(&self.store.stored_name(name));
-        if matches!(removed, Err(StoreError::Missing { .. })) {
+        self.check_has_any(name)?;
+        Ok(self.store.remove(&self.store.stored_name(name))?.freed_bytes)
+    }
+
+    /// # Errors
+    /// Nothing of the model is on the disk, or hob does not know the name.
+    pub(crate) fn check_has_any(&self, name: &str) -> CliResult<()> {
+        let here = self.store.check_has_any(&self.store.stored_name(name));
+        if here.is_err() {
             self.check_known(name)?;
         }
-        Ok(removed?.freed_bytes)
+        Ok(here?)
     }
 
     /// Reads all files of a stored model again, and compares their checksums.

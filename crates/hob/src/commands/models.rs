@@ -127,6 +127,7 @@ pub(crate) fn voice_table(voices: impl IntoIterator<Item = impl Into<RemoteVoice
 }
 
 fn remove(args: &RmArgs, store: &ModelStore, printer: &Printer) -> CliResult<Exit> {
+    store.check_has_any(&args.name)?;
     if !args.yes && !agreed(&format!("delete {} from {}?", args.name, store.root().display()))? {
         printer.note("nothing was deleted");
         return Ok(Exit::Done);

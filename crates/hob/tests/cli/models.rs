@@ -88,7 +88,13 @@ fn an_unknown_name_is_rejected_with_the_nearest() {
 
 #[test]
 fn nothing_is_deleted_without_confirmation() {
-    let said = stderr(&User::new().hob(&["models", "rm", "kokoro"]).assert().code(2));
+    let user = User::new();
+    let said = stderr(&user.hob(&["models", "rm", "kokoro"]).assert().code(3));
+    assert!(said.contains("is not stored") && !said.contains("--yes"), "{said}");
+    // A pull that failed leaves something behind.
+    std::fs::create_dir(user.path("work/stick")).expect("a folder");
+    user.hob(&["pull", "kokoro", "--from", "stick"]).assert().code(4);
+    let said = stderr(&user.hob(&["models", "rm", "kokoro"]).assert().code(2));
     assert!(said.contains("delete kokoro from ") && said.contains("--yes"), "{said}");
 }
 
