@@ -40,9 +40,9 @@ pub enum ModelError {
     /// Other models use the memory. `retry_after` is `None` if waiting does not help.
     #[error("there is no room for the model: {shortage}{}", retry_hint(*retry_after))]
     NoRoom { shortage: Shortage, retry_after: Option<Duration> },
-    #[error("the model is busy; try again in {} s", retry_after.as_secs().max(1))]
+    #[error("the model is busy; try again in {} s", whole_seconds(*retry_after))]
     Busy { retry_after: Duration },
-    #[error("the model is still loading; try again in {} s", retry_after.as_secs().max(1))]
+    #[error("the model is still loading; try again in {} s", whole_seconds(*retry_after))]
     Loading { retry_after: Duration },
     #[error("the {engine} engine is not built into this hob")]
     NotBuilt { engine: &'static str },
@@ -64,7 +64,7 @@ pub enum ModelError {
         /// When one of the targets may answer again.
         retry_after: Option<Duration>,
     },
-    #[error("every target of '{alias}' has an open circuit after failures; try again in {} s", retry_after.as_secs().max(1))]
+    #[error("every target of '{alias}' has an open circuit after failures; try again in {} s", whole_seconds(*retry_after))]
     Resting { alias: String, retry_after: Duration },
     /// No target of the alias supports what the request needs.
     #[error("no target of '{alias}' can do what this request needs: {needs}")]
@@ -159,8 +159,12 @@ fn is_permanent_kind(kind: &str) -> bool {
 }
 
 fn retry_hint(retry_after: Option<Duration>) -> String {
-    retry_after
-        .map_or_else(String::new, |time| format!("; try again in {} s", time.as_secs().max(1)))
+    retry_after.map_or_else(String::new, |time| format!("; try again in {} s", whole_seconds(time)))
+}
+
+/// A wait as clients read it: rounded up, so that nothing is tried too early, and at least 1.
+pub fn whole_seconds(wait: Duration) -> u64 {
+    u64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u64::MAX).max(1)
 }
 
 fn joined_messages(attempts: &[FailedAttempt]) -> String {

@@ -37,7 +37,7 @@ pub use chat::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, JsonText,
     KeepAlive,
 };
-pub use error::ModelError;
+pub use error::{ModelError, whole_seconds};
 pub use fault::{Clock, Fault, one_line};
 pub use footprint::{ContextPlan, Footprint, KvType, KvTypes};
 pub use language::Language;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use hob_core::{Clock, Fault, ModelError, UnknownModel, nearest_hint};
+use hob_core::{Clock, Fault, ModelError, UnknownModel, nearest_hint, whole_seconds};
 use hob_speech::decode::DecodeError;
 use hob_speech::encode::EncodeError;
 use hob_wire::{ErrorBody, ErrorKind, WireError, WyomingError};
@@ -164,7 +164,7 @@ pub(crate) enum ApiError {
     Key(#[from] KeyRefusal),
     #[error(
         "{sessions_max} realtime sessions are open, which is the limit; try again in {} s",
-        retry_after.as_secs()
+        whole_seconds(*.retry_after)
     )]
     SessionsFull { sessions_max: usize, retry_after: Duration },
     #[error("this route takes a WebSocket: {detail}")]
@@ -526,11 +526,11 @@ impl IntoResponse for ApiError {
             }
             Retry::After(wait) => {
                 headers.insert(SHOULD_RETRY, HeaderValue::from_static("true"));
-                headers.insert(RETRY_AFTER, whole_seconds(wait).into());
+                headers.insert(RETRY_AFTER, retry_seconds(wait).into());
             }
             Retry::NotBefore(wait) => {
                 headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
-                headers.insert(RETRY_AFTER, whole_seconds(wait).into());
+                headers.insert(RETRY_AFTER, retry_seconds(wait).into());
             }
             Retry::Unknown => {}
         }
@@ -550,9 +550,9 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Rounded up, between 1 and 120; openai-python does not wait longer.
-pub(crate) fn whole_seconds(wait: Duration) -> u64 {
-    (wait.as_millis().div_ceil(1000) as u64).clamp(1, 120)
+/// The value of `Retry-After`: at most 120, because openai-python does not wait longer.
+pub(crate) fn retry_seconds(wait: Duration) -> u64 {
+    whole_seconds(wait).min(120)
 }
 
 #[cfg(test)]
@@ -590,7 +590,7 @@ mod tests {
     #[test]
     fn waits_are_whole_seconds_that_clients_obey() {
         for (wait_ms, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2), (500_000, 120)] {
-            assert_eq!(whole_seconds(Duration::from_millis(wait_ms)), seconds);
+            assert_eq!(retry_seconds(Duration::from_millis(wait_ms)), seconds);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::body::Body;
 use futures::future::BoxFuture;
 use futures::{FutureExt, stream};
-use hob_core::{Chat, ChatEvent, ModelState, RegisteredModel};
+use hob_core::{Chat, ChatEvent, ModelState, RegisteredModel, whole_seconds};
 use tokio::time::timeout;
 
 use crate::api_error::ApiError;
@@ -68,7 +68,7 @@ impl PendingAnswer {
                 format!(
                     "{} is being loaded, about {} s left.\n",
                     target.name,
-                    ready_in.as_secs().max(1)
+                    whole_seconds(ready_in)
                 )
             }
             ModelState::Cold => format!("{} waits to be loaded.\n", target.name),

@@ -14,7 +14,7 @@ use hob_core::{
 };
 use hob_wire::{ModelEntry, ModelKind};
 
-use crate::api_error::{ApiError, whole_seconds};
+use crate::api_error::{ApiError, retry_seconds};
 use crate::context::RequestContext;
 use crate::observe::NamePath;
 
@@ -108,7 +108,7 @@ pub(crate) async fn ready(context: RequestContext) -> Response {
     match state {
         ModelState::Ready => body.into_response(),
         ModelState::Loading { ready_in } => {
-            let wait = [(RETRY_AFTER, whole_seconds(ready_in).to_string())];
+            let wait = [(RETRY_AFTER, retry_seconds(ready_in).to_string())];
             (StatusCode::SERVICE_UNAVAILABLE, wait, body).into_response()
         }
         ModelState::Cold | ModelState::Down { .. } => {

@@ -5,6 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use hob_core::whole_seconds;
 
 /// Maximum names in a message.
 const NAMED_MAX: usize = 5;
@@ -84,10 +85,6 @@ fn usable(allowed: &[String]) -> String {
         }
         _ => format!("it may use {named}"),
     }
-}
-
-fn whole_seconds(wait: Duration) -> u128 {
-    wait.as_millis().div_ceil(1000)
 }
 
 #[cfg(test)]

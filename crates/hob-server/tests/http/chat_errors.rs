@@ -93,6 +93,23 @@ async fn models_that_refuse_or_fail_before_the_first_token() {
 }
 
 #[tokio::test]
+async fn the_text_and_the_header_round_a_wait_up() {
+    let retry_after = Duration::from_millis(4_200);
+    for (error, code, message) in [
+        (ModelError::Busy { retry_after }, "queue_full", "the model is busy; try again in 5 s"),
+        (
+            ModelError::Loading { retry_after },
+            "model_loading",
+            "the model is still loading; try again in 5 s",
+        ),
+    ] {
+        let server = serve_chat(scripted([Err(error)])).await;
+        let expected = (503, None, Some(code), Some("true"), Some("5"));
+        check(&server.ask(chat(HI)).await, expected, message);
+    }
+}
+
+#[tokio::test]
 async fn the_error_for_a_long_prompt_names_the_field_of_the_route() {
     let too_long = ModelError::TooLong { needed: 9000, available: 8192 };
     let message = too_long.to_string();
