@@ -64,6 +64,13 @@ const RENAMED: [(&str, &str); 19] = [
     ("alias.NAME.total", "total_timeout"),
 ];
 
+/// Keys of `[keys.NAME]` as other programs name them, and hob's.
+const MEANT: [(&str, &str); 3] = [
+    ("keys.NAME.key", "keys.NAME.secret"),
+    ("keys.NAME.api_key", "keys.NAME.secret"),
+    ("keys.NAME.models", "keys.NAME.aliases"),
+];
+
 /// Whether a path of a file is the key `known`, in which [`ANY_NAME`] stands for any name.
 fn is_at(known: &str, path: &str) -> bool {
     let (mut known, mut written) = (known.split('.'), split(path));
@@ -185,9 +192,12 @@ fn refusal(key: &str, position: &str, known: &[Key]) -> Failure {
     }
 }
 
-/// Suggests, in this order: the same name in another table, half a name (`voice` for `default_voice`),
+/// Suggests, in this order: what other programs call so, the same name in another table, half a name (`voice` for `default_voice`),
 /// a misspelt name. A key of the same table wins.
 fn suggestion(key: &str, known: &[Key]) -> Option<String> {
+    if let Some((_, meant)) = MEANT.iter().find(|(other, _)| is_at(other, key)) {
+        return Some((*meant).to_owned());
+    }
     let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
     let table = known.iter().find(|known| known.is_at(table)).map_or(table, |known| &known.path);
     let mut known: Vec<&Key> = known.iter().collect();
@@ -242,6 +252,7 @@ mod tests {
                 Some("alias.NAME.strategy"),
             ),
             ("[aliases.x]\nto = []\n", "1:2", "aliases", Some("alias")),
+            ("[keys.phone]\nkey = \"x\"\n", "2:1", "keys.phone.key", Some("keys.NAME.secret")),
             ("colour_of_the_house = 1\n", "1:1", "colour_of_the_house", None),
         ];
         for (text, at, key, meant) in rows {
@@ -264,6 +275,9 @@ mod tests {
             let (_, failure) = unknown(&text, Path::new("h.toml")).remove(0);
             assert_eq!(failure.sentence, format!("h.toml:2:1: '{old}' was renamed to '{new}'"));
             assert!(keys.iter().any(|key| key.path == format!("{table}.{new}")), "{table}.{new}");
+        }
+        for (other, meant) in MEANT {
+            assert!(keys.iter().any(|key| key.path == meant), "{other}: {meant}");
         }
     }
 
