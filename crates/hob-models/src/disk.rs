@@ -44,7 +44,8 @@ impl DiskError {
     }
 }
 
-fn megabytes(bytes: u64) -> String {
+/// Rounded up.
+pub(crate) fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes.div_ceil(1_000_000))
 }
 

@@ -7,6 +7,7 @@ use hob_core::weights::{Part, Quant, WeightGroup};
 
 use super::file_source::FileSource;
 use super::{Aim, Described, FindError, FoundFile, Search};
+use crate::disk::megabytes;
 use crate::gguf::error::shown;
 use crate::gguf::{Gguf, GgufError, PartName};
 use crate::recipe;
@@ -111,7 +112,8 @@ impl Described {
         for model in self.variants.iter_mut().chain([&mut self.model]) {
             model.shape.weights.0.push(tower);
         }
-        self.notes.push(format!("with the vision or audio tower in {file}, {bytes} bytes"));
+        let size = megabytes(bytes);
+        self.notes.push(format!("with the vision or audio tower in {file}, {size}"));
         self
     }
 }

@@ -71,6 +71,8 @@ fn a_folder_with_several_models_names_them() {
     write(folder.path(), "a-F32.gguf", &sample);
     let found = find(&finder(), path);
     assert_eq!(found.model.shape.weights.sum(|group| group.part == Part::Tower), 1_000);
+    let note = found.notes.last().expect("a note");
+    assert!(note.ends_with("tower in mmproj-F16.gguf, 1 MB"), "{note}");
     write(folder.path(), "a-Q8_0.gguf", &sample);
     assert!(refused(&finder(), path).contains("name one of a-F32.gguf, a-Q8_0.gguf"));
     assert!(finder().find(path, quant("F32")).expect("it").source.ends_with("a-F32.gguf"));
