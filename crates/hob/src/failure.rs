@@ -70,7 +70,9 @@ impl Exit {
             Exit::Usage => "the command, the request or the configuration is wrong",
             Exit::ModelMissing => "a model is not stored, or is damaged",
             Exit::Source => "no source delivered the model",
-            Exit::Server => "the address is in use, or the server did not answer or is busy",
+            Exit::Server => {
+                "the address is in use, or the server is silent or busy (408, 429, 5xx)"
+            }
             Exit::Engine => "the engine, the player or the recorder failed",
             Exit::Unhealthy => "hob doctor found a problem",
             Exit::Regressed => "hob bench compare --fail-on-regression: a figure became worse",
