@@ -9,7 +9,7 @@ use std::time::Instant;
 use hob_core::chat::{ChatEvent, FinishReason, TokenLogprob, TokenText};
 
 use super::grammar_time::GrammarTime;
-use super::repetition::Repetition;
+use super::repetition::{Repetition, TokenChoice};
 use crate::chat::constraint::{Accepted, Constraint, ConstraintError};
 use crate::chat::dialect::{AnswerParser, AnswerPart};
 use crate::chat::protocol::Refusal;
@@ -202,7 +202,11 @@ impl Answering {
         }
         if step.end.is_none() {
             step.tokens.push(token);
-            if self.plan.repetition.as_mut().is_some_and(|seen| seen.push(token)) {
+            let choice = match self.held() {
+                Some(_) => TokenChoice::Enforced,
+                None => TokenChoice::Free,
+            };
+            if self.plan.repetition.as_mut().is_some_and(|seen| seen.push(token, choice)) {
                 self.end_soon();
             }
             if self.tokens_left() == 0 {
@@ -214,11 +218,15 @@ impl Answering {
 
     /// Limits an answer that repeats itself to the tokens that close its format or call. Without these, to no further token.
     fn end_soon(&mut self) {
-        let is_thinking = self.is_thinking();
-        let held = self.plan.constraint.as_ref().filter(|form| form.holds() && !is_thinking);
-        let rest = held.and_then(Constraint::tokens_to_end).unwrap_or(0);
+        let rest = self.held().and_then(Constraint::tokens_to_end).unwrap_or(0);
         self.plan.tokens_max = self.said + rest;
         self.plan.repetition = None;
+    }
+
+    /// The grammar that applies now.
+    fn held(&self) -> Option<&Constraint> {
+        let is_thinking = self.is_thinking();
+        self.plan.constraint.as_ref().filter(|form| form.holds() && !is_thinking)
     }
 
     /// Turns text of the answer into events.

@@ -239,6 +239,23 @@ fn an_answer_that_goes_round_in_circles_is_ended_unless_it_has_a_limit() {
 }
 
 #[test]
+fn an_answer_with_nothing_new_is_ended_unless_a_grammar_holds() {
+    const WORDS: [&str; 2] = ["He loved his wife. ", "He loved his family. "];
+    // Numbers of ones in numbers: an order that never repeats for long.
+    let wish: String = (0..150u32).map(|at| WORDS[at.count_ones() as usize % 2]).collect();
+    let guarded = AnswerPlan { repetition: Some(Repetition::default()), ..plan(9000) };
+    let answer = answer_to(guarded, &wish);
+    assert_eq!(answer.end, Some(FinishReason::Length));
+    assert!(answer.tokens.0 < 2500, "{:?}", answer.tokens);
+    let plan = caller(9000, Some(r#"{"properties":{"a":{"type":"string"}},"required":["a"]}"#));
+    let plan = AnswerPlan { repetition: Some(Repetition::default()), ..plan };
+    let begin = "<tool_call>\n{\"name\": \"now\", \"arguments\": {\"a\":\"";
+    let answer = answer_to(plan, &format!("{begin}{wish}\"}}}}\n</tool_call>"));
+    let arguments: serde_json::Value = serde_json::from_str(&answer.calls[0].1).expect("JSON");
+    assert_eq!(arguments["a"].as_str(), Some(wish.as_str()));
+}
+
+#[test]
 fn a_call_that_goes_round_in_circles_is_closed() {
     let plan = caller(9000, Some(r#"{"properties":{"a":{"type":"string"}},"required":["a"]}"#));
     let plan = AnswerPlan { repetition: Some(Repetition::default()), ..plan };
