@@ -16,14 +16,30 @@ use crate::tool::{ToolOutput, ToolSpec};
 
 /// Agents that may work for each other, one below the other.
 const DEPTH_MAX: usize = 5;
-/// The same call is noted, and later refused.
+/// The same call is noted, and later its tool is switched off.
 const REPEATS_NOTED: u32 = 3;
 const REPEATS_MAX: u32 = 5;
 const NAMES_SHOWN: usize = 5;
 
+impl AgentFrame {
+    /// Whether the agent has made one call of this tool so often that the tool is switched off for it.
+    pub(super) fn is_off(&self, tool: &str) -> bool {
+        let is_of_tool = |call: &str| call.split(' ').next() == Some(tool);
+        self.repeats.iter().any(|(call, &count)| count >= REPEATS_MAX && is_of_tool(call))
+    }
+}
+
 impl Step<'_> {
     pub(super) fn make_call(&mut self, call: ToolCall) {
         let Some(frame) = self.state.stack.last() else { return };
+        if frame.is_off(&call.name) {
+            let reason = format!(
+                "'{}' is switched off, because it was called {REPEATS_MAX} times with the same arguments; do \
+                 something else",
+                call.name
+            );
+            return self.reject(&call, &reason);
+        }
         let specs = prompt::specs(self.state, frame, self.tools);
         let Some(spec) = specs.iter().find(|spec| spec.name == call.name).cloned() else {
             return self.reject_invalid(&call, &unknown(&call.name, &specs));
@@ -39,12 +55,7 @@ impl Step<'_> {
         }
         let call =
             ToolCall { arguments: hob_core::chat::JsonText::parsed(value.to_string()), ..call };
-        if self.count_repeats(&call) > REPEATS_MAX {
-            return self.reject(
-                &call,
-                "this call was made too often with the same arguments; do something else",
-            );
-        }
+        self.count_repeat(&call);
         let Some(frame) = self.state.stack.last() else { return };
         let agent = self.state.team.agent(&frame.agent);
         let other = agent.and_then(|agent| {
@@ -115,12 +126,10 @@ impl Step<'_> {
         }
     }
 
-    fn count_repeats(&mut self, call: &ToolCall) -> u32 {
-        let Some(frame) = self.state.stack.last_mut() else { return 0 };
-        let count =
-            frame.repeats.entry(format!("{} {}", call.name, call.arguments.as_str())).or_default();
-        *count += 1;
-        *count
+    fn count_repeat(&mut self, call: &ToolCall) {
+        let Some(frame) = self.state.stack.last_mut() else { return };
+        let key = format!("{} {}", call.name, call.arguments.as_str());
+        *frame.repeats.entry(key).or_default() += 1;
     }
 
     fn hand_over(&mut self, call: ToolCall, name: &str, arguments: &Value) {

@@ -184,6 +184,7 @@ pub(super) fn specs(state: &RunState, frame: &AgentFrame, tools: &[ToolSpec]) ->
             state.client_tools.iter().filter(is_new).map(client_spec).collect();
         specs.extend(more);
     }
+    specs.retain(|spec| !frame.is_off(&spec.name));
     specs
 }
 

@@ -324,21 +324,23 @@ fn a_wrong_call_is_explained_to_the_model() {
 }
 
 #[test]
-fn a_call_that_is_repeated_is_noted_and_then_refused() {
+fn a_call_that_is_repeated_is_noted_and_then_its_tool_is_switched_off() {
     let mut run = Run::new();
-    let calls = vec![("look", json!({})); 6];
+    let mut calls = vec![("look", json!({})); 5];
+    calls.push(("look", json!({ "at": "another" })));
     run.answers("", &calls);
     for _ in 0..5 {
         run.tool_gives("the same");
     }
-    let (_, messages, _) = run.request();
+    let (_, messages, tools) = run.request();
     let results: Vec<&str> = messages
         .iter()
         .filter(|message| message.role == Role::Tool)
         .map(|message| message.text.as_str())
         .collect();
     assert_eq!((results[1], results.len()), ("the same", 6));
-    assert!(results[2].contains("3 times") && results[5].contains("too often"), "{results:?}");
+    assert!(results[2].contains("3 times") && results[5].contains("switched off"), "{results:?}");
+    assert!(!tools.contains(&"look".to_owned()) && !tools.is_empty(), "{tools:?}");
 }
 
 #[test]
