@@ -176,7 +176,7 @@ fn a_small_model_takes_this_term_by_term() {
     let [weights, repacked, kv, state, computed, process] =
         footprint.terms().map(|(_, bytes)| bytes.div_ceil(1_000_000));
     assert_eq!((weights, repacked, kv, state, computed), (97, 0, 101, 0, 117));
-    assert!((80..110).contains(&process), "{process}");
+    assert!((80..120).contains(&process), "{process}");
 }
 
 #[test]
