@@ -4,6 +4,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::normalise::is_number_word;
+
 /// Longer lines are no headings.
 const HEADING_CHARS_MAX: usize = 80;
 /// The most characters of a title.
@@ -30,50 +32,6 @@ const ALONE: [&str; 12] = [
     "postscript",
     "acknowledgements",
     "acknowledgments",
-];
-
-const NUMBER_WORDS: [&str; 41] = [
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-    "twenty",
-    "thirty",
-    "forty",
-    "fifty",
-    "sixty",
-    "seventy",
-    "eighty",
-    "ninety",
-    "hundred",
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-    "eleventh",
-    "twelfth",
-    "last",
 ];
 
 /// A chapter: its title, and its bytes of the text with its heading.
@@ -258,7 +216,8 @@ fn is_number(word: &str) -> bool {
     let is_all = |digits: &str| !word.is_empty() && word.chars().all(|c| digits.contains(c));
     is_all("0123456789")
         || is_all("IVXLCDM")
-        || NUMBER_WORDS.iter().any(|number| word.eq_ignore_ascii_case(number))
+        || word.eq_ignore_ascii_case("last")
+        || is_number_word(word)
 }
 
 /// Removes headings without text whose words come again later.

@@ -23,6 +23,7 @@ mod word;
 
 use hob_core::Language;
 
+pub(crate) use self::cardinal::is_number_word;
 use self::item::{Item, items};
 use crate::lexicon::Lexicon;
 use crate::markdown::visible;

@@ -86,6 +86,14 @@ fn one(number: u64) -> &'static str {
     ONES[number as usize]
 }
 
+/// Whether one word is a count of at most a hundred, or an ordinal of at most twelve.
+pub(crate) fn is_number_word(word: &str) -> bool {
+    let mut counts = ONES[1..].iter().chain(&TENS[2..]).chain(&["hundred"]);
+    let mut ordinals = (1..=12).map(|number| ordinal(&number.to_string(), false));
+    counts.any(|count| word.eq_ignore_ascii_case(count))
+        || ordinals.any(|ordinal| word.eq_ignore_ascii_case(&ordinal))
+}
+
 /// "4" → "fourth", "21" → "twenty first".
 pub(super) fn ordinal(digits: &str, british: bool) -> String {
     let words = cardinal(digits, british);
