@@ -4,11 +4,12 @@
 use crate::tree::Crate;
 
 /// A crate and the crates of this workspace that it may depend on.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("hob-core", &[]),
     ("hob-wire", &["hob-core"]),
     // It asks the system: docs/decisions/0012-a-crate-of-its-own-probes-the-machine.md.
     ("hob-machine", &["hob-core"]),
+    ("hob-kernels", &[]),
     ("hob-models", &["hob-core"]),
     ("hob-speech", &["hob-core"]),
     ("hob-agents", &["hob-core"]),
@@ -17,7 +18,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
     // Tasks and checkers, which the benchmarks drive.
     ("hob-eval", &["hob-core"]),
     ("hob-upstream", &["hob-core", "hob-wire"]),
-    ("hob-engines", &["hob-core", "hob-models", "hob-speech"]),
+    ("hob-engines", &["hob-core", "hob-kernels", "hob-models", "hob-speech"]),
     ("hob-bench", &["hob-core", "hob-wire", "hob-machine", "hob-eval"]),
     // It encodes: docs/decisions/0001-the-server-encodes-audio.md.
     ("hob-server", &["hob-core", "hob-wire", "hob-speech", "hob-voice"]),

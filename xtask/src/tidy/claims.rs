@@ -64,8 +64,7 @@ const CLAIMS: [Claim; 7] = [
             "crates/hob-engines/src/timing/",
             "crates/hob-engines/src/transcription/whisper/ggml.rs",
             "crates/hob-engines/src/transcription/whisper/ggml/custom.rs",
-            "crates/hob-engines/src/transcription/whisper/kernel.rs",
-            "crates/hob-engines/src/transcription/whisper/kernel/avx2.rs",
+            "crates/hob-kernels/src/",
         ],
     },
     Claim {

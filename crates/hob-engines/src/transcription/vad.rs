@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_core::{VOICE_FRAME_SAMPLES, VoiceDetector};
+use hob_kernels::dot;
 use hob_models::onnx::proto::{GraphProto, TensorProto};
 use hob_models::onnx::{Graph, GraphError};
 
@@ -251,21 +252,6 @@ impl Convolution {
             })
             .collect()
     }
-}
-
-/// Sixteen partial sums, so that the compiler can use vector instructions.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    const LANES: usize = 16;
-    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
-    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
-    let mut sums = [0.0_f32; LANES];
-    for (a, b) in a_blocks.iter().zip(b_blocks) {
-        for lane in 0..LANES {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    sums.iter().sum::<f32>() + rest
 }
 
 fn sigmoid(value: f32) -> f32 {

@@ -6,7 +6,6 @@ mod decoder;
 mod encoder;
 mod file;
 mod ggml;
-mod kernel;
 pub(crate) mod mel;
 mod noise;
 mod passes;

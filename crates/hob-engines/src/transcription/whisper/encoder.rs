@@ -1,10 +1,11 @@
 //! The encoder: a spectrogram in, keys and values for the decoder out.
 //! It computes only as many positions as the window has, not the thirty seconds of the training.
 
+use hob_kernels::Activation;
+
 use super::TranscribeError;
 use super::file::Sizes;
 use super::ggml::{Backends, Graph, Tensor, Type};
-use super::kernel::{self, Then};
 use super::weights::{Attention, Linear, Norm, Weights};
 
 pub(super) const EPSILON: f32 = 1e-5;
@@ -24,7 +25,7 @@ pub(super) fn encode(
     let graph = Graph::new();
     let has_card = backends.has_card();
     let encoding =
-        Encoding { graph: &graph, has_card, has_kernels: !has_card && kernel::is_faster() };
+        Encoding { graph: &graph, has_card, has_kernels: !has_card && hob_kernels::is_faster() };
     let input = graph.input_floats(frames, sizes.mels);
     let [first, second] = weights.conv;
     let mut x = graph.gelu(biased(&graph, graph.conv(first.weight, input, 1, 1), first.bias));
@@ -35,16 +36,16 @@ pub(super) fn encode(
         x = graph.add(x, encoding.attend(x, &block.attention, sizes.audio_heads));
         let [up, down] = block.mlp;
         let inner = encoding.input(normed(&graph, x, block.mlp_norm));
-        let inner = encoding.input(encoding.linear(inner, up, Then::Gelu));
-        x = graph.add(x, encoding.linear(inner, down, Then::Nothing));
+        let inner = encoding.input(encoding.linear(inner, up, Activation::Gelu));
+        x = graph.add(x, encoding.linear(inner, down, Activation::None));
     }
     let sound = encoding.input(normed(&graph, x, weights.encoder_norm));
     for (block, cache) in weights.decoder.iter().zip(&weights.cross_caches) {
         let Some(cross) = block.cross else { continue };
-        let key = encoding.linear(sound, cross.key, Then::Nothing);
+        let key = encoding.linear(sound, cross.key, Activation::None);
         graph.want(graph.copy(key, graph.view(cache.key, (state, positions), state, 0)));
         // Transposed, as the decoder multiplies it.
-        let value = graph.transpose(encoding.linear(sound, cross.value, Then::Nothing));
+        let value = graph.transpose(encoding.linear(sound, cross.value, Activation::None));
         graph.want(graph.copy(value, graph.view(cache.value, (positions, state), positions, 0)));
     }
     backends.compute(&graph, cancelled, |inputs| inputs.floats(input, mel))
@@ -70,13 +71,18 @@ impl<'a> Encoding<'a, '_> {
         Input { x, narrow: self.has_kernels.then(|| self.graph.narrow(x)) }
     }
 
-    fn linear(&self, Input { x, narrow }: Input<'a>, by: Linear<'a>, then: Then) -> Tensor<'a> {
+    fn linear(
+        &self,
+        Input { x, narrow }: Input<'a>,
+        by: Linear<'a>,
+        activation: Activation,
+    ) -> Tensor<'a> {
         let (weight, size) = (by.weight, [by.weight.dim(0), by.weight.dim(1), x.dim(1)]);
         match narrow {
-            Some(rows) if weight.kind() == Type::Q8_0 && kernel::fits(size) => {
-                self.graph.product(weight, rows, by.bias, then)
+            Some(rows) if weight.kind() == Type::Q8_0 && hob_kernels::fits(size) => {
+                self.graph.product(weight, rows, by.bias, activation)
             }
-            _ if then == Then::Gelu => self.graph.gelu(linear(self.graph, x, by)),
+            _ if activation == Activation::Gelu => self.graph.gelu(linear(self.graph, x, by)),
             _ => linear(self.graph, x, by),
         }
     }
@@ -87,7 +93,8 @@ impl<'a> Encoding<'a, '_> {
         let width = state / heads;
         let x = self.input(normed(graph, x, attention.norm));
         let heads_of = |part: Linear<'a>| {
-            let split = graph.reshape(self.linear(x, part, Then::Nothing), width, heads, positions);
+            let split =
+                graph.reshape(self.linear(x, part, Activation::None), width, heads, positions);
             graph.permute(split, [0, 2, 1])
         };
         let query = heads_of(attention.query);
@@ -97,7 +104,7 @@ impl<'a> Encoding<'a, '_> {
         let (key, value) = (half(key), half(value));
         let mixed = graph.attention(query, key, value, 1.0 / (width as f32).sqrt());
         let mixed = graph.reshape(mixed, state, positions, 1);
-        self.linear(self.input(mixed), attention.out, Then::Nothing)
+        self.linear(self.input(mixed), attention.out, Activation::None)
     }
 }
 

@@ -1,5 +1,5 @@
 //! The few parts of ggml that Whisper needs, with lifetimes: weights, graphs and the backends that compute them.
-//! With `custom.rs` and `kernel.rs`, all `unsafe` of the transcription engine.
+//! With `custom.rs`, all `unsafe` of the transcription engine.
 
 #![expect(unsafe_code, reason = "ggml has a C interface")]
 
@@ -9,10 +9,10 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
+use hob_kernels::Activation;
 use llama_cpp_sys_2 as sys;
 
 use super::TranscribeError;
-use super::kernel::{self, Then};
 
 /// Maximum nodes of a graph. Whisper large's decoder has about 2,000.
 const NODES_MAX: usize = 8192;
@@ -416,7 +416,7 @@ impl<'a> Graph<'a> {
 
     /// The rows of `x` in 16-bit integers, for [`Graph::product`].
     pub(super) fn narrow(&self, x: Tensor<'a>) -> Tensor<'a> {
-        let size = [x.dim(0) + kernel::SCALE_VALUES, x.dim(1)];
+        let size = [x.dim(0) + hob_kernels::SCALE_VALUES, x.dim(1)];
         self.custom(Type::I16, size, &mut [x.raw()], Some(custom::narrow))
     }
 
@@ -426,11 +426,11 @@ impl<'a> Graph<'a> {
         weight: Tensor<'a>,
         rows: Tensor<'a>,
         bias: Option<Tensor<'a>>,
-        then: Then,
+        activation: Activation,
     ) -> Tensor<'a> {
-        let operation = match then {
-            Then::Nothing => custom::product,
-            Then::Gelu => custom::product_with_gelu,
+        let operation = match activation {
+            Activation::None => custom::product,
+            Activation::Gelu => custom::product_with_gelu,
         };
         let mut inputs = vec![weight.raw(), rows.raw()];
         inputs.extend(bias.map(Tensor::raw));

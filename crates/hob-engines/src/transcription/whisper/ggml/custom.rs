@@ -1,12 +1,11 @@
-//! Operations that ggml calls on each of its threads: the kernels of `kernel.rs`, on the memory of tensors.
-//! A graph has them only where `kernel::is_faster` says so.
+//! Operations that ggml calls on each of its threads: the kernels of `hob_kernels`, on the memory of tensors.
+//! A graph has them only where `hob_kernels::is_faster` says so.
 
 use std::ffi::c_void;
 use std::slice;
 
+use hob_kernels::{Activation, CHANNELS, Product, SCALE_VALUES};
 use llama_cpp_sys_2 as sys;
-
-use super::kernel::{self, CHANNELS, Product, SCALE_VALUES, Then};
 
 /// Rounds each row of the only input.
 pub(super) unsafe extern "C" fn narrow(
@@ -23,7 +22,7 @@ pub(super) unsafe extern "C" fn narrow(
         unsafe {
             let values = from.data.cast::<f32>().add(row * width);
             let narrow = to.data.cast::<i16>().add(row * (width + SCALE_VALUES));
-            kernel::narrow(
+            hob_kernels::narrow(
                 slice::from_raw_parts(values, width),
                 slice::from_raw_parts_mut(narrow, width + SCALE_VALUES),
             );
@@ -38,7 +37,7 @@ pub(super) unsafe extern "C" fn product(
     _: *mut c_void,
 ) {
     // SAFETY: as ggml calls it.
-    unsafe { multiply(to, thread, threads, Then::Nothing) }
+    unsafe { multiply(to, thread, threads, Activation::None) }
 }
 
 pub(super) unsafe extern "C" fn product_with_gelu(
@@ -48,11 +47,11 @@ pub(super) unsafe extern "C" fn product_with_gelu(
     _: *mut c_void,
 ) {
     // SAFETY: as ggml calls it.
-    unsafe { multiply(to, thread, threads, Then::Gelu) }
+    unsafe { multiply(to, thread, threads, Activation::Gelu) }
 }
 
 /// The inputs are a matrix, narrow rows and perhaps a bias.
-unsafe fn multiply(to: *mut sys::ggml_tensor, thread: i32, threads: i32, then: Then) {
+unsafe fn multiply(to: *mut sys::ggml_tensor, thread: i32, threads: i32, activation: Activation) {
     // SAFETY: ggml passes a tensor whose memory is allocated, and whose inputs `Graph::product` has set. They are
     // contiguous, and nothing writes to them meanwhile.
     let (to, product) = unsafe {
@@ -64,11 +63,11 @@ unsafe fn multiply(to: *mut sys::ggml_tensor, thread: i32, threads: i32, then: T
         let weights = slice::from_raw_parts(weight.data.cast(), sys::ggml_nbytes(weight));
         let narrow = sys::ggml_nelements(rows) as usize;
         let narrow = slice::from_raw_parts(rows.data.cast::<i16>(), narrow);
-        (to, Product { weights, width: weight.ne[0] as usize, rows: narrow, bias, then })
+        (to, Product { weights, width: weight.ne[0] as usize, rows: narrow, bias, activation })
     };
     let channels = to.ne[0] as usize;
     for panel in own((channels / CHANNELS) as i64, thread, threads) {
-        let store = |position: usize, values: &[f32; CHANNELS]| {
+        let mut store = |position: usize, values: &[f32; CHANNELS]| {
             // SAFETY: the result has `channels` values for each position, and no other thread writes this panel.
             unsafe {
                 let at = to.data.cast::<f32>().add(position * channels + panel * CHANNELS);
@@ -76,7 +75,7 @@ unsafe fn multiply(to: *mut sys::ggml_tensor, thread: i32, threads: i32, then: T
             }
         };
         // SAFETY: the graph has this operation only if the processor has the instructions.
-        unsafe { kernel::multiply(&product, panel, store) };
+        unsafe { hob_kernels::multiply(&product, panel, &mut store) };
     }
 }
 

@@ -1,12 +1,12 @@
-//! The kernels for AVX2: rows become 16-bit integers with a scale, weights become panels of 16 channels, and
-//! one instruction multiplies and adds pairs of both.
+//! Multiplication of matrices in 16-bit integers: rows become integers with a scale, weights become panels of 16
+//! channels, and one instruction of AVX2 multiplies and adds pairs of both.
 
 #![expect(unsafe_code, reason = "vector instructions load from pointers")]
 
 use std::arch::x86_64::*;
 
 use super::{
-    BLOCK_BYTES, BLOCK_VALUES, CHANNELS, POSITIONS, Product, SCALE_VALUES, Then, VALUE_MAX,
+    Activation, BLOCK_BYTES, BLOCK_VALUES, CHANNELS, POSITIONS, Product, SCALE_VALUES, VALUE_MAX,
     WEIGHT_MAX,
 };
 
@@ -14,8 +14,11 @@ use super::{
 const LARGEST_MIN: f32 = 1e-20;
 
 /// Rounds a row of a multiple of 32 values to integers of up to `VALUE_MAX`, followed by their scale.
+///
+/// # Safety
+/// The processor has these instructions: [`is_faster`](super::is_faster).
 #[target_feature(enable = "avx2,fma")]
-pub(in super::super) fn narrow(values: &[f32], narrow: &mut [i16]) {
+pub fn narrow(values: &[f32], narrow: &mut [i16]) {
     let scale = largest(values).max(LARGEST_MIN) / VALUE_MAX;
     let factor = _mm256_set1_ps(1.0 / scale);
     let (narrowed, rest) = narrow.split_at_mut(values.len());
@@ -46,11 +49,14 @@ fn largest(values: &[f32]) -> f32 {
 }
 
 /// Computes one panel of [`CHANNELS`] channels for all positions, and hands over the results of each position.
+///
+/// # Safety
+/// The processor has these instructions: [`is_faster`](super::is_faster).
 #[target_feature(enable = "avx2,fma,f16c")]
-pub(in super::super) fn multiply(
+pub fn multiply(
     product: &Product<'_>,
     panel: usize,
-    mut store: impl FnMut(usize, &[f32; CHANNELS]),
+    store: &mut dyn FnMut(usize, &[f32; CHANNELS]),
 ) {
     let width = product.width;
     let (weights, scales) = unpacked(product, panel);
@@ -66,7 +72,7 @@ pub(in super::super) fn multiply(
                 let sum = sums[channel] as f32 * (scales[channel] * scale);
                 *value = sum + bias.map_or(0.0, |bias| bias[channel]);
             }
-            if product.then == Then::Gelu {
+            if product.activation == Activation::Gelu {
                 values.iter_mut().for_each(|value| *value = gelu(*value));
             }
             store(tile * POSITIONS + place, &values);
@@ -210,11 +216,11 @@ mod tests {
             // SAFETY: the processor has AVX2 (checked above), and all that have it have FMA.
             unsafe { narrow(x, row) };
         }
-        for then in [Then::Nothing, Then::Gelu] {
+        for activation in [Activation::None, Activation::Gelu] {
             let product =
-                Product { weights: &weights, width, rows: &rows, bias: Some(&bias), then };
+                Product { weights: &weights, width, rows: &rows, bias: Some(&bias), activation };
             for panel in 0..channels / CHANNELS {
-                let check = |position: usize, values: &[f32; CHANNELS]| {
+                let mut check = |position: usize, values: &[f32; CHANNELS]| {
                     for (channel, value) in values.iter().enumerate() {
                         let channel = panel * CHANNELS + channel;
                         let row = x[position * width..].iter().zip(&exact[channel * width..]);
@@ -222,12 +228,12 @@ mod tests {
                         let sum = sum + bias[channel];
                         let tanh = (0.797_884_6 * (sum + 0.044_715 * sum.powi(3))).tanh();
                         let gelu = 0.5 * sum * (1.0 + tanh);
-                        let expected = if then == Then::Gelu { gelu } else { sum };
+                        let expected = if activation == Activation::Gelu { gelu } else { sum };
                         assert!((value - expected).abs() < 0.01, "{value} for {expected}");
                     }
                 };
                 // SAFETY: as above.
-                unsafe { multiply(&product, panel, check) };
+                unsafe { multiply(&product, panel, &mut check) };
             }
         }
     }
