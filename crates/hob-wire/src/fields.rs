@@ -159,7 +159,10 @@ impl<'de> Deserializer<'de> for &mut Fields<'_> {
         names: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, WireError> {
-        let sent = names.iter().filter_map(|name| Some(((*name).to_owned(), self.take(name)?)));
+        let sent = names.iter().filter_map(|name| {
+            let value = self.take(name)?;
+            Some(((*name).to_owned(), value))
+        });
         visitor.visit_map(Members::new(sent))
     }
 

@@ -16,6 +16,7 @@ mod pieces;
 mod reader;
 mod request;
 mod speech;
+mod text_frame;
 mod thought;
 mod transcript;
 

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::lenient::{Amount, Count, First, Maybe, Objects, Text, parts, written};
+use super::text_frame::TextRole;
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Chunk<'a> {
@@ -26,9 +27,9 @@ pub(super) struct Chunk<'a> {
 pub(super) struct Choice<'a> {
     #[serde(borrow, default)]
     pub(super) delta: Maybe<Delta<'a>>,
-    /// The whole of it, from a server that does not stream.
+    /// The whole of it, from a server that does not stream. Boxed, because a piece of a stream has none.
     #[serde(borrow, default)]
-    pub(super) message: Maybe<Delta<'a>>,
+    pub(super) message: Maybe<Box<Delta<'a>>>,
     /// The text of a completion.
     #[serde(borrow, default)]
     pub(super) text: Text<'a>,
@@ -39,6 +40,29 @@ pub(super) struct Choice<'a> {
     /// OpenRouter's, of the server behind it.
     #[serde(default)]
     pub(super) error: Option<Value>,
+}
+
+impl<'a> Choice<'a> {
+    /// What the server said, streamed or whole.
+    pub(super) fn said(&self) -> Option<&Delta<'a>> {
+        self.delta.0.as_ref().or(self.message.0.as_deref())
+    }
+
+    /// Its text or its thinking, if a piece of a stream holds nothing else.
+    pub(super) fn only_text(&self) -> Option<(TextRole, &Text<'a>)> {
+        let delta = self.delta.0.as_ref()?;
+        let has_more = self.logprobs.is_some()
+            || self.message.0.is_some()
+            || delta.function_call.0.is_some()
+            || !delta.tool_calls.0.is_empty()
+            || ![&self.text, &self.finish_reason, &delta.refusal].into_iter().all(Text::is_empty);
+        match (delta.first_thought(), &delta.content) {
+            _ if has_more => None,
+            (None, text) if !text.is_empty() => Some((TextRole::Answer, text)),
+            (Some(thought), text) if text.is_empty() => Some((TextRole::Thinking, thought)),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -61,12 +85,16 @@ pub(super) struct Delta<'a> {
     pub(super) function_call: Maybe<WireFunction<'a>>,
 }
 
-impl Delta<'_> {
-    /// Thinking, under the first of its names that has any: servers repeat it under another.
+impl<'a> Delta<'a> {
     pub(super) fn thought(&self) -> &str {
+        self.first_thought().map_or("", Text::as_str)
+    }
+
+    /// Thinking, under the first of its names that has any: servers repeat it under another.
+    fn first_thought(&self) -> Option<&Text<'a>> {
         let names =
             [&self.reasoning_content, &self.reasoning, &self.reasoning_details, &self.thinking];
-        names.into_iter().map(Text::as_str).find(|text| !text.is_empty()).unwrap_or_default()
+        names.into_iter().find(|text| !text.is_empty())
     }
 }
 

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -19,6 +20,18 @@ pub(super) struct Text<'a>(Cow<'a, str>);
 impl Text<'_> {
     pub(super) fn as_str(&self) -> &str {
         &self.0
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Where it stands in `whole`, if it was read there.
+    pub(super) fn place_in(&self, whole: &str) -> Option<Range<usize>> {
+        let Cow::Borrowed(text) = &self.0 else { return None };
+        let start = text.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
+        let place = start..start + text.len();
+        (whole.get(place.clone()) == Some(*text)).then_some(place)
     }
 }
 
@@ -248,14 +261,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Maybe<T> {
     }
 }
 
-struct ListVisitor<T> {
-    /// Objects that are read.
-    count_max: usize,
-    of: PhantomData<T>,
-}
+struct ListVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
-    type Value = Vec<T>;
+    type Value = Objects<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
@@ -265,33 +274,55 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
         visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str
     );
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Objects<T>, A::Error> {
         let mut objects = Vec::new();
-        while objects.len() < self.count_max {
-            match list.next_element::<Maybe<T>>()? {
-                Some(Maybe(object)) => objects.extend(object),
-                None => return Ok(objects),
-            }
+        while let Some(Maybe(object)) = list.next_element::<Maybe<T>>()? {
+            objects.extend(object);
         }
-        skip_list(list).map(|()| objects)
+        Ok(Objects(objects))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Vec<T>, A::Error> {
-        skip_object(object).map(|()| Vec::new())
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Objects<T>, A::Error> {
+        skip_object(object).map(|()| Objects::default())
     }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Objects<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Objects<T>, D::Error> {
-        let all = ListVisitor { count_max: usize::MAX, of: PhantomData };
-        deserializer.deserialize_any(all).map(Objects)
+        deserializer.deserialize_any(ListVisitor(PhantomData))
+    }
+}
+
+struct FirstVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for FirstVisitor<T> {
+    type Value = First<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    scalars_are_nothing!(
+        visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str
+    );
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<First<T>, A::Error> {
+        while let Some(Maybe(object)) = list.next_element::<Maybe<T>>()? {
+            if object.is_some() {
+                return skip_list(list).map(|()| First(object));
+            }
+        }
+        Ok(First(None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<First<T>, A::Error> {
+        skip_object(object).map(|()| First(None))
     }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<First<T>, D::Error> {
-        let one = ListVisitor { count_max: 1, of: PhantomData };
-        deserializer.deserialize_any(one).map(|list: Vec<T>| First(list.into_iter().next()))
+        deserializer.deserialize_any(FirstVisitor(PhantomData))
     }
 }
 

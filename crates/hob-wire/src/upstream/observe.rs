@@ -90,8 +90,7 @@ pub fn observe_openai(piece: &str) -> Observed {
 }
 
 fn of_choice(choice: &Choice<'_>) -> ObservedPart {
-    let delta = choice.delta.0.as_ref().or(choice.message.0.as_ref());
-    let said = delta.map(of_delta).unwrap_or_default();
+    let said = choice.said().map(of_delta).unwrap_or_default();
     let finish = Some(choice.finish_reason.as_str()).filter(|reason| !reason.is_empty());
     ObservedPart {
         content: said.content + choice.text.as_str().len(),

@@ -1,6 +1,8 @@
 //! Bytes as they come from a socket to the pieces of a streamed answer, however they were cut.
 //! A piece without an end is given up before it fills the memory.
 
+use std::borrow::Cow;
+
 use memchr::{memchr, memchr2};
 
 /// The kind of a piece.
@@ -112,7 +114,7 @@ impl Pieces {
         match self.kind {
             PieceKind::Line => {
                 let line = line.trim_ascii();
-                (!line.is_empty()).then(|| String::from_utf8_lossy(line).into_owned())
+                (!line.is_empty()).then(|| lossy(line).into_owned())
             }
             PieceKind::Event if line.is_empty() => self.event(),
             PieceKind::Event => {
@@ -122,7 +124,7 @@ impl Pieces {
                         self.data.push('\n');
                     }
                     self.has_data = true;
-                    self.data.push_str(&String::from_utf8_lossy(value));
+                    self.data.push_str(&lossy(value));
                 }
                 None
             }
@@ -135,6 +137,11 @@ impl Pieces {
             std::mem::take(&mut self.data)
         })
     }
+}
+
+/// Almost all texts are valid, and checking that is much faster than the lossy conversion.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[cfg(test)]

@@ -11,12 +11,14 @@ use super::fault::reported;
 use super::finish::{Ending, finish_of};
 use super::lenient::error_in;
 use super::logprobs::tokens_of;
+use super::text_frame::{TextFrame, TextRole};
 use super::{CallReader, Mended, Misread, ThoughtSplitter, UpstreamReader, UsageSource};
 
 /// Reads chat and text completions, streamed or whole.
 #[derive(Debug, Default)]
 pub struct OpenAiReader {
     splitter: ThoughtSplitter,
+    frame: TextFrame,
     calls: CallReader,
     ending: Ending,
     usage: Option<WireUsage>,
@@ -31,6 +33,10 @@ impl UpstreamReader for OpenAiReader {
         if self.ending.is_complete() {
             return Ok(());
         }
+        if let Some((role, text)) = self.frame.text_of(piece) {
+            self.say(role, text, said);
+            return Ok(());
+        }
         if piece.trim_ascii() == "[DONE]" {
             self.ending.marked();
             self.complete(said);
@@ -42,7 +48,11 @@ impl UpstreamReader for OpenAiReader {
         }
         self.usage = chunk.usage.0.or(self.usage);
         self.timings = chunk.timings.0.unwrap_or(self.timings);
-        chunk.choices.0.map_or(Ok(()), |choice| self.choice(&choice, said))
+        let Some(choice) = &chunk.choices.0 else { return Ok(()) };
+        if chunk.usage.0.is_none() && chunk.timings.0.is_none() {
+            self.learn_frame(choice, piece);
+        }
+        self.choice(choice, said)
     }
 
     fn end(&mut self, said: &mut Vec<ChatEvent>) -> Result<(), Fault> {
@@ -60,6 +70,27 @@ impl UpstreamReader for OpenAiReader {
 }
 
 impl OpenAiReader {
+    fn learn_frame(&mut self, choice: &Choice<'_>, piece: &str) {
+        let only = choice.only_text();
+        let place = only.and_then(|(role, text)| Some((role, text.place_in(piece)?)));
+        if let Some((role, place)) = place {
+            self.frame.learn(role, piece, place);
+        }
+    }
+
+    fn say(&mut self, role: TextRole, text: &str, said: &mut Vec<ChatEvent>) {
+        match role {
+            TextRole::Answer => {
+                self.texts += 1;
+                self.splitter.push(text, said);
+            }
+            TextRole::Thinking => {
+                self.thoughts += 1;
+                said.push(ChatEvent::Reasoning(text.to_owned()));
+            }
+        }
+    }
+
     fn choice(&mut self, choice: &Choice<'_>, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
         if let Some(logprobs) = &choice.logprobs {
             let tokens = tokens_of(logprobs);
@@ -67,7 +98,7 @@ impl OpenAiReader {
                 said.push(ChatEvent::Logprobs(tokens));
             }
         }
-        if let Some(delta) = choice.delta.0.as_ref().or(choice.message.0.as_ref()) {
+        if let Some(delta) = choice.said() {
             self.delta(delta, said);
         }
         let text = choice.text.as_str();
@@ -85,13 +116,11 @@ impl OpenAiReader {
     fn delta(&mut self, delta: &Delta<'_>, said: &mut Vec<ChatEvent>) {
         let thought = delta.thought();
         if !thought.is_empty() {
-            self.thoughts += 1;
-            said.push(ChatEvent::Reasoning(thought.to_owned()));
+            self.say(TextRole::Thinking, thought, said);
         }
         for text in [delta.content.as_str(), delta.refusal.as_str()] {
             if !text.is_empty() {
-                self.texts += 1;
-                self.splitter.push(text, said);
+                self.say(TextRole::Answer, text, said);
             }
         }
         for call in &delta.tool_calls.0 {

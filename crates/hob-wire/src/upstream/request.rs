@@ -101,7 +101,7 @@ pub fn upstream_request(
         }
         body.shift_remove(field);
     }
-    Ok(Value::Object(body).to_string())
+    Ok(crate::error::json(&body))
 }
 
 /// Whether servers of this dialect can begin an answer with its prompt. llama-server ignores `echo`.

@@ -46,6 +46,27 @@ fn a_streamed_answer_is_read_as_llama_server_sends_it() {
 }
 
 #[test]
+fn pieces_that_differ_in_their_text_only_are_read_like_the_first() {
+    let texts = ["a", " wörd", "\"", "\\n", "\n", "", "}],\"x\":[", "\u{1f600}", "\u{7f}", "b"];
+    for is_thought in [false, true] {
+        let field = if is_thought { "reasoning_content" } else { "content" };
+        let event = if is_thought { thought } else { text };
+        let pieces = texts.map(|text| {
+            let text = serde_json::to_string(text).expect("JSON");
+            format!(
+                r#"{{"id":"m","choices":[{{"delta":{{"{field}":{text}}},"finish_reason":null}}]}}"#
+            )
+        });
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).chain([STOP, "[DONE]"]).collect();
+        let read = read(&pieces);
+        let expected: Vec<ChatEvent> =
+            texts.into_iter().filter(|text| !text.is_empty()).map(event).collect();
+        assert_eq!(read.events[..read.events.len() - 1], expected, "{field}");
+        assert_eq!(read.done().usage.completion_tokens, expected.len() as u32, "counted here");
+    }
+}
+
+#[test]
 fn thinking_is_read_under_each_of_its_names() {
     for delta in [
         r#"{"reasoning_content":"So."}"#,
