@@ -114,6 +114,11 @@ impl Trace {
         self.data().hops
     }
 
+    /// Looks at the data without a copy. It is locked meanwhile.
+    pub fn read<R>(&self, look: impl FnOnce(&TraceData) -> R) -> R {
+        look(&self.data())
+    }
+
     pub fn snapshot(&self) -> TraceData {
         self.data().clone()
     }

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderValue;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use futures::FutureExt;
 use hob_core::chat::Prompt;
 use hob_core::{Chat, ChatEvent, ChatRequest, ModelError, RegisteredModel};
@@ -21,7 +22,9 @@ use crate::chat_answer::{ChatStart, seeded};
 use crate::chat_body::{ChatFormat, PendingAnswer, stream_body};
 use crate::context::{Limits, RequestContext};
 use crate::generic_answer::Answer;
-use crate::headers::{ALIAS, EVENTS, JSON, QUEUE_MS, answer_headers, insert_ignored, insert_text};
+use crate::headers::{
+    ALIAS, EVENTS, JSON, QUEUE_MS, answer_headers, answer_with, insert_ignored, insert_text,
+};
 use crate::in_flight::Endpoint;
 use crate::names::Resolved;
 use crate::request_body::{Intake, RequestGuards, read_request};
@@ -84,7 +87,7 @@ pub(crate) async fn whole(
     insert_ignored(&mut headers, ignored);
     let queue_ms = collected.queue_ms() + answer.queued().as_secs_f64() * 1e3;
     headers.insert(QUEUE_MS, HeaderValue::from(queue_ms.round() as u64));
-    Ok((headers, collected.to_json()).into_response())
+    Ok(answer_with(headers, Body::from(collected.to_json())))
 }
 
 /// The status waits for the first event, so that it is correct, but not so long that a proxy gives up.
@@ -110,7 +113,7 @@ pub(crate) async fn streamed(
     };
     insert_ignored(&mut headers, ignored);
     let body = stream_body(answer, format, limits.keep_alive_every);
-    Ok((headers, body).into_response())
+    Ok(answer_with(headers, body))
 }
 
 /// Fields that all pieces of an answer repeat.

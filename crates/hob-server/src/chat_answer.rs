@@ -173,6 +173,9 @@ impl Drop for EmbedTracker {
 
 /// The same request for each choice. With one seed, all choices would be equal.
 pub(crate) fn seeded(request: ChatRequest, choices: u32) -> Vec<ChatRequest> {
+    if choices == 1 {
+        return vec![request];
+    }
     let of = |choice: u32| {
         let mut request = request.clone();
         let seed = &mut request.sampling.seed;

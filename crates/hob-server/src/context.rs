@@ -241,9 +241,9 @@ fn caller(config: &Configuration, headers: &HeaderMap) -> (Caller, Credential) {
     let Some(presented) = presented(headers).filter(|_| keys.are_asked_for()) else {
         return (Caller::default(), Credential::None);
     };
-    let holder = keys.holder(presented);
-    let is_public = KeyDigest::of_bytes(presented).is_default();
-    let credential = match (holder, is_public) {
+    let presented = KeyDigest::of_bytes(presented);
+    let holder = keys.holder(&presented);
+    let credential = match (holder, presented.is_default()) {
         (_, true) => Credential::Public,
         (Some(_), false) => Credential::Known,
         (None, false) => Credential::Unknown,

@@ -73,13 +73,54 @@ pub(crate) trait AnswerTask: Registered {
 }
 
 type Choice<T> = (u32, Result<<T as hob_core::Task>::Event, ModelError>);
+type Events<T> = BoxStream<'static, Result<<T as hob_core::Task>::Event, ModelError>>;
+
+/// The choices that have not ended. Most answers have one, which needs no choosing between streams.
+enum Choices<T: AnswerTask> {
+    None,
+    One(u32, Events<T>),
+    Several(SelectAll<BoxStream<'static, Choice<T>>>),
+}
+
+impl<T: AnswerTask> Choices<T> {
+    fn push(&mut self, choice: u32, events: Events<T>) {
+        let numbered =
+            |choice: u32, events: Events<T>| events.map(move |event| (choice, event)).boxed();
+        *self = match std::mem::replace(self, Choices::None) {
+            Choices::None => Choices::One(choice, events),
+            Choices::One(first, its) => Choices::Several(stream::select_all([
+                numbered(first, its),
+                numbered(choice, events),
+            ])),
+            Choices::Several(mut all) => {
+                all.push(numbered(choice, events));
+                Choices::Several(all)
+            }
+        };
+    }
+
+    /// The next event; `None` at the end. This future may be dropped and called again.
+    async fn next(&mut self) -> Option<Choice<T>> {
+        match self {
+            Choices::None => None,
+            Choices::One(choice, events) => {
+                let next = events.next().await.map(|event| (*choice, event));
+                if next.is_none() {
+                    *self = Choices::None;
+                }
+                next
+            }
+            Choices::Several(all) => all.next().await,
+        }
+    }
+}
 
 /// An answer whose first event is here. Dropping it stops the work.
 pub(crate) struct Answer<T: AnswerTask> {
     pub(crate) head: T::Head,
     pub(crate) tracker: RequestTracker<T>,
     pub(crate) totals: T::Totals,
-    events: SelectAll<BoxStream<'static, Choice<T>>>,
+    events: Choices<T>,
     first: Option<(u32, T::Event)>,
     /// Choices that have not ended.
     open: u32,
@@ -147,7 +188,7 @@ impl<T: AnswerTask> Answer<T> {
             head,
             tracker,
             totals: T::Totals::default(),
-            events: SelectAll::new(),
+            events: Choices::None,
             first: None,
             open,
             waiting_since: None,
@@ -155,7 +196,7 @@ impl<T: AnswerTask> Answer<T> {
             input,
             was_warm,
         };
-        answer.push(0, events);
+        answer.events.push(0, events);
         let begun = answer.begin(model, requests).await;
         begun.inspect_err(|error| answer.tracker.failed(error))?;
         Ok(answer)
@@ -172,21 +213,14 @@ impl<T: AnswerTask> Answer<T> {
                 // Started while the first one is read: a server with few slots may have none free before it ends.
                 let model = Arc::clone(model);
                 let started = async move { T::start(&model.model, request).await };
-                self.push(choice, started.map_ok(|started| started.events).try_flatten_stream());
+                let events = started.map_ok(|started| started.events).try_flatten_stream();
+                self.events.push(choice, events.boxed());
             } else {
                 let started = start_one(&self.tracker.context, model, request).await?;
-                self.push(choice, started.events);
+                self.events.push(choice, started.events);
             }
         }
         Ok(())
-    }
-
-    fn push(
-        &mut self,
-        choice: u32,
-        events: impl stream::Stream<Item = Result<T::Event, ModelError>> + Send + 'static,
-    ) {
-        self.events.push(events.map(move |event| (choice, event)).boxed());
     }
 
     /// The next event and its choice; `None` at the end. This future may be dropped and called again.
@@ -228,24 +262,25 @@ impl<T: AnswerTask> Answer<T> {
     pub(crate) fn headers(&self, content_type: &'static str) -> HeaderMap {
         let mut headers = answer_headers(content_type);
         let tracker = &self.tracker;
-        let trace = tracker.context.trace.snapshot();
-        let target = trace.target.as_ref().unwrap_or(&tracker.record.target);
-        insert_text(&mut headers, ALIAS, &tracker.record.alias);
-        insert_text(&mut headers, TARGET, target);
-        headers.insert(T::FIRST_MS, whole_ms(tracker.first().unwrap_or_default()));
-        let is_warm = if trace.is_warm.unwrap_or(self.was_warm) { "true" } else { "false" };
-        headers.insert(WARM, HeaderValue::from_static(is_warm));
-        insert_trace(&mut headers, &trace);
-        if let Some(overhead) = tracker.overhead(&trace) {
-            let overhead_ms = format!("{:.3}", overhead.as_secs_f64() * 1e3);
-            insert_text(&mut headers, OVERHEAD_MS, &overhead_ms);
-        }
+        tracker.context.trace.read(|trace| {
+            let target = trace.target.as_ref().unwrap_or(&tracker.record.target);
+            insert_text(&mut headers, ALIAS, &tracker.record.alias);
+            insert_text(&mut headers, TARGET, target);
+            headers.insert(T::FIRST_MS, whole_ms(tracker.first().unwrap_or_default()));
+            let is_warm = if trace.is_warm.unwrap_or(self.was_warm) { "true" } else { "false" };
+            headers.insert(WARM, HeaderValue::from_static(is_warm));
+            insert_trace(&mut headers, trace);
+            if let Some(overhead) = tracker.overhead(trace) {
+                let overhead_ms = format!("{:.3}", overhead.as_secs_f64() * 1e3);
+                insert_text(&mut headers, OVERHEAD_MS, &overhead_ms);
+            }
+        });
         headers
     }
 
     /// Time spent waiting for a slot of another server.
     pub(crate) fn queued(&self) -> Duration {
-        self.tracker.context.trace.snapshot().queued
+        self.tracker.context.trace.read(|trace| trace.queued)
     }
 
     /// The next event, unless the input is complete before it.

@@ -2,9 +2,8 @@
 //! Any web page can make a browser send requests to loopback; it cannot choose these headers.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
@@ -56,8 +55,10 @@ impl Guard {
         }
     }
 
-    /// A request without `Host` does not come from a browser.
-    fn check(&self, request: &Request) -> Result<(), ApiError> {
+    /// Checks the host name and origin, and the size of the headers. A request without `Host` does not come from a
+    /// browser.
+    pub(crate) fn check(&self, request: &Request) -> Result<(), ApiError> {
+        check_size(request.headers())?;
         if let Some(authority) = request.uri().authority() {
             self.check_host(authority.as_str())?;
         }
@@ -78,17 +79,6 @@ fn check_size(headers: &HeaderMap) -> Result<(), ApiError> {
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     let bytes_max = HEADERS_BYTES_MAX;
     if bytes > bytes_max { Err(ApiError::HeadersTooLarge { bytes_max }) } else { Ok(()) }
-}
-
-/// Checks the host name and origin of every request.
-pub(crate) async fn check_names(
-    State(guard): State<Arc<Guard>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
-    check_size(request.headers())?;
-    guard.check(&request)?;
-    Ok(next.run(request).await)
 }
 
 /// Checks the key of requests that cost something or reveal something.

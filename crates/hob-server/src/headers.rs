@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::Response;
 use hob_core::trace::TraceData;
 
 /// The requested name.
@@ -33,14 +35,24 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) const LINES: &str = "application/x-ndjson";
 pub(crate) const EVENTS: &str = "text/event-stream; charset=utf-8";
 
+/// Headers of an answer, those of the outer layers included.
+const HEADERS_USUAL: usize = 16;
+
 /// Headers of every answer that may take a while: proxies must not cache or buffer it.
 pub(crate) fn answer_headers(content_type: &'static str) -> HeaderMap {
-    let mut headers = HeaderMap::new();
+    let mut headers = HeaderMap::with_capacity(HEADERS_USUAL);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers
+}
+
+/// A successful answer.
+pub(crate) fn answer_with(headers: HeaderMap, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.headers_mut() = headers;
+    response
 }
 
 /// Leaves out a name that cannot stand in a header; the value is for people.

@@ -3,13 +3,15 @@
 
 mod table;
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hob_core::chat::Usage;
 use hob_core::routing::TargetStatus;
 use hob_core::trace::TraceData;
 use hob_core::{AnyModel, Kind, ModelState, Registry};
-use metrics::{counter, gauge, histogram, with_local_recorder};
+use metrics::{Counter, Histogram, counter, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
 pub use table::{METRICS, MetricType, ServerMetric};
@@ -51,7 +53,26 @@ const TTFT_BUCKETS_S: [f64; 13] =
 const TTFA_BUCKETS_S: [f64; 12] =
     [0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0];
 
-pub(crate) struct Metrics(PrometheusRecorder);
+/// Kinds of tokens of every chat answer.
+const TOKEN_KINDS: [&str; 4] = ["prompt", "cached", "completion", "reasoning"];
+
+pub(crate) struct Metrics {
+    recorder: PrometheusRecorder,
+    /// By route and status. Finding one in the recorder takes several allocations, and a chat needs seven.
+    requests: Mutex<BTreeMap<String, BTreeMap<u16, Counter>>>,
+    /// By model.
+    chats: Mutex<BTreeMap<String, ChatCounters>>,
+}
+
+/// The counters of one chat model, from their first use on.
+#[derive(Default)]
+struct ChatCounters {
+    first: Option<Histogram>,
+    /// By outcome.
+    answers: BTreeMap<&'static str, Counter>,
+    /// In the order of [`TOKEN_KINDS`].
+    tokens: Option<[Counter; 4]>,
+}
 
 impl Metrics {
     pub(crate) fn new() -> Metrics {
@@ -64,36 +85,45 @@ impl Metrics {
             .expect("there are buckets");
         let recorder = builder.build_recorder();
         with_local_recorder(&recorder, table::describe);
-        Metrics(recorder)
+        Metrics { recorder, requests: Mutex::default(), chats: Mutex::default() }
     }
 
     pub(crate) fn request(&self, route: &str, status: u16) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counter) = requests.get(route).and_then(|of_route| of_route.get(&status)) {
+            counter.increment(1);
+            return;
+        }
         let labels = [("route", route.to_owned()), ("status", status.to_string())];
-        with_local_recorder(&self.0, || counter!(REQUESTS, &labels).increment(1));
+        let counter = with_local_recorder(&self.recorder, || counter!(REQUESTS, &labels));
+        counter.increment(1);
+        requests.entry(route.to_owned()).or_default().insert(status, counter);
     }
 
     /// Records one stage of a turn of a realtime session.
     pub(crate) fn turn_stage(&self, stage: &'static str, time: Duration) {
-        with_local_recorder(&self.0, || histogram!(TURN_STAGES, "stage" => stage).record(time));
+        with_local_recorder(&self.recorder, || {
+            histogram!(TURN_STAGES, "stage" => stage).record(time)
+        });
     }
 
     /// Counts a request with a valid key that was refused, by the key's name.
     pub(crate) fn key_refused(&self, key: &str, reason: &'static str) {
         let labels = [("key", key.to_owned()), ("reason", reason.to_owned())];
-        with_local_recorder(&self.0, || counter!(KEY_REFUSED, &labels).increment(1));
+        with_local_recorder(&self.recorder, || counter!(KEY_REFUSED, &labels).increment(1));
     }
 
     /// Records the time to the first bytes of sound.
     pub(crate) fn first_audio(&self, model: &str, ttfa: Duration) {
         let labels = [("model", model.to_owned())];
-        with_local_recorder(&self.0, || histogram!(TTFA, &labels).record(ttfa));
+        with_local_recorder(&self.recorder, || histogram!(TTFA, &labels).record(ttfa));
     }
 
     pub(crate) fn speech_answer(&self, model: &str, outcome: Outcome, sound_s: f64) {
         let model = ("model", model.to_owned());
         let ended = [model.clone(), ("outcome", outcome.name().to_owned())];
         let sound_ms = (sound_s * 1000.0).round() as u64;
-        with_local_recorder(&self.0, || {
+        with_local_recorder(&self.recorder, || {
             counter!(ANSWERS, &ended).increment(1);
             counter!(SOUND, &[model]).increment(sound_ms);
         });
@@ -101,31 +131,55 @@ impl Metrics {
 
     /// Records the time to the first event of a chat answer.
     pub(crate) fn first_token(&self, model: &str, ttft: Duration) {
-        let labels = [("model", model.to_owned())];
-        with_local_recorder(&self.0, || histogram!(TTFT, &labels).record(ttft));
+        let first = || {
+            let labels = [("model", model.to_owned())];
+            with_local_recorder(&self.recorder, || histogram!(TTFT, &labels))
+        };
+        self.of_chat(model, |chat| chat.first.get_or_insert_with(first).record(ttft));
     }
 
     pub(crate) fn chat_answer(&self, model: &str, outcome: Outcome, usage: &Usage) {
-        let ended = [("model", model.to_owned()), ("outcome", outcome.name().to_owned())];
-        with_local_recorder(&self.0, || counter!(CHAT_ANSWERS, &ended).increment(1));
-        self.tokens(model, "prompt", usage.prompt_tokens);
-        self.tokens(model, "cached", usage.cached_tokens);
-        self.tokens(model, "completion", usage.completion_tokens);
-        self.tokens(model, "reasoning", usage.reasoning_tokens);
+        let ended = || {
+            let ended = [("model", model.to_owned()), ("outcome", outcome.name().to_owned())];
+            with_local_recorder(&self.recorder, || counter!(CHAT_ANSWERS, &ended))
+        };
+        let all = || TOKEN_KINDS.map(|kind| self.tokens(model, kind));
+        let tokens = [
+            usage.prompt_tokens,
+            usage.cached_tokens,
+            usage.completion_tokens,
+            usage.reasoning_tokens,
+        ];
+        self.of_chat(model, |chat| {
+            chat.answers.entry(outcome.name()).or_insert_with(ended).increment(1);
+            for (counter, tokens) in chat.tokens.get_or_insert_with(all).iter().zip(tokens) {
+                counter.increment(tokens.into());
+            }
+        });
+    }
+
+    fn of_chat(&self, model: &str, count: impl FnOnce(&mut ChatCounters)) {
+        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        if !chats.contains_key(model) {
+            chats.insert(model.to_owned(), ChatCounters::default());
+        }
+        if let Some(chat) = chats.get_mut(model) {
+            count(chat);
+        }
     }
 
     pub(crate) fn transcript(&self, model: &str, outcome: Outcome, heard_s: f64) {
         let model = ("model", model.to_owned());
         let ended = [model.clone(), ("outcome", outcome.name().to_owned())];
         let heard_ms = (heard_s * 1000.0).round() as u64;
-        with_local_recorder(&self.0, || {
+        with_local_recorder(&self.recorder, || {
             counter!(TRANSCRIPT_ANSWERS, &ended).increment(1);
             counter!(HEARD, &[model]).increment(heard_ms);
         });
     }
 
     pub(crate) fn embedded(&self, model: &str, tokens: u32) {
-        self.tokens(model, "embedded", tokens);
+        self.tokens(model, "embedded").increment(tokens.into());
     }
 
     /// Counts failed attempts, retries and repairs of one request.
@@ -139,7 +193,7 @@ impl Metrics {
             model.to_owned()
         };
         let mut next = trace.failed.iter().skip(1).map(|attempt| attempt.target.as_str());
-        with_local_recorder(&self.0, || {
+        with_local_recorder(&self.recorder, || {
             for attempt in &trace.failed {
                 let to = next.next().or(trace.target.as_deref());
                 let again = to == Some(&*attempt.target);
@@ -159,24 +213,24 @@ impl Metrics {
         });
     }
 
-    fn tokens(&self, model: &str, kind: &'static str, tokens: u32) {
+    fn tokens(&self, model: &str, kind: &'static str) -> Counter {
         let labels = [("model", model.to_owned()), ("kind", kind.to_owned())];
-        with_local_recorder(&self.0, || counter!(CHAT_TOKENS, &labels).increment(tokens.into()));
+        with_local_recorder(&self.recorder, || counter!(CHAT_TOKENS, &labels))
     }
 
     /// All metrics so far, and the current state of the models.
     pub(crate) fn render(&self, registry: &Registry, ledger: Option<&Ledger>) -> String {
-        with_local_recorder(&self.0, || {
+        with_local_recorder(&self.recorder, || {
             counter!(LEDGER_LOST).absolute(ledger.map_or(0, Ledger::lost));
             registry.all().for_each(observe_model);
             observe_circuits(registry);
         });
-        self.0.handle().render()
+        self.recorder.handle().render()
     }
 
     /// Moves raw samples into the buckets. Without this they would take more and more memory.
     pub(crate) fn fold(&self) {
-        self.0.handle().run_upkeep();
+        self.recorder.handle().run_upkeep();
     }
 }
 

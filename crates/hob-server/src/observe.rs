@@ -14,6 +14,7 @@ use hob_wire::operations::NOW;
 
 use crate::api_error::{ApiError, RefusedKey};
 use crate::context::{RequestContext, Services, next_id};
+use crate::guard::Guard;
 use crate::reloadable_state::ReloadableState;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -52,9 +53,10 @@ impl<S: Send + Sync> FromRequestParts<S> for QueryPairs {
     }
 }
 
-/// Numbers, times, counts and logs every request.
+/// Numbers, times, counts, checks and logs every request. One layer for all of it: each costs every request a few
+/// allocations.
 pub(crate) async fn observe(
-    State((state, services)): State<(ReloadableState, Arc<Services>)>,
+    State((state, services, guard)): State<(ReloadableState, Arc<Services>, Arc<Guard>)>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -64,10 +66,13 @@ pub(crate) async fn observe(
     let route = route_of(&request);
     let method = request.method().clone();
     let hops = context.trace.hops();
-    let mut response = if hops > HOPS_MAX {
-        ApiError::Loop { hops }.into_response()
-    } else {
-        next.run(request).await
+    let checked = match hops > HOPS_MAX {
+        true => Err(ApiError::Loop { hops }),
+        false => guard.check(&request),
+    };
+    let mut response = match checked {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused.into_response(),
     };
     let status = response.status().as_u16();
     services.metrics.request(&route, status);

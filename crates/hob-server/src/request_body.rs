@@ -262,6 +262,9 @@ async fn parsed<T: Send + 'static>(
 /// A missing content type counts as JSON. Any other type is a mistake, or a form on a foreign web page.
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    if value == "application/json" {
+        return Ok(());
+    }
     let got = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
     let essence = got.split(';').next().unwrap_or_default().trim();
     if essence == "application/json" || essence.ends_with("+json") {

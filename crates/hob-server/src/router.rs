@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api_error::ApiError;
 use crate::context::Services;
 use crate::documented_routes::DocumentedRoutes as _;
-use crate::guard::{Guard, check_chat_key, check_key, check_key_if_sent, check_names};
+use crate::guard::{Guard, check_chat_key, check_key, check_key_if_sent};
 use crate::metrics::Metrics;
 use crate::observe::observe;
 use crate::options::ServerOptions;
@@ -60,8 +60,7 @@ pub(crate) fn router_with(
         .merge(options.certificates.as_ref().map(explanation_routes).unwrap_or_default())
         .fallback(page::asset)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(guard, check_names))
-        .layer(from_fn_with_state((state, services), observe))
+        .layer(from_fn_with_state((state, services, guard), observe))
 }
 
 /// Open WebUI and probes call these without a key. With a key, they show what the key is for.

@@ -37,6 +37,8 @@ struct Answer {
     asked: Expected,
     body: Body,
     said: VecDeque<ChatEvent>,
+    /// What the piece that is being read says. Kept, so that it is allocated once.
+    heard: Vec<ChatEvent>,
     malformed: u32,
     /// Bytes read since the last event.
     turn_bytes: usize,
@@ -66,8 +68,8 @@ pub(crate) fn events(asked: Expected, response: HttpResponse) -> Result<ChatStre
             Body::Pieces(response, pieces)
         }
     };
-    let (said, malformed, turn_bytes) = (VecDeque::new(), 0, 0);
-    let answer = Answer { asked, body, said, malformed, turn_bytes, is_over: false };
+    let (said, heard, malformed, turn_bytes) = (VecDeque::new(), Vec::new(), 0, 0);
+    let answer = Answer { asked, body, said, heard, malformed, turn_bytes, is_over: false };
     Ok(stream::unfold(Box::new(answer), async |mut answer| {
         let event = answer.next().await?;
         Some((event, answer))
@@ -132,18 +134,19 @@ impl Answer {
             self.take(&rest)?;
         }
         if !self.is_over {
-            let mut said = Vec::new();
-            self.asked.reader.end(&mut said)?;
-            self.heard(said);
+            self.heard.clear();
+            self.asked.reader.end(&mut self.heard)?;
+            self.pass_on();
             self.is_over = true;
         }
         Ok(())
     }
 
     fn take(&mut self, piece: &str) -> Result<(), Fault> {
-        let mut said = Vec::new();
-        match self.asked.reader.read(piece, &mut said) {
-            Ok(()) => self.heard(said),
+        // A piece that failed may have left something.
+        self.heard.clear();
+        match self.asked.reader.read(piece, &mut self.heard) {
+            Ok(()) => self.pass_on(),
             Err(Misread::Failed(fault)) => return Err(fault),
             Err(Misread::Malformed) => {
                 self.malformed += 1;
@@ -161,8 +164,9 @@ impl Answer {
         Ok(())
     }
 
-    fn heard(&mut self, said: Vec<ChatEvent>) {
-        for mut event in said {
+    fn pass_on(&mut self) {
+        let mut heard = std::mem::take(&mut self.heard);
+        for mut event in heard.drain(..) {
             if let ChatEvent::Done(completion) = &mut event {
                 self.is_over = true;
                 let mended = self.asked.reader.mended();
@@ -178,6 +182,7 @@ impl Answer {
             }
             self.said.push_back(event);
         }
+        self.heard = heard;
     }
 
     /// Reads the end of the body, so that the connection can be used again.

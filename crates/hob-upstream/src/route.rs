@@ -105,6 +105,9 @@ impl<T: RouteTask> Route<T> {
         candidates: Vec<Arc<Candidate<T>>>,
         beginning: u64,
     ) -> Vec<Arc<Candidate<T>>> {
+        if candidates.len() < 2 {
+            return candidates;
+        }
         let facts: Vec<_> = candidates.iter().map(|candidate| candidate.facts()).collect();
         let places = order(self.options.strategy, &facts, beginning, fastrand::f64());
         places.into_iter().map(|place| Arc::clone(&candidates[place])).collect()

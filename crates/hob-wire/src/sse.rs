@@ -78,7 +78,7 @@ pub fn error_event(error: &ErrorBody) -> String {
 }
 
 pub(crate) fn event(data: &str) -> String {
-    format!("data: {data}\n\n")
+    ["data: ", data, "\n\n"].concat()
 }
 
 #[cfg(test)]

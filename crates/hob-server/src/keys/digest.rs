@@ -2,6 +2,7 @@
 //! choose, so a fast hash without salt is as safe as a slow one.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
@@ -58,7 +59,8 @@ impl KeyDigest {
 
     /// Whether this is the public key of Pipelines. It takes the same time for every key.
     pub(crate) fn is_default(&self) -> bool {
-        self.is(&KeyDigest::of_bytes(DEFAULT_KEY)).into()
+        static DEFAULT: LazyLock<KeyDigest> = LazyLock::new(|| KeyDigest::of_bytes(DEFAULT_KEY));
+        self.is(&DEFAULT).into()
     }
 
     pub(crate) fn of_bytes(key: &[u8]) -> KeyDigest {

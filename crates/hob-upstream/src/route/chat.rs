@@ -121,7 +121,9 @@ impl RouteTask for Chat {
 impl Route<Chat> {
     async fn chat(self: &Arc<Self>, request: ChatRequest) -> Result<ChatStream, ModelError> {
         let ends = self.ends();
-        let candidates = self.ordered(self.able(&request)?, beginning(&request));
+        let able = self.able(&request)?;
+        let beginning = if able.len() > 1 { beginning(&request) } else { 0 };
+        let candidates = self.ordered(able, beginning);
         let changed = |candidate: &Candidate<Chat>| as_asked(&request, candidate);
         let ask = Ask::new(&request.trace, ends, &changed);
         let started = self.ask(candidates, &ask).await?;

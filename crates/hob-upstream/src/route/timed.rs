@@ -118,7 +118,7 @@ impl<T: RouteTask> TimedAnswer<T> {
 
     /// The server itself said why the answer ended.
     pub(super) fn ended_normally(&self) -> bool {
-        !self.trace.snapshot().repaired.contains(&FINISH_REPAIR)
+        !self.trace.read(|data| data.repaired.contains(&FINISH_REPAIR))
     }
 
     /// The answer ended normally without content: the target did its work.
