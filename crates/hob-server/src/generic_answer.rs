@@ -1,7 +1,10 @@
 //! The path of every answer of any kind: admission, time limits, cut-off, the first content before
 //! the status, and the size limit of a collected answer. [`AnswerTask`] has the differences.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -389,8 +392,26 @@ pub(crate) async fn bounded<T: AnswerTask, R>(
             }
         }
     };
-    let wait = context.services.cut_off.run_until_cancelled(wait).await;
-    wait.ok_or(ApiError::Stopping)?
+    unless_cancelled(&context.services.cut_off, wait).await.ok_or(ApiError::Stopping)?
+}
+
+/// Like [`CancellationToken::run_until_cancelled`], which registers with the token even if the result is there already.
+async fn unless_cancelled<R>(
+    token: &CancellationToken,
+    wait: impl Future<Output = R>,
+) -> Option<R> {
+    let mut wait = pin!(wait);
+    let mut cancelled = pin!(token.cancelled());
+    poll_fn(|cx| {
+        if token.is_cancelled() {
+            return Poll::Ready(None);
+        }
+        match wait.as_mut().poll(cx) {
+            Poll::Ready(result) => Poll::Ready(Some(result)),
+            Poll::Pending => cancelled.as_mut().poll(cx).map(|()| None),
+        }
+    })
+    .await
 }
 
 /// The error of an answer without its last event.

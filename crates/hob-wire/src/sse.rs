@@ -78,7 +78,17 @@ pub fn error_event(error: &ErrorBody) -> String {
 }
 
 pub(crate) fn event(data: &str) -> String {
-    ["data: ", data, "\n\n"].concat()
+    let mut event = String::new();
+    push_event(&mut event, data);
+    event
+}
+
+pub(crate) fn push_event(out: &mut String, data: &str) {
+    const AROUND_BYTES: usize = "data: \n\n".len();
+    out.reserve(AROUND_BYTES + data.len());
+    out.push_str("data: ");
+    out.push_str(data);
+    out.push_str("\n\n");
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::usage::{AnswerNote, ChatTimings, ChatUsage, Ended, OutputKinds, Promp
 use super::{CallShape, UsageChunk};
 use crate::error::json;
 use crate::openai_answer::{AnswerChunks, AnswerHead};
-use crate::sse::event;
+use crate::sse::{event, push_event};
 
 /// The end of every stream that is complete.
 pub(crate) const DONE: &str = "data: [DONE]\n\n";
@@ -192,16 +192,19 @@ impl ChatChunks {
         usage: Option<Option<ChatUsage>>,
     ) {
         let AnswerHead { created_unix_s: created, ref model, fingerprint, .. } = self.head;
-        out.push_str(&event(&json(&ChatCompletionChunk {
-            id: &self.id,
-            object: "chat.completion.chunk",
-            created,
-            model,
-            system_fingerprint: fingerprint,
-            choices,
-            timings,
-            usage,
-        })));
+        push_event(
+            out,
+            &json(&ChatCompletionChunk {
+                id: &self.id,
+                object: "chat.completion.chunk",
+                created,
+                model,
+                system_fingerprint: fingerprint,
+                choices,
+                timings,
+                usage,
+            }),
+        );
     }
 
     /// The index was looked up when the event came in.
