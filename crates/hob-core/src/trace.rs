@@ -93,7 +93,9 @@ impl Trace {
     /// The first content of `target` came, or the first content of a continuation.
     pub fn answers(&self, target: &str, at: Instant, after: Duration) {
         let mut data = self.data();
-        data.target = Some(target.to_owned());
+        if data.target.as_deref() != Some(target) {
+            data.target = Some(target.to_owned());
+        }
         data.has_begun = true;
         if data.broken.is_empty() {
             data.target_first = Some(after);

@@ -25,8 +25,10 @@ const VALUES_MAX: usize = 500_000;
 /// Prompts as ids of a model's vocabulary.
 pub(crate) type TokenLists = Vec<Vec<u32>>;
 
+/// The fields in the order of their names, each name once. A list, because a request has few fields, and most names that
+/// are asked for are not among them.
 #[derive(Debug)]
-pub(crate) struct Fields<'a>(BTreeMap<String, Field<'a>>);
+pub(crate) struct Fields<'a>(Vec<(String, Field<'a>)>);
 
 #[derive(Debug)]
 enum Field<'a> {
@@ -52,12 +54,12 @@ impl<'a> Fields<'a> {
         lists_max: usize,
     ) -> Result<(Fields<'a>, Option<TokenLists>), WireError> {
         let mut fields = Fields::split(body)?;
-        let tokens = match fields.0.get(field) {
+        let tokens = match fields.get(field) {
             Some(Field::Text(text)) => token_lists(text.get(), lists_max),
             _ => None,
         };
         if tokens.is_some() {
-            fields.0.remove(field);
+            fields.remove(field);
         }
         fields.check_values()?;
         Ok((fields, tokens))
@@ -75,11 +77,11 @@ impl<'a> Fields<'a> {
         if count > FIELDS_MAX {
             return Err(WireError::TooManyFields { count, count_max: FIELDS_MAX });
         }
-        Ok(Fields(fields))
+        Ok(Fields(fields.into_iter().collect()))
     }
 
     fn check_values(&self) -> Result<(), WireError> {
-        let texts = self.0.values().filter_map(|field| match field {
+        let texts = self.0.iter().filter_map(|(_, field)| match field {
             Field::Text(text) => Some(text.get()),
             Field::Value(_) => None,
         });
@@ -99,12 +101,14 @@ impl<'a> Fields<'a> {
 
     /// The members of an object that has been parsed already.
     pub(crate) fn of(members: Map<String, Value>) -> Fields<'static> {
-        Fields(members.into_iter().map(|(name, value)| (name, Field::Value(value))).collect())
+        let members = members.into_iter().map(|(name, value)| (name, Field::Value(value)));
+        Fields(members.collect::<BTreeMap<_, _>>().into_iter().collect())
     }
 
     /// Adds the fields of `other`, which win over fields of the same name.
     pub(crate) fn replace_by(&mut self, other: Fields<'a>) {
-        self.0.extend(other.0);
+        let all = std::mem::take(&mut self.0).into_iter().chain(other.0);
+        self.0 = all.collect::<BTreeMap<_, _>>().into_iter().collect();
     }
 
     /// Takes the fields of `T` and leaves the others. One body may hold the fields of several types.
@@ -122,7 +126,7 @@ impl<'a> Fields<'a> {
 
     /// Whether a field was sent that is an object, and was not taken.
     pub(crate) fn has_object(&self, field: &str) -> bool {
-        self.0.get(field).is_some_and(|sent| match sent {
+        self.get(field).is_some_and(|sent| match sent {
             Field::Text(text) => text.get().starts_with('{'),
             Field::Value(value) => value.is_object(),
         })
@@ -138,14 +142,23 @@ impl<'a> Fields<'a> {
     /// left.
     pub(crate) fn rest(&self) -> Option<JsonText> {
         let sent = self.0.iter().filter(|(_, field)| !field.is_null());
-        let rest: BTreeMap<&String, &Field<'_>> = sent.collect();
+        let rest: BTreeMap<&String, &Field<'_>> = sent.map(|(name, field)| (name, field)).collect();
         (!rest.is_empty()).then(|| JsonText::parsed(json(&rest)))
     }
 
     /// Clients write `null` for what they leave out.
     fn take(&mut self, field: &str) -> Option<Value> {
-        let value = self.0.remove(field)?.into_value();
+        let value = self.remove(field)?.into_value();
         Some(value).filter(|value| !value.is_null())
+    }
+
+    fn get(&self, field: &str) -> Option<&Field<'a>> {
+        self.0.iter().find(|(name, _)| name == field).map(|(_, sent)| sent)
+    }
+
+    fn remove(&mut self, field: &str) -> Option<Field<'a>> {
+        let place = self.0.iter().position(|(name, _)| name == field)?;
+        Some(self.0.remove(place).1)
     }
 }
 
@@ -167,7 +180,7 @@ impl<'de> Deserializer<'de> for &mut Fields<'_> {
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
-        let names: Vec<String> = self.0.keys().cloned().collect();
+        let names: Vec<String> = self.0.iter().map(|(name, _)| name.clone()).collect();
         let sent = names.into_iter().filter_map(|name| {
             let value = self.take(&name)?;
             Some((name, value))

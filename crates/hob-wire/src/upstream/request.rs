@@ -30,6 +30,9 @@ pub enum UpstreamDialect {
     OpenRouter,
 }
 
+/// Fields of most requests.
+const FIELDS_USUAL: usize = 12;
+
 /// The request holds what this server has no word for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not supported by this model's server")]
@@ -227,7 +230,7 @@ fn output(
 /// hob does know.
 fn extra(request: &ChatRequest, dialect: UpstreamDialect) -> Map<String, Value> {
     match (dialect, request.extra.as_ref().map(parsed)) {
-        (UpstreamDialect::Hob, _) | (_, None) => Map::new(),
+        (UpstreamDialect::Hob, _) | (_, None) => Map::with_capacity(FIELDS_USUAL),
         (_, Some(Value::Object(extra))) => extra,
         (_, Some(_)) => Map::new(),
     }
