@@ -238,7 +238,11 @@ impl ChatModel for ScriptModel {
                 (reply.content, reply.tool_calls) =
                     obey::obeyed(&request).map_err(|reason| self.failed(reason))?;
             }
-            tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
+            match reply.delay_ms {
+                // A sleep of no time would end with the next millisecond of the timer.
+                0 => tokio::task::yield_now().await,
+                delay_ms => tokio::time::sleep(Duration::from_millis(delay_ms)).await,
+            }
             if let Some(message) = reply.error {
                 return Err(self.failed(message));
             }
