@@ -283,10 +283,9 @@ impl<'w> Work<'w> {
             }
         }
         let must_sync = has_ended || actions.iter().any(|action| action.must_sync(specs));
-        let redacted = events.iter().map(|event| self.driver.redaction.event(event));
-        let redacted: Vec<RunEvent> = redacted.collect();
+        let redacted = self.driver.redaction.events(&events);
         self.driver.host.store(state, &redacted, must_sync)?;
-        for (event, redacted) in events.iter().zip(&redacted) {
+        for (event, redacted) in events.iter().zip(&*redacted) {
             // The client has read the answer while it was written, and who approves a call must see all of it.
             let is_whole = matches!(
                 event.what,

@@ -1,6 +1,7 @@
 //! Keeps keys and tokens out of the trace of a run: those that hob knows, and texts that look like one.
 //! Models and tools get them as they are, and the state from which a run goes on has them.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ const TOKEN_WITH_DIGIT_BYTES_MIN: usize = 8;
 pub struct Redaction {
     /// The longest first, because a key may contain another one.
     known: Arc<[String]>,
+    /// The same keys as they stand inside a text in JSON.
+    written: Arc<[String]>,
 }
 
 impl fmt::Debug for Redaction {
@@ -48,7 +51,13 @@ impl Redaction {
         let known = known.into_iter().filter(|key| key.len() >= KNOWN_BYTES_MIN);
         let mut known: Vec<String> = known.collect();
         known.sort_unstable_by_key(|key| Reverse(key.len()));
-        Redaction { known: known.into() }
+        // Without the quotes around it.
+        let in_json = |key: &String| {
+            let quoted = Value::from(key.as_str()).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        };
+        let written = known.iter().map(in_json).collect();
+        Redaction { known: known.into(), written }
     }
 
     /// The text without keys and tokens.
@@ -62,11 +71,28 @@ impl Redaction {
         without_tokens(&without_private_keys(&text))
     }
 
-    /// The event without keys and tokens in any of its texts.
-    pub(crate) fn event(&self, event: &RunEvent) -> RunEvent {
+    /// The events without keys and tokens in any of their texts. Most have none, and are not copied.
+    pub(crate) fn events<'e>(&self, events: &'e [RunEvent]) -> Cow<'e, [RunEvent]> {
+        if events.iter().any(|event| self.may_have_secrets(event)) {
+            Cow::Owned(events.iter().map(|event| self.event(event)).collect())
+        } else {
+            Cow::Borrowed(events)
+        }
+    }
+
+    fn event(&self, event: &RunEvent) -> RunEvent {
         let redacted = serde_json::to_value(event).map(|value| self.value(value));
         // Texts alone are changed, so the event stays one.
         redacted.and_then(serde_json::from_value).unwrap_or_else(|_| event.clone())
+    }
+
+    /// Whether a text of the event has a known key, or what a token or a private key begins with. Much faster than to look
+    /// for whole tokens in each text, and never false where one of them would be left out.
+    fn may_have_secrets(&self, event: &RunEvent) -> bool {
+        let Ok(json) = serde_json::to_string(event) else { return true };
+        self.written.iter().any(|key| json.contains(&**key))
+            || json.contains(BLOCK_BEGIN)
+            || has_token_prefix(json.as_bytes())
     }
 
     fn value(&self, value: Value) -> Value {
@@ -114,6 +140,18 @@ fn without_tokens(text: &str) -> String {
         rest = &rest[read..];
     }
     kept
+}
+
+/// Whether a token may begin anywhere in the text. JSON changes no character of these beginnings.
+fn has_token_prefix(text: &[u8]) -> bool {
+    text.iter().enumerate().any(|(at, first)| {
+        let is_here = |prefix: &str| {
+            let here = text.get(at..at + prefix.len());
+            here.is_some_and(|here| here.eq_ignore_ascii_case(prefix.as_bytes()))
+        };
+        matches!(first | 0x20, b's' | b'h' | b'g' | b'b')
+            && TOKENS.iter().any(|(prefix, _)| is_here(prefix))
+    })
 }
 
 /// The token at the beginning of a text: the bytes that say what it is, and all its bytes.
@@ -205,7 +243,42 @@ mod tests {
                 number: None,
                 what,
             };
-            assert_eq!(redaction().event(&event(what)), event(expected));
+            assert_eq!(*redaction().events(&[event(what)]), [event(expected)]);
         }
+    }
+
+    /// The quick look must find all that is left out, however JSON writes it.
+    #[test]
+    fn events_without_secrets_are_not_copied() {
+        let redaction = Redaction::new([r#"a"key\with signs"#.to_owned()]);
+        let event = |text: &str| {
+            let what = EventKind::ModelFailed { error: text.to_owned() };
+            RunEvent {
+                v: 1,
+                seq: 1,
+                ts: 1,
+                run_id: "r".to_owned(),
+                agent: None,
+                depth: 0,
+                span_id: 1,
+                parent_id: None,
+                number: None,
+                what,
+            }
+        };
+        let block = format!("\n{KEY}");
+        for text in [
+            r#"is a"key\with signs"#,
+            "line\nsk-abc0123456789",
+            "\"BEARER abcdefgh0123\"",
+            "\tGHP_0123456789abcdefghij",
+            block.as_str(),
+        ] {
+            let events = [event(text)];
+            let found = redaction.events(&events);
+            assert!(matches!(found, Cow::Owned(_)) && *found != events, "{text}");
+        }
+        let events = [event("the bear hides a graph")];
+        assert!(matches!(redaction.events(&events), Cow::Borrowed(_)));
     }
 }
