@@ -1,12 +1,14 @@
 //! Runs on disk: a folder for each, with its state and its events.
-//! The state is replaced whole, and the events are on disk before the state that counts them.
+//! A reader sees each state whole, and the events are on disk before the state that counts them.
 
 mod files;
 mod follow;
+mod state_text;
 mod summaries;
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fs_err as fs;
@@ -16,6 +18,7 @@ use crate::state::RunState;
 
 pub use files::{RUN_FILES_MAX, RunFile};
 pub use follow::NewLines;
+use state_text::WrittenState;
 use summaries::Summaries;
 pub use summaries::{RunSummary, RunTeam};
 
@@ -40,6 +43,8 @@ pub struct RunStore {
 #[derive(Debug)]
 pub struct StoredRun {
     folder: PathBuf,
+    /// The last state. `None`: it is not known what the files have, so the next state is written whole.
+    written: Mutex<Option<WrittenState>>,
     _lock: std::fs::File,
 }
 
@@ -80,9 +85,8 @@ impl RunStore {
     /// # Errors
     /// There is no such run, or its state cannot be read.
     pub fn read(&self, run_id: &str) -> io::Result<RunState> {
-        let path = self.state_path(run_id)?;
-        serde_json::from_slice(&fs::read(&path)?)
-            .map_err(|error| io::Error::other(format!("{} is damaged: {error}", path.display())))
+        self.state_path(run_id)?;
+        state_in(&self.folder.join(run_id))
     }
 
     /// # Errors
@@ -184,6 +188,14 @@ impl StoredRun {
         &self.folder
     }
 
+    /// The last state.
+    ///
+    /// # Errors
+    /// No state was stored, or it cannot be read.
+    pub fn last_state(&self) -> io::Result<RunState> {
+        state_in(&self.folder)
+    }
+
     /// Stores a step. If `must_sync`, it is on the disk when this returns; otherwise it survives a crash of hob, and not one
     /// of the system.
     ///
@@ -210,15 +222,22 @@ impl StoredRun {
         if must_sync {
             file.sync_data()?;
         }
-        let mut next = tempfile::NamedTempFile::new_in(&self.folder)?;
-        // Written at once: each piece would be a system call of its own.
-        next.write_all(&serde_json::to_vec(state)?)?;
-        if must_sync {
-            next.as_file().sync_data()?;
-        }
-        next.persist(self.folder.join(STATE)).map_err(|error| error.error)?;
+        let text = serde_json::to_string(state)?;
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        // Taken: an error leaves nothing that a change could follow.
+        *written = Some(match written.take() {
+            Some(last) if !must_sync && last.has_room() => last.change(&self.folder, text)?,
+            _ => WrittenState::whole(&self.folder, text, must_sync)?,
+        });
         if must_sync { sync_folder(&self.folder) } else { Ok(()) }
     }
+}
+
+/// The last state in the folder of a run.
+fn state_in(folder: &Path) -> io::Result<RunState> {
+    serde_json::from_slice(&state_text::read(folder)?).map_err(|error| {
+        io::Error::other(format!("{} is damaged: {error}", folder.join(STATE).display()))
+    })
 }
 
 /// Waits until the names in a folder are on the disk. A synced file alone is not enough: after a power failure, its name
@@ -233,7 +252,7 @@ fn lock(folder: PathBuf) -> io::Result<StoredRun> {
     let file = std::fs::File::create(folder.join(LOCK))?;
     for _ in 0..LOCK_TRIES {
         match file.try_lock() {
-            Ok(()) => return Ok(StoredRun { folder, _lock: file }),
+            Ok(()) => return Ok(StoredRun { folder, written: Mutex::default(), _lock: file }),
             Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
             Err(std::fs::TryLockError::Error(error)) => return Err(error),
         }
@@ -346,6 +365,28 @@ mod tests {
         assert_eq!(store.events("run-1").expect("events"), first);
         let left = fs::read_dir(store.folder_of("run-1")).expect("a folder").count();
         assert_eq!(left, 3, "state, events and lock");
+    }
+
+    #[test]
+    fn steps_that_need_no_sync_write_only_what_has_changed() {
+        let (_folder, store) = stored_run();
+        let (stored, mut state) = store.open("run-1").expect("free");
+        stored.store(&state, &[], false).expect("stored");
+        let whole = fs::read(store.folder_of("run-1").join(STATE)).expect("a file");
+        for text in ["Grüße", "", "1, 2, 3"] {
+            let what = crate::event::EventKind::ModelReminded { reason: text.to_owned() };
+            let input = Input::Noted { id: None, what };
+            step(&mut state, &[], input, Now { unix_ms: 1, since_s: 0.5 });
+            state.last_texts.insert("a".to_owned(), text.to_owned());
+            stored.store(&state, &[], false).expect("stored");
+            assert_eq!(store.read("run-1").expect("a state"), state);
+            assert_eq!(stored.last_state().expect("a state"), state);
+            assert_eq!(store.summary("run-1").expect("a summary").used, state.used);
+        }
+        assert_eq!(fs::read(store.folder_of("run-1").join(STATE)).expect("a file"), whole);
+        stored.store(&state, &[], true).expect("stored");
+        assert_ne!(fs::read(store.folder_of("run-1").join(STATE)).expect("a file"), whole);
+        assert_eq!(store.read("run-1").expect("a state"), state);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! A summary stays in memory while the state on disk is the same file, so a list that is read again costs little.
 
 use std::collections::HashMap;
+use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fs_err as fs;
 use serde::Deserialize;
 
-use super::RunStore;
+use super::{RunStore, state_text};
 use crate::state::{RunState, TeamRunStatus, Used};
 
 /// Summaries in memory. When there are more, all are read again.
@@ -34,19 +35,31 @@ pub struct RunTeam {
     pub id: String,
 }
 
-/// A file on disk: another state is another file, because states are replaced whole.
+/// The files of a state on disk, the second one with its changes. Another state is another file, or a longer one.
+type StateFiles = (FileMark, Option<FileMark>);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct StateFile {
+struct FileMark {
     inode: u64,
     bytes: u64,
     modified: (i64, i64),
+}
+
+impl From<Metadata> for FileMark {
+    fn from(found: Metadata) -> FileMark {
+        FileMark {
+            inode: found.ino(),
+            bytes: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+        }
+    }
 }
 
 /// The summaries that were read, by the ids of their runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Summaries(Arc<Mutex<SummaryMap>>);
 
-type SummaryMap = HashMap<String, (StateFile, RunSummary)>;
+type SummaryMap = HashMap<String, (StateFiles, RunSummary)>;
 
 impl Summaries {
     fn lock(&self) -> MutexGuard<'_, SummaryMap> {
@@ -61,18 +74,15 @@ impl RunStore {
     /// There is no such run, or its state cannot be read.
     pub fn summary(&self, run_id: &str) -> io::Result<RunSummary> {
         let path = self.state_path(run_id)?;
-        let found = fs::metadata(&path)?;
-        let file = StateFile {
-            inode: found.ino(),
-            bytes: found.len(),
-            modified: (found.mtime(), found.mtime_nsec()),
-        };
+        let folder = self.folder_of(run_id);
+        let changes = fs::metadata(folder.join(state_text::CHANGES)).ok();
+        let files = (FileMark::from(fs::metadata(&path)?), changes.map(FileMark::from));
         if let Some((own, summary)) = self.summaries.lock().get(run_id)
-            && *own == file
+            && *own == files
         {
             return Ok(summary.clone());
         }
-        let mut summary: RunSummary = serde_json::from_slice(&fs::read(&path)?)
+        let mut summary: RunSummary = serde_json::from_slice(&state_text::read(&folder)?)
             .map_err(|error| io::Error::other(format!("{} is damaged: {error}", path.display())))?;
         summary.task = summary.task.chars().take(TASK_CHARS_MAX).collect();
         let mut summaries = self.summaries.lock();
@@ -80,7 +90,7 @@ impl RunStore {
             summaries.clear();
         }
         // A state that was replaced in between is another file for the next reader.
-        summaries.insert(run_id.to_owned(), (file, summary.clone()));
+        summaries.insert(run_id.to_owned(), (files, summary.clone()));
         Ok(summary)
     }
 }
