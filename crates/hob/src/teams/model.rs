@@ -197,7 +197,8 @@ impl ChatModel for TeamModel {
             let host = Arc::new(StreamHost {
                 shared: Mutex::default(),
                 stored,
-                last: Mutex::new(run.clone()),
+                is_running: AtomicBool::new(false),
+                counted: Mutex::default(),
                 decision: Mutex::new(decision),
                 given: Mutex::new(given),
                 shows_status: request.job.is_some(),
@@ -304,8 +305,10 @@ fn failed(error: io::Error) -> ModelError {
 struct StreamHost {
     shared: Mutex<AnswerQueue>,
     stored: StoredRun,
-    /// The run as it was stored last.
-    last: Mutex<RunState>,
+    /// A step was stored, after which the run goes on.
+    is_running: AtomicBool,
+    /// The run with what came of an answer that was stopped after its last step.
+    counted: Mutex<Option<RunState>>,
     /// The call for which the run waited, and whether the client's user has approved it.
     decision: Mutex<Option<(ToolCall, bool)>>,
     /// The results of the client's tools for which the run waited.
@@ -333,12 +336,13 @@ impl StreamHost {
 impl RunHost for StreamHost {
     fn store(&self, run: &RunState, events: &[RunEvent], must_sync: bool) -> io::Result<()> {
         self.stored.store(run, events, must_sync)?;
-        run.clone_into(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner));
+        self.is_running.store(run.status == TeamRunStatus::Running, Ordering::Relaxed);
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }
 
     fn counted(&self, run: &RunState) {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).used = run.used;
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(run.clone());
     }
 
     fn show(&self, event: &RunEvent) {
@@ -463,10 +467,13 @@ impl AnswerQueue {
 /// The reader has left before the end.
 impl Drop for StreamHost {
     fn drop(&mut self) {
-        let run = self.last.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if !self.detaches && run.status == TeamRunStatus::Running && run.seq > 0 {
-            // A disk error leaves the run as it is, and `hob team resume` can go on.
-            let _stored = hob_agents::cancel(&self.stored, run);
+        if self.detaches || !*self.is_running.get_mut() {
+            return;
+        }
+        let counted = self.counted.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // A disk error leaves the run as it is, and `hob team resume` can go on.
+        if let Ok(mut run) = counted.map_or_else(|| self.stored.last_state(), Ok) {
+            let _stored = hob_agents::cancel(&self.stored, &mut run);
         }
     }
 }
