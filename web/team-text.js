@@ -56,6 +56,7 @@ const STEPS = {
   "run.ended": ({ error }) => (error ? { head: "The run failed", text: error, isBad: true } : null),
   "agent.started": ({ model }, agent) => ({ head: agent, note: model, isAgent: true }),
   "model.answered": ({ target, prompt_tokens: prompt, answer_tokens: answer, ms }) => ({ note: `${target}: ${prompt} + ${answer} tokens, ${(ms / 1_000).toFixed(1)} s` }),
+  "model.stopped": ({ target, prompt_tokens: prompt, answer_tokens: answer }) => ({ note: `${target}: stopped after ${prompt} + ${answer} tokens` }),
   "model.loading": ({ model }) => ({ note: `${model} is loading` }),
   "model.fallback": ({ from, to, reason }) => ({ head: `${to} instead of ${from}`, text: reason }),
   "tools.missing": ({ note }) => ({ head: "Tools are missing", text: note, isBad: true }),

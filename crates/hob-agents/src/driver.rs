@@ -88,7 +88,8 @@ pub trait RunHost: Send + Sync {
     /// Shows an event. Pieces of answers come here only.
     fn show(&self, event: &RunEvent);
 
-    /// What came of an answer that was stopped is counted in the state. It is stored with the next step, if there is one.
+    /// What came of an answer that was stopped is counted in the state. It is stored with the next step, if there is one,
+    /// which also has an event for it.
     fn counted(&self, _state: &RunState) {}
 
     /// Asks a person. `None`: no person can be asked now, so the run waits on disk.

@@ -84,6 +84,16 @@ pub enum EventKind {
         cost: Option<f64>,
         ms: u64,
     },
+    /// The answer was stopped before its end. The tokens are those that hob has counted, besides those of whole answers.
+    #[serde(rename = "model.stopped")]
+    ModelStopped {
+        target: String,
+        prompt_tokens: u64,
+        answer_tokens: u64,
+        /// In US dollars, for a model that has a price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
+    },
     /// A piece of an answer. Not stored.
     #[serde(rename = "model.delta")]
     ModelDelta { kind: DeltaKind, text: String },

@@ -31,7 +31,9 @@ pub use price::{ModelPrice, Prices};
 pub use process_group::ProcessGroup;
 pub use redaction::Redaction;
 pub use script::{SCRIPT_BYTES_MAX, ScriptModel};
-pub use state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used, WaitingApproval};
+pub use state::{
+    AgentFrame, AgentRole, Pending, RunState, StoppedAnswer, TeamRunStatus, Used, WaitingApproval,
+};
 pub use store::{NewLines, RUN_FILES_MAX, RunFile, RunStore, RunSummary, RunTeam, StoredRun};
 pub use team::{
     Agent, AgentBudget, Approval, Budget, ClientTools, CommandRule, HandoffHistory, HandoffMode,

@@ -164,6 +164,7 @@ impl RunState {
             exhausted: None,
             spent: None,
             is_nudged: false,
+            stopped: Vec::new(),
             team,
         }
     }
@@ -231,6 +232,7 @@ pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) ->
     }
     state.used.time_s += now.since_s.max(0.0);
     let mut step = Step { state, tools, now, effects: Vec::new() };
+    step.emit_stopped();
     match input {
         Input::Start => step.start(),
         Input::ModelAnswered { id, answer } => {

@@ -46,6 +46,19 @@ pub struct RunState {
     pub spent: Option<SpentBudget>,
     /// The turns of the budget that were announced as nearly used up.
     pub is_nudged: bool,
+    /// Answers that were stopped since the last step. They are counted, and the trace does not have them yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stopped: Vec<StoppedAnswer>,
+}
+
+/// What came of an answer that was stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoppedAnswer {
+    /// The call of the model.
+    pub id: u64,
+    /// The model that answered.
+    pub target: String,
+    pub used: Used,
 }
 
 /// A call about which a person is asked.

@@ -8,7 +8,7 @@ use hob_core::{Chat, Task as _, Trace};
 use super::{ModelCall, Work};
 use crate::event::DeltaKind;
 use crate::machine::{CALL_BEGIN, count_stopped};
-use crate::state::Used;
+use crate::state::{StoppedAnswer, Used};
 
 /// Longest text and arguments of one answer in bytes.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -152,8 +152,9 @@ impl Drop for StreamedAnswer<'_, '_> {
         let (prompt_tokens, answer_tokens) = (self.prompt_tokens, self.pieces);
         let cost = self.cost(prompt_tokens, answer_tokens).unwrap_or_default();
         let used = Used { prompt_tokens, answer_tokens, cost, ..Used::default() };
+        let target = self.target();
         let mut run = self.work.lock_run();
-        count_stopped(run.state, self.id, &used);
+        count_stopped(run.state, StoppedAnswer { id: self.id, target, used });
         self.work.driver.host.counted(run.state);
     }
 }

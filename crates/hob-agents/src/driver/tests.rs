@@ -173,11 +173,27 @@ async fn what_comes_of_a_stopped_answer_counts() {
     let half = r#"{"reply": {"reasoning": "Hm. ", "content": "Half of it", "stall": true}}"#;
     let cut = r#"{"reply": {"content": "Half of it", "cut": true}}"#;
     for (broken, pieces) in [(half, 4), (cut, 3)] {
-        let Driven { ended, used, .. } = driven(&format!("{broken}\n{whole}"), u64::MAX).await;
+        let Driven { ended, used, disk, .. } =
+            driven(&format!("{broken}\n{whole}"), u64::MAX).await;
         assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
+        let shown = disk.shown.into_inner().expect("a list");
+        assert_eq!(tokens_of(&shown), (used.prompt_tokens, used.answer_tokens), "{shown:?}");
         assert_eq!(used.answer_tokens, pieces + once.answer_tokens, "{broken}");
         assert!(used.prompt_tokens >= 2 * once.prompt_tokens, "{broken}: {used:?}");
     }
+}
+
+/// All tokens that events have, of prompts and of answers.
+fn tokens_of(events: &[EventKind]) -> (u64, u64) {
+    let tokens = |event: &EventKind| match *event {
+        EventKind::ModelAnswered { prompt_tokens, answer_tokens, .. }
+        | EventKind::ModelStopped { prompt_tokens, answer_tokens, .. } => {
+            Some((prompt_tokens, answer_tokens))
+        }
+        _ => None,
+    };
+    let add = |sum: (u64, u64), more: (u64, u64)| (sum.0 + more.0, sum.1 + more.1);
+    events.iter().filter_map(tokens).fold((0, 0), add)
 }
 
 /// The watchdog would wait for 30 s.
@@ -198,6 +214,15 @@ async fn what_came_before_a_person_ends_the_run_counts() {
     let mut state = RunState::new(team, "run".to_owned(), "Task".to_owned());
     timeout(Duration::from_secs(10), driver.drive(&mut state)).await.expect_err("it hangs");
     assert_eq!((state.used.answer_tokens, state.stack[0].used.answer_tokens), (3, 3));
+    let effects = step(&mut state, &[], Input::Cancel, Now::default());
+    let events: Vec<EventKind> = effects
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Emit(event) => Some(event.what),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(tokens_of(&events), (state.used.prompt_tokens, 3), "{events:?}");
 }
 
 #[tokio::test(start_paused = true)]

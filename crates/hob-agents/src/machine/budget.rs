@@ -6,7 +6,7 @@ use hob_core::chat::{BudgetUnit, Message, Role, SpentBudget};
 use super::prompt::{self, DelegateOutcome};
 use super::{CALL_BEGIN, Step};
 use crate::event::EventKind;
-use crate::state::{AgentFrame, Pending, RunState, Used};
+use crate::state::{AgentFrame, Pending, RunState, StoppedAnswer, Used};
 use crate::team::{AgentBudget, LAST_ANSWER_TOKENS};
 
 /// What an agent reads about calls that are left when a limit is reached.
@@ -50,10 +50,11 @@ impl RunState {
     }
 }
 
-/// Counts what came of an answer that was stopped.
-pub(crate) fn count_stopped(state: &mut RunState, id: u64, used: &Used) {
-    if state.focus(|pending| *pending == Pending::Model { id }) {
-        state.count(used);
+/// Counts what came of an answer that was stopped. The next step puts it into the trace.
+pub(crate) fn count_stopped(state: &mut RunState, answer: StoppedAnswer) {
+    if state.focus(|pending| *pending == Pending::Model { id: answer.id }) {
+        state.count(&answer.used);
+        state.stopped.push(answer);
     }
 }
 
@@ -97,6 +98,16 @@ impl AgentFrame {
 }
 
 impl Step<'_> {
+    /// Gives the answers that were stopped events of their own, so that the events of a run have all of its tokens.
+    pub(super) fn emit_stopped(&mut self) {
+        for StoppedAnswer { id, target, used } in std::mem::take(&mut self.state.stopped) {
+            self.state.focus(|pending| *pending == Pending::Model { id });
+            let Used { prompt_tokens, answer_tokens, .. } = used;
+            let cost = (used.cost > 0.0).then_some(used.cost);
+            self.emit(EventKind::ModelStopped { target, prompt_tokens, answer_tokens, cost });
+        }
+    }
+
     /// The limit that the run has reached.
     pub(super) fn spent_limit(&self) -> Option<SpentBudget> {
         first_spent(&self.state.team.budget.whole(), &self.state.used)

@@ -61,6 +61,10 @@ fn text(event: &RunEvent) -> Option<String> {
                 *ms as f64 / 1e3
             )
         }
+        EventKind::ModelStopped { target, prompt_tokens, answer_tokens, cost } => {
+            let cost = cost.map_or_else(String::new, cost_text);
+            format!("{target}: stopped after {prompt_tokens} + {answer_tokens} tokens{cost}")
+        }
         EventKind::ModelLoading { model } => format!("{model} is loading"),
         EventKind::ModelFallback { from, to, reason } => {
             format!("{to} instead of {from}: {}", short(reason))
