@@ -16,9 +16,10 @@ const READ_MAX: Duration = Duration::from_mins(10);
 /// Limits of waiting for a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watchdog {
-    /// From the request to the first content of a model that is loaded. For models of this machine, the time to read the
-    /// prompt is added.
+    /// From the request to the first content of a model of another machine.
     pub first_token: Duration,
+    /// The same for a model of this machine that is loaded. The time to read the prompt is added.
+    pub first_token_local: Duration,
     /// Between two pieces of an answer.
     pub idle: Duration,
     /// For a free slot, and for loading a model.
@@ -29,6 +30,7 @@ impl Default for Watchdog {
     fn default() -> Watchdog {
         Watchdog {
             first_token: Duration::from_mins(1),
+            first_token_local: Duration::from_secs(45),
             idle: Duration::from_secs(30),
             load: Duration::from_mins(5),
         }
@@ -39,8 +41,8 @@ impl Default for Watchdog {
 pub(super) struct FirstWait {
     name: String,
     trace: Trace,
-    /// The time to read the prompt.
-    reading: Duration,
+    /// The time to read the prompt. `None`: the model is on another machine.
+    reading: Option<Duration>,
     /// Targets that were asked so far.
     asked: u32,
     /// How long the current target has been silent.
@@ -65,10 +67,8 @@ impl FirstWait {
         FirstWait {
             name: name.to_owned(),
             trace: request.trace.clone(),
-            reading: match is_remote {
-                true => Duration::ZERO,
-                false => Duration::from_secs((bytes / READ_BYTES_PER_S) as u64).min(READ_MAX),
-            },
+            reading: (!is_remote)
+                .then(|| Duration::from_secs((bytes / READ_BYTES_PER_S) as u64).min(READ_MAX)),
             asked: 0,
             silent: Duration::ZERO,
             loading: Duration::ZERO,
@@ -89,7 +89,8 @@ impl FirstWait {
         let is_cold = seen.is_warm == Some(false);
         if seen.asked > 0 && !is_cold {
             self.silent += LOOK_EVERY;
-            let is_late = self.silent >= limits.first_token + self.reading;
+            let local = self.reading.map(|reading| limits.first_token_local + reading);
+            let is_late = self.silent >= local.unwrap_or(limits.first_token);
             return if is_late {
                 Err(self.late(self.silent, "has sent nothing"))
             } else {
@@ -140,10 +141,12 @@ mod tests {
         let request = ChatRequest { prompt, ..ChatRequest::default() };
         let mut wait = FirstWait::new("m", &request, false);
         request.trace.asking("a", true);
-        for _ in 0..64 {
+        for _ in 0..49 {
             assert_eq!(wait.look(&limits), Ok(None));
         }
         request.trace.asking("b", true);
-        assert_eq!(waits(&mut wait, &limits), (65, "'m' has sent nothing for 65 s".to_owned()));
+        assert_eq!(waits(&mut wait, &limits), (50, "'m' has sent nothing for 50 s".to_owned()));
+        let mut wait = FirstWait::new("m", &request, true);
+        assert_eq!(waits(&mut wait, &limits), (60, "'m' has sent nothing for 60 s".to_owned()));
     }
 }

@@ -69,7 +69,11 @@ pub(super) async fn drive(
         source: &source,
         host: &host,
         // The server watches its models itself, and its aliases ask one target after the other.
-        watchdog: Watchdog { first_token: SERVER_SILENCE_MAX, ..Watchdog::default() },
+        watchdog: Watchdog {
+            first_token: SERVER_SILENCE_MAX,
+            first_token_local: SERVER_SILENCE_MAX,
+            ..Watchdog::default()
+        },
         redaction: setup.redaction(),
     };
     let run_id = state.run_id.clone();
