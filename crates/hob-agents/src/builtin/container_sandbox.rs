@@ -167,10 +167,9 @@ exec "$@"
             let removed = format!("rm --force {}", name(call).expect("a name"));
             assert!(calls.lines().any(|call| call == removed), "{removed} in {calls}");
             assert!(call.contains("--network=none --read-only --cap-drop=all"), "{call}");
-            assert!(
-                call.contains("--pids-limit=512 --ulimit=core=0 --ulimit=fsize=536870912"),
-                "{call}"
-            );
+            let limits = "--pids-limit=512 --ulimit=core=0 --ulimit=fsize=536870912 \
+                          --ulimit=data=4294967296 --ulimit=cpu=600:605";
+            assert!(call.contains(limits), "{call}");
             assert!(call.contains("teams:ro"), "team files stay as they are: {call}");
         }
         assert_eq!(started.len(), 4);

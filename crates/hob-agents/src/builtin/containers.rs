@@ -1,7 +1,10 @@
 //! `container_run`: a command in a running container that the team file lists. No shell is between.
 //! The engine is the first of podman, docker and incus that has the container; it is asked before each command.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -15,8 +18,10 @@ use super::limits::{self, SECONDS_MAX};
 use super::{called, process, spec_of};
 use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 
-/// How long an engine may take to say whether it has a container.
+/// How long an engine may take to say whether it has a container, and whether that has the program `timeout`.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
+/// After hob has ended its own part of a command, `timeout` ends the command in the container.
+const GRACE_SECONDS: u64 = 1;
 
 /// A program that runs containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +53,7 @@ impl ContainerEngine {
         command
     }
 
-    fn exec(&self, container: &str, argv: &[String]) -> Command {
+    fn exec(&self, container: &str, argv: &[impl AsRef<OsStr>]) -> Command {
         let (program, arguments): (_, &[&str]) = match self {
             ContainerEngine::Podman(program) | ContainerEngine::Docker(program) => {
                 (program, &["exec", container])
@@ -72,12 +77,20 @@ impl ContainerEngine {
     }
 }
 
+/// The containers that a team file lists, and the engines that may have them.
+#[derive(Debug)]
+pub(super) struct TeamContainers {
+    /// In the order in which they are asked.
+    engines: Vec<ContainerEngine>,
+    names: Vec<String>,
+}
+
 #[derive(Debug)]
 pub struct ContainerRun {
     spec: ToolSpec,
-    /// In the order in which they are asked.
-    engines: Vec<ContainerEngine>,
-    containers: Vec<String>,
+    containers: TeamContainers,
+    /// Those that have the program `timeout`.
+    with_timeout: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -99,30 +112,64 @@ impl ContainerRun {
         let names = if containers.is_empty() { "none".to_owned() } else { containers.join(", ") };
         let limits = limits::sentence();
         let description = format!(
-            "Run a command in a running container, without a shell. Containers: {names}. {limits} Its processes and their \
-             memory have the limits of the container."
+            "Run a command in a running container, without a shell. Containers: {names}. {limits} Its memory, processes, \
+             processor time, disk and network have the limits of the container, and hob adds none."
         );
         let spec = spec_of::<ContainerArguments>("container_run", &description, ToolClass::Execute);
         let command = Some(CommandArgument::Words("container", "argv"));
         // What a container prints may come from anywhere.
         let spec = ToolSpec { command, is_foreign: true, ..spec };
-        ContainerRun { spec, engines, containers: containers.to_vec() }
+        let containers = TeamContainers::new(engines, containers);
+        ContainerRun { spec, containers, with_timeout: Mutex::default() }
     }
 
     async fn run(&self, asked: ContainerArguments) -> Result<ToolOutput, String> {
-        let ContainerArguments { container, argv, timeout_s } = asked;
-        if !self.containers.contains(&container) {
-            let listed = self.containers.join(", ");
-            return Err(format!("the team file does not list '{container}'; it lists [{listed}]"));
-        }
-        let engine = self.engine_of(&container).await?;
-        let limit = Duration::from_secs(timeout_s.unwrap_or(SECONDS_MAX).min(SECONDS_MAX));
+        let ContainerArguments { container, mut argv, timeout_s } = asked;
+        let engine = self.containers.engine_of(&container).await?;
+        let seconds = timeout_s.unwrap_or(SECONDS_MAX).min(SECONDS_MAX);
+        // The engines do not pass on the end of their client, and take no limit for a command.
+        let end = if self.has_timeout(engine, &container).await {
+            let limit = (seconds + GRACE_SECONDS).to_string();
+            let before = ["timeout", "-s", "KILL", &limit].map(str::to_owned);
+            argv = before.into_iter().chain(argv).collect();
+            "it ends in the container, too"
+        } else {
+            "the container has no program `timeout`, so it may still run there"
+        };
+        let limit = Duration::from_secs(seconds);
         let ran = process::run(&mut engine.exec(&container, &argv), limit).await;
-        // The engines do not pass on the end of their client.
-        ran.map_err(|reason| format!("{reason}; it may still run in the container"))
+        ran.map_err(|reason| format!("{reason}; {end}"))
     }
 
+    /// Whether the container can end a command that takes too long.
+    async fn has_timeout(&self, engine: &ContainerEngine, container: &str) -> bool {
+        let known = || self.with_timeout.lock().unwrap_or_else(PoisonError::into_inner);
+        if known().contains(container) {
+            return true;
+        }
+        let mut probe = engine.exec(container, &["timeout", "-s", "KILL", "1", "true"]);
+        let has_it = process::run(&mut probe, PROBE_LIMIT).await.is_ok_and(|said| !said.is_error);
+        if has_it {
+            known().insert(container.to_owned());
+        }
+        has_it
+    }
+}
+
+impl TeamContainers {
+    pub(super) fn new(engines: Vec<ContainerEngine>, names: &[String]) -> TeamContainers {
+        TeamContainers { engines, names: names.to_vec() }
+    }
+
+    /// The engine that has this container.
+    ///
+    /// # Errors
+    /// The team file does not list it, or no engine has it.
     async fn engine_of(&self, container: &str) -> Result<&ContainerEngine, String> {
+        if !self.names.iter().any(|name| name == container) {
+            let listed = self.names.join(", ");
+            return Err(format!("the team file does not list '{container}'; it lists [{listed}]"));
+        }
         if self.engines.is_empty() {
             return Err("there is no container engine: install podman, docker or incus".to_owned());
         }
@@ -160,7 +207,7 @@ mod tests {
     const ENGINE: &str = r#"#!/bin/sh
 case "$1 $2" in
   'container inspect'|info*) for last; do :; done; [ "$last" = web ] || { echo "no $last here" >&2; exit 1; } ;;
-  exec*) case "$*" in *slow*) sleep 60 & echo $! > "$0.pid"; wait ;; *greedy*) exit 137 ;; esac; printf '<%s>' "$@" ;;
+  exec*) case "$*" in *'timeout -s KILL 1 true') [ ! -e "$0.bare" ] || exit 127; exit ;; *slow*) sleep 60 & echo $! > "$0.pid"; wait ;; *greedy*) exit 137 ;; esac; printf '<%s>' "$@" ;;
 esac
 "#;
 
@@ -176,11 +223,11 @@ esac
         for (engine, expected) in [
             (
                 ContainerEngine::Podman(engine(folder.path(), "podman")),
-                "<exec><web><echo><a b><$(rm x)>",
+                "<exec><web><timeout><-s><KILL><121><echo><a b><$(rm x)>",
             ),
             (
                 ContainerEngine::Incus(engine(folder.path(), "incus")),
-                "<exec><web><--><echo><a b><$(rm x)>",
+                "<exec><web><--><timeout><-s><KILL><121><echo><a b><$(rm x)>",
             ),
         ] {
             let tool = ContainerRun::new(vec![engine], &["web".to_owned(), "gone".to_owned()]);
@@ -203,7 +250,8 @@ esac
         let tool = ContainerRun::new(vec![ContainerEngine::Docker(path)], &["web".to_owned()]);
         let arguments = json!({ "container": "web", "argv": ["slow"], "timeout_s": 1 });
         let output = tool.call(arguments).await;
-        assert!(output.is_error && output.text.contains("after 1 s"), "{}", output.text);
+        let expected = "after 1 s; it ends in the container, too";
+        assert!(output.is_error && output.text.contains(expected), "{}", output.text);
         let id = std::fs::read_to_string(folder.path().join("docker.pid")).expect("an id");
         let stat = format!("/proc/{}/stat", id.trim());
         let begun = std::time::Instant::now();
@@ -212,6 +260,23 @@ esac
             assert!(begun.elapsed() < Duration::from_secs(5), "the child {id} still runs");
             tokio::task::yield_now().await;
         }
+    }
+
+    /// No flag of `exec` limits a command, so what cannot be limited is said.
+    #[tokio::test]
+    async fn a_container_without_timeout_gets_the_bare_command_and_the_model_reads_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = engine(folder.path(), "docker");
+        std::fs::write(folder.path().join("docker.bare"), "").expect("a file");
+        let tool = ContainerRun::new(vec![ContainerEngine::Docker(path)], &["web".to_owned()]);
+        let run = async |argv: &[&str]| {
+            tool.call(json!({ "container": "web", "argv": argv, "timeout_s": 1 })).await
+        };
+        assert_eq!(run(&["echo"]).await, ToolOutput::ok("<exec><web><echo>"));
+        let output = run(&["slow"]).await;
+        assert!(output.is_error && output.text.contains("may still run there"), "{}", output.text);
+        let description = &tool.spec().description;
+        assert!(description.contains("have the limits of the container"), "{description}");
     }
 
     #[tokio::test]

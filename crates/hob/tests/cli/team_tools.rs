@@ -381,14 +381,14 @@ decision = "allow"
 "#;
     let run = |container: &str, argv: &[&str]| json!({ "container": container, "argv": argv });
     let calls = [
-        ("container_run", run("web", &["ls", "a b"]), "<exec><web><ls><a b>"),
+        ("container_run", run("web", &["ls", "a b"]), "<ls><a b>"),
         ("container_run", run("web", &["rm", "x"]), "never"),
     ];
     let team = scripted(file, &calls);
     let podman = "#!/bin/sh\n[ \"$1\" = container ] || printf '<%s>' \"$@\"\n";
     program(&team.user, "podman", podman);
     let notes = stderr(&run_with(&team, &[]).success());
-    assert_eq!(outputs(&team), ["<exec><web><ls><a b>"]);
+    assert_eq!(outputs(&team), ["<exec><web><timeout><-s><KILL><121><ls><a b>"]);
     assert!(
         notes.contains(r#"{"container":"web","argv":["rm","x"]} waits for approval"#),
         "{notes}"
