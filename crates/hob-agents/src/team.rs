@@ -35,7 +35,7 @@ pub struct Team {
     /// prose twice where a call is needed, or makes invalid calls three times in sequence. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
-    /// Containers in which `container_run` may run commands.
+    /// Containers in which `container_run` may run commands and `write_file` may replace files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<String>,
     /// Limits of a whole run. When one is reached, the run ends with an answer that says what is missing.

@@ -1,9 +1,12 @@
-//! `container_run`: a command in a running container that the team file lists. No shell is between.
+//! Containers that the team file lists: `container_run` runs a command in one, without a shell, and `write_file` writes a file.
 //! The engine is the first of podman, docker and incus that has the container; it is asked before each command.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::fs::{Permissions, set_permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +23,8 @@ use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 
 /// How long an engine may take to say whether it has a container, and whether that has the program `timeout`.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
+/// How long an engine may take for each part of writing a file.
+const WRITE_LIMIT: Duration = Duration::from_secs(30);
 /// After hob has ended its own part of a command, `timeout` ends the command in the container.
 const GRACE_SECONDS: u64 = 1;
 
@@ -62,6 +67,21 @@ impl ContainerEngine {
         };
         let mut command = Command::new(program);
         command.args(arguments).args(argv);
+        command
+    }
+
+    /// Copies a file of this machine into the container.
+    fn copy(&self, file: &Path, container: &str, path: &str) -> Command {
+        let (program, words, place): (_, &[&str], _) = match self {
+            ContainerEngine::Podman(program) | ContainerEngine::Docker(program) => {
+                (program, &["cp"], format!("{container}:{path}"))
+            }
+            ContainerEngine::Incus(program) => {
+                (program, &["file", "push"], format!("{container}{path}"))
+            }
+        };
+        let mut command = Command::new(program);
+        command.args(words).arg(file).arg(place);
         command
     }
 
@@ -161,6 +181,36 @@ impl TeamContainers {
         TeamContainers { engines, names: names.to_vec() }
     }
 
+    /// Replaces a file of a container, and makes its folder where that is missing. A reader sees the old file or the new one.
+    ///
+    /// # Errors
+    /// The container is not listed, or it cannot do it; for the model.
+    pub(super) async fn write(
+        &self,
+        container: &str,
+        path: &str,
+        content: &str,
+    ) -> Result<(), String> {
+        let folder = folder_of(path)?;
+        let engine = self.engine_of(container).await?;
+        let failed = |error: io::Error| format!("the file cannot be prepared: {error}");
+        let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
+        file.write_all(content.as_bytes()).map_err(failed)?;
+        // Other users of the container read it, too.
+        set_permissions(file.path(), Permissions::from_mode(0o644)).map_err(failed)?;
+        let part = format!("{path}.hob-{:016x}.part", fastrand::u64(..));
+        done(engine.exec(container, &["mkdir", "-p", "--", folder])).await?;
+        let mut written = done(engine.copy(file.path(), container, &part)).await;
+        if written.is_ok() {
+            written = done(engine.exec(container, &["mv", "-fT", "--", &part, path])).await;
+        }
+        if written.is_err() {
+            // The reason for which it was not written counts more than a file that stays.
+            let _removed = done(engine.exec(container, &["rm", "-f", "--", &part])).await;
+        }
+        written
+    }
+
     /// The engine that has this container.
     ///
     /// # Errors
@@ -184,6 +234,26 @@ impl TeamContainers {
     }
 }
 
+/// The folder of a file in a container.
+fn folder_of(path: &str) -> Result<&str, String> {
+    let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+    let parts = Path::new(path);
+    let is_file = parts.is_absolute() && parts.components().all(is_plain) && !path.ends_with('/');
+    let folder = parts.parent().and_then(Path::to_str).filter(|_| is_file);
+    folder.ok_or_else(|| {
+        "in a container, the path must be that of a file, absolute and without '..'".to_owned()
+    })
+}
+
+/// Runs a command of an engine to its end.
+///
+/// # Errors
+/// What the engine or the program in the container said.
+async fn done(mut command: Command) -> Result<(), String> {
+    let output = process::run(&mut command, WRITE_LIMIT).await?;
+    if output.is_error { Err(output.text) } else { Ok(()) }
+}
+
 impl AgentTool for ContainerRun {
     fn spec(&self) -> &ToolSpec {
         &self.spec
@@ -196,11 +266,10 @@ impl AgentTool for ContainerRun {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use serde_json::json;
 
     use super::*;
+    use crate::builtin::WriteFile;
     use crate::executable::write_executable;
 
     /// A program that has the container `web`, and shows the arguments of a command.
@@ -287,6 +356,56 @@ esac
         assert!(tool.spec().description.contains("It may take 120 s and print 64 MiB."));
         let output = tool.call(json!({ "container": "web", "argv": ["greedy"] })).await;
         assert!(output.is_error && output.text.contains("memory runs out"), "{}", output.text);
+    }
+
+    /// A program that notes how it was called, and keeps what it copies. It cannot replace `/denied`.
+    const WRITER: &str = r#"#!/bin/sh
+echo "$@" >> "$0.calls"
+case "$1" in cp) cat "$2" > "$0.copied" ;; file) cat "$3" > "$0.copied" ;; esac
+case "$*" in *mv*/denied) echo "no room" >&2; exit 1 ;; esac
+"#;
+
+    #[tokio::test]
+    async fn a_file_of_a_container_is_replaced_as_a_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("podman");
+        write_executable(&path, WRITER);
+        let names = ["web".to_owned()];
+        for (engine, place) in [
+            (ContainerEngine::Podman(path.clone()), "web:/etc/app/a.conf.hob-"),
+            (ContainerEngine::Incus(path.clone()), "web/etc/app/a.conf.hob-"),
+        ] {
+            let tool = WriteFile::new(folder.path()).expect("open");
+            let tool = tool.with_containers(vec![engine], &names);
+            let write = async |container: &str, path: &str, mode: &str| {
+                let arguments =
+                    json!({ "container": container, "path": path, "content": "é=1", "mode": mode });
+                tool.call(arguments).await
+            };
+            let output = write("web", "/etc/app/a.conf", "replace").await;
+            assert_eq!(output, ToolOutput::ok("4 bytes written to /etc/app/a.conf in web"));
+            let calls = std::fs::read_to_string(folder.path().join("podman.calls")).expect("calls");
+            let calls: Vec<&str> = calls.lines().collect();
+            let [.., folder_made, copied, moved] = &calls[..] else { panic!("{calls:?}") };
+            assert!(folder_made.ends_with("mkdir -p -- /etc/app"), "{folder_made}");
+            assert!(copied.contains(place) && copied.ends_with(".part"), "{copied}");
+            assert!(moved.ends_with(".part /etc/app/a.conf"), "{moved}");
+            let content = std::fs::read_to_string(folder.path().join("podman.copied"));
+            assert_eq!(content.expect("a file"), "é=1");
+            for (container, path, mode, part) in [
+                ("db", "/a", "replace", "does not list 'db'"),
+                ("web", "a", "replace", "absolute"),
+                ("web", "/a/../b", "replace", "absolute"),
+                ("web", "/", "replace", "absolute"),
+                ("web", "/a", "append", "replaced as a whole"),
+                ("web", "/denied", "replace", "no room"),
+            ] {
+                let output = write(container, path, mode).await;
+                assert!(output.is_error && output.text.contains(part), "{path}: {}", output.text);
+            }
+        }
+        let calls = std::fs::read_to_string(folder.path().join("podman.calls")).expect("calls");
+        assert!(calls.lines().last().is_some_and(|call| call.contains("rm -f -- /denied.hob-")));
     }
 
     #[tokio::test]

@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::containers::{ContainerEngine, TeamContainers};
 use super::{arguments, spec_of};
 use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 
@@ -35,11 +36,12 @@ pub struct ReadFile {
     workspace: Arc<Dir>,
 }
 
-/// Writes a text file of the workspace.
+/// Writes a text file of the workspace, or of a container that the team file lists.
 #[derive(Debug)]
 pub struct WriteFile {
     spec: ToolSpec,
     workspace: Arc<Dir>,
+    containers: TeamContainers,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -66,6 +68,9 @@ struct WriteArguments {
     /// What to do with a file that exists. Default: replace it.
     #[serde(default)]
     mode: WriteMode,
+    /// A container. The path is then an absolute one in it, and the file is replaced as a whole.
+    #[serde(default)]
+    container: Option<String>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -140,9 +145,24 @@ impl WriteFile {
     /// # Errors
     /// The folder cannot be opened.
     pub fn new(workspace: &Path) -> io::Result<WriteFile> {
-        let description = "Write a text file of the workspace. Folders are made as needed.";
-        let spec = spec_of::<WriteArguments>("write_file", description, ToolClass::Write);
-        Ok(WriteFile { spec, workspace: open(workspace)? })
+        let containers = TeamContainers::new(Vec::new(), &[]);
+        Ok(WriteFile { spec: write_spec(&[]), workspace: open(workspace)?, containers })
+    }
+
+    /// Writes files of these containers, too.
+    #[must_use]
+    pub fn with_containers(self, engines: Vec<ContainerEngine>, names: &[String]) -> WriteFile {
+        let containers = TeamContainers::new(engines, names);
+        WriteFile { spec: write_spec(names), containers, ..self }
+    }
+
+    async fn write_in(&self, container: &str, asked: &WriteArguments) -> Result<String, String> {
+        if !matches!(asked.mode, WriteMode::Replace) {
+            return Err("a file of a container is replaced as a whole; leave `mode` out".to_owned());
+        }
+        check_size(&asked.content)?;
+        self.containers.write(container, &asked.path, &asked.content).await?;
+        Ok(format!("{} bytes written to {} in {container}", asked.content.len(), asked.path))
     }
 
     fn write(&self, asked: &WriteArguments) -> Result<String, String> {
@@ -153,9 +173,7 @@ impl WriteFile {
         if is_protected(path) || self.leads_to_protected(&real) {
             return Err(format!("{} is protected: it decides what agents may do", asked.path));
         }
-        if asked.content.len() as u64 > FILE_BYTES_MAX {
-            return Err(format!("at most {FILE_BYTES_MAX} bytes are written at once"));
-        }
+        check_size(&asked.content)?;
         let (folder, name) = self.folder_of(&real).map_err(failed)?;
         let found = folder.symlink_metadata(name).ok();
         check_regular(found.as_ref().is_none_or(|found| found.is_file())).map_err(failed)?;
@@ -213,6 +231,25 @@ impl WriteFile {
         }
         Ok((folder, name))
     }
+}
+
+/// The tool as models see it. Without containers, it has no argument for one.
+fn write_spec(containers: &[String]) -> ToolSpec {
+    let description = "Write a text file of the workspace. Folders are made as needed.";
+    let mut spec = spec_of::<WriteArguments>("write_file", description, ToolClass::Write);
+    if !containers.is_empty() {
+        spec.description += &format!(" Containers: {}.", containers.join(", "));
+    } else if let Some(properties) = spec.schema["properties"].as_object_mut() {
+        properties.remove("container");
+    }
+    spec
+}
+
+fn check_size(content: &str) -> Result<(), String> {
+    if content.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("at most {FILE_BYTES_MAX} bytes are written at once"));
+    }
+    Ok(())
 }
 
 /// Opens a folder that is no link, and makes it where it is missing.
@@ -316,13 +353,21 @@ impl AgentTool for WriteFile {
     }
 
     fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
-        let written = arguments::<WriteArguments>(value)
-            .and_then(|asked| self.write(&asked).map(|text| (text, asked.path)));
-        let output = match written {
-            Ok((text, path)) => ToolOutput { artifacts: vec![path], ..ToolOutput::ok(text) },
-            Err(reason) => ToolOutput::error(reason),
-        };
-        async move { output }.boxed()
+        async move {
+            let asked: WriteArguments = match arguments(value) {
+                Ok(asked) => asked,
+                Err(reason) => return ToolOutput::error(reason),
+            };
+            if let Some(container) = &asked.container {
+                let written = self.write_in(container, &asked).await;
+                return written.map_or_else(ToolOutput::error, ToolOutput::ok);
+            }
+            match self.write(&asked) {
+                Ok(text) => ToolOutput { artifacts: vec![asked.path], ..ToolOutput::ok(text) },
+                Err(reason) => ToolOutput::error(reason),
+            }
+        }
+        .boxed()
     }
 }
 
@@ -336,6 +381,16 @@ mod tests {
 
     async fn read(tool: &ReadFile, value: Value) -> ToolOutput {
         tool.call(value).await
+    }
+
+    #[test]
+    fn only_a_team_with_containers_has_an_argument_for_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let writer = WriteFile::new(folder.path()).expect("open");
+        assert!(writer.spec().schema["properties"].get("container").is_none());
+        let writer = writer.with_containers(Vec::new(), &["web".to_owned()]);
+        assert!(writer.spec().schema["properties"].get("container").is_some());
+        assert!(writer.spec().description.contains("Containers: web."));
     }
 
     #[tokio::test]

@@ -106,7 +106,9 @@ impl ToolSetup {
     ) -> io::Result<Vec<Arc<dyn AgentTool>>> {
         Ok(vec![
             Arc::new(ReadFile::new(workspace)?),
-            Arc::new(WriteFile::new(workspace)?),
+            Arc::new(
+                WriteFile::new(workspace)?.with_containers(self.engines.clone(), &team.containers),
+            ),
             Arc::new(Shell::new(self.sandboxes_of(team), workspace)),
             Arc::new(ContainerRun::new(self.engines.clone(), &team.containers)),
             Arc::new(GetUrl::default()),
