@@ -38,6 +38,10 @@ pub struct Team {
     /// Containers in which `container_run` may run commands and `write_file` may replace files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<String>,
+    /// Hosts that `http_probe` may reach besides this machine and the upstreams of `hob.toml`, such as `db.lan` or
+    /// `db.lan:8080`. Without a port, every port.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probe_allow: Vec<String>,
     /// Limits of a whole run. When one is reached, the run ends with an answer that says what is missing.
     #[serde(default)]
     pub budget: Budget,

@@ -9,6 +9,9 @@ use crate::call_name::handoff_name;
 const NAME_MAX: usize = 63;
 const AGENTS_MAX: usize = 32;
 const CONTAINER_NAME_MAX: usize = 128;
+const PROBE_HOSTS_MAX: usize = 64;
+/// A name of 253 characters, a colon and a port.
+const PROBE_HOST_MAX: usize = 259;
 /// First parts of hob's paths. Such a team could not be addressed.
 const RESERVED: [&str; 10] = [
     "v1",
@@ -71,7 +74,9 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
             return wrong(&agent.name, format!("'{}': {reason}", agent.name));
         }
     }
-    if let Some((word, reason)) = servers_and_containers(team).or_else(|| policy(team)) {
+    if let Some((word, reason)) =
+        servers_and_containers(team).or_else(|| hosts(team)).or_else(|| policy(team))
+    {
         return wrong(word, reason);
     }
     if let Some((word, reason)) = limits(&team.budget.whole()) {
@@ -117,6 +122,20 @@ fn servers_and_containers(team: &Team) -> Option<(&str, String)> {
     }
     let container = team.containers.iter().find(|name| !is_container(name))?;
     Some((container, format!("'{container}' is no name of a container")))
+}
+
+/// What is wrong about the hosts of `http_probe`.
+fn hosts(team: &Team) -> Option<(&str, String)> {
+    if team.probe_allow.len() > PROBE_HOSTS_MAX {
+        return Some(("probe_allow", format!("a team lists at most {PROBE_HOSTS_MAX} hosts")));
+    }
+    let is_host = |host: &str| {
+        let rest = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+        (1..=PROBE_HOST_MAX).contains(&host.len()) && host.chars().all(rest)
+    };
+    let wrong = team.probe_allow.iter().find(|host| !is_host(host))?;
+    let reason = format!("'{wrong}' is no host, such as `db.lan` or `db.lan:8080`");
+    Some((wrong, reason))
 }
 
 /// What the team's policy contradicts.

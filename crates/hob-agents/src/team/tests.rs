@@ -101,6 +101,7 @@ fn a_policy_that_contradicts_the_file_is_a_mistake() {
 const MCP: &str = r#"
 entry = "lead"
 containers = ["web", "db-1"]
+probe_allow = ["db.lan:8080", "[fd00::1]:80"]
 [[agent]]
 name = "lead"
 model = "m"
@@ -148,6 +149,8 @@ fn each_mistake_about_servers_is_named() {
         ("wiki__*", "*", "SERVER__*"),
         ("env = [", "token_env = \"X\"\nenv = [", "needs `url`"),
         ("\"web\", ", "\"--privileged\", ", "no name of a container"),
+        ("db.lan:8080", "http://db.lan", "is no host"),
+        ("db.lan:8080", "", "is no host"),
     ] {
         let error = Team::parse(&MCP.replace(from, to), "t").expect_err(to);
         assert!(error.reason.contains(part), "{to}: {error}");

@@ -89,6 +89,11 @@ impl PipelineService for TeamFiles {
                 "a team that comes over HTTP may have no `containers`; put its file into the folder `teams`",
             ));
         }
+        if !team.probe_allow.is_empty() {
+            return Err(wrong(
+                "a team that comes over HTTP may have no `probe_allow`; put its file into the folder `teams`",
+            ));
+        }
         let policy = &team.policy;
         if policy.sandbox == SandboxMode::DangerFullAccess || policy.network == SandboxNetwork::On {
             // Commands could reach what `get_url` refuses.

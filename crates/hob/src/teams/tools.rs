@@ -40,7 +40,7 @@ pub(crate) struct ToolSetup {
     sandboxes: SandboxPrograms,
     engines: Vec<ContainerEngine>,
     servers: ServerEnvironment,
-    /// Hosts that `http_probe` may reach besides this machine.
+    /// Hosts that `http_probe` may reach besides this machine and those that a team lists.
     probe_hosts: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ impl ToolSetup {
             Arc::new(Shell::new(self.sandboxes_of(team), workspace)),
             Arc::new(ContainerRun::new(self.engines.clone(), &team.containers)),
             Arc::new(GetUrl::default()),
-            Arc::new(HttpProbe::new(self.probe_hosts.clone())),
+            Arc::new(HttpProbe::new(self.probe_hosts.clone(), &team.probe_allow)),
             Arc::new(SystemctlStatus::default()),
             Arc::new(ModelTool::list_local_models(Arc::clone(&models))),
             Arc::new(ModelTool::vram_status(models)),

@@ -161,12 +161,21 @@ enum ProbeMethod {
 }
 
 impl HttpProbe {
-    /// A probe of this machine, and of these hosts.
-    pub(super) fn new(hosts: Vec<String>) -> HttpProbe {
-        let description = "Ask a server of this machine, or one that hob knows, whether it answers. Gives status, time and the beginning of the answer.";
-        let spec = spec_of::<ProbeArguments>("http_probe", description, ToolClass::Network);
-        let allow_hosts =
-            ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into_iter().chain(hosts).collect();
+    /// A probe of this machine, of the hosts that hob knows, and of those that the team file lists.
+    pub(super) fn new(known: Vec<String>, listed: &[String]) -> HttpProbe {
+        let also = match listed {
+            [] => String::new(),
+            listed => format!(" or one of {},", listed.join(", ")),
+        };
+        let description = format!(
+            "Ask a server of this machine, or one that hob knows,{also} whether it answers. Gives status, time and the \
+             beginning of the answer."
+        );
+        let spec = spec_of::<ProbeArguments>("http_probe", &description, ToolClass::Network);
+        let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        // The guard writes IPv6 addresses without brackets.
+        let listed = listed.iter().map(|host| host.replace(['[', ']'], ""));
+        let allow_hosts = own.into_iter().chain(known).chain(listed).collect();
         let options = GuardOptions {
             allow_hosts,
             is_public_allowed: false,
@@ -215,6 +224,28 @@ mod tests {
                     <body><!-- no > word --><h1>Big</h1><p>One <b>two</b> &amp; three<br>four</p></body></html>";
         assert_eq!(text_of(html), "T\nBig\nOne two & three\nfour");
         assert_eq!(text_of("a <b"), "a");
+    }
+
+    /// On Linux, all of 127.0.0.0/8 is this machine, and only 127.0.0.1 is allowed by itself.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_probe_reaches_the_hosts_that_a_team_lists() {
+        use std::io::{Read as _, Write as _};
+
+        let listener = std::net::TcpListener::bind("127.0.0.2:0").expect("a port");
+        let host = listener.local_addr().expect("an address").to_string();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let _read = stream.read(&mut [0; 4096]).expect("a request");
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").expect("sent");
+        });
+        let url = json!({ "url": format!("http://{host}/health") });
+        let refused = HttpProbe::new(Vec::new(), &[]).call(url.clone()).await;
+        assert!(refused.is_error && refused.text.contains("not among the hosts"), "{refused:?}");
+        let probe = HttpProbe::new(Vec::new(), std::slice::from_ref(&host));
+        let answer = probe.call(url).await;
+        assert!(!answer.is_error && answer.text.contains("\"status\":200"), "{answer:?}");
+        assert!(probe.spec().description.contains(&host));
     }
 
     #[test]

@@ -176,6 +176,7 @@ fn team_files_are_added_and_deleted() {
             400,
             "may have no `containers`",
         ),
+        ("hosts.toml", format!("probe_allow = [\"a\"]\n{TEAM}"), 400, "no `probe_allow`"),
         (
             "danger.toml",
             TEAM.replace("policy = {", "policy = { sandbox = \"danger-full-access\","),
