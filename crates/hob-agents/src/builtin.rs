@@ -25,7 +25,7 @@ pub use files::{ReadFile, WriteFile};
 #[cfg(target_os = "linux")]
 pub use restrict::restrict_and_run;
 pub use sandbox::{SandboxAccess, SandboxPrograms};
-pub use services::SystemctlStatus;
+pub use services::{SystemctlRestart, SystemctlStatus};
 pub use shell::Shell;
 #[cfg(target_os = "linux")]
 pub use supervise::supervise;

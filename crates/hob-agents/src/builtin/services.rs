@@ -1,6 +1,7 @@
-//! `systemctl_status`: the state of a systemd unit, by a fixed command.
+//! `systemctl_status` and `systemctl_restart`: the state of a systemd unit and its restart, by fixed commands.
 //! The unit's name is the only part that a model chooses, and it cannot be an option.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -12,11 +13,14 @@ use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::{arguments, spec_of};
+use super::{called, spec_of};
 use crate::tool::{AgentTool, ToolClass, ToolOutput, ToolSpec};
 
+const PROGRAM: &str = "systemctl";
 const PROPERTIES: &str = "ActiveState,SubState,Result,ExecMainStatus,NRestarts";
-const LIMIT: Duration = Duration::from_secs(10);
+const STATUS_LIMIT: Duration = Duration::from_secs(10);
+/// systemd itself gives a unit 90 s to stop and 90 s to start.
+const RESTART_LIMIT: Duration = Duration::from_mins(3);
 const UNIT_MAX: usize = 128;
 
 #[derive(Debug)]
@@ -24,9 +28,16 @@ pub struct SystemctlStatus {
     spec: ToolSpec,
 }
 
+/// Restarts a unit. No team has this tool unless its file names it, and each call needs approval.
+#[derive(Debug)]
+pub struct SystemctlRestart {
+    spec: ToolSpec,
+    program: PathBuf,
+}
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct StatusArguments {
+struct UnitArguments {
     /// The name of a systemd unit, for example `ssh.service`
     unit: String,
 }
@@ -35,7 +46,17 @@ impl Default for SystemctlStatus {
     fn default() -> SystemctlStatus {
         let description = "Show the state of a systemd unit of this machine.";
         SystemctlStatus {
-            spec: spec_of::<StatusArguments>("systemctl_status", description, ToolClass::Read),
+            spec: spec_of::<UnitArguments>("systemctl_status", description, ToolClass::Read),
+        }
+    }
+}
+
+impl Default for SystemctlRestart {
+    fn default() -> SystemctlRestart {
+        let description = "Restart a systemd unit of this machine, and show its state afterwards.";
+        SystemctlRestart {
+            spec: spec_of::<UnitArguments>("systemctl_restart", description, ToolClass::System),
+            program: PathBuf::from(PROGRAM),
         }
     }
 }
@@ -46,29 +67,45 @@ impl AgentTool for SystemctlStatus {
     }
 
     fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
-        async move {
-            match arguments::<StatusArguments>(value) {
-                Ok(asked) if is_unit(&asked.unit) => status(&asked.unit).await,
-                Ok(asked) => ToolOutput::error(format!("'{}' is no name of a unit", asked.unit)),
-                Err(reason) => ToolOutput::error(reason),
-            }
-        }
-        .boxed()
+        let program = PathBuf::from(PROGRAM);
+        called(value, |UnitArguments { unit }| async move { status(program, &unit).await }).boxed()
     }
 }
 
-async fn status(unit: &str) -> ToolOutput {
-    let mut command = Command::new("systemctl");
-    command.args(["show", "-p", PROPERTIES, "--", unit]).stdin(Stdio::null()).kill_on_drop(true);
-    match timeout(LIMIT, command.output()).await {
-        Err(_) => {
-            ToolOutput::error(format!("systemctl did not answer within {} s", LIMIT.as_secs()))
-        }
-        Ok(Err(error)) => ToolOutput::error(format!("systemctl cannot be started: {error}")),
-        Ok(Ok(done)) if !done.status.success() => {
-            ToolOutput::error(String::from_utf8_lossy(&done.stderr).trim().to_owned())
-        }
-        Ok(Ok(done)) => ToolOutput::ok(String::from_utf8_lossy(&done.stdout).trim().to_owned()),
+impl AgentTool for SystemctlRestart {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call(&self, value: Value) -> BoxFuture<'_, ToolOutput> {
+        let program = self.program.clone();
+        let restart = |UnitArguments { unit }| async move {
+            let words = ["--no-ask-password", "restart", "--", &unit];
+            run(Command::new(&program), &words, RESTART_LIMIT).await?;
+            status(program, &unit).await
+        };
+        called(value, restart).boxed()
+    }
+}
+
+async fn status(program: PathBuf, unit: &str) -> Result<ToolOutput, String> {
+    let words = ["show", "-p", PROPERTIES, "--", unit];
+    run(Command::new(program), &words, STATUS_LIMIT).await.map(ToolOutput::ok)
+}
+
+/// Runs the program with these words, of which the last one is a unit.
+async fn run(mut command: Command, words: &[&str], limit: Duration) -> Result<String, String> {
+    let unit = words.last().copied().unwrap_or_default();
+    if !is_unit(unit) {
+        return Err(format!("'{unit}' is no name of a unit"));
+    }
+    command.args(words).stdin(Stdio::null()).kill_on_drop(true);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match timeout(limit, command.output()).await {
+        Err(_) => Err(format!("systemctl did not answer within {} s", limit.as_secs())),
+        Ok(Err(error)) => Err(format!("systemctl cannot be started: {error}")),
+        Ok(Ok(done)) if !done.status.success() => Err(text(&done.stderr)),
+        Ok(Ok(done)) => Ok(text(&done.stdout)),
     }
 }
 
@@ -81,7 +118,27 @@ fn is_unit(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::executable::write_executable;
+
+    #[tokio::test]
+    async fn a_unit_is_restarted_by_a_fixed_command() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("systemctl");
+        let script = "#!/bin/sh\n[ \"$4\" != bad.service ] || { echo 'not loaded' >&2; exit 5; }\necho \"$@\"\n";
+        write_executable(&program, script);
+        let tool = SystemctlRestart { program, ..SystemctlRestart::default() };
+        assert_eq!((tool.spec().class, tool.spec().may_repeat), (ToolClass::System, false));
+        let restart = async |unit: &str| tool.call(json!({ "unit": unit })).await;
+        let shown = format!("show -p {PROPERTIES} -- ollama.service");
+        assert_eq!(restart("ollama.service").await, ToolOutput::ok(shown));
+        for (unit, part) in [("bad.service", "not loaded"), ("--now", "no name of a unit")] {
+            let output = restart(unit).await;
+            assert!(output.is_error && output.text.contains(part), "{unit}: {}", output.text);
+        }
+    }
 
     #[test]
     fn a_unit_is_no_option_and_no_path() {

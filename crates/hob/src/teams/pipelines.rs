@@ -13,6 +13,7 @@ use hob_server::{PipelineService, RunRefusal};
 use hob_upstream::{GuardOptions, guarded_fetch};
 use hob_wire::{Valve, ValveChange};
 
+use super::tools::RESTART;
 use super::{FILE_BYTES_MAX, ListedTeam, TeamMistake, TeamModels, parse, read_own, valves};
 
 const DOWNLOAD_TIME_MAX: Duration = Duration::from_secs(10);
@@ -92,6 +93,11 @@ impl PipelineService for TeamFiles {
         if !team.probe_allow.is_empty() {
             return Err(wrong(
                 "a team that comes over HTTP may have no `probe_allow`; put its file into the folder `teams`",
+            ));
+        }
+        if team.agents.iter().any(|agent| agent.has_tool(RESTART)) {
+            return Err(wrong(
+                "a team that comes over HTTP may not restart units; put its file into the folder `teams`",
             ));
         }
         let policy = &team.policy;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hob_agents::builtin::{
     ContainerEngine, ContainerRun, ReadFile, SandboxAccess, SandboxPrograms, Shell,
-    SystemctlStatus, WriteFile,
+    SystemctlRestart, SystemctlStatus, WriteFile,
 };
 use hob_agents::{AgentTool, Redaction, Team};
 
@@ -18,8 +18,10 @@ use super::web::{GetUrl, HttpProbe};
 use crate::app::App;
 use crate::programs;
 
+/// Acts on this machine, outside every sandbox.
+pub(super) const RESTART: &str = "systemctl_restart";
 /// All tools.
-pub(crate) const NAMES: [&str; 9] = [
+pub(crate) const NAMES: [&str; 10] = [
     "read_file",
     "write_file",
     "shell",
@@ -27,6 +29,7 @@ pub(crate) const NAMES: [&str; 9] = [
     "get_url",
     "http_probe",
     "systemctl_status",
+    RESTART,
     "list_local_models",
     "vram_status",
 ];
@@ -114,6 +117,7 @@ impl ToolSetup {
             Arc::new(GetUrl::default()),
             Arc::new(HttpProbe::new(self.probe_hosts.clone(), &team.probe_allow)),
             Arc::new(SystemctlStatus::default()),
+            Arc::new(SystemctlRestart::default()),
             Arc::new(ModelTool::list_local_models(Arc::clone(&models))),
             Arc::new(ModelTool::vram_status(models)),
         ])

@@ -177,6 +177,7 @@ fn team_files_are_added_and_deleted() {
             "may have no `containers`",
         ),
         ("hosts.toml", format!("probe_allow = [\"a\"]\n{TEAM}"), 400, "no `probe_allow`"),
+        ("unit.toml", TEAM.replace("shell", "systemctl_restart"), 400, "not restart units"),
         (
             "danger.toml",
             TEAM.replace("policy = {", "policy = { sandbox = \"danger-full-access\","),
