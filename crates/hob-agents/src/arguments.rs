@@ -36,8 +36,7 @@ pub(crate) fn check(tool: &ToolSpec, text: &str) -> Result<CheckedArguments, Str
     }
     drop_absent(&mut value, &tool.schema);
     coerce(&mut value, &tool.schema, &mut repairs);
-    let validator = jsonschema::validator_for(&tool.schema)
-        .map_err(|error| format!("the tool's schema is invalid: {error}"))?;
+    let validator = tool.forms.validator(&tool.schema)?;
     let wrong = validator
         .iter_errors(&value)
         .next()

@@ -40,5 +40,6 @@ pub use team::{
     McpServer, OnDisconnect, Policy, RuleDecision, SandboxMode, SandboxNetwork, Team, TeamError,
 };
 pub use tool::{
-    AgentTool, CommandArgument, OpenedTools, ToolClass, ToolOutput, ToolSource, ToolSpec,
+    AgentTool, CommandArgument, OpenedTools, SchemaForms, ToolClass, ToolOutput, ToolSource,
+    ToolSpec,
 };

@@ -1,10 +1,13 @@
 //! Tools: what an agent may do besides answering. A tool says how far it reaches, and policy decides by that.
 //! The machine never runs one; the driver does, with the arguments that were checked against the schema.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use hob_core::chat::JsonText;
+use jsonschema::Validator;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -40,6 +43,7 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON schema of the arguments: an object.
     pub schema: Value,
+    pub forms: SchemaForms,
     pub class: ToolClass,
     /// The command of a call, to which rules apply.
     pub command: Option<CommandArgument>,
@@ -74,12 +78,60 @@ impl ToolSpec {
             name,
             description,
             schema,
+            forms: SchemaForms::default(),
             class,
             command: None,
             may_repeat,
             is_foreign: false,
             is_from_client: false,
         }
+    }
+}
+
+/// What every turn needs of a schema, computed once when it is first needed. Clones of a tool share it; a tool with another
+/// schema needs its own.
+#[derive(Clone, Default)]
+pub struct SchemaForms(Arc<ComputedForms>);
+
+#[derive(Default)]
+struct ComputedForms {
+    validator: OnceLock<Result<Validator, String>>,
+    plain: OnceLock<JsonText>,
+    strict: OnceLock<Option<JsonText>>,
+}
+
+impl SchemaForms {
+    /// # Errors
+    /// The schema is invalid.
+    pub(crate) fn validator(&self, schema: &Value) -> Result<&Validator, String> {
+        let compile = || {
+            jsonschema::validator_for(schema)
+                .map_err(|error| format!("the tool's schema is invalid: {error}"))
+        };
+        self.0.validator.get_or_init(compile).as_ref().map_err(String::clone)
+    }
+
+    /// The schema as a text.
+    pub(crate) fn plain(&self, schema: &Value) -> JsonText {
+        self.0.plain.get_or_init(|| JsonText::parsed(schema.to_string())).clone()
+    }
+
+    /// The strict form as a text, if there is one.
+    pub(crate) fn strict(&self, form: impl FnOnce() -> Option<Value>) -> Option<JsonText> {
+        self.0.strict.get_or_init(|| Some(JsonText::parsed(form()?.to_string()))).clone()
+    }
+}
+
+impl fmt::Debug for SchemaForms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SchemaForms").finish_non_exhaustive()
+    }
+}
+
+/// They follow from the schemas, which are compared.
+impl PartialEq for SchemaForms {
+    fn eq(&self, _: &SchemaForms) -> bool {
+        true
     }
 }
 
@@ -149,8 +201,8 @@ pub struct OpenedTools {
     pub notes: Vec<String>,
 }
 
-impl std::fmt::Debug for OpenedTools {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for OpenedTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OpenedTools").field("notes", &self.notes).finish_non_exhaustive()
     }
 }

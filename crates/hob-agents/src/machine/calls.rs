@@ -1,6 +1,7 @@
 //! The calls of an answer: handoffs, delegates and tools. If anything is wrong with a call, the model reads the reason; a
 //! call never ends a run.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use hob_core::chat::ToolCall;
@@ -312,7 +313,7 @@ fn arguments_of(call: &ToolCall) -> Value {
     serde_json::from_str(call.arguments.as_str()).unwrap_or_default()
 }
 
-fn unknown(name: &str, specs: &[ToolSpec]) -> String {
+fn unknown(name: &str, specs: &[Cow<'_, ToolSpec>]) -> String {
     let known = specs.iter().map(|spec| spec.name.as_str());
     let near = hob_core::nearest(name, known.clone(), NAMES_SHOWN);
     let shown: Vec<&str> =

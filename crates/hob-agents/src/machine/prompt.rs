@@ -1,9 +1,9 @@
 //! What models read: instructions, briefs, results and the tools by which agents call each other.
 //! Each agent gets messages of its own, because a model imitates the tool dialect of a conversation that it reads.
 
-use hob_core::chat::{
-    ChatRequest, Conversation, JsonText, Message, Prompt, Role, Tool, ToolChoice,
-};
+use std::borrow::Cow;
+
+use hob_core::chat::{ChatRequest, Conversation, Message, Prompt, Role, Tool, ToolChoice};
 use serde_json::{Value, json};
 
 use super::strict::strict;
@@ -167,7 +167,11 @@ pub(super) fn empty_answer() -> Message {
 
 /// The tools of an agent: those of its file that exist, its handoffs and delegates, and for the entry agent those of the
 /// client that have other names.
-pub(super) fn specs(state: &RunState, frame: &AgentFrame, tools: &[ToolSpec]) -> Vec<ToolSpec> {
+pub(super) fn specs<'t>(
+    state: &RunState,
+    frame: &AgentFrame,
+    tools: &'t [ToolSpec],
+) -> Vec<Cow<'t, ToolSpec>> {
     let team = &state.team;
     let Some(agent) = team.agent(&frame.agent) else { return Vec::new() };
     let own = tools.iter().filter(|tool| agent.has_tool(&tool.name));
@@ -177,12 +181,13 @@ pub(super) fn specs(state: &RunState, frame: &AgentFrame, tools: &[ToolSpec]) ->
         .filter_map(|name| team.agent(name))
         .map(|to| handoff_spec(to, agent.handoff));
     let workers = agent.delegates.iter().filter_map(|name| team.agent(name)).map(delegate_spec);
-    let mut specs: Vec<ToolSpec> = own.cloned().chain(others).chain(workers).collect();
+    let made = others.chain(workers).map(Cow::Owned);
+    let mut specs: Vec<Cow<'t, ToolSpec>> = own.map(Cow::Borrowed).chain(made).collect();
     if frame.kind == AgentRole::Root && frame.agent == team.entry {
         let is_new = |tool: &&Tool| specs.iter().all(|spec| spec.name != tool.name);
         let more: Vec<ToolSpec> =
             state.client_tools.iter().filter(is_new).map(client_spec).collect();
-        specs.extend(more);
+        specs.extend(more.into_iter().map(Cow::Owned));
     }
     specs.retain(|spec| !frame.is_off(&spec.name));
     specs
@@ -242,17 +247,17 @@ fn delegate_spec(agent: &Agent) -> ToolSpec {
 /// the tool's schema with all its limits.
 pub(super) fn request(
     frame: &AgentFrame,
-    tools: &[ToolSpec],
+    tools: &[Cow<'_, ToolSpec>],
     is_remote: bool,
     choice: ToolChoice,
 ) -> ChatRequest {
     let tools = tools.iter().map(|spec| {
-        let strict = strict(&spec.schema).filter(|_| is_remote);
+        let strict = is_remote.then(|| spec.forms.strict(|| strict(&spec.schema))).flatten();
         Tool {
             name: spec.name.clone(),
             description: Some(spec.description.clone()),
             strict: strict.is_some(),
-            parameters: Some(JsonText::parsed(strict.as_ref().unwrap_or(&spec.schema).to_string())),
+            parameters: strict.or_else(|| Some(spec.forms.plain(&spec.schema))),
         }
     });
     let conversation = Conversation {
