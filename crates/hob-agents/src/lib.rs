@@ -32,7 +32,8 @@ pub use process_group::ProcessGroup;
 pub use redaction::Redaction;
 pub use script::{SCRIPT_BYTES_MAX, ScriptModel};
 pub use state::{
-    AgentFrame, AgentRole, Pending, RunState, StoppedAnswer, TeamRunStatus, Used, WaitingApproval,
+    AgentFrame, AgentRole, FrameMessages, Pending, RunState, StoppedAnswer, TeamRunStatus, Used,
+    WaitingApproval,
 };
 pub use store::{NewLines, RUN_FILES_MAX, RunFile, RunStore, RunSummary, RunTeam, StoredRun};
 pub use team::{

@@ -20,7 +20,7 @@ pub(crate) use self::budget::count_stopped;
 use self::prompt::DelegateOutcome;
 pub(crate) use self::text_calls::OPEN as CALL_BEGIN;
 use crate::event::{EventKind, RunEvent};
-use crate::state::{AgentFrame, AgentRole, Pending, RunState, TeamRunStatus, Used};
+use crate::state::{AgentFrame, AgentRole, FrameMessages, Pending, RunState, TeamRunStatus, Used};
 use crate::team::{LAST_ANSWER_TOKENS, Team};
 use crate::tool::{ToolOutput, ToolSpec};
 
@@ -144,7 +144,7 @@ impl RunState {
     /// A run that has not begun. `run_id` must be unique.
     pub fn new(team: Team, run_id: String, task: String) -> RunState {
         let root = AgentFrame {
-            messages: prompt::opening(&team, &team.entry, &task, &[]),
+            messages: prompt::opening(&team, &team.entry, &task, &[]).into(),
             ..AgentFrame::new(&team.entry, AgentRole::Root)
         };
         RunState {
@@ -187,7 +187,8 @@ impl RunState {
     #[must_use]
     pub fn with_history(mut self, history: &[Message]) -> RunState {
         if let Some(root) = self.stack.first_mut() {
-            root.messages = prompt::opening(&self.team, &self.team.entry, &self.task, history);
+            let opening = prompt::opening(&self.team, &self.team.entry, &self.task, history);
+            root.messages = opening.into();
         }
         self
     }
@@ -200,7 +201,7 @@ impl AgentFrame {
             kind,
             span: 0,
             number: 1,
-            messages: Vec::new(),
+            messages: FrameMessages::default(),
             turns: 0,
             used: Used::default(),
             begun_s: 0.0,

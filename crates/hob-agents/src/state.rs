@@ -1,11 +1,14 @@
 //! The state of a run: everything that a driver needs to go on after a crash.
 //! It is plain data, and the machine is the only code that changes it.
 
+mod messages;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use hob_core::chat::{Message, SpentBudget, Tool, ToolCall};
+use hob_core::chat::{SpentBudget, Tool, ToolCall};
 use serde::{Deserialize, Serialize};
 
+pub use self::messages::FrameMessages;
 use crate::team::Team;
 
 /// A run between two steps.
@@ -106,7 +109,7 @@ pub struct AgentFrame {
     /// From 1, among the agents with this name that work at the same time.
     #[serde(default)]
     pub number: u32,
-    pub messages: Vec<Message>,
+    pub messages: FrameMessages,
     pub turns: u32,
     /// What the agent and those that work for it have used, without the time.
     #[serde(default)]

@@ -11,7 +11,7 @@ use super::{Effect, Step, prompt};
 use crate::arguments::{self, CheckedArguments};
 use crate::event::EventKind;
 use crate::policy::{Permission, permission};
-use crate::state::{AgentFrame, AgentRole, Pending};
+use crate::state::{AgentFrame, AgentRole, FrameMessages, Pending};
 use crate::team::{Agent, HandoffMode};
 use crate::tool::{ToolOutput, ToolSpec};
 
@@ -147,6 +147,7 @@ impl Step<'_> {
         let is_tainted = caller.is_tainted;
         let brief = arguments["brief"].as_str().unwrap_or_default().to_owned();
         let messages = prompt::handoff(&self.state.team, agent, caller, (&self.state.task, &brief));
+        let messages = FrameMessages::from(messages);
         self.ignore_other_handoffs();
         self.emit(EventKind::HandoffOccurred { to: name.to_owned(), brief });
         if !is_tail {
@@ -168,7 +169,7 @@ impl Step<'_> {
         if let Some(blank) = ["goal", "expected_output"].into_iter().find(|field| is_blank(field)) {
             return self.reject_invalid(&call, &format!("'{blank}' must not be blank"));
         }
-        let messages = prompt::delegate(&self.state.team, name, brief);
+        let messages = FrameMessages::from(prompt::delegate(&self.state.team, name, brief));
         let budget = self.state.team.agent(name).map(Agent::budget);
         let (to, brief) = (name.to_owned(), brief.clone());
         self.emit(EventKind::DelegateOccurred { to, brief, budget });

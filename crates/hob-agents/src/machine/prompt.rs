@@ -261,7 +261,7 @@ pub(super) fn request(
         }
     });
     let conversation = Conversation {
-        messages: frame.messages.clone(),
+        messages: frame.messages.to_vec(),
         tools: tools.collect(),
         tool_choice: choice,
         parallel_tool_calls: true,
