@@ -21,10 +21,13 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use hob_agents::ModelPrice;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-pub(crate) use chat::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt};
+pub(crate) use chat::{ChatSection, DevSection, KeepAliveText, LoadAt};
 pub(crate) use gateway::{
     AliasSection, DefaultsSection, DetailedTarget, FallbackUntilName, KeySection, Named,
     OnStreamErrorName, TargetEntry, UpstreamSection, WhileLoadingName,
@@ -35,7 +38,7 @@ pub(crate) use pipelines::PipelinesSection;
 pub(crate) use realtime::RealtimeSection;
 pub(crate) use time::TimeText;
 pub(crate) use transcription::TranscriptionSection;
-pub(crate) use words::{EffortName, KindName, StrategyName};
+pub(crate) use words::{EffortName, KindName, KvTypeName, StrategyName};
 pub(crate) use wyoming::WyomingSection;
 
 use crate::bounded_file::read_text;
@@ -56,7 +59,6 @@ pub(crate) const FILE_NAME: &str = "hob.toml";
 pub(crate) struct ConfigFile {
     /// The folder of models, relative to this file. Default: the platform's data folder, such as
     /// `~/.local/share/hob`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) home: Option<PathBuf>,
     /// The server of `hob serve`.
     #[serde(skip_serializing_if = "is_default")]
@@ -113,41 +115,31 @@ pub(crate) struct ConfigFile {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ServerSection {
     /// The address to listen on: `127.0.0.1:8484`, `[::1]:8484`, or just a port, as text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub(crate) listen: Option<Listen>,
     /// Allow an address that other machines can reach, even without an API key. Every machine that
     /// reaches it can then use this server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allow_remote: Option<bool>,
     /// A file whose first line is the key that clients must send, relative to this file. The
     /// environment variable `HOB_API_KEY` wins over it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) api_key_file: Option<PathBuf>,
     /// Host names under which browsers may call this server, besides the loopback names; `*` allows
     /// every name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_hosts: Option<Vec<String>>,
     /// Encrypt connections, with certificates of an authority that hob makes for this machine. Programs on this machine
     /// may still connect without encryption.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<bool>,
     /// Encrypt connections with this certificate: a PEM file with its chain, relative to this file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls_certificate: Option<PathBuf>,
     /// The PEM file with the certificate's private key, relative to this file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls_key: Option<PathBuf>,
     /// Maximum characters of one speech request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text_chars_max: Option<NonZeroU32>,
     /// Maximum requests at once for each speech model. Further ones get `503` with `Retry-After`. `[chat]` and
     /// `[transcription]` have limits of their own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requests_max: Option<NonZeroU16>,
     /// The folder of benchmark records that `/benchmarks` shows, relative to this file. Plans are in the folder `plans`
     /// next to it. Default: `bench/records` in the working folder if it exists, otherwise in the folder of models.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) records: Option<PathBuf>,
     /// Teams as Pipelines of Open WebUI.
     #[serde(skip_serializing_if = "is_default")]
@@ -158,17 +150,13 @@ pub(crate) struct ServerSection {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SpeechSection {
     /// The speech model: the name of a stored one, such as `kokoro-4bit` of `hob quantize`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
     /// The voice of `hob say` without `--voice`, and of API requests that name no voice.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) default_voice: Option<String>,
     /// CPU threads of the speech engine; 0 lets hob choose.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) threads: Option<u16>,
     /// The `espeak-ng` program, which pronounces words that the dictionary does not have. An empty text
     /// turns it off.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) espeak: Option<PathBuf>,
     /// How words are said: NAME is the word, and the value is other words, such as `"sequel"`, or IPA between slashes,
     /// such as `"/ˈsiːkwəl/"`. A word in lower case also stands for its forms with capitals.
@@ -181,10 +169,8 @@ pub(crate) struct SpeechSection {
 pub(crate) struct LedgerSection {
     /// Write a row for each request to `ledger.sqlite3` in the folder of models. `hob ledger` prints it.
     /// Requests of `hob bench` are left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) enabled: Option<bool>,
     /// Number of days to keep rows.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) days: Option<NonZeroU16>,
 }
 
@@ -256,9 +242,17 @@ impl LoadedConfig {
 
 /// The JSON schema of the file, for editors and for the reference page.
 pub(crate) fn schema() -> Schema {
-    let settings = schemars::generate::SchemaSettings::default()
-        .with(|settings| settings.inline_subschemas = true);
+    let settings = SchemaSettings::default()
+        .with(|settings| settings.inline_subschemas = true)
+        .with_transform(RecursiveTransform(without_null_default));
     settings.into_generator().into_root_schema_for::<ConfigFile>()
+}
+
+/// TOML has no null: a key without a default has none in the schema, too.
+fn without_null_default(schema: &mut Schema) {
+    if schema.get("default").is_some_and(Value::is_null) {
+        schema.remove("default");
+    }
 }
 
 fn find(folders: &Folders) -> Option<PathBuf> {

@@ -5,74 +5,58 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use hob_core::footprint::UnknownKvType;
-use hob_core::{KeepAlive, KvType};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use hob_core::KeepAlive;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::Named;
 use super::text_or_number::text_or_number;
+use super::words::KvTypeName;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ChatSection {
     /// The chat model: a name that `hob models` lists, or the path of a GGUF file, relative to this
     /// file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
     /// Context length in tokens: prompt and answer together, for each slot. Default: the length that the
     /// model was trained with, as far as the memory allows. A default context takes at most half of the memory
     /// that the model leaves free.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context_tokens: Option<NonZeroU32>,
     /// Data type of the KV cache: `f16`, or `q8_0` and `q4_0`, which take about a half and about a
     /// quarter of the memory and cost some quality.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "kv_type_name")]
     pub(crate) kv_type: Option<KvTypeName>,
     /// CPU threads of the chat engine; 0 lets hob choose.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) threads: Option<u16>,
     /// Number of slots: answers that are computed at once, each with a context of its own. Further
     /// requests wait in the queue. Default: 4, or 2 or 1 if each slot would otherwise have less than 16,384
     /// tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parallel: Option<NonZeroU16>,
     /// Maximum tokens in one step. A long prompt is read in pieces of this size, so that other answers
     /// continue between them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) batch_tokens: Option<NonZeroU32>,
     /// Number of layers on the graphics card, the output layer included. Default: what `hob fit`
     /// recommends, if hob was built for a graphics card.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) gpu_layers: Option<u16>,
     /// Number of layers whose experts stay in the system's memory (mixture-of-experts models only).
     /// Default: what `hob fit` recommends, or 0 if `gpu_layers` is set.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cpu_moe_layers: Option<u16>,
     /// How long the model stays loaded after its last request: `30s`, `5m`, `2h`, a number of seconds,
     /// or `forever`. A request may set another time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) keep_alive: Option<KeepAliveText>,
     /// When the model is loaded: at the `start` of `hob serve`, or at the `first_request`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) load: Option<LoadAt>,
     /// Never unload this model to make room for another one. Together with `keep_alive = "forever"` the
     /// model stays loaded until hob ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pinned: Option<bool>,
     /// Maximum tokens of thinking before the answer, for requests that do not set it. Default: no
     /// limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) thinking_tokens_max: Option<u32>,
     /// Maximum tokens of an answer, thinking included, for requests that set no limit, such as those for
     /// titles and tags. Default: until the context is full.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answer_tokens_max: Option<NonZeroU32>,
     /// Maximum chat requests at once, waiting ones included. Further ones get `503` with
     /// `Retry-After`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requests_max: Option<NonZeroU16>,
 }
 
@@ -81,31 +65,11 @@ pub(crate) struct ChatSection {
 pub(crate) struct DevSection {
     /// Answer requests for unknown models with a fixed text instead of an error. Only for tests of client
     /// libraries.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mock_unknown_models: Option<bool>,
     /// Chat models that answer as a script says, by name: a file of JSON lines, relative to this file. Only for tests of
     /// teams and of other programs; see `docs/guides/teams.md`.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub(crate) scripts: Named<PathBuf>,
-}
-
-/// Data type of the KV cache, by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "&'static str")]
-pub(crate) struct KvTypeName(pub(crate) KvType);
-
-impl TryFrom<String> for KvTypeName {
-    type Error = UnknownKvType;
-
-    fn try_from(name: String) -> Result<KvTypeName, UnknownKvType> {
-        name.parse().map(KvTypeName)
-    }
-}
-
-impl From<KvTypeName> for &'static str {
-    fn from(KvTypeName(kv_type): KvTypeName) -> &'static str {
-        kv_type.name()
-    }
 }
 
 /// When a model is loaded.
@@ -157,21 +121,7 @@ impl std::fmt::Display for KeepAliveText {
     }
 }
 
-impl Serialize for KeepAliveText {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for KeepAliveText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<KeepAliveText, D::Error> {
-        text_or_number(deserializer, "a time such as \"5m\", a number of seconds, or \"forever\"")
-    }
-}
-
-fn kv_type_name(_generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "null"], "enum": KvType::ALL.map(KvType::name) })
-}
+text_or_number!(KeepAliveText, "a time such as \"5m\", a number of seconds, or \"forever\"");
 
 #[cfg(test)]
 mod tests {

@@ -19,40 +19,26 @@ pub(crate) type Named<T> = BTreeMap<String, T>;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct UpstreamSection {
     /// The server's kind. `auto` detects it with one request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::words::kind_schema")]
     pub(crate) kind: Option<KindName>,
     /// The server's address, with or without `/v1`. Cloud services and Ollama have a default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
     /// The API key: `env:NAME` for an environment variable, `file:PATH` for the first line of a file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
     /// Time limit for connecting, TLS included. Default: `1s` in the local network, `5s` elsewhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) connect_timeout: Option<TimeText>,
     /// Time limit for the first token. Default: `45s` in the local network, `60s` elsewhere; more for a
     /// long prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) first_token_timeout: Option<TimeText>,
     /// Time limit between two tokens. Default: `30s`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) idle_timeout: Option<TimeText>,
     /// Maximum requests that the server works on at once. Default: no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) slots: Option<NonZeroU16>,
     /// Maximum requests that wait for a slot. Further ones get `503` with `Retry-After`. Default: 8.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) queue_size: Option<u16>,
     /// List the server's models as `NAME/MODEL` in `/v1/models`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) list_models: Option<bool>,
     /// Context length in tokens, for Ollama only. It is the same for every request, because Ollama
     /// reloads a model when the length changes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) num_ctx: Option<NonZeroU32>,
 }
 
@@ -66,71 +52,47 @@ pub(crate) struct AliasSection {
     pub(crate) to: Vec<TargetEntry>,
     /// How the next target is chosen: in `order`, `warm` (loaded models first), `least-wait` (the
     /// shortest queue), or `weighted` (at random, by `weight`). Default: `order`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::words::pick_schema")]
     pub(crate) strategy: Option<StrategyName>,
     /// How much the model thinks. It replaces the request's own value: `none`, `minimal`, `low`, `medium`,
     /// `high`, `xhigh` or `max`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::words::effort_schema")]
     pub(crate) reasoning_effort: Option<EffortName>,
     /// Parameters that replace the request's own: `{ temperature = 0.2 }`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "parameters_schema")]
     pub(crate) set: Option<toml::Table>,
     /// Parameters for requests that do not set them: `{ max_tokens = 2000 }`. A limit of 0: until the context is full.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "parameters_schema")]
     pub(crate) default: Option<toml::Table>,
     /// Names of parameters to remove from requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) drop: Option<Vec<String>>,
     /// Until when hob may fall back to another target: the `first_token`, thinking included, or the
     /// first `content` after the thinking. Then the client receives the answer. Default: `first_token`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fallback_until: Option<FallbackUntilName>,
     /// What hob does when a stream breaks off after the client received a part of it. `error` ends it with
     /// an error event. `continue` asks the same target for the rest, at most twice in an answer. It works for
     /// streamed plain text of llama-server, vLLM, SGLang, tabbyAPI, Ollama, OpenRouter and Anthropic's models
     /// before 4.6, and not while the target's circuit is open. Default: `error`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) on_stream_error: Option<OnStreamErrorName>,
     /// The behaviour while a local model loads: use the `next` target, or `wait` if no loaded
     /// target answers. It always waits for a load of at most 30 s. Default: `next`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) while_loading: Option<WhileLoadingName>,
     /// How long a request waits when the circuits of all targets are open. Default: `2s`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) queue_timeout: Option<TimeText>,
     /// Maximum attempts after the first, on all targets together. hob retries a target only if all others
     /// can still be tried. Default: 3, or the number of further targets if that is larger.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retries: Option<u16>,
     /// How long a target's circuit stays open after three failures in a row. The time doubles with each
     /// further failure. Default: `5s`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) cooldown: Option<TimeText>,
     /// How long a model stays loaded after its last request, for requests that do not set it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) keep_alive: Option<KeepAliveText>,
     /// Milliseconds of silence after which hob also sends the request to the next target. The faster
     /// answer wins.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hedge_after_ms: Option<NonZeroU32>,
     /// As in `[upstream.NAME]`; wins over it for this alias.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) first_token_timeout: Option<TimeText>,
     /// As in `[upstream.NAME]`; wins over it for this alias.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) idle_timeout: Option<TimeText>,
     /// Time limit for a whole request, all attempts included. Default: `10m`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) total_timeout: Option<TimeText>,
 }
 
@@ -157,24 +119,24 @@ pub(crate) struct DetailedTarget {
     /// The target's name.
     pub(crate) target: String,
     /// Context length in tokens, if the server reports a wrong one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) context: Option<NonZeroU32>,
     /// What the target supports, of `tools`, `images`, `json_schema` and `embeddings`. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) capabilities: Option<Vec<String>>,
     /// The weight for `strategy = "weighted"`. An alias as a target shares its weight among its targets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) weight: Option<f64>,
     /// As in `[alias.NAME]`; wins over it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schemars(schema_with = "parameters_schema")]
     pub(crate) set: Option<toml::Table>,
     /// As in `[alias.NAME]`; wins over it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     #[schemars(schema_with = "parameters_schema")]
     pub(crate) default: Option<toml::Table>,
     /// As in `[alias.NAME]`; both lists apply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) drop: Option<Vec<String>>,
 }
 
@@ -185,16 +147,12 @@ pub(crate) struct KeySection {
     /// `sha256:` and the key's checksum in hexadecimal.
     pub(crate) secret: String,
     /// The models and aliases that this key may use, by any of their names. Default: all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) aliases: Option<Vec<String>>,
     /// Maximum requests per minute.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requests_per_minute: Option<NonZeroU32>,
     /// Maximum requests at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) concurrency: Option<NonZeroU32>,
     /// Maximum tokens of prompts and answers per day (UTC). Speech counts characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tokens_per_day: Option<NonZeroU64>,
 }
 
@@ -202,24 +160,14 @@ pub(crate) struct KeySection {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DefaultsSection {
     /// As in `[upstream.NAME]`, for all upstreams.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) connect_timeout: Option<TimeText>,
     /// As in `[upstream.NAME]`, for all upstreams and for local models behind an alias.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) first_token_timeout: Option<TimeText>,
     /// As in `[upstream.NAME]`, for all upstreams and for local models behind an alias.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) idle_timeout: Option<TimeText>,
     /// As in `[alias.NAME]`, for all aliases.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) total_timeout: Option<TimeText>,
     /// Time limit for loading a local model while a request waits. Default: `5m`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) load_timeout: Option<TimeText>,
 }
 

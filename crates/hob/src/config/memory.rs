@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::text_or_number::text_or_number;
 
@@ -15,8 +15,6 @@ use super::text_or_number::text_or_number;
 pub(crate) struct MemorySection {
     /// What all models may take together: `6GB`, `512MB`, `4GiB`, or a number of bytes. Default: what
     /// the system has free.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) max: Option<BytesText>,
 }
 
@@ -71,17 +69,7 @@ impl fmt::Display for BytesText {
     }
 }
 
-impl Serialize for BytesText {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for BytesText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BytesText, D::Error> {
-        text_or_number(deserializer, "an amount of memory such as \"6GB\", or a number of bytes")
-    }
-}
+text_or_number!(BytesText, "an amount of memory such as \"6GB\", or a number of bytes");
 
 #[cfg(test)]
 mod tests {

@@ -10,11 +10,9 @@ use crate::listen::Listen;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PipelinesSection {
     /// A second address with the same routes, such as `:9099`, the port of Pipelines. Default: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub(crate) listen: Option<Listen>,
     /// Accept the key that every installation of Pipelines has by default, for lists and chats only. It is public, so every client that
     /// reaches hob can then chat: an address that other machines can reach also needs `allow_remote`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accept_default_key: Option<bool>,
 }

@@ -10,14 +10,11 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RealtimeSection {
     /// Maximum spoken conversations at once. Further ones get `503` with `Retry-After`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sessions_max: Option<NonZeroU16>,
     /// Listen also while an answer is played, so that a person can interrupt it. Turn it off for clients whose
     /// microphone hears their own loudspeaker: hob would answer itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) listen_while_speaking: Option<bool>,
     /// Write what people and hob say to disk, in `conversations` in the folder of models: sound and events, at most
     /// 8 GiB. hob deletes nothing of it. Clients learn it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) record: Option<bool>,
 }

@@ -5,26 +5,50 @@ use std::fmt::{self, Display};
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-use schemars::{Schema, SchemaGenerator, json_schema};
-use serde::Deserializer;
 use serde::de::{Error, Visitor};
 
-/// `expected` says in an error what belongs here.
-pub(super) fn text_or_number<'de, D, T>(
-    deserializer: D,
-    expected: &'static str,
-) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr,
-    T::Err: Display,
-{
-    deserializer.deserialize_any(TextOrNumber { expected, value: PhantomData })
+/// Reads and writes such a type, by its `FromStr` and its `Display`. The text says in an error what belongs here.
+macro_rules! text_or_number {
+    ($value:ident, $expected:literal) => {
+        impl serde::Serialize for $value {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $value {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<$value, D::Error> {
+                from.deserialize_any(super::text_or_number::TextOrNumber::new($expected))
+            }
+        }
+
+        impl schemars::JsonSchema for $value {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($value).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": ["string", "integer"] })
+            }
+        }
+    };
 }
 
-struct TextOrNumber<T> {
+pub(super) use text_or_number;
+
+pub(super) struct TextOrNumber<T> {
     expected: &'static str,
     value: PhantomData<T>,
+}
+
+impl<T> TextOrNumber<T> {
+    pub(super) fn new(expected: &'static str) -> TextOrNumber<T> {
+        TextOrNumber { expected, value: PhantomData }
+    }
 }
 
 impl<T> Visitor<'_> for TextOrNumber<T>
@@ -49,8 +73,4 @@ where
     fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
         self.visit_str(&number.to_string())
     }
-}
-
-pub(super) fn schema(_generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "integer", "null"] })
 }

@@ -5,8 +5,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use super::text_or_number::text_or_number;
 
 /// The longest allowed duration.
@@ -56,17 +54,7 @@ impl fmt::Display for TimeText {
     }
 }
 
-impl Serialize for TimeText {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for TimeText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TimeText, D::Error> {
-        text_or_number(deserializer, "a time such as \"30s\" or \"250ms\", or a number of seconds")
-    }
-}
+text_or_number!(TimeText, "a time such as \"30s\" or \"250ms\", or a number of seconds");
 
 #[cfg(test)]
 mod tests {

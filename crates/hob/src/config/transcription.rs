@@ -13,21 +13,15 @@ use super::chat::{KeepAliveText, LoadAt};
 pub(crate) struct TranscriptionSection {
     /// The transcription model: a name that `hob models` lists, or the path of a Whisper file in whisper.cpp's
     /// format, relative to this file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
     /// CPU threads of the transcription engine; 0 lets hob choose.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) threads: Option<u16>,
     /// How long the model stays loaded after its last request: `30s`, `5m`, `2h`, a number of seconds,
     /// or `forever`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "super::text_or_number::schema")]
     pub(crate) keep_alive: Option<KeepAliveText>,
     /// When the model is loaded: at the `start` of `hob serve`, or at the `first_request`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) load: Option<LoadAt>,
     /// Maximum transcription requests at once, waiting ones included. Further ones get `503` with
     /// `Retry-After`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requests_max: Option<NonZeroU16>,
 }

@@ -1,63 +1,73 @@
 //! Settings whose values are a few words, which other crates define.
 //! The error for a wrong word lists the allowed ones, and so does the schema.
 
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use hob_core::KvType;
 use hob_core::chat::Effort;
-use hob_core::routing::{Strategy, UnknownStrategy};
+use hob_core::routing::Strategy;
 use hob_upstream::UpstreamKind;
-use hob_upstream::options::UnknownUpstreamKind;
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// The kind of a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "&'static str")]
-pub(crate) struct KindName(pub(crate) UpstreamKind);
+/// A type of the file around a type that has `ALL` values, each with a `name`.
+macro_rules! word {
+    ($(#[$meta:meta])* $word:ident of $value:ty, $error:ty, $parse:expr) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "&'static str")]
+        pub(crate) struct $word(pub(crate) $value);
 
-impl TryFrom<String> for KindName {
-    type Error = UnknownUpstreamKind;
+        impl TryFrom<String> for $word {
+            type Error = $error;
 
-    fn try_from(name: String) -> Result<KindName, UnknownUpstreamKind> {
-        name.parse().map(KindName)
-    }
+            fn try_from(name: String) -> Result<$word, $error> {
+                $parse(&name).map($word)
+            }
+        }
+
+        impl From<$word> for &'static str {
+            fn from($word(value): $word) -> &'static str {
+                value.name()
+            }
+        }
+
+        impl JsonSchema for $word {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($word).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "enum": <$value>::ALL.map(<$value>::name) })
+            }
+        }
+    };
 }
 
-impl From<KindName> for &'static str {
-    fn from(KindName(kind): KindName) -> &'static str {
-        kind.name()
-    }
-}
-
-pub(super) fn kind_schema(_generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "null"], "enum": UpstreamKind::ALL.map(UpstreamKind::name) })
-}
-
-/// The strategy of an alias.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "&'static str")]
-pub(crate) struct StrategyName(pub(crate) Strategy);
-
-impl TryFrom<String> for StrategyName {
-    type Error = UnknownStrategy;
-
-    fn try_from(name: String) -> Result<StrategyName, UnknownStrategy> {
-        name.parse().map(StrategyName)
-    }
-}
-
-impl From<StrategyName> for &'static str {
-    fn from(StrategyName(strategy): StrategyName) -> &'static str {
-        strategy.name()
-    }
-}
-
-pub(super) fn pick_schema(_generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "null"], "enum": Strategy::ALL.map(Strategy::name) })
-}
-
-/// How much a model thinks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "&'static str")]
-pub(crate) struct EffortName(pub(crate) Effort);
+word!(
+    /// The kind of a server.
+    #[derive(Default)]
+    KindName of UpstreamKind, <UpstreamKind as FromStr>::Err, UpstreamKind::from_str
+);
+word!(
+    /// The strategy of an alias.
+    #[derive(Default)]
+    StrategyName of Strategy, <Strategy as FromStr>::Err, Strategy::from_str
+);
+word!(
+    /// Data type of the KV cache, by name.
+    #[derive(Default)]
+    KvTypeName of KvType, <KvType as FromStr>::Err, KvType::from_str
+);
+word!(
+    /// How much a model thinks.
+    EffortName of Effort, UnknownEffort, effort
+);
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{name}' is not a thinking effort (expected {})", Effort::ALL.map(Effort::name).join(", "))]
@@ -65,21 +75,7 @@ pub(crate) struct UnknownEffort {
     name: String,
 }
 
-impl TryFrom<String> for EffortName {
-    type Error = UnknownEffort;
-
-    fn try_from(name: String) -> Result<EffortName, UnknownEffort> {
-        let known = Effort::ALL.into_iter().find(|effort| effort.name() == name);
-        known.map(EffortName).ok_or(UnknownEffort { name })
-    }
-}
-
-impl From<EffortName> for &'static str {
-    fn from(EffortName(effort): EffortName) -> &'static str {
-        effort.name()
-    }
-}
-
-pub(super) fn effort_schema(_generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "null"], "enum": Effort::ALL.map(Effort::name) })
+fn effort(name: &str) -> Result<Effort, UnknownEffort> {
+    let known = Effort::ALL.into_iter().find(|effort| effort.name() == name);
+    known.ok_or_else(|| UnknownEffort { name: name.to_owned() })
 }

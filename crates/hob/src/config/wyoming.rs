@@ -11,26 +11,19 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct WyomingSection {
     /// Speak the Wyoming protocol of Home Assistant, on one port for speech and one for transcription. The protocol
     /// has no keys: an address that other machines can reach also needs `server.allow_remote`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) enabled: Option<bool>,
     /// The IP address to listen on, such as `0.0.0.0`. Default: that of `server.listen`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub(crate) listen: Option<IpAddr>,
     /// The port for speech; 0 takes any free one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) speech_port: Option<u16>,
     /// The port for transcription; 0 takes any free one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) transcription_port: Option<u16>,
     /// The model or alias that speaks. Default: the server's default speech model.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) speech_model: Option<String>,
     /// The model or alias that transcribes. Default: the server's default transcription model.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) transcription_model: Option<String>,
     /// Announce the ports in the local network by mDNS, so that Home Assistant discovers them. Loopback addresses are
     /// never announced.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) announce: Option<bool>,
 }
