@@ -5,7 +5,7 @@ use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use hob_wire::{NowView, RequestView, operations};
+use hob_wire::{NowView, RequestView, UpstreamList, operations};
 
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
@@ -40,7 +40,7 @@ async fn now(context: RequestContext) -> Response {
         recent: ended.iter().take(ENDED_SHOWN_MAX).map(|one| one.view()).collect(),
         aliases: in_flight.last_hour(caller),
         models: lifecycle::entries(registry, caller),
-        upstreams: routes::upstream_views(registry, caller),
+        upstreams: UpstreamList::of(routes::upstream_views(registry, caller)).upstreams,
         queue,
     }))
 }

@@ -7,7 +7,7 @@ use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use hob_core::routing::{RouteView, TargetStatus, TargetView, UpstreamView};
 use hob_core::{AnyModel, Chat, RegisteredModel, Registry};
-use hob_wire::operations;
+use hob_wire::{AliasRoute, UpstreamList, operations};
 
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
@@ -34,12 +34,12 @@ async fn one(context: RequestContext, NamePath(name): NamePath) -> Result<Respon
         (None, Ok(model)) => itself(&name, &model),
         (None, Err(unknown)) => return Err(ApiError::UnknownModel(unknown)),
     };
-    Ok(json(hob_wire::route(&view)))
+    Ok(json(AliasRoute::of(view).to_json()))
 }
 
 async fn all(context: RequestContext) -> Result<Response, ApiError> {
     context.caller.check_sees_all("upstreams, their addresses and their models")?;
-    Ok(json(hob_wire::upstreams(&upstream_views(context.registry(), &context.caller))))
+    Ok(json(UpstreamList::of(upstream_views(context.registry(), &context.caller)).to_json()))
 }
 
 /// Empty for a key that is restricted to some names.

@@ -52,8 +52,8 @@ pub use names::{
     language_agrees, local_speech_model, local_voice, openai_voices, voice_among,
 };
 pub use now::{
-    AliasView, EndView, FailedView, Made, NowView, QueueView, QueuedView, RequestView, Stage, now,
-    request,
+    AliasView, FailedView, Made, NowView, QueueFigures, RequestEnd, RequestView, Stage,
+    TargetQueue, now, request,
 };
 pub use ollama::{
     OllamaAction, OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaModel, OllamaNamed,
@@ -82,7 +82,7 @@ pub use responses::{
     parse_conversation_items, parse_item_page, parse_response, parse_response_view,
     response_deleted, response_items, run_deleted,
 };
-pub use routes::{route, upstreams};
+pub use routes::{AliasRoute, RouteTarget, TargetFailure, UpstreamList, UpstreamState};
 pub use speech::{
     SpeechDelivery, WireSpeech, ignored_header, parse_captioned_speech, parse_speech,
 };

@@ -5,13 +5,15 @@ mod json;
 
 use std::time::Duration;
 
-use hob_core::routing::UpstreamView;
 use hob_core::statistics::Sample;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 pub(crate) use self::json::{NowAnswer, ShownRequest};
 use self::json::{everything, shown};
 use crate::error::json;
 use crate::lifecycle::ResidentEntry;
+use crate::routes::UpstreamState;
 
 /// The content of `GET /api/hob/now`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,8 +24,8 @@ pub struct NowView {
     pub recent: Vec<RequestView>,
     pub aliases: Vec<AliasView>,
     pub models: Vec<ResidentEntry>,
-    pub upstreams: Vec<UpstreamView>,
-    pub queue: QueueView,
+    pub upstreams: Vec<UpstreamState>,
+    pub queue: QueueFigures,
 }
 
 /// One request to a model.
@@ -52,7 +54,7 @@ pub struct RequestView {
     pub thought_anyway: bool,
     pub counted_here: bool,
     /// None while the request runs.
-    pub end: Option<EndView>,
+    pub end: Option<RequestEnd>,
 }
 
 /// How far a request has come.
@@ -89,15 +91,19 @@ pub struct FailedView {
 }
 
 /// Figures of a request that ended.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct EndView {
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
+pub struct RequestEnd {
     /// `complete`, `failed` or `abandoned`.
     pub outcome: &'static str,
     /// The error's code.
     pub error: Option<String>,
+    #[serde(serialize_with = "json::in_tenths")]
     pub queue_ms: Option<f64>,
+    #[serde(serialize_with = "json::in_tenths")]
     pub load_ms: Option<f64>,
+    #[serde(serialize_with = "json::in_thousandths")]
     pub overhead_ms: Option<f64>,
+    #[serde(serialize_with = "json::in_tenths")]
     pub tokens_per_s: Option<f64>,
     pub prompt_tokens: u32,
     pub cached_tokens: u32,
@@ -121,17 +127,17 @@ pub struct AliasView {
 }
 
 /// Requests at the same time.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct QueueView {
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
+pub struct QueueFigures {
     pub in_flight: usize,
     /// Requests in flight without a first content.
     pub waiting: usize,
-    pub targets: Vec<QueuedView>,
+    pub targets: Vec<TargetQueue>,
 }
 
 /// Requests at the same time to one target.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct QueuedView {
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
+pub struct TargetQueue {
     pub name: String,
     pub in_flight: usize,
     pub waiting: usize,
@@ -181,12 +187,12 @@ mod tests {
 
     #[test]
     fn a_request_that_is_done_says_more_than_one_that_is_not() {
-        let end = EndView {
+        let end = RequestEnd {
             outcome: "complete",
             queue_ms: Some(7.0),
             overhead_ms: Some(0.0417),
             prompt_tokens: 12,
-            ..EndView::default()
+            ..RequestEnd::default()
         };
         let done = RequestView { stage: Stage::Ended, end: Some(end), ..live() };
         let loading = RequestView {
@@ -214,10 +220,10 @@ mod tests {
                 tokens_per_s: Sample::new([41.26]),
                 ..AliasView::default()
             }],
-            queue: QueueView {
+            queue: QueueFigures {
                 in_flight: 2,
                 waiting: 1,
-                targets: vec![QueuedView {
+                targets: vec![TargetQueue {
                     name: "smol".to_owned(),
                     in_flight: 2,
                     waiting: 1,

@@ -1,140 +1,157 @@
 //! The targets of a name and the state of other servers, as hob reports them over HTTP and on the command line.
-//! These types are hob's own; no other API has them.
+//! These types are hob's own; no other API has them. The command line reads what the server writes.
 
 use std::time::Duration;
 
 use hob_core::ModelState;
 use hob_core::routing::{Reachable, RouteView, TargetStatus, TargetView, UpstreamView};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::json;
 use crate::lists::state_name;
 
 /// The targets of a name, in the order in which hob would try them.
-#[derive(JsonSchema, Serialize)]
-pub(crate) struct AliasRoute<'a> {
-    alias: &'a str,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AliasRoute {
+    pub alias: String,
     /// How the alias chooses among its targets.
-    strategy: &'a str,
-    targets: Vec<RouteTarget<'a>>,
+    pub strategy: String,
+    pub targets: Vec<RouteTarget>,
 }
 
 /// A target and its state.
-#[derive(JsonSchema, Serialize)]
-struct RouteTarget<'a> {
-    name: &'a str,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RouteTarget {
+    pub name: String,
     /// `active`, `standby`, `open` or `half_open`: the state of the circuit breaker, and whether it answers.
-    status: &'static str,
+    pub status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    open_for_s: Option<f64>,
-    state: &'static str,
+    pub open_for_s: Option<f64>,
+    pub state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    state_reason: Option<&'a str>,
+    pub state_reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    context_length: Option<u32>,
-    in_flight: usize,
+    pub context_length: Option<u32>,
+    pub in_flight: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_failure: Option<TargetFailure<'a>>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    thinks_anyway: bool,
+    pub last_failure: Option<TargetFailure>,
+    #[serde(default)]
+    pub thinks_anyway: bool,
 }
 
 /// The last failure of a target.
-#[derive(JsonSchema, Serialize)]
-struct TargetFailure<'a> {
-    message: &'a str,
-    ago_s: f64,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetFailure {
+    pub message: String,
+    pub ago_s: f64,
 }
 
 /// The answer of `GET /api/hob/upstreams`.
-#[derive(JsonSchema, Serialize)]
-pub(crate) struct UpstreamList<'a> {
-    upstreams: Vec<UpstreamState<'a>>,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UpstreamList {
+    pub upstreams: Vec<UpstreamState>,
 }
 
 /// Another server and its state.
-#[derive(JsonSchema, Serialize)]
-pub(crate) struct UpstreamState<'a> {
-    name: &'a str,
-    kind: &'a str,
-    url: &'a str,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UpstreamState {
+    pub name: String,
+    pub kind: String,
+    pub url: String,
     /// `up`, `down` or `not_asked`.
-    state: &'static str,
+    pub state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    asked_ago_s: Option<f64>,
+    pub asked_ago_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    took_ms: Option<f64>,
-    models: &'a [String],
-    in_flight: usize,
-    waiting: usize,
+    pub took_ms: Option<f64>,
+    pub models: Vec<String>,
+    pub in_flight: usize,
+    pub waiting: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    slots: Option<usize>,
+    pub slots: Option<usize>,
     /// Targets that failed lately.
-    troubled: Vec<RouteTarget<'a>>,
+    pub troubled: Vec<RouteTarget>,
 }
 
-pub fn route(view: &RouteView) -> String {
-    let targets = view.targets.iter().map(target).collect();
-    json(&AliasRoute { alias: &view.alias, strategy: view.strategy, targets })
-}
+impl AliasRoute {
+    pub fn of(view: RouteView) -> AliasRoute {
+        let targets = view.targets.into_iter().map(RouteTarget::of).collect();
+        AliasRoute { alias: view.alias, strategy: view.strategy.to_owned(), targets }
+    }
 
-pub fn upstreams(views: &[UpstreamView]) -> String {
-    json(&UpstreamList { upstreams: views.iter().map(upstream).collect() })
-}
-
-fn target(view: &TargetView) -> RouteTarget<'_> {
-    let (status, open_for_s) = match &view.status {
-        TargetStatus::Active => ("active", None),
-        TargetStatus::Standby => ("standby", None),
-        TargetStatus::Open { left } => ("open", Some(seconds(*left))),
-        TargetStatus::HalfOpen => ("half_open", None),
-    };
-    let state_reason = match &view.state {
-        ModelState::Down { reason } => Some(reason.as_str()),
-        ModelState::Cold | ModelState::Loading { .. } | ModelState::Ready => None,
-    };
-    let last = view.last_failure.as_ref();
-    RouteTarget {
-        name: &view.name,
-        status,
-        open_for_s,
-        state: state_name(&view.state),
-        state_reason,
-        context_length: view.context_tokens,
-        in_flight: view.in_flight,
-        last_failure: last.map(|(message, ago)| TargetFailure { message, ago_s: seconds(*ago) }),
-        thinks_anyway: view.thinks_anyway,
+    pub fn to_json(&self) -> String {
+        json(self)
     }
 }
 
-pub(crate) fn upstream(view: &UpstreamView) -> UpstreamState<'_> {
-    let (state, reason, asked_ago_s, took_ms) = match &view.reachable {
-        Reachable::NotAsked => ("not_asked", None, None, None),
-        Reachable::Yes { ago, took } => {
-            ("up", None, Some(seconds(*ago)), took.map(|took| took.as_secs_f64() * 1e3))
+impl UpstreamList {
+    pub fn of(views: Vec<UpstreamView>) -> UpstreamList {
+        UpstreamList { upstreams: views.into_iter().map(UpstreamState::of).collect() }
+    }
+
+    pub fn to_json(&self) -> String {
+        json(self)
+    }
+}
+
+impl RouteTarget {
+    fn of(view: TargetView) -> RouteTarget {
+        let state = state_name(&view.state).to_owned();
+        let (status, open_for_s) = match view.status {
+            TargetStatus::Active => ("active", None),
+            TargetStatus::Standby => ("standby", None),
+            TargetStatus::Open { left } => ("open", Some(seconds(left))),
+            TargetStatus::HalfOpen => ("half_open", None),
+        };
+        let state_reason = match view.state {
+            ModelState::Down { reason } => Some(reason),
+            ModelState::Cold | ModelState::Loading { .. } | ModelState::Ready => None,
+        };
+        let failure = |(message, ago)| TargetFailure { message, ago_s: seconds(ago) };
+        RouteTarget {
+            name: view.name,
+            status: status.to_owned(),
+            open_for_s,
+            state,
+            state_reason,
+            context_length: view.context_tokens,
+            in_flight: view.in_flight,
+            last_failure: view.last_failure.map(failure),
+            thinks_anyway: view.thinks_anyway,
         }
-        Reachable::Unlisted { reason, ago } => {
-            let reason = format!("its list cannot be read: {reason}");
-            ("up", Some(reason), Some(seconds(*ago)), None)
+    }
+}
+
+impl UpstreamState {
+    pub(crate) fn of(view: UpstreamView) -> UpstreamState {
+        let (state, reason, asked_ago_s, took_ms) = match view.reachable {
+            Reachable::NotAsked => ("not_asked", None, None, None),
+            Reachable::Yes { ago, took } => {
+                ("up", None, Some(seconds(ago)), took.map(|took| took.as_secs_f64() * 1e3))
+            }
+            Reachable::Unlisted { reason, ago } => {
+                let reason = format!("its list cannot be read: {reason}");
+                ("up", Some(reason), Some(seconds(ago)), None)
+            }
+            Reachable::No { reason, ago } => ("down", Some(reason), Some(seconds(ago)), None),
+        };
+        UpstreamState {
+            name: view.name,
+            kind: view.kind.to_owned(),
+            url: view.url,
+            state: state.to_owned(),
+            reason,
+            asked_ago_s,
+            took_ms,
+            models: view.models,
+            in_flight: view.in_flight,
+            waiting: view.waiting,
+            slots: view.slots,
+            troubled: view.troubled.into_iter().map(RouteTarget::of).collect(),
         }
-        Reachable::No { reason, ago } => ("down", Some(reason.clone()), Some(seconds(*ago)), None),
-    };
-    UpstreamState {
-        name: &view.name,
-        kind: view.kind,
-        url: &view.url,
-        state,
-        reason,
-        asked_ago_s,
-        took_ms,
-        models: &view.models,
-        in_flight: view.in_flight,
-        waiting: view.waiting,
-        slots: view.slots,
-        troubled: view.troubled.iter().map(target).collect(),
     }
 }
 
@@ -189,8 +206,9 @@ mod tests {
             slots: Some(4),
             troubled: vec![resting()],
         };
-        insta::assert_snapshot!(route(&view) + "\n" + &upstreams(&[server]), @r#"
-            {"alias":"fast","strategy":"order","targets":[{"name":"gpu/qwen3","status":"open","open_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true},{"name":"local","status":"active","state":"warm","in_flight":0}]}
+        let said = [AliasRoute::of(view).to_json(), UpstreamList::of(vec![server]).to_json()];
+        insta::assert_snapshot!(said.join("\n"), @r#"
+            {"alias":"fast","strategy":"order","targets":[{"name":"gpu/qwen3","status":"open","open_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true},{"name":"local","status":"active","state":"warm","in_flight":0,"thinks_anyway":false}]}
             {"upstreams":[{"name":"gpu","kind":"llama-server","url":"http://gpu:8081","state":"down","reason":"connection refused","asked_ago_s":2.0,"models":["qwen3"],"in_flight":1,"waiting":0,"slots":4,"troubled":[{"name":"gpu/qwen3","status":"open","open_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true}]}]}
             "#);
     }

@@ -22,7 +22,6 @@ use tokio::time::timeout;
 use url::Url;
 
 pub(crate) use lifecycle::{LoadOptions, LoadStep, RemoteResident};
-pub(crate) use routes::{RemoteRoute, RemoteTarget, RemoteUpstream, RemoteUpstreams};
 pub(crate) use speech::SpeechInput;
 pub(crate) use transcription::TranscriptInput;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hob_core::trace::{FailedAttempt, TraceData};
 use hob_core::{AnyModel, ModelState, Registry};
-use hob_wire::{EndView, FailedView, Made, QueueView, QueuedView, RequestView, Stage};
+use hob_wire::{FailedView, Made, QueueFigures, RequestEnd, RequestView, Stage, TargetQueue};
 
 use super::{EndedRequest, InFlightRequest};
 use crate::ledger::RequestRecord;
@@ -79,8 +79,8 @@ impl EndedRequest {
     }
 }
 
-fn end(entry: &RequestRecord) -> EndView {
-    EndView {
+fn end(entry: &RequestRecord) -> RequestEnd {
+    RequestEnd {
         outcome: entry.outcome.name(),
         error: entry.error.clone(),
         queue_ms: entry.queue_ms,
@@ -99,21 +99,21 @@ fn failed(attempt: FailedAttempt) -> FailedView {
 }
 
 /// How many requests each model has.
-pub(crate) fn queue(requests: &[RequestView], registry: &Registry) -> QueueView {
-    let mut targets: BTreeMap<&str, QueuedView> = BTreeMap::new();
+pub(crate) fn queue(requests: &[RequestView], registry: &Registry) -> QueueFigures {
+    let mut targets: BTreeMap<&str, TargetQueue> = BTreeMap::new();
     for request in requests {
         let name = request.target.as_deref().unwrap_or(&request.alias);
-        let queued = targets.entry(name).or_insert_with(|| QueuedView {
+        let queued = targets.entry(name).or_insert_with(|| TargetQueue {
             name: name.to_owned(),
             in_flight_max: in_flight_max(registry, name),
-            ..QueuedView::default()
+            ..TargetQueue::default()
         });
         queued.in_flight += 1;
         queued.waiting += usize::from(request.first.is_none());
     }
-    let targets: Vec<QueuedView> = targets.into_values().collect();
+    let targets: Vec<TargetQueue> = targets.into_values().collect();
     let waiting = targets.iter().map(|target| target.waiting).sum();
-    QueueView { in_flight: requests.len(), waiting, targets }
+    QueueFigures { in_flight: requests.len(), waiting, targets }
 }
 
 /// For local models only; other servers have their own limits.

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use hob_core::statistics::Sample;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::{
-    AliasView, EndView, FailedView, Made, NowView, QueueView, QueuedView, RequestView, Stage,
-};
-use crate::{lifecycle, routes};
+use super::{AliasView, FailedView, Made, NowView, QueueFigures, RequestEnd, RequestView, Stage};
+use crate::lifecycle;
+use crate::routes::UpstreamState;
 
 /// The answer of `GET /api/hob/now`.
 #[derive(JsonSchema, Serialize)]
@@ -19,8 +18,8 @@ pub(crate) struct NowAnswer<'a> {
     recent: Vec<ShownRequest<'a>>,
     aliases: Vec<AliasFigures<'a>>,
     models: Vec<lifecycle::ResidentModel<'a>>,
-    upstreams: Vec<routes::UpstreamState<'a>>,
-    queue: QueueFigures<'a>,
+    upstreams: &'a [UpstreamState],
+    queue: &'a QueueFigures,
 }
 
 /// A request that runs or ended.
@@ -47,7 +46,7 @@ pub(crate) struct ShownRequest<'a> {
     thought_anyway: bool,
     counted_here: bool,
     #[serde(flatten)]
-    end: Option<RequestEnd<'a>>,
+    end: Option<&'a RequestEnd>,
 }
 
 /// A target that did not answer.
@@ -56,19 +55,6 @@ struct FailedAttempt<'a> {
     target: &'a str,
     reason: &'static str,
     ms: f64,
-}
-
-#[derive(JsonSchema, Serialize)]
-struct RequestEnd<'a> {
-    outcome: &'static str,
-    error: Option<&'a str>,
-    queue_ms: Option<f64>,
-    load_ms: Option<f64>,
-    overhead_ms: Option<f64>,
-    tokens_per_s: Option<f64>,
-    prompt_tokens: u32,
-    cached_tokens: u32,
-    reasoning_tokens: u32,
 }
 
 /// Figures of the last hour for one name.
@@ -99,31 +85,14 @@ struct Median {
     n: usize,
 }
 
-/// Requests at the same time.
-#[derive(JsonSchema, Serialize)]
-struct QueueFigures<'a> {
-    in_flight: usize,
-    waiting: usize,
-    targets: Vec<TargetQueue<'a>>,
-}
-
-/// Requests at the same time to one target.
-#[derive(JsonSchema, Serialize)]
-struct TargetQueue<'a> {
-    name: &'a str,
-    in_flight: usize,
-    waiting: usize,
-    in_flight_max: Option<usize>,
-}
-
 pub(super) fn everything(view: &NowView) -> NowAnswer<'_> {
     NowAnswer {
         requests: view.requests.iter().map(shown).collect(),
         recent: view.recent.iter().map(shown).collect(),
         aliases: view.aliases.iter().map(alias).collect(),
         models: view.models.iter().map(lifecycle::entry).collect(),
-        upstreams: view.upstreams.iter().map(routes::upstream).collect(),
-        queue: queue(&view.queue),
+        upstreams: &view.upstreams,
+        queue: &view.queue,
     }
 }
 
@@ -160,27 +129,12 @@ pub(super) fn shown(view: &RequestView) -> ShownRequest<'_> {
         ignored: &view.dropped,
         thought_anyway: view.thought_anyway,
         counted_here: view.counted_here,
-        end: view.end.as_ref().map(end),
+        end: view.end.as_ref(),
     }
 }
 
 fn failed(view: &FailedView) -> FailedAttempt<'_> {
     FailedAttempt { target: &view.target, reason: view.reason, ms: milliseconds(view.took) }
-}
-
-fn end(view: &EndView) -> RequestEnd<'_> {
-    RequestEnd {
-        outcome: view.outcome,
-        error: view.error.as_deref(),
-        queue_ms: view.queue_ms.map(tenths),
-        load_ms: view.load_ms.map(tenths),
-        // The one number that is often below a tenth.
-        overhead_ms: view.overhead_ms.map(|own_ms| (own_ms * 1e3).round() / 1e3),
-        tokens_per_s: view.tokens_per_s.map(tenths),
-        prompt_tokens: view.prompt_tokens,
-        cached_tokens: view.cached_tokens,
-        reasoning_tokens: view.reasoning_tokens,
-    }
 }
 
 fn alias(view: &AliasView) -> AliasFigures<'_> {
@@ -204,16 +158,6 @@ fn percentiles(sample: &Sample) -> Percentiles {
     Percentiles { p50, p95, n: sample.count() }
 }
 
-fn queue(view: &QueueView) -> QueueFigures<'_> {
-    let QueueView { in_flight, waiting, ref targets } = *view;
-    QueueFigures { in_flight, waiting, targets: targets.iter().map(queued).collect() }
-}
-
-fn queued(view: &QueuedView) -> TargetQueue<'_> {
-    let QueuedView { ref name, in_flight, waiting, in_flight_max } = *view;
-    TargetQueue { name, in_flight, waiting, in_flight_max }
-}
-
 fn milliseconds(time: Duration) -> f64 {
     tenths(time.as_secs_f64() * 1e3)
 }
@@ -221,4 +165,13 @@ fn milliseconds(time: Duration) -> f64 {
 /// Rounded to a tenth: more digits help no reader.
 fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
+}
+
+pub(super) fn in_tenths<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+    value.map(tenths).serialize(to)
+}
+
+/// For the one number that is often below a tenth.
+pub(super) fn in_thousandths<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+    value.map(|value| (value * 1e3).round() / 1e3).serialize(to)
 }

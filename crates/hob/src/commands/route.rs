@@ -3,12 +3,13 @@
 
 use clap::Args;
 use hob_core::UpstreamResolver;
+use hob_wire::{AliasRoute, RouteTarget};
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::{Printer, harmless, table};
-use crate::remote::{Remote, RemoteRoute, RemoteTarget};
+use crate::remote::Remote;
 use crate::running_server::ServerOption;
 use crate::settings::Overrides;
 use crate::wire_up;
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &RouteArgs, globals: &Globals, printer: &Printer) -> Cli
     Ok(Exit::Done)
 }
 
-async fn find(args: &RouteArgs, remote: &Remote, app: &App<'_>) -> CliResult<RemoteRoute> {
+async fn find(args: &RouteArgs, remote: &Remote, app: &App<'_>) -> CliResult<AliasRoute> {
     match remote.route(&args.name).await {
         Err(failure) if args.server.is_missing(&failure) => {
             app.printer
@@ -53,7 +54,7 @@ async fn find(args: &RouteArgs, remote: &Remote, app: &App<'_>) -> CliResult<Rem
     }
 }
 
-async fn from_configuration(name: &str, app: &App<'_>) -> CliResult<RemoteRoute> {
+async fn from_configuration(name: &str, app: &App<'_>) -> CliResult<AliasRoute> {
     let gateway = wire_up::looked_up(app).await?;
     let view = UpstreamResolver::route(&gateway, name).ok_or_else(|| {
         let near = hob_core::nearest(name, app.written.config.alias.keys().map(String::as_str), 3);
@@ -63,11 +64,10 @@ async fn from_configuration(name: &str, app: &App<'_>) -> CliResult<RemoteRoute>
             near => failure.hint(format!("did you mean {}?", near.join(", "))),
         }
     })?;
-    serde_json::from_str(&hob_wire::route(&view))
-        .map_err(|error| Failure::new(Exit::Internal, error))
+    Ok(AliasRoute::of(view))
 }
 
-fn shown(route: &RemoteRoute) -> String {
+fn shown(route: &AliasRoute) -> String {
     let head = head(route);
     let mut table = table(["target", "", "state", "context", "in flight", "why"]);
     for target in &route.targets {
@@ -88,7 +88,7 @@ fn shown(route: &RemoteRoute) -> String {
 }
 
 /// The target that would answer, and the one that would be tried before it.
-fn head(route: &RemoteRoute) -> String {
+fn head(route: &AliasRoute) -> String {
     let of = |status: &str| route.targets.iter().find(|target| target.status == status);
     match (of("active"), of("half_open")) {
         (Some(answers), Some(tried)) => format!(
@@ -103,7 +103,7 @@ fn head(route: &RemoteRoute) -> String {
     }
 }
 
-pub(super) fn status(target: &RemoteTarget) -> String {
+pub(super) fn status(target: &RouteTarget) -> String {
     match (target.status.as_str(), target.open_for_s) {
         ("active", _) => "answers".to_owned(),
         ("open", Some(left)) => format!("circuit open for {left:.0} s"),
@@ -112,12 +112,12 @@ pub(super) fn status(target: &RemoteTarget) -> String {
     }
 }
 
-fn why(target: &RemoteTarget) -> String {
+fn why(target: &RouteTarget) -> String {
     reasons(target, &mut Vec::new()).join("; ")
 }
 
 /// What is wrong with a target, apart from the faults in `said`. Adds its own to them.
-pub(super) fn reasons(target: &RemoteTarget, said: &mut Vec<String>) -> Vec<String> {
+pub(super) fn reasons(target: &RouteTarget, said: &mut Vec<String>) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Some(failure) = &target.last_failure
         && is_new(&failure.message, said)

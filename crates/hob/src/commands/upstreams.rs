@@ -3,13 +3,14 @@
 
 use clap::Args;
 use hob_core::UpstreamResolver;
+use hob_wire::{UpstreamList, UpstreamState};
 
 use super::route::{reasons, status};
 use crate::app::App;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
 use crate::printer::{Printer, harmless, table};
-use crate::remote::{Remote, RemoteUpstream, RemoteUpstreams};
+use crate::remote::Remote;
 use crate::running_server::ServerOption;
 use crate::settings::Overrides;
 use crate::wire_up;
@@ -47,7 +48,7 @@ async fn find(
     args: &UpstreamsArgs,
     remote: &Remote,
     app: &App<'_>,
-) -> CliResult<Vec<RemoteUpstream>> {
+) -> CliResult<Vec<UpstreamState>> {
     match remote.upstreams().await {
         Err(failure) if args.server.is_missing(&failure) => {
             if app.written.config.upstream.is_empty() {
@@ -55,16 +56,13 @@ async fn find(
             }
             app.printer.note("no hob is running on this machine; this is what the servers report");
             let gateway = wire_up::looked_up(app).await?;
-            let list: RemoteUpstreams =
-                serde_json::from_str(&hob_wire::upstreams(&gateway.upstreams()))
-                    .map_err(|error| Failure::new(Exit::Internal, error))?;
-            Ok(list.upstreams)
+            Ok(UpstreamList::of(gateway.upstreams()).upstreams)
         }
-        answered => answered,
+        answered => answered.map(|list| list.upstreams),
     }
 }
 
-fn shown(upstreams: &[RemoteUpstream]) -> String {
+fn shown(upstreams: &[UpstreamState]) -> String {
     let mut table =
         table(["upstream", "kind", "state", "models", "in flight", "address", "problem"]);
     for upstream in upstreams {
@@ -88,7 +86,7 @@ fn shown(upstreams: &[RemoteUpstream]) -> String {
 }
 
 /// Each fault once: the server's own, and then what else is wrong with its targets.
-fn trouble(upstream: &RemoteUpstream) -> String {
+fn trouble(upstream: &UpstreamState) -> String {
     let mut said: Vec<String> = upstream.reason.clone().into_iter().collect();
     let mut parts = said.clone();
     for target in &upstream.troubled {
@@ -102,7 +100,7 @@ fn trouble(upstream: &RemoteUpstream) -> String {
     parts.join("; ")
 }
 
-fn models(upstreams: &[RemoteUpstream]) -> String {
+fn models(upstreams: &[UpstreamState]) -> String {
     let each = upstreams.iter().flat_map(|upstream| {
         upstream.models.iter().map(move |model| format!("{}/{model}", upstream.name))
     });
@@ -122,7 +120,7 @@ mod tests {
                 "state_reason": "connection refused",
                 "last_failure": {"message": message, "ago_s": 3.0}})
         };
-        let upstream: RemoteUpstream = serde_json::from_value(json!({
+        let upstream: UpstreamState = serde_json::from_value(json!({
             "name": "gpu", "kind": "openai", "url": "http://gpu:1", "state": "down",
             "reason": "connection refused", "models": [], "in_flight": 0, "waiting": 0,
             "troubled": [target("gpu/x", "gpu/x: connection refused"), target("gpu/y", "cut off")],

@@ -77,8 +77,8 @@ fn missing(alias: &str, target: &str, upstreams: &[UpstreamView]) -> Option<Chec
 async fn thinkers(app: &App<'_>) -> Vec<Check> {
     let Ok(key) = app.settings.server.api_key.read() else { return Vec::new() };
     let remote = Remote::here(app.settings.server.listen.0, key);
-    let Ok(upstreams) = remote.upstreams().await else { return Vec::new() };
-    let targets = upstreams.into_iter().flat_map(|upstream| upstream.troubled);
+    let Ok(list) = remote.upstreams().await else { return Vec::new() };
+    let targets = list.upstreams.into_iter().flat_map(|upstream| upstream.troubled);
     let thinkers = targets.filter(|target| target.thinks_anyway);
     let check = |name: String| {
         let found = "it thinks although thinking is switched off";
