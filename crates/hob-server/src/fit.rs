@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Extension, Request};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use hob_wire::{FitRequest, fit_machines, fit_models, operations, parse_fit, parse_fit_query};
@@ -15,7 +14,7 @@ use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::fit_service::FitService;
 use crate::guard::check_key;
-use crate::headers::{JSON, answer_headers, insert_ignored};
+use crate::headers::{JSON, answer_headers, insert_ignored, uncached_json};
 use crate::observe::QueryPairs;
 use crate::request_body::read_command;
 
@@ -66,7 +65,7 @@ async fn answer(
 /// `GET /api/fit/machines`.
 async fn machines(Extension(service): Service) -> Result<Response, ApiError> {
     let names = blocking(move || service.machines()).await?;
-    Ok(json(fit_machines(&names)))
+    Ok(uncached_json(fit_machines(&names)))
 }
 
 /// `GET /api/fit/models`: the installed models that this caller may use.
@@ -76,7 +75,7 @@ async fn models(
 ) -> Result<Response, ApiError> {
     let mut models = blocking(move || service.models()).await?;
     models.retain(|model| !model.installed || context.caller.allows(&model.name));
-    Ok(json(fit_models(&models)))
+    Ok(uncached_json(fit_models(&models)))
 }
 
 /// # Errors
@@ -85,8 +84,4 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
     tokio::task::spawn_blocking(work).await.map_err(|_| ApiError::FitFailed)
-}
-
-fn json(body: String) -> Response {
-    ([(CONTENT_TYPE, JSON), (CACHE_CONTROL, "no-store")], body).into_response()
 }

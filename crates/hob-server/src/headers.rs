@@ -1,12 +1,12 @@
-//! The headers of answers: which target answered, how many attempts it took, and how long.
-//! Names and insertion only; the values come from the trackers.
+//! The headers of answers: which target answered, how many attempts it took, and how long. The values come from the trackers.
+//! Also answers that are JSON and nothing else.
 
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use hob_core::trace::TraceData;
 
 /// The requested name.
@@ -53,6 +53,15 @@ pub(crate) fn answer_with(headers: HeaderMap, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.headers_mut() = headers;
     response
+}
+
+pub(crate) fn json(body: String) -> Response {
+    ([(CONTENT_TYPE, JSON)], body).into_response()
+}
+
+/// JSON that changes from one request to the next.
+pub(crate) fn uncached_json(body: String) -> Response {
+    ([(CONTENT_TYPE, JSON), (CACHE_CONTROL, "no-store")], body).into_response()
 }
 
 /// Leaves out a name that cannot stand in a header; the value is for people.

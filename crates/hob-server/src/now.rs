@@ -2,16 +2,15 @@
 //! A key that is restricted to some names sees only its own requests.
 
 use axum::Router;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::middleware::from_fn;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use hob_wire::{NowView, RequestView, UpstreamList, operations};
 
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::check_key;
-use crate::headers::JSON;
+use crate::headers::uncached_json;
 use crate::in_flight::queue;
 use crate::observe::NamePath;
 use crate::{lifecycle, routes};
@@ -35,7 +34,7 @@ async fn now(context: RequestContext) -> Response {
     let queue = queue(&requests, registry);
     requests.truncate(RUNNING_SHOWN_MAX);
     let ended = in_flight.ended(caller);
-    json(hob_wire::now(&NowView {
+    uncached_json(hob_wire::now(&NowView {
         requests,
         recent: ended.iter().take(ENDED_SHOWN_MAX).map(|one| one.view()).collect(),
         aliases: in_flight.last_hour(caller),
@@ -50,7 +49,7 @@ async fn request(context: RequestContext, NamePath(id): NamePath) -> Result<Resp
     let number = id.strip_prefix("hob-").unwrap_or(&id).parse::<u64>().ok();
     let view = number.and_then(|number| find(&context, number));
     let view = view.ok_or(ApiError::NoSuchRequest { id })?;
-    Ok(json(hob_wire::request(&view)))
+    Ok(uncached_json(hob_wire::request(&view)))
 }
 
 /// Checks running requests first: one that ends meanwhile is then found among the ended ones.
@@ -61,8 +60,4 @@ fn find(context: &RequestContext, id: u64) -> Option<RequestView> {
         return Some(one.view(context.registry()));
     }
     in_flight.ended(&context.caller).iter().find(|one| one.id() == id).map(|one| one.view())
-}
-
-fn json(body: String) -> Response {
-    ([(CONTENT_TYPE, JSON), (CACHE_CONTROL, "no-store")], body).into_response()
 }

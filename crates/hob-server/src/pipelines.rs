@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Request};
 use axum::http::Method;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use hob_wire::{
@@ -19,7 +19,7 @@ use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::{check_chat_key, check_key};
-use crate::headers::JSON;
+use crate::headers::{JSON, uncached_json};
 use crate::observe::NamePath;
 use crate::pipeline_service::PipelineService;
 use crate::request_body::{read_body, read_command};
@@ -91,7 +91,7 @@ async fn check_key_here(context: RequestContext, request: Request, next: Next) -
 async fn list(context: RequestContext, service: Service) -> Answer {
     let mut ids = blocking(&service, |service| Ok(service.teams())).await?;
     ids.retain(|id| context.caller.allows(id));
-    Ok(json(hob_wire::pipelines(&ids)))
+    Ok(uncached_json(hob_wire::pipelines(&ids)))
 }
 
 /// `POST /v1/pipelines/reload`.
@@ -99,7 +99,7 @@ async fn reload(context: RequestContext, service: Service) -> Answer {
     context.caller.check_sees_all("team files and their mistakes")?;
     let mistakes = blocking(&service, |service| Ok(service.mistakes())).await?;
     let read = "team files are read within a second of each change";
-    Ok(json(pipeline_message(&match &mistakes[..] {
+    Ok(uncached_json(pipeline_message(&match &mistakes[..] {
         [] => format!("{read}; they have no mistakes"),
         mistakes => format!("{read}; they have mistakes: {}", mistakes.join("; ")),
     })))
@@ -124,7 +124,7 @@ async fn upload(context: RequestContext, service: Service, request: Request) -> 
 
 async fn added(service: &Service, name: String, text: Vec<u8>) -> Answer {
     let id = blocking(service, move |service| service.add(&name, &text)).await?;
-    Ok(json(pipeline_changed(&id, "the team is served within a second")))
+    Ok(uncached_json(pipeline_changed(&id, "the team is served within a second")))
 }
 
 /// `DELETE /v1/pipelines/delete`.
@@ -133,7 +133,7 @@ async fn delete(service: Service, request: Request) -> Answer {
     context.caller.check_changes_teams()?;
     let deleted = id.clone();
     blocking(&service, move |service| service.delete(&deleted)).await?;
-    Ok(json(pipeline_changed(&id, "the file stays, with .disabled behind its name")))
+    Ok(uncached_json(pipeline_changed(&id, "the file stays, with .disabled behind its name")))
 }
 
 /// `GET /v1/{id}/valves`.
@@ -146,7 +146,7 @@ async fn valves(context: RequestContext, service: Service, NamePath(id): NamePat
 async fn spec(context: RequestContext, service: Service, NamePath(id): NamePath) -> Answer {
     context.caller.check(&id)?;
     let valves = blocking(&service, move |service| service.valves(&id)).await?;
-    Ok(json(hob_wire::valves_spec(&valves)))
+    Ok(uncached_json(hob_wire::valves_spec(&valves)))
 }
 
 /// `POST /v1/{id}/valves/update`.
@@ -160,23 +160,19 @@ async fn update(service: Service, NamePath(id): NamePath, request: Request) -> A
 
 async fn shown(service: &Service, id: String) -> Answer {
     let valves = blocking(service, move |service| service.valves(&id)).await?;
-    Ok(json(hob_wire::valves(&valves)))
+    Ok(uncached_json(hob_wire::valves(&valves)))
 }
 
 /// `POST /v1/{id}/filter/inlet`.
 async fn inlet(NamePath(id): NamePath, request: Request) -> Answer {
     let (context, body) = read_body(request, hob_wire::inlet).await?;
     context.caller.check(&id)?;
-    Ok(json(body))
+    Ok(uncached_json(body))
 }
 
 /// `POST /v1/{id}/filter/outlet`.
 async fn outlet(NamePath(id): NamePath, request: Request) -> Answer {
     let (context, body) = read_body(request, hob_wire::outlet).await?;
     context.caller.check(&id)?;
-    Ok(json(body))
-}
-
-fn json(body: String) -> Response {
-    ([(CONTENT_TYPE, JSON), (CACHE_CONTROL, "no-store")], body).into_response()
+    Ok(uncached_json(body))
 }

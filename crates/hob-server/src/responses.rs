@@ -6,7 +6,6 @@ use std::time::SystemTime;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use hob_core::chat::{OutputFormat, Prompt, ToolChoice};
@@ -26,7 +25,7 @@ use crate::chat_body::ChatFormat;
 use crate::context::{RequestContext, Services};
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::check_key;
-use crate::headers::{EVENTS, JSON, answer_headers};
+use crate::headers::{EVENTS, answer_headers, json};
 use crate::observe::{NamePath, QueryPairs};
 use crate::request_body::{Intake, read_command, read_request};
 use crate::response_store::{Items, StoredKind};
@@ -335,8 +334,4 @@ async fn delete_item(
     let (responses, key) = (&context.services.responses, context.caller.key());
     responses.delete_item(key, &id, item)?;
     Ok(json(responses.conversation(key, &id)?))
-}
-
-fn json(body: String) -> Response {
-    ([(CONTENT_TYPE, JSON)], body).into_response()
 }

@@ -2,9 +2,8 @@
 //! Views come from memory: no server is contacted.
 
 use axum::Router;
-use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use hob_core::routing::{RouteView, TargetStatus, TargetView, UpstreamView};
 use hob_core::{AnyModel, Chat, RegisteredModel, Registry};
 use hob_wire::{AliasRoute, UpstreamList, operations};
@@ -13,7 +12,7 @@ use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::check_key;
-use crate::headers::JSON;
+use crate::headers::json;
 use crate::keys::Caller;
 use crate::observe::NamePath;
 
@@ -61,8 +60,4 @@ fn itself(name: &str, model: &RegisteredModel<Chat>) -> RouteView {
         thinks_anyway: false,
     };
     RouteView { alias: name.to_owned(), strategy: "order", targets: vec![view] }
-}
-
-fn json(body: String) -> Response {
-    ([(CONTENT_TYPE, JSON)], body).into_response()
 }

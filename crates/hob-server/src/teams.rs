@@ -23,7 +23,7 @@ use crate::api_error::ApiError;
 use crate::context::RequestContext;
 use crate::documented_routes::DocumentedRoutes as _;
 use crate::guard::check_key;
-use crate::headers::{EVENTS, JSON, answer_headers};
+use crate::headers::{EVENTS, answer_headers, uncached_json};
 use crate::observe::{NamePath, QueryPairs};
 use crate::request_body::read_command;
 use crate::team_service::{RunProgress, RunRefusal, RunStage, TeamService};
@@ -62,7 +62,7 @@ pub(crate) fn routes(service: Option<&Arc<dyn TeamService>>) -> Router {
 async fn teams(context: RequestContext, service: Service) -> Result<Response, ApiError> {
     let mut teams = blocking(&service, |service| Ok(service.teams())).await?;
     teams.retain(|team| context.caller.allows(&team.id));
-    Ok(json(hob_wire::teams(&teams)))
+    Ok(uncached_json(hob_wire::teams(&teams)))
 }
 
 /// `GET /v1/teams/{id}`.
@@ -74,7 +74,7 @@ async fn team(
     context.caller.check(&id)?;
     let teams = blocking(&service, |service| Ok(service.teams())).await?;
     let team = teams.iter().find(|team| team.id == id);
-    Ok(json(hob_wire::team(team.ok_or(RunRefusal::NoTeam { name: id })?)))
+    Ok(uncached_json(hob_wire::team(team.ok_or(RunRefusal::NoTeam { name: id })?)))
 }
 
 /// `GET /v1/runs`.
@@ -85,7 +85,7 @@ async fn runs(
 ) -> Result<Response, ApiError> {
     let (limit, caller) = (parse_run_list(&pairs)?, context.caller);
     let runs = blocking(&service, move |service| service.runs(limit, &|team| caller.allows(team)));
-    Ok(json(hob_wire::runs(&runs.await?)))
+    Ok(uncached_json(hob_wire::runs(&runs.await?)))
 }
 
 /// `POST /v1/runs`.
@@ -96,7 +96,7 @@ async fn start(service: Service, request: Request) -> Result<Response, ApiError>
     let owner = context.caller.key().map(str::to_owned);
     let row = blocking(&service, move |service| service.start(&wish, owner.as_deref())).await?;
     let location = [(LOCATION, format!("/v1/runs/{}", row.id))];
-    Ok((StatusCode::ACCEPTED, location, json(row.to_json())).into_response())
+    Ok((StatusCode::ACCEPTED, location, uncached_json(row.to_json())).into_response())
 }
 
 /// `GET /v1/runs/{id}`.
@@ -118,7 +118,7 @@ async fn delete(
     check_run(&context, &service, &id).await?;
     let deleted = id.clone();
     blocking(&service, move |service| service.delete(&deleted)).await?;
-    Ok(json(hob_wire::run_deleted(&id)))
+    Ok(uncached_json(hob_wire::run_deleted(&id)))
 }
 
 /// `POST /v1/runs/{id}/cancel`.
@@ -285,7 +285,7 @@ async fn check_run(context: &RequestContext, service: &Service, id: &str) -> Res
 }
 
 async fn shown(service: &Service, id: String) -> Result<Response, ApiError> {
-    Ok(json(hob_wire::run(&blocking(service, move |service| service.run(&id)).await?)))
+    Ok(uncached_json(hob_wire::run(&blocking(service, move |service| service.run(&id)).await?)))
 }
 
 /// # Errors
@@ -298,8 +298,4 @@ pub(crate) async fn blocking<S: ?Sized + Send + Sync + 'static, T: Send + 'stati
     let done = tokio::task::spawn_blocking(move || work(&*service)).await;
     let crashed = |_| RunRefusal::Failed("the request failed; see hob's log".to_owned());
     Ok(done.map_err(crashed)??)
-}
-
-fn json(body: String) -> Response {
-    ([(CONTENT_TYPE, JSON), (CACHE_CONTROL, "no-store")], body).into_response()
 }

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use hob_core::voice_blend::speaker;
 use hob_core::{ModelError, Speech, Voice};
 use hob_wire::{WireError, combined_voice, deleted_voice, local_voice, parse_combine, voice_among};
@@ -13,7 +12,7 @@ use tokio::task::spawn_blocking;
 
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
-use crate::headers::JSON;
+use crate::headers::json;
 use crate::kept_voices::{KeptVoices, NotKept};
 use crate::observe::NamePath;
 use crate::request_body::read_command;
@@ -85,8 +84,4 @@ fn check_name(name: &str, voices: &[Voice]) -> Result<(), WireError> {
         return Err(WireError::invalid("name", reason));
     }
     Ok(())
-}
-
-fn json(body: String) -> Response {
-    ([(CONTENT_TYPE, JSON)], body).into_response()
 }

@@ -35,24 +35,6 @@ pub(crate) fn parsed(data: &str) -> Value {
 }
 
 #[tokio::test]
-async fn every_route_is_there_with_and_without_v1() {
-    let answers = (0..4).map(|_| Ok(vec![text("Hello"), done(1)]));
-    let model =
-        Arc::new(hob_core::scripted::ScriptedChat::new(answers).with_vectors(vec![vec![1.0, 0.0]]));
-    let server = serve_chat(model).await;
-    for prefix in ["", "/v1"] {
-        for (path, body) in [
-            ("/chat/completions", HI),
-            ("/completions", r#"{"prompt":"Hi"}"#),
-            ("/embeddings", r#"{"input":"Hi"}"#),
-        ] {
-            let answer = server.ask(post(&format!("{prefix}{path}"), body)).await;
-            assert_eq!(answer.status(), 200, "{prefix}{path} {answer:?}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn an_answer_says_what_was_said_and_where_it_came_from() {
     let server = serve_chat(scripted([Ok(vec![text("Hel"), text("lo"), done(2)])])).await;
     let answer = server.ask(hi_with(r#""user":"me","store":true"#)).await;

@@ -8,33 +8,6 @@ use crate::model::{loading, sound};
 use crate::server::Server;
 
 #[tokio::test]
-async fn every_route_is_there_with_and_without_v1() {
-    let server = Server::start().await;
-    for path in [
-        "/models",
-        "/models/kokoro",
-        "/audio/models",
-        "/audio/voices",
-        "/health",
-        "/ready",
-        "/metrics",
-    ] {
-        for prefix in ["", "/v1"] {
-            assert_eq!(
-                server.get(&format!("{prefix}{path}")).await.status(),
-                200,
-                "{prefix}{path}"
-            );
-        }
-    }
-    for path in ["/audio/speech", "/v1/audio/speech"] {
-        server.model.stage_all([sound(0.1, 100)]);
-        let request = crate::client::post(path, r#"{"input":"Hi"}"#);
-        assert_eq!(server.ask(request).await.status(), 200, "{path}");
-    }
-}
-
-#[tokio::test]
 async fn models_are_listed_with_their_aliases_and_found_by_any_name() {
     let server = Server::start().await;
     server.model.set_state(loading(3));

@@ -22,17 +22,6 @@ fn hello() -> Result<Vec<crate::ears::Event>, ModelError> {
 }
 
 #[tokio::test]
-async fn every_route_is_there_with_and_without_v1() {
-    let server = serve(scripted((0..4).map(|_| hello()))).await;
-    for path in ["/audio/transcriptions", "/audio/translations"] {
-        for prefix in ["", "/v1"] {
-            let answer = server.ask(form_to(&format!("{prefix}{path}"), &[FILE])).await;
-            assert_eq!(answer.status(), 200, "{prefix}{path} {answer:?}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_file_becomes_a_request_and_its_text_an_answer() {
     let model = scripted([hello()]);
     let server = serve(Arc::clone(&model)).await;
