@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::User;
-use crate::real_server::Served;
+use crate::real_server::{Home, Served, agent};
 
-fn ready(user: &User, home: &[(&'static str, std::ffi::OsString); 1]) -> Served {
+fn ready(user: &User, home: &Home) -> Served {
     let mut served = Served::start(user, home);
     served.note("smollm2 is ready");
     served
@@ -49,8 +49,7 @@ fn the_second_turn_of_a_conversation_reuses_the_cache() {
 
 /// The body of the answer, which is a refusal of the client's request.
 fn refused(served: &Served, body: &Value) -> Value {
-    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
-    let answer = agent.post(format!("{}v1/chat/completions", served.url)).send_json(body);
+    let answer = agent().post(format!("{}v1/chat/completions", served.url)).send_json(body);
     let mut answer = answer.expect("an answer");
     assert_eq!(answer.status(), 400);
     answer.body_mut().read_json().expect("JSON")
@@ -168,8 +167,7 @@ fn last_line(served: &Served, text: &str) -> String {
         "model": "smollm2", "stream": true, "max_tokens": 3000, "temperature": 0, "ignore_eos": true,
         "messages": [{"role": "user", "content": text}],
     });
-    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
-    let answer = agent.post(format!("{}v1/chat/completions", served.url)).send_json(body);
+    let answer = agent().post(format!("{}v1/chat/completions", served.url)).send_json(body);
     let lines = BufReader::new(answer.expect("an answer").into_body().into_reader()).lines();
     lines.map_while(Result::ok).filter(|line| !line.is_empty()).last().unwrap_or_default()
 }

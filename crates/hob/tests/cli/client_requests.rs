@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::User;
-use crate::real_server::Served;
+use crate::real_server::{Served, agent};
 
 /// The request of Open WebUI 0.12.4 after a tool has answered: 36 tools, 25 kB. The descriptions were replaced by
 /// others of the same length.
@@ -24,21 +24,15 @@ fn ready(stored: &[&str]) -> (User, Served) {
     (user, served)
 }
 
-fn get(served: &Served, path: &str) -> Value {
-    let mut answer = ureq::get(format!("{}{path}", served.url)).call().expect(path);
-    answer.body_mut().read_json().expect("JSON")
-}
-
 fn post(served: &Served, path: &str, body: &Value) -> (u16, String) {
-    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
-    let mut answer = agent.post(format!("{}{path}", served.url)).send_json(body).expect(path);
+    let mut answer = agent().post(format!("{}{path}", served.url)).send_json(body).expect(path);
     (answer.status().as_u16(), answer.body_mut().read_to_string().expect("a text"))
 }
 
 #[test]
 fn open_webui_chats_with_the_first_model_and_sends_all_its_tools() {
     let (_user, served) = ready(&["kokoro", "whisper-base"]);
-    let models = get(&served, "v1/models");
+    let models = served.get("v1/models").body;
     let kinds: Vec<(&str, &str)> = models["data"]
         .as_array()
         .into_iter()
@@ -64,7 +58,7 @@ fn open_webui_chats_with_the_first_model_and_sends_all_its_tools() {
             events.iter().find_map(|event| event["usage"]["prompt_tokens"].as_u64());
         assert!(prompt_tokens > Some(PROMPT_TOKENS_MIN), "{model}: {prompt_tokens:?}");
         for shown in [
-            get(&served, &format!("v1/models/{model}"))["hob"]["capabilities"].clone(),
+            served.get(&format!("v1/models/{model}")).body["hob"]["capabilities"].clone(),
             ollama_show(&served, model)["capabilities"].clone(),
         ] {
             assert!(
@@ -73,7 +67,7 @@ fn open_webui_chats_with_the_first_model_and_sends_all_its_tools() {
             );
         }
     }
-    let tags = get(&served, "api/tags");
+    let tags = served.get("api/tags").body;
     let sizes: Vec<&Value> =
         tags["models"].as_array().into_iter().flatten().map(|tag| &tag["size"]).collect();
     assert!(

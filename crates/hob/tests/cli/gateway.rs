@@ -2,7 +2,6 @@
 //! Includes the self-test of all faults, one hob behind another in each protocol, and a configuration that changes
 //! while requests run.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -11,48 +10,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::real_server::Served;
+use crate::ledger::rows;
+use crate::real_server::{Answer, Served, agent};
 use crate::{User, stderr, stdout};
 
 /// No server listens there: the port needs more rights than tests have.
 const CLOSED: &str = "http://127.0.0.1:1";
 
-type Home = [(&'static str, OsString); 1];
-
-fn home(user: &User) -> Home {
-    [("HOB_HOME", user.path("home").join("hob").into())]
-}
-
-/// Starts a server without models, with this configuration.
-fn serve(config: &str) -> (User, Served) {
-    let user = User::new();
-    user.write("hob.toml", config);
-    let home = home(&user);
-    let served = Served::start(&user, &home);
-    (user, served)
-}
-
 /// A hob that answers every model name with a fixed text.
 fn behind() -> (User, Served) {
-    serve("[dev]\nmock_unknown_models = true\n")
-}
-
-/// Status, headers and body.
-struct Answer {
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: Value,
-}
-
-impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.as_str())
-    }
-}
-
-fn agent() -> ureq::Agent {
-    ureq::Agent::config_builder().http_status_as_error(false).build().new_agent()
+    Served::with("[dev]\nmock_unknown_models = true\n")
 }
 
 fn post(served: &Served, path: &str, key: Option<&str>, body: &Value) -> Answer {
@@ -60,21 +27,7 @@ fn post(served: &Served, path: &str, key: Option<&str>, body: &Value) -> Answer 
     if let Some(key) = key {
         request = request.header("authorization", format!("Bearer {key}"));
     }
-    answer(request.send_json(body).expect("an answer"))
-}
-
-fn get(served: &Served, path: &str) -> Answer {
-    answer(agent().get(format!("{}{path}", served.url)).call().expect("an answer"))
-}
-
-fn answer(mut response: ureq::http::Response<ureq::Body>) -> Answer {
-    let headers = response.headers().iter().map(|(name, value)| {
-        (name.as_str().to_owned(), value.to_str().unwrap_or_default().to_owned())
-    });
-    let headers = headers.collect();
-    let text = response.body_mut().read_to_string().expect("a body");
-    let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-    Answer { status: response.status().as_u16(), headers, body }
+    Answer::of(request.send_json(body).expect("an answer"))
 }
 
 fn hello(model: &str) -> Value {
@@ -116,7 +69,7 @@ fn one_address_leads_to_a_server_of_every_openai_or_ollama_kind() {
     let config: String = kinds.iter().map(|kind| upstream(kind)).collect();
     let dead = format!("[upstream.dead]\nurl = \"{CLOSED}\"\nkind = \"openai\"\n");
     let alias = "[alias.fast]\nto = [\"dead/gone\", \"ollama/any\"]\n";
-    let (user, here) = serve(&format!("{config}{dead}{alias}"));
+    let (user, here) = Served::with(&format!("{config}{dead}{alias}"));
     for kind in kinds {
         let answer = post(&here, "v1/chat/completions", None, &hello(&format!("{kind}/any")));
         let message = &answer.body["choices"][0]["message"]["content"];
@@ -149,24 +102,11 @@ fn one_address_leads_to_a_server_of_every_openai_or_ollama_kind() {
     let upstreams = user.hob(&["upstreams", "--json", "--server", &here.url]).assert().success();
     let upstreams: Vec<Value> = serde_json::from_str(&stdout(&upstreams)).expect("JSON");
     assert_eq!(upstreams.len(), kinds.len() + 1);
-    let home = home(&user);
+    let home = user.own_home();
     let rows = rows(&user, &home, 22);
     let fell = rows.iter().find(|row| row["alias"] == "fast").expect("its row");
     assert_eq!(fell["target"], "ollama/any");
     assert!(fell["attempts"].as_str().is_some_and(|way| way.contains("dead/gone=unreachable")));
-}
-
-fn rows(user: &User, home: &Home, count: usize) -> Vec<Value> {
-    let until = Instant::now() + Duration::from_secs(60);
-    loop {
-        let mut command = user.hob(&["ledger", "--json", "--last", "100"]);
-        let rows = stdout(&command.envs(home.iter().cloned()).assert().success());
-        let rows: Vec<Value> = serde_json::from_str(&rows).expect("JSON");
-        if rows.len() >= count || Instant::now() > until {
-            return rows;
-        }
-        sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -178,11 +118,11 @@ fn lists_come_from_memory_while_servers_are_down() {
         .map(|n| format!("[upstream.dead{n}]\nurl = \"{url}\"\nlist_models = true\n"))
         .collect();
     let gone = format!("[upstream.gone]\nurl = \"{CLOSED}\"\nlist_models = true\n");
-    let (_user, here) = serve(&format!("{dead}{gone}[alias.fast]\nto = [\"gone/x\"]\n"));
-    get(&here, "v1/models");
+    let (_user, here) = Served::with(&format!("{dead}{gone}[alias.fast]\nto = [\"gone/x\"]\n"));
+    here.get("v1/models");
     let listed = || {
         let started = Instant::now();
-        (get(&here, "v1/models"), started.elapsed())
+        (here.get("v1/models"), started.elapsed())
     };
     let (models, _) = listed();
     assert_eq!((models.status, &models.body["data"][0]["id"]), (200, &json!("fast")));
@@ -208,7 +148,7 @@ fn a_server_that_points_back_at_itself_is_found_out() {
     );
     let mut child = user
         .process(&["serve"])
-        .envs(home(&user))
+        .envs(user.own_home())
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("hob");
@@ -216,7 +156,7 @@ fn a_server_that_points_back_at_itself_is_found_out() {
     let mut out = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
     std::io::BufRead::read_line(&mut out, &mut line).expect("a line");
     let asked = agent().post(format!("http://{address}/v1/chat/completions"));
-    let answer = answer(asked.send_json(hello("round")).expect("an answer"));
+    let answer = Answer::of(asked.send_json(hello("round")).expect("an answer"));
     child.kill().expect("killed");
     child.wait().expect("an end");
     let error = &answer.body["error"];
@@ -227,7 +167,7 @@ fn a_server_that_points_back_at_itself_is_found_out() {
 #[test]
 fn keys_open_what_they_are_for_and_nothing_else() {
     let (_behind, there) = behind();
-    let (_user, here) = serve(&format!(
+    let (_user, here) = Served::with(&format!(
         "[upstream.there]\nkind = \"hob\"\nurl = \"{}\"\n\
          [alias.fast]\nto = [\"there/any\"]\n[alias.dear]\nto = [\"there/any\"]\n\
          [keys.laptop]\nsecret = \"sha256:{}\"\naliases = [\"fast\"]\nrequests_per_minute = 2\n",
@@ -263,7 +203,7 @@ fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
             there.url
         )
     };
-    let (user, mut here) = serve(&config("old"));
+    let (user, mut here) = Served::with(&config("old"));
     let status = |served: &Served, name: &str| {
         post(served, "v1/chat/completions", None, &hello(name)).status
     };
@@ -288,7 +228,7 @@ fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
 #[test]
 fn a_server_with_one_slot_makes_two_choices_and_has_it_again() {
     let (_behind, there) = behind();
-    let (_user, here) = serve(&format!(
+    let (_user, here) = Served::with(&format!(
         "[upstream.there]\nkind = \"hob\"\nurl = \"{}\"\nslots = 1\nqueue_size = 1\nfirst_token_timeout = \"2s\"\n",
         there.url
     ));
@@ -322,7 +262,7 @@ fn a_key_that_a_server_repeats_is_never_shown() {
                 "[upstream.cloud]\nkind = \"openai\"\nurl = \"{url}\"\nkey = \"file:{key}\"\n"
             ),
         );
-        let here = Served::start(&user, &home(&user));
+        let here = Served::start(&user, &user.own_home());
         let answer = post(&here, "v1/chat/completions", None, &hello("cloud/any"));
         let said = answer.body.to_string();
         assert!(answer.status >= 400 && said.contains("bad key …"), "{said}");
@@ -359,7 +299,7 @@ fn a_change_that_takes_the_last_key_does_not_open_the_house() {
     let user = User::new();
     let key = format!("[keys.laptop]\nsecret = \"sha256:{LAPTOP_SHA256}\"\n");
     user.write("hob.toml", &format!("[dev]\nmock_unknown_models = true\n{key}"));
-    let mut here = Served::listening(&user, &home(&user), "0.0.0.0:0");
+    let mut here = Served::listening(&user, &user.own_home(), "0.0.0.0:0");
     let status =
         |served: &Served, key| post(served, "v1/chat/completions", key, &hello("any")).status;
     assert_eq!((status(&here, None), status(&here, Some("laptop-key"))), (401, 200));

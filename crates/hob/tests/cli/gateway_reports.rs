@@ -1,7 +1,6 @@
 //! What the gateway reports: in the log, in headers, in the ledger, and about the state of servers.
 //! The other servers are stubs whose answers the test chooses.
 
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::sync_channel;
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::real_server::Served;
+use crate::real_server::{Answer, Served, agent};
 use crate::{User, stdout};
 
 /// No server listens there.
@@ -94,40 +93,20 @@ fn whole(stream: &mut TcpStream, text: &str) {
     answer(stream, "200 OK", EVENTS, &(chunk(text, "\"stop\"") + "data: [DONE]\n\n"));
 }
 
-fn home(user: &User) -> [(&'static str, OsString); 1] {
-    [("HOB_HOME", user.path("home").join("hob").into())]
-}
-
 /// A hob with this configuration that logs every request.
 fn serve(config: &str) -> (User, Served) {
     let user = User::new();
     user.write("hob.toml", config);
     let args = ["serve", "--listen", "127.0.0.1:0", "--log", "info"];
-    let served = Served::running(&user, &home(&user), &args);
+    let served = Served::running(&user, &user.own_home(), &args);
     (user, served)
 }
 
-struct Heard {
-    status: u16,
-    headers: ureq::http::HeaderMap,
-    body: Value,
-}
-
-fn ask(url: &str, model: &str, stream: bool) -> Heard {
+fn ask(url: &str, model: &str, stream: bool) -> Answer {
     let messages = json!([{"role": "user", "content": "Hi"}]);
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().http_status_as_error(false).build().into();
-    let asked = agent.post(format!("{url}v1/chat/completions"));
     let body = json!({"model": model, "messages": messages, "stream": stream});
-    let mut response = asked.send_json(body).expect("an answer");
-    let text = response.body_mut().read_to_string().expect("a body");
-    let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-    Heard { status: response.status().as_u16(), headers: response.headers().clone(), body }
-}
-
-fn get(url: &str, path: &str) -> Value {
-    let mut response = ureq::get(format!("{url}{path}")).call().expect("an answer");
-    response.body_mut().read_json().expect("JSON")
+    let asked = agent().post(format!("{url}v1/chat/completions"));
+    Answer::of(asked.send_json(body).expect("an answer"))
 }
 
 fn printed(user: &User, args: &[&str]) -> Value {
@@ -179,7 +158,7 @@ fn a_server_s_words_reach_only_the_request_that_failed() {
     assert_eq!(own.status, 502);
     assert!(message.contains("you asked: my secret  [31mWARN forged"), "its own client: {message}");
     for path in ["api/hob/upstreams", "api/hob/now", "api/hob/routes/fast"] {
-        let shown = get(&here.url, path).to_string();
+        let shown = here.get(path).body.to_string();
         assert!(!shown.contains("secret") && shown.contains("bad/x"), "{path}: {shown}");
     }
     for args in [&["upstreams"][..], &["route", "fast"]] {
@@ -215,7 +194,7 @@ fn the_first_token_of_an_answer_that_is_read_whole_is_when_it_came() {
     let asking = thread::spawn(move || ask(&url, "slow/x", false));
     let began = Instant::now();
     let seen_ms = loop {
-        let now = get(&here.url, "api/hob/now");
+        let now = here.get("api/hob/now").body;
         if let Some(first_ms) = now["requests"][0]["ttft_ms"].as_f64() {
             assert_eq!(now["requests"][0]["stage"], "answering");
             break first_ms;
@@ -232,7 +211,7 @@ fn the_first_token_of_an_answer_that_is_read_whole_is_when_it_came() {
     assert!((header_ms - seen_ms).abs() <= 1.0, "{header_ms} ms in the header, {seen_ms} seen");
     let mut command = user.hob(&["ledger", "--json", "--last", "1"]);
     let rows = loop {
-        let rows = stdout(&command.envs(home(&user)).assert().success());
+        let rows = stdout(&command.envs(user.own_home()).assert().success());
         let rows: Vec<Value> = serde_json::from_str(&rows).expect("JSON");
         if !rows.is_empty() || began.elapsed() > SOON {
             break rows;

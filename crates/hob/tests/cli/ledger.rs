@@ -1,25 +1,24 @@
 //! `hob ledger`: the ledger's rows after the server has ended.
 //! The server has real models and its own home, so no other program writes there.
 
-use std::ffi::OsString;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::real_server::Served;
+use crate::real_server::{Home, Served};
 use crate::{User, stderr, stdout};
 
-fn ledger(user: &User, home: &[(&'static str, OsString); 1], args: &[&str]) -> String {
+fn ledger(user: &User, home: &Home, args: &[&str]) -> String {
     let mut command = user.hob(&[&["ledger"], args].concat());
     stdout(&command.envs(home.iter().cloned()).assert().success())
 }
 
 /// Rows are written after the answers, in the background.
-fn rows(user: &User, home: &[(&'static str, OsString); 1], count: usize) -> Vec<Value> {
-    let until = Instant::now() + Duration::from_secs(10);
+pub(crate) fn rows(user: &User, home: &Home, count: usize) -> Vec<Value> {
+    let until = Instant::now() + Duration::from_secs(60);
     loop {
-        let rows = ledger(user, home, &["--json"]);
+        let rows = ledger(user, home, &["--json", "--last", "100"]);
         let rows: Vec<Value> = serde_json::from_str(&rows).expect("JSON");
         if rows.len() >= count || Instant::now() > until {
             return rows;

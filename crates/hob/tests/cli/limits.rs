@@ -15,24 +15,8 @@ use crate::real_server::Served;
 const FIXED: &str = "[dev]\nmock_unknown_models = true\n";
 const MIB: usize = 1 << 20;
 
-fn serve(config: &str) -> (User, Served) {
-    let user = User::new();
-    user.write("hob.toml", config);
-    let served = Served::start(&user, &home(&user));
-    (user, served)
-}
-
-fn home(user: &User) -> [(&'static str, std::ffi::OsString); 1] {
-    [("HOB_HOME", user.path("home").join("hob").into())]
-}
-
 fn address(served: &Served) -> &str {
     served.url.trim_start_matches("http://").trim_end_matches('/')
-}
-
-fn status(served: &Served, path: &str) -> u16 {
-    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
-    agent.get(format!("{}{path}", served.url)).call().expect("an answer").status().as_u16()
 }
 
 /// The peak memory of the server, in bytes.
@@ -48,15 +32,15 @@ fn peak_bytes(served: &Served) -> usize {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_body_of_small_objects_takes_no_more_memory_than_its_text() {
-    let (_user, served) = serve(FIXED);
-    assert_eq!(status(&served, "health"), 200);
+    let (_user, served) = Served::with(FIXED);
+    assert_eq!(served.get("health").status, 200);
     let before = peak_bytes(&served);
     let objects = vec!["{}"; 4 * MIB / 3].join(",");
     let body = format!(r#"{{"model":"any","messages":[{objects}]}}"#);
     let ask = || {
         let url = format!("{}v1/chat/completions", served.url);
-        let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
-        let request = agent.post(url).header("content-type", "application/json");
+        let request =
+            crate::real_server::agent().post(url).header("content-type", "application/json");
         request.send(&body).expect("an answer").status().as_u16()
     };
     thread::scope(|scope| {
@@ -93,13 +77,13 @@ fn send_most(address: String) -> JoinHandle<TcpStream> {
 #[cfg(target_os = "linux")]
 #[test]
 fn many_large_bodies_share_one_budget_and_leave_the_server_answering() {
-    let (_user, served) = serve(FIXED);
-    assert_eq!(status(&served, "health"), 200);
+    let (_user, served) = Served::with(FIXED);
+    assert_eq!(served.get("health").status, 200);
     let before = peak_bytes(&served);
     let senders: Vec<_> = (0..16).map(|_| send_most(address(&served).to_owned())).collect();
     let sockets: Vec<TcpStream> =
         senders.into_iter().map(|sender| sender.join().expect("no panic")).collect();
-    assert_eq!(status(&served, "health"), 200);
+    assert_eq!(served.get("health").status, 200);
     let grown = peak_bytes(&served) - before;
     assert!(grown < 300 * MIB, "{grown} bytes for 16 bodies of 31 MiB");
     drop(sockets);
@@ -121,25 +105,25 @@ fn idle_connections_block_no_client_when_few_files_may_be_open() {
     let served = Served::run(limited);
     let idle: Vec<TcpStream> =
         (0..300).map(|_| TcpStream::connect(address(&served)).expect("connects")).collect();
-    assert_eq!(status(&served, "health"), 200);
+    assert_eq!(served.get("health").status, 200);
     drop(idle);
 }
 
 #[test]
 fn a_file_that_loses_its_keys_opens_nothing() {
     let keys = format!("[keys.laptop]\nsecret = \"sha256:{}\"\n", "ab".repeat(32));
-    let (user, mut served) = serve(&format!("{FIXED}{keys}"));
-    assert_eq!(status(&served, "v1/models/any"), 401);
+    let (user, mut served) = Served::with(&format!("{FIXED}{keys}"));
+    assert_eq!(served.get("v1/models/any").status, 401);
     user.write("hob.toml", FIXED);
     let said = served.note("has no keys any more");
     assert!(said.contains("hob.toml"), "{said}");
     served.note("hob keeps using the previous configuration");
-    assert_eq!(status(&served, "v1/models/any"), 401);
+    assert_eq!(served.get("v1/models/any").status, 401);
 }
 
 #[test]
 fn a_configuration_that_is_no_regular_file_stops_nothing() {
-    let (user, mut served) = serve(FIXED);
+    let (user, mut served) = Served::with(FIXED);
     let work = user.path("work");
     let replace = |make: &dyn Fn(&Path)| {
         let new = work.join("new");
@@ -151,7 +135,7 @@ fn a_configuration_that_is_no_regular_file_stops_nothing() {
         assert!(made.expect("mkfifo").success());
     });
     served.note("it is not a regular file");
-    assert_eq!(status(&served, "health"), 200);
+    assert_eq!(served.get("health").status, 200);
     replace(&|path| std::os::unix::fs::symlink("/dev/zero", path).expect("linked"));
     served.note("it is not a regular file");
     replace(&|path| fs::write(path, "# much\n".repeat(200_000)).expect("written"));
@@ -160,5 +144,5 @@ fn a_configuration_that_is_no_regular_file_stops_nothing() {
     let chain: String = (0..5_000).map(chain).collect();
     replace(&|path| fs::write(path, format!("{FIXED}{chain}")).expect("written"));
     served.note("leads through more than 16 aliases");
-    assert_eq!(status(&served, "health"), 200);
+    assert_eq!(served.get("health").status, 200);
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::User;
-use crate::real_server::Served;
+use crate::real_server::{Served, agent};
 
 /// Each chat model takes about 270 MB, and the voice 343.
 const CONFIG: &str = "\
@@ -38,19 +38,6 @@ fn question(model: &str) -> Value {
     json!({"model": model, "temperature": 0, "max_tokens": 8, "messages": messages})
 }
 
-fn agent() -> ureq::Agent {
-    ureq::Agent::config_builder().http_status_as_error(false).build().new_agent()
-}
-
-/// The models that are in memory.
-fn warm(served: &Served) -> Vec<String> {
-    let mut list = ureq::get(format!("{}api/hob/ps", served.url)).call().expect("a list");
-    let list: Value = list.body_mut().read_json().expect("JSON");
-    let models = list["models"].as_array().expect("a list");
-    let warm = models.iter().filter(|model| model["state"] == "warm");
-    warm.map(|model| model["name"].as_str().expect("a name").to_owned()).collect()
-}
-
 fn answered(served: &Served, model: &str) {
     let answer = served.chat(&question(model)).expect("an answer");
     assert!(answer["choices"][0]["message"]["content"].is_string(), "{answer}");
@@ -72,11 +59,11 @@ fn story(served: &Served, model: &str) -> impl Iterator<Item = String> + use<> {
 #[test]
 fn models_that_do_not_fit_together_take_turns_and_none_is_cut_off() {
     let served = served();
-    assert_eq!(warm(&served), ["kokoro"]);
+    assert_eq!(served.warm(), ["kokoro"]);
     answered(&served, "smollm2");
-    assert_eq!(warm(&served), ["smollm2"]);
+    assert_eq!(served.warm(), ["smollm2"]);
     answered(&served, "second");
-    assert_eq!(warm(&served), ["second"]);
+    assert_eq!(served.warm(), ["second"]);
 
     let mut telling = story(&served, "second");
     let body = question("smollm2");
@@ -96,13 +83,13 @@ fn models_that_do_not_fit_together_take_turns_and_none_is_cut_off() {
     assert!(message.contains("MB are needed") && message.contains("second ("), "{message}");
     assert!(message.contains("answering"), "{message}");
     assert!(telling.next().is_some(), "the story goes on");
-    assert_eq!(warm(&served), ["second"]);
+    assert_eq!(served.warm(), ["second"]);
 
     // The model is loaded as soon as possible, even without another request.
     drop(telling);
     let patience = Instant::now() + Duration::from_secs(60);
-    while warm(&served) != ["smollm2"] {
-        assert!(Instant::now() < patience, "{:?} in memory", warm(&served));
+    while served.warm() != ["smollm2"] {
+        assert!(Instant::now() < patience, "{:?} in memory", served.warm());
         thread::sleep(Duration::from_millis(50));
     }
     answered(&served, "smollm2");
@@ -121,14 +108,14 @@ fn an_alias_that_waits_is_answered_when_the_other_model_is_done() {
             assert!(Instant::now() < patience, "not all of them came in");
             thread::sleep(Duration::from_millis(20));
         }
-        assert_eq!(warm(&served), ["smollm2"], "it is answering");
+        assert_eq!(served.warm(), ["smollm2"], "it is answering");
         drop(telling);
         for answer in waiting {
             let answer = answer.join().expect("a thread").expect("an answer");
             assert!(answer["choices"][0]["message"]["content"].is_string(), "{answer}");
         }
     });
-    assert_eq!(warm(&served), ["second"]);
+    assert_eq!(served.warm(), ["second"]);
     end(served);
 }
 
@@ -141,7 +128,7 @@ fn a_model_that_can_never_fit_is_rejected_with_both_numbers() {
     assert!(note.contains(" and 100 MB are free"), "{note}");
     let refused = served.chat(&question("second"));
     assert!(refused.is_err(), "{refused:?}");
-    assert_eq!(warm(&served), Vec::<String>::new());
+    assert_eq!(served.warm(), Vec::<String>::new());
     end(served);
 }
 

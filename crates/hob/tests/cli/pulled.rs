@@ -9,7 +9,7 @@ use hob_models::gguf::sample::SampleGguf;
 use serde_json::{Value, json};
 
 use crate::hub::{Hub, TOKEN};
-use crate::real_server::Served;
+use crate::real_server::{Home, Served};
 use crate::{User, stderr, stdout};
 
 /// A very small GGUF file.
@@ -122,25 +122,16 @@ fn a_failed_pull_says_what_to_do_and_has_its_own_exit_code() {
 }
 
 /// The weights of the real small model, from the test home.
-fn weights(home: &[(&'static str, std::ffi::OsString); 1]) -> PathBuf {
+fn weights(home: &Home) -> PathBuf {
     let form = std::path::Path::new(&home[0].1).join("models/smollm2/1.0-t2/model.gguf");
     assert!(form.is_file(), "{}", form.display());
     form
 }
 
 fn listed(served: &Served) -> Vec<String> {
-    let list = ureq::get(format!("{}v1/models", served.url)).call().expect("a list");
-    let list: Value = list.into_body().read_json().expect("JSON");
+    let list = served.get("v1/models").body;
     let models = list["data"].as_array().expect("a list").iter();
     models.map(|model| model["id"].as_str().expect("a name").to_owned()).collect()
-}
-
-fn warm(served: &Served) -> Vec<String> {
-    let list = ureq::get(format!("{}api/hob/ps", served.url)).call().expect("a list");
-    let list: Value = list.into_body().read_json().expect("JSON");
-    let models = list["models"].as_array().expect("a list").iter();
-    let warm = models.filter(|model| model["state"] == "warm");
-    warm.map(|model| model["name"].as_str().expect("a name").to_owned()).collect()
 }
 
 fn until(what: &str, is_so: impl Fn() -> bool) {
@@ -185,16 +176,16 @@ fn pulled_models_are_served_side_by_side_switched_by_name_and_followed_while_hob
     answered(&served, "qwen3");
     let names = ["hf.co/owner/name:Q4_1", "owner/name", "Owner/Name:q4_1", "owner/name:Q4_1"];
     names.iter().for_each(|name| answered(&served, name));
-    assert_eq!(warm(&served), ["owner/name:Q4_1", "qwen3:8b"], "side by side");
+    assert_eq!(served.warm(), ["owner/name:Q4_1", "qwen3:8b"], "side by side");
 
     pull("third");
     until("the third is listed", || listed(&served).iter().any(|id| id == "third"));
     answered(&served, "third");
-    assert_eq!(warm(&served), ["owner/name:Q4_1", "third"], "the least recently used left");
+    assert_eq!(served.warm(), ["owner/name:Q4_1", "third"], "the least recently used left");
 
     let args = ["chat", "--server", &served.url, "-m", "qwen3", "--max-tokens", "4", "Hello."];
     user.hob(&args).assert().success();
-    until("the next least recently used left", || warm(&served) == ["qwen3:8b", "third"]);
+    until("the next least recently used left", || served.warm() == ["qwen3:8b", "third"]);
 
     let removed = ["models", "rm", "third", "--yes"];
     user.hob(&removed).envs(home.iter().cloned()).assert().success();

@@ -7,19 +7,30 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
+use serde_json::Value;
+use ureq::http::{HeaderMap, Response};
+
 use crate::User;
+
+/// Where a hob keeps its models, as the environment says it.
+pub(crate) type Home = [(&'static str, OsString); 1];
 
 impl User {
     /// A user of the test home, where the model is stored already.
-    pub(crate) fn with_models() -> (User, [(&'static str, OsString); 1]) {
+    pub(crate) fn with_models() -> (User, Home) {
         #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
         let home = std::env::var_os("HOB_TEST_HOME");
         let home = home.expect("HOB_TEST_HOME is not set: `make test` sets it");
         (User::new(), [("HOB_HOME", home)])
     }
 
+    /// The home of this user alone, without models.
+    pub(crate) fn own_home(&self) -> Home {
+        [("HOB_HOME", self.path("home").join("hob").into())]
+    }
+
     /// A user of a new home with these models of the test home. A server of fewer models starts sooner.
-    pub(crate) fn with_only(models: &[&str]) -> (User, [(&'static str, OsString); 1]) {
+    pub(crate) fn with_only(models: &[&str]) -> (User, Home) {
         let (user, [(name, home)]) = User::with_models();
         let stored = user.path("hob/models");
         std::fs::create_dir_all(&stored).expect("a folder");
@@ -29,6 +40,30 @@ impl User {
         }
         let home = user.path("hob").into_os_string();
         (user, [(name, home)])
+    }
+}
+
+/// A client that reads errors as answers.
+pub(crate) fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder().http_status_as_error(false).build().new_agent()
+}
+
+/// A text that is not JSON is a body, too.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    pub(crate) fn of(mut response: Response<ureq::Body>) -> Answer {
+        let text = response.body_mut().read_to_string().expect("a body");
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Answer { status: response.status().as_u16(), headers: response.headers().clone(), body }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
     }
 }
 
@@ -49,24 +84,24 @@ impl Drop for Served {
 }
 
 impl Served {
-    pub(crate) fn start(user: &User, home: &[(&'static str, OsString); 1]) -> Served {
+    /// A server without models, with this configuration.
+    pub(crate) fn with(config: &str) -> (User, Served) {
+        let user = User::new();
+        user.write("hob.toml", config);
+        let served = Served::start(&user, &user.own_home());
+        (user, served)
+    }
+
+    pub(crate) fn start(user: &User, home: &Home) -> Served {
         Served::listening(user, home, "127.0.0.1:0")
     }
 
-    pub(crate) fn listening(
-        user: &User,
-        home: &[(&'static str, OsString); 1],
-        address: &str,
-    ) -> Served {
+    pub(crate) fn listening(user: &User, home: &Home, address: &str) -> Served {
         Served::running(user, home, &["serve", "--listen", address])
     }
 
     /// Starts `hob serve` with these arguments.
-    pub(crate) fn running(
-        user: &User,
-        home: &[(&'static str, OsString); 1],
-        args: &[&str],
-    ) -> Served {
+    pub(crate) fn running(user: &User, home: &Home, args: &[&str]) -> Served {
         let mut hob = user.process(args);
         hob.envs(home.iter().cloned());
         Served::run(hob)
@@ -114,8 +149,20 @@ impl Served {
         assert!(killed.expect("kill").success());
     }
 
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        Answer::of(agent().get(format!("{}{path}", self.url)).call().expect("an answer"))
+    }
+
+    /// The models that are in memory.
+    pub(crate) fn warm(&self) -> Vec<String> {
+        let list = self.get("api/hob/ps").body;
+        let models = list["models"].as_array().expect("a list");
+        let warm = models.iter().filter(|model| model["state"] == "warm");
+        warm.map(|model| model["name"].as_str().expect("a name").to_owned()).collect()
+    }
+
     /// A whole answer of the chat model.
-    pub(crate) fn chat(&self, body: &serde_json::Value) -> io::Result<serde_json::Value> {
+    pub(crate) fn chat(&self, body: &Value) -> io::Result<Value> {
         let answer = ureq::post(format!("{}v1/chat/completions", self.url)).send_json(body);
         let mut answer = answer.map_err(ureq::Error::into_io)?;
         answer.body_mut().read_json().map_err(ureq::Error::into_io)
