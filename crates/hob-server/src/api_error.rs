@@ -184,6 +184,37 @@ enum Retry {
     Unknown,
 }
 
+/// How an error is answered.
+#[derive(Clone, Copy, Debug)]
+struct ErrorRow<'a> {
+    status: StatusCode,
+    code: Option<&'static str>,
+    /// The field at fault.
+    param: Option<&'a str>,
+    retry: Retry,
+}
+
+impl<'a> ErrorRow<'a> {
+    /// A failure of the server may pass, unless a part of it was not built.
+    fn new(status: StatusCode) -> ErrorRow<'a> {
+        let may_pass = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
+        let retry = if may_pass { Retry::Unknown } else { Retry::Useless };
+        ErrorRow { status, code: None, param: None, retry }
+    }
+
+    fn code(self, code: &'static str) -> ErrorRow<'a> {
+        ErrorRow { code: Some(code), ..self }
+    }
+
+    fn param(self, field: &'a str) -> ErrorRow<'a> {
+        ErrorRow { param: Some(field), ..self }
+    }
+
+    fn retry(self, retry: Retry) -> ErrorRow<'a> {
+        ErrorRow { retry, ..self }
+    }
+}
+
 impl ApiError {
     /// The error for the log, without the words of other servers, which may repeat a user's prompt.
     pub(crate) fn summary(&self) -> String {
@@ -194,79 +225,16 @@ impl ApiError {
     }
 
     pub(crate) fn status(&self) -> StatusCode {
-        match self {
-            ApiError::Wire(_)
-            | ApiError::Wyoming(_)
-            | ApiError::Decode(_)
-            | ApiError::UnexpectedEvent { .. }
-            | ApiError::WrongKind { .. }
-            | ApiError::NotNamed
-            | ApiError::NotOurs { .. }
-            | ApiError::Unsupported { .. }
-            | ApiError::WholeTooLong { .. }
-            | ApiError::AnswerTooLarge { .. }
-            | ApiError::BadForm { .. }
-            | ApiError::Fit(Unanswerable::Unreadable { .. } | Unanswerable::Impossible { .. })
-            | ApiError::Run(RunRefusal::BrokenTeam(_) | RunRefusal::TooLarge(_))
-            | ApiError::Encode(
-                EncodeError::TooLongForWav { .. } | EncodeError::UnsupportedRate { .. },
-            )
-            | ApiError::PathNotUtf8
-            | ApiError::NoPrevious { .. }
-            | ApiError::BodyBrokenOff => StatusCode::BAD_REQUEST,
-            ApiError::Model(error) | ApiError::TooLong { error, .. } => status_of(error),
-            ApiError::Encode(EncodeError::NotBuilt { .. }) | ApiError::NotOffered { .. } => {
-                StatusCode::NOT_IMPLEMENTED
-            }
-            ApiError::Encode(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            ApiError::ModelStalled { .. }
-            | ApiError::NoToken { .. }
-            | ApiError::ResidenceStalled { .. } => StatusCode::GATEWAY_TIMEOUT,
-            ApiError::Run(RunRefusal::Conflict(_)) => StatusCode::CONFLICT,
-            ApiError::FitFailed | ApiError::Run(RunRefusal::Failed(_)) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
-            ApiError::UnknownModel(_)
-            | ApiError::Fit(Unanswerable::Unknown { .. })
-            | ApiError::Run(
-                RunRefusal::NoTeam { .. } | RunRefusal::NoRun { .. } | RunRefusal::NoFile { .. },
-            )
-            | ApiError::NoSuchPath { .. }
-            | ApiError::NotStored { .. }
-            | ApiError::NoSuchRequest { .. } => StatusCode::NOT_FOUND,
-            ApiError::NoSpeechModel
-            | ApiError::NoChatModel
-            | ApiError::NoTranscriptModel
-            | ApiError::BodiesFull { .. }
-            | ApiError::SessionsFull { .. }
-            | ApiError::Run(RunRefusal::Full { .. })
-            | ApiError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
-            ApiError::NoWebSocket { .. } => StatusCode::UPGRADE_REQUIRED,
-            ApiError::BodyTooLarge { .. } | ApiError::FieldTooLarge { .. } => {
-                StatusCode::PAYLOAD_TOO_LARGE
-            }
-            ApiError::HeadersTooLarge { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            ApiError::Loop { .. } => StatusCode::LOOP_DETECTED,
-            ApiError::BodyTooSlow { .. }
-            | ApiError::ClientSilent { .. }
-            | ApiError::BodyBelowMinRate { .. } => StatusCode::REQUEST_TIMEOUT,
-            ApiError::NotJson { .. }
-            | ApiError::NotForm { .. }
-            | ApiError::NeitherFormNorJson { .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            ApiError::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
-            ApiError::ForeignHost { .. } => StatusCode::MISDIRECTED_REQUEST,
-            ApiError::ForeignOrigin { .. } => StatusCode::FORBIDDEN,
-            ApiError::NoKey | ApiError::WrongKey => StatusCode::UNAUTHORIZED,
-            ApiError::Key(refusal) => refusal.status(),
-        }
+        self.row().status
     }
 
     pub(crate) fn body(&self) -> ErrorBody {
+        let ErrorRow { param, code, .. } = self.row();
         ErrorBody {
             message: self.message(),
             kind: self.kind(),
-            param: self.param().map(str::to_owned),
-            code: self.code(),
+            param: param.map(str::to_owned),
+            code,
         }
     }
 
@@ -295,31 +263,6 @@ impl ApiError {
         }
     }
 
-    fn param(&self) -> Option<&str> {
-        match self {
-            ApiError::Wire(error) => error.field(),
-            ApiError::Model(error) => field_of(error),
-            ApiError::Encode(
-                EncodeError::TooLongForWav { .. }
-                | EncodeError::NotBuilt { .. }
-                | EncodeError::UnsupportedRate { .. },
-            ) => Some("response_format"),
-            ApiError::Fit(Unanswerable::Unknown { field, .. }) => Some(field),
-            ApiError::UnknownModel(_)
-            | ApiError::WrongKind { .. }
-            | ApiError::NotNamed
-            | ApiError::NotOurs { .. }
-            | ApiError::Fit(_)
-            | ApiError::Key(KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. }) => {
-                Some("model")
-            }
-            ApiError::Unsupported { field, .. } | ApiError::TooLong { field, .. } => Some(field),
-            ApiError::WholeTooLong { .. } | ApiError::AnswerTooLarge { .. } => Some("stream"),
-            ApiError::NoPrevious { .. } => Some("previous_response_id"),
-            _ => None,
-        }
-    }
-
     fn message(&self) -> String {
         match self {
             ApiError::Model(error @ ModelError::UnknownVoice { .. }) => {
@@ -332,76 +275,131 @@ impl ApiError {
         }
     }
 
-    fn code(&self) -> Option<&'static str> {
-        match self {
-            ApiError::Model(error) | ApiError::TooLong { error, .. } => code_of(error),
-            ApiError::Encode(EncodeError::NotBuilt { .. }) => Some("not_built"),
-            ApiError::ModelStalled { .. }
-            | ApiError::NoToken { .. }
-            | ApiError::ResidenceStalled { .. } => Some("timeout"),
-            ApiError::UnknownModel(_)
-            | ApiError::Fit(Unanswerable::Unknown { field: "model", .. }) => {
-                Some("model_not_found")
-            }
-            ApiError::NoSuchRequest { .. } => Some("request_not_found"),
-            ApiError::NotStored { .. } => Some("not_found"),
-            ApiError::NoPrevious { .. } => Some("previous_response_not_found"),
-            ApiError::Unsupported { .. } => Some("unsupported_parameter"),
-            ApiError::NoSpeechModel | ApiError::NoChatModel | ApiError::NoTranscriptModel => {
-                Some("no_target")
-            }
-            ApiError::NoKey | ApiError::WrongKey => Some("invalid_api_key"),
-            ApiError::Key(refusal) => Some(refusal.code()),
-            ApiError::SessionsFull { .. } => Some("sessions_full"),
-            ApiError::Run(RunRefusal::Full { .. }) => Some("runs_full"),
-            ApiError::Run(RunRefusal::NoRun { .. }) => Some("run_not_found"),
-            ApiError::Run(RunRefusal::NoTeam { .. }) => Some("team_not_found"),
-            ApiError::Stopping => Some("server_stopping"),
-            ApiError::Loop { .. } => Some("loop_detected"),
-            _ => None,
-        }
-    }
-
     /// The error in one word, for metrics.
     pub(crate) fn code_or_type(&self) -> &'static str {
-        let kind = if self.status().is_server_error() { "server_error" } else { "invalid_request" };
-        self.code().unwrap_or(kind)
+        let ErrorRow { status, code, .. } = self.row();
+        code.unwrap_or(if status.is_server_error() { "server_error" } else { "invalid_request" })
     }
 
-    fn retry(&self) -> Retry {
+    fn row(&self) -> ErrorRow<'_> {
+        use ApiError as E;
+        use StatusCode as S;
+        let row = ErrorRow::new;
         match self {
-            ApiError::SessionsFull { retry_after, .. } => Retry::After(*retry_after),
-            ApiError::Model(error) if wait_of(error).is_some() => {
-                wait_of(error).map_or(Retry::Unknown, Retry::After)
+            E::Wire(error) => ErrorRow { param: error.field(), ..row(S::BAD_REQUEST) },
+            E::Model(error) => model_row(error),
+            E::TooLong { field, error } => model_row(error).param(field),
+            E::Encode(error) => encode_row(error),
+            E::Fit(error) => fit_row(error),
+            E::Run(refusal) => run_row(refusal),
+            E::Key(refusal) => key_row(refusal),
+            E::UnknownModel(_) => row(S::NOT_FOUND).code("model_not_found").param("model"),
+            E::WrongKind { .. } | E::NotNamed | E::NotOurs { .. } => {
+                row(S::BAD_REQUEST).param("model")
             }
-            // Other targets were tried already, and a retry would try all of them again.
-            ApiError::Model(ModelError::Unanswered { attempts, .. }) if attempts.len() > 1 => {
-                Retry::Useless
-            }
-            ApiError::Model(ModelError::WorkerLost { .. }) => Retry::After(WORKER_RESTART),
-            ApiError::BodiesFull { .. } => Retry::After(BODY_ENDS),
-            ApiError::Run(RunRefusal::Full { .. }) => Retry::After(RUN_ENDS),
-            ApiError::Key(KeyRefusal::TooFast { retry_after, .. }) => Retry::After(*retry_after),
-            ApiError::Key(KeyRefusal::TooMany { .. } | KeyRefusal::Reserved { .. }) => {
-                Retry::After(ANSWER_ENDS)
-            }
-            ApiError::Key(KeyRefusal::Spent { midnight_in, .. }) => Retry::NotBefore(*midnight_in),
             // Only the person who runs hob can solve this; retries do not help.
-            ApiError::NoSpeechModel
-            | ApiError::NoChatModel
-            | ApiError::NoTranscriptModel
-            | ApiError::Loop { .. }
-            | ApiError::Model(ModelError::OutOfMemory { .. } | ModelError::NoRoom { .. }) => {
-                Retry::Useless
+            E::NoSpeechModel | E::NoChatModel | E::NoTranscriptModel => {
+                row(S::SERVICE_UNAVAILABLE).code("no_target").retry(Retry::Useless)
             }
-            _ if self.status().is_server_error()
-                && self.status() != StatusCode::NOT_IMPLEMENTED =>
-            {
-                Retry::Unknown
+            E::Loop { .. } => row(S::LOOP_DETECTED).code("loop_detected").retry(Retry::Useless),
+            E::Unsupported { field, .. } => {
+                row(S::BAD_REQUEST).code("unsupported_parameter").param(field)
             }
-            ApiError::BodyTooSlow { .. } | ApiError::BodyBelowMinRate { .. } => Retry::Unknown,
-            _ => Retry::Useless,
+            E::WholeTooLong { .. } | E::AnswerTooLarge { .. } => {
+                row(S::BAD_REQUEST).param("stream")
+            }
+            E::NoPrevious { .. } => row(S::BAD_REQUEST)
+                .code("previous_response_not_found")
+                .param("previous_response_id"),
+            E::NotStored { .. } => row(S::NOT_FOUND).code("not_found"),
+            E::NoSuchRequest { .. } => row(S::NOT_FOUND).code("request_not_found"),
+            E::NoSuchPath { .. } => row(S::NOT_FOUND),
+            E::NotOffered { .. } => row(S::NOT_IMPLEMENTED),
+            E::ModelStalled { .. } | E::NoToken { .. } | E::ResidenceStalled { .. } => {
+                row(S::GATEWAY_TIMEOUT).code("timeout")
+            }
+            E::FitFailed => row(S::INTERNAL_SERVER_ERROR),
+            E::Stopping => row(S::SERVICE_UNAVAILABLE).code("server_stopping"),
+            E::BodiesFull { .. } => row(S::SERVICE_UNAVAILABLE).retry(Retry::After(BODY_ENDS)),
+            E::SessionsFull { retry_after, .. } => {
+                row(S::SERVICE_UNAVAILABLE).code("sessions_full").retry(Retry::After(*retry_after))
+            }
+            E::BodyTooLarge { .. } | E::FieldTooLarge { .. } => row(S::PAYLOAD_TOO_LARGE),
+            E::HeadersTooLarge { .. } => row(S::REQUEST_HEADER_FIELDS_TOO_LARGE),
+            E::BodyTooSlow { .. } | E::BodyBelowMinRate { .. } => {
+                row(S::REQUEST_TIMEOUT).retry(Retry::Unknown)
+            }
+            E::ClientSilent { .. } => row(S::REQUEST_TIMEOUT),
+            E::NotJson { .. } | E::NotForm { .. } | E::NeitherFormNorJson { .. } => {
+                row(S::UNSUPPORTED_MEDIA_TYPE)
+            }
+            E::NoWebSocket { .. } => row(S::UPGRADE_REQUIRED),
+            E::WrongMethod { .. } => row(S::METHOD_NOT_ALLOWED),
+            E::ForeignHost { .. } => row(S::MISDIRECTED_REQUEST),
+            E::ForeignOrigin { .. } => row(S::FORBIDDEN),
+            E::NoKey | E::WrongKey => row(S::UNAUTHORIZED).code("invalid_api_key"),
+            E::Wyoming(_)
+            | E::Decode(_)
+            | E::UnexpectedEvent { .. }
+            | E::BadForm { .. }
+            | E::PathNotUtf8
+            | E::BodyBrokenOff => row(S::BAD_REQUEST),
         }
+    }
+}
+
+fn encode_row(error: &EncodeError) -> ErrorRow<'_> {
+    match error {
+        EncodeError::TooLongForWav { .. } | EncodeError::UnsupportedRate { .. } => {
+            ErrorRow::new(StatusCode::BAD_REQUEST).param("response_format")
+        }
+        EncodeError::NotBuilt { .. } => {
+            ErrorRow::new(StatusCode::NOT_IMPLEMENTED).code("not_built").param("response_format")
+        }
+        EncodeError::NotFinite { .. }
+        | EncodeError::WrongLength { .. }
+        | EncodeError::Codec { .. } => ErrorRow::new(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+fn fit_row(error: &Unanswerable) -> ErrorRow<'_> {
+    match error {
+        Unanswerable::Unknown { field: "model", .. } => {
+            ErrorRow::new(StatusCode::NOT_FOUND).code("model_not_found").param("model")
+        }
+        Unanswerable::Unknown { field, .. } => ErrorRow::new(StatusCode::NOT_FOUND).param(field),
+        Unanswerable::Unreadable { .. } | Unanswerable::Impossible { .. } => {
+            ErrorRow::new(StatusCode::BAD_REQUEST).param("model")
+        }
+    }
+}
+
+fn run_row(refusal: &RunRefusal) -> ErrorRow<'_> {
+    match refusal {
+        RunRefusal::NoTeam { .. } => ErrorRow::new(StatusCode::NOT_FOUND).code("team_not_found"),
+        RunRefusal::NoRun { .. } => ErrorRow::new(StatusCode::NOT_FOUND).code("run_not_found"),
+        RunRefusal::NoFile { .. } => ErrorRow::new(StatusCode::NOT_FOUND),
+        RunRefusal::BrokenTeam(_) | RunRefusal::TooLarge(_) => {
+            ErrorRow::new(StatusCode::BAD_REQUEST)
+        }
+        RunRefusal::Conflict(_) => ErrorRow::new(StatusCode::CONFLICT),
+        RunRefusal::Full { .. } => ErrorRow::new(StatusCode::SERVICE_UNAVAILABLE)
+            .code("runs_full")
+            .retry(Retry::After(RUN_ENDS)),
+        RunRefusal::Failed(_) => ErrorRow::new(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+fn key_row(refusal: &KeyRefusal) -> ErrorRow<'_> {
+    let row = ErrorRow::new(refusal.status()).code(refusal.code());
+    match refusal {
+        KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. } => row.param("model"),
+        KeyRefusal::TooFast { retry_after, .. } => row.retry(Retry::After(*retry_after)),
+        KeyRefusal::TooMany { .. } | KeyRefusal::Reserved { .. } => {
+            row.retry(Retry::After(ANSWER_ENDS))
+        }
+        KeyRefusal::Spent { midnight_in, .. } => row.retry(Retry::NotBefore(*midnight_in)),
+        KeyRefusal::NotShown { .. } | KeyRefusal::ChangesNoTeams | KeyRefusal::DecidesNot => row,
     }
 }
 
@@ -421,106 +419,91 @@ fn wait_of(error: &ModelError) -> Option<Duration> {
     }
 }
 
-fn status_of(error: &ModelError) -> StatusCode {
-    match error {
-        ModelError::Upstream { fault, .. } => status_of_fault(fault),
-        ModelError::Unanswered { last, .. } => status_of(last),
-        ModelError::NoneCapable { .. } | ModelError::Incapable { .. } => StatusCode::BAD_REQUEST,
-        ModelError::Resting { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        ModelError::EmptyText
-        | ModelError::TextTooLong { .. }
-        | ModelError::UnknownVoice { .. }
-        | ModelError::LanguageNotSpoken { .. }
-        | ModelError::MissingField { .. }
-        | ModelError::InvalidField { .. }
-        | ModelError::TooLong { .. }
-        | ModelError::NoTemplate => StatusCode::BAD_REQUEST,
-        ModelError::Busy { .. }
-        | ModelError::Loading { .. }
-        | ModelError::OutOfMemory { .. }
-        | ModelError::NoRoom { .. }
-        | ModelError::WorkerLost { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        ModelError::NotBuilt { .. } => StatusCode::NOT_IMPLEMENTED,
-        ModelError::EngineFailed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
-    }
+fn model_row(error: &ModelError) -> ErrorRow<'_> {
+    use StatusCode as S;
+    let row = ErrorRow::new;
+    let found = match error {
+        ModelError::Upstream { fault, .. } => fault_row(fault),
+        ModelError::Unanswered { last, attempts, .. } => {
+            let last = model_row(last);
+            let retry = match attempts.len() {
+                ..=1 => row(last.status).retry,
+                // Other targets were tried already, and a retry would try all of them again.
+                _ => Retry::Useless,
+            };
+            last.retry(retry)
+        }
+        ModelError::NoneCapable { .. } | ModelError::Incapable { .. } => {
+            row(S::BAD_REQUEST).code("unsupported_parameter")
+        }
+        ModelError::NoTemplate => {
+            row(S::BAD_REQUEST).code("unsupported_parameter").param("messages")
+        }
+        ModelError::TooLong { .. } => {
+            row(S::BAD_REQUEST).code("context_length_exceeded").param("messages")
+        }
+        ModelError::EmptyText | ModelError::TextTooLong { .. } => {
+            row(S::BAD_REQUEST).param("input")
+        }
+        ModelError::UnknownVoice { .. } | ModelError::LanguageNotSpoken { .. } => {
+            row(S::BAD_REQUEST).param("voice")
+        }
+        ModelError::MissingField { field } | ModelError::InvalidField { field, .. } => {
+            row(S::BAD_REQUEST).param(field)
+        }
+        ModelError::Resting { .. } => row(S::SERVICE_UNAVAILABLE).code("no_target"),
+        ModelError::Busy { .. } => row(S::SERVICE_UNAVAILABLE).code("queue_full"),
+        ModelError::Loading { .. } => row(S::SERVICE_UNAVAILABLE).code("model_loading"),
+        ModelError::OutOfMemory { .. } => {
+            row(S::SERVICE_UNAVAILABLE).code("out_of_memory").retry(Retry::Useless)
+        }
+        ModelError::NoRoom { .. } => {
+            row(S::SERVICE_UNAVAILABLE).code("no_room").retry(Retry::Useless)
+        }
+        ModelError::WorkerLost { .. } => {
+            row(S::SERVICE_UNAVAILABLE).code("worker_lost").retry(Retry::After(WORKER_RESTART))
+        }
+        ModelError::NotBuilt { .. } => row(S::NOT_IMPLEMENTED).code("not_built"),
+        ModelError::EngineFailed { .. } => row(S::INTERNAL_SERVER_ERROR),
+    };
+    wait_of(error).map_or(found, |wait| found.retry(Retry::After(wait)))
 }
 
 /// A wrong key or an unpaid account of an upstream is a problem of the person who runs hob, not of the client.
-fn status_of_fault(fault: &Fault) -> StatusCode {
+fn fault_row(fault: &Fault) -> ErrorRow<'_> {
+    use StatusCode as S;
+    let row = ErrorRow::new;
     match fault {
-        Fault::TimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
-        Fault::Overloaded { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        Fault::Limited { .. } => StatusCode::TOO_MANY_REQUESTS,
-        Fault::Circular { .. } => StatusCode::LOOP_DETECTED,
-        Fault::NoSuchModel { .. } => StatusCode::NOT_FOUND,
-        Fault::TooLong { .. } | Fault::UnknownParameter { .. } | Fault::Refused { .. } => {
-            StatusCode::BAD_REQUEST
+        Fault::TimedOut { clock: Clock::Idle, .. } => {
+            row(S::GATEWAY_TIMEOUT).code("stream_interrupted")
         }
+        Fault::TimedOut { .. } => row(S::GATEWAY_TIMEOUT).code("timeout"),
+        Fault::Overloaded { .. } => row(S::SERVICE_UNAVAILABLE).code(fault.kind()),
+        Fault::Limited { .. } => row(S::TOO_MANY_REQUESTS).code("rate_limit_exceeded"),
+        Fault::Circular { .. } => row(S::LOOP_DETECTED).code(fault.kind()),
+        Fault::NoSuchModel { .. } => row(S::NOT_FOUND).code("model_not_found"),
+        Fault::TooLong { .. } => {
+            row(S::BAD_REQUEST).code("context_length_exceeded").param("messages")
+        }
+        Fault::UnknownParameter { .. } => row(S::BAD_REQUEST).code("unsupported_parameter"),
+        Fault::Refused { .. } => row(S::BAD_REQUEST),
+        Fault::CutOff | Fault::Reported { .. } => row(S::BAD_GATEWAY).code("stream_interrupted"),
         Fault::Unreachable { .. }
         | Fault::Failed { .. }
         | Fault::KeyRefused { .. }
         | Fault::NoCredit { .. }
-        | Fault::Reported { .. }
-        | Fault::CutOff
         | Fault::Empty
-        | Fault::Nonsense { .. } => StatusCode::BAD_GATEWAY,
-    }
-}
-
-fn field_of(error: &ModelError) -> Option<&'static str> {
-    match error {
-        ModelError::Upstream { fault: Fault::TooLong { .. }, .. } => Some("messages"),
-        ModelError::Unanswered { last, .. } => field_of(last),
-        ModelError::EmptyText | ModelError::TextTooLong { .. } => Some("input"),
-        ModelError::UnknownVoice { .. } | ModelError::LanguageNotSpoken { .. } => Some("voice"),
-        ModelError::TooLong { .. } | ModelError::NoTemplate => Some("messages"),
-        ModelError::MissingField { field } | ModelError::InvalidField { field, .. } => Some(field),
-        _ => None,
-    }
-}
-
-fn code_of(error: &ModelError) -> Option<&'static str> {
-    match error {
-        ModelError::Busy { .. } => Some("queue_full"),
-        ModelError::Loading { .. } => Some("model_loading"),
-        ModelError::TooLong { .. } => Some("context_length_exceeded"),
-        ModelError::NoTemplate => Some("unsupported_parameter"),
-        ModelError::OutOfMemory { .. } => Some("out_of_memory"),
-        ModelError::NoRoom { .. } => Some("no_room"),
-        ModelError::NotBuilt { .. } => Some("not_built"),
-        ModelError::WorkerLost { .. } => Some("worker_lost"),
-        ModelError::Upstream { fault, .. } => code_of_fault(fault),
-        ModelError::Unanswered { last, .. } => code_of(last),
-        ModelError::Resting { .. } => Some("no_target"),
-        ModelError::NoneCapable { .. } | ModelError::Incapable { .. } => {
-            Some("unsupported_parameter")
-        }
-        _ => None,
-    }
-}
-
-fn code_of_fault(fault: &Fault) -> Option<&'static str> {
-    match fault {
-        Fault::TooLong { .. } => Some("context_length_exceeded"),
-        Fault::UnknownParameter { .. } => Some("unsupported_parameter"),
-        Fault::NoSuchModel { .. } => Some("model_not_found"),
-        Fault::Limited { .. } => Some("rate_limit_exceeded"),
-        Fault::CutOff | Fault::Reported { .. } | Fault::TimedOut { clock: Clock::Idle, .. } => {
-            Some("stream_interrupted")
-        }
-        Fault::TimedOut { .. } => Some("timeout"),
-        Fault::Refused { .. } => None,
-        other => Some(other.kind()),
+        | Fault::Nonsense { .. } => row(S::BAD_GATEWAY).code(fault.kind()),
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let status = self.status();
+        let ErrorRow { status, retry, .. } = self.row();
         let json = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let mut response = (status, [json], self.body().to_json()).into_response();
         let headers = response.headers_mut();
-        match self.retry() {
+        match retry {
             Retry::Useless => {
                 headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
             }
@@ -582,7 +565,8 @@ mod tests {
             (EncodeError::Codec { format, detail: String::new() }, 500, None, None),
         ] {
             let refusal = ApiError::Encode(error);
-            let said = (refusal.status().as_u16(), refusal.param(), refusal.code());
+            let row = refusal.row();
+            let said = (row.status.as_u16(), row.param, row.code);
             assert_eq!(said, (status, param, code), "{refusal}");
         }
     }
