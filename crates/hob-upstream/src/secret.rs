@@ -1,4 +1,4 @@
-//! Keys of other servers: sent to those servers, and never shown.
+//! Keys, of other servers and of this one: sent to the servers that they are for, and never shown.
 //! If a server repeats its key in an error message, hob removes it from the log.
 
 use std::fmt;
@@ -12,7 +12,7 @@ impl Secret {
         Secret(text.into())
     }
 
-    pub(crate) fn expose(&self) -> &str {
+    pub fn expose(&self) -> &str {
         &self.0
     }
 

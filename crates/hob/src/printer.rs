@@ -143,6 +143,11 @@ pub(crate) fn count_text(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
+/// A cell of a table.
+pub(crate) fn or_dash(cell: Option<String>) -> String {
+    cell.unwrap_or_else(|| "-".to_owned())
+}
+
 /// A table without borders, which other programs can read too.
 pub(crate) fn table(header: impl Into<comfy_table::Row>) -> Table {
     let mut table = Table::new();

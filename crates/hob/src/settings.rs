@@ -12,12 +12,12 @@ mod transcription;
 mod wyoming;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
 pub(crate) use chat::{ChatSettings, DevSettings, ModelChoice};
 pub(crate) use environment::{Environment, VARIABLES};
+pub(crate) use hob_upstream::Secret;
 pub(crate) use memory::MemorySettings;
 pub(crate) use pipelines::PipelinesSettings;
 pub(crate) use realtime::RealtimeSettings;
@@ -168,33 +168,15 @@ pub(crate) enum KeySource {
     File(PathBuf),
 }
 
-/// Text that is never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(String);
-
-impl Secret {
-    pub(crate) fn new(text: String) -> Secret {
-        Secret(text)
-    }
-
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
-
 impl KeySource {
     /// # Errors
     /// The file cannot be read, or contains no key.
     pub(crate) fn read(&self) -> CliResult<Option<Secret>> {
         let (text, from) = match self {
             KeySource::None => return Ok(None),
-            KeySource::Environment(secret) => (secret.0.clone(), "HOB_API_KEY".to_owned()),
+            KeySource::Environment(secret) => {
+                (secret.expose().to_owned(), "HOB_API_KEY".to_owned())
+            }
             KeySource::File(path) => (read_key(path)?, path.display().to_string()),
         };
         let key = text.lines().next().unwrap_or_default().trim();
@@ -202,7 +184,7 @@ impl KeySource {
             return Err(Failure::usage(format!("{from} holds no API key"))
                 .hint("put the key on its first line, or remove the setting"));
         }
-        Ok(Some(Secret(key.to_owned())))
+        Ok(Some(Secret::new(key)))
     }
 }
 

@@ -17,6 +17,7 @@ mod turn_taking;
 mod wyoming;
 
 use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -294,12 +295,16 @@ fn own_program() -> CliResult<PathBuf> {
         .map_err(|error| Failure::io("hob does not find its own program", &error))
 }
 
+/// The connection of a worker to the hob that started it. The hint says which commands start one.
+fn worker_socket(hint: &str) -> CliResult<UnixStream> {
+    become_worker().map_err(|_| {
+        Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand").hint(hint)
+    })
+}
+
 /// The whole of `hob worker speech`: returns when the hob that started it closes the socket.
 pub(crate) fn work_speech(args: &SpeechWorkerArgs) -> CliResult<()> {
-    let socket = become_worker().map_err(|_| {
-        Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand")
-            .hint("`hob say` and `hob serve` do")
-    })?;
+    let socket = worker_socket("`hob say` and `hob serve` do")?;
     let load = || {
         let threads = speech_threads(args.threads);
         Kokoro::load(&args.model, KokoroOptions { threads })

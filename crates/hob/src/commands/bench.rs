@@ -107,9 +107,7 @@ impl BenchArgs {
 
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let mut verb = args.verb.clone();
-    if let Some(kind) = verb.kind()
-        && let Some(measuring) = verb.measuring()
-    {
+    if let Some((measuring, kind)) = verb.measuring() {
         let args = measuring.measuring();
         return match args.plan.clone() {
             Some(file) => plan::part(&file, kind, args, (globals, printer)),
@@ -128,40 +126,23 @@ pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Cli
 }
 
 impl Verb {
-    /// The arguments of a verb that measures.
-    fn measuring(&mut self) -> Option<&mut dyn MeasuringVerb> {
-        Some(match self {
-            Verb::Llm(args) => &mut **args,
-            Verb::Tts(args) => &mut **args,
-            Verb::Stream(args) => &mut **args,
-            Verb::Stt(args) => &mut **args,
-            Verb::Voice(args) => &mut **args,
-            Verb::MaxContext(args) => &mut **args,
-            Verb::Cold(args) => &mut **args,
-            Verb::Sweep(args) => &mut **args,
-            Verb::Concurrency(args) => &mut **args,
-            Verb::Batch(args) => &mut **args,
-            Verb::Eval(args) => &mut **args,
+    /// The arguments of a verb that measures, and its name in a plan.
+    fn measuring(&mut self) -> Option<(&mut dyn MeasuringVerb, PlanKind)> {
+        let found: (&mut dyn MeasuringVerb, PlanKind) = match self {
+            Verb::Llm(args) => (&mut **args, PlanKind::Llm),
+            Verb::Tts(args) => (&mut **args, PlanKind::Tts),
+            Verb::Stream(args) => (&mut **args, PlanKind::Stream),
+            Verb::Stt(args) => (&mut **args, PlanKind::Stt),
+            Verb::Voice(args) => (&mut **args, PlanKind::Voice),
+            Verb::MaxContext(args) => (&mut **args, PlanKind::MaxContext),
+            Verb::Cold(args) => (&mut **args, PlanKind::Cold),
+            Verb::Sweep(args) => (&mut **args, PlanKind::Sweep),
+            Verb::Concurrency(args) => (&mut **args, PlanKind::Concurrency),
+            Verb::Batch(args) => (&mut **args, PlanKind::Batch),
+            Verb::Eval(args) => (&mut **args, PlanKind::Eval),
             _ => return None,
-        })
-    }
-
-    /// The name of the verb in a plan.
-    fn kind(&self) -> Option<PlanKind> {
-        Some(match self {
-            Verb::Llm(_) => PlanKind::Llm,
-            Verb::Tts(_) => PlanKind::Tts,
-            Verb::Stream(_) => PlanKind::Stream,
-            Verb::Stt(_) => PlanKind::Stt,
-            Verb::Voice(_) => PlanKind::Voice,
-            Verb::MaxContext(_) => PlanKind::MaxContext,
-            Verb::Cold(_) => PlanKind::Cold,
-            Verb::Sweep(_) => PlanKind::Sweep,
-            Verb::Concurrency(_) => PlanKind::Concurrency,
-            Verb::Batch(_) => PlanKind::Batch,
-            Verb::Eval(_) => PlanKind::Eval,
-            _ => return None,
-        })
+        };
+        Some(found)
     }
 }
 

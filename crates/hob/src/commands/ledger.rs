@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::failure::{CliResult as Result, Exit, Failure};
 use crate::globals::Globals;
-use crate::printer::{Printer, table};
+use crate::printer::{Printer, or_dash, table};
 use crate::settings::Overrides;
 
 const LAST: u32 = 20;
@@ -222,10 +222,6 @@ fn milliseconds(ms: f64) -> String {
         ms if ms < 9_950.0 => format!("{ms:.0} ms"),
         ms => format!("{:.1} s", ms / 1e3),
     }
-}
-
-fn or_dash(cell: Option<String>) -> String {
-    cell.unwrap_or_else(|| "-".to_owned())
 }
 
 fn entry_json(entry: &RequestRecord) -> Value {

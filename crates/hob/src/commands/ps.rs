@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::app::App;
 use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
-use crate::printer::{Printer, table};
+use crate::printer::{Printer, or_dash, table};
 use crate::remote::RemoteResident;
 use crate::running_server::ServerOption;
 use crate::settings::Overrides;
@@ -67,10 +67,6 @@ fn resident_table(residents: &[RemoteResident], now: Timestamp) -> String {
 
 fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes.div_ceil(MB))
-}
-
-fn or_dash(cell: Option<String>) -> String {
-    cell.unwrap_or_else(|| "-".to_owned())
 }
 
 /// When the model will be unloaded if no further request comes.

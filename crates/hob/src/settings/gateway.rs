@@ -6,8 +6,8 @@ use std::time::Duration;
 use hob_core::KeepAlive;
 use hob_core::chat::Effort;
 use hob_upstream::{
-    AliasOptions, AttemptTimeouts, FallbackUntil, GatewayOptions, OnInterruption,
-    Secret as UpstreamSecret, TargetOptions, UpstreamOptions, WhileLoading,
+    AliasOptions, AttemptTimeouts, FallbackUntil, GatewayOptions, OnInterruption, TargetOptions,
+    UpstreamOptions, WhileLoading,
 };
 use hob_wire::Parameters;
 
@@ -67,7 +67,7 @@ impl Resolver<'_> {
             name: name.to_owned(),
             kind: section.kind.unwrap_or_default().0,
             url: section.url.clone().unwrap_or_default(),
-            key: key.transpose()?.map(|key| UpstreamSecret::new(key.expose())),
+            key: key.transpose()?,
             timeouts: upstream_timeouts(section)
                 .or(default_timeouts(&self.written.config.defaults)),
             slots: section.slots.map(|slots| slots.get().into()),

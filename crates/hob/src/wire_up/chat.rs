@@ -1,7 +1,6 @@
 //! Builds the chat model: finds its file, checks it against the memory, and prepares a worker process.
 //! `hob-engines` implements the worker.
 
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,13 +14,12 @@ use hob_engines::chat::{
     try_grammars,
 };
 use hob_engines::supervisor::WorkerCommand;
-use hob_engines::worker::become_worker;
 use hob_models::Gguf;
 use hob_models::gguf::{PartName, card};
 
 use super::context::{offload_flags, set_up};
 use super::memory::{Memory, Need, usable};
-use super::own_program;
+use super::{own_program, worker_socket};
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::machine::here;
@@ -188,7 +186,7 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> CliResult<WorkerCommand>
 
 /// The whole of `hob worker chat`. Returns when the hob that started it closes the socket.
 pub(crate) fn work_chat(args: &ChatWorkerArgs) -> CliResult<()> {
-    let socket = worker_socket()?;
+    let socket = worker_socket("`hob chat` and `hob serve` do")?;
     let (threads, threads_batch) = threads(args.threads);
     let llama = LlamaOptions {
         path: args.model.clone(),
@@ -214,14 +212,8 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> CliResult<()> {
 
 /// The whole of `hob worker grammars`. Returns when the chat worker that started it closes the socket.
 pub(crate) fn work_grammars() -> CliResult<()> {
-    try_grammars(worker_socket()?).map_err(|error| Failure::new(Exit::Engine, error))
-}
-
-fn worker_socket() -> CliResult<UnixStream> {
-    become_worker().map_err(|_| {
-        Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand")
-            .hint("`hob chat` and `hob serve` do")
-    })
+    try_grammars(worker_socket("`hob chat` and `hob serve` do")?)
+        .map_err(|error| Failure::new(Exit::Engine, error))
 }
 
 /// Weights are copied if as much memory stays free. A model that fills the memory is better dropped in

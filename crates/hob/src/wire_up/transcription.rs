@@ -10,11 +10,10 @@ use hob_engines::supervisor::WorkerCommand;
 use hob_engines::transcription::vad::SileroVad;
 use hob_engines::transcription::whisper::Whisper;
 use hob_engines::transcription::{TranscriptionWorker, serve_transcription};
-use hob_engines::worker::become_worker;
 
 use super::chat::SPIN_COUNT;
 use super::memory::{Memory, Need};
-use super::own_program;
+use super::{own_program, worker_socket};
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::model_store::{ModelStore, StoredTranscription};
@@ -93,10 +92,7 @@ fn command(
 
 /// The whole of `hob worker hear`: returns when the hob that started it closes the socket.
 pub(crate) fn work_transcription(args: &TranscriptionWorkerArgs) -> CliResult<()> {
-    let socket = become_worker().map_err(|_| {
-        Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand")
-            .hint("`hob hear` and `hob serve` do")
-    })?;
+    let socket = worker_socket("`hob hear` and `hob serve` do")?;
     let load = || {
         let threads = speech_threads(args.threads) as u32;
         let whisper = Whisper::load(&args.model, threads).map_err(|error| error.to_string())?;

@@ -574,7 +574,7 @@ mod tests {
             records: PathBuf::from("records"),
         };
         let mut verb = Verb::parse(words("hob bench llm").iter()).expect("a verb");
-        let args = verb.measuring().expect("it measures").measuring();
+        let args = verb.measuring().expect("it measures").0.measuring();
         args.measure_again(&rerun);
         let argv = args.argv.clone().expect("words");
         let (options, launch) = argv.split_at(argv.len() - 1);

@@ -155,7 +155,7 @@ fn again(
     let begun = Uuid::now_v7();
     // The exit code does not matter: the record says whether the measurement is valid.
     let ended = match verb.measuring() {
-        Some(verb) => measuring::run(verb, Some(&rerun), (globals, printer)),
+        Some((verb, _)) => measuring::run(verb, Some(&rerun), (globals, printer)),
         None => {
             let typed = typed(unverified);
             Err(Failure::usage(format!("the command of the record measures nothing: {typed}")))

@@ -9,7 +9,7 @@ use hob_core::fit::{Pool, SetupEstimate, Use};
 use hob_core::{ChatEvent, ChatModel, ChatRequest, ModelLifecycle};
 use tokio::time::timeout;
 
-use super::Check;
+use super::check::{Check, too_slow};
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::settings::ChatSettings;
@@ -69,7 +69,7 @@ async fn engine(part: &str, settings: &ChatSettings, app: &App<'_>) -> Check {
     let answered = timeout(ANSWER_TIME_MAX, answer(&*chat.worker, &*chat.worker)).await;
     chat.worker.unload().await;
     looking.finish_and_clear();
-    match answered.unwrap_or_else(|_| Err(too_slow())) {
+    match answered.unwrap_or_else(|_| Err(too_slow("answer", ANSWER_TIME_MAX))) {
         Ok(answered) => answered.check(part),
         Err(failure) => Check::failed(part, failure),
     }
@@ -120,12 +120,6 @@ fn in_pool(used: &Use, expected: &SetupEstimate) -> String {
     };
     let (needed, free) = (used.kept_bytes().div_ceil(MB), used.free_bytes / MB);
     format!("{needed} MB of {free} MB free{place} ({})", terms.join(", "))
-}
-
-fn too_slow() -> Failure {
-    let seconds = ANSWER_TIME_MAX.as_secs();
-    Failure::new(Exit::Engine, format!("no answer within {seconds} s"))
-        .hint("the machine may be very busy or out of memory")
 }
 
 /// The times of a short answer.

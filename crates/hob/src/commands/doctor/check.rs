@@ -2,10 +2,11 @@
 //! Data, so that the same finding can be shown to a person and written as JSON.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::printer::{BAD, DOUBTFUL, GOOD};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,6 +53,11 @@ impl Check {
         let check = Check::ok(part, failure.sentence);
         Check { verdict: Verdict::Fail, to_do: failure.hint, ..check }
     }
+}
+
+pub(super) fn too_slow(what: &str, time_max: Duration) -> Failure {
+    Failure::new(Exit::Engine, format!("no {what} within {} s", time_max.as_secs()))
+        .hint("the machine may be very busy or out of memory")
 }
 
 impl fmt::Display for Check {

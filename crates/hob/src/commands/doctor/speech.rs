@@ -12,9 +12,9 @@ use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
 use hob_speech::{Phonemizer, PhonemizerOptions, Reader};
 use tokio::time::timeout;
 
-use super::Check;
+use super::check::{Check, too_slow};
 use crate::app::App;
-use crate::failure::{CliResult, Failure};
+use crate::failure::CliResult;
 use crate::wire_up::Speech;
 
 pub(super) const SENTENCE: &str = "Hello, this is hob.";
@@ -72,7 +72,7 @@ pub(super) async fn engine(app: &App<'_>) -> (Check, Option<Vec<u8>>) {
         Ok(speech) => {
             let spoken = timeout(SPEAK_TIME_MAX, speak(app, &speech)).await;
             speech.worker.shutdown().await;
-            spoken.unwrap_or_else(|_| Err(too_slow()))
+            spoken.unwrap_or_else(|_| Err(too_slow("speech", SPEAK_TIME_MAX)))
         }
         Err(failure) => Err(failure),
     };
@@ -81,12 +81,6 @@ pub(super) async fn engine(app: &App<'_>) -> (Check, Option<Vec<u8>>) {
         Ok(spoken) => (spoken.check(), Some(spoken.wav)),
         Err(failure) => (Check::failed("engine", failure), None),
     }
-}
-
-fn too_slow() -> Failure {
-    let seconds = SPEAK_TIME_MAX.as_secs();
-    Failure::new(crate::failure::Exit::Engine, format!("no speech within {seconds} s"))
-        .hint("the machine may be very busy or out of memory")
 }
 
 struct SpeechResult {

@@ -9,10 +9,10 @@ use hob_core::{
 };
 use tokio::time::timeout;
 
-use super::Check;
+use super::check::{Check, too_slow};
 use super::speech::SENTENCE;
 use crate::app::App;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::CliResult;
 use crate::wire_up::Transcription;
 
 const NAME: &str = "transcription";
@@ -27,7 +27,7 @@ pub(super) async fn engine(app: &App<'_>, wav: Option<Vec<u8>>) -> Option<Check>
         Ok(hearing) => {
             let heard = timeout(HEAR_TIME_MAX, hear(&hearing, wav)).await;
             hearing.worker.shutdown().await;
-            heard.unwrap_or_else(|_| Err(too_slow()))
+            heard.unwrap_or_else(|_| Err(too_slow("text", HEAR_TIME_MAX)))
         }
         Err(failure) => Err(failure),
     };
@@ -36,12 +36,6 @@ pub(super) async fn engine(app: &App<'_>, wav: Option<Vec<u8>>) -> Option<Check>
         Ok(heard) => heard.check(),
         Err(failure) => Check::failed(NAME, failure),
     })
-}
-
-fn too_slow() -> Failure {
-    let seconds = HEAR_TIME_MAX.as_secs();
-    Failure::new(Exit::Engine, format!("no text within {seconds} s"))
-        .hint("the machine may be very busy or out of memory")
 }
 
 struct HearingResult {
