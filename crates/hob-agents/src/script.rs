@@ -13,7 +13,7 @@ use hob_core::chat::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, Completion, EmbedRequest, Embeddings,
     FinishReason, Prompt, Timings, Usage,
 };
-use hob_core::{Fault, ModelError, ModelState};
+use hob_core::{Fault, ModelError};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -222,10 +222,6 @@ impl Reply {
 impl ChatModel for ScriptModel {
     fn card(&self) -> &ChatCard {
         &self.card
-    }
-
-    fn state(&self) -> ModelState {
-        ModelState::Ready
     }
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {

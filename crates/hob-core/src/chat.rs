@@ -17,8 +17,10 @@ pub trait ChatModel: Send + Sync {
     /// What is known without loading the model.
     fn card(&self) -> &ChatCard;
 
-    /// What the model would do with a request now.
-    fn state(&self) -> ModelState;
+    /// What the model would do with a request now. A model that is never loaded is always ready.
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
 
     /// Resolves when the prompt is known to fit. Nothing has been computed by then.
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>>;

@@ -13,9 +13,9 @@ use crate::chat::{
     FinishReason, Timings, TokenLogprob, TokenText, Usage,
 };
 use crate::{
-    Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest,
-    SpeechStream, TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream,
-    TranscriptSummary, Voice,
+    Gender, Language, ModelError, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
+    TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptSummary,
+    Voice,
 };
 
 /// The result of one call: a refusal, or these items in order.
@@ -63,10 +63,6 @@ impl ScriptedSpeech {
 impl SpeechModel for ScriptedSpeech {
     fn voices(&self) -> &[Voice] {
         &self.voices
-    }
-
-    fn state(&self) -> ModelState {
-        ModelState::Ready
     }
 
     fn speak(&self, _request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
@@ -119,10 +115,6 @@ impl ChatModel for ScriptedChat {
         &self.card
     }
 
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request);
         let script = self.scripts.next();
@@ -157,10 +149,6 @@ const FIXED_DIMENSIONS: u32 = 8;
 impl ChatModel for FixedChat {
     fn card(&self) -> &ChatCard {
         &self.0
-    }
-
-    fn state(&self) -> ModelState {
-        ModelState::Ready
     }
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
@@ -207,10 +195,6 @@ impl ScriptedTranscript {
 }
 
 impl TranscriptModel for ScriptedTranscript {
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn transcribe(
         &self,
         request: TranscriptRequest,
@@ -226,10 +210,6 @@ impl TranscriptModel for ScriptedTranscript {
 pub struct FixedTranscript;
 
 impl TranscriptModel for FixedTranscript {
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn transcribe(
         &self,
         _request: TranscriptRequest,

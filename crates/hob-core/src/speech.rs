@@ -24,8 +24,10 @@ pub trait SpeechModel: Send + Sync {
     /// The available voices, in the order in which to show them.
     fn voices(&self) -> &[Voice];
 
-    /// What the model would do with a request now.
-    fn state(&self) -> ModelState;
+    /// What the model would do with a request now. A model that is never loaded is always ready.
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
 
     /// How the model treats [`SpeechRequest::instructions`].
     fn direction(&self) -> Direction {

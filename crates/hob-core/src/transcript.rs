@@ -14,8 +14,10 @@ use crate::{ModelError, ModelState, Trace};
 /// A transcription model. As for [`crate::SpeechModel`]: the future fails if the request is rejected, the
 /// stream yields later failures as items, and dropping either stops the work.
 pub trait TranscriptModel: Send + Sync {
-    /// What the model would do with a request now.
-    fn state(&self) -> ModelState;
+    /// What the model would do with a request now. A model that is never loaded is always ready.
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
 
     /// Codes of the spoken languages that the model understands. Empty: not known.
     fn languages(&self) -> &[String] {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::{FutureExt, stream};
 use hob_core::{
-    Admission, Gender, Language, ModelError, ModelState, RegisteredModel, Registry, Speech,
-    SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText, Voice,
+    Admission, Gender, Language, ModelError, RegisteredModel, Registry, Speech, SpeechEvent,
+    SpeechModel, SpeechRequest, SpeechStream, SpeechText, Voice,
 };
 use hob_server::ServerOptions;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -72,10 +72,6 @@ impl Spoken {
 impl SpeechModel for Paced {
     fn voices(&self) -> &[Voice] {
         &self.voices
-    }
-
-    fn state(&self) -> ModelState {
-        ModelState::Ready
     }
 
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {

@@ -235,10 +235,6 @@ impl ChatModel for OpenEnded {
         &self.card
     }
 
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn chat(&self, _request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
         async {
             let said = self.said.lock().await.take().expect("asked once");

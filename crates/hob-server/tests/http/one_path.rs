@@ -9,8 +9,8 @@ use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use hob_core::{
     Admission, Chat, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest,
-    Embeddings, ModelError, ModelState, RegisteredModel, Registry, Speech, SpeechEvent,
-    SpeechModel, SpeechRequest, SpeechStream, Timeouts, Tokens, TranscriptEvent, TranscriptModel,
+    Embeddings, ModelError, RegisteredModel, Registry, Speech, SpeechEvent, SpeechModel,
+    SpeechRequest, SpeechStream, Timeouts, Tokens, TranscriptEvent, TranscriptModel,
     TranscriptRequest, TranscriptStream, TranscriptSummary, Transcription, Voice,
 };
 use hob_server::ServerOptions;
@@ -50,10 +50,6 @@ impl ChatModel for Slow {
         &self.card
     }
 
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn chat(&self, _request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
         let events = vec![Ok(ChatEvent::Text("Hi".to_owned())), crate::chat_model::done(1)];
         async { Ok(self.start(events).await) }.boxed()
@@ -73,10 +69,6 @@ impl SpeechModel for Slow {
         &[]
     }
 
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn speak(&self, _request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
         let events = vec![Ok(SpeechEvent::Audio(vec![0.5; 100]))];
         async { Ok(SpeechStream::new(24_000, self.start(events).await)) }.boxed()
@@ -84,10 +76,6 @@ impl SpeechModel for Slow {
 }
 
 impl TranscriptModel for Slow {
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn transcribe(
         &self,
         _request: TranscriptRequest,

@@ -83,10 +83,6 @@ struct Ears {
 }
 
 impl TranscriptModel for Ears {
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn transcribe(
         &self,
         request: TranscriptRequest,

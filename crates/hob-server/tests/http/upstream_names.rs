@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::routing::{ListedModel, RouteView, UpstreamView};
 use hob_core::{
-    Admission, Chat, Fault, Gender, Language, ModelError, ModelState, RegisteredModel, Registry,
-    Resolve, Speech, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptModel,
+    Admission, Chat, Fault, Gender, Language, ModelError, RegisteredModel, Registry, Resolve,
+    Speech, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptModel,
     TranscriptRequest, TranscriptStream, Transcription, UpstreamResolver, Voice,
 };
 use hob_server::ServerOptions;
@@ -53,10 +53,6 @@ impl SpeechModel for FallbackModel {
         &self.0
     }
 
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
         let attempts = record_attempts(&request.trace, &request.voice);
         async move {
@@ -69,10 +65,6 @@ impl SpeechModel for FallbackModel {
 }
 
 impl TranscriptModel for FallbackModel {
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn transcribe(
         &self,
         request: TranscriptRequest,

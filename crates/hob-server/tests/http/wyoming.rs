@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use hob_core::{
-    Admission, ModelError, ModelState, RegisteredModel, Sound, Speech, SpeechEvent, SpeechModel,
-    SpeechRequest, SpeechStream, SpeechText, TranscriptEvent, TranscriptModel, TranscriptRequest,
+    Admission, ModelError, RegisteredModel, Sound, Speech, SpeechEvent, SpeechModel, SpeechRequest,
+    SpeechStream, SpeechText, TranscriptEvent, TranscriptModel, TranscriptRequest,
     TranscriptStream, TranscriptSummary, Transcription, Voice, WordTiming,
 };
 use hob_server::{ServerOptions, WyomingPort, WyomingService};
@@ -32,10 +32,6 @@ pub(crate) struct EchoSpeech {
 impl SpeechModel for EchoSpeech {
     fn voices(&self) -> &[Voice] {
         self.staged.voices()
-    }
-
-    fn state(&self) -> ModelState {
-        ModelState::Ready
     }
 
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
@@ -63,10 +59,6 @@ pub(crate) struct EchoEars {
 }
 
 impl TranscriptModel for EchoEars {
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn transcribe(
         &self,
         request: TranscriptRequest,

@@ -12,8 +12,8 @@ use axum::http::Response;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::{
-    Gender, Language, ModelError, ModelState, Registry, Resolve, Speech, SpeechEvent, SpeechModel,
-    SpeechPace, SpeechRequest, SpeechStream, SpeechText, Speed, Trace, Voice,
+    Gender, Language, ModelError, Registry, Resolve, Speech, SpeechEvent, SpeechModel, SpeechPace,
+    SpeechRequest, SpeechStream, SpeechText, Speed, Trace, Voice,
 };
 use hob_upstream::{
     AliasOptions, AttemptTimeouts, Gateway, GatewayOptions, TargetOptions, UpstreamKind,
@@ -215,10 +215,6 @@ impl OwnVoice {
 impl SpeechModel for OwnVoice {
     fn voices(&self) -> &[Voice] {
         &self.voices
-    }
-
-    fn state(&self) -> ModelState {
-        ModelState::Ready
     }
 
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {

@@ -10,9 +10,9 @@ use futures::stream;
 use futures::{FutureExt, StreamExt};
 use hob_core::chat::Reading;
 use hob_core::{
-    Admission, Fault, LiveSound, ModelError, ModelState, RegisteredModel, Registry, Resolve,
-    Segment, Sound, SoundFile, Timestamps, Trace, TranscriptEvent, TranscriptModel,
-    TranscriptRequest, TranscriptStream, TranscriptSummary, TranscriptTask, Transcription,
+    Admission, Fault, LiveSound, ModelError, RegisteredModel, Registry, Resolve, Segment, Sound,
+    SoundFile, Timestamps, Trace, TranscriptEvent, TranscriptModel, TranscriptRequest,
+    TranscriptStream, TranscriptSummary, TranscriptTask, Transcription,
 };
 use hob_upstream::{Gateway, GatewayOptions, UpstreamKind};
 
@@ -130,10 +130,6 @@ async fn live_sound_goes_on_as_a_wav_when_it_is_complete() {
 struct Ears;
 
 impl TranscriptModel for Ears {
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn languages(&self) -> &[String] {
         static LANGUAGES: LazyLock<Vec<String>> = LazyLock::new(|| vec!["en".to_owned()]);
         &LANGUAGES

@@ -20,8 +20,7 @@ use hob_core::chat::{
     PipelineJob, Prompt, Role, StatusProgress, Timings, ToolCall, Usage,
 };
 use hob_core::{
-    Admission, ChatModel, ChatRequest, ModelError, ModelState, RegisteredModel, Registry, Timeouts,
-    task,
+    Admission, ChatModel, ChatRequest, ModelError, RegisteredModel, Registry, Timeouts, task,
 };
 
 use super::ask_user::{self, ASK_USER, Decided};
@@ -155,10 +154,6 @@ struct TeamModel {
 impl ChatModel for TeamModel {
     fn card(&self) -> &ChatCard {
         &self.card
-    }
-
-    fn state(&self) -> ModelState {
-        ModelState::Ready
     }
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {

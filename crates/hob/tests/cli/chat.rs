@@ -292,10 +292,6 @@ impl ChatModel for Endless {
         &self.0
     }
 
-    fn state(&self) -> ModelState {
-        ModelState::Ready
-    }
-
     fn chat(&self, _request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
         let said = stream::iter([Ok(ChatEvent::Text("well, ".to_owned()))]);
         async { Ok(said.chain(stream::pending()).boxed()) }.boxed()

@@ -9,7 +9,6 @@ use futures::stream::{self, StreamExt as _};
 use hob_core::chat::Prompt;
 use hob_core::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError,
-    ModelState,
 };
 
 use super::Deaths;
@@ -29,10 +28,6 @@ impl Parrot {
 impl ChatModel for Parrot {
     fn card(&self) -> &ChatCard {
         &self.card
-    }
-
-    fn state(&self) -> ModelState {
-        ModelState::Ready
     }
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
