@@ -27,8 +27,7 @@ fn upload(length: usize) -> String {
 async fn slow_uploads_do_not_block_transcription() {
     let options = ServerOptions { bodies_bytes_max: MIB, ..ServerOptions::default() };
     let server = ears::serve_with(ears::scripted([Ok(vec![ears::done(1.0)])]), options).await;
-    let mut slow = server.client().await;
-    slow.send(upload(MIB)).await;
+    let mut slow = server.send(upload(MIB)).await;
     slow.send(&body(&[("file", Some("a.wav"), &[0; 100])])[..150]).await;
     let file = vec![0; MIB / 2];
     let whole = body(&[("file", Some("b.wav"), &file)]);
@@ -47,8 +46,8 @@ async fn a_key_that_has_no_turn_is_refused_before_its_body_is_read() {
     let server = serve_chat_with(Arc::clone(&model), with_keys([phone])).await;
     let stream = r#"{"messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
     let (_pen, _client) = begun(&server, &model, post_as(PHONE, CHAT, stream)).await;
-    let mut second = server.client().await;
-    second.send(head(CHAT, &format!("Authorization: Bearer {PHONE}\r\n"), 30 * MIB)).await;
+    let mut second =
+        server.send(head(CHAT, &format!("Authorization: Bearer {PHONE}\r\n"), 30 * MIB)).await;
     let refused = second.answer().await;
     assert_eq!(
         (refused.status(), &refused.json()["error"]["code"]),

@@ -177,8 +177,7 @@ async fn a_full_model_rejects_with_retry_after() {
     let mut held = Vec::new();
     for count in 1..=2 {
         let answer_sender = model.stage();
-        let mut client = server.client().await;
-        client.send(chat(&HI.replacen('{', r#"{"max_tokens":50,"#, 1))).await;
+        let client = server.send(chat(&HI.replacen('{', r#"{"max_tokens":50,"#, 1))).await;
         model.asked(count).await;
         held.push((answer_sender, client));
     }
@@ -190,8 +189,7 @@ async fn a_full_model_rejects_with_retry_after() {
     answer_sender.send(done(1)).await.expect("a reader");
     assert_eq!(client.answer().await.status(), 200);
     let answer_sender = model.stage();
-    let mut client = server.client().await;
-    client.send(chat(HI)).await;
+    let mut client = server.send(chat(HI)).await;
     answer_sender.send(text("Hello")).await.expect("a permit is free again");
     answer_sender.send(done(1)).await.expect("a reader");
     assert_eq!(client.answer().await.status(), 200);

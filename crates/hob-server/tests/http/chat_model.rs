@@ -126,8 +126,7 @@ pub(crate) fn talkative() -> ServerOptions {
 /// An answer to `request` whose head the client has read. Its first text is "Hel".
 pub(crate) async fn begun(server: &Server, model: &StagedChat, request: Vec<u8>) -> (Pen, Client) {
     let pen = model.stage();
-    let mut client = server.client().await;
-    client.send(request).await;
+    let mut client = server.send(request).await;
     pen.send(text("Hel")).await.expect("a reader");
     client.head().await;
     (pen, client)

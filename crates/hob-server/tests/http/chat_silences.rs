@@ -98,8 +98,7 @@ async fn a_client_that_left_is_not_answered() {
     let server = serve_chat(Arc::clone(&model)).await;
     // Before the first token, during a stream, and while a whole answer is collected.
     let pen = model.stage();
-    let mut client = server.client().await;
-    client.send(chat(STREAM)).await;
+    let client = server.send(chat(STREAM)).await;
     model.asked(1).await;
     drop(client);
     no_hang(pen.closed()).await;
@@ -109,8 +108,7 @@ async fn a_client_that_left_is_not_answered() {
     no_hang(pen.closed()).await;
 
     let pen = model.stage();
-    let mut client = server.client().await;
-    client.send(chat(HI)).await;
+    let client = server.send(chat(HI)).await;
     pen.send(text("Hel")).await.expect("a reader");
     drop(client);
     no_hang(pen.closed()).await;
@@ -127,8 +125,7 @@ async fn a_stream_that_waits_for_its_first_word_begins_before_its_status_is_know
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), options).await;
     let pen = model.stage();
-    let mut client = server.client().await;
-    client.send(chat(STREAM)).await;
+    let mut client = server.send(chat(STREAM)).await;
     let head = client.head().await;
     assert_eq!((head.status, head.header("x-hob-target")), (200, None), "no answer yet");
     assert_eq!(client.chunk().await.expect("a chunk").as_deref(), Some(&b": hob\n\n"[..]));

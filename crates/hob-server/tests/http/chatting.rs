@@ -63,8 +63,7 @@ async fn a_stream_comes_as_it_is_made() {
     let model = Arc::new(StagedChat::new().with_state(ModelState::Cold));
     let server = serve_chat(Arc::clone(&model)).await;
     let pen = model.stage();
-    let mut client = server.client().await;
-    client.send(chat(STREAM)).await;
+    let mut client = server.send(chat(STREAM)).await;
     pen.send(text("Hel")).await.expect("a reader");
     let head = client.head().await;
     assert_eq!(head.status, 200);
@@ -158,8 +157,7 @@ async fn other_choices_begin_when_the_prompt_is_computed() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat(Arc::clone(&model)).await;
     let pens = [model.stage(), model.stage(), model.stage()];
-    let mut client = server.client().await;
-    client.send(hi_with(r#""n":3,"seed":-1,"stream":true"#)).await;
+    let mut client = server.send(hi_with(r#""n":3,"seed":-1,"stream":true"#)).await;
     assert_eq!(model.asked(1).await.len(), 1, "the others wait");
     pens[0].send(text("a")).await.expect("a reader");
     let seeds: Vec<_> = model.asked(3).await.iter().map(|asked| asked.sampling.seed).collect();

@@ -138,8 +138,7 @@ async fn a_place_is_held_until_the_answer_is_over_or_its_client_has_left() {
 
     // An answer that is not streamed counts until it is complete.
     let pen = model.stage();
-    let mut client = server.client().await;
-    client.send(post_as(PHONE, CHAT, HI)).await;
+    let mut client = server.send(post_as(PHONE, CHAT, HI)).await;
     model.asked(5).await;
     refused().await;
     pen.send(text("Hello")).await.expect("a reader");
@@ -147,8 +146,7 @@ async fn a_place_is_held_until_the_answer_is_over_or_its_client_has_left() {
     assert_eq!(client.answer().await.status(), 200);
 
     let mouth = server.model.stage();
-    let mut client = server.client().await;
-    client.send(post_as(PHONE, "/v1/audio/speech", r#"{"input":"Hi"}"#)).await;
+    let mut client = server.send(post_as(PHONE, "/v1/audio/speech", r#"{"input":"Hi"}"#)).await;
     mouth.send(sound(0.1, 2400)).await.expect("a listener");
     client.head().await;
     refused().await;
@@ -271,8 +269,7 @@ async fn without_keys_no_request_is_limited() {
 async fn abandoned_embeddings_are_charged_as_far_as_they_were_computed() {
     let server = serve_chat_with(Arc::new(StagedChat::new()), options(budget(7))).await;
     let body = r#"{"input":["one","two"]}"#;
-    let mut client = server.client().await;
-    client.send(post_as(PHONE, "/v1/embeddings", body)).await;
+    let client = server.send(post_as(PHONE, "/v1/embeddings", body)).await;
     let until = async |in_flight| {
         no_hang(async {
             while server.admission.in_flight() != in_flight {

@@ -176,8 +176,7 @@ async fn a_model_is_put_into_memory_and_taken_out_by_any_name() {
 async fn a_load_is_reported_line_by_line() {
     let (server, _residence, ends) = server().await;
     let calls = post("/api/hob/load", r#"{"model":"smol","stream":true}"#);
-    let mut client = server.client().await;
-    client.send(&calls).await;
+    let mut client = server.send(&calls).await;
     let head = client.head().await;
     assert_eq!((head.status, head.header("content-type")), (200, Some("application/x-ndjson")));
     let loading = "{\"state\":\"loading\",\"ready_in_s\":1.5}\n";
@@ -195,8 +194,7 @@ async fn a_load_is_reported_line_by_line() {
 async fn a_loading_that_fails_says_so_in_its_last_line_or_at_once() {
     let (server, _residence, ends) = server().await;
     let calls = post("/api/hob/load", r#"{"model":"smol","stream":true}"#);
-    let mut client = server.client().await;
-    client.send(&calls).await;
+    let mut client = server.send(&calls).await;
     client.head().await;
     client.chunk().await.expect("a line");
     ends.send(Err(worker_lost())).await.expect("a lifecycle");

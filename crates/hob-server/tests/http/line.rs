@@ -106,8 +106,7 @@ fn body(chars: usize) -> String {
 
 /// The head of an answer that is sent whole, after all of it was spoken.
 async fn ask(server: &Server, chars: usize) -> Head {
-    let mut client = server.client().await;
-    client.speak(&body(chars)).await;
+    let mut client = server.speak(&body(chars)).await;
     client.read_head().await
 }
 

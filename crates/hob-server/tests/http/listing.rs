@@ -122,8 +122,7 @@ async fn metrics_say_what_happened() {
     server.post_speech("{}").await;
     server.get("/nowhere/else").await;
     let mouth = server.model.stage();
-    let mut client = server.client().await;
-    client.speak(r#"{"input":"twelve chars","response_format":"pcm"}"#).await;
+    let mut client = server.speak(r#"{"input":"twelve chars","response_format":"pcm"}"#).await;
     mouth.send(sound(0.1, 240)).await.expect("a listener");
     client.head().await;
     let metrics = server.get("/metrics").await;

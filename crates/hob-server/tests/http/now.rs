@@ -51,8 +51,7 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
     let server = serve_chat(Arc::clone(&model)).await;
     assert_eq!(now(&server).await["queue"], json!({"in_flight": 0, "waiting": 0, "targets": []}));
     let pen = model.stage();
-    let mut client = server.client().await;
-    client.send(chat(STREAM)).await;
+    let mut client = server.send(chat(STREAM)).await;
     let trace = model.asked(1).await.remove(0).trace;
 
     let seen = now(&server).await;
@@ -164,8 +163,7 @@ async fn a_model_that_is_being_loaded_is_a_stage_of_its_own() {
     let model = Arc::new(StagedChat::new().with_state(loading));
     let server = serve_chat(Arc::clone(&model)).await;
     let _pen = model.stage();
-    let mut client = server.client().await;
-    client.send(chat(STREAM)).await;
+    let _client = server.send(chat(STREAM)).await;
     model.asked(1).await;
     let one = &now(&server).await["requests"][0];
     assert_eq!((&one["stage"], &one["ready_in_s"]), (&json!("loading"), &json!(2.5)));
@@ -175,8 +173,8 @@ async fn a_model_that_is_being_loaded_is_a_stage_of_its_own() {
 async fn speech_is_measured_in_sound() {
     let server = Server::start().await;
     let mouth = server.model.stage();
-    let mut client = server.client().await;
-    client.speak(r#"{"model":"narrator","input":"Hello.","response_format":"pcm"}"#).await;
+    let mut client =
+        server.speak(r#"{"model":"narrator","input":"Hello.","response_format":"pcm"}"#).await;
     mouth.send(sound(0.1, 2400)).await.expect("a listener");
     client.head().await;
     let one = now(&server).await["requests"][0].clone();
@@ -203,8 +201,7 @@ async fn a_key_for_some_names_sees_its_own_requests_only() {
     for key in [LAPTOP, PHONE] {
         let request = post_as(key, "/v1/chat/completions", &ask);
         let pen = model.stage();
-        let mut client = server.client().await;
-        client.send(request).await;
+        let mut client = server.send(request).await;
         pen.send(text("Hel")).await.expect("a reader");
         ids.push(client.head().await.header("x-hob-request-id").expect("an id").to_owned());
         held.push((pen, client));

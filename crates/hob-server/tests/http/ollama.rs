@@ -254,8 +254,7 @@ async fn a_client_that_leaves_stops_the_work() {
     let card = ChatCard { template: Some(String::new()), ..ChatCard::default() };
     let model = Arc::new(OpenEnded { card, said: Mutex::new(Some(said)) });
     let server = server_with(model, None, ServerOptions::default()).await;
-    let mut client = server.client().await;
-    client.send(post("/api/chat", CHAT)).await;
+    let mut client = server.send(post("/api/chat", CHAT)).await;
     mouth.send(text("Hi")).await.expect("a listener");
     client.head().await;
     client.chunk().await.expect("a line");
@@ -335,8 +334,8 @@ async fn the_root_answers_people_and_programs() {
         }
     }
     for path in ["/", "/api/version", "/api/tags"] {
-        let mut client = server.client().await;
-        client.send(request("HEAD", path, "Host: localhost\r\nConnection: close\r\n")).await;
+        let client =
+            server.send(request("HEAD", path, "Host: localhost\r\nConnection: close\r\n")).await;
         assert_eq!(client.bodiless().await.status, 200, "{path}");
     }
     let version = server.get("/api/version").await.json();

@@ -144,8 +144,7 @@ async fn in_flight(server: &Server) -> Value {
 async fn a_transcription_is_counted_in_sound_and_found_among_its_own_models() {
     let (ears, voice) = StagedEars::new();
     let server = crate::ears::serve(ears).await;
-    let mut client = server.client().await;
-    client.send(form(&[FILE])).await;
+    let mut client = server.send(form(&[FILE])).await;
     let seen = no_hang(async {
         loop {
             let seen = in_flight(&server).await;

@@ -176,8 +176,7 @@ async fn when_the_slots_are_taken_the_next_client_reads_how_long() {
     let mut held = Vec::new();
     for _ in 0..2 {
         let mouth = server.model.stage();
-        let mut client = server.client().await;
-        client.speak(&body).await;
+        let client = server.speak(&body).await;
         held.push((mouth, client));
     }
     while server.model.asked().len() < held.len() {
@@ -297,8 +296,7 @@ async fn headers_that_do_not_come_end_the_connection() {
     let header_time_max = Duration::from_millis(50);
     let options = ServerOptions { header_time_max, ..ServerOptions::default() };
     let server = Server::start_with(StagedSpeech::new(), options).await;
-    let mut client = server.client().await;
-    client.send("GET /health HTTP/1.1\r\nHost: loc").await;
+    let mut client = server.send("GET /health HTTP/1.1\r\nHost: loc").await;
     assert!(client.rest().await.is_err(), "a reset, and no answer");
 }
 

@@ -107,8 +107,7 @@ async fn a_client_that_leaves_in_mid_upload_frees_its_slot() {
     let server = serve_with(scripted(heard), options).await;
     let headers = format!("Authorization: Bearer secret\r\n{}", form_headers());
     let upload = post_with(PATH, &headers, body(&[FILE]));
-    let mut client = server.client().await;
-    client.send(&upload[..upload.len() - 20]).await;
+    let client = server.send(&upload[..upload.len() - 20]).await;
     let answers = |status: u16| {
         let (server, upload) = (&server, &upload);
         async move { while server.ask(upload).await.status() != status {} }
@@ -156,8 +155,7 @@ async fn a_name_that_leads_elsewhere_is_refused() {
 async fn a_rejected_request_gets_retry_after() {
     let (model, mouth) = StagedEars::new();
     let server = serve_with(model, ServerOptions::default()).await;
-    let mut client = server.client().await;
-    client.send(form_with(&[("stream", "true")])).await;
+    let mut client = server.send(form_with(&[("stream", "true")])).await;
     mouth.send(delta("Hello")).await.expect("a reader");
     client.head().await;
     let answer = server.ask(form(&[FILE])).await;

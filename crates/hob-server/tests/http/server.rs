@@ -109,11 +109,20 @@ impl Server {
         self.ask(post("/v1/audio/speech", json)).await
     }
 
-    /// Sends one request on a new connection.
-    pub(crate) async fn ask(&self, request: impl AsRef<[u8]>) -> Answer {
+    /// Sends a request on a new connection.
+    pub(crate) async fn send(&self, request: impl AsRef<[u8]>) -> Client {
         let mut client = self.client().await;
         client.send(request).await;
-        client.answer().await
+        client
+    }
+
+    /// The same with `POST /v1/audio/speech`.
+    pub(crate) async fn speak(&self, json: &str) -> Client {
+        self.send(post("/v1/audio/speech", json)).await
+    }
+
+    pub(crate) async fn ask(&self, request: impl AsRef<[u8]>) -> Answer {
+        self.send(request).await.answer().await
     }
 
     pub(crate) fn ask_to_stop(&mut self) {

@@ -19,8 +19,7 @@ const PCM: &str = r#"{"model":"kokoro","input":"Hello.","voice":"nova","response
 async fn sound_leaves_as_it_comes_and_nothing_before_it() {
     let server = Server::start().await;
     let mouth = server.model.stage();
-    let mut client = server.client().await;
-    client.speak(PCM).await;
+    let mut client = server.speak(PCM).await;
     // An empty window and a timing are not sound: 200 must wait for the next event.
     mouth.send(sound(0.0, 0)).await.expect("a listener");
     mouth.send(Ok(SpeechEvent::Words(Vec::new()))).await.expect("a listener");
@@ -65,8 +64,7 @@ async fn two_clients_get_each_their_own() {
     let mut clients = Vec::new();
     for value in [0.25, 0.5] {
         let mouth = server.model.stage();
-        let mut client = server.client().await;
-        client.speak(PCM).await;
+        let mut client = server.speak(PCM).await;
         mouth.send(sound(value, 1000)).await.expect("a listener");
         client.head().await;
         clients.push((mouth, client, value));
@@ -219,8 +217,9 @@ async fn captioned_speech_is_one_object_without_streaming() {
 async fn captioned_speech_that_fails_has_no_clean_end() {
     let server = Server::start().await;
     let mouth = server.model.stage();
-    let mut client = server.client().await;
-    client.send(post("/dev/captioned_speech", r#"{"input":"Hi.","response_format":"pcm"}"#)).await;
+    let mut client = server
+        .send(post("/dev/captioned_speech", r#"{"input":"Hi.","response_format":"pcm"}"#))
+        .await;
     mouth.send(sound(0.1, 100)).await.expect("a listener");
     assert_eq!(client.head().await.status, 200);
     client.chunk().await.expect("a line");
@@ -248,8 +247,7 @@ async fn an_event_says_that_the_answer_failed() {
 async fn a_failure_after_the_start_is_no_clean_end() {
     let server = Server::start().await;
     let mouth = server.model.stage();
-    let mut client = server.client().await;
-    client.speak(PCM).await;
+    let mut client = server.speak(PCM).await;
     for value in [0.1, 0.2] {
         mouth.send(sound(value, 100)).await.expect("a listener");
     }
@@ -293,8 +291,7 @@ async fn a_client_that_left_is_not_spoken_to() {
     let server = Server::start().await;
     // Before the first sound, in the middle, and while the client reads nothing.
     let mouth = server.model.stage();
-    let mut client = server.client().await;
-    client.speak(PCM).await;
+    let client = server.speak(PCM).await;
     while server.model.asked().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -302,8 +299,7 @@ async fn a_client_that_left_is_not_spoken_to() {
     no_hang(mouth.closed()).await;
 
     let mouth = server.model.stage();
-    let mut client = server.client().await;
-    client.speak(PCM).await;
+    let mut client = server.speak(PCM).await;
     mouth.send(sound(0.1, 100)).await.expect("a listener");
     client.head().await;
     drop(client);
@@ -359,8 +355,7 @@ async fn a_reader_that_takes_nothing_holds_the_model_back_and_is_let_go() {
     let options = ServerOptions { stall_time_max, ..ServerOptions::default() };
     let server = Server::start_with(StagedSpeech::new(), options).await;
     let mouth = server.model.stage();
-    let mut client = server.client().await;
-    client.speak(PCM).await;
+    let _client = server.speak(PCM).await;
     let mut windows = 0;
     while no_hang(mouth.send(sound(0.1, 240_000))).await.is_ok() {
         windows += 1;

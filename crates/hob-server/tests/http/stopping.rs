@@ -18,11 +18,9 @@ const PCM: &str = r#"{"input":"Hello.","response_format":"pcm"}"#;
 async fn a_running_answer_is_finished_and_no_new_one_is_begun() {
     let mut server = Server::start().await;
     let mouth = server.model.stage();
-    let mut idle = server.client().await;
-    idle.send(get("/health")).await;
+    let mut idle = server.send(get("/health")).await;
     assert_eq!(idle.answer().await.status(), 200);
-    let mut client = server.client().await;
-    client.speak(PCM).await;
+    let mut client = server.speak(PCM).await;
     mouth.send(sound(0.1, 100)).await.expect("a listener");
     client.head().await;
     server.ask_to_stop();
@@ -41,8 +39,7 @@ async fn an_answer_that_takes_too_long_is_cut_off_where_its_client_sees_it() {
     let options = ServerOptions { drain_time_max, ..ServerOptions::default() };
     let mut server = Server::start_with(StagedSpeech::new(), options).await;
     let mouth = server.model.stage();
-    let mut client = server.client().await;
-    client.speak(PCM).await;
+    let mut client = server.speak(PCM).await;
     mouth.send(sound(0.1, 100)).await.expect("a listener");
     client.head().await;
     client.chunk().await.expect("a chunk");
@@ -61,8 +58,7 @@ async fn a_conversation_that_is_cut_off_hears_why() {
     let mut server = serve_chat_with(Arc::clone(&model), options).await;
     let (streamed, mut stream) = begun(&server, &model, chat(STREAM)).await;
     let collected = model.stage();
-    let mut whole = server.client().await;
-    whole.send(chat(HI)).await;
+    let mut whole = server.send(chat(HI)).await;
     model.asked(2).await;
     collected.send(text("Hel")).await.expect("a reader");
     server.ask_to_stop();
@@ -81,12 +77,10 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
     let options = ServerOptions { connections_max: 1, ..ServerOptions::default() };
     let server = Server::start_with(StagedSpeech::new(), options).await;
     let mouth = server.model.stage();
-    let mut first = server.client().await;
-    first.speak(PCM).await;
+    let mut first = server.speak(PCM).await;
     mouth.send(sound(0.1, 100)).await.expect("a listener");
     first.head().await;
-    let mut second = server.client().await;
-    second.send(get("/health")).await;
+    let mut second = server.send(get("/health")).await;
     // Only the end of the first answer lets the second one in.
     let mut answer = Box::pin(second.answer());
     assert!(futures::poll!(&mut answer).is_pending());

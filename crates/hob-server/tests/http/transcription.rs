@@ -94,8 +94,7 @@ async fn json_and_translations_ask_for_the_same() {
 async fn a_stream_comes_as_it_is_understood() {
     let (model, mouth) = StagedEars::new();
     let server = serve(model).await;
-    let mut client = server.client().await;
-    client.send(form_with(&[("stream", "true")])).await;
+    let mut client = server.send(form_with(&[("stream", "true")])).await;
     mouth.send(delta("Hello")).await.expect("a reader");
     let head = client.head().await;
     assert_eq!((head.status, head.header("x-hob-warm")), (200, Some("false")));
@@ -148,8 +147,7 @@ async fn a_stream_has_the_times_that_were_asked_for() {
 async fn a_stream_that_breaks_off_says_so_and_a_silent_one_that_it_lives() {
     let (model, mouth) = StagedEars::new();
     let server = serve_with(model, crate::chat_model::talkative()).await;
-    let mut client = server.client().await;
-    client.send(form_with(&[("stream", "true")])).await;
+    let mut client = server.send(form_with(&[("stream", "true")])).await;
     mouth.send(delta("Hello")).await.expect("a reader");
     client.head().await;
     client.chunk().await.expect("the first text");
@@ -184,8 +182,7 @@ async fn silence_is_an_answer() {
 async fn a_client_that_leaves_stops_the_work() {
     let (model, mouth) = StagedEars::new();
     let server = serve(model).await;
-    let mut client = server.client().await;
-    client.send(form_with(&[("stream", "true")])).await;
+    let mut client = server.send(form_with(&[("stream", "true")])).await;
     mouth.send(delta("Hello")).await.expect("a reader");
     client.head().await;
     drop(client);

@@ -73,8 +73,7 @@ async fn an_idle_connection_makes_room_for_another() {
     let mut idle = wyoming.hearer().await;
     idle.send("ping", json!({})).await;
     idle.expect("pong").await;
-    let mut next = wyoming.server.client().await;
-    next.send(get("/health")).await;
+    let mut next = wyoming.server.send(get("/health")).await;
     assert_eq!(next.answer().await.status(), 200);
     assert!(no_hang(idle.read()).await.is_none(), "the idle one was closed");
     drop(mouth);
