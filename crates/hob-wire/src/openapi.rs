@@ -82,7 +82,7 @@ impl Document {
     fn add(&mut self, operation: &Operation) {
         let mut described = json!({
             "operationId": operation.id,
-            "tags": [operation.group.name()],
+            "tags": [operation.group],
             "summary": operation.summary,
             "responses": self.responses(operation),
         });

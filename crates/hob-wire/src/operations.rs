@@ -4,6 +4,7 @@
 mod table;
 
 use schemars::{Schema, SchemaGenerator};
+use serde::Serialize;
 
 pub use table::*;
 
@@ -30,7 +31,7 @@ pub enum OperationMethod {
 }
 
 /// The sections of the reference page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum OperationGroup {
     Speech,
     Transcription,
@@ -103,26 +104,6 @@ impl OperationMethod {
             OperationMethod::Get => "GET",
             OperationMethod::Post => "POST",
             OperationMethod::Delete => "DELETE",
-        }
-    }
-}
-
-impl OperationGroup {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            OperationGroup::Speech => "Speech",
-            OperationGroup::Transcription => "Transcription",
-            OperationGroup::Realtime => "Realtime",
-            OperationGroup::Chat => "Chat",
-            OperationGroup::Responses => "Responses",
-            OperationGroup::Teams => "Teams",
-            OperationGroup::Pipelines => "Pipelines",
-            OperationGroup::Ollama => "Ollama",
-            OperationGroup::Memory => "Memory",
-            OperationGroup::Requests => "Requests",
-            OperationGroup::Fit => "Fit",
-            OperationGroup::State => "State",
-            OperationGroup::Pages => "Pages",
         }
     }
 }

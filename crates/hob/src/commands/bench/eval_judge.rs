@@ -9,6 +9,7 @@ use hob_bench::eval::{ComparedArms, EVAL_SEED, JudgeFailure, JudgeRun, JudgedArm
 use hob_bench::record::RecordStore;
 use hob_bench::runs::{Step, StopRule};
 use hob_bench::workbench::Asker;
+use hob_core::Kind;
 use hob_eval::judge::{JUDGED_CHARS_MAX, JudgeTally, JudgedOutcome, JudgedShare};
 use hob_eval::report::Estimate;
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use super::RECORDS;
 use super::eval_report::AnsweredRecord;
 use super::measuring::{progress, stoppable};
 use super::queue::Turn;
-use super::server::{Purpose, Reached, ServerArgs, failure};
+use super::server::{Reached, ServerArgs, failure};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::{Printer, count_text, table};
@@ -79,7 +80,7 @@ pub(crate) fn judge(args: &JudgeArgs, globals: &Globals, printer: &Printer) -> C
             "both records need visible answers to the same items, and the answers must differ",
         ));
     }
-    let server = args.server.settle(Purpose::Chat, globals, printer)?;
+    let server = args.server.settle(Kind::Chat, globals, printer)?;
     let (records, tokens_max, to) = (args.records.clone(), args.judge_tokens, *printer);
     let (path_a, id_b) = (a.path.clone(), b.record.id);
     let (arms, judged) = stoppable(move |stop| {

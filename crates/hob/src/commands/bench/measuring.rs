@@ -17,13 +17,14 @@ use hob_bench::runs::{BenchError, RecordContext, Step, StopRule};
 use hob_bench::server::ServerFacts;
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
+use hob_core::Kind;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
 use super::compare;
 use super::eval_report::EvalReport;
 use super::queue::Turn;
-use super::server::{Purpose, Reached, ServerArgs, ServerPlan, failure};
+use super::server::{Reached, ServerArgs, ServerPlan, failure};
 use super::tables;
 use super::{BoundsArgs, RECORDS};
 use crate::app::block_on;
@@ -246,11 +247,11 @@ fn failed_start(
     failure(kept.map_or_else(BenchError::from, |()| error))
 }
 
-pub(super) fn purpose(experiment: &Experiment) -> Purpose {
+pub(super) fn purpose(experiment: &Experiment) -> Kind {
     match &experiment.workload {
-        Workload::Chat(_) | Workload::Voice(_) | Workload::Eval(_) => Purpose::Chat,
-        Workload::Speech(_) => Purpose::Speech,
-        Workload::Transcription(_) => Purpose::Transcription,
+        Workload::Chat(_) | Workload::Voice(_) | Workload::Eval(_) => Kind::Chat,
+        Workload::Speech(_) => Kind::Speech,
+        Workload::Transcription(_) => Kind::Transcription,
     }
 }
 

@@ -18,6 +18,7 @@ use hob_bench::runs::BenchError;
 use hob_bench::server::{ServerFacts, StartedServer};
 use hob_bench::target::{Api, Target, TargetError, is_hob};
 use hob_bench::timeline::RequestFault;
+use hob_core::Kind;
 use hob_engines::chat::has_card_kernels;
 
 use crate::app::App;
@@ -77,29 +78,10 @@ pub(crate) enum ApiName {
     Hob,
 }
 
-/// The kind of work that is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    Chat,
-    Speech,
-    Transcription,
-}
-
-impl Purpose {
-    /// The kind of model, as hob lists it.
-    fn kind(self) -> &'static str {
-        match self {
-            Purpose::Chat => "chat",
-            Purpose::Speech => "speech",
-            Purpose::Transcription => "transcription",
-        }
-    }
-}
-
 /// The address and protocol, in the library's types. No request has been sent yet.
 #[derive(Debug)]
 pub(crate) struct ServerPlan {
-    purpose: Purpose,
+    purpose: Kind,
     url: String,
     api: Option<Api>,
     model: Option<String>,
@@ -158,7 +140,7 @@ impl ServerArgs {
     /// The options do not fit together, or name no server.
     pub(crate) fn settle(
         &self,
-        purpose: Purpose,
+        purpose: Kind,
         globals: &Globals,
         printer: &Printer,
     ) -> CliResult<ServerPlan> {
@@ -197,7 +179,7 @@ impl ServerArgs {
     /// The model under test, if the server is a hob. hob's own key goes to a server that is known as one.
     fn awaited(
         &self,
-        purpose: Purpose,
+        purpose: Kind,
         api: Option<Api>,
         (key, own_key): (&Key, Option<&Secret>),
     ) -> AwaitedModel {
@@ -206,7 +188,7 @@ impl ServerArgs {
             Key::Own => own_key.filter(|_| api == Some(Api::Hob)),
         };
         let key = key.map(|key| key.expose().to_owned());
-        AwaitedModel { name: self.model.clone(), kind: purpose.kind(), key }
+        AwaitedModel { name: self.model.clone(), kind: purpose.name(), key }
     }
 
     fn launch(
@@ -225,15 +207,15 @@ impl ServerArgs {
     }
 
     /// This very program, on a port that is free, with the model that is asked for.
-    fn own(&self, purpose: Purpose, app: App<'_>, globals: &Globals) -> CliResult<ServerPlan> {
+    fn own(&self, purpose: Kind, app: App<'_>, globals: &Globals) -> CliResult<ServerPlan> {
         let failed = |error| Failure::io("no server can be started here", &error);
         let program = std::env::current_exe().map_err(failed)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
         let own = match purpose {
-            Purpose::Chat => self.own_chat(&app),
-            Purpose::Speech => self.own_speech(&app)?,
-            Purpose::Transcription => self.own_transcription(&app)?,
+            Kind::Chat => self.own_chat(&app),
+            Kind::Speech => self.own_speech(&app)?,
+            Kind::Transcription => self.own_transcription(&app)?,
         };
         let mut argv = vec!["serve".to_owned(), format!("--listen=127.0.0.1:{port}")];
         argv.extend(own.flags);
@@ -362,8 +344,8 @@ impl ServerPlan {
             Key::Own => self.own_key.filter(|_| self.api == Some(Api::Hob) || is_hob(&self.url)),
         };
         let key = key.as_ref().map(Secret::expose);
-        let spoken = || (self.purpose == Purpose::Speech).then(|| Target::spoken(&self.url, key));
-        let of_kind = || Target::only_of_kind(&self.url, key, self.purpose.kind());
+        let spoken = || (self.purpose == Kind::Speech).then(|| Target::spoken(&self.url, key));
+        let of_kind = || Target::only_of_kind(&self.url, key, self.purpose.name());
         let model = self.model.clone().or_else(|| spoken().flatten()).or_else(of_kind);
         let target = Target::find(&self.url, self.api, model.as_deref(), key)?;
         let mut facts = ServerFacts::reported(&target);
@@ -471,7 +453,7 @@ mod tests {
         let own = secret("own");
         let awaited = |api, key: &Key| {
             let AwaitedModel { name, kind, key } =
-                args.awaited(Purpose::Speech, api, (key, Some(&own)));
+                args.awaited(Kind::Speech, api, (key, Some(&own)));
             assert_eq!((name.as_deref(), kind), (Some("m"), "speech"));
             key
         };

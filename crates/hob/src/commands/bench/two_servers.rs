@@ -8,11 +8,12 @@ use hob_bench::experiment::{OtherServer, side_by_side};
 use hob_bench::record::RecordStore;
 use hob_bench::runs::StopRule;
 use hob_bench::workbench::Workbench;
+use hob_core::Kind;
 
 use super::compare::{CompareArgs, pick};
 use super::measuring::{context, keep, new_seed, progress, stoppable, typed};
 use super::queue::Turn;
-use super::server::{Purpose, Reached, ServerArgs, failure};
+use super::server::{Reached, ServerArgs, failure};
 use super::workload::{ThinkingName, run_size, shape, users};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
@@ -65,8 +66,8 @@ pub(super) fn run(
     };
     let asked = (chat, Arrivals::Closed { users: options.users }, run_size(2, 0)?);
     let model_b = options.model_b.as_ref().or(options.model.as_ref());
-    let a = ServerArgs::of(base, options.model.as_ref()).settle(Purpose::Chat, globals, printer)?;
-    let b = ServerArgs::of(new, model_b).settle(Purpose::Chat, globals, printer)?;
+    let a = ServerArgs::of(base, options.model.as_ref()).settle(Kind::Chat, globals, printer)?;
+    let b = ServerArgs::of(new, model_b).settle(Kind::Chat, globals, printer)?;
     let stop_rule = StopRule {
         runs_min: options.pairs_min,
         runs_max: options.pairs_min.max(PAIRS_MAX),

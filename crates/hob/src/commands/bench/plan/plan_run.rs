@@ -16,9 +16,10 @@ use hob_bench::plan::{
 use hob_bench::record::{Record, RecordKind, RecordStore};
 use hob_bench::runs::{BenchError, RecordContext, StopRule};
 use hob_bench::workbench::Workbench;
+use hob_core::Kind;
 
 use super::super::measuring::{context, duration, keep, progress, purpose};
-use super::super::server::{ApiName, Purpose, READY, READY_S, Reached, ServerArgs, failure};
+use super::super::server::{ApiName, READY, READY_S, Reached, ServerArgs, failure};
 use super::visits::Visit;
 use crate::failure::CliResult;
 use crate::globals::Globals;
@@ -268,7 +269,7 @@ impl<'a> PlanRun<'a> {
         let purpose = purpose(&cell.experiment(false));
         let reached = server.settle(purpose, self.globals, self.printer)?.reach(self.stop);
         // A start command decides which model is served, so the name in the list may differ.
-        let is_checked = server.launch.is_none() && purpose == Purpose::Chat;
+        let is_checked = server.launch.is_none() && purpose == Kind::Chat;
         Ok(reached.and_then(|reached| match is_checked {
             true => reached.target.check_listed().map(|()| reached).map_err(BenchError::from),
             false => Ok(reached),
