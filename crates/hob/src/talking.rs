@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hob_upstream::TextSocket;
+use hob_wire::TurnStagesMs;
 use serde_json::{Value, json};
 use tokio::time::{MissedTickBehavior, timeout};
 
 use captions::{Captions, Speaker};
-use event::{ResponseState, StagesMs, TalkEvent};
+use event::{ResponseState, TalkEvent, stages_text};
 use loudspeaker::{Loudspeaker, RATE_HZ};
 use microphone::Microphone;
 
@@ -69,7 +70,7 @@ pub(crate) struct Conversation<'a> {
     /// The file has been said, and silence follows. Microphones do not end.
     has_said_all: bool,
     turn: Turn,
-    stages: Option<StagesMs>,
+    stages: Option<TurnStagesMs>,
     /// The response whose sound and text are no longer wanted.
     stopped: Option<String>,
     last_event: Instant,
@@ -321,7 +322,7 @@ impl<'a> Conversation<'a> {
 
     fn show_stages(&mut self) {
         if let Some(stages) = self.stages.take() {
-            self.printer.faint(stages);
+            self.printer.faint(stages_text(&stages));
         }
     }
 

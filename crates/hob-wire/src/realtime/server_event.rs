@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hob_core::realtime::{ContentRef, OutputPart, RealtimeEvent};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::RealtimeDialect;
@@ -140,7 +140,7 @@ enum ServerEventBody {
 
 /// The stages of a turn in milliseconds, from the end of the user's speech to the first audible sample of the answer.
 /// Each begins where the one before ends, so they add up to the whole.
-#[derive(Clone, Copy, Debug, Default, JsonSchema, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[schemars(inline)]
 pub struct TurnStagesMs {
     /// Until the server was sure that the user had finished.

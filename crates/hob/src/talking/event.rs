@@ -1,6 +1,7 @@
 //! The events of a session that a listener needs, as OpenAI's Realtime API writes them.
 //! Other events and fields are ignored.
 
+use hob_wire::TurnStagesMs;
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize, PartialEq)]
@@ -31,7 +32,7 @@ pub(super) enum TalkEvent {
     #[serde(rename = "response.done")]
     ResponseDone { response: ResponseState },
     #[serde(rename = "hob.turn_stages")]
-    TurnStages { stages_ms: StagesMs },
+    TurnStages { stages_ms: TurnStagesMs },
     #[serde(rename = "error")]
     Failed { error: EventError },
     #[serde(other)]
@@ -63,33 +64,20 @@ pub(super) struct StatusDetails {
     pub(super) error: Option<EventError>,
 }
 
-/// The stages of a turn, in milliseconds. They add up to the time from the end of speech to the first audible sample.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-pub(super) struct StagesMs {
-    endpoint: f64,
-    stt: f64,
-    llm_ttfat: f64,
-    sentence: f64,
-    tts_ttfa: f64,
-    transport: f64,
-}
-
-impl std::fmt::Display for StagesMs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let stages = [
-            ("end of speech", self.endpoint),
-            ("transcript", self.stt),
-            ("first words", self.llm_ttfat),
-            ("first sentence", self.sentence),
-            ("first sound", self.tts_ttfa),
-            ("sending", self.transport),
-        ];
-        let total: f64 = stages.iter().map(|(_, ms)| ms).sum();
-        write!(f, "answered after {total:.0} ms: ")?;
-        let shown: Vec<String> =
-            stages.iter().map(|(name, ms)| format!("{name} {ms:.0}")).collect();
-        f.write_str(&shown.join(", "))
-    }
+/// The stages of a turn for people. They add up to the time from the end of speech to the first audible sample.
+pub(super) fn stages_text(stages_ms: &TurnStagesMs) -> String {
+    let TurnStagesMs { endpoint, stt, llm_ttfat, sentence, tts_ttfa, transport } = *stages_ms;
+    let stages = [
+        ("end of speech", endpoint),
+        ("transcript", stt),
+        ("first words", llm_ttfat),
+        ("first sentence", sentence),
+        ("first sound", tts_ttfa),
+        ("sending", transport),
+    ];
+    let total: f64 = stages.iter().map(|(_, ms)| ms).sum();
+    let shown: Vec<String> = stages.iter().map(|(name, ms)| format!("{name} {ms:.0}")).collect();
+    format!("answered after {total:.0} ms: {}", shown.join(", "))
 }
 
 #[cfg(test)]
@@ -110,6 +98,6 @@ mod tests {
         let stages = r#"{"type":"hob.turn_stages","response_id":"r","stages_ms":{"endpoint":250.5,"stt":10,"llm_ttfat":60,"sentence":80,"tts_ttfa":120,"transport":0.1}}"#;
         let TalkEvent::TurnStages { stages_ms } = read(stages) else { unreachable!("stages") };
         let shown = "answered after 521 ms: end of speech 250, transcript 10, first words 60, first sentence 80, first sound 120, sending 0";
-        assert_eq!(stages_ms.to_string(), shown);
+        assert_eq!(stages_text(&stages_ms), shown);
     }
 }

@@ -1,13 +1,13 @@
 //! `hob bench stream`: whether a server sends sound while it makes it, or all of it at the end.
 //! Raw and packed formats are both measured, because an encoder may hold sound back.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hob_bench::experiment::{Axis, Experiment, Workload};
 use hob_bench::speech::{Formats, Streaming, Text};
 use hob_bench::timeline::SoundFormat;
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
-use super::workload::{VoiceArgs, run_size, text};
+use super::workload::{StreamChoice, VoiceArgs, run_size, text};
 use crate::failure::CliResult;
 
 /// Whether a server sends sound while it computes: for one sentence, two, and a long text
@@ -43,13 +43,6 @@ Examples:
   hob bench stream --target http://127.0.0.1:8880 --model kokoro --voice af_heart
   hob bench stream --target http://127.0.0.1:8880 --model tts-1 --voice alloy --format mp3 \\
     --stream yes";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum StreamChoice {
-    Yes,
-    No,
-    Both,
-}
 
 impl MeasuringVerb for StreamArgs {
     fn measuring(&mut self) -> &mut MeasuringArgs {

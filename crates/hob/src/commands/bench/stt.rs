@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment, Workload};
 use hob_bench::speech::Streaming;
@@ -12,7 +12,7 @@ use hob_bench::transcription::{ClipSet, ClipSource, SpokenClips, TranscriptionWo
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use super::server::ServerArgs;
-use super::workload::{run_size, users};
+use super::workload::{StreamChoice, run_size, users};
 use crate::failure::{CliResult, Failure};
 
 const SENTENCES_MAX: usize = 500;
@@ -62,13 +62,6 @@ pub(crate) struct SttArgs {
     /// The model of the second server [default: the same]
     #[arg(long, value_name = "NAME", requires = "compare")]
     compare_model: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum StreamChoice {
-    Yes,
-    No,
-    Both,
 }
 
 const AFTER_HELP: &str = "\

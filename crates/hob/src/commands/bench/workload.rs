@@ -30,6 +30,14 @@ impl From<ThinkingName> for ThinkingChoice {
     }
 }
 
+/// Whether to request streaming, to decline it, or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum StreamChoice {
+    Yes,
+    No,
+    Both,
+}
+
 /// Options of measuring speech: formats and voices.
 #[derive(Clone, Debug, Args)]
 pub(super) struct VoiceArgs {
