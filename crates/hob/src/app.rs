@@ -9,6 +9,7 @@ use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::programs;
 use crate::settings::{Environment, Espeak, ModelChoice, Overrides, Settings};
+use crate::signals::StopSignals;
 
 #[derive(Debug)]
 pub(crate) struct App<'a> {
@@ -89,4 +90,9 @@ pub(crate) fn block_on<T>(future: impl Future<Output = CliResult<T>>) -> CliResu
     let result = runtime.block_on(future);
     runtime.shutdown_background();
     result
+}
+
+/// The same until Ctrl-C or SIGTERM, which drop it.
+pub(crate) fn run_until_stopped<T>(work: impl Future<Output = CliResult<T>>) -> CliResult<T> {
+    block_on(async { StopSignals::listen()?.or(work).await })
 }

@@ -3,10 +3,9 @@
 
 use clap::Args;
 
-use crate::app::{App, block_on};
+use crate::app::{App, run_until_stopped};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::remote::Remote;
-use crate::signals::StopSignals;
 
 /// Which server to ask.
 #[derive(Clone, Debug, Args)]
@@ -24,10 +23,7 @@ impl ServerOption {
         request: impl AsyncFnOnce(&Remote) -> CliResult<T>,
     ) -> CliResult<T> {
         let remote = self.remote(app)?;
-        let answered = block_on(async {
-            let mut signals = StopSignals::listen()?;
-            signals.or(request(&remote)).await
-        });
+        let answered = run_until_stopped(request(&remote));
         answered.map_err(|failure| self.explained(failure))
     }
 

@@ -14,12 +14,11 @@ mod upstreams;
 
 use clap::Args;
 
-use crate::app::{App, block_on};
+use crate::app::{App, run_until_stopped};
 use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
-use crate::signals::StopSignals;
 
 use check::{Check, Verdict};
 
@@ -39,10 +38,7 @@ The exit code is 7 when anything fails.";
 pub(crate) fn run(args: &DoctorArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let findings = Findings { all: Vec::new(), shown: !args.json, printer };
     let findings = match App::open(globals, Overrides::default(), printer) {
-        Ok(app) => block_on(async {
-            let mut signals = StopSignals::listen()?;
-            signals.or(examine(&app, findings)).await
-        })?,
+        Ok(app) => run_until_stopped(examine(&app, findings))?,
         // Without settings nothing else can be checked.
         Err(failure) => findings.with([Check::failed("config", failure)])?,
     };

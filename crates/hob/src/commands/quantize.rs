@@ -27,14 +27,13 @@ use expected::{ExpectedModel, check_room, files_bytes, prediction};
 use fit_after::{FitAfter, speed};
 
 use super::bench::{ShortEval, short_eval, task};
-use crate::app::{App, block_on};
+use crate::app::{App, run_until_stopped};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::machine::MachineArgs;
 use crate::model_store::ModelStore;
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
-use crate::signals::{StopSignals, interrupted};
 use crate::wire_up::{QuantizeStep, run_quantize_worker};
 
 /// Texts of this project: one shows which weights matter, and another one measures the distance.
@@ -238,7 +237,7 @@ fn types(printer: &Printer) -> CliResult<Exit> {
 fn stand_alone(args: &DistanceArgs, app: &App<'_>) -> CliResult<Exit> {
     let store = ModelStore::open(app);
     let (reference, model) = (file_of(&args.reference, &store)?, file_of(&args.model, &store)?);
-    let whole = stoppable(distance(&reference, &model, &args.text, app.printer))?;
+    let whole = run_until_stopped(distance(&reference, &model, &args.text, app.printer))?;
     if !args.by_layer_type {
         match args.json {
             true => app.printer.json(&whole)?,
@@ -247,7 +246,7 @@ fn stand_alone(args: &DistanceArgs, app: &App<'_>) -> CliResult<Exit> {
         return Ok(Exit::Done);
     }
     let layers = layers::by_layer_type(&reference, &model, &args.text, app.printer);
-    let layers = stoppable(layers)?;
+    let layers = run_until_stopped(layers)?;
     match args.json {
         true => app.printer.json(&serde_json::json!({ "whole": whole, "layers": layers }))?,
         false => {
@@ -282,7 +281,7 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
             .hint("choose another file with --out, or remove it"));
     }
     let present = header.model(name).map_err(named)?;
-    let expected = stoppable(ExpectedModel::of(header, &source, kind))?;
+    let expected = run_until_stopped(ExpectedModel::of(header, &source, kind))?;
     let machine = args.machine.measured(app)?.machine;
     printer.note(format_args!("from {}", prediction(&present, &machine)));
     printer.note(format_args!("to {}", prediction(&expected.model, &machine)));
@@ -295,7 +294,7 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
         return Ok(Exit::Done);
     }
     check_room(&target, expected.bytes())?;
-    let distance = stoppable(write(args, (&source, &target), kind, printer))?;
+    let distance = run_until_stopped(write(args, (&source, &target), kind, printer))?;
     let mut report = measured(args, (&source, &target), (from, kind, distance), (app, globals))?;
     let (is_here, weights) = (args.machine.machine.is_none(), expected.bytes());
     let fit = || FitAfter::of(&target, weights, (&machine, is_here));
@@ -529,8 +528,8 @@ fn measured(
         return Ok(report);
     }
     let spinner = app.printer.spinner("measuring the speed of both");
-    report.source_tok_s = stoppable(speed(source))?;
-    report.target_tok_s = stoppable(speed(target))?;
+    report.source_tok_s = run_until_stopped(speed(source))?;
+    report.target_tok_s = run_until_stopped(speed(target))?;
     spinner.finish_and_clear();
     let eval_items = args.eval_items.unwrap_or(EVAL_ITEMS);
     if eval_items > 0 {
@@ -544,17 +543,6 @@ fn quant_type(name: &str) -> Result<QuantType, String> {
     QuantType::by_name(name.trim()).ok_or_else(|| {
         let known: Vec<&str> = QuantType::all().map(QuantType::name).collect();
         format!("there are {}", known.join(", "))
-    })
-}
-
-/// Ends the work at the first Ctrl-C; the worker dies with it.
-fn stoppable<T>(work: impl Future<Output = CliResult<T>>) -> CliResult<T> {
-    block_on(async {
-        let mut signals = StopSignals::listen()?;
-        tokio::select! {
-            done = work => done,
-            () = signals.next() => Err(interrupted()),
-        }
     })
 }
 

@@ -18,14 +18,13 @@ use hob_upstream::{
 use serde::Serialize;
 use tokio::net::TcpListener;
 
-use crate::app::{App, block_on};
+use crate::app::{App, run_until_stopped};
 use crate::commands::serve::Models;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
 use crate::settings::gateway::gateway as settled;
-use crate::signals::StopSignals;
 use crate::wire_up;
 
 /// Test how hob handles failing servers
@@ -72,10 +71,7 @@ const UNREACHABLE: &str = "selftest-unreachable";
 pub(crate) fn run(args: &SelftestArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let What::Gateway { alias, json } = &args.what;
     let app = App::open(globals, Overrides::default(), printer)?;
-    let results = block_on(async {
-        let mut signals = StopSignals::listen()?;
-        signals.or(test(&app, alias.as_deref())).await
-    })?;
+    let results = run_until_stopped(test(&app, alias.as_deref()))?;
     let failed = results.iter().filter(|result| !result.holds).count();
     if *json {
         let shown: Vec<Shown<'_>> = results.iter().map(Shown::of).collect();

@@ -12,14 +12,13 @@ use std::time::{Duration, SystemTime};
 use clap::{Args, Subcommand};
 use hob_agents::{Prices, RunState, RunStore, Team, TeamRunStatus};
 
-use crate::app::{App, block_on};
+use crate::app::{App, block_on, run_until_stopped};
 use crate::config::TargetEntry;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::printer::{Printer, count_text, harmless, table};
 use crate::running_server::ServerOption;
 use crate::settings::Overrides;
-use crate::signals::StopSignals;
 use crate::teams::going_on::{self, Decision};
 use crate::teams::tools::ToolSetup;
 use crate::teams::{self, Teams, mcp, tree};
@@ -266,11 +265,8 @@ fn check(team: Option<&str>, app: &App<'_>) -> CliResult<Exit> {
         return Err(failure);
     }
     let teams: Vec<&Team> = checked.iter().filter_map(|team| team.as_ref().ok()).collect();
-    let failures = block_on(async {
-        // Ctrl-C drops the servers, which ends their processes.
-        let mut signals = StopSignals::listen()?;
-        signals.or(check_servers(&teams, app)).await
-    })?;
+    // Ctrl-C drops the servers, which ends their processes.
+    let failures = run_until_stopped(check_servers(&teams, app))?;
     warn_of_unknown_models(&teams, app);
     for team in teams {
         warn_of_missing_prices(team, app);

@@ -18,14 +18,13 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::machine::facts;
-use crate::app::{App, block_on};
+use crate::app::{App, run_until_stopped};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
 use crate::machine::{here, kept, measure};
 use crate::model_store::{ModelStore, StoreState};
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
-use crate::signals::StopSignals;
 use crate::wire_up::{
     CALIBRATION_TIME_MAX, CARD_TIME_MAX, TimingJob, decoding_threads, run_timing_worker, used_cards,
 };
@@ -69,10 +68,7 @@ struct Installed {
 
 pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
-    let (known, figures) = block_on(async {
-        let mut signals = StopSignals::listen()?;
-        signals.or(timed(args, &app)).await
-    })?;
+    let (known, figures) = run_until_stopped(timed(args, &app))?;
     let (known, checked) = match figures.fitted(&known) {
         Ok(fitted) => fitted,
         Err(error) => return refused(&error),

@@ -27,8 +27,8 @@ use tempfile::TempPath;
 
 use super::expected::speech_prediction;
 use super::listening::heard_sentence;
-use super::{MB, QuantizeArgs, stoppable};
-use crate::app::{App, block_on};
+use super::{MB, QuantizeArgs};
+use crate::app::{App, block_on, run_until_stopped};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::model_store::ModelStore;
 use crate::printer::table;
@@ -182,7 +182,7 @@ fn made(
     };
     converting.finish_and_clear();
     let Tried { studies: [before, after], figures, word_errors } =
-        stoppable(tried(app, [&source.folder, copy.folder()], (voice, texts)))?;
+        run_until_stopped(tried(app, [&source.folder, copy.folder()], (voice, texts)))?;
     let page = args.page.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-listen.html")));
     let draft = page_draft(&page, (source.name(), name, voice), texts, [&before, &after])?;
     let (front_error, vocoder_error) = (copy.front_error, copy.vocoder_error);
