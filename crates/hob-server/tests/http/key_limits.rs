@@ -3,10 +3,9 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hob_core::{ModelLifecycle, ModelState};
-use hob_server::ledger::{Ledger, Outcome};
+use hob_server::ledger::Outcome;
 use hob_server::{KeyOptions, ServerOptions};
 use serde_json::json;
 
@@ -15,7 +14,7 @@ use crate::chat_model::{
 };
 use crate::client::{Answer, get, no_hang};
 use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
-use crate::ledger::rows;
+use crate::ledger::{rows, with_ledger};
 use crate::lifecycle::{StagedLifecycle, server_with};
 use crate::model::{sound, worker_lost};
 use crate::server::Server;
@@ -228,9 +227,7 @@ async fn answers_at_once_do_not_spend_the_same_tokens() {
 }
 
 async fn remembering(folder: &Path) -> Server {
-    let day = Duration::from_secs(86_400);
-    let ledger = Ledger::open(&folder.join("ledger.sqlite3"), day).expect("a ledger");
-    let options = ServerOptions { ledger: Some(Arc::new(ledger)), ..options(budget(15)) };
+    let options = ServerOptions { ledger: with_ledger(folder).ledger, ..options(budget(15)) };
     let server = serve_chat_with(scripted([hello(), hello()]), options).await;
     server.model.stage_all([sound(0.1, 100)]);
     server

@@ -15,11 +15,15 @@ use crate::server::Server;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-async fn server(folder: &Path) -> (Server, Arc<StagedChat>) {
+/// Options with a ledger in this folder.
+pub(crate) fn with_ledger(folder: &Path) -> ServerOptions {
     let ledger = Ledger::open(&folder.join("ledger.sqlite3"), DAY).expect("a ledger");
-    let options = ServerOptions { ledger: Some(Arc::new(ledger)), ..ServerOptions::default() };
+    ServerOptions { ledger: Some(Arc::new(ledger)), ..ServerOptions::default() }
+}
+
+async fn server(folder: &Path) -> (Server, Arc<StagedChat>) {
     let model = Arc::new(StagedChat::new());
-    (serve_chat_with(Arc::clone(&model), options).await, model)
+    (serve_chat_with(Arc::clone(&model), with_ledger(folder)).await, model)
 }
 
 /// All rows, oldest first, when there are at least `count`.

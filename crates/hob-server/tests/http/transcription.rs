@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hob_core::{ModelError, Sound, SoundFile, Timestamps, TranscriptRequest, TranscriptTask};
 use hob_server::ServerOptions;
-use hob_server::ledger::{Ledger, Outcome};
+use hob_server::ledger::Outcome;
 use serde_json::json;
 
 use crate::chatting::{datas, parsed};
@@ -15,7 +15,7 @@ use crate::ears::{
     FILE, Part, StagedEars, delta, done, form, form_to, form_with, scripted, segment, serve,
     serve_with, word,
 };
-use crate::ledger::rows;
+use crate::ledger::{rows, with_ledger};
 
 fn hello() -> Result<Vec<crate::ears::Event>, ModelError> {
     Ok(vec![delta("Hello "), segment("Hello there", 0.0, 1.5), delta("there"), done(1.5)])
@@ -200,9 +200,7 @@ async fn a_model_that_says_nothing_is_given_up() {
 #[tokio::test]
 async fn a_row_is_written_of_every_transcript() {
     let folder = tempfile::tempdir().expect("a folder");
-    let day = Duration::from_secs(86_400);
-    let ledger = Ledger::open(&folder.path().join("ledger.sqlite3"), day).expect("a ledger");
-    let options = ServerOptions { ledger: Some(Arc::new(ledger)), ..Default::default() };
+    let options = with_ledger(folder.path());
     let server = serve_with(scripted([hello()]), options).await;
     server.ask(form_with(&[("model", "ears")])).await;
     let row = rows(folder.path(), 1).await.remove(0);

@@ -14,11 +14,11 @@ use hob_core::{
     TranscriptRequest, TranscriptStream, Transcription, UpstreamResolver, Voice,
 };
 use hob_server::ServerOptions;
-use hob_server::ledger::{Ledger, Outcome};
+use hob_server::ledger::Outcome;
 
 use crate::client::post;
 use crate::ears::{delta, done, form_with};
-use crate::ledger::rows;
+use crate::ledger::{rows, with_ledger};
 use crate::model::StagedSpeech;
 use crate::server::{Server, registry_with_voice};
 
@@ -130,9 +130,7 @@ async fn serve(options: ServerOptions, change: impl FnOnce(&mut Registry)) -> Se
 #[tokio::test]
 async fn the_target_is_named_and_logged() {
     let folder = tempfile::tempdir().expect("a folder");
-    let day = Duration::from_secs(86_400);
-    let ledger = Ledger::open(&folder.path().join("ledger.sqlite3"), day).expect("a ledger");
-    let options = ServerOptions { ledger: Some(Arc::new(ledger)), ..ServerOptions::default() };
+    let options = with_ledger(folder.path());
     let server = serve(options, |_| {}).await;
     for (request, route) in [
         (post("/v1/audio/speech", r#"{"model":"gpu/tts","input":"Hi"}"#), "speech"),

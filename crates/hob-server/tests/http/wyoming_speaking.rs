@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use hob_core::{ModelError, SpeechEvent};
-use hob_server::ServerOptions;
-use hob_server::ledger::{Ledger, Outcome};
+use hob_server::ledger::Outcome;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::client::no_hang;
-use crate::ledger::rows;
+use crate::ledger::{rows, with_ledger};
 use crate::model::{pcm, sound, worker_lost};
 use crate::wyoming::Wyoming;
 
@@ -20,9 +19,7 @@ fn synthesize(text: &str) -> Value {
 #[tokio::test]
 async fn a_whole_text_is_one_run_of_sound_with_one_layout() {
     let folder = tempfile::tempdir().expect("a folder");
-    let day = Duration::from_secs(86_400);
-    let ledger = Ledger::open(&folder.path().join("ledger.sqlite3"), day).expect("a ledger");
-    let options = ServerOptions { ledger: Some(ledger.into()), ..ServerOptions::default() };
+    let options = with_ledger(folder.path());
     let wyoming = Wyoming::start_with(options).await;
     let words = || Ok(SpeechEvent::Words(Vec::new()));
     let staged = &wyoming.server.model;
@@ -210,9 +207,7 @@ async fn a_full_model_refuses_the_next_request() {
 #[tokio::test]
 async fn a_client_that_leaves_stops_the_work() {
     let folder = tempfile::tempdir().expect("a folder");
-    let day = Duration::from_secs(86_400);
-    let ledger = Ledger::open(&folder.path().join("ledger.sqlite3"), day).expect("a ledger");
-    let options = ServerOptions { ledger: Some(ledger.into()), ..ServerOptions::default() };
+    let options = with_ledger(folder.path());
     let wyoming = Wyoming::start_with(options).await;
     let mouth = wyoming.server.model.stage();
     let mut client = wyoming.speaker().await;
