@@ -500,7 +500,7 @@ impl Usage {
     }
 }
 
-/// How long each phase of an answer took, in milliseconds.
+/// How long each phase of an answer took, in milliseconds, and what made it faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Timings {
@@ -512,6 +512,10 @@ pub struct Timings {
     pub prompt_ms: f64,
     /// From the first token to the last.
     pub predicted_ms: f64,
+    /// Guessed tokens that were computed together with another one.
+    pub draft_tokens: u32,
+    /// Those of them that were right.
+    pub accepted_tokens: u32,
 }
 
 impl Timings {

@@ -44,7 +44,13 @@ fn logprob(token: &[u8], logprob: f32, top: &[(&str, f32)]) -> TokenLogprob {
 fn done(finish: FinishReason) -> ChatEvent {
     let usage =
         Usage { prompt_tokens: 50, cached_tokens: 10, completion_tokens: 8, reasoning_tokens: 3 };
-    let timings = Timings { load_ms: 0.0, queue_ms: 1.5, prompt_ms: 20.0, predicted_ms: 40.0 };
+    let timings = Timings {
+        load_ms: 0.0,
+        queue_ms: 1.5,
+        prompt_ms: 20.0,
+        predicted_ms: 40.0,
+        ..Timings::default()
+    };
     ChatEvent::Done(Completion { finish, usage, timings })
 }
 
@@ -299,6 +305,17 @@ fn times_that_were_too_short_to_measure_are_no_speeds() {
     let answer: Value = serde_json::from_str(&answer).expect("JSON");
     let speeds = ["prompt_per_second", "predicted_per_second", "predicted_per_token_ms"];
     assert!(speeds.iter().all(|speed| answer["timings"][speed] == 0.0), "{answer}");
+}
+
+#[test]
+fn guessed_tokens_are_counted_under_llama_server_s_names() {
+    let timings = Timings { draft_tokens: 9, accepted_tokens: 0, ..Timings::default() };
+    let (finish, usage) = (FinishReason::Stop, Usage::default());
+    let done = ChatEvent::Done(Completion { finish, usage, timings });
+    let answer = whole(&[done], CallShape::ToolCalls);
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    let counts = ["draft_n", "draft_n_accepted"].map(|name| answer["timings"][name].as_u64());
+    assert_eq!(counts, [Some(9), Some(0)]);
 }
 
 #[test]

@@ -34,7 +34,13 @@ fn arguments(index: u32, piece: &str) -> ChatEvent {
 
 fn done(finish: FinishReason) -> ChatEvent {
     let usage = Usage { prompt_tokens: 26, completion_tokens: 9, ..Usage::default() };
-    let timings = Timings { load_ms: 3.5, queue_ms: 1.0, prompt_ms: 130.25, predicted_ms: 400.0 };
+    let timings = Timings {
+        load_ms: 3.5,
+        queue_ms: 1.0,
+        prompt_ms: 130.25,
+        predicted_ms: 400.0,
+        ..Timings::default()
+    };
     ChatEvent::Done(Completion { finish, usage, timings })
 }
 

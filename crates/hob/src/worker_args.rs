@@ -83,6 +83,9 @@ pub(crate) struct ChatWorkerArgs {
     /// Tokens of an answer, where a request does not say
     #[arg(long)]
     pub(crate) answer: Option<u32>,
+    /// Guess no tokens
+    #[arg(long = "no-drafts")]
+    pub(crate) is_undrafted: bool,
     /// Layers on graphics cards, the output counted as one; without it, as the engine wants
     #[arg(long)]
     pub(crate) gpu_layers: Option<u32>,

@@ -177,6 +177,18 @@ impl Constraint {
         Ok(Some(mask))
     }
 
+    /// How many of these tokens the grammar allows, one after another. The state does not change.
+    pub fn allowed(&mut self, tokens: &[u32]) -> usize {
+        let known = tokens.iter().take_while(|&&token| (token as usize) < self.vocabulary.len());
+        let known = known.count();
+        match self.phase {
+            Phase::Free(_) => known,
+            Phase::Over => 0,
+            // If the automaton fails, it also fails for the next token, which reports it.
+            Phase::Held => self.matcher.validate_tokens(&tokens[..known]).unwrap_or(0),
+        }
+    }
+
     /// Takes the next token of the answer, unless the answer could then not end within its limit.
     pub fn accept(&mut self, token: u32, tokens_left: u32) -> Result<Accepted, ConstraintError> {
         if token as usize >= self.vocabulary.len() {

@@ -41,6 +41,9 @@ pub trait Decoder {
     /// Keeps only the first `tokens` of a slot, and returns how many are left. It may be 0.
     fn truncate(&mut self, slot: usize, tokens: usize) -> usize;
 
+    /// Whether [`Decoder::truncate`] keeps as many tokens as it is told to.
+    fn can_truncate(&self) -> bool;
+
     /// Replaces slot `to` by the first `tokens` of slot `from`, and returns how many it has now. It may be 0.
     fn copy(&mut self, from: usize, to: usize, tokens: usize) -> usize;
 }

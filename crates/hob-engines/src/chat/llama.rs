@@ -340,6 +340,10 @@ impl Decoder for LlamaDecoder<'_> {
         0
     }
 
+    fn can_truncate(&self) -> bool {
+        self.can_share
+    }
+
     fn copy(&mut self, from: usize, to: usize, tokens: usize) -> usize {
         if !self.can_share {
             return self.truncate(to, 0);

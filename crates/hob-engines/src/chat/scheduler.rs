@@ -4,7 +4,23 @@
 //! Answers and prompts are separate passes. llama.cpp splits a batch until all its sequences have equally
 //! many tokens, so a mixed batch would need as many passes, and its answers would come last.
 
+mod drafts;
+
 use std::time::Duration;
+
+use drafts::DraftCosts;
+pub(crate) use drafts::{DRAFT_TOKENS_MAX, DraftOffer};
+
+/// How many guessed tokens of an answer are checked in one pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DraftPolicy {
+    /// As many as make answers faster, by measured costs.
+    #[default]
+    Auto,
+    Off,
+    /// All that are guessed, up to this number, whatever they cost. For tests.
+    Always(usize),
+}
 
 /// Limits of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,12 +33,13 @@ pub struct StepLimits {
     pub young_tokens: u32,
     /// A prompt moves by at least this much in each step.
     pub chunk_tokens_min: usize,
+    pub drafts: DraftPolicy,
 }
 
 impl Default for StepLimits {
     fn default() -> StepLimits {
         // A worst gap of 3 times the median is wanted, and a step's cost is known to about a fifth.
-        StepLimits { stretch: 2.5, young_tokens: 4, chunk_tokens_min: 2 }
+        StepLimits { stretch: 2.5, young_tokens: 4, chunk_tokens_min: 2, drafts: DraftPolicy::Auto }
     }
 }
 
@@ -50,7 +67,7 @@ impl Demand {
 /// The streams of a step, as indices into the demands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepPlan {
-    /// One token of each.
+    /// One token of each, and those that are drafted.
     pub answers: Vec<usize>,
     /// With the number of tokens of each, at least one.
     pub prompts: Vec<(usize, usize)>,
@@ -67,6 +84,7 @@ pub struct TokenScheduler {
     bulk_ms: Option<f64>,
     /// Fixed cost of a short pass over prompts, in milliseconds.
     overhead_ms: Option<f64>,
+    draft_costs: DraftCosts,
 }
 
 impl TokenScheduler {
@@ -77,7 +95,18 @@ impl TokenScheduler {
             answer_ms: None,
             bulk_ms: None,
             overhead_ms: None,
+            draft_costs: DraftCosts::default(),
         }
+    }
+
+    pub(crate) fn can_draft(&self) -> bool {
+        self.step_limits.drafts != DraftPolicy::Off
+    }
+
+    /// How many tokens of each answer's draft the next pass over answers checks.
+    pub(crate) fn deal_drafts(&self, offers: &[DraftOffer]) -> Vec<usize> {
+        let limits = (self.batch_tokens, self.bulk_ms);
+        self.draft_costs.deal(offers, self.step_limits.drafts, limits)
     }
 
     /// What the next step computes; never more than `batch_tokens` in a pass.
@@ -117,9 +146,13 @@ impl TokenScheduler {
         (bearable as usize).clamp(self.step_limits.chunk_tokens_min, self.batch_tokens)
     }
 
-    /// Records the time of a pass over answers.
-    pub fn learn_answers(&mut self, took: Duration) {
-        self.answer_ms = Some(moved(self.answer_ms, milliseconds(took)));
+    /// Records the time of a pass over answers, with the tokens of each.
+    pub fn learn_answers(&mut self, tokens: &[usize], took: Duration) {
+        let took_ms = milliseconds(took);
+        self.draft_costs.learn(tokens, took_ms, self.bulk_ms);
+        if tokens.iter().all(|&count| count == 1) {
+            self.answer_ms = Some(moved(self.answer_ms, took_ms));
+        }
     }
 
     /// Records the time of a pass over this many tokens of prompts.
@@ -167,9 +200,9 @@ mod tests {
 
     /// Answers cost 5 ms; prompts 1 ms a token, and 2 ms a pass.
     fn scheduler() -> TokenScheduler {
-        let step_limits = StepLimits { stretch: 3.0, young_tokens: 4, chunk_tokens_min: 2 };
+        let step_limits = StepLimits { stretch: 3.0, ..StepLimits::default() };
         let mut scheduler = TokenScheduler::new(step_limits, 512);
-        scheduler.learn_answers(5 * MS);
+        scheduler.learn_answers(&[1], 5 * MS);
         scheduler.learn_prompts(500, 500 * MS);
         scheduler.learn_prompts(8, 10 * MS);
         scheduler
@@ -200,7 +233,7 @@ mod tests {
         let mut scheduler = TokenScheduler::new(StepLimits::default(), 512);
         let demands = [answering(9), prompt(1100)];
         assert_eq!(scheduler.deal(&demands), step(&[0], &[(1, 2)]));
-        scheduler.learn_answers(10 * MS);
+        scheduler.learn_answers(&[1], 10 * MS);
         scheduler.learn_prompts(2, 8 * MS);
         assert_eq!(scheduler.deal(&demands), step(&[0], &[(1, 3)]), "13 ms for tokens of 4 ms");
     }
@@ -215,7 +248,7 @@ mod tests {
     fn costs_are_learned_from_the_times_of_passes() {
         let mut scheduler = scheduler();
         for _ in 0..60 {
-            scheduler.learn_answers(10 * MS);
+            scheduler.learn_answers(&[1], 10 * MS);
             scheduler.learn_prompts(4, 12 * MS);
             scheduler.learn_prompts(500, 1000 * MS);
         }

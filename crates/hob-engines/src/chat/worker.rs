@@ -3,6 +3,7 @@
 
 mod answering;
 mod compiler;
+mod drafting;
 mod elsewhere;
 mod embedder;
 mod engine;

@@ -114,7 +114,13 @@ pub(crate) fn done(completion_tokens: u32) -> Event {
             completion_tokens,
             reasoning_tokens: 0,
         },
-        timings: Timings { load_ms: 0.0, queue_ms: 7.0, prompt_ms: 2.0, predicted_ms: 4.0 },
+        timings: Timings {
+            load_ms: 0.0,
+            queue_ms: 7.0,
+            prompt_ms: 2.0,
+            predicted_ms: 4.0,
+            ..Timings::default()
+        },
     }))
 }
 

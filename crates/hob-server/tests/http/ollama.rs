@@ -33,7 +33,13 @@ fn text(piece: &str) -> Event {
 
 fn done() -> Event {
     let usage = Usage { prompt_tokens: 26, completion_tokens: 9, ..Usage::default() };
-    let timings = Timings { load_ms: 3.5, queue_ms: 1.0, prompt_ms: 130.0, predicted_ms: 400.0 };
+    let timings = Timings {
+        load_ms: 3.5,
+        queue_ms: 1.0,
+        prompt_ms: 130.0,
+        predicted_ms: 400.0,
+        ..Timings::default()
+    };
     Ok(ChatEvent::Done(Completion { finish: FinishReason::Stop, usage, timings }))
 }
 

@@ -60,6 +60,12 @@ pub(crate) struct ChatTimings {
     predicted_per_second: f64,
     load_ms: f64,
     queue_ms: f64,
+    /// Guessed tokens that were computed together with another one. Left out if there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    draft_n: Option<u32>,
+    /// Those of them that were right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    draft_n_accepted: Option<u32>,
 }
 
 impl Ended {
@@ -76,6 +82,10 @@ impl Ended {
         self.timings.predicted_ms = self.timings.predicted_ms.max(timings.predicted_ms);
         self.timings.load_ms = self.timings.load_ms.max(timings.load_ms);
         self.timings.queue_ms = self.timings.queue_ms.max(timings.queue_ms);
+        let drafted = &mut self.timings.draft_tokens;
+        *drafted = drafted.saturating_add(timings.draft_tokens);
+        let accepted = &mut self.timings.accepted_tokens;
+        *accepted = accepted.saturating_add(timings.accepted_tokens);
     }
 
     pub(crate) fn queue_ms(&self) -> f64 {
@@ -107,6 +117,7 @@ impl Ended {
         }
         let prompt_n = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
         let predicted_n = usage.completion_tokens;
+        let has_drafts = timings.draft_tokens > 0;
         Some(ChatTimings {
             cache_n: usage.cached_tokens,
             prompt_n,
@@ -119,6 +130,8 @@ impl Ended {
             predicted_per_second: ratio(f64::from(predicted_n) * 1000.0, timings.predicted_ms),
             load_ms: timings.load_ms,
             queue_ms: timings.queue_ms,
+            draft_n: has_drafts.then_some(timings.draft_tokens),
+            draft_n_accepted: has_drafts.then_some(timings.accepted_tokens),
         })
     }
 }

@@ -163,4 +163,8 @@ pub(super) struct WireTimings {
     pub(super) predicted_ms: Amount,
     #[serde(default)]
     pub(super) cache_n: Count,
+    #[serde(default)]
+    pub(super) draft_n: Count,
+    #[serde(default)]
+    pub(super) draft_n_accepted: Count,
 }

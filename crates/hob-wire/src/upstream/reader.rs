@@ -154,6 +154,8 @@ impl OpenAiReader {
                 queue_ms: self.timings.queue_ms.0.unwrap_or_default(),
                 prompt_ms: self.timings.prompt_ms.0.unwrap_or_default(),
                 predicted_ms: self.timings.predicted_ms.0.unwrap_or_default(),
+                draft_tokens: self.timings.draft_n.0.unwrap_or_default(),
+                accepted_tokens: self.timings.draft_n_accepted.0.unwrap_or_default(),
             },
         }));
     }

@@ -24,7 +24,13 @@ fn a_chat_is_its_text_and_what_it_took() {
     let completion = read.done();
     let usage =
         Usage { prompt_tokens: 26, cached_tokens: 20, completion_tokens: 298, reasoning_tokens: 0 };
-    let timings = Timings { load_ms: 1.5, queue_ms: 0.0, prompt_ms: 2.0, predicted_ms: 0.75 };
+    let timings = Timings {
+        load_ms: 1.5,
+        queue_ms: 0.0,
+        prompt_ms: 2.0,
+        predicted_ms: 0.75,
+        ..Timings::default()
+    };
     assert_eq!((completion.usage, completion.timings), (usage, timings));
     assert_eq!(completion.finish, FinishReason::Stop);
     assert_eq!((read.usage, read.repairs), (UsageSource::Reported, Vec::new()));

@@ -32,14 +32,20 @@ fn a_streamed_answer_is_read_as_llama_server_sends_it() {
         r#"{"choices":[{"finish_reason":"length","index":0,"delta":{}}]}"#,
         r#"{"choices":[],"usage":{"completion_tokens":4,"prompt_tokens":31,"total_tokens":35,
             "prompt_tokens_details":{"cached_tokens":7}},"timings":{"cache_n":7,"prompt_n":24,"prompt_ms":104.5,
-            "predicted_n":4,"predicted_ms":20.25,"predicted_per_second":147.0}}"#,
+            "predicted_n":4,"predicted_ms":20.25,"predicted_per_second":147.0,"draft_n":6,"draft_n_accepted":3}}"#,
         "[DONE]",
     ]);
     assert_eq!(read.events[..2], [text("Hello"), text("!\n")]);
     let completion = read.done();
     let usage =
         Usage { prompt_tokens: 31, cached_tokens: 7, completion_tokens: 4, reasoning_tokens: 0 };
-    let timings = Timings { prompt_ms: 104.5, predicted_ms: 20.25, ..Timings::default() };
+    let timings = Timings {
+        prompt_ms: 104.5,
+        predicted_ms: 20.25,
+        draft_tokens: 6,
+        accepted_tokens: 3,
+        ..Timings::default()
+    };
     assert_eq!((completion.usage, completion.timings), (usage, timings));
     assert_eq!(completion.finish, FinishReason::Length);
     assert_eq!((read.usage, read.repairs), (UsageSource::Reported, Vec::new()));

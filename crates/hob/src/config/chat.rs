@@ -55,6 +55,10 @@ pub(crate) struct ChatSection {
     /// Maximum tokens of an answer, thinking included, for requests that set no limit, such as those for
     /// titles and tags. Default: until the context is full.
     pub(crate) answer_tokens_max: Option<NonZeroU32>,
+    /// Guess tokens and check several in one pass: `auto` where it makes an answer faster, or `off`. The answer
+    /// stays the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) speculation: Option<Speculation>,
     /// Maximum chat requests at once, waiting ones included. Further ones get `503` with
     /// `Retry-After`.
     pub(crate) requests_max: Option<NonZeroU16>,
@@ -79,6 +83,15 @@ pub(crate) enum LoadAt {
     #[default]
     Start,
     FirstRequest,
+}
+
+/// Whether tokens are guessed before the model computes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Speculation {
+    #[default]
+    Auto,
+    Off,
 }
 
 /// A time such as `30s`, `5m`, `2h`, seconds, or `forever`.

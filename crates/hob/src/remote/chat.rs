@@ -168,7 +168,13 @@ mod tests {
                 completion_tokens: 4,
                 reasoning_tokens: 1,
             },
-            timings: Timings { load_ms: 4.0, queue_ms: 3.0, prompt_ms: 2.5, predicted_ms: 10.0 },
+            timings: Timings {
+                load_ms: 4.0,
+                queue_ms: 3.0,
+                prompt_ms: 2.5,
+                predicted_ms: 10.0,
+                ..Timings::default()
+            },
         };
         let expected = [
             Ok(ChatEvent::Reasoning("hm".to_owned())),

@@ -9,7 +9,9 @@ use hob_core::KeepAlive;
 use hob_models::catalog::names::canonical;
 
 use super::{Environment, Overrides, Threads};
-use crate::config::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt, LoadedConfig};
+use crate::config::{
+    ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt, LoadedConfig, Speculation,
+};
 use crate::folders::Folders;
 
 const DEFAULT_MODEL: &str = "smollm2";
@@ -39,6 +41,7 @@ pub(crate) struct ChatSettings {
     pub(crate) thinking_tokens_max: Option<u32>,
     /// `None`: an answer without its own limit ends when the context is full.
     pub(crate) answer_tokens_max: Option<NonZeroU32>,
+    pub(crate) speculation: Speculation,
     pub(crate) requests_max: NonZeroU16,
 }
 
@@ -120,6 +123,7 @@ impl ChatSettings {
             is_pinned: file.pinned.unwrap_or(false),
             thinking_tokens_max: file.thinking_tokens_max,
             answer_tokens_max: file.answer_tokens_max,
+            speculation: file.speculation.unwrap_or_default(),
             requests_max: file
                 .requests_max
                 .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_CHAT_REQUESTS_MAX - 1)),
@@ -143,6 +147,7 @@ impl ChatSettings {
             is_pinned: table.pinned.unwrap_or(false),
             thinking_tokens_max: table.thinking_tokens_max.or(self.thinking_tokens_max),
             answer_tokens_max: table.answer_tokens_max.or(self.answer_tokens_max),
+            speculation: table.speculation.unwrap_or(self.speculation),
             requests_max: table.requests_max.unwrap_or(self.requests_max),
         }
     }
@@ -167,6 +172,7 @@ impl ChatSettings {
             pinned: Some(self.is_pinned),
             thinking_tokens_max: self.thinking_tokens_max,
             answer_tokens_max: self.answer_tokens_max,
+            speculation: Some(self.speculation),
             requests_max: Some(self.requests_max),
         }
     }

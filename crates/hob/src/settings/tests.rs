@@ -3,7 +3,7 @@
 use hob_core::{KeepAlive, KvType};
 
 use super::*;
-use crate::config::{KvTypeName, LoadAt};
+use crate::config::{KvTypeName, LoadAt, Speculation};
 use crate::folders::Folders;
 
 fn folders() -> Folders {
@@ -71,6 +71,7 @@ fn without_settings_the_defaults_apply() {
             is_pinned: false,
             thinking_tokens_max: None,
             answer_tokens_max: None,
+            speculation: Speculation::Auto,
             requests_max: NonZeroU16::new(32).expect("not zero"),
         },
         transcription: TranscriptionSettings {

@@ -9,6 +9,7 @@ use hob_core::fit::{OffloadFlags, Pool, Setup, SetupEstimate};
 use hob_core::{
     Admission, ChatCard, ChatModel, KeepAlive, LoadTimes, ModelLifecycle, RegisteredModel, task,
 };
+use hob_engines::chat::scheduler::{DraftPolicy, StepLimits};
 use hob_engines::chat::{
     ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, WeightStorage, serve_chat,
     try_grammars,
@@ -21,6 +22,7 @@ use super::context::{offload_flags, set_up};
 use super::memory::{Memory, Need, usable};
 use super::{own_program, worker_socket};
 use crate::app::App;
+use crate::config::Speculation;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::machine::here;
 use crate::model_store::ModelStore;
@@ -175,6 +177,9 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> CliResult<WorkerCommand>
     if let Some(tokens) = settings.answer_tokens_max {
         command = command.arg("--answer").arg(number(tokens.get()));
     }
+    if settings.speculation == Speculation::Off {
+        command = command.arg("--no-drafts");
+    }
     if let Some(layers) = file.offload_flags.gpu_layers {
         command = command.arg("--gpu-layers").arg(number(layers));
     }
@@ -204,6 +209,10 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> CliResult<()> {
     let options = ServeChatOptions {
         thinking_tokens_max,
         answer_tokens_max: args.answer,
+        step_limits: StepLimits {
+            drafts: if args.is_undrafted { DraftPolicy::Off } else { DraftPolicy::Auto },
+            ..StepLimits::default()
+        },
         grammar_trials: Some(WorkerCommand::new(own_program()?).arg("worker").arg("grammars")),
         ..ServeChatOptions::new(llama)
     };

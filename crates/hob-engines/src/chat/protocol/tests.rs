@@ -108,7 +108,14 @@ fn reports_come_back_unchanged() {
             completion_tokens: 3,
             reasoning_tokens: 4,
         },
-        timings: Timings { load_ms: 1.0, queue_ms: 2.0, prompt_ms: 3.0, predicted_ms: 4.0 },
+        timings: Timings {
+            load_ms: 1.0,
+            queue_ms: 2.0,
+            prompt_ms: 3.0,
+            predicted_ms: 4.0,
+            draft_tokens: 5,
+            accepted_tokens: 6,
+        },
     };
     let events = [
         ChatEvent::Reasoning("hm".to_owned()),

@@ -101,6 +101,18 @@ impl Answering {
         self.reasoning_tokens
     }
 
+    /// How many of these tokens may come next, one after another: a grammar may forbid them, and after the end comes
+    /// nothing.
+    pub(super) fn allowed(&mut self, tokens: &[u32]) -> usize {
+        let is_thinking = self.is_thinking();
+        let AnswerPlan { tokens: table, constraint, .. } = &mut self.plan;
+        let open = tokens.iter().take_while(|&&token| !table.ends(token)).count();
+        match constraint.as_mut().filter(|_| !is_thinking) {
+            Some(constraint) => constraint.allowed(&tokens[..open]),
+            None => open,
+        }
+    }
+
     /// Chooses the next token from `logits`.
     ///
     /// # Errors
@@ -301,7 +313,7 @@ impl Answering {
         step.tokens.clear();
     }
 
-    fn tokens_left(&self) -> u32 {
+    pub(super) fn tokens_left(&self) -> u32 {
         self.plan.tokens_max.saturating_sub(self.said)
     }
 

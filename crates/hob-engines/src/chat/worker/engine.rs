@@ -14,7 +14,7 @@ use super::running::{Prepared, Running, Spoken};
 use super::{EmbedEnd, Incoming, Job, Outputs, ServeChatError};
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
 use crate::chat::protocol::{AnyChatOrder, ChatOrder, ChatReport, Refusal};
-use crate::chat::scheduler::{Demand, StepPlan, TokenScheduler};
+use crate::chat::scheduler::{Demand, DraftOffer, StepPlan, TokenScheduler};
 use crate::chat::slots::{SlotAssignment, Slots};
 use crate::worker::protocol::{CommonOrder, Report, WorkerMessage, WorkerStats};
 use crate::worker::{Inbox, Outlet, Polled};
@@ -35,6 +35,7 @@ pub(super) struct Engine<D: Decoder> {
     /// Requests in slots, the oldest first.
     running: Vec<Running>,
     steps: u64,
+    can_draft: bool,
 }
 
 impl<D: Decoder> Engine<D> {
@@ -47,6 +48,8 @@ impl<D: Decoder> Engine<D> {
         let Outputs { outlet, jobs, elsewhere } = outputs;
         Engine {
             slots: Slots::new(decoder.parallel()),
+            // A wrong guess must be removed from the cache.
+            can_draft: scheduler.can_draft() && decoder.can_truncate(),
             decoder,
             scheduler,
             outlet,
@@ -213,19 +216,37 @@ impl<D: Decoder> Engine<D> {
     fn step(&mut self, demands: &[(usize, Demand)]) -> io::Result<()> {
         let dealt: Vec<Demand> = demands.iter().map(|(_, demand)| *demand).collect();
         let StepPlan { answers, prompts } = self.scheduler.deal(&dealt);
+        let answering: Vec<usize> = answers.iter().map(|index| demands[*index].0).collect();
+        let drafts = self.draft(&answering);
+        let lengths: Vec<usize> = drafts.iter().map(|draft| draft + 1).collect();
         // Answers that end with the first pass change the indices, so streams identify them from here on.
         let stream = |index: usize| self.running[demands[index].0].stream;
-        let answers: Vec<(u32, usize)> = answers.iter().map(|index| (stream(*index), 1)).collect();
+        let answers: Vec<(u32, usize)> =
+            answers.iter().map(|index| stream(*index)).zip(lengths.iter().copied()).collect();
         let prompts: Vec<(u32, usize)> =
             prompts.iter().map(|(index, share)| (stream(*index), *share)).collect();
         self.steps += 1;
         if let Some(took) = self.pass(&answers)? {
-            self.scheduler.learn_answers(took);
+            self.scheduler.learn_answers(&lengths, took);
         }
         if let Some(took) = self.pass(&prompts)? {
             self.scheduler.learn_prompts(prompts.iter().map(|(_, share)| share).sum(), took);
         }
         Ok(())
+    }
+
+    /// Chooses how many guessed tokens of each of these answers the next pass checks.
+    fn draft(&mut self, answering: &[usize]) -> Vec<usize> {
+        if !self.can_draft {
+            return vec![0; answering.len()];
+        }
+        let guess = |&index: &usize| self.running[index].guess();
+        let offers: Vec<DraftOffer> = answering.iter().map(guess).collect();
+        let drafts = self.scheduler.deal_drafts(&offers);
+        for (&index, &count) in answering.iter().zip(&drafts) {
+            self.running[index].check_guess(count);
+        }
+        drafts
     }
 
     /// Computes these shares of the streams in one batch, and sends the results. Returns the time of the
@@ -263,20 +284,18 @@ impl<D: Decoder> Engine<D> {
         let mut begin = 0;
         for &(index, count) in shares {
             let running = &mut self.running[index];
-            let logits = |at: usize| self.decoder.logits(begin + at);
-            let echoed = running.echo(count, logits);
-            let slot = running.slot;
-            self.slots.extend(slot, running.computed(count));
-            let said = echoed.and_then(|echoed| {
-                let said = match running.may_speak() {
-                    true => running.speak(logits(count - 1))?,
-                    false => Spoken::default(),
-                };
-                Ok(Spoken { events: [echoed, said.events].concat(), end: said.end })
-            });
+            let (slot, before) = (running.slot, running.computed());
+            let said = running.advance(count, |at| self.decoder.logits(begin + at));
             begin += count;
-            let has_more = |said: &Spoken| !said.events.is_empty() || said.end.is_some();
-            if running.may_speak() || said.as_ref().is_err() || said.as_ref().is_ok_and(has_more) {
+            let computed = running.computed();
+            self.slots.extend(slot, running.computed_since(before));
+            let is_cut = computed < before + count;
+            if is_cut && self.decoder.truncate(slot, computed) != computed {
+                self.slots.forget(slot);
+                running.compute_again();
+            }
+            let is_silent = |said: &Spoken| said.events.is_empty() && said.end.is_none();
+            if !said.as_ref().is_ok_and(is_silent) {
                 spoken.push((running.stream, said));
             }
         }

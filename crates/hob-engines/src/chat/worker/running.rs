@@ -1,13 +1,15 @@
 //! A prepared request that waits for a slot, and a request in a slot.
 //! [`Answering`] makes the answer; this module tracks its progress.
 
+use std::mem;
 use std::time::Instant;
 
 use hob_core::chat::{ChatEvent, Completion, FinishReason, Timings, Usage};
 
 use super::answering::{AnswerError, Answering, Step};
+use super::drafting::Drafting;
 use crate::chat::decoder::BatchToken;
-use crate::chat::scheduler::Demand;
+use crate::chat::scheduler::{DRAFT_TOKENS_MAX, Demand, DraftOffer};
 use crate::chat::slots::SlotAssignment;
 
 /// A prepared request: the prompt as tokens, and the plan of the answer.
@@ -53,6 +55,9 @@ pub(super) struct Running {
     cached_tokens: usize,
     pub(super) credit: u32,
     answering: Answering,
+    drafting: Drafting,
+    /// The guessed tokens that the next batch checks.
+    draft: Vec<u32>,
     echo: Echo,
     received: Instant,
     began: Instant,
@@ -77,6 +82,8 @@ impl Running {
             tokens: prompt,
             credit,
             answering,
+            drafting: Drafting::default(),
+            draft: Vec::new(),
             echo,
             received,
             began: Instant::now(),
@@ -93,14 +100,31 @@ impl Running {
         (self.credit > 0).then_some(Demand { pending, said: self.answering.said() })
     }
 
+    /// Guesses what comes after the token that is computed next.
+    pub(super) fn guess(&mut self) -> DraftOffer {
+        // The model chooses one more token than are right, and each may be an event.
+        let room = self.answering.tokens_left().min(self.credit).saturating_sub(1) as usize;
+        let answering = &mut self.answering;
+        let allowed = |draft: &[u32]| answering.allowed(draft);
+        self.drafting.guess(&self.tokens, room.min(DRAFT_TOKENS_MAX), allowed)
+    }
+
+    /// Checks the first `count` guessed tokens with the next batch, which is one token longer.
+    pub(super) fn check_guess(&mut self, count: usize) {
+        self.draft = self.drafting.first(count);
+    }
+
     /// The next `count` tokens for a batch.
     pub(super) fn batch(&self, count: usize) -> impl Iterator<Item = BatchToken> {
-        let last = self.tokens.len() - 1;
+        let known = self.tokens.len();
         (self.computed..self.computed + count).map(move |position| BatchToken {
-            id: self.tokens[position],
+            id: match self.tokens.get(position) {
+                Some(&token) => token,
+                None => self.draft[position - known],
+            },
             position: position as u32,
             slot: self.slot,
-            wants_logits: position == last || self.is_scoring(),
+            wants_logits: position + 1 >= known || self.is_scoring(),
         })
     }
 
@@ -109,9 +133,36 @@ impl Running {
         self.echo.is_scored() && self.computed < self.prompt_tokens
     }
 
-    /// Log probabilities of the next `count` prompt tokens, which were just computed. `logits` returns the logits after each
-    /// of them.
-    pub(super) fn echo<'l>(
+    /// Takes the results of the next `count` tokens. Chooses the next token if its logits are available, and further ones
+    /// while the guessed tokens are those that the model chooses. `logits` returns the logits after each of them.
+    ///
+    /// Guesses that are wrong stay in the decoder's cache, beyond [`Running::computed`].
+    pub(super) fn advance<'l>(
+        &mut self,
+        count: usize,
+        logits: impl Fn(usize) -> &'l [f32],
+    ) -> Result<Spoken, AnswerError> {
+        let first = self.computed;
+        let mut spoken = Spoken { events: self.echo(count, &logits)?, end: None };
+        let mut draft = mem::take(&mut self.draft).into_iter().peekable();
+        self.drafting.checked += draft.len() as u32;
+        self.computed += count - draft.len();
+        while spoken.end.is_none() && self.computed == self.tokens.len() {
+            let Spoken { events, end } = self.speak(logits(self.computed - 1 - first))?;
+            spoken.events.extend(events);
+            spoken.end = end;
+            while let Some(&token) = self.tokens.get(self.computed)
+                && draft.next_if_eq(&token).is_some()
+            {
+                self.computed += 1;
+                self.drafting.right += 1;
+            }
+        }
+        Ok(spoken)
+    }
+
+    /// Log probabilities of the next `count` prompt tokens, which were just computed.
+    fn echo<'l>(
         &mut self,
         count: usize,
         logits: impl Fn(usize) -> &'l [f32],
@@ -137,24 +188,30 @@ impl Running {
         Ok(events)
     }
 
-    /// Marks the next `count` tokens as cached, and returns them.
-    pub(super) fn computed(&mut self, count: usize) -> &[u32] {
-        let from = self.computed;
-        self.computed += count;
-        &self.tokens[from..self.computed]
+    /// How many of the stream's tokens are computed, and cached in its slot.
+    pub(super) fn computed(&self) -> usize {
+        self.computed
     }
 
-    /// Whether the logits of the next token are available.
-    pub(super) fn may_speak(&self) -> bool {
-        self.computed == self.tokens.len()
+    /// The computed tokens from `first` on.
+    pub(super) fn computed_since(&self, first: usize) -> &[u32] {
+        &self.tokens[first..self.computed]
+    }
+
+    /// The cache is lost, so all tokens are computed again, like a prompt.
+    pub(super) fn compute_again(&mut self) {
+        self.computed = 0;
+        // It was sent.
+        self.echo = Echo::default();
     }
 
     /// Chooses the next token, and further tokens if they are forced.
-    pub(super) fn speak(&mut self, logits: &[f32]) -> Result<Spoken, AnswerError> {
+    fn speak(&mut self, logits: &[f32]) -> Result<Spoken, AnswerError> {
         let Step { tokens, events, end } = self.answering.next(logits)?;
         let now = Instant::now();
         self.first_token.get_or_insert(now);
         self.last_token = Some(now);
+        tokens.iter().for_each(|&token| self.drafting.hear(token));
         self.tokens.extend(tokens);
         Ok(Spoken { events, end: end.map(|finish| self.completion(finish)) })
     }
@@ -174,13 +231,14 @@ impl Running {
             queue_ms: ms(self.received, self.began),
             prompt_ms: ms(self.began, first),
             predicted_ms: ms(first, last),
+            draft_tokens: self.drafting.checked,
+            accepted_tokens: self.drafting.right,
         };
         Completion { finish, usage, timings }
     }
 }
 
 /// What a stream sends after a step.
-#[derive(Default)]
 pub(super) struct Spoken {
     pub(super) events: Vec<ChatEvent>,
     pub(super) end: Option<Completion>,

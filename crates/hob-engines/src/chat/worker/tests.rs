@@ -1,6 +1,7 @@
 //! The worker's engine over a real socket, with a decoder that only counts: after `a` comes `b`, and
 //! after `z` the end. It also checks that every token is computed once, in its place.
 
+mod drafts;
 mod random_calls;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use super::trial_process::TrialReport;
 use super::*;
 use crate::chat::protocol::ChatReport;
 use crate::chat::sampler::SamplerDefaults;
+use crate::chat::scheduler::DraftPolicy;
 use crate::chat::template::ChatTemplate;
 use crate::chat::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 use crate::frame::{FrameDecoder, FrameKind};
@@ -70,12 +72,14 @@ struct Counter {
     steps: Steps,
     /// A batch with this token fails.
     poison: Option<u32>,
+    drafts: DraftPolicy,
 }
 
 impl Counter {
     fn new(parallel: usize, steps: &Steps) -> Counter {
         let slots = vec![Vec::new(); parallel];
-        Counter { slots, logits: Vec::new(), steps: Arc::clone(steps), poison: None }
+        let (steps, drafts) = (Arc::clone(steps), DraftPolicy::Off);
+        Counter { slots, logits: Vec::new(), steps, poison: None, drafts }
     }
 }
 
@@ -123,6 +127,10 @@ impl Decoder for Counter {
         tokens
     }
 
+    fn can_truncate(&self) -> bool {
+        true
+    }
+
     fn copy(&mut self, from: usize, to: usize, tokens: usize) -> usize {
         self.slots[to] = self.slots[from][..tokens].to_vec();
         tokens
@@ -148,9 +156,13 @@ impl Bench {
         poison: Option<u32>,
         trials: Option<WorkerCommand>,
     ) -> Bench {
+        let decoder = Counter { poison, ..Counter::new(parallel, &Steps::default()) };
+        Bench::of(decoder, queue_max, trials)
+    }
+
+    fn of(decoder: Counter, queue_max: usize, trials: Option<WorkerCommand>) -> Bench {
         let (socket, theirs) = UnixStream::pair().expect("a socket pair");
-        let steps = Steps::default();
-        let decoder = Counter { poison, ..Counter::new(parallel, &steps) };
+        let steps = Arc::clone(&decoder.steps);
         let worker = thread::spawn(move || run(theirs, decoder, queue_max, trials.as_ref()));
         Bench { socket, decoder: FrameDecoder::default(), steps, worker: Some(worker) }
     }
@@ -273,7 +285,8 @@ fn run(
     let WorkerConnection { inbox, outlet } =
         WorkerConnection::start(&socket, decode, Duration::from_secs(60))?;
     // Never more of a prompt than the least: what a step of this decoder takes is noise.
-    let step_limits = StepLimits { stretch: 1.0, ..StepLimits::default() };
+    let drafts = decoder.drafts;
+    let step_limits = StepLimits { stretch: 1.0, drafts, ..StepLimits::default() };
     let scheduler = TokenScheduler::new(step_limits, decoder.batch_tokens());
     let (jobs, to_prepare) = sync_channel(JOBS_MAX);
     let (embed_jobs, _nobody_embeds) = sync_channel(JOBS_MAX);

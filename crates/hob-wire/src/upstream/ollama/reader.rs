@@ -153,5 +153,6 @@ fn timings(line: &Line<'_>) -> Timings {
         queue_ms: 0.0,
         prompt_ms: milliseconds(line.prompt_eval_duration),
         predicted_ms: milliseconds(line.eval_duration),
+        ..Timings::default()
     }
 }

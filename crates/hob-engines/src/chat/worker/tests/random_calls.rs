@@ -38,12 +38,12 @@ const SPARE_TOKENS_MAX: u32 = 160;
 const UNLIMITED: u32 = 50;
 
 /// How a model writes calls, and whether its marks are tokens.
-struct Form {
+pub(super) struct Form {
     template: &'static str,
     marks: &'static [&'static str],
 }
 
-const HERMES_IN_LETTERS: Form =
+pub(super) const HERMES_IN_LETTERS: Form =
     Form { template: include_str!("../../template/testdata/templates/smollm2.jinja"), marks: &[] };
 const HERMES: Form = Form {
     template: include_str!("../../template/testdata/templates/qwen3.jinja"),
@@ -66,16 +66,16 @@ const HARMONY: Form = Form {
     marks: &["<|channel|>", "<|constrain|>", "<|message|>"],
 };
 
-/// SmolLM2, of which only the tokenizer is used. A process can load one model.
-static SMOLLM2: LazyLock<Arc<Llama>> = LazyLock::new(|| {
+/// SmolLM2, of which only the tokenizer is used here. A process can load one model.
+pub(super) static SMOLLM2: LazyLock<Arc<Llama>> = LazyLock::new(|| {
     let options = LlamaOptions {
         path: smollm2(),
-        context_tokens: 8,
+        context_tokens: 1_024,
         parallel: 1,
         kv_type: KvType::F16,
-        threads: 1,
-        threads_batch: 1,
-        batch_tokens: 8,
+        threads: 2,
+        threads_batch: 2,
+        batch_tokens: 512,
         gpu_layers: Some(0),
         cpu_moe_layers: 0,
         weights: WeightStorage::Mapped,
@@ -105,7 +105,7 @@ fn tokens(form: &Form) -> TokenTable {
     TokenTable::new(all.collect(), smollm2.eos())
 }
 
-fn reading(form: &Form) -> Reading {
+pub(super) fn reading(form: &Form) -> Reading {
     let template = ChatTemplate::compile(form.template, SpecialTokens::default());
     let template = Some(template.expect("a template"));
     reading_of(Arc::<Llama>::clone(&SMOLLM2), tokens(form), template, CONTEXT_TOKENS)

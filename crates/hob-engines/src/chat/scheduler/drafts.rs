@@ -1,0 +1,297 @@
+//! Decides how many guessed tokens a pass checks. Each one makes the pass longer, and saves a pass if it is right.
+//! The costs are measured while answers are computed, so drafts are used only where they pay.
+
+use super::{DraftPolicy, moved};
+
+/// Maximum guessed tokens of one stream in a pass.
+pub(crate) const DRAFT_TOKENS_MAX: usize = 16;
+
+/// Drafts must promise at least this many times the speed of a pass without them. Less is within the error of the
+/// estimates.
+const GAIN_MIN: f64 = 1.08;
+
+/// A pass takes at most this many times as long for drafts in which a stream has no part.
+const STRETCH_OF_OTHERS: f64 = 1.5;
+
+/// After this many passes with drafts comes one without, so that its cost stays known.
+const PLAIN_EVERY: u32 = 64;
+
+/// How much of the past measurements stays after a pass with drafts, and after one without.
+const FADE: f64 = 0.95;
+const PLAIN_FADE: f64 = 0.998;
+
+/// Weight of the guessed cost of a token, in tokens that were measured.
+const GUESS_WEIGHT: f64 = 8.0;
+
+/// A pass that took many times longer than expected was disturbed.
+const DISTURBED: f64 = 2.0;
+
+/// A draft that a stream offers for the next pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct DraftOffer {
+    pub(crate) tokens: usize,
+    /// The estimated probability that a token is right if those before it are.
+    pub(crate) chance: f64,
+}
+
+impl DraftOffer {
+    /// How many of the first `tokens` are probably right.
+    fn expected(self, tokens: usize) -> f64 {
+        let (mut chance, mut sum) = (1.0, 0.0);
+        for _ in 0..tokens {
+            chance *= self.chance;
+            sum += chance;
+        }
+        sum
+    }
+}
+
+/// What passes cost, by the number of tokens of each stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DraftCosts {
+    /// Milliseconds of a pass with one token of each of `index + 1` streams.
+    plain_ms: Vec<Option<f64>>,
+    measured: Measured,
+    passes_since_plain: u32,
+}
+
+impl DraftCosts {
+    /// Records the time of a pass, with the tokens of each stream. `token_ms` is a guess.
+    pub(super) fn learn(&mut self, tokens: &[usize], took_ms: f64, token_ms: Option<f64>) {
+        let streams = tokens.len();
+        if streams == 0 {
+            return;
+        }
+        if tokens.iter().all(|&count| count == 1) {
+            self.passes_since_plain = 0;
+            self.measured.fade(PLAIN_FADE);
+            if self.plain_ms.len() < streams {
+                self.plain_ms.resize(streams, None);
+            }
+            let known = &mut self.plain_ms[streams - 1];
+            *known = Some(moved(*known, took_ms));
+            return;
+        }
+        self.passes_since_plain += 1;
+        let Some(plain_ms) = self.plain_ms(streams) else { return };
+        let expected_ms = self.pass_ms(tokens, plain_ms, token_ms);
+        self.measured.fade(FADE);
+        self.measured.add(shape(tokens), took_ms.min(expected_ms * DISTURBED), 1.0);
+    }
+
+    /// How many tokens of each draft the next pass checks: those that give most tokens for its time.
+    pub(super) fn deal(
+        &self,
+        offers: &[DraftOffer],
+        policy: DraftPolicy,
+        (tokens_max, token_ms): (usize, Option<f64>),
+    ) -> Vec<usize> {
+        let nothing = vec![0; offers.len()];
+        let mut order: Vec<usize> =
+            (0..offers.len()).filter(|&index| offers[index].tokens > 0).collect();
+        order.sort_by(|&a, &b| offers[b].chance.total_cmp(&offers[a].chance));
+        match policy {
+            DraftPolicy::Off => return nothing,
+            DraftPolicy::Always(most) => {
+                let drafts = shares(offers, &order, most);
+                let is_small = drafts.iter().sum::<usize>() + offers.len() <= tokens_max;
+                return if is_small { drafts } else { nothing };
+            }
+            DraftPolicy::Auto => {}
+        }
+        let Some(plain_ms) = self.plain_ms(offers.len()) else { return nothing };
+        if self.passes_since_plain >= PLAIN_EVERY {
+            return nothing;
+        }
+        let mut best = (offers.len() as f64 / plain_ms * GAIN_MIN, nothing);
+        for included in 1..=order.len() {
+            for length in 1..=DRAFT_TOKENS_MAX {
+                let drafts = shares(offers, &order[..included], length);
+                let tokens: Vec<usize> = drafts.iter().map(|draft| draft + 1).collect();
+                if tokens.iter().sum::<usize>() > tokens_max {
+                    break;
+                }
+                let took_ms = self.pass_ms(&tokens, plain_ms, token_ms);
+                let delays_others = included < offers.len();
+                if delays_others && took_ms > plain_ms * STRETCH_OF_OTHERS {
+                    break;
+                }
+                let right = offers.iter().zip(&drafts).map(|(offer, &draft)| offer.expected(draft));
+                let speed = (offers.len() as f64 + right.sum::<f64>()) / took_ms;
+                if speed > best.0 {
+                    best = (speed, drafts);
+                }
+            }
+        }
+        best.1
+    }
+
+    fn plain_ms(&self, streams: usize) -> Option<f64> {
+        *self.plain_ms.get(streams.checked_sub(1)?)?
+    }
+
+    /// Expected milliseconds of a pass.
+    fn pass_ms(&self, tokens: &[usize], plain_ms: f64, token_ms: Option<f64>) -> f64 {
+        let token_ms = token_ms.unwrap_or(plain_ms / 2.0);
+        let mut known = self.measured;
+        known.add((1.0, tokens.len() as f64), plain_ms, 1.0);
+        let (pass_ms, token_ms) = known.solve(token_ms);
+        let (passes, total) = shape(tokens);
+        (pass_ms * passes + token_ms * total).max(plain_ms)
+    }
+}
+
+/// The tokens of each draft if those in `included` have at most `length`.
+fn shares(offers: &[DraftOffer], included: &[usize], length: usize) -> Vec<usize> {
+    let mut drafts = vec![0; offers.len()];
+    for &index in included {
+        drafts[index] = offers[index].tokens.min(length);
+    }
+    drafts
+}
+
+/// Passes of llama.cpp, and tokens. It splits a batch until all its sequences have equally many tokens.
+fn shape(tokens: &[usize]) -> (f64, f64) {
+    let mut counts = tokens.to_vec();
+    counts.sort_unstable();
+    counts.dedup();
+    (counts.len() as f64, tokens.iter().sum::<usize>() as f64)
+}
+
+/// Sums for a fit of `took = passes * pass_ms + tokens * token_ms` by least squares.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    passes_squared: f64,
+    products: f64,
+    tokens_squared: f64,
+    passes_took: f64,
+    tokens_took: f64,
+}
+
+impl Measured {
+    fn add(&mut self, (passes, tokens): (f64, f64), took_ms: f64, weight: f64) {
+        self.passes_squared += weight * passes * passes;
+        self.products += weight * passes * tokens;
+        self.tokens_squared += weight * tokens * tokens;
+        self.passes_took += weight * passes * took_ms;
+        self.tokens_took += weight * tokens * took_ms;
+    }
+
+    fn fade(&mut self, rest: f64) {
+        self.passes_squared *= rest;
+        self.products *= rest;
+        self.tokens_squared *= rest;
+        self.passes_took *= rest;
+        self.tokens_took *= rest;
+    }
+
+    /// Milliseconds of a pass without tokens, and of each token.
+    fn solve(mut self, token_guess_ms: f64) -> (f64, f64) {
+        self.tokens_squared += GUESS_WEIGHT;
+        self.tokens_took += GUESS_WEIGHT * token_guess_ms;
+        // Positive, because of the guess.
+        let determinant = self.passes_squared * self.tokens_squared - self.products * self.products;
+        let pass_ms = self.passes_took * self.tokens_squared - self.tokens_took * self.products;
+        let token_ms = self.passes_squared * self.tokens_took - self.products * self.passes_took;
+        ((pass_ms / determinant).max(0.0), (token_ms / determinant).max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: (usize, Option<f64>) = (512, Some(1.0));
+
+    fn offer(tokens: usize, chance: f64) -> DraftOffer {
+        DraftOffer { tokens, chance }
+    }
+
+    /// A pass costs 9 ms, and each token of it `token_ms`.
+    fn costs(token_ms: f64) -> DraftCosts {
+        let mut costs = DraftCosts::default();
+        for _ in 0..40 {
+            for tokens in [&[1][..], &[4], &[9], &[1, 1], &[1, 6]] {
+                let (passes, total) = shape(tokens);
+                costs.learn(tokens, 9.0 * passes + token_ms * total, Some(token_ms));
+            }
+        }
+        costs
+    }
+
+    fn dealt(costs: &DraftCosts, offers: &[DraftOffer]) -> Vec<usize> {
+        costs.deal(offers, DraftPolicy::Auto, ROOM)
+    }
+
+    #[test]
+    fn what_is_probably_right_is_checked_and_the_longer_the_likelier() {
+        let costs = costs(1.0);
+        assert_eq!(dealt(&costs, &[offer(16, 0.98)]), [16]);
+        let likely = dealt(&costs, &[offer(16, 0.7)])[0];
+        assert!((2..8).contains(&likely), "{likely}");
+        assert_eq!(dealt(&costs, &[offer(3, 0.95)]), [3], "no more than there are");
+        assert_eq!(dealt(&costs, &[offer(16, 0.1)]), [0]);
+        assert_eq!(dealt(&costs, &[offer(0, 0.0)]), [0]);
+    }
+
+    #[test]
+    fn where_tokens_cost_as_much_as_passes_nothing_is_drafted() {
+        let mut costs = DraftCosts::default();
+        for _ in 0..40 {
+            costs.learn(&[1], 10.0, Some(10.0));
+            costs.learn(&[5], 50.0, Some(10.0));
+        }
+        assert_eq!(dealt(&costs, &[offer(16, 0.95)]), [0]);
+    }
+
+    #[test]
+    fn without_a_measured_pass_nothing_is_drafted() {
+        assert_eq!(dealt(&DraftCosts::default(), &[offer(16, 1.0)]), [0]);
+        let mut costs = DraftCosts::default();
+        costs.learn(&[1], 10.0, None);
+        assert!(dealt(&costs, &[offer(16, 1.0)])[0] > 0, "a token costs probably half a pass");
+        assert_eq!(dealt(&costs, &[offer(16, 1.0), offer(16, 1.0)]), [0, 0], "of two streams");
+    }
+
+    #[test]
+    fn streams_that_draft_equally_much_share_a_pass_and_others_are_not_delayed() {
+        let costs = costs(1.0);
+        assert_eq!(dealt(&costs, &[offer(9, 0.95), offer(9, 0.95)]), [9, 9]);
+        // Tokens of one stream alone need a second pass over all weights.
+        assert_eq!(dealt(&costs, &[offer(9, 0.95), offer(0, 0.0)]), [0, 0]);
+    }
+
+    #[test]
+    fn a_pass_has_no_more_tokens_than_a_batch() {
+        let costs = costs(1.0);
+        let few = costs.deal(&[offer(16, 0.99)], DraftPolicy::Auto, (5, Some(1.0)));
+        assert_eq!(few, [4]);
+        let many = costs.deal(&[offer(16, 0.99)], DraftPolicy::Always(9), (5, Some(1.0)));
+        assert_eq!(many, [0]);
+    }
+
+    #[test]
+    fn a_pass_without_drafts_comes_now_and_then() {
+        let mut costs = costs(1.0);
+        let offers = [offer(16, 0.98)];
+        costs.learn(&[1], 10.0, None);
+        let mut drafted = 0;
+        while dealt(&costs, &offers) == [16] {
+            costs.learn(&[17], 26.0, None);
+            drafted += 1;
+        }
+        assert_eq!(drafted, PLAIN_EVERY);
+        costs.learn(&[1], 10.0, None);
+        assert_eq!(dealt(&costs, &offers), [16]);
+    }
+
+    #[test]
+    fn one_disturbed_pass_does_not_end_drafting_for_ever() {
+        let mut costs = costs(1.0);
+        costs.learn(&[9], 4_000.0, Some(1.0));
+        for _ in 0..1_000 {
+            costs.learn(&[1], 10.0, Some(1.0));
+        }
+        assert!(dealt(&costs, &[offer(9, 0.95)])[0] > 0);
+    }
+}

@@ -1,0 +1,294 @@
+//! Answers with guessed tokens: the same as without, whatever was guessed. Decoders check that wrong guesses leave the
+//! cache.
+
+use hob_core::chat::{Completion, Conversation, Message, Role, Timings, Tool, ToolChoice};
+
+use super::super::running::Running;
+use super::random_calls::{self, HERMES_IN_LETTERS, SMOLLM2};
+use super::*;
+use crate::chat::slots::SlotAssignment;
+
+/// More than any test has room for.
+const MANY: DraftPolicy = DraftPolicy::Always(12);
+
+fn drafting(parallel: usize, drafts: DraftPolicy) -> Bench {
+    let decoder = Counter { drafts, ..Counter::new(parallel, &Steps::default()) };
+    Bench::of(decoder, 8, None)
+}
+
+/// The answer to one request, and the passes that it took.
+fn answered(drafts: DraftPolicy, request: ChatRequest) -> (Answer, usize) {
+    let mut bench = drafting(1, drafts);
+    bench.ask(1, request);
+    let answer = bench.until_done(1).remove(&1).expect("an answer");
+    (answer, bench.steps().len())
+}
+
+#[test]
+fn a_copy_takes_fewer_passes_and_is_the_same() {
+    // The model says the rest of the alphabet. The second prompt has it in parts, with wrong letters after them.
+    for (prompt, passes) in [("abcdefghijklmnopqrstuvwxyz!abc", 4), ("abcdefg!abcdxyz!abc", 24)] {
+        let (plain, plain_passes) = answered(DraftPolicy::Off, continued(prompt));
+        let (drafted, drafted_passes) = answered(MANY, continued(prompt));
+        assert_eq!(plain, drafted);
+        assert_eq!(drafted.text, "defghijklmnopqrstuvwxyz");
+        assert_eq!(plain_passes, 24);
+        assert!(drafted_passes < passes, "{drafted_passes}");
+    }
+}
+
+#[test]
+fn limits_and_stop_texts_end_an_answer_within_a_guess() {
+    let prompt = "abcdefghijklmnopqrstuvwxyz!abc";
+    let stop = ChatRequest { stop: vec!["jk".to_owned()], ..continued(prompt) };
+    let limit = ChatRequest { tokens_max: Some(6), ..continued(prompt) };
+    for (request, text) in [(stop, "defghi"), (limit, "defghi")] {
+        let (plain, _) = answered(DraftPolicy::Off, request.clone());
+        let (drafted, _) = answered(MANY, request);
+        assert_eq!(drafted, plain);
+        assert_eq!(drafted.text, text);
+    }
+}
+
+#[test]
+fn the_cache_has_only_what_was_said() {
+    let prompt = "abcdefghijklmnopqrstuvwxyz!abc";
+    let mut bench = drafting(1, MANY);
+    bench.ask(1, ChatRequest { stop: vec!["jk".to_owned()], ..continued(prompt) });
+    bench.until_done(1);
+    // The decoder would notice a token that is computed in another place than it belongs.
+    bench.ask(2, continued(&format!("{prompt}defghijklmno!vw")));
+    let heard = bench.until_done(1).remove(&2).expect("an answer");
+    assert_eq!(heard.text, "xyz");
+    let cached = heard.end.expect("an end").1.cached_tokens as usize;
+    assert_eq!(cached, prompt.len() + "defghij".len());
+}
+
+#[test]
+fn answers_with_and_without_guesses_run_together() {
+    let mut bench = drafting(3, MANY);
+    bench.ask(1, continued("abcdefghijklmnopqrstuvwxyz!abc"));
+    bench.ask(2, continued("a"));
+    bench.ask(3, continued("uvwxyz!uvwabcdef!uvw"));
+    let heard = bench.until_done(3);
+    assert_eq!(heard[&1].text, "defghijklmnopqrstuvwxyz");
+    assert_eq!(heard[&2].text, "bcdefghijklmnopqrstuvwxyz");
+    assert_eq!(heard[&3].text, "xyz");
+}
+
+#[test]
+fn no_more_events_are_sent_than_the_reader_allows() {
+    let mut bench = drafting(1, MANY);
+    bench.ask_with_credit(1, continued("abcdefghijklmnopqrstuvwxyz!abc"), 5);
+    // That it was accepted, and five letters.
+    (0..6).for_each(|_| drop(bench.report()));
+    bench.order(7, &CommonOrder::Ping);
+    let (stream, report) = bench.report();
+    assert!(stream == 7 && matches!(report, WorkerMessage::Common(Report::Stats(_))), "{report:?}");
+    bench.order(1, &CommonOrder::Credit(100));
+    let rest = bench.until_done(1).remove(&1).expect("the rest");
+    assert_eq!(rest.text, "ijklmnopqrstuvwxyz");
+}
+
+#[test]
+fn guesses_keep_to_a_grammar() {
+    let prompt = "abcdefghijklmnopqrstuvwxyz!abc";
+    let output = OutputFormat::Lark("start: /[c-h]{2,5}/".to_owned());
+    let request = ChatRequest { output, ..continued(prompt) };
+    let (plain, plain_passes) = answered(DraftPolicy::Off, request.clone());
+    let (drafted, passes) = answered(MANY, request);
+    assert_eq!(plain, drafted);
+    assert_eq!(drafted.text, "defgh");
+    assert!(passes < plain_passes, "{passes} {plain_passes}");
+}
+
+/// A language of three letters whose probabilities depend on the letter before, so that guesses are often wrong.
+struct Letters {
+    cached: Vec<u32>,
+    logits: Vec<Vec<f32>>,
+}
+
+const LETTERS: [u32; 3] = [b'a' as u32, b'b' as u32, b'c' as u32];
+const PROBABILITIES: [[f32; 3]; 3] = [[0.1, 0.8, 0.1], [0.3, 0.1, 0.6], [0.5, 0.25, 0.25]];
+
+impl Decoder for Letters {
+    fn parallel(&self) -> usize {
+        1
+    }
+
+    fn context_tokens(&self) -> u32 {
+        CONTEXT_TOKENS
+    }
+
+    fn batch_tokens(&self) -> usize {
+        512
+    }
+
+    fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeFailed> {
+        self.logits.clear();
+        for token in tokens {
+            assert_eq!(self.cached.len(), token.position as usize);
+            self.cached.push(token.id);
+            let mut logits = vec![-1e9; END as usize + 1];
+            for (letter, probability) in LETTERS.iter().zip(row(token.id)) {
+                logits[*letter as usize] = probability.ln();
+            }
+            self.logits.push(logits);
+        }
+        Ok(())
+    }
+
+    fn logits(&self, index: usize) -> &[f32] {
+        &self.logits[index]
+    }
+
+    fn truncate(&mut self, _slot: usize, tokens: usize) -> usize {
+        self.cached.truncate(tokens);
+        tokens
+    }
+
+    fn can_truncate(&self) -> bool {
+        true
+    }
+
+    fn copy(&mut self, _from: usize, _to: usize, _tokens: usize) -> usize {
+        0
+    }
+}
+
+fn row(letter: u32) -> [f32; 3] {
+    PROBABILITIES[LETTERS.iter().position(|known| *known == letter).expect("a letter")]
+}
+
+/// What an answer consists of, without its times.
+#[derive(Debug, Default, PartialEq)]
+struct Said {
+    text: String,
+    calls: String,
+    finish: Option<FinishReason>,
+    usage: Usage,
+}
+
+/// Runs one answer without an engine, with at most so many guessed tokens in a pass.
+fn said(decoder: &mut impl Decoder, prepared: Prepared, drafts: usize) -> (Said, Timings) {
+    let kept = decoder.truncate(0, 0);
+    let assignment = SlotAssignment { slot: 0, copy_from: None, keep: kept };
+    let mut running = Running::begin(1, prepared, assignment, kept);
+    let mut answer = Said::default();
+    loop {
+        let demand = running.demand().expect("credit");
+        let mut count = demand.pending;
+        if count == 1 && demand.said > 0 {
+            let draft = running.guess().tokens.min(drafts);
+            running.check_guess(draft);
+            count += draft;
+        }
+        let batch: Vec<BatchToken> = running.batch(count).collect();
+        decoder.decode(&batch).expect("computed");
+        let spoken = running.advance(count, |at| decoder.logits(at)).expect("tokens");
+        decoder.truncate(0, running.computed());
+        for event in spoken.events {
+            match event {
+                ChatEvent::Text(text) => answer.text += &text,
+                ChatEvent::ToolCall { name, .. } => answer.calls += &name,
+                ChatEvent::ToolArguments { piece, .. } => answer.calls += &piece,
+                other => panic!("{other:?}"),
+            }
+        }
+        if let Some(Completion { finish, usage, timings }) = spoken.end {
+            return (Said { finish: Some(finish), usage, ..answer }, timings);
+        }
+    }
+}
+
+#[test]
+fn random_answers_are_the_same_and_have_the_model_s_probabilities() {
+    let reading = reading();
+    let mut decoder = Letters { cached: Vec::new(), logits: Vec::new() };
+    let mut pairs = [[0_u32; 3]; 3];
+    let (mut checked, mut right) = (0, 0);
+    for seed in 0..400 {
+        let sampling = Sampling {
+            temperature: Some(1.0),
+            top_k: Some(0),
+            top_p: Some(1.0),
+            min_p: Some(0.0),
+            seed: Some(seed),
+            ..Sampling::default()
+        };
+        let request = ChatRequest { sampling, tokens_max: Some(100), ..continued("abcab") };
+        let prepared = || reading.prepare(&request, u32::MAX, Instant::now()).expect("it fits");
+        let (plain, none) = said(&mut decoder, prepared(), 0);
+        let (drafted, timings) = said(&mut decoder, prepared(), 6);
+        assert_eq!((&plain, none.draft_tokens), (&drafted, 0), "seed {seed}");
+        checked += timings.draft_tokens;
+        right += timings.accepted_tokens;
+        let index = |byte: u8| usize::from(byte - b'a');
+        for pair in drafted.text.as_bytes().windows(2) {
+            pairs[index(pair[0])][index(pair[1])] += 1;
+        }
+    }
+    assert!(right * 20 > checked && right * 2 < checked, "{right} of {checked} guesses were right");
+    for (counts, expected) in pairs.iter().zip(PROBABILITIES) {
+        let sum = f64::from(counts.iter().sum::<u32>());
+        for (count, expected) in counts.iter().zip(expected) {
+            let share = f64::from(*count) / sum;
+            // Four standard deviations of 10,000 pairs are 0.02 at most.
+            assert!((share - f64::from(expected)).abs() < 0.02, "{share} instead of {expected}");
+        }
+    }
+}
+
+/// Requests for SmolLM2: free text, a copy, JSON and a call.
+fn requests() -> [ChatRequest; 4] {
+    let asked = |content: &str, tools: Vec<Tool>| {
+        let is_free = tools.is_empty();
+        let conversation = Conversation {
+            messages: vec![Message::new(Role::User, content)],
+            tools,
+            tool_choice: if is_free { ToolChoice::Auto } else { ToolChoice::Required },
+            parallel_tool_calls: false,
+            template_arguments: None,
+        };
+        let tokens_max = Some(64);
+        ChatRequest { prompt: Prompt::Chat(conversation), tokens_max, ..continued("") }
+    };
+    let schema = r#"{"type":"object","required":["title","keywords","is_short"],
+        "additionalProperties":false,"properties":{"title":{"type":"string","maxLength":20},
+        "keywords":{"type":"array","maxItems":2,"items":{"type":"string","maxLength":12}},
+        "is_short":{"type":"boolean"}}}"#;
+    let weather = Tool {
+        name: "get_weather".to_owned(),
+        description: None,
+        parameters: Some(JsonText::parsed(
+            r#"{"type":"object","required":["city","unit"],"additionalProperties":false,
+            "properties":{"city":{"type":"string","maxLength":20},
+            "unit":{"enum":["celsius","fahrenheit"]}}}"#,
+        )),
+        strict: true,
+    };
+    let text = "The harbour lay quiet under a low grey sky while the last boats came home.";
+    let output = OutputFormat::JsonSchema(JsonText::parsed(schema));
+    [
+        asked("Why is the sky blue?", Vec::new()),
+        asked(&format!("Repeat this text twice, word by word: {text} {text}"), Vec::new()),
+        ChatRequest { output, ..asked("Describe a text about the sea.", Vec::new()) },
+        asked("What is the weather in Paris?", vec![weather]),
+    ]
+}
+
+#[test]
+fn a_real_model_says_the_same_with_guesses() {
+    let reading = random_calls::reading(&HERMES_IN_LETTERS);
+    let mut decoder = SMOLLM2.decoder().expect("a context");
+    let mut right = 0;
+    for request in requests() {
+        let prepared = || reading.prepare(&request, u32::MAX, Instant::now()).expect("it fits");
+        let (plain, _) = said(&mut decoder, prepared(), 0);
+        let (drafted, timings) = said(&mut decoder, prepared(), 8);
+        // The logits of several tokens may differ from those of one in the last bits. No choice here is as close.
+        assert_eq!(plain, drafted);
+        right += timings.accepted_tokens;
+    }
+    assert!(right > 0, "no guess was right");
+}
