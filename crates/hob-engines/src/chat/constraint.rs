@@ -8,6 +8,7 @@ mod grammar;
 mod matching;
 mod schema;
 mod source;
+mod structure;
 mod trigger;
 mod vocabulary;
 
@@ -33,6 +34,7 @@ pub use schema::SchemaLimits;
 pub use vocabulary::{Mask, TokenBytes, Vocabulary};
 
 use closing::{Closer, Context};
+use structure::Spacing;
 use trigger::TriggerWatch;
 
 /// After this many refused tokens in one place, only the shortest end is allowed.
@@ -133,6 +135,9 @@ pub struct Constraint {
     end: Option<Vec<u32>>,
     refused: Vec<u32>,
     mask: Option<Mask>,
+    /// The tokens left for which `mask` was computed. `None`: it is out of date.
+    masked_for: Option<u32>,
+    spacing: Spacing,
     /// The field of the request that sets the format.
     field: &'static str,
     /// Keywords of the schemas that are not enforced.
@@ -161,20 +166,47 @@ impl Constraint {
 
     /// The tokens that may come next. `None` allows all. The answer may have `tokens_left` more tokens.
     pub fn mask(&mut self, tokens_left: u32) -> Result<Option<&Mask>, ConstraintError> {
-        let mask = match (&self.phase, self.closes_now(tokens_left)) {
+        if self.masked_for != Some(tokens_left) {
+            self.mask = self.new_mask(tokens_left)?;
+            self.masked_for = Some(tokens_left);
+        }
+        Ok(self.mask.as_ref())
+    }
+
+    fn new_mask(&mut self, tokens_left: u32) -> Result<Option<Mask>, ConstraintError> {
+        let mut mask = match (&self.phase, self.closes_now(tokens_left)) {
             (Phase::Free(_), _) if self.refused.is_empty() => return Ok(None),
             (Phase::Free(_), _) => Mask::everything(&self.vocabulary),
             (Phase::Over, _) => Mask::only(&self.vocabulary, self.vocabulary.end_token()),
-            (Phase::Held, Some(token)) => {
-                return Ok(Some(self.mask.insert(Mask::only(&self.vocabulary, token))));
-            }
+            (Phase::Held, Some(token)) => return Ok(Some(Mask::only(&self.vocabulary, token))),
             (Phase::Held, None) => {
                 Mask::new(self.matcher.compute_mask_or_eos().map_err(matching::failed)?)
             }
         };
-        let mask = self.mask.insert(mask);
         mask.forbid(&self.refused);
         Ok(Some(mask))
+    }
+
+    /// The only token that the grammar allows next, if there is only one.
+    pub fn forced_token(&mut self, tokens_left: u32) -> Result<Option<u32>, ConstraintError> {
+        if !self.holds() || self.is_complete() {
+            return Ok(None);
+        }
+        Ok(self.mask(tokens_left)?.and_then(Mask::single))
+    }
+
+    /// At most `tokens_max` tokens that probably come next, because the grammar leaves little choice. The state does not
+    /// change.
+    pub fn expected(&mut self, tokens_max: usize) -> Vec<u32> {
+        if !self.holds() || self.is_complete() {
+            return Vec::new();
+        }
+        // If the automaton fails, it also fails for the next token, which reports it.
+        let text =
+            structure::ahead(&mut self.matcher, &self.vocabulary, self.context, self.spacing);
+        let mut tokens = self.vocabulary.tokenize_greedily(&text.unwrap_or_default());
+        tokens.truncate(tokens_max);
+        tokens
     }
 
     /// How many of these tokens the grammar allows, one after another. The state does not change.
@@ -194,6 +226,7 @@ impl Constraint {
         if token as usize >= self.vocabulary.len() {
             return Err(ConstraintError::NotAllowed { token });
         }
+        self.masked_for = None;
         let left = tokens_left.saturating_sub(1) as usize;
         let accepted = match &mut self.phase {
             Phase::Over => return Err(ConstraintError::NotAllowed { token }),
@@ -249,14 +282,16 @@ impl Constraint {
             return Err(ConstraintError::NotAllowed { token });
         }
         matching::consume(&mut self.matcher, &[token])?;
-        let context = self.context.after(self.vocabulary.text(token));
+        let text = self.vocabulary.text(token);
+        let context = self.context.after(text);
+        let spacing = self.spacing.after(self.context, text);
         let is_way_out = self.end.as_ref().is_some_and(|end| end.first() == Some(&token));
         let is_too_deep = context.depth > self.depth_max && !is_way_out;
         if is_too_deep || !self.move_end(token, context, left)? {
             matching::undo(&mut self.matcher, 1)?;
             return Ok(Accepted::Refused);
         }
-        self.context = context;
+        (self.context, self.spacing) = (context, spacing);
         Ok(Accepted::Taken)
     }
 
@@ -326,6 +361,7 @@ impl Constraint {
             return Ok(Accepted::Refused);
         };
         self.context = context;
+        self.spacing = Spacing::default().after(Context::default(), &text);
         self.end = Some(end);
         self.phase = Phase::Held;
         Ok(Accepted::Taken)

@@ -41,7 +41,7 @@ pub trait Decoder {
     /// Keeps only the first `tokens` of a slot, and returns how many are left. It may be 0.
     fn truncate(&mut self, slot: usize, tokens: usize) -> usize;
 
-    /// Whether [`Decoder::truncate`] keeps as many tokens as it is told to.
+    /// Whether [`Decoder::truncate`] always keeps the given number of tokens.
     fn can_truncate(&self) -> bool;
 
     /// Replaces slot `to` by the first `tokens` of slot `from`, and returns how many it has now. It may be 0.

@@ -111,6 +111,21 @@ impl Sampler {
         Sampler { top_wanted: top.map(|top| usize::from(top.min(TOP_MAX))), ..self }
     }
 
+    pub fn has_logprobs(&self) -> bool {
+        self.top_wanted.is_some()
+    }
+
+    /// Uses the random number of a token that is known without a choice, so that the tokens after it do not depend on that.
+    pub fn skip_draw(&mut self) {
+        if !self.is_greedy() {
+            self.random.fraction();
+        }
+    }
+
+    fn is_greedy(&self) -> bool {
+        self.temperature <= 0.0 || self.top_k == 1
+    }
+
     /// Chooses these tokens only if a mask allows no others.
     pub fn avoid(&mut self, tokens: impl Iterator<Item = u32>) {
         self.logit_bias.extend(tokens.map(|token| (token, BIAS_AVOIDED)));
@@ -171,7 +186,7 @@ impl Sampler {
     }
 
     fn drawn(&mut self, logits: &[f32], mask: Option<&Mask>) -> Result<u32, SamplerError> {
-        if self.temperature <= 0.0 || self.top_k == 1 {
+        if self.is_greedy() {
             return best(logits, mask)?.map(|best| best.token).ok_or(SamplerError::NothingAllowed);
         }
         largest(logits, mask, self.top_k, &mut self.candidates)?;

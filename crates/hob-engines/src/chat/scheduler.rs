@@ -46,13 +46,16 @@ impl Default for StepLimits {
 /// Weight of a new measurement in the running average of a cost.
 const WEIGHT: f64 = 0.2;
 
+/// An answer with at most this many tokens to compute is no prompt. Grammars force a few tokens at a time.
+const ANSWER_TOKENS_MAX: usize = 8;
+
 /// From this many tokens on, the fixed cost of a pass is negligible.
 const BULK_TOKENS: usize = 32;
 
 /// What a stream needs in the next step. Streams are ordered by their start, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Tokens that are known and not computed. 1 while the stream is being answered.
+    /// Tokens that are known and not computed. While the stream is being answered: 1, and those that a grammar forces.
     pub pending: usize,
     /// Tokens of the answer so far.
     pub said: u32,
@@ -60,14 +63,14 @@ pub struct Demand {
 
 impl Demand {
     fn is_answering(self) -> bool {
-        self.pending == 1 && self.said > 0
+        self.pending <= ANSWER_TOKENS_MAX && self.said > 0
     }
 }
 
 /// The streams of a step, as indices into the demands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepPlan {
-    /// One token of each, and those that are drafted.
+    /// All tokens of each, and those that are drafted.
     pub answers: Vec<usize>,
     /// With the number of tokens of each, at least one.
     pub prompts: Vec<(usize, usize)>,
@@ -113,9 +116,14 @@ impl TokenScheduler {
     pub fn deal(&self, demands: &[Demand]) -> StepPlan {
         let mut step = StepPlan::default();
         let mut chunk = self.chunk(demands);
+        let mut room = self.batch_tokens;
         for (index, demand) in demands.iter().enumerate() {
             if demand.is_answering() {
-                step.answers.push(index);
+                // The others have their turn in a later step.
+                if demand.pending <= room {
+                    room -= demand.pending;
+                    step.answers.push(index);
+                }
                 continue;
             }
             // The oldest first: two prompts at the same time would both be late.
@@ -125,7 +133,6 @@ impl TokenScheduler {
                 step.prompts.push((index, share));
             }
         }
-        step.answers.truncate(self.batch_tokens);
         step
     }
 
@@ -240,8 +247,13 @@ mod tests {
 
     #[test]
     fn forced_tokens_of_an_answer_are_computed_like_a_prompt() {
-        let forced = Demand { pending: 3, said: 40 };
-        assert_eq!(scheduler().deal(&[forced]), step(&[], &[(0, 3)]));
+        let forced = |pending| Demand { pending, said: 40 };
+        assert_eq!(scheduler().deal(&[forced(30)]), step(&[], &[(0, 30)]));
+        assert_eq!(
+            scheduler().deal(&[forced(3), answering(5)]),
+            step(&[0, 1], &[]),
+            "but for a few"
+        );
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::grammar::{self, AnswerRules, Begins, Plan};
 use super::matching::first_line;
 use super::schema::{self, Relaxation, TakenOut};
 use super::source::{Relaxed, Source};
+use super::structure::Spacing;
 use super::trigger::TriggerWatch;
 use super::{Constraint, ConstraintError, Phase, SchemaLimits, Vocabulary};
 use crate::memory;
@@ -161,6 +162,8 @@ impl Constrainer {
             end,
             refused: Vec::new(),
             mask: None,
+            masked_for: None,
+            spacing: Spacing::default(),
             field: field_of(wanted),
             ignored: kept.ignored,
         })

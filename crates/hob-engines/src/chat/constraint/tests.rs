@@ -528,3 +528,45 @@ fn calls(text: &str, dialect: &ToolDialect) -> Vec<Value> {
     }
     body.split(dialect.between.unwrap()).map(|call| serde_json::from_str(call).unwrap()).collect()
 }
+
+#[test]
+fn the_form_of_an_answer_is_expected_with_the_spaces_that_it_has() {
+    let output = schema(&json!({
+        "type": "object", "additionalProperties": false, "required": ["city", "days"],
+        "properties": { "city": { "type": "string" }, "days": { "type": "integer" } }
+    }));
+    let mut constraint = compiled(&output, 100).unwrap();
+    let expected = |constraint: &mut Constraint| {
+        let tokens = constraint.expected(50);
+        let text = tokens.iter().flat_map(|&token| constraint.vocabulary.text(token));
+        String::from_utf8(text.copied().collect()).unwrap()
+    };
+    assert_eq!(expected(&mut constraint), r#"{"city": ""#);
+    assert_eq!(constraint.expected(2).len(), 2);
+    say(&mut constraint, r#"{"city":"R"#, 90);
+    assert_eq!(expected(&mut constraint), "", "any letter may come");
+    say(&mut constraint, "\"", 90);
+    assert_eq!(expected(&mut constraint), r#","days":"#);
+    // To look ahead changes nothing.
+    assert_eq!(say(&mut constraint, r#", "days": 1"#, 90).last(), Some(&Accepted::Taken));
+    assert_eq!(expected(&mut constraint), "");
+    let mut free = compiled(&OutputFormat::Regex("[a-z]*".to_owned()), 20).unwrap();
+    assert_eq!(expected(&mut free), "");
+}
+
+#[test]
+fn a_token_is_forced_only_if_there_is_no_other() {
+    let output = OutputFormat::Regex("xy[a-c]+-".to_owned());
+    let mut constraint = compiled(&output, 20).unwrap();
+    let forced = |letter: u8| Ok(Some(u32::from(letter)));
+    assert_eq!(constraint.forced_token(20), forced(b'x'));
+    say(&mut constraint, "x", 20);
+    assert_eq!(constraint.forced_token(19), forced(b'y'));
+    say(&mut constraint, "y", 19);
+    assert_eq!(constraint.forced_token(18), Ok(None));
+    say(&mut constraint, "a", 18);
+    assert_eq!(constraint.forced_token(17), Ok(None));
+    assert_eq!(constraint.forced_token(1), forced(b'-'), "nothing else ends it in time");
+    say(&mut constraint, "-", 17);
+    assert_eq!(constraint.forced_token(16), Ok(None), "it is over");
+}

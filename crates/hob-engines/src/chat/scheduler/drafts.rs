@@ -27,8 +27,11 @@ const GUESS_WEIGHT: f64 = 8.0;
 const DISTURBED: f64 = 2.0;
 
 /// A draft that a stream offers for the next pass.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DraftOffer {
+    /// Tokens that the pass computes in any case, at least one.
+    pub(crate) pending: usize,
+    /// Guessed tokens that follow them.
     pub(crate) tokens: usize,
     /// The estimated probability that a token is right if those before it are.
     pub(crate) chance: f64,
@@ -94,7 +97,7 @@ impl DraftCosts {
             DraftPolicy::Off => return nothing,
             DraftPolicy::Always(most) => {
                 let drafts = shares(offers, &order, most);
-                let is_small = drafts.iter().sum::<usize>() + offers.len() <= tokens_max;
+                let is_small = tokens_of(offers, &drafts).iter().sum::<usize>() <= tokens_max;
                 return if is_small { drafts } else { nothing };
             }
             DraftPolicy::Auto => {}
@@ -103,17 +106,18 @@ impl DraftCosts {
         if self.passes_since_plain >= PLAIN_EVERY {
             return nothing;
         }
-        let mut best = (offers.len() as f64 / plain_ms * GAIN_MIN, nothing);
+        let without_ms = self.pass_ms(&tokens_of(offers, &nothing), plain_ms, token_ms);
+        let mut best = (offers.len() as f64 / without_ms * GAIN_MIN, nothing);
         for included in 1..=order.len() {
             for length in 1..=DRAFT_TOKENS_MAX {
                 let drafts = shares(offers, &order[..included], length);
-                let tokens: Vec<usize> = drafts.iter().map(|draft| draft + 1).collect();
+                let tokens = tokens_of(offers, &drafts);
                 if tokens.iter().sum::<usize>() > tokens_max {
                     break;
                 }
                 let took_ms = self.pass_ms(&tokens, plain_ms, token_ms);
                 let delays_others = included < offers.len();
-                if delays_others && took_ms > plain_ms * STRETCH_OF_OTHERS {
+                if delays_others && took_ms > without_ms * STRETCH_OF_OTHERS {
                     break;
                 }
                 let right = offers.iter().zip(&drafts).map(|(offer, &draft)| offer.expected(draft));
@@ -132,6 +136,9 @@ impl DraftCosts {
 
     /// Expected milliseconds of a pass.
     fn pass_ms(&self, tokens: &[usize], plain_ms: f64, token_ms: Option<f64>) -> f64 {
+        if tokens.iter().all(|&count| count == 1) {
+            return plain_ms;
+        }
         let token_ms = token_ms.unwrap_or(plain_ms / 2.0);
         let mut known = self.measured;
         known.add((1.0, tokens.len() as f64), plain_ms, 1.0);
@@ -148,6 +155,11 @@ fn shares(offers: &[DraftOffer], included: &[usize], length: usize) -> Vec<usize
         drafts[index] = offers[index].tokens.min(length);
     }
     drafts
+}
+
+/// The tokens of each stream in a pass with these drafts.
+fn tokens_of(offers: &[DraftOffer], drafts: &[usize]) -> Vec<usize> {
+    offers.iter().zip(drafts).map(|(offer, draft)| offer.pending + draft).collect()
 }
 
 /// Passes of llama.cpp, and tokens. It splits a batch until all its sequences have equally many tokens.
@@ -204,7 +216,7 @@ mod tests {
     const ROOM: (usize, Option<f64>) = (512, Some(1.0));
 
     fn offer(tokens: usize, chance: f64) -> DraftOffer {
-        DraftOffer { tokens, chance }
+        DraftOffer { pending: 1, tokens, chance }
     }
 
     /// A pass costs 9 ms, and each token of it `token_ms`.
@@ -259,6 +271,14 @@ mod tests {
         assert_eq!(dealt(&costs, &[offer(9, 0.95), offer(9, 0.95)]), [9, 9]);
         // Tokens of one stream alone need a second pass over all weights.
         assert_eq!(dealt(&costs, &[offer(9, 0.95), offer(0, 0.0)]), [0, 0]);
+    }
+
+    #[test]
+    fn tokens_that_are_forced_cost_their_time_with_and_without_a_draft() {
+        let costs = costs(1.0);
+        let forced = DraftOffer { pending: 4, ..offer(3, 0.9) };
+        assert_eq!(dealt(&costs, &[forced]), [3]);
+        assert_eq!(dealt(&costs, &[DraftOffer { chance: 0.05, ..forced }]), [0]);
     }
 
     #[test]

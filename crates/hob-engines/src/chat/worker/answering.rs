@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use hob_core::chat::{ChatEvent, FinishReason, TokenLogprob, TokenText};
 
+use super::drafting::DraftRules;
 use super::grammar_time::GrammarTime;
 use super::repetition::{Repetition, TokenChoice};
 use crate::chat::constraint::{Accepted, Constraint, ConstraintError};
@@ -101,18 +102,6 @@ impl Answering {
         self.reasoning_tokens
     }
 
-    /// How many of these tokens may come next, one after another: a grammar may forbid them, and after the end comes
-    /// nothing.
-    pub(super) fn allowed(&mut self, tokens: &[u32]) -> usize {
-        let is_thinking = self.is_thinking();
-        let AnswerPlan { tokens: table, constraint, .. } = &mut self.plan;
-        let open = tokens.iter().take_while(|&&token| !table.ends(token)).count();
-        match constraint.as_mut().filter(|_| !is_thinking) {
-            Some(constraint) => constraint.allowed(&tokens[..open]),
-            None => open,
-        }
-    }
-
     /// Chooses the next token from `logits`.
     ///
     /// # Errors
@@ -138,6 +127,11 @@ impl Answering {
                     self.say(token, &mut step);
                 }
             }
+        }
+        while step.end.is_none()
+            && let Some(token) = self.forced_token()?
+        {
+            self.say(token, &mut step);
         }
         let is_complete = self.plan.constraint.as_ref().is_some_and(Constraint::is_complete);
         if step.end.is_none() && is_complete {
@@ -194,6 +188,26 @@ impl Answering {
         {
             self.unsaid.push(self.logprob(token, logprobs));
         }
+        Ok(token)
+    }
+
+    /// Takes the next token without its logits, if a grammar allows no other.
+    fn forced_token(&mut self) -> Result<Option<u32>, AnswerError> {
+        let left = self.tokens_left();
+        let is_free = self.is_thinking() || left == 0 || self.plan.sampler.has_logprobs();
+        let AnswerPlan { tokens, sampler, constraint, .. } = &mut self.plan;
+        let Some(constraint) = constraint.as_mut().filter(|_| !is_free) else { return Ok(None) };
+        let began = Instant::now();
+        let failed = failure_of(constraint.field());
+        let forced = constraint.forced_token(left).map_err(&failed)?;
+        let mut token = forced.filter(|&token| !tokens.ends(token));
+        if let Some(forced) = token {
+            // It was chosen among one.
+            sampler.skip_draw();
+            let accepted = constraint.accept(forced, left).map_err(&failed)?;
+            token = token.filter(|_| accepted == Accepted::Taken);
+        }
+        self.grammar_time.spend(began.elapsed(), self.said);
         Ok(token)
     }
 
@@ -333,6 +347,27 @@ impl Answering {
             tokens + self.plan.thinking.close.len() as u32 + FORMED_ANSWER_TOKENS
         });
         is_spent || self.tokens_left() <= kept
+    }
+}
+
+impl DraftRules for Answering {
+    fn forced(&mut self, room: usize) -> Vec<u32> {
+        let is_thinking = self.is_thinking();
+        let began = Instant::now();
+        let constraint = self.plan.constraint.as_mut().filter(|_| !is_thinking);
+        let forced = constraint.map_or(Vec::new(), |constraint| constraint.expected(room));
+        self.grammar_time.spend(began.elapsed(), self.said);
+        forced
+    }
+
+    fn allowed(&mut self, tokens: &[u32]) -> usize {
+        let is_thinking = self.is_thinking();
+        let AnswerPlan { tokens: table, constraint, .. } = &mut self.plan;
+        let open = tokens.iter().take_while(|&&token| !table.ends(token)).count();
+        match constraint.as_mut().filter(|_| !is_thinking) {
+            Some(constraint) => constraint.allowed(&tokens[..open]),
+            None => open,
+        }
     }
 }
 

@@ -218,7 +218,9 @@ impl<D: Decoder> Engine<D> {
         let StepPlan { answers, prompts } = self.scheduler.deal(&dealt);
         let answering: Vec<usize> = answers.iter().map(|index| demands[*index].0).collect();
         let drafts = self.draft(&answering);
-        let lengths: Vec<usize> = drafts.iter().map(|draft| draft + 1).collect();
+        let pending = answers.iter().map(|index| dealt[*index].pending);
+        let lengths: Vec<usize> =
+            pending.zip(&drafts).map(|(count, draft)| count + draft).collect();
         // Answers that end with the first pass change the indices, so streams identify them from here on.
         let stream = |index: usize| self.running[demands[index].0].stream;
         let answers: Vec<(u32, usize)> =

@@ -100,16 +100,16 @@ impl Running {
         (self.credit > 0).then_some(Demand { pending, said: self.answering.said() })
     }
 
-    /// Guesses what comes after the token that is computed next.
+    /// Guesses what comes after the tokens that are computed next.
     pub(super) fn guess(&mut self) -> DraftOffer {
         // The model chooses one more token than are right, and each may be an event.
         let room = self.answering.tokens_left().min(self.credit).saturating_sub(1) as usize;
-        let answering = &mut self.answering;
-        let allowed = |draft: &[u32]| answering.allowed(draft);
-        self.drafting.guess(&self.tokens, room.min(DRAFT_TOKENS_MAX), allowed)
+        self.drafting.guess(&self.tokens, room.min(DRAFT_TOKENS_MAX), &mut self.answering);
+        let (tokens, chance) = self.drafting.offer();
+        DraftOffer { pending: self.tokens.len() - self.computed, tokens, chance }
     }
 
-    /// Checks the first `count` guessed tokens with the next batch, which is one token longer.
+    /// Checks the first `count` guessed tokens with the next batch, which has all other tokens too.
     pub(super) fn check_guess(&mut self, count: usize) {
         self.draft = self.drafting.first(count);
     }

@@ -33,6 +33,11 @@ pub(in crate::chat::constraint) struct Context {
 }
 
 impl Context {
+    /// Whether the next byte is not within a string.
+    pub(in crate::chat::constraint) fn is_outside(self) -> bool {
+        self.quoting == Quoting::Outside
+    }
+
     pub(in crate::chat::constraint) fn after(self, text: &[u8]) -> Context {
         let mut next = self;
         for &byte in text {

@@ -71,7 +71,7 @@ struct Answer {
 fn answer_to(plan: AnswerPlan, wish: &str) -> Answer {
     let mut answering = Answering::new(plan);
     let mut answer = Answer::default();
-    let mut wish = wish.bytes().map(u32::from);
+    let mut wish = wish.bytes().map(u32::from).peekable();
     while answer.end.is_none() {
         let wished = wish.next().unwrap_or(END);
         let mut logits = vec![0.0; END as usize + 1];
@@ -79,6 +79,10 @@ fn answer_to(plan: AnswerPlan, wish: &str) -> Answer {
         let step = answering.next(&logits).expect("a token");
         assert_eq!(step.tokens.is_empty(), step.end.is_some(), "nothing is computed after the end");
         answer.end = step.end;
+        // What a grammar forces is said without being asked for.
+        for forced in step.tokens.iter().skip(1) {
+            wish.next_if_eq(forced);
+        }
         for event in step.events {
             match event {
                 ChatEvent::Reasoning(text) => answer.reasoning += &text,

@@ -14,6 +14,8 @@ pub(super) enum DraftKind {
     Middle,
     /// Ten or more.
     Long,
+    /// The form that a grammar prescribes.
+    Form,
 }
 
 impl DraftKind {
@@ -37,14 +39,14 @@ struct Tally {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Chances {
     /// In the order of [`DraftKind`].
-    tallies: [Tally; 3],
+    tallies: [Tally; 4],
 }
 
 impl Default for Chances {
     fn default() -> Chances {
         // Low enough that free text begins without drafts, and high enough that a long copy begins with them.
         let tally = |right| Tally { guessed: 5.0, right };
-        Chances { tallies: [tally(1.5), tally(3.0), tally(4.4)] }
+        Chances { tallies: [tally(1.5), tally(3.0), tally(4.4), tally(4.2)] }
     }
 }
 
