@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 
+import chat_known
 from chat_client import MODEL, EndedEarly, Server
 from chat_report import Load, Report, memory_mb
 
@@ -38,6 +39,8 @@ PROSE = (
 # A small model ends most answers soon; this it goes on with.
 LENGTHY = "Write the numbers from 1 to 1000, each on its own line, and nothing else."
 REDRAWS_MAX = 10
+# Events of one step of an engine are read this soon after each other.
+AT_ONCE_S = 0.001
 PEOPLE = ("boy", "baker", "captain", "widow", "painter", "judge", "nurse", "smith")
 TURN_TOKENS = 32
 
@@ -101,6 +104,8 @@ class Bench:
     def __init__(self, hob, peer, repetitions, seed, report):
         self.hob, self.peer, self.n, self.report = hob, peer, repetitions, report
         self.prompts, self.redrawn = Prompts(peer, seed), 0
+        # llama-server by how it guesses tokens; the empty name does not.
+        self.known_peers = {"": peer}
 
     def rounds(self, once):
         """{server: [figure of each repetition]}; the first round warms up and is not counted."""
@@ -218,11 +223,14 @@ def talk(server, number):
 
 
 def gap_share(stream, other):
-    """Gaps count as beside the prefill from when it was asked for to its first token, however little they overlap."""
+    """Gaps count as beside the prefill from when it was asked for to its first token, however little they overlap.
+
+    Tokens that came at once have no gap between them.
+    """
     begun, over = other.sent, other.stamps[0]
     if stream.stamps[-1] < over:
         raise RuntimeError(f"{stream.server.name}: the stream ended before the other prompt was read")
-    gaps = list(zip(stream.stamps, stream.stamps[1:]))
+    gaps = [(a, b) for a, b in zip(stream.stamps, stream.stamps[1:]) if b - a > AT_ONCE_S]
     beside = [b - a for a, b in gaps if b > begun and a < over]
     apart = [b - a for a, b in gaps if b <= begun or a >= over]
     return max(beside) / statistics.median(apart)
@@ -245,14 +253,14 @@ def hobs(folder, log, threads):
     return Server("hob", [os.environ["HOB"], "serve", "--config", str(config), "--listen", "127.0.0.1:{port}"], log)
 
 
-def peers(weights, log, threads, flash_attention):
+def peers(weights, log, threads, flash_attention, more=()):
     command = [
         os.environ["LLAMA_SERVER"], "--model", str(weights), "--host", "127.0.0.1", "--port", "{port}",
         "--ctx-size", str(CONTEXT * PARALLEL), "--parallel", str(PARALLEL), "--threads", str(threads),
         "--threads-batch", str(threads), "--batch-size", str(BATCH), "--ubatch-size", str(MICRO_BATCH),
         "--cache-type-k", "f16", "--cache-type-v", "f16", "--flash-attn", flash_attention, "--jinja",
         # It would copy each conversation aside when another takes its slot, on the next one's time.
-        "--cache-ram", "0", "--no-webui", "--offline",
+        "--cache-ram", "0", "--no-webui", "--offline", *more,
     ]
     return Server("llama-server", command, log)
 
@@ -286,6 +294,11 @@ MEASURES = {
     "streams": Bench.four_streams,
     "turns": Bench.conversation,
     "gap": Bench.gap,
+    "json": lambda bench: chat_known.measure(bench, "json"),
+    "call": lambda bench: chat_known.measure(bench, "call"),
+    "copy": lambda bench: chat_known.measure(bench, "copy"),
+    "edit": lambda bench: chat_known.measure(bench, "edit"),
+    "free": lambda bench: chat_known.measure(bench, "free"),
 }
 
 
@@ -307,12 +320,17 @@ def main():
             report = Report(given.json, facts(given, weights, seed))
             report.begin(given.n)
             bench = Bench(*servers, given.n, seed, report)
+            if set(given.only) & set(chat_known.WORKLOADS):
+                for flags in chat_known.PEER_FLAGS.values():
+                    servers.append(peers(weights, log, given.threads, given.flash_attn, flags))
+                    servers[-1].wait_until("/health")
+                bench.known_peers = dict(zip(("", *chat_known.PEER_FLAGS), servers[1:]))
             for name in given.only:
                 MEASURES[name](bench)
             report.say(f"{bench.redrawn} rounds were asked again, because an answer ended early.")
             report.say("Memory: " + ", ".join(
                 f"{server.name} {memory_mb(server.process.pid, 'VmRSS'):.0f} MB "
-                f"(peak {memory_mb(server.process.pid, 'VmHWM'):.0f})" for server in servers) + ".")
+                f"(peak {memory_mb(server.process.pid, 'VmHWM'):.0f})" for server in servers[:2]) + ".")
             report.say(load.sentence())
             report.end()
         except (RuntimeError, OSError) as failure:

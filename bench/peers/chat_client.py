@@ -76,9 +76,15 @@ class Answer:
         self.usage = event.get("usage") or self.usage
         for choice in event["choices"]:
             self.finish = choice.get("finish_reason") or self.finish
-            if content := choice["delta"].get("content"):
+            delta = choice["delta"]
+            if content := delta.get("content"):
                 self.text += content
+            if content or delta.get("tool_calls"):
                 self.stamps.append(stamp)
+
+    def whole_per_s(self):
+        """All tokens, from the request on. What is guessed or forced comes at once, so the first event is no beginning."""
+        return self.tokens / (self.stamps[-1] - self.sent)
 
     def decode_per_s(self):
         """Of the tokens after the first."""
@@ -111,8 +117,8 @@ class Server:
         answer.thread.start()
         return answer
 
-    def ask(self, messages, tokens_max):
-        return Answer(self, request(messages, tokens_max)).read().parse()
+    def ask(self, messages, tokens_max, more=None):
+        return Answer(self, request(messages, tokens_max) | (more or {})).read().parse()
 
     def stop(self):
         self.process.terminate()
