@@ -210,7 +210,7 @@ bench-team: build ## compare what a turn of a team costs with openai-agents, on 
 	HOB=$(abspath $(HOB)) bench/peers/team
 
 .PHONY: bench-chat
-bench-chat: build ## compare chat with llama-server: same weights, flags and prompts; also its ways to guess tokens
+bench-chat: build ## compare chat and guessed tokens with llama-server: same weights and prompts
 	HOB=$(abspath $(HOB)) bench/peers/chat
 
 .PHONY: bench-gateway
