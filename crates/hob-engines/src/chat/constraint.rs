@@ -198,7 +198,7 @@ impl Constraint {
     /// At most `tokens_max` tokens that probably come next, because the grammar leaves little choice. The state does not
     /// change.
     pub fn expected(&mut self, tokens_max: usize) -> Vec<u32> {
-        if !self.holds() || self.is_complete() {
+        if !self.holds() || self.is_complete() || self.end.is_none() {
             return Vec::new();
         }
         // If the automaton fails, it also fails for the next token, which reports it.

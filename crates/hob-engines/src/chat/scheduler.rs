@@ -8,8 +8,9 @@ mod drafts;
 
 use std::time::Duration;
 
+pub use drafts::DRAFT_TOKENS_MAX;
 use drafts::DraftCosts;
-pub(crate) use drafts::{DRAFT_TOKENS_MAX, DraftOffer};
+pub(crate) use drafts::DraftOffer;
 
 /// How many guessed tokens of an answer are checked in one pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,9 @@ use hob_core::fit::{FitError, Model, OffloadFlags, Pool, Setup, SetupEstimate};
 use hob_core::footprint::{Attention, Sharing, Windows};
 use hob_core::machine::Machine;
 use hob_core::{ContextPlan, KvTypes};
+use hob_engines::chat::scheduler::DRAFT_TOKENS_MAX;
 
+use crate::config::Speculation;
 use crate::settings::ChatSettings;
 
 /// Numbers of slots to try if none is configured, most first.
@@ -100,7 +102,11 @@ fn plan(settings: &ChatSettings, each: u32, sequences: u32) -> ContextPlan {
         kv: KvTypes::both(settings.kv_type.0),
         attention: Attention::Flash,
         step_tokens: settings.batch_tokens.get(),
-        outputs_max: sequences,
+        // The logits of the guessed tokens of one answer are in memory, too.
+        outputs_max: match settings.speculation {
+            Speculation::Auto => sequences.saturating_add(DRAFT_TOKENS_MAX as u32),
+            Speculation::Off => sequences,
+        },
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) fn ahead(
     while text.len() < BYTES_MAX && !matcher.is_stopped() {
         let forced = matcher.compute_ff_bytes();
         let plain = forced.iter().take_while(|&&byte| byte != TokTrie::SPECIAL_TOKEN_MARKER);
+        let plain = plain.take(BYTES_MAX - text.len());
         let mut next: Vec<u32> = plain.map_while(|&byte| vocabulary.byte_token(byte)).collect();
         if next.is_empty()
             && let Some(guess) = spacing.expected().and_then(|byte| vocabulary.byte_token(byte))

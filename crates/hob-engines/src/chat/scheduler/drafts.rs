@@ -4,7 +4,7 @@
 use super::{DraftPolicy, moved};
 
 /// Maximum guessed tokens of one stream in a pass.
-pub(crate) const DRAFT_TOKENS_MAX: usize = 16;
+pub const DRAFT_TOKENS_MAX: usize = 16;
 
 /// Drafts must promise at least this many times the speed of a pass without them. Less is within the error of the
 /// estimates.
