@@ -281,7 +281,7 @@ mod tests {
             requests_max = 2\nrecords = \"runs\"\n[server.pipelines]\nlisten = \"9099\"\naccept_default_key = true\n[speech]\nmodel = \"kokoro-4bit\"\ndefault_voice = \"bm_fable\"\nthreads = 2\nespeak = \"\"\nlexicon = { NAME = \"sequel\" }\n\
             [chat]\nmodel = \"a.gguf\"\ncontext_tokens = 4096\nkv_type = \"q8_0\"\nthreads = 2\n\
             parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\ncpu_moe_layers = 2\nkeep_alive = \"5m\"\n\
-            load = \"first_request\"\nthinking_tokens_max = 100\nanswer_tokens_max = 900\nspeculation = \"off\"\nrequests_max = 3\n\
+            load = \"first_request\"\nthinking_tokens_max = 100\nanswer_tokens_max = 900\nspeculation = \"off\"\ndraft_model = \"d.gguf\"\nrequests_max = 3\n\
             pinned = true\n[transcription]\nmodel = \"a.bin\"\nthreads = 2\nkeep_alive = \"5m\"\nload = \"first_request\"\n\
             requests_max = 3\n[realtime]\nsessions_max = 2\nlisten_while_speaking = false\nrecord = true\n[wyoming]\nenabled = true\nlisten = \"::1\"\nspeech_port = 1\ntranscription_port = 2\n\
             speech_model = \"a\"\ntranscription_model = \"b\"\nannounce = false\n[memory]\nmax = \"6GB\"\n[model.NAME]\nmodel = \"b.gguf\"\n[ledger]\nenabled = false\ndays = 7\n[dev]\nmock_unknown_models = true\nscripts = { NAME = \"a.jsonl\" }\n\

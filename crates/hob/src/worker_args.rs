@@ -83,6 +83,9 @@ pub(crate) struct ChatWorkerArgs {
     /// Tokens of an answer, where a request does not say
     #[arg(long)]
     pub(crate) answer: Option<u32>,
+    /// The GGUF file of a smaller model that guesses tokens
+    #[arg(long)]
+    pub(crate) draft_model: Option<PathBuf>,
     /// Guess no tokens
     #[arg(long = "no-drafts")]
     pub(crate) is_undrafted: bool,

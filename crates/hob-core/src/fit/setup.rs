@@ -41,6 +41,22 @@ impl SetupEstimate {
         self.uses.iter().find(|used| used.pool == pool).map_or(0, Use::kept_bytes)
     }
 
+    /// The memory of both, and the speed of this one.
+    pub fn with(mut self, other: SetupEstimate) -> SetupEstimate {
+        for used in other.uses {
+            match self.uses.iter_mut().find(|own| own.pool == used.pool) {
+                Some(own) => {
+                    own.needed_bytes = own.needed_bytes.saturating_add(used.needed_bytes);
+                    own.reclaimable_bytes =
+                        own.reclaimable_bytes.saturating_add(used.reclaimable_bytes);
+                }
+                None => self.uses.push(used),
+            }
+        }
+        self.memory.extend(other.memory);
+        self
+    }
+
     /// Ignores the system's margin, which the memory limit sets, and keeps the engine's margin on cards.
     pub fn fits(&self) -> bool {
         self.uses.iter().all(|used| match used.pool {

@@ -1,9 +1,12 @@
 //! llama.cpp as a [`Decoder`]: a model file in memory, and one context that computes batches.
 //! Every call blocks. Only the worker's engine thread uses the context.
 
+mod draft;
+
 use std::ffi::CString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hob_core::KvType;
 use hob_models::{StoreError, check_changed};
@@ -68,12 +71,18 @@ pub enum LlamaError {
         "llama.cpp makes no context of {context_tokens} tokens for each of {parallel} sequences: {reason}"
     )]
     Context { context_tokens: u32, parallel: u32, reason: String },
+    #[error(
+        "{path} cannot guess for this model: {reason}; set chat.draft_model to a smaller model of the same \
+         family, or remove it",
+        path = .path.display()
+    )]
+    Draft { path: PathBuf, reason: String },
 }
 
 /// A model in memory.
 #[derive(Debug)]
 pub struct Llama {
-    backend: LlamaBackend,
+    backend: Arc<LlamaBackend>,
     model: LlamaModel,
     options: LlamaOptions,
 }
@@ -85,16 +94,24 @@ impl Llama {
     /// See [`LlamaError`]. A process can load only once.
     pub fn load(
         options: LlamaOptions,
-        mut progress: impl FnMut(f32) + 'static,
+        progress: impl FnMut(f32) + 'static,
     ) -> Result<Llama, LlamaError> {
         let missing = missing_units();
         if !missing.is_empty() {
             return Err(LlamaError::Processor(missing));
         }
-        check_changed(&options.path)?;
         send_logs_to_tracing(LogOptions::default());
         let backend =
             LlamaBackend::init().map_err(|error| LlamaError::Backend(error.to_string()))?;
+        Llama::load_with(Arc::new(backend), options, progress)
+    }
+
+    fn load_with(
+        backend: Arc<LlamaBackend>,
+        options: LlamaOptions,
+        mut progress: impl FnMut(f32) + 'static,
+    ) -> Result<Llama, LlamaError> {
+        check_changed(&options.path)?;
         let mut params = LlamaModelParams::default().with_progress_callback(move |part| {
             progress(part);
             true
@@ -154,6 +171,10 @@ impl Llama {
     /// A text from the file's header.
     pub fn header_text(&self, key: &str) -> Option<String> {
         self.model.meta_val_str(key).ok()
+    }
+
+    pub fn vocabulary_size(&self) -> usize {
+        usize::try_from(self.model.n_vocab()).unwrap_or(0)
     }
 
     /// Whether a sequence's state is a cache of tokens, which can be cut and copied. The state of a recurrent model cannot.

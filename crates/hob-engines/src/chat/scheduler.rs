@@ -113,6 +113,16 @@ impl TokenScheduler {
         self.draft_costs.deal(offers, self.step_limits.drafts, limits)
     }
 
+    /// How many tokens a small model should guess for the only answer. It takes `guess_ms` for each. The offer says how many
+    /// are possible.
+    pub(crate) fn wished_draft(&self, offer: DraftOffer, guess_ms: f64) -> usize {
+        match self.step_limits.drafts {
+            DraftPolicy::Off => 0,
+            DraftPolicy::Always(most) => offer.tokens.min(most),
+            DraftPolicy::Auto => self.draft_costs.wished(offer, guess_ms, self.bulk_ms),
+        }
+    }
+
     /// What the next step computes; never more than `batch_tokens` in a pass.
     pub fn deal(&self, demands: &[Demand]) -> StepPlan {
         let mut step = StepPlan::default();

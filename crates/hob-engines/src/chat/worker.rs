@@ -3,6 +3,7 @@
 
 mod answering;
 mod compiler;
+mod draft_model;
 mod drafting;
 mod elsewhere;
 mod embedder;
@@ -18,6 +19,7 @@ mod trial_process;
 
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
@@ -34,6 +36,7 @@ use crate::supervisor::WorkerCommand;
 use crate::worker::protocol::Report;
 use crate::worker::{InboxError, Outlet, WorkerConnection};
 
+use draft_model::DraftModel;
 use elsewhere::Elsewhere;
 use engine::Engine;
 use front::Front;
@@ -49,6 +52,8 @@ const JOBS_MAX: usize = 64;
 #[derive(Clone, Debug)]
 pub struct ServeChatOptions {
     pub llama: LlamaOptions,
+    /// A smaller model with the same tokens, which guesses what this one says.
+    pub draft_model: Option<PathBuf>,
     pub step_limits: StepLimits,
     /// Maximum requests that wait for a slot. Further requests are refused with a retry time.
     pub queue_max: usize,
@@ -68,6 +73,7 @@ impl ServeChatOptions {
     pub fn new(llama: LlamaOptions) -> ServeChatOptions {
         ServeChatOptions {
             llama,
+            draft_model: None,
             step_limits: StepLimits::default(),
             queue_max: 128,
             embed_tokens_max: 2048,
@@ -142,9 +148,14 @@ pub fn serve_chat(socket: UnixStream, options: &ServeChatOptions) -> Result<(), 
     let loaded = load(outlet.shared(), &options.llama);
     let llama = Arc::new(outlet.loaded(loaded)?);
     let reading = outlet.loaded(Reading::of(&llama, options).map_err(ServeChatError::from))?;
+    let draft = options.draft_model.as_ref().map(|path| llama.load_draft(path));
+    let draft = outlet.loaded(draft.transpose().map_err(ServeChatError::from))?;
     let decoder = outlet.loaded(warm_decoder(&llama))?;
+    let draft_decoder = outlet.loaded(draft.as_ref().map(warm_decoder).transpose())?;
+    let vocabulary = llama.vocabulary_size();
+    let draft_model = draft_decoder.map(|decoder| DraftModel::new(decoder, vocabulary));
     outlet.ready(vram_bytes_taken(), &())?;
-    serve(&llama, &reading, decoder, connection, options)
+    serve(&llama, &reading, (decoder, draft_model), connection, options)
 }
 
 fn load(mut outlet: Outlet, options: &LlamaOptions) -> Result<Llama, ServeChatError> {
@@ -178,7 +189,7 @@ fn warm_decoder(llama: &Llama) -> Result<LlamaDecoder<'_>, ServeChatError> {
 fn serve(
     llama: &Llama,
     reading: &Reading,
-    decoder: LlamaDecoder<'_>,
+    (decoder, draft_model): (LlamaDecoder<'_>, Option<DraftModel<LlamaDecoder<'_>>>),
     connection: WorkerConnection<Incoming>,
     options: &ServeChatOptions,
 ) -> Result<(), ServeChatError> {
@@ -207,7 +218,8 @@ fn serve(
         })?;
         let outputs = Outputs { outlet, jobs, elsewhere };
         // Dropped when it ends, which closes the channels of the other threads and so ends them.
-        Engine::new(decoder, scheduler, outputs, options.queue_max).run(inbox)
+        let queue_max = options.queue_max;
+        Engine::new(decoder, draft_model, scheduler, outputs, queue_max).run(inbox)
     })
 }
 

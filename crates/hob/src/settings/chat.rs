@@ -42,6 +42,8 @@ pub(crate) struct ChatSettings {
     /// `None`: an answer without its own limit ends when the context is full.
     pub(crate) answer_tokens_max: Option<NonZeroU32>,
     pub(crate) speculation: Speculation,
+    /// A smaller model that guesses tokens. Further models do not inherit it.
+    pub(crate) draft_model: Option<ModelChoice>,
     pub(crate) requests_max: NonZeroU16,
 }
 
@@ -124,6 +126,7 @@ impl ChatSettings {
             thinking_tokens_max: file.thinking_tokens_max,
             answer_tokens_max: file.answer_tokens_max,
             speculation: file.speculation.unwrap_or_default(),
+            draft_model: draft_model(file, &environment.folders, written),
             requests_max: file
                 .requests_max
                 .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_CHAT_REQUESTS_MAX - 1)),
@@ -148,6 +151,7 @@ impl ChatSettings {
             thinking_tokens_max: table.thinking_tokens_max.or(self.thinking_tokens_max),
             answer_tokens_max: table.answer_tokens_max.or(self.answer_tokens_max),
             speculation: table.speculation.unwrap_or(self.speculation),
+            draft_model: None,
             requests_max: table.requests_max.unwrap_or(self.requests_max),
         }
     }
@@ -173,6 +177,7 @@ impl ChatSettings {
             thinking_tokens_max: self.thinking_tokens_max,
             answer_tokens_max: self.answer_tokens_max,
             speculation: Some(self.speculation),
+            draft_model: self.draft_model.as_ref().map(ModelChoice::as_written),
             requests_max: Some(self.requests_max),
         }
     }
@@ -193,6 +198,16 @@ impl DevSettings {
         let (mock_unknown_models, scripts) = (Some(self.mock_unknown_models), self.scripts.clone());
         DevSection { mock_unknown_models, scripts }
     }
+}
+
+/// The draft model of a table.
+pub(super) fn draft_model(
+    table: &ChatSection,
+    folders: &Folders,
+    written: &LoadedConfig,
+) -> Option<ModelChoice> {
+    let name = table.draft_model.as_deref()?;
+    Some(ModelChoice::new(name, |path| written.resolve(path, folders)))
 }
 
 /// A path on the command line is relative to the working folder; a path in the file is relative to the file.

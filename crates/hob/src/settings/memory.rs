@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::DEFAULT_SPEECH;
+use super::chat::draft_model;
 use super::gateway::quoted;
 use super::{ChatSettings, Environment, ModelChoice, Overrides};
 use crate::config::{BytesText, ChatSection, LoadAt, LoadedConfig, MemorySection};
@@ -45,7 +46,8 @@ pub(super) fn models(
             let model = choice(name, table, environment, written)?;
             let settings = chat.further(table, model);
             let load = if flags.chat_on_demand { LoadAt::FirstRequest } else { settings.load };
-            Ok((name.clone(), ChatSettings { load, ..settings }))
+            let draft_model = draft_model(table, &environment.folders, written);
+            Ok((name.clone(), ChatSettings { load, draft_model, ..settings }))
         })
         .collect()
 }

@@ -72,6 +72,7 @@ fn without_settings_the_defaults_apply() {
             thinking_tokens_max: None,
             answer_tokens_max: None,
             speculation: Speculation::Auto,
+            draft_model: None,
             requests_max: NonZeroU16::new(32).expect("not zero"),
         },
         transcription: TranscriptionSettings {

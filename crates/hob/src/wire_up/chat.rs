@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_core::budget::Bytes;
-use hob_core::fit::{OffloadFlags, Pool, Setup, SetupEstimate};
+use hob_core::fit::{Model, OffloadFlags, Pool, Setup, SetupEstimate};
 use hob_core::{
     Admission, ChatCard, ChatModel, KeepAlive, LoadTimes, ModelLifecycle, RegisteredModel, task,
 };
@@ -16,9 +16,9 @@ use hob_engines::chat::{
 };
 use hob_engines::supervisor::WorkerCommand;
 use hob_models::Gguf;
-use hob_models::gguf::{PartName, card};
+use hob_models::gguf::{GgufError, PartName, card};
 
-use super::context::{offload_flags, set_up};
+use super::context::{offload_flags, set_up, set_up_both};
 use super::memory::{Memory, Need, usable};
 use super::{own_program, worker_socket};
 use crate::app::App;
@@ -47,6 +47,8 @@ pub(crate) struct ChatFile {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) card: ChatCard,
+    /// The model that guesses for this one. `expected` includes its memory.
+    draft: Option<PathBuf>,
     setup: Setup,
     pub(crate) expected: SetupEstimate,
     /// The user's own settings if hob sees no card, because the engine may see one.
@@ -108,18 +110,20 @@ impl ChatFile {
     /// # Errors
     /// See [`Chat::start_in`].
     pub(crate) fn find(settings: &ChatSettings, app: &App<'_>) -> CliResult<ChatFile> {
-        let (path, digest) = match &settings.model {
-            ModelChoice::Named(name) => ModelStore::open(app).chat_file(name)?,
-            ModelChoice::File(path) => (path.clone(), None),
-        };
+        let (path, digest) = stored_file(&settings.model, app)?;
         let unusable = |error| {
-            Failure::new(Exit::ModelMissing, format!("{} cannot be used: {error}", path.display()))
+            unusable(&path, error)
                 .hint("chat.model in hob.toml names it, or a [model.NAME], or --chat-model")
         };
         let name = settings.model.name();
         let model = Gguf::open(&path).and_then(|gguf| gguf.model(&name)).map_err(unusable)?;
         let machine = usable(here(app).machine, app.settings.memory.max_bytes());
-        let (setup, expected) = set_up(settings, &model, &machine).map_err(|error| {
+        let draft = DraftFile::find(settings, app)?;
+        let planned = match &draft {
+            Some(draft) => set_up_both(settings, (&model, &draft.model), &machine),
+            None => set_up(settings, &model, &machine),
+        };
+        let (setup, expected) = planned.map_err(|error| {
             Failure::usage(error).hint("chat.kv_type in hob.toml chooses another type")
         })?;
         let context_tokens = setup.plan.context_tokens / setup.plan.sequences;
@@ -129,13 +133,51 @@ impl ChatFile {
             true => offload_flags(settings),
             false => setup.offload_flags(),
         };
-        Ok(ChatFile { name, path, card, setup, expected, offload_flags })
+        let draft = draft.map(|draft| draft.path);
+        Ok(ChatFile { name, path, card, draft, setup, expected, offload_flags })
     }
 
     /// Needed bytes in each memory pool.
     fn needed(&self) -> Bytes {
         self.expected.uses.iter().map(|used| (used.pool, used.kept_bytes())).collect()
     }
+}
+
+/// A smaller model that guesses for a chat model.
+struct DraftFile {
+    path: PathBuf,
+    model: Model,
+}
+
+impl DraftFile {
+    /// `None` if the settings name no such model, or switch guesses off.
+    ///
+    /// # Errors
+    /// It is not installed, or the engine cannot read its file.
+    fn find(settings: &ChatSettings, app: &App<'_>) -> CliResult<Option<DraftFile>> {
+        let Some(choice) = &settings.draft_model else { return Ok(None) };
+        if settings.speculation == Speculation::Off {
+            return Ok(None);
+        }
+        let (path, _) = stored_file(choice, app)?;
+        let model = Gguf::open(&path).and_then(|gguf| gguf.model(&choice.name()));
+        let model = model.map_err(|error| {
+            unusable(&path, error).hint("chat.draft_model in hob.toml or a [model.NAME] names it")
+        })?;
+        Ok(Some(DraftFile { path, model }))
+    }
+}
+
+/// The file of a model, and its digest if it is stored.
+fn stored_file(choice: &ModelChoice, app: &App<'_>) -> CliResult<(PathBuf, Option<String>)> {
+    match choice {
+        ModelChoice::Named(name) => ModelStore::open(app).chat_file(name),
+        ModelChoice::File(path) => Ok((path.clone(), None)),
+    }
+}
+
+fn unusable(path: &Path, error: GgufError) -> Failure {
+    Failure::new(Exit::ModelMissing, format!("{} cannot be used: {error}", path.display()))
 }
 
 /// The memory for a command that runs one model alone.
@@ -177,6 +219,9 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> CliResult<WorkerCommand>
     if let Some(tokens) = settings.answer_tokens_max {
         command = command.arg("--answer").arg(number(tokens.get()));
     }
+    if let Some(draft) = &file.draft {
+        command = command.arg("--draft-model").arg(draft);
+    }
     if settings.speculation == Speculation::Off {
         command = command.arg("--no-drafts");
     }
@@ -207,6 +252,7 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> CliResult<()> {
     };
     let thinking_tokens_max = args.thinking;
     let options = ServeChatOptions {
+        draft_model: args.draft_model.clone(),
         thinking_tokens_max,
         answer_tokens_max: args.answer,
         step_limits: StepLimits {

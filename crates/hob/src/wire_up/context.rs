@@ -54,6 +54,28 @@ pub(super) fn set_up(
     Ok((setup, expected))
 }
 
+/// The setup of a model with a second one that guesses for it. The estimate has the memory of both.
+///
+/// # Errors
+/// As [`set_up`], for one of them.
+pub(super) fn set_up_both(
+    settings: &ChatSettings,
+    (model, draft): (&Model, &Model),
+    machine: &Machine,
+) -> Result<(Setup, SetupEstimate), FitError> {
+    // A default context leaves room for the second model.
+    let mut left = machine.clone();
+    let available = &mut left.memory.available_bytes;
+    *available = available.saturating_sub(draft.shape.weights.bytes());
+    let (setup, _) = set_up(settings, model, &left)?;
+    // Its context is as long, for as many answers.
+    let plan = ContextPlan { outputs_max: setup.plan.sequences, ..setup.plan };
+    let flags = OffloadFlags::default();
+    let drafted = Setup::new(machine, draft, plan, flags)?.estimate(machine, draft)?;
+    let expected = setup.estimate(machine, model)?.with(drafted);
+    Ok((setup, expected))
+}
+
 /// Takes the first number of slots that leaves each enough context, or else the last.
 fn longest(
     settings: &ChatSettings,
@@ -149,6 +171,24 @@ mod tests {
         assert!(parallel == 1 && (8_192..40_960).contains(&context), "{parallel} × {context}");
         let (parallel, context) = set_up_with("parallel = 4", "qwen3:8b", 8 * GB);
         assert!(parallel == 4 && context < 8_192, "{parallel} × {context}: as it is written");
+    }
+
+    #[test]
+    fn a_draft_model_takes_memory_of_its_own() {
+        let memory = Memory { total_bytes: 16 * GB, available_bytes: 16 * GB };
+        let machine = Machine { memory, ..Machine::default() };
+        let model = |name| {
+            let (known, context) = known::find(name).expect("a known model");
+            known.model(QuantMix::named("q4_k_m").expect("a quant"), context).expect("a model")
+        };
+        let (large, small) = (model("qwen3:4b"), model("qwen3:0.6b"));
+        let settings = chat_settings("parallel = 1\ncontext_tokens = 4096");
+        let (_, alone) = set_up(&settings, &large, &machine).expect("a setup");
+        let (setup, both) = set_up_both(&settings, (&large, &small), &machine).expect("a setup");
+        let more = both.kept_bytes(Pool::Ram) - alone.kept_bytes(Pool::Ram);
+        assert!(more > small.shape.weights.bytes(), "{more}: weights and cache");
+        assert_eq!(setup.plan.context_tokens, 4_096);
+        assert_eq!(both.decode, alone.decode);
     }
 
     #[test]

@@ -130,6 +130,23 @@ impl DraftCosts {
         best.1
     }
 
+    /// The length of a guess for the only stream that gives most tokens for its time, if each token of it takes `guess_ms`.
+    pub(super) fn wished(&self, offer: DraftOffer, guess_ms: f64, token_ms: Option<f64>) -> usize {
+        let Some(plain_ms) = self.plain_ms(1) else { return 0 };
+        if self.passes_since_plain >= PLAIN_EVERY {
+            return 0;
+        }
+        let mut best = (GAIN_MIN / self.pass_ms(&[offer.pending], plain_ms, token_ms), 0);
+        for length in 1..=offer.tokens.min(DRAFT_TOKENS_MAX) {
+            let pass_ms = self.pass_ms(&[offer.pending + length], plain_ms, token_ms);
+            let speed = (1.0 + offer.expected(length)) / (pass_ms + guess_ms * length as f64);
+            if speed > best.0 {
+                best = (speed, length);
+            }
+        }
+        best.1
+    }
+
     fn plain_ms(&self, streams: usize) -> Option<f64> {
         *self.plain_ms.get(streams.checked_sub(1)?)?
     }
@@ -279,6 +296,15 @@ mod tests {
         let forced = DraftOffer { pending: 4, ..offer(3, 0.9) };
         assert_eq!(dealt(&costs, &[forced]), [3]);
         assert_eq!(dealt(&costs, &[DraftOffer { chance: 0.05, ..forced }]), [0]);
+    }
+
+    #[test]
+    fn a_small_model_guesses_only_where_its_own_time_pays() {
+        let costs = costs(1.0);
+        assert!(costs.wished(offer(16, 0.8), 0.5, Some(1.0)) >= 3);
+        assert_eq!(costs.wished(offer(16, 0.8), 12.0, Some(1.0)), 0);
+        assert_eq!(costs.wished(offer(2, 0.95), 0.5, Some(1.0)), 2);
+        assert_eq!(DraftCosts::default().wished(offer(16, 0.9), 0.1, None), 0);
     }
 
     #[test]

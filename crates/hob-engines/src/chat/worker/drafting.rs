@@ -56,6 +56,19 @@ impl Drafting {
         self.expected = form.into();
     }
 
+    /// Expects what a small model guessed.
+    pub(super) fn expect(&mut self, mut draft: Vec<u32>, rules: &mut impl DraftRules) {
+        draft.truncate(rules.allowed(&draft));
+        self.kind = DraftKind::Model;
+        self.expected = draft.into();
+    }
+
+    /// The estimated probability of each token that a small model would guess.
+    pub(super) fn chance_of_model(&mut self) -> f64 {
+        self.chances.recover(DraftKind::Model);
+        self.chances.of(DraftKind::Model)
+    }
+
     /// How many tokens the last guess has, and the estimated probability of each.
     pub(super) fn offer(&self) -> (usize, f64) {
         (self.expected.len(), self.chances.of(self.kind))

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use hob_core::chat::ChatEvent;
 
 use super::answering::AnswerError;
+use super::draft_model::DraftModel;
 use super::elsewhere::Elsewhere;
 use super::running::{Prepared, Running, Spoken};
 use super::{EmbedEnd, Incoming, Job, Outputs, ServeChatError};
@@ -36,11 +37,13 @@ pub(super) struct Engine<D: Decoder> {
     running: Vec<Running>,
     steps: u64,
     can_draft: bool,
+    draft_model: Option<DraftModel<D>>,
 }
 
 impl<D: Decoder> Engine<D> {
     pub(super) fn new(
         decoder: D,
+        draft_model: Option<DraftModel<D>>,
         scheduler: TokenScheduler,
         outputs: Outputs,
         queue_max: usize,
@@ -50,6 +53,7 @@ impl<D: Decoder> Engine<D> {
             slots: Slots::new(decoder.parallel()),
             // A wrong guess must be removed from the cache.
             can_draft: scheduler.can_draft() && decoder.can_truncate(),
+            draft_model,
             decoder,
             scheduler,
             outlet,
@@ -243,12 +247,36 @@ impl<D: Decoder> Engine<D> {
             return vec![0; answering.len()];
         }
         let guess = |&index: &usize| self.running[index].guess();
-        let offers: Vec<DraftOffer> = answering.iter().map(guess).collect();
+        let mut offers: Vec<DraftOffer> = answering.iter().map(guess).collect();
+        // The small model computes one answer at a time. Several answers would wait for each other's guesses.
+        if let (&[index], [offer]) = (answering, offers.as_mut_slice())
+            && offer.tokens == 0
+        {
+            *offer = self.guess_with_model(index, *offer);
+        }
         let drafts = self.scheduler.deal_drafts(&offers);
         for (&index, &count) in answering.iter().zip(&drafts) {
             self.running[index].check_guess(count);
         }
         drafts
+    }
+
+    /// Lets the small model guess for an answer, if there is one and it pays.
+    fn guess_with_model(&mut self, index: usize, offer: DraftOffer) -> DraftOffer {
+        let Some(model) = &mut self.draft_model else { return offer };
+        let running = &mut self.running[index];
+        let wished = self.scheduler.wished_draft(running.model_offer(), model.token_ms());
+        if wished == 0 {
+            return offer;
+        }
+        match model.guess(running.slot, running.tokens(), wished) {
+            Ok(draft) => running.expect(draft),
+            Err(error) => {
+                tracing::warn!(%error, "the draft model does not compute, and is not used any more");
+                self.draft_model = None;
+                offer
+            }
+        }
     }
 
     /// Computes these shares of the streams in one batch, and sends the results. Returns the time of the

@@ -102,11 +102,37 @@ impl Running {
 
     /// Guesses what comes after the tokens that are computed next.
     pub(super) fn guess(&mut self) -> DraftOffer {
-        // The model chooses one more token than are right, and each may be an event.
-        let room = self.answering.tokens_left().min(self.credit).saturating_sub(1) as usize;
-        self.drafting.guess(&self.tokens, room.min(DRAFT_TOKENS_MAX), &mut self.answering);
+        let room = self.draft_room();
+        self.drafting.guess(&self.tokens, room, &mut self.answering);
+        self.offer()
+    }
+
+    /// What a small model may guess.
+    pub(super) fn model_offer(&mut self) -> DraftOffer {
+        let (tokens, chance) = (self.draft_room(), self.drafting.chance_of_model());
+        DraftOffer { tokens, chance, ..self.offer() }
+    }
+
+    /// Expects what a small model guessed.
+    pub(super) fn expect(&mut self, draft: Vec<u32>) -> DraftOffer {
+        self.drafting.expect(draft, &mut self.answering);
+        self.offer()
+    }
+
+    fn offer(&self) -> DraftOffer {
         let (tokens, chance) = self.drafting.offer();
         DraftOffer { pending: self.tokens.len() - self.computed, tokens, chance }
+    }
+
+    /// The model chooses one more token than are right, and each may be an event.
+    fn draft_room(&self) -> usize {
+        let room = self.answering.tokens_left().min(self.credit).saturating_sub(1);
+        (room as usize).min(DRAFT_TOKENS_MAX)
+    }
+
+    /// The prompt and the answer so far.
+    pub(super) fn tokens(&self) -> &[u32] {
+        &self.tokens
     }
 
     /// Checks the first `count` guessed tokens with the next batch, which has all other tokens too.

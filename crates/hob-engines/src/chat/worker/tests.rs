@@ -73,13 +73,14 @@ struct Counter {
     /// A batch with this token fails.
     poison: Option<u32>,
     drafts: DraftPolicy,
+    has_small_model: bool,
 }
 
 impl Counter {
     fn new(parallel: usize, steps: &Steps) -> Counter {
         let slots = vec![Vec::new(); parallel];
         let (steps, drafts) = (Arc::clone(steps), DraftPolicy::Off);
-        Counter { slots, logits: Vec::new(), steps, poison: None, drafts }
+        Counter { slots, logits: Vec::new(), steps, poison: None, drafts, has_small_model: false }
     }
 }
 
@@ -300,7 +301,10 @@ fn run(
         let (to_engine, theirs, words) = (inbox.sender(), elsewhere.clone(), outlet.shared());
         let trials = GrammarTrials::new(reading, trials);
         scope.spawn(move || compiler::run(trials, &to_compile, &theirs, words, &to_engine));
-        Engine::new(decoder, scheduler, Outputs { outlet, jobs, elsewhere }, queue_max).run(inbox)
+        let outputs = Outputs { outlet, jobs, elsewhere };
+        let small = || DraftModel::new(Counter::new(decoder.parallel(), &Steps::default()), 257);
+        let small = decoder.has_small_model.then(small);
+        Engine::new(decoder, small, scheduler, outputs, queue_max).run(inbox)
     })
 }
 

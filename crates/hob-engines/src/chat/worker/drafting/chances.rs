@@ -4,6 +4,13 @@
 /// How much of the past stays with each guess.
 const FADE: f64 = 0.97;
 
+/// As many guesses count as made before the first one.
+const START_WEIGHT: f64 = 5.0;
+
+/// What a small model's guesses are worth before one is made, and how fast the estimate comes back to that.
+const MODEL_CHANCE: f64 = 0.7;
+const RECOVERY: f64 = 0.01;
+
 /// Why tokens are expected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum DraftKind {
@@ -16,6 +23,8 @@ pub(super) enum DraftKind {
     Long,
     /// The form that a grammar prescribes.
     Form,
+    /// A small model guesses it. Guesses that are not made teach nothing, so this estimate recovers by itself.
+    Model,
 }
 
 impl DraftKind {
@@ -39,14 +48,14 @@ struct Tally {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Chances {
     /// In the order of [`DraftKind`].
-    tallies: [Tally; 4],
+    tallies: [Tally; 5],
 }
 
 impl Default for Chances {
     fn default() -> Chances {
         // Low enough that free text begins without drafts, and high enough that a long copy begins with them.
-        let tally = |right| Tally { guessed: 5.0, right };
-        Chances { tallies: [tally(1.5), tally(3.0), tally(4.4), tally(4.2)] }
+        let tally = |chance| Tally { guessed: START_WEIGHT, right: START_WEIGHT * chance };
+        Chances { tallies: [0.3, 0.6, 0.88, 0.84, MODEL_CHANCE].map(tally) }
     }
 }
 
@@ -55,6 +64,12 @@ impl Chances {
     pub(super) fn of(&self, kind: DraftKind) -> f64 {
         let tally = self.tallies[kind as usize];
         tally.right / tally.guessed
+    }
+
+    /// Moves the estimate of a small model's guesses a little to where it began.
+    pub(super) fn recover(&mut self, kind: DraftKind) {
+        let tally = &mut self.tallies[kind as usize];
+        tally.right += RECOVERY * (MODEL_CHANCE * tally.guessed - tally.right);
     }
 
     pub(super) fn learn(&mut self, kind: DraftKind, is_right: bool) {
@@ -78,6 +93,15 @@ mod tests {
         (0..100).for_each(|_| chances.learn(DraftKind::Short, false));
         assert!(chances.of(DraftKind::Short) < 0.1);
         assert_eq!(chances.of(DraftKind::Long), Chances::default().of(DraftKind::Long));
+    }
+
+    #[test]
+    fn a_small_model_is_tried_again() {
+        let mut chances = Chances::default();
+        (0..100).for_each(|_| chances.learn(DraftKind::Model, false));
+        assert!(chances.of(DraftKind::Model) < 0.1);
+        (0..100).for_each(|_| chances.recover(DraftKind::Model));
+        assert!(chances.of(DraftKind::Model) > 0.4);
     }
 
     #[test]

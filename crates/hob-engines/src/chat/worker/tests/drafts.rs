@@ -77,6 +77,16 @@ fn answers_with_and_without_guesses_run_together() {
 }
 
 #[test]
+fn a_small_model_guesses_what_the_text_does_not_show() {
+    let few = Counter::new(1, &Steps::default());
+    let mut bench = Bench::of(Counter { drafts: MANY, has_small_model: true, ..few }, 8, None);
+    bench.ask(1, continued("a"));
+    let heard = bench.until_done(1).remove(&1).expect("an answer");
+    assert_eq!(heard.text, "bcdefghijklmnopqrstuvwxyz");
+    assert_eq!(bench.steps().len(), 3, "the prompt, and two times 13 letters at most");
+}
+
+#[test]
 fn no_more_events_are_sent_than_the_reader_allows() {
     let mut bench = drafting(1, MANY);
     bench.ask_with_credit(1, continued("abcdefghijklmnopqrstuvwxyz!abc"), 5);
