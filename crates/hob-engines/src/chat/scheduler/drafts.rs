@@ -1,7 +1,7 @@
 //! Decides how many guessed tokens a pass checks. Each one makes the pass longer, and saves a pass if it is right.
 //! The costs are measured while answers are computed, so drafts are used only where they pay.
 
-use super::{DraftPolicy, moved};
+use super::DraftPolicy;
 
 /// Maximum guessed tokens of one stream in a pass.
 pub const DRAFT_TOKENS_MAX: usize = 16;
@@ -14,7 +14,13 @@ const GAIN_MIN: f64 = 1.08;
 const STRETCH_OF_OTHERS: f64 = 1.5;
 
 /// After this many passes with drafts comes one without, so that its cost stays known.
-const PLAIN_EVERY: u32 = 64;
+const PLAIN_EVERY: u32 = 24;
+
+/// Weights of a new time of a pass without drafts in its running average. A shorter time is surer than a longer one, which
+/// another program may have caused. If such a pass seemed slower than it is, drafts would seem to pay.
+const FASTER_WEIGHT: f64 = 0.3;
+const SLOWER_WEIGHT: f64 = 0.1;
+const SLOWER_MAX: f64 = 1.5;
 
 /// How much of the past measurements stays after a pass with drafts, and after one without.
 const FADE: f64 = 0.95;
@@ -72,7 +78,7 @@ impl DraftCosts {
                 self.plain_ms.resize(streams, None);
             }
             let known = &mut self.plain_ms[streams - 1];
-            *known = Some(moved(*known, took_ms));
+            *known = Some(known.map_or(took_ms, |known| plain_after(known, took_ms)));
             return;
         }
         self.passes_since_plain += 1;
@@ -163,6 +169,11 @@ impl DraftCosts {
         let (passes, total) = shape(tokens);
         (pass_ms * passes + token_ms * total).max(plain_ms)
     }
+}
+
+fn plain_after(known_ms: f64, took_ms: f64) -> f64 {
+    let weight = if took_ms < known_ms { FASTER_WEIGHT } else { SLOWER_WEIGHT };
+    known_ms + weight * (took_ms.min(known_ms * SLOWER_MAX) - known_ms)
 }
 
 /// The tokens of each draft if those in `included` have at most `length`.
@@ -329,6 +340,17 @@ mod tests {
         assert_eq!(drafted, PLAIN_EVERY);
         costs.learn(&[1], 10.0, None);
         assert_eq!(dealt(&costs, &offers), [16]);
+    }
+
+    #[test]
+    fn a_disturbed_pass_without_drafts_does_not_make_drafts_pay() {
+        let mut costs = DraftCosts::default();
+        for _ in 0..40 {
+            costs.learn(&[1], 7.0, Some(1.0));
+            costs.learn(&[4], 28.0, Some(1.0));
+        }
+        costs.learn(&[1], 300.0, Some(1.0));
+        assert_eq!(dealt(&costs, &[offer(16, 0.7)]), [0]);
     }
 
     #[test]
