@@ -28,6 +28,15 @@ pub struct MetricDefinition {
     pub formula: &'static str,
 }
 
+/// Creates a table of terms, one row each in the order of `MetricDefinition`.
+macro_rules! terms {
+    ($($name:literal, $title:literal, $unit:literal, $better:ident, $meaning:literal, $formula:literal;)+) => {
+        &[$(MetricDefinition {
+            name: $name, title: $title, unit: $unit, better: Better::$better, meaning: $meaning, formula: $formula,
+        },)+]
+    };
+}
+
 /// Creates the enum and its table from one list, so both have the same metrics.
 macro_rules! metrics {
     ($($metric:ident $name:literal, $title:literal, $unit:literal, $better:ident, $meaning:literal, $formula:literal;)+) => {
@@ -38,9 +47,8 @@ macro_rules! metrics {
         }
 
         /// The definitions of all metrics, in the order of `Metric`.
-        const METRICS: &[MetricDefinition] = &[$(MetricDefinition {
-            name: $name, title: $title, unit: $unit, better: Better::$better, meaning: $meaning, formula: $formula,
-        },)+];
+        const METRICS: &[MetricDefinition] =
+            terms! { $($name, $title, $unit, $better, $meaning, $formula;)+ };
 
         impl Metric {
             pub const ALL: &[Metric] = &[$(Metric::$metric,)+];
@@ -109,190 +117,31 @@ metrics! {
 }
 
 /// Terms that are not metrics, and words that only the page uses.
-const OTHERS: &[MetricDefinition] = &[
-    definition(
-        "stall",
-        "stalls",
-        "",
-        Better::Less,
-        "Gaps that a reader notices: their number, and the longest.",
-        "gap > max(250 ms, 5 × median gap)",
-    ),
-    definition(
-        "goodput",
-        "goodput",
-        "",
-        Better::More,
-        "Share of requests that met every limit.",
-        "Wilson 95 %",
-    ),
-    definition("errors", "errors", "", Better::Less, "Requests that ended in an error.", ""),
-    definition(
-        "no_answer",
-        "no answer",
-        "",
-        Better::Less,
-        "Requests whose tokens were all thinking.",
-        "finish = length, content = 0",
-    ),
-    definition(
-        "memory",
-        "memory",
-        "GB",
-        Better::Less,
-        "Peak memory of the cards if the server uses them, otherwise of the machine.",
-        "VRAM peak, else RSS peak",
-    ),
-    definition(
-        "scaling",
-        "scaling",
-        "",
-        Better::More,
-        "Throughput of n users, divided by n times the throughput of one user. Below 0.6, users wait for each other.",
-        "throughput(n) / (n · throughput(1))",
-    ),
-    definition(
-        "max_context",
-        "longest context",
-        "tok",
-        Better::More,
-        "The longest context that can be filled and still answers. If only the start was tested: the longest with which the server starts.",
-        "",
-    ),
-    definition(
-        "tier",
-        "tier",
-        "",
-        Better::Less,
-        "Mean of the medians of three texts: 1 under 3 s, 2 under 7 s, 3 slower.",
-        "mean(wall of 12, 49, 210 characters)",
-    ),
-    definition(
-        "verdict",
-        "streams",
-        "",
-        Better::Neither,
-        "Whether sound is sent while it is computed. With a spread below 0.10 it is sent only at the end.",
-        "spread < 0.10: fake",
-    ),
-    definition(
-        "gap",
-        "production gap",
-        "×",
-        Better::Less,
-        "Waiting time of real requests, divided by the warm figure of the benchmark.",
-        "production p50 / warm p50",
-    ),
-    definition(
-        "production",
-        "production",
-        "",
-        Better::Less,
-        "Waiting time of real requests in the last 30 days, from the ledger of this server. It needs at least 20 requests.",
-        "",
-    ),
-    definition(
-        "verified",
-        "verified",
-        "",
-        Better::Neither,
-        "At least six runs on two server starts, an interval of at most 5 % to each side, a quiet machine, and program, start command, weights and client known.",
-        "",
-    ),
-    definition(
-        "unverified",
-        "unverified",
-        "",
-        Better::Neither,
-        "A condition of a verified figure is not met. The reasons are listed next to it.",
-        "",
-    ),
-    definition(
-        "published",
-        "published",
-        "",
-        Better::Neither,
-        "Published by others, and not measured again with hob.",
-        "",
-    ),
-    definition(
-        "shape",
-        "shape",
-        "",
-        Better::Neither,
-        "Length of prompt and answer. If no shape is chosen, a range over all shapes is shown.",
-        "",
-    ),
-    definition(
-        "concurrency",
-        "conc.",
-        "",
-        Better::Neither,
-        "Users at the same time. Each waits for the answer before the next request.",
-        "",
-    ),
-    definition(
-        "quant",
-        "quant",
-        "",
-        Better::Neither,
-        "How the weights are packed. Fewer bits need less memory and lose more quality.",
-        "",
-    ),
-    definition("backend", "backend", "", Better::Neither, "What the engine computes with.", ""),
-    definition(
-        "cold",
-        "cold",
-        "",
-        Better::Neither,
-        "Nothing of the prompt was in the server's cache, according to the server's own count.",
-        "cached_tokens = 0",
-    ),
-    definition(
-        "cached",
-        "cached",
-        "",
-        Better::Neither,
-        "At least nine tenths of the prompt were in the server's cache.",
-        "cached_tokens ≥ 0.9 · prompt",
-    ),
-    definition(
-        "mixed",
-        "mixed",
-        "",
-        Better::Neither,
-        "Partly cached or unknown, so not comparable with other runs.",
-        "",
-    ),
-    definition(
-        "ci95",
-        "95 % interval",
-        "",
-        Better::Neither,
-        "The range that contains the true median, 19 times out of 20. Charts show it as a whisker.",
-        "order statistics, from 6 runs on",
-    ),
-    definition(
-        "range",
-        "range",
-        "",
-        Better::Neither,
-        "The smallest and the greatest median of all shapes.",
-        "",
-    ),
-];
-
-#[expect(clippy::too_many_arguments, reason = "a row of the table above")]
-const fn definition(
-    name: &'static str,
-    title: &'static str,
-    unit: &'static str,
-    better: Better,
-    meaning: &'static str,
-    formula: &'static str,
-) -> MetricDefinition {
-    MetricDefinition { name, title, unit, better, meaning, formula }
-}
+const OTHERS: &[MetricDefinition] = terms! {
+    "stall", "stalls", "", Less, "Gaps that a reader notices: their number, and the longest.", "gap > max(250 ms, 5 × median gap)";
+    "goodput", "goodput", "", More, "Share of requests that met every limit.", "Wilson 95 %";
+    "errors", "errors", "", Less, "Requests that ended in an error.", "";
+    "no_answer", "no answer", "", Less, "Requests whose tokens were all thinking.", "finish = length, content = 0";
+    "memory", "memory", "GB", Less, "Peak memory of the cards if the server uses them, otherwise of the machine.", "VRAM peak, else RSS peak";
+    "scaling", "scaling", "", More, "Throughput of n users, divided by n times the throughput of one user. Below 0.6, users wait for each other.", "throughput(n) / (n · throughput(1))";
+    "max_context", "longest context", "tok", More, "The longest context that can be filled and still answers. If only the start was tested: the longest with which the server starts.", "";
+    "tier", "tier", "", Less, "Mean of the medians of three texts: 1 under 3 s, 2 under 7 s, 3 slower.", "mean(wall of 12, 49, 210 characters)";
+    "verdict", "streams", "", Neither, "Whether sound is sent while it is computed. With a spread below 0.10 it is sent only at the end.", "spread < 0.10: fake";
+    "gap", "production gap", "×", Less, "Waiting time of real requests, divided by the warm figure of the benchmark.", "production p50 / warm p50";
+    "production", "production", "", Less, "Waiting time of real requests in the last 30 days, from the ledger of this server. It needs at least 20 requests.", "";
+    "verified", "verified", "", Neither, "At least six runs on two server starts, an interval of at most 5 % to each side, a quiet machine, and program, start command, weights and client known.", "";
+    "unverified", "unverified", "", Neither, "A condition of a verified figure is not met. The reasons are listed next to it.", "";
+    "published", "published", "", Neither, "Published by others, and not measured again with hob.", "";
+    "shape", "shape", "", Neither, "Length of prompt and answer. If no shape is chosen, a range over all shapes is shown.", "";
+    "concurrency", "conc.", "", Neither, "Users at the same time. Each waits for the answer before the next request.", "";
+    "quant", "quant", "", Neither, "How the weights are packed. Fewer bits need less memory and lose more quality.", "";
+    "backend", "backend", "", Neither, "What the engine computes with.", "";
+    "cold", "cold", "", Neither, "Nothing of the prompt was in the server's cache, according to the server's own count.", "cached_tokens = 0";
+    "cached", "cached", "", Neither, "At least nine tenths of the prompt were in the server's cache.", "cached_tokens ≥ 0.9 · prompt";
+    "mixed", "mixed", "", Neither, "Partly cached or unknown, so not comparable with other runs.", "";
+    "ci95", "95 % interval", "", Neither, "The range that contains the true median, 19 times out of 20. Charts show it as a whisker.", "order statistics, from 6 runs on";
+    "range", "range", "", Neither, "The smallest and the greatest median of all shapes.", "";
+};
 
 /// The symbols in formulas.
 pub const SYMBOLS: [(&str, &str); 7] = [
