@@ -20,7 +20,7 @@ const TOKENS_MAX: u32 = 400;
 
 /// `None` where the size is not a number of tools that the catalogue has.
 pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
-    let all = GROUPS.iter().map(|group| group.len()).sum();
+    let all = GROUPS.iter().map(Vec::len).sum();
     let count: usize = size.parse().ok().filter(|count| (1..=all).contains(count))?;
     let mut draw = Draw::new(seed, FAMILY, size, index);
     let today = Today::draw(&mut draw);
@@ -32,7 +32,7 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
             let group = draw.below(GROUPS.len());
             let (request, arguments) = requests::needs_call(group, &mut draw, &today);
             let tool = &GROUPS[group][0];
-            let call = ExpectedCall { name: tool.name.to_owned(), arguments };
+            let call = ExpectedCall { name: tool.name.clone(), arguments };
             let (defaults, exact) = (tool.defaults(), tool.exact());
             (group, request, ToolCallExpected { call: Some(call), reply: vec![], defaults, exact })
         };
