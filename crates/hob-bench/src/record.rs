@@ -19,6 +19,7 @@ pub use eval::*;
 pub use figures::*;
 use std::collections::BTreeMap;
 
+use hob_core::enum_table;
 use jiff::Timestamp;
 use jiff::civil::Date;
 pub use kinds::*;
@@ -142,24 +143,24 @@ pub enum RunStatus {
     Aborted,
 }
 
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum RecordKind {
-    Llm,
-    CtxSweep,
-    #[serde(alias = "ctx_ceiling")]
-    MaxContext,
-    #[serde(alias = "degrade")]
-    Concurrency,
-    Batch,
-    Tts,
-    Stream,
-    Cold,
-    Voice,
-    Stt,
-    Eval,
+enum_table! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RecordKind: name {
+        Llm = "llm",
+        CtxSweep = "ctx_sweep",
+        #[serde(alias = "ctx_ceiling")]
+        MaxContext = "max_context",
+        #[serde(alias = "degrade")]
+        Concurrency = "concurrency",
+        Batch = "batch",
+        Tts = "tts",
+        Stream = "stream",
+        Cold = "cold",
+        Voice = "voice",
+        Stt = "stt",
+        Eval = "eval",
+    }
 }
 
 /// Whether a figure may be relied on.
@@ -188,87 +189,32 @@ pub enum Label {
     Unverified,
 }
 
-/// Why a figure is unverified.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Doubt {
-    FewRuns,
-    OneStart,
-    WideCi,
-    NoisyHost,
-    NoiseUnknown,
-    Throttled,
-    OnBattery,
-    ClientError,
-    ClientBusy,
-    LateDispatch,
-    CountsNotUsage,
-    CacheUnverified,
-    ReasoningUnverified,
-    ShortAnswers,
-    NotStreamed,
-    Bimodal,
-    DirtyBuild,
-    SetupUnverified,
-    NoProvenance,
-    Imported,
-    Stale,
-}
-
-impl Doubt {
-    pub const ALL: [Doubt; 21] = [
-        Doubt::FewRuns,
-        Doubt::OneStart,
-        Doubt::WideCi,
-        Doubt::NoisyHost,
-        Doubt::NoiseUnknown,
-        Doubt::Throttled,
-        Doubt::OnBattery,
-        Doubt::ClientError,
-        Doubt::ClientBusy,
-        Doubt::LateDispatch,
-        Doubt::CountsNotUsage,
-        Doubt::CacheUnverified,
-        Doubt::ReasoningUnverified,
-        Doubt::ShortAnswers,
-        Doubt::NotStreamed,
-        Doubt::Bimodal,
-        Doubt::DirtyBuild,
-        Doubt::SetupUnverified,
-        Doubt::NoProvenance,
-        Doubt::Imported,
-        Doubt::Stale,
-    ];
-
-    /// The doubt in words.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Doubt::FewRuns => "fewer than six runs",
-            Doubt::OneStart => "the server was started only once",
-            Doubt::WideCi => "the interval is wider than 5 % to each side",
-            Doubt::NoisyHost => "other work took 10 % of the processor or more",
-            Doubt::NoiseUnknown => "the load of other programs is unknown",
-            Doubt::Throttled => "the machine slowed itself down",
-            Doubt::OnBattery => "the machine ran on its battery",
-            Doubt::ClientError => "the client's own time stamps had too large errors",
-            Doubt::ClientBusy => "the client was too busy to measure",
-            Doubt::LateDispatch => "requests were sent too late",
-            Doubt::CountsNotUsage => "tokens were counted by the client and not by the server",
-            Doubt::CacheUnverified => "it is not proven what was cached",
-            Doubt::ReasoningUnverified => "it is not proven that reasoning was off",
-            Doubt::ShortAnswers => "answers ended before the requested length",
-            Doubt::NotStreamed => "some answers came in one piece",
-            Doubt::Bimodal => "the times lie in two groups, and the median is typical of neither",
-            Doubt::DirtyBuild => "hob was built with uncommitted changes",
-            Doubt::SetupUnverified => {
-                "the machine does not report the power limit or driver that the plan names"
-            }
-            Doubt::NoProvenance => "program, start command, weights or machine are not fully known",
-            Doubt::Imported => "measured by another program, or published by others",
-            Doubt::Stale => "older than 90 days, or driver or engine have changed since",
-        }
+enum_table! {
+    /// Why a figure is unverified.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Doubt: meaning {
+        FewRuns = "fewer than six runs",
+        OneStart = "the server was started only once",
+        WideCi = "the interval is wider than 5 % to each side",
+        NoisyHost = "other work took 10 % of the processor or more",
+        NoiseUnknown = "the load of other programs is unknown",
+        Throttled = "the machine slowed itself down",
+        OnBattery = "the machine ran on its battery",
+        ClientError = "the client's own time stamps had too large errors",
+        ClientBusy = "the client was too busy to measure",
+        LateDispatch = "requests were sent too late",
+        CountsNotUsage = "tokens were counted by the client and not by the server",
+        CacheUnverified = "it is not proven what was cached",
+        ReasoningUnverified = "it is not proven that reasoning was off",
+        ShortAnswers = "answers ended before the requested length",
+        NotStreamed = "some answers came in one piece",
+        Bimodal = "the times lie in two groups, and the median is typical of neither",
+        DirtyBuild = "hob was built with uncommitted changes",
+        SetupUnverified = "the machine does not report the power limit or driver that the plan names",
+        NoProvenance = "program, start command, weights or machine are not fully known",
+        Imported = "measured by another program, or published by others",
+        Stale = "older than 90 days, or driver or engine have changed since",
     }
 }
 

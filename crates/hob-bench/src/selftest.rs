@@ -7,33 +7,25 @@ mod matrix;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use hob_core::enum_table;
+
 use crate::mock::MockServer;
 use client::{Client, Received};
 
 pub use matrix::{Expected, ROWS, Row};
 
-/// How one request is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Case {
-    StreamAlone,
-    WholeAlone,
-    StreamBacked,
-    WholeBacked,
+enum_table! {
+    /// How one request is made.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Case: name {
+        StreamAlone = "stream",
+        WholeAlone = "whole",
+        StreamBacked = "stream-backed",
+        WholeBacked = "whole-backed",
+    }
 }
 
 impl Case {
-    pub const ALL: [Case; 4] =
-        [Case::StreamAlone, Case::WholeAlone, Case::StreamBacked, Case::WholeBacked];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Case::StreamAlone => "stream",
-            Case::WholeAlone => "whole",
-            Case::StreamBacked => "stream-backed",
-            Case::WholeBacked => "whole-backed",
-        }
-    }
-
     pub fn streams(self) -> bool {
         matches!(self, Case::StreamAlone | Case::StreamBacked)
     }

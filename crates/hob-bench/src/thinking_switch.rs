@@ -3,53 +3,34 @@
 
 use std::fmt;
 
+use hob_core::enum_table;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A field that turns thinking off. The client finds out which one a server accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ThinkingSwitch {
-    /// OpenAI, hob, Ollama's `/v1`.
-    ReasoningEffort,
-    /// Ollama.
-    Think,
-    /// vLLM, SGLang and llama.cpp, for the templates of Qwen and others.
-    EnableThinking,
-    /// The same servers, for the templates of DeepSeek and Granite.
-    TemplateThinking,
-    /// Qwen's API and others.
-    ThinkingBudget,
-    /// OpenRouter.
-    ReasoningTokens,
-    /// Qwen's first thinking models, on any server.
-    NoThink,
+enum_table! {
+    /// A field that turns thinking off. The client finds out which one a server accepts.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ThinkingSwitch: name {
+        /// OpenAI, hob, Ollama's `/v1`.
+        ReasoningEffort = "reasoning_effort: none",
+        /// Ollama.
+        Think = "think: false",
+        /// vLLM, SGLang and llama.cpp, for the templates of Qwen and others.
+        EnableThinking = "enable_thinking: false",
+        /// The same servers, for the templates of DeepSeek and Granite.
+        TemplateThinking = "thinking: false",
+        /// Qwen's API and others.
+        ThinkingBudget = "thinking_budget: 0",
+        /// OpenRouter.
+        ReasoningTokens = "reasoning.max_tokens: 0",
+        /// Qwen's first thinking models, on any server.
+        NoThink = "/no_think",
+    }
 }
 
 impl ThinkingSwitch {
-    pub const ALL: [ThinkingSwitch; 7] = [
-        ThinkingSwitch::ReasoningEffort,
-        ThinkingSwitch::Think,
-        ThinkingSwitch::EnableThinking,
-        ThinkingSwitch::TemplateThinking,
-        ThinkingSwitch::ThinkingBudget,
-        ThinkingSwitch::ReasoningTokens,
-        ThinkingSwitch::NoThink,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            ThinkingSwitch::ReasoningEffort => "reasoning_effort: none",
-            ThinkingSwitch::Think => "think: false",
-            ThinkingSwitch::EnableThinking => "enable_thinking: false",
-            ThinkingSwitch::TemplateThinking => "thinking: false",
-            ThinkingSwitch::ThinkingBudget => "thinking_budget: 0",
-            ThinkingSwitch::ReasoningTokens => "reasoning.max_tokens: 0",
-            ThinkingSwitch::NoThink => "/no_think",
-        }
-    }
-
     /// Sets the field in the body of a chat request. `/no_think` is no field: it stands at the end of the prompt.
     pub(crate) fn set(self, body: &mut Value) {
         match self {
@@ -68,27 +49,18 @@ impl ThinkingSwitch {
     }
 }
 
-/// What a switch did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SwitchEffect {
-    Works,
-    /// The model thinks all the same.
-    StillThinks,
-    /// The thought moves into the visible answer.
-    Leaks,
-    /// The server refuses the request, or fails.
-    Fails,
-}
-
-impl SwitchEffect {
-    pub fn name(self) -> &'static str {
-        match self {
-            SwitchEffect::Works => "works",
-            SwitchEffect::StillThinks => "without effect",
-            SwitchEffect::Leaks => "moves the thought into the answer",
-            SwitchEffect::Fails => "the request fails",
-        }
+enum_table! {
+    /// What a switch did.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SwitchEffect: name {
+        Works = "works",
+        /// The model thinks all the same.
+        StillThinks = "without effect",
+        /// The thought moves into the visible answer.
+        Leaks = "moves the thought into the answer",
+        /// The server refuses the request, or fails.
+        Fails = "the request fails",
     }
 }
 

@@ -14,6 +14,7 @@ pub mod lifecycle;
 pub mod load_queue;
 pub mod load_times;
 pub mod machine;
+mod macros;
 pub mod names;
 pub mod realtime;
 pub mod registry;

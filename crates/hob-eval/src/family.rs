@@ -1,52 +1,30 @@
 //! The families of tasks that ship, by name.
 //! A family makes an item from a seed, a size and an index, and nothing else.
 
+use hob_core::enum_table;
+
 use crate::families::{
     absent, arithmetic, code, extraction, instructions, needle, tool_use, units,
 };
 use crate::{Item, logic_grid};
 
-/// A kind of task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaskFamily {
-    LogicGrid,
-    Arithmetic,
-    Units,
-    Extraction,
-    Instructions,
-    ToolUse,
-    Needle,
-    Absent,
-    Code,
+enum_table! {
+    /// A kind of task.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum TaskFamily: name {
+        LogicGrid = "logic-grid",
+        Arithmetic = "arithmetic",
+        Units = "units",
+        Extraction = "extraction",
+        Instructions = "instructions",
+        ToolUse = "tool-use",
+        Needle = "needle",
+        Absent = "absent",
+        Code = "code",
+    }
 }
 
 impl TaskFamily {
-    pub const ALL: [TaskFamily; 9] = [
-        TaskFamily::LogicGrid,
-        TaskFamily::Arithmetic,
-        TaskFamily::Units,
-        TaskFamily::Extraction,
-        TaskFamily::Instructions,
-        TaskFamily::ToolUse,
-        TaskFamily::Needle,
-        TaskFamily::Absent,
-        TaskFamily::Code,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            TaskFamily::LogicGrid => "logic-grid",
-            TaskFamily::Arithmetic => "arithmetic",
-            TaskFamily::Units => "units",
-            TaskFamily::Extraction => "extraction",
-            TaskFamily::Instructions => "instructions",
-            TaskFamily::ToolUse => "tool-use",
-            TaskFamily::Needle => "needle",
-            TaskFamily::Absent => "absent",
-            TaskFamily::Code => "code",
-        }
-    }
-
     pub fn by_name(name: &str) -> Option<TaskFamily> {
         TaskFamily::ALL.into_iter().find(|family| family.name() == name)
     }

@@ -3,42 +3,25 @@
 
 use std::fmt;
 
+use hob_core::enum_table;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{ImportError, Imported, aiperf, guidellm, llama_bench, llama_benchy, published, vllm};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImportFormat {
-    LlamaBench,
-    Vllm,
-    GuideLlm,
-    AiPerf,
-    LlamaBenchy,
-    Published,
+enum_table! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ImportFormat: name {
+        LlamaBench = "llama-bench",
+        Vllm = "vllm",
+        GuideLlm = "guidellm",
+        AiPerf = "aiperf",
+        LlamaBenchy = "llama-benchy",
+        Published = "published",
+    }
 }
 
 impl ImportFormat {
-    pub const ALL: [ImportFormat; 6] = [
-        ImportFormat::LlamaBench,
-        ImportFormat::Vllm,
-        ImportFormat::GuideLlm,
-        ImportFormat::AiPerf,
-        ImportFormat::LlamaBenchy,
-        ImportFormat::Published,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            ImportFormat::LlamaBench => "llama-bench",
-            ImportFormat::Vllm => "vllm",
-            ImportFormat::GuideLlm => "guidellm",
-            ImportFormat::AiPerf => "aiperf",
-            ImportFormat::LlamaBenchy => "llama-benchy",
-            ImportFormat::Published => "published",
-        }
-    }
-
     pub(super) fn names() -> String {
         ImportFormat::ALL.map(ImportFormat::name).join(", ")
     }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use hob_core::enum_table;
 use serde_json::{Value, json};
 
 /// The words of every complete answer; a stream has one word in each event.
@@ -11,104 +12,89 @@ const MEBIBYTE: usize = 1 << 20;
 /// Between writes that must not share a packet: a reader of a shared packet would see only the end of the connection.
 const PACKET_PAUSE: Duration = Duration::from_millis(5);
 
-macro_rules! faults {
-    ($($(#[$doc:meta])+ $variant:ident = $name:literal),* $(,)?) => {
-        /// One way to answer, most of them wrong.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum MockFault {
-            $($(#[$doc])+ $variant),*
-        }
-
-        impl MockFault {
-            pub const ALL: &'static [MockFault] = &[$(MockFault::$variant),*];
-
-            pub fn name(self) -> &'static str {
-                match self { $(MockFault::$variant => $name),* }
-            }
-
-        }
-    };
-}
-
-faults! {
-    /// answers well
-    Fine = "fine",
-    /// 503 with Retry-After: 7
-    Unavailable = "503",
-    /// 503 without Retry-After
-    Overloaded = "503-bare",
-    /// 500
-    Failing = "500",
-    /// 429 with Retry-After: 30
-    Limited = "429",
-    /// 401
-    KeyRefused = "401",
-    /// 400: the prompt is too long
-    TooLong = "400-too-long",
-    /// 400 for a request with min_p, an answer without it
-    Picky = "400-min-p",
-    /// 400: the request is wrong
-    Refused = "400",
-    /// an error frame at once, in a 200
-    EarlyError = "early-error",
-    /// never a status line
-    Silent = "hang",
-    /// a 200, and then nothing
-    SilentBody = "hang-body",
-    /// an error frame after two words
-    ErrorAfter = "error-mid",
-    /// the connection ends after two words
-    CutAfter = "cut-mid",
-    /// nothing more after two words
-    StallAfter = "stall-mid",
-    /// the connection ends after two words; a request for the rest gets the rest
-    CutOnce = "cut-once",
-    /// nothing more after two words; a request for the rest gets the rest
-    StallOnce = "stall-once",
-    /// the connection ends after two words; a request for the rest gets another answer
-    CutAnew = "cut-anew",
-    /// one line that is not JSON
-    BadLine = "bad-line",
-    /// five lines that are not JSON
-    BadLines = "bad-lines",
-    /// a good end without [DONE]
-    NoDone = "no-done",
-    /// the body ends before the first word
-    EofEarly = "eof",
-    /// the body ends after two words, without the end of the answer
-    EofAfter = "eof-mid",
-    /// [DONE] without a finish_reason
-    NoFinish = "no-finish",
-    /// a good end without any word
-    Empty = "empty",
-    /// a web page with status 200
-    Html = "html",
-    /// a redirect to itself
-    Redirect = "redirect",
-    /// all events in one write
-    Packed = "packed",
-    /// one byte in each write
-    Split = "split",
-    /// line breaks of two characters
-    Crlf = "crlf",
-    /// a line of 1 MiB
-    LongLine = "long-line",
-    /// bytes without a line break, without end
-    Endless = "endless",
-    /// one event with lines without end
-    GiantEvent = "giant-event",
-    /// comments without end and no word, as fast as the client reads
-    Pings = "pings",
-    /// words without end, as fast as the client reads
-    Flood = "flood",
-    /// no usage
-    NoUsage = "no-usage",
-    /// thinks, also if the request turns thinking off
-    Thinks = "thinks",
-    /// calls tools; every call has index 0
-    Calls = "calls",
-    /// answers in one piece, also if the request asks for a stream
-    Unstreamed = "unstreamed",
+enum_table! {
+    /// One way to answer, most of them wrong.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum MockFault: name {
+        /// answers well
+        Fine = "fine",
+        /// 503 with Retry-After: 7
+        Unavailable = "503",
+        /// 503 without Retry-After
+        Overloaded = "503-bare",
+        /// 500
+        Failing = "500",
+        /// 429 with Retry-After: 30
+        Limited = "429",
+        /// 401
+        KeyRefused = "401",
+        /// 400: the prompt is too long
+        TooLong = "400-too-long",
+        /// 400 for a request with min_p, an answer without it
+        Picky = "400-min-p",
+        /// 400: the request is wrong
+        Refused = "400",
+        /// an error frame at once, in a 200
+        EarlyError = "early-error",
+        /// never a status line
+        Silent = "hang",
+        /// a 200, and then nothing
+        SilentBody = "hang-body",
+        /// an error frame after two words
+        ErrorAfter = "error-mid",
+        /// the connection ends after two words
+        CutAfter = "cut-mid",
+        /// nothing more after two words
+        StallAfter = "stall-mid",
+        /// the connection ends after two words; a request for the rest gets the rest
+        CutOnce = "cut-once",
+        /// nothing more after two words; a request for the rest gets the rest
+        StallOnce = "stall-once",
+        /// the connection ends after two words; a request for the rest gets another answer
+        CutAnew = "cut-anew",
+        /// one line that is not JSON
+        BadLine = "bad-line",
+        /// five lines that are not JSON
+        BadLines = "bad-lines",
+        /// a good end without [DONE]
+        NoDone = "no-done",
+        /// the body ends before the first word
+        EofEarly = "eof",
+        /// the body ends after two words, without the end of the answer
+        EofAfter = "eof-mid",
+        /// [DONE] without a finish_reason
+        NoFinish = "no-finish",
+        /// a good end without any word
+        Empty = "empty",
+        /// a web page with status 200
+        Html = "html",
+        /// a redirect to itself
+        Redirect = "redirect",
+        /// all events in one write
+        Packed = "packed",
+        /// one byte in each write
+        Split = "split",
+        /// line breaks of two characters
+        Crlf = "crlf",
+        /// a line of 1 MiB
+        LongLine = "long-line",
+        /// bytes without a line break, without end
+        Endless = "endless",
+        /// one event with lines without end
+        GiantEvent = "giant-event",
+        /// comments without end and no word, as fast as the client reads
+        Pings = "pings",
+        /// words without end, as fast as the client reads
+        Flood = "flood",
+        /// no usage
+        NoUsage = "no-usage",
+        /// thinks, also if the request turns thinking off
+        Thinks = "thinks",
+        /// calls tools; every call has index 0
+        Calls = "calls",
+        /// answers in one piece, also if the request asks for a stream
+        Unstreamed = "unstreamed",
+    }
 }
 
 /// What the server does next with an answer's body.

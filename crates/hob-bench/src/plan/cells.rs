@@ -124,36 +124,6 @@ enum Axis {
 }
 
 impl PlanKind {
-    pub const ALL: [PlanKind; 11] = [
-        PlanKind::Llm,
-        PlanKind::Sweep,
-        PlanKind::MaxContext,
-        PlanKind::Concurrency,
-        PlanKind::Batch,
-        PlanKind::Tts,
-        PlanKind::Stream,
-        PlanKind::Stt,
-        PlanKind::Voice,
-        PlanKind::Cold,
-        PlanKind::Eval,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            PlanKind::Llm => "llm",
-            PlanKind::Sweep => "sweep",
-            PlanKind::MaxContext => "max-context",
-            PlanKind::Concurrency => "concurrency",
-            PlanKind::Batch => "batch",
-            PlanKind::Tts => "tts",
-            PlanKind::Stream => "stream",
-            PlanKind::Stt => "stt",
-            PlanKind::Voice => "voice",
-            PlanKind::Cold => "cold",
-            PlanKind::Eval => "eval",
-        }
-    }
-
     /// Whether it measures a speech model.
     pub fn is_spoken(self) -> bool {
         matches!(self, PlanKind::Tts | PlanKind::Stream)

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use hob_core::enum_table;
 use hob_eval::report::UseBounds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -145,27 +146,27 @@ pub struct Matrix {
     pub labels: BTreeMap<String, Vec<String>>,
 }
 
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum PlanKind {
-    Llm,
-    Sweep,
-    #[serde(rename = "max-context", alias = "max_context", alias = "ceiling")]
-    MaxContext,
-    #[serde(alias = "degrade")]
-    Concurrency,
-    Batch,
-    Tts,
-    Stream,
-    /// The built-in sentences, spoken by the server's own speech model
-    Stt,
-    /// The same sentences, spoken to the server in conversations
-    Voice,
-    Cold,
-    /// Tasks that a program checks
-    Eval,
+enum_table! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum PlanKind: name {
+        Llm = "llm",
+        Sweep = "sweep",
+        #[serde(rename = "max-context", alias = "max_context", alias = "ceiling")]
+        MaxContext = "max-context",
+        #[serde(alias = "degrade")]
+        Concurrency = "concurrency",
+        Batch = "batch",
+        Tts = "tts",
+        Stream = "stream",
+        /// The built-in sentences, spoken by the server's own speech model
+        Stt = "stt",
+        /// The same sentences, spoken to the server in conversations
+        Voice = "voice",
+        Cold = "cold",
+        /// Tasks that a program checks
+        Eval = "eval",
+    }
 }
 
 #[derive(

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use hob_core::enum_table;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -267,37 +268,22 @@ pub struct Attempt {
     pub said: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AttemptResult {
-    Ok,
-    OomLoad,
-    OomPrefill,
-    OomDecode,
-    /// It ran at less than half of the expected speed
-    Spill,
-    Timeout,
-    /// The model or the engine does not support a context of this length
-    Unsupported,
-    /// A server of an earlier start answered, so nothing is known about this context
-    Stale,
-    /// Another failure
-    Failed,
-}
-
-impl AttemptResult {
-    /// The result in words.
-    pub fn name(self) -> &'static str {
-        match self {
-            AttemptResult::Ok => "works",
-            AttemptResult::OomLoad => "is out of memory when it loads",
-            AttemptResult::OomPrefill => "is out of memory when it reads",
-            AttemptResult::OomDecode => "is out of memory when it writes",
-            AttemptResult::Spill => "is slow: memory has spilled",
-            AttemptResult::Timeout => "takes too long",
-            AttemptResult::Unsupported => "is more than the model or its engine takes",
-            AttemptResult::Stale => "is unknown: a server of an earlier start answered",
-            AttemptResult::Failed => "failed",
-        }
+enum_table! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum AttemptResult: name {
+        Ok = "works",
+        OomLoad = "is out of memory when it loads",
+        OomPrefill = "is out of memory when it reads",
+        OomDecode = "is out of memory when it writes",
+        /// It ran at less than half of the expected speed
+        Spill = "is slow: memory has spilled",
+        Timeout = "takes too long",
+        /// The model or the engine does not support a context of this length
+        Unsupported = "is more than the model or its engine takes",
+        /// A server of an earlier start answered, so nothing is known about this context
+        Stale = "is unknown: a server of an earlier start answered",
+        /// Another failure
+        Failed = "failed",
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use uuid::Uuid;
 
-use super::{RawSample, Record, RecordError, RecordKind, from_yaml, pack_samples, to_yaml};
+use super::{RawSample, Record, RecordError, from_yaml, pack_samples, to_yaml};
 use crate::parallel::parallel_map;
 
 /// Maximum length of a model's name in a file name.
@@ -138,39 +138,6 @@ pub fn relative_path(record: &Record) -> PathBuf {
     let model = slug(&record.model.name, MODEL_CHARS_MAX);
     let name = format!("{day}-{host}-{model}-{}-{}.yaml", record.kind.name(), record.short_id());
     Path::new(month).join(name)
-}
-
-impl RecordKind {
-    pub const ALL: [RecordKind; 11] = [
-        RecordKind::Llm,
-        RecordKind::CtxSweep,
-        RecordKind::MaxContext,
-        RecordKind::Concurrency,
-        RecordKind::Batch,
-        RecordKind::Tts,
-        RecordKind::Stream,
-        RecordKind::Cold,
-        RecordKind::Voice,
-        RecordKind::Stt,
-        RecordKind::Eval,
-    ];
-
-    /// The name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            RecordKind::Llm => "llm",
-            RecordKind::CtxSweep => "ctx_sweep",
-            RecordKind::MaxContext => "max_context",
-            RecordKind::Concurrency => "concurrency",
-            RecordKind::Batch => "batch",
-            RecordKind::Tts => "tts",
-            RecordKind::Stream => "stream",
-            RecordKind::Cold => "cold",
-            RecordKind::Voice => "voice",
-            RecordKind::Stt => "stt",
-            RecordKind::Eval => "eval",
-        }
-    }
 }
 
 /// A new id, which starts with the time.

@@ -1,34 +1,25 @@
 //! Tells the language of a text by its most frequent words. It is made for texts of a sentence or more, and knows four
 //! languages.
 
+use hob_core::enum_table;
 use serde::{Deserialize, Serialize};
 
-/// A language that a text can be asked in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TextLanguage {
-    English,
-    German,
-    French,
-    Spanish,
+enum_table! {
+    /// A language that a text can be asked in.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TextLanguage: name {
+        English = "English",
+        German = "German",
+        French = "French",
+        Spanish = "Spanish",
+    }
 }
 
 /// One word in this many is a frequent one, at least; in prose it is about one in three.
 const WORDS_PER_FREQUENT_MAX: usize = 10;
 
 impl TextLanguage {
-    const ALL: [TextLanguage; 4] =
-        [TextLanguage::English, TextLanguage::German, TextLanguage::French, TextLanguage::Spanish];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            TextLanguage::English => "English",
-            TextLanguage::German => "German",
-            TextLanguage::French => "French",
-            TextLanguage::Spanish => "Spanish",
-        }
-    }
-
     /// The language of a text. `None`: it has too few frequent words of any, or as many of two.
     pub fn of(text: &str) -> Option<TextLanguage> {
         let words: Vec<String> = text

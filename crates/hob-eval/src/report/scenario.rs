@@ -1,6 +1,7 @@
 //! Advice for each use: the arm with the best score among those that keep the bounds of that use.
 //! The advice comes from the run. It says where no difference was shown, and where no arm keeps the bounds.
 
+use hob_core::enum_table;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,17 +35,19 @@ impl Default for UseBounds {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scenario {
-    Interactive,
-    BatchReasoning,
-    Code,
-    /// Items of the family `needle` with at least 4,000 tokens.
-    LongDocuments,
-    Voice,
-    /// The most score for each minute waited.
-    Quick,
+enum_table! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Scenario: name {
+        Interactive = "Interactive",
+        BatchReasoning = "Batch reasoning",
+        Code = "Code",
+        /// Items of the family `needle` with at least 4,000 tokens.
+        LongDocuments = "Long documents",
+        Voice = "Voice",
+        /// The most score for each minute waited.
+        Quick = "Quick",
+    }
 }
 
 /// All outcomes of one arm.
@@ -76,26 +79,6 @@ pub fn advise(arms: &[ArmOutcomes], bounds: &UseBounds, seed: u64) -> Vec<Advice
 }
 
 impl Scenario {
-    pub const ALL: [Scenario; 6] = [
-        Scenario::Interactive,
-        Scenario::BatchReasoning,
-        Scenario::Code,
-        Scenario::LongDocuments,
-        Scenario::Voice,
-        Scenario::Quick,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Scenario::Interactive => "Interactive",
-            Scenario::BatchReasoning => "Batch reasoning",
-            Scenario::Code => "Code",
-            Scenario::LongDocuments => "Long documents",
-            Scenario::Voice => "Voice",
-            Scenario::Quick => "Quick",
-        }
-    }
-
     /// Whether the scenario rests on this item.
     fn is_meant(self, item: &ItemOutcome) -> bool {
         match self {
