@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::Value;
 
-use crate::ask::{AskError, WholeResponse, ask};
+use crate::ask::{AskError, WholeResponse, ask, client_headers};
 use crate::drive::{Endpoint, EndpointError};
 use crate::timeline::Protocol;
 
@@ -89,6 +90,20 @@ impl Target {
     /// See [`Target::spoken`].
     pub fn speech_model(&self) -> Option<String> {
         spoken_by(&self.endpoint, self.key.as_deref())
+    }
+
+    /// A whole POST request with a body of JSON. `id` is its `x-request-id`.
+    pub(crate) fn post(&self, path: &str, body: &str, id: Option<usize>) -> Bytes {
+        let id = id.map_or(String::new(), |id| format!("x-request-id: {id}\r\n"));
+        format!(
+            "POST {}{path} HTTP/1.1\r\nhost: {}\r\n{}content-type: application/json\r\n\
+             accept: */*\r\n{id}content-length: {}\r\n\r\n{body}",
+            self.endpoint.prefix,
+            self.endpoint.authority(),
+            client_headers(self.key.as_deref()),
+            body.len()
+        )
+        .into()
     }
 
     /// Refuses a model that a server with OpenAI's API does not list, because some answer with another one. A server

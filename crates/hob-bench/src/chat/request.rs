@@ -5,7 +5,6 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::prompt::Prompt;
-use crate::ask::client_headers;
 use crate::target::{Api, Target};
 use crate::thinking_switch::ThinkingSwitch;
 
@@ -25,21 +24,11 @@ pub(crate) struct RequestTemplate<'a> {
 impl RequestTemplate<'_> {
     /// The complete request with `number` as its `x-request-id`.
     pub(crate) fn bytes(&self, prompt: &Prompt, number: usize) -> Bytes {
-        let body = self.body(prompt).to_string();
-        let Target { endpoint, api, key, .. } = self.target;
-        let path = match api {
+        let path = match self.target.api {
             Api::OpenAi | Api::Hob => "/v1/chat/completions",
             Api::Ollama => "/api/chat",
         };
-        format!(
-            "POST {}{path} HTTP/1.1\r\nhost: {}\r\n{}content-type: application/json\r\n\
-             accept: */*\r\nx-request-id: {number}\r\ncontent-length: {}\r\n\r\n{body}",
-            endpoint.prefix,
-            endpoint.authority(),
-            client_headers(key.as_deref()),
-            body.len()
-        )
-        .into()
+        self.target.post(path, &self.body(prompt).to_string(), Some(number))
     }
 
     fn body(&self, prompt: &Prompt) -> Value {

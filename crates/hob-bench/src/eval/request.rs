@@ -6,7 +6,6 @@ use hob_eval::Item;
 use serde_json::{Value, json};
 
 use super::{EvalArm, PromptForm};
-use crate::ask::client_headers;
 use crate::chat::{ThinkingMode, ThinkingSwitch};
 use crate::record::sha256_hex;
 use crate::target::{Api, Target};
@@ -50,22 +49,13 @@ impl ItemRequest<'_> {
     }
 
     fn http(&self, body: &str) -> Bytes {
-        let Target { endpoint, api, key, .. } = self.target;
-        let path = match (api, self.form) {
+        let path = match (self.target.api, self.form) {
             (Api::OpenAi | Api::Hob, PromptForm::Chat) => "/v1/chat/completions",
             (Api::OpenAi | Api::Hob, _) => "/v1/completions",
             (Api::Ollama, PromptForm::Chat) => "/api/chat",
             (Api::Ollama, _) => "/api/generate",
         };
-        format!(
-            "POST {}{path} HTTP/1.1\r\nhost: {}\r\n{}content-type: application/json\r\n\
-             accept: */*\r\ncontent-length: {}\r\n\r\n{body}",
-            endpoint.prefix,
-            endpoint.authority(),
-            client_headers(key.as_deref()),
-            body.len()
-        )
-        .into()
+        self.target.post(path, body, None)
     }
 
     /// The prompt with a mark of the item and of the arm, so that no arm finds another one's prompt in the cache.

@@ -4,7 +4,6 @@
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::ask::client_headers;
 use crate::target::Target;
 use crate::timeline::SoundFormat;
 
@@ -43,9 +42,8 @@ pub(crate) struct Form<'a> {
 impl Form<'_> {
     /// The complete request with `number` as its `x-request-id`.
     pub(crate) fn bytes(&self, words: &str, number: usize) -> Bytes {
-        let Target { endpoint, key, model, .. } = self.target;
         let mut body = json!({
-            "model": model,
+            "model": self.target.model,
             "input": words,
             "voice": self.voice,
             "response_format": self.format.name(),
@@ -53,16 +51,7 @@ impl Form<'_> {
         if let Some(is_streamed) = self.asking.is_streamed() {
             body["stream"] = json!(is_streamed);
         }
-        let body = body.to_string();
-        format!(
-            "POST {}/v1/audio/speech HTTP/1.1\r\nhost: {}\r\n{}content-type: application/json\r\n\
-             accept: */*\r\nx-request-id: {number}\r\ncontent-length: {}\r\n\r\n{body}",
-            endpoint.prefix,
-            endpoint.authority(),
-            client_headers(key.as_deref()),
-            body.len()
-        )
-        .into()
+        self.target.post("/v1/audio/speech", &body.to_string(), Some(number))
     }
 }
 
