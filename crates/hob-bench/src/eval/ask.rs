@@ -87,40 +87,21 @@ impl<'w, 'b> Examiner<'w, 'b> {
         let unanswered = self.unanswered(timeline.fault.clone())?;
         let read = ReadAnswer::of(&exchange, target);
         let grade = match unanswered {
-            Some(why) => Grade {
-                score: 0.0,
-                verdict: if item.checker.is_open() { Verdict::Open } else { Verdict::NoAnswer },
-                why,
-            },
+            Some(why) => ungraded(item, why),
             None => self.grade(item, &read.answer),
         };
         let figures = figures(&timeline, Some(tokens)).map(|figures| figures.by_name());
+        let content = &read.answer.content;
+        let words = content.split_whitespace().count();
         let answered = AnsweredItem {
-            id: item.id.clone(),
-            family: item.family.clone(),
-            size: item.size.clone(),
-            started: Timestamp::now(),
-            prompt: request.prompt(item, arm),
-            system: item.system.clone(),
             finish: timeline.finish.clone(),
             figures: figures.unwrap_or_default(),
             total_ms: total(&exchange).as_secs_f64() * 1e3,
-            is_shortened: [&read.answer.content, &read.thought]
-                .iter()
-                .any(|text| text.len() > KEPT_BYTES_MAX),
-            leaked_thought: hob_eval::shows_a_thought(&read.answer.content),
-            said_words: u32::try_from(read.answer.content.split_whitespace().count())
-                .unwrap_or(u32::MAX),
-            answer_sha256: answer_sha256(&read.answer),
-            tool_calls: read.answer.tool_calls.iter().map(CalledTool::to_string).collect(),
-            answer: shortened(read.answer.content),
+            is_shortened: [content, &read.thought].iter().any(|text| text.len() > KEPT_BYTES_MAX),
+            leaked_thought: hob_eval::shows_a_thought(content),
+            said_words: u32::try_from(words).unwrap_or(u32::MAX),
             thought: shortened(read.thought),
-            score: grade.score,
-            verdict: grade.verdict,
-            why: grade.why,
-            graded_by: GradedBy::Program,
-            grader: Some(Grader::of(&item.checker)),
-            is_correct_by_length: None,
+            ..answered_item(item, request.prompt(item, arm), read.answer, grade)
         };
         Ok(answered.with_hand_grades(&self.workload.hand_grades))
     }
@@ -159,30 +140,11 @@ impl<'w, 'b> Examiner<'w, 'b> {
         arm: EvalArm,
         (fault, took): (&RequestFault, Duration),
     ) -> AnsweredItem {
-        let answer = Answer::default();
+        let why = format!("the server failed on this item each time: {fault}");
+        let prompt = self.request().prompt(item, arm);
         AnsweredItem {
-            id: item.id.clone(),
-            family: item.family.clone(),
-            size: item.size.clone(),
-            started: Timestamp::now(),
-            system: item.system.clone(),
-            prompt: self.request().prompt(item, arm),
-            answer_sha256: answer_sha256(&answer),
-            answer: answer.content,
-            tool_calls: Vec::new(),
-            thought: String::new(),
-            score: 0.0,
-            verdict: if item.checker.is_open() { Verdict::Open } else { Verdict::NoAnswer },
-            why: format!("the server failed on this item each time: {fault}"),
-            graded_by: GradedBy::Program,
-            grader: Some(Grader::of(&item.checker)),
-            is_correct_by_length: None,
-            is_shortened: false,
-            leaked_thought: false,
-            finish: None,
             total_ms: took.as_secs_f64() * 1e3,
-            said_words: 0,
-            figures: BTreeMap::new(),
+            ..answered_item(item, prompt, Answer::default(), ungraded(item, why))
         }
     }
 
@@ -200,36 +162,54 @@ impl<'w, 'b> Examiner<'w, 'b> {
             choices::score(item, request, &self.asker)?;
         let total_ms = total.as_secs_f64() * 1e3;
         let answer = Answer { content: option, ..Answer::default() };
-        Ok(AnsweredItem {
-            id: item.id.clone(),
-            family: item.family.clone(),
-            size: item.size.clone(),
+        let scored = AnsweredItem {
             started,
             system: None,
-            prompt: item.prompt.clone(),
-            tool_calls: Vec::new(),
-            thought: String::new(),
-            score: grade.score,
-            verdict: grade.verdict,
-            why: grade.why,
-            graded_by: GradedBy::Program,
-            grader: Some(Grader::of(&item.checker)),
             is_correct_by_length: Some(is_correct_by_length),
-            is_shortened: false,
-            leaked_thought: false,
-            finish: None,
             total_ms,
-            said_words: 0,
-            answer_sha256: answer_sha256(&answer),
-            answer: answer.content,
             figures: [(Metric::E2eMs, total_ms)].into(),
-        }
-        .with_hand_grades(&self.workload.hand_grades))
+            ..answered_item(item, item.prompt.clone(), answer, grade)
+        };
+        Ok(scored.with_hand_grades(&self.workload.hand_grades))
     }
 
     fn grade(&self, item: &Item, answer: &Answer) -> Grade {
         hob_eval::grade(item, answer, self.workload.sandbox.as_deref())
     }
+}
+
+/// An answer that a program graded, without its times.
+fn answered_item(item: &Item, prompt: String, answer: Answer, grade: Grade) -> AnsweredItem {
+    AnsweredItem {
+        id: item.id.clone(),
+        family: item.family.clone(),
+        size: item.size.clone(),
+        started: Timestamp::now(),
+        system: item.system.clone(),
+        prompt,
+        answer_sha256: answer_sha256(&answer),
+        tool_calls: answer.tool_calls.iter().map(CalledTool::to_string).collect(),
+        answer: shortened(answer.content),
+        thought: String::new(),
+        score: grade.score,
+        verdict: grade.verdict,
+        why: grade.why,
+        graded_by: GradedBy::Program,
+        grader: Some(Grader::of(&item.checker)),
+        is_correct_by_length: None,
+        is_shortened: false,
+        leaked_thought: false,
+        finish: None,
+        total_ms: 0.0,
+        said_words: 0,
+        figures: BTreeMap::new(),
+    }
+}
+
+/// The grade of an item that the server did not answer.
+fn ungraded(item: &Item, why: String) -> Grade {
+    let verdict = if item.checker.is_open() { Verdict::Open } else { Verdict::NoAnswer };
+    Grade { score: 0.0, verdict, why }
 }
 
 /// From the request's last byte to the answer's last byte.
