@@ -304,5 +304,9 @@ impl Reading {
     }
 }
 
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
 #[cfg(test)]
 mod tests;

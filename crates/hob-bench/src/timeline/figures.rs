@@ -2,9 +2,8 @@
 //! Unknown figures are None, and assumptions are flagged.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-use super::{Chunk, ChunkKind, Timeline};
+use super::{Chunk, ChunkKind, Timeline, millis};
 use crate::record::CountSource;
 use crate::terms::Metric;
 
@@ -253,12 +252,10 @@ fn prefill(timeline: &Timeline) -> Option<f64> {
     (computed >= PREFILL_TOKENS_MIN).then(|| f64::from(computed) / ms * 1e3)
 }
 
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use hob_wire::ObservedCounts;
 
     use super::*;

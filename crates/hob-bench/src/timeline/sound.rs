@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
-use super::{Protocol, RequestFault, timeline};
+use super::{Protocol, RequestFault, millis, timeline};
 use crate::drive::{End, Exchange};
 use crate::http_response::HttpResponse;
 use crate::terms::Metric;
@@ -265,10 +265,6 @@ impl AudibleRange {
     fn played_s(&self, bytes: usize) -> f64 {
         bytes.saturating_sub(self.begin) as f64 / self.bytes_per_s
     }
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }
 
 #[cfg(test)]

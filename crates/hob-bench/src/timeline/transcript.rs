@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use hob_core::{Fault, TranscriptEvent};
 use hob_wire::{Misread, PieceKind, Pieces, TranscriptReader, parse_transcript};
 
-use super::{PIECE_BYTES_MAX, Protocol, RequestFault, timeline};
+use super::{PIECE_BYTES_MAX, Protocol, RequestFault, millis, timeline};
 use crate::drive::{End, Exchange};
 use crate::http_response::HttpResponse;
 
@@ -101,10 +101,6 @@ fn failed(fault: &Fault) -> RequestFault {
         Fault::Nonsense { .. } => RequestFault::Garbage,
         fault => RequestFault::Failed { message: fault.to_string() },
     }
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }
 
 #[cfg(test)]
