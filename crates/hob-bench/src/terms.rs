@@ -5,16 +5,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which way is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Better {
     Less,
     More,
     /// Neither direction is better: it describes what was done.
+    #[serde(rename = "")]
     Neither,
 }
 
 /// The definition of a metric or of another term.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MetricDefinition {
     pub name: &'static str,
     /// The heading of a column.

@@ -9,7 +9,7 @@ use super::evals::{EvalSet, ItemData, evals, items};
 use super::runs::Run;
 use super::{Material, Queued};
 use crate::record::{Doubt, RawSample, Record, to_yaml};
-use crate::terms::{Better, MetricDefinition, SYMBOLS, definitions};
+use crate::terms::{MetricDefinition, SYMBOLS, definitions};
 
 /// Samples of one run that the page draws. The samples file has all of them.
 const SAMPLES_MAX: usize = 2_000;
@@ -24,31 +24,9 @@ struct Records<'a> {
     rules: Rules,
     queued: &'a [Queued],
     evals: Vec<EvalSet>,
-    terms: Vec<DefinitionData>,
+    terms: Vec<&'static MetricDefinition>,
     symbols: Vec<(&'static str, &'static str)>,
     doubts: Vec<(Doubt, &'static str)>,
-}
-
-#[derive(Serialize)]
-struct DefinitionData {
-    name: &'static str,
-    title: &'static str,
-    unit: &'static str,
-    better: &'static str,
-    meaning: &'static str,
-    formula: &'static str,
-}
-
-impl DefinitionData {
-    fn of(definition: &MetricDefinition) -> DefinitionData {
-        let better = match definition.better {
-            Better::Less => "less",
-            Better::More => "more",
-            Better::Neither => "",
-        };
-        let MetricDefinition { name, title, unit, better: _, meaning, formula } = *definition;
-        DefinitionData { name, title, unit, better, meaning, formula }
-    }
 }
 
 pub(super) fn records_js(material: &Material, runs: &[Run<'_>]) -> String {
@@ -60,7 +38,7 @@ pub(super) fn records_js(material: &Material, runs: &[Run<'_>]) -> String {
         rules: rules(material, runs),
         queued: &material.queued,
         evals: evals(material),
-        terms: definitions().map(DefinitionData::of).collect(),
+        terms: definitions().collect(),
         symbols: SYMBOLS.to_vec(),
         doubts: Doubt::ALL.map(|doubt| (doubt, doubt.meaning())).to_vec(),
     };
