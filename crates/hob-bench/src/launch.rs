@@ -328,6 +328,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::canned_server::CannedServer;
 
     fn launch(command: &str, port: u16) -> Launch {
         Launch {
@@ -462,32 +463,19 @@ mod tests {
     #[test]
     fn a_list_of_models_does_not_mean_that_the_model_is_loaded() {
         for (path, body) in [("/health", ""), ("/ready", r#"{"status":"loading"}"#)] {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-            let url = format!("http://{}", listener.local_addr().expect("an address"));
-            let endpoint = Endpoint::parse(&url).expect("an address");
-            let answering = thread::spawn(move || {
-                let mut asked = Vec::new();
-                // It is loading during the first two requests to that path.
-                while asked.iter().filter(|at| *at == path).count() < 3 {
-                    let (mut socket, _) = listener.accept().expect("a client");
-                    let mut request = [0; 1024];
-                    let bytes = io::Read::read(&mut socket, &mut request).expect("a request");
-                    let text = String::from_utf8_lossy(&request[..bytes]).into_owned();
-                    let at = text.split(' ').nth(1).unwrap_or_default().to_owned();
-                    asked.push(at.clone());
-                    let before = asked.iter().filter(|at| *at == path).count();
-                    let (status, body) = match at == path && before < 3 {
-                        true => ("503 x", body),
-                        false => ("200 x", "{}"),
-                    };
-                    let head =
-                        format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
-                    io::Write::write_all(&mut socket, (head + body).as_bytes()).expect("a client");
+            let mut asked = 0;
+            // It is loading during the first two requests to that path.
+            let server = CannedServer::start(move |at| {
+                asked += usize::from(at == path);
+                match at == path && asked < 3 {
+                    true => (503, body.to_owned()),
+                    false => (200, "{}".to_owned()),
                 }
             });
+            let endpoint = Endpoint::parse(&server.url()).expect("an address");
             assert_eq!([loads(&endpoint), loads(&endpoint)], [true; 2], "{path}");
             assert!(!loads(&endpoint), "{path}");
-            answering.join().expect("it answered");
+            server.end();
         }
     }
 

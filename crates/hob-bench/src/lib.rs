@@ -2,6 +2,8 @@
 //! It also has a scripted mock server, and the self-test of a gateway against it.
 
 pub mod ask;
+#[cfg(test)]
+mod canned_server;
 pub mod chat;
 pub mod client_check;
 pub mod cold;

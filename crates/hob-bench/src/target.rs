@@ -283,6 +283,7 @@ fn models_of_kind(body: &[u8], kind: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::canned_server::CannedServer;
 
     #[test]
     fn models_are_read_from_either_list() {
@@ -296,69 +297,32 @@ mod tests {
 
     #[test]
     fn a_hob_is_recognised_by_two_signs() {
-        let answered = |health: &'static str, now: u16| {
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-            let url = format!("http://{}", listener.local_addr().expect("a port"));
-            let server = std::thread::spawn(move || {
-                let mut asked = Vec::new();
-                let said = [(200, health), (now, r#"{"requests":[]}"#)];
-                for (status, body) in said {
-                    let (mut socket, _) = listener.accept().expect("a client");
-                    let mut request = [0; 4096];
-                    let bytes = std::io::Read::read(&mut socket, &mut request).expect("a request");
-                    asked.push(String::from_utf8_lossy(&request[..bytes]).into_owned());
-                    let head =
-                        format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\n\r\n", body.len());
-                    let _left = std::io::Write::write_all(&mut socket, (head + body).as_bytes());
-                    if body.is_empty() {
-                        break;
-                    }
-                }
-                asked
-            });
-            let got = is_hob(&url);
-            // Without the first sign there is no request for the second.
-            let _woken = std::net::TcpStream::connect(url.trim_start_matches("http://"));
-            (got, server)
-        };
         let version = r#"{"status":"ok","version":"0.1.0"}"#;
-        for (health, now, expected) in
-            [(version, 200, true), (version, 401, true), (version, 404, false)]
-        {
-            let (got, server) = answered(health, now);
-            assert_eq!(got, expected, "{now}");
-            let asked = server.join().expect("a server").concat();
-            assert!(asked.contains("/api/hob/now") && !asked.contains("authorization"), "{asked}");
+        let rows =
+            [(version, 200, true), (version, 401, true), (version, 404, false), ("", 200, false)];
+        for (health, now, expected) in rows {
+            let server = CannedServer::start(move |path| match path {
+                "/health" => (200, health.to_owned()),
+                _ => (now, r#"{"requests":[]}"#.to_owned()),
+            });
+            assert_eq!(is_hob(&server.url()), expected, "{health} {now}");
+            let asked = server.end().concat();
+            // Without the first sign there is no request for the second.
+            assert_eq!(asked.contains("/api/hob/now"), !health.is_empty(), "{asked}");
+            assert!(!asked.contains("authorization"), "{asked}");
         }
-        let (got, server) = answered("", 200);
-        assert!(!got, "an engine without a version");
-        server.join().expect("a server");
     }
 
     /// The target found at a server with only these answers, and the requested paths.
     fn found(answers: &[(&'static str, &'static str)]) -> (Target, Vec<String>) {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("a port");
         let answers = answers.to_vec();
-        let server = std::thread::spawn(move || {
-            let mut asked = Vec::new();
-            loop {
-                let (mut socket, _) = listener.accept().expect("a client");
-                let mut request = [0; 4096];
-                let bytes = std::io::Read::read(&mut socket, &mut request).expect("a request");
-                let request = String::from_utf8_lossy(&request[..bytes]).into_owned();
-                // An empty request ends the server.
-                let Some(path) = request.split(' ').nth(1) else { return asked };
-                let said = answers.iter().find(|(at, _)| *at == path).map(|(_, body)| *body);
-                let (status, body) = said.map_or(("404 x", ""), |body| ("200 x", body));
-                let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
-                let _left = std::io::Write::write_all(&mut socket, (head + body).as_bytes());
-                asked.push(path.to_owned());
-            }
+        let server = CannedServer::start(move |path| {
+            let said = answers.iter().find(|(at, _)| *at == path);
+            said.map_or((404, String::new()), |(_, body)| (200, (*body).to_owned()))
         });
-        let target = Target::find(&format!("http://{address}"), None, None, None);
-        drop(std::net::TcpStream::connect(address));
-        (target.expect("a server"), server.join().expect("a server"))
+        let target = Target::find(&server.url(), None, None, None).expect("a server");
+        let path = |request: &String| request.split(' ').nth(1).map(str::to_owned);
+        (target, server.end().iter().filter_map(path).collect())
     }
 
     const LIST: &str = "/v1/models";

@@ -67,32 +67,29 @@ impl AwaitedModel {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
-    use std::net::{Ipv4Addr, TcpListener};
-    use std::thread::{self, JoinHandle};
-
     use super::*;
+    use crate::canned_server::CannedServer;
 
     const CHAT: &str = r#"{"id":"m","hob":{"kind":"chat","state":"warm"}}"#;
     const HEARING: &str = r#"{"id":"h","hob":{"kind":"transcription","state":"loading"}}"#;
 
     /// A server with these answers, each to a path, in this order.
-    fn server(answers: Vec<(&'static str, String)>) -> (Endpoint, JoinHandle<()>) {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let answering = thread::spawn(move || {
-            for (path, body) in answers {
-                let (mut socket, _) = listener.accept().expect("a client");
-                let mut request = [0; 1024];
-                let bytes = socket.read(&mut request).expect("a request");
-                let text = String::from_utf8_lossy(&request[..bytes]).into_owned();
-                assert!(text.starts_with(&format!("GET {path} ")), "{path}: {text}");
-                assert!(text.contains("authorization: Bearer k\r\n"), "{text}");
-                let head = format!("HTTP/1.1 200 x\r\ncontent-length: {}\r\n\r\n", body.len());
-                socket.write_all((head + &body).as_bytes()).expect("a client");
-            }
+    fn server(answers: Vec<(&'static str, String)>) -> (Endpoint, CannedServer) {
+        let mut answers = answers.into_iter();
+        let server = CannedServer::start(move |path| {
+            let (expected, body) = answers.next().expect("no further request");
+            assert_eq!(path, expected);
+            (200, body)
         });
-        (Endpoint::parse(&url).expect("an address"), answering)
+        (Endpoint::parse(&server.url()).expect("an address"), server)
+    }
+
+    /// Ends a server that got so many requests, each with the key.
+    fn end(server: CannedServer, count: usize) {
+        let asked = server.end();
+        assert_eq!(asked.len(), count, "{asked:?}");
+        let has_key = |request: &String| request.contains("authorization: Bearer k\r\n");
+        assert!(asked.iter().all(has_key), "{asked:?}");
     }
 
     fn list(models: &[&str]) -> (&'static str, String) {
@@ -107,7 +104,7 @@ mod tests {
     fn a_model_that_loads_at_the_start_is_waited_for_and_not_long_while_it_is_cold() {
         let in_state =
             |state: &str| ("/v1/models/m", format!(r#"{{"id":"m","hob":{{"state":"{state}"}}}}"#));
-        let (endpoint, answering) = server(vec![
+        let (endpoint, server) = server(vec![
             in_state("cold"),
             list(&[HEARING]),
             in_state("cold"),
@@ -126,18 +123,18 @@ mod tests {
         let mut long = Instant::now().checked_sub(COLD_WITHIN);
         assert!(long.is_some() && !model.loads(&endpoint, &mut long), "it stays cold");
         assert!(long.is_some() && !model.loads(&endpoint, &mut None), "it is down");
-        answering.join().expect("it answered");
+        end(server, 9);
     }
 
     #[test]
     fn without_a_name_the_only_model_of_the_kind_is_waited_for() {
         let two = || list(&[CHAT, HEARING]);
-        let (endpoint, answering) = server(vec![two(), two(), two(), list(&[HEARING, HEARING])]);
+        let (endpoint, server) = server(vec![two(), two(), two(), list(&[HEARING, HEARING])]);
         let loads = |kind| awaited(None, kind).loads(&endpoint, &mut None);
         assert!(!loads("chat"), "it is warm");
         assert!(loads("transcription"));
         assert!(!loads("speech"), "no such model");
         assert!(!loads("transcription"), "it is not known which of the two");
-        answering.join().expect("it answered");
+        end(server, 4);
     }
 }
