@@ -8,20 +8,49 @@ use crate::families::{
 };
 use crate::{Item, logic_grid};
 
-enum_table! {
-    /// A kind of task.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum TaskFamily: name {
-        LogicGrid = "logic-grid",
-        Arithmetic = "arithmetic",
-        Units = "units",
-        Extraction = "extraction",
-        Instructions = "instructions",
-        ToolUse = "tool-use",
-        Needle = "needle",
-        Absent = "absent",
-        Code = "code",
-    }
+/// Creates the enum and what is known of each family from one table: name, module, usual size, and what is asked.
+macro_rules! families {
+    ($($family:ident = $name:literal, $module:ident, $usual_size:literal, $about:literal;)+) => {
+        enum_table! {
+            /// A kind of task.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub enum TaskFamily: name { $($family = $name,)+ }
+        }
+
+        impl TaskFamily {
+            /// Sizes to choose from, the easiest first. Some families take others, too.
+            pub fn sizes(self) -> &'static [&'static str] {
+                match self { $(TaskFamily::$family => $module::SIZES,)+ }
+            }
+
+            /// The size where none is named: one that tells the models apart that people run at home.
+            pub fn usual_size(self) -> &'static str {
+                match self { $(TaskFamily::$family => $usual_size,)+ }
+            }
+
+            /// What is asked, in a few words.
+            pub fn about(self) -> &'static str {
+                match self { $(TaskFamily::$family => $about,)+ }
+            }
+
+            /// `None` for a size that the family does not have.
+            pub fn item(self, seed: u64, size: &str, index: u32) -> Option<Item> {
+                match self { $(TaskFamily::$family => $module::item(seed, size, index),)+ }
+            }
+        }
+    };
+}
+
+families! {
+    LogicGrid = "logic-grid", logic_grid, "3x3", "houses and their owners, from clues with one solution";
+    Arithmetic = "arithmetic", arithmetic, "4x2", "chains of steps with whole numbers (steps x digits)";
+    Units = "units", units, "2", "speeds, energy, data and prices (conversions)";
+    Extraction = "extraction", extraction, "medium", "an order in prose, as JSON";
+    Instructions = "instructions", instructions, "2", "a text that keeps rules (number of rules, or a language)";
+    ToolUse = "tool-use", tool_use, "4", "one right tool call, or none (tools offered)";
+    Needle = "needle", needle, "1000@50%", "a fact in a long text (tokens@depth, xHOPS)";
+    Absent = "absent", absent, "short", "what a text does not say, or says twice";
+    Code = "code", code, "easy", "a Python function, run against hidden tests";
 }
 
 impl TaskFamily {
@@ -29,69 +58,9 @@ impl TaskFamily {
         TaskFamily::ALL.into_iter().find(|family| family.name() == name)
     }
 
-    /// Sizes to choose from, the easiest first. Some families take others, too.
-    pub fn sizes(self) -> &'static [&'static str] {
-        match self {
-            TaskFamily::LogicGrid => logic_grid::SIZES,
-            TaskFamily::Arithmetic => arithmetic::SIZES,
-            TaskFamily::Units => units::SIZES,
-            TaskFamily::Extraction => extraction::SIZES,
-            TaskFamily::Instructions => instructions::SIZES,
-            TaskFamily::ToolUse => tool_use::SIZES,
-            TaskFamily::Needle => needle::SIZES,
-            TaskFamily::Absent => absent::SIZES,
-            TaskFamily::Code => code::SIZES,
-        }
-    }
-
-    /// The size where none is named: one that tells the models apart that people run at home.
-    pub fn usual_size(self) -> &'static str {
-        match self {
-            TaskFamily::LogicGrid => "3x3",
-            TaskFamily::Arithmetic => "4x2",
-            TaskFamily::Units => "2",
-            TaskFamily::Extraction => "medium",
-            TaskFamily::Instructions => "2",
-            TaskFamily::ToolUse => "4",
-            TaskFamily::Needle => "1000@50%",
-            TaskFamily::Absent => "short",
-            TaskFamily::Code => "easy",
-        }
-    }
-
-    /// What is asked, in a few words.
-    pub fn about(self) -> &'static str {
-        match self {
-            TaskFamily::LogicGrid => "houses and their owners, from clues with one solution",
-            TaskFamily::Arithmetic => "chains of steps with whole numbers (steps x digits)",
-            TaskFamily::Units => "speeds, energy, data and prices (conversions)",
-            TaskFamily::Extraction => "an order in prose, as JSON",
-            TaskFamily::Instructions => "a text that keeps rules (number of rules, or a language)",
-            TaskFamily::ToolUse => "one right tool call, or none (tools offered)",
-            TaskFamily::Needle => "a fact in a long text (tokens@depth, xHOPS)",
-            TaskFamily::Absent => "what a text does not say, or says twice",
-            TaskFamily::Code => "a Python function, run against hidden tests",
-        }
-    }
-
     /// Whether all items of this size are the same one, so that more of them say nothing more.
     pub fn has_one_item(self, size: &str) -> bool {
         self == TaskFamily::LogicGrid && size == logic_grid::EINSTEIN
-    }
-
-    /// `None` for a size that the family does not have.
-    pub fn item(self, seed: u64, size: &str, index: u32) -> Option<Item> {
-        match self {
-            TaskFamily::LogicGrid => logic_grid::item(seed, size, index),
-            TaskFamily::Arithmetic => arithmetic::item(seed, size, index),
-            TaskFamily::Units => units::item(seed, size, index),
-            TaskFamily::Extraction => extraction::item(seed, size, index),
-            TaskFamily::Instructions => instructions::item(seed, size, index),
-            TaskFamily::ToolUse => tool_use::item(seed, size, index),
-            TaskFamily::Needle => needle::item(seed, size, index),
-            TaskFamily::Absent => absent::item(seed, size, index),
-            TaskFamily::Code => code::item(seed, size, index),
-        }
     }
 }
 
