@@ -105,7 +105,7 @@ pub async fn run(
             results.push(result);
         }
     }
-    let specials = SPECIALS.iter().filter(|_| backing == Backing::Mock);
+    let specials = Special::ALL.iter().filter(|_| backing == Backing::Mock);
     for special in specials {
         let started = Instant::now();
         let outcome = special.check(&client, mock).await;
@@ -178,18 +178,18 @@ fn model(fault: &str, case: Case) -> String {
     format!("{}-{fault}{script}", case.name())
 }
 
-/// Behaviour that takes more than one request to see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Special {
-    /// When a client leaves, the gateway cancels its request to the server.
-    ClientGone,
-    /// The gateway does not read ahead for a client that does not read.
-    SlowReader,
-    /// Every answer on a reused connection is complete.
-    KeptConnection,
+enum_table! {
+    /// Behaviour that takes more than one request to see.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Special: name {
+        /// When a client leaves, the gateway cancels its request to the server.
+        ClientGone = "client-gone",
+        /// The gateway does not read ahead for a client that does not read.
+        SlowReader = "slow-reader",
+        /// Every answer on a reused connection is complete.
+        KeptConnection = "kept-connection",
+    }
 }
-
-const SPECIALS: [Special; 3] = [Special::ClientGone, Special::SlowReader, Special::KeptConnection];
 
 /// Bytes that may be buffered for a client that does not read, in sockets and in the gateway.
 const BUFFERED_BYTES_MAX: usize = 16 << 20;
@@ -197,7 +197,7 @@ const BUFFERED_BYTES_MAX: usize = 16 << 20;
 const GONE_MAX: Duration = Duration::from_millis(250);
 
 fn special_aliases() -> impl Iterator<Item = TestAlias> {
-    SPECIALS.into_iter().map(|special| TestAlias {
+    Special::ALL.into_iter().map(|special| TestAlias {
         name: format!("selftest-{}", special.name()),
         model: special.model().to_owned(),
         is_backed: true,
@@ -207,14 +207,6 @@ fn special_aliases() -> impl Iterator<Item = TestAlias> {
 }
 
 impl Special {
-    fn name(self) -> &'static str {
-        match self {
-            Special::ClientGone => "client-gone",
-            Special::SlowReader => "slow-reader",
-            Special::KeptConnection => "kept-connection",
-        }
-    }
-
     fn model(self) -> &'static str {
         match self {
             Special::ClientGone => "client-gone~fault=stall-mid",

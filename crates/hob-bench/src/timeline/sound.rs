@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use hob_core::enum_table;
 
 use super::{Protocol, RequestFault, millis, timeline};
 use crate::drive::{End, Exchange};
@@ -19,24 +20,16 @@ const WAV_HEADER_BYTES: usize = 44;
 /// Sample rate of raw PCM, as in OpenAI's speech API.
 pub const PCM_RATE_HZ: u32 = 24_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SoundFormat {
-    Pcm,
-    Wav,
-    Mp3,
+enum_table! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SoundFormat: name {
+        Pcm = "pcm",
+        Wav = "wav",
+        Mp3 = "mp3",
+    }
 }
 
 impl SoundFormat {
-    pub const ALL: [SoundFormat; 3] = [SoundFormat::Pcm, SoundFormat::Wav, SoundFormat::Mp3];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            SoundFormat::Pcm => "pcm",
-            SoundFormat::Wav => "wav",
-            SoundFormat::Mp3 => "mp3",
-        }
-    }
-
     pub fn by_name(name: &str) -> Option<SoundFormat> {
         SoundFormat::ALL.into_iter().find(|format| format.name() == name)
     }
