@@ -20,6 +20,9 @@ pub enum ModelError {
         "voice '{voice}' speaks {language}, which hob cannot read aloud yet; English voices begin with 'a' or 'b'"
     )]
     LanguageNotSpoken { voice: String, language: Language },
+    /// This machine has no program or no data for the language. `needs` names it and says how to get it.
+    #[error("voice '{voice}' speaks {language}, which needs {needs}")]
+    SpeechPartMissing { voice: String, language: Language, needs: String },
     #[error("this model needs '{field}' and the request has none")]
     MissingField { field: &'static str },
     #[error("'{field}' {reason}")]
@@ -117,6 +120,7 @@ impl ModelError {
             ModelError::TextTooLong { .. } => "text_too_long",
             ModelError::UnknownVoice { .. } => "unknown_voice",
             ModelError::LanguageNotSpoken { .. } => "language_not_spoken",
+            ModelError::SpeechPartMissing { .. } => "speech_part_missing",
             ModelError::MissingField { .. } => "missing_field",
             ModelError::InvalidField { .. } => "invalid_field",
             ModelError::TooLong { .. } => "too_long",
@@ -139,11 +143,12 @@ impl ModelError {
 /// Whether a failure of this kind comes again with the same request. `unknown_parameter` does not: hob leaves the parameter
 /// out the next time.
 fn is_permanent_kind(kind: &str) -> bool {
-    const PERMANENT: [&str; 14] = [
+    const PERMANENT: [&str; 15] = [
         "empty_text",
         "text_too_long",
         "unknown_voice",
         "language_not_spoken",
+        "speech_part_missing",
         "missing_field",
         "invalid_field",
         "too_long",

@@ -81,9 +81,9 @@ impl Language {
         Language::ALL.into_iter().find(|language| language.voice_letter() == letter)
     }
 
-    /// Whether hob can turn text of this language into phonemes today.
+    /// Whether hob can turn text of this language into phonemes, if the machine has the programs that it needs.
     pub fn is_spoken(self) -> bool {
-        matches!(self, Language::AmericanEnglish | Language::BritishEnglish)
+        !matches!(self, Language::Japanese | Language::Mandarin)
     }
 
     /// Whether both are the same language, perhaps with another accent.

@@ -92,7 +92,10 @@ impl RetryDecision {
             | ModelError::NoTemplate
             | ModelError::NoneCapable { .. }
             | ModelError::Incapable { .. }
-            | ModelError::NotBuilt { .. } => decision(Retry::No, FallBack::Any, CoolDown::No),
+            | ModelError::NotBuilt { .. }
+            | ModelError::SpeechPartMissing { .. } => {
+                decision(Retry::No, FallBack::Any, CoolDown::No)
+            }
             // The models that hold the memory become idle soon.
             ModelError::NoRoom { retry_after: Some(_), .. } => {
                 decision(Retry::No, FallBack::Any, CoolDown::No)

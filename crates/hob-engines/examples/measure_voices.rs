@@ -15,8 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: measure_voices MODEL FILE".into());
     };
     let mut kokoro = Kokoro::load(model, KokoroOptions { threads: 2 })?;
-    let voices = voice_list(model)?.into_iter().filter(|voice| voice.language.is_spoken());
-    let names: Vec<String> = voices.map(|voice| voice.id).collect();
+    let names: Vec<String> = voice_list(model)?.into_iter().map(|voice| voice.id).collect();
     let mut file = File::create(out)?;
     writeln!(file, "{}", names.join(" "))?;
     for name in &names {

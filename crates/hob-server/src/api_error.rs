@@ -448,6 +448,9 @@ fn model_row(error: &ModelError) -> ErrorRow<'_> {
         ModelError::UnknownVoice { .. } | ModelError::LanguageNotSpoken { .. } => {
             row(S::BAD_REQUEST).param("voice")
         }
+        ModelError::SpeechPartMissing { .. } => {
+            row(S::BAD_REQUEST).code("speech_part_missing").param("voice")
+        }
         ModelError::MissingField { field } | ModelError::InvalidField { field, .. } => {
             row(S::BAD_REQUEST).param(field)
         }

@@ -1,13 +1,14 @@
-//! Runs espeak-ng as a separate program that stays open: one word per line in, its IPA per line out.
+//! Runs espeak-ng as a separate program that stays open: a word or a clause per line in, its IPA per line out.
 //! Never linked, because espeak-ng is GPL-3 and hob is not. Every wait has a limit.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use hob_core::Language;
 use thiserror::Error;
 
 use crate::accent::Accent;
@@ -22,6 +23,12 @@ const FAILURES_MAX: u32 = 3;
 
 /// Longer words are cut. No word of any language is longer, and one line must stay one clause.
 const WORD_CHARS_MAX: usize = 80;
+
+/// Longest line of words. espeak-ng reads at most 1000 bytes of a line, and answers a longer clause in two lines.
+pub(crate) const CLAUSE_BYTES_MAX: usize = 600;
+
+/// The list of all voices has about 10 KB.
+const VOICE_LIST_BYTES_MAX: u64 = 256 * 1024;
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum EspeakError {
@@ -52,22 +59,34 @@ struct Running {
 }
 
 impl Espeak {
+    /// For single words of English.
     pub(crate) fn new(program: &Path, accent: Accent) -> Espeak {
         let voice = if accent == Accent::American { "en-us" } else { "en-gb" };
         Espeak::with_arguments(program, &["-q", "--ipa", "-v", voice])
     }
 
-    fn with_arguments(program: &Path, arguments: &[&str]) -> Espeak {
+    /// For clauses in one of espeak-ng's languages. `^` ties the letters of one sound.
+    pub(crate) fn for_clauses(program: &Path, voice: &str) -> Espeak {
+        Espeak::with_arguments(program, &["-q", "--ipa", "--tie=^", "-v", voice])
+    }
+
+    pub(crate) fn with_arguments(program: &Path, arguments: &[&str]) -> Espeak {
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         Espeak { program: program.to_owned(), arguments, running: None, failures: 0 }
     }
 
     /// Returns the IPA of one word. Starts a new child process after one that died or hung.
     pub(crate) fn ipa(&mut self, word: &str) -> Result<String, EspeakError> {
+        self.line(&one_clause(word))
+    }
+
+    /// Returns the IPA of words with spaces between them, of at most [`CLAUSE_BYTES_MAX`] bytes. They hold at least one
+    /// letter or digit, and no punctuation that ends a clause: one line must get one answer.
+    pub(crate) fn line(&mut self, line: &str) -> Result<String, EspeakError> {
         if self.failures >= FAILURES_MAX {
             return Err(EspeakError::GivenUp);
         }
-        let answer = self.ask(word);
+        let answer = self.ask(line);
         match &answer {
             Ok(_) => self.failures = 0,
             Err(_) => {
@@ -78,14 +97,15 @@ impl Espeak {
         answer
     }
 
-    fn ask(&mut self, word: &str) -> Result<String, EspeakError> {
+    fn ask(&mut self, line: &str) -> Result<String, EspeakError> {
         let is_new = self.running.is_none();
         let time_max = if is_new { START_TIME_MAX } else { ANSWER_TIME_MAX };
         if is_new {
             self.running = Some(start(&self.program, &self.arguments)?);
         }
         let running = self.running.as_mut().ok_or(EspeakError::Ended)?;
-        let line = one_clause(word);
+        // What a late answer left must not be taken for this one.
+        while running.answers.try_recv().is_ok() {}
         writeln!(running.words, "{line}").map_err(|_| EspeakError::Ended)?;
         running.words.flush().map_err(|_| EspeakError::Ended)?;
         running.answers.recv_timeout(time_max).map_err(|error| match error {
@@ -108,17 +128,8 @@ fn start(program: &Path, arguments: &[String]) -> Result<Running, EspeakError> {
         program: program.display().to_string(),
         detail: error.to_string(),
     };
-    let kept = ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "ESPEAK_DATA_PATH"];
-    let mut child = Command::new(program)
-        .args(arguments)
-        // The environment may hold keys, which espeak-ng must not get.
-        .env_clear()
-        .envs(std::env::vars_os().filter(|(name, _)| kept.iter().any(|kept| name == *kept)))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(not_started)?;
+    let mut child =
+        command(program).args(arguments).stdin(Stdio::piped()).spawn().map_err(not_started)?;
     let words = child.stdin.take().ok_or(EspeakError::Ended)?;
     let said = child.stdout.take().ok_or(EspeakError::Ended)?;
     // Only one word is in progress at a time, so a capacity of two is enough.
@@ -131,6 +142,70 @@ fn start(program: &Path, arguments: &[String]) -> Result<Running, EspeakError> {
         }
     });
     Ok(Running { child, words, answers })
+}
+
+/// The program with nothing of the environment that it does not need.
+fn command(program: &Path) -> Command {
+    let kept = ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "ESPEAK_DATA_PATH"];
+    let mut command = Command::new(program);
+    command
+        // The environment may hold keys, which espeak-ng must not get.
+        .env_clear()
+        .envs(std::env::vars_os().filter(|(name, _)| kept.iter().any(|kept| name == *kept)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    command
+}
+
+/// The name by which espeak-ng knows a language that hob reads through it. `None`: hob does not read it so.
+pub(crate) fn voice_of(language: Language) -> Option<&'static str> {
+    match language {
+        Language::Spanish => Some("es"),
+        Language::French => Some("fr-fr"),
+        Language::Hindi => Some("hi"),
+        Language::Italian => Some("it"),
+        Language::BrazilianPortuguese => Some("pt-br"),
+        Language::AmericanEnglish
+        | Language::BritishEnglish
+        | Language::Japanese
+        | Language::Mandarin => None,
+    }
+}
+
+/// Whether hob reads a language only with espeak-ng. It can read English without it.
+pub fn needs_espeak(language: Language) -> bool {
+    voice_of(language).is_some()
+}
+
+/// The languages that hob reads through espeak-ng and for which this program has data. None of them if the program
+/// does not start or does not answer in time.
+pub fn espeak_languages(program: &Path) -> Vec<Language> {
+    listed_languages(&voice_list(program).unwrap_or_default())
+}
+
+fn listed_languages(list: &str) -> Vec<Language> {
+    let listed: Vec<&str> =
+        list.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+    let is_listed = |language: &Language| voice_of(*language).is_some_and(|v| listed.contains(&v));
+    Language::ALL.into_iter().filter(is_listed).collect()
+}
+
+fn voice_list(program: &Path) -> Option<String> {
+    let mut child = command(program).arg("--voices").stdin(Stdio::null()).spawn().ok()?;
+    let said = child.stdout.take()?;
+    let (answer, answers) = sync_channel(1);
+    thread::spawn(move || {
+        let mut list = String::new();
+        if said.take(VOICE_LIST_BYTES_MAX).read_to_string(&mut list).is_ok() {
+            // An error means that the list came too late.
+            answer.send(list).ok();
+        }
+    });
+    let list = answers.recv_timeout(START_TIME_MAX).ok();
+    // An error means that the program has ended.
+    child.kill().ok();
+    child.wait().ok();
+    list
 }
 
 impl Drop for Running {
@@ -180,6 +255,15 @@ mod tests {
             assert_eq!(espeak.ipa("word"), Err(EspeakError::Silent));
         }
         assert_eq!(espeak.ipa("word"), Err(EspeakError::GivenUp));
+    }
+
+    #[test]
+    fn the_list_of_voices_says_which_languages_have_data() {
+        let list =
+            "Pty Language Age\n 5 es --/M Spanish\n 5 pt --/M Portugal\n 5 fr-fr --/M France\n";
+        assert_eq!(listed_languages(list), [Language::Spanish, Language::French]);
+        assert_eq!(listed_languages(""), []);
+        assert_eq!(espeak_languages(Path::new("no-such-program")), []);
     }
 
     #[test]

@@ -1,8 +1,12 @@
-//! espeak-ng's IPA → misaki's alphabet, for American and British English.
-//! Sounds that English does not have become the nearest English sound; every sound is mapped.
+//! espeak-ng's IPA → misaki's alphabet, for American and British English and for the languages of espeak-ng.
+//! Sounds that English or the model does not have become the nearest sound; every sound is mapped.
+
+use hob_core::Language;
+use unicode_normalization::UnicodeNormalization;
 
 use crate::accent::Accent;
 use crate::alphabet::is_phoneme;
+use crate::espeak::voice_of;
 use crate::spelling::is_vowel;
 
 /// Longest first; the first match is used. `us` and `gb` differ where misaki's variants differ: American has no
@@ -69,6 +73,84 @@ const SOUNDS: &[(&str, &str, &str)] = &[
     ("ː", "", ""),
 ];
 
+/// One symbol of misaki for two that espeak-ng ties together, in every language except English.
+const TIED: [(&str, &str); 11] = [
+    ("a^ɪ", "I"),
+    ("a^ʊ", "W"),
+    ("d^z", "ʣ"),
+    ("d^ʒ", "ʤ"),
+    ("e^ɪ", "A"),
+    ("o^ʊ", "O"),
+    ("ə^ʊ", "Q"),
+    ("s^s", "S"),
+    ("t^s", "ʦ"),
+    ("t^ʃ", "ʧ"),
+    ("ɔ^ɪ", "Y"),
+];
+
+/// The nearest sound of the model for those that it has no symbol for.
+const NEAREST: [(char, &str); 24] = [
+    ('g', "ɡ"),
+    ('ɠ', "ɡ"),
+    ('ɢ', "ɡ"),
+    ('ɫ', "l"),
+    ('ɬ', "l"),
+    ('ɮ', "l"),
+    ('ɭ', "l"),
+    ('ʏ', "y"),
+    ('ɵ', "ø"),
+    ('ɶ', "œ"),
+    ('ʉ', "u"),
+    ('ʀ', "ʁ"),
+    ('ɦ', "h"),
+    ('ħ', "h"),
+    ('ʍ', "w"),
+    ('ɱ', "m"),
+    ('ɓ', "b"),
+    ('ɗ', "d"),
+    ('ɘ', "ə"),
+    ('ɞ', "ɜ"),
+    ('ɝ', "ɜɹ"),
+    ('ʐ', "ʒ"),
+    ('ʑ', "ʒ"),
+    ('ʱ', "ʰ"),
+];
+
+/// Converts words of a language that is read through espeak-ng. The model was trained with the symbols that misaki makes
+/// of them, which keep more of espeak-ng's own spelling than in English.
+pub(crate) fn foreign_to_misaki(ipa: &str) -> String {
+    let mut tied = without_language_marks(ipa.trim());
+    for (pair, symbol) in TIED {
+        tied = tied.replace(pair, symbol);
+    }
+    let mut out = String::with_capacity(tied.len());
+    for symbol in tied.chars() {
+        if is_sound(symbol) {
+            out.push(symbol);
+        } else if let Some((_, near)) = NEAREST.iter().find(|(foreign, _)| *foreign == symbol) {
+            out.push_str(near);
+        } else {
+            // A nasal vowel in one character becomes the vowel and its tilde.
+            out.extend(std::iter::once(symbol).nfd().filter(|part| is_sound(*part)));
+        }
+    }
+    out
+}
+
+/// Converts IPA that a person wrote.
+pub(crate) fn written_to_misaki(ipa: &str, language: Language) -> String {
+    if voice_of(language).is_none() {
+        return to_misaki(ipa, Accent::of(language));
+    }
+    let pairs = ["tʃ", "dʒ", "ts", "dz"];
+    let mut tied = ipa.replace('\u{361}', "");
+    for pair in pairs {
+        let (first, second) = pair.split_at(1);
+        tied = tied.replace(pair, &format!("{first}^{second}"));
+    }
+    foreign_to_misaki(&tied)
+}
+
 /// Converts one word from espeak-ng's spelling to the model's symbols. When espeak-ng switches to another language,
 /// it wraps the words in marks such as `(hi)` … `(en-us)`, which are not sounds.
 pub(crate) fn to_misaki(ipa: &str, accent: Accent) -> String {
@@ -92,7 +174,8 @@ pub(crate) fn to_misaki(ipa: &str, accent: Accent) -> String {
 /// Whether [`to_misaki`] knows the symbol, as a sound or as a mark that is not heard.
 pub(crate) fn is_ipa(symbol: char) -> bool {
     let is_in_table = || SOUNDS.iter().any(|(from, ..)| from.contains(symbol));
-    is_phoneme(symbol) || is_in_table() || matches!(symbol, '\u{361}' | '‿' | '.')
+    let is_near = || NEAREST.iter().any(|(from, _)| *from == symbol);
+    is_phoneme(symbol) || is_in_table() || is_near() || matches!(symbol, '\u{361}' | '‿' | '.')
 }
 
 /// misaki writes the weak vowel of "bottle" small if no vowel follows the l.
@@ -149,6 +232,28 @@ mod tests {
         check("kjˈuːbɚnˌiːts", "kjˈubəɹnˌits", "kjˈuːbənˌiːts");
         check("bˈɜːd", "bˈɜɹd", "bˈɜːd");
         check("bˈɑːtəl", "bˈɑtᵊl", "bˈɑːtᵊl");
+    }
+
+    #[test]
+    fn other_languages_keep_the_symbols_that_the_model_was_trained_with() {
+        for (ipa, symbols) in [
+            ("mˈut^ʃo", "mˈuʧo"),
+            ("be^ɪntjˈun", "bAntjˈun"),
+            ("kˌoɾasˈɐ\u{303}^ʊ\u{303}", "kˌoɾasˈɐ\u{303}ʊ\u{303}"),
+            ("le-z ɑ\u{303}fˈɑ\u{303}", "lez ɑ\u{303}fˈɑ\u{303}"),
+            ("(^e^n)həlˈə^ʊ wˈɜːld(^h^i) nəmˈʌsteː", "həlˈQ wˈɜːld nəmˈʌsteː"),
+            ("bʱˈaː g ã", "bʰˈaː ɡ a\u{303}"),
+            ("pˈit^sːa e d^ʒˈorno d^zˈɛro", "pˈiʦːa e ʤˈorno ʣˈɛro"),
+        ] {
+            assert_eq!(foreign_to_misaki(ipa), symbols, "{ipa}");
+        }
+    }
+
+    #[test]
+    fn ipa_of_a_person_fits_the_language_of_the_voice() {
+        assert_eq!(written_to_misaki("ˈt\u{361}ʃaːo", Language::Italian), "ˈʧaːo");
+        assert_eq!(written_to_misaki("ˈtʃao", Language::Italian), "ˈʧao");
+        assert_eq!(written_to_misaki("ˈtʃao", Language::AmericanEnglish), "ˈʧɑO");
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod unknown;
 
 pub use alphabet::{ALPHABET, UNIT_PHONEMES_MAX, is_phoneme};
 pub use chapters::{BookChapter, BookPart, PartEnd, book_chapters, book_parts};
+pub use espeak::{espeak_languages, needs_espeak};
 pub use lexicon::{LEXICON_WORDS_MAX, Lexicon, LexiconError};
 pub use phonemes::{Phonemizer, PhonemizerOptions};
 pub use reader::{Reader, is_speakable};

@@ -34,6 +34,7 @@ use crate::reading::Reading;
 pub(crate) struct View<'a> {
     items: &'a [Item],
     at: usize,
+    language: Language,
     british: bool,
     /// The sentence is in capitals, so capitals do not mark acronyms in it.
     shouted: bool,
@@ -77,7 +78,8 @@ pub(crate) fn read_with(
     let mut reading = Reading::default();
     let mut at = 0;
     while at < items.len() {
-        at += read_one(View { items: &items, at, british, shouted, lexicon }, &mut reading);
+        at +=
+            read_one(View { items: &items, at, language, british, shouted, lexicon }, &mut reading);
     }
     reading
 }

@@ -1,22 +1,27 @@
-//! Words → phonemes: misaki's dictionaries and tagger, then espeak-ng, then letter-to-sound rules.
+//! Words → phonemes: misaki's dictionaries and tagger, then espeak-ng, then letter-to-sound rules; or espeak-ng alone.
 //! The input is a whole sentence, because "read" and "live" sound different as different parts of speech.
 
 mod align;
 mod dialect;
+mod espeak_tongue;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use hob_core::Language;
 
 use self::dialect::Dialect;
+use self::espeak_tongue::EspeakTongue;
 use crate::accent::Accent;
+use crate::espeak::voice_of;
 use crate::reading::Reading;
 use crate::spoken::SpokenWord;
 
 /// Programs that the phonemizer may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhonemizerOptions {
-    /// The espeak-ng program, for words that no dictionary has. Without it, letter-to-sound rules are used.
+    /// The espeak-ng program, for words that no dictionary has, and for languages other than English. Without it, English
+    /// is read by letter-to-sound rules, and the other languages are not read.
     pub espeak: Option<PathBuf>,
 }
 
@@ -27,6 +32,8 @@ pub struct Phonemizer {
     options: PhonemizerOptions,
     american: Option<Box<Dialect>>,
     british: Option<Box<Dialect>>,
+    tongues: BTreeMap<Language, EspeakTongue>,
+    failure: Option<String>,
 }
 
 /// A sentence in the model's symbols.
@@ -39,7 +46,8 @@ pub(crate) struct Sounds {
 impl Phonemizer {
     /// Loads nothing yet: [`Phonemizer::warm`] or the first sentence loads an accent.
     pub fn new(options: PhonemizerOptions) -> Phonemizer {
-        Phonemizer { options, american: None, british: None }
+        let tongues = BTreeMap::new();
+        Phonemizer { options, american: None, british: None, tongues, failure: None }
     }
 
     /// Loads the language, starts espeak-ng and reads one sentence, so that the first request is not slower than
@@ -52,8 +60,37 @@ impl Phonemizer {
         self.sounds(language, &reading);
     }
 
-    pub(crate) fn sounds(&mut self, language: Language, reading: &Reading) -> Sounds {
-        self.dialect(Accent::of(language)).sounds(reading)
+    /// Why the last unit could not be made, once. Its text must not go on as if it had been read.
+    pub fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
+    }
+
+    /// The sounds of a normalised sentence, and which of them belong to which words. `None`: it cannot be read, and
+    /// [`Phonemizer::take_failure`] says why.
+    pub(crate) fn sounds(&mut self, language: Language, reading: &Reading) -> Option<Sounds> {
+        let Some(voice) = voice_of(language) else {
+            return Some(self.dialect(Accent::of(language)).sounds(reading));
+        };
+        match self.sounds_of_tongue(language, voice, reading) {
+            Ok(sounds) => Some(sounds),
+            Err(reason) => {
+                tracing::warn!(%language, reason, "a sentence cannot be read");
+                self.failure = Some(format!("{language} cannot be read: {reason}"));
+                None
+            }
+        }
+    }
+
+    fn sounds_of_tongue(
+        &mut self,
+        language: Language,
+        voice: &'static str,
+        reading: &Reading,
+    ) -> Result<Sounds, String> {
+        let program = self.options.espeak.as_deref().ok_or("espeak-ng is not installed")?;
+        let tongues = &mut self.tongues;
+        let tongue = tongues.entry(language).or_insert_with(|| EspeakTongue::new(program, voice));
+        tongue.sounds(reading).map_err(|error| error.to_string())
     }
 
     fn dialect(&mut self, accent: Accent) -> &mut Dialect {
@@ -72,7 +109,7 @@ mod tests {
         phonemizer.warm(language);
         let reading =
             crate::normalise::read("The GPU in the car, [the hob](/hˈʌb/), cost $5.", 0, language);
-        phonemizer.sounds(language, &reading).symbols.into_iter().collect()
+        phonemizer.sounds(language, &reading).expect("English").symbols.into_iter().collect()
     }
 
     #[test]
@@ -85,6 +122,17 @@ mod tests {
             heard(Language::BritishEnglish),
             "ðə ʤˌiːpˌiːjˈuː ɪn ðə kˈɑː, hˈʌb, kˈɒst fˈIv dˈɒləz."
         );
+    }
+
+    #[test]
+    fn a_language_without_its_program_is_a_failure_and_not_silence() {
+        let mut phonemizer = Phonemizer::new(PhonemizerOptions::default());
+        let mut reading = Reading::default();
+        reading.say(0..4, "hola");
+        assert_eq!(phonemizer.sounds(Language::Spanish, &reading), None);
+        let failure = phonemizer.take_failure().expect("a failure");
+        assert_eq!(failure, "Spanish cannot be read: espeak-ng is not installed");
+        assert_eq!(phonemizer.take_failure(), None);
     }
 
     #[test]

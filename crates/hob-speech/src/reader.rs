@@ -119,7 +119,7 @@ impl Reader {
     }
 
     /// Returns the next unit. `None` means that more text is needed, or, if [`Reader::is_done`], that the text has
-    /// ended.
+    /// ended, or that the phonemizer failed: [`Phonemizer::take_failure`].
     pub fn next_unit(&mut self, phonemizer: &mut Phonemizer) -> Option<SpokenUnit> {
         self.unit_so_far(phonemizer)
             .or_else(|| self.goes_on_after_pause().then(|| self.unit_so_far(phonemizer))?)
@@ -183,7 +183,10 @@ impl Reader {
             };
             let turn = if self.begun { Turn::Later } else { Turn::First };
             self.begun = true;
-            self.take(units(phonemizer.sounds(self.language, &reading), end, turn));
+            let Some(sounds) = phonemizer.sounds(self.language, &reading) else {
+                return Ok(None);
+            };
+            self.take(units(sounds, end, turn));
         }
     }
 

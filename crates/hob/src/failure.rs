@@ -157,6 +157,9 @@ impl From<ModelError> for Failure {
             ModelError::UnknownVoice { .. } | ModelError::LanguageNotSpoken { .. } => {
                 (Exit::Usage, Some("`hob say --voices` lists them"))
             }
+            ModelError::SpeechPartMissing { .. } => {
+                (Exit::Usage, Some("`hob say --voices` lists the voices that can be spoken now"))
+            }
             ModelError::TextTooLong { .. } => (
                 Exit::Usage,
                 Some("raise server.text_chars_max there, or run `hob say` without --server"),

@@ -9,6 +9,7 @@ mod gateway;
 mod memory;
 mod pipelines;
 mod quantize;
+mod speech_parts;
 mod speech_study;
 mod timing;
 mod tls;
@@ -57,6 +58,7 @@ pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins
 pub(crate) use memory::{Memory, used_cards};
 pub(crate) use pipelines::{note_default_key, pipelines_listener};
 pub(crate) use quantize::{QuantizeStep, run_quantize_worker, work_distance, work_quantize};
+pub(crate) use speech_parts::{missing_parts, speakable};
 #[cfg(test)]
 pub(crate) use speech_study::SpokenSentence;
 pub(crate) use speech_study::{SpeechCost, SpeechStudy, run_speech_study, work_speech_study};
@@ -100,10 +102,11 @@ impl Speech {
     /// The model is not installed, or it does not have the default voice.
     pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> CliResult<Speech> {
         let stored = ModelStore::open(app).speech()?;
-        check_default_voice(&app.settings.speech.default_voice, &stored.voices)?;
+        let missing = missing_parts(app);
+        check_default_voice(&app.settings.speech.default_voice, &stored.voices, &missing)?;
         let estimated = Bytes::from([(Pool::Ram, speech_bytes(&stored.folder, stored.disk_bytes))]);
         let model_memory = memory.of_model(&stored.name, Need { estimated, is_pinned: false });
-        let mut options = SpeechWorkerOptions::default();
+        let mut options = SpeechWorkerOptions { missing, ..SpeechWorkerOptions::default() };
         options.supervisor.room = Some(Arc::new(model_memory.clone()));
         let command = speech_command(app, &stored.folder)?;
         let worker = Arc::new(SpeechWorker::start(stored.voices, command, options));
@@ -256,18 +259,28 @@ pub(crate) fn open_ledger(app: &App<'_>) -> Option<Arc<Ledger>> {
 }
 
 /// Every worker warms up with it, so a wrong one would stop them all, with a worse message.
-fn check_default_voice(id: &str, voices: &[Voice]) -> CliResult<()> {
+fn check_default_voice(
+    id: &str,
+    voices: &[Voice],
+    missing: &BTreeMap<Language, String>,
+) -> CliResult<()> {
     let hint = "speech.default_voice in hob.toml names it; `hob say --voices` lists them";
-    match voices.iter().find(|voice| voice.id == id) {
-        Some(voice) if voice.language.is_spoken() => Ok(()),
-        Some(Voice { language, .. }) => {
-            let voice = id.to_owned();
-            let error = ModelError::LanguageNotSpoken { voice, language: *language };
+    let voice = id.to_owned();
+    match voices.iter().find(|voice| voice.id == id).map(|voice| voice.language) {
+        Some(language) if !language.is_spoken() => {
+            let error = ModelError::LanguageNotSpoken { voice, language };
             Err(Failure::from(error).hint(hint))
         }
+        Some(language) => match missing.get(&language).cloned() {
+            Some(needs) => {
+                let error = ModelError::SpeechPartMissing { voice, language, needs };
+                Err(Failure::from(error).hint(hint))
+            }
+            None => Ok(()),
+        },
         None => {
             let near = nearest(id, voices.iter().map(|voice| voice.id.as_str()), 3);
-            let error = ModelError::UnknownVoice { voice: id.to_owned(), near };
+            let error = ModelError::UnknownVoice { voice, near };
             Err(Failure::from(error).hint(hint))
         }
     }
@@ -314,11 +327,11 @@ pub(crate) fn work_speech(args: &SpeechWorkerArgs) -> CliResult<()> {
     serve_speech(socket, units, load, options).map_err(|error| Failure::new(Exit::Engine, error))
 }
 
-/// Only the default voice's English is loaded before the first request. The dictionary of the other one
-/// takes tens of MB, and its first request loads it.
+/// Only the default voice's language is loaded before the first request. A dictionary of English takes tens of MB, and
+/// its first request loads it.
 fn warm_up(voice: &str) -> WarmUp {
-    let is_british = voice.starts_with(Language::BritishEnglish.voice_letter());
-    let language = if is_british { Language::BritishEnglish } else { Language::AmericanEnglish };
+    let letter = voice.chars().next().and_then(Language::from_voice_letter);
+    let language = letter.unwrap_or(Language::AmericanEnglish);
     let phonemes = "həlˈO, ˌI æm ɹˈɛdi.".to_owned();
     let unit = SpokenUnit { phonemes, words: Vec::new(), pause_after_ms: 0 };
     WarmUp { language, voice: voice.to_owned(), unit }
@@ -338,7 +351,7 @@ mod tests {
     fn the_warm_up_loads_the_language_of_the_default_voice() {
         let cases =
             [("af_heart", Language::AmericanEnglish), ("bm_fable", Language::BritishEnglish)];
-        for (voice, language) in cases {
+        for (voice, language) in cases.into_iter().chain([("ef_dora", Language::Spanish)]) {
             assert_eq!(warm_up(voice).language, language, "{voice}");
         }
     }
@@ -351,11 +364,19 @@ mod tests {
 
     #[test]
     fn a_default_voice_that_cannot_speak_is_the_configuration_s_fault() {
-        let voices =
-            [voice("af_heart", Language::AmericanEnglish), voice("ff_siwis", Language::French)];
-        assert_eq!(check_default_voice("af_heart", &voices), Ok(()));
-        for (id, expected) in [("af_haert", "the nearest are af_heart"), ("ff_siwis", "French")] {
-            let failure = check_default_voice(id, &voices).expect_err(id);
+        let voices = [
+            voice("af_heart", Language::AmericanEnglish),
+            voice("ff_siwis", Language::French),
+            voice("ef_dora", Language::Spanish),
+        ];
+        let missing = BTreeMap::from([(Language::French, "a part".to_owned())]);
+        for id in ["af_heart", "ef_dora"] {
+            assert_eq!(check_default_voice(id, &voices, &missing), Ok(()));
+        }
+        let wrong =
+            [("af_haert", "the nearest are af_heart"), ("ff_siwis", "French, which needs a part")];
+        for (id, expected) in wrong {
+            let failure = check_default_voice(id, &voices, &missing).expect_err(id);
             assert_eq!(failure.exit, Exit::Usage);
             assert!(failure.sentence.contains(expected), "{failure}");
             assert!(failure.hint.unwrap_or_default().contains("speech.default_voice"));

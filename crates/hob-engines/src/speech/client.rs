@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::voice_blend::speaker;
 use hob_core::{
-    ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText,
-    Voice,
+    Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
+    SpeechText, Voice,
 };
 use hob_speech::Lexicon;
 
@@ -29,6 +29,8 @@ pub struct SpeechWorkerOptions {
     pub text_chars_max: usize,
     /// Seconds of sound that a slow reader may leave unread before its stream pauses.
     pub unread_s_max: f32,
+    /// Languages that this machine cannot speak now, each with what it needs and how to get it.
+    pub missing: BTreeMap<Language, String>,
 }
 
 impl Default for SpeechWorkerOptions {
@@ -37,6 +39,7 @@ impl Default for SpeechWorkerOptions {
             supervisor: SupervisorOptions::new(ENGINE),
             text_chars_max: 1_000_000,
             unread_s_max: 30.0,
+            missing: BTreeMap::new(),
         }
     }
 }
@@ -47,7 +50,10 @@ pub type SpeechWorker = ModelWorker<SpeechClient>;
 /// What the requests of a speech model need besides its process.
 #[derive(Debug)]
 pub struct SpeechClient {
+    all_voices: Vec<Voice>,
+    /// Those of languages that nothing is missing for.
     voices: Vec<Voice>,
+    missing: BTreeMap<Language, String>,
     text_chars_max: usize,
     unread_s_max: f32,
     /// For requests from now on.
@@ -61,10 +67,17 @@ impl ModelWorker<SpeechClient> {
         command: WorkerCommand,
         options: SpeechWorkerOptions,
     ) -> SpeechWorker {
-        let SpeechWorkerOptions { supervisor, text_chars_max, unread_s_max } = options;
+        let SpeechWorkerOptions { supervisor, text_chars_max, unread_s_max, missing } = options;
         let supervisor = Supervisor::start(command, supervisor);
-        let lexicon = RwLock::default();
-        let client = SpeechClient { voices, text_chars_max, unread_s_max, lexicon };
+        let has_all = |voice: &&Voice| !missing.contains_key(&voice.language);
+        let client = SpeechClient {
+            voices: voices.iter().filter(has_all).cloned().collect(),
+            all_voices: voices,
+            missing,
+            text_chars_max,
+            unread_s_max,
+            lexicon: RwLock::default(),
+        };
         ModelWorker { supervisor, client }
     }
 
@@ -79,7 +92,10 @@ impl ModelWorker<SpeechClient> {
     }
 
     async fn begin(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
-        let language = speaker(&self.client.voices, &request.voice)?.language;
+        let language = speaker(&self.client.all_voices, &request.voice)?.language;
+        if let Some(needs) = self.client.missing.get(&language).cloned() {
+            return Err(ModelError::SpeechPartMissing { voice: request.voice, language, needs });
+        }
         let is_whole = matches!(request.text, SpeechText::Whole(_));
         let is_silent = is_silent(&request.text);
         let text = self.text(request.text)?;

@@ -22,8 +22,13 @@ pub trait UnitSource {
     /// Marks the end of the text.
     fn finish(&mut self, text: &mut Self::Text);
 
-    /// The next unit. None if the text so far is not enough for one, or if no text is left.
+    /// The next unit. None if the text so far is not enough for one, if no text is left, or if reading failed.
     fn next_unit(&mut self, text: &mut Self::Text) -> Option<SpokenUnit>;
+
+    /// Why the last call of [`UnitSource::next_unit`] failed, once.
+    fn take_failure(&mut self) -> Option<String> {
+        None
+    }
 
     /// Whether the text has ended and all its units were returned.
     fn is_done(&self, text: &Self::Text) -> bool;
@@ -50,6 +55,10 @@ impl UnitSource for Phonemizer {
 
     fn next_unit(&mut self, text: &mut Reader) -> Option<SpokenUnit> {
         text.next_unit(self)
+    }
+
+    fn take_failure(&mut self) -> Option<String> {
+        Phonemizer::take_failure(self)
     }
 
     fn is_done(&self, text: &Reader) -> bool {

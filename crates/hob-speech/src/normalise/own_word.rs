@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::View;
 use crate::accent::Accent;
-use crate::ipa::to_misaki;
+use crate::ipa::written_to_misaki;
 use crate::lexicon::SaidPart;
 use crate::reading::Reading;
 use crate::spelling::plural;
@@ -45,7 +45,7 @@ fn entry<'a>(view: View<'a>, word: &str) -> Option<(&'a [SaidPart], bool)> {
 /// Says a word of the lexicon. False: it is not in the lexicon.
 fn say(view: View<'_>, span: Range<usize>, word: &str, out: &mut Reading) -> bool {
     let Some((parts, is_possessive)) = entry(view, word) else { return false };
-    let accent = if view.british { Accent::British } else { Accent::American };
+    let accent = Accent::of(view.language);
     // The dictionary only learns from this text that a word stands here.
     let shown = if word.chars().all(char::is_alphabetic) { word } else { "name" };
     for (at, part) in parts.iter().enumerate() {
@@ -54,7 +54,7 @@ fn say(view: View<'_>, span: Range<usize>, word: &str, out: &mut Reading) -> boo
             SaidPart::Words(words) if has_ending => out.say(span.clone(), &format!("{words}'s")),
             SaidPart::Words(words) => out.say(span.clone(), words),
             SaidPart::Ipa(ipa) => {
-                let sounds = to_misaki(ipa, accent);
+                let sounds = written_to_misaki(ipa, view.language);
                 let sounds = if has_ending { plural(sounds, accent) } else { sounds };
                 out.pronounce(span.clone(), shown, &sounds);
             }

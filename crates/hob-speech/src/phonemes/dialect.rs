@@ -184,7 +184,7 @@ fn between(reading: &Reading, range: Range<usize>) -> Piece {
 
 impl Sounds {
     /// Appends only symbols that the model knows, and never two spaces in a row.
-    fn push(&mut self, phonemes: &str) {
+    pub(super) fn push(&mut self, phonemes: &str) {
         for symbol in phonemes.chars() {
             if symbol.is_whitespace() {
                 self.space();
@@ -194,13 +194,13 @@ impl Sounds {
         }
     }
 
-    fn space(&mut self) {
+    pub(super) fn space(&mut self) {
         if self.symbols.last().is_some_and(|last| *last != ' ') {
             self.symbols.push(' ');
         }
     }
 
-    fn trim_end(&mut self) {
+    pub(super) fn trim_end(&mut self) {
         while self.symbols.last() == Some(&' ') {
             self.symbols.pop();
         }

@@ -12,7 +12,7 @@ use clap::Args;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use hob_core::{
-    ModelError, SpeechModel, SpeechPace, SpeechRequest, SpeechText, Speed, Trace, Voice,
+    Language, ModelError, SpeechModel, SpeechPace, SpeechRequest, SpeechText, Speed, Trace, Voice,
 };
 use hob_speech::encode::AudioFormat;
 use hob_speech::is_speakable;
@@ -32,7 +32,7 @@ use crate::sink::Sink;
 use crate::speaking::{Destination, Progress, SoundFigures, deliver};
 use crate::stdin_text::StdinText;
 use crate::subtitles::Subtitles;
-use crate::wire_up::{Speech, kept_voices};
+use crate::wire_up::{Speech, kept_voices, missing_parts, speakable};
 
 /// Maximum bytes of a text for a server, which gets it in one piece.
 const REMOTE_TEXT_BYTES_MAX: usize = 16 << 20;
@@ -124,18 +124,19 @@ async fn list_voices(args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
         Some(remote) => voice_table(remote.voices().await?),
         None => {
             let own = ModelStore::open(app).speech()?.voices;
+            let missing = missing_parts(app);
+            let has_voice =
+                |(language, _): &(&Language, &String)| own.iter().any(|v| v.language == **language);
+            for (language, needs) in missing.iter().filter(has_voice) {
+                app.printer.note(format!("{language} is not listed: it needs {needs}"));
+            }
+            let own = speakable(own, &missing);
             let kept = kept_voices(&app.settings)?.among(&own);
-            voice_table(speakable(own).into_iter().chain(kept))
+            voice_table(own.into_iter().chain(kept))
         }
     };
     app.printer.data(table)?;
     Ok(Exit::Done)
-}
-
-/// The voices whose language hob supports. A server lists the same.
-fn speakable(mut voices: Vec<Voice>) -> Vec<Voice> {
-    voices.retain(|voice| voice.language.is_spoken());
-    voices
 }
 
 /// The text to speak, and where it comes from.

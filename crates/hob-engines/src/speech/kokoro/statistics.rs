@@ -8,7 +8,7 @@ use hob_core::VoiceBlend;
 /// synthesis on held-out sentences of three voices: 2.99 dB with 300, 2.79 with 450, 2.74 with 600.
 const VOICE_FRAMES: f32 = 600.0;
 
-/// The statistics of every voice of a supported language, measured by `make voice-statistics`: the voices'
+/// The statistics of every published voice, measured by `make voice-statistics`: the voices'
 /// names in one line, then for each voice all means and all variances as little-endian 16-bit floats.
 /// These change a mean by at most 0.035 standard deviations and a deviation by 0.1 %.
 const MEASURED: &[u8] = include_bytes!("voice_statistics.bin");
@@ -98,16 +98,17 @@ impl VoiceStatistics {
         RunningStatistics { frames: VOICE_FRAMES, ..self.0.clone() }
     }
 
-    /// The measured statistics of a voice, or those of a blend by the shares of its voices. `None`: they were not
-    /// measured for a voice or for a vocoder with this number of channels.
+    /// The measured statistics of a voice, or those of a blend by the shares of its voices. A voice that was not
+    /// measured begins with what is typical for its gender. `None`: no vocoder with this number of channels was
+    /// measured.
     pub(super) fn of(voice: &str, channels: usize) -> Option<VoiceStatistics> {
         let Some(Ok(blend)) = VoiceBlend::parse(voice) else {
-            return VoiceStatistics::measured(voice, channels);
+            return VoiceStatistics::of_one(voice, channels);
         };
         let mut blended = RunningStatistics::empty(channels);
         blended.frames = VOICE_FRAMES;
         for (id, share) in blend.parts() {
-            let VoiceStatistics(own) = VoiceStatistics::measured(id, channels)?;
+            let VoiceStatistics(own) = VoiceStatistics::of_one(id, channels)?;
             let add = |sum: &mut f32, value: f32| *sum += share * value;
             blended.mean.iter_mut().zip(own.mean).for_each(|(sum, mean)| add(sum, mean));
             let variances = blended.variance.iter_mut().zip(own.variance);
@@ -118,25 +119,62 @@ impl VoiceStatistics {
         Some(VoiceStatistics(blended))
     }
 
-    fn measured(voice: &str, channels: usize) -> Option<VoiceStatistics> {
-        let line_end = MEASURED.iter().position(|byte| *byte == b'\n')?;
-        let names: Vec<&[u8]> = MEASURED[..line_end].split(|byte| *byte == b' ').collect();
-        let (halves, _) = MEASURED[line_end + 1..].as_chunks::<2>();
-        if halves.len() != names.len() * 2 * channels {
-            return None;
+    fn of_one(voice: &str, channels: usize) -> Option<VoiceStatistics> {
+        VoiceStatistics::measured(voice, channels).or_else(|| {
+            let gender = voice.as_bytes().get(1);
+            VoiceStatistics::average(channels, |name| name.get(1) == gender)
+                .or_else(|| VoiceStatistics::average(channels, |_| true))
+        })
+    }
+
+    /// The average of the measured voices that are `alike`, as if each were a sentence of one frame.
+    fn average(channels: usize, alike: impl Fn(&[u8]) -> bool) -> Option<VoiceStatistics> {
+        let table = MeasuredTable::read(channels)?;
+        let mut average = VoiceStatistics::empty(channels);
+        for at in (0..table.names.len()).filter(|at| alike(table.names[*at])) {
+            let VoiceStatistics(own) = table.row(at);
+            average.push(&own.mean, &own.variance, 1);
         }
-        let at = names.iter().position(|name| *name == voice.as_bytes())?;
-        let floats = |part: usize| -> Vec<f32> {
-            let halves = halves.chunks_exact(channels).nth(part).unwrap_or_default();
-            halves.iter().map(|half| f16::from_le_bytes(*half).to_f32()).collect()
-        };
-        let (mean, variance) = (floats(2 * at), floats(2 * at + 1));
-        Some(VoiceStatistics(RunningStatistics { mean, variance, frames: VOICE_FRAMES }))
+        (average.0.frames > 0.0).then_some(average)
+    }
+
+    /// `None`: not measured.
+    pub(super) fn measured(voice: &str, channels: usize) -> Option<VoiceStatistics> {
+        let table = MeasuredTable::read(channels)?;
+        let at = table.names.iter().position(|name| *name == voice.as_bytes())?;
+        Some(table.row(at))
     }
 
     /// As in [`MEASURED`].
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let values = self.0.mean.iter().chain(&self.0.variance);
         values.flat_map(|value| f16::from_f32(*value).to_le_bytes()).collect()
+    }
+}
+
+/// [`MEASURED`] for a vocoder.
+struct MeasuredTable {
+    channels: usize,
+    names: Vec<&'static [u8]>,
+    halves: &'static [[u8; 2]],
+}
+
+impl MeasuredTable {
+    /// `None`: it was measured with another number of channels.
+    fn read(channels: usize) -> Option<MeasuredTable> {
+        let line_end = MEASURED.iter().position(|byte| *byte == b'\n')?;
+        let names: Vec<&'static [u8]> = MEASURED[..line_end].split(|byte| *byte == b' ').collect();
+        let (halves, _) = MEASURED[line_end + 1..].as_chunks::<2>();
+        let has_all = halves.len() == names.len() * 2 * channels;
+        has_all.then_some(MeasuredTable { channels, names, halves })
+    }
+
+    fn row(&self, at: usize) -> VoiceStatistics {
+        let floats = |part: usize| -> Vec<f32> {
+            let halves = self.halves.chunks_exact(self.channels).nth(part).unwrap_or_default();
+            halves.iter().map(|half| f16::from_le_bytes(*half).to_f32()).collect()
+        };
+        let (mean, variance) = (floats(2 * at), floats(2 * at + 1));
+        VoiceStatistics(RunningStatistics { mean, variance, frames: VOICE_FRAMES })
     }
 }

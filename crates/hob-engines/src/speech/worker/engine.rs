@@ -162,7 +162,12 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         stream: u32,
     ) -> Result<Step, ServeError> {
         let started = Instant::now();
-        let Some(unit) = self.units.next_unit(&mut voicing.text) else {
+        let unit = self.units.next_unit(&mut voicing.text);
+        // A sentence that cannot be read is an error of the answer, not a gap in it.
+        if let Some(reason) = self.units.take_failure() {
+            return Ok(Step::Ends(Report::failed(&reason)));
+        }
+        let Some(unit) = unit else {
             voicing.may_have_unit = false;
             return Ok(if voicing.text_has_ended { end(voicing) } else { Step::Continues });
         };

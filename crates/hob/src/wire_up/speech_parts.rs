@@ -1,0 +1,91 @@
+//! Which languages this machine can speak now: those other than English need espeak-ng and its data.
+//! A missing part is known before a request, which is then refused with the way to get it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hob_core::{Language, Voice};
+use hob_speech::{espeak_languages, needs_espeak};
+
+use crate::app::App;
+use crate::settings::Espeak;
+
+const INSTALL: &str =
+    "install it with `apt install espeak-ng` or `brew install espeak-ng`, and start hob again";
+
+/// The languages that cannot be spoken now, each with what it needs and how to get it.
+pub(crate) fn missing_parts(app: &App<'_>) -> BTreeMap<Language, String> {
+    let program = app.espeak();
+    let known = program.as_deref().map(espeak_languages).unwrap_or_default();
+    let missing = Language::ALL.into_iter().filter(|l| needs_espeak(*l) && !known.contains(l));
+    let needs = |language| needs(language, &app.settings.speech.espeak, program.as_deref());
+    missing.map(|language| (language, needs(language))).collect()
+}
+
+fn needs(language: Language, wished: &Espeak, found: Option<&Path>) -> String {
+    match (wished, found) {
+        (Espeak::Never, _) => {
+            "espeak-ng, which speech.espeak = \"\" in hob.toml turns off: remove that line"
+                .to_owned()
+        }
+        (Espeak::Program(name), None) if name == Path::new("espeak-ng") => {
+            format!("espeak-ng, which is not installed: {INSTALL}")
+        }
+        (Espeak::Program(name), None) => {
+            let path = name.display();
+            format!("espeak-ng, and speech.espeak in hob.toml names {path}, which is no program")
+        }
+        (Espeak::Program(_), Some(program)) => {
+            let path = program.display();
+            format!("the {language} data of espeak-ng, which {path} does not have: {INSTALL}")
+        }
+    }
+}
+
+/// The voices that can be spoken now. A server lists the same.
+pub(crate) fn speakable(voices: Vec<Voice>, missing: &BTreeMap<Language, String>) -> Vec<Voice> {
+    let can_speak =
+        |voice: &Voice| voice.language.is_spoken() && !missing.contains_key(&voice.language);
+    voices.into_iter().filter(can_speak).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_with_the_way_to_get_it() {
+        let named = |name: &str| Espeak::Program(PathBuf::from(name));
+        let found = Path::new("/usr/bin/espeak-ng");
+        for (wished, found, expect) in [
+            (named("espeak-ng"), None, "apt install espeak-ng"),
+            (named("/opt/espeak"), None, "names /opt/espeak"),
+            (named("espeak-ng"), Some(found), "the Hindi data of espeak-ng"),
+            (Espeak::Never, Some(found), "turns off"),
+        ] {
+            let said = needs(Language::Hindi, &wished, found);
+            assert!(said.contains(expect), "{said}");
+        }
+    }
+
+    #[test]
+    fn only_voices_that_nothing_is_missing_for_are_listed() {
+        let voice = |id: &str, language| Voice {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            language,
+            gender: hob_core::Gender::Female,
+        };
+        let voices = vec![
+            voice("af_heart", Language::AmericanEnglish),
+            voice("ef_dora", Language::Spanish),
+            voice("ff_siwis", Language::French),
+        ];
+        let missing = BTreeMap::from([(Language::French, "espeak-ng".to_owned())]);
+        let ids: Vec<String> =
+            speakable(voices, &missing).into_iter().map(|voice| voice.id).collect();
+        assert_eq!(ids, ["af_heart", "ef_dora"]);
+    }
+}
