@@ -6,6 +6,7 @@ use std::ops::Range;
 use unicode_normalization::char::{compose, is_combining_mark};
 
 use crate::alphabet::{is_phoneme, is_silent};
+use crate::scripts::is_vowel_sign;
 
 /// One character to be read, and its byte range in the user's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,13 +118,13 @@ impl<'a> Stripper<'a> {
         let length = mark.len_utf8();
         let end = self.offset + self.at + length;
         match self.out.chars.last_mut() {
-            Some(last) if last.c.is_alphanumeric() => {
+            Some(last) if last.c.is_alphanumeric() || is_vowel_sign(last.c) => {
                 if let Some(whole) = compose(last.c, mark) {
                     last.c = whole;
                     last.end = end;
                     self.at += length;
-                } else if mark.is_alphabetic() {
-                    // A vowel sign of an Indian or Thai script is part of its word.
+                } else if mark.is_alphabetic() || is_vowel_sign(mark) {
+                    // A sign of an Indian or Thai script is part of its word: a vowel, or the mark of none.
                     self.put(mark, length);
                 } else {
                     last.end = end;
@@ -299,6 +300,11 @@ mod tests {
         let seen: String = visible(text, 0).chars.iter().map(|seen| seen.c).collect();
         let words: Vec<&str> = seen.split_whitespace().collect();
         assert_eq!(words.join(" "), expect, "{text}");
+    }
+
+    #[test]
+    fn signs_of_an_indian_script_stay_in_their_word() {
+        check("नमस्ते, **ज\u{93c}रूर**", "नमस्ते, ज\u{93c}रूर");
     }
 
     #[test]

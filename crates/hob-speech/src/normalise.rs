@@ -1,5 +1,5 @@
-//! English as it is written → English as it is said:
-//! numbers, money, dates, times, units, addresses, symbols, acronyms. Every word knows its bytes in the user's text.
+//! A language as it is written → as it is said: numbers, money, dates, times, units, addresses, symbols, acronyms.
+//! English is read here, the languages of espeak-ng in `tongue`. Every word knows its bytes in the user's text.
 
 mod acronym;
 mod address;
@@ -18,6 +18,7 @@ mod street;
 mod symbol;
 mod telephone;
 mod time;
+mod tongue;
 mod unit;
 mod word;
 
@@ -25,6 +26,7 @@ use hob_core::Language;
 
 pub(crate) use self::cardinal::is_number_word;
 use self::item::{Item, items};
+use crate::abbreviations::{Ending, abbreviation};
 use crate::lexicon::Lexicon;
 use crate::markdown::visible;
 use crate::reading::Reading;
@@ -71,6 +73,9 @@ pub(crate) fn read_with(
     language: Language,
     lexicon: &Lexicon,
 ) -> Reading {
+    if let Some(tongue) = tongue::of(language) {
+        return tongue::read((text, offset), tongue, language, lexicon);
+    }
     let visible = visible(text, offset);
     let items = items(&visible);
     let british = language == Language::BritishEnglish;
@@ -82,6 +87,24 @@ pub(crate) fn read_with(
             read_one(View { items: &items, at, language, british, shouted, lexicon }, &mut reading);
     }
     reading
+}
+
+/// What a full stop behind an abbreviation can mean, and the words for it. `None`: the word is no abbreviation.
+pub(crate) fn short_form(language: Language, word: &str) -> Option<(&'static str, Ending)> {
+    match tongue::of(language) {
+        Some(tongue) => tongue::short_form(tongue, word),
+        None => abbreviation(word).map(|found| (found.said, found.ending)),
+    }
+}
+
+/// Words with which a sentence often begins, where the language has its own.
+pub(crate) fn starters(language: Language) -> Option<&'static [&'static str]> {
+    tongue::of(language).map(tongue::starters)
+}
+
+/// What is said for a block of code.
+pub(crate) fn code_block(language: Language) -> &'static str {
+    tongue::of(language).map_or("code block", tongue::code_block)
 }
 
 #[cfg(test)]

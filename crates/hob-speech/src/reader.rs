@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use hob_core::Language;
 
 use crate::lexicon::Lexicon;
-use crate::normalise::read_with;
+use crate::normalise::{code_block, read_with};
 use crate::phonemes::Phonemizer;
 use crate::reading::Reading;
 use crate::segment::{End, NeedMore, PAUSE_MS_MAX, Segment, next_segment, pause_mark};
@@ -203,10 +203,13 @@ impl Reader {
             }
             let (reading, end) = match self.code_block()? {
                 Some(reading) => (reading, End::Paragraph),
-                None => match next_segment(&self.text, self.at, self.ended || self.paused)? {
-                    Some(segment) => (self.read(&segment), segment.end),
-                    None => return Ok(Next::Nothing),
-                },
+                None => {
+                    let ended = self.ended || self.paused;
+                    match next_segment((&self.text, self.language), self.at, ended)? {
+                        Some(segment) => (self.read(&segment), segment.end),
+                        None => return Ok(Next::Nothing),
+                    }
+                }
             };
             if !reading.is_empty() {
                 return Ok(Next::Sentence(reading, end));
@@ -264,7 +267,7 @@ impl Reader {
         }
         let mut reading = Reading::default();
         let start = self.forgotten + self.at;
-        reading.say(start..start + FENCE_MARKS, "code block");
+        reading.say(start..start + FENCE_MARKS, code_block(self.language));
         reading.mark('.');
         self.fence = Some(mark);
         self.at += FENCE_MARKS;

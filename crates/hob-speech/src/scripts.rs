@@ -16,6 +16,28 @@ pub(crate) fn romanised(word: &str) -> Option<String> {
     }
 }
 
+/// A word that espeak-ng would spell letter by letter.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum UnspokenWord {
+    Latin(String),
+    /// A script that neither espeak-ng nor hob can read among other words.
+    Unreadable,
+}
+
+/// How a word is given to espeak-ng. `None`: as it is. espeak-ng reads the scripts of India, Armenia and Georgia, and
+/// changes its language for them.
+pub(crate) fn unspoken(word: &str) -> Option<UnspokenWord> {
+    let first = word.chars().filter(|c| c.is_alphanumeric()).find(|c| script_of(*c).is_some())?;
+    match (script_of(first)?, first as u32) {
+        (_, 0x0530..=0x058f | 0x0900..=0x0dff | 0x10a0..=0x10ff) => None,
+        (Script::Named(_), _) => Some(UnspokenWord::Unreadable),
+        (Script::Romanised, _) => match romanise(word) {
+            latin if latin.is_empty() => Some(UnspokenWord::Unreadable),
+            latin => Some(UnspokenWord::Latin(latin)),
+        },
+    }
+}
+
 /// Whether two letters can belong to one word: a new script starts a new word.
 pub(crate) fn same_script(a: char, b: char) -> bool {
     script_of(a) == script_of(b)
@@ -174,6 +196,15 @@ mod tests {
         check("トーキョー", Some("tokyo"));
         check("きゃく", Some("kyaku"));
         check("しゃ", Some("sha"));
+    }
+
+    #[test]
+    fn espeak_gets_what_it_can_read() {
+        assert_eq!(unspoken("Привет"), Some(UnspokenWord::Latin("privet".to_owned())));
+        assert_eq!(unspoken("世界"), Some(UnspokenWord::Unreadable));
+        for word in ["नमस्ते", "niño", "42", "გამარჯობა"] {
+            assert_eq!(unspoken(word), None, "{word}");
+        }
     }
 
     #[test]

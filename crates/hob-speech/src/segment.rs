@@ -10,6 +10,8 @@ mod stops;
 
 use std::ops::Range;
 
+use hob_core::Language;
+
 pub(crate) use self::ahead::NeedMore;
 use self::ahead::{Ahead, Known};
 pub use self::pauses::without_pauses;
@@ -46,7 +48,7 @@ pub(crate) enum End {
 /// Returns the next segment of `text` at or after byte `at`, where no pause mark stands; `None` if only whitespace is
 /// left. `ended` means that no more text will come.
 pub(crate) fn next_segment(
-    text: &str,
+    (text, language): (&str, Language),
     at: usize,
     ended: bool,
 ) -> Result<Option<Segment>, NeedMore> {
@@ -62,7 +64,7 @@ pub(crate) fn next_segment(
         };
         let found = match c {
             '\n' | '\u{2028}' | '\u{2029}' => lines::line_ends(ahead, start, i)?,
-            '.' | '!' | '?' | '…' => stops::stop_ends(ahead, start, i)?,
+            '.' | '!' | '?' | '…' => stops::stop_ends((ahead, language), start, i)?,
             '[' if i > start && pauses::mark_at(ahead, i)?.is_some() => Some((i, End::Sentence)),
             _ if stops::is_full_stop(c) => Some((stops::behind_closers(ahead, i)?, End::Sentence)),
             _ => None,

@@ -204,7 +204,7 @@ fn mark_length(chunk: &[Seen], at: usize) -> usize {
             1
         }
         '「' | '」' | '『' | '』' | '《' | '》' | '【' | '】' | '〈' | '〉' => 1,
-        '‘' => 1,
+        '‘' | '¿' | '¡' => 1,
         '\'' | '’' => usize::from(!letters && !is_clipped(chunk, at)),
         '-' if same >= 2 && !is_option(chunk, at, before) => same,
         '-' => usize::from(before.is_none() && after.is_none()),

@@ -2,16 +2,22 @@
 //! Not in "Dr. Smith", "3.5", "J. R.", "e.g.", "wait... what", "“Really?” she asked", "1. First"; but in "etc. But",
 //! "U.S. The".
 
+use hob_core::Language;
+
 use super::End;
 use super::ahead::{Ahead, Known};
 use super::lines::line_ends;
-use crate::abbreviations::{Ending, abbreviation};
+use crate::abbreviations::Ending;
+use crate::normalise::{short_form, starters};
 
 /// How many bytes of closing marks and further stops to follow after a stop.
 const CLOSERS_MAX: usize = 64;
 
 /// How many bytes of spaces to follow to see what comes next.
 const BLANKS_MAX: usize = 64;
+
+/// Longest second half of an abbreviation.
+const HALF_BYTES_MAX: usize = 12;
 
 /// Full stops of other scripts, which need no space after them.
 pub(super) fn is_full_stop(c: char) -> bool {
@@ -33,7 +39,11 @@ fn is_closer(c: char) -> bool {
 }
 
 /// Where the sentence ends, if the stop at byte `at` ends the sentence that began at `start`.
-pub(super) fn stop_ends(ahead: Ahead<'_>, start: usize, at: usize) -> Known<Option<(usize, End)>> {
+pub(super) fn stop_ends(
+    (ahead, language): (Ahead<'_>, Language),
+    start: usize,
+    at: usize,
+) -> Known<Option<(usize, End)>> {
     let stops = ahead.skip(at, CLOSERS_MAX, |c| matches!(c, '.' | '!' | '?' | '…'))?;
     let behind = behind_note(ahead, behind_closers(ahead, at)?)?;
     let Some(follows) = ahead.char_at(behind)? else {
@@ -60,7 +70,7 @@ pub(super) fn stop_ends(ahead: Ahead<'_>, start: usize, at: usize) -> Known<Opti
     } else if run.len() > 1 {
         !first.is_lowercase()
     } else {
-        full_stop_ends(ahead, Stop { start, at, closed, first, next })?
+        full_stop_ends(ahead, Stop { language, start, at, closed, first, next })?
     };
     Ok(ends.then_some((behind, End::Sentence)))
 }
@@ -82,6 +92,7 @@ fn glued_sentence(follows: char) -> bool {
 
 /// A single full stop followed by whitespace.
 struct Stop {
+    language: Language,
     start: usize,
     at: usize,
     /// A quotation or bracket closes after it.
@@ -94,18 +105,19 @@ struct Stop {
 fn full_stop_ends(ahead: Ahead<'_>, stop: Stop) -> Known<bool> {
     let before = &ahead.text[stop.start..stop.at];
     let word = word_before(before);
+    if is_half(ahead, &stop, word)? {
+        return Ok(false);
+    }
     if is_list_number(before, word) {
         return Ok(false);
     }
     if matches!(word, "c" | "b" | "d" | "fl") && is_year(ahead, stop.next)? {
         return Ok(false);
     }
-    if let Some(found) = abbreviation(word) {
-        return match found.ending {
+    if let Some((said, ending)) = short_form(stop.language, without_article(&stop, word)) {
+        return match ending {
             Ending::Never => Ok(false),
-            Ending::BeforeNumber => {
-                Ok(!stop.first.is_ascii_digit() && !is_roman(stop.first, found.said))
-            }
+            Ending::BeforeNumber => Ok(!stop.first.is_ascii_digit() && !is_roman(stop.first, said)),
             Ending::Sometimes => starts_sentence(ahead, &stop),
         };
     }
@@ -119,6 +131,22 @@ fn full_stop_ends(ahead: Ahead<'_>, stop: Stop) -> Known<bool> {
         return initial_ends(ahead, before, word, &stop);
     }
     Ok(!stop.first.is_lowercase() || (!stop.closed && is_plain_word(word)))
+}
+
+/// The first half of an abbreviation of two: "p. ej.", "EE. UU.".
+fn is_half(ahead: Ahead<'_>, stop: &Stop, word: &str) -> Known<bool> {
+    if starters(stop.language).is_none() {
+        return Ok(false);
+    }
+    let end = ahead.skip(stop.next, HALF_BYTES_MAX, char::is_alphanumeric)?;
+    let whole = || format!("{word}.{}", &ahead.text[stop.next..end]);
+    Ok(ahead.char_at(end)? == Some('.') && short_form(stop.language, &whole()).is_some())
+}
+
+/// "l'avv." is the abbreviation "avv.", in languages with such articles.
+fn without_article<'a>(stop: &Stop, word: &'a str) -> &'a str {
+    let bare = word.rsplit(['\'', '’']).next().unwrap_or(word);
+    if starters(stop.language).is_some() { bare } else { word }
 }
 
 /// The year of "c. 1450", "b. 1809" and "d. 1882".
@@ -177,7 +205,8 @@ fn starts_sentence(ahead: Ahead<'_>, stop: &Stop) -> Known<bool> {
         );
     }
     let end = ahead.skip(stop.next, 16, char::is_alphabetic)?;
-    Ok(STARTERS.contains(&&ahead.text[stop.next..end]))
+    let starters = starters(stop.language).unwrap_or(STARTERS);
+    Ok(starters.contains(&&ahead.text[stop.next..end]))
 }
 
 const STARTERS: &[&str] = &[

@@ -5,7 +5,7 @@ use super::*;
 fn segments(text: &str) -> Vec<(&str, End)> {
     let mut at = 0;
     let mut found = Vec::new();
-    while let Ok(Some(segment)) = next_segment(text, at, true) {
+    while let Ok(Some(segment)) = next_segment((text, Language::AmericanEnglish), at, true) {
         at = segment.range.end;
         found.push((text[segment.range].trim(), segment.end));
     }
@@ -123,6 +123,30 @@ fn nothing_is_decided_before_it_is_known() {
         ("One\n", false),
         ("One\n\n", true),
     ] {
-        assert_eq!(next_segment(text, 0, false).is_ok(), known, "{text:?}");
+        let segment = next_segment((text, Language::AmericanEnglish), 0, false);
+        assert_eq!(segment.is_ok(), known, "{text:?}");
+    }
+}
+
+#[test]
+fn abbreviations_and_sentences_are_those_of_the_language() {
+    let count = |language: Language, text: &str| {
+        let (mut at, mut count) = (0, 0);
+        while let Ok(Some(segment)) = next_segment((text, language), at, true) {
+            (at, count) = (segment.range.end, count + 1);
+        }
+        count
+    };
+    for (language, text, expect) in [
+        (Language::Spanish, "La Sra. García vive en la Av. Reforma.", 1),
+        (Language::Spanish, "Hay pan, etc. Los niños comen.", 2),
+        (Language::Spanish, "Frutas, p. ej. manzanas. Y peras.", 2),
+        (Language::French, "M. Dupont et Mme. Durand arrivent.", 1),
+        (Language::French, "Il dort. Elle lit.", 2),
+        (Language::Italian, "Il dott. Rossi e l'avv. Bianchi parlano.", 1),
+        (Language::BrazilianPortuguese, "O Sr. Silva mora na pág. 12 do livro.", 1),
+        (Language::Hindi, "डॉ. शर्मा आए। वे चले गए।", 2),
+    ] {
+        assert_eq!(count(language, text), expect, "{text}");
     }
 }

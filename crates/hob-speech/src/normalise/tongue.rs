@@ -1,0 +1,173 @@
+//! Spanish, French, Hindi, Italian and Portuguese as written → as said, by one reader with a table for each language.
+//! The readers here know what a number, a date or a price looks like. The tables know the words.
+
+mod amount;
+mod call;
+mod counted;
+mod french;
+mod hindi;
+mod italian;
+mod moment;
+mod portuguese;
+mod price;
+mod roman;
+mod spanish;
+mod table;
+mod text;
+
+use hob_core::Language;
+use unicode_normalization::UnicodeNormalization;
+
+use self::table::{Form, NounGender, Tongue};
+use super::item::{Item, items};
+use super::{View, is_shouted, own_word};
+use crate::abbreviations::Ending;
+use crate::lexicon::Lexicon;
+use crate::markdown::{Seen, Visible, visible};
+use crate::reading::Reading;
+
+/// A position in a sentence, and the words of its language.
+#[derive(Clone, Copy, Debug)]
+struct Scene<'a> {
+    view: View<'a>,
+    tongue: &'static Tongue,
+}
+
+/// As [`super::Reader`].
+type TongueReader = fn(Scene<'_>, &mut Reading) -> Option<usize>;
+
+/// In this order: the more specific form first.
+const READERS: &[TongueReader] = &[
+    text::address,
+    call::read,
+    text::short_form,
+    price::read,
+    moment::read,
+    counted::read,
+    roman::read,
+    text::symbols,
+    text::word,
+];
+
+/// The words of a language that is read through espeak-ng.
+pub(super) fn of(language: Language) -> Option<&'static Tongue> {
+    match language {
+        Language::Spanish => Some(&spanish::TONGUE),
+        Language::French => Some(&french::TONGUE),
+        Language::Hindi => Some(&hindi::TONGUE),
+        Language::Italian => Some(&italian::TONGUE),
+        Language::BrazilianPortuguese => Some(&portuguese::TONGUE),
+        Language::AmericanEnglish
+        | Language::BritishEnglish
+        | Language::Japanese
+        | Language::Mandarin => None,
+    }
+}
+
+/// Reads a segment whose first byte is byte `offset` of the user's text.
+pub(super) fn read(
+    (text, offset): (&str, usize),
+    tongue: &'static Tongue,
+    language: Language,
+    lexicon: &Lexicon,
+) -> Reading {
+    let items = items(&with_plain_characters(visible(text, offset)));
+    let shouted = is_shouted(&items);
+    let mut reading = Reading::default();
+    let mut at = 0;
+    while at < items.len() {
+        let view = View { items: &items, at, language, british: false, shouted, lexicon };
+        at += read_one(Scene { view, tongue }, &mut reading);
+    }
+    reading
+}
+
+fn read_one(scene: Scene<'_>, out: &mut Reading) -> usize {
+    match &scene.view.items[scene.view.at] {
+        Item::Mark(mark) => out.mark(*mark),
+        Item::Open(mark) => out.open(*mark),
+        Item::Pronounced { word, span, phonemes } => out.pronounce(span.clone(), word, phonemes),
+        Item::Word(_) => {
+            return own_word::read(scene.view, out)
+                .or_else(|| READERS.iter().find_map(|reader| reader(scene, out)))
+                .unwrap_or(1);
+        }
+    }
+    1
+}
+
+/// The same text with one character for what has several: digits, the minus, apostrophes, and letters of Devanagari with
+/// a dot below.
+fn with_plain_characters(visible: Visible) -> Visible {
+    let mut chars = Vec::with_capacity(visible.chars.len());
+    for seen in visible.chars {
+        let c = match seen.c {
+            digit @ '०'..='९' => char::from(b'0' + (digit as u32 - '०' as u32) as u8),
+            '−' => '-',
+            '’' => '\'',
+            other => other,
+        };
+        let is_dotted = matches!(c, '\u{958}'..='\u{95f}');
+        let parts = std::iter::once(c).nfd().filter(|_| is_dotted);
+        chars.extend(parts.map(|c| Seen { c, start: seen.start, end: seen.end }));
+        if !is_dotted {
+            chars.push(Seen { c, ..seen });
+        }
+    }
+    Visible { chars, ..visible }
+}
+
+impl<'a> Scene<'a> {
+    /// The scene some items later.
+    fn ahead(self, distance: usize) -> Scene<'a> {
+        Scene { view: View { at: self.view.at + distance, ..self.view }, ..self }
+    }
+
+    /// The word before without punctuation between, in lower case.
+    fn lower_before(self) -> String {
+        self.view.before().map(|word| word.text.to_lowercase()).unwrap_or_default()
+    }
+
+    /// The word at `distance` in lower case.
+    fn lower_ahead(self, distance: usize) -> String {
+        self.view.text_ahead(distance).map(str::to_lowercase).unwrap_or_default()
+    }
+
+    /// The form of a number before the word at `distance`.
+    fn form_before(self, distance: usize) -> Form {
+        let noun = self.lower_ahead(distance);
+        let is_noun = noun.chars().count() > 1
+            && noun.chars().all(|c| c.is_alphabetic() || c == '\'' || c == '-')
+            && !self.tongue.particles.contains(&noun.as_str());
+        if is_noun { Form::Before(self.gender_of(&noun)) } else { Form::Alone }
+    }
+
+    fn gender_of(self, noun: &str) -> NounGender {
+        let nouns = &self.tongue.nouns;
+        let is_feminine = nouns.feminine.contains(&noun)
+            || (!nouns.masculine.contains(&noun)
+                && nouns.feminine_endings.iter().any(|ending| noun.ends_with(ending)));
+        if is_feminine { NounGender::Feminine } else { NounGender::Masculine }
+    }
+}
+
+/// How a short form is said, and whether a sentence can end behind it. The word comes without its last full stop.
+pub(super) fn short_form(tongue: &Tongue, word: &str) -> Option<(&'static str, Ending)> {
+    if word.len() > 24 {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    let found = tongue.short_forms.iter().find(|(short, ..)| *short == lower)?;
+    Some((found.1, found.2))
+}
+
+pub(super) fn starters(tongue: &'static Tongue) -> &'static [&'static str] {
+    tongue.starters
+}
+
+pub(super) fn code_block(tongue: &'static Tongue) -> &'static str {
+    tongue.signs.code_block
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Telephone numbers: "+34 600 123 456", "01 23 45 67 89", "91234-5678".
+//! Their groups are said digit by digit or in pairs, with a short pause between them.
+
+use super::Scene;
+use super::amount::by_digit;
+use super::table::Form;
+use crate::normalise::item::Word;
+use crate::reading::Reading;
+
+/// The most groups of one number.
+const GROUPS_MAX: usize = 7;
+
+pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let words: Vec<&Word> = (0..GROUPS_MAX)
+        .map_while(|distance| scene.view.ahead(distance))
+        .enumerate()
+        .take_while(|(at, word)| is_digits(&word.text, *at == 0) && (*at == 0 || word.spaced))
+        .map(|(_, word)| word)
+        .collect();
+    if !is_number(scene, &words) {
+        return None;
+    }
+    for (at, word) in words.iter().enumerate() {
+        if at > 0 {
+            out.mark(',');
+        }
+        let plus = match word.text.starts_with('+') {
+            true => format!("{} ", scene.tongue.signs.plus),
+            false => String::new(),
+        };
+        let bare = word.text.trim_start_matches('+');
+        let groups: Vec<String> = bare.split('-').map(|group| said(scene, group)).collect();
+        out.say(word.span(), &format!("{plus}{}", groups.join(", ")));
+    }
+    Some(words.len())
+}
+
+fn is_digits(text: &str, is_first: bool) -> bool {
+    let bare = if is_first { text.strip_prefix('+').unwrap_or(text) } else { text };
+    bare.split('-').all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn is_number(scene: Scene<'_>, words: &[&Word]) -> bool {
+    let Some(first) = words.first() else { return false };
+    let lengths: Vec<usize> =
+        words.iter().map(|word| word.text.bytes().filter(u8::is_ascii_digit).count()).collect();
+    let digits: usize = lengths.iter().sum();
+    if first.text.starts_with('+') {
+        return digits >= 7;
+    }
+    if is_called(scene) {
+        return digits >= 3;
+    }
+    let parts: Vec<&str> = first.text.split('-').collect();
+    let is_joined = parts.len() >= 2 && parts.iter().all(|part| part.len() >= 3);
+    if words.len() == 1 {
+        let is_mobile = scene.tongue.thousands == ','
+            && digits == 10
+            && first.text.starts_with(['6', '7', '8', '9']);
+        // "2020-2024" is a range of years.
+        return (is_joined && digits >= 7 && !parts.iter().all(|part| part.len() == 4))
+            || is_mobile;
+    }
+    let has_odd_group = lengths[1..].iter().any(|length| *length != 3);
+    match words.len() {
+        2 => lengths == [5, 5],
+        _ => {
+            let is_opened = first.text.starts_with('0') && digits >= 8;
+            let is_plain = (9..=11).contains(&digits) && has_odd_group;
+            (is_opened || is_plain) && lengths.iter().all(|length| (2..=4).contains(length))
+        }
+    }
+}
+
+/// "tel. 123", "teléfono: 123", "llame al 123".
+fn is_called(scene: Scene<'_>) -> bool {
+    let items = &scene.view.items[..scene.view.at];
+    let before = items.iter().rev().take(3).filter_map(|item| item.word());
+    let mut before = before.map(|word| word.text.to_lowercase());
+    before.any(|word| scene.tongue.callers.contains(&word.as_str()))
+}
+
+fn said(scene: Scene<'_>, group: &str) -> String {
+    match group.parse() {
+        Ok(pair) if scene.tongue.has_pairs && group.len() == 2 && !group.starts_with('0') => {
+            (scene.tongue.cardinal)(pair, Form::Alone)
+        }
+        _ => by_digit(scene.tongue, group),
+    }
+}

@@ -1,0 +1,172 @@
+//! Numbers and what they count: units, percent, ordinals, fractions, ranges, versions, years.
+//! The last reader of digits: it says every number.
+
+use std::ops::Range;
+
+use super::Scene;
+use super::amount::{Amount, number};
+use super::table::{Form, Noun};
+use super::text::pieces;
+use crate::reading::Reading;
+
+pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let text = scene.view.word()?.text.as_str();
+    let bare = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if !bare.starts_with(|c: char| c.is_ascii_digit()) {
+        return version(scene, out);
+    }
+    version(scene, out)
+        .or_else(|| fraction(scene, out))
+        .or_else(|| ordinal(scene, out))
+        .or_else(|| range(scene, out))
+        .or_else(|| quantity(scene, 0, out))
+}
+
+/// "2.10.1", "v3.2", "192.168.0.1": numbers with a dot between.
+fn version(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let word = scene.view.word()?;
+    let bare = word.text.strip_prefix('v').unwrap_or(&word.text);
+    let parts: Vec<&str> = bare.split('.').collect();
+    let is_number =
+        |part: &&str| (1..=6).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    let is_grouped = parts[1..].iter().all(|part| part.len() == 3);
+    let is_marked = bare.len() < word.text.len();
+    if !parts.iter().all(is_number) || !(is_marked || (parts.len() > 2 && !is_grouped)) {
+        return None;
+    }
+    let words: Vec<String> = parts.iter().map(|part| number(scene.tongue, part)).collect();
+    let said = words.join(&format!(" {} ", scene.tongue.signs.dot));
+    let v = if is_marked { "v " } else { "" };
+    out.say(word.span(), &format!("{v}{said}"));
+    Some(1)
+}
+
+/// "1/2", "24/7", "3:2".
+fn fraction(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let word = scene.view.word()?;
+    let (signs, sign) = match word.text.contains('/') {
+        true => (scene.tongue.signs.slash, '/'),
+        false => (scene.tongue.signs.score, ':'),
+    };
+    let parts: Vec<&str> = word.text.split(sign).collect();
+    let is_number =
+        |part: &&str| (1..=9).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    if parts.len() < 2 || !parts.iter().all(is_number) {
+        return None;
+    }
+    let fraction = match (sign, &parts[..]) {
+        ('/', [above, below]) => {
+            let (above, below) = (above.parse().ok()?, below.parse().ok()?);
+            (scene.tongue.fraction)(above, below)
+        }
+        _ => None,
+    };
+    let apart = || {
+        let numbers: Vec<String> = parts.iter().map(|part| number(scene.tongue, part)).collect();
+        numbers.join(&format!(" {signs} ")).replace("  ", " ")
+    };
+    out.say(word.span(), &fraction.unwrap_or_else(apart));
+    Some(1)
+}
+
+/// "1.º", "3ª", "2e", "5वीं".
+fn ordinal(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let word = scene.view.word()?;
+    let count = word.text.bytes().take_while(u8::is_ascii_digit).count();
+    let number: u64 = word.text.get(..count).filter(|digits| digits.len() < 5)?.parse().ok()?;
+    let mark = word.text[count..].trim_start_matches(['.', '-']).to_lowercase();
+    let marks = scene.tongue.ordinal_marks;
+    let (_, gender, is_short) = marks.iter().find(|(known, ..)| *known == mark)?;
+    // "1.º piso" is "primer piso".
+    let is_short = *is_short || (mark == "º" && scene.form_before(1) != Form::Alone);
+    out.say(word.span(), &(scene.tongue.ordinal)(number, *gender, is_short));
+    Some(1)
+}
+
+/// "10-15 km", "2020–2024".
+fn range(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let word = scene.view.word()?;
+    let (at, dash) = word.text.char_indices().skip(1).find(|(_, c)| matches!(c, '-' | '–'))?;
+    let from = at + dash.len_utf8();
+    let left = Amount::parse(&word.text[..at], scene.tongue).filter(|left| left.end == at)?;
+    let is_number = word.text[from..].starts_with(|c: char| c.is_ascii_digit());
+    if !is_number || word.text[from..].contains(['-', '–']) {
+        return None;
+    }
+    let said = left.said(scene.tongue, Form::Alone);
+    out.say(word.span_of(0..from), &format!("{said} {}", scene.tongue.signs.to));
+    quantity(scene, from, out)
+}
+
+/// A number from byte `from` of the word on, and its unit.
+fn quantity(scene: Scene<'_>, from: usize, out: &mut Reading) -> Option<usize> {
+    let amount = Amount::read(scene, from)?;
+    let last = scene.view.ahead(amount.used - 1)?;
+    let span = number_span(scene, &amount, from)?;
+    let rest = &last.text[amount.end..];
+    let plus = scene.view.word()?.text[from..].starts_with('+');
+    let say = |form: Form, out: &mut Reading| {
+        let sign = if plus { format!("{} ", scene.tongue.signs.plus) } else { String::new() };
+        out.say(span.clone(), &format!("{sign}{}", amount.said(scene.tongue, form)));
+    };
+    if rest.is_empty() {
+        let next = scene.view.ahead(amount.used);
+        if let Some((unit, next)) = next.and_then(|next| Some((unit(scene, &next.text)?, next))) {
+            say(Form::Before(unit.gender), out);
+            out.say(next.span(), name(&amount, scene, unit));
+            return Some(amount.used + 1);
+        }
+        match special(scene, &amount) {
+            Some(said) => out.say(span.clone(), &said),
+            None => say(scene.form_before(amount.used), out),
+        }
+        return Some(amount.used);
+    }
+    let rest_range = amount.end..last.text.len();
+    if let Some(unit) = unit(scene, rest) {
+        say(Form::Before(unit.gender), out);
+        out.say(last.span_of(rest_range), name(&amount, scene, unit));
+    } else {
+        say(Form::Alone, out);
+        pieces(scene, last, rest_range, out);
+    }
+    Some(amount.used)
+}
+
+/// The user's bytes of a number that begins at byte `from` of the word.
+pub(super) fn number_span(scene: Scene<'_>, amount: &Amount, from: usize) -> Option<Range<usize>> {
+    let first = scene.view.word()?;
+    let last = scene.view.ahead(amount.used - 1)?;
+    if amount.used == 1 {
+        return Some(first.span_of(from..amount.end));
+    }
+    Some(first.span_of(from..first.text.len()).start..last.span_of(0..amount.end).end)
+}
+
+fn unit(scene: Scene<'_>, text: &str) -> Option<Noun> {
+    scene.tongue.units.iter().find(|(sign, _)| *sign == text).map(|(_, noun)| *noun)
+}
+
+fn name(amount: &Amount, scene: Scene<'_>, unit: Noun) -> &'static str {
+    if amount.is_one(scene.tongue) { unit.one } else { unit.many }
+}
+
+/// The first of a month, and a year.
+fn special(scene: Scene<'_>, amount: &Amount) -> Option<String> {
+    let dates = &scene.tongue.dates;
+    let value = amount.value().filter(|_| amount.is_plain() && amount.used == 1)?;
+    let next = scene.lower_ahead(1);
+    let is_month = |word: &str| dates.months.contains(&word);
+    let has_month =
+        is_month(&next) || (next == dates.link.trim() && is_month(&scene.lower_ahead(2)));
+    if value == 1 && has_month {
+        return dates.first.map(str::to_owned);
+    }
+    let before = scene.lower_before();
+    let is_year = (1100..2000).contains(&value)
+        && scene.view.word()?.text.len() == 4
+        && (is_month(&before)
+            || dates.openers.contains(&before.as_str())
+            || scene.tongue.particles.contains(&next.as_str()));
+    is_year.then(|| (dates.year)(value))
+}

@@ -1,0 +1,139 @@
+//! Dates and times: "24/12/2025", "2025-12-24", "24.12.2025", "14:30", "14h30", "14 h 30", "1:23:45".
+//! A date is day before month, except where the year comes first.
+
+use super::Scene;
+use super::table::{Form, Noun, NounGender};
+use crate::reading::Reading;
+
+pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    time(scene, out)
+        .or_else(|| times(scene, out))
+        .or_else(|| duration(scene, out))
+        .or_else(|| date(scene, out))
+}
+
+/// "10:00-12:30".
+fn times(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let word = scene.view.word()?;
+    let (from, to) = word.text.split_once(['-', '–'])?;
+    let clock = |text: &str| {
+        let (hour, minute) = hour_and_minute(text.split_once([':', 'h'])?)?;
+        Some((scene.tongue.dates.time)(hour, minute))
+    };
+    let words = format!("{} {} {}", clock(from)?, scene.tongue.signs.to, clock(to)?);
+    out.say(word.span(), &words);
+    Some(1)
+}
+
+fn hour_and_minute((hours, minutes): (&str, &str)) -> Option<(u64, u64)> {
+    let hour = digits(hours).filter(|hour| hours.len() <= 2 && *hour <= 24)?;
+    let minute = digits(minutes).filter(|minute| minutes.len() == 2 && *minute < 60)?;
+    Some((hour, minute))
+}
+
+/// Digits, and nothing else.
+fn digits(text: &str) -> Option<u64> {
+    let is_number = (1..=4).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number)
+}
+
+fn time(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let word = scene.view.word()?;
+    let dates = &scene.tongue.dates;
+    let is_after_opener = dates.clock_openers.contains(&scene.lower_before().as_str());
+    let apart = || {
+        let is_hour = scene.view.text_ahead(1).is_some_and(|next| next == "h" || next == "H");
+        let minutes = scene.view.text_ahead(2).filter(|_| is_hour)?;
+        Some((word.text.as_str(), minutes, 3))
+    };
+    let (hours, minutes, used) = word
+        .text
+        .split_once([':', 'h', 'H'])
+        .or_else(|| word.text.split_once('.').filter(|_| is_after_opener))
+        .map(|(hours, minutes)| (hours, minutes, 1))
+        .or_else(apart)?;
+    let minutes =
+        ["min", "hs", "h"].iter().find_map(|end| minutes.strip_suffix(end)).unwrap_or(minutes);
+    let (hour, minute) = hour_and_minute((hours, minutes))?;
+    let next = scene.lower_ahead(used);
+    let used = if dates.hour_words.contains(&next.as_str()) { used + 1 } else { used };
+    let end = scene.view.ahead(used - 1)?.span().end;
+    out.say(word.span().start..end, &(dates.time)(hour, minute));
+    Some(used)
+}
+
+/// "1:23:45" is a length of time, or a clock with seconds.
+fn duration(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let word = scene.view.word()?;
+    let parts: Vec<&str> = word.text.split(':').collect();
+    let [hours, minutes, seconds] = parts[..] else { return None };
+    if minutes.len() != 2 || seconds.len() != 2 {
+        return None;
+    }
+    let numbers = [digits(hours)?, digits(minutes)?, digits(seconds)?];
+    let named = numbers.into_iter().zip(scene.tongue.dates.duration);
+    let words: Vec<String> = named.map(|(number, noun)| counted(scene, number, noun)).collect();
+    out.say(word.span(), &words.join(" "));
+    Some(1)
+}
+
+fn counted(scene: Scene<'_>, number: u64, noun: Noun) -> String {
+    let is_one = number == 1 || (number == 0 && scene.tongue.has_singular_below_two);
+    let name = if is_one { noun.one } else { noun.many };
+    format!("{} {name}", (scene.tongue.cardinal)(number, Form::Before(noun.gender)))
+}
+
+fn date(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
+    let word = scene.view.word()?;
+    let sign = word.text.chars().find(|c| !c.is_ascii_digit())?;
+    if !matches!(sign, '/' | '-' | '.') {
+        return None;
+    }
+    let parts: Vec<&str> = word.text.split(sign).collect();
+    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    let numbers: Vec<u64> = parts.iter().map(|part| digits(part)).collect::<Option<_>>()?;
+    let (day, month, year) = match (&lengths[..], &numbers[..]) {
+        ([1..=2, 1..=2, 4], [day, month, year]) => (Some(*day), *month, Some(*year)),
+        ([4, 1..=2, 1..=2], [year, month, day]) => (Some(*day), *month, Some(*year)),
+        ([1..=2, 1..=2, 2], [day, month, year]) if sign == '/' => {
+            (Some(*day), *month, Some(if *year < 50 { 2000 + year } else { 1900 + year }))
+        }
+        ([1..=2, 4], [month, year]) if sign == '/' => (None, *month, Some(*year)),
+        ([1..=2, 1..=2], [day, month]) if sign == '/' => {
+            let is_opened = scene.tongue.dates.openers.contains(&scene.lower_before().as_str());
+            // "24/7" is always, and "3/4" a fraction.
+            if !is_opened && (*day <= 12 || word.text == "24/7") {
+                return None;
+            }
+            (Some(*day), *month, None)
+        }
+        _ => return None,
+    };
+    out.say(word.span(), &said(scene, day, month, year)?);
+    Some(1)
+}
+
+/// `None`: there is no such day or month.
+fn said(scene: Scene<'_>, day: Option<u64>, month: u64, year: Option<u64>) -> Option<String> {
+    let dates = &scene.tongue.dates;
+    let month = dates.months.get(usize::try_from(month).ok()?.checked_sub(1)?)?;
+    let mut words = String::new();
+    if let Some(day) = day {
+        if !(1..=31).contains(&day) {
+            return None;
+        }
+        let cardinal = || (scene.tongue.cardinal)(day, Form::Alone);
+        let first = dates.first.filter(|_| day == 1).map(str::to_owned);
+        words = format!("{} {}", first.unwrap_or_else(cardinal), dates.link);
+    }
+    words.push_str(month);
+    if let Some(year) = year {
+        words.push_str(&format!(" {}{}", dates.link, (dates.year)(year)));
+    }
+    Some(words)
+}
+
+/// The hour as it is counted: feminine in Spanish, Portuguese, French and Italian.
+pub(super) fn feminine(cardinal: fn(u64, Form) -> String, number: u64) -> String {
+    cardinal(number, Form::Before(NounGender::Feminine))
+}

@@ -1,0 +1,160 @@
+//! What one language has to say: its number words, units, money, dates, abbreviations and letters.
+//! Tables of words, and a function where the grammar is more than a table.
+
+use crate::abbreviations::Ending;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NounGender {
+    Masculine,
+    Feminine,
+}
+
+/// How a number stands in its sentence: "veintiuno", "veintiún libros", "veintiuna casas".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Alone,
+    Before(NounGender),
+}
+
+impl Form {
+    pub(super) fn is_feminine(self) -> bool {
+        self == Form::Before(NounGender::Feminine)
+    }
+}
+
+/// A word for one and for several.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Noun {
+    pub(super) one: &'static str,
+    pub(super) many: &'static str,
+    pub(super) gender: NounGender,
+}
+
+/// A masculine noun.
+pub(super) const fn m(one: &'static str, many: &'static str) -> Noun {
+    Noun { one, many, gender: NounGender::Masculine }
+}
+
+/// A feminine noun.
+pub(super) const fn f(one: &'static str, many: &'static str) -> Noun {
+    Noun { one, many, gender: NounGender::Feminine }
+}
+
+/// Money with its signs, and its hundredth.
+#[derive(Debug)]
+pub(super) struct Currency {
+    pub(super) signs: &'static [&'static str],
+    pub(super) unit: Noun,
+    pub(super) cent: Noun,
+}
+
+/// How the gender of a noun is guessed: by lists first, then by its ending.
+#[derive(Debug)]
+pub(super) struct NounTable {
+    pub(super) feminine: &'static [&'static str],
+    pub(super) masculine: &'static [&'static str],
+    pub(super) feminine_endings: &'static [&'static str],
+}
+
+/// The words of addresses and of signs between numbers.
+#[derive(Debug)]
+pub(super) struct SignWords {
+    pub(super) minus: &'static str,
+    pub(super) plus: &'static str,
+    /// Between whole and decimals, as this language writes them.
+    pub(super) comma: &'static str,
+    pub(super) dot: &'static str,
+    pub(super) slash: &'static str,
+    pub(super) at: &'static str,
+    pub(super) dash: &'static str,
+    pub(super) underscore: &'static str,
+    pub(super) colon: &'static str,
+    /// Between the ends of a range.
+    pub(super) to: &'static str,
+    /// Between the numbers of a score.
+    pub(super) score: &'static str,
+    /// Between money and its cents. `None`: the number of cents follows without a name.
+    pub(super) cents: Option<&'static str>,
+    pub(super) foreign_word: &'static str,
+    pub(super) code_block: &'static str,
+}
+
+#[derive(Debug)]
+pub(super) struct Dates {
+    pub(super) months: [&'static str; 12],
+    /// Between day, month and year.
+    pub(super) link: &'static str,
+    /// The first of a month, where it is not the cardinal.
+    pub(super) first: Option<&'static str>,
+    /// Words before a date without a year: "el 24/12".
+    pub(super) openers: &'static [&'static str],
+    pub(super) year: fn(u64) -> String,
+    /// Hours and minutes of a clock, and what follows a time and is part of it.
+    pub(super) time: fn(u64, u64) -> String,
+    pub(super) hour_words: &'static [&'static str],
+    /// Words after which "14.30" is a time.
+    pub(super) clock_openers: &'static [&'static str],
+    pub(super) duration: [Noun; 3],
+}
+
+/// The number that a Roman numeral stands for, in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RomanPlace {
+    /// "siglo XIX"
+    AfterCentury,
+    /// "XIXe siècle", "XIX secolo"
+    BeforeCentury,
+    /// "Felipe VI"
+    Ruler,
+    /// "capítulo IV"
+    Chapter,
+}
+
+#[derive(Debug)]
+pub(super) struct RomanWords {
+    pub(super) centuries: &'static [&'static str],
+    pub(super) chapters: &'static [&'static str],
+    pub(super) said: fn(u64, RomanPlace) -> String,
+}
+
+/// The words of one language.
+#[derive(Debug)]
+pub(in crate::normalise) struct Tongue {
+    pub(super) cardinal: fn(u64, Form) -> String,
+    /// With the gender of the ordinal, and whether it is shortened before its noun.
+    pub(super) ordinal: fn(u64, NounGender, bool) -> String,
+    /// Endings that make a number an ordinal.
+    pub(super) ordinal_marks: &'static [(&'static str, NounGender, bool)],
+    /// A fraction such as 1/2; `None`: it is said with a slash.
+    pub(super) fraction: fn(u64, u64) -> Option<String>,
+    pub(super) thousands: char,
+    pub(super) decimal: char,
+    /// Decimals are said digit by digit.
+    pub(super) has_single_decimals: bool,
+    /// 0 and 1.5 count as one: "1,5 million".
+    pub(super) has_singular_below_two: bool,
+    pub(super) signs: SignWords,
+    pub(super) dates: Dates,
+    pub(super) units: &'static [(&'static str, Noun)],
+    pub(super) currencies: &'static [Currency],
+    /// Large numbers between a number and its money, and whether "of" follows them: "5 M€", "5 millones de euros".
+    pub(super) scales: &'static [(&'static str, Noun, bool)],
+    /// "de euros", "d'euros"; before the money of a large round number.
+    pub(super) of: fn(&str) -> String,
+    /// From this number on, and in steps of it, the money needs "of".
+    pub(super) round: u64,
+    pub(super) short_forms: &'static [(&'static str, &'static str, Ending)],
+    /// Words with which a sentence often begins.
+    pub(super) starters: &'static [&'static str],
+    pub(super) symbols: &'static [(char, &'static str)],
+    /// Letters that espeak-ng says as words.
+    pub(super) letters: &'static [(char, &'static str)],
+    pub(super) nouns: NounTable,
+    /// Words after a number that are not what it counts.
+    pub(super) particles: &'static [&'static str],
+    pub(super) roman: RomanWords,
+    /// Telephone numbers are said in pairs.
+    pub(super) has_pairs: bool,
+    /// Words before a telephone number.
+    pub(super) callers: &'static [&'static str],
+}

@@ -1,0 +1,75 @@
+//! Written and spoken text in each language of espeak-ng, row by row.
+
+use hob_core::Language;
+
+use crate::lexicon::Lexicon;
+use crate::normalise::{read, read_with};
+use crate::reading::Reading;
+
+/// Fewer rows would leave out kinds of text.
+const ROWS_MIN: usize = 60;
+
+const TABLES: [(Language, &str); 5] = [
+    (Language::Spanish, include_str!("tests/spanish.tsv")),
+    (Language::French, include_str!("tests/french.tsv")),
+    (Language::Hindi, include_str!("tests/hindi.tsv")),
+    (Language::Italian, include_str!("tests/italian.tsv")),
+    (Language::BrazilianPortuguese, include_str!("tests/portuguese.tsv")),
+];
+
+fn rows(table: &str) -> impl Iterator<Item = (&str, &str)> {
+    table.lines().map(|row| row.split_once('\t').expect("two columns"))
+}
+
+#[test]
+fn phrases_are_said_as_a_native_speaker_says_them() {
+    let mut wrong = String::new();
+    for (language, table) in TABLES {
+        assert!(rows(table).count() >= ROWS_MIN, "{language}");
+        for (text, expect) in rows(table) {
+            let said = read(text, 0, language).text;
+            if said != expect {
+                wrong.push_str(&format!("\n{text}\n  said     {said}\n  expected {expect}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+fn leaves_out(reading: &Reading, text: &str) -> Option<char> {
+    let is_heard = |at: usize| reading.words.iter().any(|word| word.span.contains(&at));
+    let mut letters = text.char_indices().filter(|(_, c)| c.is_alphanumeric());
+    letters.find(|(at, _)| !is_heard(*at)).map(|(_, c)| c)
+}
+
+#[test]
+fn every_letter_belongs_to_a_word_that_is_said() {
+    for (language, table) in TABLES {
+        for (text, _) in rows(table) {
+            let reading = read(text, 0, language);
+            assert_eq!(leaves_out(&reading, text), None, "{text}: {reading:?}");
+            let starts: Vec<usize> = reading.words.iter().map(|word| word.span.start).collect();
+            assert!(starts.is_sorted(), "{text}: {reading:?}");
+        }
+    }
+}
+
+#[test]
+fn extremes_are_read() {
+    for (language, _) in TABLES {
+        for c in ['a', '1', '.', '&', '-', '世', 'é', '₹', '%', ',', ':', '/', 'क', 'X'] {
+            let text = c.to_string().repeat(480 / c.len_utf8());
+            let reading = read(&text, 0, language);
+            assert_eq!(leaves_out(&reading, &text), None, "{language}: {c}");
+        }
+    }
+}
+
+#[test]
+fn words_of_the_lexicon_and_phonemes_come_first() {
+    let rows = [("SQL".to_owned(), "sequel".to_owned())];
+    let lexicon = Lexicon::new(rows.into()).expect("a lexicon");
+    let text = "El SQL y [sol](/sˈol/), 2 días.";
+    let reading = read_with(text, 0, Language::Spanish, &lexicon);
+    assert_eq!(reading.text, "El sequel y sol, dos días.");
+}
