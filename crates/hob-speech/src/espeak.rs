@@ -177,8 +177,8 @@ pub fn needs_espeak(language: Language) -> bool {
     voice_of(language).is_some()
 }
 
-/// The languages that hob reads through espeak-ng and for which this program has data. None of them if the program
-/// does not start or does not answer in time.
+/// The languages that hob reads through espeak-ng and for which this program has data. The list is empty if the
+/// program does not start or does not answer in time.
 pub fn espeak_languages(program: &Path) -> Vec<Language> {
     listed_languages(&voice_list(program).unwrap_or_default())
 }

@@ -155,8 +155,8 @@ pub(crate) struct SpeechSection {
     pub(crate) default_voice: Option<String>,
     /// CPU threads of the speech engine; 0 lets hob choose.
     pub(crate) threads: Option<u16>,
-    /// The `espeak-ng` program, which pronounces words that the dictionary does not have. An empty text
-    /// turns it off.
+    /// The `espeak-ng` program, which pronounces words that the dictionary does not have, and which Spanish, French,
+    /// Hindi, Italian and Portuguese voices need. An empty text turns it off.
     pub(crate) espeak: Option<PathBuf>,
     /// How words are said: NAME is the word, and the value is other words, such as `"sequel"`, or IPA between slashes,
     /// such as `"/ˈsiːkwəl/"`. A word in lower case also stands for its forms with capitals.

@@ -1,5 +1,7 @@
 //! Spoken texts, rejected requests, and requests that do not affect each other.
 
+use std::collections::BTreeMap;
+
 use futures::stream;
 use hob_core::{Language, ModelError, ModelState, SpeechModel, SpeechText, Speed, WordTiming};
 use hob_engines::speech::scripted::expected;
@@ -105,6 +107,20 @@ async fn invalid_requests_are_rejected_without_the_worker() {
     check(" \n ", "af_plain", ModelError::EmptyText).await;
     let too_long = ModelError::TextTooLong { chars: 11, chars_max: 10 };
     check("eleven char", "af_plain", too_long).await;
+    assert_eq!(worker.stats().await.expect("alive").windows, 0);
+}
+
+#[tokio::test]
+async fn a_language_that_lacks_a_part_is_refused_and_its_voices_are_not_listed() {
+    let language = Language::AmericanEnglish;
+    let missing = BTreeMap::from([(language, "a part: install it".to_owned())]);
+    let worker = ready(SpeechWorkerOptions { missing, ..options() }).await;
+    assert!(worker.voices().iter().all(|voice| voice.language != language));
+    let voice = "af_plain".to_owned();
+    let needs = "a part: install it".to_owned();
+    let expect = ModelError::SpeechPartMissing { voice, language, needs };
+    let refused = worker.speak(request(TEXT, "af_plain")).await.expect_err("refused");
+    assert_eq!(refused, expect);
     assert_eq!(worker.stats().await.expect("alive").windows, 0);
 }
 

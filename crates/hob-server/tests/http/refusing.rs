@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hob_core::{Admission, Direction, ModelError, Registry};
+use hob_core::{Admission, Direction, Language, ModelError, Registry};
 use hob_server::ServerOptions;
 use serde_json::json;
 
@@ -102,13 +102,22 @@ async fn models_that_refuse_or_fail_before_the_first_sound() {
     let server_error = |status, code, should_retry, retry_after| -> Row {
         (status, "server_error", None, code, should_retry, retry_after)
     };
-    let rows: [(ModelError, Row); 9] = [
+    let missing_part = ModelError::SpeechPartMissing {
+        voice: "ef_dora".to_owned(),
+        language: Language::Spanish,
+        needs: "espeak-ng: install it".to_owned(),
+    };
+    let rows: [(ModelError, Row); 10] = [
         (ModelError::EmptyText, invalid(Some("input"))),
         (ModelError::TextTooLong { chars: 9, chars_max: 8 }, invalid(Some("input"))),
         (ModelError::MissingField { field: "instructions" }, invalid(Some("instructions"))),
         (
             ModelError::InvalidField { field: "voice", reason: "is a blend".to_owned() },
             invalid(Some("voice")),
+        ),
+        (
+            missing_part,
+            (400, INVALID, Some("voice"), Some("speech_part_missing"), Some("false"), None),
         ),
         (
             ModelError::Busy { retry_after: seconds(7) },

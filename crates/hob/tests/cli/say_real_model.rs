@@ -164,9 +164,10 @@ fn a_text_is_spoken_while_it_is_still_being_written() {
 #[test]
 fn a_rejected_text_leaves_no_file() {
     let (user, home) = User::with_models();
-    let rows: [(&[&str], &str); 3] = [
+    let rows: [(&[&str], &str); 4] = [
         (&["-v", "af_haert", "Hello."], "the nearest are af_heart"),
-        (&["-v", "ff_siwis", "Bonjour."], "French, which hob cannot read aloud yet"),
+        (&["-v", "jf_alpha", "こんにちは"], "Japanese, which hob cannot read aloud yet"),
+        (&["-v", "ff_siwis", "Bonjour."], "install it with `apt install espeak-ng`"),
         (&["🦀"], "there is nothing to speak"),
     ];
     for (args, expected) in rows {
@@ -175,8 +176,28 @@ fn a_rejected_text_leaves_no_file() {
         assert!(said.contains(expected), "{args:?} gave:\n{said}");
     }
     assert_eq!(names(&user.path("work")), Vec::<String>::new());
-    let voices = stdout(&user.hob(&["say", "--voices"]).envs(home).assert().success());
-    assert_eq!(voices.lines().count(), 1 + 28, "those that can be asked for");
+    let listed = user.hob(&["say", "--voices"]).envs(home).assert().success();
+    assert_eq!(stdout(&listed).lines().count(), 1 + 28, "those that can be asked for");
+    let note = "Spanish is not listed: it needs espeak-ng, which is not installed";
+    assert!(stderr(&listed).contains(note), "{}", stderr(&listed));
+}
+
+/// espeak-ng is one of the programs that hob's own tests need.
+#[test]
+fn a_voice_of_another_language_speaks_with_espeak() {
+    #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let (user, home) = User::with_models();
+    let listed = user.hob(&["say", "--voices"]).envs(home.clone()).env("PATH", &path).assert();
+    assert!(stdout(&listed.success()).contains("pf_dora"));
+    for (voice, text) in [("ef_dora", "Son las 14:30."), ("hf_alpha", "नमस्ते, 25 रुपये।")]
+    {
+        let mut said = user.hob(&["say", "-v", voice, "-o", "a.pcm", text]);
+        said.envs(home.clone()).env("PATH", &path).assert().success();
+        let pcm = std::fs::read(user.path("work/a.pcm")).expect("a file");
+        assert!((0.6..5.0).contains(&seconds(&pcm)), "{voice}: {} s", seconds(&pcm));
+        assert!(loudest(&pcm) > 1000, "{voice}: {}", loudest(&pcm));
+    }
 }
 
 #[test]

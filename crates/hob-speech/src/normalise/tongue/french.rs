@@ -1,4 +1,5 @@
 //! French: its number words, and what it says for signs, units, money, dates and abbreviations.
+//! Its tens count by twenty from 70 on, and money of a million needs "de": "un million d'euros".
 
 use super::moment::feminine;
 use super::table::*;

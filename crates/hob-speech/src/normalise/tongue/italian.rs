@@ -1,4 +1,5 @@
 //! Italian: its number words, and what it says for signs, units, money, dates and abbreviations.
+//! A number below a million is one word, and drops a vowel before "uno" and "otto": "ventuno".
 
 use super::moment::feminine;
 use super::table::*;

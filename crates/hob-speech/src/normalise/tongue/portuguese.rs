@@ -1,4 +1,5 @@
 //! Brazilian Portuguese: its number words, and what it says for signs, units, money, dates and abbreviations.
+//! "E" stands between the parts of a number, and one, two and the hundreds follow the gender of what they count.
 
 use super::moment::feminine;
 use super::table::*;

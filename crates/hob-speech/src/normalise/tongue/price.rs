@@ -1,4 +1,5 @@
 //! Money before or after its number: "$5", "R$ 1.234,50", "5,50 €", "3 M€", "₹5 करोड़".
+//! Cents have a name of their own, and large round numbers an "of" before the money.
 
 use super::Scene;
 use super::amount::Amount;

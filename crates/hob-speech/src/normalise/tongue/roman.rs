@@ -1,4 +1,5 @@
 //! Roman numerals of centuries, rulers and chapters: "siglo XIX", "Louis XIV", "capitolo IV".
+//! A word before or behind them says which number they are; alone, they are letters.
 
 use super::Scene;
 use super::table::RomanPlace;

@@ -1,4 +1,5 @@
 //! Spanish: its number words, and what it says for signs, units, money, dates and abbreviations.
+//! One and the hundreds follow the gender of what they count, and are short before it: "veintiún libros".
 
 use super::moment::feminine;
 use super::table::*;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use hob_speech::needs_espeak;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -19,6 +20,7 @@ use crate::port_owner;
 use crate::printer::count_text;
 use crate::remote::Remote;
 use crate::settings::Espeak;
+use crate::wire_up::missing_parts;
 
 /// espeak-ng answers in milliseconds.
 const PROGRAM_TIME_MAX: Duration = Duration::from_secs(5);
@@ -45,18 +47,35 @@ pub(super) fn default_key(app: &App<'_>) -> Option<Check> {
 
 pub(super) async fn espeak(app: &App<'_>) -> Check {
     let Espeak::Program(name) = &app.settings.speech.espeak else {
-        return Check::ok("espeak-ng", "turned off; unknown words are pronounced by rules");
+        let found = "turned off; unknown words are pronounced by rules, and only English is spoken";
+        return Check::ok("espeak-ng", found);
     };
     let Some(program) = app.espeak() else {
         let found = format!("{} is not installed", name.display());
         return Check::warn(
             "espeak-ng",
             found,
-            "install espeak-ng, which knows more words than hob",
+            "install espeak-ng, which knows more words than hob, and five more languages",
         );
     };
     match (output(&program, &["--version"]).await, ipa(&program).await) {
-        (Ok(version), Ok(ipa)) => Check::ok("espeak-ng", format!("{version}; says \"{ipa}\"")),
+        (Ok(version), Ok(ipa)) => {
+            let found = format!("{version}; says \"{ipa}\"");
+            let missing: Vec<String> = missing_parts(app)
+                .into_keys()
+                .filter(|language| needs_espeak(*language))
+                .map(|language| language.to_string())
+                .collect();
+            if missing.is_empty() {
+                return Check::ok("espeak-ng", format!("{found}, and speaks five more languages"));
+            }
+            let found = format!("{found}, and has no data for {}", missing.join(", "));
+            Check::warn(
+                "espeak-ng",
+                found,
+                "install all data of espeak-ng to speak these languages",
+            )
+        }
         (Err(error), _) | (_, Err(error)) => {
             let found = format!("cannot run {}: {error}", program.display());
             Check::warn("espeak-ng", found, "install it again, or turn it off with espeak = \"\"")
