@@ -64,7 +64,7 @@ pub(super) fn of(language: Language) -> Option<&'static Tongue> {
     }
 }
 
-/// Reads a segment whose first byte is byte `offset` of the user's text.
+/// Reads a segment. Its first byte is byte `offset` of the user's text.
 pub(super) fn read(
     (text, offset): (&str, usize),
     tongue: &'static Tongue,

@@ -58,9 +58,9 @@ fn below_hundred(number: u64, form: Form) -> String {
     let ten = (number / 10) as usize;
     match number {
         1 => one.to_owned(),
-        0..20 => SMALL[number as usize].to_owned(),
+        0 | 2..20 => SMALL[number as usize].to_owned(),
         71 => "soixante et onze".to_owned(),
-        70..80 => format!("soixante-{}", SMALL[(number - 60) as usize]),
+        70 | 72..80 => format!("soixante-{}", SMALL[(number - 60) as usize]),
         80 => "quatre-vingts".to_owned(),
         81 => format!("quatre-vingt-{one}"),
         82..100 => format!("quatre-vingt-{}", SMALL[(number - 80) as usize]),

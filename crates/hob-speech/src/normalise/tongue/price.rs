@@ -85,7 +85,7 @@ fn currency_of<'a>(tongue: &'a Tongue, text: &str) -> Option<&'a Currency> {
     tongue.currencies.iter().find(|currency| currency.signs.contains(&text))
 }
 
-/// The currency whose sign stands before a number, and the length of the sign.
+/// The currency with its sign before a number, and the length of the sign.
 fn sign_before<'a>(tongue: &'a Tongue, text: &str) -> Option<(&'a Currency, usize)> {
     let digit = text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len());
     let sign = text[..digit].trim_end_matches('-');
