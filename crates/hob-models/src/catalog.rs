@@ -1,6 +1,7 @@
 //! The models that hob knows by name: licences, sources of each file, and the exact bytes of each file.
 //! Data only: `fetch` fetches, `store` stores.
 
+mod dictionaries;
 mod gemma;
 mod kokoro;
 pub mod names;
@@ -14,6 +15,7 @@ use hob_core::nearest;
 
 use crate::Sha256;
 
+pub use dictionaries::{JAPANESE_NAME, MANDARIN_NAME};
 pub(crate) use smollm2::SMOLLM2;
 
 /// Number of names that an error suggests.
@@ -53,7 +55,8 @@ impl Catalog {
     pub fn builtin() -> Catalog {
         let entries =
             vec![kokoro::entry(), smollm2::entry(), whisper::entry(), smart_turn::entry()];
-        Catalog { entries, further: whisper::further().chain([gemma::base()]).collect() }
+        let others = [gemma::base(), dictionaries::japanese(), dictionaries::mandarin()];
+        Catalog { entries, further: whisper::further().chain(others).collect() }
     }
 
     /// The models that hob uses by default.
@@ -132,6 +135,8 @@ pub enum Purpose {
     Transcription,
     /// Finds the end of a person's turn.
     TurnTaking,
+    /// Words and their sounds, for a language that the voices speak.
+    Dictionary,
 }
 
 impl fmt::Display for Purpose {
@@ -141,6 +146,7 @@ impl fmt::Display for Purpose {
             Purpose::Chat => "chat",
             Purpose::Transcription => "transcription",
             Purpose::TurnTaking => "turn-taking",
+            Purpose::Dictionary => "dictionary",
         })
     }
 }
@@ -270,6 +276,18 @@ pub struct Package {
     pub name: String,
     pub version: String,
     pub pin: Pin,
+    /// The wheel to fetch, if the package has several. Only its data is used, so it is the same one on every machine.
+    pub wheel: Option<WheelTag>,
+}
+
+/// The Python and the system of a wheel, in the words of Python's packages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WheelTag {
+    /// Version of CPython: "3.11".
+    pub python: String,
+    /// Machine and C library: "x86_64" and "manylinux_2_28".
+    pub machine: String,
+    pub libc: String,
 }
 
 impl fmt::Display for Package {
@@ -303,7 +321,7 @@ pub struct Pin {
 }
 
 fn package(name: &str, version: &str, bytes: u64, sha256: &str) -> Package {
-    Package { name: name.into(), version: version.into(), pin: pin(bytes, sha256) }
+    Package { name: name.into(), version: version.into(), pin: pin(bytes, sha256), wheel: None }
 }
 
 /// A piece of the origin's first package, or of an origin without packages.
@@ -402,6 +420,16 @@ mod tests {
         assert_eq!((turn.purpose, turn.bytes()), (Purpose::TurnTaking, 8_679_182 + 2_327_524));
         let whisper = catalog.find("whisper-base").expect("whisper-base");
         assert_eq!(turn.parts[1], whisper.parts[1], "one file of Silero VAD");
+    }
+
+    #[test]
+    fn dictionaries_are_pulled_only_by_their_names() {
+        let catalog = Catalog::builtin();
+        for (name, bytes) in [(JAPANESE_NAME, 107_371_764), (MANDARIN_NAME, 8_406_208)] {
+            let entry = catalog.find(name).expect(name);
+            assert_eq!((entry.purpose, entry.bytes()), (Purpose::Dictionary, bytes), "{name}");
+            assert!(catalog.entries().iter().all(|entry| entry.name != name));
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod turn_taking;
 mod weights;
 mod whisper;
 
-pub use catalog::{Catalog, Entry, SourceKind, UnknownEntry};
+pub use catalog::{Catalog, Entry, JAPANESE_NAME, MANDARIN_NAME, SourceKind, UnknownEntry};
 pub use checksum::{NotAChecksum, Sha256};
 pub use disk::{DiskError, room_for};
 pub use fetch::{FetchError, FetchLimits, Fetcher, PythonClient};
@@ -35,8 +35,8 @@ pub use store::{
     TurnTakingFiles, WhisperFiles, check_changed,
 };
 pub use transform::{
-    CHAT_MODEL_FILE, ChatTransform, KokoroTransform, RawFiles, Transform, TransformError,
-    TurnTakingTransform, WhisperTransform, transform_for,
+    CHAT_MODEL_FILE, ChatTransform, DictionaryTransform, KokoroTransform, RawFiles, Transform,
+    TransformError, TurnTakingTransform, WhisperTransform, transform_for,
 };
 pub use turn_taking::NAME as TURN_TAKING_NAME;
 pub use whisper::{WhisperDims, WhisperError, WhisperHeader, WhisperMemory, mel_filters};

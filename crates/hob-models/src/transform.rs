@@ -2,6 +2,7 @@
 //! The transformation of each model is in the model's own file.
 
 mod chat;
+mod dictionary;
 mod eight_bits;
 mod kokoro;
 mod turn_taking;
@@ -16,6 +17,7 @@ use crate::{DiskError, disk};
 
 pub(crate) use chat::MODEL_FILE;
 pub use chat::{ChatTransform, MODEL_FILE as CHAT_MODEL_FILE};
+pub use dictionary::DictionaryTransform;
 pub use kokoro::KokoroTransform;
 pub use turn_taking::TurnTakingTransform;
 pub(crate) use whisper::WEIGHTS_FILE;
@@ -57,6 +59,7 @@ pub fn transform_for(entry: &Entry) -> Box<dyn Transform> {
         Purpose::Chat => Box::new(ChatTransform::of(entry)),
         Purpose::Transcription => Box::new(WhisperTransform::of(entry)),
         Purpose::TurnTaking => Box::new(TurnTakingTransform),
+        Purpose::Dictionary => Box::new(DictionaryTransform),
     }
 }
 
@@ -160,6 +163,7 @@ mod tests {
         assert_eq!(version("kokoro"), KokoroTransform.version());
         assert_eq!(version("smollm2"), ChatTransform::EIGHT_BITS.version());
         assert_eq!(version("smart-turn"), TurnTakingTransform.version());
+        assert_eq!(version("mandarin"), DictionaryTransform.version());
         assert_eq!(version("whisper-base"), WhisperTransform::default().version());
     }
 

