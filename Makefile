@@ -81,6 +81,8 @@ models: test-build ## download the models that the tests use
 downloads:
 	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull
 	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull gemma-3-270m-base
+	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull japanese
+	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull mandarin
 
 # The longest starts first. Firefox takes part where browsers differ; `make test-firefox` runs all tests in it.
 PAGE_JOBS := test-sound-in-firefox test-page-in-chromium test-site-in-chromium

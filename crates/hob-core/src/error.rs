@@ -16,10 +16,6 @@ pub enum ModelError {
     TextTooLong { chars: usize, chars_max: usize },
     #[error("no voice is called '{voice}'{}", nearest_hint(near))]
     UnknownVoice { voice: String, near: Vec<String> },
-    #[error(
-        "voice '{voice}' speaks {language}, which hob cannot read aloud yet; English voices begin with 'a' or 'b'"
-    )]
-    LanguageNotSpoken { voice: String, language: Language },
     /// This machine has no program or no data for the language. `needs` names it and says how to get it.
     #[error("voice '{voice}' speaks {language}, which needs {needs}")]
     SpeechPartMissing { voice: String, language: Language, needs: String },
@@ -119,7 +115,6 @@ impl ModelError {
             ModelError::EmptyText => "empty_text",
             ModelError::TextTooLong { .. } => "text_too_long",
             ModelError::UnknownVoice { .. } => "unknown_voice",
-            ModelError::LanguageNotSpoken { .. } => "language_not_spoken",
             ModelError::SpeechPartMissing { .. } => "speech_part_missing",
             ModelError::MissingField { .. } => "missing_field",
             ModelError::InvalidField { .. } => "invalid_field",
@@ -143,11 +138,10 @@ impl ModelError {
 /// Whether a failure of this kind comes again with the same request. `unknown_parameter` does not: hob leaves the parameter
 /// out the next time.
 fn is_permanent_kind(kind: &str) -> bool {
-    const PERMANENT: [&str; 15] = [
+    const PERMANENT: [&str; 14] = [
         "empty_text",
         "text_too_long",
         "unknown_voice",
-        "language_not_spoken",
         "speech_part_missing",
         "missing_field",
         "invalid_field",

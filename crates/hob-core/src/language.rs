@@ -1,4 +1,4 @@
-//! The languages that a voice can belong to, and which of them hob can already read aloud.
+//! The languages that a voice can belong to. hob reads all of them aloud, if it has the programs and dictionaries.
 //! A closed list: each language needs a person who can check how it is read.
 
 use std::fmt;
@@ -79,11 +79,6 @@ impl Language {
 
     pub fn from_voice_letter(letter: char) -> Option<Language> {
         Language::ALL.into_iter().find(|language| language.voice_letter() == letter)
-    }
-
-    /// Whether hob can turn text of this language into phonemes, if the machine has the programs that it needs.
-    pub fn is_spoken(self) -> bool {
-        !matches!(self, Language::Japanese | Language::Mandarin)
     }
 
     /// Whether both are the same language, perhaps with another accent.

@@ -109,7 +109,6 @@ impl RetryDecision {
             ModelError::EmptyText
             | ModelError::TextTooLong { .. }
             | ModelError::UnknownVoice { .. }
-            | ModelError::LanguageNotSpoken { .. }
             | ModelError::MissingField { .. }
             | ModelError::InvalidField { .. } => decision(Retry::No, FallBack::No, CoolDown::No),
         }

@@ -35,7 +35,7 @@ impl VoiceBlend {
 /// The voice of this name, or the first voice of a blend. The other voices of the blend speak the same language.
 ///
 /// # Errors
-/// A voice is unknown or cannot be spoken, or the blend is wrong.
+/// A voice is unknown, or the blend is wrong.
 pub fn speaker<'a>(voices: &'a [Voice], asked: &str) -> Result<&'a Voice, ModelError> {
     let is_known = voices.iter().any(|voice| voice.id == asked);
     let ids: Vec<String> = match VoiceBlend::parse(asked).filter(|_| !is_known) {
@@ -51,9 +51,6 @@ pub fn speaker<'a>(voices: &'a [Voice], asked: &str) -> Result<&'a Voice, ModelE
             first.id, other.id, other.language
         );
         return Err(ModelError::InvalidField { field: "voice", reason });
-    }
-    if !language.is_spoken() {
-        return Err(ModelError::LanguageNotSpoken { voice: first.id.clone(), language });
     }
     Ok(first)
 }

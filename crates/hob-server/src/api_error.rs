@@ -445,9 +445,7 @@ fn model_row(error: &ModelError) -> ErrorRow<'_> {
         ModelError::EmptyText | ModelError::TextTooLong { .. } => {
             row(S::BAD_REQUEST).param("input")
         }
-        ModelError::UnknownVoice { .. } | ModelError::LanguageNotSpoken { .. } => {
-            row(S::BAD_REQUEST).param("voice")
-        }
+        ModelError::UnknownVoice { .. } => row(S::BAD_REQUEST).param("voice"),
         ModelError::SpeechPartMissing { .. } => {
             row(S::BAD_REQUEST).code("speech_part_missing").param("voice")
         }

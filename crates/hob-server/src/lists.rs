@@ -10,7 +10,6 @@ use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hob_core::{
     AnyModel, Chat, ModelState, Registered, RegisteredModel, Speech, Transcription, UnknownModel,
-    Voice,
 };
 use hob_wire::{ModelEntry, ModelKind};
 
@@ -76,7 +75,7 @@ pub(crate) async fn voices(
     let model = context.resolve::<Speech>(None)?.model;
     let own = model.model.voices();
     let kept = context.services.kept_voices.among(own);
-    let spoken = own.iter().filter(|voice: &&Voice| voice.language.is_spoken()).chain(&kept);
+    let spoken = own.iter().chain(&kept);
     let legacy = query.is_some_and(|query| query.split('&').any(|pair| pair == "legacy=true"));
     Ok(json(if legacy { hob_wire::voice_ids(spoken) } else { hob_wire::voices(spoken) }))
 }

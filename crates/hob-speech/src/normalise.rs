@@ -104,7 +104,11 @@ pub(crate) fn starters(language: Language) -> Option<&'static [&'static str]> {
 
 /// What is said for a block of code.
 pub(crate) fn code_block(language: Language) -> &'static str {
-    tongue::of(language).map_or("code block", tongue::code_block)
+    match language {
+        Language::Japanese => "コードブロック",
+        Language::Mandarin => "代码块",
+        _ => tongue::of(language).map_or("code block", tongue::code_block),
+    }
 }
 
 #[cfg(test)]

@@ -1,28 +1,35 @@
-//! Words → phonemes: misaki's dictionaries and tagger, then espeak-ng, then letter-to-sound rules; or espeak-ng alone.
+//! Words → phonemes: misaki's dictionaries and tagger, then espeak-ng, then letter-to-sound rules; or espeak-ng alone;
+//! or the dictionaries of Japanese and Mandarin.
 //! The input is a whole sentence, because "read" and "live" sound different as different parts of speech.
 
 mod align;
 mod dialect;
+mod dictionary_tongue;
 mod espeak_tongue;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hob_core::Language;
 
 use self::dialect::Dialect;
+use self::dictionary_tongue::DictionaryTongue;
 use self::espeak_tongue::EspeakTongue;
 use crate::accent::Accent;
 use crate::espeak::voice_of;
 use crate::reading::Reading;
 use crate::spoken::SpokenWord;
 
-/// Programs that the phonemizer may use.
+/// Programs and dictionaries that the phonemizer may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhonemizerOptions {
     /// The espeak-ng program, for words that no dictionary has, and for languages other than English. Without it, English
     /// is read by letter-to-sound rules, and the other languages are not read.
     pub espeak: Option<PathBuf>,
+    /// Folder of the dictionary without which Japanese is not read.
+    pub japanese: Option<PathBuf>,
+    /// Folder of the tables without which Mandarin is not read.
+    pub mandarin: Option<PathBuf>,
 }
 
 /// Dictionaries in memory (about 130 ms to load per accent) and the espeak-ng child process. One thread uses it at a
@@ -33,6 +40,7 @@ pub struct Phonemizer {
     american: Option<Box<Dialect>>,
     british: Option<Box<Dialect>>,
     tongues: BTreeMap<Language, EspeakTongue>,
+    dictionaries: BTreeMap<Language, DictionaryTongue>,
     failure: Option<String>,
 }
 
@@ -46,8 +54,14 @@ pub(crate) struct Sounds {
 impl Phonemizer {
     /// Loads nothing yet: [`Phonemizer::warm`] or the first sentence loads an accent.
     pub fn new(options: PhonemizerOptions) -> Phonemizer {
-        let tongues = BTreeMap::new();
-        Phonemizer { options, american: None, british: None, tongues, failure: None }
+        Phonemizer {
+            options,
+            american: None,
+            british: None,
+            tongues: BTreeMap::new(),
+            dictionaries: BTreeMap::new(),
+            failure: None,
+        }
     }
 
     /// Loads the language, starts espeak-ng and reads one sentence, so that the first request is not slower than
@@ -68,10 +82,14 @@ impl Phonemizer {
     /// The sounds of a normalised sentence, and which of them belong to which words. `None`: it cannot be read, and
     /// [`Phonemizer::take_failure`] says why.
     pub(crate) fn sounds(&mut self, language: Language, reading: &Reading) -> Option<Sounds> {
-        let Some(voice) = voice_of(language) else {
-            return Some(self.dialect(Accent::of(language)).sounds(reading));
+        let said = match (language, voice_of(language)) {
+            (Language::Japanese | Language::Mandarin, _) => {
+                self.sounds_of_dictionary(language, reading)
+            }
+            (_, Some(voice)) => self.sounds_of_tongue(language, voice, reading),
+            (_, None) => Ok(self.dialect(Accent::of(language)).sounds(reading)),
         };
-        match self.sounds_of_tongue(language, voice, reading) {
+        match said {
             Ok(sounds) => Some(sounds),
             Err(reason) => {
                 tracing::warn!(%language, reason, "a sentence cannot be read");
@@ -93,8 +111,33 @@ impl Phonemizer {
         tongue.sounds(reading).map_err(|error| error.to_string())
     }
 
+    /// Loads the dictionary with the first sentence. Foreign words load American English.
+    fn sounds_of_dictionary(
+        &mut self,
+        language: Language,
+        reading: &Reading,
+    ) -> Result<Sounds, String> {
+        // Taken out, because the foreign words need the rest of the phonemizer.
+        let tongue = match self.dictionaries.remove(&language) {
+            Some(tongue) => tongue,
+            None => DictionaryTongue::load(language, self.dictionary_folder(language)?)?,
+        };
+        let mut english = |words: &Reading| self.dialect(Accent::American).sounds(words);
+        let sounds = tongue.sounds(reading, &mut english);
+        self.dictionaries.insert(language, tongue);
+        Ok(sounds)
+    }
+
+    fn dictionary_folder(&self, language: Language) -> Result<&Path, String> {
+        let folder = match language {
+            Language::Japanese => &self.options.japanese,
+            _ => &self.options.mandarin,
+        };
+        folder.as_deref().ok_or_else(|| "its dictionary is not stored".to_owned())
+    }
+
     fn dialect(&mut self, accent: Accent) -> &mut Dialect {
-        let Phonemizer { options, american, british } = self;
+        let Phonemizer { options, american, british, .. } = self;
         let slot = if accent == Accent::American { american } else { british };
         slot.get_or_insert_with(|| Box::new(Dialect::load(accent, options.espeak.as_deref())))
     }
@@ -133,6 +176,28 @@ mod tests {
         let failure = phonemizer.take_failure().expect("a failure");
         assert_eq!(failure, "Spanish cannot be read: espeak-ng is not installed");
         assert_eq!(phonemizer.take_failure(), None);
+    }
+
+    #[test]
+    fn a_language_without_its_dictionary_is_a_failure_too() {
+        let mut reading = Reading::default();
+        reading.say(0..3, "字");
+        let mut phonemizer = Phonemizer::new(PhonemizerOptions::default());
+        for (language, name) in [(Language::Japanese, "Japanese"), (Language::Mandarin, "Mandarin")]
+        {
+            assert_eq!(phonemizer.sounds(language, &reading), None);
+            let failure = phonemizer.take_failure().expect("a failure");
+            assert!(failure.starts_with(name), "{failure}");
+            assert!(failure.ends_with("its dictionary is not stored"), "{failure}");
+        }
+        let options = PhonemizerOptions {
+            japanese: Some(PathBuf::from("no-such-folder")),
+            ..PhonemizerOptions::default()
+        };
+        let mut phonemizer = Phonemizer::new(options);
+        assert_eq!(phonemizer.sounds(Language::Japanese, &reading), None);
+        let failure = phonemizer.take_failure().expect("a failure");
+        assert!(failure.contains("no-such-folder/sys.dic cannot be read"), "{failure}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use hob_core::Language;
 
+use crate::asian::{self, is_asian};
 use crate::lexicon::Lexicon;
 use crate::normalise::{code_block, read_with};
 use crate::phonemes::Phonemizer;
@@ -245,7 +246,8 @@ impl Reader {
         self.line_start = false;
         let text = &self.text[segment.range.clone()];
         let offset = self.forgotten + segment.range.start;
-        let mut reading = read_with(text, offset, self.language, &self.lexicon);
+        let read = if is_asian(self.language) { asian::read } else { read_with };
+        let mut reading = read(text, offset, self.language, &self.lexicon);
         if segment.end >= End::Line {
             reading.close();
         }

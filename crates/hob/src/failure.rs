@@ -154,9 +154,7 @@ impl fmt::Display for Failure {
 impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Failure {
         let (exit, hint) = match &error {
-            ModelError::UnknownVoice { .. } | ModelError::LanguageNotSpoken { .. } => {
-                (Exit::Usage, Some("`hob say --voices` lists them"))
-            }
+            ModelError::UnknownVoice { .. } => (Exit::Usage, Some("`hob say --voices` lists them")),
             ModelError::SpeechPartMissing { .. } => {
                 (Exit::Usage, Some("`hob say --voices` lists the voices that can be spoken now"))
             }

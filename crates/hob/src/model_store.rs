@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use hob_core::Voice;
+use hob_core::{Language, Voice};
 use hob_engines::speech::kokoro::voice_list;
 use hob_engines::transcription::whisper::languages;
 use hob_models::catalog::names::{NAMED, NamedRepo, canonical, named};
 use hob_models::catalog::{self, Purpose};
 use hob_models::known::find as known;
 use hob_models::{
-    Catalog, Finder, Manifest, PullError, QuantMix, Store, StoreError, StoredModel,
-    TURN_TAKING_NAME, TurnTakingFiles, Watch, WhisperFiles, WhisperHeader, WhisperMemory,
-    check_changed,
+    Catalog, Finder, JAPANESE_NAME, MANDARIN_NAME, Manifest, PullError, QuantMix, Store,
+    StoreError, StoredModel, TURN_TAKING_NAME, TurnTakingFiles, Watch, WhisperFiles, WhisperHeader,
+    WhisperMemory, check_changed,
 };
 use serde::Serialize;
 
@@ -31,11 +31,15 @@ pub(crate) use download::{Download, DownloadOptions};
 const WORKER_BYTES: u64 = 30_000_000;
 const MB: u64 = 1_000_000;
 
+/// The languages that voices cannot speak without a dictionary, each with the dictionary's name.
+pub(crate) const DICTIONARIES: [(Language, &str); 2] =
+    [(Language::Japanese, JAPANESE_NAME), (Language::Mandarin, MANDARIN_NAME)];
+
 /// A model of the catalog, and whether it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct StoreRow {
     pub(crate) name: String,
-    /// `speech`, `chat`, `transcription` or `turn-taking`.
+    /// `speech`, `chat`, `transcription`, `turn-taking` or `dictionary`.
     pub(crate) kind: String,
     /// Size on this disk, or of the download.
     pub(crate) bytes: u64,
@@ -252,6 +256,12 @@ impl ModelStore {
         voices.sort_by_key(|voice| voice.id != self.default_voice);
         let (name, disk_bytes) = (stored.name().to_owned(), stored.disk_bytes);
         Ok(StoredSpeech { name, folder: stored.folder, disk_bytes, voices })
+    }
+
+    /// The folders of the stored dictionaries, by the language that they are for.
+    pub(crate) fn dictionaries(&self) -> BTreeMap<Language, PathBuf> {
+        let folder = |(language, name)| Some((language, self.store.find(name).ok()?.folder));
+        DICTIONARIES.into_iter().filter_map(folder).collect()
     }
 
     /// A stored speech model by any of its names. `None` for every other name.

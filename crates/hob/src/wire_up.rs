@@ -267,10 +267,6 @@ fn check_default_voice(
     let hint = "speech.default_voice in hob.toml names it; `hob say --voices` lists them";
     let voice = id.to_owned();
     match voices.iter().find(|voice| voice.id == id).map(|voice| voice.language) {
-        Some(language) if !language.is_spoken() => {
-            let error = ModelError::LanguageNotSpoken { voice, language };
-            Err(Failure::from(error).hint(hint))
-        }
         Some(language) => match missing.get(&language).cloned() {
             Some(needs) => {
                 let error = ModelError::SpeechPartMissing { voice, language, needs };
@@ -300,7 +296,14 @@ fn speech_command(app: &App<'_>, folder: &Path) -> CliResult<WorkerCommand> {
     if let Some(program) = app.espeak() {
         command = command.arg("--espeak").arg(program);
     }
+    for (language, folder) in ModelStore::open(app).dictionaries() {
+        command = command.arg(dictionary_flag(language)).arg(folder);
+    }
     Ok(command)
+}
+
+fn dictionary_flag(language: Language) -> &'static str {
+    if language == Language::Japanese { "--japanese" } else { "--mandarin" }
 }
 
 fn own_program() -> CliResult<PathBuf> {
@@ -322,7 +325,11 @@ pub(crate) fn work_speech(args: &SpeechWorkerArgs) -> CliResult<()> {
         let threads = speech_threads(args.threads);
         Kokoro::load(&args.model, KokoroOptions { threads })
     };
-    let units = Phonemizer::new(PhonemizerOptions { espeak: args.espeak.clone() });
+    let units = Phonemizer::new(PhonemizerOptions {
+        espeak: args.espeak.clone(),
+        japanese: args.japanese.clone(),
+        mandarin: args.mandarin.clone(),
+    });
     let options = ServeOptions { warm_up: Some(warm_up(&args.voice)), ..ServeOptions::default() };
     serve_speech(socket, units, load, options).map_err(|error| Failure::new(Exit::Engine, error))
 }

@@ -18,6 +18,12 @@ pub(crate) struct SpeechWorkerArgs {
     /// The espeak-ng program
     #[arg(long)]
     pub(crate) espeak: Option<PathBuf>,
+    /// The folder of the Japanese dictionary
+    #[arg(long)]
+    pub(crate) japanese: Option<PathBuf>,
+    /// The folder of the Mandarin tables
+    #[arg(long)]
+    pub(crate) mandarin: Option<PathBuf>,
     /// The voice of the warm-up
     #[arg(long)]
     pub(crate) voice: String,

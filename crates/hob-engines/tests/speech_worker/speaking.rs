@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::stream;
-use hob_core::{Language, ModelError, ModelState, SpeechModel, SpeechText, Speed, WordTiming};
+use hob_core::{ModelError, ModelState, SpeechModel, SpeechText, Speed, WordTiming};
 use hob_engines::speech::scripted::expected;
 
 use super::*;
@@ -94,9 +94,6 @@ async fn invalid_requests_are_rejected_without_the_worker() {
     let near = ["af_plain", "af_fails", "af_panics"].map(str::to_owned).to_vec();
     let unknown = ModelError::UnknownVoice { voice: "af_plian".to_owned(), near };
     check("Hello", "af_plian", unknown).await;
-    let voice = "zf_xiaobei".to_owned();
-    let not_spoken = ModelError::LanguageNotSpoken { voice, language: Language::Mandarin };
-    check("Hello", "zf_xiaobei", not_spoken).await;
     let reason = "blends af_plain (American English) with zf_xiaobei (Mandarin Chinese): \
                   use voices of one language";
     let mixed = ModelError::InvalidField { field: "voice", reason: reason.to_owned() };

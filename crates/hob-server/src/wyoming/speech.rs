@@ -202,8 +202,8 @@ impl Spoken {
 /// The named voice, or the first of the language.
 fn voice(model: &RegisteredModel<Speech>, wish: &WyomingVoice) -> Option<String> {
     let of_language = |language: &str| {
-        let spoken = model.model.voices().iter().filter(|voice| voice.language.is_spoken());
-        let mut agreeing = spoken.filter(|voice| language_agrees(language, voice.language));
+        let voices = model.model.voices().iter();
+        let mut agreeing = voices.filter(|voice| language_agrees(language, voice.language));
         agreeing.next().map(|voice| voice.id.clone())
     };
     wish.name.clone().or_else(|| of_language(wish.language.as_deref()?))

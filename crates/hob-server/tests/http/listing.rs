@@ -35,10 +35,10 @@ async fn voices_that_can_speak_are_listed() {
     let fable = json!({"id": "bm_fable", "name": "fable", "language": "en-GB", "gender": "male"});
     assert_eq!(
         (voices["voices"].as_array().map(Vec::len), &voices["voices"][2]),
-        (Some(3), &fable)
+        (Some(4), &fable)
     );
     let legacy = server.get("/v1/audio/voices?x=1&legacy=true").await.json();
-    assert_eq!(legacy, json!({"voices": ["af_heart", "af_nova", "bm_fable"]}));
+    assert_eq!(legacy, json!({"voices": ["af_heart", "af_nova", "bm_fable", "jf_alpha"]}));
 }
 
 #[tokio::test]
@@ -51,7 +51,10 @@ async fn a_blend_can_be_kept_used_and_forgotten() {
     let expect = json!({"id": "warm", "voices": blend, "language": "en-US", "gender": "female", "kept": true});
     assert_eq!(kept, expect);
     let ids = async || server.get("/v1/audio/voices?legacy=true").await.json();
-    assert_eq!(ids().await, json!({"voices": ["af_heart", "af_nova", "bm_fable", "warm"]}));
+    assert_eq!(
+        ids().await,
+        json!({"voices": ["af_heart", "af_nova", "bm_fable", "jf_alpha", "warm"]})
+    );
 
     // The staged model knows no blends, and says what it was asked for.
     let refused = server.post_speech(r#"{"input":"Hi","voice":"warm"}"#).await.json();
@@ -64,7 +67,7 @@ async fn a_blend_can_be_kept_used_and_forgotten() {
     };
     assert_eq!(delete("warm").await.json(), json!({"id": "warm", "deleted": true}));
     assert_eq!(delete("warm").await.json()["error"]["param"], "voice");
-    assert_eq!(ids().await, json!({"voices": ["af_heart", "af_nova", "bm_fable"]}));
+    assert_eq!(ids().await, json!({"voices": ["af_heart", "af_nova", "bm_fable", "jf_alpha"]}));
 }
 
 #[tokio::test]
@@ -87,7 +90,7 @@ async fn blends_that_cannot_be_kept_are_refused() {
     let answer = server.ask(bare).await.json();
     assert_eq!((&answer["id"], &answer["kept"]), (&json!("af_heart+af_nova"), &json!(false)));
     let ids = server.get("/v1/audio/voices?legacy=true").await.json();
-    assert_eq!(ids, json!({"voices": ["af_heart", "af_nova", "bm_fable"]}));
+    assert_eq!(ids, json!({"voices": ["af_heart", "af_nova", "bm_fable", "jf_alpha"]}));
 }
 
 #[tokio::test]

@@ -98,10 +98,11 @@ impl StagedSpeech {
     fn refuse(&self, voice: &str) -> Result<(), ModelError> {
         let known = self.voices.iter().find(|known| known.id == voice);
         match known.map(|known| known.language) {
-            Some(language) if language.is_spoken() => Ok(()),
-            Some(language) => {
-                Err(ModelError::LanguageNotSpoken { voice: voice.to_owned(), language })
+            Some(language @ Language::Japanese) => {
+                let (voice, needs) = (voice.to_owned(), "a dictionary".to_owned());
+                Err(ModelError::SpeechPartMissing { voice, language, needs })
             }
+            Some(_) => Ok(()),
             None => {
                 let known = self.voices.iter().map(|known| known.id.as_str());
                 Err(ModelError::UnknownVoice {

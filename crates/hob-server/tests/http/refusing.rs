@@ -58,8 +58,8 @@ async fn requests_that_cannot_be_answered() {
         ),
         (
             r#"{"input":"Hi","voice":"jf_alpha"}"#,
-            invalid(Some("voice")),
-            "voice 'jf_alpha' speaks Japanese, which hob cannot read aloud yet; English voices begin with 'a' or 'b'",
+            (400, INVALID, Some("voice"), Some("speech_part_missing"), Some("false"), None),
+            "voice 'jf_alpha' speaks Japanese, which needs a dictionary",
         ),
         (
             r#"{"input":"Hi","voice":"fable","language":"fr"}"#,

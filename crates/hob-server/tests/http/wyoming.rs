@@ -240,7 +240,7 @@ async fn describe_lists_the_port_s_own_model_first() {
     };
     assert_eq!(names(&info["tts"]), ["kokoro", "narrator", "echo"]);
     let voices = &info["tts"][0]["voices"];
-    assert_eq!(names(voices), ["af_heart", "af_nova", "bm_fable"], "without Japanese");
+    assert_eq!(names(voices), ["af_heart", "af_nova", "bm_fable", "jf_alpha"]);
     assert_eq!(voices[2]["languages"], json!(["en-GB"]));
     assert_eq!(info["asr"], json!([]));
 

@@ -10,8 +10,8 @@ const PART_BYTES_MIN: usize = 120;
 pub(super) fn cut(text: &str, start: usize, end: usize) -> Segment {
     let window = &text[start..end];
     let places: [(End, &[char]); 3] = [
-        (End::Clause, &[';', ':']),
-        (End::Comma, &[',', '—', '–']),
+        (End::Clause, &[';', ':', '；', '：']),
+        (End::Comma, &[',', '—', '–', '、', '，']),
         (End::Word, &[' ', '\n', '\t']),
     ];
     for (kind, marks) in places {
@@ -22,14 +22,16 @@ pub(super) fn cut(text: &str, start: usize, end: usize) -> Segment {
     Segment { range: start..end, end: End::Word }
 }
 
-/// The position after the last of `marks` that has whitespace after it and enough text before it.
+/// The position after the last of `marks` that is wide or has whitespace after it, and that has enough text before it.
 fn last_behind(window: &str, marks: &[char]) -> Option<usize> {
     window
         .rmatch_indices(marks)
         .map(|(at, mark)| (at + mark.len(), mark))
         .take_while(|(stop, _)| *stop >= PART_BYTES_MIN)
         .find(|(stop, mark)| {
-            mark.trim().is_empty() || window[*stop..].starts_with(char::is_whitespace)
+            // Wide marks stand between words without spaces.
+            let is_wide = matches!(*mark, "；" | "：" | "、" | "，");
+            is_wide || mark.trim().is_empty() || window[*stop..].starts_with(char::is_whitespace)
         })
         .map(|(stop, _)| stop)
 }

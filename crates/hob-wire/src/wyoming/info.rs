@@ -86,10 +86,8 @@ impl WyomingInfo {
 }
 
 fn tts_program(SpeechProgram { name, voices }: SpeechProgram<'_>) -> Entry<TtsParts> {
-    // As in the voice list of the HTTP API: voices that hob can use.
-    let spoken = voices.iter().filter(|voice| voice.language.is_spoken());
-    let parts =
-        TtsParts { voices: spoken.map(voice_entry).collect(), supports_synthesize_streaming: true };
+    let voices = voices.iter().map(voice_entry).collect();
+    let parts = TtsParts { voices, supports_synthesize_streaming: true };
     entry(name, format!("{name}, spoken by hob"), parts)
 }
 

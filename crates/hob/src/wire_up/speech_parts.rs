@@ -1,4 +1,4 @@
-//! Which languages this machine can speak now: those other than English need espeak-ng and its data.
+//! Which languages this machine can speak now: those other than English need espeak-ng and its data, or a dictionary.
 //! A missing part is known before a request, which is then refused with the way to get it.
 
 use std::collections::BTreeMap;
@@ -8,6 +8,7 @@ use hob_core::{Language, Voice};
 use hob_speech::{espeak_languages, needs_espeak};
 
 use crate::app::App;
+use crate::model_store::{DICTIONARIES, ModelStore};
 use crate::settings::Espeak;
 
 const INSTALL: &str =
@@ -19,7 +20,14 @@ pub(crate) fn missing_parts(app: &App<'_>) -> BTreeMap<Language, String> {
     let known = program.as_deref().map(espeak_languages).unwrap_or_default();
     let missing = Language::ALL.into_iter().filter(|l| needs_espeak(*l) && !known.contains(l));
     let needs = |language| needs(language, &app.settings.speech.espeak, program.as_deref());
-    missing.map(|language| (language, needs(language))).collect()
+    let programs = missing.map(|language| (language, needs(language)));
+    let stored = ModelStore::open(app).dictionaries();
+    let missing = DICTIONARIES.into_iter().filter(|(language, _)| !stored.contains_key(language));
+    programs.chain(missing.map(|(language, name)| (language, needs_dictionary(name)))).collect()
+}
+
+fn needs_dictionary(name: &str) -> String {
+    format!("a dictionary: get it with `hob pull {name}`, and start hob again")
 }
 
 fn needs(language: Language, wished: &Espeak, found: Option<&Path>) -> String {
@@ -44,8 +52,7 @@ fn needs(language: Language, wished: &Espeak, found: Option<&Path>) -> String {
 
 /// The voices that can be spoken now. A server lists the same.
 pub(crate) fn speakable(voices: Vec<Voice>, missing: &BTreeMap<Language, String>) -> Vec<Voice> {
-    let can_speak =
-        |voice: &Voice| voice.language.is_spoken() && !missing.contains_key(&voice.language);
+    let can_speak = |voice: &Voice| !missing.contains_key(&voice.language);
     voices.into_iter().filter(can_speak).collect()
 }
 
@@ -67,6 +74,13 @@ mod tests {
         ] {
             let said = needs(Language::Hindi, &wished, found);
             assert!(said.contains(expect), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_missing_dictionary_is_said_with_the_command_that_gets_it() {
+        for (_, name) in DICTIONARIES {
+            assert!(needs_dictionary(name).contains(&format!("`hob pull {name}`")));
         }
     }
 

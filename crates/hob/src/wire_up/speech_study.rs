@@ -113,7 +113,10 @@ fn studied(args: &SpeechStudyArgs) -> Result<(), String> {
     let voices = voice_list(&args.model).map_err(|error| error.to_string())?;
     let voice = voices.iter().find(|voice| voice.id == args.voice);
     let voice = voice.ok_or_else(|| format!("there is no voice '{}'", args.voice))?;
-    let mut phonemizer = Phonemizer::new(PhonemizerOptions { espeak: args.espeak.clone() });
+    let mut phonemizer = Phonemizer::new(PhonemizerOptions {
+        espeak: args.espeak.clone(),
+        ..PhonemizerOptions::default()
+    });
     let mut first_sounds = Vec::new();
     for (at, sentence) in args.sentences.iter().enumerate() {
         let mut reader = Reader::new(voice.language);

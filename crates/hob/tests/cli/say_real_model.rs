@@ -163,10 +163,13 @@ fn a_text_is_spoken_while_it_is_still_being_written() {
 
 #[test]
 fn a_rejected_text_leaves_no_file() {
-    let (user, home) = User::with_models();
+    let (user, home) = User::with_only(&["kokoro"]);
     let rows: [(&[&str], &str); 4] = [
         (&["-v", "af_haert", "Hello."], "the nearest are af_heart"),
-        (&["-v", "jf_alpha", "こんにちは"], "Japanese, which hob cannot read aloud yet"),
+        (
+            &["-v", "jf_alpha", "こんにちは"],
+            "Japanese, which needs a dictionary: get it with `hob pull japanese`",
+        ),
         (&["-v", "ff_siwis", "Bonjour."], "install it with `apt install espeak-ng`"),
         (&["🦀"], "there is nothing to speak"),
     ];
@@ -196,6 +199,20 @@ fn a_voice_of_another_language_speaks_with_espeak() {
         said.envs(home.clone()).env("PATH", &path).assert().success();
         let pcm = std::fs::read(user.path("work/a.pcm")).expect("a file");
         assert!((0.6..5.0).contains(&seconds(&pcm)), "{voice}: {} s", seconds(&pcm));
+        assert!(loudest(&pcm) > 1000, "{voice}: {}", loudest(&pcm));
+    }
+}
+
+#[test]
+fn japanese_and_mandarin_voices_speak_with_their_dictionaries() {
+    let (user, home) = User::with_models();
+    for (voice, text) in
+        [("jf_alpha", "今日は2時に東京へ行きます。"), ("zf_xiaobei", "我们今天2点去北京。")]
+    {
+        let said = user.hob(&["say", "-v", voice, "-o", "a.pcm", text]).envs(home.clone()).assert();
+        said.success();
+        let pcm = std::fs::read(user.path("work/a.pcm")).expect("a file");
+        assert!((1.0..6.0).contains(&seconds(&pcm)), "{voice}: {} s", seconds(&pcm));
         assert!(loudest(&pcm) > 1000, "{voice}: {}", loudest(&pcm));
     }
 }

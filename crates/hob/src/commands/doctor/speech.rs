@@ -24,7 +24,8 @@ const SPEAK_TIME_MAX: Duration = Duration::from_secs(60);
 
 pub(super) fn phonemizer(app: &App<'_>) -> Check {
     let started = Instant::now();
-    let mut phonemizer = Phonemizer::new(PhonemizerOptions { espeak: app.espeak() });
+    let options = PhonemizerOptions { espeak: app.espeak(), ..PhonemizerOptions::default() };
+    let mut phonemizer = Phonemizer::new(options);
     let mut reader = Reader::new(Language::AmericanEnglish);
     reader.push(SENTENCE);
     reader.finish();

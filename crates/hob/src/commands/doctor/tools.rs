@@ -47,7 +47,8 @@ pub(super) fn default_key(app: &App<'_>) -> Option<Check> {
 
 pub(super) async fn espeak(app: &App<'_>) -> Check {
     let Espeak::Program(name) = &app.settings.speech.espeak else {
-        let found = "turned off; unknown words are pronounced by rules, and only English is spoken";
+        let found =
+            "turned off; unknown words are read by rules, and five languages are not spoken";
         return Check::ok("espeak-ng", found);
     };
     let Some(program) = app.espeak() else {

@@ -1,0 +1,441 @@
+//! Japanese and Mandarin as they are written → as they are said. Every word knows its bytes in the user's text.
+//! Words stand without spaces here, so the text is read character by character, the more specific form first.
+
+mod figures;
+mod japanese;
+mod mandarin;
+
+use std::ops::Range;
+
+use hob_core::Language;
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::compose;
+
+use self::figures::{Amount, figures};
+use crate::accent::Accent;
+use crate::ipa::to_misaki;
+use crate::lexicon::{Lexicon, SaidPart};
+use crate::markdown::{Visible, visible};
+use crate::reading::Reading;
+use crate::scripts::{romanised, same_script};
+
+/// The longest word of the user's lexicon that is searched for, in characters.
+const OWN_WORD_CHARS_MAX: usize = 64;
+/// More capitals than this are a shouted word.
+const ACRONYM_CHARS_MAX: usize = 6;
+
+/// A part of what figures are read as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Saying {
+    /// Text of the language.
+    Native(String),
+    Phonemes(String),
+    Pause,
+}
+
+/// The wording of a language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tongue {
+    Japanese,
+    Mandarin,
+}
+
+/// The characters of a sentence in their compatible form.
+struct Text {
+    chars: Vec<char>,
+    /// The bytes of each in the user's text.
+    spans: Vec<Range<usize>>,
+}
+
+struct Scanner<'a> {
+    tongue: Tongue,
+    text: Text,
+    pronounced: Vec<(Range<usize>, String)>,
+    lexicon: &'a Lexicon,
+    at: usize,
+    out: Reading,
+}
+
+/// Whether a language is read by this module.
+pub(crate) fn is_asian(language: Language) -> bool {
+    tongue(language).is_some()
+}
+
+fn tongue(language: Language) -> Option<Tongue> {
+    match language {
+        Language::Japanese => Some(Tongue::Japanese),
+        Language::Mandarin => Some(Tongue::Mandarin),
+        _ => None,
+    }
+}
+
+/// Reads a segment with these pronunciations of the user. Its first byte is byte `offset` of the user's text. Each
+/// character of the language is a word of the reading, because only a dictionary knows the words.
+pub(crate) fn read(text: &str, offset: usize, language: Language, lexicon: &Lexicon) -> Reading {
+    let tongue = tongue(language).unwrap_or(Tongue::Mandarin);
+    let Visible { chars, pronounced } = visible(text, offset);
+    let text = Text::new(chars.into_iter().map(|seen| (seen.c, seen.start..seen.end)));
+    let out = Reading::default();
+    let mut scanner = Scanner { tongue, text, pronounced, lexicon, at: 0, out };
+    while scanner.at < scanner.text.chars.len() {
+        scanner.step();
+    }
+    scanner.out
+}
+
+/// Whether text of the language is written with this character.
+fn is_native(tongue: Tongue, c: char) -> bool {
+    let is_ideograph = matches!(u32::from(c),
+        0x3005..=0x3007 | 0x3400..=0x9fff | 0xf900..=0xfaff | 0x2_0000..=0x3_ffff);
+    let is_kana = matches!(u32::from(c), 0x3041..=0x3096 | 0x309d..=0x309e | 0x30a1..=0x30fa | 0x30fc..=0x30fe);
+    is_ideograph || (is_kana && tongue == Tongue::Japanese)
+}
+
+fn is_latin(c: char) -> bool {
+    c.is_ascii_alphabetic()
+        || (c.is_alphabetic() && matches!(u32::from(c), 0xc0..=0x24f | 0x1e00..=0x1eff))
+}
+
+impl Text {
+    fn new(seen: impl Iterator<Item = (char, Range<usize>)>) -> Text {
+        let mut text = Text { chars: Vec::new(), spans: Vec::new() };
+        for (c, span) in seen {
+            match c {
+                // These become several marks, or none, in their compatible form.
+                '…' | '‥' | '·' | '～' | '〜' => text.push(c, span),
+                'ﾞ' | '゛' => text.voice('\u{3099}', span),
+                'ﾟ' | '゜' => text.voice('\u{309a}', span),
+                _ => std::iter::once(c).nfkc().for_each(|c| text.push(c, span.clone())),
+            }
+        }
+        text
+    }
+
+    fn push(&mut self, c: char, span: Range<usize>) {
+        self.chars.push(c);
+        self.spans.push(span);
+    }
+
+    /// A mark that voices the kana before it.
+    fn voice(&mut self, mark: char, span: Range<usize>) {
+        if let (Some(last), Some(bytes)) = (self.chars.last_mut(), self.spans.last_mut())
+            && let Some(voiced) = compose(*last, mark)
+        {
+            *last = voiced;
+            bytes.end = span.end;
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<char> {
+        self.chars.get(at).copied()
+    }
+
+    fn span(&self, range: Range<usize>) -> Range<usize> {
+        match (self.spans.get(range.start), self.spans.get(range.end.saturating_sub(1))) {
+            (Some(first), Some(last)) => first.start..last.end.max(first.start),
+            _ => 0..0,
+        }
+    }
+}
+
+impl Scanner<'_> {
+    fn step(&mut self) {
+        let Some(c) = self.text.get(self.at) else { return };
+        let length = self
+            .given()
+            .or_else(|| self.own_word())
+            .or_else(|| self.figures())
+            .or_else(|| self.latin())
+            .or_else(|| self.native(c))
+            .or_else(|| self.sign(c))
+            .or_else(|| self.mark(c))
+            .or_else(|| self.other_script(c));
+        self.at += length.unwrap_or(1);
+    }
+
+    fn before(&self) -> Option<char> {
+        self.at.checked_sub(1).and_then(|at| self.text.get(at))
+    }
+
+    fn ahead(&self, distance: usize) -> Option<char> {
+        self.text.get(self.at + distance)
+    }
+
+    fn span(&self, length: usize) -> Range<usize> {
+        self.text.span(self.at..self.at + length)
+    }
+
+    /// Words for which the user wrote the phonemes in place.
+    fn given(&mut self) -> Option<usize> {
+        let start = self.text.spans.get(self.at)?.start;
+        let (span, phonemes) = self.pronounced.iter().find(|(span, _)| span.contains(&start))?;
+        if span.start == start {
+            self.out.pronounce(span.clone(), "名", phonemes);
+        }
+        Some(1)
+    }
+
+    /// The longest word of the user's lexicon that stands here.
+    fn own_word(&mut self) -> Option<usize> {
+        if self.lexicon.is_empty() {
+            return None;
+        }
+        let rest = &self.text.chars[self.at..];
+        let joins = |a: Option<char>, b: Option<char>| {
+            a.is_some_and(|a| a.is_ascii_alphanumeric())
+                && b.is_some_and(|b| b.is_ascii_alphanumeric())
+        };
+        if joins(self.before(), rest.first().copied()) {
+            return None;
+        }
+        let longest = rest.len().min(OWN_WORD_CHARS_MAX);
+        let found = (1..=longest).rev().find_map(|length| {
+            let is_cut = joins(rest.get(length - 1).copied(), rest.get(length).copied());
+            let word: String = rest[..length].iter().collect();
+            let parts = self.lexicon.get(&word).filter(|_| !is_cut)?;
+            Some((length, parts))
+        });
+        let (length, parts) = found?;
+        let span = self.span(length);
+        for part in parts {
+            match part {
+                SaidPart::Words(words) => say_words(self.tongue, &span, words, &mut self.out),
+                SaidPart::Ipa(ipa) => {
+                    self.out.pronounce(span.clone(), "名", &to_misaki(ipa, Accent::American));
+                }
+            }
+        }
+        Some(length)
+    }
+
+    fn figures(&mut self) -> Option<usize> {
+        let (length, amount) = figures(&self.text.chars, self.at)?;
+        let (amount, length) = match amount {
+            // A unit without a name in this language is left to the letters behind the number.
+            Amount::Plain { number, is_negative, unit: Some(unit), number_length }
+                if unit.name(self.tongue).is_empty() =>
+            {
+                let amount = Amount::Plain { number, is_negative, unit: None, number_length };
+                (amount, number_length)
+            }
+            amount => (amount, length),
+        };
+        let after = self.ahead(length);
+        let said = match self.tongue {
+            Tongue::Japanese => japanese::said(&amount),
+            Tongue::Mandarin => mandarin::said(&amount, after),
+        };
+        let span = self.span(length);
+        for saying in said {
+            match saying {
+                Saying::Native(text) => self.out.say(span.clone(), &text),
+                Saying::Phonemes(phonemes) => self.out.pronounce(span.clone(), "数", &phonemes),
+                Saying::Pause => self.out.mark(','),
+            }
+        }
+        Some(length)
+    }
+
+    /// A word in Latin letters. Short ones in capitals are spelled.
+    fn latin(&mut self) -> Option<usize> {
+        let rest = &self.text.chars[self.at..];
+        let is_inner = |at: usize| {
+            matches!(rest[at], '\'' | '’') && rest.get(at + 1).copied().is_some_and(is_latin)
+        };
+        let length = (0..rest.len()).take_while(|at| is_latin(rest[*at]) || is_inner(*at)).count();
+        if length == 0 || !is_latin(rest[0]) {
+            return None;
+        }
+        let word: String = rest[..length].iter().collect();
+        let is_acronym =
+            length <= ACRONYM_CHARS_MAX && word.chars().all(|c| c.is_ascii_uppercase());
+        let span = self.span(length);
+        match is_acronym {
+            true => self.out.spell(span, &word),
+            false => self.out.say(span, &word),
+        }
+        Some(length)
+    }
+
+    fn native(&mut self, c: char) -> Option<usize> {
+        if !is_native(self.tongue, c) {
+            return None;
+        }
+        let span = self.span(1);
+        self.out.say(span, c.encode_utf8(&mut [0; 4]));
+        Some(1)
+    }
+
+    /// A symbol that is read as a word.
+    fn sign(&mut self, c: char) -> Option<usize> {
+        let is_ascii = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        let is_inside = is_ascii(self.before()) && is_ascii(self.ahead(1));
+        if c == ':' && self.ahead(1) == Some('/') && self.ahead(2) == Some('/') {
+            let span = self.span(3);
+            let said = ["コロンスラッシュスラッシュ", "冒号双斜杠"][self.tongue as usize];
+            self.out.say(span, said);
+            return Some(3);
+        }
+        if matches!(c, '-' | '–') && is_inside {
+            return Some(1);
+        }
+        let is_range = |c: Option<char>| c.is_some_and(|c| is_native(self.tongue, c));
+        if matches!(c, '〜' | '～' | '~') && is_range(self.before()) && is_range(self.ahead(1)) {
+            let span = self.span(1);
+            self.out.say(span, ["から", "到"][self.tongue as usize]);
+            return Some(1);
+        }
+        let (_, japanese, mandarin, only_inside) = SIGNS.into_iter().find(|row| row.0 == c)?;
+        if only_inside && !is_inside {
+            return None;
+        }
+        let span = self.span(1);
+        self.out.say(span, [japanese, mandarin][self.tongue as usize]);
+        Some(1)
+    }
+
+    /// Punctuation, in the model's symbols.
+    fn mark(&mut self, c: char) -> Option<usize> {
+        let same = self.text.chars[self.at..].iter().take_while(|other| **other == c).count();
+        let opens = self.before().is_none_or(|before| before == ' ');
+        match c {
+            '。' | '.' | '．' | '｡' if same == 1 => self.out.mark('.'),
+            '.' | '。' | '…' | '‥' => self.out.mark('…'),
+            ',' | '、' | '，' | '､' | '/' | '|' | '→' | '⇒' => self.out.mark(','),
+            ';' | '；' => self.out.mark(';'),
+            ':' | '：' | '∶' => self.out.mark(':'),
+            '!' | '！' => self.out.mark('!'),
+            '?' | '？' => self.out.mark('?'),
+            '—' | '―' | '─' => self.out.mark('—'),
+            '-' | '–' if same > 1 || opens => self.out.mark('—'),
+            '(' | '[' | '{' | '【' | '〔' => self.out.open('('),
+            ')' | ']' | '}' | '】' | '〕' => self.out.mark(')'),
+            '“' | '„' | '«' | '「' | '『' | '《' | '〈' => self.out.open('“'),
+            '”' | '»' | '」' | '』' | '》' | '〉' => self.out.mark('”'),
+            '"' if opens => self.out.open('“'),
+            '"' => self.out.mark('”'),
+            _ => return None,
+        }
+        Some(if matches!(c, '(' | '[' | '{' | '“' | '「' | '『' | '《') { 1 } else { same })
+    }
+
+    /// A word of a script that the language is not written in: its English reading, never silence.
+    fn other_script(&mut self, c: char) -> Option<usize> {
+        if !c.is_alphanumeric() {
+            return None;
+        }
+        let rest = &self.text.chars[self.at..];
+        let is_kin = |other: &&char| {
+            other.is_alphanumeric()
+                && !is_latin(**other)
+                && !is_native(self.tongue, **other)
+                && same_script(c, **other)
+        };
+        let length = rest.iter().take_while(is_kin).count().max(1);
+        let word: String = rest[..length].iter().collect();
+        let latin = romanised(&word).unwrap_or_else(|| "letter".to_owned());
+        let span = self.span(length);
+        self.out.say(span, &latin);
+        Some(length)
+    }
+}
+
+/// The user's own words for a word, in the language or in Latin letters.
+fn say_words(tongue: Tongue, span: &Range<usize>, words: &str, out: &mut Reading) {
+    for word in words.split_whitespace() {
+        match word.chars().all(|c| is_native(tongue, c)) {
+            true => out.say(span.clone(), word),
+            false => out.say(span.clone(), &romanised(word).unwrap_or_else(|| word.to_owned())),
+        }
+    }
+}
+
+/// A symbol, its names in Japanese and Mandarin, and whether it is only read between letters or digits.
+const SIGNS: [(char, &str, &str, bool); 28] = [
+    ('.', "ドット", "点", true),
+    ('/', "スラッシュ", "斜杠", true),
+    ('_', "アンダーバー", "下划线", true),
+    ('@', "アットマーク", "艾特", false),
+    ('#', "シャープ", "井号", false),
+    ('%', "パーセント", "百分号", false),
+    ('‰', "パーミル", "千分号", false),
+    ('&', "アンド", "和", false),
+    ('+', "プラス", "加", false),
+    ('−', "マイナス", "减", false),
+    ('=', "イコール", "等于", false),
+    ('≠', "ノットイコール", "不等于", false),
+    ('≈', "ニアリーイコール", "约等于", false),
+    ('<', "小なり", "小于", false),
+    ('>', "大なり", "大于", false),
+    ('≤', "以下", "小于等于", false),
+    ('≥', "以上", "大于等于", false),
+    ('±', "プラスマイナス", "正负", false),
+    ('×', "かける", "乘", false),
+    ('÷', "割る", "除以", false),
+    ('√', "ルート", "根号", false),
+    ('∞', "無限大", "无穷大", false),
+    ('°', "度", "度", false),
+    ('$', "ドル", "美元", false),
+    ('¥', "円", "元", false),
+    ('€', "ユーロ", "欧元", false),
+    ('£', "ポンド", "英镑", false),
+    ('〒', "郵便番号", "邮编", false),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(language: Language, text: &str, expect: &str) {
+        let reading = read(text, 0, language, &Lexicon::default());
+        // The spaces between the characters say nothing.
+        assert_eq!(reading.text.replace(' ', ""), expect.replace(' ', ""), "{text}");
+        for word in &reading.words {
+            assert!(text.get(word.span.clone()).is_some(), "{text}: {:?}", word.span);
+        }
+    }
+
+    #[test]
+    fn japanese_is_written_out() {
+        let japanese = |text, expect| check(Language::Japanese, text, expect);
+        japanese("2024/05/06に来た。", "２０２４年５月６日に来た.");
+        japanese("会議は9:05から。", "会議は９時５分から.");
+        japanese("¥1,200と$3.50", "１２００円と３．５０ドル");
+        japanese("5kgと10km", "５キログラムと１０キロメートル");
+        japanese("-3°C", "マイナス３度");
+        japanese("1/2", "２分の１");
+        japanese("10〜20人", "１０から２０人");
+        japanese("ﾊﾞｽとｶﾞﾑ", "バスとガム");
+        japanese("「はい」😀、と！！", "“はい”,と!");
+        japanese("a@b.co", "aアットマークbドットco");
+        japanese("①と㎏", "１とkg");
+        japanese("Привет、안녕", "privet,annyeong");
+    }
+
+    #[test]
+    fn mandarin_is_written_out() {
+        let mandarin = |text, expect| check(Language::Mandarin, text, expect);
+        mandarin("2024年5月6日", "二零二四年五月六日");
+        mandarin("2024-05-06", "二零二四年五月六日");
+        mandarin("9:05开会。", "九点零五分开会.");
+        mandarin("¥1,200和$3.5", "一千二百元和三点五美元");
+        mandarin("50%的人", "百分之五十的人");
+        mandarin("2个和2月", "两个和二月");
+        mandarin("-5°C", "零下五摄氏度");
+        mandarin("1/2", "二分之一");
+        mandarin("5-10公里", "五到十公里");
+        mandarin("10005", "一万零五");
+        mandarin("あ、한", "a,han");
+    }
+
+    #[test]
+    fn own_words_come_first() {
+        let rows =
+            [("東京".to_owned(), "トウケイ".to_owned()), ("SQL".to_owned(), "/ˈɛs/".to_owned())];
+        let lexicon = Lexicon::new(rows.into()).expect("a lexicon");
+        let reading = read("東京のSQL", 0, Language::Japanese, &lexicon);
+        assert_eq!(reading.text, "トウケイ の 名");
+        assert_eq!(reading.words[0].span, 0..6);
+        assert_eq!(reading.words[2].span, 9..12);
+    }
+}

@@ -1,0 +1,322 @@
+//! Figures in Japanese and Mandarin text: dates, times, money, units, ranges, fractions, telephone numbers, versions.
+//! Says what they are and not how they are read.
+
+use super::Tongue;
+
+/// Longer numbers are read digit by digit.
+const NUMBER_DIGITS_MAX: usize = 16;
+/// No group of digits is longer: the rest begins a new one.
+const GROUP_DIGITS_MAX: usize = 64;
+const PHONE_DIGITS: std::ops::RangeInclusive<usize> = 9..=15;
+
+/// What figures stand for. Numbers are ASCII digits with at most one full stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Amount {
+    Date {
+        year: String,
+        month: String,
+        day: String,
+    },
+    Time {
+        hours: String,
+        minutes: String,
+        seconds: Option<String>,
+    },
+    Money {
+        number: String,
+        currency: char,
+        scale: String,
+        is_negative: bool,
+    },
+    Range {
+        from: String,
+        to: String,
+        unit: Option<Unit>,
+    },
+    Fraction {
+        above: String,
+        below: String,
+    },
+    Percent {
+        number: String,
+        is_negative: bool,
+    },
+    Phone(Vec<String>),
+    Version(Vec<String>),
+    /// A number with a zero before it, or one that is too long to be a count.
+    Code(String),
+    Plain {
+        number: String,
+        is_negative: bool,
+        unit: Option<Unit>,
+        number_length: usize,
+    },
+}
+
+/// A unit as it is written, and its names in Japanese and Mandarin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unit(pub(super) &'static str, &'static str, &'static str);
+
+impl Unit {
+    pub(super) fn name(self, tongue: Tongue) -> &'static str {
+        match tongue {
+            Tongue::Japanese => self.1,
+            Tongue::Mandarin => self.2,
+        }
+    }
+}
+
+/// Longer ones come before those that they begin with.
+const UNITS: [Unit; 50] = [
+    Unit("km/h", "キロメートル毎時", "公里每小时"),
+    Unit("m/s", "メートル毎秒", "米每秒"),
+    Unit("km2", "平方キロメートル", "平方公里"),
+    Unit("m2", "平方メートル", "平方米"),
+    Unit("m3", "立方メートル", "立方米"),
+    Unit("kWh", "キロワット時", "千瓦时"),
+    Unit("kcal", "キロカロリー", "千卡"),
+    Unit("kHz", "キロヘルツ", "千赫"),
+    Unit("MHz", "メガヘルツ", "兆赫"),
+    Unit("GHz", "ギガヘルツ", "吉赫"),
+    Unit("Mbps", "メガビーピーエス", "兆比特每秒"),
+    Unit("km", "キロメートル", "公里"),
+    Unit("cm", "センチメートル", "厘米"),
+    Unit("mm", "ミリメートル", "毫米"),
+    Unit("μm", "マイクロメートル", "微米"),
+    Unit("nm", "ナノメートル", "纳米"),
+    Unit("kg", "キログラム", "公斤"),
+    Unit("mg", "ミリグラム", "毫克"),
+    Unit("ml", "ミリリットル", "毫升"),
+    Unit("mL", "ミリリットル", "毫升"),
+    Unit("ms", "ミリ秒", "毫秒"),
+    Unit("min", "分", "分钟"),
+    Unit("ha", "ヘクタール", "公顷"),
+    Unit("Hz", "ヘルツ", "赫兹"),
+    Unit("dB", "デシベル", "分贝"),
+    Unit("kW", "キロワット", "千瓦"),
+    Unit("MW", "メガワット", "兆瓦"),
+    Unit("kV", "キロボルト", "千伏"),
+    Unit("mV", "ミリボルト", "毫伏"),
+    Unit("mA", "ミリアンペア", "毫安"),
+    Unit("TB", "テラバイト", ""),
+    Unit("GB", "ギガバイト", ""),
+    Unit("MB", "メガバイト", ""),
+    Unit("KB", "キロバイト", ""),
+    Unit("kB", "キロバイト", ""),
+    Unit("px", "ピクセル", "像素"),
+    Unit("°C", "度", "摄氏度"),
+    Unit("°F", "度", "华氏度"),
+    Unit("°", "度", "度"),
+    Unit("cal", "カロリー", "卡"),
+    Unit("Pa", "パスカル", "帕"),
+    Unit("m", "メートル", "米"),
+    Unit("g", "グラム", "克"),
+    Unit("t", "トン", "吨"),
+    Unit("L", "リットル", "升"),
+    Unit("l", "リットル", "升"),
+    Unit("W", "ワット", "瓦"),
+    Unit("V", "ボルト", "伏"),
+    Unit("A", "アンペア", "安"),
+    Unit("h", "時間", "小时"),
+];
+
+/// The figures that begin at `at`, and how many characters they are.
+pub(super) fn figures(chars: &[char], at: usize) -> Option<(usize, Amount)> {
+    let rest = &chars[at..];
+    let before = at.checked_sub(1).map(|at| chars[at]);
+    let c = *rest.first()?;
+    if !c.is_ascii_digit() && !is_currency(c) && !matches!(c, '-' | '−' | '+') {
+        return None;
+    }
+    if before == Some('〒')
+        && let Some((length, groups)) = groups(rest, &['-'])
+    {
+        return Some((length, Amount::Phone(groups)));
+    }
+    let readers = [phone, date, version, time, fraction];
+    let found = readers.iter().find_map(|reader| reader(rest));
+    if found.is_some() && !before.is_some_and(|before| before.is_ascii_digit()) {
+        return found;
+    }
+    let is_alone = before.is_none_or(|before| !before.is_ascii_alphanumeric());
+    let sign = usize::from(matches!(c, '-' | '−') && is_alone);
+    let (length, amount) = money(&rest[sign..], sign > 0).or_else(|| counted(rest, sign))?;
+    Some((length, amount))
+}
+
+fn is_currency(c: char) -> bool {
+    matches!(c, '$' | '¥' | '€' | '£' | '₩' | '₹')
+}
+
+fn digits(rest: &[char]) -> usize {
+    rest.iter().take(GROUP_DIGITS_MAX).take_while(|c| c.is_ascii_digit()).count()
+}
+
+fn text(chars: &[char]) -> String {
+    chars.iter().collect()
+}
+
+fn is_digit_at(rest: &[char], at: usize) -> bool {
+    rest.get(at).is_some_and(char::is_ascii_digit)
+}
+
+/// `1,204`, `3.5`: its length, and its digits without commas.
+fn number(rest: &[char]) -> Option<(usize, String)> {
+    let mut length = digits(rest);
+    if length == 0 {
+        return None;
+    }
+    let mut said = text(&rest[..length]);
+    if length <= 3 {
+        while rest.get(length) == Some(&',') && digits(&rest[length + 1..]) == 3 {
+            said.push_str(&text(&rest[length + 1..length + 4]));
+            length += 4;
+        }
+    }
+    if rest.get(length) == Some(&'.') && is_digit_at(rest, length + 1) {
+        let decimals = digits(&rest[length + 1..]);
+        said.push('.');
+        said.push_str(&text(&rest[length + 1..length + 1 + decimals]));
+        length += 1 + decimals;
+    }
+    Some((length, said))
+}
+
+/// Groups of digits with one of `separators` between them, the same one each time.
+fn groups(rest: &[char], separators: &[char]) -> Option<(usize, Vec<String>)> {
+    let mut length = digits(rest);
+    let mut groups = vec![text(&rest[..length])];
+    let separator = *rest.get(length).filter(|c| separators.contains(c))?;
+    while rest.get(length) == Some(&separator) && is_digit_at(rest, length + 1) {
+        let more = digits(&rest[length + 1..]);
+        groups.push(text(&rest[length + 1..length + 1 + more]));
+        length += 1 + more;
+    }
+    (groups.len() > 1 && !groups[0].is_empty()).then_some((length, groups))
+}
+
+fn is_between(digits: &str, min: u32, max: u32) -> bool {
+    digits.len() <= 2 && digits.parse::<u32>().is_ok_and(|value| (min..=max).contains(&value))
+}
+
+fn date(rest: &[char]) -> Option<(usize, Amount)> {
+    let (length, groups) = groups(rest, &['-', '/', '.'])?;
+    let [year, month, day] = &groups[..] else { return None };
+    let is_date = year.len() == 4 && is_between(month, 1, 12) && is_between(day, 1, 31);
+    let plain = |digits: &str| digits.trim_start_matches('0').to_owned();
+    let date = || Amount::Date { year: year.clone(), month: plain(month), day: plain(day) };
+    is_date.then(|| (length, date()))
+}
+
+fn time(rest: &[char]) -> Option<(usize, Amount)> {
+    let (length, groups) = groups(rest, &[':'])?;
+    let two = |digits: &String| digits.len() == 2 && is_between(digits, 0, 59);
+    let is_time =
+        is_between(&groups[0], 0, 24) && groups.len() <= 3 && groups.iter().skip(1).all(two);
+    let time = || Amount::Time {
+        hours: groups[0].clone(),
+        minutes: groups[1].clone(),
+        seconds: groups.get(2).cloned(),
+    };
+    is_time.then(|| (length, time()))
+}
+
+/// `2.10.1`, or the address of a machine.
+fn version(rest: &[char]) -> Option<(usize, Amount)> {
+    let (length, groups) = groups(rest, &['.'])?;
+    (groups.len() > 2).then_some((length, Amount::Version(groups)))
+}
+
+fn fraction(rest: &[char]) -> Option<(usize, Amount)> {
+    let slashes = ['/', '\u{2044}'];
+    let (length, groups) = groups(rest, &slashes)?;
+    let [above, below] = &groups[..] else { return None };
+    let is_small = above.len() <= 3 && below.len() <= 3 && !below.starts_with('0');
+    is_small.then(|| (length, Amount::Fraction { above: above.clone(), below: below.clone() }))
+}
+
+/// `03-1234-5678`, `+81 90 1234 5678`, `13812345678`.
+fn phone(rest: &[char]) -> Option<(usize, Amount)> {
+    let is_international = rest.first() == Some(&'+');
+    let start = usize::from(is_international);
+    let (length, groups) = groups(&rest[start..], &['-', ' ']).or_else(|| {
+        let length = digits(&rest[start..]);
+        Some((length, vec![text(&rest[start..start + length])]))
+    })?;
+    let count: usize = groups.iter().map(String::len).sum();
+    let is_grouped = groups.len() > 1 && groups[0].starts_with('0');
+    let is_mobile = groups.len() == 1 && count == 11 && groups[0].starts_with('1');
+    let is_domestic = groups.len() == 1 && groups[0].starts_with('0') && count >= 10;
+    let is_phone = is_international || is_grouped || is_mobile || is_domestic;
+    (is_phone && PHONE_DIGITS.contains(&count)).then_some((start + length, Amount::Phone(groups)))
+}
+
+/// `$5`, `¥1.5億`, `€3m`.
+fn money(rest: &[char], is_negative: bool) -> Option<(usize, Amount)> {
+    let currency = *rest.first().filter(|c| is_currency(**c))?;
+    let space = usize::from(rest.get(1) == Some(&' '));
+    let (digits, number) = number(&rest[1 + space..])?;
+    let mut length = 1 + space + digits;
+    let native =
+        rest[length..].iter().take(3).take_while(|c| "万萬億亿兆千百".contains(**c)).count();
+    let mut scale = text(&rest[length..length + native]);
+    length += native;
+    let letters =
+        [("bn", "十億"), ("k", "千"), ("K", "千"), ("m", "百万"), ("M", "百万"), ("B", "十億")];
+    for (letters, said) in letters {
+        let count = letters.chars().count();
+        let is_here = rest[length..].iter().take(count).copied().eq(letters.chars());
+        let is_end = !rest.get(length + count).is_some_and(char::is_ascii_alphanumeric);
+        if scale.is_empty() && is_here && is_end {
+            said.clone_into(&mut scale);
+            length += count;
+        }
+    }
+    Some((
+        length + usize::from(is_negative),
+        Amount::Money { number, currency, scale, is_negative },
+    ))
+}
+
+/// A number with what belongs to it: a second one, a unit, a percent sign.
+fn counted(rest: &[char], sign: usize) -> Option<(usize, Amount)> {
+    let is_negative = sign > 0;
+    let (digits, number) = self::number(&rest[sign..])?;
+    let length = sign + digits;
+    let whole = number.split('.').next().unwrap_or("");
+    let is_code = (whole.len() > 1 && whole.starts_with('0')) || whole.len() > NUMBER_DIGITS_MAX;
+    if is_code {
+        return Some((length, Amount::Code(number)));
+    }
+    if rest.get(length) == Some(&'%') {
+        return Some((length + 1, Amount::Percent { number, is_negative }));
+    }
+    let is_range =
+        rest.get(length).is_some_and(|c| matches!(c, '-' | '–' | '~' | '〜' | '～' | '—'));
+    if is_range
+        && !is_negative
+        && let Some((more, to)) = self::number(&rest[length + 1..])
+        && !rest.get(length + 1 + more).is_some_and(|c| matches!(c, '-' | '–'))
+    {
+        let end = length + 1 + more;
+        let (unit_length, unit) = unit(&rest[end..]);
+        return Some((end + unit_length, Amount::Range { from: number, to, unit }));
+    }
+    let (unit_length, unit) = unit(&rest[length..]);
+    let amount = Amount::Plain { number, is_negative, unit, number_length: length };
+    Some((length + unit_length, amount))
+}
+
+/// A unit behind a number, perhaps with a space before it.
+fn unit(rest: &[char]) -> (usize, Option<Unit>) {
+    let space = usize::from(rest.first() == Some(&' '));
+    for unit in UNITS {
+        let count = unit.0.chars().count();
+        let is_here = rest[space..].iter().take(count).copied().eq(unit.0.chars());
+        let is_end = !rest.get(space + count).is_some_and(char::is_ascii_alphanumeric);
+        if is_here && is_end && (space == 0 || count > 1) {
+            return (space + count, Some(unit));
+        }
+    }
+    (0, None)
+}

@@ -1,0 +1,100 @@
+//! How Japanese says figures.
+//! Numbers stay digits, because the dictionary's rules read them with the counters behind them.
+
+use super::figures::Amount;
+use super::{Saying, Tongue};
+use crate::japanese::kana_symbols;
+
+pub(super) fn said(amount: &Amount) -> Vec<Saying> {
+    let native = |text: String| vec![Saying::Native(text)];
+    match amount {
+        Amount::Date { year, month, day } => {
+            native(format!("{}年{}月{}日", wide(year), wide(month), wide(day)))
+        }
+        Amount::Time { hours, minutes, seconds } => {
+            native(time(hours, minutes, seconds.as_deref()))
+        }
+        Amount::Money { number, currency, scale, is_negative } => {
+            let sign = minus(*is_negative);
+            native(format!("{sign}{}{scale}{}", wide(number), currency_name(*currency)))
+        }
+        Amount::Range { from, to, unit } => {
+            let unit = unit.map_or("", |unit| unit.name(Tongue::Japanese));
+            native(format!("{}から{}{unit}", wide(from), wide(to)))
+        }
+        Amount::Fraction { above, below } => native(format!("{}分の{}", wide(below), wide(above))),
+        Amount::Percent { number, is_negative } => {
+            native(format!("{}{}パーセント", minus(*is_negative), wide(number)))
+        }
+        Amount::Phone(groups) => {
+            let mut said = Vec::new();
+            for group in groups {
+                if !said.is_empty() {
+                    said.push(Saying::Pause);
+                }
+                said.push(by_digit(group));
+            }
+            said
+        }
+        Amount::Version(groups) => {
+            let groups: Vec<String> = groups.iter().map(|group| wide(group)).collect();
+            native(groups.join("点"))
+        }
+        Amount::Code(digits) => vec![by_digit(digits)],
+        Amount::Plain { number, is_negative, unit, .. } => {
+            let unit = unit.map_or("", |unit| unit.name(Tongue::Japanese));
+            native(format!("{}{}{unit}", minus(*is_negative), wide(number)))
+        }
+    }
+}
+
+fn time(hours: &str, minutes: &str, seconds: Option<&str>) -> String {
+    let part = |digits: &str, name: &str| {
+        let digits = digits.trim_start_matches('0');
+        let digits = if digits.is_empty() { "0" } else { digits };
+        format!("{}{name}", wide(digits))
+    };
+    let minutes = if minutes == "00" { String::new() } else { part(minutes, "分") };
+    let seconds = seconds.map(|seconds| part(seconds, "秒")).unwrap_or_default();
+    format!("{}{minutes}{seconds}", part(hours, "時"))
+}
+
+fn minus(is_negative: bool) -> &'static str {
+    if is_negative { "マイナス" } else { "" }
+}
+
+/// The dictionary has the wide digits.
+fn wide(number: &str) -> String {
+    let wide = |c: char| char::from_u32(u32::from(c) + 0xfee0).unwrap_or(c);
+    number.chars().map(wide).collect()
+}
+
+fn currency_name(currency: char) -> &'static str {
+    match currency {
+        '¥' => "円",
+        '€' => "ユーロ",
+        '£' => "ポンド",
+        '₩' => "ウォン",
+        '₹' => "ルピー",
+        _ => "ドル",
+    }
+}
+
+/// Each digit by its name. Short ones are drawn out to two beats.
+fn by_digit(digits: &str) -> Saying {
+    let names = digits.chars().map(|digit| match digit {
+        '0' => "ゼロ",
+        '1' => "イチ",
+        '2' => "ニー",
+        '3' => "サン",
+        '4' => "ヨン",
+        '5' => "ゴー",
+        '6' => "ロク",
+        '7' => "ナナ",
+        '8' => "ハチ",
+        '9' => "キュー",
+        _ => "テン",
+    });
+    let symbols: Vec<String> = names.map(kana_symbols).collect();
+    Saying::Phonemes(symbols.join(" "))
+}
