@@ -8,6 +8,7 @@ mod chemistry;
 mod date;
 mod item;
 mod maths;
+mod model_number;
 mod money;
 mod number;
 mod numeral;
@@ -20,6 +21,7 @@ mod telephone;
 mod time;
 mod tongue;
 mod unit;
+mod verse;
 mod word;
 
 use hob_core::Language;
@@ -50,6 +52,8 @@ type Reader = fn(View<'_>, &mut Reading) -> Option<usize>;
 /// In this order: the more specific form first.
 const READERS: &[Reader] = &[
     own_word::read,
+    model_number::read,
+    verse::read,
     telephone::read,
     address::read,
     maths::read,

@@ -50,9 +50,14 @@ fn function(view: View<'_>, out: &mut Reading) -> Option<usize> {
     Some(2 + used + closed)
 }
 
-/// "5! = 120": elsewhere the mark is an exclamation.
+/// "5! = 120", "n!": elsewhere the mark is an exclamation.
 fn factorial(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
+    if view.mark_ahead(1) == Some('!') && word.text == "n" {
+        out.spell(word.span(), &word.text);
+        out.say(word.span(), "factorial");
+        return Some(2);
+    }
     let follows = view.text_ahead(2).is_some_and(|next| next.starts_with('='));
     if view.mark_ahead(1) != Some('!') || !follows {
         return None;

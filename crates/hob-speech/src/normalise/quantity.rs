@@ -3,7 +3,7 @@
 
 use super::View;
 use super::cardinal::cardinal;
-use super::item::Word;
+use super::item::{Item, Word};
 use super::number::is_decade;
 use super::numeral::Numeral;
 use super::street::{is_compass, is_current};
@@ -11,8 +11,9 @@ use super::unit::{stands_apart, unit_name};
 use crate::reading::Reading;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
-    if let Some(used) = feet(view, out) {
-        return Some(used);
+    let found = feet(view, out).or_else(|| inches(view, out)).or_else(|| pressure(view, out));
+    if found.is_some() {
+        return found;
     }
     let word = view.word().filter(|_| !is_decade(view))?;
     let (about, rest) = prefix(&word.text);
@@ -104,6 +105,35 @@ fn feet(view: View<'_>, out: &mut Reading) -> Option<usize> {
     }
     out.say(word.span(), &format!("{feet} foot {}", cardinal(inches, view.british)));
     Some(1 + usize::from(view.mark_ahead(1) == Some('”')))
+}
+
+/// "12" vinyl", "the screen has 27".": the mark stands for inches where it closes no quotation.
+fn inches(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let number = Numeral::parse(&word.text).filter(|n| !n.negative && n.whole.len() <= 3)?;
+    let open = view.items[..view.at].iter().fold(0_usize, |open, item| match item {
+        Item::Open('“') => open + 1,
+        Item::Mark('”') => open.saturating_sub(1),
+        _ => open,
+    });
+    if view.mark_ahead(1) != Some('”') || open > 0 {
+        return None;
+    }
+    let name = if number.is_one() || view.ahead(2).is_some() { "inch" } else { "inches" };
+    out.say(word.span(), &format!("{} {name}", number.said(view.british)));
+    Some(2)
+}
+
+/// "120/80 mmHg" is no fraction.
+fn pressure(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let unit = view.ahead(1).filter(|unit| unit.text == "mmHg")?;
+    let (upper, lower) = word.text.split_once('/')?;
+    let name = unit_name(&unit.text, false, view.british)?;
+    let said = |text: &str| Some(Numeral::parse(text)?.said(view.british));
+    out.say(word.span(), &format!("{} over {}", said(upper)?, said(lower)?));
+    out.say(unit.span(), &name);
+    Some(2)
 }
 
 /// One number, or two with "to" between them.

@@ -96,8 +96,16 @@ fn national<'a>(view: View<'a>, first: &'a Word) -> Option<(Vec<&'a Word>, usize
         && words.len() > 1
         && (10..=11).contains(&count);
     let last_is_zero = words.last().is_some_and(|word| word.text.starts_with('0'));
-    let is_local = lengths == [3, 3, 4] || (lengths == [3, 4] && last_is_zero);
+    let is_local = (lengths == [3, 3, 4] && !are_values(view, &words, used))
+        || (lengths == [3, 4] && last_is_zero);
     (is_national || is_local).then_some((words, used))
+}
+
+/// "the values 220 340 5600", "415 555 1234 780": three numbers. No area code or exchange begins with 0 or 1.
+fn are_values(view: View<'_>, words: &[&Word], used: usize) -> bool {
+    let is_counted = view.before().is_some_and(|before| is_plural(&before.text));
+    let goes_on = view.text_ahead(used).is_some_and(all_digits);
+    is_counted || goes_on || words[..2].iter().any(|word| word.text.starts_with(['0', '1']))
 }
 
 /// The 555 of "(555) 123-4567".

@@ -130,6 +130,13 @@ fn times() {
         ("10 a.m.–5 p.m. today", "ten A M to five P M today"),
         ("Mon.–Fri. only", "Monday to Friday only"),
         ("16:9", "sixteen to nine"),
+        ("a 16:10 ratio", "a sixteen to ten ratio"),
+        ("odds of 7:10", "odds of seven to ten"),
+        ("1h30", "one hour thirty"),
+        ("1h30m and 2h 15min", "one hour thirty minutes and two hours fifteen minutes"),
+        ("2h 15 times", "two hours fifteen times"),
+        ("at 14h30", "at fourteen thirty"),
+        ("a 3h drive", "a three hours drive"),
         ("I am", "I am"),
     ]);
 }
@@ -210,6 +217,20 @@ fn telephone_numbers_and_codes() {
         ("the code is 482913", "the code is four eight two nine one three"),
         ("100-2000 km", "one hundred to two thousand kilometers"),
         ("+5 points", "plus five points"),
+        ("415 555 0110", "four one five, five five five, zero one one zero"),
+        (
+            "the values 120 340 560",
+            "the values one hundred twenty three hundred forty five hundred sixty",
+        ),
+        (
+            "the sizes 220 340 5600",
+            "the sizes two hundred twenty three hundred forty five thousand six hundred",
+        ),
+        (
+            "220 340 5600 7",
+            "two hundred twenty three hundred forty five thousand six hundred seven",
+        ),
+        ("120 340 5600", "one hundred twenty three hundred forty five thousand six hundred"),
     ]);
     check_in(
         Language::BritishEnglish,
@@ -268,6 +289,8 @@ fn formulas() {
         ("a 2x gain", "a two times gain"),
         ("5! = 120", "five factorial equals one hundred twenty"),
         ("Only 5! Great", "Only five! Great"),
+        ("n! grows", "n factorial grows"),
+        ("Plan B! Go", "Plan B! Go"),
         ("1 1/2 cups", "one and a half cups"),
         ("1e6", "one times ten to the sixth"),
         ("10 / 2 = 5", "ten divided by two equals five"),
@@ -291,6 +314,10 @@ fn postal_addresses() {
         ("5 ft 10 in", "five feet ten inches"),
         ("2 in the box", "two in the box"),
         ("5 sq ft", "five square feet"),
+        ("a 12\" vinyl", "a twelve inch vinyl"),
+        ("It has 27\".", "It has twenty seven inches."),
+        ("\"Only 12\" is it", "“Only twelve” is it"),
+        ("a 6.1″ screen", "a six point one inches screen"),
     ]);
 }
 
@@ -307,6 +334,25 @@ fn files_and_colours() {
         ("3/14/24", "March fourteenth, twenty twenty four"),
         ("Vol. III", "volume three"),
         ("Henry V, Act IV", "Henry the fifth, Act four"),
+    ]);
+}
+
+#[test]
+fn names_before_numbers_say_what_these_are() {
+    check(&[
+        ("a Boeing 747", "a Boeing seven forty seven"),
+        ("Boeing 737-800", "Boeing seven thirty seven eight hundred"),
+        ("Boeing 747s", "Boeing seven forty sevens"),
+        ("a Peugeot 205", "a Peugeot two oh five"),
+        ("Boeing 300 million", "Boeing three hundred million"),
+        ("747 people", "seven hundred forty seven people"),
+        ("John 3:16", "John three sixteen"),
+        ("Genesis 1:1", "Genesis one one"),
+        ("Psalm 119:105", "Psalm one hundred nineteen verse one hundred five"),
+        ("1 Corinthians 13:4-7", "one Corinthians thirteen four to seven"),
+        ("Meet John 8:00", "Meet John eight o'clock"),
+        ("a 1:1 copy", "a one to one copy"),
+        ("120/80 mmHg", "one hundred twenty over eighty millimeters of mercury"),
     ]);
 }
 

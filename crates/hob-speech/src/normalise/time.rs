@@ -3,9 +3,17 @@
 
 use super::View;
 use super::cardinal::{cardinal, in_words};
+use super::item::Word;
 use crate::reading::Reading;
 
+/// Words next to a ratio. "16:10" is a time elsewhere.
+const RATIOS: &[&str] = &["aspect", "dilution", "mix", "odds", "ratio", "scale"];
+
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    duration(view, out).or_else(|| time(view, out))
+}
+
+fn time(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let (clock, half) = split_half(&word.text);
     let apart = if half.is_none() { half_behind(view) } else { None };
@@ -16,6 +24,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
             let to = one_time(to, half.is_some() || apart.is_some())?;
             format!("{from}{} to {to}", from_half.unwrap_or_default())
         }
+        None if is_ratio(view) => ratio(clock)?,
         None => one_time(clock, half.is_some() || apart.is_some()).or_else(|| ratio(clock))?,
     };
     let (end, half) = match (half, apart) {
@@ -94,6 +103,56 @@ fn hour_and_minute(hour: u64, minute: u64, has_half: bool) -> String {
         1..10 => format!("{said} oh {}", in_words(minute, false)),
         _ => format!("{said} {}", in_words(minute, false)),
     }
+}
+
+/// "1h30", "2h 15m". From 13 hours on, "14h30" is a time of the day.
+fn duration(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let (hours, joined) = word.text.split_once('h')?;
+    let apart = view.ahead(1).filter(|next| joined.is_empty() && next.spaced);
+    let written = apart.map_or(joined, |next| next.text.as_str());
+    let digits = written.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = &written[digits.len()..];
+    let is_marked = matches!(unit, "m" | "min" | "mins");
+    let is_whole = unit.is_empty() && apart.is_none() && digits.len() == 2;
+    let number = |text: &str, below: u64| {
+        let fits = (1..=2).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+        text.parse::<u64>().ok().filter(|value| fits && *value < below)
+    };
+    let (hour, minute) = (number(hours, 100)?, number(digits, 60)?);
+    if !(is_marked || is_whole) {
+        return None;
+    }
+    let said = if is_whole && (13..25).contains(&hour) {
+        hour_and_minute(hour, minute, false)
+    } else {
+        let hours = counted(hour, "hour");
+        match minute {
+            0 => hours,
+            _ if is_marked => format!("{hours} {}", counted(minute, "minute")),
+            _ => format!("{hours} {}", in_words(minute, false)),
+        }
+    };
+    let end = apart.unwrap_or(word).span().end;
+    out.say(word.span().start..end, &said);
+    Some(1 + usize::from(apart.is_some()))
+}
+
+fn counted(number: u64, name: &str) -> String {
+    format!("{} {name}{}", in_words(number, false), if number == 1 { "" } else { "s" })
+}
+
+/// "a 16:10 ratio", "odds of 7:10".
+fn is_ratio(view: View<'_>) -> bool {
+    let named = |word: &Word| RATIOS.contains(&&*word.text.to_lowercase());
+    let before_of = || {
+        let at = view.at.checked_sub(2)?;
+        view.before().filter(|before| before.text == "of").and(view.items[at].word())
+    };
+    view.word().is_some_and(|word| word.text.contains(':'))
+        && (view.ahead(1).is_some_and(named)
+            || view.before().is_some_and(named)
+            || before_of().is_some_and(named))
 }
 
 fn ratio(text: &str) -> Option<String> {

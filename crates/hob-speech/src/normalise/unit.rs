@@ -103,6 +103,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("m/s²", "meter per second squared", "meters per second squared"),
     ("m/s^2", "meter per second squared", "meters per second squared"),
     ("in", "inch", "inches"),
+    ("″", "inch", "inches"),
     ("ft", "foot", "feet"),
     ("yd", "yard", "yards"),
     ("mi", "mile", "miles"),

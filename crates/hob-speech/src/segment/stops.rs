@@ -81,8 +81,9 @@ pub(super) fn stop_ends(
     let run = &ahead.text[at..stops];
     let closed = behind > stops;
     let ends = if run.contains(['!', '?']) {
-        // "5! = 120" goes on.
-        first != '=' && !(closed && first.is_lowercase())
+        // "5! = 120" and "n! grows" go on.
+        let is_factorial = run == "!" && word_before(&ahead.text[start..at]) == "n";
+        first != '=' && !((closed || is_factorial) && first.is_lowercase())
     } else if run.len() > 1 {
         !first.is_lowercase()
     } else {

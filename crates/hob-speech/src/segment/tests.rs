@@ -24,6 +24,7 @@ fn plain_sentences() {
     check("Hello there. How are you?", &["Hello there.", "How are you?"]);
     check("Stop! Now. Really?! Yes", &["Stop!", "Now.", "Really?!", "Yes"]);
     check("Since 5! = 120, yes. Now", &["Since 5! = 120, yes.", "Now"]);
+    check("How n! grows! now", &["How n! grows!", "now"]);
     check("i went home. it was late. ok", &["i went home.", "it was late.", "ok"]);
 }
 
