@@ -82,9 +82,7 @@ impl Book {
         let sound_s = self.join(&folder, output).await?;
         folder.remove()?;
         let chapters = count_text(self.chapters.len(), "chapter");
-        let minutes = (sound_s / 60.0).round() as u64;
-        let (hours, minutes) = (minutes / 60, minutes % 60);
-        Ok(format!("{chapters}, {hours} h {minutes} min of sound in {}", output.display()))
+        Ok(format!("{chapters}, {} of sound in {}", length_text(sound_s), output.display()))
     }
 
     async fn speak_missing<F>(
@@ -166,6 +164,16 @@ impl Book {
         sink.write(&file.tail())?;
         sink.finish()?;
         Ok(file.sound_s())
+    }
+}
+
+/// "8.2 s", "3 min 20 s", "11 h 5 min".
+fn length_text(sound_s: f64) -> String {
+    let (seconds, minutes) = (sound_s.round() as u64, (sound_s / 60.0).round() as u64);
+    match seconds {
+        0..60 => format!("{sound_s:.1} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
     }
 }
 

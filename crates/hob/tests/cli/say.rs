@@ -121,7 +121,10 @@ fn an_audiobook_has_a_part_for_each_chapter() {
     let (_server, address) = server(vec![spoken(), spoken()], None);
     let args = ["say", "--server", &address.to_string(), "book.txt", "-o", "book.mp3"];
     let said = stderr(&user.hob(&args).assert().success());
-    assert_eq!(said, "2 chapters, 0 h 0 min of sound in book.mp3\n");
+    assert!(
+        said.starts_with("2 chapters, ") && said.ends_with(" s of sound in book.mp3\n"),
+        "{said}"
+    );
     let book = std::fs::read(user.path("work/book.mp3")).expect("a file");
     let marks = book.windows(4).filter(|at| at == b"CHAP").count();
     assert_eq!((&book[..3], marks), (&b"ID3"[..], 2));

@@ -128,7 +128,7 @@ fn a_killed_audiobook_goes_on_where_it_was() {
     child.wait().expect("an end");
     let said = stderr(&user.hob(&args).envs(home).assert().success());
     assert!(said.contains("are already spoken"), "{said}");
-    assert!(said.contains("3 chapters, 0 h 0 min of sound in book.m4b"), "{said}");
+    assert!(said.contains("3 chapters, ") && said.contains(" s of sound in book.m4b"), "{said}");
     let book = std::fs::read(user.path("work/book.m4b")).expect("a file");
     assert_eq!(book.get(4..12), Some(&b"ftypM4B "[..]));
     assert_eq!(names(&user.path("work")), ["book.m4b", "book.txt"]);
