@@ -47,6 +47,8 @@ pub struct Reader {
     ready: VecDeque<SpokenUnit>,
     /// At least one sentence was read.
     begun: bool,
+    /// The user wrote a pause after the last sentence.
+    ends_with_pause: bool,
     done: bool,
     /// The pieces after the first pause, while what was written before it is not read. It is wanted at once, so that the
     /// voice begins early, and these must not make a longer sentence of it.
@@ -80,6 +82,7 @@ impl Reader {
             fence_opening: false,
             ready: VecDeque::new(),
             begun: false,
+            ends_with_pause: false,
             done: false,
             after_pause: Vec::new(),
             ends_after_pause: false,
@@ -175,15 +178,16 @@ impl Reader {
             }
             let (reading, end) = match self.next_reading()? {
                 Next::Sentence(reading, end) => (reading, end),
-                Next::Nothing => return Ok(self.last_unit()),
-                // A pause at the beginning of the text has no unit before it, and is not heard.
-                Next::Pause(ms) => match self.ready.pop_front() {
-                    Some(unit) => return Ok(Some(with_pause(unit, ms))),
-                    None => continue,
-                },
+                Next::Nothing => return Ok(self.last_unit().or_else(|| self.final_pause())),
+                Next::Pause(ms) => {
+                    self.ends_with_pause = true;
+                    let unit = self.ready.pop_front().unwrap_or_else(silent_unit);
+                    return Ok(Some(with_pause(unit, ms)));
+                }
             };
             let turn = if self.begun { Turn::Later } else { Turn::First };
             self.begun = true;
+            self.ends_with_pause = false;
             let Some(sounds) = phonemizer.sounds(self.language, &reading) else {
                 return Ok(None);
             };
@@ -339,6 +343,13 @@ impl Reader {
         Some(unit)
     }
 
+    /// Lets the pause of the unit before it be heard, once, although nothing follows.
+    fn final_pause(&mut self) -> Option<SpokenUnit> {
+        let is_heard = self.ended && self.begun && self.ends_with_pause;
+        self.ends_with_pause &= !self.ended;
+        is_heard.then(silent_unit)
+    }
+
     fn forget(&mut self) {
         if self.at >= FORGET_BYTES {
             self.text.drain(..self.at);
@@ -346,6 +357,10 @@ impl Reader {
             self.at = 0;
         }
     }
+}
+
+fn silent_unit() -> SpokenUnit {
+    SpokenUnit { phonemes: String::new(), words: Vec::new(), pause_after_ms: 0 }
 }
 
 /// A pause that the user wrote does not shorten the one of the sentence's end.

@@ -3,10 +3,11 @@
 
 use std::ops::Range;
 
-/// A sentence, or the part of one that the model accepts at once.
+/// A sentence, or the part of one that the model accepts at once. A unit without phonemes is a pause that the user wrote
+/// where no sentence takes it: at the beginning of the text, or at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpokenUnit {
-    /// In misaki's alphabet, with its punctuation: 1 to 510 characters. Each is one of the model's 114 symbols, so
+    /// In misaki's alphabet, with its punctuation: at most 510 characters. Each is one of the model's 114 symbols, so
     /// each character is one token.
     pub phonemes: String,
     /// In the order they are heard.

@@ -83,7 +83,7 @@ impl SpeechDelivery {
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct SpeechFields {
     /// The text to speak, of at most `text_chars_max` characters (100,000). A text without a word ("…", an emoji)
-    /// becomes a quarter of a second of silence. `[pause:1.5s]` between words is a pause, and `[word](/wˈɜɹd/)` is
+    /// becomes a quarter of a second of silence. `[pause:1.5s]` is a pause, and `[word](/wˈɜɹd/)` is
     /// spoken with these phonemes. Words of `[speech.lexicon]` in `hob.toml` are said as that table says.
     input: String,
     /// A speech model of `/v1/models`, an alias, `UPSTREAM/MODEL`, one of OpenAI's speech models, or another name of

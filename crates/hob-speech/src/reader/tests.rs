@@ -127,14 +127,38 @@ fn pauses_grow_with_the_boundary() {
 fn a_pause_that_the_user_writes_is_heard_between_the_words() {
     let text = "[pause:9s] Wait for it [pause:1.5s]\n[pause:300ms] and now it comes. [pause:20ms] Yes, it does.";
     let units = units_of(text);
-    let heard: Vec<(&str, u32)> =
-        units.iter().map(|unit| (&text[unit.words[0].span.clone()], unit.pause_after_ms)).collect();
-    assert_eq!(heard, [("Wait", 1800), ("and", 260), ("Yes", 0)]);
+    assert_eq!(heard(text, &units), [("", 9000), ("Wait", 1800), ("and", 260), ("Yes", 0)]);
     let cuts: Vec<usize> = (1..text.len()).collect();
     assert_eq!(units_of_pieces(text, &cuts), units);
     assert!(!is_speakable("[pause:1s]"));
     assert!(is_speakable("[pause:1s] [pause:1s] a"));
     assert_eq!(words("See [pause: later] there."), [["See", "pause", "later", "there"]]);
+}
+
+/// The first word of each unit, and its pause.
+fn heard<'a>(text: &'a str, units: &[SpokenUnit]) -> Vec<(&'a str, u32)> {
+    let first = |unit: &SpokenUnit| unit.words.first().map_or("", |word| &text[word.span.clone()]);
+    units.iter().map(|unit| (first(unit), unit.pause_after_ms)).collect()
+}
+
+#[test]
+fn a_pause_at_the_end_is_heard_although_nothing_follows() {
+    let rows: [(&str, &[(&str, u32)]); 5] = [
+        ("Here it is, then. [pause:2s]", &[("Here", 2000), ("", 0)]),
+        ("Here it is, then. [pause:2s]\n[pause:1s] ", &[("Here", 3000), ("", 0)]),
+        (
+            "Here it is, then. [pause:2s] \u{1f389} [pause:1s]",
+            &[("Here", 2000), ("", 1000), ("", 0)],
+        ),
+        ("Here it is, then.", &[("Here", 0)]),
+        ("[pause:1s]", &[("", 1000)]),
+    ];
+    for (text, expect) in rows {
+        let units = units_of(text);
+        assert_eq!(heard(text, &units), expect, "{text}");
+        let cuts: Vec<usize> = text.char_indices().map(|(at, _)| at).skip(1).collect();
+        assert_eq!(units_of_pieces(text, &cuts), units, "{text}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Pauses that the user writes between words: "[pause:1.5s]", "[pause:300ms]".
+//! Pauses that the user writes: "[pause:1.5s]", "[pause:300ms]".
 //! Anything else in brackets is text.
 
 use super::ahead::{Ahead, Known};

@@ -50,6 +50,19 @@ fn a_file_has_the_same_bytes_whatever_the_load() {
 }
 
 #[test]
+fn pauses_at_the_beginning_and_at_the_end_are_heard() {
+    let (user, home) = User::with_models();
+    for (name, text) in
+        [("a.pcm", "Good evening."), ("b.pcm", "[pause:1s] Good evening. [pause:500ms]")]
+    {
+        user.hob(&["say", "-o", name, text]).envs(home.clone()).assert().success();
+    }
+    let read = |name: &str| std::fs::read(user.path("work").join(name)).expect("a file");
+    let silence = |seconds: f64| vec![0; (2.0 * seconds * RATE_HZ as f64) as usize];
+    assert!(read("b.pcm") == [silence(1.0), read("a.pcm"), silence(0.5)].concat());
+}
+
+#[test]
 fn a_word_of_the_lexicon_is_said_as_its_respelling() {
     let (user, home) = User::with_models();
     let say =

@@ -171,6 +171,11 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
             voicing.may_have_unit = false;
             return Ok(if voicing.text_has_ended { end(voicing) } else { Step::Continues });
         };
+        if unit.phonemes.is_empty() {
+            let pause = voicing.rest(&unit, self.sample_rate_hz);
+            self.send_silence(voicing, stream, pause)?;
+            return Ok(Step::Continues);
+        }
         if !voicing.has_spoken() {
             self.scheduler.started(stream);
             self.outlet.send(stream, &SpeechReport::Started)?;

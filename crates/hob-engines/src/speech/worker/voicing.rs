@@ -23,8 +23,9 @@ pub(super) struct Voicing<Text, Utterance> {
     /// Samples that may be sent. Negative if the last window was longer than the credit.
     credit: i64,
     samples_sent: u64,
-    /// Silence before the next unit; 0 before the first unit.
+    /// Silence before the next unit.
     pause_ms: u32,
+    /// Units with words.
     units: u64,
 }
 
@@ -61,13 +62,27 @@ impl<Text, Utterance> Voicing<Text, Utterance> {
         self.credit -= samples as i64;
     }
 
-    /// Counts a unit, and returns the samples of silence before it. A faster speaking rate shortens the pause too.
+    /// Counts a unit, and returns the samples of silence before it.
     pub(super) fn enter(&mut self, unit: &SpokenUnit, sample_rate_hz: u32) -> usize {
-        let pause_s = f64::from(self.pause_ms) / 1000.0 / f64::from(self.speed.rate());
-        let pause_s = pause_s.min(PAUSE_S_MAX);
-        self.pause_ms = unit.pause_after_ms;
         self.units += 1;
-        (pause_s * f64::from(sample_rate_hz)).round() as usize
+        self.change_pause(unit.pause_after_ms, sample_rate_hz)
+    }
+
+    /// Takes a unit without words, and returns the samples of silence to send. Those before the first words are sent
+    /// with them.
+    pub(super) fn rest(&mut self, unit: &SpokenUnit, sample_rate_hz: u32) -> usize {
+        if self.units > 0 {
+            return self.change_pause(unit.pause_after_ms, sample_rate_hz);
+        }
+        self.pause_ms = self.pause_ms.saturating_add(unit.pause_after_ms);
+        0
+    }
+
+    /// The samples of the pause that ends now. A faster speaking rate shortens pauses too.
+    fn change_pause(&mut self, next_ms: u32, sample_rate_hz: u32) -> usize {
+        let pause_ms = std::mem::replace(&mut self.pause_ms, next_ms);
+        let pause_s = f64::from(pause_ms) / 1000.0 / f64::from(self.speed.rate());
+        (pause_s.min(PAUSE_S_MAX) * f64::from(sample_rate_hz)).round() as usize
     }
 
     /// Converts times since the unit's first sample into times since the answer's first sample.
