@@ -55,6 +55,15 @@ pub fn speaker<'a>(voices: &'a [Voice], asked: &str) -> Result<&'a Voice, ModelE
     Ok(first)
 }
 
+/// The same blend with other names for its voices.
+pub fn renamed(blend: &str, rename: impl Fn(&str) -> String) -> String {
+    let part = |part: &str| {
+        let name_end = part.find(['(', '+', '-']).unwrap_or(part.len());
+        rename(part[..name_end].trim()) + &part[name_end..]
+    };
+    blend.split_inclusive(['+', '-']).map(part).collect()
+}
+
 fn find<'a>(voices: &'a [Voice], id: &str) -> Result<&'a Voice, ModelError> {
     voices.iter().find(|voice| voice.id == id).ok_or_else(|| {
         let known = voices.iter().map(|voice| voice.id.as_str());
@@ -131,6 +140,18 @@ mod tests {
         check("af_heart(0.75)+af_bella(0.25)", &[("af_heart", 0.75), ("af_bella", 0.25)]);
         check("af_heart(3)-af_bella(1)", &[("af_heart", 1.5), ("af_bella", -0.5)]);
         check("af_heart(2)", &[("af_heart", 1.0)]);
+    }
+
+    #[test]
+    fn the_voices_of_a_blend_can_be_renamed() {
+        let rename = |name: &str| if name == "a" { "alpha".to_owned() } else { name.to_owned() };
+        for (blend, expect) in [
+            ("a(2)+b(1)", "alpha(2)+b(1)"),
+            (" a + b - a(0.5) ", "alpha+b-alpha(0.5) "),
+            ("b+a", "b+alpha"),
+        ] {
+            assert_eq!(renamed(blend, rename), expect);
+        }
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, header};
+use hob_core::voice_blend::speaker;
 use hob_core::{Registry, Trace, Voice};
+use hob_wire::{own_voice, voice_among};
 use tokio_util::sync::CancellationToken;
 
 use crate::api_error::ApiError;
@@ -92,12 +94,14 @@ pub(crate) struct Limits {
     pub(crate) early_headers_after: Duration,
 }
 
-/// The models for requests that name none.
+/// The models, and the voice, for requests that name none.
 #[derive(Clone, Debug)]
 pub(crate) struct Defaults {
     pub(crate) speech: Option<String>,
     pub(crate) chat: Option<String>,
     pub(crate) transcription: Option<String>,
+    /// A blend, or the name of a kept one.
+    pub(crate) voice: Option<String>,
 }
 
 impl Services {
@@ -121,6 +125,7 @@ impl Services {
                 speech: options.default_speech.clone(),
                 chat: options.default_chat.clone(),
                 transcription: options.default_transcript.clone(),
+                voice: options.default_voice.clone(),
             },
             metrics,
             ledger: options.ledger.clone(),
@@ -193,9 +198,19 @@ impl RequestContext {
         &self.config.registry
     }
 
-    /// The voice behind a name: a kept blend, or the name itself.
+    /// The voice behind a name: a kept blend, or the name itself. Without a name, the default voice, if it is a blend of
+    /// these voices. If it is one of them, the model lists it first.
     pub(crate) fn voice(&self, voices: &[Voice], asked: Option<String>) -> Option<String> {
-        Some(self.services.kept_voices.resolve(voices, asked?))
+        let kept = &self.services.kept_voices;
+        match asked {
+            Some(name) => Some(kept.resolve(voices, name)),
+            None => {
+                let default = self.services.defaults.voice.clone();
+                let default = default.filter(|name| voice_among(voices, name).is_none())?;
+                let blend = own_voice(voices, &kept.resolve(voices, default));
+                speaker(voices, &blend).is_ok().then_some(blend)
+            }
+        }
     }
 
     pub(crate) fn limits(&self) -> &Limits {

@@ -22,6 +22,9 @@ use crate::tls::Certificates;
 pub struct ServerOptions {
     /// The speech model for requests that name none, or one of OpenAI's; `None`: the registry's first.
     pub default_speech: Option<String>,
+    /// The voice for speech requests that name none: a blend, or the name of a kept one. `None`, or voices that the
+    /// model does not have: the model's first.
+    pub default_voice: Option<String>,
     /// The chat model for requests that name none; `None`: the registry's first.
     pub default_chat: Option<String>,
     /// The transcription model for requests that name none, or one of OpenAI's; `None`: the registry's
@@ -104,6 +107,7 @@ impl Default for ServerOptions {
     fn default() -> ServerOptions {
         ServerOptions {
             default_speech: None,
+            default_voice: None,
             default_chat: None,
             default_transcript: None,
             ledger: None,

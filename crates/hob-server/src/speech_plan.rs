@@ -6,7 +6,7 @@ use hob_core::{
     Trace, VoiceBlend,
 };
 use hob_speech::encode::AudioFormat;
-use hob_wire::{SpeechDelivery, WireError, WireSpeech, language_agrees, voice_among};
+use hob_wire::{SpeechDelivery, WireError, WireSpeech, language_agrees, own_voice};
 
 use crate::api_error::ApiError;
 use crate::captions::Captions;
@@ -104,7 +104,7 @@ fn check_text(text: &str, chars_max: usize) -> Result<usize, ModelError> {
     if chars > chars_max { Err(ModelError::TextTooLong { chars, chars_max }) } else { Ok(chars) }
 }
 
-/// The model's own names come first. One of OpenAI's names means a similar voice, if the model has one.
+/// The model's own names come first. One of OpenAI's names means a similar voice, if the model has one, in a blend too.
 /// Any other name goes to the model, whose error lists the nearest names.
 pub(crate) fn voice(
     model: &RegisteredModel<Speech>,
@@ -112,7 +112,7 @@ pub(crate) fn voice(
 ) -> Result<String, WireError> {
     let voices = model.model.voices();
     match asked {
-        Some(name) => Ok(voice_among(voices, &name).map(str::to_owned).unwrap_or(name)),
+        Some(name) => Ok(own_voice(voices, &name)),
         None => match voices.first() {
             Some(first) => Ok(first.id.clone()),
             None => Err(WireError::missing("voice")),

@@ -7,7 +7,10 @@ use axum::extract::Request;
 use axum::response::Response;
 use hob_core::voice_blend::speaker;
 use hob_core::{ModelError, Speech, Voice};
-use hob_wire::{WireError, combined_voice, deleted_voice, local_voice, parse_combine, voice_among};
+use hob_wire::{
+    WireCombine, WireError, combined_voice, deleted_voice, local_voice, own_voice, parse_combine,
+    voice_among,
+};
 use tokio::task::spawn_blocking;
 
 use crate::api_error::ApiError;
@@ -25,24 +28,26 @@ const SHARED: &str = "kept voices, which all clients share";
 
 /// Without a name, says what the blend would be, and keeps nothing.
 pub(crate) async fn combine(request: Request) -> Result<Response, ApiError> {
-    let (context, wish) = read_command(request, parse_combine).await?;
+    let (context, WireCombine { voices: asked, name }) =
+        read_command(request, parse_combine).await?;
     let model = context.resolve::<Speech>(None)?.model;
     let voices = model.model.voices();
-    let first = speaker(voices, &wish.voices)?.clone();
-    let Some(name) = wish.name else {
-        let id = wish.voices.clone();
-        return Ok(json(combined_voice(&Voice { id, ..first }, &wish.voices, false)));
+    let blend = own_voice(voices, &asked);
+    let first = speaker(voices, &blend)?.clone();
+    let Some(name) = name else {
+        let id = blend.clone();
+        return Ok(json(combined_voice(&Voice { id, ..first }, &blend, false)));
     };
     context.caller.check_sees_all(SHARED)?;
     check_name(&name, voices)?;
     let kept = Arc::clone(&context.services.kept_voices);
-    let (id, blend) = (name.clone(), wish.voices.clone());
-    let done = off_thread(move || kept.keep(&id, &blend)).await?;
+    let (id, parts) = (name.clone(), blend.clone());
+    let done = off_thread(move || kept.keep(&id, &parts)).await?;
     done.map_err(|error| match error {
         NotKept::Full => ApiError::from(WireError::invalid("name", error.to_string())),
         NotKept::Unwritten(_) => failed(&error),
     })?;
-    Ok(json(combined_voice(&Voice { id: name, ..first }, &wish.voices, true)))
+    Ok(json(combined_voice(&Voice { id: name, ..first }, &blend, true)))
 }
 
 pub(crate) async fn forget(

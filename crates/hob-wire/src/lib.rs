@@ -49,7 +49,7 @@ pub use lists::{
 };
 pub use names::{
     is_default_realtime_model, is_default_speech_model, is_default_transcript_model,
-    language_agrees, local_speech_model, local_voice, openai_voices, voice_among,
+    language_agrees, local_speech_model, local_voice, openai_voices, own_voice, voice_among,
 };
 pub use now::{
     AliasView, FailedView, Made, NowView, QueueFigures, RequestEnd, RequestView, Stage,

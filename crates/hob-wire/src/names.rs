@@ -1,7 +1,8 @@
 //! OpenAI's names for models and voices, and what they mean here.
 //! A client with such a name built in gets a similar voice without any configuration.
 
-use hob_core::{Gender, Language, Voice};
+use hob_core::voice_blend::renamed;
+use hob_core::{Gender, Language, Voice, VoiceBlend};
 
 /// OpenAI's 13 voices, each with the Kokoro voice nearest in gender and manner.
 const VOICES: [(&str, &str); 13] = [
@@ -43,6 +44,16 @@ pub fn voice_among<'a>(voices: &'a [Voice], name: &str) -> Option<&'a str> {
     let find = |id: &str| voices.iter().find(|voice| voice.id == id).map(|voice| voice.id.as_str());
     let theirs = || VOICES.iter().find(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
     find(name).or_else(|| find(local_voice(name)?)).or_else(|| find(theirs()?))
+}
+
+/// The name that a voice has here, and a blend with such names. A name that is unknown here stays.
+pub fn own_voice(voices: &[Voice], name: &str) -> String {
+    let own = |name: &str| voice_among(voices, name).unwrap_or(name).to_owned();
+    let is_known = voice_among(voices, name).is_some();
+    match VoiceBlend::parse(name) {
+        Some(Ok(_)) if !is_known => renamed(name, own),
+        Some(_) | None => own(name),
+    }
 }
 
 /// Whether a name means "the speech model that you have": one of OpenAI's, dated ones too.
@@ -136,6 +147,27 @@ mod tests {
         }
         assert_eq!((openai.len(), openai[0].name.as_str()), (13, "Alloy"));
         assert_eq!((openai[1].id.as_str(), openai[1].gender), ("ash", Gender::Male));
+    }
+
+    #[test]
+    fn openai_s_names_mean_local_voices_in_blends_too() {
+        let like = openai_voices()[0].clone();
+        let voices = |ids: &[&str]| -> Vec<Voice> {
+            ids.iter().map(|id| Voice { id: (*id).to_owned(), ..like.clone() }).collect()
+        };
+        for (asked, here, expect) in [
+            ("alloy", &["af_alloy"][..], "af_alloy"),
+            ("alloy", &["af_alloy", "alloy"], "alloy"),
+            ("alloy", &["af_heart"], "alloy"),
+            ("af_heart", &["af_heart"], "af_heart"),
+            ("allay", &["af_alloy"], "allay"),
+            ("alloy(2)+nova(0.5)", &["af_alloy", "af_nova"], "af_alloy(2)+af_nova(0.5)"),
+            ("af_alloy + allay", &["af_alloy"], "af_alloy+allay"),
+            ("alloy(2)+", &["af_alloy"], "alloy(2)+"),
+            ("alloy(x)", &["af_alloy", "alloy(x)"], "alloy(x)"),
+        ] {
+            assert_eq!(own_voice(&voices(here), asked), expect, "{asked} {here:?}");
+        }
     }
 
     #[test]

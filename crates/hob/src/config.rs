@@ -151,7 +151,8 @@ pub(crate) struct ServerSection {
 pub(crate) struct SpeechSection {
     /// The speech model: the name of a stored one, such as `kokoro-4bit` of `hob quantize`.
     pub(crate) model: Option<String>,
-    /// The voice of `hob say` without `--voice`, and of API requests that name no voice.
+    /// The voice of `hob say` without `--voice`, and of API requests that name no voice. It may be a blend such as
+    /// `af_heart(2)+af_bella(1)`, or the name of a kept one.
     pub(crate) default_voice: Option<String>,
     /// CPU threads of the speech engine; 0 lets hob choose.
     pub(crate) threads: Option<u16>,

@@ -27,9 +27,10 @@ use hob_agents::{SCRIPT_BYTES_MAX, ScriptModel};
 use hob_core::budget::Bytes;
 use hob_core::fit::Pool;
 use hob_core::scripted::{FixedChat, FixedTranscript};
+use hob_core::voice_blend::speaker;
 use hob_core::{
     Admission, ChatModel, Language, ModelError, ModelLifecycle, RegisteredModel, Registry,
-    SpeechModel, TranscriptModel, UpstreamResolver, Voice, nearest, task,
+    SpeechModel, TranscriptModel, UpstreamResolver, Voice, task,
 };
 use hob_engines::speech::kokoro::{Kokoro, KokoroOptions};
 use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech};
@@ -41,6 +42,7 @@ use hob_server::ledger::Ledger;
 use hob_server::{KeptVoices, ServerOptions};
 use hob_speech::{Lexicon, Phonemizer, PhonemizerOptions, SpokenUnit};
 use hob_upstream::Gateway;
+use hob_wire::own_voice;
 
 use crate::app::App;
 use crate::bounded_file::read_text;
@@ -102,13 +104,15 @@ impl Speech {
     /// The model is not installed, or it does not have the default voice.
     pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> CliResult<Speech> {
         let stored = ModelStore::open(app).speech()?;
+        let default = &app.settings.speech.default_voice;
+        let default = meant_voice(&app.settings, &stored.voices, default)?;
         let missing = missing_parts(app);
-        check_default_voice(&app.settings.speech.default_voice, &stored.voices, &missing)?;
+        check_default_voice(&default, &stored.voices, &missing)?;
         let estimated = Bytes::from([(Pool::Ram, speech_bytes(&stored.folder, stored.disk_bytes))]);
         let model_memory = memory.of_model(&stored.name, Need { estimated, is_pinned: false });
         let mut options = SpeechWorkerOptions { missing, ..SpeechWorkerOptions::default() };
         options.supervisor.room = Some(Arc::new(model_memory.clone()));
-        let command = speech_command(app, &stored.folder)?;
+        let command = speech_command(app, &stored.folder, &default)?;
         let worker = Arc::new(SpeechWorker::start(stored.voices, command, options));
         worker.use_lexicon(lexicon(&app.settings.speech.lexicon)?);
         model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
@@ -142,6 +146,15 @@ pub(crate) fn kept_voices(settings: &Settings) -> CliResult<KeptVoices> {
     let path = settings.kept_voices_file();
     KeptVoices::open(&path)
         .map_err(|error| Failure::io(format_args!("cannot read {}", path.display()), &error))
+}
+
+/// The voice that a user's name means here, as in a server: that of a kept blend, or of one of OpenAI's names.
+///
+/// # Errors
+/// The file of kept voices cannot be read.
+pub(crate) fn meant_voice(settings: &Settings, voices: &[Voice], asked: &str) -> CliResult<String> {
+    let resolved = kept_voices(settings)?.resolve(voices, asked.to_owned());
+    Ok(own_voice(voices, &resolved))
 }
 
 /// The user's pronunciations.
@@ -229,6 +242,7 @@ pub(crate) fn server_options(settings: &Settings) -> ServerOptions {
         text_chars_max: settings.server.text_chars_max.get() as usize,
         connections_max: connections(raise_limit(), ServerOptions::default().connections_max),
         give_back: hob_engines::memory::give_back,
+        default_voice: Some(settings.speech.default_voice.clone()),
         sessions_max: usize::from(settings.realtime.sessions_max.get()),
         accepts_default_key: settings.server.pipelines.accepts_default_key,
         listens_while_speaking: settings.realtime.listen_while_speaking,
@@ -265,24 +279,17 @@ fn check_default_voice(
     missing: &BTreeMap<Language, String>,
 ) -> CliResult<()> {
     let hint = "speech.default_voice in hob.toml names it; `hob say --voices` lists them";
-    let voice = id.to_owned();
-    match voices.iter().find(|voice| voice.id == id).map(|voice| voice.language) {
-        Some(language) => match missing.get(&language).cloned() {
-            Some(needs) => {
-                let error = ModelError::SpeechPartMissing { voice, language, needs };
-                Err(Failure::from(error).hint(hint))
-            }
-            None => Ok(()),
-        },
-        None => {
-            let near = nearest(id, voices.iter().map(|voice| voice.id.as_str()), 3);
-            let error = ModelError::UnknownVoice { voice, near };
+    let language = speaker(voices, id).map_err(|error| Failure::from(error).hint(hint))?.language;
+    match missing.get(&language).cloned() {
+        Some(needs) => {
+            let error = ModelError::SpeechPartMissing { voice: id.to_owned(), language, needs };
             Err(Failure::from(error).hint(hint))
         }
+        None => Ok(()),
     }
 }
 
-fn speech_command(app: &App<'_>, folder: &Path) -> CliResult<WorkerCommand> {
+fn speech_command(app: &App<'_>, folder: &Path, default_voice: &str) -> CliResult<WorkerCommand> {
     let settings = &app.settings;
     let mut command = WorkerCommand::new(own_program()?)
         .arg("worker")
@@ -292,7 +299,7 @@ fn speech_command(app: &App<'_>, folder: &Path) -> CliResult<WorkerCommand> {
         .arg("--threads")
         .arg(settings.speech.threads.wished().to_string())
         .arg("--voice")
-        .arg(&settings.speech.default_voice);
+        .arg(default_voice);
     if let Some(program) = app.espeak() {
         command = command.arg("--espeak").arg(program);
     }
@@ -356,9 +363,13 @@ mod tests {
 
     #[test]
     fn the_warm_up_loads_the_language_of_the_default_voice() {
-        let cases =
-            [("af_heart", Language::AmericanEnglish), ("bm_fable", Language::BritishEnglish)];
-        for (voice, language) in cases.into_iter().chain([("ef_dora", Language::Spanish)]) {
+        let cases = [
+            ("af_heart", Language::AmericanEnglish),
+            ("bm_fable", Language::BritishEnglish),
+            ("bm_fable(2)+af_heart", Language::BritishEnglish),
+            ("ef_dora", Language::Spanish),
+        ];
+        for (voice, language) in cases {
             assert_eq!(warm_up(voice).language, language, "{voice}");
         }
     }
@@ -377,12 +388,15 @@ mod tests {
             voice("ef_dora", Language::Spanish),
         ];
         let missing = BTreeMap::from([(Language::French, "a part".to_owned())]);
-        for id in ["af_heart", "ef_dora"] {
+        for id in ["af_heart", "ef_dora", "af_heart(2)", "af_heart(2)+af_heart(1)"] {
             assert_eq!(check_default_voice(id, &voices, &missing), Ok(()));
         }
-        let wrong =
-            [("af_haert", "the nearest are af_heart"), ("ff_siwis", "French, which needs a part")];
-        for (id, expected) in wrong {
+        for (id, expected) in [
+            ("af_haert", "the nearest are af_heart"),
+            ("ff_siwis", "French, which needs a part"),
+            ("af_heart+af_nope", "no voice is called 'af_nope'"),
+            ("af_heart(0)+af_heart", "no number"),
+        ] {
             let failure = check_default_voice(id, &voices, &missing).expect_err(id);
             assert_eq!(failure.exit, Exit::Usage);
             assert!(failure.sentence.contains(expected), "{failure}");

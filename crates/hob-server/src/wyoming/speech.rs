@@ -131,7 +131,12 @@ pub(super) async fn speak(
     answers: Answers,
 ) -> Result<(), ApiError> {
     let Resolved { name, model } = context.resolve::<Speech>(name)?;
-    let name_of_voice = context.voice(model.model.voices(), voice.name);
+    // A language without a name wishes for another voice than the default one.
+    let is_any_of_language = voice.name.is_none() && voice.language.is_some();
+    let name_of_voice = match is_any_of_language {
+        true => None,
+        false => context.voice(model.model.voices(), voice.name),
+    };
     let voice = WyomingVoice { name: name_of_voice, ..voice };
     let spoken = Spoken::plan(context.limits(), &model, text, voice)?;
     let Spoken { request, sound_s, input, chars } = spoken;

@@ -1,10 +1,11 @@
 //! Requests that use no model: lists, health, readiness, metrics, the page.
 
 use hob_core::ModelState;
+use hob_server::ServerOptions;
 use serde_json::json;
 
 use crate::client::{Client, request};
-use crate::model::{loading, sound};
+use crate::model::{StagedSpeech, loading, sound};
 use crate::server::Server;
 
 #[tokio::test]
@@ -68,6 +69,39 @@ async fn a_blend_can_be_kept_used_and_forgotten() {
     assert_eq!(delete("warm").await.json(), json!({"id": "warm", "deleted": true}));
     assert_eq!(delete("warm").await.json()["error"]["param"], "voice");
     assert_eq!(ids().await, json!({"voices": ["af_heart", "af_nova", "bm_fable", "jf_alpha"]}));
+}
+
+#[tokio::test]
+async fn openai_s_names_stand_in_a_blend() {
+    let server = Server::start().await;
+    let body = json!({"voices": ["nova(2)", "af_heart"], "name": "warm"}).to_string();
+    let kept = server.ask(crate::client::post("/v1/audio/voices/combine", &body)).await.json();
+    assert_eq!(kept["voices"], "af_nova(2)+af_heart");
+    let refused = server.post_speech(r#"{"input":"Hi","voice":"nova+marin(0.5)"}"#).await.json();
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("no voice is called 'af_nova+af_heart(0.5)'"), "{message}");
+}
+
+#[tokio::test]
+async fn the_default_voice_may_be_a_blend() {
+    let answer = async |default: &str| {
+        let default_voice = Some(default.to_owned());
+        let options = ServerOptions { default_voice, ..ServerOptions::default() };
+        let server = Server::start_with(StagedSpeech::new(), options).await;
+        server.model.stage_all([sound(0.5, 240)]);
+        let answer = server.post_speech(r#"{"input":"Hi","response_format":"pcm"}"#).await;
+        (answer, server.model.asked())
+    };
+    // The staged model knows no blends, and says what it was asked for.
+    let (refused, _) = answer("nova(2)+af_heart").await;
+    let text = refused.text();
+    assert!(text.contains("no voice is called 'af_nova(2)+af_heart'"), "{text}");
+    // The model lists its default voice first. A blend of voices that it does not have is for another model.
+    for default in ["af_nova", "af_other+af_heart"] {
+        let (answer, asked) = answer(default).await;
+        assert_eq!(answer.status(), 200, "{default}");
+        assert_eq!(asked[0].voice, "af_heart", "{default}");
+    }
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use hob_core::{
     Direction, ModelError, ModelState, SoundSeconds, Speech, SpeechEvent, SpeechModel,
     SpeechRequest, SpeechStream, SpeechText, Voice,
 };
-use hob_wire::voice_among;
+use hob_wire::own_voice;
 
 use super::attempt::Ask;
 use super::task::{AnswerEnd, EventRole, RouteTask};
@@ -65,16 +65,13 @@ impl Route<Speech> {
         let SpeechRequest { text, voice, speed, instructions, pace, trace } = request;
         // Text that one target has read cannot be read again by the next.
         let text = whole_text(text).await?;
-        let request = |candidate: &Candidate<Speech>| {
-            let own = voice_among(candidate.model.voices(), &voice).unwrap_or(&voice).to_owned();
-            SpeechRequest {
-                text: SpeechText::Whole(text.clone()),
-                voice: own,
-                speed,
-                instructions: instructions.clone(),
-                pace,
-                trace: trace.clone(),
-            }
+        let request = |candidate: &Candidate<Speech>| SpeechRequest {
+            text: SpeechText::Whole(text.clone()),
+            voice: own_voice(candidate.model.voices(), &voice),
+            speed,
+            instructions: instructions.clone(),
+            pace,
+            trace: trace.clone(),
         };
         let candidates = self.ordered(self.candidates.clone(), 0);
         let ask = Ask::new(&trace, self.ends(), &request);

@@ -12,11 +12,10 @@ use clap::Args;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use hob_core::{
-    Language, ModelError, SpeechModel, SpeechPace, SpeechRequest, SpeechText, Speed, Trace, Voice,
+    Language, ModelError, SpeechModel, SpeechPace, SpeechRequest, SpeechText, Speed, Trace,
 };
 use hob_speech::encode::AudioFormat;
 use hob_speech::is_speakable;
-use hob_wire::local_voice;
 
 use crate::app::{App, block_on};
 use crate::commands::models::voice_table;
@@ -32,7 +31,7 @@ use crate::sink::Sink;
 use crate::speaking::{Destination, Progress, SoundFigures, deliver};
 use crate::stdin_text::StdinText;
 use crate::subtitles::Subtitles;
-use crate::wire_up::{Speech, kept_voices, missing_parts, speakable};
+use crate::wire_up::{Speech, kept_voices, meant_voice, missing_parts, speakable};
 
 /// Maximum bytes of a text for a server, which gets it in one piece.
 const REMOTE_TEXT_BYTES_MAX: usize = 16 << 20;
@@ -192,8 +191,7 @@ async fn speak(
         }
         None => {
             let speech = Speech::start(app)?;
-            let voice = own_voice(voice, speech.worker.voices());
-            let voice = kept_voices(&app.settings)?.resolve(speech.worker.voices(), voice);
+            let voice = meant_voice(&app.settings, speech.worker.voices(), &voice)?;
             let (speed, instructions, trace) = (args.speed, None, Trace::default());
             let (text, pace) = (subtitles.read(text), pace(&to));
             let request = SpeechRequest { text, voice, speed, instructions, pace, trace };
@@ -211,15 +209,6 @@ fn pace(to: &Destination) -> SpeechPace {
     match (&to.file, &to.player) {
         (Some((_, Sink::File { .. })), None) => SpeechPace::Steady,
         _ => SpeechPace::Live,
-    }
-}
-
-/// Maps OpenAI's voice names as a server does.
-fn own_voice(asked: String, voices: &[Voice]) -> String {
-    let has = |id: &str| voices.iter().any(|voice| voice.id == id);
-    match local_voice(&asked) {
-        Some(ours) if has(ours) && !has(&asked) => ours.to_owned(),
-        _ => asked,
     }
 }
 
@@ -311,32 +300,7 @@ fn format_of(output: &Path) -> CliResult<AudioFormat> {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::{Gender, Language};
-
     use super::*;
-
-    #[test]
-    fn names_of_openai_s_voices_mean_what_they_mean_to_a_server() {
-        let voices = |ids: &[&str]| -> Vec<Voice> {
-            let voice = |id: &&str| Voice {
-                id: (*id).to_owned(),
-                name: String::new(),
-                language: Language::AmericanEnglish,
-                gender: Gender::Female,
-            };
-            ids.iter().map(voice).collect()
-        };
-        let rows = [
-            ("alloy", &["af_alloy"][..], "af_alloy"),
-            ("alloy", &["af_alloy", "alloy"], "alloy"),
-            ("alloy", &["af_heart"], "alloy"),
-            ("af_heart", &["af_heart"], "af_heart"),
-            ("allay", &["af_alloy"], "allay"),
-        ];
-        for (asked, here, expected) in rows {
-            assert_eq!(own_voice(asked.to_owned(), &voices(here)), expected, "{asked} {here:?}");
-        }
-    }
 
     #[test]
     fn the_file_name_says_the_format() {

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::check::{Check, too_slow};
 use crate::app::App;
 use crate::failure::CliResult;
-use crate::wire_up::Speech;
+use crate::wire_up::{Speech, meant_voice};
 
 pub(super) const SENTENCE: &str = "Hello, this is hob.";
 const RATE_HZ: u32 = 24_000;
@@ -96,9 +96,10 @@ async fn speak(app: &App<'_>, speech: &Speech) -> CliResult<SpeechResult> {
     let started = Instant::now();
     speech.worker.load().await?;
     let load = started.elapsed();
+    let settings = &app.settings;
     let request = SpeechRequest {
         text: SpeechText::Whole(SENTENCE.to_owned()),
-        voice: app.settings.speech.default_voice.clone(),
+        voice: meant_voice(settings, speech.worker.voices(), &settings.speech.default_voice)?,
         speed: Speed::NORMAL,
         instructions: None,
         pace: SpeechPace::Live,

@@ -7,13 +7,13 @@ use hob_core::{SpeechModel, SpeechPace, SpeechRequest, SpeechText, Trace};
 use hob_speech::audiobook::BookFormat;
 use hob_speech::encode::{Encoder, Length};
 
-use super::{SayArgs, own_voice, remote};
+use super::{SayArgs, remote};
 use crate::app::App;
 use crate::audiobook::{Book, PartFolder, Recipe};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::remote::{Remote, SpeechInput};
 use crate::sink::Sink;
-use crate::wire_up::Speech;
+use crate::wire_up::{Speech, meant_voice};
 
 /// Endings of text files.
 const TEXT_ENDINGS: [&str; 4] = ["txt", "text", "md", "markdown"];
@@ -106,7 +106,7 @@ impl<'a> BookJob<'a> {
         app: &App<'_>,
     ) -> CliResult<String> {
         let speech = Speech::start(app)?;
-        let voice = own_voice(voice, speech.worker.voices());
+        let voice = meant_voice(&app.settings, speech.worker.voices(), &voice)?;
         let spoken = self.speak_with(book, args, (&speech, voice.as_str()), app).await;
         speech.worker.shutdown().await;
         spoken
