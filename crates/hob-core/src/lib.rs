@@ -52,8 +52,8 @@ pub use registry::{
 pub use reservation::{MemoryBroker, MemoryDecision, MemoryRequest, MemoryReservation};
 pub use shape::ModelShape;
 pub use speech::{
-    Direction, Gender, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest, SpeechStream,
-    SpeechText, Speed, Voice, WordTiming,
+    Direction, Gender, PhonemeTiming, SpeechEvent, SpeechModel, SpeechPace, SpeechRequest,
+    SpeechStream, SpeechText, Speed, Voice, WordTiming,
 };
 pub use task::{
     Chat, Kind, SoundSeconds, Speech, Started, Task, Tokens, Transcription, Work, WorkUnit,

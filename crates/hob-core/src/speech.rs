@@ -162,6 +162,31 @@ pub struct WordTiming {
     /// Seconds from the first sample of the answer.
     pub start_s: f32,
     pub end_s: f32,
+    /// In the order they are heard. Empty if the engine does not know them.
+    pub phonemes: Vec<PhonemeTiming>,
+}
+
+/// When one phoneme of a word is heard.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PhonemeTiming {
+    /// In the model's alphabet, with the stress mark before it.
+    pub phoneme: String,
+    /// Seconds from the first sample of the answer.
+    pub start_s: f32,
+    pub end_s: f32,
+}
+
+impl WordTiming {
+    /// Changes all its times, those of the phonemes too.
+    pub fn change_times(&mut self, change: impl Fn(f32) -> f32) {
+        self.start_s = change(self.start_s);
+        self.end_s = change(self.end_s);
+        for phoneme in &mut self.phonemes {
+            phoneme.start_s = change(phoneme.start_s);
+            phoneme.end_s = change(phoneme.end_s);
+        }
+    }
 }
 
 /// The answer: events in order; dropping it stops the work.

@@ -57,8 +57,10 @@ pub(crate) fn plan(
     }
     let mut ignored = wire.ignored;
     let instructions = instructions(model.model.direction(), wire.instructions, &mut ignored)?;
-    let captions =
-        if wire.is_timed { Captions::of(wire.input.clone()) } else { Captions::default() };
+    let captions = match wire.is_timed {
+        true => Captions::of(wire.input.clone(), wire.has_phonemes),
+        false => Captions::default(),
+    };
     let request = SpeechRequest {
         text: SpeechText::Whole(wire.input),
         voice: voice.clone(),

@@ -87,7 +87,12 @@ mod tests {
         let text = "Hello, dear world.".to_owned();
         let timing = |(word, end_s): &(&str, f32)| {
             let start = text.find(word).unwrap_or_default();
-            WordTiming { span: start..start + word.len(), start_s: 0.0, end_s: *end_s }
+            WordTiming {
+                span: start..start + word.len(),
+                start_s: 0.0,
+                end_s: *end_s,
+                phonemes: Vec::new(),
+            }
         };
         let words = words.iter().map(timing).collect();
         SpokenText { text, words, samples: 48_000, is_complete: true, ..SpokenText::new() }

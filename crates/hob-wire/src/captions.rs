@@ -19,6 +19,18 @@ pub struct CaptionWord {
     pub start_byte: u64,
     /// The byte after its last one.
     pub end_byte: u64,
+    /// With `return_phonemes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phonemes: Option<Vec<CaptionPhoneme>>,
+}
+
+/// When a phoneme of a word is heard.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct CaptionPhoneme {
+    /// In Kokoro's alphabet, with its marks of stress and length: `ˈO`.
+    pub phoneme: String,
+    pub start_time: f32,
+    pub end_time: f32,
 }
 
 /// A piece of the sound, or all of it, with the words that begin in it.

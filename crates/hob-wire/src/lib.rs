@@ -32,7 +32,7 @@ mod upstream;
 mod voice_combining;
 mod wyoming;
 
-pub use captions::{CaptionWord, captioned_sound};
+pub use captions::{CaptionPhoneme, CaptionWord, captioned_sound};
 pub use chat::{CallShape, ChatAnswer, ChatChunks, ChatDelivery, UsageChunk, WireChat, parse_chat};
 pub use completions::{CompletionAnswer, CompletionChunks, Echo, WireCompletion, parse_completion};
 pub use embeddings::{VectorEncoding, WireEmbeddings, embeddings, parse_embeddings};

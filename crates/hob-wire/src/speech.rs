@@ -32,6 +32,8 @@ pub struct WireSpeech {
     pub delivery: SpeechDelivery,
     /// The times of words are sent with the sound.
     pub is_timed: bool,
+    /// The times of words have those of their phonemes.
+    pub has_phonemes: bool,
     pub instructions: Option<String>,
     /// A code that must agree with the voice: [`crate::language_agrees`].
     pub language: Option<String>,
@@ -99,6 +101,8 @@ pub(crate) struct SpeechFields {
     speed: Option<f64>,
     /// `sse` sends server-sent events, with the times of words. Default: `audio`.
     stream_format: Option<StreamFormat>,
+    /// `true` adds `phonemes` to each word of `timestamps`. Default: `false`.
+    return_phonemes: Option<bool>,
     /// `false` sends the whole file with its length, of at most 600 s of sound. The same request has the same bytes on
     /// one machine. Default: `true`.
     stream: Option<bool>,
@@ -182,6 +186,7 @@ fn speech(mut fields: Fields<'_>, formats: &[&'static str]) -> Result<WireSpeech
         speed: speed(sent.speed)?,
         delivery,
         is_timed: delivery == SpeechDelivery::Events,
+        has_phonemes: sent.return_phonemes.unwrap_or(false),
         instructions: sent.instructions.filter(|text| !text.trim().is_empty()),
         // Both names are in use; a client that sends both means the first.
         language: sent.language.or(sent.lang_code).map(|name| name.0),

@@ -111,6 +111,7 @@ mod tests {
             end_time: 0.25,
             start_byte: 0,
             end_byte: 2,
+            phonemes: None,
         }];
         insta::assert_snapshot!(
             [speech_delta(b"sound", words), speech_delta(b"", Vec::new()), speech_done(usage), error_event(&error), chat_failed(&error)].concat(),

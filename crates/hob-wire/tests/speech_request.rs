@@ -21,6 +21,7 @@ fn plain() -> WireSpeech {
         speed: Speed::NORMAL,
         delivery: SpeechDelivery::Stream,
         is_timed: false,
+        has_phonemes: false,
         instructions: None,
         language: None,
         volume: 1.0,
@@ -40,13 +41,14 @@ fn what_is_left_out_or_null_has_its_default() {
 fn every_field_arrives() {
     let body = r#"{"model":"tts-1","input":"Hi","voice":{"id":"nova"},"response_format":"wav",
         "speed":1.5,"stream":false,"instructions":"softly","lang_code":"en-us",
-        "volume_multiplier":0.5,"normalization_options":{"normalize":true},"user":"me"}"#;
+        "volume_multiplier":0.5,"return_phonemes":true,"normalization_options":{"normalize":true},"user":"me"}"#;
     let expected = WireSpeech {
         model: Some("tts-1".to_owned()),
         voice: Some("nova".to_owned()),
         format: "wav",
         speed: Speed::new(1.5).expect("a speed"),
         delivery: SpeechDelivery::Whole,
+        has_phonemes: true,
         instructions: Some("softly".to_owned()),
         language: Some("en-us".to_owned()),
         volume: 0.5,

@@ -194,7 +194,7 @@ mod tests {
                 now_s += 0.4 + if pauses.contains(&word) { 0.3 } else { 0.0 };
                 // As in the engine, marks are no part of the word.
                 let end = start + word.trim_end_matches(['.', ',', '!', '"']).len();
-                WordTiming { span: start..end, start_s, end_s: start_s + 0.4 }
+                WordTiming { span: start..end, start_s, end_s: start_s + 0.4, phonemes: Vec::new() }
             })
             .collect()
     }
@@ -228,7 +228,12 @@ mod tests {
 
     #[test]
     fn parts_of_one_written_word_stay_in_one_line() {
-        let word = |span, start_s| WordTiming { span, start_s, end_s: start_s + 6.0 };
+        let word = |span, start_s| WordTiming {
+            span,
+            start_s,
+            end_s: start_s + 6.0,
+            phonemes: Vec::new(),
+        };
         let lines = lines("GPT-3.5 now", &[word(0..3, 0.0), word(4..7, 6.0), word(8..11, 12.0)]);
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(texts, ["GPT-3.5", "now"]);
@@ -236,7 +241,12 @@ mod tests {
 
     #[test]
     fn pauses_that_the_user_wrote_are_not_shown() {
-        let word = |span, start_s| WordTiming { span, start_s, end_s: start_s + 0.4 };
+        let word = |span, start_s| WordTiming {
+            span,
+            start_s,
+            end_s: start_s + 0.4,
+            phonemes: Vec::new(),
+        };
         let words = [word(0..4, 0.0), word(17..20, 2.4), word(21..23, 2.8)];
         let lines = lines("Wait. [pause:2s] Now go.", &words);
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();

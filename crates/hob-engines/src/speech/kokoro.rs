@@ -11,6 +11,7 @@ mod statistics;
 mod tests;
 mod voices;
 mod window_plan;
+mod word_times;
 
 use std::collections::HashMap;
 use std::io;
@@ -32,6 +33,7 @@ use seam::Seam;
 use statistics::{RunningStatistics, VoiceStatistics};
 use voices::Voices;
 use window_plan::{PlannedWindow, WindowPlan};
+use word_times::word_times;
 
 pub use voices::voice_list;
 
@@ -231,15 +233,14 @@ impl Synthesiser for Kokoro {
             .ok_or_else(|| SynthesisError::UnknownVoice(voice.to_owned()))?;
         let contours = self.front.run(&tokens, &style, within_model(speed))?;
         let plan = WindowPlan::new(contours.durations(), &unit.phonemes);
-        let mut words = plan.words(&unit.words, contours.durations());
+        let mut words = word_times(unit, &contours, plan.frames());
         let hasten = match speed.rate() > 1.0 {
             true => self.hasten((&tokens, &unit.phonemes), &style, (speed, &plan))?,
             false => None,
         };
         if let Some(hasten) = &hasten {
             for word in &mut words {
-                word.start_s /= hasten.factor() as f32;
-                word.end_s /= hasten.factor() as f32;
+                word.change_times(|time_s| time_s / hasten.factor() as f32);
             }
         }
         let (statistics, seam) = (statistics.running(), Seam::default());

@@ -58,6 +58,7 @@ pub struct About {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::PhonemeTiming;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -128,6 +129,7 @@ mod tests {
                 span: at..at + bytes,
                 start_s,
                 end_s: start_s + length_s,
+                phonemes: vec![PhonemeTiming { phoneme: "ˈO".to_owned(), start_s, end_s: start_s }],
             });
             for report in [
                 SpeechReport::Started,

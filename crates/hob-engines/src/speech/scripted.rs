@@ -114,6 +114,7 @@ impl Synthesiser for ScriptedSynthesiser {
             span: word.span.clone(),
             start_s: word.phonemes.start as f32 * phoneme_s,
             end_s: word.phonemes.end as f32 * phoneme_s,
+            phonemes: Vec::new(),
         };
         Ok(ScriptedUtterance {
             voice: voice.to_owned(),

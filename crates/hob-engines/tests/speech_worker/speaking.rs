@@ -16,7 +16,7 @@ async fn a_text_is_said_whole_with_its_pauses_and_its_words() {
     let whole = say(&worker, "Hé you. Me", "af_plain").await;
     assert_eq!(whole.samples, expected("Hé you. Me", "af_plain", Speed::NORMAL));
     assert_eq!(whole.error, None);
-    let word = |span, start_s, end_s| WordTiming { span, start_s, end_s };
+    let word = |span, start_s, end_s| WordTiming { span, start_s, end_s, phonemes: Vec::new() };
     // 10 ms for each character, and 100 ms between the units.
     let expect = [word(0..3, 0.0, 0.02), word(4..8, 0.03, 0.07), word(9..11, 0.18, 0.2)];
     assert_eq!(whole.words.len(), expect.len());

@@ -223,6 +223,7 @@ fn wire(input: String, voice: Option<String>, language: Option<String>) -> WireS
         speed: Speed::NORMAL,
         delivery: SpeechDelivery::Stream,
         is_timed: false,
+        has_phonemes: false,
         instructions: None,
         language,
         volume: 1.0,

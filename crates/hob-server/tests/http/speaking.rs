@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hob_core::{Direction, ModelError, SpeechEvent, WordTiming};
+use hob_core::{Direction, ModelError, PhonemeTiming, SpeechEvent, WordTiming};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
@@ -148,7 +148,8 @@ async fn events_carry_the_file_and_then_what_it_took() {
 }
 
 fn word(span: Range<usize>, start_s: f32, end_s: f32) -> Result<SpeechEvent, ModelError> {
-    Ok(SpeechEvent::Words(vec![WordTiming { span, start_s, end_s }]))
+    let phonemes = vec![PhonemeTiming { phoneme: "ˈO".to_owned(), start_s, end_s }];
+    Ok(SpeechEvent::Words(vec![WordTiming { span, start_s, end_s, phonemes }]))
 }
 
 /// "Grüße, $5." in two pieces of sound. The second word is two spoken ones.
@@ -178,6 +179,18 @@ async fn events_have_the_times_of_the_words_that_begin_in_them() {
     assert_eq!(events[0]["timestamps"], json!([greeting]));
     assert_eq!(events[1]["timestamps"], json!([money]));
     assert_eq!(events[2]["type"], "speech.audio.done");
+}
+
+#[tokio::test]
+async fn words_have_their_phonemes_where_these_are_asked_for() {
+    let server = Server::start().await;
+    stage_words(&server);
+    let body = r#"{"input":"Grüße, $5.","response_format":"pcm","stream_format":"sse","return_phonemes":true}"#;
+    let events = events(&server.post_speech(body).await.body);
+    let phoneme = |start_time: f64, end_time: f64| json!({"phoneme": "ˈO", "start_time": start_time, "end_time": end_time});
+    assert_eq!(events[0]["timestamps"][0]["phonemes"], json!([phoneme(0.0, 0.5)]));
+    let two = json!([phoneme(0.5, 0.75), phoneme(0.75, 1.0)]);
+    assert_eq!(events[1]["timestamps"][0]["phonemes"], two);
 }
 
 #[tokio::test]

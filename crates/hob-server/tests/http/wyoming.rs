@@ -42,7 +42,7 @@ impl SpeechModel for EchoSpeech {
         let heard = Arc::clone(&self.heard);
         let events = pieces.flat_map(move |piece| {
             heard.lock().expect("no panic").push(piece.clone());
-            let word = WordTiming { span: 0..1, start_s: 0.0, end_s: 0.0 };
+            let word = WordTiming { span: 0..1, start_s: 0.0, end_s: 0.0, phonemes: Vec::new() };
             let sound = vec![0.5; piece.chars().count()];
             let events = [SpeechEvent::Words(vec![word]), SpeechEvent::Audio(sound)];
             stream::iter(if piece.is_empty() { vec![] } else { events.map(Ok).to_vec() })

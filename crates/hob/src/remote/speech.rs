@@ -161,6 +161,7 @@ impl TimedAnswer {
                     span: word.start_byte..word.end_byte,
                     start_s: word.start_time,
                     end_s: word.end_time,
+                    phonemes: Vec::new(),
                 });
                 self.ready.push_back(SpeechEvent::Words(words.collect()));
                 let samples = samples(&mut self.half_sample, &bytes);
@@ -197,6 +198,7 @@ mod tests {
             end_time: 0.25,
             start_byte: 3,
             end_byte: 5,
+            phonemes: None,
         };
         let delta = speech_delta(&[0, 64, 0], vec![word]) + &speech_delta(&[192], Vec::new());
         let done = speech_done(SpeechUsage { input_chars: 1, output_twentieths: 1 });
@@ -225,7 +227,10 @@ mod tests {
         };
         for size in [1, 7, 1_000] {
             let (words, heard, failure) = read(delta.clone() + &done, size).await;
-            assert_eq!(words, [WordTiming { span: 3..5, start_s: 0.0, end_s: 0.25 }]);
+            assert_eq!(
+                words,
+                [WordTiming { span: 3..5, start_s: 0.0, end_s: 0.25, phonemes: Vec::new() }]
+            );
             assert_eq!((heard, failure), (vec![0.5, -0.5], None));
         }
         let (_, _, failure) = read(delta, 1_000).await;

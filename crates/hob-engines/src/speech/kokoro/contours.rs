@@ -69,6 +69,11 @@ impl Contours {
         &self.pitch
     }
 
+    /// The logarithm of the loudness as the model predicts it, two values per frame.
+    pub(super) fn energy(&self) -> &[f32] {
+        &self.energy
+    }
+
     /// All frames, all of them played.
     pub(super) fn whole(&self) -> Window {
         self.cut(0..self.frames, 0..self.frames)

@@ -3,11 +3,6 @@
 
 use std::ops::Range;
 
-use hob_core::WordTiming;
-use hob_speech::SpokenWord;
-
-use super::FRAMES_PER_SECOND;
-
 /// A sound begins up to this long before its token does, so this much of the lead-in is kept.
 const LEAD_IN_FRAMES: usize = 3;
 /// Sound continues for this long into the silence of the final punctuation.
@@ -55,6 +50,11 @@ impl WindowPlan {
         self.left.len()
     }
 
+    /// The frames that are still to be played.
+    pub(super) fn frames(&self) -> &Range<usize> {
+        &self.left
+    }
+
     /// The first frame that is played.
     #[cfg(test)]
     pub(super) fn played_from(&self) -> usize {
@@ -79,27 +79,6 @@ impl WindowPlan {
         let computed =
             played.start.saturating_sub(before)..(played.end + CONTEXT_FRAMES).min(self.frames);
         Some(PlannedWindow { played, computed })
-    }
-
-    /// When the words are played, in seconds from the first played frame.
-    pub(super) fn words(&self, words: &[SpokenWord], durations: &[usize]) -> Vec<WordTiming> {
-        let mut starts = Vec::with_capacity(durations.len() + 1);
-        starts.push(0);
-        starts.extend(durations.iter().scan(0, |sum: &mut usize, frames| {
-            *sum += frames;
-            Some(*sum)
-        }));
-        let seconds_at = |token: usize| {
-            let frame = starts[token.min(durations.len())].clamp(self.left.start, self.left.end);
-            (frame - self.left.start) as f32 / FRAMES_PER_SECOND
-        };
-        // Token 0 is the boundary, so phoneme n is token n + 1.
-        let timing = |word: &SpokenWord| WordTiming {
-            span: word.span.clone(),
-            start_s: seconds_at(word.phonemes.start + 1),
-            end_s: seconds_at(word.phonemes.end + 1),
-        };
-        words.iter().map(timing).collect()
     }
 }
 
@@ -153,13 +132,5 @@ mod tests {
     #[test]
     fn a_unit_without_phonemes_is_kept_whole() {
         assert_eq!(WindowPlan::new(&[1, 1, 1], "?").left, 0..3);
-    }
-
-    #[test]
-    fn words_are_timed_from_the_first_played_frame() {
-        let words = [SpokenWord { span: 3..7, phonemes: 1..2 }];
-        let durations = [13, 8, 12, 4, 1];
-        let found = WindowPlan::new(&durations, "abc").words(&words, &durations);
-        assert_eq!(found, [WordTiming { span: 3..7, start_s: 11.0 / 40.0, end_s: 23.0 / 40.0 }]);
     }
 }

@@ -89,8 +89,7 @@ impl<Text, Utterance> Voicing<Text, Utterance> {
     pub(super) fn place(&self, words: &mut [WordTiming], sample_rate_hz: u32) {
         let sent_s = (self.samples_sent as f64 / f64::from(sample_rate_hz)) as f32;
         for word in words {
-            word.start_s += sent_s;
-            word.end_s += sent_s;
+            word.change_times(|time_s| time_s + sent_s);
         }
     }
 }

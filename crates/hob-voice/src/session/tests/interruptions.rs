@@ -60,7 +60,12 @@ fn an_answer_that_the_model_has_written_is_only_spoken_on() {
 #[test]
 fn a_model_that_had_not_finished_goes_on_although_all_was_heard() {
     let mut script = speaking_with(|_| {});
-    let word = |span: std::ops::Range<usize>, end_s| WordTiming { span, start_s: 0.0, end_s };
+    let word = |span: std::ops::Range<usize>, end_s| WordTiming {
+        span,
+        start_s: 0.0,
+        end_s,
+        phonemes: Vec::new(),
+    };
     let words = vec![word(14..18, 0.8), word(19..22, 1.0)];
     script.feed(SessionInput::Speech { stream: 3, event: Some(Ok(SpeechEvent::Words(words))) });
     script.wait(600).speak(9).silence(16);

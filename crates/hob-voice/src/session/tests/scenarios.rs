@@ -233,7 +233,12 @@ fn speaking() -> Script {
 pub(super) fn speaking_with(change: impl FnOnce(&mut SessionOptions)) -> Script {
     let mut script = Script::new(change);
     script.ask().write(2, "Good morning, dear Ann.");
-    let word = |span: std::ops::Range<usize>, end_s| WordTiming { span, start_s: 0.0, end_s };
+    let word = |span: std::ops::Range<usize>, end_s| WordTiming {
+        span,
+        start_s: 0.0,
+        end_s,
+        phonemes: Vec::new(),
+    };
     let words = vec![word(0..4, 0.2), word(5..12, 0.5)];
     script.feed(SessionInput::Speech { stream: 3, event: Some(Ok(SpeechEvent::Words(words))) });
     script.sound(3, 1_000).wait(400);
