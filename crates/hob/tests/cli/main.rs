@@ -48,6 +48,7 @@ mod team_sandbox;
 mod team_scenes;
 mod team_tools;
 mod terminal;
+mod timed_words;
 
 use std::path::{Path, PathBuf};
 

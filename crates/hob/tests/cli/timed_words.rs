@@ -1,0 +1,112 @@
+//! The given times of words against the sound itself, with the real model that `make test` fetches.
+//! Pauses part the phrases, so that the beginning and the end of each can be heard in the samples.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::User;
+use crate::real_server::Served;
+
+const RATE_HZ: f64 = 24_000.0;
+
+/// The given times of a phrase differ from its sound by at most this.
+const APART_S_MAX: f64 = 0.05;
+
+/// Samples whose loudness is measured together: 5 ms.
+const STEP: usize = 120;
+
+/// Silence within a phrase is shorter than this, and the shortest pause at double speed is longer.
+const PAUSE_S_MIN: f64 = 0.15;
+
+const PHRASES: [&str; 4] =
+    ["Good morning.", "My name is Laura", "We are leaving in an hour", "$5 is enough for me."];
+
+/// Beginning and end of something, in seconds.
+type Span = (f64, f64);
+
+/// Whether the sound is louder than -50 dBFS.
+fn is_loud(samples: &[f32]) -> bool {
+    let energy: f32 = samples.iter().map(|sample| sample * sample).sum();
+    (energy / samples.len() as f32).sqrt() > 10_f32.powf(-50.0 / 20.0)
+}
+
+/// Where something is heard. Shorter silences do not part it.
+fn heard(samples: &[f32]) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for (at, _) in samples.chunks(STEP).enumerate().filter(|(_, step)| is_loud(step)) {
+        let start_s = (at * STEP) as f64 / RATE_HZ;
+        let end_s = start_s + STEP as f64 / RATE_HZ;
+        match spans.last_mut() {
+            Some(last) if start_s - last.1 < PAUSE_S_MIN => last.1 = end_s,
+            _ => spans.push((start_s, end_s)),
+        }
+    }
+    spans
+}
+
+/// The given times of each phrase: those of its first and of its last word.
+fn given(text: &str, words: &[Value]) -> Vec<Span> {
+    let number = |word: &Value, name: &str| word[name].as_f64().expect("a number");
+    let phrase_span = |phrase: &str| {
+        let start = text.find(phrase).expect("a phrase of the text");
+        let inside = words.iter().filter(|word| {
+            (start..start + phrase.len()).contains(&(number(word, "start_byte") as usize))
+        });
+        let times: Vec<Span> =
+            inside.map(|word| (number(word, "start_time"), number(word, "end_time"))).collect();
+        assert!(times.is_sorted() && times.iter().all(|(start, end)| start < end), "{times:?}");
+        (times[0].0, times[times.len() - 1].1)
+    };
+    PHRASES.into_iter().map(phrase_span).collect()
+}
+
+fn speak(served: &Served, text: &str, voice: &str, speed: f64) -> (Vec<f32>, Vec<Value>) {
+    let body = json!({
+        "input": text, "voice": voice, "speed": speed, "response_format": "pcm", "stream": false,
+        "return_phonemes": true,
+    });
+    let url = format!("{}dev/captioned_speech", served.url);
+    let mut answer = ureq::post(url).send_json(body).expect("an answer");
+    let answer: Value = answer.body_mut().read_json().expect("JSON");
+    let bytes = STANDARD.decode(answer["audio"].as_str().expect("sound")).expect("base64");
+    let samples = bytes.as_chunks::<2>().0.iter().map(|pair| i16::from_le_bytes(*pair));
+    let samples = samples.map(|sample| f32::from(sample) / 32_768.0).collect();
+    (samples, answer["timestamps"].as_array().expect("words").clone())
+}
+
+/// The phonemes of a word follow each other from its beginning to its end.
+fn check_phonemes(word: &Value) {
+    let phonemes = word["phonemes"].as_array().expect("phonemes");
+    let times = |name: &str| -> Vec<f64> {
+        phonemes.iter().map(|phoneme| phoneme[name].as_f64().expect("a number")).collect()
+    };
+    let (starts, ends) = (times("start_time"), times("end_time"));
+    assert!(starts.is_sorted() && ends.is_sorted(), "{word}");
+    assert_eq!(starts.first().copied(), word["start_time"].as_f64(), "{word}");
+    assert_eq!(ends.last().copied(), word["end_time"].as_f64(), "{word}");
+}
+
+#[test]
+fn words_are_heard_when_their_times_say() {
+    let (user, home) = User::with_only(&["kokoro"]);
+    let mut served = Served::start(&user, &home);
+    served.note("kokoro is ready");
+    let text = PHRASES.join(" [pause:600ms] ");
+    let mut wrong = String::new();
+    for voice in ["af_heart", "bm_fable", "am_adam", "bf_emma"] {
+        for speed in [0.9, 1.0, 1.5, 2.0] {
+            let (samples, words) = speak(&served, &text, voice, speed);
+            words.iter().for_each(check_phonemes);
+            let (given, heard) = (given(&text, &words), heard(&samples));
+            assert_eq!(given.len(), heard.len(), "{voice} at {speed}: {heard:?}");
+            for (given, heard) in given.iter().zip(&heard) {
+                let apart_s = (given.0 - heard.0).abs().max((given.1 - heard.1).abs());
+                if apart_s > APART_S_MAX {
+                    wrong += &format!("\n{voice} at {speed}: given {given:?}, heard {heard:?}");
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
