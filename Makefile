@@ -179,6 +179,10 @@ $(DENY):
 bench-speech: build ## compare the time to first sound with another server, on the same weights
 	HOB=$(abspath $(HOB)) bench/peers/speech
 
+.PHONY: bench-normalisers
+bench-normalisers: ## count the phrases that other normalisers read as a person does
+	bench/peers/normalisers
+
 .PHONY: bench-hear
 bench-hear: build ## compare transcription with faster-whisper, on the same weights
 	HOB=$(abspath $(HOB)) bench/peers/hear
