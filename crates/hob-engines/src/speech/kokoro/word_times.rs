@@ -12,8 +12,8 @@ use super::contours::Contours;
 /// A phoneme is heard this long before its token's frames. Found in the sound of ten voices; Kokoro's own program uses 6.
 const SOUND_LEADS: usize = 5;
 
-/// Above this energy the sound is louder than -50 dBFS. Of 142 starts and 142 ends (eight voices, three rates), 1
-/// start and 5 ends differed from the sound by more than 50 ms. Breathy voices (`am_onyx`, `af_nicole`) differ by more.
+/// Above this energy the sound is louder than -50 dBFS. In eight voices at three rates, 1 of 142 starts and 3 of
+/// 142 ends differed from the sound by more than 50 ms. Breathy voices (`am_onyx`, `af_nicole`) differ by more.
 const LOUD_ENERGY: f32 = 0.25;
 
 /// Times from the first frame of `played`.
