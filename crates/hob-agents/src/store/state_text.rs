@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use fs_err as fs;
@@ -70,7 +71,7 @@ impl WrittenState {
         line.push(b'\n');
         let mut file = match self.changes.take() {
             Some(file) => file,
-            None => fs::File::create(folder.join(CHANGES))?,
+            None => new_changes(folder)?,
         };
         file.write_all(&line)?;
         self.changes = Some(file);
@@ -78,6 +79,14 @@ impl WrittenState {
         self.changes_bytes += line.len();
         Ok(WrittenState { text, ..self })
     }
+}
+
+/// An empty file for changes. A state has the keys in its texts, so only its owner may read it, like [`STATE`].
+fn new_changes(folder: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    options.options_mut().mode(0o600);
+    options.open(folder.join(CHANGES))
 }
 
 impl<'c> TextChange<'c> {
@@ -164,6 +173,8 @@ fn checksum(text: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -218,6 +229,16 @@ mod tests {
         assert_eq!(text(folder.path()), "[1,22]");
         std::fs::write(folder.path().join(STATE), "[9]").expect("written");
         assert_eq!(text(folder.path()), "[9]");
+    }
+
+    #[test]
+    fn only_the_owner_may_read_a_state_and_its_changes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let _written = written(&["[1]", "[1,22]"], folder.path());
+        for name in [STATE, CHANGES] {
+            let found = std::fs::metadata(folder.path().join(name)).expect("a file");
+            assert_eq!(found.permissions().mode() & 0o777, 0o600, "{name}");
+        }
     }
 
     #[test]
