@@ -2,8 +2,8 @@
 //! A step that must be on the disk is written whole. Others append a few kilobytes, however long the conversation is.
 
 use std::borrow::Cow;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use fs_err as fs;
@@ -134,25 +134,33 @@ fn common_bytes<'t>(
 /// # Errors
 /// There is no state, or a file cannot be read.
 pub(super) fn read(folder: &Path) -> io::Result<Vec<u8>> {
+    let path = folder.join(STATE);
     for _ in 1..READS_MAX {
-        let whole = fs::read(folder.join(STATE))?;
+        let mut file = fs::File::open(&path)?;
+        let mut whole = Vec::new();
+        file.read_to_end(&mut whole)?;
         let changes = match fs::read(folder.join(CHANGES)) {
             Ok(changes) => changes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(whole),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
-        if let Some(text) = with_changes(&whole, &changes) {
+        // Otherwise a new state came, and the changes of this one were removed before they were read.
+        let is_last = file.metadata()?.ino() == fs::metadata(&path)?.ino();
+        if is_last && let Some(text) = with_changes(whole, &changes) {
             return Ok(text);
         }
     }
     // A process has ended after it had written this state, and before it removed the changes of the one before.
-    fs::read(folder.join(STATE))
+    fs::read(path)
 }
 
 /// `None`: the changes belong to another text.
-fn with_changes(whole: &[u8], changes: &[u8]) -> Option<Vec<u8>> {
-    let base = checksum(whole);
-    let mut text = whole.to_vec();
+fn with_changes(whole: Vec<u8>, changes: &[u8]) -> Option<Vec<u8>> {
+    if changes.is_empty() {
+        return Some(whole);
+    }
+    let base = checksum(&whole);
+    let mut text = whole;
     for line in changes.split_inclusive(|byte| *byte == b'\n') {
         // A line that was cut off was not stored, and is the last one.
         let change = serde_json::from_slice::<TextChange<'_>>(line).ok();
@@ -229,6 +237,34 @@ mod tests {
         assert_eq!(text(folder.path()), "[1,22]");
         std::fs::write(folder.path().join(STATE), "[9]").expect("written");
         assert_eq!(text(folder.path()), "[9]");
+    }
+
+    /// Changes are removed when a state is written whole. A reader must not take the state before it without them.
+    #[test]
+    fn a_reader_finds_no_older_state_than_before() {
+        const STATES: u32 = 3_000;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        let first = WrittenState::whole(path, "0".to_owned(), false).expect("written");
+        let next = |state: WrittenState, number: u32| {
+            let whole = || WrittenState::whole(path, number.to_string(), false);
+            let next = if number.is_multiple_of(3) {
+                whole()
+            } else {
+                state.change(path, number.to_string())
+            };
+            next.expect("written")
+        };
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(move || drop((1..=STATES).fold(first, next)));
+            let mut last = 0;
+            while !writer.is_finished() {
+                let read: u32 = text(path).parse().expect("a number");
+                assert!(read >= last, "{read} after {last}");
+                last = read;
+            }
+        });
+        assert_eq!(text(path), STATES.to_string());
     }
 
     #[test]
