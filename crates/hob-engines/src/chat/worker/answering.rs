@@ -52,6 +52,9 @@ pub(super) struct ThinkingPlan {
 /// Tokens that are reserved for a constrained answer, in addition to its shortest form.
 const FORMED_ANSWER_TOKENS: u32 = 64;
 
+/// Tokens that are taken in one step without the model, because the grammar allows no others. Other answers wait meanwhile.
+const FORCED_TOKENS_MAX: u32 = 32;
+
 pub(super) struct Answering {
     plan: AnswerPlan,
     characters: Characters,
@@ -128,9 +131,12 @@ impl Answering {
                 }
             }
         }
+        let mut room = FORCED_TOKENS_MAX;
         while step.end.is_none()
+            && room > 0
             && let Some(token) = self.forced_token()?
         {
+            room -= 1;
             self.say(token, &mut step);
         }
         let is_complete = self.plan.constraint.as_ref().is_some_and(Constraint::is_complete);

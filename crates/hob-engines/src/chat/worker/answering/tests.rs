@@ -160,6 +160,21 @@ fn a_form_is_closed_in_time_and_counts_as_whole() {
 }
 
 #[test]
+fn a_long_form_does_not_keep_the_engine_for_its_whole_length() {
+    let output = OutputFormat::Regex("x{100}".to_owned());
+    let wanted = AnswerRules { output: &output, strict: true, tools: None };
+    let constraint = constrainer().compile(&wanted, 200).expect("a pattern");
+    let mut answering = Answering::new(AnswerPlan { constraint, ..plan(200) });
+    let logits = vec![0.0; END as usize + 1];
+    let mut steps = 1;
+    while answering.next(&logits).expect("tokens").end.is_none() {
+        steps += 1;
+    }
+    // One token of each step is chosen.
+    assert_eq!((answering.said(), steps), (100, 100_u32.div_ceil(FORCED_TOKENS_MAX + 1)));
+}
+
+#[test]
 fn thinking_leaves_room_for_the_form() {
     let wanted = AnswerRules { output: &OutputFormat::JsonObject, strict: true, tools: None };
     let constraint = constrainer().compile(&wanted, 150).expect("JSON");
