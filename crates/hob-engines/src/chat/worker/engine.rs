@@ -187,7 +187,7 @@ impl<D: Decoder> Engine<D> {
         let running = self.running.iter_mut().map(|running| (running.stream, &mut running.credit));
         let queued = self.queue.iter_mut().map(|(stream, queued)| (*stream, &mut queued.credit));
         if let Some((_, credit)) = running.chain(queued).find(|(open, _)| *open == stream) {
-            *credit = credit.saturating_add(amount);
+            *credit = credit.saturating_add(i64::from(amount));
         }
     }
 
@@ -344,13 +344,13 @@ impl<D: Decoder> Engine<D> {
                 return self.refuse(stream, refusal);
             }
         };
-        let sent = events.len() as u32;
+        let sent = events.len() as i64;
         for event in events {
             self.outlet.send(stream, &ChatReport::Event(event))?;
         }
         let Some(completion) = end else {
             if let Some(running) = self.running.iter_mut().find(|open| open.stream == stream) {
-                running.credit = running.credit.saturating_sub(sent);
+                running.credit -= sent;
             }
             return Ok(());
         };

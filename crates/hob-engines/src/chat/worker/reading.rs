@@ -178,6 +178,7 @@ impl Reading {
         let ignored = constraint.as_ref().map_or(Vec::new(), |form| form.ignored().to_vec());
         let answering = self.answering(request, &read, (tokens_max, constraint));
         let echo = self.echo(request, &read.tokens);
+        let credit = i64::from(credit);
         Ok(Some(Prepared { prompt: read.tokens, answering, echo, ignored, credit, received }))
     }
 

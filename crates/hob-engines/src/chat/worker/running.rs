@@ -20,7 +20,7 @@ pub(super) struct Prepared {
     /// Keywords of the request's schemas that are not enforced.
     pub(super) ignored: Vec<String>,
     /// Events that may be sent before more credit comes.
-    pub(super) credit: u32,
+    pub(super) credit: i64,
     pub(super) received: Instant,
 }
 
@@ -53,7 +53,8 @@ pub(super) struct Running {
     computed: usize,
     prompt_tokens: usize,
     cached_tokens: usize,
-    pub(super) credit: u32,
+    /// Below zero after a step that had more events. The reader pays these back before the next step.
+    pub(super) credit: i64,
     answering: Answering,
     drafting: Drafting,
     /// The guessed tokens that the next batch checks.
@@ -126,7 +127,8 @@ impl Running {
 
     /// The model chooses one more token than are right, and each may be an event.
     fn draft_room(&self) -> usize {
-        let room = self.answering.tokens_left().min(self.credit).saturating_sub(1);
+        let credit = u32::try_from(self.credit.max(0)).unwrap_or(u32::MAX);
+        let room = self.answering.tokens_left().min(credit).saturating_sub(1);
         (room as usize).min(DRAFT_TOKENS_MAX)
     }
 

@@ -101,6 +101,27 @@ fn no_more_events_are_sent_than_the_reader_allows() {
 }
 
 #[test]
+fn events_beyond_what_the_reader_allows_are_paid_back() {
+    let mut bench = drafting(2, DraftPolicy::Off);
+    let output = OutputFormat::Regex("b(XYZ){3}[a-d]{9}".to_owned());
+    bench.ask_with_credit(1, ChatRequest { output, ..continued("a") }, 2);
+    // One letter is chosen, and nine are forced.
+    let mut letters = 0;
+    while letters < 10 {
+        let (_, report) = bench.report();
+        let is_text = matches!(report, WorkerMessage::Model(ChatReport::Event(ChatEvent::Text(_))));
+        letters += usize::from(is_text);
+    }
+    bench.order(1, &CommonOrder::Credit(8));
+    bench.ask(2, continued("w"));
+    let others = bench.until_done(1);
+    assert_eq!(others[&2].text, "xyz");
+    assert_eq!(others.get(&1), None, "its reader has taken eight of ten events");
+    bench.order(1, &CommonOrder::Credit(100));
+    assert_eq!(bench.until_done(1)[&1].text.len(), 9);
+}
+
+#[test]
 fn guesses_keep_to_a_grammar() {
     let prompt = "abcdefghijklmnopqrstuvwxyz!abc";
     let output = OutputFormat::Lark("start: /[c-h]{2,5}/".to_owned());
