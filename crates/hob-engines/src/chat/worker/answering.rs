@@ -358,9 +358,9 @@ impl Answering {
 
 impl DraftRules for Answering {
     fn forced(&mut self, room: usize) -> Vec<u32> {
-        let is_thinking = self.is_thinking();
+        let can_look = !self.is_thinking() && self.grammar_time.has_spare(self.said);
         let began = Instant::now();
-        let constraint = self.plan.constraint.as_mut().filter(|_| !is_thinking);
+        let constraint = self.plan.constraint.as_mut().filter(|_| can_look);
         let forced = constraint.map_or(Vec::new(), |constraint| constraint.expected(room));
         self.grammar_time.spend(began.elapsed(), self.said);
         forced
@@ -370,10 +370,14 @@ impl DraftRules for Answering {
         let is_thinking = self.is_thinking();
         let AnswerPlan { tokens: table, constraint, .. } = &mut self.plan;
         let open = tokens.iter().take_while(|&&token| !table.ends(token)).count();
-        match constraint.as_mut().filter(|_| !is_thinking) {
-            Some(constraint) => constraint.allowed(&tokens[..open]),
-            None => open,
+        let Some(constraint) = constraint.as_mut().filter(|_| !is_thinking) else { return open };
+        if !self.grammar_time.has_spare(self.said) {
+            return 0;
         }
+        let began = Instant::now();
+        let allowed = constraint.allowed(&tokens[..open]);
+        self.grammar_time.spend(began.elapsed(), self.said);
+        allowed
     }
 }
 

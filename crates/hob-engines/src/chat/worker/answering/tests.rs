@@ -313,6 +313,15 @@ fn a_grammar_that_is_too_slow_ends_its_answer() {
 }
 
 #[test]
+fn guesses_leave_a_slow_grammar_its_time() {
+    let mut answering = Answering::new(caller(100, None));
+    let guess: Vec<u32> = "<tool".bytes().map(u32::from).collect();
+    assert_eq!((answering.forced(5), answering.allowed(&guess)), (guess.clone(), 5));
+    answering.grammar_time.spend(Duration::from_secs(3), 0);
+    assert_eq!((answering.forced(5), answering.allowed(&guess)), (Vec::new(), 0));
+}
+
+#[test]
 fn numbers_that_are_none_end_the_answer_with_an_error() {
     let mut answering = Answering::new(plan(10));
     assert!(answering.next(&[f32::NAN; 257]).is_err());
