@@ -11,6 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::frame::{Frame, FrameKind};
+use crate::worker::protocol::PROTOCOL_VERSION;
 
 fn conversation() -> Conversation {
     let call = ToolCall {
@@ -146,6 +147,19 @@ fn reports_come_back_unchanged() {
         let frame = Frame::new(FrameKind::Model, 3, &report).expect("small");
         assert_eq!(frame.decode(), Ok(report));
     }
+}
+
+/// The end of an answer has more fields than other reports. When its length changes, the version must be raised.
+#[test]
+fn the_length_of_a_message_belongs_to_the_version() {
+    let completion = Completion {
+        finish: FinishReason::Stop,
+        usage: Usage::default(),
+        timings: Timings::default(),
+    };
+    let report = ChatReport::Event(ChatEvent::Done(completion));
+    let frame = Frame::new(FrameKind::Model, 3, &report).expect("small");
+    assert_eq!((PROTOCOL_VERSION, frame.payload.len()), (6, 41));
 }
 
 #[test]
