@@ -10,10 +10,10 @@ use super::{
     WEIGHT_MAX,
 };
 
-/// A row of zeros has a scale, too, whose inverse is finite.
+/// Lower limit for the largest value of a row, so that the scale of a row of zeros has a finite inverse.
 const LARGEST_MIN: f32 = 1e-20;
 
-/// Rounds a row of a multiple of 32 values to integers of up to `VALUE_MAX`, followed by their scale.
+/// Rounds a row to integers of up to `VALUE_MAX`, followed by their scale. The number of values is a multiple of 32.
 ///
 /// # Safety
 /// The processor has these instructions: [`is_faster`](super::is_faster).
@@ -37,7 +37,7 @@ pub fn narrow(values: &[f32], narrow: &mut [i16]) {
     rest.copy_from_slice(&[bits as i16, (bits >> 16) as i16]);
 }
 
-/// The largest distance from 0.
+/// The largest absolute value.
 fn largest(values: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; 8];
     for values in values.chunks_exact(lanes.len()) {
