@@ -44,6 +44,8 @@ export const BROWSERS = {
       "browser.download.folderList": 2,
       "browser.download.useDownloadDir": true,
       "browser.download.alwaysOpenPanel": false,
+      // Without a graphics card, drawing takes most of its time.
+      "layout.frame_rate": 20,
     },
   },
 };
