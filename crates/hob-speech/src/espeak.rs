@@ -97,6 +97,11 @@ impl Espeak {
         answer
     }
 
+    /// Forgets the failures, so that the program is used again.
+    pub(crate) fn forgive(&mut self) {
+        self.failures = 0;
+    }
+
     fn ask(&mut self, line: &str) -> Result<String, EspeakError> {
         let is_new = self.running.is_none();
         let time_max = if is_new { START_TIME_MAX } else { ANSWER_TIME_MAX };

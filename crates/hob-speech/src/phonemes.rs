@@ -102,7 +102,7 @@ impl Phonemizer {
     fn sounds_of_tongue(
         &mut self,
         language: Language,
-        voice: &'static str,
+        voice: &str,
         reading: &Reading,
     ) -> Result<Sounds, String> {
         let program = self.options.espeak.as_deref().ok_or("espeak-ng is not installed")?;

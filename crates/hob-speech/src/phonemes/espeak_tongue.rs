@@ -2,7 +2,7 @@
 //! espeak-ng joins and separates words, so its words are matched with the user's before they get their place.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Sounds;
 use crate::alphabet::is_silent;
@@ -16,8 +16,6 @@ const SNAP_MAX: usize = 2;
 
 #[derive(Debug)]
 pub(super) struct EspeakTongue {
-    program: PathBuf,
-    voice: &'static str,
     espeak: Espeak,
 }
 
@@ -36,9 +34,8 @@ struct Speaking<'a> {
 }
 
 impl EspeakTongue {
-    pub(super) fn new(program: &Path, voice: &'static str) -> EspeakTongue {
-        let espeak = Espeak::for_clauses(program, voice);
-        EspeakTongue { program: program.to_owned(), voice, espeak }
+    pub(super) fn new(program: &Path, voice: &str) -> EspeakTongue {
+        EspeakTongue { espeak: Espeak::for_clauses(program, voice) }
     }
 
     /// The sounds of a sentence. Punctuation ends a clause, because espeak-ng answers a clause at a time.
@@ -123,11 +120,11 @@ impl EspeakTongue {
         Ok(words.split_whitespace().filter(is_heard).map(str::to_owned).collect())
     }
 
-    /// Asks a second time after a failure. After the second one, the next sentence begins with a new program.
+    /// Asks a second time after a failure. The next sentence may try again, because nothing else reads this language.
     fn ask(&mut self, line: &str) -> Result<String, EspeakError> {
         let answer = self.espeak.line(line).or_else(|_| self.espeak.line(line));
         if answer.is_err() {
-            self.espeak = Espeak::for_clauses(&self.program, self.voice);
+            self.espeak.forgive();
         }
         answer
     }
@@ -223,7 +220,7 @@ mod tests {
     fn tongue() -> EspeakTongue {
         let script = "while read -r line; do echo \"$line\" | sed 's/que /que/'; done";
         let espeak = Espeak::with_arguments(Path::new("sh"), &["-c", script]);
-        EspeakTongue { program: PathBuf::from("no-such-program"), voice: "es", espeak }
+        EspeakTongue { espeak }
     }
 
     fn words(sounds: &Sounds) -> Vec<(Range<usize>, String)> {
