@@ -1,7 +1,9 @@
 //! Blends of voices: "af_heart(2)+af_bella(1)" is two parts of one voice and one part of another.
 //! Weights are shares of their sum, so "(2)+(1)" and "(0.6)+(0.3)" mean the same.
 
-use crate::{ModelError, Voice, nearest};
+use std::collections::BTreeMap;
+
+use crate::{Language, ModelError, Voice, nearest};
 
 /// Most voices of one blend.
 pub const BLEND_VOICES_MAX: usize = 8;
@@ -53,6 +55,24 @@ pub fn speaker<'a>(voices: &'a [Voice], asked: &str) -> Result<&'a Voice, ModelE
         return Err(ModelError::InvalidField { field: "voice", reason });
     }
     Ok(first)
+}
+
+/// The language of a voice or of a blend. `missing` has the languages that cannot be spoken now, and what each needs.
+///
+/// # Errors
+/// As [`speaker`], or the language is one of `missing`.
+pub fn spoken_language(
+    voices: &[Voice],
+    missing: &BTreeMap<Language, String>,
+    asked: &str,
+) -> Result<Language, ModelError> {
+    let language = speaker(voices, asked)?.language;
+    match missing.get(&language).cloned() {
+        Some(needs) => {
+            Err(ModelError::SpeechPartMissing { voice: asked.to_owned(), language, needs })
+        }
+        None => Ok(language),
+    }
 }
 
 /// The same blend with other names for its voices.

@@ -27,10 +27,10 @@ use hob_agents::{SCRIPT_BYTES_MAX, ScriptModel};
 use hob_core::budget::Bytes;
 use hob_core::fit::Pool;
 use hob_core::scripted::{FixedChat, FixedTranscript};
-use hob_core::voice_blend::speaker;
+use hob_core::voice_blend::spoken_language;
 use hob_core::{
-    Admission, ChatModel, Language, ModelError, ModelLifecycle, RegisteredModel, Registry,
-    SpeechModel, TranscriptModel, UpstreamResolver, Voice, task,
+    Admission, ChatModel, Language, ModelLifecycle, RegisteredModel, Registry, SpeechModel,
+    TranscriptModel, UpstreamResolver, Voice, task,
 };
 use hob_engines::speech::kokoro::{Kokoro, KokoroOptions};
 use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech};
@@ -279,14 +279,8 @@ fn check_default_voice(
     missing: &BTreeMap<Language, String>,
 ) -> CliResult<()> {
     let hint = "speech.default_voice in hob.toml names it; `hob say --voices` lists them";
-    let language = speaker(voices, id).map_err(|error| Failure::from(error).hint(hint))?.language;
-    match missing.get(&language).cloned() {
-        Some(needs) => {
-            let error = ModelError::SpeechPartMissing { voice: id.to_owned(), language, needs };
-            Err(Failure::from(error).hint(hint))
-        }
-        None => Ok(()),
-    }
+    let language = spoken_language(voices, missing, id);
+    language.map(drop).map_err(|error| Failure::from(error).hint(hint))
 }
 
 fn speech_command(app: &App<'_>, folder: &Path, default_voice: &str) -> CliResult<WorkerCommand> {

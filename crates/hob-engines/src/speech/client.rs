@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::voice_blend::speaker;
+use hob_core::voice_blend::spoken_language;
 use hob_core::{
     Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
     SpeechText, Voice,
@@ -92,10 +92,8 @@ impl ModelWorker<SpeechClient> {
     }
 
     async fn begin(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
-        let language = speaker(&self.client.all_voices, &request.voice)?.language;
-        if let Some(needs) = self.client.missing.get(&language).cloned() {
-            return Err(ModelError::SpeechPartMissing { voice: request.voice, language, needs });
-        }
+        let SpeechClient { all_voices, missing, .. } = &self.client;
+        let language = spoken_language(all_voices, missing, &request.voice)?;
         let is_whole = matches!(request.text, SpeechText::Whole(_));
         let is_silent = is_silent(&request.text);
         let text = self.text(request.text)?;
