@@ -11,7 +11,7 @@ use hob_core::Language;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::compose;
 
-use self::figures::{Amount, figures};
+use self::figures::{Amount, currency_name, figures};
 use crate::accent::Accent;
 use crate::ipa::to_misaki;
 use crate::lexicon::{Lexicon, SaidPart};
@@ -285,12 +285,13 @@ impl Scanner<'_> {
             self.out.say(span, ["から", "到"][self.tongue as usize]);
             return Some(1);
         }
-        let (_, japanese, mandarin, only_inside) = SIGNS.into_iter().find(|row| row.0 == c)?;
-        if only_inside && !is_inside {
-            return None;
-        }
+        let of_table = || {
+            let (_, japanese, mandarin, only_inside) = SIGNS.into_iter().find(|row| row.0 == c)?;
+            (is_inside || !only_inside).then_some([japanese, mandarin][self.tongue as usize])
+        };
+        let said = currency_name(c, self.tongue).or_else(of_table)?;
         let span = self.span(1);
-        self.out.say(span, [japanese, mandarin][self.tongue as usize]);
+        self.out.say(span, said);
         Some(1)
     }
 
@@ -351,7 +352,7 @@ fn say_words(tongue: Tongue, span: &Range<usize>, words: &str, out: &mut Reading
 }
 
 /// A symbol, its names in Japanese and Mandarin, and whether it is only read between letters or digits.
-const SIGNS: [(char, &str, &str, bool); 28] = [
+const SIGNS: [(char, &str, &str, bool); 24] = [
     ('.', "ドット", "点", true),
     ('/', "スラッシュ", "斜杠", true),
     ('_', "アンダーバー", "下划线", true),
@@ -375,10 +376,6 @@ const SIGNS: [(char, &str, &str, bool); 28] = [
     ('√', "ルート", "根号", false),
     ('∞', "無限大", "无穷大", false),
     ('°', "度", "度", false),
-    ('$', "ドル", "美元", false),
-    ('¥', "円", "元", false),
-    ('€', "ユーロ", "欧元", false),
-    ('£', "ポンド", "英镑", false),
     ('〒', "郵便番号", "邮编", false),
 ];
 
@@ -401,6 +398,7 @@ mod tests {
         japanese("2024/05/06に来た。", "２０２４年５月６日に来た.");
         japanese("会議は9:05から。", "会議は９時５分から.");
         japanese("¥1,200と$3.50", "１２００円と３．５０ドル");
+        japanese("€と₩", "ユーロとウォン");
         japanese("5kgと10km", "５キログラムと１０キロメートル");
         japanese("-3°C", "マイナス３度");
         japanese("1/2", "２分の１");

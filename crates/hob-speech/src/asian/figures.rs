@@ -120,6 +120,16 @@ const UNITS: [Unit; 50] = [
     Unit("h", "時間", "小时"),
 ];
 
+/// A sign of money, and its names in Japanese and Mandarin.
+const CURRENCIES: [(char, &str, &str); 6] = [
+    ('$', "ドル", "美元"),
+    ('¥', "円", "元"),
+    ('€', "ユーロ", "欧元"),
+    ('£', "ポンド", "英镑"),
+    ('₩', "ウォン", "韩元"),
+    ('₹', "ルピー", "卢比"),
+];
+
 /// The figures that begin at `at`, and how many characters they are.
 pub(super) fn figures(chars: &[char], at: usize) -> Option<(usize, Amount)> {
     let rest = &chars[at..];
@@ -144,8 +154,17 @@ pub(super) fn figures(chars: &[char], at: usize) -> Option<(usize, Amount)> {
     Some((length, amount))
 }
 
+/// The name of money by its sign. `None`: the character is no such sign.
+pub(super) fn currency_name(sign: char, tongue: Tongue) -> Option<&'static str> {
+    let (_, japanese, mandarin) = CURRENCIES.into_iter().find(|row| row.0 == sign)?;
+    Some(match tongue {
+        Tongue::Japanese => japanese,
+        Tongue::Mandarin => mandarin,
+    })
+}
+
 fn is_currency(c: char) -> bool {
-    matches!(c, '$' | '¥' | '€' | '£' | '₩' | '₹')
+    CURRENCIES.iter().any(|(sign, ..)| *sign == c)
 }
 
 fn digits(rest: &[char]) -> usize {

@@ -1,7 +1,7 @@
 //! How Japanese says figures.
 //! Numbers stay digits, because the dictionary's rules read them with the counters behind them.
 
-use super::figures::Amount;
+use super::figures::{Amount, currency_name};
 use super::{Saying, Tongue};
 use crate::japanese::kana_symbols;
 
@@ -16,7 +16,8 @@ pub(super) fn said(amount: &Amount) -> Vec<Saying> {
         }
         Amount::Money { number, currency, scale, is_negative } => {
             let sign = minus(*is_negative);
-            native(format!("{sign}{}{scale}{}", wide(number), currency_name(*currency)))
+            let name = currency_name(*currency, Tongue::Japanese).unwrap_or_default();
+            native(format!("{sign}{}{scale}{name}", wide(number)))
         }
         Amount::Range { from, to, unit } => {
             let unit = unit.map_or("", |unit| unit.name(Tongue::Japanese));
@@ -67,17 +68,6 @@ fn minus(is_negative: bool) -> &'static str {
 fn wide(number: &str) -> String {
     let wide = |c: char| char::from_u32(u32::from(c) + 0xfee0).unwrap_or(c);
     number.chars().map(wide).collect()
-}
-
-fn currency_name(currency: char) -> &'static str {
-    match currency {
-        '¥' => "円",
-        '€' => "ユーロ",
-        '£' => "ポンド",
-        '₩' => "ウォン",
-        '₹' => "ルピー",
-        _ => "ドル",
-    }
 }
 
 /// Each digit by its name. Short ones are drawn out to two beats.

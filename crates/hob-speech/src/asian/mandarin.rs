@@ -1,7 +1,7 @@
 //! How Mandarin says figures.
 //! Numbers are written in characters, with 万 and 亿, 零 for gaps, and 两 before what is counted.
 
-use super::figures::Amount;
+use super::figures::{Amount, currency_name};
 use super::{Saying, Tongue};
 
 const DIGITS: [&str; 10] = ["零", "一", "二", "三", "四", "五", "六", "七", "八", "九"];
@@ -20,8 +20,9 @@ pub(super) fn said(amount: &Amount, after: Option<char>) -> Vec<Saying> {
         }
         Amount::Money { number, currency, scale, is_negative } => {
             let sign = if *is_negative { "负" } else { "" };
-            let (scale, unit) = (scale.replace('億', "亿"), currency_name(*currency));
-            native(format!("{sign}{}{scale}{unit}", counted(number, Some('元'))))
+            let scale = scale.replace('億', "亿");
+            let name = currency_name(*currency, Tongue::Mandarin).unwrap_or_default();
+            native(format!("{sign}{}{scale}{name}", counted(number, Some('元'))))
         }
         Amount::Range { from, to, unit } => {
             let name = unit.map_or("", |unit| unit.name(Tongue::Mandarin));
@@ -84,17 +85,6 @@ fn time(hours: &str, minutes: &str, seconds: Option<&str>) -> String {
     };
     let seconds = seconds.map(|seconds| part(seconds, "秒")).unwrap_or_default();
     format!("{hours}点{minutes}{seconds}")
-}
-
-fn currency_name(currency: char) -> &'static str {
-    match currency {
-        '¥' => "元",
-        '€' => "欧元",
-        '£' => "英镑",
-        '₩' => "韩元",
-        '₹' => "卢比",
-        _ => "美元",
-    }
 }
 
 /// A number before what it counts, or before the word for a year.
