@@ -82,11 +82,8 @@ impl Amount {
 
     /// Whether a noun behind it stands in the singular.
     pub(super) fn is_one(&self, tongue: &Tongue) -> bool {
-        match self.value() {
-            Some(1) => self.decimals.is_empty() || tongue.has_singular_below_two,
-            Some(0) => tongue.has_singular_below_two,
-            _ => false,
-        }
+        self.value().is_some_and(|whole| tongue.counts_as_one(whole))
+            && (self.decimals.is_empty() || tongue.has_singular_below_two)
     }
 
     pub(super) fn said(&self, tongue: &Tongue, form: Form) -> String {

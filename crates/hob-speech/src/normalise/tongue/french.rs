@@ -94,18 +94,16 @@ fn ordinal(number: u64, gender: NounGender, is_short: bool) -> String {
 }
 
 fn fraction(above: u64, below: u64) -> Option<String> {
-    let name = match below {
-        2 => "demi",
-        3 => "tiers",
-        4 => "quart",
-        5 => "cinquième",
-        8 => "huitième",
-        10 => "dixième",
+    let part = match below {
+        2 => m("demi", "demis"),
+        3 => m("tiers", "tiers"),
+        4 => m("quart", "quarts"),
+        5 => m("cinquième", "cinquièmes"),
+        8 => m("huitième", "huitièmes"),
+        10 => m("dixième", "dixièmes"),
         _ => return None,
     };
-    let plural = if above == 1 || below == 3 { "" } else { "s" };
-    let number = cardinal(above, Form::Alone);
-    (1..20).contains(&above).then(|| format!("{number} {name}{plural}"))
+    parts(cardinal, above, part)
 }
 
 fn time(hour: u64, minute: u64) -> String {

@@ -122,17 +122,16 @@ fn ordinal(number: u64, gender: NounGender, _is_short: bool) -> String {
 }
 
 fn fraction(above: u64, below: u64) -> Option<String> {
-    let (one, many) = match below {
-        2 => ("mezzo", "mezzi"),
-        3 => ("terzo", "terzi"),
-        4 => ("quarto", "quarti"),
-        5 => ("quinto", "quinti"),
-        8 => ("ottavo", "ottavi"),
-        10 => ("decimo", "decimi"),
+    let part = match below {
+        2 => m("mezzo", "mezzi"),
+        3 => m("terzo", "terzi"),
+        4 => m("quarto", "quarti"),
+        5 => m("quinto", "quinti"),
+        8 => m("ottavo", "ottavi"),
+        10 => m("decimo", "decimi"),
         _ => return None,
     };
-    let number = cardinal(above, Form::Before(NounGender::Masculine));
-    (1..20).contains(&above).then(|| format!("{number} {}", if above == 1 { one } else { many }))
+    parts(cardinal, above, part)
 }
 
 fn time(hour: u64, minute: u64) -> String {

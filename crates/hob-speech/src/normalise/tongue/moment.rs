@@ -78,8 +78,7 @@ fn duration(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
 }
 
 fn counted(scene: Scene<'_>, number: u64, noun: Noun) -> String {
-    let is_one = number == 1 || (number == 0 && scene.tongue.has_singular_below_two);
-    let name = if is_one { noun.one } else { noun.many };
+    let name = if scene.tongue.counts_as_one(number) { noun.one } else { noun.many };
     format!("{} {name}", (scene.tongue.cardinal)(number, Form::Before(noun.gender)))
 }
 

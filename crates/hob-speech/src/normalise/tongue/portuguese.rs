@@ -135,20 +135,17 @@ fn ordinal(number: u64, gender: NounGender, _is_short: bool) -> String {
 }
 
 fn fraction(above: u64, below: u64) -> Option<String> {
-    let name = match below {
+    let part = match below {
         2 if above == 1 => return Some("meio".to_owned()),
-        2 => "meio",
-        3 => "terço",
-        4 => "quarto",
-        5 => "quinto",
-        8 => "oitavo",
-        10 => "décimo",
+        2 => m("meio", "meios"),
+        3 => m("terço", "terços"),
+        4 => m("quarto", "quartos"),
+        5 => m("quinto", "quintos"),
+        8 => m("oitavo", "oitavos"),
+        10 => m("décimo", "décimos"),
         _ => return None,
     };
-    let number = cardinal(above, Form::Alone);
-    (1..20)
-        .contains(&above)
-        .then(|| format!("{number} {name}{}", if above == 1 { "" } else { "s" }))
+    parts(cardinal, above, part)
 }
 
 fn time(hour: u64, minute: u64) -> String {

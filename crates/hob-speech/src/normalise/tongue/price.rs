@@ -127,8 +127,7 @@ fn said(tongue: &Tongue, amount: &Amount, scale: Option<Scale>, currency: &Curre
         return format!("{minus}{} {cent}", of_cents(currency.cent));
     }
     let number = (tongue.cardinal)(whole, Form::Before(unit.gender));
-    let is_one = whole == 1 || (whole == 0 && tongue.has_singular_below_two);
-    let money = if is_one { unit.one } else { unit.many };
+    let money = if tongue.counts_as_one(whole) { unit.one } else { unit.many };
     match (cents, tongue.signs.cents) {
         (0, _) => format!("{minus}{number} {money}"),
         (_, None) => {

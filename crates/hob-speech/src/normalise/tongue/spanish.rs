@@ -138,20 +138,16 @@ fn ordinal(number: u64, gender: NounGender, is_short: bool) -> String {
 }
 
 fn fraction(above: u64, below: u64) -> Option<String> {
-    let name = match below {
-        2 if above == 1 => return Some("un medio".to_owned()),
-        2 => "medio",
-        3 => "tercio",
-        4 => "cuarto",
-        5 => "quinto",
-        8 => "octavo",
-        10 => "décimo",
+    let part = match below {
+        2 => m("medio", "medios"),
+        3 => m("tercio", "tercios"),
+        4 => m("cuarto", "cuartos"),
+        5 => m("quinto", "quintos"),
+        8 => m("octavo", "octavos"),
+        10 => m("décimo", "décimos"),
         _ => return None,
     };
-    let number = cardinal(above, Form::Before(NounGender::Masculine));
-    (1..20)
-        .contains(&above)
-        .then(|| format!("{number} {name}{}", if above == 1 { "" } else { "s" }))
+    parts(cardinal, above, part)
 }
 
 fn time(hour: u64, minute: u64) -> String {

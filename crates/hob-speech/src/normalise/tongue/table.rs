@@ -158,3 +158,17 @@ pub(in crate::normalise) struct Tongue {
     /// Words before a telephone number.
     pub(super) callers: &'static [&'static str],
 }
+
+impl Tongue {
+    /// Whether a noun behind this whole number stands in the singular.
+    pub(super) fn counts_as_one(&self, whole: u64) -> bool {
+        whole == 1 || (whole == 0 && self.has_singular_below_two)
+    }
+}
+
+/// "tres cuartos": so many parts of a whole. `None`: more than are said so.
+pub(super) fn parts(cardinal: fn(u64, Form) -> String, above: u64, part: Noun) -> Option<String> {
+    let name = if above == 1 { part.one } else { part.many };
+    let said = || format!("{} {name}", cardinal(above, Form::Before(part.gender)));
+    (1..20).contains(&above).then(said)
+}
