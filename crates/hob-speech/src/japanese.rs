@@ -13,9 +13,9 @@ use jpreprocess_core::word_entry::WordEntry;
 use jpreprocess_njd::{NJD, NJDNode};
 
 use self::dictionary::Dictionary;
-pub(crate) use self::dictionary::DictionaryError;
 pub(crate) use self::kana::kana_symbols;
 use self::lattice::FoundWord;
+use crate::dictionary_error::DictionaryError;
 
 /// Fields of a description that the rules read.
 const FIELDS: usize = 12;

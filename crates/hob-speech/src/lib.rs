@@ -8,6 +8,7 @@ mod asian;
 pub mod audiobook;
 mod chapters;
 pub mod decode;
+mod dictionary_error;
 pub mod encode;
 mod espeak;
 mod g711;

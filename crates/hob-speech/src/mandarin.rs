@@ -7,13 +7,13 @@ mod sandhi;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jieba_rs::Jieba;
-use thiserror::Error;
 
 pub(crate) use self::pinyin::Syllable;
 use self::sandhi::{TonedWord, change_tones};
+use crate::dictionary_error::DictionaryError;
 
 /// Words with their frequencies and parts of speech, as jieba publishes them.
 const WORDS: &str = "words.txt";
@@ -24,15 +24,6 @@ const READINGS: &str = "readings.txt";
 const FILE_BYTES_MAX: u64 = 32 << 20;
 /// The longest phrase of the table that is looked up, in characters.
 const PHRASE_CHARS_MAX: usize = 16;
-
-/// Why Mandarin cannot be read.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub(crate) enum MandarinError {
-    #[error("{path} cannot be read: {detail}")]
-    Unreadable { path: PathBuf, detail: String },
-    #[error("{path} has no words")]
-    Empty { path: PathBuf },
-}
 
 /// The tables in memory. They take a fifth of a second to load.
 pub(crate) struct Mandarin {
@@ -54,21 +45,21 @@ pub(crate) struct PinyinWord {
 }
 
 impl Mandarin {
-    pub(crate) fn load(folder: &Path) -> Result<Mandarin, MandarinError> {
+    pub(crate) fn load(folder: &Path) -> Result<Mandarin, DictionaryError> {
         let path = folder.join(WORDS);
         let jieba = Jieba::with_dict(&mut opened(&path)?).map_err(|error| {
-            MandarinError::Unreadable { path: path.clone(), detail: error.to_string() }
+            DictionaryError::Unreadable { path: path.clone(), detail: error.to_string() }
         })?;
         let path = folder.join(READINGS);
         let mut readings = HashMap::new();
         for line in opened(&path)?.lines() {
-            let line = line.map_err(|error| unreadable(&path, &error))?;
+            let line = line.map_err(DictionaryError::at(&path))?;
             if let Some((text, pinyin)) = line.split_once(' ') {
                 readings.insert(text.into(), pinyin.into());
             }
         }
         if readings.is_empty() {
-            return Err(MandarinError::Empty { path });
+            return Err(DictionaryError::malformed(&path, "it has no words"));
         }
         Ok(Mandarin { jieba, readings })
     }
@@ -163,11 +154,7 @@ fn counted(word: &str, mut syllables: Vec<Syllable>) -> Vec<Syllable> {
     syllables
 }
 
-fn opened(path: &Path) -> Result<BufReader<std::io::Take<File>>, MandarinError> {
-    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+fn opened(path: &Path) -> Result<BufReader<std::io::Take<File>>, DictionaryError> {
+    let file = File::open(path).map_err(DictionaryError::at(path))?;
     Ok(BufReader::new(file.take(FILE_BYTES_MAX)))
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> MandarinError {
-    MandarinError::Unreadable { path: path.to_path_buf(), detail: error.to_string() }
 }

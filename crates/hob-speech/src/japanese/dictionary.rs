@@ -4,9 +4,9 @@
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use thiserror::Error;
+use crate::dictionary_error::DictionaryError;
 
 /// The files of the dictionary in its folder.
 const WORDS: &str = "sys.dic";
@@ -30,15 +30,6 @@ const TOKENS_BYTES_MAX: u64 = 64 << 20;
 const SMALL_FILE_BYTES_MAX: u64 = 16 << 20;
 /// Longest description of a word.
 const FEATURE_BYTES_MAX: usize = 1024;
-
-/// Why a dictionary cannot be used.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub(crate) enum DictionaryError {
-    #[error("{path} cannot be read: {detail}")]
-    Unreadable { path: PathBuf, detail: String },
-    #[error("{path} is not a dictionary that hob reads: {what}")]
-    Malformed { path: PathBuf, what: &'static str },
-}
 
 /// A meaning of a word, as MeCab stores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -143,12 +134,12 @@ struct WordFile {
 
 impl WordFile {
     fn open(path: &Path) -> Result<WordFile, DictionaryError> {
-        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-        let bytes = file.metadata().map_err(|error| unreadable(path, &error))?.len();
+        let file = File::open(path).map_err(DictionaryError::at(path))?;
+        let bytes = file.metadata().map_err(DictionaryError::at(path))?.len();
         let mut header = [0; HEADER_BYTES as usize];
-        file.read_exact_at(&mut header, 0).map_err(|error| unreadable(path, &error))?;
+        file.read_exact_at(&mut header, 0).map_err(DictionaryError::at(path))?;
         let field = |at: usize| u32_at(&header, at * 4);
-        let malformed = |what| DictionaryError::Malformed { path: path.to_path_buf(), what };
+        let malformed = |what| DictionaryError::malformed(path, what);
         if u64::from(field(0) ^ MAGIC) != bytes || field(1) != VERSION {
             return Err(malformed("its header names another size or version"));
         }
@@ -163,7 +154,7 @@ impl WordFile {
             return Err(malformed("its parts have other sizes"));
         }
         let mut index = vec![0; usize::try_from(index_bytes).unwrap_or(0)];
-        file.read_exact_at(&mut index, HEADER_BYTES).map_err(|error| unreadable(path, &error))?;
+        file.read_exact_at(&mut index, HEADER_BYTES).map_err(DictionaryError::at(path))?;
         Ok(WordFile { file, index, tokens, features })
     }
 
@@ -232,7 +223,7 @@ fn token(bytes: &[u8]) -> Token {
 /// The names of the classes, and the class of each character of the first plane.
 fn characters(path: &Path) -> Result<(Vec<String>, Vec<CharClass>), DictionaryError> {
     let bytes = small_file(path)?;
-    let malformed = |what| DictionaryError::Malformed { path: path.to_path_buf(), what };
+    let malformed = |what| DictionaryError::malformed(path, what);
     let count = bytes.first_chunk::<4>().map_or(0, |four| u32::from_le_bytes(*four)) as usize;
     if count == 0 || count > CLASSES_MAX {
         return Err(malformed("it has no classes, or too many"));
@@ -261,7 +252,7 @@ fn char_class(bits: u32) -> CharClass {
 
 fn costs(path: &Path) -> Result<(Vec<i16>, usize, usize), DictionaryError> {
     let bytes = small_file(path)?;
-    let malformed = |what| DictionaryError::Malformed { path: path.to_path_buf(), what };
+    let malformed = |what| DictionaryError::malformed(path, what);
     if bytes.len() < 4 {
         return Err(malformed("it is too short"));
     }
@@ -274,16 +265,11 @@ fn costs(path: &Path) -> Result<(Vec<i16>, usize, usize), DictionaryError> {
 }
 
 fn small_file(path: &Path) -> Result<Vec<u8>, DictionaryError> {
-    let length = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?.len();
+    let length = std::fs::metadata(path).map_err(DictionaryError::at(path))?.len();
     if length > SMALL_FILE_BYTES_MAX {
-        let what = "it is too large";
-        return Err(DictionaryError::Malformed { path: path.to_path_buf(), what });
+        return Err(DictionaryError::malformed(path, "it is too large"));
     }
-    std::fs::read(path).map_err(|error| unreadable(path, &error))
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> DictionaryError {
-    DictionaryError::Unreadable { path: path.to_path_buf(), detail: error.to_string() }
+    std::fs::read(path).map_err(DictionaryError::at(path))
 }
 
 /// Little-endian. Zero behind the end.

@@ -51,14 +51,13 @@ struct Speaking<'a> {
 impl DictionaryTongue {
     /// Loads the dictionaries from their folder.
     pub(super) fn load(language: Language, folder: &Path) -> Result<DictionaryTongue, String> {
-        match language {
+        let tongue = match language {
             Language::Japanese => Japanese::load(folder)
-                .map(|japanese| DictionaryTongue::Japanese(Box::new(japanese)))
-                .map_err(|error| error.to_string()),
+                .map(|japanese| DictionaryTongue::Japanese(Box::new(japanese))),
             _ => Mandarin::load(folder)
-                .map(|mandarin| DictionaryTongue::Mandarin(Box::new(mandarin)))
-                .map_err(|error| error.to_string()),
-        }
+                .map(|mandarin| DictionaryTongue::Mandarin(Box::new(mandarin))),
+        };
+        tongue.map_err(|error| error.to_string())
     }
 
     /// The sounds of a sentence.
