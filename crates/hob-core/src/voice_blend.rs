@@ -75,6 +75,12 @@ pub fn spoken_language(
     }
 }
 
+/// The voices that can be spoken now.
+pub fn spoken_voices(voices: &[Voice], missing: &BTreeMap<Language, String>) -> Vec<Voice> {
+    let has_all = |voice: &&Voice| !missing.contains_key(&voice.language);
+    voices.iter().filter(has_all).cloned().collect()
+}
+
 /// The same blend with other names for its voices.
 pub fn renamed(blend: &str, rename: impl Fn(&str) -> String) -> String {
     let part = |part: &str| {
@@ -140,6 +146,7 @@ fn part(text: &str) -> Result<(String, f32), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Gender;
 
     fn shares(name: &str) -> Vec<(String, f32)> {
         let blend = VoiceBlend::parse(name).expect("a blend").expect("a valid one");
@@ -160,6 +167,25 @@ mod tests {
         check("af_heart(0.75)+af_bella(0.25)", &[("af_heart", 0.75), ("af_bella", 0.25)]);
         check("af_heart(3)-af_bella(1)", &[("af_heart", 1.5), ("af_bella", -0.5)]);
         check("af_heart(2)", &[("af_heart", 1.0)]);
+    }
+
+    #[test]
+    fn only_voices_that_nothing_is_missing_for_are_listed() {
+        let voice = |id: &str, language| Voice {
+            id: id.to_owned(),
+            name: id.to_owned(),
+            language,
+            gender: Gender::Female,
+        };
+        let voices = [
+            voice("af_heart", Language::AmericanEnglish),
+            voice("ef_dora", Language::Spanish),
+            voice("ff_siwis", Language::French),
+        ];
+        let missing = BTreeMap::from([(Language::French, "espeak-ng".to_owned())]);
+        let spoken = spoken_voices(&voices, &missing);
+        let ids: Vec<&str> = spoken.iter().map(|voice| voice.id.as_str()).collect();
+        assert_eq!(ids, ["af_heart", "ef_dora"]);
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins
 pub(crate) use memory::{Memory, used_cards};
 pub(crate) use pipelines::{note_default_key, pipelines_listener};
 pub(crate) use quantize::{QuantizeStep, run_quantize_worker, work_distance, work_quantize};
-pub(crate) use speech_parts::{missing_parts, speakable};
+pub(crate) use speech_parts::missing_parts;
 #[cfg(test)]
 pub(crate) use speech_study::SpokenSentence;
 pub(crate) use speech_study::{SpeechCost, SpeechStudy, run_speech_study, work_speech_study};

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::voice_blend::spoken_language;
+use hob_core::voice_blend::{spoken_language, spoken_voices};
 use hob_core::{
     Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
     SpeechText, Voice,
@@ -69,9 +69,8 @@ impl ModelWorker<SpeechClient> {
     ) -> SpeechWorker {
         let SpeechWorkerOptions { supervisor, text_chars_max, unread_s_max, missing } = options;
         let supervisor = Supervisor::start(command, supervisor);
-        let has_all = |voice: &&Voice| !missing.contains_key(&voice.language);
         let client = SpeechClient {
-            voices: voices.iter().filter(has_all).cloned().collect(),
+            voices: spoken_voices(&voices, &missing),
             all_voices: voices,
             missing,
             text_chars_max,

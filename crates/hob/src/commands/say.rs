@@ -11,6 +11,7 @@ use book::BookJob;
 use clap::Args;
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use hob_core::voice_blend::spoken_voices;
 use hob_core::{
     Language, ModelError, SpeechModel, SpeechPace, SpeechRequest, SpeechText, Speed, Trace,
 };
@@ -31,7 +32,7 @@ use crate::sink::Sink;
 use crate::speaking::{Destination, Progress, SoundFigures, deliver};
 use crate::stdin_text::StdinText;
 use crate::subtitles::Subtitles;
-use crate::wire_up::{Speech, kept_voices, meant_voice, missing_parts, speakable};
+use crate::wire_up::{Speech, kept_voices, meant_voice, missing_parts};
 
 /// Maximum bytes of a text for a server, which gets it in one piece.
 const REMOTE_TEXT_BYTES_MAX: usize = 16 << 20;
@@ -129,7 +130,7 @@ async fn list_voices(args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
             for (language, needs) in missing.iter().filter(has_voice) {
                 app.printer.note(format!("{language} is not listed: it needs {needs}"));
             }
-            let own = speakable(own, &missing);
+            let own = spoken_voices(&own, &missing);
             let kept = kept_voices(&app.settings)?.among(&own);
             voice_table(own.into_iter().chain(kept))
         }

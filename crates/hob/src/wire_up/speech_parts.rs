@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use hob_core::{Language, Voice};
+use hob_core::Language;
 use hob_speech::{espeak_languages, needs_espeak};
 
 use crate::app::App;
@@ -50,12 +50,6 @@ fn needs(language: Language, wished: &Espeak, found: Option<&Path>) -> String {
     }
 }
 
-/// The voices that can be spoken now. A server lists the same.
-pub(crate) fn speakable(voices: Vec<Voice>, missing: &BTreeMap<Language, String>) -> Vec<Voice> {
-    let can_speak = |voice: &Voice| !missing.contains_key(&voice.language);
-    voices.into_iter().filter(can_speak).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -82,24 +76,5 @@ mod tests {
         for (_, name) in DICTIONARIES {
             assert!(needs_dictionary(name).contains(&format!("`hob pull {name}`")));
         }
-    }
-
-    #[test]
-    fn only_voices_that_nothing_is_missing_for_are_listed() {
-        let voice = |id: &str, language| Voice {
-            id: id.to_owned(),
-            name: id.to_owned(),
-            language,
-            gender: hob_core::Gender::Female,
-        };
-        let voices = vec![
-            voice("af_heart", Language::AmericanEnglish),
-            voice("ef_dora", Language::Spanish),
-            voice("ff_siwis", Language::French),
-        ];
-        let missing = BTreeMap::from([(Language::French, "espeak-ng".to_owned())]);
-        let ids: Vec<String> =
-            speakable(voices, &missing).into_iter().map(|voice| voice.id).collect();
-        assert_eq!(ids, ["af_heart", "ef_dora"]);
     }
 }
