@@ -18,7 +18,7 @@ use hob_core::{
 use hob_speech::encode::AudioFormat;
 use hob_speech::is_speakable;
 
-use crate::app::{App, block_on};
+use crate::app::{App, run_until_stopped};
 use crate::commands::models::voice_table;
 use crate::failure::{CliResult, Exit, Failure};
 use crate::globals::Globals;
@@ -27,7 +27,6 @@ use crate::playback::Player;
 use crate::printer::Printer;
 use crate::remote::{Remote, SpeechInput};
 use crate::settings::Overrides;
-use crate::signals::StopSignals;
 use crate::sink::Sink;
 use crate::speaking::{Destination, Progress, SoundFigures, deliver};
 use crate::stdin_text::StdinText;
@@ -108,15 +107,10 @@ pub(crate) fn run(args: &SayArgs, globals: &Globals, printer: &Printer) -> CliRe
     let speech_model = args.model.clone();
     let flags = Overrides { threads: args.threads, speech_model, ..Overrides::default() };
     let app = App::open(globals, flags, printer)?;
-    block_on(async {
-        let mut signals = StopSignals::listen()?;
-        if args.voices {
-            signals.or(list_voices(args, &app)).await
-        } else {
-            let said = signals.or(say(args, &app)).await;
-            said.map_err(|failure| book::with_hint(args, failure))
-        }
-    })
+    if args.voices {
+        return run_until_stopped(list_voices(args, &app));
+    }
+    run_until_stopped(say(args, &app)).map_err(|failure| book::with_hint(args, failure))
 }
 
 async fn list_voices(args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
