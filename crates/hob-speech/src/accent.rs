@@ -11,8 +11,7 @@ pub(crate) enum Accent {
 }
 
 impl Accent {
-    /// Returns the accent of a language. hob rejects languages that it cannot read before this point. Any other language
-    /// is read as American English rather than skipped.
+    /// The accent of a language. English words among those of another language are American.
     pub(crate) fn of(language: Language) -> Accent {
         match language {
             Language::BritishEnglish => Accent::British,
