@@ -66,6 +66,7 @@ fn reading_of(
 /// What the decoder was given, step by step: how many tokens of which slot.
 type Steps = Arc<Mutex<Vec<BTreeMap<usize, usize>>>>;
 
+#[derive(Default)]
 struct Counter {
     slots: Vec<Vec<u32>>,
     logits: Vec<Vec<f32>>,
@@ -74,13 +75,14 @@ struct Counter {
     poison: Option<u32>,
     drafts: DraftPolicy,
     has_small_model: bool,
+    /// A cache that is cut is lost.
+    is_lost_by_cuts: bool,
 }
 
 impl Counter {
     fn new(parallel: usize, steps: &Steps) -> Counter {
-        let slots = vec![Vec::new(); parallel];
-        let (steps, drafts) = (Arc::clone(steps), DraftPolicy::Off);
-        Counter { slots, logits: Vec::new(), steps, poison: None, drafts, has_small_model: false }
+        let (slots, steps) = (vec![Vec::new(); parallel], Arc::clone(steps));
+        Counter { slots, steps, drafts: DraftPolicy::Off, ..Counter::default() }
     }
 }
 
@@ -123,9 +125,11 @@ impl Decoder for Counter {
     }
 
     fn truncate(&mut self, slot: usize, tokens: usize) -> usize {
-        assert!(tokens <= self.slots[slot].len());
-        self.slots[slot].truncate(tokens);
-        tokens
+        let cached = &mut self.slots[slot];
+        assert!(tokens <= cached.len());
+        let is_lost = self.is_lost_by_cuts && tokens < cached.len();
+        cached.truncate(if is_lost { 0 } else { tokens });
+        cached.len()
     }
 
     fn can_truncate(&self) -> bool {

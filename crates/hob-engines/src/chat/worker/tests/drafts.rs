@@ -43,10 +43,11 @@ fn limits_and_stop_texts_end_an_answer_within_a_guess() {
     let stop = ChatRequest { stop: vec!["jk".to_owned()], ..continued(prompt) };
     let limit = ChatRequest { tokens_max: Some(6), ..continued(prompt) };
     for (request, text) in [(stop, "defghi"), (limit, "defghi")] {
-        let (plain, _) = answered(DraftPolicy::Off, request.clone());
-        let (drafted, _) = answered(MANY, request);
+        let (plain, plain_passes) = answered(DraftPolicy::Off, request.clone());
+        let (drafted, passes) = answered(MANY, request);
         assert_eq!(drafted, plain);
         assert_eq!(drafted.text, text);
+        assert!(passes < plain_passes, "{passes} {plain_passes}");
     }
 }
 
@@ -56,6 +57,8 @@ fn the_cache_has_only_what_was_said() {
     let mut bench = drafting(1, MANY);
     bench.ask(1, ChatRequest { stop: vec!["jk".to_owned()], ..continued(prompt) });
     bench.until_done(1);
+    let passes = bench.steps().len();
+    assert!(passes < "defghijk".len(), "{passes}: nothing was guessed");
     // The decoder would notice a token that is computed in another place than it belongs.
     bench.ask(2, continued(&format!("{prompt}defghijklmno!vw")));
     let heard = bench.until_done(1).remove(&2).expect("an answer");
@@ -74,6 +77,23 @@ fn answers_with_and_without_guesses_run_together() {
     assert_eq!(heard[&1].text, "defghijklmnopqrstuvwxyz");
     assert_eq!(heard[&2].text, "bcdefghijklmnopqrstuvwxyz");
     assert_eq!(heard[&3].text, "xyz");
+    let passes = |slot: usize| bench.steps().iter().filter(|step| step.contains_key(&slot)).count();
+    // The letters, and the end.
+    assert!(passes(0) < "defghijklmnopqrstuvwxyz".len() + 1, "{}", passes(0));
+    assert_eq!(passes(1), "bcdefghijklmnopqrstuvwxyz".len() + 1);
+}
+
+#[test]
+fn a_cache_that_a_wrong_guess_costs_is_computed_again() {
+    let prompt = "abcdefg!abcdxyz!abc";
+    let (plain, _) = answered(DraftPolicy::Off, continued(prompt));
+    let few = Counter::new(1, &Steps::default());
+    let mut bench = Bench::of(Counter { drafts: MANY, is_lost_by_cuts: true, ..few }, 8, None);
+    bench.ask(1, continued(prompt));
+    assert_eq!(bench.until_done(1).remove(&1), Some(plain));
+    // A guess has no more tokens than the prompt.
+    let is_again = |step: &BTreeMap<usize, usize>| step[&0] > prompt.len();
+    assert!(bench.steps().iter().any(is_again), "{:?}", bench.steps());
 }
 
 #[test]
@@ -95,6 +115,8 @@ fn no_more_events_are_sent_than_the_reader_allows() {
     bench.order(7, &CommonOrder::Ping);
     let (stream, report) = bench.report();
     assert!(stream == 7 && matches!(report, WorkerMessage::Common(Report::Stats(_))), "{report:?}");
+    let passes = bench.steps().len();
+    assert!(passes < 5, "{passes}: nothing was guessed");
     bench.order(1, &CommonOrder::Credit(100));
     let rest = bench.until_done(1).remove(&1).expect("the rest");
     assert_eq!(rest.text, "ijklmnopqrstuvwxyz");
