@@ -187,11 +187,12 @@ impl TokenScheduler {
     }
 }
 
-fn milliseconds(time: Duration) -> f64 {
+pub(crate) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-fn moved(known: Option<f64>, measured: f64) -> f64 {
+/// The running average of a cost after a new measurement.
+pub(crate) fn moved(known: Option<f64>, measured: f64) -> f64 {
     known.map_or(measured, |known| known + WEIGHT * (measured - known))
 }
 

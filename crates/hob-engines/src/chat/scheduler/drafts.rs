@@ -108,10 +108,7 @@ impl DraftCosts {
             }
             DraftPolicy::Auto => {}
         }
-        let Some(plain_ms) = self.plain_ms(offers.len()) else { return nothing };
-        if self.passes_since_plain >= PLAIN_EVERY {
-            return nothing;
-        }
+        let Some(plain_ms) = self.plain_to_beat(offers.len()) else { return nothing };
         let without_ms = self.pass_ms(&tokens_of(offers, &nothing), plain_ms, token_ms);
         let mut best = (offers.len() as f64 / without_ms * GAIN_MIN, nothing);
         for included in 1..=order.len() {
@@ -138,10 +135,7 @@ impl DraftCosts {
 
     /// The length of a guess for the only stream that gives most tokens for its time, if each token of it takes `guess_ms`.
     pub(super) fn wished(&self, offer: DraftOffer, guess_ms: f64, token_ms: Option<f64>) -> usize {
-        let Some(plain_ms) = self.plain_ms(1) else { return 0 };
-        if self.passes_since_plain >= PLAIN_EVERY {
-            return 0;
-        }
+        let Some(plain_ms) = self.plain_to_beat(1) else { return 0 };
         let mut best = (GAIN_MIN / self.pass_ms(&[offer.pending], plain_ms, token_ms), 0);
         for length in 1..=offer.tokens.min(DRAFT_TOKENS_MAX) {
             let pass_ms = self.pass_ms(&[offer.pending + length], plain_ms, token_ms);
@@ -151,6 +145,11 @@ impl DraftCosts {
             }
         }
         best.1
+    }
+
+    /// The time of a pass without drafts. `None` if it is unknown, or if such a pass is due.
+    fn plain_to_beat(&self, streams: usize) -> Option<f64> {
+        self.plain_ms(streams).filter(|_| self.passes_since_plain < PLAIN_EVERY)
     }
 
     fn plain_ms(&self, streams: usize) -> Option<f64> {

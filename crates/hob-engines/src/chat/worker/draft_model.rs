@@ -4,15 +4,13 @@
 use std::time::{Duration, Instant};
 
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
+use crate::chat::scheduler::{milliseconds, moved};
 
 /// Tokens of a prompt that the small model reads between two steps of the answer.
 const PROMPT_TOKENS: usize = 64;
 
 /// A token that the small model finds less likely than this ends its guess.
 const CHANCE_MIN: f32 = 0.5;
-
-/// Weight of a new measurement in the running average of the time of a token.
-const WEIGHT: f64 = 0.2;
 
 pub(super) struct DraftModel<D> {
     decoder: D,
@@ -56,9 +54,7 @@ impl<D: Decoder> DraftModel<D> {
         while guessed.len() < count && self.cached[slot].len() + next.len() <= room {
             let took = self.compute(slot, &next)?;
             if next.len() == 1 {
-                let took_ms = took.as_secs_f64() * 1e3;
-                let known = self.token_ms.unwrap_or(took_ms);
-                self.token_ms = Some(known + WEIGHT * (took_ms - known));
+                self.token_ms = Some(moved(self.token_ms, milliseconds(took)));
             }
             let logits = self.decoder.logits(next.len() - 1);
             let Some(token) = likely(&logits[..self.vocabulary.min(logits.len())]) else { break };

@@ -65,7 +65,7 @@ impl Drafting {
 
     /// The estimated probability of each token that a small model would guess.
     pub(super) fn chance_of_model(&mut self) -> f64 {
-        self.chances.recover(DraftKind::Model);
+        self.chances.recover_model();
         self.chances.of(DraftKind::Model)
     }
 

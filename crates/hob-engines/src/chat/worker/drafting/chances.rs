@@ -67,8 +67,8 @@ impl Chances {
     }
 
     /// Moves the estimate of a small model's guesses a little to where it began.
-    pub(super) fn recover(&mut self, kind: DraftKind) {
-        let tally = &mut self.tallies[kind as usize];
+    pub(super) fn recover_model(&mut self) {
+        let tally = &mut self.tallies[DraftKind::Model as usize];
         tally.right += RECOVERY * (MODEL_CHANCE * tally.guessed - tally.right);
     }
 
@@ -100,7 +100,7 @@ mod tests {
         let mut chances = Chances::default();
         (0..100).for_each(|_| chances.learn(DraftKind::Model, false));
         assert!(chances.of(DraftKind::Model) < 0.1);
-        (0..100).for_each(|_| chances.recover(DraftKind::Model));
+        (0..100).for_each(|_| chances.recover_model());
         assert!(chances.of(DraftKind::Model) > 0.4);
     }
 
