@@ -57,12 +57,10 @@ pub(crate) struct ChatSection {
     pub(crate) answer_tokens_max: Option<NonZeroU32>,
     /// Guess tokens and check several in one pass: `auto` where it makes an answer faster, or `off`. The answer
     /// stays the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) speculation: Option<Speculation>,
     /// A smaller model of the same family that guesses what the chat model says, as `model` names one. It takes
     /// memory of its own, and must have the same tokens. It guesses while one answer runs alone, and where the text
     /// and the format give no guess. Default: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) draft_model: Option<String>,
     /// Maximum chat requests at once, waiting ones included. Further ones get `503` with
     /// `Retry-After`.
