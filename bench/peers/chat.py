@@ -7,6 +7,7 @@ both. Prints a table in Markdown.
 
 import argparse
 import contextlib
+import functools
 import os
 import pathlib
 import random
@@ -294,11 +295,7 @@ MEASURES = {
     "streams": Bench.four_streams,
     "turns": Bench.conversation,
     "gap": Bench.gap,
-    "json": lambda bench: chat_known.measure(bench, "json"),
-    "call": lambda bench: chat_known.measure(bench, "call"),
-    "copy": lambda bench: chat_known.measure(bench, "copy"),
-    "edit": lambda bench: chat_known.measure(bench, "edit"),
-    "free": lambda bench: chat_known.measure(bench, "free"),
+    **{name: functools.partial(chat_known.measure, name=name) for name in chat_known.WORKLOADS},
 }
 
 
