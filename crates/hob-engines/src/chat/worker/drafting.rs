@@ -1,5 +1,5 @@
-//! Guesses tokens of one answer before the model chooses them. The model checks several in one pass, which takes little
-//! longer than a pass for one. The answer stays the same, because only tokens that the model chooses itself are used.
+//! Guesses tokens of one answer before the model chooses them. The model checks several in one pass, which reads the
+//! weights only once. The answer stays the same, because only tokens that the model chooses itself are used.
 
 mod chances;
 mod lookup;
