@@ -1,23 +1,16 @@
-//! The state of a run in its files: a text that was written whole, and what each later step changed in it.
+//! The state of a run in its file: a line that was written whole, and a line for what each later step changed in it.
 //! A step that must be on the disk is written whole. Others append a few kilobytes, however long the conversation is.
 
 use std::borrow::Cow;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::STATE;
-
-/// What changed since [`STATE`] was written, a line for each step.
-pub(super) const CHANGES: &str = "state.changes.jsonl";
 /// Steps and bytes after which a state is written whole again.
 const CHANGES_MAX: u32 = 64;
 const CHANGES_BYTES_MAX: usize = 1 << 20;
-/// How often a state is read that is replaced at the same time.
-const READS_MAX: u32 = 3;
 /// Texts are compared in blocks of so many bytes.
 const BLOCK_BYTES: usize = 64;
 
@@ -25,9 +18,7 @@ const BLOCK_BYTES: usize = 64;
 #[derive(Debug)]
 pub(super) struct WrittenState {
     text: String,
-    /// The checksum of the text that was written whole.
-    base: u64,
-    changes: Option<fs::File>,
+    file: fs::File,
     changes_count: u32,
     changes_bytes: usize,
 }
@@ -35,29 +26,30 @@ pub(super) struct WrittenState {
 /// How a text follows from the one before: some bytes of its beginning and of its end stay.
 #[derive(Serialize, Deserialize)]
 struct TextChange<'c> {
-    base: u64,
     begin: usize,
     end: usize,
     middle: Cow<'c, str>,
 }
 
 impl WrittenState {
-    /// Replaces the file of the state.
-    pub(super) fn whole(folder: &Path, text: String, must_sync: bool) -> io::Result<WrittenState> {
-        let mut next = tempfile::NamedTempFile::new_in(folder)?;
+    /// Replaces the file of the state. The text is one line.
+    pub(super) fn whole(
+        path: &Path,
+        mut text: String,
+        must_sync: bool,
+    ) -> io::Result<WrittenState> {
+        // A state has the keys in its texts. Only its owner may read a temporary file.
+        let mut next = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
         // Written at once: each piece would be a system call of its own.
+        text.push('\n');
         next.write_all(text.as_bytes())?;
+        text.pop();
         if must_sync {
             next.as_file().sync_data()?;
         }
-        next.persist(folder.join(STATE)).map_err(|error| error.error)?;
-        // Until they are removed, the checksum says that they belong to another text.
-        match fs::remove_file(folder.join(CHANGES)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let base = checksum(text.as_bytes());
-        Ok(WrittenState { text, base, changes: None, changes_count: 0, changes_bytes: 0 })
+        let file = next.persist(path).map_err(|error| error.error)?;
+        let file = fs::File::from_parts(file, path);
+        Ok(WrittenState { text, file, changes_count: 0, changes_bytes: 0 })
     }
 
     /// Whether a change can follow, so that reading them never takes long.
@@ -66,31 +58,18 @@ impl WrittenState {
     }
 
     /// Appends what has changed.
-    pub(super) fn change(mut self, folder: &Path, text: String) -> io::Result<WrittenState> {
-        let mut line = serde_json::to_vec(&TextChange::between(&self.text, &text, self.base))?;
+    pub(super) fn change(mut self, text: String) -> io::Result<WrittenState> {
+        let mut line = serde_json::to_vec(&TextChange::between(&self.text, &text))?;
         line.push(b'\n');
-        let mut file = match self.changes.take() {
-            Some(file) => file,
-            None => new_changes(folder)?,
-        };
-        file.write_all(&line)?;
-        self.changes = Some(file);
+        self.file.write_all(&line)?;
         self.changes_count += 1;
         self.changes_bytes += line.len();
         Ok(WrittenState { text, ..self })
     }
 }
 
-/// An empty file for changes. A state has the keys in its texts, so only its owner may read it, like [`STATE`].
-fn new_changes(folder: &Path) -> io::Result<fs::File> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    options.options_mut().mode(0o600);
-    options.open(folder.join(CHANGES))
-}
-
 impl<'c> TextChange<'c> {
-    fn between(before: &str, now: &'c str, base: u64) -> TextChange<'c> {
+    fn between(before: &str, now: &'c str) -> TextChange<'c> {
         let (old, new) = (before.as_bytes(), now.as_bytes());
         let begin = now.floor_char_boundary(common_bytes(
             old.chunks(BLOCK_BYTES),
@@ -103,7 +82,7 @@ impl<'c> TextChange<'c> {
         });
         let middle_end = now.ceil_char_boundary(now.len() - end);
         let middle = Cow::Borrowed(&now[begin..middle_end]);
-        TextChange { base, begin, end: now.len() - middle_end, middle }
+        TextChange { begin, end: now.len() - middle_end, middle }
     }
 
     /// The text that follows. `None`: the change belongs to another text.
@@ -129,54 +108,23 @@ fn common_bytes<'t>(
     common
 }
 
-/// The text of the last state in a folder.
+/// The text of the last state in a file.
 ///
 /// # Errors
-/// There is no state, or a file cannot be read.
-pub(super) fn read(folder: &Path) -> io::Result<Vec<u8>> {
-    let path = folder.join(STATE);
-    for _ in 1..READS_MAX {
-        let mut file = fs::File::open(&path)?;
-        let mut whole = Vec::new();
-        file.read_to_end(&mut whole)?;
-        let changes = match fs::read(folder.join(CHANGES)) {
-            Ok(changes) => changes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        // Otherwise a new state came, and the changes of this one were removed before they were read.
-        let is_last = file.metadata()?.ino() == fs::metadata(&path)?.ino();
-        if is_last && let Some(text) = with_changes(whole, &changes) {
-            return Ok(text);
-        }
-    }
-    // A process has ended after it had written this state, and before it removed the changes of the one before.
-    fs::read(path)
-}
-
-/// `None`: the changes belong to another text.
-fn with_changes(whole: Vec<u8>, changes: &[u8]) -> Option<Vec<u8>> {
-    if changes.is_empty() {
-        return Some(whole);
-    }
-    let base = checksum(&whole);
-    let mut text = whole;
-    for line in changes.split_inclusive(|byte| *byte == b'\n') {
+/// The file cannot be read.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let stored = fs::read(path)?;
+    let mut lines = stored.split_inclusive(|byte| *byte == b'\n');
+    let mut text = lines.next().unwrap_or_default().to_vec();
+    text.pop_if(|last| *last == b'\n');
+    for line in lines {
         // A line that was cut off was not stored, and is the last one.
-        let change = serde_json::from_slice::<TextChange<'_>>(line).ok();
-        let Some(change) = change.filter(|_| line.ends_with(b"\n")) else { break };
-        if change.base != base {
-            return None;
-        }
-        text = change.applied(&text)?;
+        let change = line.strip_suffix(b"\n").map(serde_json::from_slice::<TextChange<'_>>);
+        let Some(Ok(change)) = change else { break };
+        let Some(next) = change.applied(&text) else { break };
+        text = next;
     }
-    Some(text)
-}
-
-/// FNV-1a of 64 bits: it tells the states of one run apart.
-fn checksum(text: &[u8]) -> u64 {
-    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    text.iter().fold(0xcbf2_9ce4_8422_2325, step)
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -197,7 +145,7 @@ mod tests {
             let [a, b, c, d] = [&*parts[0], &*parts[1], &*parts[2], &*parts[3]];
             let before = if bases[0] { joined(&[a, b, c]) } else { joined(&[a, a, b]) };
             let now = if bases[1] { joined(&[a, d, c]) } else { joined(&[a, a, a, b]) };
-            let change = TextChange::between(&before, &now, 1);
+            let change = TextChange::between(&before, &now);
             let line = serde_json::to_vec(&change).expect("a line");
             let change: TextChange<'_> = serde_json::from_slice(&line).expect("a change");
             let applied = change.applied(before.as_bytes());
@@ -205,53 +153,55 @@ mod tests {
         }
     }
 
-    fn text(folder: &Path) -> String {
-        String::from_utf8(read(folder).expect("a state")).expect("a text")
+    fn text(path: &Path) -> String {
+        String::from_utf8(read(path).expect("a state")).expect("a text")
     }
 
-    fn written(texts: &[&str], folder: &Path) -> WrittenState {
-        let whole = WrittenState::whole(folder, texts[0].to_owned(), false).expect("written");
+    fn written(texts: &[&str], path: &Path) -> WrittenState {
+        let whole = WrittenState::whole(path, texts[0].to_owned(), false).expect("written");
         let later = texts[1..].iter().map(|text| (*text).to_owned());
-        later.fold(whole, |state, text| state.change(folder, text).expect("written"))
+        later.fold(whole, |state, text| state.change(text).expect("written"))
     }
 
     #[test]
-    fn each_change_is_read_and_the_file_stays() {
+    fn each_change_is_read_and_what_is_in_the_file_stays() {
         let folder = tempfile::tempdir().expect("a folder");
-        let _written = written(&["[1]", "[1,22]", "[1,33]"], folder.path());
-        assert_eq!(text(folder.path()), "[1,33]");
-        assert_eq!(std::fs::read(folder.path().join(STATE)).expect("a file"), b"[1]");
-        let _whole = written(&["[4]"], folder.path());
-        assert_eq!(text(folder.path()), "[4]");
-        assert!(!folder.path().join(CHANGES).exists(), "changes of another text");
+        let path = folder.path().join("state");
+        let _written = written(&["[1]", "[1,22]", "[1,33]"], &path);
+        assert_eq!(text(&path), "[1,33]");
+        assert!(std::fs::read(&path).expect("a file").starts_with(b"[1]\n"));
+        let _whole = written(&["[4]"], &path);
+        assert_eq!(text(&path), "[4]");
+        let files = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(files, 1);
     }
 
-    /// The process ended while it wrote a line, or between a new state and the removal of the changes of the one before.
+    /// The process or the machine ended while a line was written.
     #[test]
     fn what_a_crash_leaves_is_not_read() {
         let folder = tempfile::tempdir().expect("a folder");
-        let _written = written(&["[1]", "[1,22]", "[1,33]"], folder.path());
-        let path = folder.path().join(CHANGES);
-        let changes = std::fs::read(&path).expect("changes");
-        std::fs::write(&path, &changes[..changes.len() - 1]).expect("written");
-        assert_eq!(text(folder.path()), "[1,22]");
-        std::fs::write(folder.path().join(STATE), "[9]").expect("written");
-        assert_eq!(text(folder.path()), "[9]");
+        let path = folder.path().join("state");
+        let _written = written(&["[1]", "[1,22]", "[1,33]"], &path);
+        let stored = std::fs::read(&path).expect("a file");
+        let cut = &stored[..stored.len() - 1];
+        for left in [cut.to_vec(), [cut, &b"\0\0\n{}\n"[..]].concat()] {
+            std::fs::write(&path, left).expect("written");
+            assert_eq!(text(&path), "[1,22]");
+        }
     }
 
-    /// Changes are removed when a state is written whole. A reader must not take the state before it without them.
+    /// A reader must not take a state without the changes that followed it.
     #[test]
     fn a_reader_finds_no_older_state_than_before() {
         const STATES: u32 = 3_000;
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path();
+        let path = &folder.path().join("state");
         let first = WrittenState::whole(path, "0".to_owned(), false).expect("written");
         let next = |state: WrittenState, number: u32| {
-            let whole = || WrittenState::whole(path, number.to_string(), false);
             let next = if number.is_multiple_of(3) {
-                whole()
+                WrittenState::whole(path, number.to_string(), false)
             } else {
-                state.change(path, number.to_string())
+                state.change(number.to_string())
             };
             next.expect("written")
         };
@@ -270,21 +220,21 @@ mod tests {
     #[test]
     fn only_the_owner_may_read_a_state_and_its_changes() {
         let folder = tempfile::tempdir().expect("a folder");
-        let _written = written(&["[1]", "[1,22]"], folder.path());
-        for name in [STATE, CHANGES] {
-            let found = std::fs::metadata(folder.path().join(name)).expect("a file");
-            assert_eq!(found.permissions().mode() & 0o777, 0o600, "{name}");
-        }
+        let path = folder.path().join("state");
+        let _written = written(&["[1]", "[1,22]"], &path);
+        let found = std::fs::metadata(&path).expect("a file");
+        assert_eq!(found.permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
     fn changes_have_a_limit() {
         let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state");
         let long = "x".repeat(CHANGES_BYTES_MAX);
-        assert!(!written(&["", &long], folder.path()).has_room());
+        assert!(!written(&["", &long], &path).has_room());
         let many = vec!["1"; CHANGES_MAX as usize];
-        let state = written(&many, folder.path());
+        let state = written(&many, &path);
         assert!(state.has_room());
-        assert!(!state.change(folder.path(), "2".to_owned()).expect("written").has_room());
+        assert!(!state.change("2".to_owned()).expect("written").has_room());
     }
 }

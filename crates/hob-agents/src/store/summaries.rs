@@ -2,7 +2,6 @@
 //! A summary stays in memory while the state on disk is the same file, so a list that is read again costs little.
 
 use std::collections::HashMap;
-use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,31 +34,19 @@ pub struct RunTeam {
     pub id: String,
 }
 
-/// The files of a state on disk, the second one with its changes. Another state is another file, or a longer one.
-type StateFiles = (FileMark, Option<FileMark>);
-
+/// A file on disk: another state is another file, or a longer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileMark {
+struct StateFile {
     inode: u64,
     bytes: u64,
     modified: (i64, i64),
-}
-
-impl From<Metadata> for FileMark {
-    fn from(found: Metadata) -> FileMark {
-        FileMark {
-            inode: found.ino(),
-            bytes: found.len(),
-            modified: (found.mtime(), found.mtime_nsec()),
-        }
-    }
 }
 
 /// The summaries that were read, by the ids of their runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Summaries(Arc<Mutex<SummaryMap>>);
 
-type SummaryMap = HashMap<String, (StateFiles, RunSummary)>;
+type SummaryMap = HashMap<String, (StateFile, RunSummary)>;
 
 impl Summaries {
     fn lock(&self) -> MutexGuard<'_, SummaryMap> {
@@ -74,15 +61,18 @@ impl RunStore {
     /// There is no such run, or its state cannot be read.
     pub fn summary(&self, run_id: &str) -> io::Result<RunSummary> {
         let path = self.state_path(run_id)?;
-        let folder = self.folder_of(run_id);
-        let changes = fs::metadata(folder.join(state_text::CHANGES)).ok();
-        let files = (FileMark::from(fs::metadata(&path)?), changes.map(FileMark::from));
+        let found = fs::metadata(&path)?;
+        let file = StateFile {
+            inode: found.ino(),
+            bytes: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+        };
         if let Some((own, summary)) = self.summaries.lock().get(run_id)
-            && *own == files
+            && *own == file
         {
             return Ok(summary.clone());
         }
-        let mut summary: RunSummary = serde_json::from_slice(&state_text::read(&folder)?)
+        let mut summary: RunSummary = serde_json::from_slice(&state_text::read(&path)?)
             .map_err(|error| io::Error::other(format!("{} is damaged: {error}", path.display())))?;
         summary.task = summary.task.chars().take(TASK_CHARS_MAX).collect();
         let mut summaries = self.summaries.lock();
@@ -90,7 +80,7 @@ impl RunStore {
             summaries.clear();
         }
         // A state that was replaced in between is another file for the next reader.
-        summaries.insert(run_id.to_owned(), (files, summary.clone()));
+        summaries.insert(run_id.to_owned(), (file, summary.clone()));
         Ok(summary)
     }
 }
