@@ -34,9 +34,12 @@ pub(crate) fn shared_types(files: &[File]) -> Vec<String> {
         .collect()
 }
 
-/// Public types at the level of a file. Those that are `pub(crate)` or inside of a module, such as the tests, do not count.
+/// Public types at the level of a file, also those that a macro such as `enum_table!` declares there, which are indented.
+/// Those that are `pub(crate)` or in the module of the tests do not count.
 fn declared(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| {
+    let lines = text.lines().take_while(|line| *line != "mod tests {");
+    lines.filter_map(|line| {
+        let line = line.trim_start();
         let rest = KINDS.iter().find_map(|kind| line.strip_prefix(kind))?;
         rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
     })
@@ -68,6 +71,8 @@ mod tests {
         check("pub struct Plan {", "pub struct BenchPlan {", &[]);
         check("pub struct Plan;", "#[cfg(test)]\nmod tests {\n    pub struct Plan;\n}", &[]);
         check("pub struct Plan {", "#[cfg(test)]\nmod tests;\npub enum Plan {", &[complaint]);
+        check("pub struct Plan {", "enum_table! {\n    pub enum Plan: name {", &[complaint]);
+        check("pub struct Plan {", "    pub enum Plan: name { $($row)+ }", &[complaint]);
     }
 
     #[test]
