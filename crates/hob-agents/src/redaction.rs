@@ -280,5 +280,8 @@ mod tests {
         }
         let events = [event("the bear hides a graph")];
         assert!(matches!(redaction.events(&events), Cow::Borrowed(_)));
+        for (prefix, _) in TOKENS {
+            assert!(has_token_prefix(format!("é{prefix}").as_bytes()), "{prefix}");
+        }
     }
 }

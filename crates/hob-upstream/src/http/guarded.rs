@@ -26,7 +26,8 @@ const AGENT: &str = concat!("hob/", env!("CARGO_PKG_VERSION"));
 /// Limits of a fetch.
 #[derive(Clone, Debug)]
 pub struct GuardOptions {
-    /// `host` or `host:port` that may be reached although it is not public. Without a port, every port.
+    /// `host` or `host:port` that may be reached although it is not public. Without a port, every port. An IPv6 address with
+    /// a port has brackets.
     pub allow_hosts: Vec<String>,
     /// Public addresses may be reached too, at ports 80 and 443.
     pub is_public_allowed: bool,
@@ -188,8 +189,10 @@ impl GuardedUrl {
     }
 
     fn is_named(&self, allowed: &str) -> bool {
-        let with_port = format!("{}:{}", self.host, self.port);
-        allowed.eq_ignore_ascii_case(&self.host) || allowed.eq_ignore_ascii_case(&with_port)
+        let is_ipv6 = self.host.contains(':');
+        let host = if is_ipv6 { format!("[{}]", self.host) } else { self.host.clone() };
+        let with_port = format!("{host}:{}", self.port);
+        [&self.host, &host, &with_port].into_iter().any(|name| allowed.eq_ignore_ascii_case(name))
     }
 
     async fn ask(
@@ -383,6 +386,21 @@ mod tests {
             let error = guarded_fetch(&url, false, &options(&[])).await.expect_err(host);
             let is_refused = matches!(error, GuardError::Refused { .. } | GuardError::NoAddress(_));
             assert!(is_refused, "{url}: {error}");
+        }
+    }
+
+    /// Otherwise, the port could be the last part of another address.
+    #[test]
+    fn an_ipv6_address_with_a_port_has_brackets() {
+        let url = GuardedUrl::parse("http://[fd00::1]:8080/").expect("an address");
+        for (allowed, is_named) in [
+            ("fd00::1", true),
+            ("[FD00::1]", true),
+            ("[fd00::1]:8080", true),
+            ("[fd00::1]:80", false),
+            ("fd00::1:8080", false),
+        ] {
+            assert_eq!(url.is_named(allowed), is_named, "{allowed}");
         }
     }
 

@@ -173,9 +173,7 @@ impl HttpProbe {
         );
         let spec = spec_of::<ProbeArguments>("http_probe", &description, ToolClass::Network);
         let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-        // The guard writes IPv6 addresses without brackets.
-        let listed = listed.iter().map(|host| host.replace(['[', ']'], ""));
-        let allow_hosts = own.into_iter().chain(known).chain(listed).collect();
+        let allow_hosts = own.into_iter().chain(known).chain(listed.iter().cloned()).collect();
         let options = GuardOptions {
             allow_hosts,
             is_public_allowed: false,
