@@ -575,4 +575,8 @@ fn mistakes_have_a_sentence_each() {
         assert!(list.contains(part), "{list}");
     }
     user.hob(&["team", "check", "devops"]).assert().success();
+    let schema = stdout(&user.hob(&["team", "schema"]).assert().success());
+    let schema: Value = serde_json::from_str(&schema).expect("JSON");
+    assert!(schema["properties"]["entry"].is_object(), "{schema}");
+    assert_eq!(schema["additionalProperties"], false);
 }

@@ -367,20 +367,22 @@ fn a_server_at_an_address_gets_its_token() {
 }
 
 #[test]
-fn commands_run_in_listed_containers() {
+fn commands_run_and_files_are_written_in_listed_containers() {
     let file = r#"
 entry = "lead"
 containers = ["web"]
 [[agent]]
 name = "lead"
 model = "lead-model"
-tools = ["container_run"]
+tools = ["container_run", "write_file"]
 [[rule]]
 argv = ["web", "ls"]
 decision = "allow"
 "#;
     let run = |container: &str, argv: &[&str]| json!({ "container": container, "argv": argv });
+    let write = json!({ "container": "web", "path": "/etc/a", "content": "x" });
     let calls = [
+        ("write_file", write, "/etc/a in web"),
         ("container_run", run("web", &["ls", "a b"]), "<ls><a b>"),
         ("container_run", run("web", &["rm", "x"]), "never"),
     ];
@@ -388,11 +390,38 @@ decision = "allow"
     let podman = "#!/bin/sh\n[ \"$1\" = container ] || printf '<%s>' \"$@\"\n";
     program(&team.user, "podman", podman);
     let notes = stderr(&run_with(&team, &[]).success());
-    assert_eq!(outputs(&team), ["<exec><web><timeout><-s><KILL><121><ls><a b>"]);
+    let expected =
+        ["1 bytes written to /etc/a in web", "<exec><web><timeout><-s><KILL><121><ls><a b>"];
+    assert_eq!(outputs(&team), expected);
     assert!(
         notes.contains(r#"{"container":"web","argv":["rm","x"]} waits for approval"#),
         "{notes}"
     );
     let without = scripted(file, &[("container_run", run("web", &["ls"]), "install podman")]);
     assert_eq!(stdout(&run_with(&without, &[]).success()), "Done.\n");
+}
+
+#[test]
+fn a_team_probes_the_hosts_that_it_lists_and_asks_before_it_restarts_a_unit() {
+    // Nothing listens at port 1, so a probe that may go there fails for another reason.
+    let file = r#"
+entry = "lead"
+probe_allow = ["127.0.0.2:1"]
+[[agent]]
+name = "lead"
+model = "lead-model"
+tools = ["http_probe", "systemctl_restart"]
+"#;
+    let probe = |port: u16| json!({ "url": format!("http://127.0.0.2:{port}/") });
+    let calls = [
+        ("http_probe", probe(2), "not among the hosts"),
+        ("http_probe", probe(1), ""),
+        ("systemctl_restart", json!({ "unit": "web.service" }), "never"),
+    ];
+    let team = scripted(file, &calls);
+    let notes = stderr(&run_with(&team, &[]).success());
+    let outputs = outputs(&team);
+    let is_refused = |output: &String| output.contains("not among the hosts");
+    assert_eq!(outputs.iter().map(is_refused).collect::<Vec<_>>(), [true, false], "{outputs:?}");
+    assert!(notes.contains(r#"{"unit":"web.service"} waits for approval"#), "{notes}");
 }
