@@ -211,6 +211,13 @@ fn the_five_houses_are_graded_by_grid_or_by_word() {
 }
 
 proptest! {
+    #[test]
+    fn any_text_is_graded(text in "(?s).{0,400}") {
+        let grade = cats().grade(&text);
+        prop_assert!((0.0..=1.0).contains(&grade.score));
+        prop_assert!(grade.verdict != Verdict::Correct);
+    }
+
     /// A right answer in which a piece was replaced is right only if every cell still is.
     #[test]
     fn a_changed_answer_is_never_taken_for_a_right_one(at in 0_usize..150, piece in "[a-z{}\",: ]{0,5}") {
