@@ -80,4 +80,24 @@ mod tests {
         assert_eq!(apply(ChatTransform::EIGHT_BITS, &file, out.path()), Ok(()));
         assert_eq!(stored().iter().zip(&file).filter(|(now, before)| now != before).count(), 1);
     }
+
+    #[test]
+    fn any_other_is_refused_and_nothing_is_stored() {
+        let mut cut_short = SampleGguf::llama().bytes();
+        cut_short.pop();
+        let unknown = SampleGguf::llama().text("general.architecture", "lama").bytes();
+        let cases = [
+            (cut_short, "1 are missing"),
+            (unknown, "the nearest are llama"),
+            (vec![7; 9], "not a GGUF file"),
+        ];
+        for (file, expected) in cases {
+            let out = tempfile::tempdir().expect("a folder");
+            let refused = apply(ChatTransform::default(), &file, out.path())
+                .expect_err("refused")
+                .to_string();
+            assert!(refused.contains(MODEL_FILE) && refused.contains(expected), "{refused}");
+            assert_eq!(std::fs::read_dir(out.path()).expect("a folder").count(), 0);
+        }
+    }
 }

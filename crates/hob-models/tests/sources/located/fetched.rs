@@ -1,7 +1,7 @@
 //! How files travel: headers first, pinned to a commit and a checksum, resumed, in parts, and with the token for the
 //! hub alone.
 
-use hob_models::{Gguf, Progress, PullOutcome, PullStep, Sha256};
+use hob_models::{Gguf, Progress, PullError, PullOutcome, PullStep, Sha256};
 
 use super::hub::{COMMIT, Request, TOKEN};
 use super::stage::{Stage, model, other, parts, read};
@@ -49,6 +49,39 @@ fn a_second_pull_fetches_nothing_and_a_new_version_takes_the_place_of_the_old() 
     let removed = stage.store.remove("o/m:Q4_K_M").expect("removed");
     assert!(removed.freed_bytes >= other().len() as u64);
     assert_eq!(stage.store.names(), Ok(Vec::new()));
+}
+
+#[test]
+fn a_connection_that_breaks_is_taken_up_where_it_broke() {
+    let stage = Stage::new();
+    let file = model();
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let located = stage.locate("o/m").expect("found");
+    stage.hub.requests();
+    stage.hub.cut(&[100_000, 150_000]);
+    assert_eq!(read(&stage.pull(&located).expect("pulled").model.chat_file().expect("it")), file);
+    let requests = stage.hub.requests();
+    let froms: Vec<_> =
+        requests.iter().filter(|one| one.host == "store").map(|one| one.range).collect();
+    assert_eq!(froms, [None, Some((100_000, None)), Some((250_000, None))]);
+}
+
+#[test]
+fn ctrl_c_leaves_a_part_that_the_next_pull_goes_on_from() {
+    let stage = Stage::new();
+    let file = model();
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let located = stage.locate("o/m").expect("found");
+    let mut is_half = |progress: &Progress| matches!(progress, Progress::Bytes { step: PullStep::Fetching, done_bytes, .. } if *done_bytes > 200_000);
+    let stopped = stage.pull_watched(&located, &mut is_half).expect_err("stopped");
+    assert!(matches!(stopped, PullError::Cancelled(_)), "{stopped}");
+    assert_eq!(stage.store.names(), Ok(Vec::new()), "no half model");
+    stage.hub.requests();
+    assert_eq!(read(&stage.fetch("o/m").model.chat_file().expect("a file")), file);
+    let requests = stage.hub.requests();
+    let resumed =
+        requests.iter().any(|one| matches!(one.range, Some((from, None)) if from > 200_000));
+    assert!(resumed, "{requests:?}");
 }
 
 #[test]
@@ -109,6 +142,19 @@ fn a_repository_that_was_renamed_is_followed_to_its_new_name() {
     let stored = stage.fetch("o/old").model;
     assert_eq!(stored.name(), "o/old:Q4_K_M");
     assert!(stored.manifest.sources[0].source.contains("o/new"), "{:?}", stored.manifest);
+}
+
+#[test]
+fn what_arrives_in_other_bytes_than_the_hub_told_is_no_model() {
+    let stage = Stage::new();
+    let file = model();
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let mut located = stage.locate("o/m").expect("found");
+    let wrong = Sha256::of(b"something else");
+    located.entry.parts[0].sources[0].files[0].pin.sha256 = Some(wrong);
+    let said = stage.pull(&located).expect_err("refused").to_string();
+    assert!(said.contains(&wrong.to_string()) && said.contains("it was deleted"), "{said}");
+    assert_eq!(stage.store.names(), Ok(Vec::new()));
 }
 
 #[test]

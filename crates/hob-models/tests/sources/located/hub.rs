@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use hob_models::Sha256;
 
-use crate::loopback::{self, Answer, listen};
+use crate::loopback::{self, Answer, Ending, listen};
 
 /// The commit of every repository here.
 pub(crate) const COMMIT: &str = "99a1b2185534379e6e8b5ec869da25d3e7b3f73c";
@@ -25,6 +25,8 @@ struct State {
     blobs: HashMap<String, Vec<u8>>,
     /// By `OWNER/NAME/TAG`.
     tags: HashMap<String, String>,
+    /// Lengths at which the next answers of the store end, the next one last.
+    cuts: Vec<usize>,
     /// Whether the hub sends checksums. Some mirrors do not.
     has_checksums: bool,
     requests: Vec<Request>,
@@ -81,6 +83,11 @@ impl Hub {
         let mut state = self.state.lock().expect("the state");
         state.blobs.insert(digest, file.to_vec());
         state.tags.insert(tag.to_owned(), manifest);
+    }
+
+    /// The next answers of the store end after so many bytes, in order.
+    pub(crate) fn cut(&self, after: &[usize]) {
+        self.state.lock().expect("the state").cuts = after.iter().rev().copied().collect();
     }
 
     /// From now on the hub sends no checksums.
@@ -183,15 +190,17 @@ fn registry(path: &str, state: &State, store: &str) -> Answer {
     }
 }
 
-/// Sends bytes by their digest, without a token.
+/// Sends bytes by their digest, without a token. Only requests without a last byte are cut.
 fn store(request: &Request, state: &mut State) -> Answer {
     let digest = request.path[1..].split('?').next().unwrap_or_default();
     let Some(bytes) = state.blobs.get(digest) else { return Answer::empty("404 Not Found") };
-    match request.range {
-        None => Answer::ok(bytes.clone()),
+    let (answer, is_bounded) = match request.range {
+        None => (Answer::ok(bytes.clone()), false),
         Some((first, last)) => {
             let end = last.map_or(bytes.len(), |last| (last + 1).min(bytes.len()));
-            Answer::part(bytes, first, end)
+            (Answer::part(bytes, first, end), last.is_some())
         }
-    }
+    };
+    let cut = if is_bounded { None } else { state.cuts.pop() };
+    answer.ending(cut.map_or(Ending::Complete, Ending::CutAfter))
 }
