@@ -106,6 +106,12 @@ fn thinking_in_the_text_counts_as_thinking_whoever_sends_it() {
 }
 
 #[test]
+fn a_pause_is_seen_as_one() {
+    let got = one("stall_ms=1000,stall_at=6").expect("figures");
+    assert!(got.stalls.count >= 1 && got.stalls.worst_ms >= 750.0, "{:?}", got.stalls);
+}
+
+#[test]
 fn whatever_a_server_does_has_its_name_and_no_figure() {
     let refused =
         |status| RequestFault::Refused { status, message: "as the script says".to_owned() };

@@ -6,7 +6,7 @@ use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment};
 use hob_bench::record::{Cache, CountSource, Doubt, Reasoning, RecordKind, RunStatus};
 use hob_bench::runs::BenchError;
-use hob_bench::target::Api;
+use hob_bench::target::{Api, Target, TargetError};
 use hob_bench::terms::Metric;
 use hob_bench::timeline::RequestFault;
 
@@ -85,6 +85,11 @@ fn a_server_that_lies_or_fails_makes_no_figure_silently() {
     let silent =
         measured(&mock("usage=nothing"), None, &experiment(Prompts::Cold), 2).expect("cells");
     assert!(silent[0].0.confidence.reasons.contains(&Doubt::CountsNotUsage));
+    for (pairs, status) in [("status=401", 401), ("status=429", 429), ("status=500", 500)] {
+        let refused = measured(&mock(pairs), None, &experiment(Prompts::Cold), 2).err();
+        let is_named = matches!(&refused, Some(BenchError::Fault(RequestFault::Refused { status: said, .. })) if *said == status);
+        assert!(is_named, "{refused:?}");
+    }
     let cut = measured(&mock("drop_at=9"), None, &experiment(Prompts::Cold), 2);
     assert!(matches!(cut, Err(BenchError::Fault(RequestFault::CutOff { chunks: 9 }))), "{cut:?}");
 }
@@ -135,4 +140,13 @@ fn a_prompt_that_was_cut_is_not_the_one_that_was_sent() {
     let whole = measured(&mock(""), None, &experiment(Prompts::Cold), 1).expect("cells");
     let why = whole[0].0.invalid_reasons.join("; ");
     assert!(!why.contains("it cut the prompt"), "{why}");
+}
+
+#[test]
+fn nobody_there_is_said_at_once() {
+    let url = {
+        let gone = mock("");
+        gone.url()
+    };
+    assert!(matches!(Target::find(&url, None, None, None), Err(TargetError::Ask(_))));
 }

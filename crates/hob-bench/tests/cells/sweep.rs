@@ -89,6 +89,16 @@ fn a_length_that_is_refused_ends_the_sweep_with_a_record() {
 }
 
 #[test]
+fn a_length_that_the_server_cannot_hold_is_not_asked() {
+    let got = swept("context_tokens=1000,tells_context=true", &[16_384, 512, 4096]);
+    assert_eq!(got.records.len(), 2);
+    assert!(got.records.iter().all(|record| record.status == RunStatus::Ok));
+    let said =
+        "left out: 4096, 16384; the server's context has 1000 tokens, of which the answer takes 12";
+    assert_eq!(got.left_out, [said]);
+}
+
+#[test]
 fn what_nobody_counts_is_proven_neither_way() {
     let got = swept("cache=false", &[512]);
     let unproven = [Cache::Cold, Cache::Cached].map(|cache| ("ctx_512", Some(cache), Some(false)));
