@@ -35,7 +35,7 @@ enum Saying {
 
 /// The wording of a language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tongue {
+enum AsianLanguage {
     Japanese,
     Mandarin,
 }
@@ -48,7 +48,7 @@ struct Text {
 }
 
 struct Scanner<'a> {
-    tongue: Tongue,
+    asian: AsianLanguage,
     text: Text,
     pronounced: Vec<(Range<usize>, String)>,
     lexicon: &'a Lexicon,
@@ -58,13 +58,13 @@ struct Scanner<'a> {
 
 /// Whether a language is read by this module.
 pub(crate) fn is_asian(language: Language) -> bool {
-    tongue(language).is_some()
+    asian_language(language).is_some()
 }
 
-fn tongue(language: Language) -> Option<Tongue> {
+fn asian_language(language: Language) -> Option<AsianLanguage> {
     match language {
-        Language::Japanese => Some(Tongue::Japanese),
-        Language::Mandarin => Some(Tongue::Mandarin),
+        Language::Japanese => Some(AsianLanguage::Japanese),
+        Language::Mandarin => Some(AsianLanguage::Mandarin),
         _ => None,
     }
 }
@@ -72,11 +72,11 @@ fn tongue(language: Language) -> Option<Tongue> {
 /// Reads a segment with these pronunciations of the user. Its first byte is byte `offset` of the user's text. Each
 /// character of the language is a word of the reading, because only a dictionary knows the words.
 pub(crate) fn read(text: &str, offset: usize, language: Language, lexicon: &Lexicon) -> Reading {
-    let tongue = tongue(language).unwrap_or(Tongue::Mandarin);
+    let asian = asian_language(language).unwrap_or(AsianLanguage::Mandarin);
     let Visible { chars, pronounced } = visible(text, offset);
     let text = Text::new(chars.into_iter().map(|seen| (seen.c, seen.start..seen.end)));
     let out = Reading::default();
-    let mut scanner = Scanner { tongue, text, pronounced, lexicon, at: 0, out };
+    let mut scanner = Scanner { asian, text, pronounced, lexicon, at: 0, out };
     while scanner.at < scanner.text.chars.len() {
         scanner.step();
     }
@@ -84,11 +84,11 @@ pub(crate) fn read(text: &str, offset: usize, language: Language, lexicon: &Lexi
 }
 
 /// Whether text of the language is written with this character.
-fn is_native(tongue: Tongue, c: char) -> bool {
+fn is_native(asian: AsianLanguage, c: char) -> bool {
     let is_ideograph = matches!(u32::from(c),
         0x3005..=0x3007 | 0x3400..=0x9fff | 0xf900..=0xfaff | 0x2_0000..=0x3_ffff);
     let is_kana = matches!(u32::from(c), 0x3041..=0x3096 | 0x309d..=0x309e | 0x30a1..=0x30fa | 0x30fc..=0x30fe);
-    is_ideograph || (is_kana && tongue == Tongue::Japanese)
+    is_ideograph || (is_kana && asian == AsianLanguage::Japanese)
 }
 
 fn is_latin(c: char) -> bool {
@@ -199,7 +199,7 @@ impl Scanner<'_> {
         let span = self.span(length);
         for part in parts {
             match part {
-                SaidPart::Words(words) => say_words(self.tongue, &span, words, &mut self.out),
+                SaidPart::Words(words) => say_words(self.asian, &span, words, &mut self.out),
                 SaidPart::Ipa(ipa) => {
                     self.out.pronounce(span.clone(), "名", &to_misaki(ipa, Accent::American));
                 }
@@ -213,7 +213,7 @@ impl Scanner<'_> {
         let (amount, length) = match amount {
             // A unit without a name in this language is left to the letters behind the number.
             Amount::Plain { number, is_negative, unit: Some(unit), number_length }
-                if unit.name(self.tongue).is_empty() =>
+                if unit.name(self.asian).is_empty() =>
             {
                 let amount = Amount::Plain { number, is_negative, unit: None, number_length };
                 (amount, number_length)
@@ -221,9 +221,9 @@ impl Scanner<'_> {
             amount => (amount, length),
         };
         let after = self.ahead(length);
-        let said = match self.tongue {
-            Tongue::Japanese => japanese::said(&amount),
-            Tongue::Mandarin => mandarin::said(&amount, after),
+        let said = match self.asian {
+            AsianLanguage::Japanese => japanese::said(&amount),
+            AsianLanguage::Mandarin => mandarin::said(&amount, after),
         };
         let span = self.span(length);
         for saying in said {
@@ -258,7 +258,7 @@ impl Scanner<'_> {
     }
 
     fn native(&mut self, c: char) -> Option<usize> {
-        if !is_native(self.tongue, c) {
+        if !is_native(self.asian, c) {
             return None;
         }
         let span = self.span(1);
@@ -272,24 +272,24 @@ impl Scanner<'_> {
         let is_inside = is_ascii(self.before()) && is_ascii(self.ahead(1));
         if c == ':' && self.ahead(1) == Some('/') && self.ahead(2) == Some('/') {
             let span = self.span(3);
-            let said = ["コロンスラッシュスラッシュ", "冒号双斜杠"][self.tongue as usize];
+            let said = ["コロンスラッシュスラッシュ", "冒号双斜杠"][self.asian as usize];
             self.out.say(span, said);
             return Some(3);
         }
         if matches!(c, '-' | '–') && is_inside {
             return Some(1);
         }
-        let is_range = |c: Option<char>| c.is_some_and(|c| is_native(self.tongue, c));
+        let is_range = |c: Option<char>| c.is_some_and(|c| is_native(self.asian, c));
         if matches!(c, '〜' | '～' | '~') && is_range(self.before()) && is_range(self.ahead(1)) {
             let span = self.span(1);
-            self.out.say(span, ["から", "到"][self.tongue as usize]);
+            self.out.say(span, ["から", "到"][self.asian as usize]);
             return Some(1);
         }
         let of_table = || {
             let (_, japanese, mandarin, only_inside) = SIGNS.into_iter().find(|row| row.0 == c)?;
-            (is_inside || !only_inside).then_some([japanese, mandarin][self.tongue as usize])
+            (is_inside || !only_inside).then_some([japanese, mandarin][self.asian as usize])
         };
-        let said = currency_name(c, self.tongue).or_else(of_table)?;
+        let said = currency_name(c, self.asian).or_else(of_table)?;
         let span = self.span(1);
         self.out.say(span, said);
         Some(1)
@@ -329,7 +329,7 @@ impl Scanner<'_> {
         let is_kin = |other: &&char| {
             other.is_alphanumeric()
                 && !is_latin(**other)
-                && !is_native(self.tongue, **other)
+                && !is_native(self.asian, **other)
                 && same_script(c, **other)
         };
         let length = rest.iter().take_while(is_kin).count().max(1);
@@ -342,9 +342,9 @@ impl Scanner<'_> {
 }
 
 /// The user's own words for a word, in the language or in Latin letters.
-fn say_words(tongue: Tongue, span: &Range<usize>, words: &str, out: &mut Reading) {
+fn say_words(asian: AsianLanguage, span: &Range<usize>, words: &str, out: &mut Reading) {
     for word in words.split_whitespace() {
-        match word.chars().all(|c| is_native(tongue, c)) {
+        match word.chars().all(|c| is_native(asian, c)) {
             true => out.say(span.clone(), word),
             false => out.say(span.clone(), &romanised(word).unwrap_or_else(|| word.to_owned())),
         }

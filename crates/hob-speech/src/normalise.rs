@@ -1,5 +1,5 @@
 //! A language as it is written → as it is said: numbers, money, dates, times, units, addresses, symbols, acronyms.
-//! English is read here, the languages of espeak-ng in `tongue`. Every word knows its bytes in the user's text.
+//! English is read here, the languages of espeak-ng in `languages`. Every word knows its bytes in the user's text.
 
 mod acronym;
 mod address;
@@ -7,6 +7,7 @@ mod cardinal;
 mod chemistry;
 mod date;
 mod item;
+mod languages;
 mod maths;
 mod model_number;
 mod money;
@@ -19,7 +20,6 @@ mod street;
 mod symbol;
 mod telephone;
 mod time;
-mod tongue;
 mod unit;
 mod verse;
 mod word;
@@ -77,8 +77,8 @@ pub(crate) fn read_with(
     language: Language,
     lexicon: &Lexicon,
 ) -> Reading {
-    if let Some(tongue) = tongue::of(language) {
-        return tongue::read((text, offset), tongue, language, lexicon);
+    if let Some(table) = languages::table_of(language) {
+        return languages::read((text, offset), table, language, lexicon);
     }
     let visible = visible(text, offset);
     let items = items(&visible);
@@ -95,15 +95,15 @@ pub(crate) fn read_with(
 
 /// What a full stop behind an abbreviation can mean, and the words for it. `None`: the word is no abbreviation.
 pub(crate) fn short_form(language: Language, word: &str) -> Option<(&'static str, Ending)> {
-    match tongue::of(language) {
-        Some(tongue) => tongue::short_form(tongue, word),
+    match languages::table_of(language) {
+        Some(table) => languages::short_form(table, word),
         None => abbreviation(word).map(|found| (found.said, found.ending)),
     }
 }
 
 /// Words with which a sentence often begins, where the language has its own.
 pub(crate) fn starters(language: Language) -> Option<&'static [&'static str]> {
-    tongue::of(language).map(tongue::starters)
+    languages::table_of(language).map(languages::starters)
 }
 
 /// What is said for a block of code.
@@ -111,7 +111,7 @@ pub(crate) fn code_block(language: Language) -> &'static str {
     match language {
         Language::Japanese => "コードブロック",
         Language::Mandarin => "代码块",
-        _ => tongue::of(language).map_or("code block", tongue::code_block),
+        _ => languages::table_of(language).map_or("code block", languages::code_block),
     }
 }
 

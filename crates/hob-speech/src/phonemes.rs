@@ -4,8 +4,8 @@
 
 mod align;
 mod dialect;
-mod dictionary_tongue;
-mod espeak_tongue;
+mod dictionary_language;
+mod espeak_language;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use hob_core::Language;
 
 use self::dialect::Dialect;
-use self::dictionary_tongue::DictionaryTongue;
-use self::espeak_tongue::EspeakTongue;
+use self::dictionary_language::DictionaryLanguage;
+use self::espeak_language::EspeakLanguage;
 use crate::accent::Accent;
 use crate::espeak::voice_of;
 use crate::reading::Reading;
@@ -39,8 +39,8 @@ pub struct Phonemizer {
     options: PhonemizerOptions,
     american: Option<Box<Dialect>>,
     british: Option<Box<Dialect>>,
-    tongues: BTreeMap<Language, EspeakTongue>,
-    dictionaries: BTreeMap<Language, DictionaryTongue>,
+    espeak_languages: BTreeMap<Language, EspeakLanguage>,
+    dictionaries: BTreeMap<Language, DictionaryLanguage>,
     failure: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl Phonemizer {
             options,
             american: None,
             british: None,
-            tongues: BTreeMap::new(),
+            espeak_languages: BTreeMap::new(),
             dictionaries: BTreeMap::new(),
             failure: None,
         }
@@ -86,7 +86,7 @@ impl Phonemizer {
             (Language::Japanese | Language::Mandarin, _) => {
                 self.sounds_of_dictionary(language, reading)
             }
-            (_, Some(voice)) => self.sounds_of_tongue(language, voice, reading),
+            (_, Some(voice)) => self.sounds_of_espeak(language, voice, reading),
             (_, None) => Ok(self.dialect(Accent::of(language)).sounds(reading)),
         };
         match said {
@@ -99,16 +99,17 @@ impl Phonemizer {
         }
     }
 
-    fn sounds_of_tongue(
+    fn sounds_of_espeak(
         &mut self,
         language: Language,
         voice: &str,
         reading: &Reading,
     ) -> Result<Sounds, String> {
         let program = self.options.espeak.as_deref().ok_or("espeak-ng is not installed")?;
-        let tongues = &mut self.tongues;
-        let tongue = tongues.entry(language).or_insert_with(|| EspeakTongue::new(program, voice));
-        tongue.sounds(reading).map_err(|error| error.to_string())
+        let espeak_languages = &mut self.espeak_languages;
+        let espeak =
+            espeak_languages.entry(language).or_insert_with(|| EspeakLanguage::new(program, voice));
+        espeak.sounds(reading).map_err(|error| error.to_string())
     }
 
     /// Loads the dictionary with the first sentence. Foreign words load American English.
@@ -118,13 +119,13 @@ impl Phonemizer {
         reading: &Reading,
     ) -> Result<Sounds, String> {
         // Taken out, because the foreign words need the rest of the phonemizer.
-        let tongue = match self.dictionaries.remove(&language) {
-            Some(tongue) => tongue,
-            None => DictionaryTongue::load(language, self.dictionary_folder(language)?)?,
+        let dictionary = match self.dictionaries.remove(&language) {
+            Some(dictionary) => dictionary,
+            None => DictionaryLanguage::load(language, self.dictionary_folder(language)?)?,
         };
         let mut english = |words: &Reading| self.dialect(Accent::American).sounds(words);
-        let sounds = tongue.sounds(reading, &mut english);
-        self.dictionaries.insert(language, tongue);
+        let sounds = dictionary.sounds(reading, &mut english);
+        self.dictionaries.insert(language, dictionary);
         Ok(sounds)
     }
 

@@ -1,7 +1,7 @@
 //! Figures in Japanese and Mandarin text: dates, times, money, units, ranges, fractions, telephone numbers, versions.
 //! Says what they are and not how they are read.
 
-use super::Tongue;
+use super::AsianLanguage;
 
 /// Longer numbers are read digit by digit.
 const NUMBER_DIGITS_MAX: usize = 16;
@@ -58,10 +58,10 @@ pub(super) enum Amount {
 pub(super) struct Unit(pub(super) &'static str, &'static str, &'static str);
 
 impl Unit {
-    pub(super) fn name(self, tongue: Tongue) -> &'static str {
-        match tongue {
-            Tongue::Japanese => self.1,
-            Tongue::Mandarin => self.2,
+    pub(super) fn name(self, asian: AsianLanguage) -> &'static str {
+        match asian {
+            AsianLanguage::Japanese => self.1,
+            AsianLanguage::Mandarin => self.2,
         }
     }
 }
@@ -155,11 +155,11 @@ pub(super) fn figures(chars: &[char], at: usize) -> Option<(usize, Amount)> {
 }
 
 /// The name of money by its sign. `None`: the character is no such sign.
-pub(super) fn currency_name(sign: char, tongue: Tongue) -> Option<&'static str> {
+pub(super) fn currency_name(sign: char, asian: AsianLanguage) -> Option<&'static str> {
     let (_, japanese, mandarin) = CURRENCIES.into_iter().find(|row| row.0 == sign)?;
-    Some(match tongue {
-        Tongue::Japanese => japanese,
-        Tongue::Mandarin => mandarin,
+    Some(match asian {
+        AsianLanguage::Japanese => japanese,
+        AsianLanguage::Mandarin => mandarin,
     })
 }
 

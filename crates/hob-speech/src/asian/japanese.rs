@@ -2,7 +2,7 @@
 //! Numbers stay digits, because the dictionary's rules read them with the counters behind them.
 
 use super::figures::{Amount, currency_name};
-use super::{Saying, Tongue};
+use super::{AsianLanguage, Saying};
 use crate::japanese::kana_symbols;
 
 pub(super) fn said(amount: &Amount) -> Vec<Saying> {
@@ -16,11 +16,11 @@ pub(super) fn said(amount: &Amount) -> Vec<Saying> {
         }
         Amount::Money { number, currency, scale, is_negative } => {
             let sign = minus(*is_negative);
-            let name = currency_name(*currency, Tongue::Japanese).unwrap_or_default();
+            let name = currency_name(*currency, AsianLanguage::Japanese).unwrap_or_default();
             native(format!("{sign}{}{scale}{name}", wide(number)))
         }
         Amount::Range { from, to, unit } => {
-            let unit = unit.map_or("", |unit| unit.name(Tongue::Japanese));
+            let unit = unit.map_or("", |unit| unit.name(AsianLanguage::Japanese));
             native(format!("{}から{}{unit}", wide(from), wide(to)))
         }
         Amount::Fraction { above, below } => native(format!("{}分の{}", wide(below), wide(above))),
@@ -43,7 +43,7 @@ pub(super) fn said(amount: &Amount) -> Vec<Saying> {
         }
         Amount::Code(digits) => vec![by_digit(digits)],
         Amount::Plain { number, is_negative, unit, .. } => {
-            let unit = unit.map_or("", |unit| unit.name(Tongue::Japanese));
+            let unit = unit.map_or("", |unit| unit.name(AsianLanguage::Japanese));
             native(format!("{}{}{unit}", minus(*is_negative), wide(number)))
         }
     }

@@ -2,7 +2,7 @@
 //! Numbers are written in characters, with 万 and 亿, 零 for gaps, and 两 before what is counted.
 
 use super::figures::{Amount, currency_name};
-use super::{Saying, Tongue};
+use super::{AsianLanguage, Saying};
 
 const DIGITS: [&str; 10] = ["零", "一", "二", "三", "四", "五", "六", "七", "八", "九"];
 
@@ -21,11 +21,11 @@ pub(super) fn said(amount: &Amount, after: Option<char>) -> Vec<Saying> {
         Amount::Money { number, currency, scale, is_negative } => {
             let sign = if *is_negative { "负" } else { "" };
             let scale = scale.replace('億', "亿");
-            let name = currency_name(*currency, Tongue::Mandarin).unwrap_or_default();
+            let name = currency_name(*currency, AsianLanguage::Mandarin).unwrap_or_default();
             native(format!("{sign}{}{scale}{name}", counted(number, Some('元'))))
         }
         Amount::Range { from, to, unit } => {
-            let name = unit.map_or("", |unit| unit.name(Tongue::Mandarin));
+            let name = unit.map_or("", |unit| unit.name(AsianLanguage::Mandarin));
             let next = name.chars().next().or(after);
             native(format!("{}到{}{name}", counted(from, next), counted(to, next)))
         }
@@ -43,7 +43,7 @@ pub(super) fn said(amount: &Amount, after: Option<char>) -> Vec<Saying> {
         }
         Amount::Code(digits) => native(by_digit(digits)),
         Amount::Plain { number, is_negative, unit, .. } => {
-            let name = unit.map_or("", |unit| unit.name(Tongue::Mandarin));
+            let name = unit.map_or("", |unit| unit.name(AsianLanguage::Mandarin));
             let sign = match (*is_negative, name.ends_with('度')) {
                 (true, true) => "零下",
                 (true, false) => "负",

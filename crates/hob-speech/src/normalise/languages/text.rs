@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::amount::number;
-use super::table::Tongue;
+use super::table::LanguageTable;
 use super::{Scene, short_form as look_up};
 use crate::abbreviations::Ending;
 use crate::normalise::item::Word;
@@ -69,7 +69,7 @@ fn is_address(text: &str) -> bool {
 }
 
 fn address_part(scene: Scene<'_>, part: &str) -> Option<String> {
-    let signs = &scene.tongue.signs;
+    let signs = &scene.table.signs;
     let first = part.chars().next()?;
     Some(match first {
         '.' => signs.dot.to_owned(),
@@ -78,16 +78,16 @@ fn address_part(scene: Scene<'_>, part: &str) -> Option<String> {
         '-' => signs.dash.to_owned(),
         '_' => signs.underscore.to_owned(),
         ':' => signs.colon.to_owned(),
-        _ if first.is_ascii_digit() => number(scene.tongue, part),
-        _ if first.is_alphabetic() => letters_or_word(scene.tongue, part),
-        other => sign_name(scene.tongue, other)?.to_owned(),
+        _ if first.is_ascii_digit() => number(scene.table, part),
+        _ if first.is_alphabetic() => letters_or_word(scene.table, part),
+        other => sign_name(scene.table, other)?.to_owned(),
     })
 }
 
-fn letters_or_word(tongue: &Tongue, part: &str) -> String {
+fn letters_or_word(table: &LanguageTable, part: &str) -> String {
     let has_vowel = part.chars().any(is_vowel);
     let is_short = part.chars().count() <= ACRONYM_MAX;
-    if has_vowel || !is_short { part.to_owned() } else { spelled(tongue, part) }
+    if has_vowel || !is_short { part.to_owned() } else { spelled(table, part) }
 }
 
 /// "Sr.", "p. ej.", "EE. UU.", "Mme", and initials: "J. R. Jiménez".
@@ -96,12 +96,12 @@ pub(super) fn short_form(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let has_stop = scene.view.mark_ahead(1) == Some('.');
     let double = || {
         let next = scene.view.text_ahead(2).filter(|_| has_stop)?;
-        let found = look_up(scene.tongue, &format!("{}.{next}", word.text))?;
+        let found = look_up(scene.table, &format!("{}.{next}", word.text))?;
         (scene.view.mark_ahead(3) == Some('.')).then_some((found, 3))
     };
     // "l'avv." begins with an article.
     let bare = word.text.rsplit('\'').next().unwrap_or(&word.text);
-    let single = || Some((look_up(scene.tongue, bare)?, 1));
+    let single = || Some((look_up(scene.table, bare)?, 1));
     let Some(((said, ending), used)) = double().or_else(single) else {
         return has_stop.then(|| initial(scene, word, out)).flatten();
     };
@@ -135,7 +135,7 @@ fn initial(scene: Scene<'_>, word: &Word, out: &mut Reading) -> Option<usize> {
     if !is_letter || !scene.view.goes_on(2) {
         return None;
     }
-    out.say(word.span(), &spelled(scene.tongue, &word.text));
+    out.say(word.span(), &spelled(scene.table, &word.text));
     Some(2)
 }
 
@@ -146,13 +146,13 @@ pub(super) fn symbols(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         return None;
     }
     let names: Vec<&str> =
-        word.text.chars().filter_map(|c| sign_name(scene.tongue, c)).take(SIGNS_MAX).collect();
+        word.text.chars().filter_map(|c| sign_name(scene.table, c)).take(SIGNS_MAX).collect();
     out.say(word.span(), &names.join(" "));
     Some(1)
 }
 
-fn sign_name(tongue: &Tongue, c: char) -> Option<&'static str> {
-    tongue.symbols.iter().find(|(sign, _)| *sign == c).map(|(_, name)| *name)
+fn sign_name(table: &LanguageTable, c: char) -> Option<&'static str> {
+    table.symbols.iter().find(|(sign, _)| *sign == c).map(|(_, name)| *name)
 }
 
 pub(super) fn word(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
@@ -170,8 +170,8 @@ pub(super) fn pieces(scene: Scene<'_>, word: &Word, range: Range<usize>, out: &m
         let span = word.span_of(range.start + run.start..range.start + run.end);
         let Some(first) = part.chars().next() else { continue };
         if first.is_ascii_digit() {
-            out.say(span, &number(scene.tongue, part));
-        } else if let Some(name) = sign_name(scene.tongue, first) {
+            out.say(span, &number(scene.table, part));
+        } else if let Some(name) = sign_name(scene.table, first) {
             signs += 1;
             out.say(span, if signs > SIGNS_MAX { "" } else { name });
         } else if first.is_alphanumeric() || is_vowel_sign(first) {
@@ -183,14 +183,14 @@ pub(super) fn pieces(scene: Scene<'_>, word: &Word, range: Range<usize>, out: &m
 fn letters(scene: Scene<'_>, part: &str, span: Range<usize>, out: &mut Reading) {
     match unspoken(part) {
         Some(UnspokenWord::Latin(latin)) => return out.say(span, &latin),
-        Some(UnspokenWord::Unreadable) => return out.say(span, scene.tongue.signs.foreign_word),
+        Some(UnspokenWord::Unreadable) => return out.say(span, scene.table.signs.foreign_word),
         None => {}
     }
     // "CDs": the plural of an acronym.
     let stem = part.strip_suffix('s').filter(|stem| stem.len() > 1).unwrap_or(part);
     let is_upper = |text: &str| text.chars().count() > 1 && text.chars().all(char::is_uppercase);
     if is_upper(stem) && !scene.view.shouted && is_spelled(stem) {
-        out.say(span, &spelled(scene.tongue, stem));
+        out.say(span, &spelled(scene.table, stem));
     } else if is_upper(part) {
         out.say(span, &part.to_lowercase());
     } else {
@@ -223,10 +223,10 @@ fn is_vowel(c: char) -> bool {
 }
 
 /// "G P U": espeak-ng says the name of a letter that stands alone.
-fn spelled(tongue: &Tongue, text: &str) -> String {
+fn spelled(table: &LanguageTable, text: &str) -> String {
     let name = |c: char| {
         let upper = c.to_ascii_uppercase();
-        let own = tongue.letters.iter().find(|(letter, _)| *letter == upper);
+        let own = table.letters.iter().find(|(letter, _)| *letter == upper);
         own.map_or_else(|| upper.to_string(), |(_, name)| (*name).to_owned())
     };
     text.chars().map(name).collect::<Vec<String>>().join(" ")

@@ -13,7 +13,7 @@ pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
     let bare = MARKS.iter().find_map(|mark| word.text.strip_suffix(mark)).unwrap_or(&word.text);
     let number = value(bare)?;
-    let words = &scene.tongue.roman;
+    let words = &scene.table.roman;
     let (before, next) = (scene.lower_before(), scene.lower_ahead(1));
     let place = if words.centuries.contains(&before.as_str()) {
         RomanPlace::AfterCentury

@@ -15,7 +15,7 @@ use crate::spoken::SpokenWord;
 const SNAP_MAX: usize = 2;
 
 #[derive(Debug)]
-pub(super) struct EspeakTongue {
+pub(super) struct EspeakLanguage {
     espeak: Espeak,
 }
 
@@ -33,9 +33,9 @@ struct Speaking<'a> {
     last_word: Option<usize>,
 }
 
-impl EspeakTongue {
-    pub(super) fn new(program: &Path, voice: &str) -> EspeakTongue {
-        EspeakTongue { espeak: Espeak::for_clauses(program, voice) }
+impl EspeakLanguage {
+    pub(super) fn new(program: &Path, voice: &str) -> EspeakLanguage {
+        EspeakLanguage { espeak: Espeak::for_clauses(program, voice) }
     }
 
     /// The sounds of a sentence. Punctuation ends a clause, because espeak-ng answers a clause at a time.
@@ -217,10 +217,10 @@ mod tests {
     use super::*;
 
     /// A shell script in espeak-ng's place: it says each line as it is, except that it joins "que" with the next word.
-    fn tongue() -> EspeakTongue {
+    fn joining_espeak() -> EspeakLanguage {
         let script = "while read -r line; do echo \"$line\" | sed 's/que /que/'; done";
         let espeak = Espeak::with_arguments(Path::new("sh"), &["-c", script]);
-        EspeakTongue { espeak }
+        EspeakLanguage { espeak }
     }
 
     fn words(sounds: &Sounds) -> Vec<(Range<usize>, String)> {
@@ -242,7 +242,7 @@ mod tests {
         reading.say(8..9, "son");
         reading.mark('”');
         reading.mark('?');
-        let sounds = tongue().sounds(&reading).expect("said");
+        let sounds = joining_espeak().sounds(&reading).expect("said");
         assert_eq!(sounds.symbols.iter().collect::<String>(), "“dos mil, sˈol son”?");
         let expect = owned(&[(1..3, "dos mil"), (4..7, "sˈol"), (8..9, "son")]);
         assert_eq!(words(&sounds), expect);
@@ -254,7 +254,7 @@ mod tests {
         reading.say(0..3, "lo");
         reading.say(4..7, "que");
         reading.say(8..12, "dices");
-        let sounds = tongue().sounds(&reading).expect("said");
+        let sounds = joining_espeak().sounds(&reading).expect("said");
         assert_eq!(sounds.symbols.iter().collect::<String>(), "lo quedices");
         assert_eq!(words(&sounds), owned(&[(0..3, "lo"), (4..7, "que"), (8..12, "dices")]));
     }
@@ -274,8 +274,8 @@ mod tests {
     fn a_program_that_fails_twice_is_an_error() {
         let mut reading = Reading::default();
         reading.say(0..4, "hola");
-        let mut tongue = EspeakTongue::new(Path::new("no-such-program"), "es");
-        assert!(matches!(tongue.sounds(&reading), Err(EspeakError::NotStarted { .. })));
-        assert!(matches!(tongue.sounds(&reading), Err(EspeakError::NotStarted { .. })));
+        let mut missing = EspeakLanguage::new(Path::new("no-such-program"), "es");
+        assert!(matches!(missing.sounds(&reading), Err(EspeakError::NotStarted { .. })));
+        assert!(matches!(missing.sounds(&reading), Err(EspeakError::NotStarted { .. })));
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
             out.mark(',');
         }
         let plus = match word.text.starts_with('+') {
-            true => format!("{} ", scene.tongue.signs.plus),
+            true => format!("{} ", scene.table.signs.plus),
             false => String::new(),
         };
         let bare = word.text.trim_start_matches('+');
@@ -54,7 +54,7 @@ fn is_number(scene: Scene<'_>, words: &[&Word]) -> bool {
     let parts: Vec<&str> = first.text.split('-').collect();
     let is_joined = parts.len() >= 2 && parts.iter().all(|part| part.len() >= 3);
     if words.len() == 1 {
-        let is_mobile = scene.tongue.thousands == ','
+        let is_mobile = scene.table.thousands == ','
             && digits == 10
             && first.text.starts_with(['6', '7', '8', '9']);
         // "2020-2024" is a range of years.
@@ -77,14 +77,14 @@ fn is_called(scene: Scene<'_>) -> bool {
     let items = &scene.view.items[..scene.view.at];
     let before = items.iter().rev().take(3).filter_map(|item| item.word());
     let mut before = before.map(|word| word.text.to_lowercase());
-    before.any(|word| scene.tongue.callers.contains(&word.as_str()))
+    before.any(|word| scene.table.callers.contains(&word.as_str()))
 }
 
 fn said(scene: Scene<'_>, group: &str) -> String {
     match group.parse() {
-        Ok(pair) if scene.tongue.has_pairs && group.len() == 2 && !group.starts_with('0') => {
-            (scene.tongue.cardinal)(pair, Form::Alone)
+        Ok(pair) if scene.table.has_pairs && group.len() == 2 && !group.starts_with('0') => {
+            (scene.table.cardinal)(pair, Form::Alone)
         }
-        _ => by_digit(scene.tongue, group),
+        _ => by_digit(scene.table, group),
     }
 }

@@ -18,9 +18,9 @@ fn times(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let (from, to) = word.text.split_once(['-', '–'])?;
     let clock = |text: &str| {
         let (hour, minute) = hour_and_minute(text.split_once([':', 'h'])?)?;
-        Some((scene.tongue.dates.time)(hour, minute))
+        Some((scene.table.dates.time)(hour, minute))
     };
-    let words = format!("{} {} {}", clock(from)?, scene.tongue.signs.to, clock(to)?);
+    let words = format!("{} {} {}", clock(from)?, scene.table.signs.to, clock(to)?);
     out.say(word.span(), &words);
     Some(1)
 }
@@ -39,7 +39,7 @@ fn digits(text: &str) -> Option<u64> {
 
 fn time(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
-    let dates = &scene.tongue.dates;
+    let dates = &scene.table.dates;
     let is_after_opener = dates.clock_openers.contains(&scene.lower_before().as_str());
     let apart = || {
         let is_hour = scene.view.text_ahead(1).is_some_and(|next| next == "h" || next == "H");
@@ -71,15 +71,15 @@ fn duration(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         return None;
     }
     let numbers = [digits(hours)?, digits(minutes)?, digits(seconds)?];
-    let named = numbers.into_iter().zip(scene.tongue.dates.duration);
+    let named = numbers.into_iter().zip(scene.table.dates.duration);
     let words: Vec<String> = named.map(|(number, noun)| counted(scene, number, noun)).collect();
     out.say(word.span(), &words.join(" "));
     Some(1)
 }
 
 fn counted(scene: Scene<'_>, number: u64, noun: Noun) -> String {
-    let name = if scene.tongue.counts_as_one(number) { noun.one } else { noun.many };
-    format!("{} {name}", (scene.tongue.cardinal)(number, Form::Before(noun.gender)))
+    let name = if scene.table.counts_as_one(number) { noun.one } else { noun.many };
+    format!("{} {name}", (scene.table.cardinal)(number, Form::Before(noun.gender)))
 }
 
 fn date(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
@@ -99,7 +99,7 @@ fn date(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
         }
         ([1..=2, 4], [month, year]) if sign == '/' => (None, *month, Some(*year)),
         ([1..=2, 1..=2], [day, month]) if sign == '/' => {
-            let is_opened = scene.tongue.dates.openers.contains(&scene.lower_before().as_str());
+            let is_opened = scene.table.dates.openers.contains(&scene.lower_before().as_str());
             // "24/7" is always, and "3/4" a fraction.
             if !is_opened && (*day <= 12 || word.text == "24/7") {
                 return None;
@@ -114,14 +114,14 @@ fn date(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
 
 /// `None`: there is no such day or month.
 fn said(scene: Scene<'_>, day: Option<u64>, month: u64, year: Option<u64>) -> Option<String> {
-    let dates = &scene.tongue.dates;
+    let dates = &scene.table.dates;
     let month = dates.months.get(usize::try_from(month).ok()?.checked_sub(1)?)?;
     let mut words = String::new();
     if let Some(day) = day {
         if !(1..=31).contains(&day) {
             return None;
         }
-        let cardinal = || (scene.tongue.cardinal)(day, Form::Alone);
+        let cardinal = || (scene.table.cardinal)(day, Form::Alone);
         let first = dates.first.filter(|_| day == 1).map(str::to_owned);
         words = format!("{} {}", first.unwrap_or_else(cardinal), dates.link);
     }

@@ -168,7 +168,7 @@ fn roman(number: u64, place: RomanPlace) -> String {
     }
 }
 
-pub(super) static TONGUE: Tongue = Tongue {
+pub(super) static TABLE: LanguageTable = LanguageTable {
     cardinal,
     ordinal,
     ordinal_marks: &[

@@ -119,7 +119,7 @@ pub(super) struct RomanWords {
 
 /// The words of one language.
 #[derive(Debug)]
-pub(in crate::normalise) struct Tongue {
+pub(in crate::normalise) struct LanguageTable {
     pub(super) cardinal: fn(u64, Form) -> String,
     /// With the gender of the ordinal, and whether it is shortened before its noun.
     pub(super) ordinal: fn(u64, NounGender, bool) -> String,
@@ -159,7 +159,7 @@ pub(in crate::normalise) struct Tongue {
     pub(super) callers: &'static [&'static str],
 }
 
-impl Tongue {
+impl LanguageTable {
     /// Whether a noun behind this whole number stands in the singular.
     pub(super) fn counts_as_one(&self, whole: u64) -> bool {
         whole == 1 || (whole == 0 && self.has_singular_below_two)

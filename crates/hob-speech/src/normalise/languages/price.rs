@@ -4,7 +4,7 @@
 use super::Scene;
 use super::amount::Amount;
 use super::counted::number_span;
-use super::table::{Currency, Form, Noun, Tongue};
+use super::table::{Currency, Form, LanguageTable, Noun};
 use super::text::pieces;
 use crate::reading::Reading;
 
@@ -20,7 +20,7 @@ fn prefixed(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
     let bare = word.text.strip_prefix('-').unwrap_or(&word.text);
     let minus = word.text.len() - bare.len();
-    let (currency, length) = sign_before(scene.tongue, bare)?;
+    let (currency, length) = sign_before(scene.table, bare)?;
     let at = minus + length;
     let (inner, from, before) =
         if at < word.text.len() { (scene, at, 0) } else { (scene.ahead(1), 0, 1) };
@@ -30,15 +30,15 @@ fn prefixed(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let rest = &last.text[amount.end..];
     let mut used = before + amount.used;
     let (mut scale, mut end) = (None, last.span_of(0..amount.end).end);
-    if let Some(found) = scale_of(scene.tongue, rest).filter(|_| !rest.is_empty()) {
+    if let Some(found) = scale_of(scene.table, rest).filter(|_| !rest.is_empty()) {
         (scale, end) = (Some(found), last.span().end);
     } else if rest.is_empty()
         && let Some(next) = scene.view.ahead(used)
-        && let Some(found) = scale_of(scene.tongue, &next.text)
+        && let Some(found) = scale_of(scene.table, &next.text)
     {
         (scale, end, used) = (Some(found), next.span().end, used + 1);
     }
-    out.say(word.span().start..end, &said(scene.tongue, &amount, scale, currency));
+    out.say(word.span().start..end, &said(scene.table, &amount, scale, currency));
     if scale.is_none() && !rest.is_empty() {
         pieces(scene, last, amount.end..last.text.len(), out);
     }
@@ -51,68 +51,73 @@ fn suffixed(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let last = scene.view.ahead(amount.used - 1)?;
     let rest = &last.text[amount.end..];
     let start = number_span(scene, &amount, 0)?.start;
-    let tongue = scene.tongue;
+    let table = scene.table;
     let (scale, currency, used) = if rest.is_empty() {
         let next = scene.view.text_ahead(amount.used)?;
-        match scaled(tongue, next) {
+        match scaled(table, next) {
             Some((scale, currency)) => (scale, currency, amount.used + 1),
             None => {
-                let scale = scale_of(tongue, next)?;
+                let scale = scale_of(table, next)?;
                 let sign = scene.view.text_ahead(amount.used + 1)?;
-                (Some(scale), currency_of(tongue, sign)?, amount.used + 2)
+                (Some(scale), currency_of(table, sign)?, amount.used + 2)
             }
         }
     } else {
-        let (scale, currency) = scaled(tongue, rest)?;
+        let (scale, currency) = scaled(table, rest)?;
         (scale, currency, amount.used)
     };
     let end = scene.view.ahead(used - 1)?.span().end;
-    out.say(start..end, &said(tongue, &amount, scale, currency));
+    out.say(start..end, &said(table, &amount, scale, currency));
     Some(used)
 }
 
 /// "€", "M€".
-fn scaled<'a>(tongue: &'a Tongue, text: &str) -> Option<(Option<Scale>, &'a Currency)> {
-    if let Some(currency) = currency_of(tongue, text) {
+fn scaled<'a>(table: &'a LanguageTable, text: &str) -> Option<(Option<Scale>, &'a Currency)> {
+    if let Some(currency) = currency_of(table, text) {
         return Some((None, currency));
     }
     let (at, _) = text.char_indices().next_back()?;
     let (scale, sign) = text.split_at(at);
-    Some((Some(scale_of(tongue, scale)?), currency_of(tongue, sign)?))
+    Some((Some(scale_of(table, scale)?), currency_of(table, sign)?))
 }
 
-fn currency_of<'a>(tongue: &'a Tongue, text: &str) -> Option<&'a Currency> {
-    tongue.currencies.iter().find(|currency| currency.signs.contains(&text))
+fn currency_of<'a>(table: &'a LanguageTable, text: &str) -> Option<&'a Currency> {
+    table.currencies.iter().find(|currency| currency.signs.contains(&text))
 }
 
 /// The currency with its sign before a number, and the length of the sign.
-fn sign_before<'a>(tongue: &'a Tongue, text: &str) -> Option<(&'a Currency, usize)> {
+fn sign_before<'a>(table: &'a LanguageTable, text: &str) -> Option<(&'a Currency, usize)> {
     let digit = text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len());
     let sign = text[..digit].trim_end_matches('-');
-    currency_of(tongue, sign).map(|currency| (currency, sign.len()))
+    currency_of(table, sign).map(|currency| (currency, sign.len()))
 }
 
-fn scale_of(tongue: &Tongue, text: &str) -> Option<Scale> {
-    let found = tongue.scales.iter().find(|(sign, ..)| *sign == text)?;
+fn scale_of(table: &LanguageTable, text: &str) -> Option<Scale> {
+    let found = table.scales.iter().find(|(sign, ..)| *sign == text)?;
     Some((found.1, found.2))
 }
 
-fn said(tongue: &Tongue, amount: &Amount, scale: Option<Scale>, currency: &Currency) -> String {
+fn said(
+    table: &LanguageTable,
+    amount: &Amount,
+    scale: Option<Scale>,
+    currency: &Currency,
+) -> String {
     let unit = currency.unit;
     if let Some((scale, has_of)) = scale {
-        let number = amount.said(tongue, Form::Before(scale.gender));
-        let large = if amount.is_one(tongue) { scale.one } else { scale.many };
-        let money = if has_of { (tongue.of)(unit.many) } else { unit.many.to_owned() };
+        let number = amount.said(table, Form::Before(scale.gender));
+        let large = if amount.is_one(table) { scale.one } else { scale.many };
+        let money = if has_of { (table.of)(unit.many) } else { unit.many.to_owned() };
         return format!("{number} {large} {money}");
     }
     let plural = |count: u64, noun: Noun| if count == 1 { noun.one } else { noun.many };
     let (Some(whole), 2) = (amount.value(), amount.decimals.len()) else {
-        let number = amount.said(tongue, Form::Before(unit.gender));
+        let number = amount.said(table, Form::Before(unit.gender));
         let is_round = amount.decimals.is_empty()
-            && amount.value().is_some_and(|value| value > 0 && value % tongue.round == 0);
+            && amount.value().is_some_and(|value| value > 0 && value % table.round == 0);
         let money = if is_round {
-            (tongue.of)(unit.many)
-        } else if amount.is_one(tongue) {
+            (table.of)(unit.many)
+        } else if amount.is_one(table) {
             unit.one.to_owned()
         } else {
             unit.many.to_owned()
@@ -120,18 +125,18 @@ fn said(tongue: &Tongue, amount: &Amount, scale: Option<Scale>, currency: &Curre
         return format!("{number} {money}");
     };
     let cents: u64 = amount.decimals.parse().unwrap_or_default();
-    let minus = if amount.is_negative { format!("{} ", tongue.signs.minus) } else { String::new() };
-    let of_cents = |noun: Noun| (tongue.cardinal)(cents, Form::Before(noun.gender));
+    let minus = if amount.is_negative { format!("{} ", table.signs.minus) } else { String::new() };
+    let of_cents = |noun: Noun| (table.cardinal)(cents, Form::Before(noun.gender));
     if whole == 0 && cents > 0 {
         let cent = plural(cents, currency.cent);
         return format!("{minus}{} {cent}", of_cents(currency.cent));
     }
-    let number = (tongue.cardinal)(whole, Form::Before(unit.gender));
-    let money = if tongue.counts_as_one(whole) { unit.one } else { unit.many };
-    match (cents, tongue.signs.cents) {
+    let number = (table.cardinal)(whole, Form::Before(unit.gender));
+    let money = if table.counts_as_one(whole) { unit.one } else { unit.many };
+    match (cents, table.signs.cents) {
         (0, _) => format!("{minus}{number} {money}"),
         (_, None) => {
-            format!("{minus}{number} {money} {}", (tongue.cardinal)(cents, Form::Alone))
+            format!("{minus}{number} {money} {}", (table.cardinal)(cents, Form::Alone))
         }
         (_, Some(link)) => {
             let link = if link.is_empty() { String::new() } else { format!("{link} ") };

@@ -130,7 +130,7 @@ fn of(noun: &str) -> String {
     if is_elided { format!("d'{noun}") } else { format!("de {noun}") }
 }
 
-pub(super) static TONGUE: Tongue = Tongue {
+pub(super) static TABLE: LanguageTable = LanguageTable {
     cardinal,
     ordinal,
     ordinal_marks: &[

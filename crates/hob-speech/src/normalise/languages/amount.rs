@@ -2,7 +2,7 @@
 //! Separates digits from what follows them, and says the number.
 
 use super::Scene;
-use super::table::{Form, Tongue};
+use super::table::{Form, LanguageTable};
 
 /// A longer number is read digit by digit.
 const DIGITS_MAX: usize = 15;
@@ -27,18 +27,18 @@ impl Amount {
     /// The number that begins at byte `from` of this word.
     pub(super) fn read(scene: Scene<'_>, from: usize) -> Option<Amount> {
         let text = scene.view.word()?.text.get(from..)?;
-        let mut amount = Amount::parse(text, scene.tongue)?;
+        let mut amount = Amount::parse(text, scene.table)?;
         let is_whole_word = amount.end == text.len();
         amount.end += from;
         Some(amount.with_groups(scene, is_whole_word))
     }
 
     /// The number at the beginning of this text.
-    pub(super) fn parse(text: &str, tongue: &Tongue) -> Option<Amount> {
+    pub(super) fn parse(text: &str, table: &LanguageTable) -> Option<Amount> {
         let bare = text.strip_prefix(['-', '+']).unwrap_or(text);
-        let (digits, decimals, length) = scan(bare, tongue)?;
+        let (digits, decimals, length) = scan(bare, table)?;
         let has_other_sign =
-            !decimals.is_empty() && !bare[..length - decimals.len()].ends_with(tongue.decimal);
+            !decimals.is_empty() && !bare[..length - decimals.len()].ends_with(table.decimal);
         let is_negative = text.starts_with('-');
         let end = text.len() - bare.len() + length;
         Some(Amount { is_negative, digits, decimals, has_other_sign, used: 1, end })
@@ -54,8 +54,8 @@ impl Amount {
             let Some(next) = scene.view.ahead(self.used) else { break };
             let count = next.text.bytes().take_while(u8::is_ascii_digit).count();
             let follows = next.text[count..].chars().next();
-            let is_group = count == 3 && next.spaced && follows != Some(scene.tongue.thousands);
-            let Some((digits, decimals, length)) = scan(&next.text, scene.tongue) else { break };
+            let is_group = count == 3 && next.spaced && follows != Some(scene.table.thousands);
+            let Some((digits, decimals, length)) = scan(&next.text, scene.table) else { break };
             if !is_group || digits.len() != 3 {
                 break;
             }
@@ -81,29 +81,29 @@ impl Amount {
     }
 
     /// Whether a noun behind it stands in the singular.
-    pub(super) fn is_one(&self, tongue: &Tongue) -> bool {
-        self.value().is_some_and(|whole| tongue.counts_as_one(whole))
-            && (self.decimals.is_empty() || tongue.has_singular_below_two)
+    pub(super) fn is_one(&self, table: &LanguageTable) -> bool {
+        self.value().is_some_and(|whole| table.counts_as_one(whole))
+            && (self.decimals.is_empty() || table.has_singular_below_two)
     }
 
-    pub(super) fn said(&self, tongue: &Tongue, form: Form) -> String {
+    pub(super) fn said(&self, table: &LanguageTable, form: Form) -> String {
         let minus =
-            if self.is_negative { format!("{} ", tongue.signs.minus) } else { String::new() };
+            if self.is_negative { format!("{} ", table.signs.minus) } else { String::new() };
         let form = if self.decimals.is_empty() { form } else { Form::Alone };
         let whole = match self.value() {
-            Some(value) => (tongue.cardinal)(value, form),
-            None => by_digit(tongue, &self.digits),
+            Some(value) => (table.cardinal)(value, form),
+            None => by_digit(table, &self.digits),
         };
         if self.decimals.is_empty() {
             return format!("{minus}{whole}");
         }
-        let sign = if self.has_other_sign { tongue.signs.dot } else { tongue.signs.comma };
-        format!("{minus}{whole} {sign} {}", decimals(tongue, &self.decimals))
+        let sign = if self.has_other_sign { table.signs.dot } else { table.signs.comma };
+        format!("{minus}{whole} {sign} {}", decimals(table, &self.decimals))
     }
 }
 
 /// Digits of the whole, decimals, and how many bytes of `text` they take.
-fn scan(text: &str, tongue: &Tongue) -> Option<(String, String, usize)> {
+fn scan(text: &str, table: &LanguageTable) -> Option<(String, String, usize)> {
     let bytes = text.as_bytes();
     let run = |at: usize| {
         bytes.get(at..).unwrap_or_default().iter().take_while(|b| b.is_ascii_digit()).count()
@@ -116,12 +116,12 @@ fn scan(text: &str, tongue: &Tongue) -> Option<(String, String, usize)> {
     let mut at = first;
     let is_sign = |at: usize, sign: char| text.get(at..).is_some_and(|rest| rest.starts_with(sign));
     // "1,234.56" has the signs of another language.
-    let (thousands, decimal) = match is_swapped(text, tongue) {
-        true => (tongue.decimal, tongue.thousands),
-        false => (tongue.thousands, tongue.decimal),
+    let (thousands, decimal) = match is_swapped(text, table) {
+        true => (table.decimal, table.thousands),
+        false => (table.thousands, table.decimal),
     };
     if first <= 3 && !digits.starts_with('0') {
-        while is_sign(at, thousands) && is_group(run(at + 1), run_after(text, at), tongue) {
+        while is_sign(at, thousands) && is_group(run(at + 1), run_after(text, at), table) {
             let count = run(at + 1);
             digits.push_str(&text[at + 1..=at + count]);
             at += 1 + count;
@@ -138,8 +138,8 @@ fn scan(text: &str, tongue: &Tongue) -> Option<(String, String, usize)> {
 }
 
 /// Whether so many digits behind a sign are a group of thousands: three, or two in India if more groups follow.
-fn is_group(count: usize, goes_on: bool, tongue: &Tongue) -> bool {
-    count == 3 || (count == 2 && goes_on && tongue.thousands == ',')
+fn is_group(count: usize, goes_on: bool, table: &LanguageTable) -> bool {
+    count == 3 || (count == 2 && goes_on && table.thousands == ',')
 }
 
 /// Whether another group follows the one behind the sign at `at`.
@@ -150,39 +150,39 @@ fn run_after(text: &str, at: usize) -> bool {
     next.next() == Some(',') && next.next().is_some_and(|c| c.is_ascii_digit())
 }
 
-fn is_swapped(text: &str, tongue: &Tongue) -> bool {
+fn is_swapped(text: &str, table: &LanguageTable) -> bool {
     let number = |c: char| c.is_ascii_digit() || c == ',' || c == '.';
     let end = text.find(|c| !number(c)).unwrap_or(text.len());
-    let first = text[..end].find(tongue.decimal);
-    let last = text[..end].rfind(tongue.thousands);
+    let first = text[..end].find(table.decimal);
+    let last = text[..end].rfind(table.thousands);
     matches!((first, last), (Some(first), Some(last)) if first < last)
 }
 
 /// A number without signs, or its digits.
-pub(super) fn number(tongue: &Tongue, digits: &str) -> String {
-    match Amount::parse(digits, tongue) {
-        Some(amount) if amount.end == digits.len() => amount.said(tongue, Form::Alone),
-        _ => by_digit(tongue, digits),
+pub(super) fn number(table: &LanguageTable, digits: &str) -> String {
+    match Amount::parse(digits, table) {
+        Some(amount) if amount.end == digits.len() => amount.said(table, Form::Alone),
+        _ => by_digit(table, digits),
     }
 }
 
 /// "uno dos tres".
-pub(super) fn by_digit(tongue: &Tongue, digits: &str) -> String {
+pub(super) fn by_digit(table: &LanguageTable, digits: &str) -> String {
     let words: Vec<String> = digits
         .chars()
         .filter_map(|c| c.to_digit(10))
-        .map(|digit| (tongue.cardinal)(u64::from(digit), Form::Alone))
+        .map(|digit| (table.cardinal)(u64::from(digit), Form::Alone))
         .collect();
     words.join(" ")
 }
 
 /// Decimals as a number behind their zeros, if they are short: "coma cero cinco", "virgule quatorze".
-fn decimals(tongue: &Tongue, digits: &str) -> String {
+fn decimals(table: &LanguageTable, digits: &str) -> String {
     let significant = digits.trim_start_matches('0');
-    if tongue.has_single_decimals || significant.len() > 2 || significant.is_empty() {
-        return by_digit(tongue, digits);
+    if table.has_single_decimals || significant.len() > 2 || significant.is_empty() {
+        return by_digit(table, digits);
     }
-    let zeros = by_digit(tongue, &digits[..digits.len() - significant.len()]);
-    let number = (tongue.cardinal)(significant.parse().unwrap_or_default(), Form::Alone);
+    let zeros = by_digit(table, &digits[..digits.len() - significant.len()]);
+    let number = (table.cardinal)(significant.parse().unwrap_or_default(), Form::Alone);
     format!("{zeros} {number}").trim_start().to_owned()
 }

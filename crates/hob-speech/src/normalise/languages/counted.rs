@@ -34,8 +34,8 @@ fn version(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     if !parts.iter().all(is_number) || !(is_marked || (parts.len() > 2 && !is_grouped)) {
         return None;
     }
-    let words: Vec<String> = parts.iter().map(|part| number(scene.tongue, part)).collect();
-    let said = words.join(&format!(" {} ", scene.tongue.signs.dot));
+    let words: Vec<String> = parts.iter().map(|part| number(scene.table, part)).collect();
+    let said = words.join(&format!(" {} ", scene.table.signs.dot));
     let v = if is_marked { "v " } else { "" };
     out.say(word.span(), &format!("{v}{said}"));
     Some(1)
@@ -45,8 +45,8 @@ fn version(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
 fn fraction(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
     let (signs, sign) = match word.text.contains('/') {
-        true => (scene.tongue.signs.slash, '/'),
-        false => (scene.tongue.signs.score, ':'),
+        true => (scene.table.signs.slash, '/'),
+        false => (scene.table.signs.score, ':'),
     };
     let parts: Vec<&str> = word.text.split(sign).collect();
     let is_number =
@@ -57,12 +57,12 @@ fn fraction(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let fraction = match (sign, &parts[..]) {
         ('/', [above, below]) => {
             let (above, below) = (above.parse().ok()?, below.parse().ok()?);
-            (scene.tongue.fraction)(above, below)
+            (scene.table.fraction)(above, below)
         }
         _ => None,
     };
     let apart = || {
-        let numbers: Vec<String> = parts.iter().map(|part| number(scene.tongue, part)).collect();
+        let numbers: Vec<String> = parts.iter().map(|part| number(scene.table, part)).collect();
         numbers.join(&format!(" {signs} ")).replace("  ", " ")
     };
     out.say(word.span(), &fraction.unwrap_or_else(apart));
@@ -75,11 +75,11 @@ fn ordinal(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let count = word.text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u64 = word.text.get(..count).filter(|digits| digits.len() < 5)?.parse().ok()?;
     let mark = word.text[count..].trim_start_matches(['.', '-']).to_lowercase();
-    let marks = scene.tongue.ordinal_marks;
+    let marks = scene.table.ordinal_marks;
     let (_, gender, is_short) = marks.iter().find(|(known, ..)| *known == mark)?;
     // "1.º piso" is "primer piso".
     let is_short = *is_short || (mark == "º" && scene.form_before(1) != Form::Alone);
-    out.say(word.span(), &(scene.tongue.ordinal)(number, *gender, is_short));
+    out.say(word.span(), &(scene.table.ordinal)(number, *gender, is_short));
     Some(1)
 }
 
@@ -88,13 +88,13 @@ fn range(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
     let (at, dash) = word.text.char_indices().skip(1).find(|(_, c)| matches!(c, '-' | '–'))?;
     let from = at + dash.len_utf8();
-    let left = Amount::parse(&word.text[..at], scene.tongue).filter(|left| left.end == at)?;
+    let left = Amount::parse(&word.text[..at], scene.table).filter(|left| left.end == at)?;
     let is_number = word.text[from..].starts_with(|c: char| c.is_ascii_digit());
     if !is_number || word.text[from..].contains(['-', '–']) {
         return None;
     }
-    let said = left.said(scene.tongue, Form::Alone);
-    out.say(word.span_of(0..from), &format!("{said} {}", scene.tongue.signs.to));
+    let said = left.said(scene.table, Form::Alone);
+    out.say(word.span_of(0..from), &format!("{said} {}", scene.table.signs.to));
     quantity(scene, from, out)
 }
 
@@ -106,8 +106,8 @@ fn quantity(scene: Scene<'_>, from: usize, out: &mut Reading) -> Option<usize> {
     let rest = &last.text[amount.end..];
     let plus = scene.view.word()?.text[from..].starts_with('+');
     let say = |form: Form, out: &mut Reading| {
-        let sign = if plus { format!("{} ", scene.tongue.signs.plus) } else { String::new() };
-        out.say(span.clone(), &format!("{sign}{}", amount.said(scene.tongue, form)));
+        let sign = if plus { format!("{} ", scene.table.signs.plus) } else { String::new() };
+        out.say(span.clone(), &format!("{sign}{}", amount.said(scene.table, form)));
     };
     if rest.is_empty() {
         let next = scene.view.ahead(amount.used);
@@ -144,16 +144,16 @@ pub(super) fn number_span(scene: Scene<'_>, amount: &Amount, from: usize) -> Opt
 }
 
 fn unit(scene: Scene<'_>, text: &str) -> Option<Noun> {
-    scene.tongue.units.iter().find(|(sign, _)| *sign == text).map(|(_, noun)| *noun)
+    scene.table.units.iter().find(|(sign, _)| *sign == text).map(|(_, noun)| *noun)
 }
 
 fn name(amount: &Amount, scene: Scene<'_>, unit: Noun) -> &'static str {
-    if amount.is_one(scene.tongue) { unit.one } else { unit.many }
+    if amount.is_one(scene.table) { unit.one } else { unit.many }
 }
 
 /// The first of a month, and a year.
 fn special(scene: Scene<'_>, amount: &Amount) -> Option<String> {
-    let dates = &scene.tongue.dates;
+    let dates = &scene.table.dates;
     let value = amount.value().filter(|_| amount.is_plain() && amount.used == 1)?;
     let next = scene.lower_ahead(1);
     let is_month = |word: &str| dates.months.contains(&word);
@@ -167,6 +167,6 @@ fn special(scene: Scene<'_>, amount: &Amount) -> Option<String> {
         && scene.view.word()?.text.len() == 4
         && (is_month(&before)
             || dates.openers.contains(&before.as_str())
-            || scene.tongue.particles.contains(&next.as_str()));
+            || scene.table.particles.contains(&next.as_str()));
     is_year.then(|| (dates.year)(value))
 }

@@ -18,7 +18,7 @@ mod text;
 use hob_core::Language;
 use unicode_normalization::UnicodeNormalization;
 
-use self::table::{Form, NounGender, Tongue};
+use self::table::{Form, LanguageTable, NounGender};
 use super::item::{Item, items};
 use super::{View, is_shouted, own_word};
 use crate::abbreviations::Ending;
@@ -30,14 +30,14 @@ use crate::reading::Reading;
 #[derive(Clone, Copy, Debug)]
 struct Scene<'a> {
     view: View<'a>,
-    tongue: &'static Tongue,
+    table: &'static LanguageTable,
 }
 
 /// As [`super::Reader`].
-type TongueReader = fn(Scene<'_>, &mut Reading) -> Option<usize>;
+type TableReader = fn(Scene<'_>, &mut Reading) -> Option<usize>;
 
 /// In this order: the more specific form first.
-const READERS: &[TongueReader] = &[
+const READERS: &[TableReader] = &[
     text::address,
     call::read,
     text::short_form,
@@ -50,13 +50,13 @@ const READERS: &[TongueReader] = &[
 ];
 
 /// The words of a language that is read through espeak-ng.
-pub(super) fn of(language: Language) -> Option<&'static Tongue> {
+pub(super) fn table_of(language: Language) -> Option<&'static LanguageTable> {
     match language {
-        Language::Spanish => Some(&spanish::TONGUE),
-        Language::French => Some(&french::TONGUE),
-        Language::Hindi => Some(&hindi::TONGUE),
-        Language::Italian => Some(&italian::TONGUE),
-        Language::BrazilianPortuguese => Some(&portuguese::TONGUE),
+        Language::Spanish => Some(&spanish::TABLE),
+        Language::French => Some(&french::TABLE),
+        Language::Hindi => Some(&hindi::TABLE),
+        Language::Italian => Some(&italian::TABLE),
+        Language::BrazilianPortuguese => Some(&portuguese::TABLE),
         Language::AmericanEnglish
         | Language::BritishEnglish
         | Language::Japanese
@@ -67,7 +67,7 @@ pub(super) fn of(language: Language) -> Option<&'static Tongue> {
 /// Reads a segment. Its first byte is byte `offset` of the user's text.
 pub(super) fn read(
     (text, offset): (&str, usize),
-    tongue: &'static Tongue,
+    table: &'static LanguageTable,
     language: Language,
     lexicon: &Lexicon,
 ) -> Reading {
@@ -77,7 +77,7 @@ pub(super) fn read(
     let mut at = 0;
     while at < items.len() {
         let view = View { items: &items, at, language, british: false, shouted, lexicon };
-        at += read_one(Scene { view, tongue }, &mut reading);
+        at += read_one(Scene { view, table }, &mut reading);
     }
     reading
 }
@@ -138,12 +138,12 @@ impl<'a> Scene<'a> {
         let noun = self.lower_ahead(distance);
         let is_noun = noun.chars().count() > 1
             && noun.chars().all(|c| c.is_alphabetic() || c == '\'' || c == '-')
-            && !self.tongue.particles.contains(&noun.as_str());
+            && !self.table.particles.contains(&noun.as_str());
         if is_noun { Form::Before(self.gender_of(&noun)) } else { Form::Alone }
     }
 
     fn gender_of(self, noun: &str) -> NounGender {
-        let nouns = &self.tongue.nouns;
+        let nouns = &self.table.nouns;
         let is_feminine = nouns.feminine.contains(&noun)
             || (!nouns.masculine.contains(&noun)
                 && nouns.feminine_endings.iter().any(|ending| noun.ends_with(ending)));
@@ -152,21 +152,21 @@ impl<'a> Scene<'a> {
 }
 
 /// How a short form is said, and whether a sentence can end behind it. The word comes without its last full stop.
-pub(super) fn short_form(tongue: &Tongue, word: &str) -> Option<(&'static str, Ending)> {
+pub(super) fn short_form(table: &LanguageTable, word: &str) -> Option<(&'static str, Ending)> {
     if word.len() > 24 {
         return None;
     }
     let lower = word.to_lowercase();
-    let found = tongue.short_forms.iter().find(|(short, ..)| *short == lower)?;
+    let found = table.short_forms.iter().find(|(short, ..)| *short == lower)?;
     Some((found.1, found.2))
 }
 
-pub(super) fn starters(tongue: &'static Tongue) -> &'static [&'static str] {
-    tongue.starters
+pub(super) fn starters(table: &'static LanguageTable) -> &'static [&'static str] {
+    table.starters
 }
 
-pub(super) fn code_block(tongue: &'static Tongue) -> &'static str {
-    tongue.signs.code_block
+pub(super) fn code_block(table: &'static LanguageTable) -> &'static str {
+    table.signs.code_block
 }
 
 #[cfg(test)]

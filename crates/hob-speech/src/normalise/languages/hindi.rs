@@ -183,7 +183,7 @@ fn roman(number: u64, _place: RomanPlace) -> String {
     cardinal(number)
 }
 
-pub(super) static TONGUE: Tongue = Tongue {
+pub(super) static TABLE: LanguageTable = LanguageTable {
     cardinal: |number, _| cardinal(number),
     ordinal,
     ordinal_marks: &[

@@ -19,7 +19,7 @@ const SENTENCE_WORDS_MIN: usize = 3;
 
 /// Loaded dictionaries.
 #[derive(Debug)]
-pub(super) enum DictionaryTongue {
+pub(super) enum DictionaryLanguage {
     Japanese(Box<Japanese>),
     Mandarin(Box<Mandarin>),
 }
@@ -48,16 +48,16 @@ struct Speaking<'a> {
     last: Range<usize>,
 }
 
-impl DictionaryTongue {
+impl DictionaryLanguage {
     /// Loads the dictionaries from their folder.
-    pub(super) fn load(language: Language, folder: &Path) -> Result<DictionaryTongue, String> {
-        let tongue = match language {
+    pub(super) fn load(language: Language, folder: &Path) -> Result<DictionaryLanguage, String> {
+        let loaded = match language {
             Language::Japanese => Japanese::load(folder)
-                .map(|japanese| DictionaryTongue::Japanese(Box::new(japanese))),
+                .map(|japanese| DictionaryLanguage::Japanese(Box::new(japanese))),
             _ => Mandarin::load(folder)
-                .map(|mandarin| DictionaryTongue::Mandarin(Box::new(mandarin))),
+                .map(|mandarin| DictionaryLanguage::Mandarin(Box::new(mandarin))),
         };
-        tongue.map_err(|error| error.to_string())
+        loaded.map_err(|error| error.to_string())
     }
 
     /// The sounds of a sentence.
@@ -96,7 +96,7 @@ impl DictionaryTongue {
             owners.extend(said.chars().map(|_| index));
             text.push_str(said);
         }
-        let is_mandarin = matches!(self, DictionaryTongue::Mandarin(_));
+        let is_mandarin = matches!(self, DictionaryLanguage::Mandarin(_));
         // The gap before the first word was said with the marks.
         let mut last: Option<usize> = None;
         for Heard { chars, symbols, joins } in self.heard(&text) {
@@ -114,7 +114,7 @@ impl DictionaryTongue {
 
     fn heard(&self, text: &str) -> Vec<Heard> {
         match self {
-            DictionaryTongue::Japanese(japanese) => {
+            DictionaryLanguage::Japanese(japanese) => {
                 let words = japanese.words(text).into_iter();
                 words
                     .map(|word| {
@@ -129,7 +129,7 @@ impl DictionaryTongue {
                     })
                     .collect()
             }
-            DictionaryTongue::Mandarin(mandarin) => {
+            DictionaryLanguage::Mandarin(mandarin) => {
                 let mut at = 0;
                 let words = mandarin.words(text).into_iter();
                 words
@@ -146,7 +146,7 @@ impl DictionaryTongue {
 
     /// Words in Latin letters. Japanese knows many of them by its own dictionary.
     fn foreign(&self, speaking: &mut Speaking<'_>, words: Range<usize>, english: English<'_>) {
-        if let DictionaryTongue::Japanese(japanese) = self
+        if let DictionaryLanguage::Japanese(japanese) = self
             && words.len() < SENTENCE_WORDS_MIN
         {
             let reading = speaking.reading;
@@ -183,11 +183,11 @@ impl DictionaryTongue {
         let said = &speaking.reading.text[word.said.clone()];
         let symbols = match (&word.voicing, self) {
             (Voicing::Phonemes(phonemes), _) => phonemes.clone(),
-            (_, DictionaryTongue::Japanese(japanese)) => {
+            (_, DictionaryLanguage::Japanese(japanese)) => {
                 let by_letter = || said.chars().filter_map(letter_kana).collect::<String>();
                 kana_symbols(&japanese.latin(said).unwrap_or_else(by_letter))
             }
-            (_, DictionaryTongue::Mandarin(_)) => spell(said, Accent::American),
+            (_, DictionaryLanguage::Mandarin(_)) => spell(said, Accent::American),
         };
         speaking.say(&symbols, index..index + 1);
     }
