@@ -1,6 +1,8 @@
 //! Abbreviations that end in a full stop: how to read them, and whether a sentence can end there.
 //! The segmenter and the normaliser share this table, so they agree on what is an abbreviation.
 
+use crate::word_table::find;
+
 /// What a full stop after the abbreviation can mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -18,163 +20,68 @@ pub(crate) struct Abbreviation {
     pub(crate) ending: Ending,
 }
 
+/// Short forms and what is said for them, by what a full stop behind them can mean.
+#[derive(Debug)]
+pub(crate) struct ShortForms {
+    pub(crate) never: &'static str,
+    pub(crate) before_number: &'static str,
+    pub(crate) sometimes: &'static str,
+}
+
+impl ShortForms {
+    /// Looks up a short form in small letters.
+    pub(crate) fn find(&self, lower: &str) -> Option<Abbreviation> {
+        [
+            (self.never, Ending::Never),
+            (self.before_number, Ending::BeforeNumber),
+            (self.sometimes, Ending::Sometimes),
+        ]
+        .into_iter()
+        .find_map(|(table, ending)| Some(Abbreviation { said: find(table, lower)?, ending }))
+    }
+}
+
 /// Looks up a word with its inner full stops but without the last one, in any case.
 pub(crate) fn abbreviation(word: &str) -> Option<Abbreviation> {
     // The longest entry has 7 letters, so longer words are not copied.
     if word.len() > 8 {
         return None;
     }
-    let lower = word.to_ascii_lowercase();
-    let (_, said, ending) = TABLE.iter().find(|(short, ..)| *short == lower)?;
-    Some(Abbreviation { said, ending: *ending })
+    ENGLISH.find(&word.to_ascii_lowercase())
 }
 
-use Ending::{BeforeNumber, Never, Sometimes};
-
-const TABLE: &[(&str, &str, Ending)] = &[
-    ("dr", "Doctor", Never),
-    ("mr", "Mister", Never),
-    ("mrs", "Missus", Never),
-    ("ms", "Miz", Never),
-    ("mx", "Mix", Never),
-    ("prof", "Professor", Never),
-    ("st", "Saint", Never),
-    ("mt", "Mount", Never),
-    ("ft", "feet", Sometimes),
-    ("gen", "General", Never),
-    ("col", "Colonel", Never),
-    ("capt", "Captain", Never),
-    ("lt", "Lieutenant", Never),
-    ("sgt", "Sergeant", Never),
-    ("cpl", "Corporal", Never),
-    ("cmdr", "Commander", Never),
-    ("adm", "Admiral", Never),
-    ("maj", "Major", Never),
-    ("rev", "Reverend", Never),
-    ("hon", "Honorable", Never),
-    ("pres", "President", Never),
-    ("gov", "Governor", Never),
-    ("sen", "Senator", Never),
-    ("rep", "Representative", Never),
-    ("supt", "Superintendent", Never),
-    ("messrs", "Messrs", Never),
-    ("e.g", "for example", Never),
-    ("eg", "for example", Never),
-    ("i.e", "that is", Never),
-    ("ie", "that is", Never),
-    ("cf", "compare", Never),
-    ("viz", "namely", Never),
-    ("vs", "versus", Never),
-    ("v.s", "versus", Never),
-    ("approx", "approximately", Never),
-    ("ca", "circa", Never),
-    ("est", "established", BeforeNumber),
-    ("no", "number", BeforeNumber),
-    ("nos", "numbers", BeforeNumber),
-    ("nr", "number", BeforeNumber),
-    ("p", "page", BeforeNumber),
-    ("pp", "pages", BeforeNumber),
-    ("pg", "page", BeforeNumber),
-    ("vol", "volume", BeforeNumber),
-    ("ch", "chapter", BeforeNumber),
-    ("chap", "chapter", BeforeNumber),
-    ("sec", "section", BeforeNumber),
-    ("fig", "figure", BeforeNumber),
-    ("figs", "figures", BeforeNumber),
-    ("eq", "equation", BeforeNumber),
-    ("ed", "edition", BeforeNumber),
-    ("art", "article", BeforeNumber),
-    ("para", "paragraph", BeforeNumber),
-    ("ver", "version", BeforeNumber),
-    ("tel", "telephone", BeforeNumber),
-    ("ext", "extension", BeforeNumber),
-    ("min", "minimum", BeforeNumber),
-    ("max", "maximum", BeforeNumber),
-    ("etc", "et cetera", Sometimes),
-    ("et al", "et al", Sometimes),
-    ("al", "al", Sometimes),
-    ("inc", "Incorporated", Sometimes),
-    ("ltd", "Limited", Sometimes),
-    ("corp", "Corporation", Sometimes),
-    ("co", "Company", Sometimes),
-    ("bros", "Brothers", Sometimes),
-    ("dept", "department", Sometimes),
-    ("univ", "university", Sometimes),
-    ("assn", "association", Sometimes),
-    ("govt", "government", Sometimes),
-    ("jr", "Junior", Sometimes),
-    ("sr", "Senior", Sometimes),
-    ("esq", "Esquire", Sometimes),
-    ("ave", "Avenue", Sometimes),
-    ("blvd", "Boulevard", Sometimes),
-    ("rd", "Road", Sometimes),
-    ("ln", "Lane", Sometimes),
-    ("hwy", "Highway", Sometimes),
-    ("apt", "apartment", Sometimes),
-    ("bldg", "Building", Sometimes),
-    ("ct", "Court", Sometimes),
-    ("pl", "Place", Sometimes),
-    ("ter", "Terrace", Sometimes),
-    ("plz", "Plaza", Sometimes),
-    ("pkwy", "Parkway", Sometimes),
-    ("attn", "attention", Sometimes),
-    ("eds", "editors", Sometimes),
-    ("jan", "January", Sometimes),
-    ("feb", "February", Sometimes),
-    ("mar", "March", Sometimes),
-    ("apr", "April", Sometimes),
-    ("jun", "June", Sometimes),
-    ("jul", "July", Sometimes),
-    ("aug", "August", Sometimes),
-    ("sep", "September", Sometimes),
-    ("sept", "September", Sometimes),
-    ("oct", "October", Sometimes),
-    ("nov", "November", Sometimes),
-    ("dec", "December", Sometimes),
-    ("mon", "Monday", Sometimes),
-    ("tue", "Tuesday", Sometimes),
-    ("tues", "Tuesday", Sometimes),
-    ("wed", "Wednesday", Sometimes),
-    ("thu", "Thursday", Sometimes),
-    ("thur", "Thursday", Sometimes),
-    ("thurs", "Thursday", Sometimes),
-    ("fri", "Friday", Sometimes),
-    ("sat", "Saturday", Sometimes),
-    ("sun", "Sunday", Sometimes),
-    ("a.m", "A M", Sometimes),
-    ("p.m", "P M", Sometimes),
-    ("a.d", "A D", Sometimes),
-    ("b.c", "B C", Sometimes),
-    ("ph.d", "P H D", Sometimes),
-    ("m.d", "M D", Sometimes),
-    ("b.a", "B A", Sometimes),
-    ("m.a", "M A", Sometimes),
-    ("b.sc", "B S C", Sometimes),
-    ("m.sc", "M S C", Sometimes),
-    ("hr", "hour", Sometimes),
-    ("hrs", "hours", Sometimes),
-    ("mins", "minutes", Sometimes),
-    ("secs", "seconds", Sometimes),
-    ("lb", "pounds", Sometimes),
-    ("lbs", "pounds", Sometimes),
-    ("oz", "ounces", Sometimes),
-    ("tbsp", "tablespoons", Sometimes),
-    ("tsp", "teaspoons", Sometimes),
-    ("yd", "yards", Sometimes),
-    ("yds", "yards", Sometimes),
-    ("sq", "square", Never),
-    ("incl", "including", Sometimes),
-    ("excl", "excluding", Sometimes),
-    ("misc", "miscellaneous", Sometimes),
-    ("w.r.t", "with respect to", Sometimes),
-    ("a.k.a", "also known as", Sometimes),
-    ("p.s", "P S", Sometimes),
-    ("r.s.v.p", "R S V P", Sometimes),
-];
+const ENGLISH: ShortForms = ShortForms {
+    never: "
+        dr Doctor, mr Mister, mrs Missus, ms Miz, mx Mix, prof Professor, st Saint, mt Mount,
+        gen General, col Colonel, capt Captain, lt Lieutenant, sgt Sergeant, cpl Corporal,
+        cmdr Commander, adm Admiral, maj Major, rev Reverend, hon Honorable, pres President,
+        gov Governor, sen Senator, rep Representative, supt Superintendent, messrs Messrs,
+        e.g for example, eg for example, i.e that is, ie that is, cf compare, viz namely,
+        vs versus, v.s versus, approx approximately, ca circa, sq square",
+    before_number: "
+        est established, no number, nos numbers, nr number, p page, pp pages, pg page, vol volume,
+        ch chapter, chap chapter, sec section, fig figure, figs figures, eq equation, ed edition,
+        art article, para paragraph, ver version, tel telephone, ext extension, min minimum,
+        max maximum",
+    sometimes: "
+        ft feet, etc et cetera, al al, inc Incorporated, ltd Limited, corp Corporation, co Company,
+        bros Brothers, dept department, univ university, assn association, govt government,
+        jr Junior, sr Senior, esq Esquire, ave Avenue, blvd Boulevard, rd Road, ln Lane,
+        hwy Highway, apt apartment, bldg Building, ct Court, pl Place, ter Terrace, plz Plaza,
+        pkwy Parkway, attn attention, eds editors, jan January, feb February, mar March, apr April,
+        jun June, jul July, aug August, sep September, sept September, oct October, nov November,
+        dec December, mon Monday, tue Tuesday, tues Tuesday, wed Wednesday, thu Thursday,
+        thur Thursday, thurs Thursday, fri Friday, sat Saturday, sun Sunday, a.m A M, p.m P M,
+        a.d A D, b.c B C, ph.d P H D, m.d M D, b.a B A, m.a M A, b.sc B S C, m.sc M S C, hr hour,
+        hrs hours, mins minutes, secs seconds, lb pounds, lbs pounds, oz ounces, tbsp tablespoons,
+        tsp teaspoons, yd yards, yds yards, incl including, excl excluding, misc miscellaneous,
+        w.r.t with respect to, a.k.a also known as, p.s P S, r.s.v.p R S V P",
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::word_table::{assert_keys_differ, rows};
 
     #[test]
     fn known_in_any_case_and_nothing_else() {
@@ -188,11 +95,9 @@ mod tests {
 
     #[test]
     fn no_entry_is_there_twice() {
-        let mut shorts: Vec<&str> = TABLE.iter().map(|(short, ..)| *short).collect();
-        shorts.sort_unstable();
-        let count = shorts.len();
-        shorts.dedup();
-        assert_eq!(shorts.len(), count);
-        assert!(shorts.iter().all(|short| short.len() <= 8), "abbreviation() looks no further");
+        let tables = [ENGLISH.never, ENGLISH.before_number, ENGLISH.sometimes];
+        assert_keys_differ(&tables);
+        let mut shorts = tables.into_iter().flat_map(rows);
+        assert!(shorts.all(|(short, _)| short.len() <= 8), "abbreviation() looks no further");
     }
 }

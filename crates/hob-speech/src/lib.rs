@@ -29,6 +29,7 @@ mod spelling;
 pub mod spoken;
 mod unit;
 mod unknown;
+mod word_table;
 
 pub use alphabet::{ALPHABET, UNIT_PHONEMES_MAX, is_phoneme};
 pub use chapters::{BookChapter, BookPart, PartEnd, book_chapters, book_parts};

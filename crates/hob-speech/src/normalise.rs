@@ -28,7 +28,7 @@ use hob_core::Language;
 
 pub(crate) use self::cardinal::is_number_word;
 use self::item::{Item, items};
-use crate::abbreviations::{Ending, abbreviation};
+use crate::abbreviations::{Abbreviation, abbreviation};
 use crate::lexicon::Lexicon;
 use crate::markdown::visible;
 use crate::reading::Reading;
@@ -94,15 +94,13 @@ pub(crate) fn read_with(
 }
 
 /// What a full stop behind an abbreviation can mean, and the words for it. `None`: the word is no abbreviation.
-pub(crate) fn short_form(language: Language, word: &str) -> Option<(&'static str, Ending)> {
-    match languages::table_of(language) {
-        Some(table) => languages::short_form(table, word),
-        None => abbreviation(word).map(|found| (found.said, found.ending)),
-    }
+pub(crate) fn short_form(language: Language, word: &str) -> Option<Abbreviation> {
+    languages::table_of(language)
+        .map_or_else(|| abbreviation(word), |table| languages::short_form(table, word))
 }
 
 /// Words with which a sentence often begins, where the language has its own.
-pub(crate) fn starters(language: Language) -> Option<&'static [&'static str]> {
+pub(crate) fn starters(language: Language) -> Option<&'static str> {
     languages::table_of(language).map(languages::starters)
 }
 

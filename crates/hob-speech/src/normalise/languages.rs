@@ -21,10 +21,11 @@ use unicode_normalization::UnicodeNormalization;
 use self::table::{Form, LanguageTable, NounGender};
 use super::item::{Item, items};
 use super::{View, is_shouted, own_word};
-use crate::abbreviations::Ending;
+use crate::abbreviations::Abbreviation;
 use crate::lexicon::Lexicon;
 use crate::markdown::{Seen, Visible, visible};
 use crate::reading::Reading;
+use crate::word_table::has;
 
 /// A position in a sentence, and the words of its language.
 #[derive(Clone, Copy, Debug)]
@@ -138,30 +139,25 @@ impl<'a> Scene<'a> {
         let noun = self.lower_ahead(distance);
         let is_noun = noun.chars().count() > 1
             && noun.chars().all(|c| c.is_alphabetic() || c == '\'' || c == '-')
-            && !self.table.particles.contains(&noun.as_str());
+            && !has(self.table.particles, &noun);
         if is_noun { Form::Before(self.gender_of(&noun)) } else { Form::Alone }
     }
 
     fn gender_of(self, noun: &str) -> NounGender {
         let nouns = &self.table.nouns;
-        let is_feminine = nouns.feminine.contains(&noun)
-            || (!nouns.masculine.contains(&noun)
-                && nouns.feminine_endings.iter().any(|ending| noun.ends_with(ending)));
+        let mut endings = nouns.feminine_endings.split_whitespace();
+        let is_feminine = has(nouns.feminine, noun)
+            || (!has(nouns.masculine, noun) && endings.any(|ending| noun.ends_with(ending)));
         if is_feminine { NounGender::Feminine } else { NounGender::Masculine }
     }
 }
 
 /// How a short form is said, and whether a sentence can end behind it. The word comes without its last full stop.
-pub(super) fn short_form(table: &LanguageTable, word: &str) -> Option<(&'static str, Ending)> {
-    if word.len() > 24 {
-        return None;
-    }
-    let lower = word.to_lowercase();
-    let found = table.short_forms.iter().find(|(short, ..)| *short == lower)?;
-    Some((found.1, found.2))
+pub(super) fn short_form(table: &LanguageTable, word: &str) -> Option<Abbreviation> {
+    if word.len() > 24 { None } else { table.short_forms.find(&word.to_lowercase()) }
 }
 
-pub(super) fn starters(table: &'static LanguageTable) -> &'static [&'static str] {
+pub(super) fn starters(table: &'static LanguageTable) -> &'static str {
     table.starters
 }
 

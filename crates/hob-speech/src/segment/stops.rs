@@ -7,8 +7,9 @@ use hob_core::Language;
 use super::End;
 use super::ahead::{Ahead, Known};
 use super::lines::line_ends;
-use crate::abbreviations::Ending;
+use crate::abbreviations::{Abbreviation, Ending};
 use crate::normalise::{short_form, starters};
+use crate::word_table::has;
 
 /// How many bytes of closing marks and further stops to follow after a stop.
 const CLOSERS_MAX: usize = 64;
@@ -32,26 +33,7 @@ pub(super) fn behind_closers(ahead: Ahead<'_>, at: usize) -> Known<usize> {
 }
 
 fn is_closer(c: char) -> bool {
-    matches!(
-        c,
-        '"' | '”'
-            | '’'
-            | '\''
-            | ')'
-            | ']'
-            | '}'
-            | '»'
-            | '」'
-            | '』'
-            | '】'
-            | '）'
-            | '》'
-            | '〉'
-            | '*'
-            | '_'
-            | '~'
-            | '`'
-    )
+    "\"”’')]}»」』】）》〉*_~`".contains(c)
 }
 
 /// Where the sentence ends, if the stop at byte `at` ends the sentence that began at `start`.
@@ -131,7 +113,8 @@ fn full_stop_ends(ahead: Ahead<'_>, stop: Stop) -> Known<bool> {
     if matches!(word, "c" | "b" | "d" | "fl") && is_year(ahead, stop.next)? {
         return Ok(false);
     }
-    if let Some((said, ending)) = short_form(stop.language, without_article(&stop, word)) {
+    let short = short_form(stop.language, without_article(&stop, word));
+    if let Some(Abbreviation { said, ending }) = short {
         return match ending {
             Ending::Never => Ok(false),
             Ending::BeforeNumber => Ok(!stop.first.is_ascii_digit() && !is_roman(stop.first, said)),
@@ -223,124 +206,14 @@ fn starts_sentence(ahead: Ahead<'_>, stop: &Stop) -> Known<bool> {
     }
     let end = ahead.skip(stop.next, 16, char::is_alphabetic)?;
     let starters = starters(stop.language).unwrap_or(STARTERS);
-    Ok(starters.contains(&&ahead.text[stop.next..end]))
+    Ok(has(starters, &ahead.text[stop.next..end]))
 }
 
-const STARTERS: &[&str] = &[
-    "A",
-    "After",
-    "All",
-    "Also",
-    "Although",
-    "An",
-    "And",
-    "Another",
-    "Any",
-    "Are",
-    "As",
-    "At",
-    "Because",
-    "Before",
-    "Both",
-    "But",
-    "By",
-    "Can",
-    "Could",
-    "Did",
-    "Do",
-    "Does",
-    "During",
-    "Each",
-    "Even",
-    "Every",
-    "Finally",
-    "First",
-    "For",
-    "From",
-    "Had",
-    "Has",
-    "Have",
-    "He",
-    "Her",
-    "Here",
-    "His",
-    "How",
-    "However",
-    "I",
-    "If",
-    "In",
-    "Instead",
-    "Is",
-    "It",
-    "Its",
-    "Just",
-    "Last",
-    "Later",
-    "Let",
-    "Many",
-    "May",
-    "Maybe",
-    "Most",
-    "Much",
-    "My",
-    "Next",
-    "No",
-    "Not",
-    "Nothing",
-    "Now",
-    "Of",
-    "On",
-    "Once",
-    "One",
-    "Only",
-    "Or",
-    "Other",
-    "Our",
-    "Perhaps",
-    "Please",
-    "She",
-    "Should",
-    "Since",
-    "So",
-    "Some",
-    "Soon",
-    "Still",
-    "Such",
-    "Than",
-    "That",
-    "The",
-    "Their",
-    "Then",
-    "There",
-    "Therefore",
-    "These",
-    "They",
-    "This",
-    "Those",
-    "Though",
-    "Thus",
-    "To",
-    "Today",
-    "Two",
-    "Under",
-    "Unless",
-    "Until",
-    "Was",
-    "We",
-    "Well",
-    "Were",
-    "What",
-    "When",
-    "Where",
-    "Which",
-    "While",
-    "Who",
-    "Why",
-    "Will",
-    "With",
-    "Would",
-    "Yes",
-    "Yet",
-    "You",
-    "Your",
-];
+const STARTERS: &str = "
+    A After All Also Although An And Another Any Are As At Because Before Both But By Can Could
+    Did Do Does During Each Even Every Finally First For From Had Has Have He Her Here His How
+    However I If In Instead Is It Its Just Last Later Let Many May Maybe Most Much My Next No Not
+    Nothing Now Of On Once One Only Or Other Our Perhaps Please She Should Since So Some Soon
+    Still Such Than That The Their Then There Therefore These They This Those Though Thus To Today
+    Two Under Unless Until Was We Well Were What When Where Which While Who Why Will With Would
+    Yes Yet You Your";

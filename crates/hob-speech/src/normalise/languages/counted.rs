@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use super::Scene;
 use super::amount::{Amount, number};
-use super::table::{Form, Noun};
+use super::table::{Form, LanguageTable, Noun, NounGender, noun};
 use super::text::pieces;
 use crate::reading::Reading;
+use crate::word_table::{find, has};
 
 pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let text = scene.view.word()?.text.as_str();
@@ -57,7 +58,7 @@ fn fraction(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let fraction = match (sign, &parts[..]) {
         ('/', [above, below]) => {
             let (above, below) = (above.parse().ok()?, below.parse().ok()?);
-            (scene.table.fraction)(above, below)
+            parts_of_whole(scene.table, above, below)
         }
         _ => None,
     };
@@ -69,17 +70,31 @@ fn fraction(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     Some(1)
 }
 
+/// "tres cuartos". `None`: the language has no words for such a fraction.
+fn parts_of_whole(table: &LanguageTable, above: u64, below: u64) -> Option<String> {
+    if let Some(said) = find(table.fractions, &format!("{above}/{below}")) {
+        return Some(said.to_owned());
+    }
+    let part = noun(find(table.fractions, &below.to_string())?);
+    let name = if above == 1 { part.one } else { part.many };
+    let said = || format!("{} {name}", (table.cardinal)(above, Form::Before(part.gender)));
+    (1..20).contains(&above).then(said)
+}
+
 /// "1.º", "3ª", "2e", "5वीं".
 fn ordinal(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     let word = scene.view.word()?;
     let count = word.text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u64 = word.text.get(..count).filter(|digits| digits.len() < 5)?.parse().ok()?;
     let mark = word.text[count..].trim_start_matches(['.', '-']).to_lowercase();
-    let marks = scene.table.ordinal_marks;
-    let (_, gender, is_short) = marks.iter().find(|(known, ..)| *known == mark)?;
+    let marks = &scene.table.ordinal_marks;
+    let gender = match has(marks.masculine, &mark) {
+        true => NounGender::Masculine,
+        false => has(marks.feminine, &mark).then_some(NounGender::Feminine)?,
+    };
     // "1.º piso" is "primer piso".
-    let is_short = *is_short || (mark == "º" && scene.form_before(1) != Form::Alone);
-    out.say(word.span(), &(scene.table.ordinal)(number, *gender, is_short));
+    let is_short = has(marks.short, &mark) || (mark == "º" && scene.form_before(1) != Form::Alone);
+    out.say(word.span(), &(scene.table.ordinal)(number, gender, is_short));
     Some(1)
 }
 
@@ -144,7 +159,7 @@ pub(super) fn number_span(scene: Scene<'_>, amount: &Amount, from: usize) -> Opt
 }
 
 fn unit(scene: Scene<'_>, text: &str) -> Option<Noun> {
-    scene.table.units.iter().find(|(sign, _)| *sign == text).map(|(_, noun)| *noun)
+    find(scene.table.units, text).map(noun)
 }
 
 fn name(amount: &Amount, scene: Scene<'_>, unit: Noun) -> &'static str {
@@ -156,7 +171,7 @@ fn special(scene: Scene<'_>, amount: &Amount) -> Option<String> {
     let dates = &scene.table.dates;
     let value = amount.value().filter(|_| amount.is_plain() && amount.used == 1)?;
     let next = scene.lower_ahead(1);
-    let is_month = |word: &str| dates.months.contains(&word);
+    let is_month = |word: &str| has(dates.months, word);
     let has_month =
         is_month(&next) || (next == dates.link.trim() && is_month(&scene.lower_ahead(2)));
     if value == 1 && has_month {
@@ -167,6 +182,6 @@ fn special(scene: Scene<'_>, amount: &Amount) -> Option<String> {
         && scene.view.word()?.text.len() == 4
         && (is_month(&before)
             || dates.openers.contains(&before.as_str())
-            || scene.table.particles.contains(&next.as_str()));
+            || has(scene.table.particles, &next));
     is_year.then(|| (dates.year)(value))
 }

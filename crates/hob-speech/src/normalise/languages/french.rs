@@ -3,7 +3,7 @@
 
 use super::moment::feminine;
 use super::table::*;
-use crate::abbreviations::Ending::{BeforeNumber, Never, Sometimes};
+use crate::abbreviations::ShortForms;
 
 const SMALL: [&str; 20] = [
     "zéro", "un", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf", "dix", "onze",
@@ -12,34 +12,30 @@ const SMALL: [&str; 20] = [
 const TENS: [&str; 7] = ["", "", "vingt", "trente", "quarante", "cinquante", "soixante"];
 
 fn cardinal(number: u64, form: Form) -> String {
-    let masculine = Form::Alone;
-    let (count, large) = match number {
+    let (large, one, many) = match number {
         0..1_000 => return below_thousand(number, form),
-        1_000..1_000_000 => (number / 1_000, 1_000),
-        1_000_000..1_000_000_000 => (number / 1_000_000, 1_000_000),
-        1_000_000_000..1_000_000_000_000 => (number / 1_000_000_000, 1_000_000_000),
-        _ => (number / 1_000_000_000_000, 1_000_000_000_000),
+        1_000..1_000_000 => (1_000, "mille", "mille"),
+        1_000_000..1_000_000_000 => (1_000_000, "un million", "millions"),
+        1_000_000_000..1_000_000_000_000 => (1_000_000_000, "un milliard", "milliards"),
+        _ => (1_000_000_000_000, "un billion", "billions"),
     };
-    let head = match (count, large) {
-        (1, 1_000) => "mille".to_owned(),
-        // "quatre-vingt mille", "deux cent mille": no s before "mille".
-        (_, 1_000) => {
-            let count = cardinal(count, masculine);
-            let bare = ["quatre-vingts", "cents"].iter().any(|end| count.ends_with(end));
-            let count = if bare { &count[..count.len() - 1] } else { count.as_str() };
-            format!("{count} mille")
-        }
-        (1, 1_000_000) => "un million".to_owned(),
-        (_, 1_000_000) => format!("{} millions", cardinal(count, masculine)),
-        (1, 1_000_000_000) => "un milliard".to_owned(),
-        (_, 1_000_000_000) => format!("{} milliards", cardinal(count, masculine)),
-        (1, _) => "un billion".to_owned(),
-        _ => format!("{} billions", cardinal(count, masculine)),
+    let count = number / large;
+    let words = cardinal(count, Form::Alone);
+    let head = match large {
+        _ if count == 1 => one.to_owned(),
+        1_000 => format!("{} {many}", singular(&words)),
+        _ => format!("{words} {many}"),
     };
     match number % large {
         0 => head,
         rest => format!("{head} {}", cardinal(rest, form)),
     }
+}
+
+/// "quatre-vingt mille", "deux cent mille", "deux centième": no s before "mille" and in an ordinal.
+fn singular(words: &str) -> &str {
+    let has_s = ["quatre-vingts", "cents"].iter().any(|end| words.ends_with(end));
+    if has_s { &words[..words.len() - 1] } else { words }
 }
 
 fn below_thousand(number: u64, form: Form) -> String {
@@ -82,8 +78,7 @@ fn ordinal(number: u64, gender: NounGender, is_short: bool) -> String {
         _ => {}
     }
     let words = cardinal(number, Form::Alone);
-    let bare = ["quatre-vingts", "cents"].iter().any(|end| words.ends_with(end));
-    let words = if bare { &words[..words.len() - 1] } else { words.as_str() };
+    let words = singular(&words);
     if let Some(stem) = words.strip_suffix("neuf") {
         return format!("{stem}neuvième");
     }
@@ -91,19 +86,6 @@ fn ordinal(number: u64, gender: NounGender, is_short: bool) -> String {
         return format!("{words}uième");
     }
     format!("{}ième", words.strip_suffix('e').unwrap_or(words))
-}
-
-fn fraction(above: u64, below: u64) -> Option<String> {
-    let part = match below {
-        2 => m("demi", "demis"),
-        3 => m("tiers", "tiers"),
-        4 => m("quart", "quarts"),
-        5 => m("cinquième", "cinquièmes"),
-        8 => m("huitième", "huitièmes"),
-        10 => m("dixième", "dixièmes"),
-        _ => return None,
-    };
-    parts(cardinal, above, part)
 }
 
 fn time(hour: u64, minute: u64) -> String {
@@ -133,20 +115,14 @@ fn of(noun: &str) -> String {
 pub(super) static TABLE: LanguageTable = LanguageTable {
     cardinal,
     ordinal,
-    ordinal_marks: &[
-        ("er", NounGender::Masculine, false),
-        ("ᵉʳ", NounGender::Masculine, false),
-        ("re", NounGender::Feminine, false),
-        ("ère", NounGender::Feminine, false),
-        ("e", NounGender::Masculine, false),
-        ("ᵉ", NounGender::Masculine, false),
-        ("ème", NounGender::Masculine, false),
-        ("eme", NounGender::Masculine, false),
-        ("ième", NounGender::Masculine, false),
-        ("nd", NounGender::Masculine, true),
-        ("nde", NounGender::Feminine, true),
-    ],
-    fraction,
+    ordinal_marks: OrdinalMarks {
+        masculine: "er ᵉʳ e ᵉ ème eme ième nd",
+        feminine: "re ère nde",
+        short: "nd nde",
+    },
+    fractions: "
+        2 demi/demis, 3 tiers, 4 quart/quarts, 5 cinquième/cinquièmes, 8 huitième/huitièmes,
+        10 dixième/dixièmes",
     thousands: '.',
     decimal: ',',
     has_single_decimals: false,
@@ -168,20 +144,8 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         code_block: "bloc de code",
     },
     dates: Dates {
-        months: [
-            "janvier",
-            "février",
-            "mars",
-            "avril",
-            "mai",
-            "juin",
-            "juillet",
-            "août",
-            "septembre",
-            "octobre",
-            "novembre",
-            "décembre",
-        ],
+        months: "
+            janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
         link: "",
         first: Some("premier"),
         openers: &["le", "du", "au"],
@@ -191,258 +155,76 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         clock_openers: &[],
         duration: [f("heure", "heures"), f("minute", "minutes"), f("seconde", "secondes")],
     },
-    units: &[
-        ("%", m("pour cent", "pour cent")),
-        ("‰", m("pour mille", "pour mille")),
-        ("km", m("kilomètre", "kilomètres")),
-        ("m", m("mètre", "mètres")),
-        ("cm", m("centimètre", "centimètres")),
-        ("mm", m("millimètre", "millimètres")),
-        ("km²", m("kilomètre carré", "kilomètres carrés")),
-        ("m²", m("mètre carré", "mètres carrés")),
-        ("m2", m("mètre carré", "mètres carrés")),
-        ("m³", m("mètre cube", "mètres cubes")),
-        ("ha", m("hectare", "hectares")),
-        ("kg", m("kilo", "kilos")),
-        ("g", m("gramme", "grammes")),
-        ("mg", m("milligramme", "milligrammes")),
-        ("t", f("tonne", "tonnes")),
-        ("l", m("litre", "litres")),
-        ("L", m("litre", "litres")),
-        ("ml", m("millilitre", "millilitres")),
-        ("cl", m("centilitre", "centilitres")),
-        ("h", f("heure", "heures")),
-        ("min", f("minute", "minutes")),
-        ("mn", f("minute", "minutes")),
-        ("s", f("seconde", "secondes")),
-        ("sec", f("seconde", "secondes")),
-        ("ms", f("milliseconde", "millisecondes")),
-        ("km/h", m("kilomètre heure", "kilomètres heure")),
-        ("m/s", m("mètre par seconde", "mètres par seconde")),
-        ("°", m("degré", "degrés")),
-        ("°C", m("degré Celsius", "degrés Celsius")),
-        ("ºC", m("degré Celsius", "degrés Celsius")),
-        ("°F", m("degré Fahrenheit", "degrés Fahrenheit")),
-        ("W", m("watt", "watts")),
-        ("kW", m("kilowatt", "kilowatts")),
-        ("kWh", m("kilowattheure", "kilowattheures")),
-        ("V", m("volt", "volts")),
-        ("Hz", m("hertz", "hertz")),
-        ("MHz", m("mégahertz", "mégahertz")),
-        ("GHz", m("gigahertz", "gigahertz")),
-        ("Ko", m("kilooctet", "kilooctets")),
-        ("Mo", m("mégaoctet", "mégaoctets")),
-        ("Go", m("gigaoctet", "gigaoctets")),
-        ("To", m("téraoctet", "téraoctets")),
-        ("MB", m("mégaoctet", "mégaoctets")),
-        ("GB", m("gigaoctet", "gigaoctets")),
-        ("kcal", f("kilocalorie", "kilocalories")),
-    ],
+    units: "
+        % pour cent, ‰ pour mille, km kilomètre/kilomètres, m mètre/mètres,
+        cm centimètre/centimètres, mm millimètre/millimètres,
+        km² kilomètre carré/kilomètres carrés, m² mètre carré/mètres carrés,
+        m2 mètre carré/mètres carrés, m³ mètre cube/mètres cubes, ha hectare/hectares,
+        kg kilo/kilos, g gramme/grammes, mg milligramme/milligrammes, t tonne/tonnes (f),
+        l litre/litres, L litre/litres, ml millilitre/millilitres, cl centilitre/centilitres,
+        h heure/heures (f), min minute/minutes (f), mn minute/minutes (f), s seconde/secondes (f),
+        sec seconde/secondes (f), ms milliseconde/millisecondes (f),
+        km/h kilomètre heure/kilomètres heure, m/s mètre par seconde/mètres par seconde,
+        ° degré/degrés, °C degré Celsius/degrés Celsius, ºC degré Celsius/degrés Celsius,
+        °F degré Fahrenheit/degrés Fahrenheit, W watt/watts, kW kilowatt/kilowatts,
+        kWh kilowattheure/kilowattheures, V volt/volts, Hz hertz, MHz mégahertz, GHz gigahertz,
+        Ko kilooctet/kilooctets, Mo mégaoctet/mégaoctets, Go gigaoctet/gigaoctets,
+        To téraoctet/téraoctets, MB mégaoctet/mégaoctets, GB gigaoctet/gigaoctets,
+        kcal kilocalorie/kilocalories (f)",
     currencies: &[
-        Currency {
-            signs: &["€", "EUR"], unit: m("euro", "euros"), cent: m("centime", "centimes")
-        },
-        Currency {
-            signs: &["$", "US$", "USD"],
-            unit: m("dollar", "dollars"),
-            cent: m("cent", "cents"),
-        },
-        Currency { signs: &["£", "GBP"], unit: f("livre", "livres"), cent: m("penny", "pence") },
-        Currency { signs: &["¥", "JPY"], unit: m("yen", "yens"), cent: m("sen", "sens") },
-        Currency {
-            signs: &["₹", "INR"], unit: f("roupie", "roupies"), cent: m("paisa", "paisas")
-        },
-        Currency {
-            signs: &["R$", "BRL"],
-            unit: m("réal", "réaux"),
-            cent: m("centavo", "centavos"),
-        },
-        Currency {
-            signs: &["CHF"],
-            unit: m("franc suisse", "francs suisses"),
-            cent: m("centime", "centimes"),
-        },
+        money("€ EUR", m("euro", "euros"), m("centime", "centimes")),
+        money("$ US$ USD", m("dollar", "dollars"), m("cent", "cents")),
+        money("£ GBP", f("livre", "livres"), m("penny", "pence")),
+        money("¥ JPY", m("yen", "yens"), m("sen", "sens")),
+        money("₹ INR", f("roupie", "roupies"), m("paisa", "paisas")),
+        money("R$ BRL", m("réal", "réaux"), m("centavo", "centavos")),
+        money("CHF", m("franc suisse", "francs suisses"), m("centime", "centimes")),
     ],
-    scales: &[
-        ("mille", m("mille", "mille"), false),
-        ("k", m("mille", "mille"), false),
-        ("M", m("million", "millions"), true),
-        ("Md", m("milliard", "milliards"), true),
-        ("Mds", m("milliard", "milliards"), true),
-        ("million", m("million", "millions"), true),
-        ("millions", m("million", "millions"), true),
-        ("milliard", m("milliard", "milliards"), true),
-        ("milliards", m("milliard", "milliards"), true),
-    ],
+    scales: "mille mille, k mille",
+    scales_with_of: "
+        M million/millions, Md milliard/milliards, Mds milliard/milliards,
+        million million/millions, millions million/millions, milliard milliard/milliards,
+        milliards milliard/milliards",
     of,
     round: 1_000_000,
-    short_forms: &[
-        ("m", "monsieur", Never),
-        ("mm", "messieurs", Never),
-        ("mr", "monsieur", Never),
-        ("mme", "madame", Never),
-        ("mmes", "mesdames", Never),
-        ("mlle", "mademoiselle", Never),
-        ("dr", "docteur", Never),
-        ("pr", "professeur", Never),
-        ("me", "maître", Never),
-        ("mgr", "monseigneur", Never),
-        ("st", "saint", Never),
-        ("ste", "sainte", Never),
-        ("av", "avenue", Never),
-        ("bd", "boulevard", Never),
-        ("boul", "boulevard", Never),
-        ("pl", "place", Never),
-        ("p.ex", "par exemple", Never),
-        ("ex", "exemple", Never),
-        ("etc", "et cetera", Sometimes),
-        ("cf", "confer", Never),
-        ("c.-à-d", "c'est-à-dire", Never),
-        ("p", "page", BeforeNumber),
-        ("pp", "pages", BeforeNumber),
-        ("n°", "numéro", BeforeNumber),
-        ("art", "article", BeforeNumber),
-        ("chap", "chapitre", BeforeNumber),
-        ("vol", "volume", BeforeNumber),
-        ("fig", "figure", BeforeNumber),
-        ("éd", "édition", BeforeNumber),
-        ("tél", "téléphone", Never),
-        ("env", "environ", Sometimes),
-        ("max", "maximum", Sometimes),
-        ("min", "minimum", Sometimes),
-        ("janv", "janvier", Sometimes),
-        ("févr", "février", Sometimes),
-        ("juill", "juillet", Sometimes),
-        ("sept", "septembre", Never),
-        ("oct", "octobre", Sometimes),
-        ("nov", "novembre", Sometimes),
-        ("déc", "décembre", Sometimes),
-        ("av.j.-c", "avant Jésus-Christ", Sometimes),
-        ("j.-c", "Jésus-Christ", Sometimes),
-        ("s.a", "S A", Sometimes),
-        ("vs", "contre", Never),
-    ],
-    starters: &[
-        "Le", "La", "Les", "L", "Un", "Une", "Des", "Il", "Elle", "Ils", "Elles", "On", "Nous",
-        "Vous", "Je", "Tu", "C", "Ce", "Cette", "Ces", "Et", "Mais", "Ou", "Donc", "Car", "En",
-        "Dans", "Pour", "Par", "Avec", "Sans", "Si", "Quand", "Comme", "Puis", "Ensuite", "Après",
-        "Avant", "Aussi", "Alors", "Oui", "Non", "Qui", "Que", "De", "Du", "À", "Au", "Aux", "Son",
-        "Sa", "Ses", "Notre",
-    ],
-    symbols: &[
-        ('&', "et"),
-        ('+', "plus"),
-        ('=', "égale"),
-        ('×', "fois"),
-        ('÷', "divisé par"),
-        ('<', "inférieur à"),
-        ('>', "supérieur à"),
-        ('≤', "inférieur ou égal à"),
-        ('≥', "supérieur ou égal à"),
-        ('≈', "environ"),
-        ('%', "pour cent"),
-        ('@', "arobase"),
-        ('#', "dièse"),
-        ('€', "euros"),
-        ('$', "dollars"),
-        ('£', "livres"),
-        ('°', "degrés"),
-        ('§', "paragraphe"),
-        ('©', "copyright"),
-        ('½', "demi"),
-        ('¼', "un quart"),
-        ('¾', "trois quarts"),
-        ('²', "au carré"),
-        ('³', "au cube"),
-        ('→', "flèche"),
-        ('*', "astérisque"),
-        ('~', "environ"),
-    ],
+    short_forms: ShortForms {
+        never: "
+            m monsieur, mm messieurs, mr monsieur, mme madame, mmes mesdames, mlle mademoiselle,
+            dr docteur, pr professeur, me maître, mgr monseigneur, st saint, ste sainte, av avenue,
+            bd boulevard, boul boulevard, pl place, p.ex par exemple, ex exemple, cf confer,
+            c.-à-d c'est-à-dire, tél téléphone, sept septembre, vs contre",
+        before_number: "
+            p page, pp pages, n° numéro, art article, chap chapitre, vol volume, fig figure,
+            éd édition",
+        sometimes: "
+            etc et cetera, env environ, max maximum, min minimum, janv janvier, févr février,
+            juill juillet, oct octobre, nov novembre, déc décembre, av.j.-c avant Jésus-Christ,
+            j.-c Jésus-Christ, s.a S A",
+    },
+    starters: "
+        Le La Les L Un Une Des Il Elle Ils Elles On Nous Vous Je Tu C Ce Cette Ces Et Mais Ou Donc
+        Car En Dans Pour Par Avec Sans Si Quand Comme Puis Ensuite Après Avant Aussi Alors Oui Non
+        Qui Que De Du À Au Aux Son Sa Ses Notre",
+    symbols: "
+        & et, + plus, = égale, × fois, ÷ divisé par, < inférieur à, > supérieur à,
+        ≤ inférieur ou égal à, ≥ supérieur ou égal à, ≈ environ, % pour cent, @ arobase, # dièse,
+        € euros, $ dollars, £ livres, ° degrés, § paragraphe, © copyright, ½ demi, ¼ un quart,
+        ¾ trois quarts, ² au carré, ³ au cube, → flèche, * astérisque, ~ environ",
     letters: &[('Y', "i grec"), ('E', "e"), ('A', "a")],
     nouns: NounTable {
-        feminine: &[
-            "heure",
-            "heures",
-            "minute",
-            "minutes",
-            "seconde",
-            "secondes",
-            "fois",
-            "personne",
-            "personnes",
-            "page",
-            "pages",
-            "année",
-            "années",
-            "semaine",
-            "semaines",
-            "journée",
-            "journées",
-            "nuit",
-            "nuits",
-            "maison",
-            "maisons",
-            "table",
-            "tables",
-            "voiture",
-            "voitures",
-            "femme",
-            "femmes",
-            "fille",
-            "filles",
-            "chambre",
-            "chambres",
-            "place",
-            "places",
-            "porte",
-            "portes",
-            "pièce",
-            "pièces",
-            "bouteille",
-            "bouteilles",
-            "livres",
-            "ville",
-            "villes",
-            "rue",
-            "rues",
-            "école",
-            "écoles",
-            "famille",
-            "familles",
-            "ligne",
-            "lignes",
-            "étoile",
-            "étoiles",
-            "part",
-            "parts",
-            "partie",
-            "parties",
-            "étape",
-            "étapes",
-            "carte",
-            "cartes",
-            "lettre",
-            "lettres",
-            "image",
-            "images",
-            "chose",
-            "choses",
-            "question",
-            "questions",
-            "tonne",
-            "tonnes",
-        ],
-        masculine: &["été", "musée", "lycée", "comité", "côté"],
-        feminine_endings: &[
-            "tion", "tions", "sion", "sions", "ette", "ettes", "ée", "ées", "té", "tés", "ance",
-            "ances", "ence", "ences",
-        ],
+        feminine: "
+            heure heures minute minutes seconde secondes fois personne personnes page pages année
+            années semaine semaines journée journées nuit nuits maison maisons table tables
+            voiture voitures femme femmes fille filles chambre chambres place places porte portes
+            pièce pièces bouteille bouteilles livres ville villes rue rues école écoles famille
+            familles ligne lignes étoile étoiles part parts partie parties étape étapes carte
+            cartes lettre lettres image images chose choses question questions tonne tonnes",
+        masculine: "été musée lycée comité côté",
+        feminine_endings: "tion tions sion sions ette ettes ée ées té tés ance ances ence ences",
     },
-    particles: &[
-        "à", "au", "aux", "et", "ou", "de", "du", "des", "en", "avec", "par", "pour", "que", "qui",
-        "est", "sont", "était", "dans", "sur", "sous", "plus", "moins", "pas", "ne", "le", "la",
-        "les", "il", "elle", "ce", "mille", "ans",
-    ],
+    particles: "
+        à au aux et ou de du des en avec par pour que qui est sont était dans sur sous plus moins
+        pas ne le la les il elle ce mille ans",
     roman: RomanWords {
         centuries: &["siècle", "siècles"],
         chapters: &["chapitre", "tome", "volume", "partie", "acte", "titre", "phase", "scène"],

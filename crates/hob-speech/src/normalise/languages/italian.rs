@@ -3,42 +3,13 @@
 
 use super::moment::feminine;
 use super::table::*;
-use crate::abbreviations::Ending::{BeforeNumber, Never, Sometimes};
+use crate::abbreviations::ShortForms;
+use crate::word_table::nth;
 
-const SMALL: [&str; 20] = [
-    "zero",
-    "uno",
-    "due",
-    "tre",
-    "quattro",
-    "cinque",
-    "sei",
-    "sette",
-    "otto",
-    "nove",
-    "dieci",
-    "undici",
-    "dodici",
-    "tredici",
-    "quattordici",
-    "quindici",
-    "sedici",
-    "diciassette",
-    "diciotto",
-    "diciannove",
-];
-const TENS: [&str; 10] = [
-    "",
-    "",
-    "venti",
-    "trenta",
-    "quaranta",
-    "cinquanta",
-    "sessanta",
-    "settanta",
-    "ottanta",
-    "novanta",
-];
+const SMALL: &str = "
+    zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici
+    quindici sedici diciassette diciotto diciannove";
+const TENS: &str = "venti trenta quaranta cinquanta sessanta settanta ottanta novanta";
 
 fn cardinal(number: u64, form: Form) -> String {
     match (number, form) {
@@ -83,7 +54,7 @@ fn below_thousand(number: u64) -> String {
     let hundred = match hundreds {
         0 => return below_hundred(rest),
         1 => "cento".to_owned(),
-        count => format!("{}cento", SMALL[count as usize]),
+        count => format!("{}cento", nth(SMALL, count)),
     };
     match rest {
         0 => hundred,
@@ -93,12 +64,14 @@ fn below_thousand(number: u64) -> String {
 }
 
 fn below_hundred(number: u64) -> String {
-    let (ten, one) = ((number / 10) as usize, (number % 10) as usize);
-    match (ten, one) {
-        (0 | 1, _) => SMALL[number as usize].to_owned(),
-        (_, 0) => TENS[ten].to_owned(),
-        (_, 1 | 8) => format!("{}{}", &TENS[ten][..TENS[ten].len() - 1], SMALL[one]),
-        _ => format!("{}{}", TENS[ten], SMALL[one]),
+    if number < 20 {
+        return nth(SMALL, number).to_owned();
+    }
+    let ten = nth(TENS, number / 10 - 2);
+    match number % 10 {
+        0 => ten.to_owned(),
+        one @ (1 | 8) => format!("{}{}", &ten[..ten.len() - 1], nth(SMALL, one)),
+        one => format!("{ten}{}", nth(SMALL, one)),
     }
 }
 
@@ -121,19 +94,6 @@ fn ordinal(number: u64, gender: NounGender, _is_short: bool) -> String {
     format!("{stem}esim{ending}")
 }
 
-fn fraction(above: u64, below: u64) -> Option<String> {
-    let part = match below {
-        2 => m("mezzo", "mezzi"),
-        3 => m("terzo", "terzi"),
-        4 => m("quarto", "quarti"),
-        5 => m("quinto", "quinti"),
-        8 => m("ottavo", "ottavi"),
-        10 => m("decimo", "decimi"),
-        _ => return None,
-    };
-    parts(cardinal, above, part)
-}
-
 fn time(hour: u64, minute: u64) -> String {
     let hour = feminine(cardinal, hour);
     match minute {
@@ -152,13 +112,10 @@ fn roman(number: u64, place: RomanPlace) -> String {
 pub(super) static TABLE: LanguageTable = LanguageTable {
     cardinal,
     ordinal,
-    ordinal_marks: &[
-        ("º", NounGender::Masculine, false),
-        ("°", NounGender::Masculine, false),
-        ("ª", NounGender::Feminine, false),
-        ("o", NounGender::Masculine, false),
-    ],
-    fraction,
+    ordinal_marks: OrdinalMarks { masculine: "º ° o", feminine: "ª", short: "" },
+    fractions: "
+        2 mezzo/mezzi, 3 terzo/terzi, 4 quarto/quarti, 5 quinto/quinti, 8 ottavo/ottavi,
+        10 decimo/decimi",
     thousands: '.',
     decimal: ',',
     has_single_decimals: false,
@@ -180,20 +137,9 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         code_block: "blocco di codice",
     },
     dates: Dates {
-        months: [
-            "gennaio",
-            "febbraio",
-            "marzo",
-            "aprile",
-            "maggio",
-            "giugno",
-            "luglio",
-            "agosto",
-            "settembre",
-            "ottobre",
-            "novembre",
-            "dicembre",
-        ],
+        months: "
+            gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre
+            dicembre",
         link: "",
         first: Some("primo"),
         openers: &["il", "del", "dal", "al"],
@@ -203,199 +149,67 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         clock_openers: &["ore", "alle", "dalle", "le"],
         duration: [f("ora", "ore"), m("minuto", "minuti"), m("secondo", "secondi")],
     },
-    units: &[
-        ("%", m("per cento", "per cento")),
-        ("‰", m("per mille", "per mille")),
-        ("km", m("chilometro", "chilometri")),
-        ("m", m("metro", "metri")),
-        ("cm", m("centimetro", "centimetri")),
-        ("mm", m("millimetro", "millimetri")),
-        ("km²", m("chilometro quadrato", "chilometri quadrati")),
-        ("m²", m("metro quadrato", "metri quadrati")),
-        ("m2", m("metro quadrato", "metri quadrati")),
-        ("mq", m("metro quadrato", "metri quadrati")),
-        ("m³", m("metro cubo", "metri cubi")),
-        ("ha", m("ettaro", "ettari")),
-        ("kg", m("chilo", "chili")),
-        ("g", m("grammo", "grammi")),
-        ("gr", m("grammo", "grammi")),
-        ("mg", m("milligrammo", "milligrammi")),
-        ("t", f("tonnellata", "tonnellate")),
-        ("l", m("litro", "litri")),
-        ("L", m("litro", "litri")),
-        ("ml", m("millilitro", "millilitri")),
-        ("cl", m("centilitro", "centilitri")),
-        ("h", f("ora", "ore")),
-        ("min", m("minuto", "minuti")),
-        ("s", m("secondo", "secondi")),
-        ("sec", m("secondo", "secondi")),
-        ("ms", m("millisecondo", "millisecondi")),
-        ("km/h", m("chilometro orario", "chilometri orari")),
-        ("m/s", m("metro al secondo", "metri al secondo")),
-        ("°C", m("grado Celsius", "gradi Celsius")),
-        ("ºC", m("grado Celsius", "gradi Celsius")),
-        ("°F", m("grado Fahrenheit", "gradi Fahrenheit")),
-        ("W", m("watt", "watt")),
-        ("kW", m("chilowatt", "chilowatt")),
-        ("kWh", m("chilowattora", "chilowattora")),
-        ("V", m("volt", "volt")),
-        ("Hz", m("hertz", "hertz")),
-        ("MHz", m("megahertz", "megahertz")),
-        ("GHz", m("gigahertz", "gigahertz")),
-        ("KB", m("kilobyte", "kilobyte")),
-        ("MB", m("megabyte", "megabyte")),
-        ("GB", m("gigabyte", "gigabyte")),
-        ("TB", m("terabyte", "terabyte")),
-        ("kcal", f("chilocaloria", "chilocalorie")),
-    ],
+    units: "
+        % per cento, ‰ per mille, km chilometro/chilometri, m metro/metri,
+        cm centimetro/centimetri, mm millimetro/millimetri,
+        km² chilometro quadrato/chilometri quadrati, m² metro quadrato/metri quadrati,
+        m2 metro quadrato/metri quadrati, mq metro quadrato/metri quadrati,
+        m³ metro cubo/metri cubi, ha ettaro/ettari, kg chilo/chili, g grammo/grammi,
+        gr grammo/grammi, mg milligrammo/milligrammi, t tonnellata/tonnellate (f), l litro/litri,
+        L litro/litri, ml millilitro/millilitri, cl centilitro/centilitri, h ora/ore (f),
+        min minuto/minuti, s secondo/secondi, sec secondo/secondi, ms millisecondo/millisecondi,
+        km/h chilometro orario/chilometri orari, m/s metro al secondo/metri al secondo,
+        °C grado Celsius/gradi Celsius, ºC grado Celsius/gradi Celsius,
+        °F grado Fahrenheit/gradi Fahrenheit, W watt, kW chilowatt, kWh chilowattora, V volt,
+        Hz hertz, MHz megahertz, GHz gigahertz, KB kilobyte, MB megabyte, GB gigabyte, TB terabyte,
+        kcal chilocaloria/chilocalorie (f)",
     currencies: &[
-        Currency {
-            signs: &["€", "EUR"],
-            unit: m("euro", "euro"),
-            cent: m("centesimo", "centesimi"),
-        },
-        Currency {
-            signs: &["$", "US$", "USD"],
-            unit: m("dollaro", "dollari"),
-            cent: m("centesimo", "centesimi"),
-        },
-        Currency {
-            signs: &["£", "GBP"],
-            unit: f("sterlina", "sterline"),
-            cent: m("penny", "penny"),
-        },
-        Currency { signs: &["¥", "JPY"], unit: m("yen", "yen"), cent: m("sen", "sen") },
-        Currency { signs: &["₹", "INR"], unit: f("rupia", "rupie"), cent: f("paisa", "paise") },
-        Currency {
-            signs: &["R$", "BRL"],
-            unit: m("real", "real"),
-            cent: m("centesimo", "centesimi"),
-        },
-        Currency {
-            signs: &["CHF"],
-            unit: m("franco svizzero", "franchi svizzeri"),
-            cent: m("centesimo", "centesimi"),
-        },
+        money("€ EUR", m("euro", "euro"), m("centesimo", "centesimi")),
+        money("$ US$ USD", m("dollaro", "dollari"), m("centesimo", "centesimi")),
+        money("£ GBP", f("sterlina", "sterline"), m("penny", "penny")),
+        money("¥ JPY", m("yen", "yen"), m("sen", "sen")),
+        money("₹ INR", f("rupia", "rupie"), f("paisa", "paise")),
+        money("R$ BRL", m("real", "real"), m("centesimo", "centesimi")),
+        money("CHF", m("franco svizzero", "franchi svizzeri"), m("centesimo", "centesimi")),
     ],
-    scales: &[
-        ("mila", m("mila", "mila"), false),
-        ("k", m("mila", "mila"), false),
-        ("M", m("milione", "milioni"), true),
-        ("mln", m("milione", "milioni"), true),
-        ("mld", m("miliardo", "miliardi"), true),
-        ("milione", m("milione", "milioni"), true),
-        ("milioni", m("milione", "milioni"), true),
-        ("miliardo", m("miliardo", "miliardi"), true),
-        ("miliardi", m("miliardo", "miliardi"), true),
-    ],
+    scales: "mila mila, k mila",
+    scales_with_of: "
+        M milione/milioni, mln milione/milioni, mld miliardo/miliardi, milione milione/milioni,
+        milioni milione/milioni, miliardo miliardo/miliardi, miliardi miliardo/miliardi",
     of: |noun| format!("di {noun}"),
     round: 1_000_000,
-    short_forms: &[
-        ("sig", "signor", Never),
-        ("sig.ra", "signora", Never),
-        ("sigg", "signori", Never),
-        ("sig.na", "signorina", Never),
-        ("dott", "dottor", Never),
-        ("dott.ssa", "dottoressa", Never),
-        ("dr", "dottor", Never),
-        ("prof", "professor", Never),
-        ("prof.ssa", "professoressa", Never),
-        ("ing", "ingegner", Never),
-        ("avv", "avvocato", Never),
-        ("arch", "architetto", Never),
-        ("geom", "geometra", Never),
-        ("on", "onorevole", Never),
-        ("gen", "generale", Never),
-        ("s", "san", Never),
-        ("v.le", "viale", Never),
-        ("p.za", "piazza", Never),
-        ("p.zza", "piazza", Never),
-        ("c.so", "corso", Never),
-        ("p.es", "per esempio", Never),
-        ("es", "esempio", Never),
-        ("ecc", "eccetera", Sometimes),
-        ("cfr", "confronta", Never),
-        ("pag", "pagina", BeforeNumber),
-        ("pagg", "pagine", BeforeNumber),
-        ("p", "pagina", BeforeNumber),
-        ("pp", "pagine", BeforeNumber),
-        ("n", "numero", BeforeNumber),
-        ("n°", "numero", BeforeNumber),
-        ("nº", "numero", BeforeNumber),
-        ("art", "articolo", BeforeNumber),
-        ("cap", "capitolo", BeforeNumber),
-        ("vol", "volume", BeforeNumber),
-        ("fig", "figura", BeforeNumber),
-        ("tel", "telefono", Never),
-        ("ca", "circa", Sometimes),
-        ("max", "massimo", Sometimes),
-        ("min", "minimo", Sometimes),
-        ("a.c", "avanti Cristo", Sometimes),
-        ("d.c", "dopo Cristo", Sometimes),
-        ("s.p.a", "esse pi a", Sometimes),
-        ("s.r.l", "esse erre elle", Sometimes),
-        ("u.s.a", "USA", Sometimes),
-        ("vs", "contro", Never),
-        ("gen.le", "gentile", Never),
-    ],
-    starters: &[
-        "Il", "Lo", "La", "I", "Gli", "Le", "Un", "Uno", "Una", "È", "E", "Ma", "O", "Se", "Non",
-        "Si", "Sì", "No", "Io", "Tu", "Lui", "Lei", "Noi", "Voi", "Loro", "Questo", "Questa",
-        "Quello", "In", "Per", "Con", "Da", "Di", "A", "Al", "Nel", "Nella", "Che", "Chi", "Come",
-        "Quando", "Poi", "Dopo", "Prima", "Così", "Anche", "Ora", "Oggi", "Ieri", "Allora",
-        "Quindi", "Sono", "Era", "Ci", "Mi", "Ti",
-    ],
-    symbols: &[
-        ('&', "e"),
-        ('+', "più"),
-        ('=', "uguale"),
-        ('×', "per"),
-        ('÷', "diviso"),
-        ('<', "minore di"),
-        ('>', "maggiore di"),
-        ('≤', "minore o uguale a"),
-        ('≥', "maggiore o uguale a"),
-        ('≈', "circa"),
-        ('%', "per cento"),
-        ('@', "chiocciola"),
-        ('#', "cancelletto"),
-        ('€', "euro"),
-        ('$', "dollari"),
-        ('£', "sterline"),
-        ('°', "gradi"),
-        ('§', "paragrafo"),
-        ('©', "copyright"),
-        ('½', "mezzo"),
-        ('¼', "un quarto"),
-        ('¾', "tre quarti"),
-        ('²', "al quadrato"),
-        ('³', "al cubo"),
-        ('→', "freccia"),
-        ('*', "asterisco"),
-        ('~', "circa"),
-    ],
+    short_forms: ShortForms {
+        never: "
+            sig signor, sig.ra signora, sigg signori, sig.na signorina, dott dottor,
+            dott.ssa dottoressa, dr dottor, prof professor, prof.ssa professoressa, ing ingegner,
+            avv avvocato, arch architetto, geom geometra, on onorevole, gen generale, s san,
+            v.le viale, p.za piazza, p.zza piazza, c.so corso, p.es per esempio, es esempio,
+            cfr confronta, tel telefono, vs contro, gen.le gentile",
+        before_number: "
+            pag pagina, pagg pagine, p pagina, pp pagine, n numero, n° numero, nº numero,
+            art articolo, cap capitolo, vol volume, fig figura",
+        sometimes: "
+            ecc eccetera, ca circa, max massimo, min minimo, a.c avanti Cristo, d.c dopo Cristo,
+            s.p.a esse pi a, s.r.l esse erre elle, u.s.a USA",
+    },
+    starters: "
+        Il Lo La I Gli Le Un Uno Una È E Ma O Se Non Si Sì No Io Tu Lui Lei Noi Voi Loro Questo
+        Questa Quello In Per Con Da Di A Al Nel Nella Che Chi Come Quando Poi Dopo Prima Così
+        Anche Ora Oggi Ieri Allora Quindi Sono Era Ci Mi Ti",
+    symbols: "
+        & e, + più, = uguale, × per, ÷ diviso, < minore di, > maggiore di, ≤ minore o uguale a,
+        ≥ maggiore o uguale a, ≈ circa, % per cento, @ chiocciola, # cancelletto, € euro,
+        $ dollari, £ sterline, ° gradi, § paragrafo, © copyright, ½ mezzo, ¼ un quarto,
+        ¾ tre quarti, ² al quadrato, ³ al cubo, → freccia, * asterisco, ~ circa",
     letters: &[],
     nouns: NounTable {
-        feminine: &[
-            "notte", "parte", "volte", "mano", "chiave", "classe", "legge", "voce", "luce", "rete",
-        ],
-        masculine: &[
-            "problema",
-            "sistema",
-            "programma",
-            "tema",
-            "clima",
-            "pianeta",
-            "poema",
-            "artista",
-        ],
-        feminine_endings: &["a", "ione", "tà", "tù", "trice"],
+        feminine: "notte parte volte mano chiave classe legge voce luce rete",
+        masculine: "problema sistema programma tema clima pianeta poema artista",
+        feminine_endings: "a ione tà tù trice",
     },
-    particles: &[
-        "a", "e", "o", "ed", "di", "del", "della", "da", "dal", "in", "con", "per", "su", "tra",
-        "fra", "che", "come", "è", "sono", "era", "si", "se", "ma", "non", "più", "meno", "al",
-        "alla", "la", "le", "il", "i", "mila", "ha", "hanno",
-    ],
+    particles: "
+        a e o ed di del della da dal in con per su tra fra che come è sono era si se ma non più
+        meno al alla la le il i mila ha hanno",
     roman: RomanWords {
         centuries: &["secolo", "secoli"],
         chapters: &["capitolo", "tomo", "volume", "parte", "atto", "titolo", "fase", "scena"],

@@ -4,6 +4,7 @@
 use super::Scene;
 use super::table::{Form, Noun, NounGender};
 use crate::reading::Reading;
+use crate::word_table::nth;
 
 pub(super) fn read(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     time(scene, out)
@@ -115,7 +116,7 @@ fn date(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
 /// `None`: there is no such day or month.
 fn said(scene: Scene<'_>, day: Option<u64>, month: u64, year: Option<u64>) -> Option<String> {
     let dates = &scene.table.dates;
-    let month = dates.months.get(usize::try_from(month).ok()?.checked_sub(1)?)?;
+    let month = (1..=12).contains(&month).then(|| nth(dates.months, month - 1))?;
     let mut words = String::new();
     if let Some(day) = day {
         if !(1..=31).contains(&day) {

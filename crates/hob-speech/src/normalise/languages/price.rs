@@ -4,9 +4,10 @@
 use super::Scene;
 use super::amount::Amount;
 use super::counted::number_span;
-use super::table::{Currency, Form, LanguageTable, Noun};
+use super::table::{Currency, Form, LanguageTable, Noun, noun};
 use super::text::pieces;
 use crate::reading::Reading;
+use crate::word_table::{find, has};
 
 /// A large number between the number and the money, and whether "of" follows it.
 type Scale = (Noun, bool);
@@ -82,7 +83,7 @@ fn scaled<'a>(table: &'a LanguageTable, text: &str) -> Option<(Option<Scale>, &'
 }
 
 fn currency_of<'a>(table: &'a LanguageTable, text: &str) -> Option<&'a Currency> {
-    table.currencies.iter().find(|currency| currency.signs.contains(&text))
+    table.currencies.iter().find(|currency| has(currency.signs, text))
 }
 
 /// The currency with its sign before a number, and the length of the sign.
@@ -93,8 +94,8 @@ fn sign_before<'a>(table: &'a LanguageTable, text: &str) -> Option<(&'a Currency
 }
 
 fn scale_of(table: &LanguageTable, text: &str) -> Option<Scale> {
-    let found = table.scales.iter().find(|(sign, ..)| *sign == text)?;
-    Some((found.1, found.2))
+    let plain = find(table.scales, text).map(|scale| (noun(scale), false));
+    plain.or_else(|| Some((noun(find(table.scales_with_of, text)?), true)))
 }
 
 fn said(

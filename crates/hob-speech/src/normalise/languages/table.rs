@@ -1,7 +1,8 @@
 //! What one language has to say: its number words, units, money, dates, abbreviations and letters.
 //! Tables of words, and a function where the grammar is more than a table.
 
-use crate::abbreviations::Ending;
+use crate::abbreviations::ShortForms;
+use crate::word_table::{forms, nth};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NounGender {
@@ -40,20 +41,40 @@ pub(super) const fn f(one: &'static str, many: &'static str) -> Noun {
     Noun { one, many, gender: NounGender::Feminine }
 }
 
+/// Reads "metro/metros". A feminine noun has its gender behind it: "hora/horas (f)".
+pub(super) fn noun(text: &'static str) -> Noun {
+    let feminine = text.strip_suffix(" (f)");
+    let gender = if feminine.is_some() { NounGender::Feminine } else { NounGender::Masculine };
+    let (one, many) = forms(feminine.unwrap_or(text));
+    Noun { one, many, gender }
+}
+
 /// Money with its signs, and its hundredth.
 #[derive(Debug)]
 pub(super) struct Currency {
-    pub(super) signs: &'static [&'static str],
+    pub(super) signs: &'static str,
     pub(super) unit: Noun,
     pub(super) cent: Noun,
+}
+
+pub(super) const fn money(signs: &'static str, unit: Noun, cent: Noun) -> Currency {
+    Currency { signs, unit, cent }
+}
+
+/// Endings that make a number an ordinal. Those in `short` are also in one of the other lists.
+#[derive(Debug)]
+pub(super) struct OrdinalMarks {
+    pub(super) masculine: &'static str,
+    pub(super) feminine: &'static str,
+    pub(super) short: &'static str,
 }
 
 /// How the gender of a noun is guessed: by lists first, then by its ending.
 #[derive(Debug)]
 pub(super) struct NounTable {
-    pub(super) feminine: &'static [&'static str],
-    pub(super) masculine: &'static [&'static str],
-    pub(super) feminine_endings: &'static [&'static str],
+    pub(super) feminine: &'static str,
+    pub(super) masculine: &'static str,
+    pub(super) feminine_endings: &'static str,
 }
 
 /// The words of addresses and of signs between numbers.
@@ -81,7 +102,7 @@ pub(super) struct SignWords {
 
 #[derive(Debug)]
 pub(super) struct Dates {
-    pub(super) months: [&'static str; 12],
+    pub(super) months: &'static str,
     /// Between day, month and year.
     pub(super) link: &'static str,
     /// The first of a month, where it is not the cardinal.
@@ -117,16 +138,15 @@ pub(super) struct RomanWords {
     pub(super) said: fn(u64, RomanPlace) -> String,
 }
 
-/// The words of one language.
+/// The words of one language. Lists have spaces between their words; tables are read by `word_table`.
 #[derive(Debug)]
 pub(in crate::normalise) struct LanguageTable {
     pub(super) cardinal: fn(u64, Form) -> String,
     /// With the gender of the ordinal, and whether it is shortened before its noun.
     pub(super) ordinal: fn(u64, NounGender, bool) -> String,
-    /// Endings that make a number an ordinal.
-    pub(super) ordinal_marks: &'static [(&'static str, NounGender, bool)],
-    /// A fraction such as 1/2; `None`: it is said with a slash.
-    pub(super) fraction: fn(u64, u64) -> Option<String>,
+    pub(super) ordinal_marks: OrdinalMarks,
+    /// Whole fractions ("1/2"), and the parts of a number ("3"). All others are said with a slash.
+    pub(super) fractions: &'static str,
     pub(super) thousands: char,
     pub(super) decimal: char,
     /// Decimals are said digit by digit.
@@ -135,23 +155,26 @@ pub(in crate::normalise) struct LanguageTable {
     pub(super) has_singular_below_two: bool,
     pub(super) signs: SignWords,
     pub(super) dates: Dates,
-    pub(super) units: &'static [(&'static str, Noun)],
+    /// Nouns by their signs.
+    pub(super) units: &'static str,
     pub(super) currencies: &'static [Currency],
-    /// Large numbers between a number and its money, and whether "of" follows them: "5 M€", "5 millones de euros".
-    pub(super) scales: &'static [(&'static str, Noun, bool)],
+    /// Large numbers between a number and its money: "5 mil euros".
+    pub(super) scales: &'static str,
+    /// Those that need "of" before the money: "5 M€", "5 millones de euros".
+    pub(super) scales_with_of: &'static str,
     /// "de euros", "d'euros"; before the money of a large round number.
     pub(super) of: fn(&str) -> String,
     /// From this number on, and in steps of it, the money needs "of".
     pub(super) round: u64,
-    pub(super) short_forms: &'static [(&'static str, &'static str, Ending)],
+    pub(super) short_forms: ShortForms,
     /// Words with which a sentence often begins.
-    pub(super) starters: &'static [&'static str],
-    pub(super) symbols: &'static [(char, &'static str)],
+    pub(super) starters: &'static str,
+    pub(super) symbols: &'static str,
     /// Letters that espeak-ng says as words.
     pub(super) letters: &'static [(char, &'static str)],
     pub(super) nouns: NounTable,
     /// Words after a number that are not what it counts.
-    pub(super) particles: &'static [&'static str],
+    pub(super) particles: &'static str,
     pub(super) roman: RomanWords,
     /// Telephone numbers are said in pairs.
     pub(super) has_pairs: bool,
@@ -166,9 +189,24 @@ impl LanguageTable {
     }
 }
 
-/// "tres cuartos": so many parts of a whole. `None`: more than are said so.
-pub(super) fn parts(cardinal: fn(u64, Form) -> String, above: u64, part: Noun) -> Option<String> {
-    let name = if above == 1 { part.one } else { part.many };
-    let said = || format!("{} {name}", cardinal(above, Form::Before(part.gender)));
-    (1..20).contains(&above).then(said)
+/// "doscientos", "doscientas": the hundreds from a list that begins with 100.
+pub(super) fn hundred(list: &'static str, hundreds: u64, form: Form) -> String {
+    let masculine = nth(list, hundreds - 1);
+    match masculine.strip_suffix("os") {
+        Some(stem) if form.is_feminine() => format!("{stem}as"),
+        _ => masculine.to_owned(),
+    }
+}
+
+/// "vigésimo primero": the ordinal of a number from 1 to 99, from the stems of its ones and tens.
+pub(super) fn ordinal_of_stems(
+    (ones, tens): (&'static str, &'static str),
+    number: u64,
+    ending: &str,
+) -> String {
+    match (number / 10, number % 10) {
+        (0, one) => format!("{}{ending}", nth(ones, one - 1)),
+        (ten, 0) => format!("{}{ending}", nth(tens, ten - 1)),
+        (ten, one) => format!("{}{ending} {}{ending}", nth(tens, ten - 1), nth(ones, one - 1)),
+    }
 }

@@ -6,10 +6,11 @@ use std::ops::Range;
 use super::amount::number;
 use super::table::LanguageTable;
 use super::{Scene, short_form as look_up};
-use crate::abbreviations::Ending;
+use crate::abbreviations::{Abbreviation, Ending};
 use crate::normalise::item::Word;
 use crate::reading::Reading;
 use crate::scripts::{UnspokenWord, is_vowel_sign, same_script, unspoken};
+use crate::word_table::find;
 
 /// Longer runs of letters are said in pieces of this many letters.
 const LETTERS_MAX: usize = 40;
@@ -102,7 +103,7 @@ pub(super) fn short_form(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
     // "l'avv." begins with an article.
     let bare = word.text.rsplit('\'').next().unwrap_or(&word.text);
     let single = || Some((look_up(scene.table, bare)?, 1));
-    let Some(((said, ending), used)) = double().or_else(single) else {
+    let Some((Abbreviation { said, ending }, used)) = double().or_else(single) else {
         return has_stop.then(|| initial(scene, word, out)).flatten();
     };
     let next = scene.view.text_ahead(used + usize::from(has_stop));
@@ -152,7 +153,7 @@ pub(super) fn symbols(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
 }
 
 fn sign_name(table: &LanguageTable, c: char) -> Option<&'static str> {
-    table.symbols.iter().find(|(sign, _)| *sign == c).map(|(_, name)| *name)
+    find(table.symbols, c.encode_utf8(&mut [0; 4]))
 }
 
 pub(super) fn word(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
