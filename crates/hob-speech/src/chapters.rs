@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::normalise::is_number_word;
+use crate::word_table::has;
 
 /// Longer lines are no headings.
 const HEADING_CHARS_MAX: usize = 80;
@@ -19,20 +20,9 @@ const PART_BYTES_MAX: usize = 4_000;
 const NUMBERED: [&str; 6] = ["chapter", "part", "book", "volume", "act", "canto"];
 
 /// Words that are a heading if they stand alone in their line.
-const ALONE: [&str; 12] = [
-    "prologue",
-    "epilogue",
-    "preface",
-    "foreword",
-    "introduction",
-    "afterword",
-    "interlude",
-    "conclusion",
-    "appendix",
-    "postscript",
-    "acknowledgements",
-    "acknowledgments",
-];
+const ALONE: &str = "
+    prologue epilogue preface foreword introduction afterword interlude conclusion appendix
+    postscript acknowledgements acknowledgments";
 
 /// A chapter: its title, and its bytes of the text with its heading.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,7 +181,7 @@ fn begins_chapter(line: &str) -> bool {
     }
     let (word, rest) = split_word(line);
     let word = word.to_lowercase();
-    if ALONE.contains(&word.as_str()) {
+    if has(ALONE, &word) {
         return rest.trim_matches(['.', ':']).is_empty();
     }
     if !NUMBERED.contains(&word.as_str()) || !rest.starts_with(' ') {

@@ -1,30 +1,12 @@
 //! Whole numbers in words: counts, ordinals, years, or digit by digit.
 //! Digits in, words out. The callers decide what kind of number a text means.
 
-const ONES: [&str; 20] = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-];
-const TENS: [&str; 10] =
-    ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
+use crate::word_table::nth;
+
+const ONES: &str = "
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen";
+const TENS: &str = "twenty thirty forty fifty sixty seventy eighty ninety";
 const SCALES: [&str; 6] = ["", " thousand", " million", " billion", " trillion", " quadrillion"];
 
 /// The most digits that [`SCALES`] can name. Longer numbers are read digit by digit.
@@ -38,13 +20,13 @@ pub(super) fn cardinal(digits: &str, british: bool) -> String {
     }
     match significant.parse::<u64>() {
         Ok(number) => in_words(number, british),
-        Err(_) => ONES[0].to_owned(),
+        Err(_) => one(0).to_owned(),
     }
 }
 
 pub(super) fn in_words(number: u64, british: bool) -> String {
     if number == 0 {
-        return ONES[0].to_owned();
+        return one(0).to_owned();
     }
     let mut groups = Vec::new();
     let mut rest = number;
@@ -77,20 +59,21 @@ fn below_hundred(number: u64) -> String {
     let (tens, ones) = (number / 10, number % 10);
     match (number, ones) {
         (0..20, _) => one(number).to_owned(),
-        (_, 0) => TENS[tens as usize].to_owned(),
-        _ => format!("{} {}", TENS[tens as usize], one(ones)),
+        (_, 0) => nth(TENS, tens - 2).to_owned(),
+        _ => format!("{} {}", nth(TENS, tens - 2), one(ones)),
     }
 }
 
 fn one(number: u64) -> &'static str {
-    ONES[number as usize]
+    nth(ONES, number)
 }
 
 /// Whether one word is a count of at most a hundred, or an ordinal of at most twelve.
 pub(crate) fn is_number_word(word: &str) -> bool {
-    let mut counts = ONES[1..].iter().chain(&TENS[2..]).chain(&["hundred"]);
+    let mut counts = ONES.split_whitespace().skip(1).chain(TENS.split_whitespace());
     let mut ordinals = (1..=12).map(|number| ordinal(&number.to_string(), false));
-    counts.any(|count| word.eq_ignore_ascii_case(count))
+    word.eq_ignore_ascii_case("hundred")
+        || counts.any(|count| word.eq_ignore_ascii_case(count))
         || ordinals.any(|ordinal| word.eq_ignore_ascii_case(&ordinal))
 }
 
@@ -138,7 +121,7 @@ pub(super) fn by_digit(digits: &str) -> String {
     let words: Vec<&str> = digits
         .bytes()
         .filter(u8::is_ascii_digit)
-        .map(|digit| ONES[usize::from(digit - b'0')])
+        .map(|digit| one(u64::from(digit - b'0')))
         .collect();
     words.join(" ")
 }

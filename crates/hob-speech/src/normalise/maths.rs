@@ -8,19 +8,11 @@ use super::numeral::Numeral;
 use super::unit::unit_name;
 use super::{View, read_one};
 use crate::reading::Reading;
+use crate::word_table::find;
 
-const FUNCTIONS: &[(&str, &str)] = &[
-    ("f", "f"),
-    ("g", "g"),
-    ("h", "h"),
-    ("sin", "sine"),
-    ("cos", "cosine"),
-    ("tan", "tangent"),
-    ("log", "log"),
-    ("log10", "log ten"),
-    ("ln", "natural log"),
-    ("exp", "exponential"),
-];
+const FUNCTIONS: &str = "
+    f f, g g, h h, sin sine, cos cosine, tan tangent, log log, log10 log ten, ln natural log,
+    exp exponential";
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     function(view, out)
@@ -35,7 +27,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
 /// "f(x)", "cos(2x)": the bracket follows without a space.
 fn function(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
-    let (_, name) = FUNCTIONS.iter().find(|(written, _)| *written == word.text)?;
+    let name = find(FUNCTIONS, &word.text)?;
     let inner = view.ahead(2)?;
     let is_open = matches!(view.items.get(view.at + 1), Some(Item::Open('(')));
     if !is_open || inner.span().start != word.span().end + 1 {

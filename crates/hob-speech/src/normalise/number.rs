@@ -7,6 +7,7 @@ use super::date::month;
 use super::item::{Item, Word};
 use super::numeral::Numeral;
 use crate::reading::Reading;
+use crate::word_table::find;
 
 /// Longer numbers are left to the readers of words, which say them in pieces.
 const DIGITS_MAX: usize = 40;
@@ -97,27 +98,15 @@ pub(super) fn article(part: &str) -> String {
     }
 }
 
+const VULGAR: &str = "
+    ½ one half, ⅓ one third, ⅔ two thirds, ¼ one quarter, ¾ three quarters, ⅕ one fifth,
+    ⅖ two fifths, ⅗ three fifths, ⅘ four fifths, ⅙ one sixth, ⅚ five sixths, ⅛ one eighth,
+    ⅜ three eighths, ⅝ five eighths, ⅞ seven eighths";
+
 fn vulgar(text: &str) -> Option<(&str, &'static str)> {
     let sign = text.chars().next_back()?;
-    let part = match sign {
-        '½' => "one half",
-        '⅓' => "one third",
-        '⅔' => "two thirds",
-        '¼' => "one quarter",
-        '¾' => "three quarters",
-        '⅕' => "one fifth",
-        '⅖' => "two fifths",
-        '⅗' => "three fifths",
-        '⅘' => "four fifths",
-        '⅙' => "one sixth",
-        '⅚' => "five sixths",
-        '⅛' => "one eighth",
-        '⅜' => "three eighths",
-        '⅝' => "five eighths",
-        '⅞' => "seven eighths",
-        _ => return None,
-    };
-    let whole = &text[..text.len() - sign.len_utf8()];
+    let (whole, sign) = text.split_at(text.len() - sign.len_utf8());
+    let part = find(VULGAR, sign)?;
     (whole.is_empty() || Numeral::parse(whole).is_some()).then_some((whole, part))
 }
 

@@ -6,6 +6,7 @@ use super::cardinal::by_digit;
 use super::item::Word;
 use super::number::ordinal_form;
 use crate::reading::Reading;
+use crate::word_table::find;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     compass(view, out).or_else(|| state(view, out))
@@ -59,7 +60,7 @@ pub(super) fn is_current(view: View<'_>, number: &str) -> bool {
 /// "TX 78701", "OR 97201-1234": the state is said in full, and the ZIP code digit by digit.
 fn state(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
-    let (_, name) = STATES.iter().find(|(short, _)| *short == word.text)?;
+    let name = find(STATES, &word.text)?;
     let zip = view.ahead(1).filter(|zip| is_zip(&zip.text))?;
     // In a text in capitals, "OR" and "IN" are words, except after the comma of an address.
     if view.shouted && view.mark_before() != Some(',') {
@@ -76,56 +77,12 @@ fn is_zip(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit() || b == b'-') && matches!(lengths[..], [5] | [5, 4])
 }
 
-const STATES: &[(&str, &str)] = &[
-    ("AL", "Alabama"),
-    ("AK", "Alaska"),
-    ("AZ", "Arizona"),
-    ("AR", "Arkansas"),
-    ("CA", "California"),
-    ("CO", "Colorado"),
-    ("CT", "Connecticut"),
-    ("DE", "Delaware"),
-    ("DC", "D C"),
-    ("FL", "Florida"),
-    ("GA", "Georgia"),
-    ("HI", "Hawaii"),
-    ("ID", "Idaho"),
-    ("IL", "Illinois"),
-    ("IN", "Indiana"),
-    ("IA", "Iowa"),
-    ("KS", "Kansas"),
-    ("KY", "Kentucky"),
-    ("LA", "Louisiana"),
-    ("ME", "Maine"),
-    ("MD", "Maryland"),
-    ("MA", "Massachusetts"),
-    ("MI", "Michigan"),
-    ("MN", "Minnesota"),
-    ("MS", "Mississippi"),
-    ("MO", "Missouri"),
-    ("MT", "Montana"),
-    ("NE", "Nebraska"),
-    ("NV", "Nevada"),
-    ("NH", "New Hampshire"),
-    ("NJ", "New Jersey"),
-    ("NM", "New Mexico"),
-    ("NY", "New York"),
-    ("NC", "North Carolina"),
-    ("ND", "North Dakota"),
-    ("OH", "Ohio"),
-    ("OK", "Oklahoma"),
-    ("OR", "Oregon"),
-    ("PA", "Pennsylvania"),
-    ("RI", "Rhode Island"),
-    ("SC", "South Carolina"),
-    ("SD", "South Dakota"),
-    ("TN", "Tennessee"),
-    ("TX", "Texas"),
-    ("UT", "Utah"),
-    ("VT", "Vermont"),
-    ("VA", "Virginia"),
-    ("WA", "Washington"),
-    ("WV", "West Virginia"),
-    ("WI", "Wisconsin"),
-    ("WY", "Wyoming"),
-];
+const STATES: &str = "
+    AL Alabama, AK Alaska, AZ Arizona, AR Arkansas, CA California, CO Colorado, CT Connecticut,
+    DE Delaware, DC D C, FL Florida, GA Georgia, HI Hawaii, ID Idaho, IL Illinois, IN Indiana,
+    IA Iowa, KS Kansas, KY Kentucky, LA Louisiana, ME Maine, MD Maryland, MA Massachusetts,
+    MI Michigan, MN Minnesota, MS Mississippi, MO Missouri, MT Montana, NE Nebraska, NV Nevada,
+    NH New Hampshire, NJ New Jersey, NM New Mexico, NY New York, NC North Carolina,
+    ND North Dakota, OH Ohio, OK Oklahoma, OR Oregon, PA Pennsylvania, RI Rhode Island,
+    SC South Carolina, SD South Dakota, TN Tennessee, TX Texas, UT Utah, VT Vermont, VA Virginia,
+    WA Washington, WV West Virginia, WI Wisconsin, WY Wyoming";

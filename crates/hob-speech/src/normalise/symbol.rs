@@ -3,6 +3,7 @@
 
 use super::View;
 use crate::reading::Reading;
+use crate::word_table::find;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
@@ -36,83 +37,24 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
 
 /// The name of a symbol between words.
 pub(super) fn name(symbol: char) -> Option<&'static str> {
-    Some(match symbol {
-        '&' => "and",
-        '+' => "plus",
-        '=' => "equals",
-        '@' => "at",
-        '%' => "percent",
-        '‰' => "per mille",
-        '#' => "number",
-        '/' | '⁄' => "slash",
-        '\\' => "backslash",
-        '<' => "less than",
-        '>' => "greater than",
-        '*' | '×' | '⋅' => "times",
-        '÷' => "divided by",
-        '±' => "plus or minus",
-        '≤' => "less than or equal to",
-        '≥' => "greater than or equal to",
-        '≠' => "is not equal to",
-        '≈' | '≃' => "approximately",
-        '~' => "about",
-        '^' => "to the power of",
-        '→' | '⇒' | '➔' => "to",
-        '←' => "from",
-        '↔' => "to and from",
-        '↑' => "up",
-        '↓' => "down",
-        '∞' => "infinity",
-        '√' => "the square root of",
-        '∑' => "sum",
-        '∈' => "in",
-        '∩' => "intersection",
-        '∪' => "union",
-        '′' => "minutes",
-        '″' => "seconds",
-        '∀' => "for all",
-        '§' => "section",
-        '¶' => "paragraph",
-        '©' => "copyright",
-        '°' => "degrees",
-        '$' => "dollars",
-        '€' => "euros",
-        '£' => "pounds",
-        '¥' => "yen",
-        '₹' => "rupees",
-        '¢' => "cents",
-        '№' => "number",
-        '−' => "minus",
-        '–' => "to",
-        'µ' => "micro",
-        _ => return None,
-    })
+    find(NAMES, symbol.encode_utf8(&mut [0; 4]))
 }
+
+const NAMES: &str = "
+    & and, + plus, = equals, @ at, % percent, ‰ per mille, # number, / slash, ⁄ slash,
+    \\ backslash, < less than, > greater than, * times, × times, ⋅ times, ÷ divided by,
+    ± plus or minus, ≤ less than or equal to, ≥ greater than or equal to, ≠ is not equal to,
+    ≈ approximately, ≃ approximately, ~ about, ^ to the power of, → to, ⇒ to, ➔ to, ← from,
+    ↔ to and from, ↑ up, ↓ down, ∞ infinity, √ the square root of, ∑ sum, ∈ in, ∩ intersection,
+    ∪ union, ′ minutes, ″ seconds, ∀ for all, § section, ¶ paragraph, © copyright, ° degrees,
+    $ dollars, € euros, £ pounds, ¥ yen, ₹ rupees, ¢ cents, № number, − minus, – to, µ micro";
 
 /// The name of a Greek letter that stands for a quantity. Greek words are romanised elsewhere.
 pub(super) fn greek_letter(text: &str) -> Option<&'static str> {
-    Some(match text {
-        "α" => "alpha",
-        "β" => "beta",
-        "γ" | "Γ" => "gamma",
-        "δ" | "Δ" => "delta",
-        "ε" => "epsilon",
-        "ζ" => "zeta",
-        "η" => "eta",
-        "θ" | "Θ" => "theta",
-        "κ" => "kappa",
-        "λ" | "Λ" => "lambda",
-        "μ" => "mu",
-        "ν" => "nu",
-        "ξ" | "Ξ" => "xi",
-        "π" | "Π" => "pi",
-        "ρ" => "rho",
-        "σ" | "Σ" => "sigma",
-        "τ" => "tau",
-        "φ" | "Φ" => "phi",
-        "χ" => "chi",
-        "ψ" | "Ψ" => "psi",
-        "ω" | "Ω" => "omega",
-        _ => return None,
-    })
+    find(GREEK_LETTERS, text)
 }
+
+const GREEK_LETTERS: &str = "
+    α alpha, β beta, γ gamma, Γ gamma, δ delta, Δ delta, ε epsilon, ζ zeta, η eta, θ theta,
+    Θ theta, κ kappa, λ lambda, Λ lambda, μ mu, ν nu, ξ xi, Ξ xi, π pi, Π pi, ρ rho, σ sigma,
+    Σ sigma, τ tau, φ phi, Φ phi, χ chi, ψ psi, Ψ psi, ω omega, Ω omega";

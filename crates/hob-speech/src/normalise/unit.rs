@@ -1,6 +1,8 @@
 //! Units of measurement: symbol → singular and plural name.
 //! Case matters (mW and MW), and British English spells some units differently.
 
+use crate::word_table::{find, forms};
+
 /// "km" → "kilometers"; with a rate "km/h" → "kilometers per hour". `one` asks for the singular.
 pub(super) fn unit_name(symbol: &str, one: bool, british: bool) -> Option<String> {
     if let Some(name) = simple(symbol, one) {
@@ -16,36 +18,13 @@ pub(super) fn unit_name(symbol: &str, one: bool, british: bool) -> Option<String
 pub(super) fn stands_apart(symbol: &str) -> bool {
     !matches!(
         symbol,
-        "in" | "a"
-            | "A"
-            | "s"
-            | "h"
-            | "d"
-            | "m"
-            | "C"
-            | "F"
-            | "K"
-            | "B"
-            | "b"
-            | "x"
-            | "t"
-            | "V"
-            | "N"
-            | "J"
-            | "W"
-            | "L"
-            | "l"
-            | "g"
-            | "bar"
-            | "yr"
-            | "min"
-            | "pt"
-    ) || matches!(symbol, "m" | "g" | "V" | "W" | "A" | "K" | "L" | "l" | "s" | "h" | "min")
+        "in" | "a" | "d" | "C" | "F" | "B" | "b" | "x" | "t" | "N" | "J" | "bar" | "yr" | "pt"
+    )
 }
 
 fn simple(symbol: &str, one: bool) -> Option<&'static str> {
     let symbol = symbol.trim_end_matches('.');
-    let (_, singular, plural) = TABLE.iter().find(|(short, ..)| *short == symbol)?;
+    let (singular, plural) = forms(find(UNITS, symbol)?);
     Some(if one { singular } else { plural })
 }
 
@@ -73,159 +52,52 @@ fn in_spelling(name: &str, british: bool) -> String {
     if british { name.replace("meter", "metre").replace("liter", "litre") } else { name.to_owned() }
 }
 
-const TABLE: &[(&str, &str, &str)] = &[
-    ("%", "percent", "percent"),
-    ("‰", "per mille", "per mille"),
-    ("°", "degree", "degrees"),
-    ("°C", "degree Celsius", "degrees Celsius"),
-    ("℃", "degree Celsius", "degrees Celsius"),
-    ("ºC", "degree Celsius", "degrees Celsius"),
-    ("°F", "degree Fahrenheit", "degrees Fahrenheit"),
-    ("℉", "degree Fahrenheit", "degrees Fahrenheit"),
-    ("nm", "nanometer", "nanometers"),
-    ("µm", "micrometer", "micrometers"),
-    ("μm", "micrometer", "micrometers"),
-    ("um", "micrometer", "micrometers"),
-    ("mm", "millimeter", "millimeters"),
-    ("cm", "centimeter", "centimeters"),
-    ("dm", "decimeter", "decimeters"),
-    ("m", "meter", "meters"),
-    ("km", "kilometer", "kilometers"),
-    ("mm²", "square millimeter", "square millimeters"),
-    ("cm²", "square centimeter", "square centimeters"),
-    ("m²", "square meter", "square meters"),
-    ("km²", "square kilometer", "square kilometers"),
-    ("cm³", "cubic centimeter", "cubic centimeters"),
-    ("m³", "cubic meter", "cubic meters"),
-    ("m2", "square meter", "square meters"),
-    ("km2", "square kilometer", "square kilometers"),
-    ("m3", "cubic meter", "cubic meters"),
-    ("m/s²", "meter per second squared", "meters per second squared"),
-    ("m/s^2", "meter per second squared", "meters per second squared"),
-    ("in", "inch", "inches"),
-    ("″", "inch", "inches"),
-    ("ft", "foot", "feet"),
-    ("yd", "yard", "yards"),
-    ("mi", "mile", "miles"),
-    ("ha", "hectare", "hectares"),
-    ("mph", "mile per hour", "miles per hour"),
-    ("kph", "kilometer per hour", "kilometers per hour"),
-    ("kmh", "kilometer per hour", "kilometers per hour"),
-    ("ng", "nanogram", "nanograms"),
-    ("µg", "microgram", "micrograms"),
-    ("μg", "microgram", "micrograms"),
-    ("mcg", "microgram", "micrograms"),
-    ("mg", "milligram", "milligrams"),
-    ("g", "gram", "grams"),
-    ("kg", "kilogram", "kilograms"),
-    ("t", "ton", "tons"),
-    ("lb", "pound", "pounds"),
-    ("lbs", "pound", "pounds"),
-    ("oz", "ounce", "ounces"),
-    ("ml", "milliliter", "milliliters"),
-    ("mL", "milliliter", "milliliters"),
-    ("cl", "centiliter", "centiliters"),
-    ("dl", "deciliter", "deciliters"),
-    ("l", "liter", "liters"),
-    ("L", "liter", "liters"),
-    ("gal", "gallon", "gallons"),
-    ("tbsp", "tablespoon", "tablespoons"),
-    ("tsp", "teaspoon", "teaspoons"),
-    ("ns", "nanosecond", "nanoseconds"),
-    ("µs", "microsecond", "microseconds"),
-    ("μs", "microsecond", "microseconds"),
-    ("us", "microsecond", "microseconds"),
-    ("ms", "millisecond", "milliseconds"),
-    ("s", "second", "seconds"),
-    ("sec", "second", "seconds"),
-    ("secs", "second", "seconds"),
-    ("min", "minute", "minutes"),
-    ("mins", "minute", "minutes"),
-    ("h", "hour", "hours"),
-    ("hr", "hour", "hours"),
-    ("hrs", "hour", "hours"),
-    ("yr", "year", "years"),
-    ("yrs", "year", "years"),
-    ("Hz", "hertz", "hertz"),
-    ("kHz", "kilohertz", "kilohertz"),
-    ("MHz", "megahertz", "megahertz"),
-    ("GHz", "gigahertz", "gigahertz"),
-    ("THz", "terahertz", "terahertz"),
-    ("bit", "bit", "bits"),
-    ("kbit", "kilobit", "kilobits"),
-    ("Kbit", "kilobit", "kilobits"),
-    ("Mbit", "megabit", "megabits"),
-    ("Gbit", "gigabit", "gigabits"),
-    ("kbps", "kilobit per second", "kilobits per second"),
-    ("Mbps", "megabit per second", "megabits per second"),
-    ("Gbps", "gigabit per second", "gigabits per second"),
-    ("kB", "kilobyte", "kilobytes"),
-    ("KB", "kilobyte", "kilobytes"),
-    ("MB", "megabyte", "megabytes"),
-    ("GB", "gigabyte", "gigabytes"),
-    ("TB", "terabyte", "terabytes"),
-    ("PB", "petabyte", "petabytes"),
-    ("KiB", "kibibyte", "kibibytes"),
-    ("MiB", "mebibyte", "mebibytes"),
-    ("GiB", "gibibyte", "gibibytes"),
-    ("TiB", "tebibyte", "tebibytes"),
-    ("mV", "millivolt", "millivolts"),
-    ("V", "volt", "volts"),
-    ("kV", "kilovolt", "kilovolts"),
-    ("MV", "megavolt", "megavolts"),
-    ("µA", "microamp", "microamps"),
-    ("mA", "milliamp", "milliamps"),
-    ("A", "amp", "amps"),
-    ("kA", "kiloamp", "kiloamps"),
-    ("mAh", "milliamp hour", "milliamp hours"),
-    ("Ah", "amp hour", "amp hours"),
-    ("mW", "milliwatt", "milliwatts"),
-    ("W", "watt", "watts"),
-    ("kW", "kilowatt", "kilowatts"),
-    ("MW", "megawatt", "megawatts"),
-    ("GW", "gigawatt", "gigawatts"),
-    ("Wh", "watt hour", "watt hours"),
-    ("kWh", "kilowatt hour", "kilowatt hours"),
-    ("MWh", "megawatt hour", "megawatt hours"),
-    ("Ω", "ohm", "ohms"),
-    ("kΩ", "kiloohm", "kiloohms"),
-    ("MΩ", "megaohm", "megaohms"),
-    ("µF", "microfarad", "microfarads"),
-    ("nF", "nanofarad", "nanofarads"),
-    ("J", "joule", "joules"),
-    ("kJ", "kilojoule", "kilojoules"),
-    ("MJ", "megajoule", "megajoules"),
-    ("kcal", "kilocalorie", "kilocalories"),
-    ("cal", "calorie", "calories"),
-    ("N", "newton", "newtons"),
-    ("Nm", "newton meter", "newton meters"),
-    ("Pa", "pascal", "pascals"),
-    ("hPa", "hectopascal", "hectopascals"),
-    ("kPa", "kilopascal", "kilopascals"),
-    ("MPa", "megapascal", "megapascals"),
-    ("bar", "bar", "bars"),
-    ("mbar", "millibar", "millibars"),
-    ("atm", "atmosphere", "atmospheres"),
-    ("mmHg", "millimeter of mercury", "millimeters of mercury"),
-    ("psi", "P S I", "P S I"),
-    ("dB", "decibel", "decibels"),
-    ("dBFS", "decibel full scale", "decibels full scale"),
-    ("rpm", "R P M", "R P M"),
-    ("bpm", "beat per minute", "beats per minute"),
-    ("fps", "frame per second", "frames per second"),
-    ("tok", "token", "tokens"),
-    ("tokens", "token", "tokens"),
-    ("px", "pixel", "pixels"),
-    ("pt", "point", "points"),
-    ("dpi", "D P I", "D P I"),
-    ("MP", "megapixel", "megapixels"),
-    ("ppm", "part per million", "parts per million"),
-    ("mol", "mole", "moles"),
-    ("lm", "lumen", "lumens"),
-    ("lx", "lux", "lux"),
-    ("x", "times", "times"),
-    ("×", "times", "times"),
-];
+const UNITS: &str = "
+    % percent, ‰ per mille, ° degree/degrees, °C degree Celsius/degrees Celsius,
+    ℃ degree Celsius/degrees Celsius, ºC degree Celsius/degrees Celsius,
+    °F degree Fahrenheit/degrees Fahrenheit, ℉ degree Fahrenheit/degrees Fahrenheit,
+    nm nanometer/nanometers, µm micrometer/micrometers, μm micrometer/micrometers,
+    um micrometer/micrometers, mm millimeter/millimeters, cm centimeter/centimeters,
+    dm decimeter/decimeters, m meter/meters, km kilometer/kilometers,
+    mm² square millimeter/square millimeters, cm² square centimeter/square centimeters,
+    m² square meter/square meters, km² square kilometer/square kilometers,
+    cm³ cubic centimeter/cubic centimeters, m³ cubic meter/cubic meters,
+    m2 square meter/square meters, km2 square kilometer/square kilometers,
+    m3 cubic meter/cubic meters, m/s² meter per second squared/meters per second squared,
+    m/s^2 meter per second squared/meters per second squared, in inch/inches, ″ inch/inches,
+    ft foot/feet, yd yard/yards, mi mile/miles, ha hectare/hectares,
+    mph mile per hour/miles per hour, kph kilometer per hour/kilometers per hour,
+    kmh kilometer per hour/kilometers per hour, ng nanogram/nanograms, µg microgram/micrograms,
+    μg microgram/micrograms, mcg microgram/micrograms, mg milligram/milligrams, g gram/grams,
+    kg kilogram/kilograms, t ton/tons, lb pound/pounds, lbs pound/pounds, oz ounce/ounces,
+    ml milliliter/milliliters, mL milliliter/milliliters, cl centiliter/centiliters,
+    dl deciliter/deciliters, l liter/liters, L liter/liters, gal gallon/gallons,
+    tbsp tablespoon/tablespoons, tsp teaspoon/teaspoons, ns nanosecond/nanoseconds,
+    µs microsecond/microseconds, μs microsecond/microseconds, us microsecond/microseconds,
+    ms millisecond/milliseconds, s second/seconds, sec second/seconds, secs second/seconds,
+    min minute/minutes, mins minute/minutes, h hour/hours, hr hour/hours, hrs hour/hours,
+    yr year/years, yrs year/years, Hz hertz, kHz kilohertz, MHz megahertz, GHz gigahertz,
+    THz terahertz, bit bit/bits, kbit kilobit/kilobits, Kbit kilobit/kilobits,
+    Mbit megabit/megabits, Gbit gigabit/gigabits, kbps kilobit per second/kilobits per second,
+    Mbps megabit per second/megabits per second, Gbps gigabit per second/gigabits per second,
+    kB kilobyte/kilobytes, KB kilobyte/kilobytes, MB megabyte/megabytes, GB gigabyte/gigabytes,
+    TB terabyte/terabytes, PB petabyte/petabytes, KiB kibibyte/kibibytes, MiB mebibyte/mebibytes,
+    GiB gibibyte/gibibytes, TiB tebibyte/tebibytes, mV millivolt/millivolts, V volt/volts,
+    kV kilovolt/kilovolts, MV megavolt/megavolts, µA microamp/microamps, mA milliamp/milliamps,
+    A amp/amps, kA kiloamp/kiloamps, mAh milliamp hour/milliamp hours, Ah amp hour/amp hours,
+    mW milliwatt/milliwatts, W watt/watts, kW kilowatt/kilowatts, MW megawatt/megawatts,
+    GW gigawatt/gigawatts, Wh watt hour/watt hours, kWh kilowatt hour/kilowatt hours,
+    MWh megawatt hour/megawatt hours, Ω ohm/ohms, kΩ kiloohm/kiloohms, MΩ megaohm/megaohms,
+    µF microfarad/microfarads, nF nanofarad/nanofarads, J joule/joules, kJ kilojoule/kilojoules,
+    MJ megajoule/megajoules, kcal kilocalorie/kilocalories, cal calorie/calories, N newton/newtons,
+    Nm newton meter/newton meters, Pa pascal/pascals, hPa hectopascal/hectopascals,
+    kPa kilopascal/kilopascals, MPa megapascal/megapascals, bar bar/bars, mbar millibar/millibars,
+    atm atmosphere/atmospheres, mmHg millimeter of mercury/millimeters of mercury, psi P S I,
+    dB decibel/decibels, dBFS decibel full scale/decibels full scale, rpm R P M,
+    bpm beat per minute/beats per minute, fps frame per second/frames per second, tok token/tokens,
+    tokens token/tokens, px pixel/pixels, pt point/points, dpi D P I, MP megapixel/megapixels,
+    ppm part per million/parts per million, mol mole/moles, lm lumen/lumens, lx lux, x times,
+    × times";
 
 #[cfg(test)]
 mod tests {
@@ -254,10 +126,6 @@ mod tests {
 
     #[test]
     fn no_symbol_is_there_twice() {
-        let mut symbols: Vec<&str> = TABLE.iter().map(|(symbol, ..)| *symbol).collect();
-        symbols.sort_unstable();
-        let count = symbols.len();
-        symbols.dedup();
-        assert_eq!(symbols.len(), count);
+        crate::word_table::assert_keys_differ(&[UNITS]);
     }
 }

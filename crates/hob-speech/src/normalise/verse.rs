@@ -4,65 +4,15 @@
 use super::View;
 use super::cardinal::cardinal;
 use crate::reading::Reading;
+use crate::word_table::has;
 
 /// The last words of the books' names.
-const BOOKS: &[&str] = &[
-    "Acts",
-    "Amos",
-    "Chronicles",
-    "Colossians",
-    "Corinthians",
-    "Daniel",
-    "Deuteronomy",
-    "Ecclesiastes",
-    "Ephesians",
-    "Esther",
-    "Exodus",
-    "Ezekiel",
-    "Ezra",
-    "Galatians",
-    "Genesis",
-    "Habakkuk",
-    "Haggai",
-    "Hebrews",
-    "Hosea",
-    "Isaiah",
-    "James",
-    "Jeremiah",
-    "Job",
-    "Joel",
-    "John",
-    "Jonah",
-    "Joshua",
-    "Judges",
-    "Kings",
-    "Lamentations",
-    "Leviticus",
-    "Luke",
-    "Malachi",
-    "Mark",
-    "Matthew",
-    "Micah",
-    "Nahum",
-    "Nehemiah",
-    "Numbers",
-    "Peter",
-    "Philippians",
-    "Proverbs",
-    "Psalm",
-    "Psalms",
-    "Revelation",
-    "Romans",
-    "Ruth",
-    "Samuel",
-    "Solomon",
-    "Songs",
-    "Thessalonians",
-    "Timothy",
-    "Titus",
-    "Zechariah",
-    "Zephaniah",
-];
+const BOOKS: &str = "
+    Acts Amos Chronicles Colossians Corinthians Daniel Deuteronomy Ecclesiastes Ephesians Esther
+    Exodus Ezekiel Ezra Galatians Genesis Habakkuk Haggai Hebrews Hosea Isaiah James Jeremiah Job
+    Joel John Jonah Joshua Judges Kings Lamentations Leviticus Luke Malachi Mark Matthew Micah
+    Nahum Nehemiah Numbers Peter Philippians Proverbs Psalm Psalms Revelation Romans Ruth Samuel
+    Solomon Songs Thessalonians Timothy Titus Zechariah Zephaniah";
 
 /// From this chapter on, "twenty three four" could be one number.
 const CHAPTER_SAID_ALONE_MAX: u64 = 20;
@@ -70,7 +20,7 @@ const CHAPTER_SAID_ALONE_MAX: u64 = 20;
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let (chapter, verses) = word.text.split_once(':')?;
-    if !BOOKS.contains(&&*view.before()?.text) {
+    if !has(BOOKS, &view.before()?.text) {
         return None;
     }
     let number = |text: &str| is_number(text).then(|| cardinal(text, view.british));
