@@ -8,126 +8,37 @@ use crate::accent::Accent;
 use crate::alphabet::is_phoneme;
 use crate::espeak::voice_of;
 use crate::spelling::is_vowel;
+use crate::word_table::{find, forms, rows};
 
-/// Longest first; the first match is used. `us` and `gb` differ where misaki's variants differ: American has no
-/// length marks, British keeps them.
-const SOUNDS: &[(&str, &str, &str)] = &[
-    ("ɜːɹ", "ɜɹ", "ɜːɹ"),
-    ("n\u{329}", "ᵊn", "ᵊn"),
-    ("l\u{329}", "ᵊl", "ᵊl"),
-    ("m\u{329}", "ᵊm", "ᵊm"),
-    ("aɪ", "I", "I"),
-    ("aʊ", "W", "W"),
-    ("eɪ", "A", "A"),
-    ("ɔɪ", "Y", "Y"),
-    ("oʊ", "O", "Q"),
-    ("əʊ", "O", "Q"),
-    ("dʒ", "ʤ", "ʤ"),
-    ("tʃ", "ʧ", "ʧ"),
-    ("ts", "ts", "ts"),
-    ("iə", "iə", "ɪə"),
-    ("ɪə", "iə", "ɪə"),
-    ("eə", "ɛɹ", "ɛː"),
-    ("ɛə", "ɛɹ", "ɛː"),
-    ("ɜː", "ɜɹ", "ɜː"),
-    ("iː", "i", "iː"),
-    ("uː", "u", "uː"),
-    ("ɔː", "ɔ", "ɔː"),
-    ("ɑː", "ɑ", "ɑː"),
-    ("oː", "ɔ", "ɔː"),
-    ("ɛː", "ɛ", "ɛː"),
-    ("eː", "A", "A"),
-    ("aː", "ɑ", "ɑː"),
-    ("ɚ", "əɹ", "ə"),
-    ("ɝ", "ɜɹ", "ɜː"),
-    ("ɐ", "ə", "ə"),
-    ("æ", "æ", "a"),
-    ("a", "ɑ", "a"),
-    ("e", "A", "ɛ"),
-    ("o", "O", "Q"),
-    ("ɒ", "ɑ", "ɒ"),
-    ("ɾ", "T", "t"),
-    ("ʔ", "t", "t"),
-    ("r", "ɹ", "ɹ"),
-    ("ʁ", "ɹ", "ɹ"),
-    ("x", "k", "k"),
-    ("ç", "k", "k"),
-    ("ɣ", "ɡ", "ɡ"),
-    ("g", "ɡ", "ɡ"),
-    ("ɬ", "l", "l"),
-    ("ɫ", "l", "l"),
-    ("ʎ", "lj", "lj"),
-    ("ɲ", "nj", "nj"),
-    ("y", "u", "uː"),
-    ("ʏ", "ʊ", "ʊ"),
-    ("ø", "ɜ", "ɜː"),
-    ("œ", "ɜ", "ɜː"),
-    ("ɨ", "ᵻ", "ɪ"),
-    ("ɯ", "u", "uː"),
-    ("ɪ\u{308}", "ɪ", "ɪ"),
-    ("β", "b", "b"),
-    ("ɸ", "f", "f"),
-    ("ʋ", "v", "v"),
-    ("ʲ", "", ""),
-    ("ʰ", "", ""),
-    ("ː", "", ""),
-];
+/// Longest first; the first match is used. American and British symbols stand apart where misaki's variants differ:
+/// American has no length marks, British keeps them.
+const SOUNDS: &str = "
+    ɜːɹ ɜɹ/ɜːɹ, n\u{329} ᵊn, l\u{329} ᵊl, m\u{329} ᵊm, aɪ I, aʊ W, eɪ A, ɔɪ Y, oʊ O/Q, əʊ O/Q,
+    dʒ ʤ, tʃ ʧ, ts ts, iə iə/ɪə, ɪə iə/ɪə, eə ɛɹ/ɛː, ɛə ɛɹ/ɛː, ɜː ɜɹ/ɜː, iː i/iː, uː u/uː, ɔː ɔ/ɔː,
+    ɑː ɑ/ɑː, oː ɔ/ɔː, ɛː ɛ/ɛː, eː A, aː ɑ/ɑː, ɚ əɹ/ə, ɝ ɜɹ/ɜː, ɐ ə, æ æ/a, a ɑ/a, e A/ɛ, o O/Q,
+    ɒ ɑ/ɒ, ɾ T/t, ʔ t, r ɹ, ʁ ɹ, x k, ç k, ɣ ɡ, g ɡ, ɬ l, ɫ l, ʎ lj, ɲ nj, y u/uː, ʏ ʊ, ø ɜ/ɜː,
+    œ ɜ/ɜː, ɨ ᵻ/ɪ, ɯ u/uː, ɪ\u{308} ɪ, β b, ɸ f, ʋ v, ʲ, ʰ, ː";
 
 /// One symbol of misaki for two that espeak-ng ties together, in every language except English.
-const TIED: [(&str, &str); 11] = [
-    ("a^ɪ", "I"),
-    ("a^ʊ", "W"),
-    ("d^z", "ʣ"),
-    ("d^ʒ", "ʤ"),
-    ("e^ɪ", "A"),
-    ("o^ʊ", "O"),
-    ("ə^ʊ", "Q"),
-    ("s^s", "S"),
-    ("t^s", "ʦ"),
-    ("t^ʃ", "ʧ"),
-    ("ɔ^ɪ", "Y"),
-];
+const TIED: &str = "a^ɪ I, a^ʊ W, d^z ʣ, d^ʒ ʤ, e^ɪ A, o^ʊ O, ə^ʊ Q, s^s S, t^s ʦ, t^ʃ ʧ, ɔ^ɪ Y";
 
 /// The nearest sound of the model for those that it has no symbol for.
-const NEAREST: [(char, &str); 24] = [
-    ('g', "ɡ"),
-    ('ɠ', "ɡ"),
-    ('ɢ', "ɡ"),
-    ('ɫ', "l"),
-    ('ɬ', "l"),
-    ('ɮ', "l"),
-    ('ɭ', "l"),
-    ('ʏ', "y"),
-    ('ɵ', "ø"),
-    ('ɶ', "œ"),
-    ('ʉ', "u"),
-    ('ʀ', "ʁ"),
-    ('ɦ', "h"),
-    ('ħ', "h"),
-    ('ʍ', "w"),
-    ('ɱ', "m"),
-    ('ɓ', "b"),
-    ('ɗ', "d"),
-    ('ɘ', "ə"),
-    ('ɞ', "ɜ"),
-    ('ɝ', "ɜɹ"),
-    ('ʐ', "ʒ"),
-    ('ʑ', "ʒ"),
-    ('ʱ', "ʰ"),
-];
+const NEAREST: &str = "
+    g ɡ, ɠ ɡ, ɢ ɡ, ɫ l, ɬ l, ɮ l, ɭ l, ʏ y, ɵ ø, ɶ œ, ʉ u, ʀ ʁ, ɦ h, ħ h, ʍ w, ɱ m, ɓ b, ɗ d, ɘ ə,
+    ɞ ɜ, ɝ ɜɹ, ʐ ʒ, ʑ ʒ, ʱ ʰ";
 
 /// Converts words of a language that is read through espeak-ng. The model was trained with the symbols that misaki makes
 /// of them, which keep more of espeak-ng's own spelling than in English.
 pub(crate) fn foreign_to_misaki(ipa: &str) -> String {
     let mut tied = without_language_marks(ipa.trim());
-    for (pair, symbol) in TIED {
+    for (pair, symbol) in rows(TIED) {
         tied = tied.replace(pair, symbol);
     }
     let mut out = String::with_capacity(tied.len());
     for symbol in tied.chars() {
         if is_sound(symbol) {
             out.push(symbol);
-        } else if let Some((_, near)) = NEAREST.iter().find(|(foreign, _)| *foreign == symbol) {
+        } else if let Some(near) = find(NEAREST, symbol.encode_utf8(&mut [0; 4])) {
             out.push_str(near);
         } else {
             // A nasal vowel in one character becomes the vowel and its tilde.
@@ -158,7 +69,8 @@ pub(crate) fn to_misaki(ipa: &str, accent: Accent) -> String {
     let mut rest = bare.as_str();
     let mut out = String::with_capacity(rest.len());
     while let Some(symbol) = rest.chars().next() {
-        if let Some((from, us, gb)) = SOUNDS.iter().find(|(from, ..)| rest.starts_with(from)) {
+        if let Some((from, sounds)) = rows(SOUNDS).find(|(from, _)| rest.starts_with(from)) {
+            let (us, gb) = forms(sounds);
             out.push_str(if accent == Accent::American { us } else { gb });
             rest = &rest[from.len()..];
         } else {
@@ -173,8 +85,8 @@ pub(crate) fn to_misaki(ipa: &str, accent: Accent) -> String {
 
 /// Whether [`to_misaki`] knows the symbol, as a sound or as a mark that is not heard.
 pub(crate) fn is_ipa(symbol: char) -> bool {
-    let is_in_table = || SOUNDS.iter().any(|(from, ..)| from.contains(symbol));
-    let is_near = || NEAREST.iter().any(|(from, _)| *from == symbol);
+    let is_in_table = || rows(SOUNDS).any(|(from, _)| from.contains(symbol));
+    let is_near = || rows(NEAREST).any(|(from, _)| from.contains(symbol));
     is_phoneme(symbol) || is_in_table() || is_near() || matches!(symbol, '\u{361}' | '‿' | '.')
 }
 

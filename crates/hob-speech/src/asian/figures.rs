@@ -2,6 +2,7 @@
 //! Says what they are and not how they are read.
 
 use super::AsianLanguage;
+use crate::word_table::{forms, rows};
 
 /// Longer numbers are read digit by digit.
 const NUMBER_DIGITS_MAX: usize = 16;
@@ -53,72 +54,33 @@ pub(super) enum Amount {
     },
 }
 
-/// A unit as it is written, and its names in Japanese and Mandarin.
+/// The names of a unit in Japanese and Mandarin, with a slash between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unit(pub(super) &'static str, &'static str, &'static str);
+pub(super) struct Unit(&'static str);
 
 impl Unit {
     pub(super) fn name(self, asian: AsianLanguage) -> &'static str {
+        let (japanese, mandarin) = forms(self.0);
         match asian {
-            AsianLanguage::Japanese => self.1,
-            AsianLanguage::Mandarin => self.2,
+            AsianLanguage::Japanese => japanese,
+            AsianLanguage::Mandarin => mandarin,
         }
     }
 }
 
-/// Longer ones come before those that they begin with.
-const UNITS: [Unit; 50] = [
-    Unit("km/h", "キロメートル毎時", "公里每小时"),
-    Unit("m/s", "メートル毎秒", "米每秒"),
-    Unit("km2", "平方キロメートル", "平方公里"),
-    Unit("m2", "平方メートル", "平方米"),
-    Unit("m3", "立方メートル", "立方米"),
-    Unit("kWh", "キロワット時", "千瓦时"),
-    Unit("kcal", "キロカロリー", "千卡"),
-    Unit("kHz", "キロヘルツ", "千赫"),
-    Unit("MHz", "メガヘルツ", "兆赫"),
-    Unit("GHz", "ギガヘルツ", "吉赫"),
-    Unit("Mbps", "メガビーピーエス", "兆比特每秒"),
-    Unit("km", "キロメートル", "公里"),
-    Unit("cm", "センチメートル", "厘米"),
-    Unit("mm", "ミリメートル", "毫米"),
-    Unit("μm", "マイクロメートル", "微米"),
-    Unit("nm", "ナノメートル", "纳米"),
-    Unit("kg", "キログラム", "公斤"),
-    Unit("mg", "ミリグラム", "毫克"),
-    Unit("ml", "ミリリットル", "毫升"),
-    Unit("mL", "ミリリットル", "毫升"),
-    Unit("ms", "ミリ秒", "毫秒"),
-    Unit("min", "分", "分钟"),
-    Unit("ha", "ヘクタール", "公顷"),
-    Unit("Hz", "ヘルツ", "赫兹"),
-    Unit("dB", "デシベル", "分贝"),
-    Unit("kW", "キロワット", "千瓦"),
-    Unit("MW", "メガワット", "兆瓦"),
-    Unit("kV", "キロボルト", "千伏"),
-    Unit("mV", "ミリボルト", "毫伏"),
-    Unit("mA", "ミリアンペア", "毫安"),
-    Unit("TB", "テラバイト", ""),
-    Unit("GB", "ギガバイト", ""),
-    Unit("MB", "メガバイト", ""),
-    Unit("KB", "キロバイト", ""),
-    Unit("kB", "キロバイト", ""),
-    Unit("px", "ピクセル", "像素"),
-    Unit("°C", "度", "摄氏度"),
-    Unit("°F", "度", "华氏度"),
-    Unit("°", "度", "度"),
-    Unit("cal", "カロリー", "卡"),
-    Unit("Pa", "パスカル", "帕"),
-    Unit("m", "メートル", "米"),
-    Unit("g", "グラム", "克"),
-    Unit("t", "トン", "吨"),
-    Unit("L", "リットル", "升"),
-    Unit("l", "リットル", "升"),
-    Unit("W", "ワット", "瓦"),
-    Unit("V", "ボルト", "伏"),
-    Unit("A", "アンペア", "安"),
-    Unit("h", "時間", "小时"),
-];
+/// Units and their names. Longer ones come before those that they begin with.
+const UNITS: &str = "
+    km/h キロメートル毎時/公里每小时, m/s メートル毎秒/米每秒, km2 平方キロメートル/平方公里,
+    m2 平方メートル/平方米, m3 立方メートル/立方米, kWh キロワット時/千瓦时,
+    kcal キロカロリー/千卡, kHz キロヘルツ/千赫, MHz メガヘルツ/兆赫, GHz ギガヘルツ/吉赫,
+    Mbps メガビーピーエス/兆比特每秒, km キロメートル/公里, cm センチメートル/厘米,
+    mm ミリメートル/毫米, μm マイクロメートル/微米, nm ナノメートル/纳米, kg キログラム/公斤,
+    mg ミリグラム/毫克, ml ミリリットル/毫升, mL ミリリットル/毫升, ms ミリ秒/毫秒, min 分/分钟,
+    ha ヘクタール/公顷, Hz ヘルツ/赫兹, dB デシベル/分贝, kW キロワット/千瓦, MW メガワット/兆瓦,
+    kV キロボルト/千伏, mV ミリボルト/毫伏, mA ミリアンペア/毫安, TB テラバイト/, GB ギガバイト/,
+    MB メガバイト/, KB キロバイト/, kB キロバイト/, px ピクセル/像素, °C 度/摄氏度, °F 度/华氏度,
+    ° 度/度, cal カロリー/卡, Pa パスカル/帕, m メートル/米, g グラム/克, t トン/吨, L リットル/升,
+    l リットル/升, W ワット/瓦, V ボルト/伏, A アンペア/安, h 時間/小时";
 
 /// A sign of money, and its names in Japanese and Mandarin.
 const CURRENCIES: [(char, &str, &str); 6] = [
@@ -329,12 +291,12 @@ fn counted(rest: &[char], sign: usize) -> Option<(usize, Amount)> {
 /// A unit behind a number, perhaps with a space before it.
 fn unit(rest: &[char]) -> (usize, Option<Unit>) {
     let space = usize::from(rest.first() == Some(&' '));
-    for unit in UNITS {
-        let count = unit.0.chars().count();
-        let is_here = rest[space..].iter().take(count).copied().eq(unit.0.chars());
+    for (written, names) in rows(UNITS) {
+        let count = written.chars().count();
+        let is_here = rest[space..].iter().take(count).copied().eq(written.chars());
         let is_end = !rest.get(space + count).is_some_and(char::is_ascii_alphanumeric);
         if is_here && is_end && (space == 0 || count > 1) {
-            return (space + count, Some(unit));
+            return (space + count, Some(Unit(names)));
         }
     }
     (0, None)

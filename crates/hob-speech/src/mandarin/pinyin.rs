@@ -1,6 +1,8 @@
 //! One syllable of pinyin → the symbols of the speech model, as its Mandarin voices learned them.
 //! A tone mark follows the vowel: → for the first tone, ↗ ↓ ↘ for the others, and none for a neutral one.
 
+use crate::word_table::{find, rows};
+
 /// A syllable: its letters in ASCII, with `v` for ü, and its tone from 1 to 5.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Syllable {
@@ -12,82 +14,19 @@ pub(crate) struct Syllable {
 pub(super) const NEUTRAL: u8 = 5;
 
 /// An initial, and its symbols. Longer initials come first.
-const INITIALS: [(&str, &str); 21] = [
-    ("zh", "ꭧ"),
-    ("ch", "ꭧʰ"),
-    ("sh", "ʂ"),
-    ("b", "p"),
-    ("p", "pʰ"),
-    ("m", "m"),
-    ("f", "f"),
-    ("d", "t"),
-    ("t", "tʰ"),
-    ("n", "n"),
-    ("l", "l"),
-    ("g", "k"),
-    ("k", "kʰ"),
-    ("h", "x"),
-    ("j", "ʨ"),
-    ("q", "ʨʰ"),
-    ("x", "ɕ"),
-    ("r", "ɻ"),
-    ("z", "ʦ"),
-    ("c", "ʦʰ"),
-    ("s", "s"),
-];
+const INITIALS: &str = "
+    zh ꭧ, ch ꭧʰ, sh ʂ, b p, p pʰ, m m, f f, d t, t tʰ, n n, l l, g k, k kʰ, h x, j ʨ, q ʨʰ, x ɕ,
+    r ɻ, z ʦ, c ʦʰ, s s";
 
-/// A final, the symbols up to the place of its tone, and those behind.
-const FINALS: [(&str, &str, &str); 36] = [
-    ("a", "a", ""),
-    ("ai", "ai", ""),
-    ("an", "a", "n"),
-    ("ang", "a", "ŋ"),
-    ("ao", "au", ""),
-    ("e", "ɤ", ""),
-    ("ei", "ei", ""),
-    ("en", "ə", "n"),
-    ("eng", "ə", "ŋ"),
-    ("i", "i", ""),
-    ("ia", "ja", ""),
-    ("iai", "jai", ""),
-    ("ian", "jɛ", "n"),
-    ("iang", "ja", "ŋ"),
-    ("iao", "jau", ""),
-    ("ie", "je", ""),
-    ("in", "i", "n"),
-    ("ing", "i", "ŋ"),
-    ("iong", "jʊ", "ŋ"),
-    ("iou", "jou", ""),
-    ("o", "wo", ""),
-    ("ong", "ʊ", "ŋ"),
-    ("ou", "ou", ""),
-    ("u", "u", ""),
-    ("ua", "wa", ""),
-    ("uai", "wai", ""),
-    ("uan", "wa", "n"),
-    ("uang", "wa", "ŋ"),
-    ("uei", "wei", ""),
-    ("uen", "wə", "n"),
-    ("ueng", "wə", "ŋ"),
-    ("uo", "wo", ""),
-    ("v", "y", ""),
-    ("van", "ɥɛ", "n"),
-    ("ve", "ɥe", ""),
-    ("vn", "y", "n"),
-];
+/// A final, the symbols up to the place of its tone, and those behind a slash.
+const FINALS: &str = "
+    a a, ai ai, an a/n, ang a/ŋ, ao au, e ɤ, ei ei, en ə/n, eng ə/ŋ, i i, ia ja, iai jai, ian jɛ/n,
+    iang ja/ŋ, iao jau, ie je, in i/n, ing i/ŋ, iong jʊ/ŋ, iou jou, o wo, ong ʊ/ŋ, ou ou, u u,
+    ua wa, uai wai, uan wa/n, uang wa/ŋ, uei wei, uen wə/n, ueng wə/ŋ, uo wo, v y, van ɥɛ/n, ve ɥe,
+    vn y/n";
 
 /// Syllables without the usual parts, mostly of interjections.
-const WHOLE: [(&str, &str, &str); 9] = [
-    ("er", "ɚ", ""),
-    ("o", "ɔ", ""),
-    ("yo", "jɔ", ""),
-    ("eh", "ɛ", ""),
-    ("m", "m", ""),
-    ("n", "n", ""),
-    ("ng", "ŋ", ""),
-    ("hm", "hm", ""),
-    ("hng", "hŋ", ""),
-];
+const WHOLE: &str = "er ɚ, o ɔ, yo jɔ, eh ɛ, m m, n n, ng ŋ, hm hm, hng hŋ";
 
 impl Syllable {
     /// The sound of a character that no table has: short and without a tone, but heard.
@@ -120,21 +59,24 @@ impl Syllable {
     /// The symbols of the initial, up to the tone, and behind it.
     fn parts(&self) -> Option<(&'static str, &'static str, &'static str)> {
         let letters = self.letters.as_str();
-        if let Some((_, vowel, coda)) = WHOLE.iter().find(|(whole, ..)| *whole == letters) {
+        if let Some((vowel, coda)) = find(WHOLE, letters).map(around_tone) {
             return Some(("", vowel, coda));
         }
-        let (initial, symbols) = INITIALS
-            .into_iter()
-            .find(|(initial, _)| letters.starts_with(initial))
-            .unwrap_or(("", ""));
+        let (initial, symbols) =
+            rows(INITIALS).find(|(initial, _)| letters.starts_with(initial)).unwrap_or_default();
         let rest = &letters[initial.len()..];
         if rest == "i" && matches!(initial, "zh" | "ch" | "sh" | "r" | "z" | "c" | "s") {
             return Some((symbols, "ɨ", ""));
         }
         let full = full_final(initial, rest);
-        let (_, vowel, coda) = FINALS.iter().find(|(written, ..)| *written == full)?;
+        let (vowel, coda) = around_tone(find(FINALS, &full)?);
         Some((symbols, vowel, coda))
     }
+}
+
+/// The symbols before the place of the tone, and behind it.
+fn around_tone(symbols: &'static str) -> (&'static str, &'static str) {
+    symbols.split_once('/').unwrap_or((symbols, ""))
 }
 
 /// The final without the shortcuts of pinyin's spelling: "liu" has "iou", "ju" has "v", "wen" has "uen".
@@ -207,14 +149,9 @@ mod tests {
 
     #[test]
     fn every_symbol_is_one_of_the_models() {
-        for (_, initial) in INITIALS {
-            assert!(initial.chars().all(crate::alphabet::is_phoneme), "{initial}");
-        }
-        for (written, vowel, coda) in FINALS.into_iter().chain(WHOLE) {
-            assert!(
-                vowel.chars().chain(coda.chars()).all(crate::alphabet::is_phoneme),
-                "{written}"
-            );
+        for (written, symbols) in [INITIALS, FINALS, WHOLE].into_iter().flat_map(rows) {
+            let mut symbols = symbols.chars().filter(|symbol| *symbol != '/');
+            assert!(symbols.all(crate::alphabet::is_phoneme), "{written}");
         }
     }
 }
