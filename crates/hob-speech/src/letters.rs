@@ -3,7 +3,7 @@
 
 mod rules;
 
-use self::rules::{Rule, rules_for};
+use self::rules::{RULES, Rule};
 use crate::accent::Accent;
 use crate::ipa::weakened;
 use crate::spelling::{is_vowel, spell};
@@ -36,7 +36,7 @@ fn apply_rules(letters: &[char]) -> String {
     let mut out = String::new();
     let mut at = 0;
     while at < letters.len() {
-        let rule = rules_for(letters[at]).iter().find(|rule| fits(rule, letters, at));
+        let rule = RULES.iter().find(|rule| fits(rule, letters, at));
         out.push_str(rule.map_or("", |rule| rule.sounds));
         at += rule.map_or(1, |rule| rule.letters.len());
     }

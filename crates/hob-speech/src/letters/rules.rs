@@ -1,6 +1,8 @@
 //! The table of English letter-to-sound rules: letters, context, sounds.
 //! Order matters: for each letter the first matching rule is used, and the last rule always matches.
 
+use std::sync::LazyLock;
+
 /// `letters` sound as `sounds` if `left` stands before them and `right` after them.
 ///
 /// In the contexts, `#` is one or more vowels, `:` any number of consonants (also none), `^` one consonant, `.` a
@@ -13,349 +15,77 @@ pub(super) struct Rule {
     pub(super) sounds: &'static str,
 }
 
-const fn rule(
-    left: &'static str,
-    letters: &'static str,
-    right: &'static str,
-    sounds: &'static str,
-) -> Rule {
-    Rule { left, letters, right, sounds }
+pub(super) static RULES: LazyLock<Vec<Rule>> =
+    LazyLock::new(|| TABLE.split_whitespace().filter_map(parse).collect());
+
+/// Reads a rule that is written `left[letters]right=sounds`.
+fn parse(rule: &'static str) -> Option<Rule> {
+    let (left, rest) = rule.split_once('[')?;
+    let (letters, rest) = rest.split_once(']')?;
+    let (right, sounds) = rest.split_once('=')?;
+    Some(Rule { left, letters, right, sounds })
 }
 
-/// The rules for words whose next letter is `letter`.
-pub(super) fn rules_for(letter: char) -> &'static [Rule] {
-    match letter {
-        'a' => A,
-        'e' => E,
-        'i' => I,
-        'o' => O,
-        'u' => U,
-        'y' => Y,
-        'b' | 'c' | 'd' | 'f' | 'g' => B_TO_G,
-        'h' | 'j' | 'k' | 'l' | 'm' | 'n' => H_TO_N,
-        _ => P_TO_Z,
+const TABLE: &str = "
+    _[a]_=ə [augh]t=ɔ [au]=ɔ [aw]=ɔ [ai]r=ɛ [ai]=A [ay]=A _[are]_=ɑɹ [are]_=ɛɹ [arr]=æɹ [ar]#=ɛɹ
+    w[ar]=ɔɹ #:[ard]_=əɹd #:[ar]_=əɹ [ar]=ɑɹ w[a]s=ʌ w[a]t=ɑ [all]_=ɔl [al]k=ɔ [alm]_=ɑm
+    #:[ally]_=əli #:[al]_=əl [able]_=Abəl #:[age]_=ɪʤ [ang]+=Anʤ [a]tion=A [a]ste=A [a]^%=A
+    [a]^le_=A [a]^ia=A [ae]=i [aa]=ɑ #:[an]_=ən #:[ant]_=ənt #:[ance]_=əns #:^[a]_=ə [a]_=ɑ
+    _[a]^#=ə [a]=æ
+    _:[e]_=i #:[ely]_=li #:t[ed]_=ᵻd #:d[ed]_=ᵻd #:.[ed]_=d #:^[ed]_=t #:s[es]_=ᵻz #:z[es]_=ᵻz
+    #:x[es]_=ᵻz #:c[es]_=ᵻz #:g[es]_=ᵻz #:ch[es]_=ᵻz #:sh[es]_=ᵻz #:.[es]_=z #:^[es]_=s #:[e]_=
+    #:[eful]_=fəl #:[eless]_=ləs #:[ement]_=mənt #:[eness]_=nəs #:^[er]_=əɹ #:^[ers]_=əɹz
+    #:^[el]_=əl #:^[en]_=ən #:^[ent]_=ənt #:^[ence]_=əns [eigh]=A [ei]gn=A [eir]=ɛɹ c[ei]=i [ei]=I
+    [ey]_=i [ey]=A [ear]ch=ɜɹ [ear]n=ɜɹ [ear]=ɪɹ [ea]d_=ɛ [ea]th_=ɛ [ea]=i [eer]=ɪɹ [ee]=i [eau]=O
+    [eo]=iO r[ew]=u l[ew]=u s[ew]=u j[ew]=u ch[ew]=u [ew]=ju [eu]=ju [err]=ɛɹ [er]#=ɪɹ [er]=ɜɹ
+    [e]^e_=i _:[e]^ia=i _r[e]^#=i _pr[e]^#=i _d[e]^#=ɪ _b[e]^#=ɪ [e]=ɛ
+    _[i]_=I [igh]=I [ign]_=In [ing]_=ɪŋ [ings]_=ɪŋz [ier]_=iəɹ [ied]_=id [ies]_=iz [ie]_=i [ie]=i
+    [iou]s=iə [io]=iO [ia]_=iə [ia]=iə [irr]=ɪɹ [ir]#=Iɹ [ir]=ɜɹ [ique]_=ik [ind]_=Ind [ild]_=Ild
+    [i]ble=ə #:[ile]_=Il #:[ine]_=in #:[ite]_=It #:[ive]_=ɪv #:[ice]_=ɪs [ize]=Iz [ise]_=Iz
+    [i]^%=I [i]_=i [i]=ɪ
+    [ough]t=ɔ [ough]=O [ould]_=ʊd [our]_=ɔɹ [our]=ɔɹ [ous]_=əs [oun]=Wn [ou]s=W [ou]t=W [ou]d=W
+    [ou]=u [oor]=ɔɹ [ook]=ʊk [ood]_=ʊd [oo]=u [oar]=ɔɹ [oa]=O [oi]=Y [oy]=Y [own]=Wn [ow]_=O
+    [ow]=W [oe]_=O [oe]=O [ore]_=ɔɹ #:^[or]_=əɹ w[or]=ɜɹ [or]=ɔɹ [old]=Old [olk]=Ok [oll]_=Ol
+    [ost]_=Ost #:^[on]_=ən [o]_=O [o]^%=O [o]^ia=O [o]=ɑ
+    q[u]=w _[un]^=ʌn g[u]#= [urr]=ɜɹ [ure]_=jʊɹ [ur]#=jʊɹ [ur]=ɜɹ [uy]=I [ue]_=u [ui]=u #:[ul]_=əl
+    #:[um]_=əm #:[us]_=əs r[u]^#=u l[u]^#=u j[u]^#=u s[u]^#=u [u]^#=ju _:[u]_=u [u]_=u [u]=ʌ
+    _[y]=j _:[y]_=I #:[y]_=i [yr]=ɪɹ [y]#=j _:[y]^#=I [y]^e_=I [y]=ɪ
+    m[b]_= [bb]=b [b]=b
+    _[chr]=kɹ s[ch]=k [cch]=k [ch]^=k [ch]=ʧ [cia]=ʃə [cious]_=ʃəs [cc]+=ks [cc]=k [ck]=k s[c]+=
+    [c]+=s [c]=k
+    [tch]=ʧ s[ten]_=ən s[tle]_=əl [tion]=ʃən [tia]=ʃə [tious]_=ʃəs [ture]=ʧəɹ [th]er_=ð
+    [th]=θ [tt]=t [t]=t
+    [dge]=ʤ [dg]+=ʤ [dd]=d [d]=d
+    [ff]=f [f]=f
+    _[gn]=n [gn]_=n [gh]_= [gh]=ɡ [gg]=ɡ _[ge]t=ɡɛ _[gi]v=ɡɪ [g]+=ʤ [g]=ɡ
+    _[hon]est=ɑn _[hour]=Wəɹ [h]#=h [h]=
+    [j]=ʤ
+    _[kn]=n [kh]=k [kk]=k [k]=k
+    [ll]=l #:^[le]_=əl #:^[les]_=əlz #:^[led]_=əld [l]=l
+    [mm]=m [mn]_=m [m]=m
+    [nn]=n [ng]_=ŋ [ng]^=ŋɡ [ng]+=nʤ [n]k=ŋ [n]=n
+    _[ps]=s _[pn]=n [ph]=f [pp]=p [p]=p
+    [qu]e_=k [q]=k
+    [rh]=ɹ [rr]=ɹ [r]=ɹ
+    [sch]=ʃ [sh]=ʃ #[sion]=ʒən [ssion]=ʃən [sion]=ʃən [ssure]=ʃəɹ #[sure]_=ʒəɹ [ss]=s _[s]=s
+    #:.[s]_=z #[s]#=z #[s]m_=z [s]=s
+    [vv]=v [v]=v
+    _[wr]=ɹ _[who]=hu [wh]=w [w]=w
+    _[x]=z [x]=ks
+    [zz]=z [z]=z";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_is_read_and_each_letter_has_one_that_always_matches() {
+        assert_eq!(RULES.len(), TABLE.split_whitespace().count());
+        for letter in 'a'..='z' {
+            let last = RULES.iter().rfind(|rule| rule.letters.starts_with(letter));
+            let rule = last.expect("a rule");
+            let has_context = !rule.left.is_empty() || !rule.right.is_empty();
+            assert!(!has_context && rule.letters.len() == 1, "{letter}");
+        }
     }
 }
-
-const A: &[Rule] = &[
-    rule("_", "a", "_", "ə"),
-    rule("", "augh", "t", "ɔ"),
-    rule("", "au", "", "ɔ"),
-    rule("", "aw", "", "ɔ"),
-    rule("", "ai", "r", "ɛ"),
-    rule("", "ai", "", "A"),
-    rule("", "ay", "", "A"),
-    rule("_", "are", "_", "ɑɹ"),
-    rule("", "are", "_", "ɛɹ"),
-    rule("", "arr", "", "æɹ"),
-    rule("", "ar", "#", "ɛɹ"),
-    rule("w", "ar", "", "ɔɹ"),
-    rule("#:", "ard", "_", "əɹd"),
-    rule("#:", "ar", "_", "əɹ"),
-    rule("", "ar", "", "ɑɹ"),
-    rule("w", "a", "s", "ʌ"),
-    rule("w", "a", "t", "ɑ"),
-    rule("", "all", "_", "ɔl"),
-    rule("", "al", "k", "ɔ"),
-    rule("", "alm", "_", "ɑm"),
-    rule("#:", "ally", "_", "əli"),
-    rule("#:", "al", "_", "əl"),
-    rule("", "able", "_", "Abəl"),
-    rule("#:", "age", "_", "ɪʤ"),
-    rule("", "ang", "+", "Anʤ"),
-    rule("", "a", "tion", "A"),
-    rule("", "a", "ste", "A"),
-    rule("", "a", "^%", "A"),
-    rule("", "a", "^le_", "A"),
-    rule("", "a", "^ia", "A"),
-    rule("", "ae", "", "i"),
-    rule("", "aa", "", "ɑ"),
-    rule("#:", "an", "_", "ən"),
-    rule("#:", "ant", "_", "ənt"),
-    rule("#:", "ance", "_", "əns"),
-    rule("#:^", "a", "_", "ə"),
-    rule("", "a", "_", "ɑ"),
-    rule("_", "a", "^#", "ə"),
-    rule("", "a", "", "æ"),
-];
-
-const E: &[Rule] = &[
-    rule("_:", "e", "_", "i"),
-    rule("#:", "ely", "_", "li"),
-    rule("#:t", "ed", "_", "ᵻd"),
-    rule("#:d", "ed", "_", "ᵻd"),
-    rule("#:.", "ed", "_", "d"),
-    rule("#:^", "ed", "_", "t"),
-    rule("#:s", "es", "_", "ᵻz"),
-    rule("#:z", "es", "_", "ᵻz"),
-    rule("#:x", "es", "_", "ᵻz"),
-    rule("#:c", "es", "_", "ᵻz"),
-    rule("#:g", "es", "_", "ᵻz"),
-    rule("#:ch", "es", "_", "ᵻz"),
-    rule("#:sh", "es", "_", "ᵻz"),
-    rule("#:.", "es", "_", "z"),
-    rule("#:^", "es", "_", "s"),
-    rule("#:", "e", "_", ""),
-    rule("#:", "eful", "_", "fəl"),
-    rule("#:", "eless", "_", "ləs"),
-    rule("#:", "ement", "_", "mənt"),
-    rule("#:", "eness", "_", "nəs"),
-    rule("#:^", "er", "_", "əɹ"),
-    rule("#:^", "ers", "_", "əɹz"),
-    rule("#:^", "el", "_", "əl"),
-    rule("#:^", "en", "_", "ən"),
-    rule("#:^", "ent", "_", "ənt"),
-    rule("#:^", "ence", "_", "əns"),
-    rule("", "eigh", "", "A"),
-    rule("", "ei", "gn", "A"),
-    rule("", "eir", "", "ɛɹ"),
-    rule("c", "ei", "", "i"),
-    rule("", "ei", "", "I"),
-    rule("", "ey", "_", "i"),
-    rule("", "ey", "", "A"),
-    rule("", "ear", "ch", "ɜɹ"),
-    rule("", "ear", "n", "ɜɹ"),
-    rule("", "ear", "", "ɪɹ"),
-    rule("", "ea", "d_", "ɛ"),
-    rule("", "ea", "th_", "ɛ"),
-    rule("", "ea", "", "i"),
-    rule("", "eer", "", "ɪɹ"),
-    rule("", "ee", "", "i"),
-    rule("", "eau", "", "O"),
-    rule("", "eo", "", "iO"),
-    rule("r", "ew", "", "u"),
-    rule("l", "ew", "", "u"),
-    rule("s", "ew", "", "u"),
-    rule("j", "ew", "", "u"),
-    rule("ch", "ew", "", "u"),
-    rule("", "ew", "", "ju"),
-    rule("", "eu", "", "ju"),
-    rule("", "err", "", "ɛɹ"),
-    rule("", "er", "#", "ɪɹ"),
-    rule("", "er", "", "ɜɹ"),
-    rule("", "e", "^e_", "i"),
-    rule("_:", "e", "^ia", "i"),
-    rule("_r", "e", "^#", "i"),
-    rule("_pr", "e", "^#", "i"),
-    rule("_d", "e", "^#", "ɪ"),
-    rule("_b", "e", "^#", "ɪ"),
-    rule("", "e", "", "ɛ"),
-];
-
-const I: &[Rule] = &[
-    rule("_", "i", "_", "I"),
-    rule("", "igh", "", "I"),
-    rule("", "ign", "_", "In"),
-    rule("", "ing", "_", "ɪŋ"),
-    rule("", "ings", "_", "ɪŋz"),
-    rule("", "ier", "_", "iəɹ"),
-    rule("", "ied", "_", "id"),
-    rule("", "ies", "_", "iz"),
-    rule("", "ie", "_", "i"),
-    rule("", "ie", "", "i"),
-    rule("", "iou", "s", "iə"),
-    rule("", "io", "", "iO"),
-    rule("", "ia", "_", "iə"),
-    rule("", "ia", "", "iə"),
-    rule("", "irr", "", "ɪɹ"),
-    rule("", "ir", "#", "Iɹ"),
-    rule("", "ir", "", "ɜɹ"),
-    rule("", "ique", "_", "ik"),
-    rule("", "ind", "_", "Ind"),
-    rule("", "ild", "_", "Ild"),
-    rule("", "i", "ble", "ə"),
-    rule("#:", "ile", "_", "Il"),
-    rule("#:", "ine", "_", "in"),
-    rule("#:", "ite", "_", "It"),
-    rule("#:", "ive", "_", "ɪv"),
-    rule("#:", "ice", "_", "ɪs"),
-    rule("", "ize", "", "Iz"),
-    rule("", "ise", "_", "Iz"),
-    rule("", "i", "^%", "I"),
-    rule("", "i", "_", "i"),
-    rule("", "i", "", "ɪ"),
-];
-
-const O: &[Rule] = &[
-    rule("", "ough", "t", "ɔ"),
-    rule("", "ough", "", "O"),
-    rule("", "ould", "_", "ʊd"),
-    rule("", "our", "_", "ɔɹ"),
-    rule("", "our", "", "ɔɹ"),
-    rule("", "ous", "_", "əs"),
-    rule("", "oun", "", "Wn"),
-    rule("", "ou", "s", "W"),
-    rule("", "ou", "t", "W"),
-    rule("", "ou", "d", "W"),
-    rule("", "ou", "", "u"),
-    rule("", "oor", "", "ɔɹ"),
-    rule("", "ook", "", "ʊk"),
-    rule("", "ood", "_", "ʊd"),
-    rule("", "oo", "", "u"),
-    rule("", "oar", "", "ɔɹ"),
-    rule("", "oa", "", "O"),
-    rule("", "oi", "", "Y"),
-    rule("", "oy", "", "Y"),
-    rule("", "own", "", "Wn"),
-    rule("", "ow", "_", "O"),
-    rule("", "ow", "", "W"),
-    rule("", "oe", "_", "O"),
-    rule("", "oe", "", "O"),
-    rule("", "ore", "_", "ɔɹ"),
-    rule("#:^", "or", "_", "əɹ"),
-    rule("w", "or", "", "ɜɹ"),
-    rule("", "or", "", "ɔɹ"),
-    rule("", "old", "", "Old"),
-    rule("", "olk", "", "Ok"),
-    rule("", "oll", "_", "Ol"),
-    rule("", "ost", "_", "Ost"),
-    rule("s", "ion", "_", "ən"),
-    rule("#:^", "on", "_", "ən"),
-    rule("", "o", "_", "O"),
-    rule("", "o", "^%", "O"),
-    rule("", "o", "^ia", "O"),
-    rule("", "o", "", "ɑ"),
-];
-
-const U: &[Rule] = &[
-    rule("q", "u", "", "w"),
-    rule("_", "un", "^", "ʌn"),
-    rule("g", "u", "#", ""),
-    rule("", "urr", "", "ɜɹ"),
-    rule("", "ure", "_", "jʊɹ"),
-    rule("", "ur", "#", "jʊɹ"),
-    rule("", "ur", "", "ɜɹ"),
-    rule("", "uy", "", "I"),
-    rule("", "ue", "_", "u"),
-    rule("", "ui", "", "u"),
-    rule("#:", "ul", "_", "əl"),
-    rule("#:", "um", "_", "əm"),
-    rule("#:", "us", "_", "əs"),
-    rule("r", "u", "^#", "u"),
-    rule("l", "u", "^#", "u"),
-    rule("j", "u", "^#", "u"),
-    rule("s", "u", "^#", "u"),
-    rule("", "u", "^#", "ju"),
-    rule("_:", "u", "_", "u"),
-    rule("", "u", "_", "u"),
-    rule("", "u", "", "ʌ"),
-];
-
-const Y: &[Rule] = &[
-    rule("_", "y", "", "j"),
-    rule("_:", "y", "_", "I"),
-    rule("#:", "y", "_", "i"),
-    rule("", "yr", "", "ɪɹ"),
-    rule("", "y", "#", "j"),
-    rule("_:", "y", "^#", "I"),
-    rule("", "y", "^e_", "I"),
-    rule("", "y", "", "ɪ"),
-];
-
-const B_TO_G: &[Rule] = &[
-    rule("m", "b", "_", ""),
-    rule("", "bb", "", "b"),
-    rule("", "b", "", "b"),
-    rule("_", "chr", "", "kɹ"),
-    rule("s", "ch", "", "k"),
-    rule("", "tch", "", "ʧ"),
-    rule("", "cch", "", "k"),
-    rule("", "ch", "^", "k"),
-    rule("", "ch", "", "ʧ"),
-    rule("", "cia", "", "ʃə"),
-    rule("", "cious", "_", "ʃəs"),
-    rule("", "cc", "+", "ks"),
-    rule("", "cc", "", "k"),
-    rule("", "ck", "", "k"),
-    rule("s", "c", "+", ""),
-    rule("", "c", "+", "s"),
-    rule("", "c", "", "k"),
-    rule("", "dge", "", "ʤ"),
-    rule("", "dg", "+", "ʤ"),
-    rule("", "dd", "", "d"),
-    rule("", "d", "", "d"),
-    rule("", "ff", "", "f"),
-    rule("", "f", "", "f"),
-    rule("_", "gn", "", "n"),
-    rule("", "gn", "_", "n"),
-    rule("", "gh", "_", ""),
-    rule("", "gh", "", "ɡ"),
-    rule("", "gg", "", "ɡ"),
-    rule("_", "ge", "t", "ɡɛ"),
-    rule("_", "gi", "v", "ɡɪ"),
-    rule("", "g", "+", "ʤ"),
-    rule("", "g", "", "ɡ"),
-];
-
-const H_TO_N: &[Rule] = &[
-    rule("_", "hon", "est", "ɑn"),
-    rule("_", "hour", "", "Wəɹ"),
-    rule("", "h", "#", "h"),
-    rule("", "h", "", ""),
-    rule("", "j", "", "ʤ"),
-    rule("_", "kn", "", "n"),
-    rule("", "kh", "", "k"),
-    rule("", "kk", "", "k"),
-    rule("", "k", "", "k"),
-    rule("", "ll", "", "l"),
-    rule("#:^", "le", "_", "əl"),
-    rule("#:^", "les", "_", "əlz"),
-    rule("#:^", "led", "_", "əld"),
-    rule("", "l", "", "l"),
-    rule("", "mm", "", "m"),
-    rule("", "mn", "_", "m"),
-    rule("", "m", "", "m"),
-    rule("", "nn", "", "n"),
-    rule("", "ng", "_", "ŋ"),
-    rule("", "ng", "^", "ŋɡ"),
-    rule("", "ng", "+", "nʤ"),
-    rule("", "n", "k", "ŋ"),
-    rule("", "n", "", "n"),
-];
-
-const P_TO_Z: &[Rule] = &[
-    rule("_", "ps", "", "s"),
-    rule("_", "pn", "", "n"),
-    rule("", "ph", "", "f"),
-    rule("", "pp", "", "p"),
-    rule("", "p", "", "p"),
-    rule("", "qu", "e_", "k"),
-    rule("", "q", "", "k"),
-    rule("", "rh", "", "ɹ"),
-    rule("", "rr", "", "ɹ"),
-    rule("", "r", "", "ɹ"),
-    rule("", "sch", "", "ʃ"),
-    rule("", "sh", "", "ʃ"),
-    rule("#", "sion", "", "ʒən"),
-    rule("", "ssion", "", "ʃən"),
-    rule("", "sion", "", "ʃən"),
-    rule("", "ssure", "", "ʃəɹ"),
-    rule("#", "sure", "_", "ʒəɹ"),
-    rule("", "ss", "", "s"),
-    rule("_", "s", "", "s"),
-    rule("#:.", "s", "_", "z"),
-    rule("#", "s", "#", "z"),
-    rule("#", "s", "m_", "z"),
-    rule("", "s", "", "s"),
-    rule("", "tch", "", "ʧ"),
-    rule("s", "ten", "_", "ən"),
-    rule("s", "tle", "_", "əl"),
-    rule("", "tion", "", "ʃən"),
-    rule("", "tia", "", "ʃə"),
-    rule("", "tious", "_", "ʃəs"),
-    rule("", "ture", "", "ʧəɹ"),
-    rule("", "th", "er_", "ð"),
-    rule("", "th", "", "θ"),
-    rule("", "tt", "", "t"),
-    rule("", "t", "", "t"),
-    rule("", "vv", "", "v"),
-    rule("", "v", "", "v"),
-    rule("_", "wr", "", "ɹ"),
-    rule("_", "who", "", "hu"),
-    rule("", "wh", "", "w"),
-    rule("", "w", "", "w"),
-    rule("_", "x", "", "z"),
-    rule("", "x", "", "ks"),
-    rule("", "zz", "", "z"),
-    rule("", "z", "", "z"),
-];
