@@ -18,6 +18,7 @@ use crate::lexicon::{Lexicon, SaidPart};
 use crate::markdown::{Visible, visible};
 use crate::reading::Reading;
 use crate::scripts::{romanised, same_script};
+use crate::word_table::{find, forms};
 
 /// The longest word of the user's lexicon that is searched for, in characters.
 const OWN_WORD_CHARS_MAX: usize = 64;
@@ -286,8 +287,11 @@ impl Scanner<'_> {
             return Some(1);
         }
         let of_table = || {
-            let (_, japanese, mandarin, only_inside) = SIGNS.into_iter().find(|row| row.0 == c)?;
-            (is_inside || !only_inside).then_some([japanese, mandarin][self.asian as usize])
+            let mut bytes = [0; 4];
+            let sign: &str = c.encode_utf8(&mut bytes);
+            let inner = find(INNER_SIGNS, sign).filter(|_| is_inside);
+            let (japanese, mandarin) = forms(inner.or_else(|| find(SIGNS, sign))?);
+            Some([japanese, mandarin][self.asian as usize])
         };
         let said = currency_name(c, self.asian).or_else(of_table)?;
         let span = self.span(1);
@@ -351,33 +355,16 @@ fn say_words(asian: AsianLanguage, span: &Range<usize>, words: &str, out: &mut R
     }
 }
 
-/// A symbol, its names in Japanese and Mandarin, and whether it is only read between letters or digits.
-const SIGNS: [(char, &str, &str, bool); 24] = [
-    ('.', "ドット", "点", true),
-    ('/', "スラッシュ", "斜杠", true),
-    ('_', "アンダーバー", "下划线", true),
-    ('@', "アットマーク", "艾特", false),
-    ('#', "シャープ", "井号", false),
-    ('%', "パーセント", "百分号", false),
-    ('‰', "パーミル", "千分号", false),
-    ('&', "アンド", "和", false),
-    ('+', "プラス", "加", false),
-    ('−', "マイナス", "减", false),
-    ('=', "イコール", "等于", false),
-    ('≠', "ノットイコール", "不等于", false),
-    ('≈', "ニアリーイコール", "约等于", false),
-    ('<', "小なり", "小于", false),
-    ('>', "大なり", "大于", false),
-    ('≤', "以下", "小于等于", false),
-    ('≥', "以上", "大于等于", false),
-    ('±', "プラスマイナス", "正负", false),
-    ('×', "かける", "乘", false),
-    ('÷', "割る", "除以", false),
-    ('√', "ルート", "根号", false),
-    ('∞', "無限大", "无穷大", false),
-    ('°', "度", "度", false),
-    ('〒', "郵便番号", "邮编", false),
-];
+/// Symbols, and their names in Japanese and Mandarin.
+const SIGNS: &str = "
+    @ アットマーク/艾特, # シャープ/井号, % パーセント/百分号, ‰ パーミル/千分号, & アンド/和,
+    + プラス/加, − マイナス/减, = イコール/等于, ≠ ノットイコール/不等于,
+    ≈ ニアリーイコール/约等于, < 小なり/小于, > 大なり/大于, ≤ 以下/小于等于, ≥ 以上/大于等于,
+    ± プラスマイナス/正负, × かける/乘, ÷ 割る/除以, √ ルート/根号, ∞ 無限大/无穷大, ° 度/度,
+    〒 郵便番号/邮编";
+
+/// Symbols that are only read between letters or digits.
+const INNER_SIGNS: &str = ". ドット/点, / スラッシュ/斜杠, _ アンダーバー/下划线";
 
 #[cfg(test)]
 mod tests {

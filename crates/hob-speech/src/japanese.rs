@@ -16,6 +16,7 @@ use self::dictionary::Dictionary;
 pub(crate) use self::kana::kana_symbols;
 use self::lattice::FoundWord;
 use crate::dictionary_error::DictionaryError;
+use crate::word_table::nth;
 
 /// Fields of a description that the rules read.
 const FIELDS: usize = 12;
@@ -82,37 +83,11 @@ fn wide(c: char) -> char {
 
 /// The kana of a letter's name.
 pub(crate) fn letter_kana(letter: char) -> Option<&'static str> {
-    const NAMES: [&str; 26] = [
-        "エー",
-        "ビー",
-        "シー",
-        "ディー",
-        "イー",
-        "エフ",
-        "ジー",
-        "エイチ",
-        "アイ",
-        "ジェー",
-        "ケー",
-        "エル",
-        "エム",
-        "エヌ",
-        "オー",
-        "ピー",
-        "キュー",
-        "アール",
-        "エス",
-        "ティー",
-        "ユー",
-        "ブイ",
-        "ダブリュー",
-        "エックス",
-        "ワイ",
-        "ゼット",
-    ];
-    let letter = letter.to_ascii_uppercase();
-    let at = u32::from(letter).checked_sub(u32::from('A'))?;
-    NAMES.get(usize::try_from(at).ok()?).copied()
+    const NAMES: &str = "
+        エー ビー シー ディー イー エフ ジー エイチ アイ ジェー ケー エル エム エヌ オー ピー
+        キュー アール エス ティー ユー ブイ ダブリュー エックス ワイ ゼット";
+    let at = u64::from(letter.to_ascii_uppercase()).checked_sub(u64::from('A'))?;
+    Some(nth(NAMES, at)).filter(|name| !name.is_empty())
 }
 
 /// A word before it has its place.

@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use crate::word_table::find;
+
 /// What an English voice says for a word that is not in Latin letters. `None` if it is in Latin letters.
 pub(crate) fn romanised(word: &str) -> Option<String> {
     let script = word.chars().filter(|c| c.is_alphanumeric()).find_map(script_of)?;
@@ -91,47 +93,16 @@ fn romanise(word: &str) -> String {
 }
 
 fn letter(c: char) -> &'static str {
-    match c {
-        'а' | 'α' | 'ά' => "a",
-        'б' => "b",
-        'в' | 'β' => "v",
-        'г' | 'ґ' | 'γ' => "g",
-        'д' | 'δ' => "d",
-        'е' | 'э' | 'є' | 'ε' | 'έ' => "e",
-        'ё' => "yo",
-        'ж' => "zh",
-        'з' | 'ζ' => "z",
-        'и' | 'ы' | 'і' | 'ι' | 'ί' | 'η' | 'ή' | 'υ' | 'ύ' => "i",
-        'й' | 'ј' => "y",
-        'ї' => "yi",
-        'к' | 'κ' => "k",
-        'л' | 'λ' => "l",
-        'м' | 'μ' => "m",
-        'н' | 'ν' => "n",
-        'о' | 'ο' | 'ό' | 'ω' | 'ώ' => "o",
-        'п' | 'π' => "p",
-        'р' | 'ρ' => "r",
-        'с' | 'σ' | 'ς' => "s",
-        'т' | 'τ' => "t",
-        'у' | 'ў' => "u",
-        'ф' | 'φ' => "f",
-        'х' | 'χ' => "h",
-        'ц' => "ts",
-        'ч' => "ch",
-        'ш' => "sh",
-        'щ' => "shch",
-        'ю' => "yu",
-        'я' => "ya",
-        'θ' => "th",
-        'ξ' => "ks",
-        'ψ' => "ps",
-        'ћ' => "ch",
-        'ђ' => "j",
-        'љ' => "ly",
-        'њ' => "ny",
-        _ => "",
-    }
+    find(LETTERS, c.encode_utf8(&mut [0; 4])).unwrap_or_default()
 }
+
+/// Cyrillic and Greek.
+const LETTERS: &str = "
+    а a, α a, ά a, б b, в v, β v, г g, ґ g, γ g, д d, δ d, е e, э e, є e, ε e, έ e, ё yo, ж zh,
+    з z, ζ z, и i, ы i, і i, ι i, ί i, η i, ή i, υ i, ύ i, й y, ј y, ї yi, к k, κ k, л l, λ l, м m,
+    μ m, н n, ν n, о o, ο o, ό o, ω o, ώ o, п p, π p, р r, ρ r, с s, σ s, ς s, т t, τ t, у u, ў u,
+    ф f, φ f, х h, χ h, ц ts, ч ch, ш sh, щ shch, ю yu, я ya, θ th, ξ ks, ψ ps, ћ ch, ђ j, љ ly,
+    њ ny";
 
 /// Composes Hangul syllables by arithmetic (Unicode, chapter 3.12): 21 × 28 per initial.
 fn hangul(c: char, out: &mut String) {

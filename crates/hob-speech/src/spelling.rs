@@ -2,40 +2,19 @@
 //! Phonemes and not words, because a dictionary would read "A" as the article.
 
 use crate::accent::Accent;
+use crate::word_table::{find, forms};
+
+/// American and British names.
+const LETTER_NAMES: &str = "
+    A A, B bi/biː, C si/siː, D di/diː, E i/iː, F ɛf, G ʤi/ʤiː, H Aʧ, I I, J ʤA, K kA, L ɛl, M ɛm,
+    N ɛn, O O/Q, P pi/piː, Q kju/kjuː, R ɑɹ/ɑː, S ɛs, T ti/tiː, U ju/juː, V vi/viː,
+    W dʌbᵊlju/dʌbᵊljuː, X ɛks, Y wI, Z zi/zɛd";
 
 /// The name of a letter; `None` if it is not a Latin letter.
 pub(crate) fn letter_name(letter: char, accent: Accent) -> Option<&'static str> {
-    let american = accent == Accent::American;
-    let pick = |us, gb| if american { us } else { gb };
-    Some(match letter.to_ascii_uppercase() {
-        'A' => "A",
-        'B' => pick("bi", "biː"),
-        'C' => pick("si", "siː"),
-        'D' => pick("di", "diː"),
-        'E' => pick("i", "iː"),
-        'F' => "ɛf",
-        'G' => pick("ʤi", "ʤiː"),
-        'H' => "Aʧ",
-        'I' => "I",
-        'J' => "ʤA",
-        'K' => "kA",
-        'L' => "ɛl",
-        'M' => "ɛm",
-        'N' => "ɛn",
-        'O' => pick("O", "Q"),
-        'P' => pick("pi", "piː"),
-        'Q' => pick("kju", "kjuː"),
-        'R' => pick("ɑɹ", "ɑː"),
-        'S' => "ɛs",
-        'T' => pick("ti", "tiː"),
-        'U' => pick("ju", "juː"),
-        'V' => pick("vi", "viː"),
-        'W' => pick("dʌbᵊlju", "dʌbᵊljuː"),
-        'X' => "ɛks",
-        'Y' => "wI",
-        'Z' => pick("zi", "zɛd"),
-        _ => return None,
-    })
+    let names = find(LETTER_NAMES, letter.to_ascii_uppercase().encode_utf8(&mut [0; 4]))?;
+    let (american, british) = forms(names);
+    Some(if accent == Accent::American { american } else { british })
 }
 
 /// Spells an acronym: light stress on every letter, main stress on the last. A final lower-case `s` is a plural or a

@@ -2,7 +2,7 @@
 //! Says what they are and not how they are read.
 
 use super::AsianLanguage;
-use crate::word_table::{forms, rows};
+use crate::word_table::{find, forms, rows};
 
 /// Longer numbers are read digit by digit.
 const NUMBER_DIGITS_MAX: usize = 16;
@@ -83,14 +83,8 @@ const UNITS: &str = "
     l リットル/升, W ワット/瓦, V ボルト/伏, A アンペア/安, h 時間/小时";
 
 /// A sign of money, and its names in Japanese and Mandarin.
-const CURRENCIES: [(char, &str, &str); 6] = [
-    ('$', "ドル", "美元"),
-    ('¥', "円", "元"),
-    ('€', "ユーロ", "欧元"),
-    ('£', "ポンド", "英镑"),
-    ('₩', "ウォン", "韩元"),
-    ('₹', "ルピー", "卢比"),
-];
+const CURRENCIES: &str =
+    "$ ドル/美元, ¥ 円/元, € ユーロ/欧元, £ ポンド/英镑, ₩ ウォン/韩元, ₹ ルピー/卢比";
 
 /// The figures that begin at `at`, and how many characters they are.
 pub(super) fn figures(chars: &[char], at: usize) -> Option<(usize, Amount)> {
@@ -118,7 +112,7 @@ pub(super) fn figures(chars: &[char], at: usize) -> Option<(usize, Amount)> {
 
 /// The name of money by its sign. `None`: the character is no such sign.
 pub(super) fn currency_name(sign: char, asian: AsianLanguage) -> Option<&'static str> {
-    let (_, japanese, mandarin) = CURRENCIES.into_iter().find(|row| row.0 == sign)?;
+    let (japanese, mandarin) = forms(find(CURRENCIES, sign.encode_utf8(&mut [0; 4]))?);
     Some(match asian {
         AsianLanguage::Japanese => japanese,
         AsianLanguage::Mandarin => mandarin,
@@ -126,7 +120,7 @@ pub(super) fn currency_name(sign: char, asian: AsianLanguage) -> Option<&'static
 }
 
 fn is_currency(c: char) -> bool {
-    CURRENCIES.iter().any(|(sign, ..)| *sign == c)
+    find(CURRENCIES, c.encode_utf8(&mut [0; 4])).is_some()
 }
 
 fn digits(rest: &[char]) -> usize {

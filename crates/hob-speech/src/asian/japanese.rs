@@ -4,6 +4,7 @@
 use super::figures::{Amount, currency_name};
 use super::{AsianLanguage, Saying};
 use crate::japanese::kana_symbols;
+use crate::word_table::nth;
 
 pub(super) fn said(amount: &Amount) -> Vec<Saying> {
     let native = |text: String| vec![Saying::Native(text)];
@@ -72,19 +73,8 @@ fn wide(number: &str) -> String {
 
 /// Each digit by its name. Short ones are drawn out to two beats.
 fn by_digit(digits: &str) -> Saying {
-    let names = digits.chars().map(|digit| match digit {
-        '0' => "ゼロ",
-        '1' => "イチ",
-        '2' => "ニー",
-        '3' => "サン",
-        '4' => "ヨン",
-        '5' => "ゴー",
-        '6' => "ロク",
-        '7' => "ナナ",
-        '8' => "ハチ",
-        '9' => "キュー",
-        _ => "テン",
-    });
-    let symbols: Vec<String> = names.map(kana_symbols).collect();
+    const NAMES: &str = "ゼロ イチ ニー サン ヨン ゴー ロク ナナ ハチ キュー";
+    let name = |c: char| c.to_digit(10).map_or("テン", |digit| nth(NAMES, u64::from(digit)));
+    let symbols: Vec<String> = digits.chars().map(name).map(kana_symbols).collect();
     Saying::Phonemes(symbols.join(" "))
 }

@@ -5,15 +5,17 @@ use std::fmt;
 
 use hob_core::speech::SAMPLE_RATES_HZ;
 
-/// A container and codec that a response can be made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AudioFormat {
-    Mp3,
-    Wav,
-    Pcm,
-    Opus,
-    Flac,
-    Aac,
+hob_core::enum_table! {
+    /// A container and codec that a response can be made of.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum AudioFormat: name {
+        Mp3 = "mp3",
+        Wav = "wav",
+        Pcm = "pcm",
+        Opus = "opus",
+        Flac = "flac",
+        Aac = "aac",
+    }
 }
 
 /// A format name that hob does not support.
@@ -29,24 +31,10 @@ const GIVEN_CHARS_MAX: usize = 32;
 const OPUS_RATES_HZ: &[u32] = &[8_000, 12_000, 16_000, 24_000, 48_000];
 
 impl AudioFormat {
-    pub const ALL: [AudioFormat; 6] =
-        [Self::Mp3, Self::Wav, Self::Pcm, Self::Opus, Self::Flac, Self::Aac];
-
     /// Reads a name exactly as [`AudioFormat::name`] writes it.
     pub fn parse(text: &str) -> Result<Self, UnknownFormat> {
         let known = Self::ALL.into_iter().find(|format| format.name() == text);
         known.ok_or_else(|| UnknownFormat { given: text.chars().take(GIVEN_CHARS_MAX).collect() })
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mp3 => "mp3",
-            Self::Wav => "wav",
-            Self::Pcm => "pcm",
-            Self::Opus => "opus",
-            Self::Flac => "flac",
-            Self::Aac => "aac",
-        }
     }
 
     /// The `Content-Type` of a response in this format.

@@ -3,7 +3,7 @@
 
 use super::View;
 use crate::reading::Reading;
-use crate::word_table::find;
+use crate::word_table::{find, has};
 
 /// Acronyms said as words, with a spelling that sounds like them.
 const WORDS: &str = "
@@ -16,16 +16,12 @@ const WORDS: &str = "
     VRAM vee-ram, WAN wan, WASM wozzum, YAML yamel, ZIP zip";
 
 /// Words in capitals that are no acronyms, even in a sentence that is not in capitals.
-const EMPHASISED: &[&str] = &[
-    "A", "I", "AM", "AN", "AND", "ARE", "AS", "AT", "BE", "BUT", "BY", "CAN", "DO", "FOR", "GO",
-    "HE", "IF", "IN", "IS", "ME", "MY", "NO", "NOT", "NOW", "OF", "OH", "ON", "ONE", "OR", "OUR",
-    "OUT", "SHE", "SO", "THE", "TO", "TWO", "UP", "WE", "YES", "YOU", "ALL", "ANY", "BAD", "BIG",
-    "DID", "END", "GET", "HAS", "HER", "HIM", "HIS", "HOW", "LET", "NEW", "OFF", "OLD", "SEE",
-    "STOP", "TOP", "TRY", "WAS", "WHY", "WAY", "WIN", "NEVER", "ALWAYS", "VERY", "MUST", "ONLY",
-    "MORE", "MOST", "EVER", "THIS", "THAT", "WILL", "WARNING", "NOTE", "ERROR", "ALSO", "HERE",
-    "THEN", "WHEN", "WHAT", "WITH", "FROM", "HAVE", "BEEN", "EVERY", "BOTH", "SOME", "NONE",
-    "READ",
-];
+const EMPHASISED: &str = "
+    A I AM AN AND ARE AS AT BE BUT BY CAN DO FOR GO HE IF IN IS ME MY NO NOT NOW OF OH ON ONE OR
+    OUR OUT SHE SO THE TO TWO UP WE YES YOU ALL ANY BAD BIG DID END GET HAS HER HIM HIS HOW LET
+    NEW OFF OLD SEE STOP TOP TRY WAS WHY WAY WIN NEVER ALWAYS VERY MUST ONLY MORE MOST EVER THIS
+    THAT WILL WARNING NOTE ERROR ALSO HERE THEN WHEN WHAT WITH FROM HAVE BEEN EVERY BOTH SOME NONE
+    READ";
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     dotted(view, out).or_else(|| capitals(view, out))
@@ -55,7 +51,7 @@ fn capitals(view: View<'_>, out: &mut Reading) -> Option<usize> {
         && stem.len() <= 6
         && stem.chars().all(|c| c.is_ascii_uppercase())
         && !view.shouted
-        && !EMPHASISED.contains(&stem)
+        && !has(EMPHASISED, stem)
         && (stem.len() <= 4 || !looks_like_word(stem));
     if !is_acronym {
         return None;

@@ -8,17 +8,14 @@ use super::number::dotted;
 use super::symbol::name;
 use super::word::say_letters_and_digits;
 use crate::reading::Reading;
+use crate::word_table::has;
 
 /// With these endings, "word.ending" is a website or a file, not two sentences without a space.
-const ENDINGS: &[&str] = &[
-    "com", "org", "net", "io", "dev", "ai", "co", "edu", "gov", "info", "app", "uk", "de", "fr",
-    "it", "es", "eu", "us", "ca", "au", "nl", "ch", "at", "jp", "cn", "in", "me", "tv", "xyz",
-    "rs", "py", "js", "ts", "md", "txt", "pdf", "png", "jpg", "jpeg", "gif", "svg", "html", "css",
-    "json", "toml", "yaml", "yml", "xml", "csv", "exe", "zip", "gz", "tar", "sh", "cpp", "hpp",
-    "h", "c", "go", "java", "rb", "php", "mp3", "mp4", "wav", "ogg", "flac", "doc", "docx", "xls",
-    "xlsx", "ppt", "pptx", "onnx", "gguf", "bin", "lock", "log", "conf", "cfg", "ini", "sql", "db",
-    "so", "dll", "local", "home", "lan",
-];
+const ENDINGS: &str = "
+    com org net io dev ai co edu gov info app uk de fr it es eu us ca au nl ch at jp cn in me tv
+    xyz rs py js ts md txt pdf png jpg jpeg gif svg html css json toml yaml yml xml csv exe zip gz
+    tar sh cpp hpp h c go java rb php mp3 mp4 wav ogg flac doc docx xls xlsx ppt pptx onnx gguf
+    bin lock log conf cfg ini sql db so dll local home lan";
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
@@ -137,7 +134,7 @@ fn is_name(text: &str) -> bool {
 fn dotted_name(word: &Word, out: &mut Reading) -> bool {
     let host = word.text.split(['/', ':', '?']).next().unwrap_or_default();
     let Some((name, ending)) = host.rsplit_once('.') else { return false };
-    let known = ENDINGS.contains(&ending.to_ascii_lowercase().as_str());
+    let known = has(ENDINGS, &ending.to_ascii_lowercase());
     let letters = name.chars().any(char::is_alphabetic) || ending.len() > 2;
     let single = name.chars().count() == 1 && ending.len() == 1;
     if !known || !letters || single || !(name.is_empty() || is_name(name)) {
@@ -164,7 +161,7 @@ fn path(word: &Word, out: &mut Reading) -> bool {
 fn is_file(text: &str) -> bool {
     let Some((folder, file)) = text.rsplit_once('/') else { return false };
     let Some((name, ending)) = file.rsplit_once('.') else { return false };
-    let known = ENDINGS.contains(&ending.to_ascii_lowercase().as_str());
+    let known = has(ENDINGS, &ending.to_ascii_lowercase());
     known && is_name(name) && folder.split('/').all(is_name)
 }
 

@@ -5,19 +5,16 @@ use super::View;
 use super::cardinal::{in_words, ordinal};
 use super::item::Item;
 use crate::reading::Reading;
+use crate::word_table::has;
 
 /// Words that are numbered, not named: "Part II" is "part two", but "Louis II" is "the second".
-const COUNTED: &[&str] = &[
-    "act", "appendix", "article", "book", "chapter", "class", "episode", "figure", "grade",
-    "level", "mark", "match", "section", "part", "phase", "psalm", "scene", "season", "stage",
-    "step", "table", "title", "tier", "type", "unit", "version", "vol", "volume", "war", "bowl",
-    "apollo", "olympiad", "fantasy", "quest", "rocky", "windows", "lesson", "round", "track",
-    "wave",
-];
+const COUNTED: &str = "
+    act appendix article book chapter class episode figure grade level mark match section part
+    phase psalm scene season stage step table title tier type unit version vol volume war bowl
+    apollo olympiad fantasy quest rocky windows lesson round track wave";
 
 /// Names of kings, emperors and popes who were the fifth.
-const REGNAL: &[&str] =
-    &["Alfonso", "Charles", "Edward", "Ferdinand", "George", "Henry", "Philip", "Pius", "Sixtus"];
+const REGNAL: &str = "Alfonso Charles Edward Ferdinand George Henry Philip Pius Sixtus";
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
@@ -26,8 +23,8 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
         return behind_short_form(view, number, out);
     }
     let before = &view.before()?.text;
-    let counted = COUNTED.contains(&before.to_lowercase().as_str());
-    if word.text == "V" && REGNAL.contains(&before.as_str()) {
+    let counted = has(COUNTED, &before.to_lowercase());
+    if word.text == "V" && has(REGNAL, before) {
         out.say(word.span(), "the fifth");
         return Some(1);
     }

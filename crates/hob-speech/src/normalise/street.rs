@@ -6,7 +6,7 @@ use super::cardinal::by_digit;
 use super::item::Word;
 use super::number::ordinal_form;
 use crate::reading::Reading;
-use crate::word_table::find;
+use crate::word_table::{find, has};
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     compass(view, out).or_else(|| state(view, out))
@@ -44,16 +44,14 @@ pub(super) fn is_compass(view: View<'_>, distance: usize) -> bool {
 }
 
 /// Words next to "13A" that make it a current, not a house number.
-const CURRENT: &[&str] = &[
-    "battery", "breaker", "charger", "circuit", "current", "draws", "fuse", "load", "max",
-    "maximum", "motor", "of", "outlet", "plug", "relay", "socket", "supply",
-];
+const CURRENT: &str = "
+    battery breaker charger circuit current draws fuse load max maximum motor of outlet plug relay
+    socket supply";
 
 /// Whether a number directly before "A" is one of amps.
 pub(super) fn is_current(view: View<'_>, number: &str) -> bool {
-    let listed = |word: Option<&Word>| {
-        word.is_some_and(|word| CURRENT.contains(&word.text.to_lowercase().as_str()))
-    };
+    let listed =
+        |word: Option<&Word>| word.is_some_and(|word| has(CURRENT, &word.text.to_lowercase()));
     number.contains('.') || listed(view.before()) || listed(view.ahead(1))
 }
 

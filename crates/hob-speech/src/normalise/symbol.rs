@@ -10,17 +10,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     if word.text.chars().any(char::is_alphanumeric) {
         return None;
     }
-    let known = match &*word.text {
-        "->" | "=>" | "-->" => Some("to"),
-        "<=" => Some("less than or equal to"),
-        ">=" => Some("greater than or equal to"),
-        "!=" => Some("is not equal to"),
-        "==" => Some("equals"),
-        "§§" => Some("sections"),
-        "..." => Some(""),
-        _ => None,
-    };
-    if let Some(name) = known {
+    if let Some(name) = find(SEQUENCES, &word.text) {
         out.say(word.span(), name);
         return Some(1);
     }
@@ -34,6 +24,11 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     }
     Some(1)
 }
+
+/// Symbols that are one together. The last one is not said.
+const SEQUENCES: &str = "
+    -> to, => to, --> to, <= less than or equal to, >= greater than or equal to,
+    != is not equal to, == equals, §§ sections, ...";
 
 /// The name of a symbol between words.
 pub(super) fn name(symbol: char) -> Option<&'static str> {

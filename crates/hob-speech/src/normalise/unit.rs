@@ -29,23 +29,15 @@ fn simple(symbol: &str, one: bool) -> Option<&'static str> {
 }
 
 fn per(symbol: &str) -> Option<&'static str> {
-    Some(match symbol {
-        "s" | "sec" | "second" => "second",
-        "min" | "minute" => "minute",
-        "h" | "hr" | "hour" => "hour",
-        "d" | "day" => "day",
-        "wk" | "week" => "week",
-        "mo" | "month" => "month",
-        "yr" | "y" | "year" => "year",
-        _ => return simple(symbol, true).or_else(|| per_word(symbol)),
-    })
+    let period = find(PERIODS, symbol).or_else(|| simple(symbol, true));
+    period.or_else(|| PER_WORDS.split_whitespace().find(|known| *known == symbol))
 }
 
-fn per_word(word: &str) -> Option<&'static str> {
-    ["user", "person", "night", "token", "request", "seat", "unit", "page", "word"]
-        .into_iter()
-        .find(|known| *known == word)
-}
+const PERIODS: &str = "
+    s second, sec second, second second, min minute, minute minute, h hour, hr hour, hour hour,
+    d day, day day, wk week, week week, mo month, month month, yr year, y year, year year";
+
+const PER_WORDS: &str = "user person night token request seat unit page word";
 
 /// "meter" and "liter" are "metre" and "litre" in British English.
 fn in_spelling(name: &str, british: bool) -> String {

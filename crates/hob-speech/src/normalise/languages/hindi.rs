@@ -71,14 +71,6 @@ fn time(hour: u64, minute: u64) -> String {
     }
 }
 
-fn of(noun: &str) -> String {
-    noun.to_owned()
-}
-
-fn roman(number: u64, _place: RomanPlace) -> String {
-    cardinal(number)
-}
-
 pub(super) static TABLE: LanguageTable = LanguageTable {
     cardinal: |number, _| cardinal(number),
     ordinal,
@@ -138,7 +130,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
         हज़ार हज़ार, हजार हज़ार, लाख लाख, करोड़ करोड़, अरब अरब, k हज़ार, मिलियन मिलियन, बिलियन बिलियन,
         M मिलियन",
     scales_with_of: "",
-    of,
+    of: |noun| noun.to_owned(),
     round: 1_000_000,
     short_forms: ShortForms {
         never: "
@@ -160,7 +152,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     roman: RomanWords {
         centuries: &["सदी", "शताब्दी"],
         chapters: &["अध्याय", "भाग", "खंड"],
-        said: roman,
+        said: |number, _| cardinal(number),
     },
     has_pairs: false,
     callers: &["फ़ोन", "फोन", "मोबाइल", "नंबर", "हेल्पलाइन", "tel"],

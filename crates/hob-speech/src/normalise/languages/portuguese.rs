@@ -85,15 +85,6 @@ fn time(hour: u64, minute: u64) -> String {
     }
 }
 
-fn roman(number: u64, place: RomanPlace) -> String {
-    match place {
-        RomanPlace::AfterCentury | RomanPlace::Ruler if number <= 10 => {
-            ordinal(number, NounGender::Masculine, false)
-        }
-        _ => cardinal(number, Form::Alone),
-    }
-}
-
 pub(super) static TABLE: LanguageTable = LanguageTable {
     cardinal,
     ordinal,
@@ -204,7 +195,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     roman: RomanWords {
         centuries: &["século", "séculos"],
         chapters: &["capítulo", "tomo", "volume", "parte", "ato", "título", "fase", "guerra"],
-        said: roman,
+        said: |number, place| roman((cardinal, ordinal), number, place),
     },
     has_pairs: false,
     callers: &["telefone", "tel", "celular", "ligue", "whatsapp", "fax"],

@@ -83,15 +83,6 @@ fn time(hour: u64, minute: u64) -> String {
     }
 }
 
-fn roman(number: u64, place: RomanPlace) -> String {
-    match place {
-        RomanPlace::AfterCentury | RomanPlace::Ruler if number <= 10 => {
-            ordinal(number, NounGender::Masculine, false)
-        }
-        _ => cardinal(number, Form::Alone),
-    }
-}
-
 pub(super) static TABLE: LanguageTable = LanguageTable {
     cardinal,
     ordinal,
@@ -208,7 +199,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     roman: RomanWords {
         centuries: &["siglo", "siglos"],
         chapters: &["capítulo", "tomo", "volumen", "parte", "acto", "título", "fase", "guerra"],
-        said: roman,
+        said: |number, place| roman((cardinal, ordinal), number, place),
     },
     has_pairs: false,
     callers: &["teléfono", "tel", "tfno", "móvil", "celular", "llame", "llama", "fax"],

@@ -198,6 +198,20 @@ pub(super) fn hundred(list: &'static str, hundreds: u64, form: Form) -> String {
     }
 }
 
+/// "siglo quinto", "siglo veinte", "Felipe sexto": centuries and rulers of Spanish and Portuguese are ordinals up to ten.
+pub(super) fn roman(
+    (cardinal, ordinal): (fn(u64, Form) -> String, fn(u64, NounGender, bool) -> String),
+    number: u64,
+    place: RomanPlace,
+) -> String {
+    match place {
+        RomanPlace::AfterCentury | RomanPlace::Ruler if number <= 10 => {
+            ordinal(number, NounGender::Masculine, false)
+        }
+        _ => cardinal(number, Form::Alone),
+    }
+}
+
 /// "vigésimo primero": the ordinal of a number from 1 to 99, from the stems of its ones and tens.
 pub(super) fn ordinal_of_stems(
     (ones, tens): (&'static str, &'static str),

@@ -10,7 +10,7 @@ use crate::abbreviations::{Abbreviation, Ending};
 use crate::normalise::item::Word;
 use crate::reading::Reading;
 use crate::scripts::{UnspokenWord, is_vowel_sign, same_script, unspoken};
-use crate::word_table::find;
+use crate::word_table::{find, has};
 
 /// Longer runs of letters are said in pieces of this many letters.
 const LETTERS_MAX: usize = 40;
@@ -22,10 +22,8 @@ const SIGNS_MAX: usize = 8;
 const ACRONYM_MAX: usize = 6;
 
 /// With these endings, "word.ending" is an address.
-const ENDINGS: &[&str] = &[
-    "com", "org", "net", "io", "dev", "ai", "edu", "gov", "info", "app", "eu", "es", "fr", "it",
-    "br", "in", "mx", "ar", "pt", "ch", "be", "ca", "cl", "uk", "de", "tv",
-];
+const ENDINGS: &str = "
+    com org net io dev ai edu gov info app eu es fr it br in mx ar pt ch be ca cl uk de tv";
 
 /// "https://hob.org/docs", "www.hob.es", "ana@correo.es", "hob.com".
 pub(super) fn address(scene: Scene<'_>, out: &mut Reading) -> Option<usize> {
@@ -60,7 +58,7 @@ fn is_address(text: &str) -> bool {
         parts.len() > 1
             && parts.iter().all(is_part)
             && parts[0].starts_with(|c: char| c.is_ascii_alphabetic())
-            && parts.last().is_some_and(|last| ENDINGS.contains(last))
+            && parts.last().is_some_and(|last| has(ENDINGS, last))
     };
     let is_mail = || {
         let parts = text.split_once('@');
