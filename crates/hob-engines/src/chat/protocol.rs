@@ -56,18 +56,8 @@ pub struct Vector {
 }
 
 /// Fields that a refusal may name; an error names them by static text.
-const FIELDS: [&str; 10] = [
-    "messages",
-    "prompt",
-    "input",
-    "tools",
-    "tool_choice",
-    "response_format",
-    "regex",
-    "grammar",
-    "max_tokens",
-    "suffix",
-];
+const FIELDS: &str = "
+    messages prompt input tools tool_choice response_format regex grammar max_tokens suffix";
 
 impl Refusal {
     /// The error that the client of any chat model gets.
@@ -76,7 +66,7 @@ impl Refusal {
             Refusal::TooLong { needed, available } => ModelError::TooLong { needed, available },
             Refusal::NoTemplate => ModelError::NoTemplate,
             Refusal::Field { field, reason } => {
-                let known = FIELDS.into_iter().find(|known| *known == field);
+                let known = FIELDS.split_whitespace().find(|known| *known == field);
                 ModelError::InvalidField { field: known.unwrap_or("messages"), reason }
             }
             Refusal::Busy { retry_after_ms } => {

@@ -48,36 +48,13 @@ impl WorkerCommand {
 fn is_inherited(name: &OsStr) -> bool {
     const NAMES: [&str; 9] =
         ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "TMP", "TEMP", "LD_LIBRARY_PATH"];
-    const FAMILIES: [&str; 25] = [
-        "LC_",
-        "XDG_",
-        "RUST_",
-        "DYLD_",
-        "OMP_",
-        "GOMP_",
-        "KMP_",
-        "MALLOC_",
-        "GLIBC_",
-        "MIMALLOC_",
-        "GGML_",
-        "LLAMA_",
-        "CUDA_",
-        "NVIDIA_",
-        "GPU_",
-        "HIP_",
-        "HSA_",
-        "ROCR_",
-        "ROCM_",
-        "AMD_",
-        "MTL_",
-        "METAL_",
-        "VK_",
-        "ZE_",
-        "ESPEAK_",
-    ];
+    const FAMILIES: &str = "
+        LC_ XDG_ RUST_ DYLD_ OMP_ GOMP_ KMP_ MALLOC_ GLIBC_ MIMALLOC_ GGML_ LLAMA_ CUDA_ NVIDIA_
+        GPU_ HIP_ HSA_ ROCR_ ROCM_ AMD_ MTL_ METAL_ VK_ ZE_ ESPEAK_";
     const SECRETS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
     let Some(name) = name.to_str() else { return false };
-    let is_needed = NAMES.contains(&name) || FAMILIES.iter().any(|f| name.starts_with(f));
+    let is_needed =
+        NAMES.contains(&name) || FAMILIES.split_whitespace().any(|f| name.starts_with(f));
     is_needed && !SECRETS.iter().any(|secret| name.contains(secret))
 }
 

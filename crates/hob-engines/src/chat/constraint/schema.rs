@@ -46,72 +46,22 @@ const NUMBER_DIGITS: i32 = 15;
 const DECIMALS_MAX: i32 = 8;
 
 /// Keywords without an effect on the value.
-const ANNOTATIONS: [&str; 13] = [
-    "$schema",
-    "$id",
-    "id",
-    "$anchor",
-    "$comment",
-    "title",
-    "description",
-    "default",
-    "examples",
-    "readOnly",
-    "writeOnly",
-    "$defs",
-    "definitions",
-];
+const ANNOTATIONS: &str = "
+    $schema $id id $anchor $comment title description default examples readOnly writeOnly $defs
+    definitions";
 
 /// Keywords that hob enforces.
-const KEYWORDS: [&str; 27] = [
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "$ref",
-    "const",
-    "enum",
-    "type",
-    "items",
-    "additionalItems",
-    "prefixItems",
-    "minItems",
-    "maxItems",
-    "properties",
-    "additionalProperties",
-    "patternProperties",
-    "required",
-    "minProperties",
-    "maxProperties",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "format",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-];
+const KEYWORDS: &str = "
+    anyOf oneOf allOf $ref const enum type items additionalItems prefixItems minItems maxItems
+    properties additionalProperties patternProperties required minProperties maxProperties
+    minLength maxLength pattern format minimum maximum exclusiveMinimum exclusiveMaximum
+    multipleOf";
 
 /// Keywords that no grammar enforces.
-const UNSUPPORTED: [&str; 16] = [
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "minContains",
-    "maxContains",
-    "uniqueItems",
-    "propertyNames",
-    "dependencies",
-    "dependentRequired",
-    "dependentSchemas",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "$dynamicRef",
-    "$recursiveRef",
-];
+const UNSUPPORTED: &str = "
+    not if then else contains minContains maxContains uniqueItems propertyNames dependencies
+    dependentRequired dependentSchemas unevaluatedProperties unevaluatedItems $dynamicRef
+    $recursiveRef";
 
 /// Keywords that put another schema in the same place.
 const IN_PLACE: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
@@ -285,11 +235,15 @@ impl Bounder<'_> {
 }
 
 fn says_nothing(schema: &Map<String, Value>) -> bool {
-    schema.keys().all(|name| ANNOTATIONS.contains(&name.as_str()) || !is_keyword(name))
+    schema.keys().all(|name| lists(ANNOTATIONS, name) || !is_keyword(name))
 }
 
 fn is_keyword(name: &str) -> bool {
-    KEYWORDS.contains(&name) || UNSUPPORTED.contains(&name)
+    lists(KEYWORDS, name) || lists(UNSUPPORTED, name)
+}
+
+fn lists(keywords: &str, name: &str) -> bool {
+    keywords.split_whitespace().any(|keyword| keyword == name)
 }
 
 /// A keyword without an effect that the grammar's compiler would reject.

@@ -61,7 +61,7 @@ fn crossed_bound(schema: &Value, path: &str) -> Option<TakenOut> {
 /// The first keyword without which the schema compiles.
 fn needless(schema: &Value, fits: &mut impl FnMut(&Value) -> bool) -> Option<&'static str> {
     let members = schema.as_object()?;
-    KEYWORDS.into_iter().filter(|keyword| members.contains_key(*keyword)).find(|keyword| {
+    KEYWORDS.split_whitespace().filter(|keyword| members.contains_key(*keyword)).find(|keyword| {
         let mut rest = members.clone();
         rest.remove(*keyword);
         fits(&Value::Object(rest))

@@ -75,7 +75,7 @@ impl Sieve<'_> {
         if is_idle(name, value) {
             return None;
         }
-        if let Some(keyword) = UNSUPPORTED.iter().find(|keyword| **keyword == name) {
+        if let Some(keyword) = UNSUPPORTED.split_whitespace().find(|keyword| *keyword == name) {
             return self.take_out(keyword);
         }
         let kept = match (name, value) {
