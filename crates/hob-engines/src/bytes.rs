@@ -29,9 +29,7 @@ impl Visitor<'_> for BlockVisitor {
 }
 
 pub(crate) mod samples {
-    use std::fmt;
-
-    use serde::de::{Error, Visitor};
+    use serde::de::Error;
     use serde::{Deserializer, Serializer};
 
     pub(crate) fn serialize<S: Serializer>(samples: &[f32], to: S) -> Result<S::Ok, S::Error> {
@@ -43,23 +41,10 @@ pub(crate) mod samples {
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f32>, D::Error> {
-        from.deserialize_bytes(SamplesVisitor)
-    }
-
-    struct SamplesVisitor;
-
-    impl Visitor<'_> for SamplesVisitor {
-        type Value = Vec<f32>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("samples of 4 bytes each")
-        }
-
-        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<f32>, E> {
-            match bytes.as_chunks() {
-                (samples, []) => Ok(samples.iter().copied().map(f32::from_le_bytes).collect()),
-                _ => Err(E::invalid_length(bytes.len(), &self)),
-            }
+        let bytes = super::deserialize(from)?;
+        match bytes.as_chunks() {
+            (samples, []) => Ok(samples.iter().copied().map(f32::from_le_bytes).collect()),
+            _ => Err(D::Error::invalid_length(bytes.len(), &"samples of 4 bytes each")),
         }
     }
 }

@@ -306,7 +306,7 @@ mod tests {
     type Numbered = (u32, AnyOrder<()>);
 
     fn decode(frame: &Frame) -> Result<Numbered, FrameError> {
-        Ok((frame.stream, AnyOrder::from_frame(frame)?))
+        AnyOrder::of_stream(frame)
     }
 
     fn inbox() -> (UnixStream, Inbox<Numbered>) {

@@ -17,7 +17,6 @@ use super::protocol::{About, AnySpeechOrder};
 use super::scheduler::{WindowLengths, WindowScheduler};
 use super::synthesiser::{SynthesisError, Synthesiser};
 use super::units::UnitSource;
-use crate::frame::{Frame, FrameError};
 use crate::worker::{InboxError, WorkerConnection};
 
 use engine::Engine;
@@ -75,17 +74,13 @@ pub fn serve_speech<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
     options: ServeOptions,
 ) -> Result<(), ServeError> {
     let WorkerConnection { inbox, mut outlet } =
-        WorkerConnection::start(&socket, decode, options.orphan_limit)?;
+        WorkerConnection::start(&socket, AnySpeechOrder::of_stream, options.orphan_limit)?;
     let scheduler = WindowScheduler::new(options.window_lengths);
     let window_s = scheduler.first_window_s();
     let loaded = get_ready(&mut units, load, options.warm_up.as_ref(), window_s);
     let synthesiser = outlet.loaded(loaded)?;
     outlet.ready(0, &About { sample_rate_hz: synthesiser.sample_rate_hz() })?;
     Engine::new(synthesiser, units, scheduler, outlet).run(&inbox)
-}
-
-fn decode(frame: &Frame) -> Result<(u32, AnySpeechOrder), FrameError> {
-    Ok((frame.stream, AnySpeechOrder::from_frame(frame)?))
 }
 
 /// Loads the engine and computes the first window of the warm-up, while another thread loads the language. A cold start

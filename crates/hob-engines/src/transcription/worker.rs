@@ -15,7 +15,6 @@ use super::protocol::{AboutTranscription, AnyTranscriptOrder, TranscriptOrder, T
 use super::recording::{PeekReason, Recording, Task};
 use super::transcriber::Transcriber;
 use super::whisper::{WhisperOptions, WhisperText};
-use crate::frame::{Frame, FrameError};
 use crate::worker::protocol::{CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats};
 use crate::worker::{Inbox, InboxError, Outlet, Polled, WorkerConnection};
 
@@ -48,16 +47,12 @@ pub fn serve_transcription<T: Transcriber, V: VoiceDetector + Clone, E: fmt::Dis
     load: impl FnOnce() -> Result<(T, V), E>,
 ) -> Result<(), TranscriptionWorkerError> {
     let WorkerConnection { inbox, mut outlet } =
-        WorkerConnection::start(&socket, decode, ORPHAN_LIMIT)?;
+        WorkerConnection::start(&socket, AnyTranscriptOrder::of_stream, ORPHAN_LIMIT)?;
     let (transcriber, vad) = outlet.loaded(get_ready(load))?;
     outlet.ready(0, &AboutTranscription { languages: transcriber.languages() })?;
     let inbox = PatientInbox { inbox, arrived: RefCell::default() };
     let streams = BTreeMap::new();
     Engine { transcriber, vad, streams, last: 0, outlet, parts_heard: 0 }.run(&inbox)
-}
-
-fn decode(frame: &Frame) -> Result<(u32, AnyTranscriptOrder), FrameError> {
-    Ok((frame.stream, AnyTranscriptOrder::from_frame(frame)?))
 }
 
 fn get_ready<T: Transcriber, V, E: fmt::Display>(

@@ -87,6 +87,14 @@ impl<Common: DeserializeOwned, Model: DeserializeOwned> WorkerMessage<Common, Mo
             FrameKind::Hello => Err(misplaced(frame)),
         }
     }
+
+    /// The message with its stream.
+    ///
+    /// # Errors
+    /// As [`WorkerMessage::from_frame`].
+    pub fn of_stream(frame: &Frame) -> Result<(u32, WorkerMessage<Common, Model>), FrameError> {
+        Ok((frame.stream, WorkerMessage::from_frame(frame)?))
+    }
 }
 
 impl CommonOrder {

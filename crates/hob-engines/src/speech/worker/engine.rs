@@ -173,7 +173,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         };
         if unit.phonemes.is_empty() {
             let pause = voicing.rest(&unit, self.sample_rate_hz);
-            self.send_silence(voicing, stream, pause)?;
+            self.send_audio(voicing, stream, &vec![0.0; pause])?;
             return Ok(Step::Continues);
         }
         if !voicing.has_spoken() {
@@ -181,7 +181,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
             self.outlet.send(stream, &SpeechReport::Started)?;
         }
         let pause = voicing.enter(&unit, self.sample_rate_hz);
-        self.send_silence(voicing, stream, pause)?;
+        self.send_audio(voicing, stream, &vec![0.0; pause])?;
         match self.synthesiser.begin(&unit, &voicing.voice, voicing.speed) {
             Ok(utterance) => {
                 self.scheduler.began(started.elapsed());
@@ -219,15 +219,6 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         let is_done = self.units.is_done(&voicing.text);
         voicing.may_have_unit = !is_done;
         Ok(if is_done { end(voicing) } else { Step::Continues })
-    }
-
-    fn send_silence(
-        &mut self,
-        voicing: &mut Voicing<U::Text, S::Utterance>,
-        stream: u32,
-        samples: usize,
-    ) -> Result<(), ServeError> {
-        self.send_audio(voicing, stream, &vec![0.0; samples])
     }
 
     fn send_audio(

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use hob_core::SpeechPace;
 
 use super::*;
-use crate::frame::{FrameDecoder, FrameKind};
+use crate::frame::{Frame, FrameDecoder, FrameKind};
 use crate::speech::protocol::{Begin, SpeechOrder, SpeechReport};
 use crate::speech::scripted::{PAUSE_MS, SAMPLE_RATE_HZ, ScriptedSynthesiser, ScriptedUnits};
 use crate::worker::protocol::{

@@ -60,7 +60,7 @@ pub(super) fn logits(
         x = decoding.self_attention(x, &block.attention, weights.self_caches[layer]);
         if let Some(cross) = &block.cross {
             let (scores, value) = decoding.cross_scores(x, cross, weights.cross_caches[layer]);
-            x = decoding.cross_attention(x, cross, scores, value);
+            x = decoding.mixed(x, cross, scores, value);
         }
         let [up, down] = block.mlp;
         let inner = graph.gelu(linear(&graph, normed(&graph, x, block.mlp_norm), up));
@@ -104,7 +104,7 @@ pub(super) fn attention(
                 graph.view(scores, (positions, count), positions, head * positions * count);
             *found = Some(graph.want(graph.cont(of_head)));
         }
-        x = decoding.cross_attention(x, cross, scores, value);
+        x = decoding.mixed(x, cross, scores, value);
         let [up, down] = block.mlp;
         let inner = graph.gelu(linear(&graph, normed(&graph, x, block.mlp_norm), up));
         x = graph.add(x, linear(&graph, inner, down));
@@ -168,7 +168,7 @@ impl<'a> Decoding<'a, '_> {
             None if count > 1 => graph.mask_future(scores, past),
             None => scores,
         };
-        self.mixed(x, attention, graph.softmax(scores), value)
+        self.mixed(x, attention, scores, value)
     }
 
     /// The scores of each head before the softmax, and the values of the sound.
@@ -191,16 +191,7 @@ impl<'a> Decoding<'a, '_> {
         (graph.scale(graph.mul_mat(key, query), 1.0 / (width as f32).sqrt()), value)
     }
 
-    fn cross_attention(
-        &self,
-        x: Tensor<'a>,
-        attention: &Attention<'a>,
-        scores: Tensor<'a>,
-        value: Tensor<'a>,
-    ) -> Tensor<'a> {
-        self.mixed(x, attention, self.graph.softmax(scores), value)
-    }
-
+    /// `x` with the values that the scores choose.
     fn mixed(
         &self,
         x: Tensor<'a>,
@@ -209,7 +200,7 @@ impl<'a> Decoding<'a, '_> {
         value: Tensor<'a>,
     ) -> Tensor<'a> {
         let Decoding { graph, sizes, step, .. } = self;
-        let mixed = graph.permute(graph.mul_mat(value, scores), [0, 2, 1]);
+        let mixed = graph.permute(graph.mul_mat(value, graph.softmax(scores)), [0, 2, 1]);
         let mixed = graph.reshape(graph.cont(mixed), sizes.text_state, step.tokens.len(), 1);
         graph.add(x, linear(graph, mixed, attention.out))
     }

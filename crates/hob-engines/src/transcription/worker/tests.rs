@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use hob_core::{Segment, TranscriptTask};
 
 use super::*;
-use crate::frame::{FrameDecoder, FrameKind};
+use crate::frame::{Frame, FrameDecoder, FrameKind};
 use crate::transcription::protocol::BeginTranscript;
 use crate::worker::protocol::{AnyReport, hello};
 
