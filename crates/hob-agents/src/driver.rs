@@ -88,8 +88,8 @@ pub trait RunHost: Send + Sync {
     /// Shows an event. Pieces of answers come here only.
     fn show(&self, event: &RunEvent);
 
-    /// What came of an answer that was stopped is counted in the state. It is stored with the next step, if there is one,
-    /// which also has an event for it.
+    /// Called when the tokens of a stopped answer were added to the state. The next step, if there is one, stores them and
+    /// has an event for them.
     fn counted(&self, _state: &RunState) {}
 
     /// Asks a person. `None`: no person can be asked now, so the run waits on disk.
@@ -106,7 +106,7 @@ pub trait RunHost: Send + Sync {
 pub struct Driver<'d> {
     pub models: &'d dyn AgentModels,
     pub tools: &'d [Arc<dyn AgentTool>],
-    /// Further tools, opened when an agent that names them works.
+    /// Opens further tools, such as those of MCP servers, when an agent that names them works.
     pub source: &'d dyn ToolSource,
     pub host: &'d dyn RunHost,
     pub watchdog: Watchdog,
@@ -190,18 +190,19 @@ impl<'w> Work<'w> {
         Ok(())
     }
 
-    /// Does what a step asks for. Gives no input if the run waits for a person who cannot be asked now.
+    /// Carries out an effect, and returns what came of it as the next input. `None`: the run waits for a person who cannot be
+    /// asked now.
     async fn carry_out(&self, action: Action) -> io::Result<Option<Input>> {
         match action.effect {
             Effect::CallModel { id, model, request, pause } => {
                 let cause = action.cause;
                 let agent = cause.as_ref().and_then(|cause| cause.agent.as_deref());
-                let is_more = self.open_tools(agent.unwrap_or_default(), Some(id)).await?;
-                let more = is_more
+                let has_new_tools = self.open_tools(agent.unwrap_or_default(), Some(id)).await?;
+                let renewed = has_new_tools
                     .then(|| request_of(self.lock_run().state, &self.tools().specs, id))
                     .flatten();
                 let call = ModelCall { id, model, pause, cause };
-                let request = more.unwrap_or(*request);
+                let request = renewed.unwrap_or(*request);
                 let mut streamed = StreamedAnswer::of(self, &call, &request);
                 let answer = self.answer(&call, request, &mut streamed);
                 let answered = self.in_time(id, answer).await;
@@ -233,7 +234,7 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Opens the tools of an agent, and stores what is missing. True: there are more tools than before.
+    /// Opens the tools of an agent, and stores a note for each that is missing. True: there are more tools than before.
     async fn open_tools(&self, agent: &str, id: Option<u64>) -> io::Result<bool> {
         let agent = self.lock_run().state.team.agent(agent).cloned();
         let Some(agent) = agent else { return Ok(false) };
@@ -241,9 +242,9 @@ impl<'w> Work<'w> {
         for note in opened.notes {
             self.note(id, EventKind::ToolsMissing { note })?;
         }
-        let is_more = !opened.tools.is_empty();
+        let has_new_tools = !opened.tools.is_empty();
         self.tools().add(opened.tools);
-        Ok(is_more)
+        Ok(has_new_tools)
     }
 
     async fn run_tool(&self, call: &ToolCall) -> ToolOutput {
@@ -254,7 +255,7 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// One step, stored and shown. Gives what it asks for.
+    /// Takes one step at the present time, stores and shows it. Returns the effects to carry out.
     fn take_step(&self, input: Input) -> io::Result<Vec<Action>> {
         let mut run = self.lock_run();
         let since_s = run.last.elapsed().as_secs_f64();
@@ -267,6 +268,7 @@ impl<'w> Work<'w> {
         self.step(self.lock_run().state, Input::Noted { id, what }, 0.0).map(|_| ())
     }
 
+    /// Takes one step of the machine. Events are stored and shown here; the other effects are returned.
     fn step(&self, state: &mut RunState, input: Input, since_s: f64) -> io::Result<Vec<Action>> {
         let tools = self.tools();
         let specs = &tools.specs;
@@ -297,7 +299,7 @@ impl<'w> Work<'w> {
         Ok(actions)
     }
 
-    /// The answer of a model. What has come of it so far is in `streamed`.
+    /// Waits for the whole answer of a model. What has arrived so far is in `streamed`, so that it counts if this is dropped.
     async fn answer(
         &self,
         call: &ModelCall,
@@ -315,8 +317,8 @@ impl<'w> Work<'w> {
         let is_remote = self.driver.models.is_remote(name);
         let mut wait = FirstWait::new(name, &request, is_remote);
         let starting = self.driver.models.chat(name, request);
-        let mut stream = self.first(call, &mut wait, starting).await??;
-        let mut next = self.first(call, &mut wait, stream.next()).await?;
+        let mut stream = self.wait_for_first(call, &mut wait, starting).await??;
+        let mut next = self.wait_for_first(call, &mut wait, stream.next()).await?;
         loop {
             let event = next.ok_or_else(|| "the answer was cut off".to_owned())??;
             if streamed.begin() {
@@ -359,7 +361,7 @@ impl<'w> Work<'w> {
     }
 
     /// Waits until a model answers at all, and stores an event when the model has to load first.
-    async fn first<T>(
+    async fn wait_for_first<T>(
         &self,
         call: &ModelCall,
         wait: &mut FirstWait,
@@ -386,15 +388,15 @@ impl<'w> Work<'w> {
     }
 }
 
-/// What a step asks for.
+/// An effect that the driver must carry out, other than an event.
 struct Action {
     effect: Effect,
-    /// The event before it, which is of the same agent.
+    /// The last event that the step emitted before the effect. It names the agent that the effect belongs to.
     cause: Option<RunEvent>,
 }
 
 impl Action {
-    /// Whether its step must be on the disk before it happens.
+    /// Whether the step must be on the disk before the effect is carried out.
     fn must_sync(&self, specs: &[ToolSpec]) -> bool {
         match &self.effect {
             Effect::CallModel { .. } => false,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::state::{TeamRunStatus, Used};
-use crate::team::AgentBudget;
+use crate::team::WorkLimits;
 use crate::tool::ToolOutput;
 
 /// One event of a run.
@@ -116,7 +116,7 @@ pub enum EventKind {
         brief: Value,
         /// The limits of this work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        budget: Option<AgentBudget>,
+        budget: Option<WorkLimits>,
     },
     #[serde(rename = "delegate.returned")]
     DelegateReturned {

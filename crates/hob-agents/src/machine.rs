@@ -237,24 +237,24 @@ pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) ->
     match input {
         Input::Start => step.start(),
         Input::ModelAnswered { id, answer } => {
-            if step.state.focus(|pending| *pending == Pending::Model { id }) {
+            if step.state.switch_to(|pending| *pending == Pending::Model { id }) {
                 step.model_answered(answer);
             }
         }
         Input::ModelFailed { id, error, how } => {
-            if step.state.focus(|pending| *pending == Pending::Model { id }) {
+            if step.state.switch_to(|pending| *pending == Pending::Model { id }) {
                 step.model_failed(error, how);
             }
         }
         Input::OutOfTime { id, said } => {
-            if step.state.focus(|pending| *pending == Pending::Model { id }) {
+            if step.state.switch_to(|pending| *pending == Pending::Model { id }) {
                 step.out_of_time(&said);
             }
         }
         Input::ToolEnded { id, output } => step.tool_ended(id, output),
         Input::Noted { id, what } => {
             if let Some(id) = id {
-                step.state.focus(|pending| *pending == Pending::Model { id });
+                step.state.switch_to(|pending| *pending == Pending::Model { id });
             }
             step.emit(what);
         }
@@ -262,14 +262,14 @@ pub fn step(state: &mut RunState, tools: &[ToolSpec], input: Input, now: Now) ->
         Input::ClientAnswered { id, outputs } => step.client_answered(id, outputs),
         Input::Cancel => step.end(TeamRunStatus::Cancelled, None),
     }
-    step.settle();
+    step.set_status();
     step.effects
 }
 
 /// What the agent that waits for this call asks its model, with the tools that are open now.
 pub(crate) fn request_of(state: &mut RunState, tools: &[ToolSpec], id: u64) -> Option<ChatRequest> {
     state
-        .focus(|pending| *pending == Pending::Model { id })
+        .switch_to(|pending| *pending == Pending::Model { id })
         .then(|| present_request(state, tools))?
 }
 
@@ -334,7 +334,7 @@ impl Step<'_> {
         let waiting: Vec<Pending> =
             std::iter::once(&self.state.pending).chain(branches).cloned().collect();
         for pending in waiting {
-            self.state.focus(|own| *own == pending);
+            self.state.switch_to(|own| *own == pending);
             match pending {
                 // The answer was lost, and nothing else was.
                 Pending::Model { .. } => self.call_model(),
@@ -365,7 +365,7 @@ impl Step<'_> {
     /// Makes the calls of the last answer, and then asks the model again.
     fn advance(&mut self) {
         while !self.state.status.has_ended()
-            && self.state.focus(|pending| *pending == Pending::Nothing)
+            && self.state.switch_to(|pending| *pending == Pending::Nothing)
         {
             let is_out_of_time = self.is_out_of_time();
             let Some(frame) = self.state.stack.last_mut() else { return };

@@ -16,7 +16,7 @@ pub use mcp::McpServer;
 pub(crate) use rule::decide;
 pub use rule::{CommandRule, RuleDecision};
 
-/// Tokens of the answer after a limit has ended the work. A limit of tokens keeps them for it.
+/// Tokens of the last answer, which follows when a limit has ended the work. A limit of tokens ends the work so much earlier.
 pub(crate) const LAST_ANSWER_TOKENS: u32 = 1024;
 
 /// A team of agents, as its file describes it.
@@ -81,9 +81,9 @@ impl Default for Budget {
     }
 }
 
-/// The limits of an agent each time it works, or of a whole run.
+/// Limits of work: of an agent each time it works, or of a whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct AgentBudget {
+pub struct WorkLimits {
     pub turns: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
@@ -96,9 +96,9 @@ pub struct AgentBudget {
 
 impl Budget {
     /// The limits of the whole run.
-    pub(crate) fn whole(&self) -> AgentBudget {
+    pub(crate) fn limits(&self) -> WorkLimits {
         let Budget { turns, tokens, cost, time_s, .. } = *self;
-        AgentBudget { turns, tokens, cost, time_s: Some(time_s) }
+        WorkLimits { turns, tokens, cost, time_s: Some(time_s) }
     }
 }
 
@@ -311,9 +311,9 @@ impl Team {
 
 impl Agent {
     /// The agent's own limits.
-    pub fn budget(&self) -> AgentBudget {
+    pub fn limits(&self) -> WorkLimits {
         let Agent { turns, tokens, cost, time_s, .. } = *self;
-        AgentBudget { turns, tokens, cost, time_s }
+        WorkLimits { turns, tokens, cost, time_s }
     }
 
     /// The agent that this call of a tool hands over to.
@@ -330,7 +330,7 @@ impl Agent {
     }
 
     /// The MCP servers that the agent's tools name, each once.
-    pub fn servers(&self) -> BTreeSet<&str> {
+    pub fn mcp_servers(&self) -> BTreeSet<&str> {
         self.tools.iter().filter_map(|tool| Some(tool.split_once("__")?.0)).collect()
     }
 

@@ -117,7 +117,9 @@ pub enum QuantizeError {
     Vocabularies { one: usize, other: usize },
     #[error("llama.cpp cannot compute a text of {tokens} tokens (code {code})")]
     Decode { tokens: usize, code: i32 },
-    #[error("{0} is not a path that llama.cpp takes")]
+    #[error(
+        "{0} is not a path that llama.cpp takes (expected UTF-8 without a zero byte); rename the file"
+    )]
     Path(PathBuf),
 }
 

@@ -399,7 +399,9 @@ fn key_row(refusal: &KeyRefusal) -> ErrorRow<'_> {
             row.retry(Retry::After(ANSWER_ENDS))
         }
         KeyRefusal::Spent { midnight_in, .. } => row.retry(Retry::NotBefore(*midnight_in)),
-        KeyRefusal::NotShown { .. } | KeyRefusal::ChangesNoTeams | KeyRefusal::DecidesNot => row,
+        KeyRefusal::NotShown { .. } | KeyRefusal::MayNotChangeTeams | KeyRefusal::MayNotDecide => {
+            row
+        }
     }
 }
 

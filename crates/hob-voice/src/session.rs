@@ -43,7 +43,7 @@ pub struct VoiceSession {
     answers_early: bool,
     /// `Some` if a finished turn waits for its response; inside are the times of the turn, if it was spoken.
     due: Option<Option<TurnMarks>>,
-    /// Goes on if what interrupted it was a noise.
+    /// The answer that was interrupted last. It goes on if the interruption was a noise.
     interrupted: Option<Interrupted>,
     playback: Playback,
     idle_at: Option<Instant>,
@@ -86,8 +86,8 @@ impl VoiceSession {
         &self.options.settings
     }
 
-    /// Whether the chat model may be asked before a turn is over. Not a model that acts by itself, such as a team: what
-    /// it has done for half a sentence cannot be dropped.
+    /// Whether the chat model may be asked before a turn is over. A model that acts, such as a team, must not be asked
+    /// early: what it has done for half a sentence cannot be dropped.
     pub fn set_answers_early(&mut self, answers_early: bool) {
         self.answers_early = answers_early;
     }
@@ -109,10 +109,12 @@ impl VoiceSession {
             SessionInput::Speech { stream, event } => {
                 self.with_stream(stream, |response, _, now| response.take_speech(event, now));
             }
-            SessionInput::TurnJudged { turn, probability } => self.take_verdict(turn, probability),
+            SessionInput::TurnJudged { turn, probability } => {
+                self.take_judgement(turn, probability)
+            }
             SessionInput::Tick => {}
         }
-        self.keep_time();
+        self.act_on_deadlines();
         if !self.is_closed {
             self.answer();
         }
@@ -134,7 +136,7 @@ impl VoiceSession {
         times.into_iter().flatten().min().filter(|_| !self.is_closed)
     }
 
-    fn keep_time(&mut self) {
+    fn act_on_deadlines(&mut self) {
         let now = self.now;
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if is_due(Some(self.closes_at)) {
@@ -144,7 +146,7 @@ impl VoiceSession {
             self.end_turn();
         }
         if is_due(self.idle_at) {
-            self.end_idleness();
+            self.end_idle_wait();
         }
         if is_due(self.playback.truncates_at()) {
             self.report_truncation();

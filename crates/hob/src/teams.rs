@@ -4,7 +4,6 @@
 mod ask_user;
 mod client_calls;
 mod detached;
-pub(crate) mod going_on;
 pub(crate) mod local_models;
 pub(crate) mod mcp;
 mod model;
@@ -12,6 +11,7 @@ mod other_machines;
 mod pipelines;
 mod registry_models;
 mod runs;
+pub(crate) mod stored_run;
 pub(crate) mod tools;
 pub(crate) mod tree;
 mod valves;

@@ -25,7 +25,7 @@ use crate::tool::{AgentTool, CommandArgument, ToolClass, ToolOutput, ToolSpec};
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 /// How long an engine may take for each part of writing a file.
 const WRITE_LIMIT: Duration = Duration::from_secs(30);
-/// After hob has ended its own part of a command, `timeout` ends the command in the container.
+/// `timeout` in the container ends a command this much later than hob stops waiting for it.
 const GRACE_SECONDS: u64 = 1;
 
 /// A program that runs containers.
@@ -85,8 +85,8 @@ impl ContainerEngine {
         command
     }
 
-    /// Why the engine cannot run commands in the container. `None`: it has it.
-    async fn lack(&self, container: &str) -> Option<String> {
+    /// Why the engine cannot run commands in the container. `None`: it can.
+    async fn missing_reason(&self, container: &str) -> Option<String> {
         let said = match process::run(&mut self.probe(container), PROBE_LIMIT).await {
             Ok(output) if output.is_error => output.text,
             Ok(_) => return None,
@@ -100,7 +100,7 @@ impl ContainerEngine {
 /// The containers that a team file lists, and the engines that may have them.
 #[derive(Debug)]
 pub(super) struct TeamContainers {
-    /// In the order in which they are asked.
+    /// The first that has a container is used.
     engines: Vec<ContainerEngine>,
     names: Vec<String>,
 }
@@ -199,14 +199,14 @@ impl TeamContainers {
         // Other users of the container read it, too.
         set_permissions(file.path(), Permissions::from_mode(0o644)).map_err(failed)?;
         let part = format!("{path}.hob-{:016x}.part", fastrand::u64(..));
-        done(engine.exec(container, &["mkdir", "-p", "--", folder])).await?;
-        let mut written = done(engine.copy(file.path(), container, &part)).await;
+        run_to_end(engine.exec(container, &["mkdir", "-p", "--", folder])).await?;
+        let mut written = run_to_end(engine.copy(file.path(), container, &part)).await;
         if written.is_ok() {
-            written = done(engine.exec(container, &["mv", "-fT", "--", &part, path])).await;
+            written = run_to_end(engine.exec(container, &["mv", "-fT", "--", &part, path])).await;
         }
         if written.is_err() {
             // The reason for which it was not written counts more than a file that stays.
-            let _removed = done(engine.exec(container, &["rm", "-f", "--", &part])).await;
+            let _removed = run_to_end(engine.exec(container, &["rm", "-f", "--", &part])).await;
         }
         written
     }
@@ -225,7 +225,7 @@ impl TeamContainers {
         }
         let mut reasons = Vec::new();
         for engine in &self.engines {
-            match engine.lack(container).await {
+            match engine.missing_reason(container).await {
                 None => return Ok(engine),
                 Some(reason) => reasons.push(reason),
             }
@@ -249,7 +249,7 @@ fn folder_of(path: &str) -> Result<&str, String> {
 ///
 /// # Errors
 /// What the engine or the program in the container said.
-async fn done(mut command: Command) -> Result<(), String> {
+async fn run_to_end(mut command: Command) -> Result<(), String> {
     let output = process::run(&mut command, WRITE_LIMIT).await?;
     if output.is_error { Err(output.text) } else { Ok(()) }
 }

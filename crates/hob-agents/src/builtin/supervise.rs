@@ -1,5 +1,5 @@
 //! Ends all processes of a command where it has no process namespace of its own: a command can leave its process group.
-//! Landlock keeps the supervisor's signals among the processes that it has started, and it then signals all of them.
+//! Landlock limits the supervisor's signals to the processes that it has started, so it can send a signal to all of them.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, stdin};
@@ -17,22 +17,22 @@ use rustix::process::{
     test_kill_process, wait,
 };
 
-/// Between two signals, until the supervisor has seen the end of the command itself.
+/// Pause between two signals. They are repeated until the supervisor itself ends, which is when it has seen the command's end.
 const SIGNAL_PAUSE: Duration = Duration::from_millis(10);
 /// What shells add to the number of the signal that ended a command.
 const SIGNAL_CODE: i32 = 128;
 
 /// Runs a command, ends the processes that it leaves, and gives its exit code as a shell would. If standard input is a
-/// socket, its end is the end of the command.
+/// socket, the command is ended when hob closes its side.
 ///
 /// # Errors
 /// Landlock cannot keep signals inside, or the command cannot be started.
 pub fn supervise(command: &[OsString]) -> Result<u8, String> {
     let (program, arguments) = command.split_first().ok_or("there is no command")?;
     keep_signals_inside()?;
-    let line = stdin().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
-    // The thread has the limits of the one that starts it.
-    thread::spawn(move || end_with(UnixStream::from(line)));
+    let socket = stdin().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
+    // The thread inherits the Landlock limits of this one, so its signals stay inside, too.
+    thread::spawn(move || end_all_when_closed(UnixStream::from(socket)));
     // Processes that have lost their parent come here, so that hob counts them as the command's.
     set_child_subreaper(Some(getpid())).map_err(|error| error.to_string())?;
     let started = Command::new(program).args(arguments).stdin(Stdio::null()).spawn();
@@ -54,7 +54,8 @@ fn end_of(command: u32) -> io::Result<ExitStatus> {
     }
 }
 
-/// The command has other limits inside of these, so it cannot end its supervisor.
+/// Limits signals to processes that start from here on. The command gets limits of its own below these, so it cannot end its
+/// supervisor.
 fn keep_signals_inside() -> Result<(), String> {
     scope_signals().map_err(|error| format!("Landlock of Linux 6.12 is needed: {error}"))?;
     // `end_all` must never reach the process that has started this one.
@@ -70,11 +71,12 @@ fn scope_signals() -> Result<(), RulesetError> {
     Ok(())
 }
 
-fn end_with(mut line: UnixStream) {
-    if line.read(&mut [0]).is_err_and(|error| error.raw_os_error() == Some(libc::ENOTSOCK)) {
+/// Waits until hob closes its side of the socket, and then ends the command. Returns at once if it is no socket.
+fn end_all_when_closed(mut socket: UnixStream) {
+    if socket.read(&mut [0]).is_err_and(|error| error.raw_os_error() == Some(libc::ENOTSOCK)) {
         return;
     }
-    // The command may not have begun.
+    // Once is not enough: the command may not have begun.
     loop {
         end_all();
         thread::sleep(SIGNAL_PAUSE);
@@ -83,7 +85,7 @@ fn end_with(mut line: UnixStream) {
 
 /// Signals every process that this one may signal, at once: a process cannot start another one in between.
 fn end_all() {
-    // An error means that there are no more.
+    // A signal to process group 1 is `kill(-1)`: to every process. An error means that there are no more.
     let _ended = kill_process_group(Pid::INIT, Signal::KILL);
 }
 

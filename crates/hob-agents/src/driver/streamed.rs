@@ -142,7 +142,7 @@ impl<'w, 'd> StreamedAnswer<'w, 'd> {
     }
 }
 
-/// What came of an answer that was stopped counts, whatever stopped it: a watchdog, the time of the budget, a broken
+/// Counts the tokens of an answer that was stopped, whatever stopped it: a watchdog, the time of the budget, a broken
 /// connection, or a person.
 impl Drop for StreamedAnswer<'_, '_> {
     fn drop(&mut self) {

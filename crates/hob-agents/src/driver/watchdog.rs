@@ -6,7 +6,7 @@ use std::time::Duration;
 use hob_core::Trace;
 use hob_core::chat::{ChatRequest, Prompt};
 
-/// How often a silent model is looked at.
+/// How often the driver checks whether a silent model waits, loads or hangs.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Bytes of a prompt that the slowest useful model reads in a second: 25 tokens of 4 bytes.

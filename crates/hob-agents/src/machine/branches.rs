@@ -10,8 +10,9 @@ use crate::state::{AgentRole, Branch, Pending, RunState, TeamRunStatus};
 const BRANCHES_MAX: usize = 8;
 
 impl RunState {
-    /// Makes the branch act that waits for this. False: no branch does.
-    pub(super) fn focus(&mut self, is_wanted: impl Fn(&Pending) -> bool) -> bool {
+    /// Switches to the branch that waits for something `is_wanted` accepts: its agents come onto the stack, and those of the
+    /// branch before leave it. False: no branch waits for it.
+    pub(super) fn switch_to(&mut self, is_wanted: impl Fn(&Pending) -> bool) -> bool {
         if is_wanted(&self.pending) {
             return true;
         }
@@ -86,15 +87,16 @@ impl Step<'_> {
         true
     }
 
-    /// While a branch works, it is the one that is seen; when all wait, the one that waits for a person.
-    pub(super) fn settle(&mut self) {
+    /// Sets the status of the run after a step, and switches to the branch that decides it: one that works, or else one that
+    /// waits for a person.
+    pub(super) fn set_status(&mut self) {
         if self.state.status.has_ended() {
             return;
         }
         let is_working =
             |pending: &Pending| matches!(pending, Pending::Model { .. } | Pending::Tool { .. });
         let is_asking = |pending: &Pending| matches!(pending, Pending::Approval { .. });
-        let is_waiting = !self.state.focus(is_working) && self.state.focus(is_asking);
+        let is_waiting = !self.state.switch_to(is_working) && self.state.switch_to(is_asking);
         self.state.status = match self.state.pending {
             Pending::Client { .. } => TeamRunStatus::WaitingClient,
             _ if is_waiting => TeamRunStatus::WaitingApproval,

@@ -7,7 +7,7 @@ use super::prompt::{self, DelegateOutcome};
 use super::{CALL_BEGIN, Step};
 use crate::event::EventKind;
 use crate::state::{AgentFrame, Pending, RunState, StoppedAnswer, Used};
-use crate::team::{AgentBudget, LAST_ANSWER_TOKENS};
+use crate::team::{LAST_ANSWER_TOKENS, WorkLimits};
 
 /// What an agent reads about calls that are left when a limit is reached.
 const NOT_MADE: &str = "not made, because the budget is used up";
@@ -52,14 +52,14 @@ impl RunState {
 
 /// Counts what came of an answer that was stopped. The next step puts it into the trace.
 pub(crate) fn count_stopped(state: &mut RunState, answer: StoppedAnswer) {
-    if state.focus(|pending| *pending == Pending::Model { id: answer.id }) {
+    if state.switch_to(|pending| *pending == Pending::Model { id: answer.id }) {
         state.count(&answer.used);
         state.stopped.push(answer);
     }
 }
 
 /// The first limit that is reached.
-fn first_spent(budget: &AgentBudget, used: &Used) -> Option<SpentBudget> {
+fn first_spent(budget: &WorkLimits, used: &Used) -> Option<SpentBudget> {
     let micro_usd = |cost: f64| (cost * 1e6).round() as u64;
     // The tokens of the last answer are kept for it.
     let kept = u64::from(LAST_ANSWER_TOKENS);
@@ -101,7 +101,7 @@ impl Step<'_> {
     /// Gives the answers that were stopped events of their own, so that the events of a run have all of its tokens.
     pub(super) fn emit_stopped(&mut self) {
         for StoppedAnswer { id, target, used } in std::mem::take(&mut self.state.stopped) {
-            self.state.focus(|pending| *pending == Pending::Model { id });
+            self.state.switch_to(|pending| *pending == Pending::Model { id });
             let Used { prompt_tokens, answer_tokens, .. } = used;
             let cost = (used.cost > 0.0).then_some(used.cost);
             self.emit(EventKind::ModelStopped { target, prompt_tokens, answer_tokens, cost });
@@ -110,7 +110,7 @@ impl Step<'_> {
 
     /// The limit that the run has reached.
     pub(super) fn spent_limit(&self) -> Option<SpentBudget> {
-        first_spent(&self.state.team.budget.whole(), &self.state.used)
+        first_spent(&self.state.team.budget.limits(), &self.state.used)
     }
 
     /// The limit of its own that an agent has reached, unless its last turn has begun. An agent that waits for others ends
@@ -119,7 +119,7 @@ impl Step<'_> {
         let agent = self.state.team.agent(&frame.agent).filter(|_| !frame.is_last_turn)?;
         let is_acting = at + 1 == self.state.stack.len();
         let turns = if is_acting { frame.turns } else { 0 };
-        first_spent(&agent.budget(), &Used { turns, ..self.state.used_by(frame) })
+        first_spent(&agent.limits(), &Used { turns, ..self.state.used_by(frame) })
     }
 
     /// Whether a time is used up, so that no call of the last answer is made any more.

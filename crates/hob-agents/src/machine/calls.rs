@@ -17,9 +17,11 @@ use crate::tool::{ToolOutput, ToolSpec};
 
 /// Agents that may work for each other, one below the other.
 const DEPTH_MAX: usize = 5;
-/// The same call is noted, and later its tool is switched off.
+/// After so many equal calls, the result says how often the call was made.
 const REPEATS_NOTED: u32 = 3;
+/// After so many equal calls, the tool is switched off for the agent.
 const REPEATS_MAX: u32 = 5;
+/// Names of tools in the message about an unknown one.
 const NAMES_SHOWN: usize = 5;
 
 impl AgentFrame {
@@ -89,9 +91,9 @@ impl Step<'_> {
     }
 
     pub(super) fn client_answered(&mut self, id: u64, mut outputs: BTreeMap<usize, String>) {
-        let is_its =
+        let waits_for_it =
             |pending: &Pending| matches!(pending, Pending::Client { id: own, .. } if *own == id);
-        if !self.state.focus(is_its) {
+        if !self.state.switch_to(waits_for_it) {
             return;
         }
         let Pending::Client { calls, .. } = std::mem::take(&mut self.state.pending) else { return };
@@ -106,7 +108,7 @@ impl Step<'_> {
         self.advance();
     }
 
-    /// A call that cannot be understood.
+    /// Rejects a call that cannot be understood. Several such answers in sequence lead to the fallback model.
     fn reject_invalid(&mut self, call: &ToolCall, reason: &str) {
         self.reject(call, reason);
         if let Some(frame) = self.state.stack.last_mut() {
@@ -134,7 +136,7 @@ impl Step<'_> {
     }
 
     fn hand_over(&mut self, call: ToolCall, name: &str, arguments: &Value) {
-        if let Some(reason) = self.no_room_for(name) {
+        if let Some(reason) = self.refusal_to_start(name) {
             return self.reject(&call, &reason);
         }
         let (Some(agent), Some(caller)) = (self.state.team.agent(name), self.state.stack.last())
@@ -161,7 +163,7 @@ impl Step<'_> {
     }
 
     fn delegate(&mut self, call: ToolCall, name: &str, brief: &Value) {
-        if let Some(reason) = self.no_room_for(name) {
+        if let Some(reason) = self.refusal_to_start(name) {
             return self.reject(&call, &reason);
         }
         let is_blank =
@@ -170,7 +172,7 @@ impl Step<'_> {
             return self.reject_invalid(&call, &format!("'{blank}' must not be blank"));
         }
         let messages = FrameMessages::from(prompt::delegate(&self.state.team, name, brief));
-        let budget = self.state.team.agent(name).map(Agent::budget);
+        let budget = self.state.team.agent(name).map(Agent::limits);
         let (to, brief) = (name.to_owned(), brief.clone());
         self.emit(EventKind::DelegateOccurred { to, brief, budget });
         let kind = AgentRole::Delegate { call_id: call.id };
@@ -188,8 +190,8 @@ impl Step<'_> {
         self.emit_agent();
     }
 
-    /// Why no other agent can work below this one.
-    fn no_room_for(&self, name: &str) -> Option<String> {
+    /// Why the agent of this name cannot start below the one that works. `None`: it can.
+    fn refusal_to_start(&self, name: &str) -> Option<String> {
         if self.state.stack.iter().any(|frame| frame.agent == name) {
             return Some(format!(
                 "'{name}' already works on this task, and waits for you; answer it instead"
@@ -248,7 +250,7 @@ impl Step<'_> {
         self.effects.push(Effect::RunTool { id, call });
     }
 
-    /// A tool was running when the process ended.
+    /// Continues after a tool that was running when the process ended. It runs again only if that does no harm.
     pub(super) fn resume_tool(&mut self, id: u64, call: ToolCall) {
         if self.tools.iter().any(|tool| tool.name == call.name && tool.may_repeat) {
             return self.effects.push(Effect::RunTool { id, call });
@@ -259,9 +261,9 @@ impl Step<'_> {
     }
 
     pub(super) fn tool_ended(&mut self, id: u64, output: ToolOutput) {
-        let is_its =
+        let waits_for_it =
             |pending: &Pending| matches!(pending, Pending::Tool { id: own, .. } if *own == id);
-        if self.state.focus(is_its)
+        if self.state.switch_to(waits_for_it)
             && let Pending::Tool { call, .. } = self.state.pending.clone()
         {
             self.answer_tool(&call, output);
@@ -288,8 +290,8 @@ impl Step<'_> {
     }
 
     pub(super) fn resolved(&mut self, approval: &str, is_approved: bool) {
-        let is_its = |pending: &Pending| matches!(pending, Pending::Approval { approval: asked, .. } if asked == approval);
-        if !self.state.focus(is_its) {
+        let waits_for_it = |pending: &Pending| matches!(pending, Pending::Approval { approval: asked, .. } if asked == approval);
+        if !self.state.switch_to(waits_for_it) {
             return;
         }
         let Pending::Approval { call, .. } = std::mem::take(&mut self.state.pending) else {
@@ -301,7 +303,7 @@ impl Step<'_> {
         } else {
             self.answer_call(&call.id, "The user denied this call. Do not try it again.");
         }
-        if self.state.focus(|pending| matches!(pending, Pending::Queued { .. }))
+        if self.state.switch_to(|pending| matches!(pending, Pending::Queued { .. }))
             && let Pending::Queued { call, reason } = std::mem::take(&mut self.state.pending)
         {
             self.ask(call, reason);

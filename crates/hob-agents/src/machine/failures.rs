@@ -1,4 +1,4 @@
-//! What follows when a model fails, or when its answers are of no use: another try, the team's fallback, and at last an
+//! Decides what follows when a model fails or its answers are useless: another try, the team's fallback, and at last an
 //! answer that says what is missing. No tool starts from such an answer, so nothing is done twice.
 
 use std::time::Duration;
@@ -16,8 +16,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const INVALID_ANSWERS_MAX: u32 = 3;
 
 impl AgentFrame {
-    /// Another model, or another process, begins without the faults of the one before.
-    fn forgive(&mut self) {
+    /// Another model, or another process, starts counting from zero.
+    fn reset_fault_counts(&mut self) {
         (self.failed_tries, self.empty_answers) = (0, 0);
         (self.invalid_answers, self.prose_answers) = (0, 0);
     }
@@ -35,7 +35,7 @@ impl Step<'_> {
                 EventKind::ModelStalled { error: shown }
             }
         });
-        // A model that did not begin has had its time already, and one that refused would do so again.
+        // A silent model has used its time already, and one that refused would refuse again.
         let can_help = matches!(how, ModelFailure::Broke | ModelFailure::Stalled);
         if can_help && self.has_try_left() {
             return self.call_model_after(RETRY_PAUSE);
@@ -43,7 +43,7 @@ impl Step<'_> {
         if self.fall_back("it failed") {
             return self.call_model();
         }
-        // What the agents have said is better than nothing.
+        // No turn follows, so what the agents have said so far becomes the answer.
         let is_last_turn = self.state.stack.last().is_some_and(|frame| frame.is_last_turn);
         if self.state.exhausted.is_some() || is_last_turn {
             return self.agent_answered(String::new(), true);
@@ -65,14 +65,14 @@ impl Step<'_> {
         }
         let run_id = &self.state.run_id;
         let text = format!(
-            "{}\n\nThe rest is missing: the model '{}' of the agent that leads failed ({error}). \
+            "{}\n\nThe rest is missing: the model '{}' of the entry agent failed ({error}). \
              `hob team resume {run_id}` goes on.",
             self.joined_texts(),
             self.model()
         );
         if let Some(frame) = self.state.stack.last_mut() {
             // A run that is resumed begins with the agent's own model.
-            frame.forgive();
+            frame.reset_fault_counts();
             frame.uses_fallback = false;
         }
         self.emit(EventKind::MessageOutput { text });
@@ -85,7 +85,7 @@ impl Step<'_> {
         let to = self.state.team.fallback.clone().filter(|fallback| *fallback != from);
         let (Some(to), Some(frame)) = (to, self.state.stack.last_mut()) else { return false };
         frame.uses_fallback = true;
-        frame.forgive();
+        frame.reset_fault_counts();
         self.emit(EventKind::ModelFallback { from, to, reason: reason.to_owned() });
         true
     }

@@ -1,4 +1,4 @@
-//! Reads the events of a run that goes on, each line once.
+//! Reads the events of a run while it works, each line once.
 //! A reader keeps the place in the file, so nothing is read again.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -19,7 +19,7 @@ pub struct NewLines {
     pub lines: Vec<String>,
     /// The place in the file behind the last of them, in bytes.
     pub offset: u64,
-    /// No other whole line was there.
+    /// The file has no further whole line now.
     pub is_at_end: bool,
 }
 

@@ -38,7 +38,7 @@ impl WrittenState {
         mut text: String,
         must_sync: bool,
     ) -> io::Result<WrittenState> {
-        // A state has the keys in its texts. Only its owner may read a temporary file.
+        // The texts of a state may contain API keys, so only its owner may read the file. A temporary file has this mode.
         let mut next = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
         // Written at once: each piece would be a system call of its own.
         text.push('\n');
@@ -52,7 +52,7 @@ impl WrittenState {
         Ok(WrittenState { text, file, changes_count: 0, changes_bytes: 0 })
     }
 
-    /// Whether a change can follow, so that reading them never takes long.
+    /// Whether one more change may be appended. The limit keeps the reading of a file short.
     pub(super) fn has_room(&self) -> bool {
         self.changes_count < CHANGES_MAX && self.changes_bytes < CHANGES_BYTES_MAX
     }
@@ -92,7 +92,8 @@ impl<'c> TextChange<'c> {
     }
 }
 
-/// How many bytes two texts have in common, from one side. `of_block` counts those of two blocks that differ.
+/// How many bytes two texts have in common, from one side. `of_block` counts the common bytes of the first two blocks that
+/// differ.
 fn common_bytes<'t>(
     old: impl Iterator<Item = &'t [u8]>,
     new: impl Iterator<Item = &'t [u8]>,

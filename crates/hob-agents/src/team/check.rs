@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{AgentBudget, LAST_ANSWER_TOKENS, SandboxMode, Team, TeamError, mcp};
+use super::{LAST_ANSWER_TOKENS, SandboxMode, Team, TeamError, WorkLimits, mcp};
 use crate::call_name::handoff_name;
 
 const NAME_MAX: usize = 63;
@@ -70,7 +70,7 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
         if agent.turns == 0 {
             return wrong(&agent.name, format!("'{}' needs at least one turn", agent.name));
         }
-        if let Some((_, reason)) = limits(&agent.budget()) {
+        if let Some((_, reason)) = wrong_limit(&agent.limits()) {
             return wrong(&agent.name, format!("'{}': {reason}", agent.name));
         }
     }
@@ -79,7 +79,7 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
     {
         return wrong(word, reason);
     }
-    if let Some((word, reason)) = limits(&team.budget.whole()) {
+    if let Some((word, reason)) = wrong_limit(&team.budget.limits()) {
         return wrong(word, reason);
     }
     match team.rules.iter().find_map(|rule| Some((rule, rule.problem()?))) {
@@ -89,13 +89,13 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
 }
 
 /// What is wrong about the limits of a run or of an agent.
-fn limits(budget: &AgentBudget) -> Option<(&'static str, String)> {
-    let is_free = budget.cost.is_some_and(|cost| !cost.is_finite() || cost <= 0.0);
-    if is_free || budget.turns == 0 || budget.time_s == Some(0) {
+fn wrong_limit(limits: &WorkLimits) -> Option<(&'static str, String)> {
+    let is_free = limits.cost.is_some_and(|cost| !cost.is_finite() || cost <= 0.0);
+    if is_free || limits.turns == 0 || limits.time_s == Some(0) {
         return Some(("budget", "each limit of the budget must be above 0".to_owned()));
     }
     let kept = LAST_ANSWER_TOKENS;
-    let is_small = budget.tokens.is_some_and(|tokens| tokens <= u64::from(kept));
+    let is_small = limits.tokens.is_some_and(|tokens| tokens <= u64::from(kept));
     let reason =
         || format!("the limit of tokens must be above {kept}, which the last answer may have");
     is_small.then(|| ("tokens", reason()))

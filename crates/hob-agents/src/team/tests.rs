@@ -120,7 +120,7 @@ token_env = "WIKI_TOKEN"
 fn servers_and_their_tools_are_read() {
     let team = Team::parse(MCP, "t").expect("a team");
     let lead = team.agent("lead").expect("known");
-    assert_eq!(lead.servers().into_iter().collect::<Vec<_>>(), ["docs", "wiki"]);
+    assert_eq!(lead.mcp_servers().into_iter().collect::<Vec<_>>(), ["docs", "wiki"]);
     for (tool, expected) in [
         ("docs__search", true),
         ("docs__other", false),

@@ -50,7 +50,7 @@ pub fn terms(
     for site in sites {
         let part = layout.shape_at_site(&model.shape, site);
         let footprint = Footprint::estimate(&part, plan, repack(site, layout, &machine.cpu))?;
-        let mut footprint = as_engine_has_it(footprint, &part, plan, profile);
+        let mut footprint = adjusted_to_engine(footprint, &part, plan, profile);
         footprint.overhead_bytes = match site {
             // The vocabulary stays in the process, wherever the scores are computed.
             Site::Cpu => {
@@ -75,14 +75,15 @@ pub fn terms(
 /// In the order of [`Footprint::terms`]. Without a basis, the figure follows from the model.
 const EXPLAINED: [(&str, Option<Basis>); 6] = [
     ("Σ elements / block × bytes, of every tensor that lies here", None),
-    ("a second copy, in the order that this processor's kernels like", None),
+    ("a second copy, in the order that this processor's kernels read", None),
     ("Σ layers: kv heads × (key × bytes + value × bytes) × cells", None),
     ("Σ recurrent layers: what each keeps per sequence, in F32", None),
     ("the most that one step has in memory at a time", Some(Basis::Prior)),
     ("the process, its vocabulary, and what the driver takes", Some(Basis::Prior)),
 ];
 
-fn as_engine_has_it(
+/// The footprint of llama.cpp, changed where this engine needs more or less.
+fn adjusted_to_engine(
     mut footprint: Footprint,
     part: &ModelShape,
     plan: &ContextPlan,
@@ -93,7 +94,7 @@ fn as_engine_has_it(
         footprint.weights_bytes = footprint.weights_bytes.saturating_sub(tower);
     }
     if part.layers.is_empty() && part.vocab_size == 0 {
-        // A site without layers only passes on rows of the embedding, and which tokens see which.
+        // A site without layers only passes on rows of the embedding and the attention mask.
         let step = u64::from(plan.step_tokens);
         let rows = step * u64::from(part.embedding_length);
         footprint.compute_bytes = (rows * 2 + step * plan.cells_of_sequence()) * F16_BYTES;
@@ -129,7 +130,7 @@ fn card_bytes(gpu: &Gpu, profile: &EngineProfile) -> u64 {
     }
 }
 
-/// The widest layer, unpacked as a whole.
+/// Bytes of the widest layer's KV cache, unpacked to F16 as a whole; 0 if the cache is not quantized.
 fn staged_bytes(part: &ModelShape, plan: &ContextPlan) -> u64 {
     let is_quantized = plan.kv != crate::KvTypes::default();
     let widest = part.layers.iter().filter_map(|layer| layer.kv).map(|kv| kv.elements()).max();

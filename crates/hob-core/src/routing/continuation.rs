@@ -12,7 +12,8 @@ const SAID_BYTES_MAX: usize = 256 << 10;
 const BYTES_PER_TOKEN: usize = 4;
 /// This many bytes equal to the answer's beginning are no coincidence: the target starts over.
 const ALIKE_BYTES: usize = 16;
-/// A shorter text may be followed by itself: `1` and `10` make 110.
+/// Fewer bytes may repeat by chance: after `1`, the rest of 110 is `10`, and a new answer may also be `10`. So a repetition
+/// of fewer bytes counts as a new start.
 const ECHO_BYTES_MIN: usize = 8;
 
 /// The part of an answer that has arrived.
@@ -188,8 +189,8 @@ impl RestartCheck {
                 RestartDecision::StartedOver
             };
         }
-        let chance = ALIKE_BYTES.min(self.said.len().div_ceil(2));
-        if alike >= chance {
+        let enough = ALIKE_BYTES.min(self.said.len().div_ceil(2));
+        if alike >= enough {
             RestartDecision::StartedOver
         } else {
             RestartDecision::Continues(self.came.clone())

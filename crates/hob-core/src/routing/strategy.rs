@@ -45,9 +45,13 @@ pub fn order(
         Strategy::Order => {}
         Strategy::Warm => places.sort_by_key(|&place| !targets[place].is_warm),
         Strategy::LeastWait => {
+            // The sort keeps this order among equals. So one conversation begins at the same target each time, and finds its
+            // prompt in that target's cache.
             let count = places.len().max(1);
             places.rotate_left((beginning % count as u64) as usize);
-            places.sort_by(|&a, &b| busy(&targets[a]).total_cmp(&busy(&targets[b])));
+            places.sort_by(|&a, &b| {
+                effective_load(&targets[a]).total_cmp(&effective_load(&targets[b]))
+            });
         }
         Strategy::Weighted => {
             if let Some(chosen) = draw_by_weight(targets, chance) {
@@ -59,7 +63,7 @@ pub fn order(
     places
 }
 
-fn busy(target: &TargetFacts) -> f64 {
+fn effective_load(target: &TargetFacts) -> f64 {
     target.load + if target.failed_recently { FAILED_LOAD } else { 0.0 }
 }
 
@@ -114,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_has_its_order() {
+    fn each_strategy_has_its_order() {
         let targets = [
             facts(false, 0.0, true, 1.0),
             facts(true, 0.9, false, 0.0),
@@ -125,14 +129,14 @@ mod tests {
         assert_eq!(
             order(Strategy::LeastWait, &targets, 7, 0.9),
             [2, 1, 0],
-            "who fails is not idle"
+            "a target that fails is not idle"
         );
         assert_eq!(order(Strategy::Weighted, &targets, 7, 0.2), [0, 1, 2]);
         assert_eq!(order(Strategy::Weighted, &targets, 7, 0.3), [2, 0, 1]);
         assert_eq!(
             order(Strategy::Weighted, &targets, 7, 1.0),
             [0, 1, 2],
-            "never by a rounding error"
+            "a rounding error chooses no target"
         );
     }
 
@@ -147,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_as_the_weights_say() {
+    fn targets_are_drawn_as_often_as_their_weights_say() {
         let targets = [facts(true, 0.0, false, 1.0), facts(true, 0.0, false, 3.0)];
         let first = |chance| order(Strategy::Weighted, &targets, 0, chance)[0];
         let ones = (0..1000).filter(|draw| first(f64::from(*draw) / 1000.0) == 1).count();

@@ -83,8 +83,8 @@ impl Importance {
         let mut pieces = tokens[..all].chunks_exact(CONTEXT_TOKENS).enumerate();
         pieces.try_for_each(|(number, piece)| {
             let mut piece = piece.to_vec();
-            if let Some(beginning) = model.beginning() {
-                piece[0] = beginning;
+            if let Some(bos) = model.bos_token() {
+                piece[0] = bos;
             }
             // Every row is computed, also that of the output.
             context.compute(&piece, 0)?;

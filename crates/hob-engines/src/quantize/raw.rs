@@ -13,9 +13,7 @@ use super::{QuantizeError, c_path};
 
 /// llama.cpp, started. A process can start it once.
 pub(super) fn start() -> Result<LlamaBackend, QuantizeError> {
-    let backend =
-        LlamaBackend::init().map_err(|error| QuantizeError::Backend(error.to_string()))?;
-    Ok(backend)
+    LlamaBackend::init().map_err(|error| QuantizeError::Backend(error.to_string()))
 }
 
 /// A model in memory.
@@ -40,13 +38,14 @@ impl RawModel {
         unsafe { sys::llama_model_get_vocab(self.0.as_ptr()) }
     }
 
-    pub(super) fn vocabulary(&self) -> usize {
+    /// Number of tokens in the vocabulary.
+    pub(super) fn vocab_size(&self) -> usize {
         // SAFETY: the vocabulary lives as long as the model.
         usize::try_from(unsafe { sys::llama_vocab_n_tokens(self.vocab()) }).unwrap_or_default()
     }
 
-    /// The token that begins a text, if texts of this model begin with one.
-    pub(super) fn beginning(&self) -> Option<i32> {
+    /// The token that begins a text (BOS), if texts of this model begin with one.
+    pub(super) fn bos_token(&self) -> Option<i32> {
         // SAFETY: the vocabulary lives as long as the model.
         let (adds, token) = unsafe {
             (sys::llama_vocab_get_add_bos(self.vocab()), sys::llama_vocab_bos(self.vocab()))
@@ -100,12 +99,15 @@ pub(super) struct RawContext<'a> {
     context: NonNull<sys::llama_context>,
     batch: sys::llama_batch,
     tokens_max: usize,
-    vocabulary: usize,
+    vocab_size: usize,
     _model: PhantomData<&'a RawModel>,
 }
 
 impl<'a> RawContext<'a> {
-    /// `watcher` must outlive the context; it is called by the thread that computes.
+    /// Makes a context of `tokens_max` tokens. The thread that computes calls `watcher`.
+    ///
+    /// # Errors
+    /// There is not enough memory.
     pub(super) fn new<W: WatchTensors>(
         model: &'a RawModel,
         tokens_max: usize,
@@ -129,13 +131,15 @@ impl<'a> RawContext<'a> {
         let context = unsafe { sys::llama_init_from_model(model.0.as_ptr(), params) };
         let context = NonNull::new(context).ok_or_else(|| QuantizeError::Load {
             path: "a context".to_owned(),
-            reason: format!("there is no memory for {tokens_max} tokens"),
+            reason: format!(
+                "there is not enough memory for {tokens_max} tokens; end programs that use memory, and try again"
+            ),
         })?;
         // SAFETY: the batch is freed once, when the context is dropped.
         let batch =
             unsafe { sys::llama_batch_init(i32::try_from(tokens_max).unwrap_or(i32::MAX), 0, 1) };
-        let vocabulary = model.vocabulary();
-        Ok(RawContext { context, batch, tokens_max, vocabulary, _model: PhantomData })
+        let vocab_size = model.vocab_size();
+        Ok(RawContext { context, batch, tokens_max, vocab_size, _model: PhantomData })
     }
 
     /// Computes a text from its beginning, and returns the logits after each token from number `from` on, one row of the
@@ -146,6 +150,7 @@ impl<'a> RawContext<'a> {
     pub(super) fn compute(&mut self, tokens: &[i32], from: usize) -> Result<&[f32], QuantizeError> {
         let failed = |code| QuantizeError::Decode { tokens: tokens.len(), code };
         if tokens.len() > self.tokens_max {
+            // llama.cpp was not called, so there is no code of its own.
             return Err(failed(0));
         }
         self.batch.n_tokens = i32::try_from(tokens.len()).unwrap_or(i32::MAX);
@@ -171,7 +176,7 @@ impl<'a> RawContext<'a> {
         // SAFETY: llama.cpp keeps one row for each token that asked for logits, until the next call, which needs `&mut self`.
         Ok(unsafe {
             let rows = sys::llama_get_logits(self.context.as_ptr());
-            std::slice::from_raw_parts(rows, (tokens.len() - from) * self.vocabulary)
+            std::slice::from_raw_parts(rows, (tokens.len() - from) * self.vocab_size)
         })
     }
 }
@@ -186,14 +191,15 @@ impl Drop for RawContext<'_> {
     }
 }
 
+/// llama.cpp calls this twice for each tensor: before, to ask whether to stop at it, and after it was computed.
 unsafe extern "C" fn watch<W: WatchTensors>(
     tensor: *mut sys::ggml_tensor,
-    asks: bool,
+    is_question: bool,
     watcher: *mut c_void,
 ) -> bool {
     // SAFETY: llama.cpp passes a tensor that lives during the call, and the watcher that `RawContext::new` was given.
     let (watcher, view) = unsafe { (&mut *watcher.cast::<W>(), TensorView(&*tensor)) };
-    if asks {
+    if is_question {
         return watcher.wants(&view);
     }
     watcher.see(&view);

@@ -58,7 +58,7 @@ impl TextPair<'_> {
         let _backend = start()?;
         let reference = RawModel::load(self.reference)?;
         let other = RawModel::load(self.other)?;
-        let (one, two) = (reference.vocabulary(), other.vocabulary());
+        let (one, two) = (reference.vocab_size(), other.vocab_size());
         if one != two {
             return Err(QuantizeError::Vocabularies { one, other: two });
         }
@@ -73,8 +73,8 @@ impl TextPair<'_> {
         let all = size * self.pieces_max.min(tokens.len() / size);
         for (number, piece) in tokens[..all].chunks_exact(size).enumerate() {
             let mut inputs = piece.to_vec();
-            if let Some(beginning) = reference.beginning() {
-                inputs[0] = beginning;
+            if let Some(bos) = reference.bos_token() {
+                inputs[0] = bos;
             }
             let expected = reference_context.compute(&inputs, first)?;
             let got = other_context.compute(&inputs, first)?;

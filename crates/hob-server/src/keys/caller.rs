@@ -102,7 +102,7 @@ impl Caller {
     pub(crate) fn check_changes_teams(&self) -> Result<(), KeyRefusal> {
         match &self.holder {
             Some(_) if self.sees_all() => Ok(()),
-            _ => Err(KeyRefusal::ChangesNoTeams),
+            _ => Err(KeyRefusal::MayNotChangeTeams),
         }
     }
 
@@ -112,7 +112,7 @@ impl Caller {
     /// Another key started the run.
     pub(crate) fn check_decides(&self, owner: Option<&str>) -> Result<(), KeyRefusal> {
         match owner {
-            Some(_) if owner != self.key() => Err(KeyRefusal::DecidesNot),
+            Some(_) if owner != self.key() => Err(KeyRefusal::MayNotDecide),
             _ => Ok(()),
         }
     }

@@ -23,12 +23,12 @@ pub(crate) enum KeyRefusal {
         "changing teams takes a key without `aliases`; set one with HOB_API_KEY, or [keys.NAME] in \
          hob.toml"
     )]
-    ChangesNoTeams,
+    MayNotChangeTeams,
     #[error(
         "another key started this run, and only that key approves or denies its calls; `hob team approve` and \
          `hob team deny` on hob's machine do so, too"
     )]
-    DecidesNot,
+    MayNotDecide,
     #[error(
         "this key may send {per_minute} requests per minute; try again in {} s",
         whole_seconds(*.retry_after)
@@ -50,25 +50,25 @@ pub(crate) enum KeyRefusal {
 }
 
 impl KeyRefusal {
-    /// What the key may never do is forbidden; a limit passes.
+    /// 403 for what the key may never do; 429 for a limit, because trying again later helps.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             KeyRefusal::NotAllowed { .. }
             | KeyRefusal::NoneAllowed { .. }
             | KeyRefusal::NotShown { .. }
-            | KeyRefusal::ChangesNoTeams
-            | KeyRefusal::DecidesNot => StatusCode::FORBIDDEN,
+            | KeyRefusal::MayNotChangeTeams
+            | KeyRefusal::MayNotDecide => StatusCode::FORBIDDEN,
             _ => StatusCode::TOO_MANY_REQUESTS,
         }
     }
 
-    /// For clients, and as a label of the metric.
+    /// The stable code for clients, and a label of the metric.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. } => "model_not_allowed",
-            KeyRefusal::NotShown { .. } | KeyRefusal::ChangesNoTeams | KeyRefusal::DecidesNot => {
-                "not_allowed"
-            }
+            KeyRefusal::NotShown { .. }
+            | KeyRefusal::MayNotChangeTeams
+            | KeyRefusal::MayNotDecide => "not_allowed",
             KeyRefusal::TooFast { .. } => "rate_limit_exceeded",
             KeyRefusal::TooMany { .. } => "concurrency_limit_exceeded",
             KeyRefusal::Spent { .. } | KeyRefusal::Reserved { .. } => "budget_exceeded",

@@ -13,7 +13,7 @@ struct Written {
     name: &'static str,
     file: &'static [u8],
     snr_db_min: f64,
-    /// One millisecond, except where the delay of the encoder is not in the file.
+    /// Largest offset in samples: 1, except where the delay of the encoder is not in the file.
     late_max: i32,
     /// The share of the channels that hold the chirp.
     level: f32,

@@ -172,10 +172,10 @@ async fn unchanged_servers_keep_their_state() {
     let options = || GatewayOptions { aliases: vec![alias("other", &["a"])], ..Default::default() };
     let locals = locals(&stage.puppets);
     let renewed = Gateway::new(options(), &locals, Some(&stage.gateway)).expect("good");
-    let standing = |gateway: &Gateway| {
+    let status = |gateway: &Gateway| {
         UpstreamResolver::route(gateway, "other").expect("an alias").targets[0].status.clone()
     };
-    assert!(matches!(standing(&renewed), TargetStatus::Open { .. }));
-    let anew = Gateway::new(options(), &locals, None).expect("good");
-    assert_eq!(standing(&anew), TargetStatus::Active);
+    assert!(matches!(status(&renewed), TargetStatus::Open { .. }));
+    let fresh = Gateway::new(options(), &locals, None).expect("good");
+    assert_eq!(status(&fresh), TargetStatus::Active);
 }

@@ -123,7 +123,7 @@ impl VoiceSession {
     }
 
     /// Silence has lasted for the idle timeout: the session speaks.
-    pub(super) fn end_idleness(&mut self) {
+    pub(super) fn end_idle_wait(&mut self) {
         self.idle_at = None;
         let Some(timeout) = self.idle_timeout() else {
             return;

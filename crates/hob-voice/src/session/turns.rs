@@ -83,7 +83,7 @@ impl VoiceSession {
         }
     }
 
-    pub(super) fn take_verdict(&mut self, turn: u64, probability: f32) {
+    pub(super) fn take_judgement(&mut self, turn: u64, probability: f32) {
         let Some(open) = self.turn.as_mut().filter(|open| open.judgement == Some(turn)) else {
             return;
         };

@@ -19,7 +19,7 @@ use crate::globals::Globals;
 use crate::printer::{Printer, count_text, harmless, table};
 use crate::running_server::ServerOption;
 use crate::settings::Overrides;
-use crate::teams::going_on::{self, Decision};
+use crate::teams::stored_run::{self, Decision};
 use crate::teams::tools::ToolSetup;
 use crate::teams::{self, Teams, mcp, tree};
 use crate::wire_up;
@@ -196,7 +196,7 @@ fn start(args: &RunArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     let stored =
         store.create(&state.run_id).map_err(|error| Failure::io("cannot store the run", &error))?;
     stored.store(&state, &[], true).map_err(|error| Failure::io("cannot store the run", &error))?;
-    going_on::keep_workspace(stored.folder(), &workspace)?;
+    stored_run::keep_workspace(stored.folder(), &workspace)?;
     if args.detach {
         let folder = stored.folder().to_owned();
         drop(stored);
@@ -218,8 +218,8 @@ fn go_on(
     app: &App<'_>,
 ) -> CliResult<Exit> {
     let id = found(&args.run.run, store)?;
-    let (stored, state) = going_on::open(&id, decision, store)?;
-    let workspace = going_on::workspace(&stored)?;
+    let (stored, state) = stored_run::open(&id, decision, store)?;
+    let workspace = stored_run::workspace(&stored)?;
     drive(RunSetup { stored, state, decision, workspace }, &args.output, app)
 }
 
@@ -368,7 +368,7 @@ fn show(args: &ShowArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     for line in events.iter().filter_map(tree::line) {
         app.printer.data(harmless(&line))?;
     }
-    for (path, bytes) in going_on::made_files(&id, &events, store)? {
+    for (path, bytes) in stored_run::made_files(&id, &events, store)? {
         let size = bytes.map_or("not there any more".to_owned(), |bytes| format!("{bytes} bytes"));
         app.printer.data(harmless(&format!("file {path}: {size}")))?;
     }
@@ -383,7 +383,7 @@ fn tail(run: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
 
 fn cancel(run: &str, store: &RunStore, app: &App<'_>) -> CliResult<Exit> {
     let id = found(run, store)?;
-    going_on::cancel(&id, store)?;
+    stored_run::cancel(&id, store)?;
     app.printer.note(format_args!("the run {id} is cancelled"));
     Ok(Exit::Done)
 }
@@ -397,7 +397,7 @@ fn delete(args: &DeleteArgs, store: &RunStore, app: &App<'_>) -> CliResult<Exit>
         let oldest = SystemTime::now().checked_sub(day * days).unwrap_or(SystemTime::UNIX_EPOCH);
         let runs = store.list().map_err(|error| Failure::io("cannot list the runs", &error))?;
         let is_old = |run: &RunState| {
-            run.status.has_ended() && going_on::started(&run.run_id).is_some_and(|at| at < oldest)
+            run.status.has_ended() && stored_run::started(&run.run_id).is_some_and(|at| at < oldest)
         };
         ids.extend(runs.into_iter().filter(is_old).map(|run| run.run_id));
     }

@@ -94,7 +94,7 @@ impl ToolSource for McpTools {
             if !agents.insert(agent.name.clone()) {
                 return OpenedTools::default();
             }
-            let named = agent.servers();
+            let named = agent.mcp_servers();
             let is_new = |(name, _): &(&String, &Arc<Server>)| {
                 named.contains(name.as_str()) && !opened.contains_key(*name)
             };

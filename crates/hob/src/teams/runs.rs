@@ -22,9 +22,9 @@ use hob_wire::{
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::going_on::{self, DecidedOnce, Decision};
 use super::mcp::McpTools;
 use super::registry_models::RegistryModels;
+use super::stored_run::{self, DecidedOnce, Decision};
 use super::{DEFAULT, ListedTeam, TeamModels};
 use crate::failure::{Exit, Failure};
 
@@ -72,7 +72,7 @@ impl TeamRuns {
         stopped: mpsc::Receiver<()>,
     ) -> Result<(), RunRefusal> {
         let models = self.models.models();
-        let workspace = going_on::workspace(&stored).map_err(failed)?;
+        let workspace = stored_run::workspace(&stored).map_err(failed)?;
         let setup = self.models.setup();
         let tools = setup.tools(&run.team, &workspace, Arc::clone(&models) as _);
         let tools = tools.map_err(|error| {
@@ -245,11 +245,11 @@ impl TeamService for TeamRuns {
     fn cancel(&self, id: &str) -> Result<(), RunRefusal> {
         let stop = self.working().get(id).filter(|stop| !stop.is_closed()).cloned();
         let Some(stop) = stop else {
-            return going_on::cancel(id, self.models.store()).map_err(failed);
+            return stored_run::cancel(id, self.models.store()).map_err(failed);
         };
         // A full or closed channel means that the run ends already.
         let _ends_already = stop.try_send(());
-        match going_on::has_ended_soon(id, self.models.store()) {
+        match stored_run::has_ended_soon(id, self.models.store()) {
             true => Ok(()),
             false => Err(RunRefusal::Conflict(
                 "the run has not ended yet; look at it again in a moment".to_owned(),
@@ -367,7 +367,7 @@ fn approval(run: &RunState) -> Option<RunApproval> {
 }
 
 fn started_unix_ms(id: &str) -> Option<u64> {
-    let since = going_on::started(id)?.duration_since(UNIX_EPOCH).ok()?;
+    let since = stored_run::started(id)?.duration_since(UNIX_EPOCH).ok()?;
     u64::try_from(since.as_millis()).ok()
 }
 

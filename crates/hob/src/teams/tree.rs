@@ -1,7 +1,7 @@
 //! A run as lines for people: who works, what they call, what comes back, with times and tokens.
 //! Made from the stored events alone, so that a run looks the same while it works and later.
 
-use hob_agents::{AgentBudget, EventKind, RunEvent, RunState, TeamRunStatus};
+use hob_agents::{EventKind, RunEvent, RunState, TeamRunStatus, WorkLimits};
 
 use crate::printer::count_text;
 /// Longest text of an event in characters.
@@ -156,7 +156,7 @@ pub(crate) fn summary(state: &RunState) -> String {
     )
 }
 
-fn limits_text(budget: &AgentBudget) -> String {
+fn limits_text(budget: &WorkLimits) -> String {
     let mut limits = count_text(budget.turns as usize, "turn");
     for (limit, unit) in [(budget.tokens, "tokens"), (budget.time_s, "s")] {
         if let Some(limit) = limit {

@@ -123,7 +123,7 @@ fn a_delegate_has_a_budget_of_its_own_and_its_agents_count() {
         ("time_s = 4", "4 s of this agent"),
     ] {
         let mut run = run_of_tester(limit);
-        let budget = run.state.team.agent("tester").expect("known").budget();
+        let budget = run.state.team.agent("tester").expect("known").limits();
         let is_its = |event: &EventKind| matches!(event, EventKind::DelegateOccurred { budget: Some(own), .. } if *own == budget);
         assert!(run.events.iter().any(is_its), "{limit}: {:?}", run.events);
         run.answers("", &[("transfer_to_writer", json!({}))]);

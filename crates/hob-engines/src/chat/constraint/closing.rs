@@ -30,7 +30,7 @@ const STEP_TRIALS_MAX: usize = 24;
 const LONG_TRIALS_MAX: usize = 8;
 /// Maximum tokens tried in one search, over all its attempts. The best end found until then is used.
 const STEPS_MAX: usize = 40_000;
-/// After so many visits of one place, an attempt counts as an endless recursion.
+/// After so many visits of one position of the grammar, an attempt counts as an endless recursion.
 const VISITS_MAX: usize = 24;
 
 /// Bytes to try outside strings: closing ones first, then values that need little.
@@ -52,9 +52,10 @@ pub(super) struct Closer {
     steps_left: usize,
 }
 
-/// A place where the answer can continue in more than one way.
+/// A position of the grammar at which the answer can continue in more than one way.
 #[derive(Clone, Debug)]
 struct Fork {
+    /// A hash, from [`place`].
     place: u64,
     ways: Vec<u32>,
 }
@@ -342,6 +343,7 @@ impl Closer {
     }
 }
 
+/// Recognises a position of the grammar: the byte before it, and the tokens with which the answer can continue.
 fn place(last: u8, ways: &[u32]) -> u64 {
     let mut hasher = DefaultHasher::new();
     last.hash(&mut hasher);

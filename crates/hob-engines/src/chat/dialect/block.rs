@@ -3,13 +3,13 @@
 
 use std::mem;
 
-use super::call::{CallReader, Fed};
+use super::call::{CallFeedResult, CallReader};
 use super::parser::AnswerParts;
 use super::{ToolDialect, ToolsOffered};
 
 /// Effect of one more character on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockFed {
+pub(super) enum BlockFeedResult {
     More,
     /// This character was the block's last.
     Over,
@@ -50,13 +50,13 @@ impl Block {
         block
     }
 
-    pub(super) fn feed(&mut self, c: char, pieces: &mut AnswerParts) -> BlockFed {
+    pub(super) fn feed(&mut self, c: char, pieces: &mut AnswerParts) -> BlockFeedResult {
         let fed = match &mut self.stage {
             Stage::Begin(_) => self.begin(c),
             Stage::Call(_) => return self.call(c, pieces),
             Stage::AfterCall(_) => self.after_call(c),
         };
-        if fed != BlockFed::Broken {
+        if fed != BlockFeedResult::Broken {
             self.raw.push(c);
         }
         fed
@@ -81,17 +81,17 @@ impl Block {
         self.raw
     }
 
-    fn begin(&mut self, c: char) -> BlockFed {
-        let Stage::Begin(rest) = &mut self.stage else { return BlockFed::Broken };
+    fn begin(&mut self, c: char) -> BlockFeedResult {
+        let Stage::Begin(rest) = &mut self.stage else { return BlockFeedResult::Broken };
         if c.is_ascii_whitespace() {
-            return BlockFed::More;
+            return BlockFeedResult::More;
         }
         if !rest.starts_with(c) {
-            return BlockFed::Broken;
+            return BlockFeedResult::Broken;
         }
         rest.drain(..c.len_utf8());
         self.enter_call_if_begun();
-        BlockFed::More
+        BlockFeedResult::More
     }
 
     fn enter_call_if_begun(&mut self) {
@@ -104,13 +104,13 @@ impl Block {
         self.stage = Stage::Call(CallReader::new(self.tools.call, self.offered.clone()));
     }
 
-    fn call(&mut self, c: char, pieces: &mut AnswerParts) -> BlockFed {
-        let Stage::Call(reader) = &mut self.stage else { return BlockFed::Broken };
+    fn call(&mut self, c: char, pieces: &mut AnswerParts) -> BlockFeedResult {
+        let Stage::Call(reader) = &mut self.stage else { return BlockFeedResult::Broken };
         let was_streaming = reader.is_streaming();
         let Ok(fed) = reader.feed(c) else {
             // Only the envelope of an announced call was invalid, so the call stays and the next one has another number.
             self.index += u32::from(reader.is_announced());
-            return BlockFed::Broken;
+            return BlockFeedResult::Broken;
         };
         if was_streaming {
             pieces.arguments(self.index, &reader.take_arguments());
@@ -118,14 +118,14 @@ impl Block {
             self.raw.push(c);
         }
         match fed {
-            Fed::More => BlockFed::More,
-            Fed::Begun => {
+            CallFeedResult::More => BlockFeedResult::More,
+            CallFeedResult::Begun => {
                 self.raw.clear();
                 pieces.call_begins(self.index, reader.name());
                 pieces.arguments(self.index, &reader.take_arguments());
-                BlockFed::More
+                BlockFeedResult::More
             }
-            Fed::Complete => {
+            CallFeedResult::Complete => {
                 if !reader.is_announced() {
                     pieces.call_begins(self.index, reader.name());
                     pieces.arguments(self.index, &reader.take_arguments());
@@ -135,34 +135,34 @@ impl Block {
         }
     }
 
-    fn end_call(&mut self) -> BlockFed {
+    fn end_call(&mut self) -> BlockFeedResult {
         self.index += 1;
         self.raw.clear();
         self.stage = Stage::AfterCall(String::new());
-        if self.tools.end.is_empty() { BlockFed::Over } else { BlockFed::More }
+        if self.tools.end.is_empty() { BlockFeedResult::Over } else { BlockFeedResult::More }
     }
 
-    fn after_call(&mut self, c: char) -> BlockFed {
-        let Stage::AfterCall(seen) = &mut self.stage else { return BlockFed::Broken };
+    fn after_call(&mut self, c: char) -> BlockFeedResult {
+        let Stage::AfterCall(seen) = &mut self.stage else { return BlockFeedResult::Broken };
         if c.is_ascii_whitespace() {
-            return BlockFed::More;
+            return BlockFeedResult::More;
         }
         seen.push(c);
         let end = without_space(self.tools.end);
         // If `between` is an end and a beginning, the next call is a separate block.
         let between = self.tools.between.map(without_space).filter(|mark| !mark.starts_with(&end));
         if *seen == end {
-            return BlockFed::Over;
+            return BlockFeedResult::Over;
         }
         if between.as_ref() == Some(seen) {
             self.raw = mem::take(seen);
             self.raw.pop();
             self.enter_call();
-            return BlockFed::More;
+            return BlockFeedResult::More;
         }
         let may_go_on = end.starts_with(seen.as_str())
             || between.is_some_and(|mark| mark.starts_with(seen.as_str()));
-        if may_go_on { BlockFed::More } else { BlockFed::Broken }
+        if may_go_on { BlockFeedResult::More } else { BlockFeedResult::Broken }
     }
 }
 

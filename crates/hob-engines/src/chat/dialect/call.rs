@@ -12,7 +12,7 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// Effect of one more character on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fed {
+pub(super) enum CallFeedResult {
     More,
     /// The name is one of the offered tools, and arguments follow.
     Begun,
@@ -32,6 +32,7 @@ pub(super) struct CallReader {
     /// The envelope so far, to be checked when it is complete.
     envelope: String,
     key: String,
+    /// The value so far; in the form without an envelope first the name.
     value: String,
     name: Option<String>,
     arguments: Option<String>,
@@ -86,20 +87,20 @@ impl CallReader {
         }
     }
 
-    pub(super) fn feed(&mut self, c: char) -> Result<Fed, NotACall> {
+    pub(super) fn feed(&mut self, c: char) -> Result<CallFeedResult, NotACall> {
         let fed = self.step(c)?;
         if self.progress == Progress::Unannounced {
             self.envelope.push(c);
         }
         match fed {
-            Fed::Complete if self.progress == Progress::Unannounced => {
+            CallFeedResult::Complete if self.progress == Progress::Unannounced => {
                 self.check_envelope().map(|()| fed)
             }
             _ => Ok(fed),
         }
     }
 
-    /// Whether its beginning was announced with [`Fed::Begun`].
+    /// Whether its beginning was announced with [`CallFeedResult::Begun`].
     pub(super) fn is_announced(&self) -> bool {
         self.progress != Progress::Unannounced
     }
@@ -121,12 +122,12 @@ impl CallReader {
         }
     }
 
-    fn step(&mut self, c: char) -> Result<Fed, NotACall> {
+    fn step(&mut self, c: char) -> Result<CallFeedResult, NotACall> {
         match self.at {
             At::Start | At::FirstKey | At::Key | At::Colon | At::Value | At::Comma
                 if c.is_ascii_whitespace() =>
             {
-                Ok(Fed::More)
+                Ok(CallFeedResult::More)
             }
             At::Start => self.start(c),
             At::BareName => self.bare_name(c),
@@ -145,15 +146,15 @@ impl CallReader {
         }
     }
 
-    fn expect(&mut self, c: char, wanted: char, then: At) -> Result<Fed, NotACall> {
+    fn expect(&mut self, c: char, wanted: char, then: At) -> Result<CallFeedResult, NotACall> {
         if c != wanted {
             return Err(NotACall);
         }
         self.at = then;
-        Ok(Fed::More)
+        Ok(CallFeedResult::More)
     }
 
-    fn start(&mut self, c: char) -> Result<Fed, NotACall> {
+    fn start(&mut self, c: char) -> Result<CallFeedResult, NotACall> {
         match self.form {
             CallForm::Object { .. } => self.expect(c, '{', At::FirstKey),
             CallForm::Named { .. } => {
@@ -163,7 +164,7 @@ impl CallReader {
         }
     }
 
-    fn bare_name(&mut self, c: char) -> Result<Fed, NotACall> {
+    fn bare_name(&mut self, c: char) -> Result<CallFeedResult, NotACall> {
         let CallForm::Named { separator } = self.form else { return Err(NotACall) };
         self.value.push(c);
         if let Some(name) = self.value.strip_suffix(separator) {
@@ -172,10 +173,10 @@ impl CallReader {
             self.value.clear();
             self.key = "arguments".to_owned();
             self.at = At::Value;
-            return Ok(Fed::More);
+            return Ok(CallFeedResult::More);
         }
         self.check_bare_name(separator)?;
-        Ok(Fed::More)
+        Ok(CallFeedResult::More)
     }
 
     /// Fails as soon as the text is not the beginning of an offered name, so that plain text is not held back for long.
@@ -187,7 +188,7 @@ impl CallReader {
         if self.offered.names.iter().any(begins) { Ok(()) } else { Err(NotACall) }
     }
 
-    fn in_key(&mut self, c: char, escaped: bool) -> Fed {
+    fn in_key(&mut self, c: char, escaped: bool) -> CallFeedResult {
         match c {
             '"' if !escaped => self.at = At::Colon,
             _ => {
@@ -195,10 +196,10 @@ impl CallReader {
                 self.at = At::InKey { escaped: c == '\\' && !escaped };
             }
         }
-        Fed::More
+        CallFeedResult::More
     }
 
-    fn begin_value(&mut self, c: char) -> Result<Fed, NotACall> {
+    fn begin_value(&mut self, c: char) -> Result<CallFeedResult, NotACall> {
         self.at = match c {
             '"' => At::InString { escaped: false },
             '{' | '[' => At::InContainer { depth: 1, in_string: false, escaped: false },
@@ -212,13 +213,13 @@ impl CallReader {
             && self.is_arguments_key()
             && c == '{';
         if !streams {
-            return Ok(Fed::More);
+            return Ok(CallFeedResult::More);
         }
         self.progress = Progress::Streaming;
-        Ok(Fed::Begun)
+        Ok(CallFeedResult::Begun)
     }
 
-    fn in_string(&mut self, c: char, escaped: bool) -> Result<Fed, NotACall> {
+    fn in_string(&mut self, c: char, escaped: bool) -> Result<CallFeedResult, NotACall> {
         self.value.push(c);
         if c == '"' && !escaped {
             return self.end_of_value();
@@ -227,16 +228,16 @@ impl CallReader {
             return Err(NotACall);
         }
         self.at = At::InString { escaped: c == '\\' && !escaped };
-        Ok(Fed::More)
+        Ok(CallFeedResult::More)
     }
 
-    fn in_scalar(&mut self, c: char) -> Result<Fed, NotACall> {
+    fn in_scalar(&mut self, c: char) -> Result<CallFeedResult, NotACall> {
         if c == ',' || c == '}' || c.is_ascii_whitespace() {
             self.end_of_value()?;
             return self.step(c);
         }
         self.value.push(c);
-        Ok(Fed::More)
+        Ok(CallFeedResult::More)
     }
 
     fn in_container(
@@ -245,7 +246,7 @@ impl CallReader {
         depth: u32,
         in_string: bool,
         escaped: bool,
-    ) -> Result<Fed, NotACall> {
+    ) -> Result<CallFeedResult, NotACall> {
         self.value.push(c);
         let depth = match c {
             '{' | '[' if !in_string => depth.saturating_add(1),
@@ -258,11 +259,11 @@ impl CallReader {
         let in_string = in_string ^ (c == '"' && !escaped);
         let escaped = in_string && c == '\\' && !escaped;
         self.at = At::InContainer { depth, in_string, escaped };
-        Ok(Fed::More)
+        Ok(CallFeedResult::More)
     }
 
     /// If several members have one name, the first counts. The others are only checked as JSON.
-    fn end_of_value(&mut self) -> Result<Fed, NotACall> {
+    fn end_of_value(&mut self) -> Result<CallFeedResult, NotACall> {
         self.at = At::Comma;
         if self.is_streaming() {
             self.arguments = Some(mem::take(&mut self.value));
@@ -278,24 +279,24 @@ impl CallReader {
             self.arguments = Some(object_text(&value)?);
             return Ok(self.after_arguments());
         }
-        Ok(Fed::More)
+        Ok(CallFeedResult::More)
     }
 
-    fn after_arguments(&self) -> Fed {
+    fn after_arguments(&self) -> CallFeedResult {
         match self.form {
-            CallForm::Object { .. } => Fed::More,
-            CallForm::Named { .. } => Fed::Complete,
+            CallForm::Object { .. } => CallFeedResult::More,
+            CallForm::Named { .. } => CallFeedResult::Complete,
         }
     }
 
-    fn end_of_envelope(&mut self) -> Result<Fed, NotACall> {
+    fn end_of_envelope(&mut self) -> Result<CallFeedResult, NotACall> {
         if self.name.is_none() {
             return Err(NotACall);
         }
         if !self.is_announced() && self.arguments.is_none() {
             self.arguments = Some("{}".to_owned());
         }
-        Ok(Fed::Complete)
+        Ok(CallFeedResult::Complete)
     }
 
     fn settle_name(&mut self, name: String) -> Result<(), NotACall> {

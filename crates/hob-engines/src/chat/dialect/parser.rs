@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use super::block::{Block, BlockFed};
+use super::block::{Block, BlockFeedResult};
 use super::marks::{Opening, opening, settled_len};
 use super::{Dialect, ThinkingMarks, ToolDialect, ToolsOffered, Trigger, TriggerPosition};
 
@@ -225,19 +225,19 @@ impl AnswerParser {
     fn block(&mut self, pieces: &mut AnswerParts) -> Step {
         let State::Block(block) = &mut self.state else { return Step::Waits };
         let mut taken = 0;
-        let mut fed = BlockFed::More;
+        let mut fed = BlockFeedResult::More;
         for c in self.held.chars() {
             fed = block.feed(c, pieces);
-            taken += if fed == BlockFed::Broken { 0 } else { c.len_utf8() };
-            if fed != BlockFed::More {
+            taken += if fed == BlockFeedResult::Broken { 0 } else { c.len_utf8() };
+            if fed != BlockFeedResult::More {
                 break;
             }
         }
         self.held.drain(..taken);
-        if fed == BlockFed::More { Step::Waits } else { self.leave_block(fed, pieces) }
+        if fed == BlockFeedResult::More { Step::Waits } else { self.leave_block(fed, pieces) }
     }
 
-    fn leave_block(&mut self, fed: BlockFed, pieces: &mut AnswerParts) -> Step {
+    fn leave_block(&mut self, fed: BlockFeedResult, pieces: &mut AnswerParts) -> Step {
         let State::Block(block) = mem::replace(&mut self.state, State::Answer) else {
             return Step::Waits;
         };
@@ -245,7 +245,7 @@ impl AnswerParser {
         self.at_start = false;
         self.calls = block.next_index();
         let text = block.into_text();
-        if fed == BlockFed::Broken && !text.is_empty() {
+        if fed == BlockFeedResult::Broken && !text.is_empty() {
             self.after_call &= text.trim().is_empty();
             pieces.text(&text);
         }

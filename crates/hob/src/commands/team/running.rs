@@ -22,7 +22,7 @@ use crate::failure::{CliResult, Exit, Failure};
 use crate::printer::{Printer, harmless};
 use crate::remote::Remote;
 use crate::signals::StopSignals;
-use crate::teams::going_on::{DecidedOnce, Decision, PID};
+use crate::teams::stored_run::{DecidedOnce, Decision, PID};
 use crate::teams::tools::ToolSetup;
 use crate::teams::tree;
 

@@ -1,4 +1,4 @@
-//! Tracks whether the next byte of a JSON text is within a string, for the search for an end.
+//! Tracks whether the next byte of a JSON text is within a string, for the search for a valid end of the answer.
 //! It is not a parser: it only separates strings from the text around them.
 
 /// Whether the next byte is within a JSON string.
@@ -26,7 +26,7 @@ impl Quoting {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::chat::constraint) struct Context {
     pub(super) quoting: Quoting,
-    /// The last byte that is not a space. A place is identified by it and by the possible continuations.
+    /// The last byte that is not a space. The search recognises a position of the grammar by this byte and the ways on.
     pub(super) last: u8,
     /// Open lists and objects.
     pub(in crate::chat::constraint) depth: u32,

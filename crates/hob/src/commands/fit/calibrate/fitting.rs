@@ -19,7 +19,7 @@ const MEDIAN_SHARE_MIN: f64 = 0.7;
 const MEMORY_BOUND_SHARE_MIN: f64 = 0.9;
 /// All threads together are disturbed below this share of the rate of one thread.
 const ONE_THREAD_SHARE_MIN: f64 = 0.9;
-/// Largest share of kernels that may be disturbed.
+/// If a larger share of the kernels was disturbed, the calibration is not kept.
 const DISTURBED_SHARE_MAX: f64 = 0.34;
 /// Relative error at which a calibration counts as good.
 const ERROR_GOOD: f64 = 0.1;
@@ -39,7 +39,7 @@ struct TimedModel {
     timed: Vec<Timed>,
 }
 
-/// A model's timed speed, and its prediction with and without this calibration.
+/// A model's timed speed, and its prediction with and without this calibration, all in tokens a second.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Checked {
     pub(super) model: String,
@@ -159,7 +159,7 @@ impl CalibrationFigures {
                 "the machine was too busy: {disturbed} of {count} kernels were disturbed"
             ));
         }
-        let mut runs = self.shares();
+        let mut runs = self.median_shares();
         if runs.any(|share| share < MEDIAN_SHARE_MIN) {
             doubts.push(
                 "the machine was too busy: the speeds of a model's runs differ too much".to_owned(),
@@ -184,7 +184,7 @@ impl CalibrationFigures {
         for (name, all) in self.kernels_on(self.threads) {
             let of_name =
                 |timed: &&Timed| matches!(timed, Timed::Kernel { quant, .. } if quant == name);
-            let mut shares = self.kernels.iter().filter(of_name).filter_map(share);
+            let mut shares = self.kernels.iter().filter(of_name).filter_map(median_share);
             let is_slowed =
                 self.one_thread_rate(name).is_some_and(|alone| all < ONE_THREAD_SHARE_MIN * alone);
             count += 1;
@@ -203,9 +203,10 @@ impl CalibrationFigures {
         self.kernels_on(self.threads).map(|(_, bytes_s)| bytes_s).fold(0.0, f64::max)
     }
 
-    fn kernels_on(&self, wished: u32) -> impl Iterator<Item = (&str, f64)> {
+    /// The name and the rate in bytes/s of each kernel that was timed on so many threads.
+    fn kernels_on(&self, thread_count: u32) -> impl Iterator<Item = (&str, f64)> {
         self.kernels.iter().filter_map(move |timed| match timed {
-            Timed::Kernel { quant, threads, bytes_s, .. } if *threads == wished => {
+            Timed::Kernel { quant, threads, bytes_s, .. } if *threads == thread_count => {
                 Some((quant.as_str(), *bytes_s))
             }
             _ => None,
@@ -259,13 +260,13 @@ impl CalibrationFigures {
     /// Steadiness of the most disturbed model.
     fn steadiness(&self) -> f64 {
         let on_cpu = self.models.iter().filter(|timed| timed.site == Site::Cpu);
-        let runs = on_cpu.flat_map(|model| &model.timed).filter_map(share);
+        let runs = on_cpu.flat_map(|model| &model.timed).filter_map(median_share);
         runs.fold(1.0, f64::min)
     }
 
-    /// The median as a share of the best, of each model's speeds.
-    fn shares(&self) -> impl Iterator<Item = f64> {
-        self.models.iter().flat_map(|model| &model.timed).filter_map(share)
+    /// [`median_share`] of each model's speeds.
+    fn median_shares(&self) -> impl Iterator<Item = f64> {
+        self.models.iter().flat_map(|model| &model.timed).filter_map(median_share)
     }
 
     fn rows(&self, site: Site) -> Vec<Row<'_>> {
@@ -310,8 +311,8 @@ impl Row<'_> {
     }
 }
 
-/// The median as a share of the best.
-fn share(timed: &Timed) -> Option<f64> {
+/// The median as a share of the best run: 1 without any noise.
+fn median_share(timed: &Timed) -> Option<f64> {
     match timed {
         Timed::Kernel { bytes_s, median_bytes_s, .. } => Some(median_bytes_s / bytes_s),
         Timed::Decode { tok_s, median_tok_s, .. } => Some(median_tok_s / tok_s),

@@ -1,5 +1,5 @@
-//! What commands and the server share when they go on with a stored run, or end it.
-//! The run is opened, its decision counts once, and its workspace is found again.
+//! Opens a stored run to continue or to end it, for `hob team` and for the server.
+//! A person's decision counts once, and the run gets its old workspace.
 
 use std::collections::BTreeSet;
 use std::io;
