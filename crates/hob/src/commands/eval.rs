@@ -15,7 +15,7 @@ use crate::globals::Globals;
 use crate::judging;
 use crate::printer::{Printer, table};
 
-/// How good a model's answers are, and how long they take: tasks that a program checks
+/// Measure how good a model's answers are and how long they take; programs grade them
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct EvalCommand {

@@ -1,4 +1,4 @@
-//! `hob route`: shows which target would answer a name now, and why not another one.
+//! `hob route`: shows which target would answer a request for a name now, and why not another one.
 //! It asks the running hob. Without one it reads the configuration and asks the servers in it.
 
 use clap::Args;
@@ -14,7 +14,7 @@ use crate::running_server::ServerOption;
 use crate::settings::Overrides;
 use crate::wire_up;
 
-/// Show which target would answer a name now, and why
+/// Show which target would answer a request for a name now, and why
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct RouteArgs {

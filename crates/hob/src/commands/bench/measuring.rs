@@ -42,7 +42,7 @@ const RERUN_RUNS_MAX: usize = 120;
 pub(crate) struct MeasuringArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// The fewest runs of a cell; an interval needs six
+    /// The fewest runs of a cell; a confidence interval needs six
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub(super) runs_min: usize,
     /// The most runs of a cell
