@@ -61,7 +61,7 @@ pub enum Input {
         id: u64,
         output: ToolOutput,
     },
-    /// The driver saw something that belongs into the trace and changes nothing else.
+    /// The driver saw something that the trace must show. It changes nothing else.
     Noted {
         /// The call of a model that it is about.
         id: Option<u64>,
@@ -72,7 +72,7 @@ pub enum Input {
         approval: String,
         is_approved: bool,
     },
-    /// The client has made its calls. What they gave has the numbers of the calls.
+    /// The client has made its calls. `outputs` has the result of each, by the number of the call.
     ClientAnswered {
         id: u64,
         outputs: BTreeMap<usize, String>,
@@ -288,7 +288,7 @@ fn present_request(state: &RunState, tools: &[ToolSpec]) -> Option<ChatRequest> 
     Some(request)
 }
 
-/// One step on its way.
+/// A step while it is taken. It collects the effects.
 struct Step<'s> {
     state: &'s mut RunState,
     tools: &'s [ToolSpec],
@@ -349,6 +349,7 @@ impl Step<'_> {
         self.advance();
     }
 
+    /// Starts the agent on top of the stack: its first event gives it its span.
     fn emit_agent(&mut self) {
         let (model, span) = (self.model(), self.state.seq + 1);
         if let Some(frame) = self.state.stack.last_mut() {
@@ -385,6 +386,7 @@ impl Step<'_> {
         }
     }
 
+    /// Asks the model again. First checks the limits, which may make this turn the last one or end a branch.
     fn next_turn(&mut self) {
         if self.state.exhausted.is_none() {
             if let Some(spent) = self.spent_limit() {

@@ -29,14 +29,14 @@ use crate::workbench::Workbench;
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaxContextOptions {
     pub range: ContextRange,
-    pub what: What,
+    pub criterion: ContextCriterion,
     /// Bytes of memory for each token of context, if known; otherwise it is learnt.
     pub bytes_per_token: Option<f64>,
 }
 
-/// What a context must allow.
+/// When a context counts as working.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum ContextCriterion {
     /// The server starts with it.
     Load,
     /// It can be filled, and the model still generates tokens.
@@ -80,8 +80,13 @@ impl<'w> MaxContextRun<'w> {
             return Err(BenchError::NotStarted { what: "a search for the longest context" });
         };
         let is_fresh = started.places.get(PLACE) == Some(&self.options.range.lo.to_string());
-        let mut trial =
-            Trial { started, questions, what: self.options.what, is_fresh, waited: Duration::ZERO };
+        let mut trial = Trial {
+            started,
+            questions,
+            criterion: self.options.criterion,
+            is_fresh,
+            waited: Duration::ZERO,
+        };
         while let Some(ctx) = self.search.next() {
             let tested = trial.attempt(ctx, &self.search)?;
             if tested.was_stopped {
@@ -141,8 +146,9 @@ impl<'w> MaxContextRun<'w> {
         let replies = || self.runs.answered();
         let counted = replies().all(|reply| reply.count_source == Some(CountSource::Usage));
         let prompt = replies().filter_map(|reply| reply.tokens?.prompt).max().map(u64::from);
-        let filled =
-            (self.options.what == What::Usable).then_some(()).and(self.search.longest_ok());
+        let filled = (self.options.criterion == ContextCriterion::Usable)
+            .then_some(())
+            .and(self.search.longest_ok());
         let doubts = [
             (replies().next().is_some() && !counted, Doubt::CountsNotUsage),
             (self.proof().is_none(), Doubt::NoProvenance),
@@ -203,7 +209,7 @@ impl<'w> MaxContextRun<'w> {
             hi_fail: fail,
             granule: Some(options.range.granule),
             load: started.map(|tried| tried.ctx).max(),
-            usable: longest.filter(|_| options.what == What::Usable),
+            usable: longest.filter(|_| options.criterion == ContextCriterion::Usable),
             confirmed: Some(search.confirmed()),
             limited_by: search.limited_by(),
             proven_by: self.proof().filter(|_| longest.is_some()),

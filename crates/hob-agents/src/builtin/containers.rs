@@ -205,7 +205,7 @@ impl TeamContainers {
             written = run_to_end(engine.exec(container, &["mv", "-fT", "--", &part, path])).await;
         }
         if written.is_err() {
-            // The reason for which it was not written counts more than a file that stays.
+            // A file that stays does no harm, and the model needs the first reason.
             let _removed = run_to_end(engine.exec(container, &["rm", "-f", "--", &part])).await;
         }
         written

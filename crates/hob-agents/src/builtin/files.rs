@@ -105,7 +105,7 @@ impl ReadFile {
             return self.listed(path).map_err(failed);
         }
         check_regular(found.is_file()).map_err(failed)?;
-        // A command can put a FIFO there now: to open it must not wait, and what was opened is looked at again.
+        // A command can put a FIFO there in the meantime. So opening must not wait, and the opened file is checked again.
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
         let file = self.workspace.open_with(path, &options).map_err(failed)?;
@@ -168,7 +168,7 @@ impl WriteFile {
     fn write(&self, asked: &WriteArguments) -> Result<String, String> {
         let path = inside(&asked.path)?;
         let failed = |error: io::Error| format!("{}: {}", asked.path, plain(&error));
-        // By name first: a protected name may itself be a link into the workspace.
+        // Both are checked, because a protected name may itself be a link into the workspace.
         let real = self.real(path).map_err(failed)?;
         if is_protected(path) || self.leads_to_protected(&real) {
             return Err(format!("{} is protected: it decides what agents may do", asked.path));
@@ -180,7 +180,10 @@ impl WriteFile {
         match asked.mode {
             WriteMode::Append => append(&folder, name, &asked.content).map_err(failed)?,
             WriteMode::Create if found.is_some() => {
-                return Err(format!("{} exists already", asked.path));
+                return Err(format!(
+                    "{} exists already; use mode replace or append, or another path",
+                    asked.path
+                ));
             }
             WriteMode::Create | WriteMode::Replace => {
                 replace(&folder, name, &asked.content).map_err(failed)?;
@@ -247,7 +250,9 @@ fn write_spec(containers: &[String]) -> ToolSpec {
 
 fn check_size(content: &str) -> Result<(), String> {
     if content.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!("at most {FILE_BYTES_MAX} bytes are written at once"));
+        return Err(format!(
+            "at most {FILE_BYTES_MAX} bytes are written at once; write the rest with mode append"
+        ));
     }
     Ok(())
 }
@@ -275,7 +280,7 @@ fn replace(folder: &Dir, name: &OsStr, content: &str) -> io::Result<()> {
     let written = file.write_all(content.as_bytes());
     let replaced = written.and_then(|()| folder.rename(&part, folder, name));
     if replaced.is_err() {
-        // The reason for which it was not written counts more than a file that stays.
+        // A file that stays does no harm, and the caller needs the first reason.
         let _ = folder.remove_file(&part);
     }
     replaced
@@ -317,12 +322,12 @@ fn inside(path: &str) -> Result<&Path, String> {
 /// Whether a path below the workspace leads to a file that decides what agents may do. Some file systems know no case.
 fn is_protected(path: &Path) -> bool {
     let first = path.components().find(|part| *part != Component::CurDir);
-    let is_its =
+    let is_first =
         |name: &str| first.is_some_and(|first| first.as_os_str().eq_ignore_ascii_case(name));
-    PROTECTED.into_iter().any(is_its)
+    PROTECTED.into_iter().any(is_first)
 }
 
-/// The error without numbers of the operating system.
+/// The error in words for a model, without the system's error numbers.
 fn plain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),

@@ -1,5 +1,5 @@
 //! The sandbox where bubblewrap is missing or forbidden, as in most containers: a process gives up its own rights, and
-//! then becomes the command. Landlock limits files, signals and TCP. seccomp limits calls, also in bubblewrap.
+//! then becomes the command. Landlock limits files, signals and TCP. seccomp limits system calls, also in bubblewrap.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ use crate::team::{SandboxMode, SandboxNetwork};
 
 /// The first version of Landlock that keeps a command from sending signals to other processes (Linux 6.12).
 const LANDLOCK: ABI = ABI::V6;
-/// What many programs read.
+/// Devices and facts of the machine that many programs read.
 const ALSO_READABLE: [&str; 4] = ["/dev/random", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo"];
 const ALSO_WRITABLE: [&str; 2] = ["/dev/null", "/dev/zero"];
 
@@ -39,7 +39,7 @@ pub fn restrict_and_run(
     };
     // Like the processes of bubblewrap, the command does not outlive the hob that started it.
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        return error.to_string();
+        return format!("the command cannot be tied to the end of hob: {error}");
     }
     // Before Landlock: the command has no `/proc`.
     if let Err(error) = limit_this_process() {
@@ -49,7 +49,7 @@ pub fn restrict_and_run(
         return format!("Landlock of Linux 6.12 is needed: {error}");
     }
     if let Err(error) = limit_calls(access.network) {
-        return format!("seccomp: {error}");
+        return format!("seccomp cannot limit the system calls of the command: {error}");
     }
     format!("the command cannot be started: {}", Command::new(program).args(arguments).exec())
 }
@@ -109,7 +109,8 @@ pub(super) fn filter_bytes(network: SandboxNetwork) -> Result<Vec<u8>, String> {
         SandboxNetwork::Off => Sockets::Local,
         SandboxNetwork::On => Sockets::Internet,
     };
-    let program = filter(sockets).map_err(|error| format!("seccomp: {error}"))?;
+    let program = filter(sockets)
+        .map_err(|error| format!("the filter for seccomp cannot be made: {error}"))?;
     let mut bytes = Vec::new();
     for step in program {
         bytes.extend(step.code.to_ne_bytes());
@@ -119,7 +120,8 @@ pub(super) fn filter_bytes(network: SandboxNetwork) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Refuses sockets, what could make one without a call, and the keys of the user's session.
+/// Refuses the kinds of sockets that are not allowed, system calls that get around the filter or reach into the kernel
+/// (io_uring makes sockets without a call of `socket`), and the keys of the user's session.
 fn filter(sockets: Sockets) -> Result<BpfProgram, Box<dyn std::error::Error>> {
     let refused = [
         libc::SYS_io_uring_setup,
@@ -140,7 +142,8 @@ fn filter(sockets: Sockets) -> Result<BpfProgram, Box<dyn std::error::Error>> {
     Ok(program)
 }
 
-/// No rule: all of them. Some kinds of sockets reach the machine or its kernel from every network.
+/// Rules that match the kinds of sockets to refuse. No rule at all matches every socket. Kinds that are not listed reach the
+/// machine or its kernel from every network.
 fn refused_sockets(sockets: Sockets) -> Result<Vec<SeccompRule>, Box<dyn std::error::Error>> {
     let allowed: &[libc::c_int] = match sockets {
         Sockets::None => return Ok(Vec::new()),

@@ -63,8 +63,10 @@ pub(super) fn check(team: &Team, text: &str) -> Result<(), TeamError> {
         }
         let callable = [&agent.tools, &agent.handoffs, &agent.delegates];
         if agent.must_call && callable.iter().all(|names| names.is_empty()) {
-            let reason =
-                format!("'{}' must call something, and has no tools or agents", agent.name);
+            let reason = format!(
+                "'{}' must call something, and has no tools or agents; add some, or remove `must_call`",
+                agent.name
+            );
             return wrong("must_call", reason);
         }
         if agent.turns == 0 {
@@ -121,7 +123,11 @@ fn servers_and_containers(team: &Team) -> Option<(&str, String)> {
         return Some(("container_run", "'container_run' needs a list `containers`".to_owned()));
     }
     let container = team.containers.iter().find(|name| !is_container(name))?;
-    Some((container, format!("'{container}' is no name of a container")))
+    let reason = format!(
+        "'{container}' is no name of a container (expected 1 to {CONTAINER_NAME_MAX} characters of a-zA-Z0-9_.-, with a \
+         letter or a digit first)"
+    );
+    Some((container, reason))
 }
 
 /// What is wrong about the hosts of `http_probe`.
@@ -138,7 +144,7 @@ fn hosts(team: &Team) -> Option<(&str, String)> {
     Some((wrong, reason))
 }
 
-/// What the team's policy contradicts.
+/// A setting of the team's policy that contradicts another one.
 fn policy(team: &Team) -> Option<(&'static str, String)> {
     let writes = || team.agents.iter().any(|agent| agent.has_tool("write_file"));
     let reason = match team.policy.sandbox {
@@ -153,7 +159,8 @@ fn policy(team: &Team) -> Option<(&'static str, String)> {
     Some(("sandbox", reason.to_owned()))
 }
 
-/// No option of an engine, and no other server's container.
+/// Whether an engine takes the word for a container of this machine: `--x` would be an option, and `SERVER:x` a container of
+/// another server.
 fn is_container(name: &str) -> bool {
     let rest = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     name.len() <= CONTAINER_NAME_MAX

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hob_machine::{Vram, ram, vram};
 
-use super::What;
+use super::ContextCriterion;
 use super::reported_context::{Mismatch, mismatch, reported_context};
 use super::search::{AttemptResultAt, Search, ServerMemory};
 use super::symptom::{Stage, of_fault, of_launch};
@@ -38,7 +38,7 @@ const END_WITHIN: Duration = Duration::from_secs(3);
 pub(super) struct Trial<'t, 'a> {
     pub(super) started: &'t mut StartedServer,
     pub(super) questions: Questions<'a>,
-    pub(super) what: What,
+    pub(super) criterion: ContextCriterion,
     /// The running server has not been tested yet.
     pub(super) is_fresh: bool,
     /// How long the running server answered that it was still loading.
@@ -61,7 +61,9 @@ pub(super) struct AttemptOutcome {
 #[derive(Debug)]
 struct Failure {
     result: AttemptResult,
+    /// What the server or its log said.
     said: String,
+    /// The longest context that the server reported, in tokens.
     takes: Option<u64>,
     reply: Option<Box<Reply>>,
 }
@@ -74,6 +76,8 @@ struct Success {
 }
 
 impl Trial<'_, '_> {
+    /// Makes one attempt with a context of `ctx` tokens.
+    ///
     /// # Errors
     /// No request can be sent.
     pub(super) fn attempt(
@@ -82,9 +86,9 @@ impl Trial<'_, '_> {
         search: &Search,
     ) -> Result<AttemptOutcome, BenchError> {
         let begun = Instant::now();
-        let came_to = self.came_to(ctx, search)?;
+        let outcome = self.run(ctx, search)?;
         let (memory, vram_mb, rss_mb) = self.memory();
-        let (result, said, takes, reply, proof) = match came_to {
+        let (result, said, takes, reply, proof) = match outcome {
             Ok(Success { reply, proof }) => (AttemptResult::Ok, None, None, Some(reply), proof),
             Err(Failure { result, said, takes, reply }) => {
                 (result, Some(said), takes, reply.map(|reply| *reply), None)
@@ -108,11 +112,8 @@ impl Trial<'_, '_> {
         self.questions.asker().stop.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    fn came_to(
-        &mut self,
-        ctx: u64,
-        search: &Search,
-    ) -> Result<Result<Success, Failure>, BenchError> {
+    /// Starts the server with this context, and uses it. The outer error ends the search, the inner one only this attempt.
+    fn run(&mut self, ctx: u64, search: &Search) -> Result<Result<Success, Failure>, BenchError> {
         if let Err(failure) = self.begin(ctx) {
             return Ok(Err(failure));
         }
@@ -126,9 +127,9 @@ impl Trial<'_, '_> {
             return Ok(Err(Failure { result, said, takes, reply: None }));
         }
         let proof = reported.map(|_| ContextProof::Reported);
-        match self.what {
-            What::Load => Ok(Ok(Success { reply: first.reply(), proof })),
-            What::Usable => self.fill(ctx, proof, search),
+        match self.criterion {
+            ContextCriterion::Load => Ok(Ok(Success { reply: first.reply(), proof })),
+            ContextCriterion::Usable => self.fill(ctx, proof, search),
         }
     }
 
@@ -251,8 +252,8 @@ impl Trial<'_, '_> {
 fn brief(said: &str) -> String {
     let mut lines = said.lines();
     let first = lines.next().unwrap_or_default();
-    let telling = lines.clone().rev().find(|line| speaks_of_memory(line)).or(lines.next_back());
-    let both = telling.map_or(first.to_owned(), |line| format!("{first} {}", line.trim()));
+    let cause = lines.clone().rev().find(|line| speaks_of_memory(line)).or(lines.next_back());
+    let both = cause.map_or(first.to_owned(), |line| format!("{first} {}", line.trim()));
     both.chars().take(SAID_CHARS_MAX).collect()
 }
 

@@ -10,7 +10,7 @@ use crate::cold::{ColdRequest, StartOptions, State, WeightsFile};
 use crate::drive::Arrivals;
 use crate::eval::{EVAL_ITEMS, EVAL_SEED, EvalWorkload, ItemSet, TaskName};
 use crate::experiment::{Axis, Experiment, RunSize, Workload};
-use crate::max_context::{ContextRange, MaxContextOptions, What};
+use crate::max_context::{ContextCriterion, ContextRange, MaxContextOptions};
 use crate::record::{RecordKind, RecordedWorkload};
 use crate::speech::{Formats, SpeechWorkload, Streaming, Text};
 use crate::sweep::{AGAIN_MIN, ContextOptions, ServerContext};
@@ -24,7 +24,7 @@ const SWEEP_ANSWER: u32 = 512;
 const COLD_WARM: usize = 3;
 const MAX_CONTEXT: MaxContextOptions = MaxContextOptions {
     range: ContextRange { lo: 4096, hi: 262_144, granule: 256 },
-    what: What::Usable,
+    criterion: ContextCriterion::Usable,
     bytes_per_token: None,
 };
 

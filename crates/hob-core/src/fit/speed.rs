@@ -1,7 +1,10 @@
 //! Speed of decoding: each token reads the active weights and the cache of earlier tokens. Layers and tokens add
 //! fixed times.
 //!
-//! `t(n) = Σ_sites [(W + 2·S)/(η·B) + A·KV(n)/(η_kv·B) + Σ_layers τ + t0]`, s; W, S and KV in bytes, B in bytes/s.
+//! `t(n) = Σ_sites [(W + 2·S)/(η·B) + A·KV(n)/(η_kv·B) + Σ_layers τ + t0]` in seconds, for the token after n others. On each
+//! site, W are the bytes of weights that a token reads, S those of the recurrent state, KV(n) those of the cache, and B is
+//! the bandwidth in bytes/s. η and η_kv are the shares of B that are reached, A is above 1 where a cache is unpacked first,
+//! τ is the fixed time of a layer, and t0 that of a token.
 
 use std::collections::BTreeSet;
 
@@ -15,24 +18,21 @@ use crate::shape::{LayerShape, Recurrence};
 use crate::weights::{Part, WeightGroup};
 
 const F16_BYTES: f64 = 2.0;
-/// Cost of one score besides its elements: an exponential and a call. After 440 to 2,012 tokens, SmolLM2-135M (9
-/// heads
-/// of 64) and Gemma-3-270M (4 of 256) took 60 and 146 ns per head and position: 0.23 ns per element, with this many
-/// more.
+/// Cost of one score besides its elements: an exponential and a call. After 440 to 2,012 tokens, SmolLM2-135M (9 heads of
+/// 64) and Gemma-3-270M (4 of 256) took 60 and 146 ns per head and position: 0.23 ns per element, with this many more.
 const VISIT_ELEMENTS: f64 = 128.0;
 /// Row length of the matrices that kernels are timed with.
 const TIMED_WIDTH: u64 = 4096;
 /// Time of a core for one row besides its elements: a call, and the sum over the vector registers. Gemma-3-270M has
-/// 387,000 rows of 640 to 2,048 and took 4 ms longer on two cores than its bytes take in rows of [`TIMED_WIDTH`]: 20
-/// ns
-/// per row. SmolLM2-135M, with rows of 576 and 1,536, leaves at most 15.
+/// 387,000 rows of 640 to 2,048 and took 4 ms longer on two cores than its bytes take in rows of [`TIMED_WIDTH`]: 20 ns per
+/// row. SmolLM2-135M, with rows of 576 and 1,536, leaves at most 15 ns.
 const ROW_S: f64 = 15e-9;
 /// Rows that kernels with repacked weights compute together.
 const ROWS_TOGETHER: f64 = 8.0;
 /// Time to pass a token's vector from one site to another, µs.
 const CROSSING_US: f64 = 30.0;
 /// Efficiency of reading over a link row by row, compared with large copies.
-const LINK_READ_REACH: f64 = 0.5;
+const LINK_READ_EFFICIENCY: f64 = 0.5;
 
 /// A speed with its range.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,7 @@ pub struct Rate {
     pub context_tokens: u32,
     /// Tokens per second of one stream.
     pub tok_s: f64,
+    /// The range in which it probably lies, tokens per second.
     pub low: f64,
     pub high: f64,
     pub basis: Basis,
@@ -224,7 +225,7 @@ impl SpeedEstimate<'_> {
             group.part != Part::TokenEmbedding && self.layout.site(group) == Site::Cpu;
         let (true, Site::Gpu(number)) = (lies_in_ram, self.reader(group)) else { return None };
         let link = self.machine.gpus.get(number)?.link.as_ref()?;
-        Some(link.bytes_s * LINK_READ_REACH)
+        Some(link.bytes_s * LINK_READ_EFFICIENCY)
     }
 
     /// Rate at which the CPU's kernels process this quant, bytes/s.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Grade;
 use crate::reading::{StatedNumber, answer_text, last_number, stated_unit, unit_named};
 
-/// Relative error that binary fractions alone make.
+/// Relative error that floating-point numbers make by themselves.
 const ROUNDING: f64 = 1e-9;
 
 /// The answer is a number.
@@ -60,8 +60,8 @@ impl Number {
         let tolerance = self.tolerance_absolute.max(relative);
         let near = |value: f64| (value - self.expected).abs() <= tolerance;
         // 0.5 and 50% are one answer where no unit was asked for.
-        let share = self.unit.is_none() && stated == Some("%");
-        near(read.value) || (share && near(read.value / 100.0))
+        let is_percentage = self.unit.is_none() && stated == Some("%");
+        near(read.value) || (is_percentage && near(read.value / 100.0))
     }
 }
 

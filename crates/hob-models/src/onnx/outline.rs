@@ -1,5 +1,5 @@
-//! What a graph takes in memory, from its file. Its weights are skipped, so this takes a few milliseconds, and a server
-//! can ask before each start.
+//! Computes the memory of a graph from its file, for `hob fit` and for a server before each start.
+//! It skips the weights, so it takes a few milliseconds.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
@@ -50,7 +50,7 @@ impl GraphOutline {
                 (MODEL_GRAPH, Value::Content(bytes)) => {
                     read_graph(model.inner(bytes)?, &mut name, &mut tensors)?;
                 }
-                other => model.pass(&other)?,
+                other => model.skip_field(&other)?,
             }
         }
         let mut outline = GraphOutline { whole_bytes: file_bytes, integer_bytes: 0 };
@@ -81,8 +81,8 @@ fn read_graph(
             (GRAPH_INITIALIZER, Value::Content(bytes)) if tensors.len() < TENSORS_MAX => {
                 tensors.push(read_tensor(graph.inner(bytes)?)?);
             }
-            (GRAPH_INITIALIZER, _) => return Err(ErrorKind::InvalidData.into()),
-            other => graph.pass(&other)?,
+            (GRAPH_INITIALIZER, _) => return Err(damaged()),
+            other => graph.skip_field(&other)?,
         }
     }
     Ok(())
@@ -99,16 +99,24 @@ fn read_tensor(mut fields: Fields<'_>) -> io::Result<TensorOutline> {
                 tensor.data_type = i32::try_from(kind).map_err(io::Error::other)?;
             }
             (TENSOR_RAW, Value::Content(bytes)) => {
-                // That there is any content decides whether it was packed.
+                // `is_packed` only looks whether there is any content, so one byte stands for all.
                 tensor.raw_data = vec![0; usize::from(bytes > 0)];
                 raw_bytes = bytes;
                 fields.skip(bytes)?;
             }
-            (TENSOR_DIMS, _) => return Err(ErrorKind::InvalidData.into()),
-            other => fields.pass(&other)?,
+            (TENSOR_DIMS, _) => return Err(damaged()),
+            other => fields.skip_field(&other)?,
         }
     }
     Ok(TensorOutline { tensor, raw_bytes })
+}
+
+/// The error for a file that is not a graph, or was changed after it was written.
+fn damaged() -> io::Error {
+    io::Error::new(
+        ErrorKind::InvalidData,
+        "the file is no ONNX model, or is damaged; pull or quantize it again",
+    )
 }
 
 /// The value of a field.
@@ -131,12 +139,13 @@ impl Fields<'_> {
             return Ok(None);
         }
         let key = self.varint()?;
+        // The wire types of protobuf: a varint, 64 bits, bytes with their length, 32 bits.
         let value = match key & 7 {
             0 => Value::Number(self.varint()?),
             1 => Value::Content(8),
             2 => Value::Content(self.varint()?),
             5 => Value::Content(4),
-            _ => return Err(ErrorKind::InvalidData.into()),
+            _ => return Err(damaged()),
         };
         Ok(Some((key >> 3, value)))
     }
@@ -149,7 +158,7 @@ impl Fields<'_> {
 
     fn text(&mut self, bytes: u64) -> io::Result<String> {
         if bytes > NAME_BYTES_MAX {
-            return Err(ErrorKind::InvalidData.into());
+            return Err(damaged());
         }
         self.take(bytes)?;
         let mut text = String::new();
@@ -157,8 +166,8 @@ impl Fields<'_> {
         Ok(text)
     }
 
-    /// Leaves a field out.
-    fn pass(&mut self, (_, value): &(u64, Value)) -> io::Result<()> {
+    /// Skips the content of a field.
+    fn skip_field(&mut self, (_, value): &(u64, Value)) -> io::Result<()> {
         match value {
             Value::Number(_) => Ok(()),
             Value::Content(bytes) => self.skip(*bytes),
@@ -181,7 +190,7 @@ impl Fields<'_> {
                 return Ok(value);
             }
         }
-        Err(ErrorKind::InvalidData.into())
+        Err(damaged())
     }
 
     fn take(&mut self, bytes: u64) -> io::Result<()> {

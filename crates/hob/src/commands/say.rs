@@ -140,7 +140,7 @@ enum TextSource {
 }
 
 async fn say(args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
-    if let Some(job) = BookJob::asked(args)? {
+    if let Some(job) = BookJob::from_args(args)? {
         return job.speak(args, app).await;
     }
     let given = given(&args.text)?;

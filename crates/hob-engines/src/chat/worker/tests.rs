@@ -143,16 +143,16 @@ impl Decoder for Counter {
 }
 
 /// A worker on a thread, and the server's end of its socket.
-struct Bench {
+struct Rig {
     socket: UnixStream,
     decoder: FrameDecoder,
     steps: Steps,
     worker: Option<thread::JoinHandle<Result<(), ServeChatError>>>,
 }
 
-impl Bench {
-    fn start(parallel: usize, queue_max: usize, poison: Option<u32>) -> Bench {
-        Bench::with(parallel, queue_max, poison, None)
+impl Rig {
+    fn start(parallel: usize, queue_max: usize, poison: Option<u32>) -> Rig {
+        Rig::with(parallel, queue_max, poison, None)
     }
 
     fn with(
@@ -160,16 +160,16 @@ impl Bench {
         queue_max: usize,
         poison: Option<u32>,
         trials: Option<WorkerCommand>,
-    ) -> Bench {
+    ) -> Rig {
         let decoder = Counter { poison, ..Counter::new(parallel, &Steps::default()) };
-        Bench::of(decoder, queue_max, trials)
+        Rig::of(decoder, queue_max, trials)
     }
 
-    fn of(decoder: Counter, queue_max: usize, trials: Option<WorkerCommand>) -> Bench {
+    fn of(decoder: Counter, queue_max: usize, trials: Option<WorkerCommand>) -> Rig {
         let (socket, theirs) = UnixStream::pair().expect("a socket pair");
         let steps = Arc::clone(&decoder.steps);
         let worker = thread::spawn(move || run(theirs, decoder, queue_max, trials.as_ref()));
-        Bench { socket, decoder: FrameDecoder::default(), steps, worker: Some(worker) }
+        Rig { socket, decoder: FrameDecoder::default(), steps, worker: Some(worker) }
     }
 
     fn send(&mut self, frames: impl IntoIterator<Item = Frame>) {
@@ -239,7 +239,7 @@ impl Bench {
     }
 }
 
-impl Drop for Bench {
+impl Drop for Rig {
     fn drop(&mut self) {
         // Closing is the order to end.
         self.socket.shutdown(std::net::Shutdown::Both).expect("it was open");
@@ -289,12 +289,12 @@ fn run(
     let reading = reading();
     let WorkerConnection { inbox, outlet } =
         WorkerConnection::start(&socket, decode, Duration::from_secs(60))?;
-    // Never more of a prompt than the least: what a step of this decoder takes is noise.
+    // Steps take the smallest piece of a prompt: the measured times of this decoder are noise.
     let drafts = decoder.drafts;
     let step_limits = StepLimits { stretch: 1.0, drafts, ..StepLimits::default() };
     let scheduler = TokenScheduler::new(step_limits, decoder.batch_tokens());
     let (jobs, to_prepare) = sync_channel(JOBS_MAX);
-    let (embed_jobs, _nobody_embeds) = sync_channel(JOBS_MAX);
+    let (embed_jobs, _embedder) = sync_channel(JOBS_MAX);
     let (compile_jobs, to_compile) = sync_channel(JOBS_MAX);
     let elsewhere = Elsewhere::default();
     thread::scope(|scope| {
@@ -326,29 +326,29 @@ fn usage(prompt_tokens: u32, cached_tokens: u32, completion_tokens: u32) -> Usag
 
 #[test]
 fn an_answer_goes_on_until_the_model_ends_it() {
-    let mut bench = Bench::start(2, 8, None);
-    bench.ask(1, continued("w"));
-    let heard = bench.until_done(1).remove(&1).expect("an answer");
+    let mut rig = Rig::start(2, 8, None);
+    rig.ask(1, continued("w"));
+    let heard = rig.until_done(1).remove(&1).expect("an answer");
     assert_eq!(heard.text, "xyz");
     assert_eq!(heard.end, Some((FinishReason::Stop, usage(1, 0, 3))));
 }
 
 #[test]
 fn an_answer_that_ignores_the_end_goes_on_to_its_limit() {
-    let mut bench = Bench::start(2, 8, None);
+    let mut rig = Rig::start(2, 8, None);
     let sampling = Sampling { ignore_eos: Some(true), ..continued("w").sampling };
-    bench.ask(1, ChatRequest { sampling, tokens_max: Some(6), ..continued("w") });
-    let heard = bench.until_done(1).remove(&1).expect("an answer");
+    rig.ask(1, ChatRequest { sampling, tokens_max: Some(6), ..continued("w") });
+    let heard = rig.until_done(1).remove(&1).expect("an answer");
     assert!(heard.text.starts_with("xyz"), "{}", heard.text);
     assert_eq!(heard.end, Some((FinishReason::Length, usage(1, 0, 6))));
 }
 
 #[test]
 fn answers_end_at_their_limit_and_before_stop_texts() {
-    let mut bench = Bench::start(2, 8, None);
-    bench.ask(1, ChatRequest { tokens_max: Some(4), ..continued("a") });
-    bench.ask(2, ChatRequest { stop: vec!["gh".to_owned()], ..continued("c") });
-    let heard = bench.until_done(2);
+    let mut rig = Rig::start(2, 8, None);
+    rig.ask(1, ChatRequest { tokens_max: Some(4), ..continued("a") });
+    rig.ask(2, ChatRequest { stop: vec!["gh".to_owned()], ..continued("c") });
+    let heard = rig.until_done(2);
     assert_eq!((heard[&1].text.as_str(), heard[&2].text.as_str()), ("bcde", "def"));
     assert_eq!(heard[&1].end.expect("ended").0, FinishReason::Length);
     assert_eq!(heard[&2].end.expect("ended").0, FinishReason::Stop);
@@ -356,11 +356,11 @@ fn answers_end_at_their_limit_and_before_stop_texts() {
 
 #[test]
 fn more_requests_than_slots_are_all_answered_and_each_with_its_own() {
-    let mut bench = Bench::start(2, 8, None);
+    let mut rig = Rig::start(2, 8, None);
     for (stream, first) in (1..=6).zip(b'a'..) {
-        bench.ask(stream, continued(&char::from(first).to_string()));
+        rig.ask(stream, continued(&char::from(first).to_string()));
     }
-    let heard = bench.until_done(6);
+    let heard = rig.until_done(6);
     for (stream, first) in (1..=6).zip(b'a'..) {
         let expected: String = (first + 1..=b'z').map(char::from).collect();
         assert_eq!(heard[&stream].text, expected);
@@ -369,20 +369,20 @@ fn more_requests_than_slots_are_all_answered_and_each_with_its_own() {
 
 #[test]
 fn a_long_prompt_is_computed_next_to_a_running_answer() {
-    let mut bench = Bench::start(2, 8, None);
+    let mut rig = Rig::start(2, 8, None);
     // A long answer, which counts up from 0x01, and waits for its reader after eight tokens.
-    bench.ask_with_credit(1, continued("\u{1}"), 8);
-    bench.ask_with_credit(2, continued(&"w".repeat(30)), 0);
+    rig.ask_with_credit(1, continued("\u{1}"), 8);
+    rig.ask_with_credit(2, continued(&"w".repeat(30)), 0);
     // Two that are let in, and eight letters.
-    (0..10).for_each(|_| drop(bench.report()));
+    (0..10).for_each(|_| drop(rig.report()));
     // The decoder waits for the lock on its steps, so both orders arrive before the next step.
-    let steps = Arc::clone(&bench.steps);
+    let steps = Arc::clone(&rig.steps);
     let pause = steps.lock().expect("no panic");
-    (1..=2).for_each(|stream| bench.order(stream, &CommonOrder::Credit(1000)));
+    (1..=2).for_each(|stream| rig.order(stream, &CommonOrder::Credit(1000)));
     thread::sleep(Duration::from_secs(1));
     drop(pause);
-    bench.until_done(2);
-    let steps = bench.steps();
+    rig.until_done(2);
+    let steps = rig.steps();
     let piece_of = |step: &BTreeMap<usize, usize>| step.get(&1).copied().filter(|piece| *piece > 1);
     let pieces: Vec<usize> = steps.iter().filter_map(piece_of).collect();
     assert!(pieces.len() >= 2 && pieces.iter().all(|piece| *piece < 30), "{pieces:?}");
@@ -394,49 +394,49 @@ fn a_long_prompt_is_computed_next_to_a_running_answer() {
 
 #[test]
 fn what_was_computed_is_not_computed_again() {
-    let mut bench = Bench::start(1, 8, None);
+    let mut rig = Rig::start(1, 8, None);
     let prompt = "hello w".to_owned();
-    bench.ask(1, continued(&prompt));
-    bench.until_done(1);
-    bench.ask(2, continued(&format!("{prompt}xyzaw")));
-    let heard = bench.until_done(1).remove(&2).expect("an answer");
+    rig.ask(1, continued(&prompt));
+    rig.until_done(1);
+    rig.ask(2, continued(&format!("{prompt}xyzaw")));
+    let heard = rig.until_done(1).remove(&2).expect("an answer");
     // The prompt and what was said.
     assert_eq!(heard.end, Some((FinishReason::Stop, usage(12, 10, 3))));
 }
 
 #[test]
 fn a_cancelled_request_frees_its_slot_for_a_waiting_one() {
-    let mut bench = Bench::start(1, 8, None);
+    let mut rig = Rig::start(1, 8, None);
     // Without credit the first would hold the only slot for ever.
-    bench.ask_with_credit(1, continued("a"), 0);
-    bench.ask(2, continued("y"));
-    bench.order(1, &CommonOrder::Cancel);
-    let heard = bench.until_done(1);
+    rig.ask_with_credit(1, continued("a"), 0);
+    rig.ask(2, continued("y"));
+    rig.order(1, &CommonOrder::Cancel);
+    let heard = rig.until_done(1);
     assert_eq!(heard[&2].text, "z");
 }
 
 #[test]
 fn an_answer_waits_for_its_reader_and_goes_on() {
-    let mut bench = Bench::start(2, 8, None);
-    bench.ask_with_credit(1, continued("a"), 3);
-    bench.ask(2, continued("y"));
-    let heard = bench.until_done(1);
+    let mut rig = Rig::start(2, 8, None);
+    rig.ask_with_credit(1, continued("a"), 3);
+    rig.ask(2, continued("y"));
+    let heard = rig.until_done(1);
     assert_eq!(heard[&2].text, "z");
-    bench.order(1, &CommonOrder::Credit(100));
+    rig.order(1, &CommonOrder::Credit(100));
     let mut text = heard.get(&1).map_or(String::new(), |heard| heard.text.clone());
-    text += &bench.until_done(1)[&1].text;
+    text += &rig.until_done(1)[&1].text;
     assert_eq!(text, "bcdefghijklmnopqrstuvwxyz");
 }
 
 #[test]
 fn what_cannot_be_done_is_refused_with_the_numbers() {
-    let mut bench = Bench::start(1, 8, None);
-    bench.ask(1, continued(&"w".repeat(CONTEXT_TOKENS as usize)));
-    bench.ask(2, ChatRequest::default());
-    bench.ask(3, ChatRequest { prompt: Prompt::Tokens(vec![900]), ..ChatRequest::default() });
+    let mut rig = Rig::start(1, 8, None);
+    rig.ask(1, continued(&"w".repeat(CONTEXT_TOKENS as usize)));
+    rig.ask(2, ChatRequest::default());
+    rig.ask(3, ChatRequest { prompt: Prompt::Tokens(vec![900]), ..ChatRequest::default() });
     let infill = Prompt::Infill { prefix: "a".to_owned(), suffix: "b".to_owned() };
-    bench.ask(4, ChatRequest { prompt: infill, ..ChatRequest::default() });
-    let mut heard = bench.until_done(4);
+    rig.ask(4, ChatRequest { prompt: infill, ..ChatRequest::default() });
+    let mut heard = rig.until_done(4);
     let mut refusal = |stream| heard.remove(&stream).and_then(|heard| heard.refusal);
     let too_long = Refusal::TooLong { needed: CONTEXT_TOKENS, available: CONTEXT_TOKENS };
     assert_eq!(refusal(1), Some(too_long));
@@ -452,36 +452,33 @@ fn what_cannot_be_done_is_refused_with_the_numbers() {
 
 #[test]
 fn a_full_queue_says_when_to_come_back() {
-    let mut bench = Bench::start(1, 1, None);
-    bench.ask_with_credit(1, continued("a"), 0);
-    bench.ask(2, continued("a"));
-    bench.ask(3, continued("a"));
-    let heard = bench.until_done(1);
+    let mut rig = Rig::start(1, 1, None);
+    rig.ask_with_credit(1, continued("a"), 0);
+    rig.ask(2, continued("a"));
+    rig.ask(3, continued("a"));
+    let heard = rig.until_done(1);
     let refused = heard.values().filter(|heard| heard.refusal.is_some()).count();
     assert_eq!(refused, 1, "{heard:?}");
 }
 
 #[test]
 fn a_step_that_fails_ends_its_streams_and_no_others() {
-    let mut bench = Bench::start(1, 8, Some(u32::from(b'!')));
-    bench.ask(1, continued("a!"));
-    bench.ask(2, continued("y"));
-    let heard = bench.until_done(2);
+    let mut rig = Rig::start(1, 8, Some(u32::from(b'!')));
+    rig.ask(1, continued("a!"));
+    rig.ask(2, continued("y"));
+    let heard = rig.until_done(2);
     assert_eq!(heard[&1].failure.as_deref(), Some("poisoned"));
     assert_eq!(heard[&2].text, "z");
 }
 
 #[test]
-fn a_form_is_compiled_beside_and_what_it_leaves_out_is_named() {
-    let mut bench = Bench::start(2, 8, None);
+fn a_schema_is_compiled_in_parallel_and_what_it_leaves_out_is_named() {
+    let mut rig = Rig::start(2, 8, None);
     let schema = r#"{"type":"array","maxItems":0,"uniqueItems":true}"#;
     let output = OutputFormat::JsonSchema(JsonText::parsed(schema));
-    bench.ask(1, ChatRequest { output, ..continued("a") });
-    bench.ask(
-        2,
-        ChatRequest { output: OutputFormat::Lark("start: x".to_owned()), ..continued("a") },
-    );
-    let heard = bench.until_done(2);
+    rig.ask(1, ChatRequest { output, ..continued("a") });
+    rig.ask(2, ChatRequest { output: OutputFormat::Lark("start: x".to_owned()), ..continued("a") });
+    let heard = rig.until_done(2);
     assert_eq!(heard[&1].text, "[]");
     assert_eq!(heard[&1].ignored, ["response_format.uniqueItems"]);
     let Some(Refusal::Field { field, .. }) = &heard[&2].refusal else { panic!("{heard:?}") };
@@ -490,12 +487,12 @@ fn a_form_is_compiled_beside_and_what_it_leaves_out_is_named() {
 
 #[test]
 fn a_grammar_that_fails_within_an_answer_is_a_mistake_of_its_request() {
-    let mut bench = Bench::start(1, 8, None);
+    let mut rig = Rig::start(1, 8, None);
     let letters = "\"a\"? ".repeat(1_000);
     // The first letter may be any of them, so the automaton has too many places to be in.
     let output = OutputFormat::Lark(format!("start: {letters}"));
-    bench.ask(1, ChatRequest { output, ..continued("`") });
-    let heard = bench.until_done(1).remove(&1).expect("a report");
+    rig.ask(1, ChatRequest { output, ..continued("`") });
+    let heard = rig.until_done(1).remove(&1).expect("a report");
     let Some(Refusal::Field { field, reason }) = &heard.refusal else { panic!("{heard:?}") };
     assert_eq!(field, "grammar");
     assert!(reason.starts_with("cannot be enforced: "), "{reason}");
@@ -531,19 +528,19 @@ fn held_to(grammar: &str) -> ChatRequest {
 fn a_grammar_that_ends_its_trial_ends_no_answer() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log");
-    let mut bench = Bench::with(2, 8, None, Some(trials(&[TrialReport::Ready], &log)));
+    let mut rig = Rig::with(2, 8, None, Some(trials(&[TrialReport::Ready], &log)));
     // It pauses after two letters.
-    bench.ask_with_credit(1, continued("w"), 2);
-    (0..3).for_each(|_| drop(bench.report()));
-    bench.ask(2, held_to("start: \"x\""));
-    let heard = bench.until_done(1);
+    rig.ask_with_credit(1, continued("w"), 2);
+    (0..3).for_each(|_| drop(rig.report()));
+    rig.ask(2, held_to("start: \"x\""));
+    let heard = rig.until_done(1);
     let Some(Refusal::Field { field, reason }) = &heard[&2].refusal else { panic!("{heard:?}") };
     assert_eq!(field, "grammar");
     assert!(reason.starts_with("crashes the grammar compiler"), "{reason}");
-    bench.order(1, &CommonOrder::Credit(100));
-    assert_eq!(bench.until_done(1)[&1].text, "z", "the answer that ran meanwhile");
-    bench.ask(3, held_to("start: \"x\""));
-    assert_eq!(bench.until_done(1)[&3].refusal, heard[&2].refusal);
+    rig.order(1, &CommonOrder::Credit(100));
+    assert_eq!(rig.until_done(1)[&1].text, "z", "the answer that ran meanwhile");
+    rig.ask(3, held_to("start: \"x\""));
+    assert_eq!(rig.until_done(1)[&3].refusal, heard[&2].refusal);
     assert_eq!(fs::read_to_string(&log).expect("a log"), "started\n", "it is not tried again");
 }
 
@@ -551,35 +548,35 @@ fn a_grammar_that_ends_its_trial_ends_no_answer() {
 fn a_grammar_that_takes_too_long_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = [TrialReport::Ready, TrialReport::TooSlow];
-    let mut bench = Bench::with(1, 8, None, Some(trials(&said, &folder.path().join("log"))));
-    bench.ask(1, held_to("start: \"x\""));
-    let refusal = bench.until_done(1).remove(&1).expect("a report").refusal;
+    let mut rig = Rig::with(1, 8, None, Some(trials(&said, &folder.path().join("log"))));
+    rig.ask(1, held_to("start: \"x\""));
+    let refusal = rig.until_done(1).remove(&1).expect("a report").refusal;
     let Some(Refusal::Field { reason, .. }) = &refusal else { panic!("{refusal:?}") };
     assert_eq!(reason, "takes more than 10 s to compile");
 }
 
 #[test]
 fn where_no_trial_can_be_started_grammars_are_compiled_untried() {
-    let mut bench = Bench::with(1, 8, None, Some(WorkerCommand::new("/nowhere/hob")));
-    bench.ask(1, held_to("start: \"x\""));
-    assert_eq!(bench.until_done(1)[&1].text, "x");
+    let mut rig = Rig::with(1, 8, None, Some(WorkerCommand::new("/nowhere/hob")));
+    rig.ask(1, held_to("start: \"x\""));
+    assert_eq!(rig.until_done(1)[&1].text, "x");
 }
 
 #[test]
 fn the_tokens_of_the_prompt_are_reported_with_their_probabilities() {
-    let mut bench = Bench::start(1, 8, None);
+    let mut rig = Rig::start(1, 8, None);
     // What is in the cache is computed again, since a cache tells nothing.
-    bench.ask(1, continued("abcdefghijklmnopqrstuvwxyq"));
-    bench.until_done(1);
+    rig.ask(1, continued("abcdefghijklmnopqrstuvwxyq"));
+    rig.until_done(1);
     let prompt = Prompt::Tokens("abcdefghijklmnopqrstuvwxyq".bytes().map(u32::from).collect());
     let (echo, logprobs, tokens_max) = (true, Some(1), Some(1));
     let request = ChatRequest { prompt, echo, logprobs, tokens_max, ..continued("") };
-    bench.ask(2, request.clone());
-    let heard = bench.until_done(1).remove(&2).expect("an answer");
+    rig.ask(2, request.clone());
+    let heard = rig.until_done(1).remove(&2).expect("an answer");
     assert_eq!(heard.text, "abcdefghijklmnopqrstuvwxyqr");
-    let told: String =
+    let reported: String =
         heard.logprobs.iter().map(|token| String::from_utf8_lossy(&token.token.0)).collect();
-    assert_eq!(told, heard.text, "the prompt's tokens, and the answer's");
+    assert_eq!(reported, heard.text, "the prompt's tokens, and the answer's");
     assert!(heard.logprobs[0].logprob.is_nan() && heard.logprobs[0].top.is_empty());
     // As lm-evaluation-harness reads a choice of two tokens, behind a context of 24.
     let scored = |heard: &Answer| -> Vec<(bool, bool)> {
@@ -588,8 +585,8 @@ fn the_tokens_of_the_prompt_are_reported_with_their_probabilities() {
         tokens.iter().map(|token| (token.logprob > -0.1, greedy(token))).collect()
     };
     assert_eq!(scored(&heard), [(true, true), (false, false)]);
-    bench.ask(3, ChatRequest { tokens_max: Some(0), ..request });
-    let none = bench.until_done(1).remove(&3).expect("an answer");
+    rig.ask(3, ChatRequest { tokens_max: Some(0), ..request });
+    let none = rig.until_done(1).remove(&3).expect("an answer");
     assert_eq!(
         (none.logprobs.len(), none.end),
         (26, Some((FinishReason::Length, usage(26, 0, 0))))

@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
 use hob_bench::experiment::{Axis, Experiment, RunSize, Workload};
-use hob_bench::max_context::{ContextRange, MaxContextOptions, PLACE, What};
+use hob_bench::max_context::{ContextCriterion, ContextRange, MaxContextOptions, PLACE};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
 use crate::failure::{CliResult, Failure};
@@ -70,7 +70,7 @@ impl MeasuringVerb for MaxContextArgs {
             )));
         }
         if let Some(bytes) = token_bytes.filter(|bytes| !(bytes.is_finite() && *bytes > 0.0)) {
-            return Err(Failure::usage(format!("--token-bytes {bytes}; a token takes bytes")));
+            return Err(Failure::usage(format!("--token-bytes {bytes}; it must be above 0")));
         }
         let place = format!("{{{PLACE}}}");
         let launch = self.measuring.server.launch.as_ref();
@@ -78,9 +78,9 @@ impl MeasuringVerb for MaxContextArgs {
             return Err(Failure::usage(format!("--launch does not contain {place}, the context"))
                 .hint("such as --launch 'llama-server -m model.gguf -c {ctx} --parallel 1'"));
         }
-        let what = match self.criterion {
-            Criterion::Load => What::Load,
-            Criterion::Usable => What::Usable,
+        let criterion = match self.criterion {
+            Criterion::Load => ContextCriterion::Load,
+            Criterion::Usable => ContextCriterion::Usable,
         };
         let range = ContextRange { lo, hi, granule };
         let chat = ChatWorkload {
@@ -90,7 +90,11 @@ impl MeasuringVerb for MaxContextArgs {
         };
         Ok(Experiment {
             workload: Workload::Chat(chat),
-            axis: Axis::MaxContext(MaxContextOptions { range, what, bytes_per_token: token_bytes }),
+            axis: Axis::MaxContext(MaxContextOptions {
+                range,
+                criterion,
+                bytes_per_token: token_bytes,
+            }),
             run_size: RunSize { rounds: 1, span_s: 0.0 },
         })
     }

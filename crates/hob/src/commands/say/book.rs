@@ -30,11 +30,11 @@ pub(super) struct BookJob<'a> {
 }
 
 impl<'a> BookJob<'a> {
-    /// What the arguments ask for. `None` if it is no audiobook.
+    /// The audiobook that the arguments ask for. `None` if they ask for none.
     ///
     /// # Errors
-    /// It is one, and has no text file, or an option that audiobooks do not have.
-    pub(super) fn asked(args: &'a SayArgs) -> CliResult<Option<BookJob<'a>>> {
+    /// An audiobook without a text file, or with an option that audiobooks do not have.
+    pub(super) fn from_args(args: &'a SayArgs) -> CliResult<Option<BookJob<'a>>> {
         let Some(output) = args.output.as_deref() else { return Ok(None) };
         let format = match ending(output).as_deref() {
             Some("m4b") => BookFormat::M4b,
@@ -56,13 +56,13 @@ impl<'a> BookJob<'a> {
             }
         };
         let is_other_format = args.format.is_some_and(|other| other != format.sound());
-        let more = [
+        let unsupported = [
             (args.play, "--play"),
             (args.srt.is_some(), "--srt"),
             (args.vtt.is_some(), "--vtt"),
             (is_other_format, "another format (-f)"),
         ];
-        match more.into_iter().find(|(is_given, _)| *is_given) {
+        match unsupported.into_iter().find(|(is_given, _)| *is_given) {
             Some((_, name)) => Err(Failure::usage(format!("an audiobook cannot have {name}"))
                 .hint(format!("pipe the text instead: hob say < {}", file.display()))),
             None => Ok(Some(BookJob { file, output, format })),
@@ -71,7 +71,7 @@ impl<'a> BookJob<'a> {
 
     pub(super) async fn speak(&self, args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {
         let book = Book::read(self.file, self.format)?;
-        // A missing encoder and a wrong name are found now, and not after hours.
+        // A missing encoder, and a file that cannot be written, must be found now and not after hours.
         drop(Encoder::new(self.format.sound(), RATE_HZ, Length::Unknown)?);
         drop(Sink::open(self.output)?);
         let voice = args.voice.clone().unwrap_or_else(|| app.settings.speech.default_voice.clone());
@@ -138,7 +138,7 @@ impl<'a> BookJob<'a> {
 
 /// Says that the finished parts of a book are kept.
 pub(super) fn with_hint(args: &SayArgs, failure: Failure) -> Failure {
-    let is_book = matches!(BookJob::asked(args), Ok(Some(_)));
+    let is_book = matches!(BookJob::from_args(args), Ok(Some(_)));
     let is_broken = matches!(failure.exit, Exit::Interrupted | Exit::Engine | Exit::Server);
     if is_book && is_broken && failure.hint.is_none() {
         return failure.hint("the same command goes on after the last finished part");

@@ -11,17 +11,17 @@ use crate::chat::slots::SlotAssignment;
 /// More than any test has room for.
 const MANY: DraftPolicy = DraftPolicy::Always(12);
 
-fn drafting(parallel: usize, drafts: DraftPolicy) -> Bench {
+fn drafting(parallel: usize, drafts: DraftPolicy) -> Rig {
     let decoder = Counter { drafts, ..Counter::new(parallel, &Steps::default()) };
-    Bench::of(decoder, 8, None)
+    Rig::of(decoder, 8, None)
 }
 
 /// The answer to one request, and the passes that it took.
 fn answered(drafts: DraftPolicy, request: ChatRequest) -> (Answer, usize) {
-    let mut bench = drafting(1, drafts);
-    bench.ask(1, request);
-    let answer = bench.until_done(1).remove(&1).expect("an answer");
-    (answer, bench.steps().len())
+    let mut rig = drafting(1, drafts);
+    rig.ask(1, request);
+    let answer = rig.until_done(1).remove(&1).expect("an answer");
+    (answer, rig.steps().len())
 }
 
 #[test]
@@ -54,14 +54,14 @@ fn limits_and_stop_texts_end_an_answer_within_a_guess() {
 #[test]
 fn the_cache_has_only_what_was_said() {
     let prompt = "abcdefghijklmnopqrstuvwxyz!abc";
-    let mut bench = drafting(1, MANY);
-    bench.ask(1, ChatRequest { stop: vec!["jk".to_owned()], ..continued(prompt) });
-    bench.until_done(1);
-    let passes = bench.steps().len();
+    let mut rig = drafting(1, MANY);
+    rig.ask(1, ChatRequest { stop: vec!["jk".to_owned()], ..continued(prompt) });
+    rig.until_done(1);
+    let passes = rig.steps().len();
     assert!(passes < "defghijk".len(), "{passes}: nothing was guessed");
     // The decoder would notice a token that is computed in another place than it belongs.
-    bench.ask(2, continued(&format!("{prompt}defghijklmno!vw")));
-    let heard = bench.until_done(1).remove(&2).expect("an answer");
+    rig.ask(2, continued(&format!("{prompt}defghijklmno!vw")));
+    let heard = rig.until_done(1).remove(&2).expect("an answer");
     assert_eq!(heard.text, "xyz");
     let cached = heard.end.expect("an end").1.cached_tokens as usize;
     assert_eq!(cached, prompt.len() + "defghij".len());
@@ -69,15 +69,15 @@ fn the_cache_has_only_what_was_said() {
 
 #[test]
 fn answers_with_and_without_guesses_run_together() {
-    let mut bench = drafting(3, MANY);
-    bench.ask(1, continued("abcdefghijklmnopqrstuvwxyz!abc"));
-    bench.ask(2, continued("a"));
-    bench.ask(3, continued("uvwxyz!uvwabcdef!uvw"));
-    let heard = bench.until_done(3);
+    let mut rig = drafting(3, MANY);
+    rig.ask(1, continued("abcdefghijklmnopqrstuvwxyz!abc"));
+    rig.ask(2, continued("a"));
+    rig.ask(3, continued("uvwxyz!uvwabcdef!uvw"));
+    let heard = rig.until_done(3);
     assert_eq!(heard[&1].text, "defghijklmnopqrstuvwxyz");
     assert_eq!(heard[&2].text, "bcdefghijklmnopqrstuvwxyz");
     assert_eq!(heard[&3].text, "xyz");
-    let passes = |slot: usize| bench.steps().iter().filter(|step| step.contains_key(&slot)).count();
+    let passes = |slot: usize| rig.steps().iter().filter(|step| step.contains_key(&slot)).count();
     // The letters, and the end.
     assert!(passes(0) < "defghijklmnopqrstuvwxyz".len() + 1, "{}", passes(0));
     assert_eq!(passes(1), "bcdefghijklmnopqrstuvwxyz".len() + 1);
@@ -88,59 +88,59 @@ fn a_cache_that_a_wrong_guess_costs_is_computed_again() {
     let prompt = "abcdefg!abcdxyz!abc";
     let (plain, _) = answered(DraftPolicy::Off, continued(prompt));
     let few = Counter::new(1, &Steps::default());
-    let mut bench = Bench::of(Counter { drafts: MANY, is_lost_by_cuts: true, ..few }, 8, None);
-    bench.ask(1, continued(prompt));
-    assert_eq!(bench.until_done(1).remove(&1), Some(plain));
+    let mut rig = Rig::of(Counter { drafts: MANY, is_lost_by_cuts: true, ..few }, 8, None);
+    rig.ask(1, continued(prompt));
+    assert_eq!(rig.until_done(1).remove(&1), Some(plain));
     // A guess has no more tokens than the prompt.
     let is_again = |step: &BTreeMap<usize, usize>| step[&0] > prompt.len();
-    assert!(bench.steps().iter().any(is_again), "{:?}", bench.steps());
+    assert!(rig.steps().iter().any(is_again), "{:?}", rig.steps());
 }
 
 #[test]
 fn a_small_model_guesses_what_the_text_does_not_show() {
     let few = Counter::new(1, &Steps::default());
-    let mut bench = Bench::of(Counter { drafts: MANY, has_small_model: true, ..few }, 8, None);
-    bench.ask(1, continued("a"));
-    let heard = bench.until_done(1).remove(&1).expect("an answer");
+    let mut rig = Rig::of(Counter { drafts: MANY, has_small_model: true, ..few }, 8, None);
+    rig.ask(1, continued("a"));
+    let heard = rig.until_done(1).remove(&1).expect("an answer");
     assert_eq!(heard.text, "bcdefghijklmnopqrstuvwxyz");
-    assert_eq!(bench.steps().len(), 3, "the prompt, and two times 13 letters at most");
+    assert_eq!(rig.steps().len(), 3, "the prompt, and two times 13 letters at most");
 }
 
 #[test]
 fn no_more_events_are_sent_than_the_reader_allows() {
-    let mut bench = drafting(1, MANY);
-    bench.ask_with_credit(1, continued("abcdefghijklmnopqrstuvwxyz!abc"), 5);
+    let mut rig = drafting(1, MANY);
+    rig.ask_with_credit(1, continued("abcdefghijklmnopqrstuvwxyz!abc"), 5);
     // That it was accepted, and five letters.
-    (0..6).for_each(|_| drop(bench.report()));
-    bench.order(7, &CommonOrder::Ping);
-    let (stream, report) = bench.report();
+    (0..6).for_each(|_| drop(rig.report()));
+    rig.order(7, &CommonOrder::Ping);
+    let (stream, report) = rig.report();
     assert!(stream == 7 && matches!(report, WorkerMessage::Common(Report::Stats(_))), "{report:?}");
-    let passes = bench.steps().len();
+    let passes = rig.steps().len();
     assert!(passes < 5, "{passes}: nothing was guessed");
-    bench.order(1, &CommonOrder::Credit(100));
-    let rest = bench.until_done(1).remove(&1).expect("the rest");
+    rig.order(1, &CommonOrder::Credit(100));
+    let rest = rig.until_done(1).remove(&1).expect("the rest");
     assert_eq!(rest.text, "ijklmnopqrstuvwxyz");
 }
 
 #[test]
 fn events_beyond_what_the_reader_allows_are_paid_back() {
-    let mut bench = drafting(2, DraftPolicy::Off);
+    let mut rig = drafting(2, DraftPolicy::Off);
     let output = OutputFormat::Regex("b(XYZ){3}[a-d]{9}".to_owned());
-    bench.ask_with_credit(1, ChatRequest { output, ..continued("a") }, 2);
+    rig.ask_with_credit(1, ChatRequest { output, ..continued("a") }, 2);
     // One letter is chosen, and nine are forced.
     let mut letters = 0;
     while letters < 10 {
-        let (_, report) = bench.report();
+        let (_, report) = rig.report();
         let is_text = matches!(report, WorkerMessage::Model(ChatReport::Event(ChatEvent::Text(_))));
         letters += usize::from(is_text);
     }
-    bench.order(1, &CommonOrder::Credit(8));
-    bench.ask(2, continued("w"));
-    let others = bench.until_done(1);
+    rig.order(1, &CommonOrder::Credit(8));
+    rig.ask(2, continued("w"));
+    let others = rig.until_done(1);
     assert_eq!(others[&2].text, "xyz");
     assert_eq!(others.get(&1), None, "its reader has taken eight of ten events");
-    bench.order(1, &CommonOrder::Credit(100));
-    assert_eq!(bench.until_done(1)[&1].text.len(), 9);
+    rig.order(1, &CommonOrder::Credit(100));
+    assert_eq!(rig.until_done(1)[&1].text.len(), 9);
 }
 
 #[test]
