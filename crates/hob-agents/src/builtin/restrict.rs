@@ -121,7 +121,7 @@ pub(super) fn filter_bytes(network: SandboxNetwork) -> Result<Vec<u8>, String> {
 }
 
 /// Refuses the kinds of sockets that are not allowed, system calls that get around the filter or reach into the kernel
-/// (io_uring makes sockets without a call of `socket`), and the keys of the user's session.
+/// (`io_uring` makes sockets without a call of `socket`), and the keys of the user's session.
 fn filter(sockets: Sockets) -> Result<BpfProgram, Box<dyn std::error::Error>> {
     let refused = [
         libc::SYS_io_uring_setup,

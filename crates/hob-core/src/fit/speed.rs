@@ -3,7 +3,7 @@
 //!
 //! `t(n) = Σ_sites [(W + 2·S)/(η·B) + A·KV(n)/(η_kv·B) + Σ_layers τ + t0]` in seconds, for the token after n others. On each
 //! site, W are the bytes of weights that a token reads, S those of the recurrent state, KV(n) those of the cache, and B is
-//! the bandwidth in bytes/s. η and η_kv are the shares of B that are reached, A is above 1 where a cache is unpacked first,
+//! the bandwidth in bytes/s. `η` and `η_kv` are the shares of B that are reached, A is above 1 where a cache is unpacked first,
 //! τ is the fixed time of a layer, and t0 that of a token.
 
 use std::collections::BTreeSet;
