@@ -9,6 +9,7 @@ mod interface;
 mod limits;
 mod listener;
 mod marks;
+mod open_sentence;
 mod outbox;
 mod playback;
 mod prompt;

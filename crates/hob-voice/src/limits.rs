@@ -14,6 +14,9 @@ pub(crate) const TURN_SOUND_MAX: Duration = Duration::from_secs(600);
 pub(crate) const TRANSCRIPTS_MAX: usize = 8;
 /// Responses outside the conversation that run at the same time.
 pub(crate) const OUT_OF_BAND_MAX: usize = 4;
+/// A turn that sounds complete waits for its text until a silence this long. A transcriber that keeps up with the sound
+/// needs less than half of it.
+pub(crate) const TEXT_SILENCE_MAX: Duration = Duration::from_secs(1);
 /// Text of an answer that is held back until the turn ends.
 pub(crate) const HELD_BYTES_MAX: usize = 64 * 1024;
 /// Sound that is kept before speech, whatever the settings ask for.

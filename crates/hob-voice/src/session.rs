@@ -1,11 +1,12 @@
 //! A session: takes inputs in order, and queues what its driver must do.
-//! `turns.rs` turns sound into transcripts, `answers.rs` transcripts into responses, `interruptions.rs` ends responses,
-//! `commands.rs` does what the client asks.
+//! `turns.rs` turns sound into transcripts, `verdicts.rs` says when a turn is over, `answers.rs` turns transcripts into
+//! responses, `interruptions.rs` ends responses, `commands.rs` does what the client asks.
 
 mod answers;
 mod commands;
 mod interruptions;
 mod turns;
+mod verdicts;
 
 use std::time::Instant;
 
@@ -109,9 +110,7 @@ impl VoiceSession {
             SessionInput::Speech { stream, event } => {
                 self.with_stream(stream, |response, _, now| response.take_speech(event, now));
             }
-            SessionInput::TurnJudged { turn, probability } => {
-                self.take_judgement(turn, probability)
-            }
+            SessionInput::TurnJudged { turn, probability } => self.take_verdict(turn, probability),
             SessionInput::Tick => {}
         }
         self.act_on_deadlines();

@@ -4,6 +4,7 @@
 use hob_core::{ModelError, TranscriptEvent};
 
 use crate::marks::TurnMarks;
+use crate::open_sentence::open_end;
 
 #[derive(Debug)]
 pub(crate) struct TurnTranscript {
@@ -17,6 +18,8 @@ pub(crate) struct TurnTranscript {
     pub(crate) answer: Option<TurnMarks>,
     pub(crate) sound_s: f64,
     outcome: Option<Result<(), ModelError>>,
+    /// As the transcriber names it.
+    language: Option<String>,
     text: String,
     /// The beginning of `text` that the client has.
     shown: String,
@@ -35,6 +38,7 @@ impl TurnTranscript {
             answer: None,
             sound_s: 0.0,
             outcome: None,
+            language: None,
             text: String::new(),
             shown: String::new(),
             has_interim: false,
@@ -47,6 +51,7 @@ impl TurnTranscript {
         self.stream = stream;
         self.sound_ended = false;
         self.outcome = None;
+        self.language = None;
         self.text.clear();
         self.has_interim = false;
         self.interim = None;
@@ -64,7 +69,10 @@ impl TurnTranscript {
                 self.interim = Some(text);
             }
             Some(Ok(TranscriptEvent::Segment(_) | TranscriptEvent::Word(_))) => {}
-            Some(Ok(TranscriptEvent::Done(_))) => self.outcome = Some(Ok(())),
+            Some(Ok(TranscriptEvent::Done(summary))) => {
+                self.language = summary.language;
+                self.outcome = Some(Ok(()));
+            }
             Some(Err(error)) => self.outcome = Some(Err(error)),
             None => self.outcome = Some(Err(broke_off())),
         }
@@ -90,6 +98,11 @@ impl TurnTranscript {
     /// Whether the transcript has a text to answer.
     pub(crate) fn is_answerable(&self) -> bool {
         self.outcome == Some(Ok(())) && !self.text().is_empty()
+    }
+
+    /// Whether more words must follow. `expected` is the language of a transcriber that names none.
+    pub(crate) fn is_open_sentence(&self, expected: Option<&str>) -> bool {
+        open_end(self.text(), self.language.as_deref().or(expected)).is_some()
     }
 
     /// Text after the deltas that may still change, once. Empty: no more was understood.

@@ -203,4 +203,11 @@ impl Eagerness {
             Eagerness::High => Duration::from_secs(2),
         }
     }
+
+    /// The longest silence after a sentence that sounds complete and has words after which more must follow, such as
+    /// "If it rains tomorrow": half of [`Eagerness::silence_max`]. hob's own choice: a complete sentence that is taken
+    /// for an open one waits this long, and a person who looks for a word seldom needs longer.
+    pub fn open_silence_max(self) -> Duration {
+        self.silence_max() / 2
+    }
 }

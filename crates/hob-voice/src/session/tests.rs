@@ -4,6 +4,7 @@
 mod interruptions;
 mod invariants;
 mod long_sessions;
+mod open_turns;
 mod scenarios;
 
 use std::collections::BTreeMap;

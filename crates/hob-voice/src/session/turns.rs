@@ -11,12 +11,11 @@ use hob_core::realtime::{
 use hob_core::{ModelError, Sound, TranscriptEvent};
 
 use super::VoiceSession;
+use super::verdicts::Verdict;
 use crate::endpoint::{Endpoint, EndpointRules, Step};
 use crate::faults::{failure, invalid};
 use crate::interface::{SessionEffect, TranscriptStart};
-use crate::limits::{
-    JUDGED_SOUND_MAX, MICROPHONE_WAIT, PREFIX_MAX, TRANSCRIPTS_MAX, TURN_SOUND_MAX,
-};
+use crate::limits::{MICROPHONE_WAIT, PREFIX_MAX, TRANSCRIPTS_MAX, TURN_SOUND_MAX};
 use crate::listener::Hears;
 use crate::marks::TurnMarks;
 use crate::outbox::Outbox;
@@ -26,12 +25,6 @@ use crate::turn_transcript::TurnTranscript;
 /// `semantic_vad` has no settings for these.
 const SEMANTIC_THRESHOLD: f32 = 0.5;
 const SEMANTIC_PREFIX: Duration = Duration::from_millis(300);
-/// A sentence is complete when the turn model is surer than this: at first, and when it is asked again about a sentence
-/// that it took for incomplete.
-const COMPLETE: f32 = 0.5;
-const SURELY_COMPLETE: f32 = 0.9;
-/// The least silence after a complete sentence. With 200 ms, one question in seven was cut at a short pause.
-const COMPLETE_SILENCE: Duration = Duration::from_millis(256);
 
 /// Sound that is not committed.
 #[derive(Debug)]
@@ -42,10 +35,8 @@ pub(super) struct Turn {
     pub(super) sound: Vec<f32>,
     /// The client was sent `SpeechStarted`.
     pub(super) is_announced: bool,
-    /// The last question to the turn model, how sure its answer must be, and whether it was.
-    judgement: Option<u64>,
-    complete_above: f32,
-    seems_complete: bool,
+    /// What the turn model says of the silence in hand.
+    pub(super) verdict: Verdict,
     last_sound: Instant,
     is_full: bool,
 }
@@ -83,21 +74,6 @@ impl VoiceSession {
         }
     }
 
-    pub(super) fn take_judgement(&mut self, turn: u64, probability: f32) {
-        let Some(open) = self.turn.as_mut().filter(|open| open.judgement == Some(turn)) else {
-            return;
-        };
-        open.seems_complete = probability > open.complete_above;
-        self.end_complete_turn();
-    }
-
-    fn end_complete_turn(&mut self) {
-        let is_complete = self.turn.as_ref().is_some_and(|turn| turn.seems_complete);
-        if is_complete && self.listener.endpoint.silence() >= COMPLETE_SILENCE {
-            self.end_turn();
-        }
-    }
-
     pub(super) fn microphone_deadline(&self) -> Option<Instant> {
         self.settings().turn_detection?;
         self.turn.as_ref().map(|turn| turn.last_sound + MICROPHONE_WAIT)
@@ -105,7 +81,7 @@ impl VoiceSession {
 
     /// Commits what was said, as if silence had ended the turn.
     pub(super) fn end_turn(&mut self) {
-        let silence = self.listener.endpoint.silence();
+        let marks = self.marks_now();
         let Some(turn) = self.turn.take() else {
             return;
         };
@@ -114,8 +90,7 @@ impl VoiceSession {
             return self.cancel_transcript(&turn.transcript);
         }
         self.stop_speech(&turn);
-        let speech_end = self.now.checked_sub(silence).unwrap_or(self.now);
-        let marks = TurnMarks::new(speech_end, self.now);
+        let marks = turn.verdict.marks.unwrap_or(marks);
         let answer = self.answers_turns().then_some(marks);
         self.commit(turn, answer);
     }
@@ -255,8 +230,8 @@ impl VoiceSession {
             Some(Step::Onset { is_sure }) => self.begin_speech(detection, is_sure),
             Some(Step::Confirmed) => self.announce(),
             Some(Step::Faded) => self.forget_speech(),
-            Some(Step::Lull) => self.judge(detection, COMPLETE),
-            Some(Step::LongPause) => self.judge(detection, SURELY_COMPLETE),
+            Some(Step::Lull) => self.judge_lull(detection),
+            Some(Step::LongPause) => self.judge_long_pause(detection),
             Some(Step::Pause) => self.pause(),
             Some(Step::Resume) => self.resume(),
             Some(Step::End) => self.end_turn(),
@@ -292,9 +267,7 @@ impl VoiceSession {
             start,
             sound,
             is_announced: false,
-            judgement: None,
-            complete_above: COMPLETE,
-            seems_complete: false,
+            verdict: Verdict::default(),
             last_sound: self.now,
             is_full: false,
         });
@@ -351,21 +324,6 @@ impl VoiceSession {
         }
     }
 
-    /// Asks the turn model whether the sentence is complete.
-    fn judge(&mut self, detection: TurnDetection, complete_above: f32) {
-        let Some(turn) = self.turn.as_mut() else {
-            return;
-        };
-        if let SilenceDetection::Semantic { .. } = detection.detector {
-            let question = self.outbox.new_stream();
-            turn.judgement = Some(question);
-            (turn.complete_above, turn.seems_complete) = (complete_above, false);
-            let from = turn.sound.len().saturating_sub(samples_in(JUDGED_SOUND_MAX));
-            let samples = turn.sound[from..].to_vec();
-            self.outbox.push(SessionEffect::JudgeTurn { turn: question, samples });
-        }
-    }
-
     /// The user may have finished.
     fn pause(&mut self) {
         let Some(turn) = self.turn.as_mut() else {
@@ -379,7 +337,7 @@ impl VoiceSession {
     fn resume(&mut self) {
         self.drop_speculation();
         if let Some(turn) = self.turn.as_mut() {
-            (turn.judgement, turn.seems_complete) = (None, false);
+            turn.verdict = Verdict::default();
         }
         self.restart_transcript();
     }
@@ -415,6 +373,7 @@ impl VoiceSession {
             }
         }
         self.speculate();
+        self.end_complete_turn();
     }
 
     fn stop_speech(&mut self, turn: &Turn) {
@@ -530,6 +489,6 @@ fn prefix(detection: TurnDetection) -> usize {
     samples_in(prefix.min(PREFIX_MAX))
 }
 
-fn samples_in(time: Duration) -> usize {
+pub(super) fn samples_in(time: Duration) -> usize {
     (time.as_secs_f64() * f64::from(Sound::RATE_HZ)) as usize
 }

@@ -17,7 +17,7 @@ fn manual(options: &mut SessionOptions) {
     options.settings.turn_detection = None;
 }
 
-fn semantic(options: &mut SessionOptions) {
+pub(super) fn semantic(options: &mut SessionOptions) {
     let detector = SilenceDetection::Semantic { eagerness: Eagerness::High };
     options.settings.turn_detection = Some(TurnDetection { detector, ..TurnDetection::default() });
 }

@@ -1,0 +1,155 @@
+//! Finds words that cannot be all that a person says: "If it rains tomorrow", "My telephone number is 555".
+//! A wrong finding delays an answer, so a sentence is complete in case of doubt. Nothing here knows sound or time.
+
+mod words;
+
+use words::{OpenWords, open_words};
+
+/// Words of a clause that may have no comma. A longer one is likely to contain its main clause.
+const CLAUSE_WORDS_MAX: usize = 7;
+/// Marks after which a question or an exclamation is complete.
+const COMPLETE_MARKS: [char; 4] = ['?', '!', '？', '！'];
+/// Marks after which more must follow.
+const OPEN_MARKS: [char; 11] = [',', ';', ':', '-', '–', '—', '…', '，', '、', '；', '：'];
+
+/// Why more words must follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenEnd {
+    /// It ends with a comma, a colon, a dash or an ellipsis.
+    Punctuation,
+    /// A bracket, a quotation or a Spanish question is not closed.
+    Bracket,
+    /// It has fewer digits than it announces: "My telephone number is 555".
+    Digits,
+    /// Its last word cannot end a sentence: "I would like to have the".
+    LastWord,
+    /// It is the first of several steps: "First, open the window".
+    FirstStep,
+    /// It is a clause without its main clause: "If it rains tomorrow".
+    Clause,
+}
+
+/// Why the last sentence of a transcript is not complete. `None`: it may be complete.
+///
+/// `language` is a code ("en") or an English name ("english"). Without a language that has a table, only punctuation and
+/// brackets count.
+pub(crate) fn open_end(text: &str, language: Option<&str>) -> Option<OpenEnd> {
+    let text = text.replace('’', "'");
+    let bare = text.trim_end_matches(|c: char| c.is_whitespace() || "\"”“»«)]".contains(c));
+    if bare.ends_with(COMPLETE_MARKS) {
+        return None;
+    }
+    if bare.ends_with(OPEN_MARKS) || bare.ends_with("...") {
+        return Some(OpenEnd::Punctuation);
+    }
+    if is_unclosed(&text) {
+        return Some(OpenEnd::Bracket);
+    }
+    let sentence = Sentence::last_of(bare);
+    let known = open_words(language?)?;
+    let rules = [
+        (OpenEnd::Digits, sentence.lacks_digits(known)),
+        (OpenEnd::LastWord, sentence.ends_openly(known)),
+        (OpenEnd::FirstStep, sentence.is_first_step(known)),
+        (OpenEnd::Clause, sentence.lacks_main_clause(known)),
+    ];
+    rules.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
+}
+
+/// The last sentence of a text.
+#[derive(Debug)]
+struct Sentence<'a> {
+    /// Without the full stop.
+    text: &'a str,
+    has_full_stop: bool,
+    /// Without punctuation.
+    words: Vec<&'a str>,
+    lower: Vec<String>,
+}
+
+impl Sentence<'_> {
+    fn last_of(text: &str) -> Sentence<'_> {
+        let body = text.trim_end_matches(['.', '。']);
+        let starts = [". ", "? ", "! "].map(|mark| body.rfind(mark).map(|at| at + mark.len()));
+        let start = starts.into_iter().flatten().max().unwrap_or_default();
+        let is_mark = |c: char| !c.is_alphanumeric() && c != '\'';
+        let words = body[start..].split_whitespace().map(|word| word.trim_matches(is_mark));
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        Sentence {
+            text: &body[start..],
+            has_full_stop: body.len() < text.len(),
+            lower: words.iter().map(|word| word.to_lowercase()).collect(),
+            words,
+        }
+    }
+
+    fn lacks_digits(&self, known: &OpenWords) -> bool {
+        let counts = self.lower.iter().rev().map_while(|word| digits_of(word, known));
+        let counts: Vec<usize> = counts.collect();
+        let before = self.lower[..self.lower.len() - counts.len()].join(" ");
+        let digits: usize = counts.iter().sum();
+        let announces = |words: &str| format!(" {before}").ends_with(&format!(" {words}"));
+        let is_short = |(words, wanted): &(&str, usize)| digits < *wanted && announces(words);
+        digits > 0 && known.announced.iter().any(is_short)
+    }
+
+    fn ends_openly(&self, known: &OpenWords) -> bool {
+        // Fewer than three words are an exclamation or an answer, such as "Oh my".
+        let ([.., last], [first, .., before, _]) = (&self.words[..], &self.lower[..]) else {
+            return false;
+        };
+        // In lower case, so that "Vitamin A" ends a sentence. "I'm" is in the list as it is written.
+        if has(known.last, last) {
+            return true;
+        }
+        let is_link = !self.has_full_stop && has(known.links, last);
+        let may_be_last = has(known.questions, first)
+            || has(known.subjects, before)
+            || self.lower.iter().any(|word| has(known.relatives, word));
+        is_link && !may_be_last
+    }
+
+    fn is_first_step(&self, known: &OpenWords) -> bool {
+        let [first, second, _, ..] = &self.lower[..] else { return false };
+        let has_comma = self.text.split_whitespace().next().is_some_and(|word| word.ends_with(','));
+        let is_marked = has_comma || has(known.commands, second);
+        let is_first = has(known.first, first) || is_marked && has(known.first_marked, first);
+        is_first && !self.lower.iter().any(|word| has(known.further, word))
+    }
+
+    fn lacks_main_clause(&self, known: &OpenWords) -> bool {
+        let [first, second, rest @ ..] = &self.lower[..] else { return false };
+        !rest.is_empty()
+            && self.lower.len() <= CLAUSE_WORDS_MAX
+            && has(known.clauses, first)
+            && has(known.subjects, second)
+            && !self.text.contains(',')
+            && !rest.iter().any(|word| has(known.subjects, word))
+    }
+}
+
+/// Digits that a word stands for. `None`: it is no number.
+fn digits_of(word: &str, known: &OpenWords) -> Option<usize> {
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let is_number = digits > 0 && !word.chars().any(char::is_alphabetic);
+    if is_number { Some(digits) } else { has(known.digits, word).then_some(1) }
+}
+
+/// Quotation marks of all kinds come in pairs. One after a digit may mean inches.
+fn is_unclosed(text: &str) -> bool {
+    let quotes = text.matches(['"', '“', '”', '„']).count();
+    let is_inch = |(at, _): (usize, &str)| text[..at].ends_with(|c: char| c.is_ascii_digit());
+    let has_inches = text.match_indices('"').any(is_inch);
+    let is_open =
+        |(open, close): (char, char)| text.matches(open).count() > text.matches(close).count();
+    let brackets = [('(', ')'), ('[', ']'), ('«', '»'), ('¿', '?'), ('¡', '!')];
+    quotes % 2 == 1 && !has_inches || brackets.into_iter().any(is_open)
+}
+
+/// Whether a list of words, with spaces between them, contains this one.
+fn has(list: &str, word: &str) -> bool {
+    list.split(' ').any(|one| one == word)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! The words by which an open sentence is recognised, for each language that has such a table.
+//! A word that may end a sentence in good style is in no list: a wrong word delays answers. Lists are small on purpose.
+
+/// Number of digits that no number reaches: after this announcement more than a number must follow.
+const NEVER_ENOUGH: usize = usize::MAX;
+
+/// The words of one language, in lower case with one space between them.
+#[derive(Debug)]
+pub(super) struct OpenWords {
+    /// Its code and its English name.
+    names: [&'static str; 2],
+    /// Words that end no sentence, as they are written within one.
+    pub(super) last: &'static str,
+    /// Words that end no sentence without a full stop, except in questions and after `relatives`.
+    pub(super) links: &'static str,
+    pub(super) relatives: &'static str,
+    /// First words of questions.
+    pub(super) questions: &'static str,
+    /// First words of subordinate clauses, if a word of `subjects` follows.
+    pub(super) clauses: &'static str,
+    pub(super) subjects: &'static str,
+    /// What is said before a number, and the digits that such a number has at least.
+    pub(super) announced: &'static [(&'static str, usize)],
+    /// Words for digits. "Double" stands for one more digit.
+    pub(super) digits: &'static str,
+    /// Words that begin the first of several steps: always, and before a comma or a word of `commands`.
+    pub(super) first: &'static str,
+    pub(super) first_marked: &'static str,
+    pub(super) commands: &'static str,
+    /// Words that begin a further step.
+    pub(super) further: &'static str,
+}
+
+/// The table of a language, by its code ("en", "en-US") or its English name.
+pub(super) fn open_words(language: &str) -> Option<&'static OpenWords> {
+    let name = language.split(['-', '_']).next()?.to_lowercase();
+    LANGUAGES.iter().find(|words| words.names.contains(&name.as_str()))
+}
+
+const EMPTY: OpenWords = OpenWords {
+    names: ["", ""],
+    last: "",
+    links: "",
+    relatives: "",
+    questions: "",
+    clauses: "",
+    subjects: "",
+    announced: &[],
+    digits: "",
+    first: "",
+    first_marked: "",
+    commands: "",
+    further: "",
+};
+
+static LANGUAGES: [OpenWords; 6] = [
+    OpenWords {
+        names: ["en", "english"],
+        last: "the a an my your our their its every and or nor but because although unless whereas if \
+               than during despite very whose um uh uhm er erm I'm I've I'll I'd you're you've you'll \
+               we're we've we'll they're they've they'll he's she's it's that's there's",
+        links: "of for with from at into between is are was were",
+        relatives: "what where who whom which why how when that that's than as whether you this",
+        questions: "is are was were am do does did can could will would shall should has have had may",
+        clauses: "if when before after while once unless although whenever",
+        subjects: "i he she it we they there i'm i've it's he's she's we're they're there's",
+        announced: &[
+            ("phone number is", 7),
+            ("telephone number is", 7),
+            ("mobile number is", 7),
+            ("cell number is", 7),
+            ("my number is", 7),
+            ("account number is", 6),
+            ("card number is", 12),
+            ("zip code is", 5),
+            ("pin is", 4),
+            ("address is", NEVER_ENOUGH),
+        ],
+        digits: "zero oh one two three four five six seven eight nine double triple",
+        first: "",
+        first_marked: "first firstly",
+        commands: "i we you let add call check close do find get give go make open play put read send \
+                   set show take tell turn write",
+        further: "second secondly then next finally last lastly after afterwards",
+    },
+    OpenWords {
+        names: ["es", "spanish"],
+        last: "el la los las un de del al a en con por y e o u ni que aunque pero su mis tus sus desde \
+               hasta muy",
+        announced: &[
+            ("número de teléfono es", 9),
+            ("mi teléfono es", 9),
+            ("mi número es", 9),
+            ("código postal es", 5),
+        ],
+        digits: "cero uno dos tres cuatro cinco seis siete ocho nueve",
+        first_marked: "primero",
+        further: "luego después segundo",
+        ..EMPTY
+    },
+    OpenWords {
+        names: ["fr", "french"],
+        last: "le la les du des au aux de à et ou mon ma mes ta tes sa ses notre votre nos vos leurs \
+               cet cette ces que lorsque puisque parce dans chez par très je ne euh l' d' j' qu' n' c'",
+        clauses: "si quand lorsque",
+        subjects: "je j'ai il elle nous ils elles",
+        announced: &[
+            ("numéro de téléphone est le", 10),
+            ("numéro de téléphone est", 10),
+            ("mon numéro est le", 10),
+            ("mon numéro est", 10),
+            ("code postal est le", 5),
+            ("code postal est", 5),
+            ("j'habite au", NEVER_ENOUGH),
+        ],
+        digits: "zéro un deux trois quatre cinq six sept huit neuf",
+        first: "premièrement",
+        first_marked: "d'abord",
+        further: "ensuite puis après deuxièmement",
+        ..EMPTY
+    },
+    OpenWords {
+        names: ["it", "italian"],
+        last: "il lo la i gli le un di a da in con per tra fra del dello della dei degli delle al allo \
+               alla ai agli alle dal dalla dai nel nella nei nelle sul sulla sui e ed o ma che mentre \
+               l' un' dell' all' nell' ehm",
+        announced: &[("numero di telefono è", 9), ("il mio numero è", 9), ("codice postale è", 5)],
+        digits: "zero uno due tre quattro cinque sei sette otto nove",
+        first_marked: "prima",
+        further: "poi dopo secondo",
+        ..EMPTY
+    },
+    OpenWords {
+        names: ["pt", "portuguese"],
+        last: "o a os as do da dos das de em no na nos nas ao aos à às por pelo pela com pra e ou mas",
+        announced: &[
+            ("número de telefone é", 9),
+            ("meu número é", 9),
+            ("código postal é", 7),
+            ("cep é", 8),
+        ],
+        digits: "zero um dois três quatro cinco seis meia sete oito nove",
+        first_marked: "primeiro",
+        further: "depois segundo",
+        ..EMPTY
+    },
+    OpenWords {
+        names: ["de", "german"],
+        // Without prepositions that end sentences as parts of verbs: "Mach das Licht an."
+        last: "und weil dass ob wenn falls obwohl sondern mein dein kein für von gegen zwischen wegen \
+               bis zum zur vom beim im am ins ans des äh ähm",
+        clauses: "wenn bevor nachdem falls obwohl während sobald solange",
+        subjects: "ich er es wir",
+        announced: &[
+            ("telefonnummer ist", 6),
+            ("telefonnummer ist die", 6),
+            ("handynummer ist", 9),
+            ("handynummer ist die", 9),
+            ("postleitzahl ist", 5),
+            ("postleitzahl ist die", 5),
+        ],
+        digits: "null eins zwei zwo drei vier fünf sechs sieben acht neun",
+        first: "zuerst erstens",
+        further: "dann danach zweitens anschließend",
+        ..EMPTY
+    },
+];

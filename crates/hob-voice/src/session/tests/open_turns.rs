@@ -1,0 +1,156 @@
+//! Turns of `semantic_vad` that sound complete while their words say that more must follow.
+//! The turn model is asked after 4 silent frames, and a complete sentence ends after 8 (256 ms).
+
+use hob_core::realtime::{Eagerness, SessionKind, SilenceDetection, TurnDetection};
+use hob_core::{ModelError, TranscriptEvent, TranscriptSummary};
+
+use super::Script;
+use super::scenarios::semantic;
+use crate::session::{SessionInput, SessionOptions};
+
+const OPEN: &str = " If it rains tomorrow.";
+
+impl Script {
+    /// A sentence that the turn model takes for complete, after 7 silent frames.
+    fn sounds_complete(&mut self) -> &mut Script {
+        self.speak(20).silence(7).feed(SessionInput::TurnJudged { turn: 2, probability: 0.9 })
+    }
+
+    fn understands(&mut self, stream: u64, text: &str) -> &mut Script {
+        let event = Some(Ok(TranscriptEvent::Interim(text.to_owned())));
+        self.feed(SessionInput::Transcript { stream, event })
+    }
+
+    /// The whole transcript, with the language that the transcriber heard.
+    fn transcribes(&mut self, stream: u64, text: &str, language: Option<&str>) -> &mut Script {
+        let language = language.map(str::to_owned);
+        let summary = TranscriptSummary { language, ..TranscriptSummary::default() };
+        for event in [TranscriptEvent::Delta(text.to_owned()), TranscriptEvent::Done(summary)] {
+            self.feed(SessionInput::Transcript { stream, event: Some(Ok(event)) });
+        }
+        self
+    }
+
+    /// Further silent frames until the turn ends, of at most `frames_max`.
+    fn frames_to_end(&mut self, frames_max: u32) -> Option<u32> {
+        let is_end = |line: &String| line.starts_with("speech stopped");
+        (0..=frames_max).find(|frames| {
+            if *frames > 0 {
+                self.silence(1);
+            }
+            self.log.iter().any(is_end)
+        })
+    }
+}
+
+fn eager(eagerness: Eagerness) -> impl FnOnce(&mut SessionOptions) {
+    move |options: &mut SessionOptions| {
+        let detector = SilenceDetection::Semantic { eagerness };
+        let detection = TurnDetection { detector, ..TurnDetection::default() };
+        options.settings.turn_detection = Some(detection);
+    }
+}
+
+#[test]
+fn an_open_sentence_keeps_the_turn_open_for_half_of_the_longest_silence() {
+    for (eagerness, frames) in [
+        (Eagerness::High, 32),
+        (Eagerness::Medium, 63),
+        (Eagerness::Auto, 63),
+        (Eagerness::Low, 125),
+    ] {
+        let mut script = Script::new(eager(eagerness));
+        script.sounds_complete().transcribes(1, OPEN, Some("english"));
+        assert_eq!(script.frames_to_end(200), Some(frames - 7), "{eagerness:?}");
+        // The turn model is not asked again about what it took for complete.
+        assert_eq!(script.log.iter().filter(|line| line.starts_with("judge")).count(), 1);
+    }
+}
+
+#[test]
+fn a_sentence_that_may_be_complete_delays_nothing() {
+    for (text, language) in [
+        (" What are you looking for?", Some("english")),
+        (" I did.", Some("english")),
+        (" Good morning.", None),
+        // No table says how sentences of this language end.
+        (OPEN, None),
+        (" [BLANK_AUDIO]", Some("english")),
+    ] {
+        let mut script = Script::new(semantic);
+        script.sounds_complete().transcribes(1, text, language);
+        assert_eq!(script.frames_to_end(9), Some(1), "{text}");
+    }
+}
+
+#[test]
+fn the_language_of_the_session_serves_a_transcriber_that_names_none() {
+    for (language, frames) in [("en", 25), ("de", 1)] {
+        let mut script = Script::new(|options| {
+            semantic(options);
+            let transcription = options.settings.transcription.get_or_insert_default();
+            transcription.language = Some(language.to_owned());
+        });
+        script.sounds_complete().transcribes(1, OPEN, None);
+        assert_eq!(script.frames_to_end(60), Some(frames), "{language}");
+    }
+}
+
+#[test]
+fn a_person_who_goes_on_has_one_turn() {
+    let mut script = Script::new(semantic);
+    script.sounds_complete().transcribes(1, OPEN, Some("en")).silence(10);
+    assert_eq!(script.frames_to_end(0), None);
+    script.log.clear();
+    script.speak(20).check(&["cancel 3", "start transcript 4"]);
+    script.silence(7).feed(SessionInput::TurnJudged { turn: 5, probability: 0.9 });
+    script.transcribes(4, " If it rains tomorrow, I stay at home.", Some("en")).silence(1);
+    let started = "start chat 6 [user: If it rains tomorrow, I stay at home.]";
+    assert!(script.log.contains(&started.to_owned()), "{:?}", script.log);
+    assert!(script.log.contains(&"speech stopped item_1 2080".to_owned()), "{:?}", script.log);
+}
+
+/// The answer needs the text, so it begins at the same moment. The times of the turn show the wait as a part of the
+/// transcript.
+#[test]
+fn a_transcript_that_has_begun_is_waited_for() {
+    let mut script = Script::new(semantic);
+    script.sounds_complete().understands(1, " Good").silence(3);
+    assert_eq!(script.frames_to_end(0), None);
+    script.log.clear();
+    script.transcribes(1, " Good morning.", Some("en"));
+    assert_eq!(
+        script.log[..2],
+        ["start chat 3 [user: Good morning.]", "speech stopped item_1 960"]
+    );
+    script.write(3, "Good morning, Ann.").sound(4, 210);
+    let measured = "measured 256 64 0 0 0".to_owned();
+    assert!(script.log.contains(&measured), "{:?}", script.log);
+}
+
+#[test]
+fn a_transcript_is_not_waited_for_in_vain() {
+    let failed = || SessionInput::Transcript { stream: 1, event: Some(Err(ModelError::EmptyText)) };
+    // It does not come.
+    let mut script = Script::new(semantic);
+    script.sounds_complete().understands(1, " If it");
+    assert_eq!(script.frames_to_end(60), Some(25));
+    // It fails.
+    let mut script = Script::new(semantic);
+    script.sounds_complete().understands(1, " If it").silence(3).feed(failed());
+    assert_eq!(script.frames_to_end(0), Some(0));
+    // No answer needs it.
+    let mut script = Script::new(|options| {
+        semantic(options);
+        options.settings.kind = SessionKind::Transcription;
+    });
+    script.sounds_complete().understands(1, " If it");
+    assert_eq!(script.frames_to_end(60), Some(1));
+}
+
+#[test]
+fn words_change_nothing_where_silence_alone_ends_turns() {
+    let mut script = Script::new(|_| {});
+    script.speak(20).silence(6).transcribes(1, OPEN, Some("en"));
+    assert_eq!(script.frames_to_end(60), Some(10));
+}
