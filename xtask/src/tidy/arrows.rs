@@ -18,7 +18,8 @@ const ARROWS: [(&str, &[&str]); 15] = [
     // Tasks and checkers, which the benchmarks drive.
     ("hob-eval", &["hob-core"]),
     ("hob-upstream", &["hob-core", "hob-wire"]),
-    ("hob-engines", &["hob-core", "hob-kernels", "hob-models", "hob-speech"]),
+    // Only its tests know hob-voice: clips of turn taking go through a whole session.
+    ("hob-engines", &["hob-core", "hob-kernels", "hob-models", "hob-speech", "hob-voice"]),
     ("hob-bench", &["hob-core", "hob-wire", "hob-machine", "hob-eval"]),
     // It encodes: docs/decisions/0001-the-server-encodes-audio.md.
     ("hob-server", &["hob-core", "hob-wire", "hob-speech", "hob-voice"]),

@@ -3,6 +3,7 @@
 
 mod agreement;
 mod clips;
+mod sessions;
 mod speaker;
 mod turn_ends;
 
