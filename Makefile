@@ -47,11 +47,25 @@ build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics 
 	scripts/bootstrap
 	cargo build --release --locked -p hob $(if $(FEATURES),--features $(FEATURES))
 
+# Built without the vector instructions of this machine. A profile of its own keeps it apart from `make build`.
+# The program brings GNU's OpenMP, which small systems lack, and finds it where an archive or a wheel puts it.
+.PHONY: dist
+dist: ## build the portable archive and the Python wheel in target/dist, with checksums
+	scripts/bootstrap
+	env $(units:%=-u %) cargo rustc --profile portable --locked -p hob --bin hob \
+	  -- -C 'link-arg=-Wl,-rpath,$$ORIGIN/../lib/hob'
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) python3 packaging/dist.py --program $(TARGET)/portable/hob \
+	  --library "$$(cc -print-file-name=libgomp.so.1)" --out $(TARGET)/dist
+
+.PHONY: test-dist
+test-dist: ## test the archive and the wheel of a small program in place of hob
+	cd packaging && PYTHONDONTWRITEBYTECODE=1 python3 -m unittest --quiet test_dist
+
 .PHONY: test
 test: models ## set up and run every test
 	cargo xtask test
 	$(MAKE) --no-print-directory test-without-aac
-	$(MAKE) --no-print-directory --jobs=3 --output-sync=target $(PAGE_JOBS) test-clients
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target $(PAGE_JOBS) test-clients test-dist
 
 # Other features of hob-speech, so its dependencies are compiled again. Fast to build is better here than fast to run.
 .PHONY: test-without-aac

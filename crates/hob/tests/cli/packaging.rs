@@ -56,7 +56,12 @@ fn the_unit_starts_a_hob_that_reads_its_configuration() {
 
 #[test]
 fn the_container_serves_with_a_key_and_not_without() {
-    let file = shipped("Containerfile");
+    for name in ["Containerfile", "archive/Containerfile"] {
+        serves_with_a_key(&shipped(name));
+    }
+}
+
+fn serves_with_a_key(file: &str) {
     let list = |key: &str| -> Vec<String> {
         let line = file.lines().find_map(|line| line.strip_prefix(key)).expect(key);
         serde_json::from_str(line).expect("a list")
