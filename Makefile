@@ -44,7 +44,7 @@ run: build ## install what is missing, build, download the default models, and s
 
 .PHONY: build
 build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics cards, PORTABLE=yes for any CPU
-	scripts/bootstrap
+	scripts/bootstrap $(if $(findstring vulkan,$(FEATURES)),--vulkan)
 	cargo build --release --locked -p hob $(if $(FEATURES),--features $(FEATURES))
 
 # Built without the vector instructions of this machine. A profile of its own keeps it apart from `make build`.
