@@ -2,6 +2,7 @@
 //! Every call blocks. Only the worker's engine thread uses the context.
 
 mod draft;
+mod log;
 
 use std::ffi::CString;
 use std::num::NonZeroU32;
@@ -17,7 +18,7 @@ use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::token::LlamaToken;
-use llama_cpp_2::{LogOptions, list_llama_ggml_backend_devices, send_logs_to_tracing};
+use llama_cpp_2::{LlamaBackendDevice, LlamaBackendDeviceType, list_llama_ggml_backend_devices};
 
 use super::cpu::missing_units;
 use super::decoder::{BatchToken, DecodeFailed, Decoder};
@@ -71,6 +72,13 @@ pub enum LlamaError {
         "llama.cpp makes no context of {context_tokens} tokens for each of {parallel} sequences: {reason}"
     )]
     Context { context_tokens: u32, parallel: u32, reason: String },
+    /// A graphics card has no room for the weights, or for the context.
+    #[error(
+        "{device} has no room for {} MB: {} of its {} MB are free; fewer layers there (chat.gpu_layers), a shorter \
+         context (chat.context_tokens) or a smaller KV type (chat.kv_type) need less, and `hob fit` ranks what fits",
+        needed_bytes.div_ceil(MB), free_bytes / MB, total_bytes / MB
+    )]
+    DeviceMemory { device: String, needed_bytes: u64, free_bytes: u64, total_bytes: u64 },
     #[error(
         "{path} cannot guess for this model: {reason}; set chat.draft_model to a smaller model of the same \
          family, or remove it",
@@ -100,7 +108,7 @@ impl Llama {
         if !missing.is_empty() {
             return Err(LlamaError::Processor(missing));
         }
-        send_logs_to_tracing(LogOptions::default());
+        log::start();
         let backend =
             LlamaBackend::init().map_err(|error| LlamaError::Backend(error.to_string()))?;
         Llama::load_with(Arc::new(backend), options, progress)
@@ -252,10 +260,14 @@ impl Llama {
         context_tokens: u32,
     ) -> Result<LlamaContext<'_>, LlamaError> {
         let parallel = params.n_seq_max();
-        self.model.new_context(&self.backend, params).map_err(|error| LlamaError::Context {
-            context_tokens,
-            parallel,
-            reason: error.to_string(),
+        let (made, refused) = log::watch(|| self.model.new_context(&self.backend, params));
+        made.map_err(|error| {
+            let reason = error.to_string();
+            out_of_device_memory(refused).unwrap_or(LlamaError::Context {
+                context_tokens,
+                parallel,
+                reason,
+            })
         })
     }
 }
@@ -272,6 +284,8 @@ impl Tokenizer for Llama {
 /// Maximum tokens that llama.cpp computes in one pass. More would only use memory.
 const UBATCH_TOKENS_MAX: u32 = 512;
 
+const MB: u64 = 1_000_000;
+
 fn load_model(
     backend: &LlamaBackend,
     path: &Path,
@@ -281,7 +295,21 @@ fn load_model(
     if !path.is_file() {
         return Err(failed("there is no such file".to_owned()));
     }
-    LlamaModel::load_from_file(backend, path, params).map_err(|error| failed(error.to_string()))
+    let (loaded, refused) = log::watch(|| LlamaModel::load_from_file(backend, path, params));
+    loaded
+        .map_err(|error| out_of_device_memory(refused).unwrap_or_else(|| failed(error.to_string())))
+}
+
+/// `None` if another memory than that of a graphics card was missing.
+fn out_of_device_memory(refused: Option<log::FailedAllocation>) -> Option<LlamaError> {
+    let refused = refused?;
+    let card = cards().into_iter().find(|card| card.name == refused.device)?;
+    Some(LlamaError::DeviceMemory {
+        device: format!("{} ({})", card.name, card.description),
+        needed_bytes: refused.bytes,
+        free_bytes: card.memory_free as u64,
+        total_bytes: card.memory_total as u64,
+    })
 }
 
 /// A pattern for all tensors with experts in the first `layers` layers, like llama.cpp's `--n-cpu-moe`.
@@ -302,10 +330,14 @@ fn threads(count: u32) -> i32 {
 
 /// Bytes in use on graphics cards, if this hob was built for them.
 pub fn vram_bytes_taken() -> u64 {
-    use llama_cpp_2::LlamaBackendDeviceType::{Gpu, IntegratedGpu};
-    let devices = list_llama_ggml_backend_devices();
-    let cards = devices.iter().filter(|device| matches!(device.device_type, Gpu | IntegratedGpu));
-    cards.map(|card| card.memory_total.saturating_sub(card.memory_free) as u64).sum()
+    cards().iter().map(|card| card.memory_total.saturating_sub(card.memory_free) as u64).sum()
+}
+
+fn cards() -> Vec<LlamaBackendDevice> {
+    use LlamaBackendDeviceType::{Gpu, IntegratedGpu};
+    let mut devices = list_llama_ggml_backend_devices();
+    devices.retain(|device| matches!(device.device_type, Gpu | IntegratedGpu));
+    devices
 }
 
 /// The context that computes answers.
