@@ -130,6 +130,13 @@ test-site-in-%: page-ready
 test-clients: test-build ## test with official clients, and with their own tests: openai, openai-agents, ollama, MCP
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/run
 
+# In a build without the feature there are no such tests, so `make test` has none of them.
+.PHONY: test-vulkan
+test-vulkan: models ## test chat and transcription on Mesa's software driver for Vulkan; not part of `make test`
+	scripts/bootstrap --vulkan --lavapipe
+	HOB_TEST_VULKAN_DRIVER=$$(compgen -G '/usr/share/vulkan/icd.d/lvp_icd*.json' | head -1) \
+	  cargo test --locked --workspace --features hob/vulkan --test cli vulkan:: -- --test-threads=1
+
 .PHONY: test-calls
 test-calls: models ## check 10,000 tool calls of models with random weights; takes minutes
 	HOB_TEST_CALLS=10000 cargo test --locked --workspace --lib random_calls -- --nocapture

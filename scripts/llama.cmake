@@ -7,6 +7,7 @@ if("$ENV{PROFILE}" STREQUAL "debug" AND PROJECT_NAME STREQUAL "llama.cpp")
 elseif("$ENV{PROFILE}" STREQUAL "debug" AND PROJECT_NAME STREQUAL "ggml")
   set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 endif()
+# ggml's Vulkan backend needs newer headers than those of Debian 12.
 if(GGML_VULKAN AND PROJECT_NAME STREQUAL "ggml")
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-include${CMAKE_CURRENT_LIST_DIR}/vulkan_before_272.hpp>")
 endif()

@@ -162,7 +162,7 @@ fn eight_answers_end_with_an_error_when_their_worker_is_killed_and_the_next_requ
 }
 
 /// The last line of a streamed answer, or the error if there is no answer.
-fn last_line(served: &Served, text: &str) -> String {
+pub(crate) fn last_line(served: &Served, text: &str) -> String {
     let body = json!({
         "model": "smollm2", "stream": true, "max_tokens": 3000, "temperature": 0, "ignore_eos": true,
         "messages": [{"role": "user", "content": text}],

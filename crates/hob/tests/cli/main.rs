@@ -49,6 +49,8 @@ mod team_scenes;
 mod team_tools;
 mod terminal;
 mod timed_words;
+#[cfg(feature = "vulkan")]
+mod vulkan;
 
 use std::path::{Path, PathBuf};
 

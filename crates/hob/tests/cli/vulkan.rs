@@ -1,0 +1,222 @@
+//! The Vulkan backend on Mesa's software driver, which is a Vulkan device without a card: `make test-vulkan`.
+//! A build without this backend has no such tests. What the processor computes without a driver is the reference.
+
+use std::ffi::OsString;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::chat_real_model::last_line;
+use crate::real_server::{Home, Served};
+use crate::{User, stderr, stdout};
+
+/// Layers of the test's chat model, the output counted as one.
+const LAYERS: u32 = 31;
+const PROMPTS: [&str; 3] = [
+    "Say hello to Anna.",
+    "What is the capital of France? Answer in one sentence.",
+    "Write three words that rhyme with cat.",
+];
+/// Where the texts part, the processor's choice is at most this much likelier than the card's (natural logarithm). Both
+/// round: the processor multiplies 8-bit numbers, and the card 16-bit ones.
+const LOGPROB_GAP_MAX: f64 = 0.5;
+
+/// Makes the software driver the only device. ggml leaves devices of the kind "processor" out, unless they are named.
+fn on_card(command: &mut Command) -> &mut Command {
+    #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
+    let driver: Option<OsString> = std::env::var_os("HOB_TEST_VULKAN_DRIVER");
+    let driver = driver.expect("HOB_TEST_VULKAN_DRIVER is not set: `make test-vulkan` sets it");
+    command.env("VK_DRIVER_FILES", driver).env("GGML_VK_VISIBLE_DEVICES", "0")
+}
+
+/// A machine without a driver, as after a card has vanished.
+fn without_driver(command: &mut Command) -> &mut Command {
+    command.env("VK_DRIVER_FILES", "/nowhere.json")
+}
+
+/// The command in a home with the chat model.
+fn hob(user: &User, home: &Home, args: &[&str]) -> Command {
+    let mut command = user.process(args);
+    command.envs(home.iter().cloned());
+    command
+}
+
+fn serve(command: Command) -> Served {
+    let mut served = Served::run(command);
+    served.note("smollm2 is ready");
+    served
+}
+
+fn configured(lines: &str) -> (User, Home) {
+    let (user, home) = User::with_only(&["smollm2"]);
+    user.write("hob.toml", &format!("[chat]\nspeculation = \"off\"\n{lines}\n"));
+    (user, home)
+}
+
+const SERVE: [&str; 3] = ["serve", "--listen", "127.0.0.1:0"];
+
+/// A token of an answer, and the likeliest tokens in its place with their logarithms.
+struct Chosen {
+    token: String,
+    likeliest: Vec<(String, f64)>,
+}
+
+fn answers(served: &Served) -> Vec<Vec<Chosen>> {
+    let answer = |prompt: &&str| {
+        let answer = served.chat(&json!({
+            "model": "smollm2", "temperature": 0, "max_tokens": 24, "logprobs": true, "top_logprobs": 5,
+            "messages": [{"role": "user", "content": prompt}],
+        }));
+        let answer = answer.expect("an answer");
+        let tokens = answer["choices"][0]["logprobs"]["content"].as_array().expect("tokens");
+        tokens.iter().map(chosen).collect()
+    };
+    PROMPTS.iter().map(answer).collect()
+}
+
+fn chosen(token: &Value) -> Chosen {
+    let text = |token: &Value| token["token"].as_str().expect("a text").to_owned();
+    let logprob = |token: &Value| token["logprob"].as_f64().expect("a number");
+    let likeliest = token["top_logprobs"].as_array().expect("a list").iter();
+    let likeliest = likeliest.map(|token| (text(token), logprob(token))).collect();
+    Chosen { token: text(token), likeliest }
+}
+
+/// Two greedy answers are the same up to a place where two tokens are about equally likely.
+fn agree(cpu: &[Chosen], card: &[Chosen]) {
+    let text = |tokens: &[Chosen]| tokens.iter().map(|c| c.token.as_str()).collect::<String>();
+    let both = format!("processor: {}\ncard: {}", text(cpu), text(card));
+    let mut pairs = cpu.iter().zip(card);
+    let Some((here, there)) = pairs.find(|(here, there)| here.token != there.token) else {
+        assert_eq!(cpu.len(), card.len(), "{both}");
+        return;
+    };
+    let other = here.likeliest.iter().find(|(token, _)| *token == there.token);
+    let gap = here.likeliest[0].1 - other.map_or(f64::NEG_INFINITY, |(_, logprob)| *logprob);
+    assert!(gap <= LOGPROB_GAP_MAX, "at '{}': {gap}\n{both}", there.token);
+}
+
+#[test]
+fn the_card_says_what_the_processor_says_with_all_layers_a_part_and_every_kv_type() {
+    for lines in [
+        "gpu_layers = 31",
+        "gpu_layers = 12",
+        "gpu_layers = 31\ncpu_moe_layers = 3",
+        "gpu_layers = 31\nkv_type = \"q8_0\"",
+        "gpu_layers = 12\nkv_type = \"q4_0\"",
+    ] {
+        let (user, home) = configured(&format!("parallel = 1\ncontext_tokens = 1024\n{lines}"));
+        let mut reference = hob(&user, &home, &SERVE);
+        without_driver(&mut reference);
+        let cpu = answers(&serve(reference));
+        let mut command = hob(&user, &home, &SERVE);
+        on_card(&mut command);
+        let card = answers(&serve(command));
+        for (cpu, card) in cpu.iter().zip(&card) {
+            agree(cpu, card);
+        }
+    }
+}
+
+/// Megabytes that the card could not give, and those that it has free.
+fn refused_mb(user: &User, home: &Home, buffer_bytes_max: u64) -> [u64; 2] {
+    let mut command = hob(user, home, &["chat", "Hello!"]);
+    on_card(&mut command).env("GGML_VK_FORCE_MAX_BUFFER_SIZE", buffer_bytes_max.to_string());
+    let mut command = assert_cmd::Command::from(command);
+    let said = stderr(&command.timeout(Duration::from_secs(300)).assert().failure());
+    let (_, rest) = said.split_once("Vulkan0 (").unwrap_or_else(|| panic!("no card: {said}"));
+    assert!(rest.contains("chat.gpu_layers") && rest.contains("hob fit"), "{said}");
+    let number = |before: &str, after: &str| -> Option<u64> {
+        let (_, rest) = rest.split_once(before)?;
+        rest.split_once(after)?.0.parse().ok()
+    };
+    let numbers = [number("no room for ", " MB"), number(" MB: ", " of its ")];
+    numbers.map(|number| number.unwrap_or_else(|| panic!("two numbers: {said}")))
+}
+
+/// The driver has as much memory as the machine, so ggml is asked to refuse larger buffers. Smaller ones hold each tensor
+/// of a layer.
+#[test]
+fn a_card_without_room_for_the_weights_is_an_error_with_both_numbers() {
+    let needed = |layers: u32| {
+        let (user, home) = configured(&format!("gpu_layers = {layers}\nparallel = 1"));
+        let [needed_mb, free_mb] = refused_mb(&user, &home, 4 << 20);
+        assert!(free_mb > 0);
+        needed_mb
+    };
+    let [some, all] = [10, LAYERS].map(needed);
+    assert!(some > 4 && all > 2 * some, "{some} MB for 9 layers, {all} MB for 30");
+}
+
+#[test]
+fn a_card_without_room_for_a_long_context_is_an_error_with_both_numbers() {
+    let (user, home) = configured("gpu_layers = 31\nparallel = 4\ncontext_tokens = 8192");
+    let [needed_mb, free_mb] = refused_mb(&user, &home, 128 << 20);
+    assert!(needed_mb > 500 && free_mb > 0, "{needed_mb} MB, {free_mb} MB free");
+}
+
+#[test]
+fn a_model_on_the_card_is_unloaded_and_comes_back() {
+    let (user, home) = configured("gpu_layers = 31\nparallel = 1\ncontext_tokens = 1024");
+    let mut command = hob(&user, &home, &SERVE);
+    on_card(&mut command);
+    let served = serve(command);
+    let body = json!({
+        "model": "smollm2", "max_tokens": 4, "messages": [{"role": "user", "content": "Hello!"}],
+    });
+    served.chat(&body).expect("an answer");
+    let url = served.url.trim_end_matches('/');
+    user.hob(&["unload", "smollm2", "--server", url]).assert().success();
+    // All memory of this driver is the worker's, and ends with it.
+    assert_eq!(served.worker("chat"), None);
+    let list = served.get("api/hob/ps").body;
+    let models = list["models"].as_array().expect("a list").iter();
+    let taken = models.filter_map(|model| model["vram_bytes"].as_u64()).sum::<u64>();
+    assert_eq!(taken, 0, "{list}");
+    served.chat(&body).expect("an answer after the reload");
+}
+
+#[test]
+fn an_answer_on_the_card_ends_with_an_error_when_its_worker_is_killed_and_the_next_one_works() {
+    let (user, home) = configured("gpu_layers = 12\nparallel = 1");
+    let mut command = hob(&user, &home, &SERVE);
+    on_card(&mut command);
+    let served = serve(command);
+    thread::scope(|scope| {
+        let stream = scope.spawn(|| last_line(&served, "Tell me a very long story."));
+        let until = Instant::now() + Duration::from_secs(300);
+        while served.metric("hob_chat_in_flight{") != Some(1.0) {
+            assert!(Instant::now() < until, "it is not in flight");
+            thread::sleep(Duration::from_millis(20));
+        }
+        served.kill_worker("chat");
+        let last = stream.join().expect("a stream");
+        assert!(last.contains(r#""error""#) && last.contains("worker"), "{last}");
+    });
+    let next = json!({
+        "model": "smollm2", "max_tokens": 4, "messages": [{"role": "user", "content": "Hello!"}],
+    });
+    let until = Instant::now() + Duration::from_secs(300);
+    while let Err(error) = served.chat(&next) {
+        assert!(Instant::now() < until, "{error}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn the_card_hears_what_the_processor_hears() {
+    let (user, home) = User::with_only(&["kokoro", "whisper-base"]);
+    let mut say = hob(&user, &home, &["say", "-o", "hello.wav", "The weather is fine today."]);
+    assert!(without_driver(&mut say).status().expect("hob").success());
+    let heard = |place: fn(&mut Command) -> &mut Command| {
+        let mut hear = hob(&user, &home, &["hear", "hello.wav"]);
+        place(&mut hear);
+        let mut hear = assert_cmd::Command::from(hear);
+        stdout(&hear.timeout(Duration::from_secs(300)).assert().success())
+    };
+    let (cpu, card) = (heard(without_driver), heard(on_card));
+    assert!(cpu.to_lowercase().contains("weather"), "{cpu}");
+    assert_eq!(card, cpu);
+}
