@@ -18,5 +18,8 @@ pub mod tokens;
 pub mod worker;
 
 pub use client::{ChatWorker, ChatWorkerOptions};
-pub use llama::{LlamaError, LlamaOptions, WeightStorage, has_card_kernels};
+pub use llama::{
+    DeviceReport, EngineDevice, LlamaError, LlamaOptions, WeightStorage, has_card_kernels,
+    try_devices,
+};
 pub use worker::{ServeChatError, ServeChatOptions, serve_chat, try_grammars};

@@ -4,6 +4,7 @@
 mod announcement;
 mod chat;
 mod context;
+mod devices;
 mod fit_service;
 mod gateway;
 mod memory;
@@ -55,6 +56,7 @@ use crate::worker_args::SpeechWorkerArgs;
 use memory::Need;
 
 pub(crate) use chat::{Chat, ChatFile, work_chat, work_grammars};
+pub(crate) use devices::{TriedDevices, run_devices_worker, work_devices};
 pub(crate) use fit_service::FitData;
 pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins};
 pub(crate) use memory::{Memory, used_cards};

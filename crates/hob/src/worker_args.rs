@@ -120,6 +120,14 @@ pub(crate) struct TimingWorkerArgs {
     pub(crate) on_card: bool,
 }
 
+/// Try the chat engine's devices.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub(crate) struct DevicesWorkerArgs {
+    /// The GGUF file; without it, the devices are only listed
+    #[arg(long)]
+    pub(crate) model: Option<PathBuf>,
+}
+
 /// Quantise a chat model.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct QuantizeWorkerArgs {

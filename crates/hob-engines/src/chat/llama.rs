@@ -1,6 +1,7 @@
 //! llama.cpp as a [`Decoder`]: a model file in memory, and one context that computes batches.
 //! Every call blocks. Only the worker's engine thread uses the context.
 
+mod devices;
 mod draft;
 mod log;
 
@@ -23,6 +24,8 @@ use llama_cpp_2::{LlamaBackendDevice, LlamaBackendDeviceType, list_llama_ggml_ba
 use super::cpu::missing_units;
 use super::decoder::{BatchToken, DecodeFailed, Decoder};
 use super::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
+
+pub use devices::{DeviceReport, EngineDevice, try_devices};
 
 #[derive(Clone, Debug)]
 pub struct LlamaOptions {
@@ -104,17 +107,20 @@ impl Llama {
         options: LlamaOptions,
         progress: impl FnMut(f32) + 'static,
     ) -> Result<Llama, LlamaError> {
-        let missing = missing_units();
-        if !missing.is_empty() {
-            return Err(LlamaError::Processor(missing));
-        }
-        log::start();
-        let backend =
-            LlamaBackend::init().map_err(|error| LlamaError::Backend(error.to_string()))?;
-        Llama::load_with(Arc::new(backend), options, progress)
+        Llama::load_with(start()?, options, progress)
     }
 
     fn load_with(
+        backend: Arc<LlamaBackend>,
+        options: LlamaOptions,
+        progress: impl FnMut(f32) + 'static,
+    ) -> Result<Llama, LlamaError> {
+        Llama::load_on(None, backend, options, progress)
+    }
+
+    /// With a `card`, which is ggml's number of a device, no other card has layers.
+    fn load_on(
+        card: Option<usize>,
         backend: Arc<LlamaBackend>,
         options: LlamaOptions,
         mut progress: impl FnMut(f32) + 'static,
@@ -129,6 +135,10 @@ impl Llama {
         }
         if let Some(layers) = options.gpu_layers {
             params = params.with_n_gpu_layers(layers);
+        }
+        if let Some(card) = card {
+            let chosen = params.with_devices(&[card]);
+            params = chosen.map_err(|error| LlamaError::Backend(error.to_string()))?;
         }
         let mut params = std::pin::pin!(params);
         let experts = experts_of(options.cpu_moe_layers);
@@ -286,6 +296,17 @@ const UBATCH_TOKENS_MAX: u32 = 512;
 
 const MB: u64 = 1_000_000;
 
+/// Starts the engine in this process, which is possible once.
+fn start() -> Result<Arc<LlamaBackend>, LlamaError> {
+    let missing = missing_units();
+    if !missing.is_empty() {
+        return Err(LlamaError::Processor(missing));
+    }
+    log::start();
+    let backend = LlamaBackend::init();
+    Ok(Arc::new(backend.map_err(|error| LlamaError::Backend(error.to_string()))?))
+}
+
 fn load_model(
     backend: &LlamaBackend,
     path: &Path,
@@ -334,10 +355,12 @@ pub fn vram_bytes_taken() -> u64 {
 }
 
 fn cards() -> Vec<LlamaBackendDevice> {
+    list_llama_ggml_backend_devices().into_iter().filter(is_card).collect()
+}
+
+fn is_card(device: &LlamaBackendDevice) -> bool {
     use LlamaBackendDeviceType::{Gpu, IntegratedGpu};
-    let mut devices = list_llama_ggml_backend_devices();
-    devices.retain(|device| matches!(device.device_type, Gpu | IntegratedGpu));
-    devices
+    matches!(device.device_type, Gpu | IntegratedGpu)
 }
 
 /// The context that computes answers.

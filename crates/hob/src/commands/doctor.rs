@@ -3,6 +3,7 @@
 
 mod chat;
 mod check;
+mod devices;
 mod machine;
 mod models;
 mod sandbox;
@@ -83,6 +84,7 @@ async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> CliResult<Finding
         .with([spoken])?
         .with([turn_taking::engine(app, wav.as_deref()).await])?
         .with(transcription::engine(app, wav).await)?
+        .with(devices::checks(app).await)?
         .with(chat::checks(app).await)?
         .with(upstreams::checks(app).await)?
         .with([tools::port(app).await])

@@ -13,8 +13,8 @@ use hob_agents::{SandboxMode, SandboxNetwork};
 use crate::failure::{CliResult, Exit, Failure};
 use crate::wire_up;
 use crate::worker_args::{
-    ChatWorkerArgs, DistanceWorkerArgs, QuantizeWorkerArgs, SpeechStudyArgs, SpeechWorkerArgs,
-    TimingWorkerArgs, TranscriptionWorkerArgs,
+    ChatWorkerArgs, DevicesWorkerArgs, DistanceWorkerArgs, QuantizeWorkerArgs, SpeechStudyArgs,
+    SpeechWorkerArgs, TimingWorkerArgs, TranscriptionWorkerArgs,
 };
 
 /// Run one model in this process, for the hob that started it
@@ -33,6 +33,7 @@ enum Engine {
     SpeechStudy(SpeechStudyArgs),
     Hear(TranscriptionWorkerArgs),
     Timing(TimingWorkerArgs),
+    Devices(DevicesWorkerArgs),
     Quantize(QuantizeWorkerArgs),
     Distance(DistanceWorkerArgs),
     #[cfg(target_os = "linux")]
@@ -77,6 +78,7 @@ pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
         Engine::SpeechStudy(args) => wire_up::work_speech_study(args)?,
         Engine::Hear(args) => wire_up::work_transcription(args)?,
         Engine::Timing(args) => wire_up::work_timing(args)?,
+        Engine::Devices(args) => wire_up::work_devices(args)?,
         Engine::Quantize(args) => wire_up::work_quantize(args)?,
         Engine::Distance(args) => wire_up::work_distance(args)?,
         #[cfg(target_os = "linux")]

@@ -119,6 +119,7 @@ fn the_doctor_runs_every_part_and_says_which_one_is_missing() {
         let check = all.iter().find(|check| check["part"] == part);
         check.unwrap_or_else(|| panic!("no {part}"))["verdict"].clone()
     };
+    assert_eq!(verdict("device CPU"), "ok", "without a model, it is only listed");
     for part in ["hob", "home", "config", "phonemizer", "mp3", "wav", "opus", "flac", "port"] {
         assert_eq!(verdict(part), "ok", "{part}: {found}");
     }

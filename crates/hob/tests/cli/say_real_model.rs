@@ -241,6 +241,8 @@ fn the_doctor_hears_the_engine() {
         let line = found.lines().find(|line| line.contains(engine)).expect(engine);
         assert!(line.contains("loaded in "), "{found}");
     }
+    let processor = found.lines().find(|line| line.contains("device CPU ")).expect("a device");
+    assert!(processor.contains(", a token in "), "{found}");
 }
 
 #[test]

@@ -220,3 +220,19 @@ fn the_card_hears_what_the_processor_hears() {
     assert!(cpu.to_lowercase().contains("weather"), "{cpu}");
     assert_eq!(card, cpu);
 }
+
+#[test]
+fn the_doctor_tries_the_card_and_the_processor() {
+    let (user, home) = User::with_models();
+    user.write("hob.toml", "[server]\nlisten = \"0\"\n");
+    let mut command = hob(&user, &home, &["doctor"]);
+    on_card(&mut command);
+    let mut command = assert_cmd::Command::from(command);
+    let found = stdout(&command.timeout(Duration::from_secs(600)).assert().success());
+    for (device, part) in
+        [("device Vulkan0 ", " MB free, a token in "), ("device CPU ", ", a token in ")]
+    {
+        let line = found.lines().find(|line| line.contains(device)).expect(device);
+        assert!(line.contains(part), "{found}");
+    }
+}

@@ -1,0 +1,188 @@
+//! Checks the devices that the chat engine finds: each computes a token of the chat model, in a process of its own.
+//! A graphics card that the engine does not find is a warning that says what to install.
+
+use hob_core::machine::{Gpu, GpuApi, Vendor};
+use hob_engines::chat::{DeviceReport, EngineDevice, has_card_kernels};
+
+use super::check::Check;
+use crate::app::App;
+use crate::machine::here;
+use crate::wire_up::{ChatFile, TriedDevices, run_devices_worker};
+
+const MB: u64 = 1_000_000;
+
+pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
+    // Without a model the devices are only listed. That it is missing is a finding of its own.
+    let model = ChatFile::find(&app.settings.chat, app).ok();
+    let looking = app.printer.spinner("trying the devices");
+    let tried = run_devices_worker(model.as_ref().map(|file| file.path.as_path())).await;
+    looking.finish_and_clear();
+    let tried = match tried {
+        Ok(tried) => tried,
+        Err(failure) => return vec![Check::failed("devices", failure)],
+    };
+    let mut checks = of_devices(&tried, model.is_some());
+    checks.extend(unused_card(&here(app).machine.gpus, &tried, has_card_kernels()));
+    checks
+}
+
+fn found(tried: &TriedDevices) -> impl Iterator<Item = &EngineDevice> {
+    tried.reports.iter().filter_map(|report| match report {
+        DeviceReport::Found(device) => Some(device),
+        DeviceReport::Computed { .. } | DeviceReport::Failed { .. } => None,
+    })
+}
+
+/// A finding for each device; if there is none, why the engine does not start.
+fn of_devices(tried: &TriedDevices, has_model: bool) -> Vec<Check> {
+    let mut checks: Vec<Check> =
+        found(tried).map(|device| of_device(device, tried, has_model)).collect();
+    if checks.is_empty() {
+        let reason = tried.failed.as_deref().unwrap_or("it found no processor");
+        let to_do = "run `hob worker devices` to see its message";
+        checks.push(Check::fail(
+            "devices",
+            format!("the chat engine does not start: {reason}"),
+            to_do,
+        ));
+    }
+    checks
+}
+
+fn of_device(device: &EngineDevice, tried: &TriedDevices, has_model: bool) -> Check {
+    let part = format!("device {}", device.name);
+    let EngineDevice { description, backend, free_bytes, total_bytes, .. } = device;
+    let memory = match device.is_card {
+        true => format!(", {} of {} MB free", free_bytes / MB, total_bytes / MB),
+        // ggml reports the whole memory of the system as free.
+        false => String::new(),
+    };
+    let what = format!("{}, {backend}{memory}", description.trim());
+    let outcome = tried.reports.iter().find_map(|report| match report {
+        DeviceReport::Computed { device: name, took_ms } if *name == device.name => {
+            Some(Ok(*took_ms))
+        }
+        DeviceReport::Failed { device: name, reason } if *name == device.name => {
+            Some(Err(reason.clone()))
+        }
+        _ => None,
+    });
+    let failed = |reason: &str| {
+        let to_do = match device.is_card {
+            true => "update its driver, or leave it out with gpu_layers = 0 under [chat]",
+            false => "pull the chat model again with `hob pull`",
+        };
+        Check::fail(&part, format!("{what}; it computed no token: {reason}"), to_do)
+    };
+    match (outcome, &tried.failed) {
+        (Some(Ok(took_ms)), _) => Check::ok(&part, format!("{what}, a token in {took_ms} ms")),
+        (Some(Err(reason)), _) => failed(&reason),
+        (None, Some(ended)) if has_model => failed(&format!("its process ended: {ended}")),
+        (None, _) => Check::ok(&part, what),
+    }
+}
+
+/// A card of this machine that the engine cannot use.
+fn unused_card(gpus: &[Gpu], tried: &TriedDevices, has_kernels: bool) -> Option<Check> {
+    let gpu = gpus.first().filter(|_| !found(tried).any(|device| device.is_card))?;
+    let names: Vec<&str> = gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+    let names = names.join(", ");
+    if !has_kernels {
+        let feature = match gpu.api {
+            GpuApi::Cuda => "cuda",
+            GpuApi::Rocm | GpuApi::Vulkan => "vulkan",
+            GpuApi::Metal => "metal",
+        };
+        let to_do = format!("build one with `make build FEATURES={feature}`");
+        return Some(Check::warn(
+            "card",
+            format!("{names}; this hob uses the processor only"),
+            to_do,
+        ));
+    }
+    let to_do = match gpu.vendor {
+        Vendor::Nvidia => {
+            "install NVIDIA's driver (Debian: nvidia-driver) and, for Vulkan, libvulkan1"
+        }
+        Vendor::Amd | Vendor::Intel => "install the Vulkan driver: mesa-vulkan-drivers, libvulkan1",
+        Vendor::Apple | Vendor::Other => "install the maker's Vulkan driver, and libvulkan1",
+    };
+    Some(Check::warn("card", format!("{names}; no driver that this hob can use was found"), to_do))
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::machine::{Device, GpuMemory};
+
+    use super::super::check::Verdict;
+    use super::*;
+
+    fn device(name: &str, is_card: bool) -> DeviceReport {
+        DeviceReport::Found(EngineDevice {
+            name: name.to_owned(),
+            description: "Fast One".to_owned(),
+            backend: "Vulkan".to_owned(),
+            is_card,
+            free_bytes: 7_000 * MB,
+            total_bytes: 8_000 * MB,
+        })
+    }
+
+    #[test]
+    fn each_device_has_a_finding_with_its_token() {
+        let computed = DeviceReport::Computed { device: "CPU".to_owned(), took_ms: 9 };
+        let reason = "out of memory".to_owned();
+        let failed = DeviceReport::Failed { device: "Vulkan0".to_owned(), reason };
+        let both = vec![device("Vulkan0", true), device("CPU", false)];
+        let with = |more: &[DeviceReport], ended: Option<&str>| TriedDevices {
+            reports: [both.as_slice(), more].concat(),
+            failed: ended.map(str::to_owned),
+        };
+        let rows = [
+            (with(&[], None), false, [Verdict::Ok, Verdict::Ok]),
+            (with(&[failed, computed.clone()], None), true, [Verdict::Fail, Verdict::Ok]),
+            (with(&[computed], Some("signal: 11")), true, [Verdict::Fail, Verdict::Ok]),
+        ];
+        for (tried, has_model, expected) in rows {
+            let checks = of_devices(&tried, has_model);
+            let verdicts: Vec<Verdict> = checks.iter().map(|check| check.verdict).collect();
+            assert_eq!(verdicts, expected, "{checks:?}");
+            assert!(checks[0].found.starts_with("Fast One, Vulkan, 7000 of 8000 MB free"));
+        }
+        let nothing =
+            TriedDevices { failed: Some("exit status: 1".to_owned()), ..TriedDevices::default() };
+        assert_eq!(of_devices(&nothing, true)[0].verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn a_card_that_the_engine_does_not_find_needs_a_driver_or_another_build() {
+        let gpu = |vendor, api| Gpu {
+            name: "Fast One".to_owned(),
+            vendor,
+            api,
+            memory: GpuMemory::Unified { limit_bytes: 8_000 * MB },
+            driver: None,
+            compute_capability: None,
+            link: None,
+            device: Device::default(),
+        };
+        let cpu = TriedDevices { reports: vec![device("CPU", false)], failed: None };
+        let card = TriedDevices { reports: vec![device("Vulkan0", true)], failed: None };
+        let amd = [gpu(Vendor::Amd, GpuApi::Vulkan)];
+        let nvidia = [gpu(Vendor::Nvidia, GpuApi::Cuda)];
+        let rows = [
+            (&amd[..], &cpu, true, Some("mesa-vulkan-drivers")),
+            (&amd[..], &cpu, false, Some("FEATURES=vulkan")),
+            (&nvidia[..], &cpu, true, Some("nvidia-driver")),
+            (&nvidia[..], &cpu, false, Some("FEATURES=cuda")),
+            (&nvidia[..], &card, true, None),
+            (&amd[..0], &cpu, true, None),
+        ];
+        for (gpus, tried, has_kernels, expected) in rows {
+            let to_do = unused_card(gpus, tried, has_kernels).and_then(|check| check.to_do);
+            assert_eq!(to_do.is_some(), expected.is_some(), "{gpus:?}");
+            let part = expected.unwrap_or_default();
+            assert!(to_do.unwrap_or_default().contains(part), "{gpus:?}: {part}");
+        }
+    }
+}
