@@ -47,15 +47,23 @@ build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics 
 	scripts/bootstrap $(if $(findstring vulkan,$(FEATURES)),--vulkan)
 	cargo build --release --locked -p hob $(if $(FEATURES),--features $(FEATURES))
 
-# Built without the vector instructions of this machine. A profile of its own keeps it apart from `make build`.
-# The program brings GNU's OpenMP, which small systems lack, and finds it where an archive or a wheel puts it.
+# Backends are libraries: one for each kind of processor, and one for Vulkan. `cuda` may be added where NVIDIA's toolkit is
+# installed. Without a feature, the program contains one backend, for processors with AVX2.
+DIST_FEATURES ?= dynamic,vulkan
+PORTABLE_BUILD := $(TARGET)/portable
+
+# A profile of its own keeps the program apart from that of `make build`. The program brings GNU's OpenMP, which small
+# systems lack. The build of llama.cpp links its libraries into cargo's folder, and fails where an earlier build did.
 .PHONY: dist
 dist: ## build the portable archive and the Python wheel in target/dist, with checksums
-	scripts/bootstrap
+	scripts/bootstrap $(if $(findstring vulkan,$(DIST_FEATURES)),--vulkan)
+	mkdir -p $(TARGET)/dist
+	rm -f $(foreach folder,$(PORTABLE_BUILD) $(PORTABLE_BUILD)/deps $(PORTABLE_BUILD)/examples,$(folder)/libllama.so $(folder)/libggml*.so)
 	env $(units:%=-u %) cargo rustc --profile portable --locked -p hob --bin hob \
-	  -- -C 'link-arg=-Wl,-rpath,$$ORIGIN/../lib/hob'
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) python3 packaging/dist.py --program $(TARGET)/portable/hob \
-	  --library "$$(cc -print-file-name=libgomp.so.1)" --out $(TARGET)/dist
+	  $(if $(DIST_FEATURES),--features $(DIST_FEATURES)) --message-format=json-render-diagnostics \
+	  -- -C 'link-arg=-Wl,-rpath,$$ORIGIN/../lib/hob' > $(TARGET)/dist/build.json
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) python3 packaging/dist.py --program $(PORTABLE_BUILD)/hob \
+	  --library "$$(cc -print-file-name=libgomp.so.1)" --build $(TARGET)/dist/build.json --out $(TARGET)/dist
 
 .PHONY: test-dist
 test-dist: ## test the archive and the wheel of a small program in place of hob

@@ -65,7 +65,10 @@ class Contents:
         return "{}.{}".format(*glibc_of([self.program, *self.libraries.values()]))
 
     def of_archive(self) -> dict[str, tuple[bytes, bool]]:
-        readme = (ROOT / "packaging/archive/README.md").read_text().replace("@GLIBC@", self.glibc())
+        is_for_all = any(name.startswith("libggml-cpu-") for name in self.libraries)
+        processors = "any x86-64 processor" if is_for_all else "processors with AVX2"
+        readme = (ROOT / "packaging/archive/README.md").read_text()
+        readme = readme.replace("@GLIBC@", self.glibc()).replace("@PROCESSORS@", processors)
         plain = {
             "Containerfile": ROOT / "packaging/archive/Containerfile",
             "hob.service": ROOT / "packaging/hob.service",
@@ -94,6 +97,22 @@ class Contents:
         # The record cannot have a hash of itself.
         record_name = f"{info}/RECORD"
         return files | {record_name: (f"{record}{record_name},,\n".encode(), False)}
+
+
+def engine_libraries(messages: str) -> list[Path]:
+    """The libraries that the build of llama.cpp made, from what cargo said about the build. A static build has none."""
+    built = (json.loads(line) for line in messages.splitlines() if line.startswith("{"))
+    scripts = [message for message in built if message.get("reason") == "build-script-executed"]
+    folders = {script["out_dir"] for script in scripts if "llama-cpp-sys-2" in script["package_id"]}
+    if len(folders) != 1:
+        raise SystemExit(f"cargo built llama.cpp in {len(folders)} folders (expected one)")
+    (folder,) = map(Path, folders)
+    if not (folder / "backends").is_dir():
+        return []
+    # The linker recorded names such as libggml.so.0. ggml looks for backends by names without a number.
+    linked = [path for lib in ["lib", "lib64"] for path in (folder / lib).glob("*.so.*")]
+    linked = [path for path in linked if re.fullmatch(r"lib[\w-]+\.so\.\d+", path.name)]
+    return [*linked, *(folder / "backends").glob("libggml-*.so")]
 
 
 def digest(file: bytes) -> str:
@@ -185,10 +204,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=Path, required=True, help="the portable hob")
     parser.add_argument("--library", type=Path, action="append", default=[], help="a library that it loads")
+    parser.add_argument("--build", type=Path, required=True, help="what cargo said about the build, as JSON")
     parser.add_argument("--out", type=Path, required=True, help="the folder to write to")
     args = parser.parse_args()
     metadata = cargo_metadata(machine_of(args.program.read_bytes()))
-    contents = Contents(args.program, args.library, licences_of(metadata))
+    libraries = [*args.library, *engine_libraries(args.build.read_text())]
+    contents = Contents(args.program, libraries, licences_of(metadata))
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
     for path in pack(contents, version_of(metadata), args.out, epoch):
         print(f"{path} ({path.stat().st_size:,} bytes)")

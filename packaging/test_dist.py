@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,27 @@ class Refused(unittest.TestCase):
     def test_a_program_that_is_no_elf_file_is_refused(self):
         with self.assertRaisesRegex(SystemExit, "not a 64-bit ELF file"):
             dist.machine_of(b"#!/bin/sh\n")
+
+
+class Libraries(unittest.TestCase):
+    def test_those_of_the_engine_are_found_by_the_names_that_are_looked_for(self):
+        with tempfile.TemporaryDirectory() as folder:
+            said = {"reason": "build-script-executed", "package_id": "x#llama-cpp-sys-2@1.0.0", "out_dir": folder}
+            other = {"reason": "build-script-executed", "package_id": "x#ring@1.0.0", "out_dir": "/x"}
+            messages = f"{json.dumps(other)}\n{json.dumps(said)}\n{json.dumps({'reason': 'build-finished'})}\n"
+            self.assertEqual(dist.engine_libraries(messages), [], "a static build")
+            for name in ["lib/libggml.so.0.9.5", "backends/libggml-cpu-x64.so.0.9.5"]:
+                path = Path(folder) / name
+                path.parent.mkdir()
+                path.write_bytes(name.encode())
+            (Path(folder) / "lib/libggml.so").symlink_to("libggml.so.0")
+            (Path(folder) / "lib/libggml.so.0").symlink_to("libggml.so.0.9.5")
+            (Path(folder) / "backends/libggml-cpu-x64.so").symlink_to("libggml-cpu-x64.so.0.9.5")
+            found = dist.engine_libraries(messages)
+            self.assertEqual([path.name for path in found], ["libggml.so.0", "libggml-cpu-x64.so"])
+            self.assertEqual(found[1].read_bytes(), b"backends/libggml-cpu-x64.so.0.9.5")
+        with self.assertRaisesRegex(SystemExit, "in 0 folders"):
+            dist.engine_libraries(json.dumps(other))
 
 
 class Licences(unittest.TestCase):

@@ -11,3 +11,7 @@ endif()
 if(GGML_VULKAN AND PROJECT_NAME STREQUAL "ggml")
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-include${CMAKE_CURRENT_LIST_DIR}/vulkan_before_272.hpp>")
 endif()
+# The libraries of a portable build are in one folder, together with GNU's OpenMP.
+if(GGML_BACKEND_DL)
+  set(CMAKE_INSTALL_RPATH "$ORIGIN")
+endif()

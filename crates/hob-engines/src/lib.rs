@@ -30,6 +30,7 @@
 //! # }
 //! ```
 
+mod backends;
 mod bytes;
 pub mod chat;
 pub mod frame;

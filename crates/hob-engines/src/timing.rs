@@ -16,6 +16,9 @@ const RELEASE: &str = "llama.cpp b11434";
 
 /// Version of the engine in this program. Other releases and other vector units have other kernels.
 pub fn engine_version() -> String {
+    if cfg!(feature = "dynamic") {
+        return format!("{RELEASE} portable");
+    }
     let units = chosen_units();
     if units.is_empty() { RELEASE.to_owned() } else { format!("{RELEASE} {}", units.join(" ")) }
 }

@@ -14,6 +14,10 @@ pub(crate) fn chosen_units() -> Vec<&'static str> {
 
 #[cfg(target_arch = "x86_64")]
 fn units() -> Vec<(&'static str, bool)> {
+    // A portable build loads the library that suits this processor. There is one for each.
+    if cfg!(feature = "dynamic") {
+        return Vec::new();
+    }
     /// Units that the build sets. The Makefile reads them from the processor that it runs on.
     macro_rules! wanted {
         ($($variable:literal: $unit:tt),* $(,)?) => {

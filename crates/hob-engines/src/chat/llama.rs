@@ -24,6 +24,7 @@ use llama_cpp_2::{LlamaBackendDevice, LlamaBackendDeviceType, list_llama_ggml_ba
 use super::cpu::missing_units;
 use super::decoder::{BatchToken, DecodeFailed, Decoder};
 use super::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
+use crate::backends;
 
 pub use devices::{DeviceReport, EngineDevice, try_devices};
 
@@ -303,6 +304,12 @@ fn start() -> Result<Arc<LlamaBackend>, LlamaError> {
         return Err(LlamaError::Processor(missing));
     }
     log::start();
+    backends::load();
+    if list_llama_ggml_backend_devices().is_empty() {
+        let reason =
+            "it has no library for this machine: lib/hob must be next to the folder of the program";
+        return Err(LlamaError::Backend(reason.to_owned()));
+    }
     let backend = LlamaBackend::init();
     Ok(Arc::new(backend.map_err(|error| LlamaError::Backend(error.to_string()))?))
 }

@@ -10,10 +10,14 @@ use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_sys_2 as sys;
 
 use super::{QuantizeError, c_path};
+use crate::backends;
 
 /// llama.cpp, started. A process can start it once.
 pub(super) fn start() -> Result<LlamaBackend, QuantizeError> {
-    LlamaBackend::init().map_err(|error| QuantizeError::Backend(error.to_string()))
+    let backend =
+        LlamaBackend::init().map_err(|error| QuantizeError::Backend(error.to_string()))?;
+    backends::load();
+    Ok(backend)
 }
 
 /// A model in memory.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use llama_cpp_sys_2 as sys;
 
 use super::{Timed, best_and_median};
+use crate::backends;
 
 /// Elements of a row. A multiple of every block size.
 const WIDTH: i64 = 4096;
@@ -99,8 +100,7 @@ struct Processor {
 
 impl Processor {
     fn start() -> Option<Processor> {
-        // SAFETY: takes nothing; null is looked for.
-        let backend = unsafe { sys::ggml_backend_cpu_init() };
+        let backend = backends::new_processor();
         (!backend.is_null()).then_some(Processor { backend })
     }
 
@@ -135,8 +135,7 @@ impl Processor {
     /// Seconds of a multiplication.
     fn timed(&self, product: &Product, threads: u32, within: Duration) -> Option<(f64, f64)> {
         let threads = i32::try_from(threads).ok()?;
-        // SAFETY: the backend is the processor's, and lives as long as `self`.
-        unsafe { sys::ggml_backend_cpu_set_n_threads(self.backend, threads) };
+        backends::set_threads(self.backend, threads);
         // The first pass meets cold pages and starts threads.
         self.computed(product)?;
         let started = Instant::now();

@@ -13,6 +13,7 @@ use hob_kernels::Activation;
 use llama_cpp_sys_2 as sys;
 
 use super::TranscribeError;
+use crate::backends;
 
 /// Maximum nodes of a graph. Whisper large's decoder has about 2,000.
 const NODES_MAX: usize = 8192;
@@ -166,6 +167,7 @@ impl Backends {
     /// `None` if ggml finds no CPU.
     pub(super) fn new(threads: u32) -> Option<Backends> {
         let mut all = Vec::new();
+        backends::load();
         // SAFETY: devices are static. A null device is not initialised.
         unsafe {
             let card = sys::ggml_backend_dev_by_type(sys::GGML_BACKEND_DEVICE_TYPE_GPU);
@@ -173,13 +175,13 @@ impl Backends {
                 let card = sys::ggml_backend_dev_init(card, ptr::null());
                 all.extend((!card.is_null()).then_some(card));
             }
-            let cpu = sys::ggml_backend_cpu_init();
-            if cpu.is_null() {
-                return None;
-            }
-            sys::ggml_backend_cpu_set_n_threads(cpu, threads.max(1) as i32);
-            all.push(cpu);
         }
+        let cpu = backends::new_processor();
+        if cpu.is_null() {
+            return None;
+        }
+        backends::set_threads(cpu, threads.max(1) as i32);
+        all.push(cpu);
         let count = all.len() as i32;
         // SAFETY: `all` holds `count` backends, which are freed after the scheduler.
         let sched = unsafe {
@@ -233,8 +235,7 @@ impl Backends {
 
     fn abort_if(&self, callback: sys::ggml_abort_callback, data: *mut c_void) {
         let Some(cpu) = self.all.last() else { return };
-        // SAFETY: the last backend is the CPU.
-        unsafe { sys::ggml_backend_cpu_set_abort_callback(*cpu, callback, data) }
+        backends::set_abort_callback(*cpu, callback, data);
     }
 }
 
