@@ -135,7 +135,7 @@ fn unspoken() -> [(&'static str, Vec<f32>); 5] {
 }
 
 /// A WAV file of one channel.
-fn wav(rate_hz: u32, samples: &[i16]) -> Vec<u8> {
+pub(crate) fn wav(rate_hz: u32, samples: &[i16]) -> Vec<u8> {
     let mut file = hob_core::wav_header(rate_hz, 2 * samples.len() as u32);
     file.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
     file

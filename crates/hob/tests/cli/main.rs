@@ -17,6 +17,7 @@ mod fit;
 mod gateway;
 mod gateway_reports;
 mod hear_real_model;
+mod heard_languages;
 mod help;
 #[path = "../../../hob-models/tests/sources/located/hub.rs"]
 #[expect(dead_code, reason = "the tests of hob-models use more of it")]

@@ -195,7 +195,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     roman: RomanWords {
         centuries: &["século", "séculos"],
         chapters: &["capítulo", "tomo", "volume", "parte", "ato", "título", "fase", "guerra"],
-        said: |number, place| roman((cardinal, ordinal), number, place),
+        said: |number, place| roman(cardinal, ordinal, number, place),
     },
     has_pairs: false,
     callers: &["telefone", "tel", "celular", "ligue", "whatsapp", "fax"],

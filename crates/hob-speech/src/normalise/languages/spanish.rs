@@ -199,7 +199,7 @@ pub(super) static TABLE: LanguageTable = LanguageTable {
     roman: RomanWords {
         centuries: &["siglo", "siglos"],
         chapters: &["capítulo", "tomo", "volumen", "parte", "acto", "título", "fase", "guerra"],
-        said: |number, place| roman((cardinal, ordinal), number, place),
+        said: |number, place| roman(cardinal, ordinal, number, place),
     },
     has_pairs: false,
     callers: &["teléfono", "tel", "tfno", "móvil", "celular", "llame", "llama", "fax"],

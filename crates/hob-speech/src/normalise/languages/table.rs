@@ -200,7 +200,8 @@ pub(super) fn hundred(list: &'static str, hundreds: u64, form: Form) -> String {
 
 /// "siglo quinto", "siglo veinte", "Felipe sexto": centuries and rulers of Spanish and Portuguese are ordinals up to ten.
 pub(super) fn roman(
-    (cardinal, ordinal): (fn(u64, Form) -> String, fn(u64, NounGender, bool) -> String),
+    cardinal: fn(u64, Form) -> String,
+    ordinal: fn(u64, NounGender, bool) -> String,
     number: u64,
     place: RomanPlace,
 ) -> String {
