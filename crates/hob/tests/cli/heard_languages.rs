@@ -76,7 +76,11 @@ const LANGUAGES: [Language; 7] = [
     Language {
         letter: 'j',
         code: "ja",
-        sentences: ["明日の朝、駅で会いましょう。", "この本はとても面白いです。", "窓を開けてください。"],
+        sentences: [
+            "明日の朝、駅で会いましょう。",
+            "この本はとても面白いです。",
+            "窓を開けてください。",
+        ],
         cer_max: 0.3,
         wer_max: None,
     },
