@@ -15,10 +15,21 @@ pub(crate) use rten::NodeId;
 #[error("{0}")]
 pub(crate) struct GraphFailure(String);
 
+/// The threads of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cores {
+    All,
+    /// The first or the second half of them, so that two runs do not wait for each other.
+    FirstHalf,
+    SecondHalf,
+}
+
 /// A graph with the threads it runs on.
 pub(crate) struct OnnxGraph {
     model: Model,
-    options: RunOptions,
+    all: RunOptions,
+    /// Empty if there is only one thread.
+    halves: Vec<RunOptions>,
 }
 
 impl std::fmt::Debug for OnnxGraph {
@@ -41,8 +52,19 @@ impl OnnxGraph {
         threads: usize,
     ) -> Result<OnnxGraph, GraphFailure> {
         let model = model.map_err(GraphFailure::from_error)?;
-        let pool = Arc::new(ThreadPool::with_num_threads(threads));
-        Ok(OnnxGraph { model, options: RunOptions::default().with_thread_pool(Some(pool)) })
+        Ok(OnnxGraph { model, all: on_threads(threads), halves: Vec::new() })
+    }
+
+    /// Lets two runs share the threads that it was loaded with.
+    pub(crate) fn with_halves(mut self, threads: usize) -> OnnxGraph {
+        let half = threads / 2;
+        self.halves = if half > 0 { vec![on_threads(half), on_threads(half)] } else { Vec::new() };
+        self
+    }
+
+    /// Whether two runs can share the threads.
+    pub(crate) fn has_halves(&self) -> bool {
+        !self.halves.is_empty()
     }
 
     pub(crate) fn nodes<const N: usize>(
@@ -70,7 +92,22 @@ impl OnnxGraph {
         inputs: Vec<(NodeId, ValueOrView<'_>)>,
         outputs: &[NodeId; N],
     ) -> Result<[Vec<f32>; N], GraphFailure> {
-        let options = Some(self.options.clone());
+        self.run_on(Cores::All, inputs, outputs)
+    }
+
+    /// Without halves, all threads compute.
+    pub(crate) fn run_on<const N: usize>(
+        &self,
+        cores: Cores,
+        inputs: Vec<(NodeId, ValueOrView<'_>)>,
+        outputs: &[NodeId; N],
+    ) -> Result<[Vec<f32>; N], GraphFailure> {
+        let half = match cores {
+            Cores::All => None,
+            Cores::FirstHalf => self.halves.first(),
+            Cores::SecondHalf => self.halves.last(),
+        };
+        let options = Some(half.unwrap_or(&self.all).clone());
         let values = self.model.run(inputs, outputs, options).map_err(GraphFailure::from_error)?;
         let floats = |value: Value| Tensor::<f32>::try_from(value).map(|tensor| tensor.to_vec());
         let values: Vec<Vec<f32>> = values
@@ -81,6 +118,10 @@ impl OnnxGraph {
         let differ = "the graph returned a different number of outputs than expected";
         values.try_into().map_err(|_| GraphFailure(differ.to_owned()))
     }
+}
+
+fn on_threads(count: usize) -> RunOptions {
+    RunOptions::default().with_thread_pool(Some(Arc::new(ThreadPool::with_num_threads(count))))
 }
 
 impl GraphFailure {

@@ -26,6 +26,7 @@ use hob_speech::SpokenUnit;
 
 use super::distance::SpokenSound;
 use super::synthesiser::{SynthesisError, Synthesiser};
+use crate::onnx_graph::Cores;
 use contours::Contours;
 use graphs::{Front, Vocoder};
 use hasten::Hasten;
@@ -263,17 +264,23 @@ impl Synthesiser for Kokoro {
         utterance: &mut Utterance,
         seconds: f32,
     ) -> Result<Vec<f32>, SynthesisError> {
-        let Some(mut hasten) = utterance.hasten.take() else {
-            return self.window(utterance, seconds);
-        };
-        let mut samples = Vec::new();
-        // A short window may not make a piece of shortened sound.
-        while samples.is_empty() && hasten.left() > 0 {
-            let window = self.window(utterance, seconds * hasten.factor() as f32)?;
-            samples = hasten.push(&window, utterance.plan.frames_left() == 0);
-        }
-        utterance.hasten = Some(hasten);
-        Ok(samples)
+        utterance.render(&self.vocoder, Cores::All, seconds)
+    }
+
+    fn can_pair(&self) -> bool {
+        self.vocoder.can_pair()
+    }
+
+    fn render_pair(
+        &mut self,
+        [first, second]: [(&mut Utterance, f32); 2],
+    ) -> [Result<Vec<f32>, SynthesisError>; 2] {
+        let vocoder = &self.vocoder;
+        thread::scope(|scope| {
+            let other = scope.spawn(|| second.0.render(vocoder, Cores::SecondHalf, second.1));
+            let first = first.0.render(vocoder, Cores::FirstHalf, first.1);
+            [first, other.join().unwrap_or_else(|panic| panic::resume_unwind(panic))]
+        })
     }
 }
 
@@ -299,19 +306,46 @@ impl Kokoro {
         let is_audible = samples_in as f32 > 1.02 * samples_out as f32;
         Ok(is_audible.then(|| Hasten::new(samples_in, samples_out)))
     }
+}
+
+impl Utterance {
+    /// The next window, at the rate that was asked for.
+    fn render(
+        &mut self,
+        vocoder: &Vocoder,
+        cores: Cores,
+        seconds: f32,
+    ) -> Result<Vec<f32>, SynthesisError> {
+        let Some(mut hasten) = self.hasten.take() else {
+            return self.window(vocoder, cores, seconds);
+        };
+        let mut samples = Vec::new();
+        // A short window may not make a piece of shortened sound.
+        while samples.is_empty() && hasten.left() > 0 {
+            let window = self.window(vocoder, cores, seconds * hasten.factor() as f32)?;
+            samples = hasten.push(&window, self.plan.frames_left() == 0);
+        }
+        self.hasten = Some(hasten);
+        Ok(samples)
+    }
 
     /// About `seconds` of sound as the model makes it.
-    fn window(&self, utterance: &mut Utterance, seconds: f32) -> Result<Vec<f32>, SynthesisError> {
+    fn window(
+        &mut self,
+        vocoder: &Vocoder,
+        cores: Cores,
+        seconds: f32,
+    ) -> Result<Vec<f32>, SynthesisError> {
         let target_frames = (seconds * FRAMES_PER_SECOND).round() as usize;
-        let Some(window) = utterance.plan.next(target_frames, utterance.contours.pitch()) else {
+        let Some(window) = self.plan.next(target_frames, self.contours.pitch()) else {
             return Ok(Vec::new());
         };
         let PlannedWindow { played, computed } = window;
-        let cut = utterance.contours.cut(computed, played.clone());
-        let result = self.vocoder.run(&cut, &utterance.style, &utterance.statistics)?;
-        utterance.statistics.add(&result.mean, &result.variance, played.len());
+        let cut = self.contours.cut(computed, played.clone());
+        let result = vocoder.run_on(cores, &cut, &self.style, &self.statistics)?;
+        self.statistics.add(&result.mean, &result.variance, played.len());
         let last = result.kept_from + played.len() * SAMPLES_PER_FRAME;
-        let is_last = utterance.plan.frames_left() == 0;
-        Ok(utterance.seam.join(&result.samples, result.kept_from..last, is_last))
+        let is_last = self.plan.frames_left() == 0;
+        Ok(self.seam.join(&result.samples, result.kept_from..last, is_last))
     }
 }

@@ -9,6 +9,12 @@ use hob_core::SpeechPace;
 /// Weight of a new measurement in the running average of a cost.
 const COST_WEIGHT: f32 = 0.2;
 
+/// The time of two windows at once, divided by their time one after the other, before it was measured.
+const PAIR_SHARE: f32 = 0.9;
+
+/// How fast a bad experience with pairs is forgotten, so that they are tried again after about a hundred windows.
+const PAIR_FORGET: f32 = 0.01;
+
 /// A steady stream gets a window at least this often, even if listeners have to wait for it.
 const STEADY_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -81,6 +87,8 @@ struct Cost {
     begin_s: f32,
     /// Seconds of work per second of sound. The context of a window counts as sound.
     render_rtf: f32,
+    /// The time of two windows at once, divided by their time one after the other.
+    pair_share: f32,
 }
 
 /// Limits a measurement to twice the average, so one slow step does not make the machine count as slow.
@@ -93,7 +101,7 @@ impl WindowScheduler {
         WindowScheduler {
             window_lengths,
             streams: BTreeMap::new(),
-            cost: Cost { begin_s: 0.1, render_rtf: 0.4 },
+            cost: Cost { begin_s: 0.1, render_rtf: 0.4, pair_share: PAIR_SHARE },
             steady_at: None,
         }
     }
@@ -146,6 +154,16 @@ impl WindowScheduler {
         if sound_s > 0.0 {
             let computed_s = sound_s + self.window_lengths.context_s;
             learn(&mut self.cost.render_rtf, cost.as_secs_f32() / computed_s);
+            self.cost.pair_share += PAIR_FORGET * (PAIR_SHARE - self.cost.pair_share);
+        }
+    }
+
+    /// Records the cost of two windows at once, which have `sound_s` seconds of sound together.
+    pub fn rendered_pair(&mut self, sound_s: f32, cost: Duration) {
+        if sound_s > 0.0 {
+            let computed_s = sound_s + 2.0 * self.window_lengths.context_s;
+            let alone_s = computed_s * self.cost.render_rtf;
+            learn(&mut self.cost.pair_share, cost.as_secs_f32() / alone_s);
         }
     }
 
@@ -178,6 +196,42 @@ impl WindowScheduler {
         });
         let window_s = self.window_lengths.longest_s;
         steady.map(|(stream, _)| NextWindow { stream, window_s }).or(live)
+    }
+
+    /// A second window to compute at the same time as `first`, if that is faster than one after the other and no listener
+    /// runs out of sound meanwhile. `can_pair` says which streams have a window to compute.
+    pub fn pick_second(
+        &self,
+        first: NextWindow,
+        can_pair: impl Fn(u32) -> bool,
+        now: Instant,
+    ) -> Option<NextWindow> {
+        // A first sound gets all cores.
+        let is_alone = self.first_awaited(now).is_some() || !can_pair(first.stream);
+        if is_alone || self.cost.pair_share >= 1.0 {
+            return None;
+        }
+        let others = self.streams.iter().filter(|(stream, playhead)| {
+            let has_work = playhead.is_steady || playhead.dry_at.is_some();
+            **stream != first.stream
+                && has_work
+                && playhead.ready_since.is_some()
+                && can_pair(**stream)
+        });
+        let next = others.min_by_key(|(id, playhead)| (playhead.is_steady, playhead.dry_at, **id));
+        let (stream, playhead) = next?;
+        let WindowLengths { longest_s, context_s, .. } = self.window_lengths;
+        let soonest_s = self.soonest_dry(|_| true).map(|(_, dry_at)| lead_s(dry_at, now));
+        let window_s = match soonest_s.filter(|_| !playhead.is_steady) {
+            Some(soonest_s) => self.window_s(soonest_s),
+            None => longest_s,
+        };
+        let computed_s = first.window_s + window_s + 2.0 * context_s;
+        let pair_s = self.cost.pair_share * self.cautious_rtf() * computed_s;
+        // Every other listener gets an equal window before the soonest one runs out of sound.
+        let may_take_s = |soonest_s: f32| 2.0 * soonest_s / self.ready_listeners().max(2) as f32;
+        let is_in_time = soonest_s.is_none_or(|soonest_s| pair_s <= may_take_s(soonest_s));
+        is_in_time.then_some(NextWindow { stream: *stream, window_s })
     }
 
     /// The oldest steady stream that is ready, and since when it waits for a window.
@@ -216,10 +270,14 @@ impl WindowScheduler {
     /// The longest window that is ready before a listener has played this lead, if every other listener gets an equal
     /// window first.
     fn window_s(&self, lead_s: f32) -> f32 {
-        let ready = self.heard().filter(|(_, playhead)| playhead.ready_since.is_some());
-        let share_s = lead_s / ready.count().max(1) as f32;
+        let share_s = lead_s / self.ready_listeners().max(1) as f32;
         let fits_s = share_s / self.cautious_rtf() - self.window_lengths.context_s;
         fits_s.max(self.first_window_s()).min(self.window_lengths.longest_s)
+    }
+
+    /// Streams with work whose listeners have received sound.
+    fn ready_listeners(&self) -> usize {
+        self.heard().filter(|(_, playhead)| playhead.ready_since.is_some()).count()
     }
 
     /// Streams whose listeners have received sound.

@@ -146,6 +146,10 @@ impl Synthesiser for ScriptedSynthesiser {
         utterance.taken = end;
         Ok(samples)
     }
+
+    fn can_pair(&self) -> bool {
+        true
+    }
 }
 
 /// The samples of a unit, computed when they are rendered. Each value depends on the phoneme, the position in it, and the

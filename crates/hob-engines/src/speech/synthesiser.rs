@@ -40,6 +40,20 @@ pub trait Synthesiser {
         utterance: &mut Self::Utterance,
         seconds: f32,
     ) -> Result<Vec<f32>, SynthesisError>;
+
+    /// Whether [`Synthesiser::render_pair`] computes both windows at the same time.
+    fn can_pair(&self) -> bool {
+        false
+    }
+
+    /// Renders the next window of each of two utterances, with the samples that [`Synthesiser::render`] would return. An
+    /// engine with several cores gives each window half of them.
+    fn render_pair(
+        &mut self,
+        [first, second]: [(&mut Self::Utterance, f32); 2],
+    ) -> [Result<Vec<f32>, SynthesisError>; 2] {
+        [self.render(first.0, first.1), self.render(second.0, second.1)]
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -12,7 +12,7 @@ use super::KokoroLoadError;
 use super::contours::{Contours, FEATURES, HARMONICS, Window};
 use super::crop::Crop;
 use super::statistics::RunningStatistics;
-use crate::onnx_graph::{GraphFailure, NodeId, OnnxGraph};
+use crate::onnx_graph::{Cores, GraphFailure, NodeId, OnnxGraph};
 use crate::speech::synthesiser::SynthesisError;
 
 /// `tokens, style, speed → features, pitch, energy, durations`.
@@ -85,7 +85,7 @@ impl Vocoder {
     pub(super) fn load(folder: &Path, threads: usize) -> Result<Vocoder, KokoroLoadError> {
         let path = &folder.join(VOCODER);
         let damaged = |failure| KokoroLoadError::damaged(path, failure);
-        let graph = load(folder, VOCODER, threads)?;
+        let graph = load(folder, VOCODER, threads)?.with_halves(threads);
         let inputs = graph.nodes([
             "features",
             "pitch",
@@ -114,8 +114,23 @@ impl Vocoder {
         self.channels
     }
 
+    /// Whether two windows can be computed at the same time.
+    pub(super) fn can_pair(&self) -> bool {
+        self.graph.has_halves()
+    }
+
     pub(super) fn run(
         &self,
+        window: &Window,
+        style: &[f32],
+        carried: &RunningStatistics,
+    ) -> Result<Rendered, SynthesisError> {
+        self.run_on(Cores::All, window, style, carried)
+    }
+
+    pub(super) fn run_on(
+        &self,
+        cores: Cores,
         window: &Window,
         style: &[f32],
         carried: &RunningStatistics,
@@ -140,7 +155,7 @@ impl Vocoder {
             (ids[8], NdTensorView::from_data([crop.starts.len()], &crop.starts[..]).into()),
             (ids[9], NdTensorView::from_data([crop.ends.len()], &crop.ends[..]).into()),
         ];
-        let [samples, mean, spread] = self.graph.run(inputs, &self.outputs)?;
+        let [samples, mean, spread] = self.graph.run_on(cores, inputs, &self.outputs)?;
         let variance = carried.own_variance(&mean, &spread, share[0]);
         Ok(Rendered { samples, kept_from: crop.samples_before, mean, variance })
     }

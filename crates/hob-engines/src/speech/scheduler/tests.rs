@@ -12,7 +12,7 @@ fn scheduler() -> WindowScheduler {
 
 fn scheduler_of(render_rtf: f32) -> WindowScheduler {
     let mut scheduler = WindowScheduler::new(WindowLengths::default());
-    scheduler.cost = Cost { begin_s: 0.05, render_rtf };
+    scheduler.cost = Cost { begin_s: 0.05, render_rtf, pair_share: PAIR_SHARE };
     scheduler
 }
 
@@ -201,10 +201,72 @@ fn a_steady_stream_does_not_delay_the_start_of_others() {
     assert_eq!(scheduler.pick(now), Some(NextWindow { stream: 2, window_s: 0.15 }));
 }
 
-/// A machine on which a unit costs `begin_s` and a second of sound `rtf`.
+#[test]
+fn two_windows_are_computed_at_once_if_no_listener_runs_out_of_sound() {
+    let check = |pair_share: f32, leads_s: &[Option<f32>], expect: Option<(u32, f32)>| {
+        let now = Instant::now();
+        let mut scheduler = scheduler();
+        scheduler.cost.pair_share = pair_share;
+        for (stream, lead_s) in (1..).zip(leads_s) {
+            add(&mut scheduler, stream, *lead_s, now);
+        }
+        let first = scheduler.pick(now).expect("a window");
+        let second = scheduler.pick_second(first, |_| true, now);
+        assert_eq!(second.map(|turn| (turn.stream, turn.window_s)), expect, "{leads_s:?}");
+        assert_eq!(scheduler.pick_second(first, |stream| stream == 2, now), None, "{leads_s:?}");
+    };
+    check(0.9, &[Some(9.0)], None);
+    check(0.9, &[Some(9.0), Some(8.0)], Some((2, 2.0)));
+    check(0.9, &[Some(9.0), Some(8.0), Some(7.0)], Some((3, 2.0)));
+    // A short lead leaves no time for another stream's window.
+    check(0.9, &[Some(0.1), Some(8.0)], None);
+    check(0.9, &[Some(0.0), Some(0.0)], None);
+    // One after the other is faster.
+    check(1.1, &[Some(9.0), Some(8.0)], None);
+    // A first sound gets all cores; a stream without room waits.
+    check(0.9, &[Some(60.0), Some(60.0), None], None);
+}
+
+#[test]
+fn steady_streams_are_computed_at_once() {
+    let now = Instant::now();
+    let mut scheduler = scheduler();
+    for stream in 1..=2 {
+        scheduler.add(stream, SpeechPace::Steady);
+        scheduler.set_ready(stream, true, now);
+    }
+    let first = scheduler.pick(now).expect("a window");
+    let second = scheduler.pick_second(first, |_| true, now);
+    assert_eq!(second, Some(NextWindow { stream: 2, window_s: 2.0 }));
+}
+
+#[test]
+fn pairs_that_are_slower_are_tried_again_later() {
+    let now = Instant::now();
+    let mut scheduler = scheduler();
+    add(&mut scheduler, 1, Some(9.0), now);
+    add(&mut scheduler, 2, Some(9.0), now);
+    let is_paired = |scheduler: &WindowScheduler| {
+        let first = scheduler.pick(now).expect("a window");
+        scheduler.pick_second(first, |_| true, now).is_some()
+    };
+    let cost = |windows: f32| Duration::from_secs_f32(windows * 0.4 * 2.125);
+    for _ in 0..3 {
+        assert!(is_paired(&scheduler));
+        scheduler.rendered_pair(4.0, cost(2.0 * 1.2));
+    }
+    assert!(!is_paired(&scheduler));
+    for _ in 0..150 {
+        scheduler.rendered(2.0, cost(1.0));
+    }
+    assert!(is_paired(&scheduler));
+}
+
+/// A machine on which a unit costs `begin_s` and a second of sound `rtf`. Two windows at once take a tenth less time.
 struct Machine {
     begin_s: f32,
     rtf: f32,
+    pairs: usize,
     now: Instant,
     scheduler: WindowScheduler,
     streams: Vec<Simulated>,
@@ -237,8 +299,9 @@ impl Machine {
         };
         let mut scheduler = WindowScheduler::new(WindowLengths::default());
         // The machine has already run for some time.
-        scheduler.cost = Cost { begin_s, render_rtf: rtf };
-        Machine { begin_s, rtf, now, scheduler, streams: arrivals_s.iter().map(stream).collect() }
+        scheduler.cost = Cost { begin_s, render_rtf: rtf, pair_share: PAIR_SHARE };
+        let streams = arrivals_s.iter().map(stream).collect();
+        Machine { begin_s, rtf, pairs: 0, now, scheduler, streams }
     }
 
     fn run(&mut self, steps_max: usize) {
@@ -249,7 +312,26 @@ impl Machine {
                 self.now = next;
                 continue;
             };
-            self.step(turn);
+            let is_begun = |id: u32| self.streams[id as usize].is_begun;
+            match self.scheduler.pick_second(turn, is_begun, self.now) {
+                Some(second) => self.step_pair([turn, second]),
+                None => self.step(turn),
+            }
+        }
+    }
+
+    fn step_pair(&mut self, turns: [NextWindow; 2]) {
+        self.pairs += 1;
+        let sounds_s =
+            turns.map(|turn| turn.window_s.min(self.streams[turn.stream as usize].left_s));
+        let context_s = WindowLengths::default().context_s;
+        // Each on half of the cores, so the longer one decides.
+        let longer_s = sounds_s[0].max(sounds_s[1]);
+        let cost = Duration::from_secs_f32(2.0 * 0.9 * (longer_s + context_s) * self.rtf);
+        self.now += cost;
+        self.scheduler.rendered_pair(sounds_s[0] + sounds_s[1], cost);
+        for (turn, sound_s) in turns.into_iter().zip(sounds_s) {
+            self.send(turn.stream, sound_s);
         }
     }
 
@@ -280,14 +362,19 @@ impl Machine {
         let context_s = WindowLengths::default().context_s;
         let cost = Duration::from_secs_f32((sound_s + context_s) * self.rtf);
         self.now += cost;
-        stream.hear(sound_s, self.now);
         self.scheduler.rendered(sound_s, cost);
-        self.scheduler.sent(turn.stream, sound_s, self.now);
+        self.send(turn.stream, sound_s);
+    }
+
+    fn send(&mut self, id: u32, sound_s: f32) {
+        let stream = &mut self.streams[id as usize];
+        stream.hear(sound_s, self.now);
+        self.scheduler.sent(id, sound_s, self.now);
         if stream.left_s > 0.001 {
-            self.scheduler.set_ready(turn.stream, true, self.now);
+            self.scheduler.set_ready(id, true, self.now);
         } else {
             stream.done = Some(self.now);
-            self.scheduler.remove(turn.stream);
+            self.scheduler.remove(id);
         }
     }
 
@@ -386,5 +473,13 @@ fn sixteen_simultaneous_sentences_are_completed_one_after_the_other() {
     // One sentence alone takes 5 s. If all 16 took turns, the first would be complete after 80 s.
     assert!(done[0] < 2.0 * rtf * sound_s, "{done:.1?}");
     assert!(done[15] < 1.2 * 16.0 * rtf * sound_s, "little is lost on it: {done:.1?}");
+    assert!(machine.streams.iter().all(|stream| stream.gap_s < 0.001));
+}
+
+#[test]
+fn eight_long_texts_are_computed_in_pairs() {
+    let mut machine = Machine::new(0.05, 0.05, &[0.0; 8], 60.0);
+    machine.run(100_000);
+    assert!(machine.pairs > 100, "{}", machine.pairs);
     assert!(machine.streams.iter().all(|stream| stream.gap_s < 0.001));
 }

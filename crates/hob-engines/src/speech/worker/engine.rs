@@ -63,8 +63,12 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
                 Polled::Closed => return Ok(()),
                 Polled::Empty => {}
             }
-            if let Some(turn) = self.scheduler.pick(Instant::now()) {
-                self.take(turn)?;
+            let now = Instant::now();
+            if let Some(turn) = self.scheduler.pick(now) {
+                match self.second(turn, now) {
+                    Some(second) => self.take_pair([turn, second])?,
+                    None => self.take(turn)?,
+                }
             } else if let Some((stream, order)) = inbox.wait()? {
                 self.obey(stream, order)?;
             } else {
@@ -143,6 +147,50 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
             Some(utterance) => self.render(&mut voicing, utterance, turn)?,
             None => self.begin_unit(&mut voicing, stream)?,
         };
+        self.put_back(stream, voicing, step)
+    }
+
+    /// A window of another stream that is computed at the same time as this turn.
+    fn second(&self, turn: NextWindow, now: Instant) -> Option<NextWindow> {
+        if self.streams.len() < 2 || !self.synthesiser.can_pair() {
+            return None;
+        }
+        let has_window = |stream: u32| {
+            self.streams.get(&stream).is_some_and(|voicing| voicing.utterance.is_some())
+        };
+        self.scheduler.pick_second(turn, has_window, now)
+    }
+
+    /// Computes the windows of two streams at the same time.
+    fn take_pair(&mut self, turns: [NextWindow; 2]) -> Result<(), ServeError> {
+        let [first, second] = turns.map(|turn| {
+            let mut voicing = self.streams.remove(&turn.stream)?;
+            let utterance = voicing.utterance.take()?;
+            Some((voicing, utterance))
+        });
+        let (Some(mut first), Some(mut second)) = (first, second) else {
+            return Ok(());
+        };
+        let started = Instant::now();
+        let windows = [(&mut first.1, turns[0].window_s), (&mut second.1, turns[1].window_s)];
+        let rendered = self.synthesiser.render_pair(windows);
+        let samples = rendered.iter().flatten().map(Vec::len).sum();
+        self.scheduler.rendered_pair(self.seconds(samples), started.elapsed());
+        for ((turn, samples), (mut voicing, utterance)) in
+            turns.into_iter().zip(rendered).zip([first, second])
+        {
+            let step = self.sent_window(&mut voicing, utterance, (turn.stream, samples))?;
+            self.put_back(turn.stream, voicing, step)?;
+        }
+        Ok(())
+    }
+
+    fn put_back(
+        &mut self,
+        stream: u32,
+        voicing: Voicing<U::Text, S::Utterance>,
+        step: Step,
+    ) -> Result<(), ServeError> {
         match step {
             Step::Continues => {
                 self.streams.insert(stream, voicing);
@@ -201,14 +249,25 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         mut utterance: S::Utterance,
         turn: NextWindow,
     ) -> Result<Step, ServeError> {
-        let stream = turn.stream;
         let started = Instant::now();
-        let samples = match self.synthesiser.render(&mut utterance, turn.window_s) {
+        let samples = self.synthesiser.render(&mut utterance, turn.window_s);
+        let count = samples.as_ref().map_or(0, Vec::len);
+        self.scheduler.rendered(self.seconds(count), started.elapsed());
+        self.sent_window(voicing, utterance, (turn.stream, samples))
+    }
+
+    /// Sends a window that was computed for a stream.
+    fn sent_window(
+        &mut self,
+        voicing: &mut Voicing<U::Text, S::Utterance>,
+        utterance: S::Utterance,
+        (stream, samples): (u32, Result<Vec<f32>, SynthesisError>),
+    ) -> Result<Step, ServeError> {
+        let samples = match samples {
             Ok(samples) => samples,
             Err(error) => return Ok(failed(&error)),
         };
         self.windows += 1;
-        self.scheduler.rendered(self.seconds(samples.len()), started.elapsed());
         self.send_audio(voicing, stream, &samples)?;
         if !samples.is_empty() && self.synthesiser.seconds_left(&utterance) > 0.0 {
             voicing.utterance = Some(utterance);

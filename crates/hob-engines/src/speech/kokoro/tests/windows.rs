@@ -48,6 +48,36 @@ fn windowed_at(kokoro: &mut super::Kokoro, phonemes: &str, voice: &str, speed: S
 }
 
 #[test]
+fn two_windows_at_once_have_the_samples_of_each_alone() {
+    let mut kokoro = kokoro();
+    assert!(kokoro.can_pair());
+    let voices = ["af_heart", "bm_fable"];
+    let alone: Vec<Vec<f32>> = voices
+        .iter()
+        .zip(SENTENCES)
+        .map(|(voice, phonemes)| windowed(&mut kokoro, phonemes, voice).samples)
+        .collect();
+    let [mut first, mut second] = [0, 1].map(|at| {
+        let phonemes = SENTENCES[at].to_owned();
+        let unit = SpokenUnit { phonemes, words: Vec::new(), pause_after_ms: 0 };
+        kokoro.begin(&unit, voices[at], Speed::NORMAL).expect("begins")
+    });
+    let mut together = [Vec::new(), Vec::new()];
+    for at in 0.. {
+        let seconds = WINDOWS_S[at.min(WINDOWS_S.len() - 1)];
+        let windows = kokoro.render_pair([(&mut first, seconds), (&mut second, seconds)]);
+        let windows = windows.map(|window| window.expect("renders"));
+        if windows.iter().all(Vec::is_empty) {
+            break;
+        }
+        for (samples, window) in together.iter_mut().zip(windows) {
+            samples.extend(window);
+        }
+    }
+    assert!(together[..] == alone[..], "the number of threads changes the sound");
+}
+
+#[test]
 fn speech_has_the_requested_rate() {
     let mut kokoro = kokoro();
     let own = windowed(&mut kokoro, SENTENCES[3], "af_heart").samples.len() as f32;
