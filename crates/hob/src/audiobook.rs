@@ -13,7 +13,7 @@ use hob_speech::{BookChapter, BookPart, PartEnd, book_chapters, book_parts, is_s
 use indicatif::ProgressBar;
 
 use crate::bounded_file::read_text;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::printer::{Printer, count_text};
 use crate::sink::Sink;
 pub(crate) use part_folder::{PartFolder, Recipe};
@@ -207,7 +207,7 @@ async fn write_part(
         }
     }
     if !has_sound {
-        return Err(Failure::new(Exit::Engine, "the model produced no sound"));
+        return Err(Failure::engine("the model produced no sound"));
     }
     let silence = pause_s.min(PAUSE_S_MAX) * rate_hz as f32;
     sink.write(&encoder.encode(&vec![0.0; silence as usize])?)?;

@@ -18,7 +18,7 @@ pub(crate) use history::ChatHistory;
 pub(crate) use show::{Show, TextShown, ThinkingShown};
 pub(crate) use source::{Source, SourceOptions};
 
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::remote::ChatAnswer;
 use crate::sink::PipeState;
 
@@ -66,7 +66,7 @@ impl Reply {
         }
         match self.completion {
             Some(_) => Ok(()),
-            None => Err(Failure::new(Exit::Engine, "the answer ended early")),
+            None => Err(Failure::engine("the answer ended early")),
         }
     }
 
@@ -127,7 +127,7 @@ mod tests {
     #[tokio::test]
     async fn text_before_a_failure_is_kept() {
         let said = || Ok(ChatEvent::Text("Hi".to_owned()));
-        let lost = Failure::new(Exit::Engine, "lost");
+        let lost = Failure::engine("lost");
         for (end, sentence) in [(Some(Err(lost)), "lost"), (None, "the answer ended early")] {
             let (reply, taken) = take(std::iter::once(said()).chain(end).collect()).await;
             assert_eq!(taken.expect_err("a failure").sentence, sentence);

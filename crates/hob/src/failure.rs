@@ -108,6 +108,22 @@ impl Failure {
         Failure::new(Exit::Usage, sentence)
     }
 
+    pub(crate) fn internal(sentence: impl fmt::Display) -> Failure {
+        Failure::new(Exit::Internal, sentence)
+    }
+
+    pub(crate) fn model_missing(sentence: impl fmt::Display) -> Failure {
+        Failure::new(Exit::ModelMissing, sentence)
+    }
+
+    pub(crate) fn server(sentence: impl fmt::Display) -> Failure {
+        Failure::new(Exit::Server, sentence)
+    }
+
+    pub(crate) fn engine(sentence: impl fmt::Display) -> Failure {
+        Failure::new(Exit::Engine, sentence)
+    }
+
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Failure {
         self.hint = Some(hint.to_string());
         self
@@ -132,7 +148,7 @@ impl Failure {
 
     /// An I/O error: what could not be done, and the system's reason.
     pub(crate) fn io(doing: impl fmt::Display, error: &io::Error) -> Failure {
-        let failure = Failure::new(Exit::Internal, format!("{doing}: {error}"));
+        let failure = Failure::internal(format!("{doing}: {error}"));
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 failure.hint("free some space, or write to another disk")

@@ -10,7 +10,7 @@ use hob_bench::eval::{EvalWorkload, HandGrade, ItemSet};
 use hob_eval::{CodeOutcome, Item, RunCode as _, own_file, report};
 
 use crate::bounded_file;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::printer::count_text;
 use crate::settings::Environment;
 
@@ -133,7 +133,7 @@ pub(crate) fn hand_grades(folder: &Path) -> CliResult<Vec<HandGrade>> {
 pub(crate) fn keep_hand_grade(folder: &Path, grade: &HandGrade) -> CliResult<()> {
     use std::io::Write as _;
     let line = serde_json::to_string(grade);
-    let line = line.map_err(|error| Failure::new(Exit::Internal, error))?;
+    let line = line.map_err(Failure::internal)?;
     let failed = |error| Failure::io("the grade cannot be kept", &error);
     let mut options = fs_err::OpenOptions::new();
     let file = options.append(true).create(true).open(folder.join(HAND_GRADES));

@@ -9,7 +9,7 @@ use hob_machine::bandwidth::{self, Measured};
 use hob_machine::{MachineFacts, MachineStore, PoolOverride, apply, probe, profile};
 
 use crate::app::App;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::printer::Printer;
 
 /// Which machine, and how much of its memory.
@@ -76,7 +76,7 @@ pub(crate) fn measure(known: &mut MachineFacts, printer: &Printer) -> CliResult<
     let started = Instant::now();
     let measured = bandwidth::measure(known.machine.cpu.threads as usize);
     spinner.finish_and_clear();
-    let measured = measured.map_err(|error| Failure::new(Exit::Internal, error))?;
+    let measured = measured.map_err(Failure::internal)?;
     if measured.is_noisy() {
         printer.note("memory was measured while others were busy: it may be 30 % faster; run it again when they are not");
     }

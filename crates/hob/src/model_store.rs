@@ -251,8 +251,7 @@ impl ModelStore {
         if stored.speech_weights().is_none() {
             return Err(Failure::usage(format!("{} is not a speech model", stored.name())));
         }
-        let mut voices =
-            voice_list(&stored.folder).map_err(|error| Failure::new(Exit::ModelMissing, error))?;
+        let mut voices = voice_list(&stored.folder).map_err(Failure::model_missing)?;
         voices.sort_by_key(|voice| voice.id != self.default_voice);
         let (name, disk_bytes) = (stored.name().to_owned(), stored.disk_bytes);
         Ok(StoredSpeech { name, folder: stored.folder, disk_bytes, voices })
@@ -316,7 +315,7 @@ impl ModelStore {
         let stored = self.store.find(TURN_TAKING_NAME)?;
         check_changed(&stored.folder)?;
         stored.turn_taking_files().ok_or_else(|| {
-            Failure::new(Exit::ModelMissing, format!("model '{TURN_TAKING_NAME}' lacks a file"))
+            Failure::model_missing(format!("model '{TURN_TAKING_NAME}' lacks a file"))
                 .hint(format!("run `hob pull {TURN_TAKING_NAME}`"))
         })
     }
@@ -332,8 +331,7 @@ impl ModelStore {
         let stored = self.store.list().unwrap_or_default();
         let files = stored.iter().find_map(StoredModel::whisper_files);
         files.map(|files| files.vad).ok_or_else(|| {
-            Failure::new(
-                Exit::ModelMissing,
+            Failure::model_missing(
                 "the model of Silero VAD, which finds speech in the sound, is not stored",
             )
             .hint(format!("run `hob pull {DEFAULT_TRANSCRIPTION}`, which also downloads it"))
@@ -448,7 +446,7 @@ impl From<PullError> for Failure {
                 );
                 Failure::new(Exit::Source, sentence).hint(hint)
             }
-            PullError::Transform { .. } => Failure::new(Exit::Internal, error),
+            PullError::Transform { .. } => Failure::internal(error),
             PullError::Store(error) => error.into(),
             PullError::Cancelled(_) => Failure::new(Exit::Interrupted, error),
         }

@@ -11,7 +11,7 @@ use tempfile::TempPath;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
 
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::programs;
 
 /// A program that plays sound, and its arguments.
@@ -134,7 +134,7 @@ impl Player {
             .stdout(Stdio::null())
             .kill_on_drop(true)
             .spawn()
-            .map_err(|error| Failure::new(Exit::Engine, format!("cannot start {name}: {error}")))?;
+            .map_err(|error| Failure::engine(format!("cannot start {name}: {error}")))?;
         let encoder = Encoder::new(AudioFormat::Pcm, sample_rate_hz, Length::Unknown)?;
         let input = child.stdin.take();
         Ok(Pipe { name, child, input, encoder, _file: file })
@@ -145,7 +145,7 @@ fn none_of(suits: impl Fn(&Known) -> bool) -> Failure {
     let names: Vec<&str> =
         KNOWN.iter().filter(|known| suits(known)).map(|known| known.name).collect();
     let names = names.join(", ");
-    Failure::new(Exit::Engine, format!("no program that plays sound is installed ({names})"))
+    Failure::engine(format!("no program that plays sound is installed ({names})"))
         .hint("install one, or write a file with -o hello.wav")
 }
 
@@ -230,7 +230,7 @@ fn wav_file(sample_rate_hz: u32, samples: &[f32]) -> CliResult<TempPath> {
 
 fn stopped(name: &str, status: io::Result<ExitStatus>) -> Failure {
     let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-    Failure::new(Exit::Engine, format!("{name} stopped playing ({how})"))
+    Failure::engine(format!("{name} stopped playing ({how})"))
         .hint("check the sound device, or write a file with -o hello.wav")
 }
 
@@ -238,6 +238,7 @@ fn stopped(name: &str, status: io::Result<ExitStatus>) -> Failure {
 mod tests {
     use super::*;
     use crate::executable::write_executable;
+    use crate::failure::Exit;
 
     fn fake(folder: &Path, name: &str, script: &str) {
         write_executable(&folder.join(name), &format!("#!/bin/sh\n{script}\n"));

@@ -51,7 +51,22 @@ impl Printer {
     /// Prints a value as JSON.
     pub(crate) fn json(&self, value: &(impl Serialize + ?Sized)) -> CliResult<()> {
         let json = serde_json::to_string_pretty(value);
-        self.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)
+        self.data(json.map_err(Failure::internal)?)
+    }
+
+    /// Prints the result of a command: as JSON if the user asked for it, otherwise as text.
+    pub(crate) fn report<T: Display>(
+        &self,
+        is_json: bool,
+        value: &(impl Serialize + ?Sized),
+        text: impl FnOnce() -> T,
+    ) -> CliResult<Exit> {
+        if is_json {
+            self.json(value)?
+        } else {
+            self.data(text())?
+        }
+        Ok(Exit::Done)
     }
 
     /// Prints a piece of an answer at once, without a line end.

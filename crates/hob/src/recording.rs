@@ -10,7 +10,7 @@ use futures::stream::{self, BoxStream};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::programs;
 
 /// Bytes of one piece: 50 ms of samples of 2 bytes at 16 kHz.
@@ -102,7 +102,7 @@ impl Recorder {
         let Some((known, program)) = found else {
             let names = KNOWN.map(|known| known.name).join(", ");
             let sentence = format!("no program that records sound is installed ({names})");
-            return Err(Failure::new(Exit::Engine, sentence)
+            return Err(Failure::engine(sentence)
                 .hint("install one, or pipe a recording into `hob hear -`"));
         };
         Recorder::spawn(known, &program)
@@ -111,7 +111,7 @@ impl Recorder {
     fn spawn(known: &'static KnownRecorder, program: &PathBuf) -> CliResult<Recorder> {
         let name = known.name;
         let failed = |reason: &dyn std::fmt::Display| {
-            Failure::new(Exit::Engine, format!("cannot start {name}: {reason}"))
+            Failure::engine(format!("cannot start {name}: {reason}"))
         };
         let mut child = Command::new(program)
             .args(known.args)

@@ -25,7 +25,7 @@ pub(crate) use lifecycle::{LoadOptions, LoadStep, RemoteResident};
 pub(crate) use speech::SpeechInput;
 pub(crate) use transcription::TranscriptInput;
 
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::settings::Secret;
 
 /// The events of a chat answer; the last one of a complete answer is [`ChatEvent::Done`].
@@ -173,7 +173,7 @@ impl Remote {
 
     async fn post(&self, path: &str, request: &impl Serialize) -> CliResult<HttpResponse> {
         let json = serde_json::to_string(request);
-        let json = json.map_err(|error| Failure::new(Exit::Internal, error))?;
+        let json = json.map_err(Failure::internal)?;
         self.send(path, Some(json), SILENCE_TIME_MAX, Key::Sent).await
     }
 
@@ -220,24 +220,24 @@ impl Remote {
         let message = message.unwrap_or_else(|| format!("{} answered {status}", self.base));
         let failure = match status {
             // Busy, or too slow.
-            status if matches!(status.as_u16(), 408 | 429) => Failure::new(Exit::Server, message),
+            status if matches!(status.as_u16(), 408 | 429) => Failure::server(message),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 Failure::usage(message).hint("set HOB_API_KEY to the server's key")
             }
-            StatusCode::NOT_FOUND => Failure::new(Exit::ModelMissing, message),
+            StatusCode::NOT_FOUND => Failure::model_missing(message),
             status if status.is_client_error() => Failure::usage(message),
-            _ => Failure::new(Exit::Server, message),
+            _ => Failure::server(message),
         };
         Failure { is_permanent, ..failure }
     }
 
     fn silent(&self, error: impl std::fmt::Display) -> Failure {
-        Failure::new(Exit::Server, format!("{} does not answer: {error}", self.base))
+        Failure::server(format!("{} does not answer: {error}", self.base))
             .hint("check that `hob serve` runs there")
     }
 
     fn not_hob(&self) -> Failure {
-        Failure::new(Exit::Server, format!("the server at {} is not a hob", self.base))
+        Failure::server(format!("the server at {} is not a hob", self.base))
     }
 }
 
@@ -281,6 +281,7 @@ async fn text(response: HttpResponse) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Exit;
 
     #[test]
     fn addresses_are_read_as_people_write_them() {

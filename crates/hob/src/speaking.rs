@@ -8,7 +8,7 @@ use hob_core::{SpeechEvent, SpeechStream, WordTiming};
 use hob_speech::encode::{AudioFormat, Encoder, Length};
 use indicatif::ProgressBar;
 
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::playback::{Player, Playing};
 use crate::printer::Printer;
 use crate::sink::{PipeState, Sink};
@@ -125,7 +125,7 @@ pub(crate) async fn deliver(
         since = Instant::now();
     }
     let Some(first_audio) = first_audio else {
-        return Err(Failure::new(Exit::Engine, "the model produced no sound"));
+        return Err(Failure::engine("the model produced no sound"));
     };
     let waited = outputs.playing.is_none().then_some(waited);
     // Stops the engine before waiting for the player, in case the reader left early.
@@ -176,6 +176,7 @@ mod tests {
     use hob_core::ModelError;
 
     use super::*;
+    use crate::failure::Exit;
     use crate::printer::Volume;
 
     fn stream(events: Vec<Result<SpeechEvent, ModelError>>) -> SpeechStream {

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task;
 use tokio::time::timeout;
 
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 
 const READ_BYTES: usize = 8 << 10;
 /// Pieces that wait to be spoken. Beyond this number the writer has to wait.
@@ -131,7 +131,7 @@ impl Utf8 {
         };
         self.cut = all.split_off(valid);
         self.decoded_bytes += valid;
-        String::from_utf8(all).map_err(|error| Failure::new(Exit::Internal, error))
+        String::from_utf8(all).map_err(Failure::internal)
     }
 
     fn end(&self) -> CliResult<()> {
@@ -150,6 +150,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+    use crate::failure::Exit;
 
     #[test]
     fn where_the_bytes_are_cut_does_not_matter() {

@@ -11,7 +11,7 @@ use hob_core::{
 use hob_speech::without_pauses;
 use hob_wire::{TranscriptAnswer, TranscriptFormat};
 
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::sink::Sink;
 
 /// Two rows of a screen.
@@ -97,7 +97,7 @@ impl Subtitles {
             let heard = lock(&self.heard);
             if self.are_wanted() && heard.words.is_empty() {
                 let sentence = "this voice has no times of words, so there are no subtitles";
-                return Err(Failure::new(Exit::Server, sentence).hint("leave out --srt and --vtt"));
+                return Err(Failure::server(sentence).hint("leave out --srt and --vtt"));
             }
             for line in lines(&heard.text, &heard.words) {
                 answer.add(TranscriptEvent::Segment(line));

@@ -152,7 +152,7 @@ impl<'a> Conversation<'a> {
         conversation.send(&session(&conversation.options, "semantic_vad")).await?;
         let ready = timeout(READY_TIME_MAX, conversation.until_ready()).await;
         ready.unwrap_or_else(|_elapsed| {
-            Err(Failure::new(Exit::Server, "the server did not load its models within 5 minutes"))
+            Err(Failure::server("the server did not load its models within 5 minutes"))
         })?;
         conversation.loudspeaker.start(Instant::now());
         printer.note(names);
@@ -217,7 +217,7 @@ impl<'a> Conversation<'a> {
         let Some(mut sound) = sound else {
             if !self.microphone.is_file {
                 let sentence = format!("{} stopped recording", self.microphone.name);
-                return Err(Failure::new(Exit::Engine, sentence).hint("check the microphone"));
+                return Err(Failure::engine(sentence).hint("check the microphone"));
             }
             self.has_said_all = true;
             self.last_event = Instant::now();
@@ -274,7 +274,7 @@ impl<'a> Conversation<'a> {
             }
             TalkEvent::Sound { response_id, item_id, delta } if self.wants(&response_id) => {
                 let sound = STANDARD.decode(delta);
-                let sound = sound.map_err(|error| Failure::new(Exit::Server, error))?;
+                let sound = sound.map_err(Failure::server)?;
                 self.loudspeaker.add(&item_id, &sound)?;
             }
             TalkEvent::ResponseDone { response } => return self.end_response(&response),
@@ -295,8 +295,7 @@ impl<'a> Conversation<'a> {
     fn end_response(&mut self, response: &ResponseState) -> CliResult<PipeState> {
         let details = response.status_details.as_ref();
         if let Some(error) = details.and_then(|details| details.error.as_ref()) {
-            let failure =
-                Failure::new(Exit::Server, format!("the answer failed: {}", error.message));
+            let failure = Failure::server(format!("the answer failed: {}", error.message));
             if self.microphone.is_file {
                 return Err(failure);
             }
@@ -373,7 +372,7 @@ impl<'a> Conversation<'a> {
             Turn::Answer { .. } if self.loudspeaker.plays(Instant::now()) => Ok(false),
             _ if quiet > ANSWER_TIME_MAX => {
                 let sentence = "the server did not answer within 60 s".to_owned();
-                Err(Failure::new(Exit::Server, sentence))
+                Err(Failure::server(sentence))
             }
             _ => Ok(false),
         }
@@ -391,9 +390,9 @@ impl<'a> Conversation<'a> {
 
 async fn next_event(socket: &mut TextSocket, remote: &Remote) -> CliResult<TalkEvent> {
     let text = socket.next().await.map_err(|error| remote.lost(&error))?;
-    let ended = || Failure::new(Exit::Server, "the server ended the conversation");
+    let ended = || Failure::server("the server ended the conversation");
     let text = text.ok_or_else(ended)?;
-    let unread = |error| Failure::new(Exit::Server, format!("the server sent no event: {error}"));
+    let unread = |error| Failure::server(format!("the server sent no event: {error}"));
     serde_json::from_str(&text).map_err(unread)
 }
 

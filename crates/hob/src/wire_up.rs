@@ -48,7 +48,7 @@ use hob_wire::own_voice;
 use crate::app::App;
 use crate::bounded_file::read_text;
 use crate::descriptors::{connections, raise_limit};
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::model_store::ModelStore;
 use crate::settings::{DEFAULT_SPEECH, Settings, speech_threads};
 use crate::worker_args::SpeechWorkerArgs;
@@ -264,7 +264,7 @@ pub(crate) fn open_ledger(app: &App<'_>) -> Option<Arc<Ledger>> {
     match Ledger::open(&settings.ledger_file(), keep) {
         Ok(ledger) => Some(Arc::new(ledger)),
         Err(error) => {
-            let failure = Failure::new(Exit::Internal, error).hint(
+            let failure = Failure::internal(error).hint(
                 "requests are not logged until hob is restarted; \
                  ledger.enabled = false in hob.toml turns the log off",
             );
@@ -316,9 +316,8 @@ fn own_program() -> CliResult<PathBuf> {
 
 /// The connection of a worker to the hob that started it. The hint says which commands start one.
 fn worker_socket(hint: &str) -> CliResult<UnixStream> {
-    become_worker().map_err(|_| {
-        Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand").hint(hint)
-    })
+    become_worker()
+        .map_err(|_| Failure::engine("a worker is started by hob itself, not by hand").hint(hint))
 }
 
 /// The whole of `hob worker speech`: returns when the hob that started it closes the socket.
@@ -334,7 +333,7 @@ pub(crate) fn work_speech(args: &SpeechWorkerArgs) -> CliResult<()> {
         mandarin: args.mandarin.clone(),
     });
     let options = ServeOptions { warm_up: Some(warm_up(&args.voice)), ..ServeOptions::default() };
-    serve_speech(socket, units, load, options).map_err(|error| Failure::new(Exit::Engine, error))
+    serve_speech(socket, units, load, options).map_err(Failure::engine)
 }
 
 /// Only the default voice's language is loaded before the first request. A dictionary of English takes tens of MB, and
@@ -352,6 +351,7 @@ mod tests {
     use hob_core::Gender;
 
     use super::*;
+    use crate::failure::Exit;
 
     fn voice(id: &str, language: Language) -> Voice {
         Voice { id: id.to_owned(), name: id.to_owned(), language, gender: Gender::Female }

@@ -10,7 +10,7 @@ use hob_speech::audiobook::{BookFormat, DamagedPart};
 use sha2::{Digest as _, Sha256};
 
 use super::Book;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::printer::Printer;
 use crate::sink::Sink;
 
@@ -116,7 +116,7 @@ impl PartFolder {
 
     pub(super) fn damaged(&self, number: usize, damage: &DamagedPart) -> Failure {
         let part = self.part(number);
-        Failure::new(Exit::Internal, format!("{}: {damage}", part.display()))
+        Failure::internal(format!("{}: {damage}", part.display()))
             .hint("delete this file, and run the same command again")
     }
 

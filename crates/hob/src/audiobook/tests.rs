@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use hob_core::{ModelError, Speed};
 
 use super::*;
+use crate::failure::Exit;
 use crate::printer::Volume;
 
 const TEXT: &str = "# One\n\nFirst.\n\n* * *\n\n# Two\n\nSecond.\n\n# Three\n\nThird.\n";
@@ -42,7 +43,7 @@ impl Stage {
             }
             async move {
                 if is_broken {
-                    return Err(Failure::new(Exit::Engine, "killed"));
+                    return Err(Failure::engine("killed"));
                 }
                 let sound = vec![Ok::<_, ModelError>(SpeechEvent::Audio(vec![0.1; 2_400]))];
                 Ok(SpeechStream::new(24_000, stream::iter(sound)))

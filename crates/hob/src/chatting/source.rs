@@ -9,7 +9,7 @@ use hob_core::{ChatModel, ChatRequest, ModelLifecycle};
 use hob_models::catalog::names::canonical;
 
 use crate::app::App;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::model_store::ModelStore;
 use crate::remote::{ChatAnswer, Remote, RemoteModel};
 use crate::settings::ModelChoice;
@@ -105,7 +105,7 @@ async fn there(remote: Remote, wanted: Option<&str>) -> CliResult<Source> {
             Some(model) => Ok(Source::There { model: model.to_owned(), remote }),
             None => {
                 let sentence = format!("{} has no chat model", remote.base());
-                Err(Failure::new(Exit::ModelMissing, sentence))
+                Err(Failure::model_missing(sentence))
             }
         },
     }

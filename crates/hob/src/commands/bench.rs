@@ -37,7 +37,7 @@ use measuring::MeasuringVerb;
 pub(crate) use short_eval::{ShortEval, short_eval};
 
 pub(crate) use crate::benchmarks::RECORDS;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::reference;
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Cli
         Verb::Show(args) => show::run(args, printer),
         Verb::Compare(args) => compare::run(args, globals, printer),
         Verb::Gate(args) => compare::gate(args, globals, printer),
-        _ => schema(printer),
+        _ => printer.json(&reference::record::schema()).map(|()| Exit::Done),
     }
 }
 
@@ -174,10 +174,4 @@ impl Verb {
             StoredVerb::Eval(args) => Verb::Eval(args),
         })
     }
-}
-
-fn schema(printer: &Printer) -> CliResult<Exit> {
-    let schema = serde_json::to_string_pretty(&reference::record::schema());
-    printer.data(schema.map_err(|error| Failure::new(Exit::Internal, error))?)?;
-    Ok(Exit::Done)
 }

@@ -85,7 +85,7 @@ fn print(app: &App<'_>) -> CliResult<()> {
         keys: written.keys,
         ..app.settings.as_written()
     };
-    let text = toml::to_string(&in_effect).map_err(|error| Failure::new(Exit::Internal, error))?;
+    let text = toml::to_string(&in_effect).map_err(Failure::internal)?;
     let from = match &app.written.path {
         Some(path) => format!("# in effect: {} and the defaults", path.display()),
         None => "# in effect: the defaults (no hob.toml found)".to_owned(),
@@ -104,7 +104,7 @@ fn import(args: &ImportArgs, printer: &Printer) -> CliResult<()> {
     let text = source(&args.file)?;
     let imported = convert::import(&text, &name).map_err(Failure::usage)?;
     let Imported { config, kind, notes } = &imported;
-    let text = toml::to_string(config).map_err(|error| Failure::new(Exit::Internal, error))?;
+    let text = toml::to_string(config).map_err(Failure::internal)?;
     let name = name.replace(char::is_control, "\u{fffd}");
     let toml = &format!("# Made by `hob config import` from {kind}'s {name}.\n\n{text}");
     if args.json {

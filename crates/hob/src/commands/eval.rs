@@ -164,7 +164,7 @@ fn newest(store: &RecordStore) -> CliResult<Vec<Record>> {
     if !store.folder().is_dir() {
         return Ok(Vec::new());
     }
-    let read = store.read().map_err(|error| Failure::new(Exit::Internal, error))?;
+    let read = store.read().map_err(Failure::internal)?;
     let replaced: Vec<_> =
         read.records.iter().filter_map(|(_, record)| record.supersedes).collect();
     let is_current = |record: &Record| {
@@ -207,7 +207,7 @@ fn grade(args: &GradeArgs, printer: &Printer) -> CliResult<Exit> {
     let before = found.verdict;
     *found = found.clone().with_hand_grades(&[grade]);
     let record = regraded(&store, &record, &answered);
-    let record = record.map_err(|error| Failure::new(Exit::Internal, error))?;
+    let record = record.map_err(Failure::internal)?;
     printer.data(format_args!(
         "{}: {before} is now {}; {} replaces the record",
         args.item,

@@ -216,10 +216,7 @@ fn memory_only(
     fit: &impl Serialize,
     (shown, is_fitting): (String, bool),
 ) -> CliResult<Exit> {
-    match args.json {
-        true => printer.json(fit)?,
-        false => printer.data(shown)?,
-    }
+    printer.report(args.json, fit, || shown)?;
     Ok(if args.require && !is_fitting { Exit::Regressed } else { Exit::Done })
 }
 

@@ -95,7 +95,7 @@ pub(crate) fn run(args: &LedgerArgs, globals: &Globals, printer: &Printer) -> Re
         rows_max: args.last.or((!everything).then_some(LAST)),
     };
     let path = app.settings.ledger_file();
-    let entries = read(&path, period).map_err(|error| Failure::new(Exit::Internal, error))?;
+    let entries = read(&path, period).map_err(Failure::internal)?;
     match (args.by, args.json) {
         (Some(by), true) => {
             let summaries = summarise(&entries, by.into());

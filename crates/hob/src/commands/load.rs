@@ -59,7 +59,7 @@ async fn load(
             }
         }
     }
-    Err(Failure::new(Exit::Server, "the server stopped before the model was loaded"))
+    Err(Failure::server("the server stopped before the model was loaded"))
 }
 
 fn progress(name: &str, ready_in: Option<Duration>) -> String {

@@ -64,9 +64,8 @@ pub(crate) fn run(args: &MockArgs, printer: &Printer) -> CliResult<Exit> {
             "a context of {context} tokens does not fit; {most} do"
         )));
     }
-    let mock = MockServer::start(args.listen, script).map_err(|error| {
-        Failure::new(Exit::Server, format!("cannot listen on {}: {error}", args.listen))
-    })?;
+    let mock = MockServer::start(args.listen, script)
+        .map_err(|error| Failure::server(format!("cannot listen on {}: {error}", args.listen)))?;
     printer.data(mock.url())?;
     block_on(async {
         let mut signals = StopSignals::listen()?;
@@ -79,5 +78,5 @@ pub(crate) fn run(args: &MockArgs, printer: &Printer) -> CliResult<Exit> {
 
 /// The script imitates a server whose memory is full.
 fn out_of_memory(why: impl std::fmt::Display) -> Failure {
-    Failure::new(Exit::Engine, format!("out of memory: {why}"))
+    Failure::engine(format!("out of memory: {why}"))
 }

@@ -59,12 +59,7 @@ pub(crate) fn run(args: &ModelsArgs, globals: &Globals, printer: &Printer) -> Cl
         Some(Action::Rm(rm)) => remove(rm, &ModelStore::open(&app), printer),
         None => {
             let lines = block_on(lines(&app))?;
-            if args.json {
-                printer.json(&lines)?;
-            } else {
-                printer.data(model_table(&lines))?;
-            }
-            Ok(Exit::Done)
+            printer.report(args.json, &lines, || model_table(&lines))
         }
     }
 }

@@ -29,12 +29,7 @@ pub(crate) struct PsArgs {
 pub(crate) fn run(args: &PsArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let residents = args.server.ask(&app, async |remote| remote.residents().await)?;
-    if args.json {
-        printer.json(&residents)?;
-    } else {
-        printer.data(resident_table(&residents, Timestamp::now()))?;
-    }
-    Ok(Exit::Done)
+    printer.report(args.json, &residents, || resident_table(&residents, Timestamp::now()))
 }
 
 fn resident_table(residents: &[RemoteResident], now: Timestamp) -> String {

@@ -137,7 +137,7 @@ impl Work<'_> {
             () = signals.next() => return Err(interrupted()),
         };
         looking.finish_and_clear();
-        let download = found.map_err(|error| Failure::new(Exit::Internal, error))??;
+        let download = found.map_err(Failure::internal)??;
         download.notes.iter().for_each(|note| self.printer.note(note));
         Ok(download)
     }
@@ -190,7 +190,7 @@ impl Work<'_> {
                 return Err(interrupted().hint(hint));
             }
         };
-        let pulled = result.map_err(|error| Failure::new(Exit::Internal, error))??;
+        let pulled = result.map_err(Failure::internal)??;
         self.printer.note(summary(&name, &pulled));
         Ok(Planned::of(&download, Some(arrived(pulled.outcome)), lack.into_iter().collect())
             .stored(&pulled))

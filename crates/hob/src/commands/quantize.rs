@@ -239,22 +239,14 @@ fn stand_alone(args: &DistanceArgs, app: &App<'_>) -> CliResult<Exit> {
     let (reference, model) = (file_of(&args.reference, &store)?, file_of(&args.model, &store)?);
     let whole = run_until_stopped(distance(&reference, &model, &args.text, app.printer))?;
     if !args.by_layer_type {
-        match args.json {
-            true => app.printer.json(&whole)?,
-            false => app.printer.data(tables::distance_text(&whole))?,
-        }
-        return Ok(Exit::Done);
+        return app.printer.report(args.json, &whole, || tables::distance_text(&whole));
     }
     let layers = layers::by_layer_type(&reference, &model, &args.text, app.printer);
     let layers = run_until_stopped(layers)?;
-    match args.json {
-        true => app.printer.json(&serde_json::json!({ "whole": whole, "layers": layers }))?,
-        false => {
-            let (whole, layers) = (tables::distance_text(&whole), layers::shown(&layers));
-            app.printer.data(format_args!("{whole}\n\n{layers}"))?;
-        }
-    }
-    Ok(Exit::Done)
+    let json = serde_json::json!({ "whole": whole, "layers": layers });
+    app.printer.report(args.json, &json, || {
+        format!("{}\n\n{}", tables::distance_text(&whole), layers::shown(&layers))
+    })
 }
 
 fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult<Exit> {
@@ -299,11 +291,7 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
     let (is_here, weights) = (args.machine.machine.is_none(), expected.bytes());
     let fit = || FitAfter::of(&target, weights, (&machine, is_here));
     report.fit = (!args.no_report).then(fit);
-    match args.json {
-        true => printer.json(&report)?,
-        false => printer.data(tables::shown(&report))?,
-    }
-    Ok(Exit::Done)
+    printer.report(args.json, &report, || tables::shown(&report))
 }
 
 /// # Errors
@@ -361,7 +349,7 @@ async fn write(
     let draft = tempfile::Builder::new().prefix(".quantize-").suffix(".part").tempfile_in(folder);
     let draft: TempPath = draft.map_err(failed)?.into_temp_path();
     let text = importance_text(args, kind)?;
-    let hash = Sha256::of_path(source).map_err(|error| Failure::new(Exit::Internal, error))?;
+    let hash = Sha256::of_path(source).map_err(Failure::internal)?;
     let mut words: Vec<OsString> = vec!["quantize".into()];
     let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
     add("--source", source.into());
@@ -378,9 +366,8 @@ async fn write(
     let bar = printer.bar(0, BAR);
     run_quantize_worker(words, |step| show(&bar, &step)).await?;
     bar.finish_and_clear();
-    Gguf::open(&draft).map_err(|error| {
-        Failure::new(Exit::Engine, format!("what was written is no model: {error}"))
-    })?;
+    Gguf::open(&draft)
+        .map_err(|error| Failure::engine(format!("what was written is no model: {error}")))?;
     let text = match args.no_report {
         true => DistanceTextArgs { text: None, pieces: Some(CHECK_PIECES) },
         false => args.text.clone(),
@@ -405,7 +392,7 @@ fn refuse_garbage(found: &DistanceReport) -> CliResult<()> {
         }
         _ => return Ok(()),
     };
-    Err(Failure::new(Exit::Engine, format!("the quantized model is garbage: {reason}"))
+    Err(Failure::engine(format!("the quantized model is garbage: {reason}"))
         .hint("nothing was stored; take more bits, or an importance matrix"))
 }
 
@@ -497,7 +484,7 @@ async fn distance(
     .await?;
     bar.finish_and_clear();
     found.ok_or_else(|| {
-        Failure::new(Exit::Engine, "the models are infinitely far apart: one of them is broken")
+        Failure::engine("the models are infinitely far apart: one of them is broken")
     })
 }
 
@@ -508,7 +495,7 @@ fn measured(
     (from, kind, distance): (String, QuantType, Option<DistanceReport>),
     (app, globals): (&App<'_>, &Globals),
 ) -> CliResult<QuantizeReport> {
-    let failed = |error: hob_models::DiskError| Failure::new(Exit::Internal, error);
+    let failed = |error: hob_models::DiskError| Failure::internal(error);
     let mut report = QuantizeReport {
         source: source.display().to_string(),
         target: target.display().to_string(),

@@ -35,12 +35,7 @@ Examples:
 pub(crate) fn run(args: &RouteArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let route = args.server.ask(&app, async |remote| find(args, remote, &app).await)?;
-    if args.json {
-        printer.json(&route)?;
-    } else {
-        printer.data(harmless(&shown(&route)))?;
-    }
-    Ok(Exit::Done)
+    printer.report(args.json, &route, || harmless(&shown(&route)).into_owned())
 }
 
 async fn find(args: &RouteArgs, remote: &Remote, app: &App<'_>) -> CliResult<AliasRoute> {

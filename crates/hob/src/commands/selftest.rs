@@ -73,16 +73,11 @@ pub(crate) fn run(args: &SelftestArgs, globals: &Globals, printer: &Printer) -> 
     let app = App::open(globals, Overrides::default(), printer)?;
     let results = run_until_stopped(test(&app, alias.as_deref()))?;
     let failed = results.iter().filter(|result| !result.holds).count();
-    if *json {
-        let shown: Vec<Shown<'_>> = results.iter().map(Shown::of).collect();
-        let text = serde_json::to_string_pretty(&shown);
-        printer.data(text.map_err(|error| Failure::new(Exit::Internal, error))?)?;
-    } else {
-        printer.data(shown(&results))?;
-    }
+    let rows: Vec<Shown<'_>> = results.iter().map(Shown::of).collect();
+    printer.report(*json, &rows, || shown(&results))?;
     if failed > 0 {
         let all = results.len();
-        return Err(Failure::new(Exit::Server, format!("{failed} of {all} cases failed"))
+        return Err(Failure::server(format!("{failed} of {all} cases failed"))
             .hint("each row shows what was expected; please report the failed cases"));
     }
     printer.note(format_args!("all {} hold", results.len()));
@@ -140,10 +135,10 @@ async fn test_with(
     tokio::select! {
         served = serving => Err(match served {
             Err(error) => Failure::io("the server stopped", &error),
-            Ok(()) => Failure::new(Exit::Internal, "the server stopped"),
+            Ok(()) => Failure::internal("the server stopped"),
         }),
         results = selftest::run(&base, &mock, backed, on_result) => {
-            results.map_err(|error| Failure::new(Exit::Server, error))
+            results.map_err(Failure::server)
         }
     }
 }

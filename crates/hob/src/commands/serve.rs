@@ -255,7 +255,7 @@ impl<'a> Models<'a> {
         let has_chats = !chats.is_empty() || !pulled.targets().is_empty();
         let has_sound = speech.is_some() || hearing.is_some();
         if !has_sound && !has_chats && !wire_up::has_others(app) {
-            return Err(Failure::new(Exit::ModelMissing, "no model is stored")
+            return Err(Failure::model_missing("no model is stored")
                 .hint("run `hob pull` to download the default models"));
         }
         let registered = |speech: &Speech| Arc::new(speech.registered(settings));
@@ -281,7 +281,7 @@ impl<'a> Models<'a> {
     /// A script has steps that no request has used: a test did not do what it was meant to do.
     fn check_scripts(&self) -> CliResult<Exit> {
         let unused = self.scripts.iter().filter_map(|script| script.unused());
-        let failures = unused.map(|sentence| Failure::new(Exit::Engine, sentence)).collect();
+        let failures = unused.map(Failure::engine).collect();
         Failure::together(failures).map_or(Ok(Exit::Done), Err)
     }
 
@@ -459,10 +459,8 @@ async fn bind(listen: SocketAddr, settings: &Settings) -> CliResult<TcpListener>
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             Err(taken(listen, settings).await)
         }
-        Err(error) => {
-            Err(Failure::new(Exit::Server, format!("cannot listen on {listen}: {error}"))
-                .hint("give an address of this machine with --listen"))
-        }
+        Err(error) => Err(Failure::server(format!("cannot listen on {listen}: {error}"))
+            .hint("give an address of this machine with --listen")),
     }
 }
 
@@ -476,7 +474,7 @@ async fn taken(listen: SocketAddr, settings: &Settings) -> Failure {
         (false, None) => "another program".to_owned(),
     };
     let next = listen.port().checked_add(1).unwrap_or(listen.port() - 1);
-    Failure::new(Exit::Server, format!("{listen} is in use by {owner}")).hint(format!(
+    Failure::server(format!("{listen} is in use by {owner}")).hint(format!(
         "stop it, or choose another port: hob serve --listen {}",
         SocketAddr::new(listen.ip(), next)
     ))

@@ -73,8 +73,8 @@ pub(crate) fn run(args: &SiteArgs, globals: &Globals, printer: &Printer) -> CliR
         (None, false) => Some(app.settings.ledger_file()),
     };
     let others = if args.without_published { Others::LeftOut } else { Others::Shown };
-    let mut material = material(&args.records, ledger.as_deref(), others)
-        .map_err(|error| Failure::new(Exit::Internal, error))?;
+    let mut material =
+        material(&args.records, ledger.as_deref(), others).map_err(Failure::internal)?;
     material.queue(&args.plans);
     for reason in &material.skipped {
         printer.note(format_args!("left out: {reason}"));

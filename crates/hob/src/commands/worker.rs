@@ -93,13 +93,11 @@ pub(crate) fn run(args: &WorkerArgs) -> CliResult<Exit> {
             };
             let (access, command) = (SandboxAccess { mode, network }, &args.command);
             let reason = restrict_and_run(&args.workspace, &args.temporary, access, command);
-            return Err(Failure::new(Exit::Internal, reason));
+            return Err(Failure::internal(reason));
         }
         #[cfg(target_os = "linux")]
         Engine::Supervise(SuperviseArgs { command }) => {
-            return supervise(command)
-                .map(Exit::Command)
-                .map_err(|reason| Failure::new(Exit::Internal, reason));
+            return supervise(command).map(Exit::Command).map_err(Failure::internal);
         }
     }
     Ok(Exit::Done)

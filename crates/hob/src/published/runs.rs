@@ -14,7 +14,7 @@ use hob_core::statistics::Sample;
 use hob_models::QuantMix;
 use hob_models::known;
 
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 
 /// Context of a run that states none, tokens.
 const DEFAULT_CONTEXT_TOKENS: u32 = 1_024;
@@ -115,7 +115,7 @@ impl PublishedRun {
 
 pub(crate) fn published_records() -> CliResult<Vec<Record>> {
     let imported = import("published runs", PUBLISHED.as_bytes(), Some(ImportFormat::Published));
-    let imported = imported.map_err(|error| Failure::new(Exit::Internal, error))?;
+    let imported = imported.map_err(Failure::internal)?;
     Ok(imported.into_iter().map(|one| one.record).collect())
 }
 

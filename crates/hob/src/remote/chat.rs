@@ -13,7 +13,7 @@ use hob_wire::{
 use serde_json::Value;
 
 use super::{ChatAnswer, Chunks, Remote, chunks};
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 
 /// Maximum bytes of one event.
 const EVENT_BYTES_MAX: usize = 1 << 20;
@@ -22,7 +22,7 @@ impl Remote {
     /// Requests an answer. Errors before the answer are returned; later ones are items of the stream. Dropping
     /// the stream closes the connection.
     pub(crate) async fn chat(&self, model: &str, request: &ChatRequest) -> CliResult<ChatAnswer> {
-        let internal = |error: &dyn std::fmt::Display| Failure::new(Exit::Internal, error);
+        let internal = |error: &dyn std::fmt::Display| Failure::internal(error);
         let body = upstream_request(request, model, UpstreamDialect::Hob, &[])
             .map_err(|error| internal(&format_args!("{} {error}", error.field)))?;
         let body: Value = serde_json::from_str(&body).map_err(|error| internal(&error))?;
@@ -53,7 +53,7 @@ fn events(chunks: Chunks, base: String) -> ChatAnswer {
     let answer = AnswerReader { chunks, reader, pieces, said, ended: None };
     stream::unfold((Box::new(answer), base), async |(mut answer, base)| {
         let event = answer.next().await?;
-        let event = event.map_err(|fault| Failure::new(Exit::Server, format!("{base}: {fault}")));
+        let event = event.map_err(|fault| Failure::server(format!("{base}: {fault}")));
         Some((event, (answer, base)))
     })
     .boxed()
@@ -197,7 +197,7 @@ mod tests {
         ];
         for (end, sentence) in rows {
             let events = read(&format!("{hi}{end}"));
-            let failure = Err(Failure::new(Exit::Server, sentence));
+            let failure = Err(Failure::server(sentence));
             assert_eq!(events, [Ok(ChatEvent::Text("Hi".to_owned())), failure]);
         }
     }

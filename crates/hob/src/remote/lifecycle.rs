@@ -10,7 +10,7 @@ use hob_wire::{PieceKind, Pieces};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{CONNECT_TIME_MAX, Chunks, Key, Refused, Remote};
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 
 /// Maximum bytes of one line of progress.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -129,7 +129,7 @@ async fn line(chunks: &mut Chunks, pieces: &mut Pieces) -> Result<String, String
 
 fn step(line: &str, remote: &Remote) -> CliResult<LoadStep> {
     if let Ok(refused) = serde_json::from_str::<Refused>(line) {
-        return Err(Failure::new(Exit::Server, refused.error.message));
+        return Err(Failure::server(refused.error.message));
     }
     if let Ok(resident) = serde_json::from_str(line) {
         return Ok(LoadStep::Ready(resident));

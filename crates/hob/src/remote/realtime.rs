@@ -7,7 +7,7 @@ use hob_upstream::{TextSocket, TextSocketError};
 use url::form_urlencoded::byte_serialize;
 
 use super::Remote;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::settings::Secret;
 
 /// The server loads a session's models after it has opened the socket.
@@ -42,6 +42,6 @@ impl Remote {
 
     /// What to tell about a conversation that broke.
     pub(crate) fn lost(&self, error: &TextSocketError) -> Failure {
-        Failure::new(Exit::Server, format!("the conversation with {} ended: {error}", self.base))
+        Failure::server(format!("the conversation with {} ended: {error}", self.base))
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Chunks, Remote, chunks};
 use crate::failure::REMOTE_ENGINE;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::recording::samples_of;
 
 /// The sample rate of `pcm` in OpenAI's API.
@@ -59,7 +59,7 @@ impl Remote {
         let content_type = response.header("content-type").unwrap_or_default();
         if !content_type.starts_with("text/event-stream") {
             let sentence = format!("{} sends no times of words", self.base);
-            return Err(Failure::new(Exit::Server, sentence).hint("leave out --srt and --vtt"));
+            return Err(Failure::server(sentence).hint("leave out --srt and --vtt"));
         }
         let answer = TimedAnswer {
             chunks: chunks(response),

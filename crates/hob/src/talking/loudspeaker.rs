@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hob_speech::encode::{AudioFormat, Encoder, Length};
 
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::playback::{Player, Playing};
 use crate::recording::samples_of;
 use crate::sink::Sink;
@@ -76,10 +76,7 @@ impl Loudspeaker {
         }
         self.waiting.extend(samples_of(bytes.as_chunks::<2>().0));
         match self.waiting.len() as u64 > samples_in(WAITING_TIME_MAX) {
-            true => Err(Failure::new(
-                Exit::Server,
-                "more than ten minutes of an answer wait to be played",
-            )),
+            true => Err(Failure::server("more than ten minutes of an answer wait to be played")),
             false => Ok(()),
         }
     }

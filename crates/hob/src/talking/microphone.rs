@@ -14,7 +14,7 @@ use hob_speech::decode::{DECODED_RATE_HZ, decode_all};
 use hob_speech::live::LiveSoundWriter;
 use tokio::time::MissedTickBehavior;
 
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::recording::Recorder;
 
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -71,7 +71,7 @@ impl Microphone {
         samples: BoxStream<'static, Vec<f32>>,
     ) -> CliResult<Microphone> {
         let writer = LiveSoundWriter::new(SoundEncoding::Pcm16, DECODED_RATE_HZ);
-        let writer = writer.map_err(|error| Failure::new(Exit::Internal, error))?;
+        let writer = writer.map_err(Failure::internal)?;
         Ok(Microphone { name, is_file, samples, writer })
     }
 
@@ -82,6 +82,6 @@ impl Microphone {
     pub(super) async fn next(&mut self) -> CliResult<Option<Vec<u8>>> {
         let Some(samples) = self.samples.next().await else { return Ok(None) };
         let bytes = self.writer.write(&samples);
-        Ok(Some(bytes.map_err(|error| Failure::new(Exit::Internal, error))?))
+        Ok(Some(bytes.map_err(Failure::internal)?))
     }
 }

@@ -11,7 +11,7 @@ use hob_agents::{EventKind, RunEvent, RunState, RunStore, StoredRun};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::tree;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 
 const WORKSPACE: &str = "workspace";
 /// The process of a run in a terminal. A server has none here, because a signal would end it.
@@ -149,10 +149,7 @@ pub(crate) fn cancel(run_id: &str, store: &RunStore) -> CliResult<()> {
     if has_ended_soon(run_id, store) {
         return Ok(());
     }
-    Err(Failure::new(
-        Exit::Internal,
-        format!("process {} has not ended the run yet", pid.as_raw_nonzero()),
-    ))
+    Err(Failure::internal(format!("process {} has not ended the run yet", pid.as_raw_nonzero())))
 }
 
 /// Waits for the end of a run.

@@ -23,7 +23,7 @@ use super::memory::{Memory, Need, usable};
 use super::{own_program, worker_socket};
 use crate::app::App;
 use crate::config::Speculation;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::machine::here;
 use crate::model_store::ModelStore;
 use crate::settings::{ChatSettings, ModelChoice};
@@ -177,7 +177,7 @@ fn stored_file(choice: &ModelChoice, app: &App<'_>) -> CliResult<(PathBuf, Optio
 }
 
 fn unusable(path: &Path, error: GgufError) -> Failure {
-    Failure::new(Exit::ModelMissing, format!("{} cannot be used: {error}", path.display()))
+    Failure::model_missing(format!("{} cannot be used: {error}", path.display()))
 }
 
 /// The memory for a command that runs one model alone.
@@ -262,13 +262,12 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> CliResult<()> {
         grammar_trials: Some(WorkerCommand::new(own_program()?).arg("worker").arg("grammars")),
         ..ServeChatOptions::new(llama)
     };
-    serve_chat(socket, &options).map_err(|error| Failure::new(Exit::Engine, error))
+    serve_chat(socket, &options).map_err(Failure::engine)
 }
 
 /// The whole of `hob worker grammars`. Returns when the chat worker that started it closes the socket.
 pub(crate) fn work_grammars() -> CliResult<()> {
-    try_grammars(worker_socket("`hob chat` and `hob serve` do")?)
-        .map_err(|error| Failure::new(Exit::Engine, error))
+    try_grammars(worker_socket("`hob chat` and `hob serve` do")?).map_err(Failure::engine)
 }
 
 /// Weights are copied if as much memory stays free. A model that fills the memory is better dropped in

@@ -4,7 +4,7 @@
 use tokio::net::TcpListener;
 
 use crate::app::App;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 
 /// The second address, if one is set.
 ///
@@ -15,7 +15,7 @@ pub(crate) async fn pipelines_listener(app: &App<'_>) -> CliResult<Option<TcpLis
     let listener = TcpListener::bind(listen.0).await.map_err(|error| {
         let sentence = format!("cannot listen on {listen}, the address for Pipelines: {error}");
         let hint = "another program may use it; set server.pipelines.listen in hob.toml";
-        Failure::new(Exit::Server, sentence).hint(hint)
+        Failure::server(sentence).hint(hint)
     })?;
     let address = listener.local_addr();
     let address = address.map_err(|error| Failure::io("the address for Pipelines", &error))?;

@@ -18,7 +18,7 @@ use super::chat::{LARGE_PAGES, SPIN_COUNT, threads};
 use super::own_program;
 use super::speech_study::{SpeechCost, SpokenSentence};
 use crate::bounded_file::read_text;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::worker_args::{DistanceWorkerArgs, QuantizeWorkerArgs};
 
 const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -76,7 +76,7 @@ pub(crate) async fn run_quantize_worker(
     let failed = |error| Failure::io("the worker does not start", &error);
     let mut child = command.spawn().map_err(failed)?;
     let (Some(stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err(Failure::new(Exit::Internal, "the worker has no output"));
+        return Err(Failure::internal("the worker has no output"));
     };
     let (mut lines, mut is_done, mut failure) = (BufReader::new(stdout).lines(), false, None);
     let steps = async {
@@ -94,7 +94,7 @@ pub(crate) async fn run_quantize_worker(
     // llama.cpp writes much to stderr. Unread, it would stop the worker.
     let (_, _unreadable) = futures::join!(steps, stderr.read_to_end(&mut said));
     if let Some(reason) = failure {
-        return Err(Failure::new(Exit::Engine, reason));
+        return Err(Failure::engine(reason));
     }
     let status = child.wait().await.map_err(failed)?;
     if status.success() && is_done {
@@ -102,7 +102,7 @@ pub(crate) async fn run_quantize_worker(
     }
     let tail = String::from_utf8_lossy(&said[said.len().saturating_sub(SAID_BYTES_MAX)..]);
     let last = tail.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    Err(Failure::new(Exit::Engine, format!("the worker ended ({status}): {last}")))
+    Err(Failure::engine(format!("the worker ended ({status}): {last}")))
 }
 
 /// Entry point of `hob worker quantize`.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::quantize::{QuantizeStep, finish, run_quantize_worker, say};
 use crate::app::App;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::settings::speech_threads;
 use crate::worker_args::SpeechStudyArgs;
 
@@ -96,7 +96,7 @@ pub(crate) async fn run_speech_study(
         Some(cost) if spoken.len() == sentences.len() => {
             Ok(SpeechStudy { sentences: spoken, cost })
         }
-        _ => Err(Failure::new(Exit::Engine, "the worker did not speak all sentences")),
+        _ => Err(Failure::engine("the worker did not speak all sentences")),
     }
 }
 

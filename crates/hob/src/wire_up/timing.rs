@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::chat::{LARGE_PAGES, SPIN_COUNT, threads, weights};
 use super::own_program;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::worker_args::TimingWorkerArgs;
 
 /// Time limit of a whole calibration.
@@ -100,8 +100,7 @@ pub(crate) fn work_timing(args: &TimingWorkerArgs) -> CliResult<()> {
         cpu_moe_layers: 0,
         weights: weights(path),
     };
-    time_model(options, args.context, &mut report)
-        .map_err(|error| Failure::new(Exit::Engine, error))
+    time_model(options, args.context, &mut report).map_err(Failure::engine)
 }
 
 /// Prints a figure on its own line. If the reader is gone, no more figures are needed.

@@ -15,7 +15,7 @@ use super::chat::SPIN_COUNT;
 use super::memory::{Memory, Need};
 use super::{own_program, worker_socket};
 use crate::app::App;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::model_store::{ModelStore, StoredTranscription};
 use crate::settings::{TranscriptionSettings, speech_threads};
 use crate::worker_args::TranscriptionWorkerArgs;
@@ -99,5 +99,5 @@ pub(crate) fn work_transcription(args: &TranscriptionWorkerArgs) -> CliResult<()
         let vad = SileroVad::load(&args.vad).map_err(|error| error.to_string())?;
         Ok::<_, String>((whisper, vad))
     };
-    serve_transcription(socket, load).map_err(|error| Failure::new(Exit::Engine, error))
+    serve_transcription(socket, load).map_err(Failure::engine)
 }

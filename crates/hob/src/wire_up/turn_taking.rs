@@ -14,7 +14,7 @@ use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
 
 use crate::app::App;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::model_store::ModelStore;
 
 /// A judgement is short, and other threads compute answers meanwhile.
@@ -74,7 +74,7 @@ impl TurnTaking for StoredTurnTaking {
 }
 
 fn damaged(error: impl fmt::Display) -> Failure {
-    Failure::new(Exit::Engine, error).hint(format!("run `hob pull {TURN_TAKING_NAME}`"))
+    Failure::engine(error).hint(format!("run `hob pull {TURN_TAKING_NAME}`"))
 }
 
 #[cfg(test)]

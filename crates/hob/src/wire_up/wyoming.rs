@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use super::announcement::Announcement;
 use crate::app::App;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 
 /// # Errors
 /// Other machines could reach the ports, and the user did not allow that.
@@ -111,7 +111,7 @@ async fn bind(listen: SocketAddr, service: &str) -> CliResult<TcpListener> {
         let sentence =
             format!("cannot listen on {listen}, the Wyoming port for {service}: {error}");
         let hint = format!("another program may use it; set wyoming.{service}_port in hob.toml");
-        Failure::new(Exit::Server, sentence).hint(hint)
+        Failure::server(sentence).hint(hint)
     })
 }
 

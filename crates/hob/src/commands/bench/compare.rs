@@ -143,13 +143,7 @@ impl CompareArgs {
                 requires_same_machine: self.fail_on_regression,
             },
         );
-        if self.json {
-            let json = serde_json::to_string_pretty(&report);
-            printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
-        } else {
-            printer.data(table(&report))?;
-            printer.data(&report.summary)?;
-        }
+        printer.report(self.json, &report, || format!("{}\n{}", table(&report), report.summary))?;
         let has_refusal = report.cells.iter().any(|cell| !cell.comparison.refusals.is_empty());
         let has_figure = report.cells.iter().any(|cell| !cell.comparison.figures.is_empty());
         Ok(match report.verdict {

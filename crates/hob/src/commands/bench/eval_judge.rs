@@ -99,11 +99,7 @@ pub(crate) fn judge(args: &JudgeArgs, globals: &Globals, printer: &Printer) -> C
         return Err(interrupted().hint(hint));
     }
     let judgement = Judgement { tally: judged.tally(arms.identical.len()), a, b, arms, judged };
-    match args.json {
-        true => printer.json(&judgement.json())?,
-        false => printer.data(judgement.shown())?,
-    }
-    Ok(Exit::Done)
+    printer.report(args.json, &judgement.json(), || judgement.shown())
 }
 
 fn failed(error: JudgeFailure) -> Failure {

@@ -11,7 +11,7 @@ use hob_eval::Verdict;
 use serde_json::json;
 
 use super::{BoundsArgs, tables};
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::printer::{narrow, table};
 
 /// Longest lines of the names of arms, and of reasons, in the table of uses.
@@ -38,7 +38,7 @@ impl AnsweredRecord {
             Failure::usage(format!("{} is not the record of an evaluation", record.short_id()))
         })?;
         let read = read_answers(path.parent().unwrap_or(Path::new("")), file);
-        let answered = read.map_err(|error| Failure::new(Exit::Internal, error))?;
+        let answered = read.map_err(Failure::internal)?;
         Ok(AnsweredRecord { path, record, answered })
     }
 }

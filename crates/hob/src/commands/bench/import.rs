@@ -83,8 +83,7 @@ pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> CliResult<Exit> {
         }
     }
     if args.json {
-        let json = serde_json::to_string_pretty(&all);
-        printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+        printer.json(&all)?;
     }
     Ok(exit)
 }
@@ -112,7 +111,7 @@ fn summary_beside(file: &Path, imported: &[Imported]) -> Option<Vec<u8>> {
 
 fn refused(error: &ImportError) -> Failure {
     match error {
-        ImportError::Record(error) => Failure::new(Exit::Internal, error),
+        ImportError::Record(error) => Failure::internal(error),
         ImportError::Unknown { .. } => Failure::usage(error),
         ImportError::AlreadyImported { .. } => {
             Failure::usage(error).hint("delete those records to import the file again")

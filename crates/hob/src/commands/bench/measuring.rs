@@ -276,7 +276,7 @@ impl Done {
         }
         for record in &self.records {
             let line = serde_json::to_string(record);
-            printer.data(line.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+            printer.data(line.map_err(Failure::internal)?)?;
         }
         Ok(())
     }
@@ -292,7 +292,7 @@ impl Done {
             return Err(interrupted().hint("finished records are stored"));
         }
         match self.records.iter().find(|record| spoils(record)) {
-            Some(record) => Err(Failure::new(Exit::Server, refusal(record, self.records.len()))
+            Some(record) => Err(Failure::server(refusal(record, self.records.len()))
                 .hint("the records say of each run why it is no measurement")),
             None => Ok(Exit::Done),
         }
@@ -414,7 +414,7 @@ pub(crate) fn stoppable<T: Send + 'static>(
         let seen = Arc::clone(&stop);
         let mut work = spawn_blocking(move || work(&seen));
         let ended = |result: Result<CliResult<T>, tokio::task::JoinError>| {
-            result.map_err(|error| Failure::new(Exit::Internal, error))?
+            result.map_err(Failure::internal)?
         };
         tokio::select! {
             result = &mut work => return ended(result),

@@ -196,8 +196,7 @@ fn records(folder: &Path) -> CliResult<Vec<Record>> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
-    let found =
-        RecordStore::new(folder).read().map_err(|error| Failure::new(Exit::Internal, error))?;
+    let found = RecordStore::new(folder).read().map_err(Failure::internal)?;
     Ok(found.records.into_iter().map(|(_, record)| record).collect())
 }
 
@@ -229,7 +228,7 @@ fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> CliResult<()> {
 
 fn unreadable(error: PlanError) -> Failure {
     match error {
-        PlanError::Io { .. } => Failure::new(Exit::Internal, error),
+        PlanError::Io { .. } => Failure::internal(error),
         PlanError::Long { .. } | PlanError::Wrong { .. } => Failure::usage(error),
     }
 }

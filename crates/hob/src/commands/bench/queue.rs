@@ -37,7 +37,7 @@ impl Turn {
         if let Some(first) = ticket.before().map_err(unqueued)?.first() {
             let busy = format!("{} measures already (process {})", first.name, first.pid);
             if self == Turn::AtOnce {
-                let failure = Failure::new(Exit::Server, busy);
+                let failure = Failure::server(busy);
                 return Err(failure.hint("without --no-wait it is waited for"));
             }
             printer.note(format_args!("{busy}; {name} waits for its turn"));
@@ -62,7 +62,7 @@ pub(super) fn line_up(records: &Path, printer: &Printer) -> CliResult<Exit> {
 
 fn unqueued(error: QueueError) -> Failure {
     match error {
-        QueueError::Io { .. } => Failure::new(Exit::Internal, error),
+        QueueError::Io { .. } => Failure::internal(error),
         QueueError::Stopped => interrupted(),
     }
 }

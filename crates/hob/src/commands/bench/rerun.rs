@@ -83,7 +83,7 @@ pub(crate) fn run(args: &RerunArgs, globals: &Globals, printer: &Printer) -> Cli
 
 fn given_up(unverified: &Record, reasons: &[&str]) -> Failure {
     let sentence = format!("{} stays unverified: {}", unverified.short_id(), reasons.join("; "));
-    Failure::new(Exit::Server, sentence)
+    Failure::server(sentence)
 }
 
 fn typed(record: &Record) -> String {
@@ -175,7 +175,7 @@ fn again(
     match (newest, ended) {
         (Some(record), _) => Ok(record),
         (None, Err(failure)) => Err(failure),
-        (None, Ok(_)) => Err(Failure::new(Exit::Server, "the measurement made no record")),
+        (None, Ok(_)) => Err(Failure::server("the measurement made no record")),
     }
 }
 

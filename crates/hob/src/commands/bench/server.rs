@@ -23,7 +23,7 @@ use hob_engines::chat::has_card_kernels;
 
 use crate::app::App;
 use crate::config::LoadAt;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::globals::Globals;
 use crate::model_store::ModelStore;
 use crate::printer::Printer;
@@ -411,34 +411,34 @@ pub(crate) fn failure(error: BenchError) -> Failure {
         | BenchError::Drive(_)
         | BenchError::Target(TargetError::Endpoint(_)) => Failure::usage(error),
         BenchError::Launch(LaunchError::Taken { .. }) => {
-            Failure::new(Exit::Server, error).hint("stop it, or measure it without --launch")
+            Failure::server(error).hint("stop it, or measure it without --launch")
         }
         BenchError::Target(TargetError::WhichModel { .. }) => {
             Failure::usage(error).hint("choose one with --model")
         }
         BenchError::Target(TargetError::Key { .. }) => {
-            Failure::new(Exit::Server, error).hint(
+            Failure::server(error).hint(
                 "name the variable that holds it with --key-env; hob's own goes to a hob only, which --api hob says",
             )
         }
         BenchError::Record(_) => {
-            Failure::new(Exit::Internal, error).hint("choose another folder with --out")
+            Failure::internal(error).hint("choose another folder with --out")
         }
         BenchError::NotStarted { .. } => Failure::usage(error)
             .hint("say how it is started with --launch, or leave --target away to measure a hob"),
         BenchError::NoVoice { .. } => Failure::usage(error).hint("choose one with --voice"),
         BenchError::NotSpoken { .. } | BenchError::NotWav { .. } => {
-            Failure::new(Exit::Server, error)
+            Failure::server(error)
                 .hint("name a model that speaks with --speech-model, or recordings with --set")
         }
         BenchError::NoWeights => Failure::usage(error).hint("name it with --model-file"),
         BenchError::Weights(_) | BenchError::Unreadable { .. } => {
-            Failure::new(Exit::Internal, error)
+            Failure::internal(error)
         }
         BenchError::Launch(_)
         | BenchError::Target(_)
         | BenchError::Fault(_)
-        | BenchError::Sound(_) => Failure::new(Exit::Server, error),
+        | BenchError::Sound(_) => Failure::server(error),
     }
 }
 

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::eval_report::EvalReport;
 use super::measuring::{Keep, MeasuringVerb as _, measured};
 use super::{BoundsArgs, EvalArgs, Verb};
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::signals::interrupted;
@@ -78,7 +78,7 @@ fn eval_args(
     let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
     match Verb::parse(words.iter()) {
         Ok(Verb::Eval(args)) => Ok(*args),
-        Ok(_) => Err(Failure::new(Exit::Internal, "this is no evaluation")),
-        Err(error) => Err(Failure::new(Exit::Internal, error)),
+        Ok(_) => Err(Failure::internal("this is no evaluation")),
+        Err(error) => Err(Failure::internal(error)),
     }
 }

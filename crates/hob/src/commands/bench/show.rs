@@ -27,13 +27,7 @@ pub(crate) struct ShowArgs {
 
 pub(crate) fn run(args: &ShowArgs, printer: &Printer) -> CliResult<Exit> {
     let (_, record) = RecordStore::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
-    if args.json {
-        let json = serde_json::to_string_pretty(&record);
-        printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
-    } else {
-        printer.data(shown(&record))?;
-    }
-    Ok(Exit::Done)
+    printer.report(args.json, &record, || shown(&record))
 }
 
 fn shown(record: &Record) -> String {

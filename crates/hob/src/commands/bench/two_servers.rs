@@ -100,9 +100,7 @@ pub(super) fn run(
     let exit = args.print(&sampled(base)?, &sampled(new)?, printer)?;
     let invalid = [base, new].into_iter().find_map(|record| record.invalid_reasons.first());
     match invalid {
-        Some(reason) => {
-            Err(Failure::new(Exit::Server, format!("this is not a valid measurement: {reason}")))
-        }
+        Some(reason) => Err(Failure::server(format!("this is not a valid measurement: {reason}"))),
         None if args.fail_on_regression => Ok(exit),
         // The measurement itself succeeded.
         None => Ok(Exit::Done),

@@ -50,8 +50,7 @@ impl Lines for Keyboard {
             }
             (read, editor)
         });
-        let (read, editor) =
-            read.await.map_err(|error| Failure::new(crate::failure::Exit::Internal, error))?;
+        let (read, editor) = read.await.map_err(Failure::internal)?;
         self.editor = Some(editor);
         match read {
             Ok(line) => Ok(Input::Line(line)),

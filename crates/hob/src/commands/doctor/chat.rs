@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::check::{Check, too_slow};
 use crate::app::App;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::settings::ChatSettings;
 use crate::wire_up::{Chat, ChatFile};
 
@@ -146,7 +146,7 @@ async fn answer(model: &dyn ChatModel, lifecycle: &dyn ModelLifecycle) -> CliRes
             return Ok(Answered { load, first_token, completion, resident_bytes });
         }
     }
-    Err(Failure::new(Exit::Engine, "the answer ended early"))
+    Err(Failure::engine("the answer ended early"))
 }
 
 fn request(card: &ChatCard) -> ChatRequest {
@@ -192,6 +192,7 @@ mod tests {
 
     use super::super::check::Verdict;
     use super::*;
+    use crate::failure::Exit;
 
     /// The result of loading the model.
     struct Memory(Result<(), ModelError>);

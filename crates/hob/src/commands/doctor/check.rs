@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::printer::{BAD, DOUBTFUL, GOOD};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,7 +56,7 @@ impl Check {
 }
 
 pub(super) fn too_slow(what: &str, time_max: Duration) -> Failure {
-    Failure::new(Exit::Engine, format!("no {what} within {} s", time_max.as_secs()))
+    Failure::engine(format!("no {what} within {} s", time_max.as_secs()))
         .hint("the machine may be very busy or out of memory")
 }
 

@@ -12,6 +12,7 @@ use clap::Args;
 use hob_core::fit::{Implausible, Model, Site};
 use hob_core::machine::{Basis, Gpu, GpuMemory};
 use hob_engines::timing::{Timed, engine_version};
+use hob_machine::profile::MachineFile;
 use hob_machine::{FactRow, MachineFacts, Stamp};
 use hob_models::Gguf;
 use serde::Serialize;
@@ -66,6 +67,15 @@ struct Installed {
     bytes: u64,
 }
 
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Calibrated<'a> {
+    kept: bool,
+    doubts: &'a [String],
+    machine: MachineFile,
+    checked: &'a [Checked],
+}
+
 pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let (known, figures) = run_until_stopped(timed(args, &app))?;
@@ -80,23 +90,21 @@ pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) ->
     let is_kept = doubts.is_empty() || args.anyway;
     if is_kept {
         let keeping = kept(&app);
-        keeping.keep(&known).map_err(|error| Failure::new(Exit::Internal, error))?;
+        keeping.keep(&known).map_err(Failure::internal)?;
         printer.note(format_args!("kept in {}", keeping.path().display()));
     } else {
         printer.note(
             "the result is not stored: run it again when the machine is quiet, or with --anyway",
         );
     }
-    printer.data(if args.json {
-        json(&known, &checked, is_kept, &doubts)?
-    } else {
-        shown(&known, &checked)
-    })?;
-    Ok(Exit::Done)
+    let (doubts, checked) = (&doubts[..], &checked[..]);
+    let calibrated =
+        Calibrated { kept: is_kept, doubts, machine: MachineFile::of(&known), checked };
+    printer.report(args.json, &calibrated, || shown(&known, checked))
 }
 
 fn refused(error: &Implausible) -> CliResult<Exit> {
-    Err(Failure::new(Exit::Engine, error).hint("run it again when the machine is quiet"))
+    Err(Failure::engine(error).hint("run it again when the machine is quiet"))
 }
 
 async fn timed(
@@ -223,22 +231,4 @@ fn shown(known: &MachineFacts, checked: &[Checked]) -> String {
         ]);
     }
     format!("{facts}\n\n{table}")
-}
-
-fn json(
-    known: &MachineFacts,
-    checked: &[Checked],
-    is_kept: bool,
-    doubts: &[String],
-) -> CliResult<String> {
-    #[derive(Serialize)]
-    struct Calibrated<'a> {
-        kept: bool,
-        doubts: &'a [String],
-        machine: hob_machine::profile::MachineFile,
-        checked: &'a [Checked],
-    }
-    let machine = hob_machine::profile::MachineFile::of(known);
-    serde_json::to_string_pretty(&Calibrated { kept: is_kept, doubts, machine, checked })
-        .map_err(|error| Failure::new(Exit::Internal, error))
 }

@@ -81,11 +81,7 @@ pub(crate) fn run(args: &FitMachineArgs, globals: &Globals, printer: &Printer) -
         save(&known, path)?;
         printer.note(format_args!("written to {}", path.display()));
     }
-    match args.json {
-        true => printer.json(&machine_json(&known))?,
-        false => printer.data(shown(&known))?,
-    }
-    Ok(Exit::Done)
+    printer.report(args.json, &machine_json(&known), || shown(&known))
 }
 
 fn known(args: &FitMachineArgs, app: &App<'_>) -> CliResult<MachineFacts> {
@@ -142,7 +138,7 @@ fn machine_json(known: &MachineFacts) -> MachineJson<'_> {
 /// Never overwrites a file, which the user may have edited.
 fn save(known: &MachineFacts, path: &Path) -> CliResult<()> {
     let toml = MachineFile::of(known).to_toml();
-    let toml = toml.map_err(|error| Failure::new(Exit::Internal, error))?;
+    let toml = toml.map_err(Failure::internal)?;
     let file = fs_err::OpenOptions::new().write(true).create_new(true).open(path);
     let written = file.and_then(|mut file| file.write_all(toml.as_bytes()));
     written.map_err(|error| match error.kind() {

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::shown;
 use crate::capability::capability;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::printer::table;
 
 const SHOWN_MAX: usize = 12;
@@ -212,8 +212,7 @@ pub(super) fn json(
         let (suits, tok_s) = (ranked.suits(), ranked.rate.as_ref().map(|rate| rate.tok_s));
         Some(Recommended { name, why: why(ranked), need, suits, capability, tok_s, answer })
     });
-    serde_json::to_string(&recommended.collect::<Vec<_>>())
-        .map_err(|error| Failure::new(Exit::Internal, error))
+    serde_json::to_string(&recommended.collect::<Vec<_>>()).map_err(Failure::internal)
 }
 
 fn why(ranked: &Ranked) -> String {

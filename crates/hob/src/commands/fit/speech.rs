@@ -4,7 +4,7 @@
 use hob_models::quantized_speech::speech_memory_bytes;
 use serde::Serialize;
 
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::model_store::ModelStore;
 
 const MB: u64 = 1_000_000;
@@ -37,7 +37,7 @@ impl SpeechFit {
 /// A file of the model cannot be read.
 pub(super) fn memory(asked: &str, store: &ModelStore) -> CliResult<Option<u64>> {
     let Some(stored) = store.stored_speech(asked) else { return Ok(None) };
-    let unreadable = |error| Failure::new(Exit::ModelMissing, error);
+    let unreadable = Failure::model_missing;
     speech_memory_bytes(&stored.folder).map(Some).map_err(unreadable)
 }
 

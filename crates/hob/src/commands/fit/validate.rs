@@ -92,7 +92,7 @@ fn report() -> CliResult<Report> {
         lines: Vec::new(),
         ceilings,
         summaries: Vec::new(),
-        classes: classes::classes().map_err(|error| Failure::new(Exit::Internal, error))?,
+        classes: classes::classes().map_err(Failure::internal)?,
         left_out: left_out.into_iter().chain(untold).collect(),
     };
     for machine in machines {

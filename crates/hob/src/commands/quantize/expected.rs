@@ -10,7 +10,7 @@ use hob_models::quantized_speech::{SpeechForm, SpeechSizes};
 use hob_models::{Gguf, retyped};
 
 use super::MB;
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::printer::{Printer, count_text};
 use crate::wire_up::{QuantizeStep, run_quantize_worker};
 
@@ -39,9 +39,9 @@ impl ExpectedModel {
             }
         })
         .await?;
-        let plan = plan.ok_or_else(|| Failure::new(Exit::Engine, "llama.cpp said no plan"))?;
+        let plan = plan.ok_or_else(|| Failure::engine("llama.cpp said no plan"))?;
         refuse_for_dense(kind, &plan)?;
-        let failed = |error| Failure::new(Exit::Engine, error);
+        let failed = Failure::engine;
         let header = retyped(header, &plan.types).map_err(failed)?;
         let model = header.model(kind.name()).map_err(failed)?;
         Ok(ExpectedModel { model: Model { quant: kind.name().to_owned(), ..model }, plan })
@@ -139,7 +139,7 @@ pub(super) fn files_bytes(source: &Path) -> u64 {
 pub(super) fn check_room(target: &Path, needed_bytes: u64) -> CliResult<()> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    hob_models::room_for(folder, needed_bytes).map_err(|error| Failure::new(Exit::Internal, error))
+    hob_models::room_for(folder, needed_bytes).map_err(Failure::internal)
 }
 
 #[cfg(test)]

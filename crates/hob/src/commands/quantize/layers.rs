@@ -10,7 +10,7 @@ use hob_models::{Gguf, room_for};
 use serde::Serialize;
 
 use super::{DistanceTextArgs, MB, distance};
-use crate::failure::{CliResult, Exit, Failure};
+use crate::failure::{CliResult, Failure};
 use crate::printer::{Printer, table};
 
 /// One type of layer of all blocks, such as `ffn_down`.
@@ -40,7 +40,7 @@ pub(super) async fn by_layer_type(
     let layers = differing(&base, &other);
     let folder = tempfile::tempdir().map_err(|error| Failure::io("no temporary folder", &error))?;
     let room = room_for(folder.path(), base.file_bytes());
-    room.map_err(|error| Failure::new(Exit::Internal, error))?;
+    room.map_err(Failure::internal)?;
     let mixed = folder.path().join("mixed.gguf");
     let mut found = Vec::new();
     for (layer, (reference_bytes, bytes)) in layers {
@@ -94,7 +94,7 @@ pub(super) fn shown(layers: &[LayerDistance]) -> String {
 impl From<MixError> for Failure {
     fn from(error: MixError) -> Failure {
         match error {
-            MixError::Disk(error) => Failure::new(Exit::Internal, error),
+            MixError::Disk(error) => Failure::internal(error),
             error => Failure::usage(error),
         }
     }

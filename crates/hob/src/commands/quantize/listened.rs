@@ -40,11 +40,7 @@ pub(super) fn listened(args: &ListenedArgs, printer: &Printer) -> CliResult<Exit
         records.push(record);
     }
     let tallies = listening_tallies(&records);
-    match args.json {
-        true => printer.json(&tallies)?,
-        false => printer.data(shown(&tallies))?,
-    }
-    Ok(Exit::Done)
+    printer.report(args.json, &tallies, || shown(&tallies))
 }
 
 fn read(file: &Path) -> CliResult<ListeningRecord> {

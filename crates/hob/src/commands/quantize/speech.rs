@@ -119,7 +119,7 @@ pub(super) fn quantized(
         return Err(Failure::usage(format!("there is no voice '{voice}'"))
             .hint("`hob say --voices` lists them"));
     }
-    let unreadable = |error| Failure::new(Exit::ModelMissing, error);
+    let unreadable = Failure::model_missing;
     let sizes = speech_sizes(&source.folder, form).map_err(unreadable)?;
     refuse_second_time(args, source, form, sizes)?;
     let printer = app.printer;
@@ -137,11 +137,7 @@ pub(super) fn quantized(
     }
     let texts = sentences(args)?;
     let report = made(args, (source, &name, (form, sizes)), (store, app), (voice, &texts))?;
-    match args.json {
-        true => printer.json(&report)?,
-        false => printer.data(shown(&report))?,
-    }
-    Ok(Exit::Done)
+    printer.report(args.json, &report, || shown(&report))
 }
 
 /// # Errors
@@ -241,7 +237,7 @@ fn stopped_by_flag<T: Send + 'static>(
                 return Err(interrupted());
             }
         };
-        Ok(done.map_err(|error| Failure::new(Exit::Internal, error))??)
+        Ok(done.map_err(Failure::internal)??)
     })
 }
 
@@ -361,9 +357,8 @@ fn figures(
     let pairs = before.sentences.iter().zip(&after.sentences);
     let mut figures = Vec::new();
     for (at, (text, (one, other))) in texts.iter().zip(pairs).enumerate() {
-        let distance = SpeechDistance::of_units(&one.units, &other.units).ok_or_else(|| {
-            Failure::new(Exit::Engine, format!("the models read \"{text}\" differently"))
-        })?;
+        let distance = SpeechDistance::of_units(&one.units, &other.units)
+            .ok_or_else(|| Failure::engine(format!("the models read \"{text}\" differently")))?;
         let heard = |which: usize| Some(heard.as_ref()?.get(at)?[which].trim().to_owned());
         let (source_heard, target_heard) = (heard(0), heard(1));
         figures.push(SentenceFigures { text: text.clone(), distance, source_heard, target_heard });
@@ -394,7 +389,7 @@ fn refuse_garbage(
         (samples.iter().map(|x| x * x).sum::<f32>() / samples.len().max(1) as f32).sqrt()
     };
     let garbage = |reason: String| {
-        Err(Failure::new(Exit::Engine, format!("the quantized model does not speak: {reason}"))
+        Err(Failure::engine(format!("the quantized model does not speak: {reason}"))
             .hint("nothing was stored; take more bits"))
     };
     for (at, (one, other)) in before.sentences.iter().zip(&after.sentences).enumerate() {
@@ -524,10 +519,8 @@ impl From<QuantizeSpeechError> for Failure {
                 Failure::usage(error)
             }
             // A full disk, for example.
-            QuantizeSpeechError::Graph(TransformError::Disk(_)) => {
-                Failure::new(Exit::Internal, error)
-            }
-            QuantizeSpeechError::Graph(_) => Failure::new(Exit::ModelMissing, error),
+            QuantizeSpeechError::Graph(TransformError::Disk(_)) => Failure::internal(error),
+            QuantizeSpeechError::Graph(_) => Failure::model_missing(error),
         }
     }
 }

@@ -226,12 +226,10 @@ pub(super) async fn tail(run_id: &str, store: &RunStore, app: &App<'_>) -> CliRe
                 worked_at = Instant::now();
             } else if worked_at.elapsed() > IDLE_LIMIT {
                 let log = store.folder_of(run_id).join(LOG);
-                return Err(Failure::new(Exit::Server, "no process works on this run").hint(
-                    format!(
-                        "`hob team resume {run_id}` goes on; {} may say why it ended",
-                        log.display()
-                    ),
-                ));
+                return Err(Failure::server("no process works on this run").hint(format!(
+                    "`hob team resume {run_id}` goes on; {} may say why it ended",
+                    log.display()
+                )));
             }
             tokio::time::sleep(TAIL_PAUSE).await;
         }
