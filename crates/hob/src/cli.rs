@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::app::App;
 use crate::commands::{
     bench, chat, config, docs, doctor, eval, fit, hear, ledger, load, mock, models, ps, pull,
     quantize, route, say, selftest, serve, site, talk, team, unload, upstreams, worker,
@@ -13,6 +14,7 @@ use crate::failure::{CliResult, Exit};
 use crate::globals::Globals;
 use crate::logging;
 use crate::printer::{Printer, Volume};
+use crate::settings::Overrides;
 
 /// Local AI behind one OpenAI-compatible address: speech, chat, transcription, routing to other servers,
 /// benchmarks, and advice on which models fit this machine.
@@ -113,28 +115,29 @@ fn dispatch(cli: Cli, printer: &Printer) -> CliResult<Exit> {
     let default = if rehearses { "error" } else { "warn,rmcp=off" };
     logging::start(cli.globals.log.as_deref(), default)?;
     let globals = &cli.globals;
+    let open = || App::open(globals, Overrides::default(), printer);
     match cli.verb {
         Verb::Serve(args) => serve::run(&args, globals, printer),
         Verb::Chat(args) => chat::run(&args, globals, printer),
         Verb::Say(args) => say::run(&args, globals, printer),
         Verb::Hear(args) => hear::run(&args, globals, printer),
-        Verb::Talk(args) => talk::run(&args, globals, printer),
+        Verb::Talk(args) => talk::run(&args, &open()?),
         Verb::Team(args) => team::run(&args, globals, printer),
-        Verb::Pull(args) => pull::run(&args, globals, printer),
+        Verb::Pull(args) => pull::run(&args, &open()?),
         Verb::Quantize(args) => quantize::run(&args, globals, printer),
-        Verb::Models(args) => models::run(&args, globals, printer),
-        Verb::Ps(args) => ps::run(&args, globals, printer),
-        Verb::Route(args) => route::run(&args, globals, printer),
-        Verb::Upstreams(args) => upstreams::run(&args, globals, printer),
-        Verb::Selftest(args) => selftest::run(&args, globals, printer),
+        Verb::Models(args) => models::run(&args, &open()?),
+        Verb::Ps(args) => ps::run(&args, &open()?),
+        Verb::Route(args) => route::run(&args, &open()?),
+        Verb::Upstreams(args) => upstreams::run(&args, &open()?),
+        Verb::Selftest(args) => selftest::run(&args, &open()?),
         Verb::Fit(args) => fit::run(&args, globals, printer),
         Verb::Bench(args) => bench::run(&args, globals, printer),
         Verb::Eval(args) => eval::run(args, globals, printer),
         Verb::Site(args) => site::run(&args, globals, printer),
         Verb::Mock(args) => mock::run(&args, printer),
-        Verb::Load(args) => load::run(&args, globals, printer),
-        Verb::Unload(args) => unload::run(&args, globals, printer),
-        Verb::Ledger(args) => ledger::run(&args, globals, printer),
+        Verb::Load(args) => load::run(&args, &open()?),
+        Verb::Unload(args) => unload::run(&args, &open()?),
+        Verb::Ledger(args) => ledger::run(&args, &open()?),
         Verb::Doctor(args) => doctor::run(&args, globals, printer),
         Verb::Config(args) => config::run(&args, globals, printer),
         Verb::Worker(args) => worker::run(&args),

@@ -13,9 +13,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::failure::{CliResult as Result, Exit, Failure};
-use crate::globals::Globals;
-use crate::printer::{Printer, or_dash, table};
-use crate::settings::Overrides;
+use crate::printer::{or_dash, table};
 
 const LAST: u32 = 20;
 
@@ -87,8 +85,7 @@ fn since_at(text: &str, now: Timestamp, zone: &TimeZone) -> Option<Since> {
     Some(Since(u64::try_from(now.as_millisecond()).ok()?.saturating_sub(ago_ms)))
 }
 
-pub(crate) fn run(args: &LedgerArgs, globals: &Globals, printer: &Printer) -> Result<Exit> {
-    let app = App::open(globals, Overrides::default(), printer)?;
+pub(crate) fn run(args: &LedgerArgs, app: &App<'_>) -> Result<Exit> {
     let everything = args.by.is_some() || args.since.is_some();
     let period = Period {
         since_unix_ms: args.since.map(|since| since.0),
@@ -99,15 +96,15 @@ pub(crate) fn run(args: &LedgerArgs, globals: &Globals, printer: &Printer) -> Re
     match (args.by, args.json) {
         (Some(by), true) => {
             let summaries = summarise(&entries, by.into());
-            printer.json(&summaries.iter().map(summary_json).collect::<Vec<_>>())?;
+            app.printer.json(&summaries.iter().map(summary_json).collect::<Vec<_>>())?;
         }
-        (None, true) => printer.json(&entries.iter().map(entry_json).collect::<Vec<_>>())?,
-        (_, false) if entries.is_empty() => printer.note(match app.settings.ledger.enabled {
+        (None, true) => app.printer.json(&entries.iter().map(entry_json).collect::<Vec<_>>())?,
+        (_, false) if entries.is_empty() => app.printer.note(match app.settings.ledger.enabled {
             true => "no requests yet; `hob serve` logs them",
             false => "no requests; the log is off (ledger.enabled = false in hob.toml)",
         }),
-        (Some(by), false) => printer.data(summary_table(&summarise(&entries, by.into())))?,
-        (None, false) => printer.data(entry_table(&entries, &TimeZone::system()))?,
+        (Some(by), false) => app.printer.data(summary_table(&summarise(&entries, by.into())))?,
+        (None, false) => app.printer.data(entry_table(&entries, &TimeZone::system()))?,
     }
     Ok(Exit::Done)
 }

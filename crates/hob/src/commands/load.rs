@@ -9,11 +9,9 @@ use futures::StreamExt;
 use crate::app::App;
 use crate::config::KeepAliveText;
 use crate::failure::{CliResult, Exit, Failure};
-use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::remote::{LoadOptions, LoadStep, Remote, RemoteResident};
 use crate::running_server::ServerOption;
-use crate::settings::Overrides;
 
 /// Load a model in a running hob
 #[derive(Debug, Args)]
@@ -33,12 +31,11 @@ Examples:
   hob load smollm2
   hob load smollm2 --keep-alive 10m";
 
-pub(crate) fn run(args: &LoadArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let app = App::open(globals, Overrides::default(), printer)?;
+pub(crate) fn run(args: &LoadArgs, app: &App<'_>) -> CliResult<Exit> {
     let keep_alive = args.keep_alive.map(|written| written.0);
     let options = LoadOptions { model: args.model.clone(), keep_alive };
-    let resident = args.server.ask(&app, async |remote| load(remote, options, printer).await)?;
-    printer.note(sentence(&resident));
+    let resident = args.server.ask(app, async |remote| load(remote, options, app.printer).await)?;
+    app.printer.note(sentence(&resident));
     Ok(Exit::Done)
 }
 

@@ -9,11 +9,9 @@ use serde::Serialize;
 
 use crate::app::{App, block_on};
 use crate::failure::{CliResult, Exit, Failure};
-use crate::globals::Globals;
 use crate::model_store::{ModelStore, StoreRow, StoreState};
 use crate::printer::{Printer, stderr_line, table};
 use crate::remote::{Remote, RemoteModel, RemoteVoice};
-use crate::settings::Overrides;
 
 const MB: u64 = 1_000_000;
 
@@ -53,13 +51,12 @@ struct ModelRow {
     state: Option<String>,
 }
 
-pub(crate) fn run(args: &ModelsArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let app = App::open(globals, Overrides::default(), printer)?;
+pub(crate) fn run(args: &ModelsArgs, app: &App<'_>) -> CliResult<Exit> {
     match &args.action {
-        Some(Action::Rm(rm)) => remove(rm, &ModelStore::open(&app), printer),
+        Some(Action::Rm(rm)) => remove(rm, &ModelStore::open(app), app.printer),
         None => {
-            let lines = block_on(lines(&app))?;
-            printer.report(args.json, &lines, || model_table(&lines))
+            let lines = block_on(lines(app))?;
+            app.printer.report(args.json, &lines, || model_table(&lines))
         }
     }
 }

@@ -8,11 +8,9 @@ use jiff::Timestamp;
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit};
-use crate::globals::Globals;
-use crate::printer::{Printer, or_dash, table};
+use crate::printer::{or_dash, table};
 use crate::remote::RemoteResident;
 use crate::running_server::ServerOption;
-use crate::settings::Overrides;
 
 const MB: u64 = 1_000_000;
 
@@ -26,10 +24,9 @@ pub(crate) struct PsArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &PsArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let app = App::open(globals, Overrides::default(), printer)?;
-    let residents = args.server.ask(&app, async |remote| remote.residents().await)?;
-    printer.report(args.json, &residents, || resident_table(&residents, Timestamp::now()))
+pub(crate) fn run(args: &PsArgs, app: &App<'_>) -> CliResult<Exit> {
+    let residents = args.server.ask(app, async |remote| remote.residents().await)?;
+    app.printer.report(args.json, &residents, || resident_table(&residents, Timestamp::now()))
 }
 
 fn resident_table(residents: &[RemoteResident], now: Timestamp) -> String {

@@ -16,11 +16,9 @@ use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
 use crate::failure::{CliResult, Exit, Failure};
-use crate::globals::Globals;
 use crate::machine;
 use crate::model_store::{Download, DownloadOptions, ModelStore};
 use crate::printer::Printer;
-use crate::settings::Overrides;
 use crate::signals::{StopSignals, interrupted};
 use planned::{Planned, arrived};
 
@@ -73,13 +71,12 @@ Examples:
   hob pull ~/downloads/model.gguf
   hob pull kokoro --from /media/stick/kokoro";
 
-pub(crate) fn run(args: &PullArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let app = App::open(globals, Overrides::default(), printer)?;
-    let store = ModelStore::open(&app);
+pub(crate) fn run(args: &PullArgs, app: &App<'_>) -> CliResult<Exit> {
+    let (printer, store) = (app.printer, ModelStore::open(app));
     if let Some(path) = args.from.as_ref().filter(|path| !path.exists()) {
         return Err(Failure::usage(format!("{} does not exist", path.display())));
     }
-    let machine = machine::here(&app).machine;
+    let machine = machine::here(app).machine;
     let downloads = match &args.model {
         Some(model) => vec![args.options(model)],
         None => ModelStore::defaults().map(|name| args.options(name)).to_vec(),

@@ -7,11 +7,9 @@ use hob_wire::{AliasRoute, RouteTarget};
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit, Failure};
-use crate::globals::Globals;
-use crate::printer::{Printer, harmless, table};
+use crate::printer::{harmless, table};
 use crate::remote::Remote;
 use crate::running_server::ServerOption;
-use crate::settings::Overrides;
 use crate::wire_up;
 
 /// Show which target would answer a request for a name now, and why
@@ -32,10 +30,9 @@ Examples:
   hob route fast
   hob route openrouter/qwen/qwen3-coder";
 
-pub(crate) fn run(args: &RouteArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let app = App::open(globals, Overrides::default(), printer)?;
-    let route = args.server.ask(&app, async |remote| find(args, remote, &app).await)?;
-    printer.report(args.json, &route, || harmless(&shown(&route)).into_owned())
+pub(crate) fn run(args: &RouteArgs, app: &App<'_>) -> CliResult<Exit> {
+    let route = args.server.ask(app, async |remote| find(args, remote, app).await)?;
+    app.printer.report(args.json, &route, || harmless(&shown(&route)).into_owned())
 }
 
 async fn find(args: &RouteArgs, remote: &Remote, app: &App<'_>) -> CliResult<AliasRoute> {

@@ -21,9 +21,7 @@ use tokio::net::TcpListener;
 use crate::app::{App, run_until_stopped};
 use crate::commands::serve::Models;
 use crate::failure::{CliResult, Exit, Failure};
-use crate::globals::Globals;
-use crate::printer::{Printer, table};
-use crate::settings::Overrides;
+use crate::printer::table;
 use crate::settings::gateway::gateway as settled;
 use crate::wire_up;
 
@@ -68,19 +66,18 @@ const TIMEOUTS_REAL: AttemptTimeouts =
 const MOCK: &str = "selftest";
 const UNREACHABLE: &str = "selftest-unreachable";
 
-pub(crate) fn run(args: &SelftestArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
+pub(crate) fn run(args: &SelftestArgs, app: &App<'_>) -> CliResult<Exit> {
     let What::Gateway { alias, json } = &args.what;
-    let app = App::open(globals, Overrides::default(), printer)?;
-    let results = run_until_stopped(test(&app, alias.as_deref()))?;
+    let results = run_until_stopped(test(app, alias.as_deref()))?;
     let failed = results.iter().filter(|result| !result.holds).count();
     let rows: Vec<Shown<'_>> = results.iter().map(Shown::of).collect();
-    printer.report(*json, &rows, || shown(&results))?;
+    app.printer.report(*json, &rows, || shown(&results))?;
     if failed > 0 {
         let all = results.len();
         return Err(Failure::server(format!("{failed} of {all} cases failed"))
             .hint("each row shows what was expected; please report the failed cases"));
     }
-    printer.note(format_args!("all {} hold", results.len()));
+    app.printer.note(format_args!("all {} hold", results.len()));
     Ok(Exit::Done)
 }
 

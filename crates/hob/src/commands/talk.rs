@@ -7,10 +7,7 @@ use clap::Args;
 
 use crate::app::{App, block_on};
 use crate::failure::{CliResult, Exit};
-use crate::globals::Globals;
-use crate::printer::Printer;
 use crate::running_server::ServerOption;
-use crate::settings::Overrides;
 use crate::signals::StopSignals;
 use crate::talking::{Conversation, SoundDevices, TalkOptions};
 
@@ -56,19 +53,18 @@ Examples:
 Ctrl-C stops an answer; while none plays, it ends the conversation. Without --headphones the
 microphone is off while an answer plays, so that hob does not hear itself.";
 
-pub(crate) fn run(args: &TalkArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let app = App::open(globals, Overrides::default(), printer)?;
+pub(crate) fn run(args: &TalkArgs, app: &App<'_>) -> CliResult<Exit> {
     let talked = block_on(async {
         let mut signals = StopSignals::listen()?;
-        let remote = args.server.remote(&app)?;
+        let remote = args.server.remote(app)?;
         let opening = async {
             let path = &app.environment.path;
             let (input, output) = (args.input.as_deref(), args.output.as_deref());
             let devices = SoundDevices::open(input, output, path)?;
-            let loading = printer.spinner("loading the server's models");
+            let loading = app.printer.spinner("loading the server's models");
             let socket = remote.realtime(args.model.as_deref()).await?;
             let begun =
-                Conversation::begin(socket, &remote, args.options(), devices, printer).await;
+                Conversation::begin(socket, &remote, args.options(), devices, app.printer).await;
             loading.finish_and_clear();
             begun
         };

@@ -5,10 +5,7 @@ use clap::Args;
 
 use crate::app::App;
 use crate::failure::{CliResult, Exit};
-use crate::globals::Globals;
-use crate::printer::Printer;
 use crate::running_server::ServerOption;
-use crate::settings::Overrides;
 
 /// Unload a model of a running hob
 #[derive(Debug, Args)]
@@ -19,9 +16,8 @@ pub(crate) struct UnloadArgs {
     server: ServerOption,
 }
 
-pub(crate) fn run(args: &UnloadArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let app = App::open(globals, Overrides::default(), printer)?;
-    args.server.ask(&app, async |remote| remote.unload(&args.model).await)?;
-    printer.note(format_args!("{} is unloaded", args.model));
+pub(crate) fn run(args: &UnloadArgs, app: &App<'_>) -> CliResult<Exit> {
+    args.server.ask(app, async |remote| remote.unload(&args.model).await)?;
+    app.printer.note(format_args!("{} is unloaded", args.model));
     Ok(Exit::Done)
 }

@@ -8,11 +8,9 @@ use hob_wire::{UpstreamList, UpstreamState};
 use super::route::{reasons, status};
 use crate::app::App;
 use crate::failure::{CliResult, Exit};
-use crate::globals::Globals;
-use crate::printer::{Printer, harmless, table};
+use crate::printer::{harmless, table};
 use crate::remote::Remote;
 use crate::running_server::ServerOption;
-use crate::settings::Overrides;
 use crate::wire_up;
 
 /// Show the state of the other servers
@@ -28,17 +26,16 @@ pub(crate) struct UpstreamsArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &UpstreamsArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
-    let app = App::open(globals, Overrides::default(), printer)?;
-    let upstreams = args.server.ask(&app, async |remote| find(args, remote, &app).await)?;
+pub(crate) fn run(args: &UpstreamsArgs, app: &App<'_>) -> CliResult<Exit> {
+    let upstreams = args.server.ask(app, async |remote| find(args, remote, app).await)?;
     if args.json {
-        printer.json(&upstreams)?;
+        app.printer.json(&upstreams)?;
     } else if upstreams.is_empty() {
-        printer.note("no other server is configured; add an [upstream.NAME] table to hob.toml");
+        app.printer.note("no other server is configured; add an [upstream.NAME] table to hob.toml");
     } else {
-        printer.data(harmless(&shown(&upstreams)))?;
+        app.printer.data(harmless(&shown(&upstreams)))?;
         if args.models {
-            printer.data(harmless(&models(&upstreams)))?;
+            app.printer.data(harmless(&models(&upstreams)))?;
         }
     }
     Ok(Exit::Done)
